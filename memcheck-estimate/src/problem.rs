@@ -2,14 +2,14 @@
 
 use candle_core::Device;
 use memcheck_core::size::both;
-use memcheck_core::wire::estimate::{Answer, Refusal, Why};
+use memcheck_core::wire::estimate::{Answer, EstimateRefusal, Why};
 use memcheck_runtime::__private as phases;
 
 use crate::stage::Stage;
 
 #[derive(Debug)]
 pub(crate) struct Problem {
-    refusal: Refusal,
+    refusal: EstimateRefusal,
     /// True if the model's code reported the error, so that the reason can be a full device.
     from_model: bool,
 }
@@ -38,7 +38,7 @@ impl Problem {
     }
 
     fn new(why: Why, message: String) -> Self {
-        let refusal = Refusal { why, message, hint: None, runs_at: None };
+        let refusal = EstimateRefusal { why, message, hint: None, runs_at: None };
         Self { refusal, from_model: false }
     }
 
@@ -67,7 +67,7 @@ impl Problem {
     pub(crate) fn untrainable(error: candle_core::Error) -> Self {
         let problem = Self::from(error);
         let message = problem.refusal.message.replacen("does not run", "does not train", 1);
-        Self { refusal: Refusal { message, ..problem.refusal }, ..problem }
+        Self { refusal: EstimateRefusal { message, ..problem.refusal }, ..problem }
     }
 
     /// Replaces an error of the driver about an invalid value by `why`, because the batch causes
@@ -78,7 +78,7 @@ impl Problem {
         }
         let message = format!("the model does not run: {why}");
         let runs_at = Some(most).filter(|&batch| batch > 0);
-        let refusal = Refusal { message, runs_at, ..self.refusal };
+        let refusal = EstimateRefusal { message, runs_at, ..self.refusal };
         Self { refusal, ..self }.hint(match runs_at {
             None => "use a smaller --seq".to_owned(),
             Some(batch) => format!("use --batch {batch} or a smaller --seq"),

@@ -1,7 +1,7 @@
 //! Runs every architecture on the CPU, from a tiny configuration with Hugging Face's field names.
 
 use candle_core::Device;
-use memcheck_core::wire::estimate::{Answer, Estimate, Question, Refusal, VERSION, Why};
+use memcheck_core::wire::estimate::{Answer, Estimate, EstimateRefusal, Question, VERSION, Why};
 use memcheck_estimate::{answer, architectures};
 use serde_json::{Value, json};
 
@@ -183,7 +183,7 @@ fn measured(question: &Question) -> Estimate {
     }
 }
 
-fn refused(question: &Question) -> Refusal {
+fn refused(question: &Question) -> EstimateRefusal {
     match answer(question, &Device::Cpu) {
         Answer::Measured(estimate) => panic!("{estimate:?}"),
         Answer::Refused(refusal) => refusal,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use memcheck_core::growth::survivors::{self, Grown};
 use memcheck_core::limits::Limits;
-use memcheck_core::measurement::record::{Followed, Mark, Metrics, Refusal, SpaceRecord};
+use memcheck_core::measurement::record::{Followed, Mark, Metrics, RefusedAllocation, SpaceRecord};
 use memcheck_core::space::Space;
 use memcheck_core::wire::protocol::Reach;
 
@@ -244,7 +244,7 @@ impl Recorder {
                 Vec::new()
             },
             failed_frees: now.failed_frees,
-            refused: (now.refused_bytes > 0).then_some(Refusal {
+            refused: (now.refused_bytes > 0).then_some(RefusedAllocation {
                 requested: now.refused_bytes,
                 live: now.refused_live,
                 last: now.refused_after == now.allocations,

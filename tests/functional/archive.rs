@@ -82,7 +82,7 @@ fn an_archive_runs_on_a_machine_without_cargo_and_without_sources() {
         &["archive", "--archive-file", "a.tar.zst", "--device", "cpu", "--message-format", "json"],
     )
     .exits(0)
-    .prints("packed 1 test executables and 3 baselines");
+    .prints("packed 1 test executable and 3 baselines");
     let file = &packed.json()[0];
     assert_eq!((&file["type"], &file["kind"]), (&"file".into(), &"archive".into()));
     let size = fs::metadata(project.path().join("a.tar.zst")).unwrap().len();

@@ -46,6 +46,11 @@ fn a_regression_fails_and_can_be_accepted() {
         "{}",
         shown.stderr
     );
+    // Without a terminal no decision is made, so that the snapshot stays pending.
+    let review = project.memcheck(&["review", "--message-format", "json"]).exits(5);
+    let lines = review.json();
+    assert_eq!((&lines[0]["type"], &lines[0]["action"]), (&"snapshot".into(), &"pending".into()));
+    assert!(lines[0]["path"].as_str().is_some_and(|path| path.ends_with(".snap.new")));
     let quiet = project.memcheck(&["review", "--quiet"]);
     assert!(!quiet.stderr.contains("800,000"), "{}", quiet.stderr);
     quiet.prints("mem::clean");
@@ -209,7 +214,10 @@ fn a_truncated_pending_snapshot_is_not_accepted() {
     let before = project.read(SNAPSHOT);
     let torn = before[..before.len() / 2].to_owned();
     project.write("tests/snapshots/mem__clean@cpu.snap.new", &torn);
-    project.memcheck(&["accept"]).exits(2).prints("is no snapshot of a memory test: it is cut off");
+    project
+        .memcheck(&["accept"])
+        .exits(2)
+        .prints("is not a snapshot of a memory test: it is cut off");
     assert_eq!(project.read(SNAPSHOT), before);
 }
 

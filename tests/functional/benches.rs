@@ -35,7 +35,10 @@ fn a_bench_that_requires_features_is_skipped_with_a_note() {
     );
     project.write("benches/speed.rs", "use memcheck_runtime as _;\nfn main() {}\n");
     let run = project.memcheck(&["bench", "--device", "cpu"]).exits(4);
-    run.prints("note: bench speed is left out, it wants the features fast: --bench speed");
+    run.prints(
+        "note: bench speed is skipped, because it needs the features fast; --bench speed \
+        selects it",
+    );
     project.memcheck(&["bench", "--device", "cpu", "--bench", "speed", "-F", "fast"]).exits(0);
 }
 

@@ -49,7 +49,7 @@ fn a_variable_that_is_not_utf_8_is_a_usage_error() {
     let output = command.env("MEMCHECK_CONFIG_FILE", value).output().expect("it runs");
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{stderr}");
-    assert!(stderr.contains("MEMCHECK_CONFIG_FILE: it is no UTF-8"), "{stderr}");
+    assert!(stderr.contains("MEMCHECK_CONFIG_FILE: it is not UTF-8"), "{stderr}");
 }
 
 #[test]

@@ -232,7 +232,7 @@ fn row_16_the_largest_batch_is_exact_on_every_card_and_bad_input_is_told() {
 
     // The ends of the range: the largest value fits, or the smallest one does not.
     let run = fit(&project, &["forward", "--param", "batch", "--to", "5", "--device", middle]);
-    let run = run.exits(0).prints("the largest that --to allows");
+    let run = run.exits(0).prints("the largest value that --to allows");
     assert_eq!(
         (&devices(&run)[0]["largest"], &devices(&run)[0]["failed"]),
         (&5.into(), &Value::Null)
@@ -242,7 +242,13 @@ fn row_16_the_largest_batch_is_exact_on_every_card_and_bad_input_is_told() {
 
     // The same in the human output.
     let human = project.memcheck(&["fit", "forward", "--param", "batch", "--device", middle]);
-    let human = human.exits(0).prints("is found to be peak-limit").prints("5% of each simulated");
+    let human = human
+        .exits(0)
+        .prints(
+            "has findings that do not concern room: \
+        peak-limit",
+        )
+        .prints("5% of each simulated");
     assert!(human.stdout.contains("largest batch"), "{}", human.stdout);
     assert!(human.stdout.contains("58.0 MiB"), "{}", human.stdout);
 
@@ -251,7 +257,7 @@ fn row_16_the_largest_batch_is_exact_on_every_card_and_bad_input_is_told() {
         fit(&project, &["forward", "--param", "batch", "--device", "cuda"]).exits(105);
     }
     for (arguments, code, expected) in [
-        (&["forward", "--param", "batch", "--from", "0"][..], 2, "0 is no value to try"),
+        (&["forward", "--param", "batch", "--from", "0"][..], 2, "0 is not a value to try"),
         (&["forward", "--param", "batch", "--from", "9", "--to", "8"], 2, "9 is above 8"),
         (&["forward", "--param", "batch", "--device", "sim:h2000"], 2, "did you mean `h200`?"),
         (&["forward", "--param", "batch", "--device", "cpu"], 2, "has no capacity"),
@@ -271,12 +277,12 @@ fn row_16_the_largest_batch_is_exact_on_every_card_and_bad_input_is_told() {
         (&["forward", "--param", "batch", "--config-file", "broken.toml"], 96, "broken.toml"),
         // 3 * batch overflows. The test panics, which is not a lack of memory.
         (&["forward", "--param", "batch", "--from", U64_MAX, "--to", U64_MAX], 100, "test-failed"),
-        (&["forward", "--param", "seq"], 2, "has a case `seq`: there is `batch`"),
-        (&["without_cases", "--param", "batch"], 2, "none has cases"),
-        (&["of_two", "--param", "dtype"], 2, "only a number can be searched for"),
+        (&["forward", "--param", "seq"], 2, "has a case `seq`: their cases are `batch`"),
+        (&["without_cases", "--param", "batch"], 2, "these tests have no cases"),
+        (&["of_two", "--param", "dtype"], 2, "fit searches numbers only"),
         (&["of_two", "--param", "batch", "--case", "dtype=bf16"], 2, "`dtype=bf16`"),
         (&["forward"], 2, "--param <NAME>"),
-        (&["--param", "batch"], 2, "fit wants one test"),
+        (&["--param", "batch"], 2, "fit needs one test"),
         (&["no_such_test", "--param", "batch"], 4, "no memory test matches `no_such_test`"),
         (&["not_above", "--param", "batch"], 100, "batch=8 on sim:h200"),
     ] {

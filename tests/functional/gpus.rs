@@ -230,7 +230,7 @@ fn tests_are_spread_over_the_gpus_and_each_has_its_gpu_to_itself() {
     assert_eq!((devices(&only), on_each(&only)), (vec!["cuda:1".into()], [(1, 6)].into()));
     assert_eq!(visible(&started), ["GPU-bbbb"].into());
     let none = run(&project, TWO, &["--device", "cuda:0", "--device", "cuda:2"], &[]).0;
-    none.exits(105).prints("the driver lists 2 GPU(s)");
+    none.exits(105).prints("the driver lists 2 GPUs");
 
     assert_gpu_is_reused_after_a_crash(&project);
     assert_hidden_gpus_are_not_assigned(&project);

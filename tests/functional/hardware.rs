@@ -258,7 +258,7 @@ fn hidden_gpus_cannot_be_selected() {
         let variables = [("PATH", path.as_str()), ("CUDA_VISIBLE_DEVICES", visible)];
         run(&project, device, &["ten"], &variables).exits(105)
     };
-    run_on("cuda:1", "MIG-77").prints("the driver lists 1 GPU(s)");
-    run_on("cuda", "5").prints("CUDA_VISIBLE_DEVICES=5 names none of the 2 GPU(s)");
-    run_on("cuda:2", "1,0").prints("the driver lists 2 GPU(s)");
+    run_on("cuda:1", "MIG-77").prints("the driver lists 1 GPU");
+    run_on("cuda", "5").prints("CUDA_VISIBLE_DEVICES=5 names none of the 2 GPUs");
+    run_on("cuda:2", "1,0").prints("the driver lists 2 GPUs");
 }

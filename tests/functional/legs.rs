@@ -39,7 +39,7 @@ fn the_results_of_a_leg_are_reported_before_the_next_build() {
         "the CUDA build fails on purpose",
         "error: the build for the simulated CUDA device failed",
         "not ok: 1 passed, 0 failed in ",
-        "not run on sim:h200: the run ended before",
+        "not run on sim:h200: the run ended early",
     ];
     let positions: Vec<usize> = expected.iter().map(|text| position(&run.stderr, text)).collect();
     assert!(positions.is_sorted(), "{positions:?}\n{}", run.stderr);
@@ -60,7 +60,7 @@ fn fail_fast_skips_the_build_of_the_next_leg() {
     let project = with_cuda_build(CLEAN_AND_LEAKY, "panic!(\"the second build started\");");
     let run = memcheck(project.path(), &[&BOTH[..], &["--fail-fast"]].concat()).exits(100);
     assert!(!run.stderr.contains("the second build started"), "{}", run.stderr);
-    let run = run.prints("not ok on cpu: ").prints("not run on sim:h200: the run ended before");
+    let run = run.prints("not ok on cpu: ").prints("not run on sim:h200: the run ended early");
     assert_eq!(run.summary().get("error"), None);
 }
 
@@ -70,7 +70,7 @@ fn an_interrupt_of_the_next_build_keeps_the_measured_results() {
         std::thread::sleep(std::time::Duration::from_secs(60));";
     let project = with_cuda_build(ONE, wait);
     let run = memcheck_signalled(project.path(), &BOTH, "building", "-TERM").exits(130);
-    let run = run.prints("ok on cpu: 1 passed").prints("interrupted: the counts are those so far");
+    let run = run.prints("ok on cpu: 1 passed").prints("interrupted: the counts are incomplete");
     let summary = run.summary();
     assert_eq!((&summary["passed"], &summary["interrupted"]), (&1.into(), &true.into()));
 }

@@ -41,7 +41,7 @@ fn calls_it() {
 #[test]
 fn a_missing_library_is_reported_and_found_in_pythons_folders() {
     let project = project();
-    let refused = project.run(&[]).exits(104).prints("libcublas.so.99 is not there");
+    let refused = project.run(&[]).exits(104).prints("libcublas.so.99 was not found");
     let refused = refused.prints("pip install nvidia-cublas==99.*").prints("--library-path");
     assert!(refused.json().iter().all(|line| line["type"] != "test-finished"), "a test has run");
 
@@ -62,7 +62,10 @@ fn a_missing_library_is_reported_and_found_in_pythons_folders() {
     // The same for an archive, whose executable could not list its tests when it was packed.
     memcheck(project.path(), &["archive", "--archive-file", "a.tar.zst", "--device", "cpu"])
         .exits(0)
-        .prints("libcublas.so.99 is not there; it is packed all the same");
+        .prints(
+            "libcublas.so.99 was not found; the executable is packed without its number of \
+            tests",
+        );
     let archive = ["--archive-file", "a.tar.zst"];
     project.memcheck(&[&["run"], &archive[..]].concat()).exits(104).prints("libcublas.so.99");
     let run = memcheck_with(project.path(), &[&json[..], &archive].concat(), &active).exits(0);

@@ -115,12 +115,12 @@ fn a_plan_lists_layers_with_their_weights_and_invalid_input_has_a_hint() {
         ),
         (&[test, "--devices", "t4,t4,capacity=1MiB", "--margin", "1 MiB"], 2, "leaves no memory"),
         (&[test], 2, "--devices <DEVICES>"),
-        (&["--devices", "t4"], 2, "plan wants one test"),
-        (&[test, "--devices", "t4", "--device", "sim"], 2, "--devices says where"),
-        (&["model_", "--devices", "t4"], 2, "plan wants one:"),
+        (&["--devices", "t4"], 2, "plan needs one test"),
+        (&[test, "--devices", "t4", "--device", "sim"], 2, "--devices names the devices"),
+        (&["model_", "--devices", "t4"], 2, "plan needs exactly one:"),
         (&["no_such_test", "--devices", "t4"], 4, "no memory test matches"),
         (&["llama::prefill_and_decode", "--devices", "t4"], 2, "has no layers"),
-        (&["forms::one_iteration", "--exact", "--devices", "t4"], 2, "is given no device"),
+        (&["forms::one_iteration", "--exact", "--devices", "t4"], 2, "takes no device, so"),
         (&[test, "--devices", "t4", "--output", "/proc/none/map.json"], 110, "/proc/none"),
     ] {
         plan(arguments).exits(code).prints(expected);

@@ -148,7 +148,7 @@ fn the_human_output_of_a_profile_has_a_table_the_peak_a_chart_and_the_growth() {
     run.prints("FAIL").prints("leak");
     // A whole path selects this one test, although the path is also part of the other test's name.
     let clean = profile(&project, &["--device", "cpu", "layers"]).exits(0);
-    assert!(clean.stdout.contains("no growth: 10 iterations left nothing behind"));
+    assert!(clean.stdout.contains("no growth: no block survives 10 iterations"));
     let quiet = profile(&project, &["--device", "cpu", "-q", "--top", "1", "layers"]).exits(0);
     assert!(quiet.stdout.contains("(others: 1)"), "{}", quiet.stdout);
     assert!(!quiet.stdout.contains("largest holders"), "{}", quiet.stdout);
@@ -169,12 +169,12 @@ fn a_profile_of_several_tests_or_of_an_unknown_program_is_a_usage_error() {
     let several = cpu(&["layer"]).exits(2).prints("layers_leaky").prints("matches 2 tests");
     several.prints("the whole path");
     cpu(&["no_such_test"]).exits(4).prints("no memory test matches");
-    cpu(&[]).exits(2).prints("wants one test");
+    cpu(&[]).exits(2).prints("needs one test");
     cpu(&["--sort", "size", "layers"]).exits(2).prints("calls, bytes, peak, surviving");
     cpu(&["--by", "line", "layers"]).exits(2).prints("op, site, scope");
     cpu(&["--bin", "tool"]).exits(2).prints("no target `--bin tool`");
     cpu(&["--example", "a", "--bench", "b"]).exits(2).prints("not several");
-    cpu(&["--example", "a", "layers"]).exits(2).prints("stands after `--`");
+    cpu(&["--example", "a", "layers"]).exits(2).prints("(after `--`)");
     cpu(&["--bin", "tool", "--iterations", "3"]).exits(2).prints("`--iterations` is for tests");
     cpu(&["--partition", "hash:1/2", "layers"]).exits(2).prints("--partition");
     project.write("src/main.rs", "fn main() {}\n");

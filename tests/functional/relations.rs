@@ -267,7 +267,7 @@ mod second {{
 "
     ));
     for (limit, expected) in [
-        ("0.6 x nothing", "mem has no test `nothing`: it is looked for in the same test target"),
+        ("0.6 x nothing", "mem has no test `nothing`: memcheck searches the same test target"),
         ("0.6 x linear", "has no test `linear`, but `linear::seq_"),
         ("0.6 x twin", "`twin` is one of `first::twin`, `second::twin`: write more of its path"),
         ("0.6 x on_a_gpu", "`second::on_a_gpu` does not run on cpu"),

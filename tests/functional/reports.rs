@@ -85,7 +85,7 @@ fn html_shows_sites_causes_the_peak_scopes_and_a_chart() {
         "<summary>scopes of host</summary>",
         "<td>forward</td>",
         "steady, 4,096 B (4.0 KiB) an iteration",
-        "no growth: 10 iterations left nothing behind",
+        "no growth: no block survives 10 iterations",
     ] {
         assert!(page.contains(part), "`{part}` is not in\n{page}");
     }

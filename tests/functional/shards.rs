@@ -215,7 +215,7 @@ fn shards_that_are_not_one_complete_run_are_refused() {
     merge(&["1", "2", "3", "1"]).exits(2).prints("hash:1/3 is in both");
     merge(&["1", "2", "gone"]).exits(2).prints("gone is not a directory");
     project.write("empty/readme", "");
-    merge(&["1", "2", "empty"]).exits(104).prints("empty holds no results");
+    merge(&["1", "2", "empty"]).exits(104).prints("empty has no results");
     let sound = project.read("3/results.jsonl");
     project.write("3/results.jsonl", &sound[..sound.len() - 20]);
     merge(&["1", "2", "3"]).exits(104).prints("cut off");
@@ -230,5 +230,5 @@ fn shards_that_are_not_one_complete_run_are_refused() {
     // A run that fails before its tests must remove the results of an earlier one.
     project.write("tests/mem.rs", "no rust\n");
     run(&project, "hash:3/3", "3", &no_tests).exits(101);
-    merge(&["1", "2", "3"]).exits(104).prints("3 holds no results");
+    merge(&["1", "2", "3"]).exits(104).prints("3 has no results");
 }

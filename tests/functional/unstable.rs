@@ -209,6 +209,6 @@ fn repeats_report_every_figure_that_is_not_identical() {
 
     let people = ["run", "--device", "cpu", "--no-ci", "--repeat", "2", "--exact", "steady"];
     project.memcheck(&people).exits(0).prints("1 test, 2 runs each: all figures identical");
-    project.run(&["--repeat", "0"]).exits(2).prints("--repeat takes a whole number from 1 on");
+    project.run(&["--repeat", "0"]).exits(2).prints("--repeat takes a whole number of at least 1");
     project.run(&["--repeat", "2", "--explain", "always"]).exits(2).prints("leave --explain out");
 }

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_that_differ_are_set_side_by_side() {
+    fn figures_that_differ_are_listed_with_their_baselines() {
         let old = figures(0, 1000);
         let new = figures(64, 1500);
         let text = table(&old, &new);

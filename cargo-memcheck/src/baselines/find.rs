@@ -135,7 +135,7 @@ mod tests {
     const OURS: &str = "---\nsource: tests/mem.rs\ninfo:\n  memcheck: 1\n  candle: 0.11.1\n---\nhost:\n  growth: 0\n";
 
     #[test]
-    fn snapshots_of_memory_tests_are_told_from_others() {
+    fn snapshots_of_memory_tests_and_other_snapshots_are_distinguished() {
         assert!(is_ours("a@cpu.snap", OURS));
         assert!(is_ours("renamed.snap", OURS));
         assert!(!is_ours("a@cpu.snap", "---\nsource: a.rs\ninfo:\n  other: 1\n---\nmemcheck: 1\n"));

@@ -3,10 +3,10 @@
 
 pub(crate) mod diff;
 mod find;
-pub(crate) mod leave;
+pub(crate) mod pending_file;
 mod resolve;
-mod written;
+mod source_functions;
 
 pub(crate) use find::{SnapshotFile, accepted, pending, pending_below};
 pub(crate) use resolve::{Body, Checked, SnapshotError, accept, check, reject};
-pub(crate) use written::Written;
+pub(crate) use source_functions::SourceFunctions;

@@ -13,12 +13,12 @@ use memcheck_core::measurement::record::Facts;
 use memcheck_core::wire::exit;
 
 use super::SnapshotFile;
-use crate::system::error::Expected;
+use crate::system::error::CommandError;
 
 /// The reason why a snapshot cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SnapshotError {
-    #[error("{path} is no snapshot of a memory test: {why}", path = .0.display(), why = .1)]
+    #[error("{path} is not a snapshot of a memory test: {why}", path = .0.display(), why = .1)]
     Unsound(PathBuf, String),
     #[error("{path}: {error}", path = .0.display(), error = .1)]
     Io(PathBuf, io::Error),
@@ -28,7 +28,7 @@ pub(crate) enum SnapshotError {
     Stranger(PathBuf),
 }
 
-impl Expected for SnapshotError {
+impl CommandError for SnapshotError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Unsound(..) | Self::NoFolder(_) | Self::Stranger(_) => exit::USAGE,
@@ -39,9 +39,13 @@ impl Expected for SnapshotError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Unsound(..) => {
-                "nothing was touched; run the test again, or `cargo memcheck reject` the snapshot"
+                "no snapshot was changed; run the test again, or `cargo memcheck reject` the \
+                 snapshot"
             }
-            Self::Stranger(_) => "nothing was touched; `-p` takes those of one package alone",
+            Self::Stranger(_) => {
+                "no snapshot was changed; `-p` restricts the command to one \
+                package"
+            }
             Self::NoFolder(_) | Self::Io(..) => return None,
         };
         Some(hint.to_owned())
@@ -90,7 +94,7 @@ pub(crate) fn check(path: &Path) -> Result<Checked, SnapshotError> {
     if parts.body.starts_with("laws:") {
         let laws = Laws::from_yaml(parts.body).map_err(unsound)?;
         let facts: Facts = serde_json::from_str(parts.info.as_deref().unwrap_or_default())
-            .map_err(|error| unsound(format!("its header is not understood: {error}")))?;
+            .map_err(|error| unsound(format!("its header is not valid: {error}")))?;
         return Ok(Checked { snapshot, body: Body::Laws(laws), facts });
     }
     match Baseline::from_parts(parts.body, parts.info.as_deref()) {
@@ -98,7 +102,7 @@ pub(crate) fn check(path: &Path) -> Result<Checked, SnapshotError> {
             Ok(Checked { snapshot, body: Body::Figures(figures, holders), facts })
         }
         Baseline::Corrupt(why) => Err(unsound(why)),
-        Baseline::Off | Baseline::Missing => Err(unsound("it holds no figures".to_owned())),
+        Baseline::Off | Baseline::Missing => Err(unsound("it has no figures".to_owned())),
     }
 }
 
@@ -108,7 +112,7 @@ pub(crate) fn accept(file: &SnapshotFile, checked: &Checked) -> Result<(), Snaps
         let path = path.to_owned();
         move |error| SnapshotError::Io(path, error)
     };
-    let folder = file.target.parent().expect("a snapshot lies in a folder");
+    let folder = file.target.parent().expect("a snapshot is in a folder");
     fs::create_dir_all(folder).map_err(io(folder))?;
     let name = file.target.file_name().unwrap_or_default().to_string_lossy();
     let unfinished = folder.join(format!(".{name}.{}.tmp", std::process::id()));

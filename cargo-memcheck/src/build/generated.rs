@@ -70,7 +70,7 @@ fn dependency(name: &str, like: &Package) -> anyhow::Result<String> {
     let source = like.source.as_ref().map(|source| source.repr.as_str());
     Ok(match source {
         None => {
-            let folder = like.manifest_path.parent().context("a manifest lies in a folder")?;
+            let folder = like.manifest_path.parent().context("a manifest is in a folder")?;
             let folder = match (name == like.name.as_str(), folder.parent()) {
                 (false, Some(above)) => above.join(name),
                 _ => folder.to_owned(),
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patches_of_the_workspace_hold_for_the_package_too() {
+    fn patches_of_the_workspace_apply_to_the_package() {
         let mut value: toml::Value =
             toml::from_str::<toml::Table>("[patch.crates-io]\nx = { path = \"../x\" }")
                 .unwrap()
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_package_comes_from_where_its_sibling_comes_from() {
+    fn a_package_has_the_source_of_its_sibling() {
         let of = |source: serde_json::Value, name: &str| {
             let package: Package = serde_json::from_value(serde_json::json!({
                 "name": "memcheck-runtime", "version": "0.1.0", "id": "x", "source": source,

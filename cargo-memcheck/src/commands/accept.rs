@@ -8,7 +8,7 @@ use crate::invocation::cli::SnapshotArgs;
 use crate::invocation::values::Verbosity;
 use crate::presentation::presenters::json;
 use crate::system::error::Failure;
-use crate::system::printing::say;
+use crate::system::printing::eprint_line;
 
 /// Accepts all selected snapshots. If one of them is invalid, none is accepted.
 pub(super) fn accept(args: &SnapshotArgs) -> Result<u8, Failure> {
@@ -24,10 +24,10 @@ pub(super) fn accept(args: &SnapshotArgs) -> Result<u8, Failure> {
         baselines::accept(file, checked)?;
         json::snapshot(args.output.form.message_format, "accepted", &file.target);
         if verbosity > Verbosity::Quiet {
-            say!("accepted {}", pending::shown(&file.target, &workspace));
+            eprint_line!("accepted {}", pending::shown(&file.target, &workspace));
         }
         if let Some(changes) = changes {
-            say!("{changes}");
+            eprint_line!("{changes}");
         }
     }
     Ok(exit::OK)

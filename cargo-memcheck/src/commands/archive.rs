@@ -2,22 +2,22 @@
 
 use std::path::Path;
 
-use memcheck_core::size::Size;
+use memcheck_core::size::{Size, counted};
 use memcheck_core::wire::exit;
 
-use crate::build::compile::{Goal, target_directory};
-use crate::discovery::archive::{self, ArchiveError, Leaf, LineTables, Origin, Target};
+use crate::build::compile::{BuildGoal, target_directory};
+use crate::discovery::archive::{self, ArchiveError, ElfTarget, Leaf, LineTables, Origin};
 use crate::discovery::legs::Legs;
-use crate::discovery::listing::{self, Carried};
+use crate::discovery::listing::{self, ListedExecutable};
 use crate::discovery::session::Session;
 use crate::invocation::cli::ArchiveArgs;
-use crate::invocation::devices::{Kind, Leg, Probe};
+use crate::invocation::devices::{DeviceKind, Leg, Probe};
 use crate::invocation::options::Flags;
 use crate::presentation::presenters::{json, style};
 use crate::system::binary::Binary;
 use crate::system::error::Failure;
 use crate::system::launcher::Launcher;
-use crate::system::printing::say;
+use crate::system::printing::eprint_line;
 
 pub(super) fn archive(args: &ArchiveArgs) -> Result<u8, Failure> {
     let ArchiveArgs { archive_file, line_tables, device, config_file, output, cargo } = args;
@@ -35,7 +35,7 @@ pub(super) fn archive(args: &ArchiveArgs) -> Result<u8, Failure> {
         if leaves.iter().any(|leaf| leaf.kind == leg.kind) {
             continue;
         }
-        let built = legs.build(leg, &session.packages, Goal::Tests)?;
+        let built = legs.build(leg, &session.packages, BuildGoal::Tests)?;
         let mut binaries = Vec::new();
         for binary in &built.binaries {
             match tests(&session, binary, leg)? {
@@ -48,7 +48,7 @@ pub(super) fn archive(args: &ArchiveArgs) -> Result<u8, Failure> {
             folder: target_directory(&session.workspace, leg.kind),
             binaries,
             not_built: built.not_built,
-            nvml: legs.nvml().filter(|_| leg.kind == Kind::Sim),
+            nvml: legs.nvml().filter(|_| leg.kind == DeviceKind::Sim),
         });
     }
     if leaves.iter().all(|leaf| leaf.binaries.is_empty()) {
@@ -67,10 +67,12 @@ pub(super) fn archive(args: &ArchiveArgs) -> Result<u8, Failure> {
         files.push(("line-tables", path, size));
     }
     let archive::Packed { executables, baselines, .. } = packed;
-    say!("packed {executables} test executables and {baselines} baselines");
+    let executables = counted(executables as u64, "test executable", "test executables");
+    let baselines = counted(baselines as u64, "baseline", "baselines");
+    eprint_line!("packed {executables} and {baselines}");
     for (what, path, size) in files {
         json::file(output.form.message_format, what, path, size);
-        say!("{what}: {} ({})", path.display(), Size(size));
+        eprint_line!("{what}: {} ({})", path.display(), Size(size));
     }
     Ok(exit::OK)
 }
@@ -88,22 +90,23 @@ fn is_same(one: &Path, other: &Path) -> bool {
 /// Returns the number of memory tests in an executable. Returns `None` if it cannot be listed here, because it was
 /// built for another machine or because a library such as the driver is missing.
 fn tests(session: &Session, binary: &Binary, leg: &Leg) -> Result<Option<usize>, Failure> {
-    if Target::of(&binary.path).is_ok_and(|target| Target::here().is_ok_and(|here| here != target))
+    if ElfTarget::of(&binary.path)
+        .is_ok_and(|target| ElfTarget::here().is_ok_and(|here| here != target))
     {
         return Ok(None);
     }
     let binaries = std::slice::from_ref(binary);
     let search = &session.options.search;
-    let asked = listing::discover(binaries, &session.packages, leg, &Launcher::None, search);
-    match asked {
+    let listed = listing::discover(binaries, &session.packages, leg, &Launcher::None, search);
+    match listed {
         Ok(carried) => {
             for warning in carried.iter().filter_map(|carried| carried.warning.as_ref()) {
-                say!("{} {warning}", style::warning("warning:"));
+                eprint_line!("{} {warning}", style::warning("warning:"));
             }
-            Ok(Some(carried.iter().map(|Carried { tests, .. }| tests.len()).sum()))
+            Ok(Some(carried.iter().map(|ListedExecutable { tests, .. }| tests.len()).sum()))
         }
         Err(error) if error.is_missing_libraries() => {
-            say!("note: {error}; it is packed all the same");
+            eprint_line!("note: {error}; the executable is packed without its number of tests");
             Ok(None)
         }
         Err(error) => Err(error.into()),

@@ -6,16 +6,16 @@ use std::process::ExitStatus;
 use memcheck_core::wire::exit;
 
 use super::prologue::Prologue;
-use crate::build::compile::{Goal, Program, ProgramError, ProgramKind};
+use crate::build::compile::{BuildGoal, Program, ProgramError, ProgramKind};
 use crate::discovery::session::Session;
-use crate::discovery::task::{Subject, Task};
+use crate::discovery::task::{Task, TestSubject};
 use crate::invocation::cli::{BenchArgs, OutputFlags};
 use crate::invocation::devices::Leg;
 use crate::invocation::options::Flags;
 use crate::presentation::presenters::stopped;
 use crate::system::binary::Binary;
-use crate::system::error::{Expected, Failure};
-use crate::system::printing::say;
+use crate::system::error::{CommandError, Failure};
+use crate::system::printing::eprint_line;
 use crate::system::process::INTERRUPTED;
 
 /// Why no bench can run.
@@ -26,7 +26,7 @@ enum BenchError {
     None,
 }
 
-impl Expected for BenchError {
+impl CommandError for BenchError {
     fn exit_code(&self) -> u8 {
         exit::NO_TESTS
     }
@@ -52,7 +52,7 @@ pub(super) fn bench(args: &BenchArgs) -> Result<u8, Failure> {
     let prologue = Prologue::open(flags)?;
     let session = &prologue.session;
     let benches = benches(session, bench)?;
-    let goal = Goal::Benches(&benches);
+    let goal = BuildGoal::Benches(&benches);
     let of = |leg: &Leg, binary: &Binary| built(session, leg, binary);
     let Some((runner, built)) = prologue.programs(&session.packages, goal, of)? else {
         return Ok(stopped(&session.options));
@@ -61,18 +61,18 @@ pub(super) fn bench(args: &BenchArgs) -> Result<u8, Failure> {
     let mut codes = Vec::new();
     let arguments: Vec<String> = filter.iter().chain(arguments).cloned().collect();
     for Bench { task, measured } in &built {
-        say!("running {} on {}", task.binary.id, task.leg.name());
+        eprint_line!("running {} on {}", task.binary.id, task.leg.name());
         let Some(status) = runner.bench(task, &arguments, measured)? else {
-            say!("interrupted");
+            eprint_line!("interrupted");
             return Ok(INTERRUPTED);
         };
         if !status.success() {
-            failed.push(told(task, status));
+            failed.push(describe_failure(task, status));
             codes.push(code(status));
         }
     }
     for failure in &failed {
-        say!("{failure}");
+        eprint_line!("{failure}");
     }
     let gravest = [exit::FAILED, exit::NO_DEVICE, exit::NOT_MEASURED];
     Ok(gravest.into_iter().find(|code| codes.contains(code)).unwrap_or(exit::OK))
@@ -84,7 +84,7 @@ fn built(session: &Session, leg: &Leg, binary: &Binary) -> Result<Bench, Failure
     let name = binary.id.rsplit('/').next().unwrap_or_default().to_owned();
     let named = Program { kind: ProgramKind::Bench, name };
     let (_, file) = named.find(std::slice::from_ref(package), session.workspace.root())?;
-    let task = session.task(package, binary, Subject::Program { name: named.name, file }, leg);
+    let task = session.task(package, binary, TestSubject::Program { name: named.name, file }, leg);
     let measured = session.workspace.own_directory().join("criterion").join(leg.name());
     Ok(Bench { task, measured })
 }
@@ -96,7 +96,7 @@ fn code(status: ExitStatus) -> u8 {
     own.into_iter().find(|&own| status.code() == Some(own.into())).unwrap_or(exit::FAILED)
 }
 
-fn told(task: &Task, status: ExitStatus) -> String {
+fn describe_failure(task: &Task, status: ExitStatus) -> String {
     format!("failed: {} on {} ({status})", task.binary.id, task.leg.name())
 }
 
@@ -123,7 +123,10 @@ fn benches(session: &Session, named: &[String]) -> Result<Vec<Program>, Failure>
     for target in wanting {
         let features = target.required_features.join(", ");
         let name = &target.name;
-        say!("note: bench {name} is left out, it wants the features {features}: --bench {name}");
+        eprint_line!(
+            "note: bench {name} is skipped, because it needs the features {features}; --bench \
+            {name} selects it"
+        );
     }
     let mut all: Vec<Program> = free.into_iter().map(|target| program(&target.name)).collect();
     all.sort_by(|one, other| one.name.cmp(&other.name));

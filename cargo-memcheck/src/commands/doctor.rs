@@ -21,12 +21,12 @@ use crate::presentation::presenters::style;
 use crate::system::error::Failure;
 use crate::system::gpus;
 use crate::system::launcher::Launcher;
-use crate::system::printing::{print, say};
+use crate::system::printing::{eprint_line, print};
 
 /// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-enum State {
+enum CheckState {
     /// Available.
     Ok,
     /// Not available. A command that needs it reports an error.
@@ -40,25 +40,25 @@ enum State {
 #[serde(tag = "type", rename = "check")]
 struct Check {
     name: &'static str,
-    state: State,
+    state: CheckState,
     detail: String,
 }
 
 /// Prints the results of the checks, one by one.
-struct Answers {
+struct CheckPrinter {
     format: Format,
     verbosity: Verbosity,
 }
 
-impl Answers {
-    fn tell(&self, name: &'static str, state: State, detail: String) {
+impl CheckPrinter {
+    fn print_check(&self, name: &'static str, state: CheckState, detail: String) {
         let check = Check { name, state, detail };
-        if self.verbosity == Verbosity::Quiet && state != State::Failed {
+        if self.verbosity == Verbosity::Quiet && state != CheckState::Failed {
             return;
         }
         match self.format {
             Format::Json => {
-                let line = serde_json::to_string(&check).expect("a check is text");
+                let line = serde_json::to_string(&check).expect("a check has only text");
                 print(&format!("{line}\n"));
             }
             Format::Human => print(&line(&check)),
@@ -66,10 +66,10 @@ impl Answers {
     }
 
     /// Prints a description of something that is available, or the reason why it is not.
-    fn tell_or_why(&self, name: &'static str, found: Result<String, String>) {
+    fn print_result(&self, name: &'static str, found: Result<String, String>) {
         match found {
-            Ok(text) => self.tell(name, State::Ok, text),
-            Err(why) => self.tell(name, State::Absent, why),
+            Ok(text) => self.print_check(name, CheckState::Ok, text),
+            Err(why) => self.print_check(name, CheckState::Absent, why),
         }
     }
 
@@ -78,25 +78,27 @@ impl Answers {
     }
 }
 
-fn there(is_there: bool) -> State {
-    if is_there { State::Ok } else { State::Absent }
+fn presence(is_there: bool) -> CheckState {
+    if is_there { CheckState::Ok } else { CheckState::Absent }
 }
 
 /// Runs all checks, and plants a leak.
 pub(super) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
-    let answers =
-        Answers { format: args.output.form.message_format, verbosity: args.output.verbosity() };
-    machine(&answers);
-    surroundings(&answers);
+    let printer = CheckPrinter {
+        format: args.output.form.message_format,
+        verbosity: args.output.verbosity(),
+    };
+    machine(&printer);
+    surroundings(&printer);
     let workspace = match Workspace::load(&args.cargo) {
         Ok(workspace) => workspace,
         Err(failure) => {
             let why = failure.to_string().lines().last().unwrap_or_default().trim().to_owned();
-            answers.tell("workspace", State::Absent, why);
+            printer.print_check("workspace", CheckState::Absent, why);
             return Ok(unproven());
         }
     };
-    let has_tests = packages(&answers, &workspace)?;
+    let has_tests = packages(&printer, &workspace)?;
     if args.no_run {
         return Ok(exit::OK);
     }
@@ -106,43 +108,57 @@ pub(super) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     let mut exit_code = exit::OK;
     for answer in planted::run(args, &workspace)? {
         let (state, text) = match answer.result {
-            Ok(text) => (State::Ok, text),
-            Err(why) => (State::Failed, why),
+            Ok(text) => (CheckState::Ok, text),
+            Err(why) => (CheckState::Failed, why),
         };
-        if state == State::Failed {
+        if state == CheckState::Failed {
             exit_code = exit::NOT_MEASURED;
         }
-        answers.tell("planted leak", state, format!("{}: {text}", answer.leg));
+        printer.print_check("planted leak", state, format!("{}: {text}", answer.leg));
     }
     Ok(exit_code)
 }
 
 /// Checks programs and devices.
-fn machine(answers: &Answers) {
-    let verbose = answers.is_verbose();
+fn machine(printer: &CheckPrinter) {
+    let verbose = printer.is_verbose();
     for (name, program) in [("cargo", cargo()), ("rustc", rustc()), ("cc", "cc".into())] {
-        answers.tell_or_why(name, version(&program, verbose));
+        printer.print_result(name, version(&program, verbose));
     }
-    answers.tell_or_why("gpu", gpu::gpus(&Launcher::None).map(|gpus| gpus::names(&gpus)));
-    answers.tell_or_why("nvcc", gpu::nvcc());
+    printer.print_result("gpu", gpu::gpus(&Launcher::None).map(|gpus| gpus::names(&gpus)));
+    printer.print_result("nvcc", gpu::nvcc());
     let card = |card: &Card| match verbose {
         true => format!("{} ({})", card.id, both(card.bytes)),
         false => card.id.to_owned(),
     };
     let cards: Vec<String> = CARDS.iter().map(card).collect();
-    answers.tell("simulated cards", State::Ok, cards.join(if verbose { ", " } else { " " }));
+    printer.print_check(
+        "simulated cards",
+        CheckState::Ok,
+        cards.join(if verbose { ", " } else { " " }),
+    );
 }
 
 /// Checks for CI, and prints the variables.
-fn surroundings(answers: &Answers) {
+fn surroundings(printer: &CheckPrinter) {
     let ci = is_ci::cached();
-    answers.tell("ci", there(ci), if ci { "detected" } else { "not detected" }.to_owned());
+    printer.print_check(
+        "ci",
+        presence(ci),
+        if ci { "detected" } else { "not detected" }.to_owned(),
+    );
     for variable in variables::all() {
         let name = variable.name;
         match environment(name) {
-            Some(value) => answers.tell("environment", State::Ok, format!("{name}={value}")),
-            None if answers.is_verbose() => {
-                answers.tell("environment", State::Absent, format!("{name} is not set"));
+            Some(value) => {
+                printer.print_check("environment", CheckState::Ok, format!("{name}={value}"))
+            }
+            None if printer.is_verbose() => {
+                printer.print_check(
+                    "environment",
+                    CheckState::Absent,
+                    format!("{name} is not set"),
+                );
             }
             None => {}
         }
@@ -150,26 +166,26 @@ fn surroundings(answers: &Answers) {
 }
 
 /// Checks the workspace. Returns true if one of its packages has memory tests.
-fn packages(answers: &Answers, workspace: &Workspace) -> Result<bool, Failure> {
-    answers.tell("workspace", State::Ok, workspace.root().display().to_string());
+fn packages(printer: &CheckPrinter, workspace: &Workspace) -> Result<bool, Failure> {
+    printer.print_check("workspace", CheckState::Ok, workspace.root().display().to_string());
     let named = environment(variables::CONFIG_FILE.name).map(PathBuf::from);
     let configuration = Configuration::read(workspace.root(), workspace.root(), named.as_deref())?;
     let path = configuration.path.as_ref().map(|path| path.display().to_string());
-    let path = path.ok_or_else(|| "none; the defaults hold".to_owned());
-    answers.tell_or_why("configuration", path);
+    let path = path.ok_or_else(|| "none; the defaults apply".to_owned());
+    printer.print_result("configuration", path);
     let packages = workspace.test_packages();
     let names: Vec<&str> = packages.iter().map(|package| package.name()).collect();
     let listed = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-    answers.tell("packages with memory tests", there(!names.is_empty()), listed);
+    printer.print_check("packages with memory tests", presence(!names.is_empty()), listed);
     let candle = packages.iter().find_map(|package| package.candle.clone());
-    answers.tell_or_why("candle-core", candle.ok_or_else(|| "not there".to_owned()));
+    printer.print_result("candle-core", candle.ok_or_else(|| "not found".to_owned()));
     Ok(!packages.is_empty())
 }
 
 /// Warns that no leak was planted, so that the measurement is not proven to work on this machine.
 fn unproven() -> u8 {
-    say!(
-        "{} no package with memory tests here, so no leak was planted (--no-run is content with that)",
+    eprint_line!(
+        "{} no package here has memory tests, so no leak was planted (--no-run accepts that)",
         style::warning("warning:")
     );
     exit::NO_TESTS
@@ -177,9 +193,9 @@ fn unproven() -> u8 {
 
 fn line(check: &Check) -> String {
     let mark = match check.state {
-        State::Ok => "ok",
-        State::Absent => "--",
-        State::Failed => "FAILED",
+        CheckState::Ok => "ok",
+        CheckState::Absent => "--",
+        CheckState::Failed => "FAILED",
     };
     format!("{mark:>6}  {}: {}\n", check.name, check.detail)
 }
@@ -197,7 +213,12 @@ fn version(program: &std::ffi::OsStr, all: bool) -> Result<String, String> {
         .output()
         .map_err(|error| format!("{shown}: {error}"))?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let said = if all { text.trim_end().lines().count() } else { 1 };
-    let lines: Vec<&str> = text.lines().take(said).filter(|line| !line.is_empty()).collect();
-    if lines.is_empty() { Err(format!("{shown} says nothing")) } else { Ok(lines.join("; ")) }
+    let lines_to_print = if all { text.trim_end().lines().count() } else { 1 };
+    let lines: Vec<&str> =
+        text.lines().take(lines_to_print).filter(|line| !line.is_empty()).collect();
+    if lines.is_empty() {
+        Err(format!("{shown} --version prints no text"))
+    } else {
+        Ok(lines.join("; "))
+    }
 }

@@ -13,11 +13,11 @@ use crate::invocation::cli::EnvArgs;
 use crate::invocation::values::CargoOptions;
 use crate::invocation::values::Format;
 use crate::system::error::Failure;
-use crate::system::printing::{print, say};
+use crate::system::printing::{eprint_line, print};
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename = "variable")]
-struct Variable {
+struct EnvironmentLine {
     name: &'static str,
     /// `None` if the variable must not be set.
     value: Option<String>,
@@ -32,13 +32,13 @@ pub(super) fn env(args: &EnvArgs) -> Result<u8, Failure> {
     let mut variables = toolkit.environment();
     match &toolkit.nvml {
         Ok(library) => variables.push((NVML_VARIABLE, Some(library.into()))),
-        Err(why) => say!("note: no simulated NVML, `device_used` is not available: {why}"),
+        Err(why) => eprint_line!("note: no simulated NVML, `device_used` is not available: {why}"),
     }
     for (name, value) in variables {
         let value = value.as_deref().map(OsStr::to_string_lossy).map(Into::into);
-        let variable = Variable { name, value };
+        let variable = EnvironmentLine { name, value };
         let line = match form.message_format {
-            Format::Json => serde_json::to_string(&variable).expect("a variable is text"),
+            Format::Json => serde_json::to_string(&variable).expect("a variable has only text"),
             Format::Human => line(&variable),
         };
         print(&format!("{line}\n"));
@@ -47,7 +47,7 @@ pub(super) fn env(args: &EnvArgs) -> Result<u8, Failure> {
 }
 
 /// Returns the line in the syntax of a POSIX shell.
-fn line(variable: &Variable) -> String {
+fn line(variable: &EnvironmentLine) -> String {
     match &variable.value {
         Some(value) => format!("export {}='{}'", variable.name, value.replace('\'', r"'\''")),
         None => format!("unset {}", variable.name),
@@ -61,8 +61,8 @@ mod tests {
     #[test]
     fn a_shell_reads_back_what_is_printed() {
         let value = "/a b/it's $HOME \"x\"\\";
-        let set = line(&Variable { name: "MEMCHECK_A", value: Some(value.to_owned()) });
-        let unset = line(&Variable { name: "MEMCHECK_B", value: None });
+        let set = line(&EnvironmentLine { name: "MEMCHECK_A", value: Some(value.to_owned()) });
+        let unset = line(&EnvironmentLine { name: "MEMCHECK_B", value: None });
         let script =
             format!("{set}\n{unset}\nprintf '%s|%s' \"$MEMCHECK_A\" \"${{MEMCHECK_B-none}}\"");
         let output = std::process::Command::new("sh")

@@ -9,18 +9,18 @@ use memcheck_core::device::Request;
 use memcheck_core::request::machine::Machine;
 use memcheck_core::request::variables::{self, VariableError};
 use memcheck_core::size::both;
-use memcheck_core::wire::estimate::{Answer, Estimate, Question, Refusal, VERSION, Why};
+use memcheck_core::wire::estimate::{Answer, Estimate, EstimateRefusal, Question, VERSION, Why};
 use memcheck_core::wire::exit;
 use serde_json::Value;
 
 use crate::discovery::session::Session;
-use crate::execution::estimator::{Estimator, Tried};
+use crate::execution::estimator::{DeviceFit, Estimator};
 use crate::invocation::cli::EstimateArgs;
 use crate::invocation::devices;
 use crate::invocation::options::{Flags, OptionsError, environment};
 use crate::invocation::values::Format;
 use crate::presentation::presenters::estimate as presenters;
-use crate::system::error::{Expected, Failure};
+use crate::system::error::{CommandError, Failure};
 use crate::system::printing::print;
 
 /// The machine that the figures are measured on: the largest that can be simulated.
@@ -36,20 +36,20 @@ enum EstimateError {
     #[error("{0} is not JSON: {1}")]
     Json(String, serde_json::Error),
     /// The file is JSON, but not an object.
-    #[error("{0} is no JSON object")]
+    #[error("{0} is not a JSON object")]
     Shape(String),
     /// A device that is not simulated.
     #[error("--device {0}: an estimate runs on simulated devices only")]
     Device(Request),
     /// The estimator refused, with a reason.
     #[error("{}", .0.message)]
-    Refused(Refusal),
+    Refused(EstimateRefusal),
     /// The model does not fit into the largest device.
-    #[error("the model does not fit 1 TiB, the most that a device can be simulated with: {0}")]
+    #[error("the model does not fit 1 TiB, the largest capacity of a simulated device: {0}")]
     TooLarge(String),
 }
 
-impl Expected for EstimateError {
+impl CommandError for EstimateError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Read(..) | Self::Json(..) | Self::Shape(_) | Self::Device(_) => exit::USAGE,
@@ -69,12 +69,11 @@ impl Expected for EstimateError {
             }
             Self::Read(..) => Some("--config FILE, the model's config.json".to_owned()),
             Self::Json(..) | Self::Shape(_) => Some(
-                "config.json lies beside the weights of a model on Hugging Face; it has no comments"
-                    .to_owned(),
+                "Hugging Face has a config.json for each model; JSON has no comments".to_owned(),
             ),
             Self::Device(_) => Some("--device sim, or sim:CARD such as sim:rtx4090".to_owned()),
             Self::Refused(refusal) => refusal.hint.clone(),
-            Self::TooLarge(_) => Some("a smaller --batch, --seq or --dtype".to_owned()),
+            Self::TooLarge(_) => Some("use a smaller --batch, --seq or --dtype".to_owned()),
         }
     }
 }
@@ -118,7 +117,7 @@ pub(super) fn estimate(args: &EstimateArgs) -> Result<u8, Failure> {
         } else {
             fits(estimate.peak, &machine.parse()?)
         };
-        tried.push(Tried { device: format!("sim:{machine}"), result });
+        tried.push(DeviceFit { device: format!("sim:{machine}"), result });
     }
     let cards = cards(&estimate);
     match args.output.form.message_format {
@@ -134,7 +133,7 @@ pub(super) fn estimate(args: &EstimateArgs) -> Result<u8, Failure> {
 fn beyond(
     estimator: &Estimator,
     question: &Question,
-    refusal: Refusal,
+    refusal: EstimateRefusal,
 ) -> Result<Estimate, Failure> {
     let most = refusal.runs_at.unwrap_or(0);
     let mut batches = vec![1, 2, 3, most];
@@ -153,7 +152,7 @@ fn beyond(
     };
     let batches: Vec<String> = batches.iter().map(u64::to_string).collect();
     estimate.notes.push(format!(
-        "{}: the figures are those of batch {}, carried on by their exact laws",
+        "{}: the figures are extrapolated from batch {} by their exact laws",
         refusal.message,
         batches.join(", ")
     ));
@@ -214,7 +213,7 @@ fn cards(estimate: &Estimate) -> Vec<(&'static Card, Option<u64>)> {
     cards
 }
 
-fn exit_code(estimate: &Estimate, tried: &[Tried]) -> u8 {
+fn exit_code(estimate: &Estimate, tried: &[DeviceFit]) -> u8 {
     let trains = estimate.training.as_ref().is_none_or(|training| training.is_whole());
     let whole = estimate.is_run() && trains;
     match tried.iter().all(|tried| tried.result.is_ok()) {
@@ -250,8 +249,8 @@ mod tests {
     }
 
     #[test]
-    fn a_card_that_is_too_small_outranks_a_step_that_does_not_train() {
-        let tried = |result| vec![Tried { device: "sim:t4".to_owned(), result }];
+    fn the_exit_code_of_a_card_that_is_too_small_takes_precedence() {
+        let tried = |result| vec![DeviceFit { device: "sim:t4".to_owned(), result }];
         let full = || tried(Err("full".to_owned()));
         assert_eq!(exit_code(&estimate(2), &[]), exit::OK);
         assert_eq!(exit_code(&estimate(2), &tried(Ok(1))), exit::OK);
@@ -261,14 +260,14 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_was_only_loaded_fits_nowhere_yet() {
+    fn a_model_that_was_only_loaded_fits_no_card() {
         let loaded = Estimate { training: None, ..estimate(2) };
         assert_eq!(exit_code(&loaded, &[]), exit::NOT_MEASURED);
         assert!(cards(&loaded).is_empty());
     }
 
     #[test]
-    fn a_card_fits_what_it_holds_to_the_byte() {
+    fn a_model_fits_a_card_up_to_the_last_byte_of_its_capacity() {
         let left = |peak| {
             let cards = cards(&Estimate { peak, ..estimate(2) });
             cards.into_iter().find(|(card, _)| card.id == "rtx4080").unwrap().1

@@ -4,7 +4,7 @@ use memcheck_core::judgement::diagnosis::RULES;
 use memcheck_core::judgement::finding::{Class, TABLE};
 use memcheck_core::wire::exit;
 
-use crate::system::error::{Expected, Failure};
+use crate::system::error::{CommandError, Failure};
 use crate::system::printing::print;
 
 /// The argument is not the code of a finding or a cause.
@@ -12,7 +12,7 @@ use crate::system::printing::print;
 #[error("`{0}` is not the code of a finding or of a cause")]
 struct UnknownCode(String);
 
-impl Expected for UnknownCode {
+impl CommandError for UnknownCode {
     fn exit_code(&self) -> u8 {
         exit::USAGE
     }
@@ -48,7 +48,7 @@ fn list() -> String {
     for (class, title) in [
         (Class::Measured, "measured: exit code 100"),
         (Class::Instrument, "not measured: exit code 104"),
-        (Class::Bookkeeping, "bookkeeping: a warning, exit code 5 where denied"),
+        (Class::Bookkeeping, "bookkeeping: a warning, exit code 5 if denied"),
     ] {
         text += &format!("{title}\n");
         for row in TABLE.iter().filter(|row| row.class == class) {

@@ -4,7 +4,7 @@ use memcheck_core::wire::exit;
 
 use super::one::room;
 use super::prologue::Prologue;
-use crate::execution::fit::{FitError, Goal, Wanted, choose};
+use crate::execution::fit::{CaseSelection, FitError, SearchGoal, choose};
 use crate::invocation::cli::FitArgs;
 use crate::invocation::values::Verbosity;
 use crate::presentation::presenters::fit as presenters;
@@ -15,7 +15,7 @@ use crate::system::error::Failure;
 pub(super) fn fit(args: &FitArgs) -> Result<u8, Failure> {
     let [name] = args.test.select.filters.as_slice() else { return Err(FitError::NoName.into()) };
     let search = &args.search;
-    let goal = Goal {
+    let goal = SearchGoal {
         param: &search.param,
         range: search.from..=search.to,
         margin: search.margin.tolerance(),
@@ -24,22 +24,22 @@ pub(super) fn fit(args: &FitArgs) -> Result<u8, Failure> {
     goal.check()?;
     let prologue = Prologue::open(room(&args.test, search.fits)?)?;
     let Some((runner, chosen)) = prologue.tests()? else { return Err(interrupted()) };
-    let wanted = Wanted { name, param: &search.param, cases: &search.case };
+    let wanted = CaseSelection { name, param: &search.param, cases: &search.case };
     let tasks = choose(wanted, chosen)?;
-    let telling = &prologue.session.options.telling;
+    let reporting = &prologue.session.options.reporting;
     let mut all = Vec::new();
     for task in &tasks {
-        let tell = |attempt: &_| {
-            if telling.verbosity > Verbosity::Quiet {
+        let print_attempt = |attempt: &_| {
+            if reporting.verbosity > Verbosity::Quiet {
                 presenters::attempt(task, &search.param, attempt);
             }
         };
-        match goal.search(&runner, task, tell)? {
+        match goal.search(&runner, task, print_attempt)? {
             Some(fitted) => all.push(fitted),
             None => return Err(interrupted()),
         }
     }
-    presenters::fitted(telling, &tasks, &goal, &all);
+    presenters::fitted(reporting, &tasks, &goal, &all);
     let everywhere = all.iter().all(|fitted| fitted.largest().is_some());
     Ok(if everywhere { exit::OK } else { exit::FAILED })
 }

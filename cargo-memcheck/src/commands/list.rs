@@ -20,7 +20,7 @@ use crate::invocation::values::{Format, NoTests, Verbosity};
 use crate::presentation::events::Presenter;
 use crate::presentation::presenters::{JsonLines, Unselected, style};
 use crate::system::error::Failure;
-use crate::system::printing::{print, say};
+use crate::system::printing::{eprint_line, print};
 
 /// How a run treats a listed test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -33,7 +33,7 @@ enum Fate {
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
-enum Line<'a> {
+enum ListLine<'a> {
     Test {
         package: &'a str,
         binary: &'a str,
@@ -61,9 +61,9 @@ pub(super) fn list(args: &ListArgs) -> Result<u8, Failure> {
     session.announce();
     let (_, legs) = legs::discover(&session)?;
     let notes = bookkeeping::unmatched_overrides(&session, &legs);
-    if session.options.telling.verbosity != Verbosity::Quiet {
+    if session.options.reporting.verbosity != Verbosity::Quiet {
         for Note { finding, .. } in &notes {
-            say!("{} {}: {}", style::warning("warning:"), finding.code, finding.message);
+            eprint_line!("{} {}: {}", style::warning("warning:"), finding.code, finding.message);
         }
     }
     let mut tasks: Vec<(Task, Fate)> = Vec::new();
@@ -82,13 +82,13 @@ pub(super) fn list(args: &ListArgs) -> Result<u8, Failure> {
     let runs = tasks.iter().filter(|(_, fate)| *fate == Fate::Run).count();
     let none = runs == 0 && session.options.scheduling.no_tests == NoTests::Fail;
     let exit_code = if none { exit::NO_TESTS } else { exit::OK };
-    match session.options.telling.format {
+    match session.options.reporting.format {
         Format::Json => {
             let mut lines = JsonLines::new(std::io::stdout());
             notes.iter().for_each(|note| lines.note(note));
             print_json(&tasks, runs, exit_code);
         }
-        Format::Human if session.options.telling.verbosity == Verbosity::Verbose => {
+        Format::Human if session.options.reporting.verbosity == Verbosity::Verbose => {
             print_limits(&tasks);
         }
         Format::Human => print_table(&tasks),
@@ -97,16 +97,16 @@ pub(super) fn list(args: &ListArgs) -> Result<u8, Failure> {
         let has = |wanted| tasks.iter().any(|(_, fate)| *fate == wanted);
         let filters = &session.options.selection.filters;
         let why = Unselected { elsewhere: has(Fate::Elsewhere), ignored: has(Fate::Ignored) };
-        say!("{}", style::error(&why.said_of(filters)));
+        eprint_line!("{}", style::error(&why.describe(filters)));
         if let Some(meant) = suggestion(filters) {
-            say!("{} {meant}", style::hint("hint:"));
+            eprint_line!("{} {meant}", style::hint("hint:"));
         }
     }
     Ok(exit_code)
 }
 
 fn print_json(tasks: &[(Task, Fate)], tests: usize, exit_code: u8) {
-    let lines = tasks.iter().map(|(task, fate)| Line::Test {
+    let lines = tasks.iter().map(|(task, fate)| ListLine::Test {
         package: &task.package,
         binary: &task.binary.id,
         test: task.name(),
@@ -118,8 +118,8 @@ fn print_json(tasks: &[(Task, Fate)], tests: usize, exit_code: u8) {
         limits: &task.limits,
     });
     let mut text = String::new();
-    for line in lines.chain([Line::Summary { tests, exit_code }]) {
-        text += &serde_json::to_string(&line).expect("lines are made of text and numbers");
+    for line in lines.chain([ListLine::Summary { tests, exit_code }]) {
+        text += &serde_json::to_string(&line).expect("lines have only text and numbers");
         text.push('\n');
     }
     print(&text);

@@ -31,7 +31,7 @@ use crate::invocation::options::environment_is_text;
 use crate::invocation::values::Format;
 use crate::presentation::presenters::{self, json, style};
 use crate::system::error::{Failure, Reported};
-use crate::system::printing::say;
+use crate::system::printing::eprint_line;
 use crate::system::process::{INTERRUPTED, Interrupt};
 
 /// Parses the command line and runs the subcommand.
@@ -50,26 +50,46 @@ pub(crate) fn main(args: Vec<OsString>) -> u8 {
         return failure.exit_code();
     }
     match &cli.command {
-        Command::Run(args) => told(&args.output.form, Summary::Own, || run::run(args)),
-        Command::Profile(args) => told(&args.output.form, Summary::Own, || profile::profile(args)),
+        Command::Run(args) => run_command(&args.output.form, FinalLine::Own, || run::run(args)),
+        Command::Profile(args) => {
+            run_command(&args.output.form, FinalLine::Own, || profile::profile(args))
+        }
         Command::Bench(args) => {
             style::choose(args.color);
             plain(bench::bench(args))
         }
-        Command::Fit(args) => told(&args.test.output.form, Summary::Ours, || fit::fit(args)),
-        Command::Plan(args) => told(&args.test.output.form, Summary::Ours, || plan::plan(args)),
-        Command::Report(args) => told(&args.output.form, Summary::Own, || report::report(args)),
-        Command::Archive(args) => told(&args.output.form, Summary::Ours, || archive::archive(args)),
-        Command::Estimate(args) => {
-            told(&args.output.form, Summary::Ours, || estimate::estimate(args))
+        Command::Fit(args) => {
+            run_command(&args.test.output.form, FinalLine::Ours, || fit::fit(args))
         }
-        Command::List(args) => told(&args.output.form, Summary::Own, || list::list(args)),
-        Command::Accept(args) => told(&args.output.form, Summary::Ours, || accept::accept(args)),
-        Command::Reject(args) => told(&args.output.form, Summary::Ours, || reject::reject(args)),
-        Command::Review(args) => told(&args.output.form, Summary::Ours, || review::review(args)),
-        Command::Prune(args) => told(&args.output.form, Summary::Ours, || prune::prune(args)),
-        Command::Doctor(args) => told(&args.output.form, Summary::Ours, || doctor::doctor(args)),
-        Command::Env(args) => told(&args.form, Summary::Ours, || env::env(args)),
+        Command::Plan(args) => {
+            run_command(&args.test.output.form, FinalLine::Ours, || plan::plan(args))
+        }
+        Command::Report(args) => {
+            run_command(&args.output.form, FinalLine::Own, || report::report(args))
+        }
+        Command::Archive(args) => {
+            run_command(&args.output.form, FinalLine::Ours, || archive::archive(args))
+        }
+        Command::Estimate(args) => {
+            run_command(&args.output.form, FinalLine::Ours, || estimate::estimate(args))
+        }
+        Command::List(args) => run_command(&args.output.form, FinalLine::Own, || list::list(args)),
+        Command::Accept(args) => {
+            run_command(&args.output.form, FinalLine::Ours, || accept::accept(args))
+        }
+        Command::Reject(args) => {
+            run_command(&args.output.form, FinalLine::Ours, || reject::reject(args))
+        }
+        Command::Review(args) => {
+            run_command(&args.output.form, FinalLine::Ours, || review::review(args))
+        }
+        Command::Prune(args) => {
+            run_command(&args.output.form, FinalLine::Ours, || prune::prune(args))
+        }
+        Command::Doctor(args) => {
+            run_command(&args.output.form, FinalLine::Ours, || doctor::doctor(args))
+        }
+        Command::Env(args) => run_command(&args.form, FinalLine::Ours, || env::env(args)),
         Command::Explain { code } => plain(explain::explain(code.as_deref())),
         Command::Completions { shell } => plain(completions::completions(*shell)),
     }
@@ -77,27 +97,31 @@ pub(crate) fn main(args: Vec<OsString>) -> u8 {
 
 /// Which side writes the last line of the JSON stream if a command succeeds.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Summary {
+enum FinalLine {
     /// The command, with its counts.
     Own,
-    /// [`told`], with the exit code.
+    /// [`run_command`], with the exit code.
     Ours,
 }
 
 /// Runs a command that supports JSON output, and completes the stream however the command ends.
-fn told(form: &FormFlags, summary: Summary, command: impl FnOnce() -> Result<u8, Failure>) -> u8 {
+fn run_command(
+    form: &FormFlags,
+    summary: FinalLine,
+    command: impl FnOnce() -> Result<u8, Failure>,
+) -> u8 {
     style::choose(form.color);
     let json = form.message_format == Format::Json;
     match command() {
         Ok(code) => {
-            if json && summary == Summary::Ours {
+            if json && summary == FinalLine::Ours {
                 json::done(code);
             }
             code
         }
         // A command that ends because of a signal has not failed.
         Err(_) if Interrupt::has_come() => {
-            say!("{}", style::warning("interrupted"));
+            eprint_line!("{}", style::warning("interrupted"));
             if json {
                 let message = "interrupted".to_owned();
                 json::failed(Reported { exit_code: INTERRUPTED, message, hint: None });

@@ -12,20 +12,20 @@ use crate::discovery::task::Task;
 use crate::invocation::cli::{LimitFlags, OneTestFlags};
 use crate::invocation::devices::Sharing;
 use crate::invocation::options::Flags;
-use crate::system::error::{Expected, Failure};
+use crate::system::error::{CommandError, Failure};
 
 /// Why a name does not select exactly one test.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OneError {
     /// Several tests match.
-    #[error("`{1}` matches {count} tests, {0} wants one:\n{list}", count = .2.len(), list = .2.join("\n"))]
+    #[error("`{1}` matches {count} tests, but {0} needs exactly one:\n{list}", count = .2.len(), list = .2.join("\n"))]
     Several(&'static str, String, Vec<String>),
     /// No test matches.
     #[error(transparent)]
     None(#[from] NoMatch),
 }
 
-impl Expected for OneError {
+impl CommandError for OneError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Several(..) => exit::USAGE,
@@ -35,9 +35,11 @@ impl Expected for OneError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Several(..) => {
-                Some("write the whole path; -p and --test tell tests of one name apart".to_owned())
-            }
+            Self::Several(..) => Some(
+                "write the whole path; -p and --test distinguish tests of the same \
+                    name"
+                    .to_owned(),
+            ),
             Self::None(none) => none.hint(),
         }
     }

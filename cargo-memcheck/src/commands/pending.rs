@@ -8,7 +8,7 @@ use crate::invocation::cli::SnapshotArgs;
 use crate::invocation::values::CargoOptions;
 use crate::invocation::values::Verbosity;
 use crate::system::error::Failure;
-use crate::system::printing::say;
+use crate::system::printing::eprint_line;
 
 /// Returns the pending snapshots of the workspace's packages, or those below `--from`. If the command line does not name a package, the
 /// result includes the snapshots next to sources that several packages share.
@@ -18,7 +18,7 @@ pub(super) fn gather(args: &SnapshotArgs) -> Result<(Workspace, Vec<SnapshotFile
     let folders: Vec<&Path> = workspace
         .named(&args.packages)?
         .into_iter()
-        .map(|package| package.manifest_path.parent().expect("a manifest lies in a folder"))
+        .map(|package| package.manifest_path.parent().expect("a manifest is in a folder"))
         .map(|folder| folder.as_std_path())
         .collect();
     let shares = args.packages.is_empty() && workspace.is_virtual();
@@ -51,10 +51,10 @@ pub(super) fn gather(args: &SnapshotArgs) -> Result<(Workspace, Vec<SnapshotFile
     files.sort();
     files.dedup();
     if files.is_empty() && args.output.verbosity() > Verbosity::Quiet {
-        say!("no pending snapshots");
+        eprint_line!("no pending snapshots");
         let left = workspace.pending_directory();
         if args.from.is_none() && below(&left, workspace.root()).is_ok_and(|f| !f.is_empty()) {
-            say!("hint: a run with --ci left some in {}: --from", left.display());
+            eprint_line!("hint: a run with --ci wrote some to {}: use --from", left.display());
         }
     }
     Ok((workspace, files))

@@ -13,12 +13,12 @@ use memcheck_core::wire::protocol::Follow;
 
 use super::one::{only, room};
 use super::prologue::Prologue;
-use crate::discovery::task::{Outcome, Task};
-use crate::execution::run::Setting;
+use crate::discovery::task::{Task, TestOutcome};
+use crate::execution::run::RunSettings;
 use crate::invocation::cli::PlanArgs;
 use crate::presentation::presenters::interrupted;
 use crate::presentation::presenters::plan::{self as presenters, Placed};
-use crate::system::error::{Expected, Failure};
+use crate::system::error::{CommandError, Failure};
 
 /// Capacity of the device that a plan is measured on: the largest that can be simulated.
 const CAPACITY: &str = "1TiB";
@@ -27,13 +27,13 @@ const CAPACITY: &str = "1TiB";
 #[derive(Debug, thiserror::Error)]
 enum PlanError {
     /// The command line does not name exactly one test.
-    #[error("plan wants one test: write its path, or a part of it")]
+    #[error("plan needs one test: write its path, or a part of it")]
     NoName,
     /// The command line has `--device`.
-    #[error("--device is not for plan: it measures on a simulated device")]
+    #[error("plan does not accept --device, because it measures on a simulated device")]
     Device,
     /// The test does not use a device.
-    #[error("`{0}` is given no device: there is nothing to place")]
+    #[error("`{0}` takes no device, so it has no layers to place")]
     Deviceless(String),
     /// The test did not come to its end.
     #[error("{0}: {1}")]
@@ -42,11 +42,11 @@ enum PlanError {
     #[error("`{0}` has no layers: no span around its allocations has an `index`")]
     NoLayers(String),
     /// The log of single events is full.
-    #[error("`{0}` makes more events than the log of a plan holds: {1} of them had no place in it")]
+    #[error("`{0}` has more events than the log of a plan can hold: {1} were lost")]
     LogFull(String, u64),
     /// Several threads allocated at the same time.
     #[error(
-        "the modules of `{0}` add up to a peak of {1} B, and {2} B were counted: several threads \
+        "the modules of `{0}` add up to a peak of {1} B, but {2} B were measured: several threads \
          allocate at the same time"
     )]
     Threads(String, u64, u64),
@@ -63,7 +63,7 @@ enum PlanError {
     Write(PathBuf, std::io::Error),
 }
 
-impl Expected for PlanError {
+impl CommandError for PlanError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::NoName | Self::Device | Self::Deviceless(_) | Self::NoLayers(_) => exit::USAGE,
@@ -77,18 +77,18 @@ impl Expected for PlanError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::NoName => "`cargo memcheck list` shows the tests",
-            Self::Device => "--devices says where the layers are to go",
+            Self::Device => "--devices names the devices for the layers",
             Self::NoLayers(_) => {
-                "enter a span for each layer, when it is loaded and when it works: \
+                "enter a span for each layer, when it is loaded and when it runs: \
                  `info_span!(\"model.layers\", index = 3)`"
             }
             Self::Short { .. } => {
-                "another device, a larger one, or a narrower dtype; --margin 0% uses all of them"
+                "add a device, or use a larger device or a narrower dtype; --margin 0% uses the \
+                 whole devices"
             }
             Self::Threads(..) => "measure with one thread",
             Self::LogFull(..) => {
-                "one of each kind is enough: `--iterations 1 --warmup 0`, or fewer tokens that are \
-                 generated"
+                "one iteration is enough: `--iterations 1 --warmup 0`; or generate fewer tokens"
             }
             Self::Deviceless(_) | Self::Ended(..) | Self::Write(..) => return None,
         };
@@ -113,20 +113,20 @@ pub(super) fn plan(args: &PlanArgs) -> Result<u8, Failure> {
     if task.family() != task.leg.family() {
         return Err(PlanError::Deviceless(task.name().to_owned()).into());
     }
-    let Some(outcome) = runner.once(task, Setting::from(Follow::Modules), |_| {})? else {
+    let Some(outcome) = runner.once(task, RunSettings::from(Follow::Modules), |_| {})? else {
         return Err(interrupted());
     };
     let modules = measured(task, &outcome)?;
     let usable: Vec<u64> = usable.gpus.iter().map(|gpu| gpu.capacity).collect();
     let plan = placement::plan(modules, &usable);
-    let telling = &prologue.session.options.telling;
+    let reporting = &prologue.session.options.reporting;
     let plan = plan.map_err(|short| {
-        presenters::modules(telling, modules);
+        presenters::modules(reporting, modules);
         PlanError::Short { short, margin }
     })?;
     let map = plan.device_map(modules);
     let placed = Placed { task, machine: &machine, margin, modules, plan: &plan, map: &map };
-    presenters::plan(telling, &placed, flags.output_map.as_deref());
+    presenters::plan(reporting, &placed, flags.output_map.as_deref());
     if let Some(path) = &flags.output_map {
         write(path, &(serde_json::to_string_pretty(&map).context("a device map")? + "\n"))?;
     }
@@ -140,7 +140,7 @@ fn measured_on(machine: &Machine) -> Result<String, MachineError> {
 }
 
 /// Returns the measured memory of each module.
-fn measured<'a>(task: &Task, outcome: &'a Outcome) -> Result<&'a Modules, PlanError> {
+fn measured<'a>(task: &Task, outcome: &'a TestOutcome) -> Result<&'a Modules, PlanError> {
     if let Some(Finding { code, message, .. }) = outcome.verdict.findings.iter().find(|f| ends(f)) {
         return Err(PlanError::Ended(*code, message.clone()));
     }
@@ -184,7 +184,7 @@ mod tests {
 
     /// Returns the error of a run with `unlogged` events that did not fit into the log.
     fn of(unlogged: u64) -> PlanError {
-        let mut outcome = Outcome::ignored();
+        let mut outcome = TestOutcome::ignored();
         let mut report: memcheck_core::wire::protocol::Report =
             serde_json::from_value(example::report()).unwrap();
         report.record.attribution = Some(Attribution { unlogged, ..Attribution::default() });
@@ -193,10 +193,10 @@ mod tests {
     }
 
     #[test]
-    fn a_full_log_is_not_taken_for_a_model_without_layers() {
+    fn a_full_log_and_a_model_without_layers_are_distinguished() {
         let full = of(3);
-        assert!(full.to_string().contains("`a::b` makes more events"), "{full}");
-        assert!(full.to_string().contains("3 of them"), "{full}");
+        assert!(full.to_string().contains("`a::b` has more events"), "{full}");
+        assert!(full.to_string().contains("3 were lost"), "{full}");
         assert!(full.hint().unwrap().contains("--iterations 1 --warmup 0"));
         assert_eq!(full.exit_code(), exit::NOT_MEASURED);
         let none = of(0);

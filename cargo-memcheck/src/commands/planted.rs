@@ -15,7 +15,7 @@ use crate::build::generated::Generated;
 use crate::build::workspace::{RUNTIME, Workspace};
 use crate::discovery::legs;
 use crate::discovery::session::Session;
-use crate::discovery::task::Outcome;
+use crate::discovery::task::TestOutcome;
 use crate::execution::run::Runner;
 use crate::execution::schedule::{self, Event};
 use crate::invocation::cli::{CiFlags, DoctorArgs};
@@ -23,7 +23,7 @@ use crate::invocation::options::Flags;
 use crate::invocation::values::CargoOptions;
 use crate::invocation::values::Verbosity;
 use crate::system::error::Failure;
-use crate::system::printing::say;
+use crate::system::printing::eprint_line;
 use crate::system::process::Interrupt;
 
 /// Bytes that the planted test leaks in every iteration.
@@ -57,16 +57,16 @@ fn clean_twin(device: &Device) -> Result<()> {
 
 /// The result of the two tests on one device.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct LeakCheck {
     pub(super) leg: String,
     /// The message, or the reason why the measurement did not work.
     pub(super) result: Result<String, String>,
 }
 
 /// Builds and runs the two tests on every requested device.
-pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<Answer>, Failure> {
+pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<LeakCheck>, Failure> {
     if args.output.verbosity() > Verbosity::Quiet {
-        say!("{FIRST_BUILD}");
+        eprint_line!("{FIRST_BUILD}");
     }
     let folder = workspace.own_directory().join("doctor");
     write_package(&folder, workspace).context("the package with the planted leak")?;
@@ -92,7 +92,7 @@ pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<Answer
     let mut answers = Vec::new();
     for tests in &legs {
         let tasks = session.choose(tests).run;
-        let outcomes: Mutex<Vec<(String, Outcome)>> = Mutex::new(Vec::new());
+        let outcomes: Mutex<Vec<(String, TestOutcome)>> = Mutex::new(Vec::new());
         schedule::run_all(
             tasks.len(),
             1,
@@ -106,37 +106,37 @@ pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<Answer
             },
         )?;
         let outcomes = outcomes.into_inner().expect("no worker panics");
-        answers.push(Answer { leg: tests.leg.name(), result: judge(&outcomes) });
+        answers.push(LeakCheck { leg: tests.leg.name(), result: judge(&outcomes) });
     }
     Ok(answers)
 }
 
 /// Checks that the leak was found to the byte, and that the clean twin passed.
-fn judge(outcomes: &[(String, Outcome)]) -> Result<String, String> {
+fn judge(outcomes: &[(String, TestOutcome)]) -> Result<String, String> {
     let of = |name: &str| {
         let found = outcomes.iter().find(|(test, _)| test == name);
         found.map(|(_, outcome)| outcome).ok_or_else(|| format!("`{name}` was not run"))
     };
-    let said = |outcome: &Outcome| {
+    let describe = |outcome: &TestOutcome| {
         let findings: Vec<String> = outcome
             .verdict
             .findings
             .iter()
             .map(|finding| format!("{}: {}", finding.code, finding.message))
             .collect();
-        if findings.is_empty() { "nothing was found".to_owned() } else { findings.join("; ") }
+        if findings.is_empty() { "no finding".to_owned() } else { findings.join("; ") }
     };
     let leak = of("planted_leak")?;
     let found = leak.verdict.findings.iter().find(|finding| finding.code == Code::Leak);
     match found.and_then(|finding| finding.bytes_per_iteration) {
         Some(LEAK) => {}
-        _ => return Err(format!("the leak of {LEAK} B an iteration: {}", said(leak))),
+        _ => return Err(format!("the leak of {LEAK} B an iteration: {}", describe(leak))),
     }
     let clean = of("clean_twin")?;
     if clean.verdict.status != Status::Passed {
-        return Err(format!("the test that does not leak: {}", said(clean)));
+        return Err(format!("the test that does not leak: {}", describe(clean)));
     }
-    Ok(format!("the leak of {LEAK} B an iteration was found, and nothing in its clean twin"))
+    Ok(format!("the leak of {LEAK} B an iteration was found, and its clean twin passed"))
 }
 
 fn write_package(folder: &Path, workspace: &Workspace) -> anyhow::Result<()> {
@@ -154,11 +154,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_leak_that_is_not_found_is_no_good_news() {
-        let mut passed = Outcome::ignored();
+    fn a_planted_leak_that_is_not_found_fails() {
+        let mut passed = TestOutcome::ignored();
         passed.verdict.status = Status::Passed;
         let both = [("planted_leak".to_owned(), passed.clone()), ("clean_twin".to_owned(), passed)];
-        assert!(judge(&both).unwrap_err().contains("nothing was found"));
+        assert!(judge(&both).unwrap_err().contains("no finding"));
         assert!(judge(&[]).is_err());
     }
 }

@@ -9,9 +9,9 @@ use memcheck_core::wire::exit;
 
 use super::one::only;
 use super::prologue::Prologue;
-use crate::build::compile::{Goal, Program, ProgramKind};
+use crate::build::compile::{BuildGoal, Program, ProgramKind};
 use crate::discovery::session::Session;
-use crate::discovery::task::{Outcome, Subject, Task};
+use crate::discovery::task::{Task, TestOutcome, TestSubject};
 use crate::execution::schedule::{self, Event};
 use crate::invocation::cli::ProfileArgs;
 use crate::invocation::devices::Leg;
@@ -21,28 +21,28 @@ use crate::presentation::presenters::profile::Profiler;
 use crate::presentation::presenters::{Broadcast, stopped};
 use crate::presentation::tally::Tally;
 use crate::system::binary::Binary;
-use crate::system::error::{Expected, Failure};
-use crate::system::printing::say;
+use crate::system::error::{CommandError, Failure};
+use crate::system::printing::eprint_line;
 use crate::system::process::Interrupt;
 
 /// Why a profile is refused.
 #[derive(Debug, thiserror::Error)]
 enum ProfileError {
     /// The command line names no test.
-    #[error("profile wants one test: write its path, or a part of it")]
+    #[error("profile needs one test: write its path, or a part of it")]
     NoName,
     /// The command line names several tests or programs.
-    #[error("profile wants one test or one program, not several")]
+    #[error("profile needs one test or one program, not several")]
     Both,
     /// The command line names a program and an archive.
-    #[error("--archive-file: an archive holds tests, and no programs")]
+    #[error("--archive-file: an archive has tests, but no programs")]
     Archived,
     /// A flag that has no meaning for a program.
     #[error("`{0}` is for tests: a program has no iterations, no baseline and no `#[ignore]`")]
     ForTests(String),
 }
 
-impl Expected for ProfileError {
+impl CommandError for ProfileError {
     fn exit_code(&self) -> u8 {
         exit::USAGE
     }
@@ -50,8 +50,8 @@ impl Expected for ProfileError {
     fn hint(&self) -> Option<String> {
         Some(match self {
             Self::NoName => "`cargo memcheck list` shows the tests".to_owned(),
-            Self::Archived => "profile the program where its sources are".to_owned(),
-            Self::Both => "what a program is given stands after `--`".to_owned(),
+            Self::Archived => "profile the program on a machine with its sources".to_owned(),
+            Self::Both => "the arguments of a program come after `--`".to_owned(),
             Self::ForTests(_) => {
                 "limits of a program: --max-peak, --max-retained, --fits and --timeout".to_owned()
             }
@@ -116,29 +116,29 @@ fn profile_test(args: &ProfileArgs) -> Result<u8, Failure> {
     let Prologue { session, interrupt } = &prologue;
     let Some((runner, chosen)) = prologue.tests()? else { return Ok(stopped(&session.options)) };
     let tasks = only("profile", name, chosen)?;
-    let mut told = told(session, args);
+    let mut broadcast = open_broadcast(session, args);
     let mut tally = Tally::default();
     let started = Instant::now();
     for task in &tasks {
         if interrupt.is_set() {
             break;
         }
-        told.tell(|to| to.leg_started(&task.leg, 1));
+        broadcast.notify(|to| to.leg_started(&task.leg, 1));
         schedule::run_all(
             1,
             1,
             false,
             |_, teller| runner.run(task, move |progress| teller.progress(progress)),
-            |event| tell(&mut told, &mut tally, task, event),
+            |event| forward_event(&mut broadcast, &mut tally, task, event),
         )?;
     }
-    Ok(end(told, tally, started, interrupt))
+    Ok(end(broadcast, tally, started, interrupt))
 }
 
-fn end(told: Broadcast, mut tally: Tally, started: Instant, interrupt: &Interrupt) -> u8 {
+fn end(broadcast: Broadcast, mut tally: Tally, started: Instant, interrupt: &Interrupt) -> u8 {
     (tally.interrupted, tally.took) = (interrupt.is_set(), started.elapsed());
     let exit_code = tally.exit_code(NoTests::Fail);
-    told.finish(&tally, exit_code)
+    broadcast.finish(&tally, exit_code)
 }
 
 fn profile_program(args: &ProfileArgs, program: &Program) -> Result<u8, Failure> {
@@ -153,47 +153,47 @@ fn profile_program(args: &ProfileArgs, program: &Program) -> Result<u8, Failure>
     let (package, file) = program.find(&session.packages, session.workspace.root())?;
     let package = &session.packages[package];
     let of = |leg: &Leg, binary: &Binary| {
-        let subject = Subject::Program { name: program.name.clone(), file: file.clone() };
+        let subject = TestSubject::Program { name: program.name.clone(), file: file.clone() };
         Ok(session.task(package, binary, subject, leg))
     };
-    let (packages, goal) = (std::slice::from_ref(package), Goal::Program(program));
+    let (packages, goal) = (std::slice::from_ref(package), BuildGoal::Program(program));
     let Some((runner, tasks)) = prologue.programs(packages, goal, of)? else {
         return Ok(stopped(&session.options));
     };
     tasks.first().context("cargo built no executable")?;
-    let mut told = told(session, args);
+    let mut broadcast = open_broadcast(session, args);
     let mut tally = Tally::default();
     let started = Instant::now();
     // As with cargo, a bench runs in the folder of its package, and any other program in the current folder.
     let folder = package.folder().to_owned();
     let folder = (program.kind == ProgramKind::Bench).then_some(&folder);
     for task in &tasks {
-        if session.options.telling.verbosity > Verbosity::Quiet {
-            say!("running {} on {}", task.binary.id, task.leg.name());
+        if session.options.reporting.verbosity > Verbosity::Quiet {
+            eprint_line!("running {} on {}", task.binary.id, task.leg.name());
         }
         match runner.program(task, &args.arguments, folder)? {
-            Some(outcome) => finished(&mut told, &mut tally, task, &outcome),
+            Some(outcome) => finished(&mut broadcast, &mut tally, task, &outcome),
             None => break,
         }
     }
-    Ok(end(told, tally, started, interrupt))
+    Ok(end(broadcast, tally, started, interrupt))
 }
 
-fn told(session: &Session, args: &ProfileArgs) -> Broadcast {
-    let on_stdout = Profiler::new(&session.options.telling, args.table);
+fn open_broadcast(session: &Session, args: &ProfileArgs) -> Broadcast {
+    let on_stdout = Profiler::new(&session.options.reporting, args.table);
     let (root, legs) = (session.workspace.root(), session.legs.len());
-    Broadcast::new(&session.audience(), root, legs, Some(Box::new(on_stdout)))
+    Broadcast::new(&session.report_context(), root, legs, Some(Box::new(on_stdout)))
 }
 
-fn tell(told: &mut Broadcast, tally: &mut Tally, task: &Task, event: Event) {
+fn forward_event(broadcast: &mut Broadcast, tally: &mut Tally, task: &Task, event: Event) {
     match event {
-        Event::Started(_) => told.tell(|to| to.test_started(task)),
-        Event::Progress(_, progress) => told.tell(|to| to.progress(task, &progress)),
-        Event::Finished(_, outcome) => finished(told, tally, task, &outcome),
+        Event::Started(_) => broadcast.notify(|to| to.test_started(task)),
+        Event::Progress(_, progress) => broadcast.notify(|to| to.progress(task, &progress)),
+        Event::Finished(_, outcome) => finished(broadcast, tally, task, &outcome),
     }
 }
 
-fn finished(told: &mut Broadcast, tally: &mut Tally, task: &Task, outcome: &Outcome) {
+fn finished(broadcast: &mut Broadcast, tally: &mut Tally, task: &Task, outcome: &TestOutcome) {
     tally.add(outcome);
-    told.tell(|to| to.test_finished(task, outcome));
+    broadcast.notify(|to| to.test_finished(task, outcome));
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 
-use crate::build::compile::Goal;
+use crate::build::compile::BuildGoal;
 use crate::build::workspace::TestPackage;
 use crate::discovery::legs::{self, Legs};
 use crate::discovery::listing;
@@ -42,7 +42,7 @@ impl Prologue {
     pub(super) fn programs<T>(
         &self,
         packages: &[TestPackage],
-        goal: Goal<'_>,
+        goal: BuildGoal<'_>,
         of: impl Fn(&Leg, &Binary) -> Result<T, Failure>,
     ) -> Result<Option<(Runner<'_>, Vec<T>)>, Failure> {
         let Self { interrupt, session } = self;

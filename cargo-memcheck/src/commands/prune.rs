@@ -13,7 +13,7 @@ use crate::invocation::options::{Flags, Mode, OptionsError};
 use crate::invocation::values::{RunIgnored, Verbosity};
 use crate::presentation::presenters::{interrupted, json};
 use crate::system::error::Failure;
-use crate::system::printing::say;
+use crate::system::printing::eprint_line;
 use crate::system::process::Interrupt;
 
 /// Removes stale baselines of the selected packages and devices. In CI it only lists them, because the source tree must
@@ -31,10 +31,12 @@ pub(super) fn prune(args: &PruneArgs) -> Result<u8, Failure> {
     let dry_run = *dry_run || session.options.mode == Mode::Ci;
     let (_, legs) = legs::discover(&session)?;
     if session.options.cargo.names_targets() {
-        say!("warning: not all targets were built, so no baseline is known to be stale");
+        eprint_line!(
+            "warning: not all targets were built, so stale baselines cannot be determined"
+        );
     }
     for target in legs.iter().flat_map(|leg| &leg.built.not_built) {
-        say!(
+        eprint_line!(
             "warning: `{}` of {} was not built; the baselines of that package stay",
             target.target,
             target.package
@@ -42,7 +44,7 @@ pub(super) fn prune(args: &PruneArgs) -> Result<u8, Failure> {
     }
     let stale = bookkeeping::stale(&session, &legs).context("looking for baselines")?;
     let filters = &session.options.selection.filters;
-    let quiet = session.options.telling.verbosity == Verbosity::Quiet;
+    let quiet = session.options.reporting.verbosity == Verbosity::Quiet;
     let mut removed = 0;
     for (_, file) in stale.iter().filter(|(_, file)| file.is_named(filters)) {
         if Interrupt::has_come() {
@@ -56,12 +58,12 @@ pub(super) fn prune(args: &PruneArgs) -> Result<u8, Failure> {
                 .map_err(|error| SnapshotError::Io(file.path.clone(), error))?;
         }
         if !quiet {
-            say!("{} {shown}", if dry_run { "would remove" } else { "removed" });
+            eprint_line!("{} {shown}", if dry_run { "would remove" } else { "removed" });
         }
         removed += 1;
     }
     if removed == 0 && !quiet {
-        say!("no stale baselines");
+        eprint_line!("no stale baselines");
     }
     Ok(exit::OK)
 }

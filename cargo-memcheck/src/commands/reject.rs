@@ -8,7 +8,7 @@ use crate::invocation::cli::SnapshotArgs;
 use crate::invocation::values::Verbosity;
 use crate::presentation::presenters::json;
 use crate::system::error::Failure;
-use crate::system::printing::say;
+use crate::system::printing::eprint_line;
 
 /// Rejects all selected snapshots, valid or not.
 pub(super) fn reject(args: &SnapshotArgs) -> Result<u8, Failure> {
@@ -23,10 +23,10 @@ pub(super) fn reject(args: &SnapshotArgs) -> Result<u8, Failure> {
         baselines::reject(&file)?;
         json::snapshot(args.output.form.message_format, "rejected", &file.path);
         if verbosity > Verbosity::Quiet {
-            say!("rejected {}", pending::shown(&file.path, &workspace));
+            eprint_line!("rejected {}", pending::shown(&file.path, &workspace));
         }
         if let Some(changes) = changes {
-            say!("{changes}");
+            eprint_line!("{changes}");
         }
     }
     Ok(exit::OK)

@@ -5,22 +5,22 @@ use std::io;
 
 use crate::build::workspace::{Places, pending_of_results};
 use crate::invocation::cli::ReportArgs;
-use crate::invocation::options::{Audience, Mode, Pending, Telling, environment};
+use crate::invocation::options::{Mode, Pending, ReportContext, ReportingOptions, environment};
 use crate::invocation::values::CargoOptions;
 use crate::invocation::values::Format;
 use crate::presentation::events::Presenter;
 use crate::presentation::presenters::{self, Broadcast, JsonLines};
-use crate::presentation::results::{self, ResultsError, Whole};
+use crate::presentation::results::{self, MergedRun, ResultsError};
 use crate::system::error::Failure;
 use crate::system::process::Capture;
 
 /// Presents the stored results, and returns the exit code of the run.
 pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
-    let telling = Telling::read(&args.output, &args.report, &environment);
+    let reporting = ReportingOptions::read(&args.output, &args.report, &environment);
     let places = places(args)?;
     let whole = whole(args, &places)?;
-    let audience = Audience {
-        telling: &telling,
+    let report_context = ReportContext {
+        reporting: &reporting,
         pending: match (args.folders.first(), whole.run.mode) {
             // Joined pending snapshots are in a separate folder, not next to the tests.
             _ if args.merge => Pending::In(places.pending_directory()),
@@ -29,14 +29,14 @@ pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
                 Pending::In(pending_of_results(&places.results_directory()))
             }
             (_, Mode::Ci) => Pending::In(places.pending_directory()),
-            (_, Mode::Local) => Pending::Beside,
+            (_, Mode::Local) => Pending::NextToTests,
         },
         capture: Capture::Kept,
         no_tests: args.no_tests,
         // The filters of the run have selected the results, so all of them are presented.
         filters: &[],
     };
-    Ok(tell(whole, &audience, &places))
+    Ok(replay(whole, &report_context, &places))
 }
 
 /// Returns the place of the results, unless the command line names folders: the workspace, or the current folder if an
@@ -50,7 +50,7 @@ fn places(args: &ReportArgs) -> Result<Places, Failure> {
     Ok(if ran_here { here } else { found })
 }
 
-fn whole(args: &ReportArgs, places: &Places) -> Result<Whole, Failure> {
+fn whole(args: &ReportArgs, places: &Places) -> Result<MergedRun, Failure> {
     let read = |folder: &std::path::PathBuf| {
         let mut results = results::read(folder)?;
         results.relocate(places.root());
@@ -68,32 +68,32 @@ fn whole(args: &ReportArgs, places: &Places) -> Result<Whole, Failure> {
         return Ok(whole);
     }
     match folders.as_slice() {
-        [folder] => Ok(Whole::from(read(folder)?)),
+        [folder] => Ok(MergedRun::from(read(folder)?)),
         _ => Err(ResultsError::Several(folders.len()).into()),
     }
 }
 
 /// Sends the events of a run to the presenters, in their order in a run.
-fn tell(whole: Whole, audience: &Audience<'_>, places: &Places) -> u8 {
-    let Whole { run: _, legs, tests, notes, mut tally } = whole;
-    let json = audience.telling.format == Format::Json;
+fn replay(whole: MergedRun, report_context: &ReportContext<'_>, places: &Places) -> u8 {
+    let MergedRun { run: _, legs, tests, notes, mut tally } = whole;
+    let json = report_context.reporting.format == Format::Json;
     let on_stdout = json.then(|| Box::new(JsonLines::new(io::stdout())) as Box<dyn Presenter>);
-    let mut told = Broadcast::new(audience, places.root(), legs.len(), on_stdout);
+    let mut broadcast = Broadcast::new(report_context, places.root(), legs.len(), on_stdout);
     for (leg, count) in &legs {
-        told.tell(|to| to.leg_started(leg, *count));
+        broadcast.notify(|to| to.leg_started(leg, *count));
         for test in tests.iter().filter(|test| test.task.leg.name() == leg.name()) {
             tally.add(&test.outcome);
-            told.tell(|to| to.test_finished(&test.task, &test.outcome));
+            broadcast.notify(|to| to.test_finished(&test.task, &test.outcome));
         }
     }
     for note in &notes {
         tally.note(note);
-        told.tell(|to| to.note(note));
+        broadcast.notify(|to| to.note(note));
     }
     tally.sort();
     if let Some(failure) = &tally.failure {
         presenters::reported(failure);
     }
-    let exit_code = tally.exit_code(audience.no_tests);
-    told.finish(&tally, exit_code)
+    let exit_code = tally.exit_code(report_context.no_tests);
+    broadcast.finish(&tally, exit_code)
 }

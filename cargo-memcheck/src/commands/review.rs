@@ -12,12 +12,12 @@ use crate::baselines::{self, Checked, SnapshotError, SnapshotFile};
 use crate::build::workspace::Workspace;
 use crate::invocation::cli::SnapshotArgs;
 use crate::invocation::values::Verbosity;
-use crate::presentation::presenters::style;
+use crate::presentation::presenters::{json, style};
 use crate::system::error::Failure;
-use crate::system::printing::say;
+use crate::system::printing::eprint_line;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Decision {
+enum ReviewDecision {
     Accept,
     Reject,
     Skip,
@@ -29,31 +29,38 @@ pub(super) fn review(args: &SnapshotArgs) -> Result<u8, Failure> {
     let (workspace, files) = pending::gather(args)?;
     let term = Term::stderr();
     let asks = term.is_term() && console::user_attended();
-    let verbosity = args.output.verbosity();
+    let (format, verbosity) = (args.output.form.message_format, args.output.verbosity());
     let mut left = 0;
     for (number, file) in files.iter().enumerate() {
         let checked = baselines::check(&file.path);
         let of_all = format!("[{}/{}]", number + 1, files.len());
         show(file, &checked, &workspace, &of_all, verbosity);
-        let decision = if asks { ask(&term, checked.is_ok())? } else { Decision::Skip };
+        let decision = if asks { ask(&term, checked.is_ok())? } else { ReviewDecision::Skip };
         match (decision, checked) {
-            (Decision::Accept, Ok(checked)) => {
+            (ReviewDecision::Accept, Ok(checked)) => {
                 baselines::accept(file, &checked)?;
-                told(verbosity, "accepted", &pending::shown(&file.target, &workspace));
+                json::snapshot(format, "accepted", &file.target);
+                print_decision(verbosity, "accepted", &pending::shown(&file.target, &workspace));
             }
-            (Decision::Accept, Err(error)) => return Err(error.into()),
-            (Decision::Reject, _) => {
+            (ReviewDecision::Accept, Err(error)) => return Err(error.into()),
+            (ReviewDecision::Reject, _) => {
                 baselines::reject(file)?;
-                told(verbosity, "rejected", &pending::shown(&file.path, &workspace));
+                json::snapshot(format, "rejected", &file.path);
+                print_decision(verbosity, "rejected", &pending::shown(&file.path, &workspace));
             }
-            (Decision::Skip, _) => {
+            (ReviewDecision::Skip, _) => {
                 left += 1;
+                json::snapshot(format, "pending", &file.path);
                 if !asks && verbosity > Verbosity::Quiet {
                     commands(args, file);
                 }
             }
-            (Decision::Stop, _) => {
-                left += files.len() - number;
+            (ReviewDecision::Stop, _) => {
+                let undecided = &files[number..];
+                for file in undecided {
+                    json::snapshot(format, "pending", &file.path);
+                }
+                left += undecided.len();
                 break;
             }
         }
@@ -71,23 +78,23 @@ fn show(
     verbosity: Verbosity,
 ) {
     let family = file.family.map_or("?", |family| family.name());
-    say!("{} {} ({family})", style::strong(number), style::strong(&file.test));
-    say!("{}", style::dim(&pending::shown(&file.target, workspace)));
+    eprint_line!("{} {} ({family})", style::strong(number), style::strong(&file.test));
+    eprint_line!("{}", style::dim(&pending::shown(&file.target, workspace)));
     match checked {
         Ok(_) if verbosity == Verbosity::Quiet => {}
         Ok(new) => {
-            say!("{}", baselines::diff::text(file, new));
+            eprint_line!("{}", baselines::diff::text(file, new));
             if verbosity == Verbosity::Verbose {
-                say!("all of it:\n{}", new.body.to_yaml().trim_end());
+                eprint_line!("whole snapshot:\n{}", new.body.to_yaml().trim_end());
             }
         }
-        Err(error) => say!("{} {error}", style::error("error:")),
+        Err(error) => eprint_line!("{} {error}", style::error("error:")),
     }
 }
 
-fn told(verbosity: Verbosity, what: &str, path: &str) {
+fn print_decision(verbosity: Verbosity, what: &str, path: &str) {
     if verbosity > Verbosity::Quiet {
-        say!("{what} {path}\n");
+        eprint_line!("{what} {path}\n");
     }
 }
 
@@ -97,21 +104,21 @@ fn commands(args: &SnapshotArgs, file: &SnapshotFile) {
     let from =
         args.from.as_ref().map(|from| format!(" --from '{}'", from.display())).unwrap_or_default();
     for word in ["accept", "reject"] {
-        say!("  {}", style::hint(&format!("cargo memcheck {word} '{name}'{from}")));
+        eprint_line!("  {}", style::hint(&format!("cargo memcheck {word} '{name}'{from}")));
     }
-    say!("");
+    eprint_line!("");
 }
 
-fn ask(term: &Term, sound: bool) -> anyhow::Result<Decision> {
+fn ask(term: &Term, sound: bool) -> anyhow::Result<ReviewDecision> {
     let keys =
         if sound { "a accept, r reject, s skip, q quit" } else { "r reject, s skip, q quit" };
     loop {
-        say!("{}", style::hint(keys));
+        eprint_line!("{}", style::hint(keys));
         match term.read_key().context("reading a key")? {
-            Key::Char('a' | 'A') if sound => return Ok(Decision::Accept),
-            Key::Char('r' | 'R') => return Ok(Decision::Reject),
-            Key::Char('s' | 'S') => return Ok(Decision::Skip),
-            Key::Char('q' | 'Q') | Key::Escape | Key::CtrlC => return Ok(Decision::Stop),
+            Key::Char('a' | 'A') if sound => return Ok(ReviewDecision::Accept),
+            Key::Char('r' | 'R') => return Ok(ReviewDecision::Reject),
+            Key::Char('s' | 'S') => return Ok(ReviewDecision::Skip),
+            Key::Char('q' | 'Q') | Key::Escape | Key::CtrlC => return Ok(ReviewDecision::Stop),
             _ => {}
         }
     }

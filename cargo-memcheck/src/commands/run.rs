@@ -12,9 +12,9 @@ use memcheck_core::wire::exit;
 
 use crate::discovery::legs::Legs;
 use crate::discovery::session::{Chosen, LegTests, Session};
-use crate::discovery::task::{Outcome, Task};
+use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::bookkeeping;
-use crate::execution::relations::{self, Judge, Seen};
+use crate::execution::relations::{self, Judge, MeasuredFigures};
 use crate::execution::run::Runner;
 use crate::execution::schedule::{self, Event};
 use crate::invocation::cli::RunArgs;
@@ -23,10 +23,10 @@ use crate::invocation::options::Flags;
 use crate::invocation::values::{Format, NoTests};
 use crate::presentation::events::Presenter;
 use crate::presentation::presenters::{Broadcast, JsonLines, stopped, style};
-use crate::presentation::results::{self, Keeper, Run};
+use crate::presentation::results::{self, Keeper, RunDescription};
 use crate::presentation::tally::Tally;
 use crate::system::error::Failure;
-use crate::system::printing::say;
+use crate::system::printing::eprint_line;
 use crate::system::process::{self, Interrupt};
 
 pub(super) fn run(args: &RunArgs) -> Result<u8, Failure> {
@@ -76,7 +76,7 @@ fn nothing(args: &RunArgs, failure: Failure) -> Result<u8, Failure> {
         return Err(failure);
     }
     if args.schedule.no_tests == NoTests::Warn {
-        say!("{} {}", style::warning("warning:"), failure.message());
+        eprint_line!("{} {}", style::warning("warning:"), failure.message());
     }
     if args.output.form.message_format == Format::Json {
         JsonLines::new(io::stdout()).finished(&Tally::default(), exit::OK);
@@ -89,12 +89,12 @@ struct Course<'a> {
     session: &'a Session,
     runner: Runner<'a>,
     interrupt: &'a Interrupt,
-    told: Broadcast,
+    broadcast: Broadcast,
     tally: Tally,
     /// The legs that were listed and not refused.
     listed: Vec<LegTests>,
     /// The first line of the results, which can be written once all legs are known.
-    run: Rc<OnceCell<Run>>,
+    run: Rc<OnceCell<RunDescription>>,
 }
 
 /// Builds, lists and runs one leg after another.
@@ -107,17 +107,18 @@ fn run_legs(session: &Session, interrupt: &Interrupt) -> Result<u8, Failure> {
     });
     // Presenters start with the first leg that is listed. A failure before that is all that can be reported.
     let Some((mut legs, first)) = interrupt.outlived(begun)? else { return Ok(stopped(options)) };
-    let json = options.telling.format == Format::Json;
+    let json = options.reporting.format == Format::Json;
     let on_stdout = json.then(|| Box::new(JsonLines::new(io::stdout())) as Box<dyn Presenter>);
     let root = session.workspace.root();
-    let mut told = Broadcast::new(&session.audience(), root, session.legs.len(), on_stdout);
+    let mut broadcast =
+        Broadcast::new(&session.report_context(), root, session.legs.len(), on_stdout);
     let run = Rc::new(OnceCell::new());
-    told.also(results::file(&session.results_directory()), Keeper::new(run.clone()));
+    broadcast.also(results::file(&session.results_directory()), Keeper::new(run.clone()));
     let mut course = Course {
         session,
         runner: Runner::prepare(session, legs.nvml(), interrupt.clone())?,
         interrupt,
-        told,
+        broadcast,
         tally: Tally::default(),
         listed: Vec::new(),
         run,
@@ -159,14 +160,14 @@ impl Course<'_> {
         let RunningLeg { tests, chosen, .. } = &leg;
         let started = Instant::now();
         let mut tally = Tally { elsewhere: chosen.elsewhere.len(), ..Tally::default() };
-        self.told.tell(|to| to.leg_started(&tests.leg, chosen.run.len()));
+        self.broadcast.notify(|to| to.leg_started(&tests.leg, chosen.run.len()));
         for task in &chosen.ignored {
-            let outcome = Outcome::ignored();
+            let outcome = TestOutcome::ignored();
             tally.add(&outcome);
-            self.told.tell(|to| to.test_finished(task, &outcome));
+            self.broadcast.notify(|to| to.test_finished(task, &outcome));
         }
         if !self.is_over()
-            && let Err(error) = leg.run(&self.runner, &mut self.told, &mut tally)
+            && let Err(error) = leg.run(&self.runner, &mut self.broadcast, &mut tally)
         {
             self.fail(&Failure::Internal(error));
             tally.failure.clone_from(&self.tally.failure);
@@ -174,7 +175,7 @@ impl Course<'_> {
         tally.not_run = chosen.run.len() - tally.ran();
         tally.interrupted = self.interrupt.is_set();
         tally.took = started.elapsed();
-        self.told.tell(|to| to.leg_finished(&tests.leg, &tally));
+        self.broadcast.notify(|to| to.leg_finished(&tests.leg, &tally));
         self.tally.join(tally);
         self.listed.push(leg.tests);
     }
@@ -183,7 +184,7 @@ impl Course<'_> {
     fn finish(mut self) -> u8 {
         self.tally.interrupted |= self.interrupt.is_set();
         self.tally.sort();
-        self.run.get_or_init(|| Run::of(self.session, &self.listed));
+        self.run.get_or_init(|| RunDescription::of(self.session, &self.listed));
         // A baseline can only be known to belong to no test if the tests of all legs are known. The check comes after
         // the run, because it must include the files that the tests have written.
         if self.tally.unstarted.is_empty() {
@@ -191,14 +192,14 @@ impl Course<'_> {
                 Ok(notes) => {
                     for note in &notes {
                         self.tally.note(note);
-                        self.told.tell(|to| to.note(note));
+                        self.broadcast.notify(|to| to.note(note));
                     }
                 }
                 Err(error) => self.fail(&Failure::Internal(error)),
             }
         }
         let exit_code = self.tally.exit_code(self.session.options.scheduling.no_tests);
-        self.told.finish(&self.tally, exit_code)
+        self.broadcast.finish(&self.tally, exit_code)
     }
 }
 
@@ -223,7 +224,7 @@ impl<'a> RunningLeg<'a> {
     fn run(
         &self,
         runner: &Runner<'_>,
-        told: &mut Broadcast,
+        broadcast: &mut Broadcast,
         tally: &mut Tally,
     ) -> anyhow::Result<()> {
         let options = &self.session.options;
@@ -234,25 +235,25 @@ impl<'a> RunningLeg<'a> {
             process::cores(),
             &options.rayon_threads,
         );
-        let mut seen = Seen::default();
-        let mut held: Vec<(usize, Outcome)> = Vec::new();
+        let mut measured_figures = MeasuredFigures::default();
+        let mut held: Vec<(usize, TestOutcome)> = Vec::new();
         let ran = schedule::run_all(
             tasks.len(),
             workers,
             options.scheduling.fail_fast,
             |number, teller| runner.run(&tasks[number], move |progress| teller.progress(progress)),
             |event| match event {
-                Event::Started(number) => told.tell(|to| to.test_started(&tasks[number])),
+                Event::Started(number) => broadcast.notify(|to| to.test_started(&tasks[number])),
                 Event::Progress(number, progress) => {
-                    told.tell(|to| to.progress(&tasks[number], &progress));
+                    broadcast.notify(|to| to.progress(&tasks[number], &progress));
                 }
                 Event::Finished(number, outcome) => {
-                    seen.add(&tasks[number], &outcome);
+                    measured_figures.add(&tasks[number], &outcome);
                     if self.needs[number].is_some() {
                         held.push((number, *outcome));
                     } else {
                         tally.add(&outcome);
-                        told.tell(|to| to.test_finished(&tasks[number], &outcome));
+                        broadcast.notify(|to| to.test_finished(&tasks[number], &outcome));
                     }
                 }
             },
@@ -261,13 +262,13 @@ impl<'a> RunningLeg<'a> {
         let mut left = 0;
         for (number, outcome) in held {
             let (task, needs) = (&tasks[number], self.needs[number].as_ref());
-            let outcome = self.across(runner, task, outcome, (needs, &seen));
+            let outcome = self.across(runner, task, outcome, (needs, &measured_figures));
             left += usize::from(outcome.across.left.is_some());
             tally.add(&outcome);
-            told.tell(|to| to.test_finished(task, &outcome));
+            broadcast.notify(|to| to.test_finished(task, &outcome));
         }
         if left > 0 {
-            say!(
+            eprint_line!(
                 "note: limits across tests of {left} are judged by `cargo memcheck report --merge`"
             );
         }
@@ -279,9 +280,9 @@ impl<'a> RunningLeg<'a> {
         &self,
         runner: &Runner<'_>,
         task: &Task,
-        outcome: Outcome,
-        (needs, seen): (Option<&Needs>, &Seen),
-    ) -> Outcome {
+        outcome: TestOutcome,
+        (needs, measured_figures): (Option<&Needs>, &MeasuredFigures),
+    ) -> TestOutcome {
         let Some(needs) = needs else { return outcome };
         let mut judged = outcome.clone();
         if self.session.options.selection.partition.is_some() {
@@ -294,10 +295,10 @@ impl<'a> RunningLeg<'a> {
             pending: pending.as_deref(),
             levels: &self.session.options.levels,
         };
-        judge.judge(task, &mut judged, needs, seen);
+        judge.judge(task, &mut judged, needs, measured_figures);
         // A test with findings of its own already has their call sites.
         if let Some(mut explained) = runner.explain(task, &outcome, &judged) {
-            judge.judge(task, &mut explained, needs, seen);
+            judge.judge(task, &mut explained, needs, measured_figures);
             judged = explained;
         }
         judged

@@ -4,44 +4,44 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::build::compile::{self, Built, Goal};
+use crate::build::compile::{self, BuildGoal, Built};
 use crate::build::toolchain::Toolkit;
 use crate::build::workspace::TestPackage;
 use crate::discovery::archive::Unpacked;
-use crate::discovery::listing::{self, Carried};
-use crate::discovery::session::Source;
+use crate::discovery::listing::{self, ListedExecutable};
+use crate::discovery::session::TestSource;
 use crate::discovery::session::{LegTests, Session};
-use crate::invocation::devices::{Kind, Leg};
+use crate::invocation::devices::{DeviceKind, Leg};
 use crate::invocation::options::Options;
 use crate::system::error::Failure;
-use crate::system::printing::say;
+use crate::system::printing::eprint_line;
 
 /// The legs of a session that have been built and listed so far.
 #[derive(Debug)]
 pub(crate) struct Legs<'a> {
     session: &'a Session,
     toolkit: Option<Toolkit>,
-    built: BTreeMap<Kind, Built>,
-    carried: BTreeMap<Kind, Vec<Carried>>,
+    built: BTreeMap<DeviceKind, Built>,
+    carried: BTreeMap<DeviceKind, Vec<ListedExecutable>>,
 }
 
 impl<'a> Legs<'a> {
     /// Prepares the inputs of all builds. An archive is already built, so that all its legs are listed here: an incomplete archive must
     /// fail before the run begins.
     pub(crate) fn open(session: &'a Session) -> Result<Self, Failure> {
-        let simulated = session.legs.iter().any(|leg| leg.kind == Kind::Sim);
+        let simulated = session.legs.iter().any(|leg| leg.kind == DeviceKind::Sim);
         let toolkit = match &session.source {
-            Source::Workspace if simulated => {
+            TestSource::Workspace if simulated => {
                 Some(Toolkit::prepare(session.workspace.toolkit_directory())?)
             }
             _ => None,
         };
         if let Some(Err(why)) = toolkit.as_ref().map(|toolkit| &toolkit.nvml) {
-            say!("note: no simulated NVML, `device_used` is not available: {why}");
+            eprint_line!("note: no simulated NVML, `device_used` is not available: {why}");
         }
         let (built, carried) = (BTreeMap::new(), BTreeMap::new());
         let mut legs = Self { session, toolkit, built, carried };
-        if let Source::Archive(archive) = &session.source {
+        if let TestSource::Archive(archive) = &session.source {
             for leg in &session.legs {
                 legs.built.insert(leg.kind, archive.built(leg.kind, &session.packages));
                 archive.check(leg.kind, &legs.tests(leg)?.carried)?;
@@ -66,13 +66,13 @@ impl<'a> Legs<'a> {
         &mut self,
         leg: &Leg,
         packages: &[TestPackage],
-        goal: Goal<'_>,
+        goal: BuildGoal<'_>,
     ) -> Result<Built, Failure> {
         if let Some(built) = self.built.get(&leg.kind) {
             return Ok(built.clone());
         }
         let Session { workspace, options, .. } = self.session;
-        let toolkit = self.toolkit.as_ref().filter(|_| leg.kind == Kind::Sim);
+        let toolkit = self.toolkit.as_ref().filter(|_| leg.kind == DeviceKind::Sim);
         let subject = self.described(leg, goal);
         let build = (leg.kind, subject.as_str());
         let built = compile::build(workspace, packages, options, goal, build, toolkit)?;
@@ -81,7 +81,7 @@ impl<'a> Legs<'a> {
     }
 
     /// Describes a build as `the tests for sim:h200 (leg 1 of 2)`.
-    fn described(&self, leg: &Leg, goal: Goal<'_>) -> String {
+    fn described(&self, leg: &Leg, goal: BuildGoal<'_>) -> String {
         let legs = &self.session.legs;
         let number = legs.iter().position(|known| known == leg).filter(|_| legs.len() > 1);
         let place = number.map(|number| format!(" (leg {} of {})", number + 1, legs.len()));
@@ -91,7 +91,7 @@ impl<'a> Legs<'a> {
     /// Builds and lists the tests of a leg.
     pub(crate) fn tests(&mut self, leg: &Leg) -> Result<LegTests, Failure> {
         let session = self.session;
-        let built = self.build(leg, &session.packages, Goal::Tests)?;
+        let built = self.build(leg, &session.packages, BuildGoal::Tests)?;
         let carried = match self.carried.get(&leg.kind) {
             Some(carried) => carried.clone(),
             None => self.list(leg, &built)?,
@@ -101,13 +101,13 @@ impl<'a> Legs<'a> {
     }
 
     /// Lists the tests in the executables of a leg.
-    fn list(&self, leg: &Leg, built: &Built) -> Result<Vec<Carried>, Failure> {
+    fn list(&self, leg: &Leg, built: &Built) -> Result<Vec<ListedExecutable>, Failure> {
         let Session { packages, options, .. } = self.session;
         let Options { scheduling, search, .. } = options;
         let carried =
             listing::discover(&built.binaries, packages, leg, &scheduling.launcher, search)?;
         for warning in carried.iter().filter_map(|carried| carried.warning.as_ref()) {
-            say!("warning: {warning}");
+            eprint_line!("warning: {warning}");
         }
         Ok(carried)
     }

@@ -4,7 +4,7 @@ use memcheck_core::wire::exit;
 
 use crate::discovery::session::Chosen;
 use crate::discovery::task::Task;
-use crate::system::error::Expected;
+use crate::system::error::CommandError;
 
 /// No test with a matching name runs on a device of this run.
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +14,7 @@ pub(crate) struct NoMatch {
     why: &'static str,
 }
 
-impl Expected for NoMatch {
+impl CommandError for NoMatch {
     fn exit_code(&self) -> u8 {
         exit::NO_TESTS
     }
@@ -34,8 +34,8 @@ pub(crate) fn matching(name: &str, chosen: Vec<Chosen>) -> Result<Vec<Task>, NoM
     }
     let why = match (ignored, elsewhere) {
         _ if !run.is_empty() => return Ok(run),
-        (1.., _) => ": those that match are ignored (--run-ignored all)",
-        (_, 1..) => ": those that match make sense on another device only (--device)",
+        (1.., _) => ": the matching tests are ignored (--run-ignored all)",
+        (_, 1..) => ": the matching tests are for another device (--device)",
         _ => "",
     };
     Err(NoMatch { name: name.to_owned(), why })
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_matches_and_does_not_run_says_why() {
+    fn matching_tests_that_do_not_run_have_a_reason() {
         let task = crate::discovery::task::example::task;
         let why = |chosen| matching("a", vec![Chosen::default(), chosen]).unwrap_err().why;
         assert_eq!(why(Chosen::default()), "");

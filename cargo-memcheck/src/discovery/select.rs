@@ -45,7 +45,7 @@ pub(crate) fn choose(selection: &Selection, leg: &Leg, package: &str, entry: &En
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::invocation::devices::Kind;
+    use crate::invocation::devices::DeviceKind;
     use memcheck_core::device::{Need, Request};
 
     fn entry(name: &str) -> Entry {
@@ -76,7 +76,7 @@ mod tests {
     }
 
     fn cpu() -> Leg {
-        Leg::new(Request::Cpu, Kind::Cpu, "")
+        Leg::new(Request::Cpu, DeviceKind::Cpu, "")
     }
 
     #[test]
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_for_another_device_is_said_to_be_elsewhere() {
+    fn a_test_for_another_device_is_counted_as_such() {
         let test = Entry { need: Need::Cuda, ..entry("a") };
         assert_eq!(choose(&selection(&[]), &cpu(), "app", &test), Choice::Elsewhere);
     }

@@ -10,9 +10,9 @@ use memcheck_core::judgement::location;
 use memcheck_core::request::config::{Override, Subject};
 use memcheck_core::wire::protocol::Entry;
 
-use crate::baselines::{self, SnapshotFile, Written};
+use crate::baselines::{self, SnapshotFile, SourceFunctions};
 use crate::build::workspace::TestPackage;
-use crate::discovery::session::Source;
+use crate::discovery::session::TestSource;
 use crate::discovery::session::{LegTests, Session};
 use crate::execution::note::Note;
 
@@ -33,10 +33,10 @@ pub(crate) fn notes(session: &Session, legs: &[LegTests]) -> std::io::Result<Vec
         let finding =
             Finding::new(Code::StaleBaseline, format!("{} belongs to no test", shown.display()))
                 .hint(match session.source {
-                    Source::Archive(_) => {
-                        "`cargo memcheck prune` removes it, where the sources are"
+                    TestSource::Archive(_) => {
+                        "`cargo memcheck prune` removes it on a machine with the sources"
                     }
-                    Source::Workspace => "`cargo memcheck prune` removes it",
+                    TestSource::Workspace => "`cargo memcheck prune` removes it",
                 });
         let level = level(Code::StaleBaseline);
         notes.push(Note { package, path: Some(file.path), finding, level });
@@ -53,10 +53,11 @@ fn not_built(legs: &[LegTests]) -> Vec<(String, Finding)> {
         .filter(|target| seen.insert((&target.package, &target.target)))
         .map(|target| {
             let features = target.required.join(",");
+            let plural = if target.required.len() == 1 { "" } else { "s" };
             let finding = Finding::new(
                 Code::NotBuilt,
                 format!(
-                    "test target `{}` of {} was not built: it wants the feature(s) {features}",
+                    "test target `{}` of {} was not built: it needs the feature{plural} {features}",
                     target.target, target.package
                 ),
             )
@@ -163,7 +164,11 @@ fn known(session: &Session, legs: &[LegTests]) -> BTreeSet<PathBuf> {
 /// True if the source file that a baseline names still has a function with the name of the test. Then this build leaves
 /// the test out because of a `cfg`. The same holds for a case and the name of its function, unless this build has other
 /// cases of the function.
-fn is_still_written(file: &SnapshotFile, written: Written, known: &BTreeSet<PathBuf>) -> bool {
+fn is_still_written(
+    file: &SnapshotFile,
+    written: SourceFunctions,
+    known: &BTreeSet<PathBuf>,
+) -> bool {
     written.test || (!has_sibling(&file.path, known) && written.function)
 }
 
@@ -184,8 +189,8 @@ pub(crate) fn unmatched_overrides(session: &Session, legs: &[LegTests]) -> Vec<N
         return Vec::new();
     }
     let packages = session.workspace.test_packages();
-    let listed: Vec<Listed<'_>> =
-        packages.iter().map(|package| Listed::of(session, legs, package)).collect();
+    let listed: Vec<PackageTests<'_>> =
+        packages.iter().map(|package| PackageTests::of(session, legs, package)).collect();
     let configuration = &session.options.configuration;
     let note = |number| Note {
         package: "workspace".to_owned(),
@@ -196,14 +201,14 @@ pub(crate) fn unmatched_overrides(session: &Session, legs: &[LegTests]) -> Vec<N
             Code::UnmatchedOverride,
             format!("[[override]] {number} of the configuration matches no test"),
         )
-        .hint("`cargo memcheck list` shows the names of tests, which its glob has to match whole"),
+        .hint("`cargo memcheck list` shows the names of tests; the glob must match a whole name"),
         level,
     };
     matching_none(&configuration.config.overrides, &listed).into_iter().map(note).collect()
 }
 
 /// The listed tests of a package with memory tests.
-struct Listed<'a> {
+struct PackageTests<'a> {
     name: &'a str,
     /// True if all tests of the package were listed.
     whole: bool,
@@ -211,7 +216,7 @@ struct Listed<'a> {
     tests: Vec<(&'a str, Family)>,
 }
 
-impl<'a> Listed<'a> {
+impl<'a> PackageTests<'a> {
     fn of(session: &Session, legs: &'a [LegTests], package: &'a TestPackage) -> Self {
         let name = package.name();
         let selected = session.packages.iter().position(|selected| selected.name() == name);
@@ -236,9 +241,10 @@ impl<'a> Listed<'a> {
 
 /// Returns the numbers, from 1, of the overrides that certainly match no test. This is certain if all tests that an
 /// override can apply to were listed.
-fn matching_none(overrides: &[Override], packages: &[Listed<'_>]) -> Vec<u32> {
-    let is_for = |o: &Override, package: &Listed<'_>| o.package().is_none_or(|p| p == package.name);
-    let matches = |o: &Override, package: &Listed<'_>| {
+fn matching_none(overrides: &[Override], packages: &[PackageTests<'_>]) -> Vec<u32> {
+    let is_for =
+        |o: &Override, package: &PackageTests<'_>| o.package().is_none_or(|p| p == package.name);
+    let matches = |o: &Override, package: &PackageTests<'_>| {
         package
             .tests
             .iter()
@@ -258,20 +264,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_override_is_known_to_match_nothing_where_all_that_it_is_for_was_listed() {
+    fn an_override_matches_no_test_only_if_all_its_tests_were_listed() {
         let text = "[[override]]\ntest = \"llama::*\"\n[[override]]\ntest = \"gone\"\n\
                     [[override]]\npackage = \"alpha\"\ntest = \"gone\"\n\
                     [[override]]\npackage = \"alhpa\"\n\
                     [[override]]\ntest = \"parse\"\ndevice = \"cuda\"\n\
                     [[override]]\npackage = \"beta\"\n";
         let overrides = Config::parse(text).unwrap().overrides;
-        let alpha = |whole| Listed {
+        let alpha = |whole| PackageTests {
             name: "alpha",
             whole,
             tests: vec![("llama::kv", Family::Cuda), ("parse", Family::Cpu)],
         };
-        let beta = |whole| Listed { name: "beta", whole, tests: vec![] };
-        let none = |packages: &[Listed<'_>]| matching_none(&overrides, packages);
+        let beta = |whole| PackageTests { name: "beta", whole, tests: vec![] };
+        let none = |packages: &[PackageTests<'_>]| matching_none(&overrides, packages);
         assert_eq!(none(&[alpha(true), beta(true)]), [2, 3, 4, 5, 6]);
         // Overrides 2, 5 and 6 can apply to tests of the other package.
         assert_eq!(none(&[alpha(true), beta(false)]), [3, 4]);

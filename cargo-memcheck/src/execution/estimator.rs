@@ -10,14 +10,14 @@ use memcheck_core::request::variables;
 use memcheck_core::wire::estimate::{Answer, Question};
 use memcheck_core::wire::exit;
 
-use crate::build::compile::{Goal, Program, ProgramKind};
+use crate::build::compile::{BuildGoal, Program, ProgramKind};
 use crate::build::generated::Generated;
 use crate::build::workspace::{RUNTIME, Workspace};
 use crate::discovery::legs::Legs;
 use crate::discovery::session::Session;
 use crate::invocation::values::CargoOptions;
 use crate::system::binary::Binary;
-use crate::system::error::{Expected, Failure};
+use crate::system::error::{CommandError, Failure};
 
 /// The package of the estimator, and the name of the program.
 const ESTIMATOR: &str = "memcheck-estimate";
@@ -43,7 +43,7 @@ enum EstimatorError {
     Silent(String),
 }
 
-impl Expected for EstimatorError {
+impl CommandError for EstimatorError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::NoRuntime => exit::USAGE,
@@ -55,11 +55,11 @@ impl Expected for EstimatorError {
         Some(match self {
             Self::NoRuntime => format!(
                 "`cargo add --dev {RUNTIME} --git URL` with the URL of memcheck's repository, or \
-                 run it in a clone of that"
+                 run the command in a clone of it"
             ),
             Self::Silent(_) => {
-                "if it was killed, this machine has too little memory for the model's masks: a \
-                 smaller --seq"
+                "if it was killed, this machine has too little memory for the model's masks: use \
+                 a smaller --seq"
                     .to_owned()
             }
         })
@@ -109,7 +109,8 @@ impl Estimator {
     pub(crate) fn build(session: &Session, kind: ProgramKind) -> Result<Self, Failure> {
         let program = Program { kind, name: ESTIMATOR.to_owned() };
         let leg = session.legs.first().context("`sim` is a leg")?;
-        let built = Legs::open(session)?.build(leg, &session.packages, Goal::Program(&program))?;
+        let built =
+            Legs::open(session)?.build(leg, &session.packages, BuildGoal::Program(&program))?;
         let binary = built.binaries.into_iter().next();
         Ok(Self { binary: binary.context("cargo built no estimator")? })
     }
@@ -134,8 +135,8 @@ impl Estimator {
         let _ = stdin.write_all(question.as_bytes());
         drop(stdin);
         let output = child.wait_with_output().context("waiting for the estimator")?;
-        let said = String::from_utf8_lossy(&output.stdout);
-        let last = said.lines().last().unwrap_or_default();
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        let last = stdout.lines().last().unwrap_or_default();
         Ok(serde_json::from_str(last).map_err(|_| {
             let stderr = String::from_utf8_lossy(&output.stderr);
             let last = stderr.lines().last().map(|line| format!(", {line}"));
@@ -146,7 +147,7 @@ impl Estimator {
 
 /// The result of a requested device.
 #[derive(Debug)]
-pub(crate) struct Tried {
+pub(crate) struct DeviceFit {
     /// The device, with its card.
     pub(crate) device: String,
     /// The peak, or the reason why the model does not fit.
@@ -160,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_estimator_that_dies_has_measured_nothing() {
+    fn an_estimator_that_dies_is_an_error() {
         let binary = Binary {
             id: ESTIMATOR.to_owned(),
             package: 0,

@@ -11,8 +11,8 @@ use std::sync::mpsc::{self, Sender};
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::wire::protocol::Progress;
 
-use crate::discovery::task::Outcome;
-use crate::invocation::devices::{Kind, Leg};
+use crate::discovery::task::TestOutcome;
+use crate::invocation::devices::{DeviceKind, Leg};
 use crate::invocation::options::Scheduling;
 use crate::system::process::Capture;
 
@@ -21,7 +21,7 @@ use crate::system::process::Capture;
 pub(crate) enum Event {
     Started(usize),
     Progress(usize, Progress),
-    Finished(usize, Box<Outcome>),
+    Finished(usize, Box<TestOutcome>),
 }
 
 /// A message in the channel. A worker sends `Gone` at its end, because the channel itself can stay open: a process that a test left behind
@@ -33,12 +33,12 @@ enum Message {
 
 /// Sends the progress of one task.
 #[derive(Clone)]
-pub(crate) struct Teller {
+pub(crate) struct ProgressSender {
     number: usize,
     sender: Sender<Message>,
 }
 
-impl Teller {
+impl ProgressSender {
     pub(crate) fn progress(&self, progress: Progress) {
         let _ = self.sender.send(Message::Event(Event::Progress(self.number, progress)));
     }
@@ -52,24 +52,24 @@ pub(crate) fn workers(
     rayon_threads: &str,
 ) -> usize {
     if scheduling.launcher.is_some() {
-        let asked = scheduling.threads.map_or(1, NonZeroUsize::get);
-        return if leg.gpus.is_empty() { asked } else { asked.min(leg.gpus.len()) };
+        let requested = scheduling.threads.map_or(1, NonZeroUsize::get);
+        return if leg.gpus.is_empty() { requested } else { requested.min(leg.gpus.len()) };
     }
-    let asked = match (scheduling.threads, scheduling.capture) {
+    let requested = match (scheduling.threads, scheduling.capture) {
         (Some(threads), _) => threads.get(),
         // Tests that print at the same time would mix their output.
         (None, Capture::Shown | Capture::None) => 1,
         (None, Capture::Kept) => match leg.kind {
-            Kind::Cpu => cores / rayon_threads.parse().unwrap_or(cores).max(1),
-            Kind::Sim => cores,
-            Kind::Cuda => leg.gpus.len(),
+            DeviceKind::Cpu => cores / rayon_threads.parse().unwrap_or(cores).max(1),
+            DeviceKind::Sim => cores,
+            DeviceKind::Cuda => leg.gpus.len(),
         },
     };
     let most = match leg.kind {
-        Kind::Cuda => leg.gpus.len(),
-        Kind::Cpu | Kind::Sim => usize::MAX,
+        DeviceKind::Cuda => leg.gpus.len(),
+        DeviceKind::Cpu | DeviceKind::Sim => usize::MAX,
     };
-    asked.min(most).max(1)
+    requested.min(most).max(1)
 }
 
 /// Runs the tasks `0..count` on this number of workers, and calls `on_event` on the calling thread. `run` must return `None` if it was
@@ -81,7 +81,7 @@ pub(crate) fn run_all<E: Send>(
     count: usize,
     workers: usize,
     fail_fast: bool,
-    run: impl Fn(usize, Teller) -> Result<Option<Outcome>, E> + Sync,
+    run: impl Fn(usize, ProgressSender) -> Result<Option<TestOutcome>, E> + Sync,
     mut on_event: impl FnMut(Event),
 ) -> Result<(), E> {
     let next = AtomicUsize::new(0);
@@ -116,10 +116,10 @@ fn work<E>(
     fail_fast: bool,
     next: &AtomicUsize,
     stop: &AtomicBool,
-    run: &impl Fn(usize, Teller) -> Result<Option<Outcome>, E>,
+    run: &impl Fn(usize, ProgressSender) -> Result<Option<TestOutcome>, E>,
     sender: &Sender<Message>,
 ) -> Result<(), E> {
-    let tell = |event| {
+    let send_event = |event| {
         let _ = sender.send(Message::Event(event));
     };
     while !stop.load(Ordering::SeqCst) {
@@ -127,13 +127,13 @@ fn work<E>(
         if number >= count {
             break;
         }
-        tell(Event::Started(number));
-        match run(number, Teller { number, sender: sender.clone() }) {
+        send_event(Event::Started(number));
+        match run(number, ProgressSender { number, sender: sender.clone() }) {
             Ok(Some(outcome)) => {
                 if fail_fast && is_failure(&outcome) {
                     stop.store(true, Ordering::SeqCst);
                 }
-                tell(Event::Finished(number, Box::new(outcome)));
+                send_event(Event::Finished(number, Box::new(outcome)));
             }
             Ok(None) => stop.store(true, Ordering::SeqCst),
             Err(error) => {
@@ -145,20 +145,20 @@ fn work<E>(
     Ok(())
 }
 
-fn is_failure(outcome: &Outcome) -> bool {
+fn is_failure(outcome: &TestOutcome) -> bool {
     matches!(outcome.verdict.status, Status::Failed | Status::NotMeasured)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::system::gpus::Gpu;
+    use crate::system::gpus::RealGpu;
     use crate::system::launcher::Launcher;
     use memcheck_core::device::Request;
     use memcheck_core::runs::explain::Explain;
 
-    fn outcome(status: Status) -> Outcome {
-        let mut outcome = Outcome::ignored();
+    fn outcome(status: Status) -> TestOutcome {
+        let mut outcome = TestOutcome::ignored();
         outcome.verdict.status = status;
         outcome
     }
@@ -177,31 +177,32 @@ mod tests {
     }
 
     /// Makes a leg of this kind with this number of GPUs.
-    fn leg(kind: Kind, gpus: u16) -> Leg {
+    fn leg(kind: DeviceKind, gpus: u16) -> Leg {
         let gpu = |index| {
             let (name, word) = ("NVIDIA H200".to_owned(), format!("GPU-{index}"));
-            Gpu { index, name, uuid: Some(word.clone()), word, slice: false }
+            RealGpu { index, name, uuid: Some(word.clone()), word, slice: false }
         };
         let gpus = (0..gpus).map(gpu).collect();
         Leg { gpus, ..Leg::new(Request::Cpu, kind, "") }
     }
 
     #[test]
-    fn a_real_gpu_has_one_test_at_a_time_whatever_is_asked() {
-        let cuda = |gpus, threads| workers(&scheduling(threads), &leg(Kind::Cuda, gpus), 8, "1");
+    fn a_real_gpu_runs_one_test_at_a_time_whatever_the_flags_request() {
+        let cuda =
+            |gpus, threads| workers(&scheduling(threads), &leg(DeviceKind::Cuda, gpus), 8, "1");
         assert_eq!(cuda(1, Some(8)), 1);
         assert_eq!(cuda(4, None), 4);
         assert_eq!(cuda(4, Some(8)), 4);
         assert_eq!(cuda(4, Some(3)), 3);
         let shown = Scheduling { capture: Capture::Shown, ..scheduling(None) };
-        assert_eq!(workers(&shown, &leg(Kind::Cuda, 4), 8, "1"), 1);
+        assert_eq!(workers(&shown, &leg(DeviceKind::Cuda, 4), 8, "1"), 1);
         let of = |kind, threads, cores, rayon| {
             workers(&scheduling(threads), &leg(kind, 0), cores, rayon)
         };
-        assert_eq!(of(Kind::Sim, Some(8), 2, "1"), 8);
-        assert_eq!(of(Kind::Sim, None, 4, "4"), 4);
-        assert_eq!(of(Kind::Cpu, None, 8, "2"), 4);
-        assert_eq!(of(Kind::Cpu, None, 2, "4"), 1);
+        assert_eq!(of(DeviceKind::Sim, Some(8), 2, "1"), 8);
+        assert_eq!(of(DeviceKind::Sim, None, 4, "4"), 4);
+        assert_eq!(of(DeviceKind::Cpu, None, 8, "2"), 4);
+        assert_eq!(of(DeviceKind::Cpu, None, 2, "4"), 1);
     }
 
     #[test]
@@ -210,19 +211,19 @@ mod tests {
             launcher: Launcher::Command(vec!["srun".to_owned()]),
             ..scheduling(threads)
         };
-        for kind in [Kind::Cpu, Kind::Sim, Kind::Cuda] {
+        for kind in [DeviceKind::Cpu, DeviceKind::Sim, DeviceKind::Cuda] {
             assert_eq!(workers(&launched(None), &leg(kind, 0), 8, "1"), 1);
             assert_eq!(workers(&launched(Some(4)), &leg(kind, 0), 8, "1"), 4);
         }
         // The command assigns GPUs that the user named, even with a launcher.
-        assert_eq!(workers(&launched(Some(4)), &leg(Kind::Cuda, 2), 8, "1"), 2);
+        assert_eq!(workers(&launched(Some(4)), &leg(DeviceKind::Cuda, 2), 8, "1"), 2);
     }
 
     #[test]
     fn every_task_runs_once_on_however_many_workers() {
         for workers in [1, 3, 20] {
             let mut finished = Vec::new();
-            let run = |_, _: Teller| Ok::<_, ()>(Some(outcome(Status::Passed)));
+            let run = |_, _: ProgressSender| Ok::<_, ()>(Some(outcome(Status::Passed)));
             run_all(10, workers, false, run, |event| {
                 if let Event::Finished(number, _) = event {
                     finished.push(number);
@@ -235,9 +236,9 @@ mod tests {
     }
 
     #[test]
-    fn the_first_failure_is_the_last_test_where_that_is_asked_for() {
+    fn fail_fast_ends_the_run_at_the_first_failure() {
         let mut finished = 0;
-        let run = |number, _: Teller| {
+        let run = |number, _: ProgressSender| {
             Ok::<_, ()>(Some(outcome(if number == 2 { Status::Failed } else { Status::Passed })))
         };
         run_all(10, 1, true, run, |event| {
@@ -249,9 +250,9 @@ mod tests {
 
     #[test]
     fn an_error_ends_the_run() {
-        let run = |number, _: Teller| if number == 1 { Err("no") } else { Ok(None) };
+        let run = |number, _: ProgressSender| if number == 1 { Err("no") } else { Ok(None) };
         assert!(run_all(1, 1, false, run, |_| {}).is_ok());
-        let run = |number, _: Teller| {
+        let run = |number, _: ProgressSender| {
             if number == 1 { Err("no") } else { Ok(Some(outcome(Status::Passed))) }
         };
         assert_eq!(run_all(5, 1, false, run, |_| {}), Err("no"));

@@ -7,7 +7,7 @@ use memcheck_core::request::config::{Config, ConfigError, PATH};
 use memcheck_core::wire::exit;
 use serde::{Deserialize, Deserializer};
 
-use crate::system::error::Expected;
+use crate::system::error::CommandError;
 use crate::system::launcher::Launcher;
 
 /// The configuration and its text. Test processes receive the text, so that both sides resolve limits from the same
@@ -32,7 +32,7 @@ pub(crate) enum ConfigurationError {
     Wrong(PathBuf, ConfigError),
 }
 
-impl Expected for ConfigurationError {
+impl CommandError for ConfigurationError {
     fn exit_code(&self) -> u8 {
         exit::CONFIG
     }
@@ -82,10 +82,10 @@ fn launcher(text: &str, sources: &Path) -> Result<Option<Launcher>, toml::de::Er
     #[derive(Deserialize)]
     struct Only {
         #[serde(default)]
-        runner: Option<Line>,
+        runner: Option<RunnerLine>,
     }
-    struct Line(String);
-    impl<'de> Deserialize<'de> for Line {
+    struct RunnerLine(String);
+    impl<'de> Deserialize<'de> for RunnerLine {
         fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
             let line = String::deserialize(from)?;
             Launcher::read(&line, Path::new("")).map_err(serde::de::Error::custom)?;
@@ -93,7 +93,7 @@ fn launcher(text: &str, sources: &Path) -> Result<Option<Launcher>, toml::de::Er
         }
     }
     let Only { runner } = toml::from_str(text)?;
-    let read = |Line(line)| Launcher::read(&line, sources).map_err(serde::de::Error::custom);
+    let read = |RunnerLine(line)| Launcher::read(&line, sources).map_err(serde::de::Error::custom);
     runner.map(read).transpose()
 }
 
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_file_that_was_named_has_to_be_there() {
+    fn only_a_configuration_that_was_named_must_exist() {
         let folder = tempfile::tempdir().unwrap();
         assert!(Configuration::read(folder.path(), folder.path(), None).unwrap().text.is_none());
         let missing = folder.path().join("other.toml");
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_runner_of_the_configuration_lies_below_the_workspace() {
+    fn a_runner_of_the_configuration_is_relative_to_the_workspace() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("memcheck.toml");
         let read = |text: &str| {

@@ -9,12 +9,13 @@ mod tests;
 
 use memcheck_core::device::{Request, RequestError};
 use memcheck_core::request::machine::{Machine, MachineError};
+use memcheck_core::size::counted;
 use memcheck_core::wire::exit;
 
-use crate::system::error::Expected;
-use crate::system::gpus::{Gpu, names};
+use crate::system::error::CommandError;
+use crate::system::gpus::{RealGpu, names};
 
-pub(crate) use leg::{Kind, Leg, Sharing};
+pub(crate) use leg::{DeviceKind, Leg, Sharing};
 
 /// The simulated machine if the user names none.
 pub(crate) const DEFAULT_MACHINE: &str = "h200";
@@ -38,7 +39,7 @@ pub(crate) enum DeviceError {
     },
 }
 
-impl Expected for DeviceError {
+impl CommandError for DeviceError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Spelling(_) => exit::USAGE,
@@ -58,7 +59,7 @@ impl Expected for DeviceError {
     }
 }
 
-impl Expected for MachineError {
+impl CommandError for MachineError {
     fn exit_code(&self) -> u8 {
         exit::USAGE
     }
@@ -70,7 +71,7 @@ impl Expected for MachineError {
 
 /// The source of the requested devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum By {
+pub(crate) enum DeviceSource {
     /// `--device`.
     Flag,
     /// `MEMCHECK_DEVICE`.
@@ -80,15 +81,15 @@ pub(crate) enum By {
     /// An archive, with the devices that it was built for.
     Archive,
     /// The built-in default, `auto`.
-    Nobody,
+    Default,
 }
 
 /// The requested devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct RequestedDevices {
     /// In the order in which they were named.
     pub(crate) requests: Vec<Request>,
-    pub(crate) by: By,
+    pub(crate) by: DeviceSource,
 }
 
 /// What a command looks for on this machine.
@@ -97,7 +98,7 @@ pub(crate) enum Probe {
     /// The GPUs that tests can run on, and the CUDA compiler.
     #[default]
     All,
-    /// Only the compiler, because the tests run on another machine.
+    /// Only the compiler, because the tests the GPU of another machine.
     Compiler,
 }
 
@@ -115,7 +116,7 @@ pub(crate) struct Found {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Gpus {
     /// The GPUs that the driver lists, or the reason why it lists none.
-    Here(Result<Vec<Gpu>, String>),
+    Here(Result<Vec<RealGpu>, String>),
     /// The unknown GPUs of another machine.
     Elsewhere,
 }
@@ -148,7 +149,7 @@ pub(crate) fn check_machine(machine: &str) -> Result<(), DeviceError> {
 /// Resolves the requested devices to legs, each device once. `lacks` is the reason why `auto` must not choose the
 /// simulated device.
 pub(crate) fn resolve(
-    asked: &Asked,
+    requested: &RequestedDevices,
     machine: &str,
     lacks: Option<&str>,
     sharing: Sharing,
@@ -156,37 +157,37 @@ pub(crate) fn resolve(
 ) -> Result<Vec<Leg>, DeviceError> {
     let wants_gpu = |request: &Request| matches!(request, Request::Auto | Request::Cuda(_));
     // A probe starts processes, so it is made only if its result matters.
-    let found = if asked.requests.iter().any(wants_gpu) {
+    let found = if requested.requests.iter().any(wants_gpu) {
         found()
     } else {
-        let gpus = Gpus::Here(Err("not looked for".to_owned()));
-        Found { gpus, launched: false, nvcc: Err("not looked for".to_owned()) }
+        let gpus = Gpus::Here(Err("not checked".to_owned()));
+        Found { gpus, launched: false, nvcc: Err("not checked".to_owned()) }
     };
-    let said = match asked.by {
-        By::Flag => "--device",
-        By::Environment => "MEMCHECK_DEVICE",
-        By::Configuration => "configuration",
-        By::Archive => "the archive",
-        By::Nobody => "auto",
+    let source = match requested.by {
+        DeviceSource::Flag => "--device",
+        DeviceSource::Environment => "MEMCHECK_DEVICE",
+        DeviceSource::Configuration => "configuration",
+        DeviceSource::Archive => "the archive",
+        DeviceSource::Default => "auto",
     };
     let mut legs: Vec<Leg> = Vec::new();
-    for request in &asked.requests {
+    for request in &requested.requests {
         let leg = match request {
             Request::Auto => auto(machine, lacks, &found),
-            Request::Cpu => Leg::new(Request::Cpu, Kind::Cpu, said),
+            Request::Cpu => Leg::new(Request::Cpu, DeviceKind::Cpu, source),
             Request::Sim(named) => {
                 let machine = named.as_deref().unwrap_or(machine).to_owned();
-                Leg::new(Request::Sim(Some(machine)), Kind::Sim, said)
+                Leg::new(Request::Sim(Some(machine)), DeviceKind::Sim, source)
             }
-            Request::Cuda(number) => real(*number, &found, said)
+            Request::Cuda(number) => real(*number, &found, source)
                 .map_err(|why| DeviceError::NoGpu { device: request.to_string(), why })?,
         };
         let shares = |known: &&mut Leg| match (known.kind, leg.kind, sharing) {
-            (Kind::Cuda, Kind::Cuda, Sharing::Together) => true,
+            (DeviceKind::Cuda, DeviceKind::Cuda, Sharing::Together) => true,
             _ => known.name() == leg.name(),
         };
         match legs.iter_mut().find(shares) {
-            Some(known) if leg.kind == Kind::Cuda => known.join(leg),
+            Some(known) if leg.kind == DeviceKind::Cuda => known.join(leg),
             Some(_) => {}
             None => legs.push(leg),
         }
@@ -202,31 +203,34 @@ fn auto(machine: &str, lacks: Option<&str>, found: &Found) -> Leg {
         Err(why) => match lacks {
             None => {
                 let machine = Request::Sim(Some(machine.to_owned()));
-                Leg::new(machine, Kind::Sim, format!("auto: {why}"))
+                Leg::new(machine, DeviceKind::Sim, format!("auto: {why}"))
             }
-            Some(lacks) => Leg::new(Request::Cpu, Kind::Cpu, format!("auto: {why}, and {lacks}")),
+            Some(lacks) => {
+                Leg::new(Request::Cpu, DeviceKind::Cpu, format!("auto: {why}, and {lacks}"))
+            }
         },
     }
 }
 
 /// Returns the real GPU of this number, or all real GPUs.
-fn real(number: Option<u16>, found: &Found, said: &str) -> Result<Leg, String> {
-    let gpus: Vec<Gpu> = match (&found.gpus, number) {
+fn real(number: Option<u16>, found: &Found, source: &str) -> Result<Leg, String> {
+    let gpus: Vec<RealGpu> = match (&found.gpus, number) {
         (Gpus::Elsewhere, _) => Vec::new(),
         (Gpus::Here(Err(why)), _) => return Err(why.clone()),
         (Gpus::Here(Ok(gpus)), None) => gpus.clone(),
         (Gpus::Here(Ok(gpus)), Some(number)) => {
             let gpu = gpus.iter().find(|gpu| gpu.index == number);
-            let gpu = gpu.ok_or_else(|| format!("the driver lists {} GPU(s)", gpus.len()))?;
+            let count = counted(gpus.len() as u64, "GPU", "GPUs");
+            let gpu = gpu.ok_or_else(|| format!("the driver lists {count}"))?;
             vec![gpu.clone()]
         }
     };
     let named = match gpus.as_slice() {
-        [] => "run on another machine".to_owned(),
+        [] => "the GPU of another machine".to_owned(),
         gpus => names(gpus),
     };
-    found.nvcc.as_ref().map_err(|why| format!("{named} is there, but {why}"))?;
-    let leg = Leg::new(Request::Cuda(number), Kind::Cuda, format!("{said}: {named}"));
+    found.nvcc.as_ref().map_err(|why| format!("{named} is available, but {why}"))?;
+    let leg = Leg::new(Request::Cuda(number), DeviceKind::Cuda, format!("{source}: {named}"));
     // A launcher assigns the GPUs that the user did not name.
     let gpus = if found.launched && number.is_none() { Vec::new() } else { gpus };
     Ok(Leg { numbers: number.into_iter().collect(), gpus, ..leg })

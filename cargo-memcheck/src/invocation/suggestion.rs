@@ -9,7 +9,7 @@ const ALIKE: f64 = 0.7;
 pub(crate) fn suggestion(filters: &[String]) -> Option<String> {
     if let Some(word) = filters.iter().find(|filter| crate::invocation::cli::is_subcommand(filter))
     {
-        return Some(format!("`cargo memcheck {word} …`: a subcommand stands first"));
+        return Some(format!("`cargo memcheck {word} …`: the subcommand comes first"));
     }
     let command = crate::invocation::cli::command();
     let names = command.get_subcommands().map(clap::Command::get_name);
@@ -33,7 +33,7 @@ mod tests {
             let meant = suggestion(typed).unwrap_or_default();
             assert_eq!(meant, format!("did you mean `cargo memcheck {name}`?"), "{typed}");
         }
-        assert!(suggestion("a review").unwrap().contains("a subcommand stands first"));
+        assert!(suggestion("a review").unwrap().contains("the subcommand comes first"));
         for filter in ["llama::kv_cache", "bert", "training_step", ""] {
             assert_eq!(suggestion(filter), None, "{filter}");
         }

@@ -2,7 +2,7 @@
 
 use memcheck_core::wire::protocol::Progress;
 
-use crate::discovery::task::{Outcome, Task};
+use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::invocation::devices::Leg;
 use crate::presentation::tally::Tally;
@@ -14,7 +14,7 @@ pub(crate) trait Presenter {
     fn test_started(&mut self, _task: &Task) {}
     fn progress(&mut self, _task: &Task, _progress: &Progress) {}
     /// A test has ended or is ignored.
-    fn test_finished(&mut self, _task: &Task, _outcome: &Outcome) {}
+    fn test_finished(&mut self, _task: &Task, _outcome: &TestOutcome) {}
     /// The tests of a device have ended with these counts.
     fn leg_finished(&mut self, _leg: &Leg, _tally: &Tally) {}
     fn note(&mut self, _note: &Note) {}
@@ -22,6 +22,6 @@ pub(crate) trait Presenter {
 }
 
 /// A report in a file. It receives all events, and its text is read at the end.
-pub(crate) trait Report: Presenter {
+pub(crate) trait ReportWriter: Presenter {
     fn text(&self) -> anyhow::Result<Vec<u8>>;
 }

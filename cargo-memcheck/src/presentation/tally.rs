@@ -9,7 +9,7 @@ use memcheck_core::judgement::verdict::Status;
 use memcheck_core::wire::exit;
 use serde::Serialize;
 
-use crate::discovery::task::Outcome;
+use crate::discovery::task::TestOutcome;
 use crate::execution::note::Note;
 use crate::invocation::values::NoTests;
 use crate::system::error::Reported;
@@ -72,7 +72,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    pub(crate) fn add(&mut self, outcome: &Outcome) {
+    pub(crate) fn add(&mut self, outcome: &TestOutcome) {
         let verdict = &outcome.verdict;
         match verdict.status {
             Status::Passed => self.passed += 1,
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gravest_thing_decides_the_exit_code() {
+    fn the_gravest_result_decides_the_exit_code() {
         assert_eq!(code(|_| {}), exit::OK);
         assert_eq!(code(|t| t.needs_review = 1), exit::DENIED);
         assert_eq!(code(|t| t.denied = [Code::NotBuilt].into()), exit::DENIED);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_nothing_is_no_pass_unless_that_is_said() {
+    fn a_run_without_tests_fails_unless_a_flag_allows_it() {
         let nothing = Tally { ignored: 2, elsewhere: 1, ..Tally::default() };
         assert_eq!(nothing.exit_code(NoTests::Fail), exit::NO_TESTS);
         assert_eq!(nothing.exit_code(NoTests::Warn), exit::OK);

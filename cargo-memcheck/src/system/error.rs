@@ -4,7 +4,7 @@ use memcheck_core::wire::exit;
 use serde::{Deserialize, Serialize};
 
 /// An error that can occur without a bug in the tool. Each module has an enum of its own.
-pub(crate) trait Expected: std::error::Error + Send + Sync + 'static {
+pub(crate) trait CommandError: std::error::Error + Send + Sync + 'static {
     /// The exit code, one of [`memcheck_core::wire::exit::ALL`].
     fn exit_code(&self) -> u8;
 
@@ -18,7 +18,7 @@ pub(crate) trait Expected: std::error::Error + Send + Sync + 'static {
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// An error of one of the modules.
-    Expected(Box<dyn Expected>),
+    Expected(Box<dyn CommandError>),
     /// A bug, or a file of the tool itself that could not be used.
     Internal(anyhow::Error),
 }
@@ -66,7 +66,7 @@ impl From<&Failure> for Reported {
     }
 }
 
-impl<E: Expected> From<E> for Failure {
+impl<E: CommandError> From<E> for Failure {
     fn from(error: E) -> Self {
         Self::Expected(Box::new(error))
     }

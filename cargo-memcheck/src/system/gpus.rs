@@ -15,7 +15,7 @@ pub(crate) const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
 
 /// A GPU, or a slice of one in MIG mode.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Gpu {
+pub(crate) struct RealGpu {
     /// Number among the visible GPUs: 1 for `cuda:1`.
     pub(crate) index: u16,
     /// Name that the driver reports.
@@ -28,12 +28,12 @@ pub(crate) struct Gpu {
     pub(crate) slice: bool,
 }
 
-impl Gpu {
+impl RealGpu {
     /// Returns the value of [`VISIBLE`] for a test that is assigned this one of `all`. A process can see one slice, and
     /// no other GPU in addition.
     fn visible(&self, all: &[Self]) -> String {
-        let beside = |other: &&Self| !self.slice && !other.slice && other.word != self.word;
-        let words = std::iter::once(self).chain(all.iter().filter(beside));
+        let is_other = |other: &&Self| !self.slice && !other.slice && other.word != self.word;
+        let words = std::iter::once(self).chain(all.iter().filter(is_other));
         words.map(|gpu| gpu.word.as_str()).collect::<Vec<_>>().join(",")
     }
 
@@ -44,7 +44,7 @@ impl Gpu {
 }
 
 /// Returns the names of GPUs in one line.
-pub(crate) fn names(gpus: &[Gpu]) -> String {
+pub(crate) fn names(gpus: &[RealGpu]) -> String {
     gpus.iter().map(|gpu| gpu.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// Takes one of these GPUs, and waits until one is free. Returns `None` if `gpus` is empty.
-    pub(crate) fn take<'a>(&'a self, gpus: &'a [Gpu]) -> Option<Slot<'a>> {
+    pub(crate) fn take<'a>(&'a self, gpus: &'a [RealGpu]) -> Option<Slot<'a>> {
         if gpus.is_empty() {
             return None;
         }
@@ -76,8 +76,8 @@ impl Pool {
 #[derive(Debug)]
 pub(crate) struct Slot<'a> {
     pool: &'a Pool,
-    gpu: &'a Gpu,
-    all: &'a [Gpu],
+    gpu: &'a RealGpu,
+    all: &'a [RealGpu],
 }
 
 impl Slot<'_> {
@@ -138,13 +138,13 @@ mod tests {
 
     use super::*;
 
-    fn gpu(index: u16, word: &str) -> Gpu {
+    fn gpu(index: u16, word: &str) -> RealGpu {
         let slice = word.starts_with("MIG");
         let (name, word) = ("NVIDIA H200".to_owned(), word.to_owned());
-        Gpu { index, name, uuid: Some(word.clone()), word, slice }
+        RealGpu { index, name, uuid: Some(word.clone()), word, slice }
     }
 
-    fn gpus() -> Vec<Gpu> {
+    fn gpus() -> Vec<RealGpu> {
         vec![gpu(0, "GPU-a"), gpu(1, "GPU-b"), gpu(2, "GPU-c")]
     }
 
@@ -195,10 +195,10 @@ mod tests {
     }
 
     #[test]
-    fn a_gpu_comes_back_however_its_test_ended() {
+    fn a_gpu_returns_to_the_pool_after_its_test_however_it_ended() {
         let (pool, all) = (Pool::default(), gpus());
         let only = &all[..1];
-        fn fails(pool: &Pool, gpus: &[Gpu]) -> Option<()> {
+        fn fails(pool: &Pool, gpus: &[RealGpu]) -> Option<()> {
             let _slot = pool.take(gpus);
             None
         }
@@ -224,8 +224,8 @@ mod tests {
     }
 
     #[test]
-    fn one_gpu_by_two_words_is_one() {
-        let twice = [gpu(0, "GPU-a"), Gpu { word: "0".to_owned(), ..gpu(1, "GPU-a") }];
+    fn two_names_of_one_gpu_are_one_gpu() {
+        let twice = [gpu(0, "GPU-a"), RealGpu { word: "0".to_owned(), ..gpu(1, "GPU-a") }];
         let pool = Pool::default();
         let first = pool.take(&twice);
         assert!(first.is_some());

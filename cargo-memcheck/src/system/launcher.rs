@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_one_is_none_and_an_open_quote_is_no_command_line() {
+    fn an_empty_launcher_is_none_and_an_open_quote_is_an_error() {
         assert_eq!(Launcher::read("  ", Path::new("/ws")), Ok(Launcher::None));
         assert_eq!(line(""), "/t/mem");
         let error = Launcher::read("srun 'a", Path::new("/ws")).unwrap_err();

@@ -3,10 +3,10 @@
 use std::io::Write;
 
 /// Prints a line for people on stderr, with colours if stderr supports them.
-macro_rules! say {
+macro_rules! eprint_line {
     ($($text:tt)*) => { anstream::eprintln!($($text)*) };
 }
-pub(crate) use say;
+pub(crate) use eprint_line;
 
 /// Prints a result on stdout, with colours if stdout supports them. It is not an error if the reader has closed stdout.
 pub(crate) fn print(text: &str) {

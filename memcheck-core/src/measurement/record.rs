@@ -92,14 +92,14 @@ pub struct SpaceRecord {
     pub failed_frees: u64,
     /// The last allocation that the device refused for lack of memory.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub refused: Option<Refusal>,
+    pub refused: Option<RefusedAllocation>,
     /// True if the probe saw both the allocation and the free of this run's canary.
     pub armed: bool,
 }
 
 /// An allocation that failed for lack of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refusal {
+pub struct RefusedAllocation {
     /// Bytes requested.
     pub requested: u64,
     /// Live bytes at that moment.

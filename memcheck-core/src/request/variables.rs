@@ -30,7 +30,7 @@ pub const CONFIG_FILE: Variable =
 /// `true` or `false`: true if memcheck must not write into the source tree.
 pub const CI: Variable = Variable {
     name: "MEMCHECK_CI",
-    meaning: "true or false: write nothing into the source tree, as --ci",
+    meaning: "true or false: leave the source tree unchanged, as --ci",
 };
 /// The condition under which tests are run with call stacks.
 pub const EXPLAIN: Variable = Variable {

@@ -218,13 +218,12 @@ fn decided(mut first: Report, second: Option<Report>) -> Report {
     // A run that did not end its measured iterations cannot decide.
     let measured = first.record.iterations;
     let Some(second) = second.filter(|second| second.record.iterations >= measured) else {
-        let why = "a longer run left no whole report, so it is not decided whether memory grows";
+        let why = "a longer run wrote no complete record, so it is undecided whether memory grows";
         first.record.notes.push(why.to_owned());
         return first;
     };
     if !measures_alike(&first.record, &second.record) {
-        let why = "the run that decided the growth measured other figures: this test is not \
-                   deterministic";
+        let why = "the longer run measured other figures: this test is not deterministic";
         first.record.notes.push(why.to_owned());
         let further = comparison::of_measured_iterations(&second.record);
         if is_comparable(&first, &second)
@@ -296,10 +295,10 @@ fn growth(record: &Record) -> Vec<u64> {
 
 fn unexplained(mut first: Report, has_second: bool) -> Report {
     let why = if has_second {
-        "a second run, with call stacks, ended in another way: this test is not deterministic, \
-         and its bytes cannot be put to places"
+        "a second run, with call stacks, ended differently: this test is not deterministic, so \
+         its bytes cannot be attributed to call sites"
     } else {
-        "a second run, with call stacks, left no report"
+        "a second run, with call stacks, wrote no record"
     };
     for finding in &mut first.verdict.findings {
         if finding.code.is_about_memory() {

@@ -37,7 +37,7 @@ pub enum Answer {
     /// The figures.
     Measured(Box<Estimate>),
     /// The reason for a refusal.
-    Refused(Refusal),
+    Refused(EstimateRefusal),
 }
 
 /// The figures of one model, in bytes unless the field is a count.
@@ -125,7 +125,7 @@ impl Training {
 
 /// A refusal to estimate, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refusal {
+pub struct EstimateRefusal {
     /// The category of the reason.
     pub why: Why,
     /// The reason in one sentence.
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn an_answer_survives_the_wire() {
-        let refusal = Refusal {
+        let refusal = EstimateRefusal {
             why: Why::OutOfMemory,
             message: "full".to_owned(),
             hint: None,

@@ -32,7 +32,7 @@ pub const ALL: &[(u8, &str)] = &[
     (INTERNAL, "internal error"),
     (USAGE, "usage error"),
     (NO_TESTS, "no test was selected"),
-    (DENIED, "nothing failed, but a denied bookkeeping finding needs a decision"),
+    (DENIED, "no test failed, but a denied bookkeeping finding needs a decision"),
     (CONFIG, "the configuration is invalid"),
     (FAILED, "a test failed"),
     (BUILD, "the build failed"),

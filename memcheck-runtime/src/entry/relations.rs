@@ -43,7 +43,7 @@ pub(super) fn findings(description: &Description, job: &Job, record: &Record) ->
     let Compared { mut findings, members } = relations::compare(record, &needs, figures_of);
     let members: Vec<Member<'_>> =
         members.iter().map(|(at, figures)| Member { at: at.clone(), figures }).collect();
-    let laws = relations::told(&members, &description.scaling(), |_| None);
+    let laws = relations::scaling_reports(&members, &description.scaling(), |_| None);
     findings.extend(relations::scaling(&laws, None, record));
     findings
 }

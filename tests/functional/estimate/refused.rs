@@ -51,8 +51,8 @@ fn invalid_estimates_are_refused_with_a_hint() {
     let config_inside = folder.path().join("config.json").display().to_string();
     let cases: [(&str, &[&str], u8, &str); 34] = [
         (&empty, &["--seq", "8"], usage, "is not JSON: EOF"),
-        (&list, &["--seq", "8"], usage, "is no JSON object"),
-        (&comments, &["--seq", "8"], usage, "it has no comments"),
+        (&list, &["--seq", "8"], usage, "is not a JSON object"),
+        (&comments, &["--seq", "8"], usage, "JSON has no comments"),
         (&not_text, &["--seq", "8"], usage, "valid UTF-8"),
         (&directory, &["--seq", "8"], usage, &config_inside),
         (&nameless, &["--seq", "8"], usage, "has no `model_type`"),

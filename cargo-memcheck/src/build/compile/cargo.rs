@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 use super::progress::{self, Meter};
-use super::{BuildError, Goal};
+use super::{BuildError, BuildGoal};
 use crate::build::fresh::is_local;
 use crate::system::process::Interrupt;
 
@@ -21,32 +21,36 @@ const TICK: Duration = Duration::from_millis(200);
 
 /// The messages of cargo during a build.
 #[derive(Default)]
-pub(super) struct Said {
+pub(super) struct CargoOutput {
     pub(super) ok: bool,
     /// True if cargo began to build, which means that it resolved all dependencies.
     pub(super) began: bool,
     /// The artifacts of all packages that are a folder on this machine.
     pub(super) own: Vec<Artifact>,
-    pub(super) made: Made,
+    pub(super) made: BuildOutputs,
 }
 
 /// The results of a build that later runs can reuse.
 #[derive(Default, Serialize, Deserialize)]
-pub(super) struct Made {
+pub(super) struct BuildOutputs {
     /// The executables that the goal asks for.
     pub(super) artifacts: Vec<Artifact>,
     pub(super) scripts: Vec<BuildScript>,
 }
 
 /// Runs cargo to its end, and passes its progress to `meter`.
-pub(super) fn run(mut command: Command, goal: Goal<'_>, meter: &Meter) -> Result<Said, BuildError> {
+pub(super) fn run(
+    mut command: Command,
+    goal: BuildGoal<'_>,
+    meter: &Meter,
+) -> Result<CargoOutput, BuildError> {
     command.args(progress::ARGUMENTS).stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(BuildError::Cargo)?;
     let stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
     let stderr = child.stderr.take().expect("stderr is piped");
     let cargo = i32::try_from(child.id()).map(Pid::from_raw);
-    let heard = thread::scope(|scope| {
+    let result = thread::scope(|scope| {
         let (done, ended) = mpsc::channel::<()>();
         scope.spawn(move || {
             // The terminal sends Ctrl-C to cargo, too. Other signals, and those of other senders, may reach
@@ -62,45 +66,49 @@ pub(super) fn run(mut command: Command, goal: Goal<'_>, meter: &Meter) -> Result
                 meter.tick();
             }
         });
-        let heard = hear(stdout, goal, meter);
+        let result = read_messages(stdout, goal, meter);
         drop(done);
-        if let (Err(_), Ok(cargo)) = (&heard, cargo) {
+        if let (Err(_), Ok(cargo)) = (&result, cargo) {
             let _ = kill(cargo, Signal::SIGKILL);
         }
-        heard
+        result
     });
     let ended = child.wait();
-    let said = heard.map_err(BuildError::Cargo)?;
-    Ok(Said { ok: ended.map_err(BuildError::Cargo)?.success(), ..said })
+    let output = result.map_err(BuildError::Cargo)?;
+    Ok(CargoOutput { ok: ended.map_err(BuildError::Cargo)?.success(), ..output })
 }
 
 /// Reads cargo's messages to the end of the stream.
-fn hear(stdout: impl BufRead, goal: Goal<'_>, meter: &Meter) -> io::Result<Said> {
-    let mut said = Said::default();
+fn read_messages(
+    stdout: impl BufRead,
+    goal: BuildGoal<'_>,
+    meter: &Meter,
+) -> io::Result<CargoOutput> {
+    let mut output = CargoOutput::default();
     for message in Message::parse_stream(stdout) {
-        said.began = true;
+        output.began = true;
         match message? {
             Message::CompilerArtifact(artifact) => {
                 if !artifact.fresh {
                     meter.compiled();
                 }
                 if is_local(&artifact.package_id) {
-                    said.own.push(artifact.clone());
+                    output.own.push(artifact.clone());
                 }
                 if artifact.executable.is_some() && goal.wants(&artifact) {
-                    said.made.artifacts.push(artifact);
+                    output.made.artifacts.push(artifact);
                 }
             }
-            Message::BuildScriptExecuted(script) => said.made.scripts.push(script),
+            Message::BuildScriptExecuted(script) => output.made.scripts.push(script),
             _ => {}
         }
     }
-    Ok(said)
+    Ok(output)
 }
 
 /// How a piece of text ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+enum TextEnd {
     /// With a carriage return: cargo draws the next piece over this one.
     Return,
     Line,
@@ -111,23 +119,23 @@ fn listen(stderr: impl Read, meter: &Meter) {
     pieces(stderr, |text, end| {
         let text = String::from_utf8_lossy(text);
         match end {
-            End::Return => meter.redrawn(&text),
-            End::Line => meter.line(&text),
+            TextEnd::Return => meter.redrawn(&text),
+            TextEnd::Line => meter.line(&text),
         }
     });
 }
 
 /// Splits a stream into lines, and a line that is drawn repeatedly into its states.
-fn pieces(mut stream: impl Read, mut on_piece: impl FnMut(&[u8], End)) {
+fn pieces(mut stream: impl Read, mut on_piece: impl FnMut(&[u8], TextEnd)) {
     let mut unread: Vec<u8> = Vec::new();
     let mut chunk = [0; 8192];
     while let Ok(count @ 1..) = stream.read(&mut chunk) {
         unread.extend_from_slice(&chunk[..count]);
         while let Some(at) = unread.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
             let (end, length) = match (unread[at], unread.get(at + 1)) {
-                (b'\n', _) => (End::Line, 1),
-                (_, Some(b'\n')) => (End::Line, 2),
-                (_, Some(_)) => (End::Return, 1),
+                (b'\n', _) => (TextEnd::Line, 1),
+                (_, Some(b'\n')) => (TextEnd::Line, 2),
+                (_, Some(_)) => (TextEnd::Return, 1),
                 // This can be the first half of `\r\n`, so the next byte is needed.
                 (_, None) => break,
             };
@@ -137,7 +145,7 @@ fn pieces(mut stream: impl Read, mut on_piece: impl FnMut(&[u8], End)) {
     }
     let rest = unread.strip_suffix(b"\r").unwrap_or(&unread);
     if !rest.is_empty() {
-        on_piece(rest, if rest.len() < unread.len() { End::Return } else { End::Line });
+        on_piece(rest, if rest.len() < unread.len() { TextEnd::Return } else { TextEnd::Line });
     }
 }
 
@@ -146,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_that_is_drawn_over_is_told_from_a_line() {
+    fn redrawn_bars_and_complete_lines_are_distinguished() {
         /// A stream that returns one byte per read.
         struct Slow<'a>(&'a [u8]);
         impl Read for Slow<'_> {
@@ -156,12 +164,12 @@ mod tests {
         }
         let text = "a\n[> ] 0/2\r[=>] 1/2\r\nb\n\nlast".as_bytes();
         let expected = [
-            ("a", End::Line),
-            ("[> ] 0/2", End::Return),
-            ("[=>] 1/2", End::Line),
-            ("b", End::Line),
-            ("", End::Line),
-            ("last", End::Line),
+            ("a", TextEnd::Line),
+            ("[> ] 0/2", TextEnd::Return),
+            ("[=>] 1/2", TextEnd::Line),
+            ("b", TextEnd::Line),
+            ("", TextEnd::Line),
+            ("last", TextEnd::Line),
         ];
         let mut whole = Vec::new();
         pieces(text, |piece, end| whole.push((String::from_utf8(piece.to_vec()).unwrap(), end)));

@@ -16,26 +16,26 @@ use std::path::PathBuf;
 
 use crate::build::toolchain::gpu;
 use crate::build::workspace::Workspace;
-use crate::invocation::devices::Kind;
+use crate::invocation::devices::DeviceKind;
 
 /// The variable that sets cargo's `build.build-dir`.
 pub(super) const BUILD_DIRECTORY: &str = "CARGO_BUILD_BUILD_DIR";
 
 /// The target directory of a leg of this kind.
-pub(crate) fn target_directory(workspace: &Workspace, kind: Kind) -> PathBuf {
+pub(crate) fn target_directory(workspace: &Workspace, kind: DeviceKind) -> PathBuf {
     match kind {
-        Kind::Cpu => workspace.target_directory().to_owned(),
-        Kind::Sim => workspace.own_directory().join("sim"),
-        Kind::Cuda => workspace.own_directory().join("cuda"),
+        DeviceKind::Cpu => workspace.target_directory().to_owned(),
+        DeviceKind::Sim => workspace.own_directory().join("sim"),
+        DeviceKind::Cuda => workspace.own_directory().join("cuda"),
     }
 }
 
 /// The directory of intermediate files for a leg of this kind; `None` if cargo's
 /// own choice is the right one.
-pub(super) fn build_directory(workspace: &Workspace, kind: Kind) -> Option<PathBuf> {
+pub(super) fn build_directory(workspace: &Workspace, kind: DeviceKind) -> Option<PathBuf> {
     match kind {
-        Kind::Cpu => None,
-        Kind::Sim if gpu::nvcc().is_err() => Some(workspace.build_directory().to_owned()),
-        Kind::Sim | Kind::Cuda => Some(target_directory(workspace, kind)),
+        DeviceKind::Cpu => None,
+        DeviceKind::Sim if gpu::nvcc().is_err() => Some(workspace.build_directory().to_owned()),
+        DeviceKind::Sim | DeviceKind::Cuda => Some(target_directory(workspace, kind)),
     }
 }

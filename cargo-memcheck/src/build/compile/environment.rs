@@ -62,15 +62,15 @@ pub(super) fn for_test(
 
 /// Returns the folder of a build script's `rustc-link-search` if it belongs on the search path of a test. As in cargo,
 /// only folders below the target and the build directory belong there. The simulated toolkit is excluded.
-pub(super) fn library_path(said: &str, workspace: &Workspace) -> Option<PathBuf> {
+pub(super) fn library_path(instruction: &str, workspace: &Workspace) -> Option<PathBuf> {
     let built = [workspace.target_directory(), workspace.build_directory()];
-    below(said, &built, &workspace.toolkit_directory())
+    below(instruction, &built, &workspace.toolkit_directory())
 }
 
-fn below(said: &str, built: &[&Path], toolkit: &Path) -> Option<PathBuf> {
-    let path = match said.split_once('=') {
+fn below(instruction: &str, built: &[&Path], toolkit: &Path) -> Option<PathBuf> {
+    let path = match instruction.split_once('=') {
         Some(("dependency" | "crate" | "native" | "framework" | "all", path)) => path,
-        _ => said,
+        _ => instruction,
     };
     let path = Path::new(path);
     let is_built = built.iter().any(|folder| path.starts_with(folder));
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn the_simulated_toolkit_is_never_on_the_search_path_of_a_test() {
         let toolkit = Path::new("/t/memcheck/toolkit-0.1.0");
-        let built = |said| below(said, &[Path::new("/t"), Path::new("/b")], toolkit);
+        let built = |instruction| below(instruction, &[Path::new("/t"), Path::new("/b")], toolkit);
         assert!(built("native=/t/debug/build/x/out").is_some());
         assert!(built("native=/b/debug/build/x/out").is_some());
         assert!(built("native=/usr/lib").is_none());

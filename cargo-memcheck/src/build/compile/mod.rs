@@ -19,21 +19,21 @@ use cargo_metadata::{Artifact, BuildScript, Target, TargetKind};
 use memcheck_core::wire::exit;
 use serde::{Deserialize, Serialize};
 
-use cargo::{Made, Said};
+use cargo::{BuildOutputs, CargoOutput};
 use progress::Meter;
 use resolved::Stamp;
 
 pub(crate) use directories::target_directory;
 pub(crate) use program::{Program, ProgramError, ProgramKind};
 
-use crate::build::fresh::{Place, Watched, manifests, sources, surroundings};
+use crate::build::fresh::{CacheEntry, Watched, manifests, sources, surroundings};
 use crate::build::toolchain::Toolkit;
 use crate::build::workspace::{TestPackage, Workspace};
-use crate::invocation::devices::Kind;
+use crate::invocation::devices::DeviceKind;
 use crate::invocation::options::Options;
 use crate::invocation::values::CargoOptions;
 use crate::system::binary::Binary;
-use crate::system::error::{Expected, Failure};
+use crate::system::error::{CommandError, Failure};
 
 /// Why a build has failed.
 #[derive(Debug, thiserror::Error)]
@@ -46,7 +46,7 @@ pub(crate) enum BuildError {
     Cargo(std::io::Error),
 }
 
-impl Expected for BuildError {
+impl CommandError for BuildError {
     fn exit_code(&self) -> u8 {
         exit::BUILD
     }
@@ -54,14 +54,14 @@ impl Expected for BuildError {
 
 /// The executables to build.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Goal<'a> {
+pub(crate) enum BuildGoal<'a> {
     /// The test executables of the packages.
     Tests,
     Program(&'a Program),
     Benches(&'a [Program]),
 }
 
-impl<'a> Goal<'a> {
+impl<'a> BuildGoal<'a> {
     pub(crate) fn described(self) -> String {
         match self {
             Self::Tests => "the tests".to_owned(),
@@ -114,11 +114,11 @@ pub(crate) struct Built {
 }
 
 /// Returns the features that a leg of this kind adds to those of the command line.
-fn features(packages: &[TestPackage], kind: Kind) -> Vec<String> {
+fn features(packages: &[TestPackage], kind: DeviceKind) -> Vec<String> {
     let first = match kind {
-        Kind::Cpu => return Vec::new(),
-        Kind::Sim => "sim",
-        Kind::Cuda => "cuda",
+        DeviceKind::Cpu => return Vec::new(),
+        DeviceKind::Sim => "sim",
+        DeviceKind::Cuda => "cuda",
     };
     let mut features: Vec<String> =
         packages.iter().flat_map(|package| package.cuda_features(first)).collect();
@@ -132,8 +132,8 @@ fn command(
     workspace: &Workspace,
     packages: &[TestPackage],
     options: &Options,
-    goal: Goal<'_>,
-    kind: Kind,
+    goal: BuildGoal<'_>,
+    kind: DeviceKind,
     toolkit: Option<&Toolkit>,
 ) -> Command {
     let mut command = Command::new(crate::build::workspace::cargo());
@@ -163,32 +163,33 @@ pub(crate) fn build(
     workspace: &Workspace,
     packages: &[TestPackage],
     options: &Options,
-    goal: Goal<'_>,
-    (kind, subject): (Kind, &str),
+    goal: BuildGoal<'_>,
+    (kind, subject): (DeviceKind, &str),
     toolkit: Option<&Toolkit>,
 ) -> Result<Built, Failure> {
     let what = match kind {
-        Kind::Cpu => "the CPU",
-        Kind::Sim => "the simulated CUDA device",
-        Kind::Cuda => "the CUDA device",
+        DeviceKind::Cpu => "the CPU",
+        DeviceKind::Sim => "the simulated CUDA device",
+        DeviceKind::Cuda => "the CUDA device",
     };
     let command = || command(workspace, packages, options, goal, kind, toolkit);
     let directory = target_directory(workspace, kind);
-    let place = Place::of(&directory, "built", &command());
-    let Made { artifacts, scripts } = match place.read() {
+    let place = CacheEntry::of(&directory, "built", &command());
+    let BuildOutputs { artifacts, scripts } = match place.read() {
         Some(made) => made,
         None => {
             let stamp = Stamp::of(workspace, &options.cargo, &command(), (kind, &directory));
-            let meter = Meter::new(subject, options.telling.verbosity);
-            let said = resolve_and_run(&command, goal, stamp, &meter)?;
-            if !said.ok {
+            let meter = Meter::new(subject, options.reporting.verbosity);
+            let output = resolve_and_run(&command, goal, stamp, &meter)?;
+            if !output.ok {
                 return Err(BuildError::Failed(what).into());
             }
             // A build with warnings is not kept, because the next run must print them again.
-            let watched =
-                (!meter.has_spoken()).then(|| inputs(workspace, &options.cargo, &said)).flatten();
-            place.write(watched, &said.made);
-            said.made
+            let watched = (!meter.has_messages())
+                .then(|| inputs(workspace, &options.cargo, &output))
+                .flatten();
+            place.write(watched, &output.made);
+            output.made
         }
     };
     let scripts: HashMap<&str, &BuildScript> =
@@ -209,7 +210,7 @@ pub(crate) fn build(
             environment: environment::for_test(package, script, artifact, &linked),
         }));
         let left_out = package.package.targets.iter().filter(|target| {
-            matches!(goal, Goal::Tests)
+            matches!(goal, BuildGoal::Tests)
                 && wanted(&options.cargo, target)
                 && !target.required_features.is_empty()
                 && of_package()
@@ -228,33 +229,33 @@ pub(crate) fn build(
 /// Runs cargo, with `--offline` if the same dependencies were resolved before.
 fn resolve_and_run(
     command: &impl Fn() -> Command,
-    goal: Goal<'_>,
+    goal: BuildGoal<'_>,
     stamp: Option<Stamp>,
     meter: &Meter,
-) -> Result<Said, BuildError> {
+) -> Result<CargoOutput, BuildError> {
     let run = |how: &[&str]| {
         let mut command = command();
         command.args(how).args(["--color", color()]);
         cargo::run(command, goal, meter)
     };
     let holds = stamp.as_ref().is_some_and(Stamp::holds);
-    let mut said = run(if holds { &["--offline"] } else { &[] })?;
-    if !said.ok && !said.began && holds {
+    let mut output = run(if holds { &["--offline"] } else { &[] })?;
+    if !output.ok && !output.began && holds {
         // Crates of the last resolution are not on this machine any more, so cargo must use the network.
-        said = run(&[])?;
+        output = run(&[])?;
     }
     if let Some(stamp) = stamp {
-        stamp.set(said.began);
+        stamp.set(output.began);
     }
-    meter.finish(said.ok);
-    Ok(said)
+    meter.finish(output.ok);
+    Ok(output)
 }
 
 /// Returns all inputs of a build. `None` if they cannot all be named.
-fn inputs(workspace: &Workspace, flags: &CargoOptions, said: &Said) -> Option<Watched> {
+fn inputs(workspace: &Workspace, flags: &CargoOptions, output: &CargoOutput) -> Option<Watched> {
     let watched = surroundings(flags, &crate::build::workspace::cargo())?;
     let watched = manifests(workspace.metadata(), watched)?;
-    sources(workspace.metadata(), &said.own, &said.made.scripts, watched)
+    sources(workspace.metadata(), &output.own, &output.made.scripts, watched)
 }
 
 /// Returns cargo's choice of colours. This process's stderr decides, because cargo's own is a pipe.

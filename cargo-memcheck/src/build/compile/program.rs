@@ -6,7 +6,7 @@ use cargo_metadata::{DependencyKind, Target, TargetKind};
 use memcheck_core::wire::exit;
 
 use crate::build::workspace::{RUNTIME, TestPackage};
-use crate::system::error::Expected;
+use crate::system::error::CommandError;
 
 /// The kind of target that a program is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,11 +54,11 @@ pub(crate) enum ProgramError {
     #[error("several packages have a target `{0} {1}`: {2}")]
     Several(&'static str, String, String),
     /// A binary of a package that has the runtime only as a dev-dependency, so that the binary cannot link it.
-    #[error("`--bin {0}` cannot be followed: {RUNTIME} is a dependency of the tests of `{1}` only")]
+    #[error("`--bin {0}` cannot be profiled: {RUNTIME} is a dependency of the tests of `{1}` only")]
     DevOnly(String, String),
 }
 
-impl Expected for ProgramError {
+impl CommandError for ProgramError {
     fn exit_code(&self) -> u8 {
         exit::USAGE
     }
@@ -69,7 +69,7 @@ impl Expected for ProgramError {
             Self::Several(..) => Some("name one with -p".to_owned()),
             Self::DevOnly(..) => Some(format!(
                 "`cargo add {RUNTIME} --git URL` (or `--path`) as you did for the tests, and `use \
-                 memcheck_runtime as _;` in the program; an example needs no more than it has"
+                 memcheck_runtime as _;` in the program; an example needs no further dependency"
             )),
         }
     }
@@ -133,6 +133,6 @@ impl Program {
             .filter(|target| target.kind.contains(&self.kind.target()))
             .map(|target| target.name.as_str())
             .collect();
-        if names.is_empty() { "there is none".to_owned() } else { names.join(", ") }
+        if names.is_empty() { "none exist".to_owned() } else { names.join(", ") }
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressState, ProgressStyle};
 
 use crate::invocation::values::Verbosity;
-use crate::system::printing::say;
+use crate::system::printing::eprint_line;
 
 /// Arguments with which cargo draws its bar into a pipe.
 pub(super) const ARGUMENTS: [&str; 4] =
@@ -51,12 +51,12 @@ impl Display for Position {
 }
 
 #[derive(Debug)]
-struct State {
+struct BuildState {
     /// True once the user was informed that something is built.
     announced: bool,
     position: Option<Position>,
     /// True if cargo printed more than its status, usually a warning.
-    spoke: bool,
+    has_messages: bool,
     /// Number of compiled crates. Crates that cargo found fresh are not included.
     compiled: u64,
     /// Time of the last line in a log.
@@ -70,7 +70,7 @@ pub(super) struct Meter {
     verbosity: Verbosity,
     started: Instant,
     bar: ProgressBar,
-    state: Mutex<State>,
+    state: Mutex<BuildState>,
 }
 
 impl Meter {
@@ -81,19 +81,24 @@ impl Meter {
             .with_finish(ProgressFinish::AndClear);
         let style =
             ProgressStyle::with_template("{spinner} building {prefix} [{clock}] {wide_msg}")
-                .expect("the template is sound");
+                .expect("the template is valid");
         bar.set_style(style.with_key("clock", |state: &ProgressState, to: &mut dyn Write| {
             let seconds = state.elapsed().as_secs();
             let _ = write!(to, "{}:{:02}", seconds / 60, seconds % 60);
         }));
         let started = Instant::now();
-        let state =
-            State { announced: false, position: None, spoke: false, compiled: 0, latest: started };
+        let state = BuildState {
+            announced: false,
+            position: None,
+            has_messages: false,
+            compiled: 0,
+            latest: started,
+        };
         let (subject, state) = (subject.to_owned(), Mutex::new(state));
         Self { subject, verbosity, started, bar, state }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BuildState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -104,7 +109,7 @@ impl Meter {
             self.announce(&mut self.state());
         }
         let is_passing = self::status(line, &PASSING).is_some();
-        self.state().spoke |= status.is_none() && !is_passing;
+        self.state().has_messages |= status.is_none() && !is_passing;
         let is_shown = match self.verbosity {
             Verbosity::Quiet => status.is_none() && !is_passing,
             Verbosity::Normal => status.is_none(),
@@ -112,7 +117,7 @@ impl Meter {
         };
         if is_shown {
             // Without the suspension the line would be mixed with the bar.
-            self.bar.suspend(|| say!("{line}"));
+            self.bar.suspend(|| eprint_line!("{line}"));
         }
     }
 
@@ -125,8 +130,8 @@ impl Meter {
     }
 
     /// True if cargo printed lines that the user must see in every run, such as warnings.
-    pub(super) fn has_spoken(&self) -> bool {
-        self.state().spoke
+    pub(super) fn has_messages(&self) -> bool {
+        self.state().has_messages
     }
 
     pub(super) fn compiled(&self) {
@@ -143,11 +148,11 @@ impl Meter {
             state.latest = Instant::now();
             let position = state.position.map(|position| format!("{position} "));
             let position = position.unwrap_or_default();
-            say!("building {}: {position}after {}", self.subject, self.elapsed());
+            eprint_line!("building {}: {position}after {}", self.subject, self.elapsed());
         }
     }
 
-    fn announce(&self, state: &mut State) {
+    fn announce(&self, state: &mut BuildState) {
         let quiet = self.verbosity == Verbosity::Quiet;
         if quiet || std::mem::replace(&mut state.announced, true) {
             return;
@@ -155,7 +160,7 @@ impl Meter {
         // The bar hides itself if stderr is not a terminal.
         self.bar.set_draw_target(ProgressDrawTarget::stderr());
         if self.bar.is_hidden() {
-            say!("building {}…", self.subject);
+            eprint_line!("building {}…", self.subject);
         } else {
             self.bar.enable_steady_tick(Duration::from_millis(120));
         }
@@ -167,7 +172,12 @@ impl Meter {
         let state = self.state();
         if ok && state.announced && state.compiled > 0 {
             let plural = if state.compiled == 1 { "" } else { "s" };
-            say!("built {}: {} crate{plural} in {}", self.subject, state.compiled, self.elapsed());
+            eprint_line!(
+                "built {}: {} crate{plural} in {}",
+                self.subject,
+                state.compiled,
+                self.elapsed()
+            );
         }
     }
 

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::build::workspace::Workspace;
-use crate::invocation::devices::Kind;
+use crate::invocation::devices::DeviceKind;
 use crate::invocation::values::CargoOptions;
 
 /// A file that marks one resolution.
@@ -30,9 +30,9 @@ impl Stamp {
         workspace: &Workspace,
         flags: &CargoOptions,
         command: &Command,
-        (kind, directory): (Kind, &Path),
+        (kind, directory): (DeviceKind, &Path),
     ) -> Option<Self> {
-        if kind == Kind::Cpu || flags.offline || flags.frozen {
+        if kind == DeviceKind::Cpu || flags.offline || flags.frozen {
             return None;
         }
         let lock = fs::read(workspace.root().join("Cargo.lock")).ok()?;

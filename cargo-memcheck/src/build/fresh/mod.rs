@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use sources::{is_local, sources};
 pub(crate) use surroundings::{manifests, surroundings};
-use watched::State;
+use watched::FileState;
 pub(crate) use watched::Watched;
 
 /// Variables that a shell changes with every command, so that the key of an answer must not depend on them. `sources` rejects a build
@@ -32,7 +32,7 @@ const MOST: usize = 16;
 
 /// The contents of a cache file.
 #[derive(Debug, Serialize, Deserialize)]
-struct Kept<T> {
+struct CachedAnswer<T> {
     /// A hash of all inputs that are not files.
     key: String,
     watched: Watched,
@@ -41,14 +41,14 @@ struct Kept<T> {
 
 /// The location and the key of one answer.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct CacheEntry {
     path: PathBuf,
     key: String,
     /// The time at which the command started to look for the answer. An input that changed later must not be trusted.
     began: SystemTime,
 }
 
-impl Place {
+impl CacheEntry {
     /// Returns the place in `folder` of the answer to `command`. `what` is the kind of the answer.
     pub(crate) fn of(folder: &Path, what: &str, command: &Command) -> Self {
         // The name must depend on the current folder because several workspaces can share a target directory.
@@ -68,7 +68,7 @@ impl Place {
     /// Reads the answer, if it is still valid.
     pub(crate) fn read<T: DeserializeOwned>(&self) -> Option<T> {
         let text = fs::read(&self.path).ok()?;
-        let kept: Kept<T> = serde_json::from_slice(&text).ok()?;
+        let kept: CachedAnswer<T> = serde_json::from_slice(&text).ok()?;
         (kept.key == self.key && kept.watched.holds()).then_some(kept.answer)
     }
 
@@ -77,7 +77,7 @@ impl Place {
     pub(crate) fn write<T: Serialize>(&self, watched: Option<Watched>, answer: &T) {
         let watched = watched.filter(|watched| watched.are_older_than(self.began));
         let text = watched.and_then(|watched| {
-            serde_json::to_vec(&Kept { key: self.key.clone(), watched, answer }).ok()
+            serde_json::to_vec(&CachedAnswer { key: self.key.clone(), watched, answer }).ok()
         });
         let unfinished = self.path.with_extension(format!("{}.tmp", std::process::id()));
         let written = text.is_some_and(|text| {
@@ -115,7 +115,7 @@ impl Place {
 fn key(command: &Command) -> String {
     let mut hasher = DefaultHasher::new();
     let own = std::env::current_exe().unwrap_or_default();
-    (env!("CARGO_PKG_VERSION"), State::of(&own), own).hash(&mut hasher);
+    (env!("CARGO_PKG_VERSION"), FileState::of(&own), own).hash(&mut hasher);
     std::env::current_dir().unwrap_or_default().hash(&mut hasher);
     command.get_program().hash(&mut hasher);
     command.get_args().collect::<Vec<&OsStr>>().hash(&mut hasher);
@@ -133,18 +133,18 @@ mod tests {
 
     use super::*;
 
-    fn kept(place: &Place) -> Option<u32> {
+    fn kept(place: &CacheEntry) -> Option<u32> {
         place.read()
     }
 
     /// Returns a place whose cargo starts after the test has written all its files.
-    fn later(folder: &Path, command: &Command) -> Place {
+    fn later(folder: &Path, command: &Command) -> CacheEntry {
         let began = SystemTime::now() + Duration::from_secs(5);
-        Place { began, ..Place::of(folder, "test", command) }
+        CacheEntry { began, ..CacheEntry::of(folder, "test", command) }
     }
 
     #[test]
-    fn an_answer_holds_as_long_as_its_inputs() {
+    fn a_cached_answer_is_valid_until_an_input_changes() {
         let folder = tempfile::tempdir().unwrap();
         let (source, absent) = (folder.path().join("a.rs"), folder.path().join("build.rs"));
         fs::write(&source, "1").unwrap();
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn an_input_that_changed_while_cargo_ran_is_looked_at_again() {
         let folder = tempfile::tempdir().unwrap();
-        let place = Place::of(folder.path(), "test", &Command::new("cargo"));
+        let place = CacheEntry::of(folder.path(), "test", &Command::new("cargo"));
         let source = folder.path().join("a.rs");
         fs::write(&source, "").unwrap();
         let mut watched = Watched::default();
@@ -198,7 +198,7 @@ mod tests {
         let of = |number: u32| {
             let mut command = Command::new("cargo");
             command.arg(number.to_string());
-            Place::of(folder.path(), "test", &command)
+            CacheEntry::of(folder.path(), "test", &command)
         };
         for number in 0..40 {
             of(number).write(Some(Watched::default()), &number);
@@ -208,12 +208,12 @@ mod tests {
     }
 
     #[test]
-    fn another_command_line_or_environment_has_another_answer() {
+    fn another_command_line_or_environment_has_another_cached_answer() {
         let folder = tempfile::tempdir().unwrap();
         let of = |arguments: &[&str], variable: Option<&str>| {
             let mut command = Command::new("cargo");
             command.args(arguments).envs(variable.map(|value| ("NVCC", value)));
-            Place::of(folder.path(), "test", &command)
+            CacheEntry::of(folder.path(), "test", &command)
         };
         let plain = of(&["test"], None);
         plain.write(Some(Watched::default()), &7);

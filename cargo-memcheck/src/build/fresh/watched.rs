@@ -17,12 +17,12 @@ const MOST_ENTRIES: usize = 20_000;
 /// The state of a file or folder. It includes the time of the last status change (ctime), because a program cannot set that time: the state
 /// therefore differs even if an older file replaced the watched one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(super) enum State {
+pub(super) enum FileState {
     Absent,
     There { modified: (i64, i64), changed: (i64, i64), size: u64, inode: u64 },
 }
 
-impl State {
+impl FileState {
     /// Returns the current state. Returns `None` if it cannot be read; `None` never counts as unchanged.
     pub(super) fn of(path: &Path) -> Option<Self> {
         match fs::metadata(path) {
@@ -55,21 +55,21 @@ impl State {
 /// The files and folders that an answer depends on.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Watched {
-    inputs: BTreeMap<PathBuf, Option<State>>,
-    outputs: BTreeMap<PathBuf, Option<State>>,
+    inputs: BTreeMap<PathBuf, Option<FileState>>,
+    outputs: BTreeMap<PathBuf, Option<FileState>>,
 }
 
 impl Watched {
     /// Watches an input of cargo: a file, the list of a folder's entries, or the absence of both.
     pub(crate) fn add(&mut self, path: &Path) {
         if !self.inputs.contains_key(path) {
-            self.inputs.insert(path.to_owned(), State::of(path));
+            self.inputs.insert(path.to_owned(), FileState::of(path));
         }
     }
 
     /// Watches an output of cargo.
     pub(crate) fn add_output(&mut self, path: &Path) {
-        self.outputs.insert(path.to_owned(), State::of(path));
+        self.outputs.insert(path.to_owned(), FileState::of(path));
     }
 
     /// Watches a folder in which cargo looks for targets: `x.rs` and `x/main.rs`.
@@ -105,8 +105,8 @@ impl Watched {
 
     /// True if no input and no output has changed.
     pub(super) fn holds(&self) -> bool {
-        let is_same = |(path, state): (&PathBuf, &Option<State>)| {
-            state.is_some() && State::of(path) == *state
+        let is_same = |(path, state): (&PathBuf, &Option<FileState>)| {
+            state.is_some() && FileState::of(path) == *state
         };
         self.inputs.iter().chain(&self.outputs).all(is_same)
     }

@@ -4,13 +4,15 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use memcheck_core::runs::process::End;
+use memcheck_core::size::counted;
+
 use crate::invocation::devices::{Found, Gpus, Probe};
 use crate::invocation::options::environment;
-use crate::system::gpus::{Gpu, VISIBLE};
+use crate::system::gpus::{RealGpu, VISIBLE};
 use crate::system::launcher::{self, Launcher, TURN};
 use crate::system::process::Capture;
 use crate::system::process::{self, Interrupt, Watch};
-use memcheck_core::runs::process::End;
 
 /// The time limit for nvidia-smi, which can hang if the driver does not respond.
 const ANSWER: Duration = Duration::from_secs(20);
@@ -25,20 +27,20 @@ pub(crate) fn probe(probe: Probe, launcher: &Launcher) -> Found {
 }
 
 /// Returns the GPUs that can be assigned to tests.
-pub(crate) fn gpus(launcher: &Launcher) -> Result<Vec<Gpu>, String> {
+pub(crate) fn gpus(launcher: &Launcher) -> Result<Vec<RealGpu>, String> {
     let mut command = launcher.command(Path::new("nvidia-smi"));
     command.arg("-L");
     let (program, kind, timeout) = match launcher {
-        Launcher::None => ("nvidia-smi".to_owned(), process::Kind::Own, ANSWER),
+        Launcher::None => ("nvidia-smi".to_owned(), process::ProcessKind::Own, ANSWER),
         Launcher::Command(_) => {
-            (launcher::shown(&command), process::Kind::SilentLauncher(None), TURN)
+            (launcher::shown(&command), process::ProcessKind::SilentLauncher(None), TURN)
         }
     };
     let none = |why: &str| format!("no NVIDIA driver answers ({program}{why})");
     let interrupt = Interrupt::listen().map_err(|error| error.to_string())?;
     let watch = Watch { kind, timeout, capture: Capture::Kept, interrupt: &interrupt };
     let Ok(ended) = process::run(command, watch, |_| {}) else {
-        return Err(none(" is not there"));
+        return Err(none(" was not found"));
     };
     let status = match ended.end {
         Some(End::Exited(status)) => status,
@@ -48,8 +50,8 @@ pub(crate) fn gpus(launcher: &Launcher) -> Result<Vec<Gpu>, String> {
     let text = ended.output.stdout;
     let cards = listed(&text);
     if !status.success() || cards.is_empty() {
-        let said = text.lines().next().unwrap_or("it lists no GPU").trim();
-        return Err(none(&format!(": {said}")));
+        let first_line = text.lines().next().unwrap_or("it lists no GPU").trim();
+        return Err(none(&format!(": {first_line}")));
     }
     let wanted = std::env::var(VISIBLE).ok();
     match (launcher, wanted) {
@@ -61,18 +63,24 @@ pub(crate) fn gpus(launcher: &Launcher) -> Result<Vec<Gpu>, String> {
 
 /// A GPU in the list of `nvidia-smi -L`, with its slices if it is in MIG mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Listed {
+struct DriverGpu {
     name: String,
     uuid: String,
     /// The names and UUIDs of the slices.
     slices: Vec<(String, String)>,
 }
 
-impl Listed {
+impl DriverGpu {
     /// Describes the GPU with the `word` by which a program can see it.
-    fn whole(&self, index: usize, word: &str, uuid: Option<String>) -> Gpu {
+    fn whole(&self, index: usize, word: &str, uuid: Option<String>) -> RealGpu {
         let slice = !self.slices.is_empty();
-        Gpu { index: number(index), name: self.name.clone(), uuid, word: word.to_owned(), slice }
+        RealGpu {
+            index: number(index),
+            name: self.name.clone(),
+            uuid,
+            word: word.to_owned(),
+            slice,
+        }
     }
 }
 
@@ -81,8 +89,8 @@ fn number(index: usize) -> u16 {
 }
 
 /// Returns all GPUs in the order of the list. A GPU in MIG mode is replaced by its slices.
-fn all(cards: &[Listed]) -> Vec<Gpu> {
-    let mut gpus: Vec<Gpu> = Vec::new();
+fn all(cards: &[DriverGpu]) -> Vec<RealGpu> {
+    let mut gpus: Vec<RealGpu> = Vec::new();
     for (place, card) in cards.iter().enumerate() {
         if card.slices.is_empty() {
             let uuid = Some(card.uuid.clone()).filter(|uuid| !uuid.is_empty());
@@ -96,15 +104,15 @@ fn all(cards: &[Listed]) -> Vec<Gpu> {
     gpus
 }
 
-fn slice(index: usize, name: &str, uuid: &str) -> Gpu {
+fn slice(index: usize, name: &str, uuid: &str) -> RealGpu {
     let (index, name, word) = (number(index), name.to_owned(), uuid.to_owned());
-    Gpu { index, name, uuid: Some(word.clone()), word, slice: true }
+    RealGpu { index, name, uuid: Some(word.clone()), word, slice: true }
 }
 
 /// Returns the GPUs that a program sees, with the rules of the driver for the variable. Its words are numbers, the start of a GPU's UUID,
 /// or a slice's UUID. The first invalid word and all words after it are ignored.
-fn visible(cards: &[Listed], wanted: &str) -> Result<Vec<Gpu>, String> {
-    let named = |(index, word): (usize, &str)| -> Option<Gpu> {
+fn visible(cards: &[DriverGpu], wanted: &str) -> Result<Vec<RealGpu>, String> {
+    let named = |(index, word): (usize, &str)| -> Option<RealGpu> {
         if let Ok(number) = word.parse::<usize>() {
             // The driver can number the GPUs in an order other than that of the list, so that the UUID is not known.
             return cards.get(number).map(|card| card.whole(index, word, None));
@@ -119,17 +127,17 @@ fn visible(cards: &[Listed], wanted: &str) -> Result<Vec<Gpu>, String> {
         let mut found = cards.iter().filter(|card| start.len() > 4 && card.uuid.starts_with(start));
         match (found.next(), found.next(), of_card) {
             (Some(card), None, Some(_)) => {
-                Some(Gpu { slice: true, ..card.whole(index, word, Some(word.to_owned())) })
+                Some(RealGpu { slice: true, ..card.whole(index, word, Some(word.to_owned())) })
             }
             (Some(card), None, None) => Some(card.whole(index, word, Some(card.uuid.clone()))),
             _ => None,
         }
     };
-    let gpus: Vec<Gpu> = words(wanted).enumerate().map_while(named).collect();
+    let gpus: Vec<RealGpu> = words(wanted).enumerate().map_while(named).collect();
     if gpus.is_empty() {
         return Err(format!(
-            "{VISIBLE}={wanted} names none of the {} GPU(s) that there are",
-            cards.len()
+            "{VISIBLE}={wanted} names none of the {} of this machine",
+            counted(cards.len() as u64, "GPU", "GPUs")
         ));
     }
     Ok(gpus)
@@ -141,30 +149,30 @@ fn words(wanted: &str) -> impl Iterator<Item = &str> {
 
 /// Returns the GPUs of a machine behind a launcher. The next test can run on a machine with other GPUs, so that they are identified by
 /// their numbers, or by the words of the variable if it is set.
-fn elsewhere(cards: &[Listed], wanted: Option<&str>) -> Result<Vec<Gpu>, String> {
+fn elsewhere(cards: &[DriverGpu], wanted: Option<&str>) -> Result<Vec<RealGpu>, String> {
     let words: Vec<&str> = wanted.into_iter().flat_map(words).filter(|w| !w.is_empty()).collect();
     if words.is_empty() {
-        let gpu = |(index, card): (usize, &Listed)| card.whole(index, &index.to_string(), None);
+        let gpu = |(index, card): (usize, &DriverGpu)| card.whole(index, &index.to_string(), None);
         return Ok(cards.iter().enumerate().map(gpu).collect());
     }
     let gpu = |(index, word): (usize, &&str)| {
         let card = word.parse::<usize>().ok().and_then(|number| cards.get(number));
         let card = card.or_else(|| cards.get(index)).or_else(|| cards.last())?;
         let slice = word.starts_with("MIG-") || !card.slices.is_empty();
-        Some(Gpu { slice, ..card.whole(index, word, None) })
+        Some(RealGpu { slice, ..card.whole(index, word, None) })
     };
     Ok(words.iter().enumerate().filter_map(gpu).collect())
 }
 
 /// Reads the output of `nvidia-smi -L`. It has a line `GPU 0: NVIDIA H200 (UUID: …)` for each GPU, and below a GPU in MIG mode a line
 /// `  MIG 1g.18gb     Device  0: (UUID: …)` for each slice.
-fn listed(text: &str) -> Vec<Listed> {
-    let mut cards: Vec<Listed> = Vec::new();
+fn listed(text: &str) -> Vec<DriverGpu> {
+    let mut cards: Vec<DriverGpu> = Vec::new();
     for line in text.lines() {
         let (what, uuid) = line.split_once("(UUID:").unwrap_or((line, ""));
         let uuid = uuid.trim().trim_end_matches(')').to_owned();
         if let Some((_, name)) = what.strip_prefix("GPU ").and_then(|rest| rest.split_once(": ")) {
-            cards.push(Listed { name: name.trim().to_owned(), uuid, slices: Vec::new() });
+            cards.push(DriverGpu { name: name.trim().to_owned(), uuid, slices: Vec::new() });
         } else if let Some(slice) = what.trim_start().strip_prefix("MIG ")
             && let Some(card) = cards.last_mut()
         {
@@ -203,21 +211,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_driver_is_asked_where_tests_are_started() {
+    fn the_launcher_runs_nvidia_smi_on_the_machine_of_the_tests() {
         let launched = |line: &str| gpus(&Launcher::read(line, Path::new("/")).unwrap());
         let there = launched("sh -c 'test \"$1\" = -L && echo \"GPU 0: T4 (UUID: x)\"'").unwrap();
         assert_eq!(names(&there), ["T4"]);
         let error = launched("sh -c 'echo no node; exit 1'").unwrap_err();
         assert!(error.contains("nvidia-smi -L: no node"), "{error}");
         let error = launched("/no/such/srun --x").unwrap_err();
-        assert!(error.contains("/no/such/srun --x nvidia-smi -L is not there"), "{error}");
+        assert!(error.contains("/no/such/srun --x nvidia-smi -L was not found"), "{error}");
     }
 
-    fn names(gpus: &[Gpu]) -> Vec<&str> {
+    fn names(gpus: &[RealGpu]) -> Vec<&str> {
         gpus.iter().map(|gpu| gpu.name.as_str()).collect()
     }
 
-    fn words(gpus: &[Gpu]) -> Vec<&str> {
+    fn words(gpus: &[RealGpu]) -> Vec<&str> {
         gpus.iter().map(|gpu| gpu.word.as_str()).collect()
     }
 
@@ -225,7 +233,7 @@ mod tests {
         MIG 2g.35gb     Device  1: (UUID: MIG-78)\nGPU 1: Tesla T4 (UUID: GPU-1a3c)\nGPU 2: Tesla T4 (UUID: GPU-99ff)\n";
 
     #[test]
-    fn what_can_be_given_to_a_test_is_every_gpu_and_every_slice() {
+    fn every_gpu_and_every_slice_can_be_assigned_to_a_test() {
         let gpus = all(&listed(LIST));
         assert_eq!(words(&gpus), ["MIG-77", "MIG-78", "GPU-1a3c", "GPU-99ff"]);
         assert_eq!(
@@ -243,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_program_will_see_is_there() {
+    fn only_gpus_that_the_program_can_see_are_available() {
         let cards = listed(LIST);
         let of = |wanted: &str| visible(&cards, wanted);
         let both = of("2,0").unwrap();
@@ -271,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_launcher_leads_gpus_are_numbers_unless_the_variable_names_them() {
+    fn gpus_behind_a_launcher_are_numbers_unless_the_variable_names_them() {
         let cards = listed("GPU 0: H200 (UUID: GPU-1)\nGPU 1: T4 (UUID: GPU-2)\n");
         let numbers = elsewhere(&cards, None).unwrap();
         assert_eq!((words(&numbers), names(&numbers)), (vec!["0", "1"], vec!["H200", "T4"]));

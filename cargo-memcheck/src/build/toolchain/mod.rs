@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_preparation_writes_nothing() {
+    fn a_second_preparation_writes_no_files() {
         let folder = tempfile::tempdir().unwrap();
         let toolkit = Toolkit::prepare(folder.path().to_owned()).unwrap();
         let nvcc = toolkit.root.join("bin/nvcc");

@@ -3,7 +3,7 @@
 use memcheck_core::measurement::cargo_lock::RUNTIME;
 use memcheck_core::wire::exit;
 
-use crate::system::error::Expected;
+use crate::system::error::CommandError;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WorkspaceError {
@@ -17,7 +17,7 @@ pub(crate) enum WorkspaceError {
     NoRuntime(String),
 }
 
-impl Expected for WorkspaceError {
+impl CommandError for WorkspaceError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Metadata(_) | Self::NoCargo(_) => exit::METADATA,

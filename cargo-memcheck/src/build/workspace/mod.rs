@@ -13,7 +13,7 @@ use cargo_metadata::{DependencyKind, Metadata, Package, PackageId};
 use globset::Glob;
 use memcheck_core::measurement::cargo_lock::CANDLE;
 
-use crate::build::fresh::{Place, manifests, surroundings};
+use crate::build::fresh::{CacheEntry, manifests, surroundings};
 use crate::invocation::values::CargoOptions;
 
 pub(crate) use commit::commit;
@@ -45,7 +45,7 @@ impl Workspace {
     /// Reads the stored answer of cargo if it is still valid, and asks cargo otherwise.
     pub(crate) fn load(flags: &CargoOptions) -> Result<Self, WorkspaceError> {
         let command = metadata(flags, &[]);
-        let place = |folder: &Path| Place::of(folder, "metadata", &command);
+        let place = |folder: &Path| CacheEntry::of(folder, "metadata", &command);
         let kept = Places::candidates(flags).iter().find_map(|folder| place(folder).read());
         if let Some(metadata) = kept {
             return Self::from(metadata, flags);
@@ -66,8 +66,8 @@ impl Workspace {
     fn ask(flags: &CargoOptions, how: &[&str]) -> Result<Self, WorkspaceError> {
         let output = metadata(flags, how).output().map_err(WorkspaceError::NoCargo)?;
         if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
-            return Err(WorkspaceError::Metadata(said));
+            let stderr = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
+            return Err(WorkspaceError::Metadata(stderr));
         }
         let metadata: Metadata = serde_json::from_slice(&output.stdout)
             .map_err(|error| WorkspaceError::Metadata(error.to_string()))?;

@@ -24,7 +24,7 @@ impl TestPackage {
 
     /// Returns the folder of the package's Cargo.toml.
     pub(crate) fn folder(&self) -> &Path {
-        self.package.manifest_path.parent().expect("a manifest lies in a folder").as_std_path()
+        self.package.manifest_path.parent().expect("a manifest is in a folder").as_std_path()
     }
 
     /// Returns the features to enable in a build with CUDA, as `dependency/feature`. Cargo accepts these for dev-dependencies too, but

@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 
 /// A kind of machine, by Rust's names of the architecture and the operating system: `x86_64-linux`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Target(String);
+pub(crate) struct ElfTarget(String);
 
-impl fmt::Display for Target {
+impl fmt::Display for ElfTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl Target {
+impl ElfTarget {
     /// Returns the kind of this machine, from the executable of this process.
     pub(crate) fn here() -> io::Result<Self> {
         Self::of(&std::env::current_exe()?)
@@ -27,7 +27,7 @@ impl Target {
     pub(crate) fn of(executable: &Path) -> io::Result<Self> {
         let mut header = [0; 20];
         File::open(executable)?.read_exact(&mut header)?;
-        Self::read(&header).ok_or_else(|| io::Error::other("it is no ELF executable"))
+        Self::read(&header).ok_or_else(|| io::Error::other("it is not an ELF executable"))
     }
 
     fn read(header: &[u8; 20]) -> Option<Self> {
@@ -56,15 +56,15 @@ mod tests {
     #[test]
     fn the_machine_of_an_executable_is_read_from_its_header() {
         let own = std::env::current_exe().unwrap();
-        assert_eq!(Target::of(&own).unwrap(), Target::here().unwrap());
+        assert_eq!(ElfTarget::of(&own).unwrap(), ElfTarget::here().unwrap());
         let named = format!("{}-linux", std::env::consts::ARCH);
-        assert_eq!(Target::here().unwrap().to_string(), named);
+        assert_eq!(ElfTarget::here().unwrap().to_string(), named);
         let mut header = *b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\xb7\0";
-        assert_eq!(Target::read(&header).unwrap().to_string(), "aarch64-linux");
+        assert_eq!(ElfTarget::read(&header).unwrap().to_string(), "aarch64-linux");
         header[5] = 2;
         header[18..].copy_from_slice(&[0, 62]);
-        assert_eq!(Target::read(&header).unwrap().to_string(), "x86_64-linux");
+        assert_eq!(ElfTarget::read(&header).unwrap().to_string(), "x86_64-linux");
         header[0] = b'#';
-        assert_eq!(Target::read(&header), None);
+        assert_eq!(ElfTarget::read(&header), None);
     }
 }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use memcheck_core::wire::exit;
 
-use super::elf::Target;
-use crate::system::error::Expected;
+use super::elf::ElfTarget;
+use crate::system::error::CommandError;
 
 /// Why an archive cannot be written, read or run.
 #[derive(Debug, thiserror::Error)]
@@ -25,9 +25,9 @@ pub(crate) enum ArchiveError {
     Version(PathBuf, String),
     /// The archive was built for another kind of machine.
     #[error("archive {path} was built for {theirs}, and this machine is {ours}", path = .0.display(), theirs = .1, ours = .2)]
-    Target(PathBuf, Target, Target),
+    Target(PathBuf, ElfTarget, ElfTarget),
     /// The line tables belong to another archive.
-    #[error("{path} holds the line tables of another archive", path = .0.display())]
+    #[error("{path} has the line tables of another archive", path = .0.display())]
     Stranger(PathBuf),
     /// The archive was not built for this device.
     #[error("--device {device}: the archive was built for {built}")]
@@ -44,32 +44,35 @@ pub(crate) enum ArchiveError {
     #[error("--workspace-remap: {path} is not a directory", path = .0.display())]
     NoSources(PathBuf),
     /// An executable that had tests, or that could not be listed where it was built, lists none here.
-    #[error("{id}: the test executable lists no memory tests here, and {there}{said}")]
+    #[error("{id}: the test executable lists no memory tests here, {there}{warning}")]
     Silent {
         id: String,
         /// The number of tests on the machine that built it, in words.
         there: String,
         /// The warning from listing its tests on this machine.
-        said: String,
+        warning: String,
     },
     /// The archive and the archive of its line tables have the same path.
     #[error("--line-tables: {path} is the archive itself", path = .0.display())]
     SameFile(PathBuf),
     /// No executable has memory tests.
-    #[error("no test executable carries memory tests")]
+    #[error("no test executable has memory tests")]
     NoTests,
     /// A package is not below the folder of the workspace.
-    #[error("package {0} lies outside the workspace's folder, {root}", root = .1.display())]
+    #[error("package {0} is outside the workspace's folder, {root}", root = .1.display())]
     Outside(String, PathBuf),
+    /// Two different files would have the same name in the archive.
+    #[error("{one} and {other} have the same name in the archive, but different contents", one = .0.display(), other = .1.display())]
+    SameName(PathBuf, PathBuf),
     /// A file cannot be read or written.
     #[error("{path}: {error}", path = .0.display(), error = .1)]
     Io(PathBuf, io::Error),
     /// The line tables could not be removed.
-    #[error("the line tables of {path} cannot be taken out: {why}", path = .0.display(), why = .1)]
+    #[error("the line tables of {path} cannot be removed: {why}", path = .0.display(), why = .1)]
     Strip(PathBuf, String),
 }
 
-impl Expected for ArchiveError {
+impl CommandError for ArchiveError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Unreadable(_, error) if error.kind() == io::ErrorKind::NotFound => exit::USAGE,
@@ -81,6 +84,7 @@ impl Expected for ArchiveError {
             | Self::NotEmpty(_)
             | Self::SameFile(_)
             | Self::NoSources(_)
+            | Self::SameName(..)
             | Self::Outside(..) => exit::USAGE,
             // The tests in the archive are unknown, so they count as not measured.
             Self::Torn(..) | Self::Silent { .. } => exit::NOT_MEASURED,
@@ -100,7 +104,8 @@ impl Expected for ArchiveError {
             Self::NotFor { .. } => "`cargo memcheck archive --device …` builds for a device",
             Self::NotEmpty(_) => "name a new directory, or empty this one",
             Self::SameFile(_) => "name another file for them",
-            Self::Silent { .. } => "start it with --list on this machine: what does it say?",
+            Self::SameName(..) => "select the packages with -p, for one archive each",
+            Self::Silent { .. } => "start it with --list on this machine to see its output",
             Self::NoTests => "`cargo memcheck list` shows the tests",
             Self::Outside(..) => "leave it out with --exclude, or move it into the workspace",
             Self::Strip(..) => {

@@ -7,7 +7,7 @@ use cargo_metadata::camino::{Utf8Path, Utf8PathBuf};
 use tempfile::TempDir;
 
 use super::ArchiveError;
-use super::elf::Target;
+use super::elf::ElfTarget;
 use super::file;
 use super::manifest::{Manifest, Tables, WORKSPACE};
 
@@ -30,7 +30,7 @@ pub(super) fn extract(
     folder: &Path,
     sources: &Path,
 ) -> Result<(Manifest, PathBuf), ArchiveError> {
-    let here = Target::here().map_err(|error| ArchiveError::Io(archive.to_owned(), error))?;
+    let here = ElfTarget::here().map_err(|error| ArchiveError::Io(archive.to_owned(), error))?;
     let mut manifest: Manifest = file::read(archive, folder, |manifest: &Manifest| {
         if manifest.target == here {
             return Ok(());

@@ -5,6 +5,7 @@ use std::io::{self, BufReader, BufWriter, Read};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
+use memcheck_core::size::counted;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +26,7 @@ const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// The first fields of the page of every archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Head {
+pub(super) struct ArchiveHeader {
     /// [`VERSION`].
     pub(super) version: u32,
     /// Version of the command that wrote the archive.
@@ -36,7 +37,7 @@ pub(super) struct Head {
     pub(super) files: usize,
 }
 
-impl Head {
+impl ArchiveHeader {
     /// Creates the head of a new archive, with the version of this command.
     pub(super) fn new(id: String, files: usize) -> Self {
         Self { version: VERSION, memcheck: env!("CARGO_PKG_VERSION").to_owned(), id, files }
@@ -49,18 +50,18 @@ pub(super) trait Page: Serialize + DeserializeOwned {
     const NAME: &'static str;
     /// Name of the kind of archive, for the message that a file is not one.
     const KIND: &'static str;
-    fn head(&self) -> &Head;
+    fn head(&self) -> &ArchiveHeader;
 }
 
 /// A file to pack: its name in the archive and its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct ArchiveEntry {
     pub(super) name: PathBuf,
-    pub(super) source: Source,
+    pub(super) source: EntrySource,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum EntrySource {
     File(PathBuf),
     Text(String),
 }
@@ -70,7 +71,7 @@ pub(super) enum Source {
 pub(super) fn write<P: Page>(
     path: &Path,
     page: &P,
-    entries: &[Entry],
+    entries: &[ArchiveEntry],
 ) -> Result<u64, ArchiveError> {
     let io = |error| ArchiveError::Io(path.to_owned(), error);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -95,13 +96,13 @@ pub(super) fn write<P: Page>(
     tar.sparse(false);
     let json = serde_json::to_vec(page).map_err(|error| io(error.into()))?;
     add_bytes(&mut tar, Path::new(P::NAME), &json).map_err(io)?;
-    for Entry { name, source } in entries {
+    for ArchiveEntry { name, source } in entries {
         if Interrupt::has_come() {
             return Err(io(io::ErrorKind::Interrupted.into()));
         }
         match source {
-            Source::Text(text) => add_bytes(&mut tar, name, text.as_bytes()).map_err(io)?,
-            Source::File(file) => tar
+            EntrySource::Text(text) => add_bytes(&mut tar, name, text.as_bytes()).map_err(io)?,
+            EntrySource::File(file) => tar
                 .append_path_with_name(file, name)
                 .map_err(|error| ArchiveError::Io(file.clone(), error))?,
         }
@@ -116,10 +117,10 @@ pub(super) fn write<P: Page>(
 }
 
 /// Returns the window with which zstd finds the repetitions between a file and the next one.
-fn window(entries: &[Entry]) -> u32 {
-    let length = |entry: &Entry| match &entry.source {
-        Source::Text(text) => text.len() as u64,
-        Source::File(file) => fs::metadata(file).map_or(0, |metadata| metadata.len()),
+fn window(entries: &[ArchiveEntry]) -> u32 {
+    let length = |entry: &ArchiveEntry| match &entry.source {
+        EntrySource::Text(text) => text.len() as u64,
+        EntrySource::File(file) => fs::metadata(file).map_or(0, |metadata| metadata.len()),
     };
     let largest = entries.iter().map(length).max().unwrap_or(0);
     // Adds a quarter, because similar files differ in length.
@@ -173,7 +174,7 @@ pub(super) fn read<P: Page>(
         let unpacked =
             entry.unpack_in(folder).map_err(|error| extracting(folder, &name, path, error))?;
         if !unpacked {
-            return Err(wrong("it would lie elsewhere"));
+            return Err(wrong("its path leads out of the folder"));
         }
         files += 1;
     }
@@ -181,7 +182,7 @@ pub(super) fn read<P: Page>(
     io::copy(&mut tar.into_inner(), &mut io::sink()).map_err(torn)?;
     let expected = page.head().files;
     if files != expected {
-        let why = format!("{files} files instead of {expected}");
+        let why = format!("{} instead of {expected}", counted(files as u64, "file", "files"));
         return Err(ArchiveError::Torn(path.to_owned(), why));
     }
     Ok(page)
@@ -205,12 +206,12 @@ fn extracting(folder: &Path, name: &Path, archive: &Path, error: io::Error) -> A
 /// Parses the first page. The version is parsed before the other fields, because another version can have other fields.
 fn page<P: Page>(path: &Path, json: &[u8]) -> Result<P, ArchiveError> {
     #[derive(Deserialize)]
-    struct Versioned {
+    struct ArchiveVersion {
         version: u32,
         memcheck: String,
     }
     let torn = |error: serde_json::Error| ArchiveError::Torn(path.to_owned(), error.to_string());
-    let Versioned { version, memcheck } = serde_json::from_slice(json).map_err(torn)?;
+    let ArchiveVersion { version, memcheck } = serde_json::from_slice(json).map_err(torn)?;
     let ours = env!("CARGO_PKG_VERSION");
     if version != VERSION || memcheck != ours {
         let what = format!("{memcheck} (format {version}), this is {ours} (format {VERSION})");
@@ -222,29 +223,29 @@ fn page<P: Page>(path: &Path, json: &[u8]) -> Result<P, ArchiveError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::system::error::Expected;
+    use crate::system::error::CommandError;
     use memcheck_core::wire::exit;
 
     #[derive(Debug, Serialize, Deserialize)]
     struct Example {
         #[serde(flatten)]
-        head: Head,
+        head: ArchiveHeader,
     }
 
     impl Page for Example {
         const NAME: &'static str = "example.json";
         const KIND: &'static str = "an example";
-        fn head(&self) -> &Head {
+        fn head(&self) -> &ArchiveHeader {
             &self.head
         }
     }
 
     fn example(files: usize) -> Example {
-        Example { head: Head::new("1".to_owned(), files) }
+        Example { head: ArchiveHeader::new("1".to_owned(), files) }
     }
 
-    fn text(name: &str) -> Entry {
-        Entry { name: name.into(), source: Source::Text("figures\n".repeat(1000)) }
+    fn text(name: &str) -> ArchiveEntry {
+        ArchiveEntry { name: name.into(), source: EntrySource::Text("figures\n".repeat(1000)) }
     }
 
     fn refused(path: &Path, folder: &Path) -> (u8, String) {
@@ -253,11 +254,12 @@ mod tests {
     }
 
     #[test]
-    fn what_was_packed_is_extracted() {
+    fn packed_files_are_extracted() {
         let folder = tempfile::tempdir().unwrap();
         let (path, to) = (folder.path().join("new/a.tar.zst"), folder.path().join("to"));
         fs::create_dir(&to).unwrap();
-        let program = Entry { name: "cpu/sh".into(), source: Source::File("/bin/sh".into()) };
+        let program =
+            ArchiveEntry { name: "cpu/sh".into(), source: EntrySource::File("/bin/sh".into()) };
         let size = write(&path, &example(2), &[text("workspace/a.snap"), program]).unwrap();
         assert_eq!(size, fs::metadata(&path).unwrap().len());
         read::<Example>(&path, &to, |_| Ok(())).unwrap();
@@ -271,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_one_file_takes_no_room_in_the_next() {
+    fn repeated_content_of_two_files_is_compressed() {
         let folder = tempfile::tempdir().unwrap();
         // 12 MiB of bytes that cannot be compressed, from a linear congruential generator. This is more than the window
         // that zstd chooses by default at this level.
@@ -284,9 +286,11 @@ mod tests {
         let source = folder.path().join("noise");
         fs::write(&source, &noise).unwrap();
         let packed = |count: usize| {
-            let entry =
-                |n| Entry { name: format!("{n}").into(), source: Source::File(source.clone()) };
-            let entries: Vec<Entry> = (0..count).map(entry).collect();
+            let entry = |n| ArchiveEntry {
+                name: format!("{n}").into(),
+                source: EntrySource::File(source.clone()),
+            };
+            let entries: Vec<ArchiveEntry> = (0..count).map(entry).collect();
             let path = folder.path().join(format!("{count}.tar.zst"));
             let size = write(&path, &example(count), &entries).unwrap();
             let to = folder.path().join(format!("to-{count}"));
@@ -307,7 +311,7 @@ mod tests {
             // The file is sparse, so no data is written to the disk.
             let path = folder.path().join(bytes.to_string());
             File::create(&path).unwrap().set_len(bytes).unwrap();
-            window(&[text("a"), Entry { name: "b".into(), source: Source::File(path) }])
+            window(&[text("a"), ArchiveEntry { name: "b".into(), source: EntrySource::File(path) }])
         };
         for (mib, log) in [(1, 27), (102, 27), (103, 28), (150, 28), (205, 29), (4000, 30)] {
             assert_eq!(of(mib << 20), log, "{mib} MiB");
@@ -315,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_archive_or_half_of_one_is_told_apart() {
+    fn other_files_and_truncated_archives_are_distinguished() {
         let folder = tempfile::tempdir().unwrap();
         let (path, to) = (folder.path().join("a.tar.zst"), folder.path());
         assert_eq!(refused(&path, to).0, exit::USAGE);
@@ -325,9 +329,9 @@ mod tests {
         let whole = fs::read(&path).unwrap();
         for cut in [whole.len() / 2, whole.len() - 1, 20] {
             fs::write(&path, &whole[..cut]).unwrap();
-            let (code, said) = refused(&path, to);
-            assert_eq!(code, exit::NOT_MEASURED, "{cut}: {said}");
-            assert!(said.contains("cut off or damaged"), "{said}");
+            let (code, message) = refused(&path, to);
+            assert_eq!(code, exit::NOT_MEASURED, "{cut}: {message}");
+            assert!(message.contains("cut off or damaged"), "{message}");
         }
         for at in [whole.len() / 2, whole.len() - 2] {
             let mut damaged = whole.clone();
@@ -336,7 +340,7 @@ mod tests {
             assert_eq!(refused(&path, to).0, exit::NOT_MEASURED, "{at}");
         }
         write(&path, &example(2), &[text("a")]).unwrap();
-        assert!(refused(&path, to).1.contains("1 files instead of 2"));
+        assert!(refused(&path, to).1.contains("1 file instead of 2"));
     }
 
     #[test]
@@ -347,9 +351,9 @@ mod tests {
             let mut other = example(1);
             (other.head.version, other.head.memcheck) = (version, memcheck.to_owned());
             write(&path, &other, &[text("extracted")]).unwrap();
-            let (code, said) = refused(&path, to);
+            let (code, message) = refused(&path, to);
             assert_eq!(code, exit::USAGE);
-            assert!(said.contains("another version"), "{said}");
+            assert!(message.contains("another version"), "{message}");
             assert!(!to.join("extracted").exists());
         }
     }

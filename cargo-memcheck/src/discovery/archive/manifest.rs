@@ -7,11 +7,11 @@ use cargo_metadata::Metadata;
 use memcheck_core::device::Request;
 use serde::{Deserialize, Serialize};
 
-use super::elf::Target;
-use super::file::{Head, Page};
-use crate::baselines::Written;
+use super::elf::ElfTarget;
+use super::file::{ArchiveHeader, Page};
+use crate::baselines::SourceFunctions;
 use crate::build::compile::NotBuilt;
-use crate::invocation::devices::Kind;
+use crate::invocation::devices::DeviceKind;
 use crate::system::libraries::SEARCH_PATH;
 
 /// The folder in an archive that mirrors the workspace.
@@ -26,9 +26,9 @@ pub(super) const WITH_PATHS: [&str; 5] =
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Manifest {
     #[serde(flatten)]
-    pub(super) head: Head,
+    pub(super) head: ArchiveHeader,
     /// The kind of machine that the executables were built for.
-    pub(super) target: Target,
+    pub(super) target: ElfTarget,
     /// The commit of the sources, if git has one.
     pub(super) commit: Option<String>,
     /// The build profile and the features of the command line. They serve only to describe the archive.
@@ -44,7 +44,7 @@ pub(super) struct Manifest {
     pub(super) names_targets: bool,
     /// The baselines by their path in the workspace, each with whether the sources had its test and function.
     #[serde(default)]
-    pub(super) baselines: BTreeMap<PathBuf, Written>,
+    pub(super) baselines: BTreeMap<PathBuf, SourceFunctions>,
     /// The builds, one for each kind of device.
     pub(super) builds: Vec<Build>,
 }
@@ -52,7 +52,7 @@ pub(super) struct Manifest {
 /// The build for one kind of device.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Build {
-    pub(super) kind: Kind,
+    pub(super) kind: DeviceKind,
     pub(super) executables: Vec<Executable>,
     /// Targets that cargo left out because their features are off.
     pub(super) not_built: Vec<NotBuilt>,
@@ -81,14 +81,14 @@ pub(super) struct Executable {
 pub(super) struct Tables {
     /// Its id is that of the archive that the line tables belong to.
     #[serde(flatten)]
-    pub(super) head: Head,
+    pub(super) head: ArchiveHeader,
 }
 
 impl Page for Manifest {
     const NAME: &'static str = "memcheck-archive.json";
     const KIND: &'static str = "an archive of cargo memcheck";
 
-    fn head(&self) -> &Head {
+    fn head(&self) -> &ArchiveHeader {
         &self.head
     }
 }
@@ -97,21 +97,21 @@ impl Page for Tables {
     const NAME: &'static str = "memcheck-line-tables.json";
     const KIND: &'static str = "an archive of line tables";
 
-    fn head(&self) -> &Head {
+    fn head(&self) -> &ArchiveHeader {
         &self.head
     }
 }
 
 /// Returns the folder of a kind of device in an archive.
-pub(super) fn folder(kind: Kind) -> &'static Path {
+pub(super) fn folder(kind: DeviceKind) -> &'static Path {
     Path::new(match kind {
-        Kind::Cpu => "cpu",
-        Kind::Sim => "sim",
-        Kind::Cuda => "cuda",
+        DeviceKind::Cpu => "cpu",
+        DeviceKind::Sim => "sim",
+        DeviceKind::Cuda => "cuda",
     })
 }
 
 /// Returns the folder of the libraries that were built with the executables of a kind of device.
-pub(super) fn libraries(kind: Kind) -> PathBuf {
+pub(super) fn libraries(kind: DeviceKind) -> PathBuf {
     folder(kind).join("lib")
 }

@@ -16,7 +16,7 @@ mod pack;
 mod strip;
 mod unpack;
 
-pub(crate) use elf::Target;
+pub(crate) use elf::ElfTarget;
 pub(crate) use error::ArchiveError;
 pub(crate) use pack::{Leaf, LineTables, Origin, Packed, pack};
 pub(crate) use unpack::Unpacked;

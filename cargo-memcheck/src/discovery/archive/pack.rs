@@ -12,14 +12,14 @@ use memcheck_core::request::config;
 use memcheck_core::wire::protocol;
 
 use super::ArchiveError;
-use super::elf::Target;
-use super::file::{self, Entry, Head, Source};
+use super::elf::ElfTarget;
+use super::file::{self, ArchiveEntry, ArchiveHeader, EntrySource};
 use super::manifest::{self, Build, Executable, Manifest, Tables, WITH_PATHS, WORKSPACE};
 use super::strip::Stripper;
-use crate::baselines::{self, Written};
+use crate::baselines::{self, SourceFunctions};
 use crate::build::compile::NotBuilt;
 use crate::build::workspace::{TestPackage, Workspace, commit};
-use crate::invocation::devices::Kind;
+use crate::invocation::devices::DeviceKind;
 use crate::invocation::values::CargoOptions;
 use crate::system::binary::Binary;
 use crate::system::error::Failure;
@@ -63,7 +63,7 @@ pub(crate) struct Origin<'a> {
 /// The build for one kind of device, with the executables to pack.
 #[derive(Debug)]
 pub(crate) struct Leaf {
-    pub(crate) kind: Kind,
+    pub(crate) kind: DeviceKind,
     /// The target directory of the build.
     pub(crate) folder: PathBuf,
     /// The executables, each with its number of memory tests. The number is `None` if this machine cannot start the
@@ -89,17 +89,28 @@ pub(crate) struct Packed {
 /// The entries of the archive and of the archive of line tables, as they are collected.
 #[derive(Debug, Default)]
 struct Contents {
-    entries: Vec<Entry>,
-    tables: Vec<Entry>,
+    entries: Vec<ArchiveEntry>,
+    tables: Vec<ArchiveEntry>,
     hasher: DefaultHasher,
     stripper: Stripper,
 }
 
 impl Contents {
-    fn file(&mut self, name: PathBuf, file: &Path) {
-        let source = Source::File(file.to_owned());
-        if self.entries.iter().all(|entry| entry.name != name) {
-            self.entries.push(Entry { name, source });
+    /// Adds a file under `name`. A second file of the same name must have the same content, such as a library that
+    /// several executables load. Otherwise one of the two would be missing from the archive.
+    fn file(&mut self, name: PathBuf, file: &Path) -> Result<(), ArchiveError> {
+        match self.entries.iter().find(|entry| entry.name == name).map(|entry| &entry.source) {
+            Some(EntrySource::File(known)) => match has_same_content(known, file) {
+                Ok(true) => Ok(()),
+                Ok(false) => Err(ArchiveError::SameName(known.clone(), file.to_owned())),
+                Err(error) => Err(ArchiveError::Io(file.to_owned(), error)),
+            },
+            Some(EntrySource::Text(_)) => Ok(()),
+            None => {
+                self.entries
+                    .push(ArchiveEntry { name, source: EntrySource::File(file.to_owned()) });
+                Ok(())
+            }
         }
     }
 
@@ -125,11 +136,10 @@ impl Contents {
             let apart = protocol::line_tables(&packed);
             self.stripper.line_tables(path, &apart)?;
             let name = protocol::line_tables(name);
-            self.tables.push(Entry { name, source: Source::File(apart) });
+            self.tables.push(ArchiveEntry { name, source: EntrySource::File(apart) });
         }
         hash_file(&mut self.hasher, &packed).map_err(io(&packed))?;
-        self.file(name.to_owned(), &packed);
-        Ok(())
+        self.file(name.to_owned(), &packed)
     }
 
     /// Adds all files below `folder`, the output directory of a build script.
@@ -143,11 +153,20 @@ impl Contents {
             if kind.is_dir() {
                 self.tree(&name, &path)?;
             } else if kind.is_file() {
-                self.file(name, &path);
+                self.file(name, &path)?;
             }
         }
         Ok(())
     }
+}
+
+/// True if both paths have the same bytes.
+fn has_same_content(one: &Path, other: &Path) -> io::Result<bool> {
+    if one == other {
+        return Ok(true);
+    }
+    let same_size = fs::metadata(one)?.len() == fs::metadata(other)?.len();
+    Ok(same_size && fs::read(one)? == fs::read(other)?)
 }
 
 fn hash_file(hasher: &mut DefaultHasher, path: &Path) -> io::Result<()> {
@@ -185,7 +204,7 @@ pub(crate) fn pack(
     let id = format!("{:016x}", contents.hasher.finish());
     let cargo = origin.cargo;
     let page = Manifest {
-        head: Head::new(id.clone(), contents.entries.len()),
+        head: ArchiveHeader::new(id.clone(), contents.entries.len()),
         target,
         commit: commit(origin.workspace.root()),
         profile: match (&cargo.profile, cargo.release) {
@@ -204,7 +223,7 @@ pub(crate) fn pack(
     let baselines = page.baselines.len();
     let mut packed = Packed { executables, baselines, size: 0, tables: None };
     if let LineTables::Apart(path) = line_tables {
-        let page = Tables { head: Head::new(id, contents.tables.len()) };
+        let page = Tables { head: ArchiveHeader::new(id, contents.tables.len()) };
         packed.tables = Some(file::write(path, &page, &contents.tables)?);
     }
     packed.size = file::write(archive, &page, &contents.entries)?;
@@ -213,10 +232,10 @@ pub(crate) fn pack(
 
 /// Returns the machine that the executables were built for. The first executable decides, because one build has one
 /// target.
-fn target(leaves: &[Leaf]) -> Result<Target, ArchiveError> {
+fn target(leaves: &[Leaf]) -> Result<ElfTarget, ArchiveError> {
     let first = leaves.iter().flat_map(|leaf| &leaf.binaries).next();
     let (binary, _) = first.ok_or(ArchiveError::NoTests)?;
-    Target::of(&binary.path).map_err(|error| ArchiveError::Io(binary.path.clone(), error))
+    ElfTarget::of(&binary.path).map_err(|error| ArchiveError::Io(binary.path.clone(), error))
 }
 
 fn build(
@@ -237,7 +256,7 @@ fn build(
         if let Ok(linked) = Linked::of(binary) {
             for library in linked.below(&leaf.folder) {
                 let name = library.file_name().unwrap_or_default();
-                contents.file(manifest::libraries(kind).join(name), library);
+                contents.file(manifest::libraries(kind).join(name), library)?;
             }
         }
         let of_name = |wanted: &str| binary.environment.iter().find(|(name, _)| name == wanted);
@@ -262,12 +281,13 @@ fn build(
             out_dir,
         });
     }
-    let nvml = leaf.nvml.as_ref().map(|library| {
-        let name =
-            manifest::folder(kind).join("nvml").join(library.file_name().unwrap_or_default());
-        contents.file(name.clone(), library);
-        name
-    });
+    let mut nvml = None;
+    if let Some(library) = &leaf.nvml {
+        let name = library.file_name().unwrap_or_default();
+        let name = manifest::folder(kind).join("nvml").join(name);
+        contents.file(name.clone(), library)?;
+        nvml = Some(name);
+    }
     Ok(Build { kind, executables, not_built: leaf.not_built.clone(), nvml })
 }
 
@@ -275,12 +295,12 @@ fn build(
 fn sources(
     origin: &Origin<'_>,
     contents: &mut Contents,
-) -> Result<BTreeMap<PathBuf, Written>, ArchiveError> {
+) -> Result<BTreeMap<PathBuf, SourceFunctions>, ArchiveError> {
     let workspace = origin.workspace;
     let root = workspace.root();
     if let Some(text) = origin.configuration {
         let name = Path::new(WORKSPACE).join(config::PATH);
-        contents.entries.push(Entry { name, source: Source::Text(text.to_owned()) });
+        contents.entries.push(ArchiveEntry { name, source: EntrySource::Text(text.to_owned()) });
     }
     let mut folders: BTreeSet<&Path> = BTreeSet::new();
     for package in origin.packages {
@@ -298,9 +318,36 @@ fn sources(
             .map_err(|error| ArchiveError::Io(folder.to_owned(), error))?;
         for file in files {
             let Ok(name) = file.path.strip_prefix(root) else { continue };
-            contents.file(Path::new(WORKSPACE).join(name), &file.path);
-            baselines.insert(name.to_owned(), Written::of(&file, root));
+            contents.file(Path::new(WORKSPACE).join(name), &file.path)?;
+            baselines.insert(name.to_owned(), SourceFunctions::of(&file, root));
         }
     }
     Ok(baselines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_libraries_with_one_name_are_packed_only_if_they_are_equal() {
+        let folder = tempfile::tempdir().unwrap();
+        let library = |part: &str, text: &str| {
+            let path = folder.path().join(part).join("libshared.so");
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, text).unwrap();
+            path
+        };
+        let (first, copy, other) = (library("a", "one"), library("b", "one"), library("c", "two"));
+        let name = || PathBuf::from("cpu/lib/libshared.so");
+        let mut contents = Contents::default();
+        for path in [&first, &first, &copy] {
+            contents.file(name(), path).unwrap();
+        }
+        assert_eq!(contents.entries.len(), 1);
+        let error = contents.file(name(), &other).unwrap_err();
+        let paths = format!("{} and {}", first.display(), other.display());
+        assert!(error.to_string().starts_with(&paths), "{error}");
+        assert_eq!(contents.entries.len(), 1);
+    }
 }

@@ -21,11 +21,11 @@ impl Objcopy {
     /// Returns the toolchain's own program, then those of the system.
     fn candidates() -> Vec<Self> {
         let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-        let said = |what: &[&str]| {
+        let ask_rustc = |what: &[&str]| {
             let output = Command::new(&rustc).args(what).stdin(Stdio::null()).output().ok()?;
             Some(PathBuf::from(String::from_utf8(output.stdout).ok()?.trim()))
         };
-        let own = said(&["--print", "sysroot"]).zip(said(&["--print", "target-libdir"]));
+        let own = ask_rustc(&["--print", "sysroot"]).zip(ask_rustc(&["--print", "target-libdir"]));
         let own = own.map(|(sysroot, of_target)| Self {
             program: of_target.with_file_name("bin").join("rust-objcopy"),
             libraries: Some(sysroot.join("lib")),

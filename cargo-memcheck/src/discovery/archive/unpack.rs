@@ -13,15 +13,17 @@ use tempfile::TempDir;
 use super::ArchiveError;
 use super::extract::{absolute, empty, extract, folder};
 use super::manifest::{self, Build, Manifest, WORKSPACE};
-use crate::baselines::{SnapshotFile, Written};
+use crate::baselines::{SnapshotFile, SourceFunctions};
 use crate::build::compile::Built;
 use crate::build::workspace::{TestPackage, Workspace};
-use crate::discovery::listing::Carried;
-use crate::invocation::devices::{self, Asked, By, Found, Gpus, Kind, Leg, Sharing};
+use crate::discovery::listing::ListedExecutable;
+use crate::invocation::devices::{
+    self, DeviceKind, DeviceSource, Found, Gpus, Leg, RequestedDevices, Sharing,
+};
 use crate::invocation::values::UnpackOptions;
 use crate::system::binary::Binary;
 use crate::system::error::Failure;
-use crate::system::gpus::Gpu;
+use crate::system::gpus::RealGpu;
 use crate::system::launcher::Launcher;
 use crate::system::libraries::{self, SEARCH_PATH};
 
@@ -85,7 +87,7 @@ impl Unpacked {
     }
 
     /// Returns whether the sources still had the test of a baseline, and its function.
-    pub(crate) fn written(&self, file: &SnapshotFile) -> Written {
+    pub(crate) fn written(&self, file: &SnapshotFile) -> SourceFunctions {
         let place = file.path.strip_prefix(self.folder.join(WORKSPACE)).ok();
         place.and_then(|place| self.manifest.baselines.get(place)).copied().unwrap_or_default()
     }
@@ -126,34 +128,40 @@ impl Unpacked {
     /// built for.
     pub(crate) fn legs(
         &self,
-        asked: &Asked,
+        requested: &RequestedDevices,
         machine: &str,
         (launcher, sharing): (&Launcher, Sharing),
-        gpus: impl FnOnce(&Launcher) -> Result<Vec<Gpu>, String>,
+        gpus: impl FnOnce(&Launcher) -> Result<Vec<RealGpu>, String>,
     ) -> Result<Vec<Leg>, Failure> {
-        let asked = match asked.by {
-            By::Flag | By::Environment => asked.clone(),
-            By::Configuration | By::Nobody | By::Archive => {
-                Asked { requests: self.manifest.devices.clone(), by: By::Archive }
+        let requested = match requested.by {
+            DeviceSource::Flag | DeviceSource::Environment => requested.clone(),
+            DeviceSource::Configuration | DeviceSource::Default | DeviceSource::Archive => {
+                RequestedDevices {
+                    requests: self.manifest.devices.clone(),
+                    by: DeviceSource::Archive,
+                }
             }
         };
         let has = |kind| self.build(kind).is_some();
         let found = || Found {
             gpus: Gpus::Here(gpus(launcher)),
             launched: launcher.is_some(),
-            nvcc: match has(Kind::Cuda) {
+            nvcc: match has(DeviceKind::Cuda) {
                 true => Ok("built already".to_owned()),
-                false => Err("the archive was not built for it".to_owned()),
+                false => Err("the archive was not built for CUDA".to_owned()),
             },
         };
         // This check comes before the GPUs are resolved, so that a missing build in the archive is not reported as a
         // missing GPU.
         let wants = |request: &Request| matches!(request, Request::Cuda(_));
-        if let Some(request) = asked.requests.iter().find(|r| wants(r) && !has(Kind::Cuda)) {
+        if let Some(request) =
+            requested.requests.iter().find(|r| wants(r) && !has(DeviceKind::Cuda))
+        {
             return Err(self.not_for(request).into());
         }
-        let lacks = if has(Kind::Sim) { None } else { Some("the archive has nothing for sim") };
-        let legs = devices::resolve(&asked, machine, lacks, sharing, found)?;
+        let lacks =
+            if has(DeviceKind::Sim) { None } else { Some("the archive was not built for sim") };
+        let legs = devices::resolve(&requested, machine, lacks, sharing, found)?;
         match legs.iter().find(|leg| !has(leg.kind)) {
             Some(leg) => Err(self.not_for(&leg.device).into()),
             None => Ok(legs),
@@ -165,18 +173,18 @@ impl Unpacked {
         ArchiveError::NotFor { device: device.to_string(), built: built.join(", ") }
     }
 
-    fn build(&self, kind: Kind) -> Option<&Build> {
+    fn build(&self, kind: DeviceKind) -> Option<&Build> {
         self.manifest.builds.iter().find(|build| build.kind == kind)
     }
 
     /// Returns the library of the simulated NVML.
     pub(crate) fn nvml(&self) -> Option<PathBuf> {
-        let nvml = self.build(Kind::Sim)?.nvml.as_ref()?;
+        let nvml = self.build(DeviceKind::Sim)?.nvml.as_ref()?;
         Some(self.folder.join(nvml))
     }
 
     /// Returns the build for a kind of device. `packages` must be those of [`Self::packages`].
-    pub(crate) fn built(&self, kind: Kind, packages: &[TestPackage]) -> Built {
+    pub(crate) fn built(&self, kind: DeviceKind, packages: &[TestPackage]) -> Built {
         let Some(build) = self.build(kind) else { return Built::default() };
         let binaries = build.executables.iter().filter_map(|executable| {
             let is_its = |p: &TestPackage| p.package.id.repr == executable.package;
@@ -194,7 +202,7 @@ impl Unpacked {
     /// Returns the variables of an executable, with the paths of this machine.
     fn environment(
         &self,
-        kind: Kind,
+        kind: DeviceKind,
         executable: &manifest::Executable,
         package: &TestPackage,
     ) -> Vec<(String, String)> {
@@ -223,7 +231,11 @@ impl Unpacked {
     /// Refuses an executable that had tests on the machine that built it and lists none here. Also refuses an
     /// executable that could be listed on neither machine. Otherwise its tests would be missing from the run without a
     /// message.
-    pub(crate) fn check(&self, kind: Kind, carried: &[Carried]) -> Result<(), ArchiveError> {
+    pub(crate) fn check(
+        &self,
+        kind: DeviceKind,
+        carried: &[ListedExecutable],
+    ) -> Result<(), ArchiveError> {
         let build = self.build(kind);
         let known: BTreeMap<&str, Option<usize>> = build
             .into_iter()
@@ -234,18 +246,18 @@ impl Unpacked {
             carried.iter().filter(|carried| carried.tests.is_empty()).find_map(|carried| {
                 let there = match known.get(carried.binary.id.as_str())? {
                     Some(0) => return None,
-                    Some(tests) => format!("{tests} where it was built"),
+                    Some(tests) => format!("but {tests} on the machine that built it"),
                     None if carried.warning.is_some() => {
-                        "could not be asked for them there".to_owned()
+                        "and could not be listed on the machine that built it".to_owned()
                     }
                     None => return None,
                 };
                 Some((carried, there))
             });
         let Some((carried, there)) = silent else { return Ok(()) };
-        let said = carried.warning.as_ref().map(|warning| format!("\n{warning}"));
+        let warning = carried.warning.as_ref().map(|warning| format!("\n{warning}"));
         let id = carried.binary.id.clone();
-        Err(ArchiveError::Silent { id, there, said: said.unwrap_or_default() })
+        Err(ArchiveError::Silent { id, there, warning: warning.unwrap_or_default() })
     }
 }
 

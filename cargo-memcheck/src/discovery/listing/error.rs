@@ -5,7 +5,7 @@ use std::time::Duration;
 use memcheck_core::wire::exit;
 use memcheck_core::wire::protocol::VERSION;
 
-use crate::system::error::Expected;
+use crate::system::error::CommandError;
 use crate::system::launcher::TURN;
 use crate::system::libraries::{self, Missing};
 
@@ -29,14 +29,16 @@ pub(crate) enum DiscoverError {
     #[error("{0}: the test executable could not be started: {1}")]
     Start(String, std::io::Error),
     /// The executable has another version of the protocol.
-    #[error("{0}: memcheck-runtime speaks version {1} of the protocol, cargo-memcheck {VERSION}")]
+    #[error(
+        "{0}: memcheck-runtime uses version {1} of the protocol, cargo-memcheck version {VERSION}"
+    )]
     Version(String, u32),
     /// The executable does not support the device.
     #[error("{0}: the test executable was built without {1}")]
     NotFor(String, &'static str),
 }
 
-impl Expected for DiscoverError {
+impl CommandError for DiscoverError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::NotFor(..) => exit::NO_DEVICE,
@@ -49,16 +51,18 @@ impl Expected for DiscoverError {
         match self {
             Self::Missing(_, missing) => Some(libraries::advice(missing)),
             Self::Hangs { patience, .. } if *patience == TURN => {
-                Some("is it the launcher that waits, for its turn in a queue?".to_owned())
+                Some("does the launcher wait for its turn in a queue?".to_owned())
             }
-            Self::Died(..) | Self::Hangs { .. } => {
-                Some("a constructor that runs before `main`, or a harness of its own?".to_owned())
-            }
+            Self::Died(..) | Self::Hangs { .. } => Some(
+                "does a constructor run before `main`, or does the target have a custom \
+                    harness?"
+                    .to_owned(),
+            ),
             Self::Version(..) => {
                 Some("use memcheck-runtime and cargo-memcheck of the same release".to_owned())
             }
             Self::Start(_, error) if error.kind() == std::io::ErrorKind::PermissionDenied => Some(
-                "is its directory mounted noexec? of an archive --extract-to names another"
+                "is its directory mounted noexec? --extract-to extracts an archive to another"
                     .to_owned(),
             ),
             Self::NotFor(..) | Self::Start(..) => None,

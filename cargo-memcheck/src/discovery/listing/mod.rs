@@ -15,12 +15,12 @@ use memcheck_core::request::variables;
 use memcheck_core::wire::protocol::{Entry, Listing, VERSION};
 
 use crate::build::workspace::TestPackage;
-use crate::invocation::devices::{Kind, Leg};
+use crate::invocation::devices::{DeviceKind, Leg};
 use crate::system::binary::Binary;
 use crate::system::launcher::{Launcher, TURN};
-use crate::system::libraries::{Missing, Search};
+use crate::system::libraries::{LibrarySearch, Missing};
 use crate::system::process::Capture;
-use crate::system::process::{self, Ended, Interrupt, Watch};
+use crate::system::process::{self, Interrupt, ProcessResult, Watch};
 use memcheck_core::runs::process::End;
 
 pub(crate) use error::DiscoverError;
@@ -34,7 +34,7 @@ const PANICKED: i32 = 101;
 
 /// The memory tests of one executable.
 #[derive(Debug, Clone)]
-pub(crate) struct Carried {
+pub(crate) struct ListedExecutable {
     pub(crate) binary: Binary,
     /// Sorted by name.
     pub(crate) tests: Vec<Entry>,
@@ -48,8 +48,8 @@ pub(crate) fn discover(
     packages: &[TestPackage],
     leg: &Leg,
     launcher: &Launcher,
-    search: &Search,
-) -> Result<Vec<Carried>, DiscoverError> {
+    search: &LibrarySearch,
+) -> Result<Vec<ListedExecutable>, DiscoverError> {
     let ask = |binary: &Binary| {
         let mut binary = binary.clone();
         search.prepare(&mut binary);
@@ -78,7 +78,7 @@ fn list(
     folder: &Path,
     launcher: &Launcher,
     timeout: Duration,
-) -> std::io::Result<Ended> {
+) -> std::io::Result<ProcessResult> {
     let mut command = launcher.command(&binary.path);
     command
         .args(["--list", "--format", "terse"])
@@ -86,8 +86,8 @@ fn list(
         .envs(binary.environment.iter().map(|(name, value)| (name, value)))
         .current_dir(folder);
     let kind = match launcher {
-        Launcher::None => process::Kind::Own,
-        Launcher::Command(_) => process::Kind::SilentLauncher(None),
+        Launcher::None => process::ProcessKind::Own,
+        Launcher::Command(_) => process::ProcessKind::SilentLauncher(None),
     };
     let watch = Watch { kind, timeout, capture: Capture::Kept, interrupt: &Interrupt::listen()? };
     process::run(command, watch, |_| {})
@@ -95,7 +95,7 @@ fn list(
 
 /// Parses the lines of `text` from the last to the first, and returns the first result. The last listing is the right
 /// one, because a constructor of the user can print lines before it, and a launcher can print lines after it.
-fn said<T>(text: &str, read: impl Fn(&str) -> Option<T>) -> Option<T> {
+fn parse_last_line<T>(text: &str, read: impl Fn(&str) -> Option<T>) -> Option<T> {
     text.lines().rev().find_map(|line| read(line.trim()))
 }
 
@@ -103,7 +103,7 @@ fn said<T>(text: &str, read: impl Fn(&str) -> Option<T>) -> Option<T> {
 pub(crate) fn program(
     binary: &Binary,
     launcher: &Launcher,
-    search: &Search,
+    search: &LibrarySearch,
 ) -> Result<Binary, DiscoverError> {
     let mut binary = binary.clone();
     search.prepare(&mut binary);
@@ -117,9 +117,9 @@ pub(crate) fn program(
 }
 
 /// The result of starting an executable to list its tests.
-struct Answer {
+struct ListingAttempt {
     /// Its process, or the launcher's.
-    ended: std::io::Result<Ended>,
+    ended: std::io::Result<ProcessResult>,
     /// Libraries that are missing on this machine.
     missing: Option<Missing>,
     /// True if the executable did not start on this machine.
@@ -129,7 +129,7 @@ struct Answer {
 }
 
 /// Returns the exit status, unless the process timed out or was interrupted.
-fn status(ended: &Ended) -> Option<ExitStatus> {
+fn status(ended: &ProcessResult) -> Option<ExitStatus> {
     match ended.end {
         Some(End::Exited(status)) => Some(status),
         _ => None,
@@ -138,11 +138,16 @@ fn status(ended: &Ended) -> Option<ExitStatus> {
 
 /// Starts an executable to list its tests: first on this machine, then with the missing libraries in its search path,
 /// and then with the launcher.
-fn start(binary: &mut Binary, folder: &Path, launcher: &Launcher, search: &Search) -> Answer {
+fn start(
+    binary: &mut Binary,
+    folder: &Path,
+    launcher: &Launcher,
+    search: &LibrarySearch,
+) -> ListingAttempt {
     let mut patience = LISTING;
     let mut ended = list(binary, folder, &Launcher::None, patience);
     // If the loader refuses an executable, the process has a nonzero exit code and no signal.
-    let refused = |ended: &Ended| {
+    let refused = |ended: &ProcessResult| {
         status(ended).and_then(|status| status.code()).is_some_and(|code| code != 0)
     };
     let mut missing = None;
@@ -155,7 +160,7 @@ fn start(binary: &mut Binary, folder: &Path, launcher: &Launcher, search: &Searc
         }
     }
     // A harness that starts here and has no list has none on another machine either.
-    let started = |ended: &Ended| {
+    let started = |ended: &ProcessResult| {
         status(ended)
             .is_some_and(|status| status.code().is_none_or(|code| !NOT_STARTED.contains(&code)))
     };
@@ -165,7 +170,7 @@ fn start(binary: &mut Binary, folder: &Path, launcher: &Launcher, search: &Searc
         patience = TURN;
         ended = list(binary, folder, launcher, patience);
     }
-    Answer { ended, missing, lacks, patience }
+    ListingAttempt { ended, missing, lacks, patience }
 }
 
 fn ask(
@@ -173,17 +178,20 @@ fn ask(
     folder: &Path,
     leg: &Leg,
     launcher: &Launcher,
-    search: &Search,
-) -> Result<Carried, DiscoverError> {
-    let Answer { ended, missing, lacks, patience } = start(&mut binary, folder, launcher, search);
+    search: &LibrarySearch,
+) -> Result<ListedExecutable, DiscoverError> {
+    let ListingAttempt { ended, missing, lacks, patience } =
+        start(&mut binary, folder, launcher, search);
     let id = || binary.id.clone();
     let ended = ended.map_err(|error| DiscoverError::Start(id(), error))?;
     let Some(status) = status(&ended) else {
         return Err(DiscoverError::Hangs { id: id(), patience });
     };
     let stdout = &ended.output.stdout;
-    let Some(mut listing) = said(stdout, |line| serde_json::from_str::<Listing>(line).ok()) else {
-        if let Some(version) = said(stdout, version_of) {
+    let Some(mut listing) =
+        parse_last_line(stdout, |line| serde_json::from_str::<Listing>(line).ok())
+    else {
+        if let Some(version) = parse_last_line(stdout, version_of) {
             return Err(DiscoverError::Version(id(), version));
         }
         if !status.success()
@@ -197,11 +205,12 @@ fn ask(
         }
         let warning = (!status.success()).then(|| {
             format!(
-                "{}: {status} when asked for its tests; taken to carry no memory tests",
+                "{}: {status} when asked for its tests; memcheck assumes that it has no memory \
+                 tests",
                 binary.id
             )
         });
-        return Ok(Carried { binary, tests: Vec::new(), warning });
+        return Ok(ListedExecutable { binary, tests: Vec::new(), warning });
     };
     if is_dead(status) {
         return Err(died(id(), status, &ended));
@@ -210,9 +219,9 @@ fn ask(
         return Err(DiscoverError::Version(id(), listing.memcheck));
     }
     let needed = match leg.kind {
-        Kind::Cpu => None,
-        Kind::Sim => Some("sim"),
-        Kind::Cuda => Some("cuda"),
+        DeviceKind::Cpu => None,
+        DeviceKind::Sim => Some("sim"),
+        DeviceKind::Cuda => Some("cuda"),
     };
     if let Some(needed) = needed
         && !listing.tests.is_empty()
@@ -221,7 +230,7 @@ fn ask(
         return Err(DiscoverError::NotFor(id(), needed));
     }
     listing.tests.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(Carried { binary, tests: listing.tests, warning: None })
+    Ok(ListedExecutable { binary, tests: listing.tests, warning: None })
 }
 
 /// True if a process died, whatever it printed before.
@@ -229,19 +238,19 @@ fn is_dead(status: ExitStatus) -> bool {
     status.signal().is_some() || status.code() == Some(PANICKED)
 }
 
-fn died(id: String, status: ExitStatus, ended: &Ended) -> DiscoverError {
-    let said = ended.output.stderr.trim();
-    let said = if said.is_empty() { String::new() } else { format!("\n{said}") };
-    DiscoverError::Died(id, status.to_string(), said)
+fn died(id: String, status: ExitStatus, ended: &ProcessResult) -> DiscoverError {
+    let stderr = ended.output.stderr.trim();
+    let stderr = if stderr.is_empty() { String::new() } else { format!("\n{stderr}") };
+    DiscoverError::Died(id, status.to_string(), stderr)
 }
 
 /// Parses the version of a listing whose other fields are not understood.
 fn version_of(line: &str) -> Option<u32> {
     #[derive(serde::Deserialize)]
-    struct Versioned {
+    struct ListingVersion {
         memcheck: u32,
     }
-    serde_json::from_str::<Versioned>(line).ok().map(|versioned| versioned.memcheck)
+    serde_json::from_str::<ListingVersion>(line).ok().map(|versioned| versioned.memcheck)
 }
 
 #[cfg(test)]
@@ -252,10 +261,10 @@ mod tests {
     use memcheck_core::wire::exit;
 
     use super::*;
-    use crate::system::error::Expected;
+    use crate::system::error::CommandError;
 
     #[test]
-    fn a_binary_that_does_not_start_here_is_listed_where_its_launcher_leads() {
+    fn a_binary_that_cannot_start_on_this_machine_is_listed_through_its_launcher() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("mem");
         let listing = format!("{{\"memcheck\":{VERSION},\"built_for\":[],\"tests\":[]}}");
@@ -264,11 +273,11 @@ mod tests {
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
         let id = "app::mem".to_owned();
         let binary = Binary { id, package: 0, path, environment: Vec::new() };
-        let leg = Leg::new(Request::Cpu, Kind::Cpu, "");
+        let leg = Leg::new(Request::Cpu, DeviceKind::Cpu, "");
         let asked = |line: &str| {
             let launcher = Launcher::read(line, folder.path()).unwrap();
             let binary = binary.clone();
-            ask(binary, folder.path(), &leg, &launcher, &Search::default())
+            ask(binary, folder.path(), &leg, &launcher, &LibrarySearch::default())
                 .map(|carried| carried.warning)
                 .map_err(|error| (error.exit_code(), error.to_string()))
         };
@@ -282,23 +291,24 @@ mod tests {
     }
 
     #[test]
-    fn a_harness_that_starts_and_knows_no_list_is_taken_to_have_no_tests() {
+    fn a_harness_without_a_listing_counts_as_one_without_memory_tests() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("custom");
         std::fs::write(&path, "#!/bin/sh\nexit 3\n").unwrap();
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
         let id = "app::custom".to_owned();
         let binary = Binary { id, package: 0, path, environment: Vec::new() };
-        let leg = Leg::new(Request::Cpu, Kind::Cpu, "");
+        let leg = Leg::new(Request::Cpu, DeviceKind::Cpu, "");
         for line in ["", "env -i", "false"] {
             let launcher = Launcher::read(line, folder.path()).unwrap();
-            let carried = ask(binary.clone(), folder.path(), &leg, &launcher, &Search::default());
-            assert!(carried.unwrap().warning.is_some_and(|said| said.contains("status: 3")));
+            let carried =
+                ask(binary.clone(), folder.path(), &leg, &launcher, &LibrarySearch::default());
+            assert!(carried.unwrap().warning.is_some_and(|stderr| stderr.contains("status: 3")));
         }
     }
 
     #[test]
-    fn without_the_library_of_the_driver_nothing_is_started() {
+    fn an_executable_without_the_driver_library_is_not_started() {
         let folder = tempfile::tempdir().unwrap();
         let compile = |arguments: &[&str]| {
             let mut cc = std::process::Command::new("cc");
@@ -320,13 +330,13 @@ mod tests {
             path: folder.path().join("mem"),
             environment: Vec::new(),
         };
-        let leg = Leg::new(Request::Cuda(None), Kind::Cuda, "");
+        let leg = Leg::new(Request::Cuda(None), DeviceKind::Cuda, "");
         let asked = |launcher: &Launcher| {
-            ask(binary.clone(), folder.path(), &leg, launcher, &Search::default())
+            ask(binary.clone(), folder.path(), &leg, launcher, &LibrarySearch::default())
         };
         let error = asked(&Launcher::None).unwrap_err();
         assert_eq!(error.exit_code(), exit::NO_DEVICE);
-        assert!(error.to_string().ends_with("libcuda.so.1.none is not there"), "{error}");
+        assert!(error.to_string().ends_with("libcuda.so.1.none was not found"), "{error}");
         assert!(error.hint().unwrap().contains("NVIDIA driver"));
         // The machine that the launcher leads to may have the library, so the executable is started there. Without an
         // answer from there the library is still reported as missing.

@@ -7,27 +7,27 @@ use memcheck_core::request::config;
 use crate::build::compile::Built;
 use crate::build::workspace::{TestPackage, Workspace};
 use crate::discovery::archive::Unpacked;
-use crate::discovery::listing::Carried;
+use crate::discovery::listing::ListedExecutable;
 use crate::discovery::select::{Choice, choose};
-use crate::discovery::task::{Subject, Task};
+use crate::discovery::task::{Task, TestSubject};
 use crate::invocation::config::Configuration;
-use crate::invocation::devices::{Kind, Leg};
+use crate::invocation::devices::{DeviceKind, Leg};
 use crate::invocation::options::{
-    Audience, Flags, Mode, Options, Pending, Selection, Typed, environment,
+    Flags, Mode, Options, Pending, ReportContext, Selection, Typed, environment,
 };
 use crate::invocation::values::Verbosity;
 use crate::system::binary::Binary;
 use crate::system::error::Failure;
-use crate::system::printing::say;
+use crate::system::printing::eprint_line;
 
-pub(crate) use source::Source;
+pub(crate) use source::TestSource;
 
 /// The inputs of a run that are resolved before the build.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) options: Options,
     pub(crate) workspace: Workspace,
-    pub(crate) source: Source,
+    pub(crate) source: TestSource,
     /// The selected packages with memory tests.
     pub(crate) packages: Vec<TestPackage>,
     pub(crate) legs: Vec<Leg>,
@@ -40,7 +40,7 @@ pub(crate) struct LegTests {
     /// The build for the device.
     pub(crate) built: Built,
     /// The executables with their tests.
-    pub(crate) carried: Vec<Carried>,
+    pub(crate) carried: Vec<ListedExecutable>,
 }
 
 /// The tests of one leg, grouped by the decision about them.
@@ -58,7 +58,7 @@ impl Session {
         let typed = Typed::read(flags, &environment, is_ci::cached())?;
         let Flags { cargo, archive, sharing, probe, .. } = &typed.flags;
         let how = (*sharing, *probe);
-        let (mut source, workspace) = Source::open(archive, cargo)?;
+        let (mut source, workspace) = TestSource::open(archive, cargo)?;
         let sources = source.archive().map_or(workspace.root(), Unpacked::sources);
         let named = typed.flags.config_file.as_deref();
         let configuration = Configuration::read(workspace.root(), sources, named)?;
@@ -68,11 +68,11 @@ impl Session {
     }
 
     /// Returns the inputs of the presenters.
-    pub(crate) fn audience(&self) -> Audience<'_> {
-        let Options { telling, scheduling, .. } = &self.options;
-        Audience {
-            telling,
-            pending: self.pending_directory().map_or(Pending::Beside, Pending::In),
+    pub(crate) fn report_context(&self) -> ReportContext<'_> {
+        let Options { reporting, scheduling, .. } = &self.options;
+        ReportContext {
+            reporting,
+            pending: self.pending_directory().map_or(Pending::NextToTests, Pending::In),
             capture: scheduling.capture,
             no_tests: scheduling.no_tests,
             filters: &self.options.selection.filters,
@@ -81,13 +81,13 @@ impl Session {
 
     /// Prints the devices of the run, and the reasons for choosing them.
     pub(crate) fn announce(&self) {
-        if self.options.telling.verbosity == Verbosity::Quiet {
+        if self.options.reporting.verbosity == Verbosity::Quiet {
             return;
         }
-        if let Source::Archive(archive) = &self.source {
-            say!("archive: {}", archive.described());
+        if let TestSource::Archive(archive) = &self.source {
+            eprint_line!("archive: {}", archive.described());
             if archive.is_temporary() && self.options.scheduling.launcher.is_some() {
-                say!(
+                eprint_line!(
                     "note: it is extracted to a temporary directory of this machine; \
                      --extract-to names one that others see"
                 );
@@ -95,14 +95,14 @@ impl Session {
         }
         for leg in &self.legs {
             let what = match leg.kind {
-                Kind::Cpu => "candle's CPU backend",
-                Kind::Sim => "simulated",
-                Kind::Cuda => "real",
+                DeviceKind::Cpu => "candle's CPU backend",
+                DeviceKind::Sim => "simulated",
+                DeviceKind::Cuda => "real",
             };
-            say!("device: {} ({what}; {})", leg.name(), leg.why);
+            eprint_line!("device: {} ({what}; {})", leg.name(), leg.why);
         }
         if self.options.mode == Mode::Ci {
-            say!("ci: nothing is written into the source tree");
+            eprint_line!("ci: the source tree is not changed");
         }
     }
 
@@ -129,7 +129,7 @@ impl Session {
                     Choice::Elsewhere => &mut chosen.elsewhere,
                     Choice::Filtered => continue,
                 };
-                let subject = Subject::Test(Box::new(entry.clone()));
+                let subject = TestSubject::Test(Box::new(entry.clone()));
                 into.push(self.task(package, &carried.binary, subject, &tests.leg));
             }
         }
@@ -140,7 +140,7 @@ impl Session {
         &self,
         package: &TestPackage,
         binary: &Binary,
-        subject: Subject,
+        subject: TestSubject,
         leg: &Leg,
     ) -> Task {
         let Options { configuration, environment, flags, .. } = &self.options;
@@ -148,8 +148,8 @@ impl Session {
         let of = config::Subject { package: package.name(), test: subject.name(), family };
         let config = &configuration.config;
         let limits = match &subject {
-            Subject::Test(entry) => config.limits(of, &entry.attribute, environment, flags),
-            Subject::Program { .. } => config.program_limits(of, environment, flags),
+            TestSubject::Test(entry) => config.limits(of, &entry.attribute, environment, flags),
+            TestSubject::Program { .. } => config.program_limits(of, environment, flags),
         };
         Task {
             package: package.name().to_owned(),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::Session;
-use crate::baselines::{SnapshotFile, Written};
+use crate::baselines::{SnapshotFile, SourceFunctions};
 use crate::build::toolchain::gpu;
 use crate::build::workspace::{Places, TestPackage, Workspace, commit, pending_of_results};
 use crate::discovery::archive::Unpacked;
@@ -14,12 +14,12 @@ use crate::invocation::values::UnpackOptions;
 use crate::system::error::Failure;
 
 #[derive(Debug)]
-pub(crate) enum Source {
+pub(crate) enum TestSource {
     Workspace,
     Archive(Box<Unpacked>),
 }
 
-impl Source {
+impl TestSource {
     /// Extracts the archive if the options name one, else asks cargo.
     pub(crate) fn open(
         options: &UnpackOptions,
@@ -47,19 +47,19 @@ impl Source {
         options: &Options,
         (sharing, probe): (Sharing, Probe),
     ) -> Result<(Vec<TestPackage>, Vec<Leg>), Failure> {
-        let (asked, machine) = (&options.asked, &options.machine);
+        let (requested, machine) = (&options.requested, &options.machine);
         let launcher = &options.scheduling.launcher;
         match self {
             Self::Workspace => {
                 let packages = workspace.select(&options.cargo)?;
                 let has_candle = packages.iter().any(|package| package.candle.is_some());
-                let lacks = (!has_candle).then_some("no package has candle-core");
+                let lacks = (!has_candle).then_some("no package depends on candle-core");
                 let probe = || gpu::probe(probe, launcher);
-                let legs = devices::resolve(asked, machine, lacks, sharing, probe)?;
+                let legs = devices::resolve(requested, machine, lacks, sharing, probe)?;
                 Ok((packages, legs))
             }
             Self::Archive(archive) => {
-                let legs = archive.legs(asked, machine, (launcher, sharing), gpu::gpus)?;
+                let legs = archive.legs(requested, machine, (launcher, sharing), gpu::gpus)?;
                 archive.keep();
                 Ok((archive.packages(workspace), legs))
             }
@@ -77,18 +77,18 @@ impl Session {
     /// True if only some kinds of targets were built.
     pub(crate) fn names_targets(&self) -> bool {
         match &self.source {
-            Source::Workspace => self.options.cargo.names_targets(),
-            Source::Archive(archive) => archive.names_targets(),
+            TestSource::Workspace => self.options.cargo.names_targets(),
+            TestSource::Archive(archive) => archive.names_targets(),
         }
     }
 
     /// Returns the folder for the results of the run.
     pub(crate) fn results_directory(&self) -> PathBuf {
         let default = || match self.source {
-            Source::Workspace => self.workspace.results_directory(),
+            TestSource::Workspace => self.workspace.results_directory(),
             // The folder of an extracted archive may be temporary. Cargo is not needed to run an archive, so it is not
             // asked either.
-            Source::Archive(_) => Places::here(&CargoOptions::default()).results_directory(),
+            TestSource::Archive(_) => Places::here(&CargoOptions::default()).results_directory(),
         };
         self.options.results.clone().unwrap_or_else(default)
     }
@@ -97,33 +97,33 @@ impl Session {
     pub(crate) fn pending_directory(&self) -> Option<PathBuf> {
         match (&self.source, self.options.mode) {
             // The folder of an extracted archive may be temporary, but results are kept.
-            (Source::Archive(_), _) => Some(pending_of_results(&self.results_directory())),
-            (Source::Workspace, Mode::Ci) => Some(self.workspace.pending_directory()),
-            (Source::Workspace, Mode::Local) => None,
+            (TestSource::Archive(_), _) => Some(pending_of_results(&self.results_directory())),
+            (TestSource::Workspace, Mode::Ci) => Some(self.workspace.pending_directory()),
+            (TestSource::Workspace, Mode::Local) => None,
         }
     }
 
     /// Returns the folder with the baselines of a package.
     pub(crate) fn baselines_of(&self, package: &TestPackage) -> PathBuf {
         match &self.source {
-            Source::Workspace => package.folder().to_owned(),
-            Source::Archive(archive) => archive.baselines_of(package.folder()),
+            TestSource::Workspace => package.folder().to_owned(),
+            TestSource::Archive(archive) => archive.baselines_of(package.folder()),
         }
     }
 
     /// Returns the parts of a baseline's test that its source file contains.
-    pub(crate) fn written(&self, file: &SnapshotFile) -> Written {
+    pub(crate) fn written(&self, file: &SnapshotFile) -> SourceFunctions {
         match &self.source {
-            Source::Workspace => Written::of(file, self.workspace.root()),
-            Source::Archive(archive) => archive.written(file),
+            TestSource::Workspace => SourceFunctions::of(file, self.workspace.root()),
+            TestSource::Archive(archive) => archive.written(file),
         }
     }
 
     /// Returns the commit of the sources, if git knows one.
     pub(crate) fn commit(&self) -> Option<String> {
         match &self.source {
-            Source::Workspace => commit(self.workspace.root()),
-            Source::Archive(archive) => archive.commit(),
+            TestSource::Workspace => commit(self.workspace.root()),
+            TestSource::Archive(archive) => archive.commit(),
         }
     }
 }

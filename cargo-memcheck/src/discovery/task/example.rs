@@ -8,8 +8,8 @@ use memcheck_core::measurement::record;
 use memcheck_core::wire::protocol::{Entry, VERSION};
 use serde_json::{Value, json};
 
-use super::{Subject, Task};
-use crate::invocation::devices::{Kind, Leg};
+use super::{Task, TestSubject};
+use crate::invocation::devices::{DeviceKind, Leg};
 use crate::system::binary::Binary;
 
 /// A test on the CPU.
@@ -24,7 +24,7 @@ pub(crate) fn task() -> Task {
             path: "/app/mem".into(),
             environment: Vec::new(),
         },
-        subject: Subject::Test(Box::new(Entry {
+        subject: TestSubject::Test(Box::new(Entry {
             name: "a::b".to_owned(),
             module: "mem::a".to_owned(),
             case: BTreeMap::new(),
@@ -38,7 +38,7 @@ pub(crate) fn task() -> Task {
             manifest_dir: "/app".into(),
             snapshot: "mem__a__b".to_owned(),
         })),
-        leg: Leg::new(Request::Cpu, Kind::Cpu, ""),
+        leg: Leg::new(Request::Cpu, DeviceKind::Cpu, ""),
         limits: Limits::resolve(Family::Cpu, []),
     }
 }

@@ -15,9 +15,9 @@ use serde::{Deserialize, Serialize};
 use crate::invocation::devices::Leg;
 use crate::system::binary::Binary;
 
-pub(crate) use outcome::Outcome;
+pub(crate) use outcome::TestOutcome;
 pub(crate) use relations::Relations;
-pub(crate) use subject::Subject;
+pub(crate) use subject::TestSubject;
 
 /// One test or program on one device.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub(crate) struct Task {
     /// The version of candle-core in the build, for the baseline's header.
     pub(crate) candle: String,
     pub(crate) binary: Binary,
-    pub(crate) subject: Subject,
+    pub(crate) subject: TestSubject,
     pub(crate) leg: Leg,
     pub(crate) limits: Limits,
 }

@@ -14,7 +14,7 @@ use crate::system::process::Output;
 
 /// The outcome of a task.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Outcome {
+pub(crate) struct TestOutcome {
     /// The verdict of the test process, or that of the command if the record is incomplete.
     pub(crate) verdict: Verdict,
     /// The report of the test process, if it can be trusted.
@@ -30,7 +30,7 @@ pub(crate) struct Outcome {
     pub(crate) across: Relations,
 }
 
-impl Outcome {
+impl TestOutcome {
     /// The outcome of one process.
     pub(crate) fn new(judged: Judged, output: Output, duration: Duration) -> Self {
         let Judged { verdict, report, obsolete: _ } = judged;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Subject {
+pub(crate) enum TestSubject {
     Test(Box<Entry>),
     Program {
         name: String,
@@ -22,7 +22,7 @@ pub(crate) enum Subject {
 /// The case of a program.
 static NO_CASE: BTreeMap<String, String> = BTreeMap::new();
 
-impl Subject {
+impl TestSubject {
     /// The path of a test, or the name of a program.
     pub(crate) fn name(&self) -> &str {
         match self {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use memcheck_core::device::Request;
 use memcheck_core::judgement::finding::{Class, Code, Finding};
-use memcheck_core::measurement::record::{Record, Refusal};
+use memcheck_core::measurement::record::{Record, RefusedAllocation};
 use memcheck_core::request::machine::{Machine, MachineError};
 use memcheck_core::size::Size;
 use memcheck_core::space::Space;
@@ -12,9 +12,9 @@ use memcheck_core::tolerance::Tolerance;
 use memcheck_core::wire::exit;
 
 use super::FitError;
-use crate::discovery::task::{Outcome, Task};
-use crate::execution::run::{Runner, Setting};
-use crate::invocation::devices::{Kind, Leg};
+use crate::discovery::task::{Task, TestOutcome};
+use crate::execution::run::{RunSettings, Runner};
+use crate::invocation::devices::{DeviceKind, Leg};
 use crate::system::error::Failure;
 
 /// The capacities of a leg's devices, and the usable part of each capacity.
@@ -23,7 +23,7 @@ pub(crate) struct Rooms {
     /// The simulated machine as requested, and the same machine with the margin subtracted from its capacities.
     machines: Option<(Machine, Machine)>,
     /// The requested capacity of a real GPU in bytes (`--fits`), and its usable part. `None` without a request.
-    said: Option<(u64, u64)>,
+    stated: Option<(u64, u64)>,
 }
 
 impl Rooms {
@@ -37,21 +37,21 @@ impl Rooms {
         {
             let machine = machine.no_larger_than(fits.unwrap_or(u64::MAX));
             let usable = machine.with_margin(margin)?;
-            return Ok(Self { machines: Some((machine, usable)), said: None });
+            return Ok(Self { machines: Some((machine, usable)), stated: None });
         }
-        let said = fits.map(|bytes| (bytes, margin.floor(bytes)));
-        match said {
+        let stated = fits.map(|bytes| (bytes, margin.floor(bytes)));
+        match stated {
             Some((bytes, 0)) => {
                 Err(MachineError::Margin(margin.to_string(), Size(bytes).to_string()))
             }
-            said => Ok(Self { machines: None, said }),
+            stated => Ok(Self { machines: None, stated }),
         }
     }
 
     /// The rooms of a real GPU with a requested capacity.
     #[cfg(test)]
-    pub(super) fn said(capacity: u64, usable: u64) -> Self {
-        Self { machines: None, said: Some((capacity, usable)) }
+    pub(super) fn stated(capacity: u64, usable: u64) -> Self {
+        Self { machines: None, stated: Some((capacity, usable)) }
     }
 
     /// Returns the leg with devices reduced to their usable capacities. A real GPU keeps its capacity, so its leg does not change.
@@ -59,7 +59,7 @@ impl Rooms {
         match &self.machines {
             Some((_, usable)) => {
                 let device = Request::Sim(Some(usable.to_string()));
-                Leg::new(device, Kind::Sim, leg.why.clone())
+                Leg::new(device, DeviceKind::Sim, leg.why.clone())
             }
             None => leg.clone(),
         }
@@ -67,7 +67,7 @@ impl Rooms {
 
     /// Returns the capacity and the usable capacity of a device in bytes. `None` if only the driver knows them.
     pub(crate) fn of_space(&self, space: Space) -> Option<(u64, u64)> {
-        let Some((whole, usable)) = &self.machines else { return self.said };
+        let Some((whole, usable)) = &self.machines else { return self.stated };
         let Space::Cuda(ordinal) = space else { return None };
         let capacity =
             |machine: &Machine| machine.gpus.get(usize::from(ordinal)).map(|gpu| gpu.capacity);
@@ -82,12 +82,12 @@ pub(crate) struct Attempt {
     /// The peak of each device in bytes.
     pub(crate) peaks: BTreeMap<Space, u64>,
     /// The allocation that the device refused.
-    pub(crate) refused: Option<(Space, Refusal)>,
+    pub(crate) refused: Option<(Space, RefusedAllocation)>,
     /// The device whose peak exceeded its usable capacity. Only a real GPU can exceed it, because a simulated one has no more than its
     /// usable capacity.
     pub(crate) above: Option<Space>,
     /// The codes of other findings, which do not concern room.
-    pub(crate) beside: Vec<Code>,
+    pub(crate) other_findings: Vec<Code>,
 }
 
 impl Attempt {
@@ -115,7 +115,7 @@ pub(super) fn run(
     rooms: &Rooms,
 ) -> Result<Option<Attempt>, Failure> {
     let case = BTreeMap::from([(param.to_owned(), value.to_string())]);
-    let setting = Setting { case, ..Setting::default() };
+    let setting = RunSettings { case, ..RunSettings::default() };
     let smaller = Task { leg: rooms.leg(&task.leg), ..task.clone() };
     match runner.once(&smaller, setting, |_| {})? {
         Some(outcome) => read(&outcome, task, (param, value), rooms).map(Some).map_err(Into::into),
@@ -125,7 +125,7 @@ pub(super) fn run(
 
 /// Reads an attempt from the outcome of a test. Fails if the test ended for a reason that does not concern room.
 fn read(
-    outcome: &Outcome,
+    outcome: &TestOutcome,
     task: &Task,
     (param, value): (&str, u64),
     rooms: &Rooms,
@@ -149,8 +149,8 @@ fn read(
     let record = outcome.report.as_ref().map(|report| &report.record);
     let tried = |record: &&Record| record.case.get(param) == Some(&value.to_string());
     let Some(record) = record.filter(tried) else {
-        let why = "the test executable does not know of values that are searched for: build it \
-                   with memcheck-runtime of the same version as cargo-memcheck";
+        let why = "the test executable does not support `fit`: build it with memcheck-runtime of \
+            the same version as cargo-memcheck";
         return Err(ended(Code::NotMeasured, why.to_owned()));
     };
     let full = findings.iter().find(|finding| is_about_room(finding.code));
@@ -169,7 +169,7 @@ fn read(
         above: above.map(|(space, _)| *space),
         peaks,
         refused,
-        beside: findings
+        other_findings: findings
             .iter()
             .map(|finding| finding.code)
             .filter(|&code| !is_about_room(code) && code.row().class == Class::Measured)
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn a_margin_and_a_capacity_make_the_devices_smaller() {
         let machine = Request::Sim(Some("2xt4,capacity=1000B".to_owned()));
-        let leg = Leg::new(machine, Kind::Sim, "");
+        let leg = Leg::new(machine, DeviceKind::Sim, "");
         let rooms = |margin: &str, fits| Rooms::of(&leg, margin.parse().unwrap(), fits);
         let first = |rooms: Rooms| (rooms.leg(&leg).name(), rooms.of_space(Space::Cuda(1)));
         let (name, room) = first(rooms("5%", None).unwrap());
@@ -199,10 +199,10 @@ mod tests {
         assert_eq!(error, "a margin of 100% leaves no memory of sim:2xt4,capacity=1000B");
 
         // The capacity of a real GPU is known only if `--fits` requests one.
-        let leg = Leg::new(Request::Cuda(None), Kind::Cuda, "");
+        let leg = Leg::new(Request::Cuda(None), DeviceKind::Cuda, "");
         let margin: Tolerance = "50%".parse().unwrap();
         assert_eq!(Rooms::of(&leg, margin, None).unwrap().of_space(Space::Cuda(0)), None);
-        let said = Rooms::of(&leg, margin, Some(200)).unwrap();
-        assert_eq!(said.of_space(Space::Cuda(0)), Some((200, 100)));
+        let stated = Rooms::of(&leg, margin, Some(200)).unwrap();
+        assert_eq!(stated.of_space(Space::Cuda(0)), Some((200, 100)));
     }
 }

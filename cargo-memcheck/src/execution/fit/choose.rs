@@ -9,7 +9,7 @@ use crate::discovery::task::Task;
 
 /// The command line's description of the test.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct CaseSelection<'a> {
     /// The test's path, or a part of it.
     pub(crate) name: &'a str,
     /// The case that the search varies.
@@ -50,8 +50,11 @@ pub(crate) fn path(task: &Task) -> String {
 }
 
 /// Returns the selected test once for each device, with its first case. Each attempt replaces the value of that case.
-pub(crate) fn choose(wanted: Wanted<'_>, chosen: Vec<Chosen>) -> Result<Vec<Task>, FitError> {
-    let Wanted { name, param, cases } = wanted;
+pub(crate) fn choose(
+    wanted: CaseSelection<'_>,
+    chosen: Vec<Chosen>,
+) -> Result<Vec<Task>, FitError> {
+    let CaseSelection { name, param, cases } = wanted;
     let mut run = matching(name, chosen)?;
     if run.iter().any(|task| path(task) == name) {
         run.retain(|task| path(task) == name);
@@ -104,8 +107,8 @@ fn known(tasks: &[Task]) -> String {
         tasks.iter().flat_map(|task| task.subject.case().keys()).collect();
     let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
     match names.as_slice() {
-        [] => "none has cases".to_owned(),
-        names => format!("there is {}", names.join(", ")),
+        [] => "these tests have no cases".to_owned(),
+        names => format!("their cases are {}", names.join(", ")),
     }
 }
 
@@ -114,15 +117,15 @@ mod tests {
     use memcheck_core::device::Request;
 
     use super::*;
-    use crate::discovery::task::{Subject, example};
-    use crate::invocation::devices::Kind;
+    use crate::discovery::task::{TestSubject, example};
+    use crate::invocation::devices::DeviceKind;
 
     /// A test over cases on a simulated device: `forward::dtype_f32_batch_1`.
     fn task(function: &str, case: &[(&str, &str)]) -> Task {
         let mut task = example::task();
-        task.leg.kind = Kind::Sim;
+        task.leg.kind = DeviceKind::Sim;
         task.leg.device = Request::Sim(Some("t4".to_owned()));
-        let Subject::Test(entry) = &mut task.subject else { unreachable!() };
+        let TestSubject::Test(entry) = &mut task.subject else { unreachable!() };
         entry.module = format!("mem::model::{function}");
         entry.name = format!("model::{function}");
         for (name, value) in case {
@@ -148,13 +151,13 @@ mod tests {
         let owned = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
         let cases: Vec<_> = cases.iter().map(owned).collect();
         let chosen = vec![Chosen { run, ..Chosen::default() }];
-        let tasks = choose(Wanted { name, param, cases: &cases }, chosen)?;
+        let tasks = choose(CaseSelection { name, param, cases: &cases }, chosen)?;
         assert_eq!(tasks.len(), 1);
         Ok(tasks[0].name().to_owned())
     }
 
     #[test]
-    fn the_first_case_stands_for_the_test() {
+    fn the_first_case_represents_the_test() {
         assert_eq!(
             chosen("model::forward", "batch", &[("dtype", "bf16")], tests()).unwrap(),
             "model::forward::dtype_bf16::batch_1"
@@ -166,11 +169,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_clear_is_listed() {
+    fn an_ambiguous_name_lists_the_matching_tests() {
         let error = chosen("model::forward", "batch", &[], tests()).unwrap_err().to_string();
         assert_eq!(
             error,
-            "`model::forward` matches 2, fit wants one:\n  app::mem model::forward dtype=bf16\n  \
+            "`model::forward` matches 2, but fit needs exactly one:\n  app::mem model::forward \
+             dtype=bf16\n  \
              app::mem model::forward dtype=f32"
         );
         // `forw` matches several paths, so that the error must list all of them.
@@ -181,23 +185,23 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_not_is_named() {
-        let said = |name, param, cases: &[_]| chosen(name, param, cases, tests()).unwrap_err();
-        let error = said("model", "sequence", &[]).to_string();
-        assert!(error.ends_with("there is `batch`, `dtype`"), "{error}");
-        let error = said("model::forward", "dtype", &[("batch", "1")]).to_string();
+    fn missing_cases_are_named() {
+        let error_of = |name, param, cases: &[_]| chosen(name, param, cases, tests()).unwrap_err();
+        let error = error_of("model", "sequence", &[]).to_string();
+        assert!(error.ends_with("their cases are `batch`, `dtype`"), "{error}");
+        let error = error_of("model::forward", "dtype", &[("batch", "1")]).to_string();
         assert!(error.contains("is `f32`") || error.contains("is `bf16`"), "{error}");
-        let error = said("model::forward", "batch", &[("dtype", "f16")]).to_string();
+        let error = error_of("model::forward", "batch", &[("dtype", "f16")]).to_string();
         assert!(error.contains("`dtype=f16`") && error.contains("dtype=bf16"), "{error}");
         let error = chosen("other", "batch", &[], vec![task("other", &[])]).unwrap_err();
-        assert!(error.to_string().ends_with("none has cases"), "{error}");
+        assert!(error.to_string().ends_with("these tests have no cases"), "{error}");
         assert!(matches!(chosen("x", "batch", &[], Vec::new()), Err(FitError::None(..))));
     }
 
     #[test]
     fn the_cpu_has_no_capacity() {
         let mut task = task("forward", &[("batch", "1")]);
-        task.leg.kind = Kind::Cpu;
+        task.leg.kind = DeviceKind::Cpu;
         task.leg.device = Request::Cpu;
         assert!(matches!(
             chosen("forward", "batch", &[], vec![task]),

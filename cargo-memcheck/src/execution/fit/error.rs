@@ -4,11 +4,11 @@ use memcheck_core::search::RangeError;
 use memcheck_core::wire::exit;
 
 use crate::discovery::matching::NoMatch;
-use crate::system::error::Expected;
+use crate::system::error::CommandError;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FitError {
-    #[error("fit wants one test: write its path, or a part of it")]
+    #[error("fit needs one test: write its path, or a part of it")]
     NoName,
     #[error("--from and --to: {0}")]
     Range(RangeError),
@@ -21,14 +21,14 @@ pub(crate) enum FitError {
         param: String,
         known: String,
     },
-    #[error("the case `{0}` of `{1}` is `{2}`: only a number can be searched for")]
+    #[error("the case `{0}` of `{1}` is `{2}`: fit searches numbers only")]
     NotNumber(String, String, String),
     #[error("no test that matches `{0}` has the case `{1}={2}`:\n{list}", list = .3.join("\n"))]
     NoCase(String, String, String, Vec<String>),
     /// Several tests match, or one test with several values of its other cases.
-    #[error("`{0}` matches {count}, fit wants one:\n{list}", count = .1.len(), list = .1.join("\n"))]
+    #[error("`{0}` matches {count}, but fit needs exactly one:\n{list}", count = .1.len(), list = .1.join("\n"))]
     Several(String, Vec<String>),
-    #[error("`{0}` runs on the CPU, which has no capacity to fit into")]
+    #[error("`{0}` runs on the CPU, which has no capacity")]
     NoCapacity(String),
     /// The test failed for a reason other than room.
     #[error("{param}={value} on {device}: {code}: {message}")]
@@ -43,7 +43,7 @@ pub(crate) enum FitError {
     },
 }
 
-impl Expected for FitError {
+impl CommandError for FitError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::None(none) => none.exit_code(),
@@ -63,10 +63,13 @@ impl Expected for FitError {
             Self::Several(..) => {
                 "write the whole path; --case NAME=VALUE chooses among the other cases"
             }
-            Self::NoCapacity(_) => "`--device sim:rtx4090` needs no GPU; a body takes a device",
+            Self::NoCapacity(_) => {
+                "`--device sim:rtx4090` needs no GPU; the body must take a \
+                `&Device`"
+            }
             Self::Ended { .. } => {
-                "what fails for another reason says nothing of room: --from and --to keep the \
-                 search among values that work"
+                "this failure is not a lack of room: --from and --to restrict the search to \
+                 values that work"
             }
             Self::NoCase(..) | Self::NotNumber(..) | Self::Range(_) => return None,
         };

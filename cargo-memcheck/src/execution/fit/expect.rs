@@ -26,14 +26,14 @@ pub(crate) struct Prediction {
 }
 
 /// The predicted largest value, and the law behind the prediction if there is one.
-pub(super) struct Expected {
+pub(super) struct ExpectedValue {
     pub(super) value: u64,
     pub(super) by_law: Option<Prediction>,
 }
 
 /// Predicts the largest value that has room on the device that runs out of memory first. The prediction uses the law of the device's peaks,
 /// or else a straight line through the last two peaks.
-pub(super) fn expected(param: &str, attempts: &[Attempt], rooms: &Rooms) -> Option<Expected> {
+pub(super) fn expected(param: &str, attempts: &[Attempt], rooms: &Rooms) -> Option<ExpectedValue> {
     let spaces: BTreeSet<Space> =
         attempts.iter().flat_map(|tried| tried.peaks.keys().copied()).collect();
     let of_space = |space: Space| {
@@ -42,11 +42,11 @@ pub(super) fn expected(param: &str, attempts: &[Attempt], rooms: &Rooms) -> Opti
             Some((law, largest, peak)) => {
                 let attempts = attempts.len();
                 let prediction = Prediction { space, law, attempts, largest, peak };
-                Some(Expected { value: largest, by_law: Some(prediction) })
+                Some(ExpectedValue { value: largest, by_law: Some(prediction) })
             }
             None => {
                 let value = straight_on(&peaks(attempts, space, Attempt::has_room), usable)?;
-                Some(Expected { value, by_law: None })
+                Some(ExpectedValue { value, by_law: None })
             }
         }
     };
@@ -96,7 +96,7 @@ fn straight_on(peaks: &[(u64, u64)], usable: u64) -> Option<u64> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use memcheck_core::measurement::record::Refusal;
+    use memcheck_core::measurement::record::RefusedAllocation;
     use memcheck_core::search::{Search, Start};
 
     use super::*;
@@ -106,18 +106,18 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn rooms(usable: u64) -> Rooms {
-        Rooms::said(usable, usable)
+        Rooms::stated(usable, usable)
     }
 
     /// Makes the attempt with a value on a device that refuses every peak above `usable`.
     fn attempt(value: u64, peak: u64, usable: u64) -> Attempt {
-        let refusal = Refusal { requested: peak, live: 0, last: true };
+        let refusal = RefusedAllocation { requested: peak, live: 0, last: true };
         Attempt {
             value,
             peaks: BTreeMap::from([(SPACE, if peak > usable { 7 } else { peak })]),
             refused: (peak > usable).then_some((SPACE, refusal)),
             above: None,
-            beside: Vec::new(),
+            other_findings: Vec::new(),
         }
     }
 
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quadratic_peak_is_hit_once_four_values_have_shown_its_law() {
+    fn a_quadratic_peak_is_predicted_from_four_values() {
         // 66,560 + 512 s + 32 s² <= 8 MiB: s <= 502.
         let peak = |seq: u64| 66_560 + 512 * seq + 32 * seq * seq;
         assert!(peak(502) <= 8 * MIB && 8 * MIB < peak(503));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn no_polynomial_takes_more_attempts_than_on_a_straight_line() {
+    fn a_polynomial_takes_no_more_attempts_than_a_straight_line() {
         for usable in [8 * MIB, 300 * MIB, 11 << 30, 79 << 30] {
             for weights in [0, 5 * MIB] {
                 for linear in [KIB, 48 * KIB, 3 * MIB] {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peak_that_is_no_polynomial_is_found_all_the_same() {
+    fn a_search_finds_a_peak_that_is_not_a_polynomial() {
         let doubled = |seq: u64| MIB + 4 * KIB * seq.next_power_of_two();
         let granule = |seq: u64| (3 * seq * seq * KIB).next_multiple_of(2 * MIB);
         let later = |seq: u64| (50 * KIB + seq * KIB).max(40 * seq * seq);
@@ -203,30 +203,30 @@ mod tests {
     }
 
     #[test]
-    fn a_prediction_is_what_the_law_says_of_the_device_that_is_full_first() {
+    fn a_prediction_is_the_law_of_the_device_that_is_full_first() {
         let two = |value: u64| Attempt {
             peaks: BTreeMap::from([(SPACE, 100 * value), (Space::Cuda(1), 7 + value * value)]),
             ..attempt(value, 0, 1)
         };
         let attempts: Vec<Attempt> = [1, 2, 4, 8].map(two).into();
-        let said =
+        let stated =
             |attempts: &[Attempt], usable| expected("seq", attempts, &rooms(usable)).unwrap();
         // 100 s <= 20,000: s <= 200. 7 + s² <= 20,000: s <= 141.
-        let Expected { value, by_law } = said(&attempts, 20_000);
+        let ExpectedValue { value, by_law } = stated(&attempts, 20_000);
         let prediction = by_law.unwrap();
         assert_eq!((value, prediction.largest, prediction.peak), (141, 141, 7 + 141 * 141));
         assert_eq!((prediction.space, prediction.attempts), (Space::Cuda(1), 4));
         assert_eq!(prediction.law.to_string(), "7 + 1*seq^2");
         // Three attempts do not show the parabola of the second device. The prediction must use the first device: 100 s <= 700, against 8 +
         // 3 (s - 1) on a straight line for the second.
-        assert_eq!(said(&attempts[..3], 700).by_law.unwrap().space, SPACE);
+        assert_eq!(stated(&attempts[..3], 700).by_law.unwrap().space, SPACE);
         // A refused attempt is not a point of the law. An attempt above the usable capacity is one, because its peak is complete.
         let mut refused = attempts.clone();
         refused[3].refused = attempt(8, 2, 1).refused;
-        let without = said(&refused, 20_000);
+        let without = stated(&refused, 20_000);
         assert_eq!((without.value, without.by_law), (4 * LONGEST_STEP, None));
         refused[3] = Attempt { above: Some(SPACE), refused: None, ..attempts[3].clone() };
-        assert_eq!(said(&refused, 20_000).by_law, Some(prediction));
+        assert_eq!(stated(&refused, 20_000).by_law, Some(prediction));
         // A peak that does not grow gives no prediction.
         let flat: Vec<Attempt> = [1, 2, 4].map(|value| attempt(value, 9, 10)).into();
         assert!(expected("seq", &flat, &rooms(10)).is_none());

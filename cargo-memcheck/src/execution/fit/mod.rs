@@ -13,12 +13,12 @@ use memcheck_core::tolerance::Tolerance;
 
 use crate::discovery::task::Task;
 use crate::execution::run::Runner;
-use crate::invocation::devices::{Kind, Leg};
+use crate::invocation::devices::{DeviceKind, Leg};
 use crate::system::error::Failure;
-use expect::{Expected, expected};
+use expect::{ExpectedValue, expected};
 
 pub(crate) use attempt::{Attempt, Rooms};
-pub(crate) use choose::{Wanted, choose, path};
+pub(crate) use choose::{CaseSelection, choose, path};
 pub(crate) use error::FitError;
 pub(crate) use expect::Prediction;
 
@@ -57,7 +57,7 @@ impl Fitted {
 
 /// The goal of a search.
 #[derive(Debug, Clone)]
-pub(crate) struct Goal<'a> {
+pub(crate) struct SearchGoal<'a> {
     /// The case that the search varies.
     pub(crate) param: &'a str,
     /// The values that the search may try.
@@ -68,18 +68,18 @@ pub(crate) struct Goal<'a> {
     pub(crate) fits: Option<u64>,
 }
 
-impl Goal<'_> {
+impl SearchGoal<'_> {
     /// Fails if the range is not valid.
     pub(crate) fn check(&self) -> Result<(), FitError> {
         Search::new(self.range.clone(), Start::Lowest).map(drop).map_err(FitError::Range)
     }
 
-    /// Searches on the device of `task` and calls `told` after each attempt. Returns `None` if the run was interrupted.
+    /// Searches on the device of `task` and calls `on_attempt` after each attempt. Returns `None` if the run was interrupted.
     pub(crate) fn search(
         &self,
         runner: &Runner<'_>,
         task: &Task,
-        mut told: impl FnMut(&Attempt),
+        mut on_attempt: impl FnMut(&Attempt),
     ) -> Result<Option<Fitted>, Failure> {
         let mut search = Search::new(self.range.clone(), Start::Lowest).map_err(FitError::Range)?;
         let rooms = Rooms::of(&task.leg, self.margin, self.fits)?;
@@ -89,10 +89,11 @@ impl Goal<'_> {
             let Some(attempt) = attempt::run(runner, task, self.param, value, &rooms)? else {
                 return Ok(None);
             };
-            told(&attempt);
+            on_attempt(&attempt);
             search.tried(value, attempt.has_room());
             attempts.push(attempt);
-            let Some(Expected { value, by_law }) = expected(self.param, &attempts, &rooms) else {
+            let Some(ExpectedValue { value, by_law }) = expected(self.param, &attempts, &rooms)
+            else {
                 continue;
             };
             search.expect(value);
@@ -108,5 +109,5 @@ impl Goal<'_> {
 
 /// True if the task runs on a device with a capacity, which the CPU does not have.
 pub(crate) fn has_capacity(task: &Task) -> bool {
-    task.leg.kind != Kind::Cpu && task.family() == task.leg.family()
+    task.leg.kind != DeviceKind::Cpu && task.family() == task.leg.family()
 }

@@ -9,21 +9,21 @@ use memcheck_core::judgement::verdict::Status;
 use memcheck_core::judgement::verdict::{conclude, is_worth_keeping, unwritten};
 use memcheck_core::measurement::record::{self, Record};
 use memcheck_core::runs::relations::{
-    self, Compared, Member, Needs, Other, Room, standing_in, told,
+    self, Compared, Member, Needs, Other, Room, scaling_reports, standing_in,
 };
 use memcheck_core::space::Space;
 
 use super::snapshot;
-use crate::baselines::leave;
-use crate::discovery::task::{Outcome, Relations, Task};
+use crate::baselines::pending_file;
+use crate::discovery::task::{Relations, Task, TestOutcome};
 use crate::invocation::options::Levels;
 
 /// The figures of the tests of a leg that have ended, by executable and path. `None` if a test left no figures.
 #[derive(Debug, Default)]
-pub(crate) struct Seen(BTreeMap<(String, String), Option<Figures>>);
+pub(crate) struct MeasuredFigures(BTreeMap<(String, String), Option<Figures>>);
 
-impl Seen {
-    pub(crate) fn add(&mut self, task: &Task, outcome: &Outcome) {
+impl MeasuredFigures {
+    pub(crate) fn add(&mut self, task: &Task, outcome: &TestOutcome) {
         if outcome.verdict.status != Status::Ignored {
             let figures = measured(outcome).map(Figures::of);
             self.0.insert((task.binary.id.clone(), task.name().to_owned()), figures);
@@ -37,7 +37,7 @@ impl Seen {
 
 /// Returns the record of a test whose body came to its end and whose measurement is complete. Broken limits do not
 /// matter here.
-fn measured(outcome: &Outcome) -> Option<&Record> {
+fn measured(outcome: &TestOutcome) -> Option<&Record> {
     let record = &outcome.report.as_ref()?.record;
     let whole = record.outcome == record::Outcome::Returned || record.should_panic.is_some();
     let found = |code| outcome.verdict.has(code);
@@ -57,14 +57,20 @@ pub(crate) struct Judge<'a> {
 
 impl Judge<'_> {
     /// Adds the findings across tests to the outcome of a test.
-    pub(crate) fn judge(&self, task: &Task, outcome: &mut Outcome, needs: &Needs, seen: &Seen) {
+    pub(crate) fn judge(
+        &self,
+        task: &Task,
+        outcome: &mut TestOutcome,
+        needs: &Needs,
+        measured_figures: &MeasuredFigures,
+    ) {
         let Some(record) = measured(outcome) else { return };
-        let figures_of = |other: &Other| figures_of(other, task, record, seen);
+        let figures_of = |other: &Other| figures_of(other, task, record, measured_figures);
         let Compared { mut findings, members: known } =
             relations::compare(record, needs, figures_of);
         let members: Vec<Member<'_>> =
             known.iter().map(|(at, figures)| Member { at: at.clone(), figures }).collect();
-        let laws = told(&members, task.subject.scaling(), |space| room(record, space));
+        let laws = scaling_reports(&members, task.subject.scaling(), |space| room(record, space));
         let mut across = Relations { laws, snapshot: needs.law.clone(), ..Relations::default() };
         let kept = needs.law.as_ref().and_then(|law| snapshot::read(law, &record.facts));
         let accepted = kept.as_ref();
@@ -73,13 +79,15 @@ impl Judge<'_> {
             || findings.iter().any(|finding| match finding.code {
                 Code::PeakLimit => true,
                 // A law that only differs from the accepted one can still become the baseline.
-                Code::Scaling => across.laws.iter().any(|told| !told.law.within(&told.allowed)),
+                Code::Scaling => {
+                    across.laws.iter().any(|report| !report.law.within(&report.allowed))
+                }
                 _ => false,
             });
         let now = Laws::of(&across.laws);
         let tolerance = record.limits.tolerance.value;
-        let stands = |then| relations::unchanged(then, &across.laws, &members, tolerance);
-        let is_new = !across.laws.is_empty() && !accepted.is_some_and(stands);
+        let is_unchanged = |then| relations::unchanged(then, &across.laws, &members, tolerance);
+        let is_new = !across.laws.is_empty() && !accepted.is_some_and(is_unchanged);
         // Without the figures of other cases no law is searched, and an earlier pending law must remain.
         let judged = !across.laws.is_empty();
         let law = needs.law.as_ref().filter(|_| judged && record.limits.baseline.value);
@@ -107,18 +115,18 @@ impl Judge<'_> {
     /// Replaces the pending snapshot of `law` by `text`, or removes it if `text` is `None`.
     pub(crate) fn keep(&self, law: &Path, text: Option<&str>) -> std::io::Result<Option<PathBuf>> {
         let path = match self.pending {
-            Some(folder) => leave::below(folder, law, self.root),
-            None => Some(leave::beside(law)),
+            Some(folder) => pending_file::below(folder, law, self.root),
+            None => Some(pending_file::path_next_to(law)),
         };
         let Some(path) = path else { return Ok(None) };
         match text {
-            Some(text) => leave::write(&path, text).map(|()| Some(path)),
-            None => leave::remove(&path).map(|()| None),
+            Some(text) => pending_file::write(&path, text).map(|()| Some(path)),
+            None => pending_file::remove(&path).map(|()| None),
         }
     }
 
     /// Adds findings to a verdict, with the bookkeeping findings last.
-    fn conclude(&self, outcome: &mut Outcome, more: Vec<Finding>) {
+    fn conclude(&self, outcome: &mut TestOutcome, more: Vec<Finding>) {
         let findings = std::mem::take(&mut outcome.verdict.findings).into_iter().chain(more);
         let (mut all, rest): (Vec<_>, Vec<_>) =
             findings.partition(|finding| finding.code.row().class != Class::Bookkeeping);
@@ -131,30 +139,35 @@ impl Judge<'_> {
 }
 
 /// Removes the pending snapshot of a test that broke a limit, because its figures must not become the baseline.
-fn discard_pending(outcome: &mut Outcome) {
+fn discard_pending(outcome: &mut TestOutcome) {
     if let Some(pending) = outcome.report.as_mut().and_then(|report| report.pending.take()) {
-        let _ = leave::remove(&pending);
+        let _ = pending_file::remove(&pending);
     }
 }
 
 fn no_law_yet(law: &Path) -> Finding {
     let exists = law.exists();
     let (code, message) = match exists {
-        false => (Code::MissingBaseline, "no baseline is kept for the law of its cases yet"),
+        false => (Code::MissingBaseline, "the law of its cases has no baseline yet"),
         true => (
             Code::UncomparableBaseline,
             "the baseline of the law of its cases was made under other conditions, or cannot be \
              read",
         ),
     };
-    Finding::new(code, message).hint("look at the law, then `cargo memcheck accept`")
+    Finding::new(code, message).hint("check the law, then `cargo memcheck accept`")
 }
 
 /// Returns the figures of another test: those of this run, else those of its baseline.
-fn figures_of(other: &Other, task: &Task, record: &Record, seen: &Seen) -> Result<Figures, String> {
-    match seen.of(task, &other.test) {
+fn figures_of(
+    other: &Other,
+    task: &Task,
+    record: &Record,
+    measured_figures: &MeasuredFigures,
+) -> Result<Figures, String> {
+    match measured_figures.of(task, &other.test) {
         Some(Some(figures)) => Ok(figures.clone()),
-        Some(None) => Err("left no figures here".to_owned()),
+        Some(None) => Err("was not measured in this run".to_owned()),
         None => {
             let baseline = Baseline::from_file(std::fs::read_to_string(&other.snapshot));
             standing_in(&baseline, &record.facts).cloned()

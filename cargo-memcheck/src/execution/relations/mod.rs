@@ -14,5 +14,5 @@ mod judge;
 mod needs;
 mod snapshot;
 
-pub(crate) use judge::{Judge, Seen};
+pub(crate) use judge::{Judge, MeasuredFigures};
 pub(crate) use needs::needs;

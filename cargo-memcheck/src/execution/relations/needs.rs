@@ -10,9 +10,9 @@ use memcheck_core::wire::exit;
 
 use crate::discovery::session::LegTests;
 use crate::discovery::task::Task;
-use crate::system::error::Expected;
+use crate::system::error::CommandError;
 
-impl Expected for PartnerError {
+impl CommandError for PartnerError {
     fn exit_code(&self) -> u8 {
         exit::CONFIG
     }
@@ -22,10 +22,10 @@ impl Expected for PartnerError {
             Self::Unknown { .. } | Self::Ambiguous { .. } => {
                 "`cargo memcheck list` shows the paths of all tests"
             }
-            Self::Circle(_) => "let one of them have a limit in bytes",
+            Self::Circle(_) => "give one of them a limit in bytes",
             Self::Itself { .. } => return None,
             Self::Elsewhere { .. } => {
-                "both have to run on the same device: `device = …` in the attribute, or an \
+                "both must run on the same device: `device = …` in the attribute, or an \
                  [[override]] with `device`"
             }
         };

@@ -14,9 +14,9 @@ use memcheck_core::wire::exit;
 use memcheck_core::wire::protocol::Progress;
 
 use super::Runner;
-use crate::discovery::task::{Outcome, Task};
+use crate::discovery::task::{Task, TestOutcome};
 use crate::system::launcher::shown;
-use crate::system::process::{self, Ended, Output, Watch};
+use crate::system::process::{self, Output, ProcessResult, Watch};
 
 /// A shell and most launchers return this number plus the number of the signal that ended a process.
 const SIGNALLED: i32 = 128;
@@ -39,16 +39,16 @@ impl Runner<'_> {
         watch: Watch<'_>,
         (report, exit_code): (&Path, ExitCode),
         on_progress: impl Fn(Progress) + Send + 'static,
-    ) -> anyhow::Result<Option<Outcome>> {
+    ) -> anyhow::Result<Option<TestOutcome>> {
         let line = shown(&command);
         let ended = match process::run(command, watch, on_progress) {
             Ok(ended) => ended,
             Err(error) => {
                 let judged = Judged::without_report(not_started(&error, &line), self.level());
-                return Ok(Some(Outcome::new(judged, Output::default(), Duration::ZERO)));
+                return Ok(Some(TestOutcome::new(judged, Output::default(), Duration::ZERO)));
             }
         };
-        let Ended { end: Some(end), began, .. } = ended else { return Ok(None) };
+        let ProcessResult { end: Some(end), began, .. } = ended else { return Ok(None) };
         let written = self.written(report, task)?;
         let end = match (exit_code, &written) {
             (ExitCode::OfProgram, Written::Report(_)) => Ok(end),
@@ -58,7 +58,7 @@ impl Runner<'_> {
             Ok(end) => self.judge(&end, written, task),
             Err(finding) => Judged::without_report(*finding, self.level()),
         };
-        Ok(Some(Outcome::new(judged, ended.output, ended.duration)))
+        Ok(Some(TestOutcome::new(judged, ended.output, ended.duration)))
     }
 }
 
@@ -91,18 +91,19 @@ fn not_begun(status: ExitStatus, line: &str) -> Finding {
         (None, signal) => format!("by signal {}", signal.unwrap_or_default()),
     };
     let why = if status.success() {
-        "does it hand on the environment (MEMCHECK_JOB), and is the target directory the same there? "
+        "does it pass on the environment (MEMCHECK_JOB), and does it see the same target \
+         directory? "
     } else {
         ""
     };
     let message = format!("the launcher ended {how} before the test began");
-    Finding::new(Code::NotMeasured, message).hint(format!("{why}it was started as: {line}"))
+    Finding::new(Code::NotMeasured, message).hint(format!("{why}its command line: {line}"))
 }
 
 /// Makes the finding for a launcher that could not be started.
 fn not_started(error: &std::io::Error, line: &str) -> Finding {
     Finding::new(Code::NotMeasured, format!("the launcher could not be started: {error}"))
-        .hint(format!("--runner; it was to be started as: {line}"))
+        .hint(format!("check --runner; its command line: {line}"))
 }
 
 #[cfg(test)]
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn beside_a_record_the_exit_code_of_the_launcher_says_nothing() {
+    fn a_record_takes_precedence_over_the_exit_code_of_the_launcher() {
         for code in [0, 1, 101, 137] {
             assert_eq!(test_of(exited(code << 8), &report(), true), Ok(exited(0)));
         }
@@ -134,8 +135,8 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_was_not_seen_to_begin_was_not_measured() {
-        for (end, said) in [
+    fn a_test_that_never_began_was_not_measured() {
+        for (end, expected) in [
             (exited(3 << 8), "ended with exit status 3"),
             (exited(139 << 8), "ended with exit status 139"),
             (exited(9), "ended by signal 9"),
@@ -143,7 +144,7 @@ mod tests {
         ] {
             let finding = test_of(end, &Written::Nothing, false).unwrap_err();
             assert_eq!(finding.code, Code::NotMeasured);
-            assert!(finding.message.contains(said), "{}", finding.message);
+            assert!(finding.message.contains(expected), "{}", finding.message);
             let hint = finding.hint.unwrap();
             assert!(hint.contains("srun --x /mem a::b"), "{hint}");
             assert_eq!(hint.contains("MEMCHECK_JOB"), end == exited(0), "{hint}");
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_began_and_left_nothing_ended_as_the_launcher_says() {
+    fn a_test_without_a_record_has_the_exit_status_of_its_launcher() {
         assert_eq!(test_of(exited(139 << 8), &Written::Nothing, true), Ok(exited(11)));
         assert_eq!(test_of(exited(3 << 8), &Written::Nothing, true), Ok(exited(3 << 8)));
         assert_eq!(test_of(exited(0), &Written::Nothing, true), Ok(exited(0)));

@@ -23,33 +23,33 @@ use memcheck_core::runs::explain::{Further, Run, Stage, further};
 use memcheck_core::runs::process::{self, End, Expected, Judged, Written};
 use memcheck_core::wire::protocol::{self, Follow, Progress, Report};
 
-use crate::baselines::leave;
+use crate::baselines::pending_file;
 use crate::build::toolchain::NVML_VARIABLE;
 use crate::discovery::session::Session;
-use crate::discovery::task::{Outcome, Task};
-use crate::invocation::devices::Kind;
+use crate::discovery::task::{Task, TestOutcome};
+use crate::invocation::devices::DeviceKind;
 use crate::invocation::options::Options;
 use crate::system::gpus::{Pool, Slot};
-use crate::system::printing::say;
+use crate::system::printing::eprint_line;
 use crate::system::process::Interrupt;
 use names::Names;
 
 /// The settings of a single run, in addition to those of its test.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Setting {
+pub(crate) struct RunSettings {
     /// Whether the run records call stacks, how far its iterations go, and which figures it explains.
     pub(crate) run: Run,
     /// The values of cases that replace the test's own.
     pub(crate) case: BTreeMap<String, String>,
 }
 
-impl From<Run> for Setting {
+impl From<Run> for RunSettings {
     fn from(run: Run) -> Self {
         Self { run, ..Self::default() }
     }
 }
 
-impl From<Follow> for Setting {
+impl From<Follow> for RunSettings {
     fn from(follow: Follow) -> Self {
         Run { follow, ..Run::default() }.into()
     }
@@ -116,7 +116,7 @@ impl<'a> Runner<'a> {
         &self,
         task: &Task,
         on_progress: impl Fn(Progress) + Send + Clone + 'static,
-    ) -> anyhow::Result<Option<Outcome>> {
+    ) -> anyhow::Result<Option<TestOutcome>> {
         let slot = self.slot(task);
         match self.options.scheduling.repeat {
             None => self.measured(slot.as_ref(), task, &Stage::ALL, on_progress),
@@ -131,7 +131,7 @@ impl<'a> Runner<'a> {
         task: &Task,
         stages: &[Stage],
         on_progress: impl Fn(Progress) + Send + Clone + 'static,
-    ) -> anyhow::Result<Option<Outcome>> {
+    ) -> anyhow::Result<Option<TestOutcome>> {
         let explain = self.options.scheduling.explain;
         let first = self.on(slot, task, explain.first().into(), on_progress.clone())?;
         Ok(first.map(|first| self.further(slot, task, first, stages, &on_progress)))
@@ -139,13 +139,18 @@ impl<'a> Runner<'a> {
 
     /// Runs a test once more to explain the findings across tests. Returns `None` if there is no report, or if these findings need no
     /// further explanation.
-    pub(crate) fn explain(&self, task: &Task, first: &Outcome, found: &Outcome) -> Option<Outcome> {
+    pub(crate) fn explain(
+        &self,
+        task: &Task,
+        first: &TestOutcome,
+        found: &TestOutcome,
+    ) -> Option<TestOutcome> {
         let report = first.report.as_ref()?;
         // The stage must see the findings across tests as if the test itself had found them.
         let judged = Report { verdict: found.verdict.clone(), ..report.clone() };
         Stage::Explain.run(self.options.scheduling.explain, &judged)?;
         let slot = self.slot(task);
-        let judged = Outcome { report: Some(judged), ..first.clone() };
+        let judged = TestOutcome { report: Some(judged), ..first.clone() };
         let stages: Vec<Stage> =
             Stage::ALL.into_iter().skip_while(|stage| *stage != Stage::Explain).collect();
         let mut explained = self.further(slot.as_ref(), task, judged, &stages, &|_| {});
@@ -159,10 +164,10 @@ impl<'a> Runner<'a> {
         &self,
         slot: Option<&Slot<'_>>,
         task: &Task,
-        mut outcome: Outcome,
+        mut outcome: TestOutcome,
         stages: &[Stage],
         on_progress: &(impl Fn(Progress) + Send + Clone + 'static),
-    ) -> Outcome {
+    ) -> TestOutcome {
         let mut duration = outcome.duration;
         let run = |_, run: Run| match self.on(slot, task, run.into(), on_progress.clone()) {
             Ok(Some(second)) => {
@@ -171,7 +176,7 @@ impl<'a> Runner<'a> {
             }
             Ok(None) => Further::Skipped,
             Err(error) => {
-                say!("warning: {}: it cannot be run once more: {error:#}", task.name());
+                eprint_line!("warning: {}: it cannot be run again: {error:#}", task.name());
                 Further::Skipped
             }
         };
@@ -183,13 +188,13 @@ impl<'a> Runner<'a> {
     }
 
     /// The outcome with the verdict of all runs.
-    fn finished(&self, outcome: Outcome, judged: Judged) -> Outcome {
+    fn finished(&self, outcome: TestOutcome, judged: Judged) -> TestOutcome {
         if let Some(pending) = &judged.obsolete
-            && let Err(error) = leave::remove(pending)
+            && let Err(error) = pending_file::remove(pending)
         {
-            say!("warning: {}: {error}", pending.display());
+            eprint_line!("warning: {}: {error}", pending.display());
         }
-        Outcome { verdict: judged.verdict, report: judged.report, ..outcome }
+        TestOutcome { verdict: judged.verdict, report: judged.report, ..outcome }
     }
 
     /// The level of each bookkeeping finding.
@@ -201,9 +206,9 @@ impl<'a> Runner<'a> {
     pub(crate) fn once(
         &self,
         task: &Task,
-        setting: Setting,
+        setting: RunSettings,
         on_progress: impl Fn(Progress) + Send + 'static,
-    ) -> anyhow::Result<Option<Outcome>> {
+    ) -> anyhow::Result<Option<TestOutcome>> {
         self.on(self.slot(task).as_ref(), task, setting, on_progress)
     }
 
@@ -215,7 +220,7 @@ impl<'a> Runner<'a> {
 
     /// Sets the variables through which a process sees its GPU, and on a simulated device its NVML library.
     fn show_gpus(&self, command: &mut Command, slot: Option<&Slot<'_>>, task: &Task) {
-        if task.leg.kind == Kind::Sim
+        if task.leg.kind == DeviceKind::Sim
             && let Some(nvml) = &self.nvml
         {
             command.env(NVML_VARIABLE, nvml);
@@ -251,11 +256,11 @@ impl<'a> Runner<'a> {
 
 /// True if a finding belongs to the test itself. False if only `found` has it and `first` does not: the caller adds the findings across
 /// tests again.
-fn is_own(finding: &Finding, first: &Outcome, found: &Outcome) -> bool {
+fn is_own(finding: &Finding, first: &TestOutcome, found: &TestOutcome) -> bool {
     let same = |known: &Finding| {
         (known.code, known.space, &known.message) == (finding.code, finding.space, &finding.message)
     };
-    let has = |outcome: &Outcome| outcome.verdict.findings.iter().any(same);
+    let has = |outcome: &TestOutcome| outcome.verdict.findings.iter().any(same);
     has(first) || !has(found)
 }
 

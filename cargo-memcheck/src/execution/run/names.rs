@@ -14,7 +14,7 @@ use memcheck_core::measurement::record::Record;
 use memcheck_core::wire::protocol::Report;
 use memcheck_symbols::Symbols;
 
-use crate::baselines::leave;
+use crate::baselines::pending_file;
 use crate::invocation::options::Levels;
 
 /// The symbol tables of executables, shared by all workers.
@@ -43,7 +43,7 @@ impl Names {
             let settled = if verdict::is_worth_keeping(&findings) {
                 add_holders(&pending, record).map(|()| Some(pending))
             } else {
-                leave::remove(&pending).map(|()| None)
+                pending_file::remove(&pending).map(|()| None)
             };
             match settled {
                 Ok(pending) => report.pending = pending,
@@ -67,9 +67,9 @@ fn add_holders(pending: &Path, record: &Record) -> io::Result<()> {
     let text = std::fs::read_to_string(pending)?;
     let parts = Parts::of(&text).map_err(io::Error::other)?;
     let body = Figures::of(record).to_yaml(&Holders::of(record));
-    let written = leave::write(pending, &parts.with_body(&body));
+    let written = pending_file::write(pending, &parts.with_body(&body));
     if written.is_err() {
-        let _ = leave::remove(pending);
+        let _ = pending_file::remove(pending);
     }
     written
 }
@@ -118,7 +118,7 @@ mod tests {
         spaces.get_mut(&Space::Host).unwrap().metrics.peak_allocated = 64;
         let figures = Figures::of(&report.record).to_yaml(&Holders::default());
         let text = format!("---\nsource: tests/mem.rs\n---\n{figures}\n");
-        leave::write(pending, &text).unwrap();
+        pending_file::write(pending, &text).unwrap();
         let (unresolved, pending) = (Some(Box::new(unresolved)), Some(pending.to_owned()));
         Report { unresolved, pending, ..report }
     }
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pending_snapshot_goes_if_its_test_fails() {
+    fn a_pending_snapshot_is_removed_if_its_test_fails() {
         let folder = tempfile::tempdir().unwrap();
         let pending = folder.path().join("a.snap.new");
         let mut report = report(&pending);

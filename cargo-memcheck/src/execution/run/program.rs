@@ -12,7 +12,7 @@ use memcheck_core::wire::protocol::{ProgramJob, VERSION, claim};
 
 use super::launched::ExitCode;
 use super::{Runner, device};
-use crate::discovery::task::{Outcome, Task};
+use crate::discovery::task::{Task, TestOutcome};
 use crate::system::gpus::Slot;
 use crate::system::launcher::Launcher;
 use crate::system::process::Capture;
@@ -25,7 +25,7 @@ impl Runner<'_> {
         task: &Task,
         arguments: &[String],
         folder: Option<&PathBuf>,
-    ) -> anyhow::Result<Option<Outcome>> {
+    ) -> anyhow::Result<Option<TestOutcome>> {
         let files = self.folder()?;
         let report = files.path().join("report.json");
         let slot = self.slot(task);
@@ -56,7 +56,7 @@ impl Runner<'_> {
         if unheard && let Some(finding) = judged.verdict.findings.first_mut() {
             finding.hint = Some(UNHEARD.to_owned());
         }
-        Ok(Some(Outcome::new(judged, ended.output, ended.duration).on(slot.as_ref())))
+        Ok(Some(TestOutcome::new(judged, ended.output, ended.duration).on(slot.as_ref())))
     }
 
     /// Runs a bench in the folder of its package and returns its exit status, or `None` if it was interrupted. Its output is not
@@ -116,10 +116,10 @@ impl Runner<'_> {
         Ok(command)
     }
 
-    fn kind_of_program<'a>(&self, begun: Option<&'a Path>) -> process::Kind<'a> {
+    fn kind_of_program<'a>(&self, begun: Option<&'a Path>) -> process::ProcessKind<'a> {
         match self.options.scheduling.launcher {
-            Launcher::None => process::Kind::Own,
-            Launcher::Command(_) => process::Kind::SilentLauncher(begun),
+            Launcher::None => process::ProcessKind::Own,
+            Launcher::Command(_) => process::ProcessKind::SilentLauncher(begun),
         }
     }
 }
@@ -127,5 +127,5 @@ impl Runner<'_> {
 /// The variable with the folder of criterion's measurements.
 const CRITERION_HOME: &str = "CRITERION_HOME";
 
-const UNHEARD: &str = "a program leaves a record where it links memcheck-runtime (`use \
+const UNHEARD: &str = "a program writes a record if it links memcheck-runtime (`use \
     memcheck_runtime as _;`) and ends by returning from `main` or by `std::process::exit`";

@@ -11,7 +11,7 @@ use memcheck_core::runs::explain::{self, Stage};
 use memcheck_core::wire::protocol::Progress;
 
 use super::{Runner, names};
-use crate::discovery::task::{Outcome, Task};
+use crate::discovery::task::{Task, TestOutcome};
 use crate::system::gpus::Slot;
 
 impl Runner<'_> {
@@ -23,7 +23,7 @@ impl Runner<'_> {
         task: &Task,
         times: NonZeroU32,
         on_progress: impl Fn(Progress) + Send + Clone + 'static,
-    ) -> anyhow::Result<Option<Outcome>> {
+    ) -> anyhow::Result<Option<TestOutcome>> {
         let measure = || self.measured(slot, task, &Stage::FIGURES, on_progress.clone());
         let Some(mut first) = measure()? else { return Ok(None) };
         let Some(record) = whole(&first) else { return Ok(Some(first)) };
@@ -57,13 +57,13 @@ impl Runner<'_> {
 }
 
 /// Returns the record of a test that was measured to its end.
-fn whole(outcome: &Outcome) -> Option<&Record> {
+fn whole(outcome: &TestOutcome) -> Option<&Record> {
     let cut_short = outcome.verdict.findings.iter().any(|finding| finding.code.cut_it_short());
     outcome.report.as_ref().filter(|_| !cut_short).map(|report| &report.record)
 }
 
 /// Adds the number of the run to the findings of an outcome.
-fn in_run(mut outcome: Outcome, number: u32, times: NonZeroU32) -> Outcome {
+fn in_run(mut outcome: TestOutcome, number: u32, times: NonZeroU32) -> TestOutcome {
     let findings = outcome.verdict.findings.iter_mut();
     for finding in findings {
         finding.message = format!("in run {number} of {times}: {}", finding.message);

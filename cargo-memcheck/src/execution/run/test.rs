@@ -8,9 +8,9 @@ use memcheck_core::request::variables;
 use memcheck_core::wire::protocol::{Follow, Job, Progress, VERSION};
 
 use super::launched::ExitCode;
-use super::{Runner, Setting, device};
-use crate::discovery::task::{Outcome, Task};
-use crate::invocation::devices::Kind;
+use super::{RunSettings, Runner, device};
+use crate::discovery::task::{Task, TestOutcome};
+use crate::invocation::devices::DeviceKind;
 use crate::invocation::options::Mode;
 use crate::system::gpus::Slot;
 use crate::system::launcher::Launcher;
@@ -29,22 +29,22 @@ impl Runner<'_> {
         &self,
         slot: Option<&Slot<'_>>,
         task: &Task,
-        setting: Setting,
+        setting: RunSettings,
         on_progress: impl Fn(Progress) + Send + 'static,
-    ) -> anyhow::Result<Option<Outcome>> {
+    ) -> anyhow::Result<Option<TestOutcome>> {
         let folder = self.folder()?;
         let of = |name: &str| folder.path().join(name);
         let files = Files { report: of("report.json"), progress: of("progress") };
         let command = self.command(&self.job(slot, task, setting, &files), slot, task)?;
         let mut watch = Watch {
-            kind: process::Kind::Own,
+            kind: process::ProcessKind::Own,
             timeout: task.limits.timeout.value,
             capture: self.options.scheduling.capture,
             interrupt: &self.interrupt,
         };
         let Files { report, progress } = &files;
         let outcome = if self.options.scheduling.launcher.is_some() {
-            watch.kind = process::Kind::Launcher(progress);
+            watch.kind = process::ProcessKind::Launcher(progress);
             std::fs::write(progress, "").with_context(|| progress.display().to_string())?;
             self.launch(task, command, watch, (report, ExitCode::Silent), on_progress)?
         } else {
@@ -52,13 +52,19 @@ impl Runner<'_> {
                 .with_context(|| format!("{}: {}", task.binary.id, task.binary.path.display()))?;
             let Some(end) = ended.end else { return Ok(None) };
             let written = self.written(report, task)?;
-            Some(Outcome::new(self.judge(&end, written, task), ended.output, ended.duration))
+            Some(TestOutcome::new(self.judge(&end, written, task), ended.output, ended.duration))
         };
         Ok(outcome.map(|outcome| outcome.on(slot)))
     }
 
     /// Returns the job of the process.
-    fn job(&self, slot: Option<&Slot<'_>>, task: &Task, setting: Setting, files: &Files) -> Job {
+    fn job(
+        &self,
+        slot: Option<&Slot<'_>>,
+        task: &Task,
+        setting: RunSettings,
+        files: &Files,
+    ) -> Job {
         let options = self.options;
         Job {
             version: VERSION,
@@ -70,7 +76,7 @@ impl Runner<'_> {
             }),
             device: device(slot, task),
             limits: task.limits.clone(),
-            levels: options.levels.said().clone(),
+            levels: options.levels.explicit().clone(),
             ci: options.mode == Mode::Ci,
             workspace: self.workspace_root.to_owned(),
             compiled_in: self.compiled_in.map(Path::to_owned),
@@ -101,7 +107,7 @@ impl Runner<'_> {
             .envs(&self.environment)
             .env_remove(variables::LIST)
             .env(variables::JOB, serde_json::to_string(job)?);
-        if task.leg.kind == Kind::Cuda
+        if task.leg.kind == DeviceKind::Cuda
             && job.follow != Follow::No
             && let Some(cupti) = self.options.search.cupti()
         {

@@ -84,7 +84,7 @@ mod tests {
     use super::super::Cli;
 
     #[test]
-    fn sizes_begin_at_one_and_a_training_step_generates_nothing() {
+    fn sizes_begin_at_one_and_a_training_step_generates_no_tokens() {
         let read = |flags: &str| {
             let line = format!("x estimate --config a.json {flags}");
             Cli::try_parse_from(line.split_whitespace())

@@ -44,7 +44,7 @@ pub(crate) struct SearchFlags {
 
 fn at_least_one(text: &str) -> Result<u64, String> {
     match text.parse() {
-        Ok(0) => Err("0 is no value to try: write 1 or more".to_owned()),
+        Ok(0) => Err("0 is not a value to try: write 1 or more".to_owned()),
         Ok(value) => Ok(value),
         Err(_) => Err(format!("write a whole number from 1 to {}", u64::MAX)),
     }
@@ -60,9 +60,9 @@ fn own_words(argument: Arg) -> Arg {
     match argument.get_id().as_str() {
         "filters" => argument
             .value_name("TEST")
-            .help("The test: its path without the case, or a part of it that no other has"),
+            .help("Path of the test without its case, or a part that no other path has"),
         "device" => argument.help(
-            "Device to search on: sim, sim:CARD, cuda or cuda:N (may be repeated: a row each)",
+            "Device to search on: sim, sim:CARD, cuda or cuda:N (may be repeated, for a row each)",
         ),
         _ => argument,
     }
@@ -84,14 +84,14 @@ mod tests {
     }
 
     #[test]
-    fn a_search_has_a_parameter_and_no_zero() {
+    fn a_search_needs_a_parameter_and_refuses_zero() {
         let args = read("--param batch --case dtype=f16").unwrap();
         assert_eq!((args.search.from, args.search.to), (1, 1 << 20));
         assert_eq!(args.search.case, [("dtype".to_owned(), "f16".to_owned())]);
-        for (flags, said) in [
+        for (flags, expected) in [
             ("", "--param <NAME>"),
-            ("--param batch --from 0", "0 is no value to try"),
-            ("--param batch --to 0", "0 is no value to try"),
+            ("--param batch --from 0", "0 is not a value to try"),
+            ("--param batch --to 0", "0 is not a value to try"),
             ("--param batch --to 99999999999999999999", "from 1 to 18446744073709551615"),
             ("--param batch --from -1", "'-1'"),
             ("--param batch --from 1.5", "from 1 to"),
@@ -102,7 +102,7 @@ mod tests {
             ("--param batch --max-growth 1", "--max-growth"),
         ] {
             let error = read(flags).unwrap_err();
-            assert!(error.contains(said), "{flags}: {error}");
+            assert!(error.contains(expected), "{flags}: {error}");
         }
     }
 }

@@ -38,14 +38,14 @@ impl Args for LevelFlags {
 
 impl FromArgMatches for LevelFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let mut said: Vec<(usize, String, Level)> = Vec::new();
+        let mut levels: Vec<(usize, String, Level)> = Vec::new();
         for (name, _, level, _) in FLAGS {
             let codes = matches.get_many::<String>(name).into_iter().flatten();
             let places = matches.indices_of(name).into_iter().flatten();
-            said.extend(places.zip(codes).map(|(place, code)| (place, code.clone(), level)));
+            levels.extend(places.zip(codes).map(|(place, code)| (place, code.clone(), level)));
         }
-        said.sort_by_key(|(place, ..)| *place);
-        Ok(Self(said.into_iter().map(|(_, code, level)| (code, level)).collect()))
+        levels.sort_by_key(|(place, ..)| *place);
+        Ok(Self(levels.into_iter().map(|(_, code, level)| (code, level)).collect()))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -63,9 +63,9 @@ mod tests {
         let command = LevelFlags::augment_args(Command::new("x"));
         let matches =
             command.get_matches_from(["x", "-D", "improved", "-A", "improved", "--deny=not-built"]);
-        let LevelFlags(said) = LevelFlags::from_arg_matches(&matches).unwrap();
+        let LevelFlags(levels) = LevelFlags::from_arg_matches(&matches).unwrap();
         let expected =
             [("improved", Level::Deny), ("improved", Level::Allow), ("not-built", Level::Deny)];
-        assert_eq!(said, expected.map(|(code, level)| (code.to_owned(), level)));
+        assert_eq!(levels, expected.map(|(code, level)| (code.to_owned(), level)));
     }
 }

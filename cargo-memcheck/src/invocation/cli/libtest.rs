@@ -52,7 +52,7 @@ pub(crate) enum LibtestError {
     #[error("`{0}` after `--` would stop the harness from running the test")]
     NotARun(String),
     /// The harness does not have this flag, and would end without a test.
-    #[error("the test harness has no flag `{0}`, which stands after `--`")]
+    #[error("the test harness has no flag `{0}` (after `--`)")]
     Unknown(String),
     /// The harness accepts the flag only with `-Z unstable-options`.
     #[error("`{0}` after `--` is not stable")]
@@ -62,20 +62,22 @@ pub(crate) enum LibtestError {
     NoValue(String),
 }
 
-impl crate::system::error::Expected for LibtestError {
+impl crate::system::error::CommandError for LibtestError {
     fn exit_code(&self) -> u8 {
         memcheck_core::wire::exit::USAGE
     }
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::NotARun(_) => Some("to see the tests: `cargo memcheck list`".to_owned()),
+            Self::NotARun(_) => Some("`cargo memcheck list` prints the tests".to_owned()),
             Self::Unknown(_) => Some(format!(
-                "it takes {}; flags of cargo memcheck stand before `--`",
+                "it accepts {}; flags of cargo memcheck come before `--`",
                 [UNDERSTOOD, PASSED_ON, WITH_VALUE, UNSTABLE].concat().join(", ")
             )),
             Self::Unstable(_) => Some(
-                "of a nightly compiler the harness takes it behind `-Z unstable-options`".into(),
+                "with a nightly compiler, the harness accepts it after `-Z \
+                 unstable-options`"
+                    .into(),
             ),
             Self::NoValue(_) => None,
         }
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_selects_is_understood_and_the_rest_is_passed_on() {
+    fn flags_that_select_tests_are_parsed_and_the_rest_is_passed_on() {
         let args = read("llama --skip=a --skip b --exact --ignored --test-threads 3 --show-output")
             .unwrap();
         assert_eq!(args.filters, ["llama"]);
@@ -156,17 +158,17 @@ mod tests {
     }
 
     #[test]
-    fn what_would_run_nothing_is_refused() {
+    fn harness_flags_that_run_no_test_are_refused() {
         for name in NOT_A_RUN {
             assert_eq!(read(name), Err(LibtestError::NotARun((*name).to_owned())));
         }
     }
 
     #[test]
-    fn a_flag_that_the_harness_lacks_is_refused_with_those_that_it_has() {
+    fn an_unknown_harness_flag_is_refused_with_a_list_of_the_known_ones() {
         let error = read("llama --nonsense=3").unwrap_err();
         assert_eq!(error, LibtestError::Unknown("--nonsense".to_owned()));
-        let hint = crate::system::error::Expected::hint(&error).unwrap();
+        let hint = crate::system::error::CommandError::hint(&error).unwrap();
         for name in ["--exact", "--skip", "--show-output", "--color", "--shuffle"] {
             assert!(hint.contains(name), "{hint}");
         }
@@ -174,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_stable_needs_its_own_flag() {
+    fn unstable_harness_flags_need_their_own_flag() {
         let unstable = Err(LibtestError::Unstable("--shuffle".to_owned()));
         assert_eq!(read("--shuffle"), unstable);
         assert_eq!(read("--shuffle --shuffle-seed 3"), unstable);
@@ -191,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_an_option_is_no_filter() {
+    fn the_value_of_an_option_is_not_a_filter() {
         let args = read("--color always -Z unstable-options --shuffle-seed 7 llama").unwrap();
         assert_eq!(args.filters, ["llama"]);
         let passed_on = args.passed_on.join(" ");

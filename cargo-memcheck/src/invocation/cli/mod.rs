@@ -133,14 +133,14 @@ fn with_subcommand(args: Vec<OsString>) -> Vec<OsString> {
     if rest.first().is_some_and(|arg| arg == "memcheck") {
         rest.remove(0);
     }
-    if !rest.first().is_some_and(|first| stands_alone(first)) {
+    if !rest.first().is_some_and(|first| is_complete(first)) {
         rest.insert(0, "run".into());
     }
     rest.insert(0, program);
     rest
 }
 
-fn stands_alone(first: &OsStr) -> bool {
+fn is_complete(first: &OsStr) -> bool {
     let own = ["-h", "--help", "-V", "--version"];
     let Some(first) = first.to_str() else { return false };
     own.contains(&first) || is_subcommand(first)
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_is_sound() {
+    fn the_clap_command_is_valid() {
         Cli::command().debug_assert();
     }
 
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn env_prints_everything_or_nothing() {
+    fn env_has_no_verbosity_flags() {
         assert!(Cli::read(words("x env --message-format json --color never")).is_ok());
         for flag in ["--quiet", "--verbose"] {
             assert!(Cli::read(words(&format!("x env {flag}"))).is_err(), "{flag}");

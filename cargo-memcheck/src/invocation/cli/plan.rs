@@ -37,9 +37,9 @@ pub(crate) struct PlacementFlags {
 /// measured on a simulated device that is large enough.
 fn own_words(argument: Arg) -> Arg {
     match argument.get_id().as_str() {
-        "filters" => argument
-            .value_name("TEST")
-            .help("The test: its path, or a part of it that no other test has"),
+        "filters" => {
+            argument.value_name("TEST").help("Path of the test, or a part that no other path has")
+        }
         "device" => argument.hide(true),
         _ => argument,
     }

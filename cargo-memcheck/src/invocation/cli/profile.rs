@@ -46,9 +46,9 @@ pub(crate) struct ProfileArgs {
 /// and add an argument would change the order of the positional arguments.
 fn own_words(argument: Arg) -> Arg {
     match argument.get_id().as_str() {
-        "filters" => argument
-            .value_name("TEST")
-            .help("The test: its path, or a part of it that no other test has"),
+        "filters" => {
+            argument.value_name("TEST").help("Path of the test, or a part that no other path has")
+        }
         "no_capture" => {
             argument.help("Show the output of the test while it runs (that of a program always is)")
         }
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_about_baselines_is_not_offered() {
+    fn profile_has_no_flags_about_baselines() {
         for flags in ["--ci", "--no-ci", "-D improved", "-W improved", "-A improved"] {
             let line = format!("x profile a {flags}");
             assert!(Cli::try_parse_from(line.split_whitespace()).is_err(), "{flags}");
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_refused_what_only_a_test_has() {
+    fn flags_of_tests_are_refused_for_programs() {
         for flag in ["--iterations 3", "--warmup 1", "--tolerance 1%", "--max-allocations 9"] {
             assert_eq!(for_tests_only(flag).as_deref(), flag.split(' ').next(), "{flag}");
         }

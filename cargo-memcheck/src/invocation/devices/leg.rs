@@ -3,11 +3,11 @@
 use memcheck_core::device::{Family, Request};
 use serde::{Deserialize, Serialize};
 
-use crate::system::gpus::{Gpu, names};
+use crate::system::gpus::{RealGpu, names};
 
 /// The kind of build that a leg requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) enum Kind {
+pub(crate) enum DeviceKind {
     /// Without CUDA.
     Cpu,
     /// With CUDA, against the simulated toolkit.
@@ -31,7 +31,7 @@ pub(crate) enum Sharing {
 pub(crate) struct Leg {
     /// The device, with its card if it is simulated. `cuda` stands for several real GPUs that the user named.
     pub(crate) device: Request,
-    pub(crate) kind: Kind,
+    pub(crate) kind: DeviceKind,
     /// The reason for the choice, for messages.
     pub(crate) why: String,
     /// Numbers of the real GPUs that the user named.
@@ -39,12 +39,12 @@ pub(crate) struct Leg {
     pub(crate) numbers: Vec<u16>,
     /// The GPUs that tests can be assigned to. Empty if a launcher assigns GPUs, or if no test is run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) gpus: Vec<Gpu>,
+    pub(crate) gpus: Vec<RealGpu>,
 }
 
 impl Leg {
     /// Creates a leg without GPUs.
-    pub(crate) fn new(device: Request, kind: Kind, why: impl Into<String>) -> Self {
+    pub(crate) fn new(device: Request, kind: DeviceKind, why: impl Into<String>) -> Self {
         Self { device, kind, why: why.into(), numbers: Vec::new(), gpus: Vec::new() }
     }
 
@@ -83,8 +83,8 @@ impl Leg {
     /// Returns the device family of its baselines.
     pub(crate) fn family(&self) -> Family {
         match self.kind {
-            Kind::Cpu => Family::Cpu,
-            Kind::Sim | Kind::Cuda => Family::Cuda,
+            DeviceKind::Cpu => Family::Cpu,
+            DeviceKind::Sim | DeviceKind::Cuda => Family::Cuda,
         }
     }
 }

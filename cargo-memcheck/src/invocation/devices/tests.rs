@@ -3,18 +3,21 @@
 use super::*;
 
 fn resolved(
-    asked: &[&str],
+    requested: &[&str],
     candle: bool,
     sharing: Sharing,
     found: Found,
 ) -> Result<Vec<Leg>, DeviceError> {
-    let asked = Asked { requests: parse_list(asked.iter().copied())?, by: By::Flag };
-    let lacks = (!candle).then_some("no package has candle-core");
-    resolve(&asked, "t4", lacks, sharing, || found)
+    let requested = RequestedDevices {
+        requests: parse_list(requested.iter().copied())?,
+        by: DeviceSource::Flag,
+    };
+    let lacks = (!candle).then_some("no package depends on candle-core");
+    resolve(&requested, "t4", lacks, sharing, || found)
 }
 
-fn legs(asked: &[&str], candle: bool, found: Found) -> Result<Vec<String>, DeviceError> {
-    let legs = resolved(asked, candle, Sharing::Together, found)?;
+fn legs(requested: &[&str], candle: bool, found: Found) -> Result<Vec<String>, DeviceError> {
+    let legs = resolved(requested, candle, Sharing::Together, found)?;
     Ok(legs.iter().map(Leg::name).collect())
 }
 
@@ -27,7 +30,7 @@ fn so_many(count: u16) -> Found {
     let gpu = |index: u16| {
         let word = format!("GPU-{index}");
         let (name, uuid) = ("NVIDIA H200".to_owned(), Some(word.clone()));
-        Gpu { index, name, uuid, word, slice: false }
+        RealGpu { index, name, uuid, word, slice: false }
     };
     let gpus = Gpus::Here(Ok((0..count).map(gpu).collect()));
     Found { gpus, launched: false, nvcc: Ok("13.0".to_owned()) }
@@ -43,10 +46,10 @@ fn words(leg: &Leg) -> Vec<&str> {
 
 #[test]
 fn real_gpus_are_one_device_that_tests_are_spread_over() {
-    let together = |asked: &[&str]| {
-        let mut legs = resolved(asked, true, Sharing::Together, so_many(3)).unwrap();
-        assert_eq!(legs.iter().filter(|leg| leg.kind == Kind::Cuda).count(), 1);
-        let place = legs.iter().position(|leg| leg.kind == Kind::Cuda).unwrap();
+    let together = |requested: &[&str]| {
+        let mut legs = resolved(requested, true, Sharing::Together, so_many(3)).unwrap();
+        assert_eq!(legs.iter().filter(|leg| leg.kind == DeviceKind::Cuda).count(), 1);
+        let place = legs.iter().position(|leg| leg.kind == DeviceKind::Cuda).unwrap();
         legs.swap_remove(place)
     };
     let all = together(&["cuda"]);
@@ -59,8 +62,8 @@ fn real_gpus_are_one_device_that_tests_are_spread_over() {
     let one = together(&["cuda:1"]);
     assert_eq!((one.name().as_str(), words(&one)), ("cuda:1", vec!["GPU-1"]));
     // A request for all GPUs includes each single one.
-    for asked in [["cuda", "cuda:1"], ["cuda:1", "cuda"], ["cuda:1", "auto"]] {
-        assert_eq!(together(&asked), Leg { why: together(&asked).why, ..all.clone() });
+    for requested in [["cuda", "cuda:1"], ["cuda:1", "cuda"], ["cuda:1", "auto"]] {
+        assert_eq!(together(&requested), Leg { why: together(&requested).why, ..all.clone() });
     }
     assert_eq!(
         legs(&["cuda:0", "cpu", "cuda:1"], true, so_many(2)).unwrap(),
@@ -74,9 +77,9 @@ fn real_gpus_are_one_device_that_tests_are_spread_over() {
 
 #[test]
 fn a_launcher_gives_the_gpu_unless_one_was_named() {
-    let launched = |asked: &[&str]| {
+    let launched = |requested: &[&str]| {
         let found = Found { launched: true, ..so_many(2) };
-        resolved(asked, true, Sharing::Together, found).unwrap().remove(0)
+        resolved(requested, true, Sharing::Together, found).unwrap().remove(0)
     };
     assert!(launched(&["cuda"]).gpus.is_empty());
     assert!(launched(&["auto"]).gpus.is_empty());
@@ -93,7 +96,7 @@ fn auto_prefers_a_real_gpu_then_the_simulated_one_then_the_cpu() {
 }
 
 #[test]
-fn a_gpu_that_is_not_there_is_never_replaced() {
+fn a_missing_gpu_is_never_replaced_by_another_device() {
     let error = legs(&["cuda"], true, nothing()).unwrap_err();
     assert_eq!(error.exit_code(), exit::NO_DEVICE);
     assert_eq!(legs(&["cuda:1"], true, one_gpu()).unwrap_err().exit_code(), exit::NO_DEVICE);
@@ -101,7 +104,7 @@ fn a_gpu_that_is_not_there_is_never_replaced() {
 }
 
 #[test]
-fn an_archive_needs_the_compiler_and_no_gpu() {
+fn packing_an_archive_needs_the_compiler_but_not_a_gpu() {
     let elsewhere = || Found { gpus: Gpus::Elsewhere, ..one_gpu() };
     assert_eq!(legs(&["cuda:3", "auto"], true, elsewhere()).unwrap(), ["cuda"]);
     let several = ["cuda:0", "cuda:3"];
@@ -113,8 +116,8 @@ fn an_archive_needs_the_compiler_and_no_gpu() {
 
 #[test]
 fn several_devices_are_several_legs_each_once() {
-    let asked = ["cpu", "sim", "sim:t4", "sim:h200", "cpu"];
-    assert_eq!(legs(&asked, true, nothing()).unwrap(), ["cpu", "sim:t4", "sim:h200"]);
+    let requested = ["cpu", "sim", "sim:t4", "sim:h200", "cpu"];
+    assert_eq!(legs(&requested, true, nothing()).unwrap(), ["cpu", "sim:t4", "sim:h200"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use memcheck_core::request::variables::VariableError;
 use memcheck_core::wire::exit;
 
-use crate::system::error::Expected;
+use crate::system::error::CommandError;
 use crate::system::launcher::LauncherError;
 
 #[derive(Debug, thiserror::Error)]
@@ -18,7 +18,7 @@ pub(crate) enum OptionsError {
     Partition(String),
     #[error("`{0}` is not a number of threads")]
     Threads(String),
-    #[error("`{0}` is not a number of runs: --repeat takes a whole number from 1 on")]
+    #[error("`{0}` is not a number of runs: --repeat takes a whole number of at least 1")]
     Repeat(String),
     #[error("--repeat compares runs without call sites: leave --explain out")]
     RepeatExplains,
@@ -26,11 +26,11 @@ pub(crate) enum OptionsError {
     Launcher(LauncherError),
     #[error("--archive-file and cargo's options exclude each other: the archive is built already")]
     Built,
-    #[error("prune takes filters, and no {0}: it removes files, not tests")]
+    #[error("prune does not accept {0}, because it removes files and runs no tests")]
     Prune(&'static str),
 }
 
-impl Expected for OptionsError {
+impl CommandError for OptionsError {
     fn exit_code(&self) -> u8 {
         exit::USAGE
     }

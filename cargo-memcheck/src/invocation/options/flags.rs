@@ -12,7 +12,7 @@ use crate::invocation::cli::{
     CiFlags, LaunchFlags, LevelFlags, LibtestArgs, LibtestError, OutputFlags, PartFlags,
     ReportFlags, ScheduleFlags, SelectFlags,
 };
-use crate::invocation::devices::{self, Asked, DeviceError, Probe, Sharing};
+use crate::invocation::devices::{self, DeviceError, Probe, RequestedDevices, Sharing};
 use crate::invocation::values::CargoOptions;
 use crate::invocation::values::RunIgnored;
 use crate::invocation::values::UnpackOptions;
@@ -28,7 +28,7 @@ pub(crate) struct Flags {
     pub(crate) cargo: CargoOptions,
     pub(crate) archive: UnpackOptions,
     pub(crate) selection: Selection,
-    pub(crate) asked: Option<Asked>,
+    pub(crate) requested: Option<RequestedDevices>,
     pub(crate) config_file: Option<PathBuf>,
     pub(crate) library_path: Vec<PathBuf>,
     pub(crate) ci: CiFlags,
@@ -63,7 +63,7 @@ impl Flags {
     pub(crate) fn devices(mut self, devices: &[String]) -> Result<Self, DeviceError> {
         if !devices.is_empty() {
             let requests = devices::parse_list(devices.iter().map(String::as_str))?;
-            self.asked = Some(Asked { requests, by: devices::By::Flag });
+            self.requested = Some(RequestedDevices { requests, by: devices::DeviceSource::Flag });
         }
         Ok(self)
     }
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_that_make_no_sense_are_usage_errors() {
+    fn contradicting_flags_are_usage_errors() {
         let part = PartFlags { partition: Some("hash:3/2".to_owned()) };
         let leak = LevelFlags(vec![("leak".to_owned(), Level::Allow)]);
         for wrong in [

@@ -9,23 +9,23 @@ use super::Mode;
 /// The explicit levels of findings, and the mode that decides the default level of all others.
 #[derive(Debug, Clone)]
 pub(crate) struct Levels {
-    said: BTreeMap<Code, Level>,
+    explicit: BTreeMap<Code, Level>,
     mode: Mode,
 }
 
 impl Levels {
     /// Combines the explicit levels with the mode that decides the default levels.
-    pub(crate) fn new(said: BTreeMap<Code, Level>, mode: Mode) -> Self {
-        Self { said, mode }
+    pub(crate) fn new(explicit: BTreeMap<Code, Level>, mode: Mode) -> Self {
+        Self { explicit, mode }
     }
 
     pub(crate) fn of(&self, code: Code) -> Level {
-        self.said.get(&code).copied().unwrap_or(code.default_level(self.mode == Mode::Ci))
+        self.explicit.get(&code).copied().unwrap_or(code.default_level(self.mode == Mode::Ci))
     }
 
     /// Returns the explicit levels, which the test process needs.
-    pub(crate) fn said(&self) -> &BTreeMap<Code, Level> {
-        &self.said
+    pub(crate) fn explicit(&self) -> &BTreeMap<Code, Level> {
+        &self.explicit
     }
 }
 
@@ -34,9 +34,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ci_denies_what_nobody_spoke_of_and_respects_what_somebody_did() {
-        let said = BTreeMap::from([(Code::MissingBaseline, Level::Warn)]);
-        let levels = Levels::new(said, Mode::Ci);
+    fn ci_denies_findings_without_an_explicit_level() {
+        let explicit = BTreeMap::from([(Code::MissingBaseline, Level::Warn)]);
+        let levels = Levels::new(explicit, Mode::Ci);
         assert_eq!(levels.of(Code::MissingBaseline), Level::Warn);
         assert_eq!(levels.of(Code::NotBuilt), Level::Deny);
         assert_eq!(Levels::new(BTreeMap::new(), Mode::Local).of(Code::NotBuilt), Level::Warn);

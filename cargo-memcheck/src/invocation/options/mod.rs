@@ -8,7 +8,7 @@ mod flags;
 mod levels;
 mod mode;
 mod partition;
-mod telling;
+mod reporting;
 mod typed;
 
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -19,10 +19,10 @@ use memcheck_core::request::variables::{self, Variable, VariableError};
 use memcheck_core::runs::explain::Explain;
 
 use crate::invocation::config::Configuration;
-use crate::invocation::devices::Asked;
+use crate::invocation::devices::RequestedDevices;
 use crate::invocation::values::{CargoOptions, NoTests, RunIgnored};
 use crate::system::launcher::Launcher;
-use crate::system::libraries::Search;
+use crate::system::libraries::LibrarySearch;
 use crate::system::process::Capture;
 
 pub(crate) use error::OptionsError;
@@ -30,7 +30,7 @@ pub(crate) use flags::Flags;
 pub(crate) use levels::Levels;
 pub(crate) use mode::Mode;
 pub(crate) use partition::{Partition, hash};
-pub(crate) use telling::{Annotations, Audience, Pending, Telling};
+pub(crate) use reporting::{Annotations, Pending, ReportContext, ReportingOptions};
 pub(crate) use typed::Typed;
 
 /// The selection of tests.
@@ -75,15 +75,15 @@ pub(crate) struct Options {
     pub(crate) selection: Selection,
     pub(crate) scheduling: Scheduling,
     /// How results are reported.
-    pub(crate) telling: Telling,
+    pub(crate) reporting: ReportingOptions,
     /// The folder for results, if one is requested.
     pub(crate) results: Option<PathBuf>,
     /// The folders with shared libraries.
-    pub(crate) search: Search,
+    pub(crate) search: LibrarySearch,
     /// Whether the command may write to the source tree.
     pub(crate) mode: Mode,
     /// The requested devices, and the source of the request.
-    pub(crate) asked: Asked,
+    pub(crate) requested: RequestedDevices,
     /// The simulated machine of a device that does not name one.
     pub(crate) machine: String,
     /// The limits of the command line.
@@ -104,7 +104,7 @@ pub(crate) struct Options {
 pub(crate) fn environment_is_text() -> Result<(), OptionsError> {
     let broken = |name| matches!(std::env::var(name), Err(std::env::VarError::NotUnicode(_)));
     match variables::all().find(|variable| broken(variable.name)) {
-        Some(Variable { name, .. }) => Err(VariableError::new(name, "it is no UTF-8").into()),
+        Some(Variable { name, .. }) => Err(VariableError::new(name, "it is not UTF-8").into()),
         None => Ok(()),
     }
 }

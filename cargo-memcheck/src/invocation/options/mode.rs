@@ -15,6 +15,14 @@ pub(crate) enum Mode {
 }
 
 impl Mode {
+    /// Returns the flag that selects the mode, for messages.
+    pub(crate) fn flag(self) -> &'static str {
+        match self {
+            Self::Local => "--no-ci",
+            Self::Ci => "--ci",
+        }
+    }
+
     /// Reads the mode from the flags, else from the variable. If both are unset, the detection of CI decides.
     pub(super) fn read(
         flags: &CiFlags,
@@ -41,16 +49,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ci_is_detected_and_can_be_said_either_way() {
+    fn ci_is_detected_and_flags_override_the_detection() {
         let none = |_: &str| None;
         let read = |ci, no_ci, get: &dyn Fn(&str) -> Option<String>, in_ci| {
             Mode::read(&CiFlags { ci, no_ci }, get, in_ci)
         };
-        let said = |text: &'static str| move |_: &str| Some(text.to_owned());
+        let variable = |text: &'static str| move |_: &str| Some(text.to_owned());
         assert_eq!(read(false, false, &none, true).unwrap(), Mode::Ci);
-        assert_eq!(read(false, true, &said("true"), true).unwrap(), Mode::Local);
-        assert_eq!(read(true, false, &said("false"), false).unwrap(), Mode::Ci);
-        assert_eq!(read(false, false, &said("true"), false).unwrap(), Mode::Ci);
-        assert!(read(false, false, &said("maybe"), false).is_err());
+        assert_eq!(read(false, true, &variable("true"), true).unwrap(), Mode::Local);
+        assert_eq!(read(true, false, &variable("false"), false).unwrap(), Mode::Ci);
+        assert_eq!(read(false, false, &variable("true"), false).unwrap(), Mode::Ci);
+        assert!(read(false, false, &variable("maybe"), false).is_err());
     }
 }

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_written_as_it_is_read_and_knows_the_others() {
+    fn a_partition_is_printed_as_it_is_parsed_and_lists_all_parts() {
         let part = Partition::read("hash:2/3").unwrap();
         assert_eq!(Partition::try_from(String::from(part)).unwrap(), part);
         let all: Vec<String> = part.all().map(|part| part.to_string()).collect();
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_partition_is_refused() {
+    fn an_invalid_partition_is_refused() {
         for text in ["", "1/2", "hash:0/2", "hash:3/2", "hash:1", "count:1/2", "hash:1/0"] {
             assert!(Partition::read(text).is_err(), "{text}");
         }

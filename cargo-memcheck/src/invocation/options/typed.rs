@@ -7,18 +7,18 @@ use memcheck_core::device::Request;
 use memcheck_core::limits::Layer;
 use memcheck_core::request::variables::{self, Variable, VariableError};
 
-use super::{Flags, Levels, Mode, Options, OptionsError, Scheduling, Telling};
+use super::{Flags, Levels, Mode, Options, OptionsError, ReportingOptions, Scheduling};
 use crate::invocation::config::Configuration;
-use crate::invocation::devices::{self, Asked, By, DeviceError, parse_list};
+use crate::invocation::devices::{self, DeviceError, DeviceSource, RequestedDevices, parse_list};
 use crate::invocation::values::CargoOptions;
 use crate::system::launcher::Launcher;
-use crate::system::libraries::Search;
+use crate::system::libraries::LibrarySearch;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Typed {
     /// The flags. Variables replace those that are not set.
     pub(crate) flags: Flags,
-    telling: Telling,
+    reporting: ReportingOptions,
     mode: Mode,
     machine: String,
     environment: Layer,
@@ -33,9 +33,10 @@ impl Typed {
         if flags.archive.archive_file.is_some() && flags.cargo != CargoOptions::default() {
             return Err(OptionsError::Built);
         }
-        if flags.asked.is_none() {
+        if flags.requested.is_none() {
             let requests = parse(get, &variables::DEVICE, |text| parse_list(text.split(',')))?;
-            flags.asked = requests.map(|requests| Asked { requests, by: By::Environment });
+            flags.requested = requests
+                .map(|requests| RequestedDevices { requests, by: DeviceSource::Environment });
         }
         if flags.explain.is_none() {
             flags.explain = parse(get, &variables::EXPLAIN, str::parse)?;
@@ -52,7 +53,7 @@ impl Typed {
         let named = || get(variables::CONFIG_FILE.name).map(PathBuf::from);
         flags.config_file = flags.config_file.or_else(named);
         Ok(Self {
-            telling: Telling::read(&flags.output, &flags.reports, get),
+            reporting: ReportingOptions::read(&flags.output, &flags.reports, get),
             mode: Mode::read(&flags.ci, get, in_ci)?,
             environment: variables::layer(get)?,
             machine: machine.unwrap_or_else(|| devices::DEFAULT_MACHINE.to_owned()),
@@ -66,20 +67,23 @@ impl Typed {
         configuration: Configuration,
         get: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Options, DeviceError> {
-        let Self { flags, telling, mode, machine, environment } = self;
+        let Self { flags, reporting, mode, machine, environment } = self;
         // Tests start in other folders.
         let absolute = |folder| std::path::absolute(folder).ok();
         let library_path = flags.library_path.into_iter().filter_map(absolute).collect();
         let config = &configuration.config;
-        let asked = match flags.asked {
-            Some(asked) => asked,
+        let requested = match flags.requested {
+            Some(requested) => requested,
             None if !config.devices.is_empty() => {
                 for request in &config.devices {
                     devices::check(request)?;
                 }
-                Asked { requests: config.devices.clone(), by: By::Configuration }
+                RequestedDevices {
+                    requests: config.devices.clone(),
+                    by: DeviceSource::Configuration,
+                }
             }
-            None => Asked { requests: vec![Request::Auto], by: By::Nobody },
+            None => RequestedDevices { requests: vec![Request::Auto], by: DeviceSource::Default },
         };
         let rayon_threads = get(variables::RAYON_NUM_THREADS.name).unwrap_or_else(|| {
             config.threads.unwrap_or(memcheck_core::request::config::DEFAULT_THREADS).to_string()
@@ -93,11 +97,11 @@ impl Typed {
                 launcher: flags.launcher.or(configuration.launcher.clone()).unwrap_or_default(),
                 ..flags.scheduling
             },
-            telling,
+            reporting,
             results: flags.results,
-            search: Search::new(library_path),
+            search: LibrarySearch::new(library_path),
             mode,
-            asked,
+            requested,
             machine,
             flags: flags.limits,
             environment,
@@ -147,14 +151,14 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_is_stronger_than_the_environment_and_that_than_the_configuration() {
+    fn flags_override_variables_and_variables_override_the_configuration() {
         let none = |_: &str| None;
         let configuration = || Configuration::from_text("device = \"cpu\"").unwrap();
         let by = |variables: &[(&str, &str)], device: &[&str]| {
             let device: Vec<String> = device.iter().map(|&text| text.to_owned()).collect();
             let flags = Flags::default().devices(&device).unwrap();
             let options = typed(variables, flags).with(configuration(), &none).unwrap();
-            options.asked.requests.iter().map(ToString::to_string).collect::<Vec<_>>()
+            options.requested.requests.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(by(&[], &[]), ["cpu"]);
         assert_eq!(by(&[("MEMCHECK_DEVICE", "sim,cpu")], &[]), ["sim", "cpu"]);
@@ -162,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_runner_can_be_said_by_all_and_taken_back_by_a_flag() {
+    fn a_flag_can_remove_the_runner_of_the_configuration() {
         let by = |variables: &[(&str, &str)], flag: Option<&str>| {
             let flags = Flags::default().runner(flag).unwrap();
             let of_file = Launcher::Command(vec!["c".to_owned()]);

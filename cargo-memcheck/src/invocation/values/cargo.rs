@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cargo_test_is_given_is_what_was_typed() {
+    fn cargo_test_gets_the_flags_of_the_command_line() {
         let flags = CargoOptions {
             features: vec!["a,b".to_owned()],
             test: vec!["mem".to_owned()],

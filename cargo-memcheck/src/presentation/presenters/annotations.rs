@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use memcheck_core::judgement::finding::{Class, Level};
 use memcheck_core::judgement::location;
 
-use crate::discovery::task::{Outcome, Task};
+use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::presentation::events::Presenter;
 
@@ -24,7 +24,7 @@ impl GithubAnnotations {
 }
 
 impl Presenter for GithubAnnotations {
-    fn test_finished(&mut self, task: &Task, outcome: &Outcome) {
+    fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
         let file = location::source(&self.workspace_root, task.subject.file());
         let file = file.strip_prefix(&self.workspace_root).unwrap_or(&file);
         for finding in &outcome.verdict.findings {

@@ -12,16 +12,16 @@ use super::junit::Junit;
 use super::markdown::Markdown;
 use super::terminal::Terminal;
 use super::trace::Trace;
-use crate::invocation::options::{Annotations, Audience};
+use crate::invocation::options::{Annotations, ReportContext};
 use crate::invocation::values::ReportFile;
-use crate::presentation::events::{Presenter, Report};
+use crate::presentation::events::{Presenter, ReportWriter};
 use crate::presentation::tally::Tally;
-use crate::system::error::Expected;
+use crate::system::error::CommandError;
 
 /// All presenters and reports of a run.
 pub(crate) struct Broadcast {
     presenters: Vec<Box<dyn Presenter>>,
-    reports: Vec<(PathBuf, Box<dyn Report>)>,
+    reports: Vec<(PathBuf, Box<dyn ReportWriter>)>,
 }
 
 /// A report that could not be written.
@@ -29,7 +29,7 @@ pub(crate) struct Broadcast {
 #[error("report {path}: {why}", path = .0.display(), why = .1)]
 struct ReportError(PathBuf, String);
 
-impl Expected for ReportError {
+impl CommandError for ReportError {
     fn exit_code(&self) -> u8 {
         exit::REPORT
     }
@@ -38,18 +38,19 @@ impl Expected for ReportError {
 impl Broadcast {
     /// Creates the terminal output, annotations and reports. `on_stdout` is the presenter that writes to stdout.
     pub(crate) fn new(
-        audience: &Audience<'_>,
+        report_context: &ReportContext<'_>,
         workspace_root: &Path,
         legs: usize,
         on_stdout: Option<Box<dyn Presenter>>,
     ) -> Self {
-        let mut presenters: Vec<Box<dyn Presenter>> = vec![Box::new(Terminal::new(audience, legs))];
-        if audience.telling.annotations == Annotations::Github {
+        let mut presenters: Vec<Box<dyn Presenter>> =
+            vec![Box::new(Terminal::new(report_context, legs))];
+        if report_context.reporting.annotations == Annotations::Github {
             presenters.push(Box::new(GithubAnnotations::new(workspace_root.to_owned())));
         }
         presenters.extend(on_stdout);
-        let reports = audience.telling.reports.iter().map(|ReportFile { kind, path }| {
-            let report: Box<dyn Report> = match *kind {
+        let reports = report_context.reporting.reports.iter().map(|ReportFile { kind, path }| {
+            let report: Box<dyn ReportWriter> = match *kind {
                 "junit" => Box::new(Junit::default()),
                 "markdown" => Box::new(Markdown::default()),
                 "html" => Box::new(Html::default()),
@@ -63,12 +64,12 @@ impl Broadcast {
     }
 
     /// Adds a report.
-    pub(crate) fn also(&mut self, path: PathBuf, report: impl Report + 'static) {
+    pub(crate) fn also(&mut self, path: PathBuf, report: impl ReportWriter + 'static) {
         self.reports.push((path, Box::new(report)));
     }
 
     /// Passes an event to all presenters and reports.
-    pub(crate) fn tell(&mut self, mut what: impl FnMut(&mut dyn Presenter)) {
+    pub(crate) fn notify(&mut self, mut what: impl FnMut(&mut dyn Presenter)) {
         for presenter in &mut self.presenters {
             what(presenter.as_mut());
         }
@@ -97,7 +98,7 @@ impl Broadcast {
     }
 }
 
-fn write_report(path: &Path, report: &dyn Report) -> anyhow::Result<()> {
+fn write_report(path: &Path, report: &dyn ReportWriter) -> anyhow::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder {
         std::fs::create_dir_all(folder)?;

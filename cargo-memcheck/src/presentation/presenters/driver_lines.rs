@@ -6,13 +6,13 @@ use memcheck_core::measurement::driver::Untracked;
 use memcheck_core::measurement::record::Record;
 use memcheck_core::size::{self, both};
 
-use crate::discovery::task::Outcome;
+use crate::discovery::task::TestOutcome;
 
 /// Marks the figures of a simulated device.
 pub(super) const ESTIMATE: &str = "an estimate: the device is simulated";
 
 /// Returns the lines of a test. There are none if the outcome has none of these figures.
-pub(super) fn lines(outcome: &Outcome) -> Vec<String> {
+pub(super) fn lines(outcome: &TestOutcome) -> Vec<String> {
     let mut lines = Vec::new();
     lines.extend(outcome.gpu.as_ref().map(|gpu| format!("ran on {}", gpu.shown())));
     if let Some(report) = &outcome.report {
@@ -22,7 +22,7 @@ pub(super) fn lines(outcome: &Outcome) -> Vec<String> {
 }
 
 /// Returns a note about the figures that differ between the runs of a test, without the figures that a finding already names.
-pub(super) fn repeats(outcome: &Outcome) -> Option<String> {
+pub(super) fn repeats(outcome: &TestOutcome) -> Option<String> {
     let repeats = outcome.report.as_ref()?.record.repeats.as_ref()?;
     repeats.note(&finding::reported(&outcome.verdict.findings))
 }
@@ -35,12 +35,12 @@ fn of_record(record: &Record) -> Vec<String> {
     };
     for (space, measured) in &record.spaces {
         let metrics = &measured.metrics;
-        let mut said = Vec::new();
-        said.extend(metrics.reserved.map(|bytes| format!("reserved {}", both(bytes))));
-        said.extend(metrics.peak_reserved.map(|bytes| format!("peak_reserved {}", both(bytes))));
-        said.extend(metrics.device_used.map(|bytes| format!("device_used {}", both(bytes))));
-        if !said.is_empty() {
-            lines.push(mark(format!("driver and NVML of {space}: {}", said.join(", "))));
+        let mut figures = Vec::new();
+        figures.extend(metrics.reserved.map(|bytes| format!("reserved {}", both(bytes))));
+        figures.extend(metrics.peak_reserved.map(|bytes| format!("peak_reserved {}", both(bytes))));
+        figures.extend(metrics.device_used.map(|bytes| format!("device_used {}", both(bytes))));
+        if !figures.is_empty() {
+            lines.push(mark(format!("driver and NVML of {space}: {}", figures.join(", "))));
         }
     }
     if let Some(untracked) = &record.driver.untracked {
@@ -82,12 +82,12 @@ mod tests {
     use super::super::markdown::Markdown;
     use super::*;
     use crate::discovery::task::example::task;
-    use crate::presentation::events::{Presenter, Report};
+    use crate::presentation::events::{Presenter, ReportWriter};
     use crate::presentation::tally::Tally;
     use crate::system::gpus::RanOn;
 
     /// Makes a test on a GPU that has figures of a pool and of NVML.
-    pub(in crate::presentation::presenters) fn on_a_gpu(simulated: bool) -> Outcome {
+    pub(in crate::presentation::presenters) fn on_a_gpu(simulated: bool) -> TestOutcome {
         let mut outcome = leaky();
         let record = &mut outcome.report.as_mut().unwrap().record;
         let gpu = Space::Cuda(0);
@@ -108,13 +108,13 @@ mod tests {
         outcome
     }
 
-    fn text(mut report: impl Report, outcome: &Outcome) -> String {
+    fn text(mut report: impl ReportWriter, outcome: &TestOutcome) -> String {
         report.test_finished(&task(), outcome);
         String::from_utf8(report.text().unwrap()).unwrap()
     }
 
     #[test]
-    fn what_is_beyond_the_pool_is_told_by_who_holds_it() {
+    fn memory_outside_the_pool_is_listed_by_its_owner() {
         let mut outcome = on_a_gpu(false);
         let found = Gpu { name: "NVIDIA H200".to_owned(), uuid: Some("GPU-2".to_owned()) };
         let record = &mut outcome.report.as_mut().unwrap().record;
@@ -147,10 +147,10 @@ mod tests {
         let runs = [&*record, &other].map(memcheck_core::measurement::comparison::figures).to_vec();
         record.repeats = Some(repeats::Repeats { asked: Some(2), runs });
         let setup = record.spaces[&Space::Host].metrics.setup;
-        let said = format!("is {} to 7,340,032 B (7.0 MiB) in 2 runs", both(setup));
-        assert!(repeats(&outcome).unwrap().contains(&said));
+        let figures = format!("is {} to 7,340,032 B (7.0 MiB) in 2 runs", both(setup));
+        assert!(repeats(&outcome).unwrap().contains(&figures));
         for report in [text(Markdown::default(), &outcome), text(Html::default(), &outcome)] {
-            assert!(report.contains(&said), "{report}");
+            assert!(report.contains(&figures), "{report}");
         }
         let junit = text(Junit::default(), &outcome);
         let property = format!("name=\"host.setup.range\" value=\"{setup}..7340032\"");
@@ -174,30 +174,30 @@ mod tests {
     }
 
     #[test]
-    fn every_report_says_which_gpu_it_was() {
+    fn every_report_names_the_gpu() {
         let mut outcome = on_a_gpu(false);
         let name = "NVIDIA H200".to_owned();
         outcome.gpu = Some(RanOn { index: Some(1), name, uuid: Some("GPU-2".to_owned()) });
-        let said = "cuda:1, NVIDIA H200 (GPU-2)";
-        assert_eq!(lines(&outcome)[0], format!("ran on {said}"));
+        let figures = "cuda:1, NVIDIA H200 (GPU-2)";
+        assert_eq!(lines(&outcome)[0], format!("ran on {figures}"));
         for report in [
             text(Markdown::default(), &outcome),
             text(Html::default(), &outcome),
             text(Junit::default(), &outcome),
         ] {
-            assert!(report.contains(said), "{report}");
+            assert!(report.contains(figures), "{report}");
         }
         let json = text(JsonLines::new(Vec::new()), &outcome);
         let line: serde_json::Value = serde_json::from_str(&json).unwrap();
         let expected = serde_json::json!({"index": 1, "name": "NVIDIA H200", "uuid": "GPU-2"});
         assert_eq!(line["gpu"], expected);
         // The GPU is also shown for a test that left no report.
-        let dead = Outcome { report: None, ..outcome };
-        assert_eq!(lines(&dead), [format!("ran on {said}")]);
+        let dead = TestOutcome { report: None, ..outcome };
+        assert_eq!(lines(&dead), [format!("ran on {figures}")]);
     }
 
     #[test]
-    fn every_output_marks_what_a_simulated_device_estimates_and_nothing_of_a_real_one() {
+    fn every_output_marks_the_estimates_of_a_simulated_device_only() {
         for simulated in [true, false] {
             let outcome = on_a_gpu(simulated);
             let marked = |text: &str, what: &str| {

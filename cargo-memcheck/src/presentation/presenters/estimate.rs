@@ -8,7 +8,7 @@ use memcheck_core::wire::estimate::{Estimate, Inference, Training};
 use serde::Serialize;
 
 use super::style;
-use crate::execution::estimator::Tried;
+use crate::execution::estimator::DeviceFit;
 use crate::invocation::values::Verbosity;
 
 /// The version of the JSON object.
@@ -18,7 +18,7 @@ const VERSION: u32 = 1;
 type Cards = [(&'static Card, Option<u64>)];
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct EstimateLine<'a> {
     r#type: &'static str,
     version: u32,
     #[serde(flatten)]
@@ -45,7 +45,7 @@ struct DeviceLine<'a> {
 }
 
 /// Prints one object with the figures, and one for each requested device.
-pub(crate) fn json(estimate: &Estimate, cards: &Cards, tried: &[Tried]) {
+pub(crate) fn json(estimate: &Estimate, cards: &Cards, tried: &[DeviceFit]) {
     let card = |&(card, headroom): &(&'static Card, Option<u64>)| CardLine {
         card: card.id,
         bytes: card.bytes,
@@ -53,8 +53,8 @@ pub(crate) fn json(estimate: &Estimate, cards: &Cards, tried: &[Tried]) {
         headroom,
     };
     let cards = cards.iter().map(card).collect();
-    super::json::print(&Line { r#type: "estimate", version: VERSION, estimate, cards });
-    for Tried { device, result } in tried {
+    super::json::print(&EstimateLine { r#type: "estimate", version: VERSION, estimate, cards });
+    for DeviceFit { device, result } in tried {
         super::json::print(&DeviceLine {
             r#type: "estimate-device",
             device,
@@ -69,19 +69,15 @@ pub(crate) fn json(estimate: &Estimate, cards: &Cards, tried: &[Tried]) {
 pub(crate) fn human(
     estimate: &Estimate,
     cards: &Cards,
-    tried: &[Tried],
+    tried: &[DeviceFit],
     verbosity: Verbosity,
 ) -> String {
     let mut text = String::new();
-    let mut table = Table(&mut text);
+    let mut table = EstimateText(&mut text);
     table.title(estimate);
     table.row("weights", estimate.weights, &parameters(estimate));
     if estimate.tables > 0 {
-        table.row(
-            "tables",
-            estimate.tables,
-            "what else it holds once loaded, such as rotary tables",
-        );
+        table.row("tables", estimate.tables, "further memory after loading, such as rotary tables");
     }
     match (&estimate.inference, &estimate.training) {
         (Some(inference), _) => table.inference(estimate, inference),
@@ -100,7 +96,7 @@ pub(crate) fn human(
         table.line(&incomplete(estimate, &training));
     }
     table.cards(cards, verbosity);
-    for Tried { device, result } in tried {
+    for DeviceFit { device, result } in tried {
         table.line(&match result {
             Ok(_) => format!("{device}: fits"),
             Err(why) => format!("{device}: {}: {why}", style::error("does not fit")),
@@ -128,10 +124,10 @@ fn peak(estimate: &Estimate) -> &'static str {
 /// Explains the figures of a training step that does not reach all variables of the model.
 fn incomplete(estimate: &Estimate, training: &Training) -> String {
     format!(
-        "{} candle's `{}` does not train: the backward pass reaches {} of {} variables, since \
-         fused normalisation, softmax and rotary embeddings have none. The figures are those of \
-         this step; gradients of all variables take {} B more at least, their activations are \
-         not known",
+        "{} candle's `{}` does not train: the backward pass reaches {} of {} variables, because \
+         fused normalisation, softmax and rotary embeddings have no backward pass. The \
+         figures are those of this step; gradients of all variables take at least {} B more, and \
+         their activations are unknown",
         style::warning("not measured:"),
         estimate.model,
         exact(training.reached),
@@ -141,9 +137,9 @@ fn incomplete(estimate: &Estimate, training: &Training) -> String {
 }
 
 /// Appends the lines of a report to a text.
-struct Table<'a>(&'a mut String);
+struct EstimateText<'a>(&'a mut String);
 
-impl Table<'_> {
+impl EstimateText<'_> {
     fn line(&mut self, text: &str) {
         let _ = writeln!(self.0, "{text}");
     }
@@ -174,8 +170,8 @@ impl Table<'_> {
         if estimate.generate > 0 {
             self.row("", *cache_after, "after the last token");
         }
-        self.row("activations", *activations, "peak of the prompt without what stands above");
-        self.row("  logits", *logits, "what it returns");
+        self.row("activations", *activations, "peak during the prompt, minus the rows above");
+        self.row("  logits", *logits, "output of the model");
     }
 
     fn training(&mut self, training: &Training) {
@@ -183,7 +179,7 @@ impl Table<'_> {
         let reached = format!("of {} of {} variables", exact(*reached), exact(*variables));
         self.row("gradients", *gradients, &reached);
         self.row("optimizer", *optimizer, "AdamW: two moments of each variable");
-        self.row("activations", *activations, "peak of the step without what stands above");
+        self.row("activations", *activations, "peak during the step, minus the rows above");
     }
 
     fn cards(&mut self, cards: &Cards, verbosity: Verbosity) {

@@ -10,7 +10,7 @@ use memcheck_core::measurement::stack::{Frame, Stack};
 use memcheck_core::space::Space;
 use memcheck_core::wire::protocol::Report;
 
-use crate::discovery::task::{Outcome, example};
+use crate::discovery::task::{TestOutcome, example};
 
 const MIB: u64 = 1 << 20;
 
@@ -92,7 +92,7 @@ fn attribution() -> Attribution {
 }
 
 /// Returns the outcome of the leaking test.
-pub(super) fn leaky() -> Outcome {
+pub(super) fn leaky() -> TestOutcome {
     let mut report: Report = serde_json::from_value(example::report()).unwrap();
     let record = &mut report.record;
     let host = record.spaces.get_mut(&Space::Host).unwrap();
@@ -104,5 +104,5 @@ pub(super) fn leaky() -> Outcome {
     record.attribution = Some(attribution());
     let verdict = judge(record, &Baseline::Off, &record.limits, |code| code.default_level(false));
     report.verdict = verdict.clone();
-    Outcome { verdict, report: Some(report), ..Outcome::ignored() }
+    TestOutcome { verdict, report: Some(report), ..TestOutcome::ignored() }
 }

@@ -2,20 +2,20 @@
 
 use super::style;
 use crate::system::error::{Failure, Reported};
-use crate::system::printing::say;
+use crate::system::printing::eprint_line;
 
 /// Prints the reason why the command ends.
 pub(crate) fn failure(failure: &Failure) {
     reported(&failure.into());
     if let Failure::Internal(_) = failure {
-        say!("{} this may be a bug of cargo-memcheck", style::dim("note:"));
+        eprint_line!("{} this may be a bug of cargo-memcheck", style::dim("note:"));
     }
 }
 
 /// Prints a failure that was stored in the results.
 pub(crate) fn reported(failure: &Reported) {
-    say!("{} {}", style::error("error:"), failure.message);
+    eprint_line!("{} {}", style::error("error:"), failure.message);
     if let Some(hint) = &failure.hint {
-        say!("{} {hint}", style::hint("hint:"));
+        eprint_line!("{} {hint}", style::hint("hint:"));
     }
 }

@@ -24,13 +24,13 @@ pub(super) fn lines(finding: &Finding, verbosity: Verbosity) -> Vec<String> {
 /// Returns lines such as `peak = 31.2 MiB + 1.5 KiB*seq`, and the sizes that fit by these laws. The space is put in front if there are
 /// several. Verbose output has the exact coefficients.
 pub(super) fn laws(all: &[ScalingReport], verbosity: Verbosity) -> Vec<String> {
-    let several = all.iter().any(|told| told.space != all[0].space);
+    let several = all.iter().any(|report| report.space != all[0].space);
     let mut lines = Vec::new();
-    for told in all {
-        let ScalingReport { space, metric, law, few, fits, .. } = told;
+    for report in all {
+        let ScalingReport { space, metric, law, few, fits, .. } = report;
         let text = match verbosity {
             Verbosity::Verbose if few.is_empty() => law.to_string(),
-            Verbosity::Verbose | Verbosity::Normal | Verbosity::Quiet => told.describe_law(),
+            Verbosity::Verbose | Verbosity::Normal | Verbosity::Quiet => report.describe_law(),
         };
         let space = if several { format!("{space} ") } else { String::new() };
         lines.push(format!("{space}{} = {text}", metric.short()));

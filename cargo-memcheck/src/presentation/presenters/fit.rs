@@ -3,18 +3,18 @@
 
 use comfy_table::{CellAlignment, Table, presets};
 use memcheck_core::judgement::finding::Code;
-use memcheck_core::measurement::record::Refusal;
+use memcheck_core::measurement::record::RefusedAllocation;
 use memcheck_core::size::{Size, both};
 use memcheck_core::space::Space;
 use serde::Serialize;
 
 use super::{json, style};
 use crate::discovery::task::Task;
-use crate::execution::fit::{Attempt, Fitted, Goal, Prediction};
-use crate::invocation::devices::Kind;
-use crate::invocation::options::Telling;
+use crate::execution::fit::{Attempt, Fitted, Prediction, SearchGoal};
+use crate::invocation::devices::DeviceKind;
+use crate::invocation::options::ReportingOptions;
 use crate::invocation::values::Format;
-use crate::system::printing::say;
+use crate::system::printing::eprint_line;
 
 /// The version of the JSON object.
 const VERSION: u32 = 1;
@@ -24,23 +24,33 @@ pub(crate) fn attempt(task: &Task, param: &str, attempt: &Attempt) {
     let peak = attempt.peaks.values().max().copied().unwrap_or(0);
     let came = match (&attempt.refused, attempt.has_room()) {
         (_, true) => format!("has room, peak {}", Size(peak)),
-        (Some((space, refusal)), false) => format!("has none: {}", asked(*space, refusal)),
-        (None, false) => format!("has none: the peak is {}", Size(peak)),
+        (Some((space, refusal)), false) => {
+            format!("has no room: {}", describe_refusal(*space, refusal))
+        }
+        (None, false) => format!("has no room: the peak is {}", Size(peak)),
     };
-    say!("{}", style::dim(&format!("  {} {param}={} {came}", task.leg.name(), attempt.value)));
+    eprint_line!(
+        "{}",
+        style::dim(&format!("  {} {param}={} {came}", task.leg.name(), attempt.value))
+    );
 }
 
-fn asked(space: Space, refusal: &Refusal) -> String {
+fn describe_refusal(space: Space, refusal: &RefusedAllocation) -> String {
     format!(
-        "{space} had {} live when {} more were asked for",
+        "{space} had {} live when the test requested {} more",
         Size(refusal.live),
         Size(refusal.requested)
     )
 }
 
 /// Prints the result of the search on each device.
-pub(crate) fn fitted(telling: &Telling, tasks: &[Task], goal: &Goal<'_>, all: &[Fitted]) {
-    match telling.format {
+pub(crate) fn fitted(
+    reporting: &ReportingOptions,
+    tasks: &[Task],
+    goal: &SearchGoal<'_>,
+    all: &[Fitted],
+) {
+    match reporting.format {
         Format::Json => {
             for (task, fitted) in tasks.iter().zip(all) {
                 json::print(&line(task, goal, fitted));
@@ -55,7 +65,7 @@ pub(crate) fn fitted(telling: &Telling, tasks: &[Task], goal: &Goal<'_>, all: &[
     notes(goal, all);
 }
 
-fn table(goal: &Goal<'_>, all: &[Fitted]) -> Table {
+fn table(goal: &SearchGoal<'_>, all: &[Fitted]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     let largest = format!("largest {}", goal.param);
@@ -80,7 +90,7 @@ fn table(goal: &Goal<'_>, all: &[Fitted]) -> Table {
             }),
             failed.map_or_else(none, |attempt| attempt.value.to_string()),
             refused.map_or_else(none, |(_, refusal)| {
-                format!("{} beside {}", Size(refusal.requested), Size(refusal.live))
+                format!("{} on top of {}", Size(refusal.requested), Size(refusal.live))
             }),
             fitted.attempts.len().to_string(),
         ]);
@@ -92,39 +102,41 @@ fn table(goal: &Goal<'_>, all: &[Fitted]) -> Table {
 }
 
 /// Prints the facts that the table does not contain.
-fn notes(goal: &Goal<'_>, all: &[Fitted]) {
-    let note = |text: String| say!("{} {text}", style::hint("note:"));
-    if goal.margin.to_string() != "0%" && all.iter().any(|fitted| fitted.leg.kind == Kind::Sim) {
+fn notes(goal: &SearchGoal<'_>, all: &[Fitted]) {
+    let note = |text: String| eprint_line!("{} {text}", style::hint("note:"));
+    if goal.margin.to_string() != "0%"
+        && all.iter().any(|fitted| fitted.leg.kind == DeviceKind::Sim)
+    {
         note(format!("{} of each simulated device is left free (--margin)", goal.margin));
     }
     for fitted in all {
         let device = fitted.leg.name();
-        if fitted.leg.kind == Kind::Cuda && fitted.rooms.of_space(Space::Cuda(0)).is_none() {
+        if fitted.leg.kind == DeviceKind::Cuda && fitted.rooms.of_space(Space::Cuda(0)).is_none() {
             note(format!(
-                "{device} refused by itself and nothing of it is left free: --fits says what it \
-                 may use"
+                "{device} has no margin, because it refuses allocations itself: --fits sets a \
+                 capacity"
             ));
         }
         match (fitted.largest(), fitted.failed()) {
             (Some(largest), None) => note(format!(
-                "{device} had room for {}={}, the largest that --to allows",
+                "{device} had room for {}={}, the largest value that --to allows",
                 goal.param, largest.value
             )),
             (None, Some(failed)) => note(format!(
-                "{device} has no room for {}={}, the smallest that --from allows",
+                "{device} has no room for {}={}, the smallest value that --from allows",
                 goal.param, failed.value
             )),
             _ => {}
         }
         if let (Some(predicted), Some(largest)) = (fitted.predicted(), fitted.largest()) {
-            note(format!("{device}: {}", beside_what_was_run(goal.param, predicted, largest)));
+            note(format!("{device}: {}", compare_prediction(goal.param, predicted, largest)));
         }
-        if let Some(Attempt { value, beside, .. }) = fitted.largest()
-            && !beside.is_empty()
+        if let Some(Attempt { value, other_findings, .. }) = fitted.largest()
+            && !other_findings.is_empty()
         {
-            let codes: Vec<&str> = beside.iter().map(|code| code.name()).collect();
+            let codes: Vec<&str> = other_findings.iter().map(|code| code.name()).collect();
             note(format!(
-                "{}={value} on {device} is found to be {}, which is not about room",
+                "{}={value} on {device} has findings that do not concern room: {}",
                 goal.param,
                 codes.join(", ")
             ));
@@ -133,13 +145,13 @@ fn notes(goal: &Goal<'_>, all: &[Fitted]) {
 }
 
 /// Compares the prediction of a law with the attempt that was run.
-fn beside_what_was_run(param: &str, predicted: &Prediction, run: &Attempt) -> String {
+fn compare_prediction(param: &str, predicted: &Prediction, run: &Attempt) -> String {
     let Prediction { space, law, attempts, largest, peak } = predicted;
     let law = law.in_bytes();
     let measured = run.peaks.get(space).copied().unwrap_or(0);
     let was_run = match (run.value, measured) == (*largest, *peak) {
-        true => "and so it was run".to_owned(),
-        false => format!("{param}={} was run with {}", run.value, both(measured)),
+        true => "which the run confirmed".to_owned(),
+        false => format!("the run of {param}={} measured {}", run.value, both(measured)),
     };
     format!(
         "after {attempts} attempts peak = {law} predicted {param}={largest} with {}, {was_run}",
@@ -148,9 +160,9 @@ fn beside_what_was_run(param: &str, predicted: &Prediction, run: &Attempt) -> St
 }
 
 #[derive(Debug, Serialize)]
-struct Line<'a> {
+struct FitLine<'a> {
     #[serde(flatten)]
-    head: json::Head<'a>,
+    head: json::ObjectHead<'a>,
     test: String,
     param: &'a str,
     /// The device as requested.
@@ -170,43 +182,43 @@ struct Line<'a> {
     /// The smallest value that had no room.
     failed: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    refused: Option<Refused>,
+    refused: Option<RefusalLine>,
     /// The prediction that the law of the first attempts made for the largest value.
     #[serde(skip_serializing_if = "Option::is_none")]
     predicted: Option<&'a Prediction>,
-    attempts: Vec<Tried<'a>>,
+    attempts: Vec<AttemptLine<'a>>,
 }
 
 #[derive(Debug, Serialize)]
-struct Refused {
+struct RefusalLine {
     space: Space,
     requested: u64,
     live: u64,
 }
 
 #[derive(Debug, Serialize)]
-struct Tried<'a> {
+struct AttemptLine<'a> {
     value: u64,
     has_room: bool,
     peak_allocated: &'a std::collections::BTreeMap<Space, u64>,
-    #[serde(skip_serializing_if = "<[Code]>::is_empty")]
-    beside: &'a [Code],
+    #[serde(rename = "beside", skip_serializing_if = "<[Code]>::is_empty")]
+    other_findings: &'a [Code],
 }
 
-fn line<'a>(task: &'a Task, goal: &Goal<'a>, fitted: &'a Fitted) -> Line<'a> {
+fn line<'a>(task: &'a Task, goal: &SearchGoal<'a>, fitted: &'a Fitted) -> FitLine<'a> {
     let held = fitted.largest().and_then(|attempt| attempt.tightest(&fitted.rooms));
     let failed = fitted.failed();
     let refused = failed.and_then(|attempt| attempt.refused);
     let space = held.map(|(space, _)| space).or(refused.map(|(space, _)| space));
     let room = space.and_then(|space| fitted.rooms.of_space(space));
-    let tried = |attempt: &'a Attempt| Tried {
+    let tried = |attempt: &'a Attempt| AttemptLine {
         value: attempt.value,
         has_room: attempt.has_room(),
         peak_allocated: &attempt.peaks,
-        beside: &attempt.beside,
+        other_findings: &attempt.other_findings,
     };
-    Line {
-        head: json::Head::of("fit", VERSION, task),
+    FitLine {
+        head: json::ObjectHead::of("fit", VERSION, task),
         test: crate::execution::fit::path(task),
         param: goal.param,
         leg: fitted.leg.name(),
@@ -217,7 +229,7 @@ fn line<'a>(task: &'a Task, goal: &Goal<'a>, fitted: &'a Fitted) -> Line<'a> {
         largest: fitted.largest().map(|attempt| attempt.value),
         peak_allocated: held.map(|(_, peak)| peak),
         failed: failed.map(|attempt| attempt.value),
-        refused: refused.map(|(space, Refusal { requested, live, .. })| Refused {
+        refused: refused.map(|(space, RefusedAllocation { requested, live, .. })| RefusalLine {
             space,
             requested,
             live,

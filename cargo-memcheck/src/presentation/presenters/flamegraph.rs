@@ -8,12 +8,13 @@ use memcheck_core::measurement::stack::Frame;
 use memcheck_core::size::Size;
 use memcheck_core::space::Space;
 
-use crate::discovery::task::{Outcome, Task};
-use crate::presentation::events::{Presenter, Report};
+use crate::discovery::task::{Task, TestOutcome};
+use crate::presentation::events::{Presenter, ReportWriter};
 
 /// The image for a run in which no test has attribution.
 const NOTHING: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"640\" height=\"48\">\
-    <text x=\"16\" y=\"30\" font-family=\"monospace\">no test was followed: --explain always</text>\
+    <text x=\"16\" y=\"30\" font-family=\"monospace\">no test was run with call stacks: use \
+        --explain always</text>\
     </svg>\n";
 
 /// Collects stacks in the folded form: the frames from the outermost one on, and the bytes.
@@ -56,7 +57,7 @@ fn stack(attribution: &Attribution, holder: &Holder) -> Vec<String> {
 }
 
 impl Presenter for FlameGraph {
-    fn test_finished(&mut self, task: &Task, outcome: &Outcome) {
+    fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
         let attribution =
             outcome.report.as_ref().and_then(|report| report.record.attribution.as_ref());
         let Some(attribution) = attribution else { return };
@@ -67,7 +68,7 @@ impl Presenter for FlameGraph {
     }
 }
 
-impl Report for FlameGraph {
+impl ReportWriter for FlameGraph {
     fn text(&self) -> anyhow::Result<Vec<u8>> {
         if self.folded.is_empty() {
             return Ok(NOTHING.into());
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn without_call_stacks_it_says_how_to_get_them() {
+    fn without_call_stacks_the_flame_graph_names_the_flag() {
         let mut counted = leaky();
         counted.report.as_mut().unwrap().record.attribution = None;
         let mut graph = FlameGraph::default();

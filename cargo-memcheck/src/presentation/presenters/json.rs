@@ -18,11 +18,11 @@ use memcheck_core::shape::ScalingReport;
 use memcheck_core::space::Space;
 use serde::Serialize;
 
-use crate::discovery::task::{Outcome, Task};
+use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::invocation::devices::Leg;
 use crate::invocation::values::Format;
-use crate::presentation::events::{Presenter, Report};
+use crate::presentation::events::{Presenter, ReportWriter};
 use crate::presentation::tally::{Repeated, Tally};
 use crate::system::error::{Failure, Reported};
 use crate::system::gpus::RanOn;
@@ -33,11 +33,11 @@ const VERSION: u32 = 1;
 /// One line of the stream.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
-enum Line<'a> {
+enum StreamLine<'a> {
     RunStarted { version: u32, device: String, tests: usize },
     TestFinished(Box<TestFinished<'a>>),
     Bookkeeping(Bookkeeping<'a>),
-    Summary(Summary<'a>),
+    Summary(SummaryLine<'a>),
 }
 
 #[derive(Debug, Serialize)]
@@ -71,7 +71,7 @@ struct TestFinished<'a> {
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     notes: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
-    followed: Option<Followed<'a>>,
+    followed: Option<FollowedIterations<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     repeat: Option<Repeat>,
     growth: BTreeMap<Space, Growth>,
@@ -111,7 +111,7 @@ struct Bookkeeping<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct Summary<'a> {
+struct SummaryLine<'a> {
     passed: usize,
     failed: usize,
     new: usize,
@@ -159,7 +159,7 @@ impl Repeat {
 
 /// How long a test was followed after its measured iterations.
 #[derive(Debug, Serialize)]
-struct Followed<'a> {
+struct FollowedIterations<'a> {
     iterations: u32,
     seconds: f64,
     decided: bool,
@@ -167,7 +167,7 @@ struct Followed<'a> {
     ended: Option<&'a str>,
 }
 
-impl<'a> Followed<'a> {
+impl<'a> FollowedIterations<'a> {
     fn of(followed: &'a record::Followed) -> Self {
         let record::Followed { iterations, seconds, decided, disturbed: _, ended } = followed;
         Self {
@@ -189,8 +189,8 @@ impl<W: Write> JsonLines<W> {
         Self { to }
     }
 
-    fn line(&mut self, line: &Line<'_>) {
-        let text = serde_json::to_string(line).expect("lines are made of text and numbers");
+    fn line(&mut self, line: &StreamLine<'_>) {
+        let text = serde_json::to_string(line).expect("lines have only text and numbers");
         // An error means that the reader has closed the stream, so that it cannot be reported there.
         let _ = writeln!(self.to, "{text}").and_then(|()| self.to.flush());
     }
@@ -198,10 +198,10 @@ impl<W: Write> JsonLines<W> {
 
 impl<W: Write> Presenter for JsonLines<W> {
     fn leg_started(&mut self, leg: &Leg, tests: usize) {
-        self.line(&Line::RunStarted { version: VERSION, device: leg.name(), tests });
+        self.line(&StreamLine::RunStarted { version: VERSION, device: leg.name(), tests });
     }
 
-    fn test_finished(&mut self, task: &Task, outcome: &Outcome) {
+    fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
         let report = outcome.report.as_ref();
         let record = report.map(|report| &report.record);
         let spaces = || record.into_iter().flat_map(|record| &record.spaces);
@@ -234,7 +234,9 @@ impl<W: Write> Presenter for JsonLines<W> {
                     slope: measured.slope,
                 })
                 .collect(),
-            followed: record.and_then(|record| record.followed.as_ref()).map(Followed::of),
+            followed: record
+                .and_then(|record| record.followed.as_ref())
+                .map(FollowedIterations::of),
             repeat: record.and_then(|record| record.repeats.as_ref()).map(Repeat::of),
             growth: spaces()
                 .filter(|(space, _)| record.is_some_and(|record| record.judged.contains(space)))
@@ -252,12 +254,12 @@ impl<W: Write> Presenter for JsonLines<W> {
             snapshot: report.and_then(|report| report.snapshot.as_deref()),
             pending: outcome.pending(),
         };
-        self.line(&Line::TestFinished(Box::new(line)));
+        self.line(&StreamLine::TestFinished(Box::new(line)));
     }
 
     fn note(&mut self, note: &Note) {
         let Note { package, path, finding, level } = note;
-        self.line(&Line::Bookkeeping(Bookkeeping {
+        self.line(&StreamLine::Bookkeeping(Bookkeeping {
             package,
             path: path.as_deref(),
             level: *level,
@@ -266,17 +268,17 @@ impl<W: Write> Presenter for JsonLines<W> {
     }
 
     fn finished(&mut self, tally: &Tally, exit_code: u8) {
-        self.line(&Line::Summary(summary(tally, exit_code)));
+        self.line(&StreamLine::Summary(summary(tally, exit_code)));
     }
 }
 
-impl Report for JsonLines<Vec<u8>> {
+impl ReportWriter for JsonLines<Vec<u8>> {
     fn text(&self) -> anyhow::Result<Vec<u8>> {
         Ok(self.to.clone())
     }
 }
 
-fn summary(tally: &Tally, exit_code: u8) -> Summary<'_> {
+fn summary(tally: &Tally, exit_code: u8) -> SummaryLine<'_> {
     let Tally {
         passed,
         failed,
@@ -295,7 +297,7 @@ fn summary(tally: &Tally, exit_code: u8) -> Summary<'_> {
         repeated,
         took: _,
     } = tally;
-    Summary {
+    SummaryLine {
         passed: *passed,
         failed: *failed,
         new: *new,
@@ -325,8 +327,8 @@ pub(crate) fn failure(failure: &Failure) {
     failed(failure.into());
 }
 
-/// Prints a line about a snapshot that the command has `accepted`, `rejected` or `removed`, or that is `stale`. Prints no line in the human
-/// format.
+/// Prints a line about a snapshot that the command has `accepted`, `rejected` or `removed`, or that is `stale` or `pending`. Prints no line in
+/// the human format.
 pub(crate) fn snapshot(format: Format, action: &str, path: &std::path::Path) {
     if format == Format::Json {
         print(&serde_json::json!({"type": "snapshot", "action": action, "path": path}));
@@ -347,14 +349,14 @@ pub(crate) fn done(exit_code: u8) {
 
 /// The first fields of an object about a test or a program.
 #[derive(Debug, Serialize)]
-pub(in crate::presentation::presenters) struct Head<'a> {
+pub(in crate::presentation::presenters) struct ObjectHead<'a> {
     r#type: &'static str,
     version: u32,
     package: &'a str,
     binary: &'a str,
 }
 
-impl<'a> Head<'a> {
+impl<'a> ObjectHead<'a> {
     /// Creates the head of an object of this type about this task.
     pub(in crate::presentation::presenters) fn of(
         r#type: &'static str,
@@ -367,7 +369,7 @@ impl<'a> Head<'a> {
 
 /// Prints one line of the stream.
 pub(in crate::presentation::presenters) fn print(line: &impl Serialize) {
-    let line = serde_json::to_string(line).expect("lines are made of text and numbers");
+    let line = serde_json::to_string(line).expect("lines have only text and numbers");
     // An error means that the reader has closed the stream because it needs no more lines.
     let _ = writeln!(std::io::stdout(), "{line}");
 }
@@ -379,10 +381,10 @@ mod tests {
     use crate::discovery::task::example;
 
     #[test]
-    fn the_stream_is_the_one_that_is_documented() {
+    fn the_stream_has_the_documented_fields() {
         let mut lines = JsonLines::new(Vec::new());
         let device = memcheck_core::device::Request::Sim(Some("h200".to_owned()));
-        let leg = Leg::new(device, crate::invocation::devices::Kind::Sim, "");
+        let leg = Leg::new(device, crate::invocation::devices::DeviceKind::Sim, "");
         lines.leg_started(&leg, 12);
         lines.finished(&Tally { passed: 11, failed: 1, ..Tally::default() }, 100);
         let text = String::from_utf8(lines.text().unwrap()).unwrap();
@@ -393,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_was_followed_says_who_held_what() {
+    fn an_attributed_test_lists_its_holders() {
         let mut lines = JsonLines::new(Vec::new());
         lines.test_finished(&example::task(), &leaky());
         let line: serde_json::Value = serde_json::from_slice(&lines.text().unwrap()).unwrap();

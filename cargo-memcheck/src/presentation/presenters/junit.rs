@@ -9,10 +9,10 @@ use memcheck_core::measurement::repeats::Repeats;
 use quick_junit::{NonSuccessKind, Report as Xml, TestCase, TestCaseStatus, TestSuite};
 
 use super::findings;
-use crate::discovery::task::{Outcome, Task};
+use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::invocation::values::Verbosity;
-use crate::presentation::events::{Presenter, Report};
+use crate::presentation::events::{Presenter, ReportWriter};
 
 #[derive(Debug, Default)]
 pub(crate) struct Junit {
@@ -20,7 +20,7 @@ pub(crate) struct Junit {
 }
 
 impl Presenter for Junit {
-    fn test_finished(&mut self, task: &Task, outcome: &Outcome) {
+    fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
         let verdict = &outcome.verdict;
         let status = match verdict.status {
             Status::Passed => TestCaseStatus::success(),
@@ -65,9 +65,9 @@ impl Presenter for Junit {
         if let Some(gpu) = &outcome.gpu {
             case.add_property(("gpu".to_owned(), gpu.shown()));
         }
-        for told in &outcome.across.laws {
-            let name = format!("{}.{}.law", told.space, told.metric.name());
-            case.add_property((name, told.law.to_string()));
+        for report in &outcome.across.laws {
+            let name = format!("{}.{}.law", report.space, report.metric.name());
+            case.add_property((name, report.law.to_string()));
         }
         if failing {
             case.set_system_out(outcome.output.stdout.as_str());
@@ -88,7 +88,7 @@ impl Presenter for Junit {
     }
 }
 
-impl Report for Junit {
+impl ReportWriter for Junit {
     fn text(&self) -> anyhow::Result<Vec<u8>> {
         let mut xml = Xml::new("memcheck");
         for (name, cases) in &self.suites {

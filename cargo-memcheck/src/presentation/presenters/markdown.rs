@@ -6,24 +6,24 @@ use memcheck_core::judgement::verdict::Status;
 use memcheck_core::size::{Size, exact};
 
 use super::{driver_lines, findings, summary};
-use crate::discovery::task::{Outcome, Task};
+use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::invocation::values::Verbosity;
-use crate::presentation::events::{Presenter, Report};
+use crate::presentation::events::{Presenter, ReportWriter};
 use crate::presentation::tally::Tally;
 
 #[derive(Debug, Default)]
 pub(crate) struct Markdown {
     findings: String,
     rows: String,
-    beside: String,
+    driver: String,
     laws: String,
     notes: String,
     counts: String,
 }
 
 impl Presenter for Markdown {
-    fn test_finished(&mut self, task: &Task, outcome: &Outcome) {
+    fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
         let verdict = &outcome.verdict;
         let status = match verdict.status {
             Status::Passed => "passed",
@@ -54,15 +54,15 @@ impl Presenter for Markdown {
                 exact(metrics.retained),
             );
         }
-        let said = driver_lines::lines(outcome);
-        if !said.is_empty() {
+        let driver_figures = driver_lines::lines(outcome);
+        if !driver_figures.is_empty() {
             let _ = writeln!(
-                self.beside,
+                self.driver,
                 "{} {} on {}\n  {}\n",
                 task.binary.id,
                 task.name(),
                 task.leg.name(),
-                said.join("\n  ")
+                driver_figures.join("\n  ")
             );
         }
         if let Some(note) = driver_lines::repeats(outcome) {
@@ -94,9 +94,9 @@ impl Presenter for Markdown {
     }
 }
 
-impl Report for Markdown {
+impl ReportWriter for Markdown {
     fn text(&self) -> anyhow::Result<Vec<u8>> {
-        let Self { findings, rows, beside, laws, notes, counts } = self;
+        let Self { findings, rows, driver, laws, notes, counts } = self;
         let mut page = format!("## Memory tests: {counts}\n\n{findings}");
         if !notes.is_empty() {
             let _ = writeln!(page, "{notes}");
@@ -111,11 +111,11 @@ impl Report for Markdown {
         if !laws.is_empty() {
             let _ = write!(page, "\n{laws}");
         }
-        if !beside.is_empty() {
+        if !driver.is_empty() {
             let _ = writeln!(
                 page,
                 "\n<details><summary>Driver and NVML</summary>\n\n{}\n\n</details>",
-                fenced(beside.trim_end_matches('\n'))
+                fenced(driver.trim_end_matches('\n'))
             );
         }
         Ok(page.into_bytes())
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fence_is_longer_than_any_in_it() {
+    fn a_code_fence_is_longer_than_the_fences_inside_it() {
         assert_eq!(fenced("a `b` c"), "```text\na `b` c\n```");
         assert_eq!(fenced("```\nnot the end"), "````text\n```\nnot the end\n````");
     }

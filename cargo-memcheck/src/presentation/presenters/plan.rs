@@ -11,9 +11,9 @@ use serde::Serialize;
 
 use super::{json, style};
 use crate::discovery::task::Task;
-use crate::invocation::options::Telling;
+use crate::invocation::options::ReportingOptions;
 use crate::invocation::values::{Format, Verbosity};
-use crate::system::printing::say;
+use crate::system::printing::eprint_line;
 
 /// The version of the JSON object.
 const VERSION: u32 = 1;
@@ -34,23 +34,23 @@ pub(crate) struct Placed<'a> {
 }
 
 /// Prints a plan. Prints its map too, unless the map is written to `file`.
-pub(crate) fn plan(telling: &Telling, placed: &Placed<'_>, file: Option<&Path>) {
-    if telling.format == Format::Json {
+pub(crate) fn plan(reporting: &ReportingOptions, placed: &Placed<'_>, file: Option<&Path>) {
+    if reporting.format == Format::Json {
         return json::print(&line(placed));
     }
-    if telling.verbosity > Verbosity::Quiet {
-        modules(telling, placed.modules);
+    if reporting.verbosity > Verbosity::Quiet {
+        modules(reporting, placed.modules);
         let what = format!("{} of each device is left free (--margin)", placed.margin);
-        say!("{} {what}", style::hint("note:"));
-        say!(
-            "{} the whole of it on one device has a peak of {}",
+        eprint_line!("{} {what}", style::hint("note:"));
+        eprint_line!(
+            "{} the whole model on one device has a peak of {}",
             style::hint("note:"),
             both(placed.modules.whole())
         );
     }
     print(&devices(placed));
     match file {
-        Some(path) => say!("device map: {}", path.display()),
+        Some(path) => eprint_line!("device map: {}", path.display()),
         None => {
             let map = serde_json::to_string_pretty(placed.map).unwrap_or_default();
             anstream::println!("{map}");
@@ -59,13 +59,13 @@ pub(crate) fn plan(telling: &Telling, placed: &Placed<'_>, file: Option<&Path>) 
 }
 
 /// Prints the measured memory of each module on stderr. Consecutive modules with equal figures share a row.
-pub(crate) fn modules(telling: &Telling, modules: &Modules) {
-    if telling.format == Format::Json || telling.verbosity == Verbosity::Quiet {
+pub(crate) fn modules(reporting: &ReportingOptions, modules: &Modules) {
+    if reporting.format == Format::Json || reporting.verbosity == Verbosity::Quiet {
         return;
     }
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    table.set_header(["module", "weights", "cache", "activations", "handed to it"]);
+    table.set_header(["module", "weights", "cache", "activations", "input"]);
     let figures = |module: &Module| Module { name: String::new(), ..module.clone() };
     for alike in modules.modules.chunk_by(|a, b| figures(a) == figures(b)) {
         let Module { weights, cache, activations, input, .. } = alike[0];
@@ -73,14 +73,14 @@ pub(crate) fn modules(telling: &Telling, modules: &Modules) {
         table.add_row([vec![names(alike)], sizes.to_vec()].concat());
     }
     for (name, bytes) in [
-        ("(outside, on the first)", modules.outside),
-        ("(wherever layers are)", modules.replicated),
+        ("(outside, on the first device)", modules.outside),
+        ("(on each device with layers)", modules.replicated),
     ] {
         table.add_row([name.to_owned(), Size(bytes).to_string()]);
     }
     to_the_right(&mut table);
     for line in table.trim_fmt().lines() {
-        say!("{line}");
+        eprint_line!("{line}");
     }
 }
 
@@ -129,9 +129,9 @@ fn print(table: &Table) {
 }
 
 #[derive(Debug, Serialize)]
-struct Line<'a> {
+struct PlanLine<'a> {
     #[serde(flatten)]
-    head: json::Head<'a>,
+    head: json::ObjectHead<'a>,
     test: &'a str,
     margin: String,
     /// The peak of all modules on one device, in bytes.
@@ -153,7 +153,7 @@ struct Device<'a> {
     modules: usize,
 }
 
-fn line<'a>(placed: &Placed<'a>) -> Line<'a> {
+fn line<'a>(placed: &Placed<'a>) -> PlanLine<'a> {
     let Placed { task, machine, margin, modules, plan, map } = *placed;
     let device = |(device, (share, gpu)): (usize, (&Share, &'a Gpu))| Device {
         device,
@@ -163,8 +163,8 @@ fn line<'a>(placed: &Placed<'a>) -> Line<'a> {
         peak_allocated: share.peak,
         modules: share.modules.len(),
     };
-    Line {
-        head: json::Head::of("plan", VERSION, task),
+    PlanLine {
+        head: json::ObjectHead::of("plan", VERSION, task),
         test: task.name(),
         margin: margin.to_string(),
         whole: modules.whole(),

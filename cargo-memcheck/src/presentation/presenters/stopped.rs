@@ -6,7 +6,7 @@ use crate::invocation::values::Format;
 use crate::presentation::events::Presenter;
 use crate::presentation::tally::Tally;
 use crate::system::error::Failure;
-use crate::system::printing::say;
+use crate::system::printing::eprint_line;
 use crate::system::process::INTERRUPTED;
 
 /// Returns the failure of an interrupted command whose caller ends the JSON stream.
@@ -17,8 +17,8 @@ pub(crate) fn interrupted() -> Failure {
 /// Reports a signal before the first test, and ends the JSON stream. It is for commands that must end their stream themselves. Returns the
 /// exit code.
 pub(crate) fn stopped(options: &Options) -> u8 {
-    say!("{}", style::warning("interrupted"));
-    if options.telling.format == Format::Json {
+    eprint_line!("{}", style::warning("interrupted"));
+    if options.reporting.format == Format::Json {
         let tally = Tally { interrupted: true, ..Tally::default() };
         JsonLines::new(std::io::stdout()).finished(&tally, INTERRUPTED);
     }

@@ -72,7 +72,7 @@ pub(crate) struct Unselected {
 
 impl Unselected {
     /// Returns the reason as a sentence that names the filters of the command line.
-    pub(crate) fn said_of(self, filters: &[String]) -> String {
+    pub(crate) fn describe(self, filters: &[String]) -> String {
         let quoted: Vec<String> = filters.iter().map(|filter| format!("`{filter}`")).collect();
         let by = match quoted.as_slice() {
             [] => String::new(),
@@ -81,9 +81,9 @@ impl Unselected {
         };
         let why = match self {
             Self { elsewhere: true, .. } => {
-                ": those that match make sense on another device only (--device)"
+                ": the matching tests are for another device (--device)"
             }
-            Self { ignored: true, .. } => ": those that match are ignored (--run-ignored all)",
+            Self { ignored: true, .. } => ": the matching tests are ignored (--run-ignored all)",
             Self { elsewhere: false, ignored: false } => "",
         };
         format!("no test was selected{by}{why}")
@@ -99,11 +99,11 @@ pub(super) fn next_steps(
 ) -> Vec<String> {
     let mut lines = Vec::new();
     if tally.interrupted {
-        lines.push(style::warning("interrupted: the counts are those so far"));
+        lines.push(style::warning("interrupted: the counts are incomplete"));
     }
     if !tally.unstarted.is_empty() {
         let devices = tally.unstarted.join(", ");
-        lines.push(style::warning(&format!("not run on {devices}: the run ended before")));
+        lines.push(style::warning(&format!("not run on {devices}: the run ended early")));
     }
     if tally.ran() == 0
         && !tally.interrupted
@@ -111,7 +111,7 @@ pub(super) fn next_steps(
         && no_tests != NoTests::Pass
     {
         let why = Unselected { elsewhere: tally.elsewhere > 0, ignored: tally.ignored > 0 };
-        let line = why.said_of(filters);
+        let line = why.describe(filters);
         let fails = no_tests == NoTests::Fail;
         lines.push(if fails { style::error(&line) } else { style::warning(&line) });
         let meant = suggestion(filters);
@@ -125,7 +125,7 @@ pub(super) fn next_steps(
         let count = tally.pending.len();
         let what = format!("{count} pending snapshot{}", if count == 1 { "" } else { "s" });
         lines.push(match pending {
-            Pending::Beside => format!(
+            Pending::NextToTests => format!(
                 "{what}: {}, or {}",
                 style::hint("cargo memcheck review"),
                 style::hint("cargo memcheck accept")
@@ -151,10 +151,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_happened_is_counted() {
+    fn zero_counts_are_not_printed() {
         let tally = Tally { passed: 3, ignored: 1, ..Tally::default() };
         assert_eq!(counts(&tally), "3 passed, 0 failed, 1 ignored");
-        assert!(next_steps(&tally, &[], &Pending::Beside, NoTests::Fail).is_empty());
+        assert!(next_steps(&tally, &[], &Pending::NextToTests, NoTests::Fail).is_empty());
     }
 
     #[test]
@@ -173,19 +173,22 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_nothing_names_the_filters() {
-        let said = |tally: &Tally, filters: &[&str]| {
+    fn a_run_without_tests_names_the_filters() {
+        let described = |tally: &Tally, filters: &[&str]| {
             let filters: Vec<String> = filters.iter().map(|&filter| filter.to_owned()).collect();
-            let steps = next_steps(tally, &filters, &Pending::Beside, NoTests::Fail);
+            let steps = next_steps(tally, &filters, &Pending::NextToTests, NoTests::Fail);
             console::strip_ansi_codes(&steps[0]).into_owned()
         };
         let (none, ignored) = (Tally::default(), Tally { ignored: 2, ..Tally::default() });
-        assert_eq!(said(&none, &[]), "no test was selected");
-        assert_eq!(said(&none, &["lsit", "a"]), "no test was selected by the filters `lsit`, `a`");
+        assert_eq!(described(&none, &[]), "no test was selected");
         assert_eq!(
-            said(&ignored, &["a"]),
-            "no test was selected by the filter `a`: those that match are ignored (--run-ignored \
-             all)"
+            described(&none, &["lsit", "a"]),
+            "no test was selected by the filters `lsit`, `a`"
+        );
+        assert_eq!(
+            described(&ignored, &["a"]),
+            "no test was selected by the filter `a`: the matching tests are ignored \
+             (--run-ignored all)"
         );
     }
 }

@@ -12,14 +12,14 @@ use memcheck_core::wire::exit;
 use memcheck_core::wire::protocol::Progress;
 
 use super::{driver_lines, findings, style, summary};
-use crate::discovery::task::{Outcome, Task};
+use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::invocation::devices::Leg;
-use crate::invocation::options::{Audience, Pending};
+use crate::invocation::options::{Pending, ReportContext};
 use crate::invocation::values::{NoTests, Verbosity};
 use crate::presentation::events::Presenter;
 use crate::presentation::tally::Tally;
-use crate::system::printing::say;
+use crate::system::printing::eprint_line;
 use crate::system::process::Capture;
 
 /// The numbers of the first and last lines of a failing test's output that are shown unless the output is verbose.
@@ -41,19 +41,19 @@ pub(crate) struct Terminal {
 
 impl Terminal {
     /// Creates the output of a run over `legs` devices.
-    pub(crate) fn new(audience: &Audience<'_>, legs: usize) -> Self {
+    pub(crate) fn new(report_context: &ReportContext<'_>, legs: usize) -> Self {
         let bar = ProgressBar::hidden();
         bar.set_style(
             ProgressStyle::with_template("{spinner} [{pos}/{len}] {wide_msg}")
-                .expect("the template is sound"),
+                .expect("the template is valid"),
         );
         Self {
             bar,
-            verbosity: audience.telling.verbosity,
-            capture: audience.capture,
-            pending: audience.pending.clone(),
-            no_tests: audience.no_tests,
-            filters: audience.filters.to_vec(),
+            verbosity: report_context.reporting.verbosity,
+            capture: report_context.capture,
+            pending: report_context.pending.clone(),
+            no_tests: report_context.no_tests,
+            filters: report_context.filters.to_vec(),
             several_legs: legs > 1,
             running: BTreeMap::new(),
         }
@@ -73,13 +73,13 @@ impl Terminal {
         // The lines must appear above the bar and not disturb it.
         self.bar.suspend(|| {
             for line in lines {
-                say!("{line}");
+                eprint_line!("{line}");
             }
         });
     }
 
     /// Returns a line such as `PASS [   0.012s] app::mem llama::kv_cache  peak 502.5 MiB  growth 0 B`.
-    fn line(&self, task: &Task, outcome: &Outcome) -> String {
+    fn line(&self, task: &Task, outcome: &TestOutcome) -> String {
         let time = format!("[{:>8.3}s]", outcome.duration.as_secs_f64());
         let mut line = format!(
             "{} {} {} {}",
@@ -118,7 +118,7 @@ impl Terminal {
         line
     }
 
-    fn findings(&self, outcome: &Outcome) -> Vec<String> {
+    fn findings(&self, outcome: &TestOutcome) -> Vec<String> {
         let verbose = self.verbosity == Verbosity::Verbose;
         let indented = |line: String| format!("{:13}{line}", "");
         let mut lines = Vec::new();
@@ -144,13 +144,13 @@ impl Terminal {
     }
 
     /// Returns the figures of a GPU that do not come from the program's own calls, if the output is verbose.
-    fn beside(&self, outcome: &Outcome) -> Vec<String> {
+    fn driver(&self, outcome: &TestOutcome) -> Vec<String> {
         let all = self.verbosity == Verbosity::Verbose;
-        let said = if all { driver_lines::lines(outcome) } else { Vec::new() };
-        said.into_iter().map(|line| style::dim(&format!("{:13}{line}", ""))).collect()
+        let driver_figures = if all { driver_lines::lines(outcome) } else { Vec::new() };
+        driver_figures.into_iter().map(|line| style::dim(&format!("{:13}{line}", ""))).collect()
     }
 
-    fn output(&self, outcome: &Outcome) -> Vec<String> {
+    fn output(&self, outcome: &TestOutcome) -> Vec<String> {
         let failing = matches!(outcome.verdict.status, Status::Failed | Status::NotMeasured);
         if !failing || self.capture == Capture::Shown {
             return Vec::new();
@@ -191,7 +191,7 @@ fn key(task: &Task) -> (String, String) {
 }
 
 /// Returns the laws that the outcome of the largest case contains.
-fn laws(outcome: &Outcome, verbosity: Verbosity) -> Vec<String> {
+fn laws(outcome: &TestOutcome, verbosity: Verbosity) -> Vec<String> {
     let lines = findings::laws(&outcome.across.laws, verbosity).into_iter();
     lines.map(|line| format!("{:13}{line}", "")).collect()
 }
@@ -225,7 +225,7 @@ impl Presenter for Terminal {
         self.refresh();
     }
 
-    fn test_finished(&mut self, task: &Task, outcome: &Outcome) {
+    fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
         self.running.remove(&key(task));
         let mut lines = Vec::new();
         let uneventful = matches!(outcome.verdict.status, Status::Passed | Status::Ignored);
@@ -236,7 +236,7 @@ impl Presenter for Terminal {
             lines.extend(
                 driver_lines::repeats(outcome).map(|note| format!("{:13}note: {note}", "")),
             );
-            lines.extend(self.beside(outcome));
+            lines.extend(self.driver(outcome));
             lines.extend(self.output(outcome));
         }
         self.print(&lines);

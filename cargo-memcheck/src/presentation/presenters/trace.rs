@@ -9,8 +9,8 @@ use memcheck_core::presentation::profile::{By, Held, Profile, Row, Sort};
 use serde_json::{Map, Value, json};
 
 use super::profile::kind_name;
-use crate::discovery::task::{Outcome, Task};
-use crate::presentation::events::{Presenter, Report};
+use crate::discovery::task::{Task, TestOutcome};
+use crate::presentation::events::{Presenter, ReportWriter};
 
 /// The number of microseconds that stand for an iteration.
 const ITERATION: usize = 1_000;
@@ -95,7 +95,7 @@ fn at_peak(profile: &Profile) -> Value {
 }
 
 impl Presenter for Trace {
-    fn test_finished(&mut self, task: &Task, outcome: &Outcome) {
+    fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
         let Some(report) = &outcome.report else { return };
         let record = &report.record;
         let name = format!("{} {} on {}", task.binary.id, task.name(), task.leg.name());
@@ -111,7 +111,7 @@ impl Presenter for Trace {
     }
 }
 
-impl Report for Trace {
+impl ReportWriter for Trace {
     fn text(&self) -> anyhow::Result<Vec<u8>> {
         Ok(serde_json::to_vec(&json!({"traceEvents": self.events, "displayTimeUnit": "ms"}))?)
     }
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
     use crate::discovery::task::example::task;
 
-    fn events(outcome: &Outcome) -> Vec<Value> {
+    fn events(outcome: &TestOutcome) -> Vec<Value> {
         let mut trace = Trace::default();
         trace.test_finished(&task(), outcome);
         let json: Value = serde_json::from_slice(&trace.text().unwrap()).unwrap();
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_was_followed_has_its_events_and_who_held_the_peak() {
+    fn an_attributed_test_has_its_events_and_the_holders_of_the_peak() {
         let events = events(&leaky());
         let of_events: Vec<&Value> = events.iter().filter(|event| event["pid"] == 2).collect();
         assert_eq!(of_events[0]["args"]["name"], "app::mem a::b on cpu (events)");
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_was_only_counted_has_its_iterations() {
+    fn a_test_without_call_stacks_has_its_iterations() {
         let mut counted = leaky();
         counted.report.as_mut().unwrap().record.attribution = None;
         let events = events(&counted);

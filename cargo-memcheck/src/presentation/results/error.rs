@@ -7,15 +7,15 @@ use memcheck_core::wire::exit;
 
 use super::line::FILE;
 use crate::invocation::options::Partition;
-use crate::system::error::Expected;
+use crate::system::error::CommandError;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ResultsError {
     #[error("{path} is not a directory", path = .0.display())]
     NoFolder(PathBuf),
-    #[error("there are {0} directories of results, and one is shown at a time")]
+    #[error("{0} directories of results were given, but `report` prints one at a time")]
     Several(usize),
-    #[error("{path} holds no results of a run ({FILE})", path = .0.display())]
+    #[error("{path} has no results of a run ({FILE})", path = .0.display())]
     None(PathBuf),
     #[error("{path}: {error}", path = .0.display(), error = .1)]
     Io(PathBuf, io::Error),
@@ -26,9 +26,9 @@ pub(crate) enum ResultsError {
     Version(PathBuf, String),
     #[error("{a} and {b} are not shards of one run: {what}", a = .0.display(), b = .1.display(), what = .2)]
     Different(PathBuf, PathBuf, String),
-    #[error("{path} holds no results on {1}: that run ended before", path = .0.display())]
+    #[error("{path} has no results on {1}: that run ended early", path = .0.display())]
     Unstarted(PathBuf, String),
-    #[error("{path} holds the results of a whole run: there is nothing to merge it with", path = .0.display())]
+    #[error("{path} has the results of a whole run, not of a shard", path = .0.display())]
     Whole(PathBuf),
     #[error("{part} is in both {a} and {b}", part = .0, a = .1.display(), b = .2.display())]
     Twice(Partition, PathBuf, PathBuf),
@@ -46,7 +46,7 @@ pub(crate) enum ResultsError {
     Missing(String),
 }
 
-impl Expected for ResultsError {
+impl CommandError for ResultsError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Io(..) => exit::INTERNAL,
@@ -67,22 +67,21 @@ impl Expected for ResultsError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Several(_) => "--merge joins the shards of one run",
-            Self::None(_) => "a run leaves them when it ends; one that did not build has none",
+            Self::None(_) => "a run writes them when it ends; a run whose build failed has none",
             Self::Torn(..) => "the run was killed, or the copy is incomplete: run this shard again",
             Self::Unstarted(..) => "the log of that run has the reason: run this shard again",
             Self::Missing(_) => {
-                "name the folder of every shard; one that ended before its tests says why in its log"
+                "name the folder of every shard; if a shard ended before its tests, its log has \
+                 the reason"
             }
             Self::Version(..) => "use the same version of cargo-memcheck everywhere",
             Self::Different(..) => {
-                "run all shards of one state of the sources with the same arguments, but for the \
-                 M of --partition hash:M/N"
+                "run all shards of one state of the sources with the same arguments, except the M \
+                 of --partition hash:M/N"
             }
-            Self::Whole(_) => {
-                "`cargo memcheck report DIR` shows it; a shard is run with --partition"
-            }
+            Self::Whole(_) => "`cargo memcheck report DIR` prints it; --partition runs a shard",
             Self::Twice(..) | Self::SameTest { .. } => {
-                "name each shard once, and give each a --results of its own"
+                "name each shard once, and give each its own --results"
             }
             Self::NoFolder(_) | Self::Io(..) => return None,
         };

@@ -6,19 +6,19 @@ use std::rc::Rc;
 use anyhow::Context;
 use serde::Serialize;
 
-use super::Run;
-use super::line::{End, Kept, Line};
-use crate::discovery::task::{Outcome, Task};
+use super::RunDescription;
+use super::line::{ResultLine, RunEnd, TestResult};
+use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::invocation::devices::Leg;
-use crate::presentation::events::{Presenter, Report};
+use crate::presentation::events::{Presenter, ReportWriter};
 use crate::presentation::tally::Tally;
 
 /// Collects the lines of the file.
 #[derive(Debug, Default)]
 pub(crate) struct Keeper {
     /// The contents of the first line. They are complete only after all legs have been listed.
-    run: Rc<OnceCell<Run>>,
+    run: Rc<OnceCell<RunDescription>>,
     /// The other lines.
     lines: Vec<u8>,
     tests: usize,
@@ -28,11 +28,11 @@ pub(crate) struct Keeper {
 
 impl Keeper {
     /// Creates a keeper. `run` must be set before the text is read.
-    pub(crate) fn new(run: Rc<OnceCell<Run>>) -> Self {
+    pub(crate) fn new(run: Rc<OnceCell<RunDescription>>) -> Self {
         Self { run, ..Self::default() }
     }
 
-    fn line(&mut self, line: &Line<impl Serialize>) {
+    fn line(&mut self, line: &ResultLine<impl Serialize>) {
         match text_of(line) {
             Ok(text) => self.lines.extend(text),
             Err(error) => drop(self.error.get_or_insert(error)),
@@ -40,7 +40,7 @@ impl Keeper {
     }
 }
 
-fn text_of(line: &Line<impl Serialize>) -> anyhow::Result<Vec<u8>> {
+fn text_of(line: &ResultLine<impl Serialize>) -> anyhow::Result<Vec<u8>> {
     let mut text = serde_json::to_vec(line)?;
     text.push(b'\n');
     Ok(text)
@@ -48,25 +48,25 @@ fn text_of(line: &Line<impl Serialize>) -> anyhow::Result<Vec<u8>> {
 
 impl Presenter for Keeper {
     fn leg_started(&mut self, leg: &Leg, tests: usize) {
-        self.line(&Line::<()>::Leg { leg: leg.clone(), tests });
+        self.line(&ResultLine::<()>::Leg { leg: leg.clone(), tests });
     }
 
-    fn test_finished(&mut self, task: &Task, outcome: &Outcome) {
+    fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
         // The text must be read now, because another device of this run may replace the file.
         let pending = outcome.pending().and_then(|path| {
             let text = std::fs::read_to_string(path).with_context(|| path.display().to_string());
             text.map_err(|error| self.error.get_or_insert(error)).ok()
         });
-        self.line(&Line::Test(Kept { task, outcome, pending }));
+        self.line(&ResultLine::Test(TestResult { task, outcome, pending }));
         self.tests += 1;
     }
 
     fn note(&mut self, note: &Note) {
-        self.line(&Line::<()>::Note(Box::new(note.clone())));
+        self.line(&ResultLine::<()>::Note(Box::new(note.clone())));
     }
 
     fn finished(&mut self, tally: &Tally, exit_code: u8) {
-        self.line(&Line::<()>::End(End {
+        self.line(&ResultLine::<()>::End(RunEnd {
             tests: self.tests,
             elsewhere: tally.elsewhere,
             not_run: tally.not_run,
@@ -79,12 +79,12 @@ impl Presenter for Keeper {
     }
 }
 
-impl Report for Keeper {
+impl ReportWriter for Keeper {
     fn text(&self) -> anyhow::Result<Vec<u8>> {
         if let Some(error) = &self.error {
             anyhow::bail!("{error:#}");
         }
         let run = self.run.get().context("the run has no first line")?;
-        Ok([text_of(&Line::<()>::Run(Box::new(run.clone())))?, self.lines.clone()].concat())
+        Ok([text_of(&ResultLine::<()>::Run(Box::new(run.clone())))?, self.lines.clone()].concat())
     }
 }

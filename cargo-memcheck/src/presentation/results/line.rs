@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::run::Run;
+use super::run::RunDescription;
 use crate::execution::note::Note;
 use crate::invocation::devices::Leg;
 use crate::system::error::Reported;
@@ -15,9 +15,9 @@ pub(super) const FILE: &str = "results.jsonl";
 /// One line of the file. `T` is the type of a test, which differs between writing and reading.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Line<T> {
+pub(super) enum ResultLine<T> {
     /// The first line: a description of the run.
-    Run(Box<Run>),
+    Run(Box<RunDescription>),
     /// The tests of a device begin.
     Leg { leg: Leg, tests: usize },
     /// A test has ended or is ignored.
@@ -25,12 +25,12 @@ pub(super) enum Line<T> {
     /// A finding about the workspace.
     Note(Box<Note>),
     /// The last line.
-    End(End),
+    End(RunEnd),
 }
 
 /// A test with its outcome.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Kept<Task, Outcome> {
+pub(crate) struct TestResult<Task, Outcome> {
     pub(crate) task: Task,
     pub(crate) outcome: Outcome,
     /// The text of its pending snapshot.
@@ -40,7 +40,7 @@ pub(crate) struct Kept<Task, Outcome> {
 
 /// The facts that are known only at the end of the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct End {
+pub(crate) struct RunEnd {
     /// The number of lines with tests. A smaller number of lines in the file shows that it is incomplete.
     pub(super) tests: usize,
     /// These have the same meaning as the counts in the summary.

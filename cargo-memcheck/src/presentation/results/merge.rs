@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use memcheck_core::judgement::verdict::Status;
 
-use super::{Results, ResultsError, Run, Test};
+use super::{Results, ResultsError, RunDescription, Test};
 use crate::execution::note::Note;
 use crate::invocation::devices::Leg;
 use crate::invocation::options::Partition;
@@ -17,9 +17,9 @@ const SHOWN: usize = 8;
 
 /// A whole run, in the form that a single machine would have produced.
 #[derive(Debug)]
-pub(crate) struct Whole {
+pub(crate) struct MergedRun {
     /// The description of the run. A merged run has that of the first shard.
-    pub(crate) run: Run,
+    pub(crate) run: RunDescription,
     /// The devices of the run, with the numbers of tests to run.
     pub(crate) legs: Vec<(Leg, usize)>,
     /// The tests of the run, sorted by device, package, binary and name. Ignored tests come first.
@@ -30,7 +30,7 @@ pub(crate) struct Whole {
     pub(crate) tally: Tally,
 }
 
-impl From<Results> for Whole {
+impl From<Results> for MergedRun {
     fn from(results: Results) -> Self {
         let Results { folder: _, run, legs, tests, notes, end } = results;
         let tally = Tally {
@@ -47,12 +47,12 @@ impl From<Results> for Whole {
 }
 
 /// Merges shards. Their paths must be relocated to the same workspace.
-pub(crate) fn merge(shards: Vec<Results>) -> Result<Whole, ResultsError> {
+pub(crate) fn merge(shards: Vec<Results>) -> Result<MergedRun, ResultsError> {
     check(&shards)?;
     let mut shards = shards.into_iter();
-    let mut whole = Whole::from(shards.next().expect("the command line names a folder"));
+    let mut whole = MergedRun::from(shards.next().expect("the command line names a folder"));
     for shard in shards {
-        let Whole { run: _, legs, tests, notes, tally } = Whole::from(shard);
+        let MergedRun { run: _, legs, tests, notes, tally } = MergedRun::from(shard);
         for ((_, count), (_, more)) in whole.legs.iter_mut().zip(legs) {
             *count += more;
         }
@@ -139,9 +139,9 @@ fn check(shards: &[Results]) -> Result<(), ResultsError> {
 }
 
 /// Returns the first difference that two shards of one run must not have.
-fn difference(a: &Run, b: &Run) -> Option<String> {
+fn difference(a: &RunDescription, b: &RunDescription) -> Option<String> {
     // The pattern names every field, so that a new field cannot be forgotten. The versions were already compared when the files were read.
-    let Run {
+    let RunDescription {
         version: _,
         protocol: _,
         record: _,
@@ -155,12 +155,13 @@ fn difference(a: &Run, b: &Run) -> Option<String> {
         archived: _,
         levels: _,
     } = a;
-    let of = |run: &Run| run.partition.map(|part| part.all().count());
+    let of = |run: &RunDescription| run.partition.map(|part| part.all().count());
     if *devices != b.devices {
         return Some(format!("devices {} and {}", devices.join(", "), b.devices.join(", ")));
     }
     if of(a) != of(b) {
-        let shown = |run: &Run| run.partition.map(|part| part.to_string()).unwrap_or_default();
+        let shown =
+            |run: &RunDescription| run.partition.map(|part| part.to_string()).unwrap_or_default();
         return Some(format!("parts {} and {}", shown(a), shown(b)));
     }
     if let (Some(a), Some(b)) = (commit, &b.commit)
@@ -168,6 +169,9 @@ fn difference(a: &Run, b: &Run) -> Option<String> {
     {
         return Some(format!("commits {a} and {b}"));
     }
-    let same = *selected == b.selected && *mode == b.mode;
-    (!same).then(|| "other tests, limits or levels were selected".to_owned())
+    // The mode comes before the hash of the selection, which also depends on it.
+    if *mode != b.mode {
+        return Some(format!("modes {} and {}", mode.flag(), b.mode.flag()));
+    }
+    (*selected != b.selected).then(|| "different tests, limits or levels".to_owned())
 }

@@ -21,11 +21,11 @@ use std::path::Path;
 pub(crate) use error::ResultsError;
 pub(crate) use keep::Keeper;
 pub(crate) use line::file;
-pub(crate) use merge::{Whole, merge};
+pub(crate) use merge::{MergedRun, merge};
 pub(crate) use pending::join;
 pub(crate) use read::{Results, Test, read};
 pub(crate) use relations::judge_relations;
-pub(crate) use run::Run;
+pub(crate) use run::RunDescription;
 
 /// Removes the results of an earlier run.
 pub(crate) fn discard(folder: &Path) -> Result<(), ResultsError> {

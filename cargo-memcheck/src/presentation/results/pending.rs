@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::runs::relations::Needs;
 
-use super::{Results, ResultsError, Whole};
-use crate::baselines::leave;
+use super::{MergedRun, Results, ResultsError};
+use crate::baselines::pending_file;
 use crate::build::workspace::Places;
-use crate::discovery::task::{Relations, Subject};
+use crate::discovery::task::{Relations, TestSubject};
 
 impl Results {
     /// Moves every path in the run's workspace to the workspace at `root`.
@@ -22,7 +22,7 @@ impl Results {
         };
         for test in &mut self.tests {
             moved(&mut test.task.folder);
-            if let Subject::Test(entry) = &mut test.task.subject {
+            if let TestSubject::Test(entry) = &mut test.task.subject {
                 moved(&mut entry.manifest_dir);
             }
             let Relations { left, snapshot, pending, .. } = &mut test.outcome.across;
@@ -37,19 +37,19 @@ impl Results {
 }
 
 /// Writes the pending snapshots of all tests below the workspace's target directory. Each test replaces its own snapshot.
-pub(crate) fn join(whole: &mut Whole, places: &Places) -> Result<(), ResultsError> {
+pub(crate) fn join(whole: &mut MergedRun, places: &Places) -> Result<(), ResultsError> {
     let root = whole.run.workspace.clone();
     let snapshots: Vec<Option<PathBuf>> = whole
         .tests
         .iter()
         .map(|test| {
             let snapshot = test.outcome.report.as_ref()?.snapshot.as_deref()?;
-            leave::below(&places.pending_directory(), snapshot, &root)
+            pending_file::below(&places.pending_directory(), snapshot, &root)
         })
         .collect();
     // All old snapshots must be removed before a new one is written, because devices of one family share a snapshot.
     for path in snapshots.iter().flatten() {
-        leave::remove(path).map_err(|error| ResultsError::Io(path.clone(), error))?;
+        pending_file::remove(path).map_err(|error| ResultsError::Io(path.clone(), error))?;
     }
     let mut latest: BTreeMap<PathBuf, &str> = BTreeMap::new();
     for (test, place) in whole.tests.iter().zip(&snapshots) {
@@ -62,7 +62,7 @@ pub(crate) fn join(whole: &mut Whole, places: &Places) -> Result<(), ResultsErro
         }
     }
     for (path, text) in &latest {
-        leave::write(path, text).map_err(|error| ResultsError::Io(path.clone(), error))?;
+        pending_file::write(path, text).map_err(|error| ResultsError::Io(path.clone(), error))?;
     }
     let written: BTreeSet<PathBuf> = latest.into_keys().collect();
     for (test, place) in whole.tests.iter_mut().zip(snapshots) {

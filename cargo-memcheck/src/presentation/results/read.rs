@@ -6,28 +6,28 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::ResultsError;
-use super::line::{End, FILE, Kept, Line, file};
-use super::run::{Run, VERSION};
-use crate::discovery::task::{Outcome, Task};
+use super::line::{FILE, ResultLine, RunEnd, TestResult, file};
+use super::run::{RunDescription, VERSION};
+use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::invocation::devices::Leg;
 
 /// A test as it is read.
-pub(crate) type Test = Kept<Task, Outcome>;
+pub(crate) type Test = TestResult<Task, TestOutcome>;
 
 /// The results of a run or of one of its shards.
 #[derive(Debug)]
 pub(crate) struct Results {
     pub(crate) folder: PathBuf,
     /// The description of the run.
-    pub(crate) run: Run,
+    pub(crate) run: RunDescription,
     /// The devices of the run, with the numbers of tests to run.
     pub(crate) legs: Vec<(Leg, usize)>,
     /// The tests, in the order in which they ended.
     pub(crate) tests: Vec<Test>,
     pub(crate) notes: Vec<Note>,
     /// The contents of the last line.
-    pub(crate) end: End,
+    pub(crate) end: RunEnd,
 }
 
 pub(crate) fn read(folder: &Path) -> Result<Results, ResultsError> {
@@ -56,7 +56,7 @@ fn parse(folder: &Path, text: &str) -> Result<Results, ResultsError> {
         legs: Vec::new(),
         tests: Vec::new(),
         notes: Vec::new(),
-        end: End {
+        end: RunEnd {
             tests: 0,
             elsewhere: 0,
             not_run: 0,
@@ -69,39 +69,41 @@ fn parse(folder: &Path, text: &str) -> Result<Results, ResultsError> {
     };
     let mut ended = false;
     for (number, line) in lines {
-        let line: Line<Test> = serde_json::from_str(line)
+        let line: ResultLine<Test> = serde_json::from_str(line)
             .map_err(|error| torn(format!("line {number} of {FILE}: {error}")))?;
         match line {
-            _ if ended => return Err(torn(format!("line {number} stands behind the last"))),
-            Line::Run(_) => return Err(torn(format!("line {number} is that of another run"))),
-            Line::Leg { leg, tests } => results.legs.push((leg, tests)),
-            Line::Test(test) => results.tests.push(test),
-            Line::Note(note) => results.notes.push(*note),
-            Line::End(end) => (results.end, ended) = (end, true),
+            _ if ended => return Err(torn(format!("line {number} follows the last line"))),
+            ResultLine::Run(_) => {
+                return Err(torn(format!("line {number} belongs to another run")));
+            }
+            ResultLine::Leg { leg, tests } => results.legs.push((leg, tests)),
+            ResultLine::Test(test) => results.tests.push(test),
+            ResultLine::Note(note) => results.notes.push(*note),
+            ResultLine::End(end) => (results.end, ended) = (end, true),
         }
     }
     if !ended {
         return Err(torn("its last line is missing".to_owned()));
     }
-    let (there, said) = (results.tests.len(), results.end.tests);
-    if there != said {
-        return Err(torn(format!("it holds {there} tests and says that there were {said}")));
+    let (there, counted) = (results.tests.len(), results.end.tests);
+    if there != counted {
+        return Err(torn(format!("it has {there} tests, but its last line counts {counted}")));
     }
     Ok(results)
 }
 
 /// Reads the first line. The versions come first, because the lines of another version can have other fields. Only the same version of the
 /// command must read the file, because its format is internal.
-fn first_line(folder: &Path, line: &str) -> Result<Run, ResultsError> {
+fn first_line(folder: &Path, line: &str) -> Result<RunDescription, ResultsError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "kebab-case")]
-    enum Versioned {
+    enum ResultsVersion {
         Run { version: u32, protocol: u32, record: u32, memcheck: String },
     }
     let torn = |error: serde_json::Error| {
         ResultsError::Torn(file(folder), format!("line 1 of {FILE}: {error}"))
     };
-    let Versioned::Run { version, protocol, record, memcheck } =
+    let ResultsVersion::Run { version, protocol, record, memcheck } =
         serde_json::from_str(line).map_err(torn)?;
     let ours = (
         VERSION,
@@ -113,7 +115,12 @@ fn first_line(folder: &Path, line: &str) -> Result<Run, ResultsError> {
         return Err(ResultsError::Version(file(folder), what));
     }
     match serde_json::from_str(line).map_err(torn)? {
-        Line::<Test>::Run(run) => Ok(*run),
-        _ => Err(ResultsError::Torn(file(folder), "it does not begin with a run".to_owned())),
+        ResultLine::<Test>::Run(run) => Ok(*run),
+        _ => Err(ResultsError::Torn(
+            file(folder),
+            "its first line does not describe a \
+            run"
+            .to_owned(),
+        )),
     }
 }

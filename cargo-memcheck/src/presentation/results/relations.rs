@@ -3,31 +3,31 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{ResultsError, Whole};
+use super::{MergedRun, ResultsError};
 use crate::discovery::task::Relations;
-use crate::execution::relations::{Judge, Seen};
+use crate::execution::relations::{Judge, MeasuredFigures};
 
 /// Judges the limits and laws across the tests of all shards of a run, and writes the pending snapshots of laws below
 /// `pending`.
-pub(crate) fn judge_relations(whole: &mut Whole, pending: &Path) -> Result<(), ResultsError> {
-    let mut seen: BTreeMap<String, Seen> = BTreeMap::new();
+pub(crate) fn judge_relations(whole: &mut MergedRun, pending: &Path) -> Result<(), ResultsError> {
+    let mut measured_figures: BTreeMap<String, MeasuredFigures> = BTreeMap::new();
     for test in &whole.tests {
-        seen.entry(test.task.leg.name()).or_default().add(&test.task, &test.outcome);
+        measured_figures.entry(test.task.leg.name()).or_default().add(&test.task, &test.outcome);
     }
     let levels = whole.run.levels();
     let root = whole.run.workspace().to_owned();
     let judge = Judge { root: &root, pending: Some(pending), levels: &levels };
     for test in &mut whole.tests {
-        let Some(seen) = seen.get(&test.task.leg.name()) else { continue };
+        let Some(measured_figures) = measured_figures.get(&test.task.leg.name()) else { continue };
         if let Some(mut needs) = test.outcome.across.left.take() {
             // The largest case of one shard may not be the largest of all shards. Only the largest case that ran
             // carries the laws.
             let last = needs.members.iter().rev().map(|(_, other)| &other.test);
-            let mut ran = last.filter(|name| seen.of(&test.task, name).is_some());
+            let mut ran = last.filter(|name| measured_figures.of(&test.task, name).is_some());
             if ran.next().is_none_or(|name| name != test.task.name()) {
                 (needs.members, needs.law) = (Vec::new(), None);
             }
-            judge.judge(&test.task, &mut test.outcome, &needs, seen);
+            judge.judge(&test.task, &mut test.outcome, &needs, measured_figures);
         } else if let Relations { snapshot: Some(law), text, .. } = &test.outcome.across {
             let kept = judge.keep(law, text.as_deref());
             let path = law.clone();

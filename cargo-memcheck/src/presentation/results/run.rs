@@ -21,7 +21,7 @@ pub(super) const VERSION: u32 = 2;
 
 /// The description of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Run {
+pub(crate) struct RunDescription {
     /// The versions of this file, of the protocol and of the records in it.
     pub(super) version: u32,
     pub(super) protocol: u32,
@@ -69,7 +69,7 @@ struct SelectedTest<'a> {
     scaling: &'a [Scaling],
 }
 
-impl Run {
+impl RunDescription {
     /// Describes this run.
     pub(crate) fn of(session: &Session, legs: &[LegTests]) -> Self {
         let options = &session.options;
@@ -85,7 +85,7 @@ impl Run {
             commit: session.commit(),
             archived: session.source.archive().is_some(),
             mode: options.mode,
-            levels: options.levels.said().clone(),
+            levels: options.levels.explicit().clone(),
         }
     }
 
@@ -113,7 +113,7 @@ fn selected(session: &Session, legs: &[LegTests]) -> String {
         tests.extend(chosen.run.iter().map(test(true)));
         tests.extend(chosen.ignored.iter().map(test(false)));
     }
-    let levels = options.levels.said();
+    let levels = options.levels.explicit();
     let selected = Selected {
         tests,
         mode: options.mode,
@@ -121,6 +121,6 @@ fn selected(session: &Session, legs: &[LegTests]) -> String {
         explain: options.scheduling.explain,
         threads: &options.rayon_threads,
     };
-    let text = serde_json::to_string(&selected).expect("it is made of text and numbers");
+    let text = serde_json::to_string(&selected).expect("a selection has only text and numbers");
     format!("{:016x}", hash(&text))
 }

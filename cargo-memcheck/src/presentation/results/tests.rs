@@ -11,16 +11,16 @@ use memcheck_core::wire::exit;
 use super::run::VERSION;
 use super::*;
 use crate::build::workspace::Places;
-use crate::discovery::task::{Outcome, Subject, Task, example};
+use crate::discovery::task::{Task, TestOutcome, TestSubject, example};
 use crate::invocation::options::Mode;
 use crate::invocation::values::CargoOptions;
 use crate::invocation::values::NoTests;
-use crate::presentation::events::{Presenter, Report};
+use crate::presentation::events::{Presenter, ReportWriter};
 use crate::presentation::tally::Tally;
-use crate::system::error::{Expected, Reported};
+use crate::system::error::{CommandError, Reported};
 
-fn run(part: &str) -> Run {
-    Run {
+fn run(part: &str) -> RunDescription {
+    RunDescription {
         version: VERSION,
         protocol: memcheck_core::wire::protocol::VERSION,
         record: memcheck_core::measurement::record::VERSION,
@@ -38,32 +38,32 @@ fn run(part: &str) -> Run {
 
 fn task(name: &str) -> Task {
     let mut task = example::task();
-    let Subject::Test(entry) = &mut task.subject else { unreachable!() };
+    let TestSubject::Test(entry) = &mut task.subject else { unreachable!() };
     name.clone_into(&mut entry.name);
     task
 }
 
 /// Makes the outcome of a test with a pending snapshot in `folder`.
-fn outcome(folder: &Path, name: &str) -> Outcome {
+fn outcome(folder: &Path, name: &str) -> TestOutcome {
     let mut report: memcheck_core::wire::protocol::Report =
         serde_json::from_value(example::report()).unwrap();
     let pending = folder.join(format!("{name}.snap.new"));
     fs::write(&pending, format!("figures of {name}\n")).unwrap();
     report.snapshot = Some(format!("/ws/app/tests/snapshots/{name}@cpu.snap").into());
     report.pending = Some(pending);
-    let mut outcome = Outcome::ignored();
+    let mut outcome = TestOutcome::ignored();
     outcome.verdict.status = Status::Passed;
     outcome.report = Some(report);
     outcome
 }
 
 /// Returns the text of the file that a run of these tests writes.
-fn kept(run: &Run, tests: &[&str]) -> String {
+fn kept(run: &RunDescription, tests: &[&str]) -> String {
     let tally = Tally { elsewhere: 1, not_run: 2, ..Tally::default() };
     kept_with(run, tests, &tally, exit::OK)
 }
 
-fn kept_with(run: &Run, tests: &[&str], tally: &Tally, exit_code: u8) -> String {
+fn kept_with(run: &RunDescription, tests: &[&str], tally: &Tally, exit_code: u8) -> String {
     let folder = tempfile::tempdir().unwrap();
     let mut keeper = Keeper::new(Rc::new(OnceCell::from(run.clone())));
     keeper.leg_started(&example::task().leg, tests.len());
@@ -87,21 +87,21 @@ fn folders(texts: &[String]) -> (tempfile::TempDir, Vec<PathBuf>) {
     (root, made)
 }
 
-fn merged(texts: &[String]) -> Result<Whole, ResultsError> {
+fn merged(texts: &[String]) -> Result<MergedRun, ResultsError> {
     let (_root, folders) = folders(texts);
     merge(folders.iter().map(|folder| read(folder)).collect::<Result<_, _>>()?)
 }
 
 #[track_caller]
-fn refused(texts: &[String], exit_code: u8, said: &str) {
+fn refused(texts: &[String], exit_code: u8, message: &str) {
     let error = merged(texts).unwrap_err();
     assert_eq!(error.exit_code(), exit_code, "{error}");
-    assert!(error.to_string().contains(said), "{error}");
+    assert!(error.to_string().contains(message), "{error}");
     assert!(error.hint().is_some(), "{error}");
 }
 
 #[test]
-fn what_was_kept_is_read() {
+fn written_results_are_read_back() {
     let (_root, folders) = folders(&[kept(&run(""), &["b", "a"])]);
     let results = read(&folders[0]).unwrap();
     assert_eq!(results.run, run(""));
@@ -127,7 +127,7 @@ fn shards_are_joined_in_the_order_of_a_run() {
 }
 
 #[test]
-fn a_shard_that_did_not_come_to_its_end_is_known_in_the_whole() {
+fn a_merged_run_reports_a_shard_that_did_not_finish() {
     let (first, second) = (run("hash:1/2"), run("hash:2/2"));
     let ended = |tally: Tally| {
         let exit_code = tally.exit_code(NoTests::Pass);
@@ -142,13 +142,13 @@ fn a_shard_that_did_not_come_to_its_end_is_known_in_the_whole() {
     let cut = Tally { unstarted: vec!["cpu".to_owned()], ..Tally::default() };
     let error = ended(cut).unwrap_err();
     assert_eq!(error.exit_code(), exit::NOT_MEASURED);
-    assert!(error.to_string().ends_with("holds no results on cpu: that run ended before"));
+    assert!(error.to_string().ends_with("has no results on cpu: that run ended early"));
 }
 
 #[test]
-fn what_is_not_all_of_one_run_is_not_joined() {
+fn shards_of_different_runs_are_not_merged() {
     let (first, second) = (run("hash:1/2"), run("hash:2/2"));
-    let shard = |run: &Run, test: &str| kept(run, &[test]);
+    let shard = |run: &RunDescription, test: &str| kept(run, &[test]);
     let one = shard(&first, "a");
     let missing = [shard(&run("hash:1/3"), "a"), shard(&run("hash:3/3"), "b")];
     refused(&missing, exit::NOT_MEASURED, "hash:2/3");
@@ -156,18 +156,21 @@ fn what_is_not_all_of_one_run_is_not_joined() {
     refused(&[one.clone(), shard(&second, "a")], exit::USAGE, "app::mem a on cpu is in both");
     refused(&[one.clone(), shard(&run(""), "b")], exit::USAGE, "a whole run");
     refused(&[one.clone(), shard(&run("hash:2/3"), "b")], exit::USAGE, "hash:2/3");
-    type Change = fn(&mut Run);
+    type Change = fn(&mut RunDescription);
     let changes: [(Change, &str); 3] = [
         (|run| run.devices = vec!["sim:t4".to_owned()], "cpu and sim:t4"),
-        (|run| run.selected = "6".to_owned(), "other tests"),
-        (|run| run.mode = Mode::Local, "other tests"),
+        (|run| run.selected = "6".to_owned(), "different tests, limits or levels"),
+        (|run| run.mode = Mode::Local, "modes --ci and --no-ci"),
     ];
-    for (change, said) in changes {
+    for (change, message) in changes {
         let mut other = second.clone();
         change(&mut other);
-        refused(&[one.clone(), shard(&other, "b")], exit::USAGE, said);
+        refused(&[one.clone(), shard(&other, "b")], exit::USAGE, message);
     }
-    let of_commit = |run: &Run, commit: &str| Run { commit: Some(commit.into()), ..run.clone() };
+    let of_commit = |run: &RunDescription, commit: &str| RunDescription {
+        commit: Some(commit.into()),
+        ..run.clone()
+    };
     let commits = [shard(&of_commit(&first, "abc"), "a"), shard(&of_commit(&second, "def"), "b")];
     refused(&commits, exit::USAGE, "commits abc and def");
     // If git does not know the commit of one shard, the commits cannot be compared.
@@ -175,7 +178,7 @@ fn what_is_not_all_of_one_run_is_not_joined() {
 }
 
 #[test]
-fn a_file_that_is_not_whole_is_refused_wherever_it_was_cut() {
+fn a_truncated_file_of_results_is_refused() {
     let sound = kept(&run(""), &["a", "b"]);
     let lines: Vec<&str> = sound.lines().collect();
     for torn in [
@@ -191,12 +194,12 @@ fn a_file_that_is_not_whole_is_refused_wherever_it_was_cut() {
     }
     let other = sound.replacen(&format!("\"version\":{VERSION}"), "\"version\":9", 1);
     refused(&[other], exit::USAGE, "another version");
-    let newer = Run { memcheck: "99.0.0".to_owned(), ..run("") };
+    let newer = RunDescription { memcheck: "99.0.0".to_owned(), ..run("") };
     refused(&[kept(&newer, &["a"])], exit::USAGE, "cargo-memcheck 99.0.0");
 }
 
 #[test]
-fn a_folder_without_results_is_told_from_none() {
+fn a_missing_folder_and_a_folder_without_results_are_distinguished() {
     let root = tempfile::tempdir().unwrap();
     assert_eq!(read(root.path()).unwrap_err().exit_code(), exit::NOT_MEASURED);
     assert_eq!(read(&root.path().join("no")).unwrap_err().exit_code(), exit::USAGE);
@@ -208,7 +211,7 @@ fn a_folder_without_results_is_told_from_none() {
 }
 
 #[test]
-fn paths_are_those_of_the_workspace_that_they_are_told_in() {
+fn paths_are_relative_to_the_workspace_of_the_report() {
     let (_root, folders) = folders(&[kept(&run(""), &["a"])]);
     let mut results = read(&folders[0]).unwrap();
     results.relocate(Path::new("/here"));
@@ -219,14 +222,14 @@ fn paths_are_those_of_the_workspace_that_they_are_told_in() {
 }
 
 #[test]
-fn a_failure_on_a_later_device_takes_back_what_an_earlier_one_left_pending() {
+fn a_failure_on_a_later_device_removes_the_pending_snapshot_of_an_earlier_one() {
     let (_root, folders) = folders(&[kept(&run(""), &["a", "b"])]);
     let places = |root: &Path| {
         let flags = CargoOptions { target_dir: Some(root.to_owned()), ..CargoOptions::default() };
         Places::find(&flags).unwrap()
     };
     for (status, left) in [(Status::Passed, true), (Status::Failed, false)] {
-        let mut whole = Whole::from(read(&folders[0]).unwrap());
+        let mut whole = MergedRun::from(read(&folders[0]).unwrap());
         // The second test stands for the first one on another device, so that they share a snapshot.
         let first = whole.tests[0].outcome.report.clone().unwrap();
         let later = &mut whole.tests[1];

@@ -38,8 +38,8 @@ impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.libraries.as_slice() {
             [] => write!(f, "{}", self.outdated.join("\n")),
-            [one] => write!(f, "{one} is not there"),
-            several => write!(f, "{} are not there", several.join(", ")),
+            [one] => write!(f, "{one} was not found"),
+            several => write!(f, "{} were not found", several.join(", ")),
         }
     }
 }
@@ -55,7 +55,7 @@ impl Missing {
 /// Names the packages to install and the flag that points to them.
 pub(crate) fn advice(missing: &Missing) -> String {
     if missing.libraries.is_empty() {
-        return "it was built on a newer system: build on the oldest one that it is to run on"
+        return "it was built on a newer system: build it on the oldest system that must run it"
             .to_owned();
     }
     let mut advice = Vec::new();
@@ -114,29 +114,29 @@ mod tests {
     fn the_wheels_that_bring_a_library_are_named() {
         let of_13 = missing(&["libcublas.so.13", "libcublasLt.so.13", "libcurand.so.10"]);
         assert_eq!(of_13.exit_code(), exit::NOT_MEASURED);
-        let said = advice(&of_13);
-        assert!(said.contains("`pip install nvidia-cublas==13.* nvidia-curand==10.*`"), "{said}");
-        assert!(said.contains("--library-path"), "{said}");
-        let said = advice(&missing(&["libnvrtc.so.12", "libcurand.so.10"]));
-        assert!(said.contains("nvidia-cuda-nvrtc-cu12==12.* nvidia-curand-cu12==10.*"), "{said}");
-        let said = advice(&missing(&["libfoo.so.3"]));
-        assert!(!said.contains("pip"), "{said}");
+        let text = advice(&of_13);
+        assert!(text.contains("`pip install nvidia-cublas==13.* nvidia-curand==10.*`"), "{text}");
+        assert!(text.contains("--library-path"), "{text}");
+        let text = advice(&missing(&["libnvrtc.so.12", "libcurand.so.10"]));
+        assert!(text.contains("nvidia-cuda-nvrtc-cu12==12.* nvidia-curand-cu12==10.*"), "{text}");
+        let text = advice(&missing(&["libfoo.so.3"]));
+        assert!(!text.contains("pip"), "{text}");
     }
 
     #[test]
-    fn without_the_library_of_the_driver_there_is_no_device() {
+    fn a_missing_driver_library_means_a_missing_device() {
         let driver = missing(&["libcuda.so.1"]);
         assert_eq!(driver.exit_code(), exit::NO_DEVICE);
-        assert_eq!(driver.to_string(), "libcuda.so.1 is not there");
-        let said = advice(&driver);
-        assert!(said.contains("NVIDIA driver") && !said.contains("--library-path"), "{said}");
+        assert_eq!(driver.to_string(), "libcuda.so.1 was not found");
+        let text = advice(&driver);
+        assert!(text.contains("NVIDIA driver") && !text.contains("--library-path"), "{text}");
     }
 
     #[test]
-    fn a_system_that_is_too_old_is_told() {
-        let said = "/lib/libc.so.6: version `GLIBC_2.99' not found (required by mem)".to_owned();
-        let outdated = Missing { libraries: Vec::new(), outdated: vec![said.clone()] };
-        assert_eq!(outdated.to_string(), said);
+    fn a_system_that_is_too_old_is_reported() {
+        let text = "/lib/libc.so.6: version `GLIBC_2.99' not found (required by mem)".to_owned();
+        let outdated = Missing { libraries: Vec::new(), outdated: vec![text.clone()] };
+        assert_eq!(outdated.to_string(), text);
         assert!(advice(&outdated).contains("newer system"));
     }
 }

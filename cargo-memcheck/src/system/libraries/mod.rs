@@ -27,7 +27,7 @@ const TRACE: &str = "LD_TRACE_LOADED_OBJECTS";
 
 /// The folders in which the command looks for libraries, in addition to the folders that the loader searches.
 #[derive(Debug, Default)]
-pub(crate) struct Search {
+pub(crate) struct LibrarySearch {
     /// The folders of `--library-path`, which come first on the search path whatever they contain.
     named: Vec<PathBuf>,
     /// The folders of Python installations. The command looks for them only when a library is missing, or for libcupti.
@@ -47,7 +47,7 @@ pub(crate) struct Linked {
     pub(crate) outdated: Vec<String>,
 }
 
-impl Search {
+impl LibrarySearch {
     /// Searches `named` before all other folders.
     pub(crate) fn new(named: Vec<PathBuf>) -> Self {
         Self { named, ..Self::default() }
@@ -154,7 +154,7 @@ impl Linked {
         linked.outdated = stderr
             .lines()
             .filter(|line| line.contains(": version `") && line.contains("not found"))
-            .map(|line| line.split_once(": ").map_or(line, |(_, said)| said).to_owned())
+            .map(|line| line.split_once(": ").map_or(line, |(_, text)| text).to_owned())
             .collect();
         linked
     }
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_loader_says_is_understood() {
+    fn messages_of_the_loader_are_parsed() {
         let linked = Linked::read(
             "\tlinux-vdso.so.1 (0x00007ffc)\n\tlibcuda.so.1 => not found\n\tlibc.so.6 => /lib/x y/libc.so.6 (0x00007f)\n\t/lib64/ld-linux-x86-64.so.2 (0x7f)\n",
             "/t/mem: /lib/libc.so.6: version `GLIBC_2.99' not found (required by /t/mem)\n",
@@ -214,15 +214,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_found_in_folders_of_python_however_deep_it_is_wanted() {
+    fn missing_libraries_of_libraries_are_found_in_folders_of_python() {
         let folder = tempfile::tempdir().unwrap();
         let mut binary = program(folder.path());
-        let search = |folders: &[&str]| Search {
+        let search = |folders: &[&str]| LibrarySearch {
             named: Vec::new(),
             python: OnceLock::from(
                 folders.iter().map(|f| folder.path().join(f)).collect::<Vec<_>>(),
             ),
-            ..Search::default()
+            ..LibrarySearch::default()
         };
         let missing = search(&[]).complete(&mut binary.clone()).unwrap_err();
         assert_eq!(missing.libraries, ["libmemcheck_outer.so"]);
@@ -241,12 +241,13 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_on_a_search_path_ends_the_search() {
+    fn a_folder_that_a_search_path_cannot_contain_ends_the_search() {
         let folder = tempfile::tempdir().unwrap();
         let mut binary = program(folder.path());
         let colon = folder.path().join("with:colon");
         fs::rename(folder.path().join("b"), &colon).unwrap();
-        let search = Search { python: OnceLock::from(vec![colon]), ..Search::default() };
+        let search =
+            LibrarySearch { python: OnceLock::from(vec![colon]), ..LibrarySearch::default() };
         let missing = search.complete(&mut binary).unwrap_err();
         assert_eq!(missing.libraries, ["libmemcheck_outer.so"]);
     }
@@ -256,7 +257,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut binary = program(folder.path());
         let named = ["a", "b"].map(|name| folder.path().join(name)).to_vec();
-        let search = Search { named, python: OnceLock::from(Vec::new()), ..Search::default() };
+        let search =
+            LibrarySearch { named, python: OnceLock::from(Vec::new()), ..LibrarySearch::default() };
         search.prepare(&mut binary);
         assert_eq!(search_path(&binary).last().unwrap(), Path::new("/nowhere"));
         assert_eq!(search.complete(&mut binary), Ok(false));

@@ -55,7 +55,7 @@ const GRACE: Duration = Duration::from_secs(10);
 
 /// The kind of a child.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Kind<'a> {
+pub(crate) enum ProcessKind<'a> {
     /// The process itself, without a launcher.
     Own,
     /// A launcher of a process that writes its progress to this file. The file must exist and be empty. The time-out counts from the first
@@ -69,7 +69,7 @@ pub(crate) enum Kind<'a> {
 /// The settings for watching a child.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Watch<'a> {
-    pub(crate) kind: Kind<'a>,
+    pub(crate) kind: ProcessKind<'a>,
     pub(crate) timeout: Duration,
     pub(crate) capture: Capture,
     /// Ends the child before its time limit.
@@ -78,7 +78,7 @@ pub(crate) struct Watch<'a> {
 
 /// The facts about a child that has ended.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct ProcessResult {
     /// The end of the child. `None` if this process killed it because the run was interrupted.
     pub(crate) end: Option<End>,
     /// True if the process was seen to begin. Behind a launcher it can begin late or never.
@@ -105,14 +105,14 @@ fn ask_to_end(launcher: &mut Child) -> std::io::Result<()> {
 }
 
 /// The source of the progress of a test process.
-enum Source<'a> {
+enum ProgressSource<'a> {
     Pipe,
     File(Tail),
     Mark(&'a Path),
     None,
 }
 
-impl Source<'_> {
+impl ProgressSource<'_> {
     /// True if the process has begun, as far as the source can tell.
     fn has_begun(&self) -> bool {
         match self {
@@ -140,7 +140,11 @@ fn redirect(command: &mut Command, capture: Capture) -> std::io::Result<()> {
 }
 
 /// Waits until `child` ends or the time-out has passed since the process began. Returns `None` if the run was interrupted.
-fn wait(child: &mut Child, source: &Source<'_>, watch: &Watch<'_>) -> std::io::Result<Option<End>> {
+fn wait(
+    child: &mut Child,
+    source: &ProgressSource<'_>,
+    watch: &Watch<'_>,
+) -> std::io::Result<Option<End>> {
     let mut begun = None;
     loop {
         if watch.interrupt.is_set() {
@@ -164,20 +168,20 @@ pub(crate) fn run(
     mut command: Command,
     watch: Watch<'_>,
     on_progress: impl Fn(Progress) + Send + 'static,
-) -> std::io::Result<Ended> {
+) -> std::io::Result<ProcessResult> {
     command.stdin(Stdio::null()).process_group(0);
     redirect(&mut command, watch.capture)?;
     let source = match watch.kind {
-        Kind::Own => {
+        ProcessKind::Own => {
             let (from_child, to_us) = std::io::pipe()?;
             let mapping = FdMapping { parent_fd: to_us.into(), child_fd: PROGRESS_FD };
             command.fd_mappings(vec![mapping]).map_err(std::io::Error::other)?;
             progress::read(from_child, on_progress);
-            Source::Pipe
+            ProgressSource::Pipe
         }
-        Kind::Launcher(file) => Source::File(Tail::start(file, on_progress)?),
-        Kind::SilentLauncher(Some(mark)) => Source::Mark(mark),
-        Kind::SilentLauncher(None) => Source::None,
+        ProcessKind::Launcher(file) => ProgressSource::File(Tail::start(file, on_progress)?),
+        ProcessKind::SilentLauncher(Some(mark)) => ProgressSource::Mark(mark),
+        ProcessKind::SilentLauncher(None) => ProgressSource::None,
     };
     let launched = Instant::now();
     let mut child = command.spawn()?;
@@ -189,7 +193,7 @@ pub(crate) fn run(
     let end = wait(&mut child, &source, &watch)?;
     let duration = launched.elapsed();
     let is_over = matches!(end, Some(End::Exited(_)));
-    if !is_over && !matches!(watch.kind, Kind::Own) {
+    if !is_over && !matches!(watch.kind, ProcessKind::Own) {
         ask_to_end(&mut child)?;
     }
     // The group is also killed after a regular end, because processes that the test started must not outlive it.
@@ -197,11 +201,11 @@ pub(crate) fn run(
     child.wait()?;
     let output = Output { stdout: stdout.finish(DRAIN), stderr: stderr.finish(DRAIN) };
     let began = match source {
-        Source::File(tail) => tail.finish(),
-        Source::Mark(file) => file.exists(),
-        Source::Pipe | Source::None => true,
+        ProgressSource::File(tail) => tail.finish(),
+        ProgressSource::Mark(file) => file.exists(),
+        ProgressSource::Pipe | ProgressSource::None => true,
     };
-    Ok(Ended { end, began, output, duration })
+    Ok(ProcessResult { end, began, output, duration })
 }
 
 #[cfg(test)]
@@ -210,29 +214,29 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::sync::mpsc;
 
-    fn sh(script: &str, timeout: Duration) -> Ended {
+    fn sh(script: &str, timeout: Duration) -> ProcessResult {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
         run(command, own(timeout, &Interrupt::default()), |_| {}).unwrap()
     }
 
     fn own(timeout: Duration, interrupt: &Interrupt) -> Watch<'_> {
-        Watch { kind: Kind::Own, timeout, capture: Capture::Kept, interrupt }
+        Watch { kind: ProcessKind::Own, timeout, capture: Capture::Kept, interrupt }
     }
 
     /// Runs a launcher script. `$1` is the path of its progress file.
-    fn launcher(script: &str, timeout: Duration, interrupt: &Interrupt) -> Ended {
+    fn launcher(script: &str, timeout: Duration, interrupt: &Interrupt) -> ProcessResult {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("progress");
         std::fs::write(&file, "").unwrap();
         let mut command = Command::new("sh");
         command.args(["-c", script, "sh"]).arg(&file).current_dir(folder.path());
-        let kind = Kind::Launcher(&file);
+        let kind = ProcessKind::Launcher(&file);
         run(command, Watch { kind, ..own(timeout, interrupt) }, |_| {}).unwrap()
     }
 
     #[test]
-    fn what_a_child_prints_and_how_it_ends_is_kept() {
+    fn the_output_and_the_exit_status_of_a_child_are_stored() {
         let ended = sh("echo out; echo err >&2; exit 3", Duration::from_secs(20));
         assert!(matches!(ended.end, Some(End::Exited(status)) if status.code() == Some(3)));
         assert_eq!(
@@ -253,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_left_behind_does_not_hold_the_run_up() {
+    fn a_grandchild_that_survives_does_not_delay_the_run() {
         let started = Instant::now();
         let ended = sh("sleep 60 & exit 0", Duration::from_secs(50));
         assert!(matches!(ended.end, Some(End::Exited(_))));
@@ -287,7 +291,7 @@ mod tests {
     const BEGIN: &str = r#"echo '{"iteration":0,"of":12,"live":0}' >> "$1"; "#;
 
     #[test]
-    fn what_waits_in_a_queue_does_not_run_out_of_time() {
+    fn waiting_in_a_queue_does_not_count_for_the_time_limit() {
         let timeout = Duration::from_millis(300);
         let queued = launcher("sleep 1; exit 3", timeout, &Interrupt::default());
         assert!(matches!(queued.end, Some(End::Exited(status)) if status.code() == Some(3)));

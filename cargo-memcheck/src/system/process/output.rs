@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_harness_is_left_out_and_the_test_is_not() {
+    fn lines_of_the_harness_are_removed_from_the_output() {
         let output = Output {
             stdout: "\nrunning 1 test\ntest a::b ... mine\ntest a::b ... FAILED\n\nfailures:\n\ntest result: FAILED. 0 passed\n".to_owned(),
             stderr: "thread 'a::b' panicked at src/lib.rs:3:5:\n".to_owned(),

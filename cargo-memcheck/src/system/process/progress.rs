@@ -19,12 +19,12 @@ pub(super) fn read(pipe: PipeReader, on_progress: impl Fn(Progress) + Send + 'st
     std::thread::spawn(move || {
         for line in BufReader::new(pipe).lines() {
             let Ok(line) = line else { break };
-            tell(&line, &on_progress);
+            forward_progress(&line, &on_progress);
         }
     });
 }
 
-fn tell(line: &str, on_progress: &impl Fn(Progress)) {
+fn forward_progress(line: &str, on_progress: &impl Fn(Progress)) {
     if let Ok(progress) = serde_json::from_str(line) {
         on_progress(progress);
     }
@@ -57,7 +57,7 @@ impl Tail {
                 }
                 while let Some(end) = unread.iter().position(|byte| *byte == b'\n') {
                     let line: Vec<u8> = unread.drain(..=end).collect();
-                    tell(&String::from_utf8_lossy(&line), &on_progress);
+                    forward_progress(&String::from_utf8_lossy(&line), &on_progress);
                 }
                 std::thread::park_timeout(LOOK);
             }
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_at_the_last_moment_counts() {
+    fn progress_that_was_written_last_is_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("progress");
         std::fs::write(&path, "").unwrap();

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_is_no_news_where_a_signal_came() {
+    fn a_failure_after_a_signal_is_not_reported() {
         let interrupt = Interrupt::default();
         assert_eq!(interrupt.outlived::<u8, &str>(Err("the build")), Err("the build"));
         interrupt.set();

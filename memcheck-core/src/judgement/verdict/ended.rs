@@ -6,7 +6,7 @@ use crate::judgement::blame;
 use crate::judgement::fault;
 use crate::judgement::finding::{Code, Finding};
 use crate::limits::Limits;
-use crate::measurement::record::{Outcome, Record, Refusal};
+use crate::measurement::record::{Outcome, Record, RefusedAllocation};
 use crate::size::both;
 use crate::space::Space;
 
@@ -75,7 +75,7 @@ pub(super) fn judge_outcome(record: &Record, limits: &Limits) -> Option<Finding>
 /// The refused allocation that ended the body with the error `text`. The body may also have
 /// survived a refusal: a search for the largest batch goes on with a smaller one. A refusal
 /// therefore counts only if no allocation followed it or if `text` is an out-of-memory error.
-fn refusal(record: &Record, text: &str) -> Option<(Space, Refusal)> {
+fn refusal(record: &Record, text: &str) -> Option<(Space, RefusedAllocation)> {
     let is_out_of_memory = says_out_of_memory(text);
     record
         .spaces
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn only_processes_on_the_refusing_device_are_reported() {
-        let refused = Some(Refusal { requested: 30, live: 60, last: true });
+        let refused = Some(RefusedAllocation { requested: 30, live: 60, last: true });
         let mut run = record(SpaceRecord { refused, ..armed(Metrics::default()) });
         run.outcome = Outcome::Failed { error: "CUDA_ERROR_OUT_OF_MEMORY".into() };
         let outcome = |run: &Record| {

@@ -8,7 +8,7 @@ use crate::capacity::Capacity;
 use crate::judgement::blame;
 use crate::judgement::finding::{Code, Finding};
 use crate::limits::Limits;
-use crate::measurement::record::{Metrics, Record, Refusal};
+use crate::measurement::record::{Metrics, Record, RefusedAllocation};
 use crate::size::both;
 use crate::space::Space;
 
@@ -17,11 +17,11 @@ use crate::space::Space;
 pub(super) fn refused(
     record: &Record,
     limits: &Limits,
-    (space, refusal): (Space, Refusal),
+    (space, refusal): (Space, RefusedAllocation),
     what: &str,
 ) -> Option<Finding> {
     let capacity = limits.fits.value?;
-    let Refusal { requested, live, last: _ } = refusal;
+    let RefusedAllocation { requested, live, last: _ } = refusal;
     let needed = live + requested;
     let device = *record.capacities.get(&space)?;
     (capacity.bytes() < needed && needed <= device).then(|| {
@@ -96,7 +96,7 @@ mod tests {
 
     /// A body that failed on a device of 100 bytes, with 60 bytes live and 30 requested.
     fn refused() -> Record {
-        let refused = Some(Refusal { requested: 30, live: 60, last: true });
+        let refused = Some(RefusedAllocation { requested: 30, live: 60, last: true });
         let metrics = Metrics { peak_allocated: 60, ..Metrics::default() };
         let mut run = record(SpaceRecord { refused, ..armed(metrics) });
         run.outcome = Outcome::Failed { error: "CUDA_ERROR_OUT_OF_MEMORY".into() };

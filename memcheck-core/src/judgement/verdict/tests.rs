@@ -14,7 +14,7 @@ use crate::judgement::baseline::{Figures, Holders};
 use crate::limits::{Layer, Source};
 use crate::measurement::attribution::builder::{self, grows};
 use crate::measurement::record::example::{GPU, armed, limits, record};
-use crate::measurement::record::{Outcome, Refusal};
+use crate::measurement::record::{Outcome, RefusedAllocation};
 use crate::size::Size;
 
 pub(super) fn codes(record: &Record, baseline: &Baseline, layer: Layer) -> Vec<&'static str> {
@@ -202,7 +202,7 @@ fn a_limit_on_a_pool_that_was_not_read_is_not_measured() {
 
 #[test]
 fn a_refused_allocation_is_out_of_memory_only_if_the_body_fails() {
-    let refused = |last| Some(Refusal { requested: 64, live: 1, last });
+    let refused = |last| Some(RefusedAllocation { requested: 64, live: 1, last });
     let mut run = record(SpaceRecord { refused: refused(true), ..armed(Metrics::default()) });
     assert!(codes(&run, &Baseline::Off, Layer::default()).is_empty());
     // The error text need not mention memory if no allocation followed the refusal.

@@ -31,7 +31,7 @@ fn sizes<'a>(cases: &[&'a BTreeMap<String, String>], asked: &[Scaling]) -> BTree
 
 /// The cases of one test that differ in sizes only.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Family {
+pub struct CaseFamily {
     /// The parameters that all cases share, such as `dtype` with the value `f32`. Empty if all
     /// parameters are sizes.
     pub common: BTreeMap<String, String>,
@@ -40,7 +40,7 @@ pub struct Family {
 }
 
 /// The families of the cases of one test. `asked` are the requested figures.
-pub fn families(cases: &[&BTreeMap<String, String>], asked: &[Scaling]) -> Vec<Family> {
+pub fn families(cases: &[&BTreeMap<String, String>], asked: &[Scaling]) -> Vec<CaseFamily> {
     let sizes = sizes(cases, asked);
     let mut families: BTreeMap<BTreeMap<String, String>, Vec<(Sizes, usize)>> = BTreeMap::new();
     for (number, case) in cases.iter().enumerate() {
@@ -62,7 +62,7 @@ pub fn families(cases: &[&BTreeMap<String, String>], asked: &[Scaling]) -> Vec<F
         .into_iter()
         .map(|(common, mut members)| {
             members.sort();
-            Family { common, members }
+            CaseFamily { common, members }
         })
         .collect()
 }

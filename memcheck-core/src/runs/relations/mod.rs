@@ -23,11 +23,11 @@ use crate::judgement::baseline::{Baseline, Figures};
 use crate::judgement::finding::{Code, Finding};
 use crate::measurement::record::Facts;
 
-pub use family::{Family, families};
+pub use family::{CaseFamily, families};
 pub use needs::{Compared, Needs, Other, Target, compare, law_baselines};
 pub use partner::{PartnerError, circle, partner};
 pub use relative::relative;
-pub use scaling::{Member, Room, scaling, told, unchanged};
+pub use scaling::{Member, Room, scaling, scaling_reports, unchanged};
 
 /// The figures of the baseline of a test that was not run.
 ///

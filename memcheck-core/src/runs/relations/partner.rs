@@ -36,7 +36,7 @@ pub enum PartnerError {
     /// The limit refers to its own test.
     #[error(
         "`max_peak` of `{test}` is `{limit}`, which is a share of its own peak: name another \
-         test, or leave this one out of what the limit is said for"
+         test, or exclude this test from the limit"
     )]
     Itself {
         /// The test that has the limit.
@@ -58,7 +58,7 @@ pub enum PartnerError {
     },
     /// Tests limit each other so that only peaks of 0 B satisfy all limits.
     #[error(
-        "`max_peak` of these tests goes in a circle that nothing but 0 B satisfies: {}",
+        "`max_peak` of these tests is a cycle that only 0 B satisfies: {}",
         .0.join(", ")
     )]
     Circle(Vec<String>),
@@ -106,7 +106,7 @@ fn near<'a>(name: &str, tests: impl Iterator<Item = &'a str>) -> String {
     let near: Vec<String> =
         tests.filter(|test| test.contains(last)).take(4).map(str::to_owned).collect();
     match near.as_slice() {
-        [] => ": it is looked for in the same test target".to_owned(),
+        [] => ": memcheck searches the same test target".to_owned(),
         near => format!(", but {}", quoted(near)),
     }
 }

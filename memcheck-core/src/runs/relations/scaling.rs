@@ -29,13 +29,13 @@ pub struct Member<'a> {
 
 /// The laws of a family: of each requested figure, in each space that all cases have. `room` returns
 /// the capacity of a device, if it is known.
-pub fn told(
+pub fn scaling_reports(
     members: &[Member<'_>],
     asked: &[Scaling],
     room: impl Fn(Space) -> Option<Room>,
 ) -> Vec<ScalingReport> {
     let Some(last) = members.last() else { return Vec::new() };
-    let mut told = Vec::new();
+    let mut reports = Vec::new();
     for &space in last.figures.0.keys() {
         for Scaling { metric, most } in asked {
             let value =
@@ -51,7 +51,7 @@ pub fn told(
                 Err(NoLaw::Incomplete { .. }) => continue,
             };
             let room = room(space).filter(|_| *metric == Metric::PeakAllocated);
-            told.push(ScalingReport {
+            reports.push(ScalingReport {
                 space,
                 metric: *metric,
                 order: law.order(),
@@ -62,7 +62,7 @@ pub fn told(
             });
         }
     }
-    told
+    reports
 }
 
 /// The largest value of each size that the law grows with, if the other sizes are those of the
@@ -87,32 +87,39 @@ fn fits(shape: &Shape, largest: &Sizes, room: &Room) -> Vec<Fit> {
 /// tolerance, and there must be exactly one for each figure.
 pub fn unchanged(
     accepted: &Laws,
-    told: &[ScalingReport],
+    reports: &[ScalingReport],
     members: &[Member<'_>],
     tolerance: Tolerance,
 ) -> bool {
-    let holds =
-        |told: &ScalingReport| match (accepted.of_metric(told.space, told.metric), &told.law) {
-            (Some(then), now) if then == now => true,
-            (Some(Shape::Law(then)), Shape::Law(_)) => members.iter().all(|member| {
-                let now =
-                    member.figures.0.get(&told.space).and_then(|by| by.get(told.metric.name()));
-                let (Some(then), Some(now)) = (then.at(&member.at), now) else { return false };
-                (tolerance.floor(then)..=tolerance.ceiling(then)).contains(now)
-            }),
-            _ => false,
-        };
-    accepted.len() == told.len() && told.iter().all(holds)
+    let holds = |report: &ScalingReport| match (
+        accepted.of_metric(report.space, report.metric),
+        &report.law,
+    ) {
+        (Some(then), now) if then == now => true,
+        (Some(Shape::Law(then)), Shape::Law(_)) => members.iter().all(|member| {
+            let now =
+                member.figures.0.get(&report.space).and_then(|by| by.get(report.metric.name()));
+            let (Some(then), Some(now)) = (then.at(&member.at), now) else { return false };
+            (tolerance.floor(then)..=tolerance.ceiling(then)).contains(now)
+        }),
+        _ => false,
+    };
+    accepted.len() == reports.len() && reports.iter().all(holds)
 }
 
 /// The findings about figures that grow faster than allowed, or faster than in the baseline.
 /// `accepted` are the laws of the baseline. `record` must be that of the largest case, because the
 /// findings name its call sites.
-pub fn scaling(told: &[ScalingReport], accepted: Option<&Laws>, record: &Record) -> Vec<Finding> {
-    told.iter()
-        .filter_map(|told| {
-            let ScalingReport { space, metric, law, order, allowed, few: _, fits: _ } = told;
-            let (space, text) = (*space, told.describe_law());
+pub fn scaling(
+    reports: &[ScalingReport],
+    accepted: Option<&Laws>,
+    record: &Record,
+) -> Vec<Finding> {
+    reports
+        .iter()
+        .filter_map(|report| {
+            let ScalingReport { space, metric, law, order, allowed, few: _, fits: _ } = report;
+            let (space, text) = (*space, report.describe_law());
             let (message, hint) = if !law.within(allowed) {
                 let about = if matches!(law, Shape::Law(_)) { "" } else { "about " };
                 (
@@ -122,8 +129,8 @@ pub fn scaling(told: &[ScalingReport], accepted: Option<&Laws>, record: &Record)
                         metric.name()
                     ),
                     format!(
-                        "what holds memory in the largest case is what grows; if this is meant, \
-                         `scaling({} <= \"{order}\")`",
+                        "the holders of memory in the largest case grow; if this is intended, \
+                         write `scaling({} <= \"{order}\")`",
                         metric.name()
                     ),
                 )
@@ -139,7 +146,7 @@ pub fn scaling(told: &[ScalingReport], accepted: Option<&Laws>, record: &Record)
                         then.order(),
                         then.describe(*metric)
                     ),
-                    "if this is meant, `cargo memcheck accept` makes it the new baseline"
+                    "if this is intended, `cargo memcheck accept` makes it the new baseline"
                         .to_owned(),
                 )
             };

@@ -57,7 +57,7 @@ fn a_partner_is_a_path_or_the_only_end_of_one() {
     assert_eq!(of("a", "c"), Ok("n::c"));
     for (test, name, said) in [
         ("a", "b", "`b` is one of `m::b`, `n::b`: write more of its path"),
-        ("a", "d", "app::mem has no test `d`: it is looked for in the same test target"),
+        ("a", "d", "app::mem has no test `d`: memcheck searches the same test target"),
         ("a", "of", "app::mem has no test `of`, but `of::seq_1`, `of::seq_2`"),
         ("n::c", "c", "`max_peak` of `n::c` is `0.6 x c`, which is a share of its own peak"),
         ("a", "x::c", "has no test `x::c`, but `n::c`"),
@@ -135,23 +135,23 @@ fn of_two(peak: fn(u64) -> u64, allowed: &str) -> (Vec<ScalingReport>, Vec<Findi
     let at = |batch: u64| Sizes::from([("batch".to_owned(), batch)]);
     let members: Vec<Member<'_>> =
         figures.iter().map(|(batch, figures)| Member { at: at(*batch), figures }).collect();
-    let told = told(&members, &[peak_within(allowed)], |_| None);
-    let findings = scaling(&told, None, &records[1].1);
-    (told, findings)
+    let reports = scaling_reports(&members, &[peak_within(allowed)], |_| None);
+    let findings = scaling(&reports, None, &records[1].1);
+    (reports, findings)
 }
 
 #[test]
 fn two_values_are_judged_by_their_step_and_say_that_it_confirms_no_law() {
     let said = "no exact law can be confirmed with so few values (2 of batch), about ";
-    let (told, findings) = of_two(|batch| 4_096 + 100 * batch, "batch");
-    assert_eq!((told[0].describe_law(), findings.len()), (format!("{said}batch"), 0));
+    let (reports, findings) = of_two(|batch| 4_096 + 100 * batch, "batch");
+    assert_eq!((reports[0].describe_law(), findings.len()), (format!("{said}batch"), 0));
     let (_, findings) = of_two(|batch| 100 * batch * batch, "batch");
     assert_eq!(findings[0].code, Code::Scaling);
     let message = format!("grows with about batch^2 over the cases, at most batch allowed: {said}");
     assert!(findings[0].message.contains(&message), "{}", findings[0].message);
     assert_eq!(of_two(|batch| 4_096 + batch, "1").1.len(), 1, "what rises is not constant");
-    let (told, findings) = of_two(|_| 4_096, "1");
-    assert_eq!((told[0].describe_law().as_str(), findings.len()), ("4.0 KiB", 0));
+    let (reports, findings) = of_two(|_| 4_096, "1");
+    assert_eq!((reports[0].describe_law().as_str(), findings.len()), ("4.0 KiB", 0));
 }
 
 #[test]
@@ -193,22 +193,22 @@ fn judged(
         .collect();
     let asked = [Scaling { metric: Metric::PeakAllocated, most: allowed.parse().unwrap() }];
     let room = |_| Some(Room { name: "rtx4090".to_owned(), bytes: 1 << 20 });
-    let told = told(&members, &asked, room);
+    let reports = scaling_reports(&members, &asked, room);
     let accepted = accepted.map(|law| {
         Laws::from_yaml(&format!("laws:\n  cuda:0:\n    peak_allocated: '{law}'")).unwrap()
     });
-    let findings = scaling(&told, accepted.as_ref(), &records[3].1);
-    (told, findings)
+    let findings = scaling(&reports, accepted.as_ref(), &records[3].1);
+    (reports, findings)
 }
 
 #[test]
 fn a_law_is_told_with_what_fits_and_found_where_it_is_too_fast() {
     let square = |seq| 1024 + 16 * seq * seq;
-    let (told, findings) = judged(square, "seq^2", None);
+    let (reports, findings) = judged(square, "seq^2", None);
     assert!(findings.is_empty(), "{findings:?}");
-    assert_eq!(told[0].law.describe(Metric::PeakAllocated), "1.0 KiB + 16 B*seq^2");
+    assert_eq!(reports[0].law.describe(Metric::PeakAllocated), "1.0 KiB + 16 B*seq^2");
     // 1024 + 16 * 255² = 1,041,424 <= 1,048,576 < 1024 + 16 * 256².
-    assert_eq!((told[0].fits[0].upto, told[0].fits[0].room.as_str()), (255, "rtx4090"));
+    assert_eq!((reports[0].fits[0].upto, reports[0].fits[0].room.as_str()), (255, "rtx4090"));
     let (_, findings) = judged(square, "seq", None);
     assert_eq!(findings[0].code, Code::Scaling);
     let said = "`peak_allocated` of cuda:0 grows with seq^2 over the cases, at most seq allowed";
@@ -236,8 +236,8 @@ fn a_law_of_another_order_than_the_accepted_is_a_regression() {
 #[test]
 fn what_has_no_exact_law_is_judged_by_its_last_steps() {
     let uneven = |seq: u64| (5 * seq * seq).next_multiple_of(7000);
-    let (told, findings) = judged(uneven, "seq^2", None);
-    assert_eq!((told[0].law.to_string().as_str(), findings.len()), ("about seq^2", 0));
+    let (reports, findings) = judged(uneven, "seq^2", None);
+    assert_eq!((reports[0].law.to_string().as_str(), findings.len()), ("about seq^2", 0));
     let (_, findings) = judged(uneven, "seq", None);
     let said = "grows with about seq^2 over the cases, at most seq allowed: no exact law";
     assert!(findings[0].message.contains(said), "{}", findings[0].message);
@@ -256,8 +256,8 @@ fn an_accepted_law_holds_as_long_as_every_case_is_within_tolerance() {
             .iter()
             .map(|(seq, figures)| Member { at: Sizes::from([("seq".to_owned(), *seq)]), figures })
             .collect();
-        let (told, _) = judged(|seq| 4096 + 16 * seq + off, "seq", None);
-        unchanged(&accepted, &told, &members, tolerance.parse().unwrap())
+        let (reports, _) = judged(|seq| 4096 + 16 * seq + off, "seq", None);
+        unchanged(&accepted, &reports, &members, tolerance.parse().unwrap())
     };
     assert!(holds(0, "0%") && holds(8, "8 B") && holds(51, "1%"));
     assert!(!holds(8, "0%") && !holds(8, "7 B") && !holds(52, "1%"));

@@ -4,10 +4,10 @@ use std::fs;
 
 use serde_json::json;
 
-use super::super::elf::Target;
+use super::super::elf::ElfTarget;
 use super::super::file;
 use super::*;
-use crate::system::error::Expected;
+use crate::system::error::CommandError;
 use memcheck_core::wire::exit;
 
 fn manifest(target: &str, kinds: &[&str], devices: &[&str]) -> Manifest {
@@ -35,7 +35,7 @@ fn open(manifest: &Manifest, flags: &UnpackOptions) -> Result<Unpacked, Failure>
 }
 
 fn opened(kinds: &[&str], devices: &[&str]) -> Unpacked {
-    let here = Target::here().unwrap().to_string();
+    let here = ElfTarget::here().unwrap().to_string();
     open(&manifest(&here, kinds, devices), &UnpackOptions::default()).unwrap()
 }
 
@@ -43,19 +43,20 @@ fn opened(kinds: &[&str], devices: &[&str]) -> Unpacked {
 fn an_archive_for_another_kind_of_machine_is_refused() {
     let error = open(&manifest("s390x-linux", &[], &[]), &UnpackOptions::default()).unwrap_err();
     assert_eq!(error.exit_code(), exit::USAGE);
-    let said = error.message();
+    let message = error.message();
     assert!(
-        said.contains("s390x-linux") && said.contains(&Target::here().unwrap().to_string()),
-        "{said}"
+        message.contains("s390x-linux")
+            && message.contains(&ElfTarget::here().unwrap().to_string()),
+        "{message}"
     );
 }
 
 #[test]
-fn what_is_in_it_is_said_and_lies_in_the_folder_that_is_named() {
+fn an_archive_is_described_and_extracted_to_the_named_folder() {
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("new/folder");
     let flags = UnpackOptions { extract_to: Some(to.clone()), ..UnpackOptions::default() };
-    let here = Target::here().unwrap().to_string();
+    let here = ElfTarget::here().unwrap().to_string();
     let archive = open(&manifest(&here, &["Cpu", "Sim"], &["cpu"]), &flags).unwrap();
     assert_eq!(
         archive.described(),
@@ -73,19 +74,22 @@ fn what_is_in_it_is_said_and_lies_in_the_folder_that_is_named() {
     assert!(to.join("extracted").is_file(), "it stays");
 }
 
-fn legs(archive: &Unpacked, asked: &[&str], gpu: bool) -> Result<Vec<String>, u8> {
-    let by = if asked.is_empty() { By::Configuration } else { By::Flag };
-    let asked = if asked.is_empty() { &["sim:a100-80g"] } else { asked };
-    let asked = Asked { requests: asked.iter().map(|text| text.parse().unwrap()).collect(), by };
+fn legs(archive: &Unpacked, requested: &[&str], gpu: bool) -> Result<Vec<String>, u8> {
+    let by = if requested.is_empty() { DeviceSource::Configuration } else { DeviceSource::Flag };
+    let requested = if requested.is_empty() { &["sim:a100-80g"] } else { requested };
+    let requested = RequestedDevices {
+        requests: requested.iter().map(|text| text.parse().unwrap()).collect(),
+        by,
+    };
     let (name, word) = ("H200".to_owned(), "0".to_owned());
-    let h200 = Gpu { index: 0, name, uuid: None, word, slice: false };
+    let h200 = RealGpu { index: 0, name, uuid: None, word, slice: false };
     let gpus = |_: &Launcher| if gpu { Ok(vec![h200]) } else { Err("no driver".to_owned()) };
-    let legs = archive.legs(&asked, "t4", (&Launcher::None, Sharing::Together), gpus);
+    let legs = archive.legs(&requested, "t4", (&Launcher::None, Sharing::Together), gpus);
     legs.map(|legs| legs.iter().map(Leg::name).collect()).map_err(|error| error.exit_code())
 }
 
 #[test]
-fn it_runs_on_what_it_was_made_for_unless_a_flag_says_otherwise() {
+fn an_archive_runs_on_its_devices_unless_a_flag_names_others() {
     let both = opened(&["Cuda", "Cpu"], &["cuda", "cpu"]);
     assert_eq!(legs(&both, &[], true).unwrap(), ["cuda", "cpu"]);
     assert_eq!(legs(&both, &[], false), Err(exit::NO_DEVICE));
@@ -102,7 +106,7 @@ fn it_runs_on_what_it_was_made_for_unless_a_flag_says_otherwise() {
 }
 
 #[test]
-fn an_executable_that_lost_its_tests_is_no_executable_without_tests() {
+fn an_executable_that_lost_its_tests_is_an_error() {
     let mut archive = opened(&["Cpu"], &["cpu"]);
     let executable = |id: &str, tests: Option<usize>| manifest::Executable {
         id: id.to_owned(),
@@ -117,13 +121,19 @@ fn an_executable_that_lost_its_tests_is_no_executable_without_tests() {
     let carried = |id: &str| {
         let (path, environment) = (PathBuf::new(), Vec::new());
         let binary = Binary { id: id.to_owned(), package: 0, path, environment };
-        Carried { binary, tests: Vec::new(), warning: Some("exit status: 127".to_owned()) }
+        ListedExecutable { binary, tests: Vec::new(), warning: Some("exit status: 127".to_owned()) }
     };
-    let unasked = archive.check(Kind::Cpu, &[carried("app::unasked")]).unwrap_err();
-    assert!(unasked.to_string().contains("could not be asked for them there"), "{unasked}");
-    let without = Carried { warning: None, ..carried("app::unasked") };
-    assert!(archive.check(Kind::Cpu, &[without]).is_ok());
-    let error = archive.check(Kind::Cpu, &[carried("app")]).unwrap_err();
+    let unasked = archive.check(DeviceKind::Cpu, &[carried("app::unasked")]).unwrap_err();
+    assert!(
+        unasked.to_string().contains("could not be listed on the machine that built it"),
+        "{unasked}"
+    );
+    let without = ListedExecutable { warning: None, ..carried("app::unasked") };
+    assert!(archive.check(DeviceKind::Cpu, &[without]).is_ok());
+    let error = archive.check(DeviceKind::Cpu, &[carried("app")]).unwrap_err();
     assert_eq!(error.exit_code(), exit::NOT_MEASURED);
-    assert!(error.to_string().contains("2 where it was built\nexit status: 127"), "{error}");
+    assert!(
+        error.to_string().contains("but 2 on the machine that built it\nexit status: 127"),
+        "{error}"
+    );
 }

@@ -4,7 +4,7 @@
 use maud::{Markup, html};
 use memcheck_core::measurement::record::Record;
 use memcheck_core::presentation::profile::{By, Growth, Held, Profile, Sort, Survivor, percent};
-use memcheck_core::size::{Size, both};
+use memcheck_core::size::{Size, both, counted};
 use memcheck_core::space::Space;
 
 use super::{chart, findings};
@@ -65,7 +65,7 @@ fn peak(profile: &Profile) -> Markup {
             }
             @if !rest.is_empty() {
                 tr {
-                    td colspan="4" { (rest.len()) " more holders" }
+                    td colspan="4" { (counted(rest.len() as u64, "more holder", "more holders")) }
                     td.n { (Size(left)) }
                     td.n { (share(left)) }
                 }

@@ -12,10 +12,10 @@ use memcheck_core::size::exact;
 use memcheck_core::space::Space;
 
 use super::{driver_lines, summary};
-use crate::discovery::task::{Outcome, Task};
+use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::invocation::values::Verbosity;
-use crate::presentation::events::{Presenter, Report};
+use crate::presentation::events::{Presenter, ReportWriter};
 use crate::presentation::tally::Tally;
 
 const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem}\
@@ -43,7 +43,7 @@ fn status_name(status: Status) -> &'static str {
 }
 
 impl Presenter for Html {
-    fn test_finished(&mut self, task: &Task, outcome: &Outcome) {
+    fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
         let status = status_name(outcome.verdict.status);
         let name = format!("{} {}", task.binary.id, task.name());
         let record = outcome.report.as_ref().map(|report| &report.record);
@@ -69,7 +69,7 @@ impl Presenter for Html {
         }
         let attribution = record.and_then(|record| record.attribution.as_ref());
         let hint = attribution.and_then(|attribution| attribution.hint.as_ref());
-        let beside = driver_lines::lines(outcome);
+        let driver = driver_lines::lines(outcome);
         let open = !matches!(outcome.verdict.status, Status::Passed);
         self.details.push(html! {
             details open[open] {
@@ -83,7 +83,7 @@ impl Presenter for Html {
                     @if !measured.allocated.is_empty() { (chart::iterations(space, measured)) }
                     @if let Some(record) = record { (attribution::space(record, space)) }
                 }
-                @if !beside.is_empty() { pre { (beside.join("\n")) } }
+                @if !driver.is_empty() { pre { (driver.join("\n")) } }
                 @if let Some(hint) = hint { p { "hint: " (hint) } }
             }
         });
@@ -99,7 +99,7 @@ impl Presenter for Html {
     }
 }
 
-impl Report for Html {
+impl ReportWriter for Html {
     fn text(&self) -> anyhow::Result<Vec<u8>> {
         let page = html! {
             (DOCTYPE)
@@ -134,21 +134,21 @@ mod tests {
     use super::*;
     use crate::discovery::task::example::task;
 
-    fn page(outcome: &Outcome) -> String {
+    fn page(outcome: &TestOutcome) -> String {
         let mut html = Html::default();
         html.test_finished(&task(), outcome);
         String::from_utf8(html.text().unwrap()).unwrap()
     }
 
     #[test]
-    fn a_test_that_was_followed_shows_sites_cause_peak_scopes_and_survivors() {
+    fn an_attributed_test_shows_sites_cause_peak_scopes_and_survivors() {
         let page = page(&leaky());
         for part in [
             "<strong>leak</strong>: host grows by 2,097,152 B",
             "<td>src/model.rs:20</td><td>app::Model::forward</td><td>matmul</td>",
             "<td>[512,1024] f32</td><td>model.head</td>",
             "(graph-kept)",
-            "remedy: `detach()` what is kept",
+            "remedy: call `detach()` on the tensor that is kept",
             "<summary>cargo memcheck explain graph-kept</summary>",
             "live bytes over about 26 allocations and frees, from 0 to the peak of 26.0 MiB, in \
              iteration 12",
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_was_only_counted_shows_its_iterations() {
+    fn a_test_without_call_stacks_shows_its_iterations() {
         let mut counted = leaky();
         counted.report.as_mut().unwrap().record.attribution = None;
         let page = page(&counted);

@@ -3,7 +3,7 @@
 use memcheck_core::presentation::profile::{
     By, Phase, Profile, Row, Shape, Totals, Window, percent,
 };
-use memcheck_core::size::{Size, exact};
+use memcheck_core::size::{Size, counted, exact};
 
 /// A column of the operation table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,29 +75,29 @@ pub(in crate::presentation::presenters) fn legend(profile: &Profile) -> Vec<Stri
         Window::Whole => "calls and bytes: of the whole run".to_owned(),
         Window::Iteration(last) => format!(
             "calls and bytes: of iteration {last}, the last; rows marked (set-up): outside the \
-             iterations, {} allocations of {} in all, not part of the total",
-            exact(profile.table.setup.calls),
+             iterations, {} of {} in all, not part of the total",
+            counted(profile.table.setup.calls, "allocation", "allocations"),
             Size(profile.table.setup.bytes)
         ),
     }];
     if profile.table.by == By::Scope {
-        let what = "a scope's figures are without those of scopes nested in it; in all: its peak \
-                    with them";
+        let what = "the figures of a scope exclude nested scopes; in all: its peak with nested \
+            scopes";
         lines.push(what.to_owned());
     }
     let end = match profile.window {
         Window::Whole => "at the end",
-        Window::Iteration(_) => "when the body had returned",
+        Window::Iteration(_) => "after the body returned",
     };
     let born = "allocated in measured iterations and live after the last";
     let survives = match profile.window {
         // Without measured iterations no block can survive them.
         Window::Whole => None,
         Window::Iteration(_) if surviving > 0 => Some(format!("surviving: {born}")),
-        Window::Iteration(_) => Some("nothing survives the iterations".to_owned()),
+        Window::Iteration(_) => Some("no block survives the iterations".to_owned()),
     };
     let retains = match retained {
-        0 => format!("nothing is live {end}"),
+        0 => format!("no block is live {end}"),
         _ => format!("retained: live {end}"),
     };
     lines.push(survives.into_iter().chain([retains]).collect::<Vec<_>>().join("; "));
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_nothing_are_left_out() {
+    fn rows_without_figures_are_omitted() {
         let mut record = leaky().report.unwrap().record;
         let attribution = record.attribution.as_mut().unwrap();
         let earlier = Place { last: 3, ..attribution.places[1].clone() };
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_behind_has_columns_where_anything_is() {
+    fn columns_of_surviving_and_retained_bytes_appear_if_there_are_any() {
         let titles = |profile: &Profile| -> Vec<&str> {
             columns(profile).iter().map(|column| column.title(profile.table.by)).collect()
         };
@@ -264,12 +264,11 @@ mod tests {
         assert_eq!(cells("model.head")[5..8], ["24.0 MiB", "20.0 MiB", "0 B"]);
         assert_eq!(cells("(none)")[..1], ["(none) (set-up)"]);
         assert_eq!(cells("(none)")[5..8], ["", "0 B", "2.0 MiB"]);
-        assert!(legend(&leaves).last().unwrap().contains("; retained: live when the body"));
+        assert!(legend(&leaves).last().unwrap().contains("; retained: live after the body"));
 
         let clean = profile(By::Op, false);
         assert_eq!(titles(&clean).join(" "), "operation calls bytes peak share shapes scope");
-        let nothing = "nothing survives the iterations; nothing is live when the body \
-                       had returned";
+        let nothing = "no block survives the iterations; no block is live after the body returned";
         assert_eq!(legend(&clean).last().unwrap(), nothing);
     }
 }

@@ -3,7 +3,7 @@
 use memcheck_core::growth::survivors::theil_sen;
 use memcheck_core::judgement::diagnosis::Cause;
 use memcheck_core::presentation::profile::{Growth, Profile, Survivor};
-use memcheck_core::size::{Size, blocks, both};
+use memcheck_core::size::{Size, blocks, both, counted};
 
 use super::style;
 use super::timeline::sparkline;
@@ -37,9 +37,10 @@ pub(super) fn lines(profile: &Profile, verbosity: Verbosity) -> Vec<String> {
 /// Returns a title with the rate of growth.
 pub(in crate::presentation::presenters) fn title(growth: &Growth) -> String {
     let Growth { iterations, bytes_per_iteration, allocated: _, cause: _, survivors } = growth;
+    let counted_iterations = counted(u64::from(*iterations), "iteration", "iterations");
     match (bytes_per_iteration, survivors.len()) {
-        (0, 0) => format!("no growth: {iterations} iterations left nothing behind"),
-        (0, _) => format!("no growth over {iterations} iterations"),
+        (0, 0) => format!("no growth: no block survives {counted_iterations}"),
+        (0, _) => format!("no growth over {counted_iterations}"),
         (rate, _) => format!("growth: {} an iteration, over {iterations}", both(*rate)),
     }
 }

@@ -2,7 +2,7 @@
 
 use memcheck_core::measurement::attribution::Kind;
 use memcheck_core::presentation::profile::{Held, Profile, Window, percent};
-use memcheck_core::size::{Size, blocks, both};
+use memcheck_core::size::{Size, blocks, both, counted};
 
 use super::style;
 use crate::invocation::values::Verbosity;
@@ -44,10 +44,10 @@ pub(super) fn lines(profile: &Profile, verbosity: Verbosity) -> Vec<String> {
         let rest = &profile.holders[shown..];
         let bytes: u64 = rest.iter().map(|held| held.bytes).sum();
         lines.push(format!(
-            "  {}  {:>9}  {} more holders with --verbose",
+            "  {}  {:>9}  {} with --verbose",
             share(bytes),
             Size(bytes).to_string(),
-            rest.len()
+            counted(rest.len() as u64, "more holder", "more holders")
         ));
     }
     lines

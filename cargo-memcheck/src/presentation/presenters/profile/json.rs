@@ -6,7 +6,7 @@ use memcheck_core::measurement::driver::Untracked;
 use memcheck_core::presentation::profile::Profile;
 use serde::Serialize;
 
-use crate::discovery::task::{Outcome, Subject, Task};
+use crate::discovery::task::{Task, TestOutcome, TestSubject};
 use crate::presentation::presenters::json;
 use crate::system::gpus::RanOn;
 
@@ -14,9 +14,9 @@ use crate::system::gpus::RanOn;
 const VERSION: u32 = 1;
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct ProfileLine<'a> {
     #[serde(flatten)]
-    head: json::Head<'a>,
+    head: json::ObjectHead<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     test: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,15 +39,15 @@ struct Line<'a> {
 }
 
 /// Prints the profile of a test or a program on one device.
-pub(super) fn profile(task: &Task, outcome: &Outcome, spaces: &[Profile]) {
+pub(super) fn profile(task: &Task, outcome: &TestOutcome, spaces: &[Profile]) {
     let (test, program) = match &task.subject {
-        Subject::Test(entry) => (Some(entry.name.as_str()), None),
-        Subject::Program { name, .. } => (None, Some(name.as_str())),
+        TestSubject::Test(entry) => (Some(entry.name.as_str()), None),
+        TestSubject::Program { name, .. } => (None, Some(name.as_str())),
     };
     let record = outcome.report.as_ref().map(|report| &report.record);
     let attribution = record.and_then(|record| record.attribution.as_ref());
-    json::print(&Line {
-        head: json::Head::of("profile", VERSION, task),
+    json::print(&ProfileLine {
+        head: json::ObjectHead::of("profile", VERSION, task),
         test,
         program,
         leg: task.leg.name(),

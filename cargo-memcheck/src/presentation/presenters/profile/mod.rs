@@ -18,13 +18,13 @@ pub(super) use growth::title as growth_title;
 pub(super) use holders::{kind_name, when};
 
 use super::{driver_lines, style};
-use crate::discovery::task::{Outcome, Task};
-use crate::invocation::options::Telling;
+use crate::discovery::task::{Task, TestOutcome};
+use crate::invocation::options::ReportingOptions;
 use crate::invocation::values::ProfileLayout;
 use crate::invocation::values::{Format, Verbosity};
 use crate::presentation::events::Presenter;
 use crate::presentation::tally::Tally;
-use crate::system::printing::say;
+use crate::system::printing::eprint_line;
 
 /// Prints profiles.
 #[derive(Debug)]
@@ -40,9 +40,9 @@ pub(crate) struct Profiler {
 const WIDTH: usize = 100;
 
 impl Profiler {
-    pub(crate) fn new(telling: &Telling, layout: ProfileLayout) -> Self {
+    pub(crate) fn new(reporting: &ReportingOptions, layout: ProfileLayout) -> Self {
         let width = Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
-        let (format, verbosity) = (telling.format, telling.verbosity);
+        let (format, verbosity) = (reporting.format, reporting.verbosity);
         Self { layout, format, verbosity, width }
     }
 
@@ -55,7 +55,7 @@ impl Profiler {
         record.judged.iter().chain(others).filter_map(of).collect()
     }
 
-    fn text(&self, task: &Task, outcome: &Outcome, record: &Record) -> Vec<String> {
+    fn text(&self, task: &Task, outcome: &TestOutcome, record: &Record) -> Vec<String> {
         let mut lines = Vec::new();
         for profile in self.profiles(record) {
             lines.push(style::strong(&format!(
@@ -76,9 +76,9 @@ impl Profiler {
             lines.push(String::new());
         }
         if self.verbosity > Verbosity::Quiet {
-            let said = driver_lines::lines(outcome);
-            if !said.is_empty() {
-                lines.extend(said);
+            let driver_figures = driver_lines::lines(outcome);
+            if !driver_figures.is_empty() {
+                lines.extend(driver_figures);
                 lines.push(String::new());
             }
         }
@@ -101,7 +101,7 @@ pub(super) fn doubt(profile: &Profile, record: &Record) -> Option<String> {
 }
 
 impl Presenter for Profiler {
-    fn test_finished(&mut self, task: &Task, outcome: &Outcome) {
+    fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
         let record = outcome.report.as_ref().map(|report| &report.record);
         if self.format == Format::Json {
             let profiles = record.map(|record| self.profiles(record)).unwrap_or_default();
@@ -112,11 +112,14 @@ impl Presenter for Profiler {
             anstream::println!("{}", line.trim_end());
         }
         if record.attribution.is_none() {
-            say!("{} nothing was followed: there is no profile", style::warning("warning:"));
+            eprint_line!(
+                "{} the run has no call stacks, so it has no profile",
+                style::warning("warning:")
+            );
         }
         let hint = record.attribution.as_ref().and_then(|attribution| attribution.hint.as_ref());
         if let Some(hint) = hint {
-            say!("{} {hint}", style::hint("hint:"));
+            eprint_line!("{} {hint}", style::hint("hint:"));
         }
     }
 

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_that_is_too_wide_loses_the_ends_of_its_texts_and_no_figure() {
+    fn a_table_that_is_too_wide_truncates_texts_and_keeps_figures() {
         let columns = [
             Column::Name,
             Column::Calls,

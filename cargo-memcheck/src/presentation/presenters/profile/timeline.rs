@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chart_is_eight_lines_that_fit_and_marks_the_peak() {
+    fn a_chart_has_eight_lines_and_marks_the_peak() {
         let points: Vec<u64> = (0..512).map(|i| if i == 300 { 8 << 20 } else { i << 10 }).collect();
         for width in [40, 80, 200] {
             let chart = chart(&timeline(points.clone(), 300), 8 << 20, width);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn few_points_fill_the_width_and_little_is_not_nothing() {
+    fn few_points_fill_the_width_and_small_values_are_visible() {
         let few = chart(&timeline(vec![1, 1 << 20], 1), 1 << 20, 60);
         assert!(few[5].contains('▁') && few[5].contains('█'), "{few:#?}");
         assert!(few[0].chars().filter(|c| *c == '█').count() > 20, "{few:#?}");

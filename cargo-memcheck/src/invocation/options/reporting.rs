@@ -15,7 +15,7 @@ pub(crate) enum Annotations {
 
 /// The reporting options of a run.
 #[derive(Debug, Clone)]
-pub(crate) struct Telling {
+pub(crate) struct ReportingOptions {
     /// The format of stdout.
     pub(crate) format: Format,
     pub(crate) verbosity: Verbosity,
@@ -27,15 +27,15 @@ pub(crate) struct Telling {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Pending {
     /// Next to the tests.
-    Beside,
+    NextToTests,
     /// In this folder, which mirrors the folders of the workspace.
     In(PathBuf),
 }
 
 /// The inputs of the presenters: the reporting options, and facts about the run.
 #[derive(Debug, Clone)]
-pub(crate) struct Audience<'a> {
-    pub(crate) telling: &'a Telling,
+pub(crate) struct ReportContext<'a> {
+    pub(crate) reporting: &'a ReportingOptions,
     /// The location of pending snapshots.
     pub(crate) pending: Pending,
     /// How the command treated the output of tests.
@@ -46,7 +46,7 @@ pub(crate) struct Audience<'a> {
     pub(crate) filters: &'a [String],
 }
 
-impl Telling {
+impl ReportingOptions {
     pub(crate) fn read(
         output: &OutputFlags,
         report: &ReportFlags,

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 /// Returns the path next to the snapshot, which insta uses too.
-pub(crate) fn beside(snapshot: &Path) -> PathBuf {
+pub(crate) fn path_next_to(snapshot: &Path) -> PathBuf {
     snapshot.with_extension("snap.new")
 }
 
@@ -13,7 +13,7 @@ pub(crate) fn beside(snapshot: &Path) -> PathBuf {
 pub(crate) fn below(folder: &Path, snapshot: &Path, root: &Path) -> Option<PathBuf> {
     let rest = snapshot.strip_prefix(root).ok()?;
     let is_straight = rest.components().all(|part| matches!(part, Component::Normal(_)));
-    is_straight.then(|| beside(&folder.join(rest)))
+    is_straight.then(|| path_next_to(&folder.join(rest)))
 }
 
 /// Writes a pending snapshot. An error cannot leave a partly written one, because the file is renamed at the end.
@@ -39,9 +39,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pending_snapshot_lies_beside_its_own_or_where_the_workspace_is_mirrored() {
+    fn a_pending_snapshot_is_next_to_its_baseline_or_in_a_mirror_of_the_workspace() {
         let snapshot = Path::new("/ws/app/snapshots/a@cpu.snap");
-        assert_eq!(beside(snapshot), Path::new("/ws/app/snapshots/a@cpu.snap.new"));
+        assert_eq!(path_next_to(snapshot), Path::new("/ws/app/snapshots/a@cpu.snap.new"));
         let below = |path: &str| below(Path::new("/p"), Path::new(path), Path::new("/ws"));
         let mirrored = below("/ws/app/snapshots/a@cpu.snap");
         assert_eq!(mirrored, Some("/p/app/snapshots/a@cpu.snap.new".into()));
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn one_is_written_whole_replaced_and_taken_back() {
+    fn a_pending_file_is_written_atomically_replaced_and_removed() {
         let folder = tempfile::tempdir().unwrap();
         let pending = folder.path().join("app/snapshots/a@cpu.snap.new");
         remove(&pending).unwrap();
@@ -59,8 +59,8 @@ mod tests {
             write(&pending, text).unwrap();
             assert_eq!(std::fs::read_to_string(&pending).unwrap(), text);
         }
-        let beside = std::fs::read_dir(pending.parent().unwrap()).unwrap();
-        assert_eq!(beside.count(), 1, "nothing half written is left");
+        let path_next_to = std::fs::read_dir(pending.parent().unwrap()).unwrap();
+        assert_eq!(path_next_to.count(), 1, "nothing half written is left");
         remove(&pending).unwrap();
         assert!(!pending.exists());
     }
