@@ -226,7 +226,7 @@ fn shards_that_are_not_one_complete_run_are_refused() {
     }
     project.write("tests/mem.rs", "#[memcheck_runtime::mem_test(baseline = false)]\nfn a() {}\n");
     run(&project, "hash:3/3", "3", &no_tests).exits(0);
-    merge(&["1", "2", "3"]).exits(2).prints("other tests");
+    merge(&["1", "2", "3"]).exits(2).prints("different tests, limits or levels");
     // A run that fails before its tests must remove the results of an earlier one.
     project.write("tests/mem.rs", "no rust\n");
     run(&project, "hash:3/3", "3", &no_tests).exits(101);
