@@ -39,7 +39,7 @@ pub(crate) fn main(args: Vec<OsString>) -> u8 {
     let json = cli::asked_for_json(&args);
     let cli = match Cli::read(args) {
         Ok(cli) => cli,
-        Err(error) => return refused(&error, json),
+        Err(error) => return print_clap_error(&error, json),
     };
     if let Err(error) = environment_is_text() {
         let failure = Failure::from(error);
@@ -147,7 +147,7 @@ fn plain(result: Result<u8, Failure>) -> u8 {
 }
 
 /// Prints the message of clap: help on stdout, errors on stderr.
-fn refused(error: &clap::Error, json: bool) -> u8 {
+fn print_clap_error(error: &clap::Error, json: bool) -> u8 {
     let _ = error.print();
     if !error.use_stderr() {
         return exit::OK;

@@ -37,7 +37,9 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, Failure> {
     }
     let session = match Session::open(flags(args)?) {
         // A workspace without memory tests is a run without tests, so `--no-tests` decides the exit code.
-        Err(failure) if failure.exit_code() == exit::NO_TESTS => return nothing(args, failure),
+        Err(failure) if failure.exit_code() == exit::NO_TESTS => {
+            return report_no_tests(args, failure);
+        }
         other => other?,
     };
     session.announce();
@@ -71,7 +73,7 @@ fn flags(args: &RunArgs) -> Result<Flags, Failure> {
     })
 }
 
-fn nothing(args: &RunArgs, failure: Failure) -> Result<u8, Failure> {
+fn report_no_tests(args: &RunArgs, failure: Failure) -> Result<u8, Failure> {
     if args.schedule.no_tests == NoTests::Fail {
         return Err(failure);
     }
@@ -113,7 +115,7 @@ fn run_legs(session: &Session, interrupt: &Interrupt) -> Result<u8, Failure> {
     let mut broadcast =
         Broadcast::new(&session.report_context(), root, session.legs.len(), on_stdout);
     let run = Rc::new(OnceCell::new());
-    broadcast.also(results::file(&session.results_directory()), Keeper::new(run.clone()));
+    broadcast.add_report(results::file(&session.results_directory()), Keeper::new(run.clone()));
     let mut course = Course {
         session,
         runner: Runner::prepare(session, legs.nvml(), interrupt.clone())?,
@@ -125,7 +127,7 @@ fn run_legs(session: &Session, interrupt: &Interrupt) -> Result<u8, Failure> {
     };
     course.run(first);
     for leg in others {
-        if course.is_over() && !legs.has(leg) {
+        if course.is_over() && !legs.is_known(leg) {
             course.tally.unstarted.push(leg.name());
             continue;
         }

@@ -116,7 +116,7 @@ impl Estimator {
     }
 
     /// Asks the estimator on a simulated machine.
-    pub(crate) fn ask(&self, question: &Question, machine: &str) -> Result<Answer, Failure> {
+    pub(crate) fn estimate(&self, question: &Question, machine: &str) -> Result<Answer, Failure> {
         let question = serde_json::to_string(question).context("the question")?;
         let mut child = Command::new(&self.binary.path)
             .envs(self.binary.environment.iter().map(|(name, value)| (name, value)))
@@ -177,7 +177,7 @@ mod tests {
             train: false,
             dtype: None,
         };
-        let failure = Estimator { binary }.ask(&question, "h200").unwrap_err();
+        let failure = Estimator { binary }.estimate(&question, "h200").unwrap_err();
         assert_eq!(failure.exit_code(), exit::NOT_MEASURED);
         assert!(failure.message().contains("without an answer: exit status: 1"));
         assert!(failure.hint().unwrap().contains("--seq"));

@@ -45,7 +45,7 @@ pub(super) fn expected(param: &str, attempts: &[Attempt], rooms: &Rooms) -> Opti
                 Some(ExpectedValue { value: largest, by_law: Some(prediction) })
             }
             None => {
-                let value = straight_on(&peaks(attempts, space, Attempt::has_room), usable)?;
+                let value = extrapolate_line(&peaks(attempts, space, Attempt::has_room), usable)?;
                 Some(ExpectedValue { value, by_law: None })
             }
         }
@@ -83,7 +83,7 @@ fn by_law(param: &str, peaks: &[(u64, u64)], usable: u64) -> Option<(Law, u64, u
 const LONGEST_STEP: u64 = 8;
 
 /// Returns the value at which a straight line through the last two peaks reaches the usable capacity.
-fn straight_on(peaks: &[(u64, u64)], usable: u64) -> Option<u64> {
+fn extrapolate_line(peaks: &[(u64, u64)], usable: u64) -> Option<u64> {
     let &[.., (before, earlier), (last, peak)] = peaks else { return None };
     let rise = u128::from(peak.checked_sub(earlier).filter(|&rise| rise > 0)?);
     let left = u128::from(usable.saturating_sub(peak));
@@ -146,7 +146,8 @@ mod tests {
     }
 
     fn on_a_line(peak: impl Fn(u64) -> u64, usable: u64) -> (Vec<u64>, Option<u64>) {
-        let line = |tried: &[Attempt]| straight_on(&peaks(tried, SPACE, Attempt::has_room), usable);
+        let line =
+            |tried: &[Attempt]| extrapolate_line(&peaks(tried, SPACE, Attempt::has_room), usable);
         search(peak, usable, line)
     }
 

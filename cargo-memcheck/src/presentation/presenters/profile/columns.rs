@@ -56,12 +56,12 @@ pub(in crate::presentation::presenters) fn sums(
 ) -> Vec<(String, Totals)> {
     let rows = rows(profile);
     let rest = &rows[shown..];
-    let others = (!rest.is_empty()).then(|| (format!("(others: {})", rest.len()), others(rest)));
+    let others = (!rest.is_empty()).then(|| (format!("(others: {})", rest.len()), sum_rows(rest)));
     others.into_iter().chain([("total".to_owned(), profile.table.total)]).collect()
 }
 
 /// Sums up rows. Calls and bytes must count the same phases as those of the total.
-fn others(rows: &[&Row]) -> Totals {
+fn sum_rows(rows: &[&Row]) -> Totals {
     let rows = || rows.iter().copied();
     let counted = Totals::of(rows().filter(|row| row.phase == Phase::Iteration));
     let Totals { calls, bytes, .. } = counted;
