@@ -36,9 +36,7 @@ impl CommandError for OneError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Several(..) => Some(
-                "write the whole path; -p and --test distinguish tests of the same \
-                    name"
-                    .to_owned(),
+                "write the whole path; -p and --test distinguish tests of the same name".to_owned(),
             ),
             Self::None(none) => none.hint(),
         }

@@ -87,7 +87,7 @@ fn report_no_tests(args: &RunArgs, failure: Failure) -> Result<u8, Failure> {
 }
 
 /// The state of a run, which goes through its legs.
-struct Course<'a> {
+struct RunState<'a> {
     session: &'a Session,
     runner: Runner<'a>,
     interrupt: &'a Interrupt,
@@ -116,7 +116,7 @@ fn run_legs(session: &Session, interrupt: &Interrupt) -> Result<u8, Failure> {
         Broadcast::new(&session.report_context(), root, session.legs.len(), on_stdout);
     let run = Rc::new(OnceCell::new());
     broadcast.add_report(results::file(&session.results_directory()), Keeper::new(run.clone()));
-    let mut course = Course {
+    let mut state = RunState {
         session,
         runner: Runner::prepare(session, legs.nvml(), interrupt.clone())?,
         interrupt,
@@ -125,25 +125,25 @@ fn run_legs(session: &Session, interrupt: &Interrupt) -> Result<u8, Failure> {
         listed: Vec::new(),
         run,
     };
-    course.run(first);
+    state.run(first);
     for leg in others {
-        if course.is_over() && !legs.is_known(leg) {
-            course.tally.unstarted.push(leg.name());
+        if state.is_over() && !legs.is_known(leg) {
+            state.tally.unstarted.push(leg.name());
             continue;
         }
         match interrupt.outlived(RunningLeg::begin(session, &mut legs, leg)) {
-            Ok(Some(leg)) => course.run(leg),
-            Ok(None) => course.tally.unstarted.push(leg.name()),
+            Ok(Some(leg)) => state.run(leg),
+            Ok(None) => state.tally.unstarted.push(leg.name()),
             Err(failure) => {
-                course.tally.unstarted.push(leg.name());
-                course.fail(&failure);
+                state.tally.unstarted.push(leg.name());
+                state.fail(&failure);
             }
         }
     }
-    Ok(course.finish())
+    Ok(state.finish())
 }
 
-impl Course<'_> {
+impl RunState<'_> {
     /// True if no further test may start.
     fn is_over(&self) -> bool {
         let Tally { failed, not_measured, failure, .. } = &self.tally;

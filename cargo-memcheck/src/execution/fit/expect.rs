@@ -7,7 +7,7 @@ use memcheck_core::law::{self, Largest, Law, Point, Sizes};
 use memcheck_core::space::Space;
 use serde::Serialize;
 
-use super::{Attempt, Rooms};
+use super::{Attempt, Capacities};
 
 /// The prediction of a law, made before the predicted value was tried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -33,7 +33,11 @@ pub(super) struct ExpectedValue {
 
 /// Predicts the largest value that has room on the device that runs out of memory first. The prediction uses the law of the device's peaks,
 /// or else a straight line through the last two peaks.
-pub(super) fn expected(param: &str, attempts: &[Attempt], rooms: &Rooms) -> Option<ExpectedValue> {
+pub(super) fn expected(
+    param: &str,
+    attempts: &[Attempt],
+    rooms: &Capacities,
+) -> Option<ExpectedValue> {
     let spaces: BTreeSet<Space> =
         attempts.iter().flat_map(|tried| tried.peaks.keys().copied()).collect();
     let of_space = |space: Space| {
@@ -105,8 +109,8 @@ mod tests {
     const KIB: u64 = 1 << 10;
     const MIB: u64 = 1 << 20;
 
-    fn rooms(usable: u64) -> Rooms {
-        Rooms::stated(usable, usable)
+    fn rooms(usable: u64) -> Capacities {
+        Capacities::stated(usable, usable)
     }
 
     /// Makes the attempt with a value on a device that refuses every peak above `usable`.

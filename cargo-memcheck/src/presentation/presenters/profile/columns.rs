@@ -82,7 +82,7 @@ pub(in crate::presentation::presenters) fn legend(profile: &Profile) -> Vec<Stri
     }];
     if profile.table.by == By::Scope {
         let what = "the figures of a scope exclude nested scopes; in all: its peak with nested \
-            scopes";
+                    scopes";
         lines.push(what.to_owned());
     }
     let end = match profile.window {
