@@ -36,8 +36,8 @@ fn a_bench_that_requires_features_is_skipped_with_a_note() {
     project.write("benches/speed.rs", "use memcheck_runtime as _;\nfn main() {}\n");
     let run = project.memcheck(&["bench", "--device", "cpu"]).exits(4);
     run.prints(
-        "note: bench speed is skipped, because it needs the features fast; --bench speed \
-        selects it",
+        "note: bench speed is skipped, because it needs the features fast; --bench speed selects \
+         it",
     );
     project.memcheck(&["bench", "--device", "cpu", "--bench", "speed", "-F", "fast"]).exits(0);
 }

@@ -133,8 +133,7 @@ fn a_report_that_cannot_be_written_exits_with_110() {
     assert_eq!(events.iter().filter(|event| event["name"] == "iteration").count(), 10);
     assert!(project.read("junit.xml").contains("<testcase name=\"passes\""));
     assert!(project.read("report.md").contains("passes"));
-    assert!(project.read("peak.svg").contains(
-        "no test was run with call stacks: use --explain \
-        always"
-    ));
+    assert!(
+        project.read("peak.svg").contains("no test was run with call stacks: use --explain always")
+    );
 }

@@ -244,10 +244,7 @@ fn row_16_the_largest_batch_is_exact_on_every_card_and_bad_input_is_told() {
     let human = project.memcheck(&["fit", "forward", "--param", "batch", "--device", middle]);
     let human = human
         .exits(0)
-        .prints(
-            "has findings that do not concern room: \
-        peak-limit",
-        )
+        .prints("has findings that do not concern room: peak-limit")
         .prints("5% of each simulated");
     assert!(human.stdout.contains("largest batch"), "{}", human.stdout);
     assert!(human.stdout.contains("58.0 MiB"), "{}", human.stdout);

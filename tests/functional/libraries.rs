@@ -63,8 +63,7 @@ fn a_missing_library_is_reported_and_found_in_pythons_folders() {
     memcheck(project.path(), &["archive", "--archive-file", "a.tar.zst", "--device", "cpu"])
         .exits(0)
         .prints(
-            "libcublas.so.99 was not found; the executable is packed without its number of \
-            tests",
+            "libcublas.so.99 was not found; the executable is packed without its number of tests",
         );
     let archive = ["--archive-file", "a.tar.zst"];
     project.memcheck(&[&["run"], &archive[..]].concat()).exits(104).prints("libcublas.so.99");

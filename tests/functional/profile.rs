@@ -174,7 +174,7 @@ fn a_profile_of_several_tests_or_of_an_unknown_program_is_a_usage_error() {
     cpu(&["--by", "line", "layers"]).exits(2).prints("op, site, scope");
     cpu(&["--bin", "tool"]).exits(2).prints("no target `--bin tool`");
     cpu(&["--example", "a", "--bench", "b"]).exits(2).prints("not several");
-    cpu(&["--example", "a", "layers"]).exits(2).prints("(after `--`)");
+    cpu(&["--example", "a", "layers"]).exits(2).prints("come after `--`");
     cpu(&["--bin", "tool", "--iterations", "3"]).exits(2).prints("`--iterations` is for tests");
     cpu(&["--partition", "hash:1/2", "layers"]).exits(2).prints("--partition");
     project.write("src/main.rs", "fn main() {}\n");

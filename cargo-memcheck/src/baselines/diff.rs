@@ -37,7 +37,7 @@ pub(crate) fn text(file: &SnapshotFile, new: &Checked) -> String {
             }
             lines.join("\n")
         }
-        Some(Err(SnapshotError::Unsound(path, why))) => {
+        Some(Err(SnapshotError::Invalid(path, why))) => {
             let old = std::fs::read_to_string(path).unwrap_or_default();
             format!("the baseline cannot be read: {why}\n{}", lines(&old, &new.body.to_yaml()))
         }

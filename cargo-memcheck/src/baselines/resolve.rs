@@ -19,34 +19,33 @@ use crate::system::error::CommandError;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SnapshotError {
     #[error("{path} is not a snapshot of a memory test: {why}", path = .0.display(), why = .1)]
-    Unsound(PathBuf, String),
+    Invalid(PathBuf, String),
     #[error("{path}: {error}", path = .0.display(), error = .1)]
     Io(PathBuf, io::Error),
     #[error("{path} is not a directory", path = .0.display())]
-    NoFolder(PathBuf),
+    NotADirectory(PathBuf),
     #[error("{path} does not belong to a package of this workspace", path = .0.display())]
-    Stranger(PathBuf),
+    OtherWorkspace(PathBuf),
 }
 
 impl CommandError for SnapshotError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Unsound(..) | Self::NoFolder(_) | Self::Stranger(_) => exit::USAGE,
+            Self::Invalid(..) | Self::NotADirectory(_) | Self::OtherWorkspace(_) => exit::USAGE,
             Self::Io(..) => exit::INTERNAL,
         }
     }
 
     fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::Unsound(..) => {
+            Self::Invalid(..) => {
                 "no snapshot was changed; run the test again, or `cargo memcheck reject` the \
                  snapshot"
             }
-            Self::Stranger(_) => {
-                "no snapshot was changed; `-p` restricts the command to one \
-                package"
+            Self::OtherWorkspace(_) => {
+                "no snapshot was changed; `-p` restricts the command to one package"
             }
-            Self::NoFolder(_) | Self::Io(..) => return None,
+            Self::NotADirectory(_) | Self::Io(..) => return None,
         };
         Some(hint.to_owned())
     }
@@ -82,7 +81,7 @@ impl Body {
 
 /// Reads a snapshot and makes sure that it is a valid baseline.
 pub(crate) fn check(path: &Path) -> Result<Checked, SnapshotError> {
-    let unsound = |why: String| SnapshotError::Unsound(path.to_owned(), why);
+    let unsound = |why: String| SnapshotError::Invalid(path.to_owned(), why);
     let text =
         fs::read_to_string(path).map_err(|error| SnapshotError::Io(path.to_owned(), error))?;
     // insta ends each file with a line end. If it is missing, the last figure may be cut off.
@@ -174,7 +173,7 @@ mod tests {
             PENDING.replace("host:", "<<<<<<< ours\nhost:"),
         ] {
             let file = pending(folder.path(), &text);
-            assert!(matches!(check(&file.path), Err(SnapshotError::Unsound(..))), "{text}");
+            assert!(matches!(check(&file.path), Err(SnapshotError::Invalid(..))), "{text}");
             assert!(file.path.exists());
         }
     }

@@ -22,7 +22,7 @@ use crate::system::printing::eprint_line;
 pub(super) fn archive(args: &ArchiveArgs) -> Result<u8, Failure> {
     let ArchiveArgs { archive_file, line_tables, device, config_file, output, cargo } = args;
     let line_tables = LineTables::read(line_tables);
-    if matches!(&line_tables, LineTables::Apart(path) if is_same(path, archive_file)) {
+    if matches!(&line_tables, LineTables::Separate(path) if is_same(path, archive_file)) {
         return Err(ArchiveError::SameFile(archive_file.clone()).into());
     }
     let (config_file, probe) = (config_file.clone(), Probe::Compiler);
@@ -63,7 +63,7 @@ pub(super) fn archive(args: &ArchiveArgs) -> Result<u8, Failure> {
     };
     let packed = archive::pack(&origin, &leaves, archive_file, &line_tables)?;
     let mut files = vec![("archive", archive_file, packed.size)];
-    if let (LineTables::Apart(path), Some(size)) = (&line_tables, packed.tables) {
+    if let (LineTables::Separate(path), Some(size)) = (&line_tables, packed.tables) {
         files.push(("line-tables", path, size));
     }
     let archive::Packed { executables, baselines, .. } = packed;

@@ -93,11 +93,11 @@ pub(super) fn estimate(args: &EstimateArgs) -> Result<u8, Failure> {
     let flags = Flags::new(&args.output, &cargo).devices(&["sim".to_owned()])?;
     let estimator = Estimator::build(&Session::open(flags)?, kind)?;
     let mut ran = true;
-    let estimate = match estimator.ask(&question, ROOMY)? {
+    let estimate = match estimator.estimate(&question, ROOMY)? {
         Answer::Measured(estimate) => *estimate,
         Answer::Refused(refusal) if refusal.runs_at.is_some() => {
             ran = false;
-            let estimate = beyond(&estimator, &question, refusal)?;
+            let estimate = extrapolate_batch(&estimator, &question, refusal)?;
             fits(estimate.peak, &ROOMY.parse()?).map_err(EstimateError::TooLarge)?;
             estimate
         }
@@ -109,7 +109,7 @@ pub(super) fn estimate(args: &EstimateArgs) -> Result<u8, Failure> {
     let mut tried = Vec::new();
     for machine in machines.into_iter().filter(|_| estimate.is_run()) {
         let result = if ran {
-            match estimator.ask(&question, &machine)? {
+            match estimator.estimate(&question, &machine)? {
                 Answer::Measured(estimate) => Ok(estimate.peak),
                 Answer::Refused(refusal) if refusal.why == Why::OutOfMemory => Err(refusal.message),
                 Answer::Refused(refusal) => return Err(EstimateError::Refused(refusal).into()),
@@ -130,7 +130,7 @@ pub(super) fn estimate(args: &EstimateArgs) -> Result<u8, Failure> {
 }
 
 /// Returns the figures of a batch that candle cannot run. They follow from the laws of smaller batches that it can run.
-fn beyond(
+fn extrapolate_batch(
     estimator: &Estimator,
     question: &Question,
     refusal: EstimateRefusal,
@@ -142,7 +142,7 @@ fn beyond(
     let mut measured = Vec::new();
     for &batch in &batches {
         let question = Question { batch, ..question.clone() };
-        let Answer::Measured(estimate) = estimator.ask(&question, ROOMY)? else {
+        let Answer::Measured(estimate) = estimator.estimate(&question, ROOMY)? else {
             return Err(EstimateError::Refused(refusal).into());
         };
         measured.push(*estimate);

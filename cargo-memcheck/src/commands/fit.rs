@@ -2,7 +2,7 @@
 
 use memcheck_core::wire::exit;
 
-use super::one::room;
+use super::one::measuring_flags;
 use super::prologue::Prologue;
 use crate::execution::fit::{CaseSelection, FitError, SearchGoal, choose};
 use crate::invocation::cli::FitArgs;
@@ -22,7 +22,7 @@ pub(super) fn fit(args: &FitArgs) -> Result<u8, Failure> {
         fits: search.fits.map(|capacity| capacity.bytes()),
     };
     goal.check()?;
-    let prologue = Prologue::open(room(&args.test, search.fits)?)?;
+    let prologue = Prologue::open(measuring_flags(&args.test, search.fits)?)?;
     let Some((runner, chosen)) = prologue.tests()? else { return Err(interrupted()) };
     let wanted = CaseSelection { name, param: &search.param, cases: &search.case };
     let tasks = choose(wanted, chosen)?;

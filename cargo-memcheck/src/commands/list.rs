@@ -25,7 +25,7 @@ use crate::system::printing::{eprint_line, print};
 /// How a run treats a listed test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-enum Fate {
+enum TestState {
     Run,
     Ignored,
     Elsewhere,
@@ -41,7 +41,7 @@ enum ListLine<'a> {
         #[serde(skip_serializing_if = "BTreeMap::is_empty")]
         case: &'a BTreeMap<String, String>,
         leg: String,
-        fate: Fate,
+        fate: TestState,
         file: &'a std::path::Path,
         line: u32,
         limits: &'a Limits,
@@ -66,20 +66,20 @@ pub(super) fn list(args: &ListArgs) -> Result<u8, Failure> {
             eprint_line!("{} {}: {}", style::warning("warning:"), finding.code, finding.message);
         }
     }
-    let mut tasks: Vec<(Task, Fate)> = Vec::new();
+    let mut tasks: Vec<(Task, TestState)> = Vec::new();
     for tests in &legs {
         let chosen = session.choose(tests);
         for (list, fate) in [
-            (chosen.run, Fate::Run),
-            (chosen.ignored, Fate::Ignored),
-            (chosen.elsewhere, Fate::Elsewhere),
+            (chosen.run, TestState::Run),
+            (chosen.ignored, TestState::Ignored),
+            (chosen.elsewhere, TestState::Elsewhere),
         ] {
             tasks.extend(list.into_iter().map(|task| (task, fate)));
         }
     }
-    let key = |(task, _): &(Task, Fate)| (task.binary.id.clone(), task.name().to_owned());
+    let key = |(task, _): &(Task, TestState)| (task.binary.id.clone(), task.name().to_owned());
     tasks.sort_by_key(key);
-    let runs = tasks.iter().filter(|(_, fate)| *fate == Fate::Run).count();
+    let runs = tasks.iter().filter(|(_, fate)| *fate == TestState::Run).count();
     let none = runs == 0 && session.options.scheduling.no_tests == NoTests::Fail;
     let exit_code = if none { exit::NO_TESTS } else { exit::OK };
     match session.options.reporting.format {
@@ -96,7 +96,8 @@ pub(super) fn list(args: &ListArgs) -> Result<u8, Failure> {
     if none {
         let has = |wanted| tasks.iter().any(|(_, fate)| *fate == wanted);
         let filters = &session.options.selection.filters;
-        let why = Unselected { elsewhere: has(Fate::Elsewhere), ignored: has(Fate::Ignored) };
+        let why =
+            Unselected { elsewhere: has(TestState::Elsewhere), ignored: has(TestState::Ignored) };
         eprint_line!("{}", style::error(&why.describe(filters)));
         if let Some(meant) = suggestion(filters) {
             eprint_line!("{} {meant}", style::hint("hint:"));
@@ -105,7 +106,7 @@ pub(super) fn list(args: &ListArgs) -> Result<u8, Failure> {
     Ok(exit_code)
 }
 
-fn print_json(tasks: &[(Task, Fate)], tests: usize, exit_code: u8) {
+fn print_json(tasks: &[(Task, TestState)], tests: usize, exit_code: u8) {
     let lines = tasks.iter().map(|(task, fate)| ListLine::Test {
         package: &task.package,
         binary: &task.binary.id,
@@ -125,16 +126,16 @@ fn print_json(tasks: &[(Task, Fate)], tests: usize, exit_code: u8) {
     print(&text);
 }
 
-fn device(task: &Task, fate: Fate) -> String {
+fn device(task: &Task, fate: TestState) -> String {
     match fate {
-        Fate::Run => task.leg.name(),
-        Fate::Ignored => format!("{} (ignored)", task.leg.name()),
-        Fate::Elsewhere => format!("not on {}", task.leg.name()),
+        TestState::Run => task.leg.name(),
+        TestState::Ignored => format!("{} (ignored)", task.leg.name()),
+        TestState::Elsewhere => format!("not on {}", task.leg.name()),
     }
 }
 
 /// Prints one line per test, with all of its devices.
-fn print_table(tasks: &[(Task, Fate)]) {
+fn print_table(tasks: &[(Task, TestState)]) {
     if tasks.is_empty() {
         return;
     }
@@ -150,7 +151,7 @@ fn print_table(tasks: &[(Task, Fate)]) {
     print(&format!("{}\n", table.trim_fmt()));
 }
 
-fn print_limits(tasks: &[(Task, Fate)]) {
+fn print_limits(tasks: &[(Task, TestState)]) {
     let mut text = String::new();
     for (task, fate) in tasks {
         let mut table = Table::new();

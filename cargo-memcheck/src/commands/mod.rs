@@ -39,7 +39,7 @@ pub(crate) fn main(args: Vec<OsString>) -> u8 {
     let json = cli::asked_for_json(&args);
     let cli = match Cli::read(args) {
         Ok(cli) => cli,
-        Err(error) => return refused(&error, json),
+        Err(error) => return print_clap_error(&error, json),
     };
     if let Err(error) = environment_is_text() {
         let failure = Failure::from(error);
@@ -50,46 +50,50 @@ pub(crate) fn main(args: Vec<OsString>) -> u8 {
         return failure.exit_code();
     }
     match &cli.command {
-        Command::Run(args) => run_command(&args.output.form, FinalLine::Own, || run::run(args)),
+        Command::Run(args) => {
+            run_command(&args.output.form, FinalLine::FromCommand, || run::run(args))
+        }
         Command::Profile(args) => {
-            run_command(&args.output.form, FinalLine::Own, || profile::profile(args))
+            run_command(&args.output.form, FinalLine::FromCommand, || profile::profile(args))
         }
         Command::Bench(args) => {
             style::choose(args.color);
             plain(bench::bench(args))
         }
         Command::Fit(args) => {
-            run_command(&args.test.output.form, FinalLine::Ours, || fit::fit(args))
+            run_command(&args.test.output.form, FinalLine::FromMain, || fit::fit(args))
         }
         Command::Plan(args) => {
-            run_command(&args.test.output.form, FinalLine::Ours, || plan::plan(args))
+            run_command(&args.test.output.form, FinalLine::FromMain, || plan::plan(args))
         }
         Command::Report(args) => {
-            run_command(&args.output.form, FinalLine::Own, || report::report(args))
+            run_command(&args.output.form, FinalLine::FromCommand, || report::report(args))
         }
         Command::Archive(args) => {
-            run_command(&args.output.form, FinalLine::Ours, || archive::archive(args))
+            run_command(&args.output.form, FinalLine::FromMain, || archive::archive(args))
         }
         Command::Estimate(args) => {
-            run_command(&args.output.form, FinalLine::Ours, || estimate::estimate(args))
+            run_command(&args.output.form, FinalLine::FromMain, || estimate::estimate(args))
         }
-        Command::List(args) => run_command(&args.output.form, FinalLine::Own, || list::list(args)),
+        Command::List(args) => {
+            run_command(&args.output.form, FinalLine::FromCommand, || list::list(args))
+        }
         Command::Accept(args) => {
-            run_command(&args.output.form, FinalLine::Ours, || accept::accept(args))
+            run_command(&args.output.form, FinalLine::FromMain, || accept::accept(args))
         }
         Command::Reject(args) => {
-            run_command(&args.output.form, FinalLine::Ours, || reject::reject(args))
+            run_command(&args.output.form, FinalLine::FromMain, || reject::reject(args))
         }
         Command::Review(args) => {
-            run_command(&args.output.form, FinalLine::Ours, || review::review(args))
+            run_command(&args.output.form, FinalLine::FromMain, || review::review(args))
         }
         Command::Prune(args) => {
-            run_command(&args.output.form, FinalLine::Ours, || prune::prune(args))
+            run_command(&args.output.form, FinalLine::FromMain, || prune::prune(args))
         }
         Command::Doctor(args) => {
-            run_command(&args.output.form, FinalLine::Ours, || doctor::doctor(args))
+            run_command(&args.output.form, FinalLine::FromMain, || doctor::doctor(args))
         }
-        Command::Env(args) => run_command(&args.form, FinalLine::Ours, || env::env(args)),
+        Command::Env(args) => run_command(&args.form, FinalLine::FromMain, || env::env(args)),
         Command::Explain { code } => plain(explain::explain(code.as_deref())),
         Command::Completions { shell } => plain(completions::completions(*shell)),
     }
@@ -99,9 +103,9 @@ pub(crate) fn main(args: Vec<OsString>) -> u8 {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FinalLine {
     /// The command, with its counts.
-    Own,
+    FromCommand,
     /// [`run_command`], with the exit code.
-    Ours,
+    FromMain,
 }
 
 /// Runs a command that supports JSON output, and completes the stream however the command ends.
@@ -114,7 +118,7 @@ fn run_command(
     let json = form.message_format == Format::Json;
     match command() {
         Ok(code) => {
-            if json && summary == FinalLine::Ours {
+            if json && summary == FinalLine::FromMain {
                 json::done(code);
             }
             code
@@ -147,7 +151,7 @@ fn plain(result: Result<u8, Failure>) -> u8 {
 }
 
 /// Prints the message of clap: help on stdout, errors on stderr.
-fn refused(error: &clap::Error, json: bool) -> u8 {
+fn print_clap_error(error: &clap::Error, json: bool) -> u8 {
     let _ = error.print();
     if !error.use_stderr() {
         return exit::OK;

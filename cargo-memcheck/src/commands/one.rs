@@ -36,9 +36,7 @@ impl CommandError for OneError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Several(..) => Some(
-                "write the whole path; -p and --test distinguish tests of the same \
-                    name"
-                    .to_owned(),
+                "write the whole path; -p and --test distinguish tests of the same name".to_owned(),
             ),
             Self::None(none) => none.hint(),
         }
@@ -73,7 +71,10 @@ pub(super) fn only(
 }
 
 /// Builds the flags of a command that measures the room on a device. Limits and baselines of the test do not matter.
-pub(super) fn room(test: &OneTestFlags, fits: Option<Capacity>) -> Result<Flags, Failure> {
+pub(super) fn measuring_flags(
+    test: &OneTestFlags,
+    fits: Option<Capacity>,
+) -> Result<Flags, Failure> {
     let OneTestFlags { select, launch, pace, output, cargo, libtest } = test;
     // The requested device decides, even if the test states in which capacity it must fit.
     let fits = fits.or(Some(Capacity::Bytes(Size(u64::MAX))));

@@ -25,7 +25,7 @@ pub(super) fn gather(args: &SnapshotArgs) -> Result<(Workspace, Vec<SnapshotFile
     let mut files = Vec::new();
     match &args.from {
         Some(from) if !from.is_dir() => {
-            return Err(SnapshotError::NoFolder(from.clone()).into());
+            return Err(SnapshotError::NotADirectory(from.clone()).into());
         }
         Some(from) => {
             for file in below(from, workspace.root())? {
@@ -35,7 +35,7 @@ pub(super) fn gather(args: &SnapshotArgs) -> Result<(Workspace, Vec<SnapshotFile
                 if is_shared || folders.iter().any(|folder| file.target.starts_with(folder)) {
                     files.push(file);
                 } else if args.packages.is_empty() {
-                    return Err(SnapshotError::Stranger(file.path).into());
+                    return Err(SnapshotError::OtherWorkspace(file.path).into());
                 }
             }
         }

@@ -11,7 +11,7 @@ use memcheck_core::tolerance::Tolerance;
 use memcheck_core::wire::exit;
 use memcheck_core::wire::protocol::Follow;
 
-use super::one::{only, room};
+use super::one::{measuring_flags, only};
 use super::prologue::Prologue;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::run::RunSettings;
@@ -106,7 +106,7 @@ pub(super) fn plan(args: &PlanArgs) -> Result<u8, Failure> {
     let machine = Machine::of_list(&flags.devices)?;
     let usable = machine.with_margin(margin)?;
     let device = measured_on(&machine)?;
-    let prologue = Prologue::open(room(&args.test, None)?.devices(&[device])?)?;
+    let prologue = Prologue::open(measuring_flags(&args.test, None)?.devices(&[device])?)?;
     let Some((runner, chosen)) = prologue.tests()? else { return Err(interrupted()) };
     let tasks = only("plan", name, chosen)?;
     let [task] = tasks.as_slice() else { return Err(PlanError::NoName.into()) };

@@ -18,7 +18,7 @@ use crate::system::process::Capture;
 pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
     let reporting = ReportingOptions::read(&args.output, &args.report, &environment);
     let places = places(args)?;
-    let whole = whole(args, &places)?;
+    let whole = read_run(args, &places)?;
     let report_context = ReportContext {
         reporting: &reporting,
         pending: match (args.folders.first(), whole.run.mode) {
@@ -50,7 +50,7 @@ fn places(args: &ReportArgs) -> Result<Places, Failure> {
     Ok(if ran_here { here } else { found })
 }
 
-fn whole(args: &ReportArgs, places: &Places) -> Result<MergedRun, Failure> {
+fn read_run(args: &ReportArgs, places: &Places) -> Result<MergedRun, Failure> {
     let read = |folder: &std::path::PathBuf| {
         let mut results = results::read(folder)?;
         results.relocate(places.root());

@@ -37,7 +37,9 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, Failure> {
     }
     let session = match Session::open(flags(args)?) {
         // A workspace without memory tests is a run without tests, so `--no-tests` decides the exit code.
-        Err(failure) if failure.exit_code() == exit::NO_TESTS => return nothing(args, failure),
+        Err(failure) if failure.exit_code() == exit::NO_TESTS => {
+            return report_no_tests(args, failure);
+        }
         other => other?,
     };
     session.announce();
@@ -71,7 +73,7 @@ fn flags(args: &RunArgs) -> Result<Flags, Failure> {
     })
 }
 
-fn nothing(args: &RunArgs, failure: Failure) -> Result<u8, Failure> {
+fn report_no_tests(args: &RunArgs, failure: Failure) -> Result<u8, Failure> {
     if args.schedule.no_tests == NoTests::Fail {
         return Err(failure);
     }
@@ -85,7 +87,7 @@ fn nothing(args: &RunArgs, failure: Failure) -> Result<u8, Failure> {
 }
 
 /// The state of a run, which goes through its legs.
-struct Course<'a> {
+struct RunState<'a> {
     session: &'a Session,
     runner: Runner<'a>,
     interrupt: &'a Interrupt,
@@ -113,8 +115,8 @@ fn run_legs(session: &Session, interrupt: &Interrupt) -> Result<u8, Failure> {
     let mut broadcast =
         Broadcast::new(&session.report_context(), root, session.legs.len(), on_stdout);
     let run = Rc::new(OnceCell::new());
-    broadcast.also(results::file(&session.results_directory()), Keeper::new(run.clone()));
-    let mut course = Course {
+    broadcast.add_report(results::file(&session.results_directory()), Keeper::new(run.clone()));
+    let mut state = RunState {
         session,
         runner: Runner::prepare(session, legs.nvml(), interrupt.clone())?,
         interrupt,
@@ -123,25 +125,25 @@ fn run_legs(session: &Session, interrupt: &Interrupt) -> Result<u8, Failure> {
         listed: Vec::new(),
         run,
     };
-    course.run(first);
+    state.run(first);
     for leg in others {
-        if course.is_over() && !legs.has(leg) {
-            course.tally.unstarted.push(leg.name());
+        if state.is_over() && !legs.is_known(leg) {
+            state.tally.unstarted.push(leg.name());
             continue;
         }
         match interrupt.outlived(RunningLeg::begin(session, &mut legs, leg)) {
-            Ok(Some(leg)) => course.run(leg),
-            Ok(None) => course.tally.unstarted.push(leg.name()),
+            Ok(Some(leg)) => state.run(leg),
+            Ok(None) => state.tally.unstarted.push(leg.name()),
             Err(failure) => {
-                course.tally.unstarted.push(leg.name());
-                course.fail(&failure);
+                state.tally.unstarted.push(leg.name());
+                state.fail(&failure);
             }
         }
     }
-    Ok(course.finish())
+    Ok(state.finish())
 }
 
-impl Course<'_> {
+impl RunState<'_> {
     /// True if no further test may start.
     fn is_over(&self) -> bool {
         let Tally { failed, not_measured, failure, .. } = &self.tally;

@@ -57,7 +57,7 @@ impl<'a> Legs<'a> {
     }
 
     /// True if the tests of a leg are known without a further build.
-    pub(crate) fn has(&self, leg: &Leg) -> bool {
+    pub(crate) fn is_known(&self, leg: &Leg) -> bool {
         self.carried.contains_key(&leg.kind)
     }
 

@@ -29,7 +29,7 @@ pub(crate) fn choose(selection: &Selection, leg: &Leg, package: &str, entry: &En
     if selection.skip.iter().any(named) {
         return Choice::Filtered;
     }
-    if selection.partition.is_some_and(|partition| !partition.holds(package, &entry.name)) {
+    if selection.partition.is_some_and(|partition| !partition.contains_test(package, &entry.name)) {
         return Choice::Filtered;
     }
     if !entry.need.admits(leg.family()) {

@@ -40,14 +40,14 @@ enum EstimatorError {
     NoRuntime,
     /// The estimator ended without an answer.
     #[error("the estimator ended without an answer: {0}")]
-    Silent(String),
+    NoAnswer(String),
 }
 
 impl CommandError for EstimatorError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::NoRuntime => exit::USAGE,
-            Self::Silent(_) => exit::NOT_MEASURED,
+            Self::NoAnswer(_) => exit::NOT_MEASURED,
         }
     }
 
@@ -57,7 +57,7 @@ impl CommandError for EstimatorError {
                 "`cargo add --dev {RUNTIME} --git URL` with the URL of memcheck's repository, or \
                  run the command in a clone of it"
             ),
-            Self::Silent(_) => {
+            Self::NoAnswer(_) => {
                 "if it was killed, this machine has too little memory for the model's masks: use \
                  a smaller --seq"
                     .to_owned()
@@ -116,7 +116,7 @@ impl Estimator {
     }
 
     /// Asks the estimator on a simulated machine.
-    pub(crate) fn ask(&self, question: &Question, machine: &str) -> Result<Answer, Failure> {
+    pub(crate) fn estimate(&self, question: &Question, machine: &str) -> Result<Answer, Failure> {
         let question = serde_json::to_string(question).context("the question")?;
         let mut child = Command::new(&self.binary.path)
             .envs(self.binary.environment.iter().map(|(name, value)| (name, value)))
@@ -140,7 +140,7 @@ impl Estimator {
         Ok(serde_json::from_str(last).map_err(|_| {
             let stderr = String::from_utf8_lossy(&output.stderr);
             let last = stderr.lines().last().map(|line| format!(", {line}"));
-            EstimatorError::Silent(format!("{}{}", output.status, last.unwrap_or_default()))
+            EstimatorError::NoAnswer(format!("{}{}", output.status, last.unwrap_or_default()))
         })?)
     }
 }
@@ -177,7 +177,7 @@ mod tests {
             train: false,
             dtype: None,
         };
-        let failure = Estimator { binary }.ask(&question, "h200").unwrap_err();
+        let failure = Estimator { binary }.estimate(&question, "h200").unwrap_err();
         assert_eq!(failure.exit_code(), exit::NOT_MEASURED);
         assert!(failure.message().contains("without an answer: exit status: 1"));
         assert!(failure.hint().unwrap().contains("--seq"));

@@ -173,13 +173,13 @@ pub(crate) fn resolve(
     let mut legs: Vec<Leg> = Vec::new();
     for request in &requested.requests {
         let leg = match request {
-            Request::Auto => auto(machine, lacks, &found),
+            Request::Auto => resolve_auto(machine, lacks, &found),
             Request::Cpu => Leg::new(Request::Cpu, DeviceKind::Cpu, source),
             Request::Sim(named) => {
                 let machine = named.as_deref().unwrap_or(machine).to_owned();
                 Leg::new(Request::Sim(Some(machine)), DeviceKind::Sim, source)
             }
-            Request::Cuda(number) => real(*number, &found, source)
+            Request::Cuda(number) => resolve_gpu(*number, &found, source)
                 .map_err(|why| DeviceError::NoGpu { device: request.to_string(), why })?,
         };
         let shares = |known: &&mut Leg| match (known.kind, leg.kind, sharing) {
@@ -197,8 +197,8 @@ pub(crate) fn resolve(
 
 /// Returns the real GPU if the driver answers and there is a compiler for it, else the simulated device unless `lacks`
 /// excludes it, else the CPU.
-fn auto(machine: &str, lacks: Option<&str>, found: &Found) -> Leg {
-    match real(None, found, "auto") {
+fn resolve_auto(machine: &str, lacks: Option<&str>, found: &Found) -> Leg {
+    match resolve_gpu(None, found, "auto") {
         Ok(leg) => leg,
         Err(why) => match lacks {
             None => {
@@ -213,7 +213,7 @@ fn auto(machine: &str, lacks: Option<&str>, found: &Found) -> Leg {
 }
 
 /// Returns the real GPU of this number, or all real GPUs.
-fn real(number: Option<u16>, found: &Found, source: &str) -> Result<Leg, String> {
+fn resolve_gpu(number: Option<u16>, found: &Found, source: &str) -> Result<Leg, String> {
     let gpus: Vec<RealGpu> = match (&found.gpus, number) {
         (Gpus::Elsewhere, _) => Vec::new(),
         (Gpus::Here(Err(why)), _) => return Err(why.clone()),

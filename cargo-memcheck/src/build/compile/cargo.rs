@@ -95,7 +95,7 @@ fn read_messages(
                 if is_local(&artifact.package_id) {
                     output.own.push(artifact.clone());
                 }
-                if artifact.executable.is_some() && goal.wants(&artifact) {
+                if artifact.executable.is_some() && goal.includes(&artifact) {
                     output.made.artifacts.push(artifact);
                 }
             }

@@ -88,11 +88,11 @@ impl<'a> BuildGoal<'a> {
     }
 
     /// True if the goal includes this executable.
-    fn wants(self, artifact: &Artifact) -> bool {
+    fn includes(self, artifact: &Artifact) -> bool {
         match self {
             Self::Tests => artifact.profile.test,
-            Self::Program(program) => program.is(&artifact.target),
-            Self::Benches(benches) => benches.iter().any(|bench| bench.is(&artifact.target)),
+            Self::Program(program) => program.matches(&artifact.target),
+            Self::Benches(benches) => benches.iter().any(|bench| bench.matches(&artifact.target)),
         }
     }
 }
@@ -238,9 +238,9 @@ fn resolve_and_run(
         command.args(how).args(["--color", color()]);
         cargo::run(command, goal, meter)
     };
-    let holds = stamp.as_ref().is_some_and(Stamp::holds);
-    let mut output = run(if holds { &["--offline"] } else { &[] })?;
-    if !output.ok && !output.began && holds {
+    let is_unchanged = stamp.as_ref().is_some_and(Stamp::is_unchanged);
+    let mut output = run(if is_unchanged { &["--offline"] } else { &[] })?;
+    if !output.ok && !output.began && is_unchanged {
         // Crates of the last resolution are not on this machine any more, so cargo must use the network.
         output = run(&[])?;
     }

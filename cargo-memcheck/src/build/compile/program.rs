@@ -76,7 +76,7 @@ impl CommandError for ProgramError {
 }
 
 impl Program {
-    pub(super) fn is(&self, target: &Target) -> bool {
+    pub(super) fn matches(&self, target: &Target) -> bool {
         target.name == self.name && target.kind.contains(&self.kind.target())
     }
 
@@ -101,7 +101,7 @@ impl Program {
             .iter()
             .enumerate()
             .flat_map(|(number, package)| package.package.targets.iter().map(move |t| (number, t)))
-            .filter(|(_, target)| self.is(target))
+            .filter(|(_, target)| self.matches(target))
             .collect();
         match found.as_slice() {
             [] => Err(ProgramError::Unknown(kind.flag(), name.clone(), self.known(packages))),

@@ -44,7 +44,7 @@ impl Stamp {
     }
 
     /// True if the same dependencies were resolved before.
-    pub(super) fn holds(&self) -> bool {
+    pub(super) fn is_unchanged(&self) -> bool {
         fs::read_to_string(&self.path).is_ok_and(|text| text == self.text)
     }
 

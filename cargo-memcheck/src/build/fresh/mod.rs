@@ -69,7 +69,7 @@ impl CacheEntry {
     pub(crate) fn read<T: DeserializeOwned>(&self) -> Option<T> {
         let text = fs::read(&self.path).ok()?;
         let kept: CachedAnswer<T> = serde_json::from_slice(&text).ok()?;
-        (kept.key == self.key && kept.watched.holds()).then_some(kept.answer)
+        (kept.key == self.key && kept.watched.is_unchanged()).then_some(kept.answer)
     }
 
     /// Stores an answer with its inputs, or removes the stored one if `watched` is `None` because the inputs cannot all be listed. Errors

@@ -104,7 +104,7 @@ impl Watched {
     }
 
     /// True if no input and no output has changed.
-    pub(super) fn holds(&self) -> bool {
+    pub(super) fn is_unchanged(&self) -> bool {
         let is_same = |(path, state): (&PathBuf, &Option<FileState>)| {
             state.is_some() && FileState::of(path) == *state
         };

@@ -56,8 +56,8 @@ pub(crate) fn gpus(launcher: &Launcher) -> Result<Vec<RealGpu>, String> {
     let wanted = std::env::var(VISIBLE).ok();
     match (launcher, wanted) {
         (Launcher::None, Some(wanted)) => visible(&cards, &wanted),
-        (Launcher::None, None) => Ok(all(&cards)),
-        (Launcher::Command(_), wanted) => elsewhere(&cards, wanted.as_deref()),
+        (Launcher::None, None) => Ok(expand_slices(&cards)),
+        (Launcher::Command(_), wanted) => gpus_behind_launcher(&cards, wanted.as_deref()),
     }
 }
 
@@ -72,7 +72,7 @@ struct DriverGpu {
 
 impl DriverGpu {
     /// Describes the GPU with the `word` by which a program can see it.
-    fn whole(&self, index: usize, word: &str, uuid: Option<String>) -> RealGpu {
+    fn to_gpu(&self, index: usize, word: &str, uuid: Option<String>) -> RealGpu {
         let slice = !self.slices.is_empty();
         RealGpu {
             index: number(index),
@@ -89,13 +89,13 @@ fn number(index: usize) -> u16 {
 }
 
 /// Returns all GPUs in the order of the list. A GPU in MIG mode is replaced by its slices.
-fn all(cards: &[DriverGpu]) -> Vec<RealGpu> {
+fn expand_slices(cards: &[DriverGpu]) -> Vec<RealGpu> {
     let mut gpus: Vec<RealGpu> = Vec::new();
     for (place, card) in cards.iter().enumerate() {
         if card.slices.is_empty() {
             let uuid = Some(card.uuid.clone()).filter(|uuid| !uuid.is_empty());
             let word = uuid.clone().unwrap_or_else(|| place.to_string());
-            gpus.push(card.whole(gpus.len(), &word, uuid));
+            gpus.push(card.to_gpu(gpus.len(), &word, uuid));
         }
         for (name, uuid) in &card.slices {
             gpus.push(slice(gpus.len(), name, uuid));
@@ -115,7 +115,7 @@ fn visible(cards: &[DriverGpu], wanted: &str) -> Result<Vec<RealGpu>, String> {
     let named = |(index, word): (usize, &str)| -> Option<RealGpu> {
         if let Ok(number) = word.parse::<usize>() {
             // The driver can number the GPUs in an order other than that of the list, so that the UUID is not known.
-            return cards.get(number).map(|card| card.whole(index, word, None));
+            return cards.get(number).map(|card| card.to_gpu(index, word, None));
         }
         let slices = || cards.iter().flat_map(|card| &card.slices);
         if let Some((name, uuid)) = slices().find(|(_, uuid)| uuid == word) {
@@ -127,9 +127,9 @@ fn visible(cards: &[DriverGpu], wanted: &str) -> Result<Vec<RealGpu>, String> {
         let mut found = cards.iter().filter(|card| start.len() > 4 && card.uuid.starts_with(start));
         match (found.next(), found.next(), of_card) {
             (Some(card), None, Some(_)) => {
-                Some(RealGpu { slice: true, ..card.whole(index, word, Some(word.to_owned())) })
+                Some(RealGpu { slice: true, ..card.to_gpu(index, word, Some(word.to_owned())) })
             }
-            (Some(card), None, None) => Some(card.whole(index, word, Some(card.uuid.clone()))),
+            (Some(card), None, None) => Some(card.to_gpu(index, word, Some(card.uuid.clone()))),
             _ => None,
         }
     };
@@ -149,17 +149,17 @@ fn words(wanted: &str) -> impl Iterator<Item = &str> {
 
 /// Returns the GPUs of a machine behind a launcher. The next test can run on a machine with other GPUs, so that they are identified by
 /// their numbers, or by the words of the variable if it is set.
-fn elsewhere(cards: &[DriverGpu], wanted: Option<&str>) -> Result<Vec<RealGpu>, String> {
+fn gpus_behind_launcher(cards: &[DriverGpu], wanted: Option<&str>) -> Result<Vec<RealGpu>, String> {
     let words: Vec<&str> = wanted.into_iter().flat_map(words).filter(|w| !w.is_empty()).collect();
     if words.is_empty() {
-        let gpu = |(index, card): (usize, &DriverGpu)| card.whole(index, &index.to_string(), None);
+        let gpu = |(index, card): (usize, &DriverGpu)| card.to_gpu(index, &index.to_string(), None);
         return Ok(cards.iter().enumerate().map(gpu).collect());
     }
     let gpu = |(index, word): (usize, &&str)| {
         let card = word.parse::<usize>().ok().and_then(|number| cards.get(number));
         let card = card.or_else(|| cards.get(index)).or_else(|| cards.last())?;
         let slice = word.starts_with("MIG-") || !card.slices.is_empty();
-        Some(RealGpu { slice, ..card.whole(index, word, None) })
+        Some(RealGpu { slice, ..card.to_gpu(index, word, None) })
     };
     Ok(words.iter().enumerate().filter_map(gpu).collect())
 }
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn every_gpu_and_every_slice_can_be_assigned_to_a_test() {
-        let gpus = all(&listed(LIST));
+        let gpus = expand_slices(&listed(LIST));
         assert_eq!(words(&gpus), ["MIG-77", "MIG-78", "GPU-1a3c", "GPU-99ff"]);
         assert_eq!(
             names(&gpus),
@@ -246,7 +246,10 @@ mod tests {
             [true, true, false, false]
         );
         assert!(gpus.iter().all(|gpu| gpu.uuid.as_deref() == Some(gpu.word.as_str())));
-        assert_eq!(words(&all(&listed("GPU 0: Tesla T4\nGPU 1: Tesla T4\n"))), ["0", "1"]);
+        assert_eq!(
+            words(&expand_slices(&listed("GPU 0: Tesla T4\nGPU 1: Tesla T4\n"))),
+            ["0", "1"]
+        );
         assert!(listed("No devices found.").is_empty());
     }
 
@@ -281,10 +284,10 @@ mod tests {
     #[test]
     fn gpus_behind_a_launcher_are_numbers_unless_the_variable_names_them() {
         let cards = listed("GPU 0: H200 (UUID: GPU-1)\nGPU 1: T4 (UUID: GPU-2)\n");
-        let numbers = elsewhere(&cards, None).unwrap();
+        let numbers = gpus_behind_launcher(&cards, None).unwrap();
         assert_eq!((words(&numbers), names(&numbers)), (vec!["0", "1"], vec!["H200", "T4"]));
         assert!(numbers.iter().all(|gpu| gpu.uuid.is_none()), "the next node has others");
-        let named = elsewhere(&cards, Some("1")).unwrap();
+        let named = gpus_behind_launcher(&cards, Some("1")).unwrap();
         assert_eq!((words(&named), names(&named)), (vec!["1"], vec!["T4"]));
     }
 }

@@ -51,7 +51,7 @@ impl Workspace {
             return Self::from(metadata, flags);
         }
         let began = place(Path::new(""));
-        let workspace = Self::ask(flags, &[])?;
+        let workspace = Self::run_metadata(flags, &[])?;
         let watched = surroundings(flags, &cargo())
             .and_then(|watched| manifests(&workspace.metadata, watched));
         began.below(&workspace.own_directory()).write(watched, &workspace.metadata);
@@ -60,10 +60,10 @@ impl Workspace {
 
     /// Asks cargo for folders and members only, because cargo may have to download the dependencies to describe them.
     fn outline(flags: &CargoOptions) -> Result<Self, WorkspaceError> {
-        Self::ask(flags, &["--no-deps"])
+        Self::run_metadata(flags, &["--no-deps"])
     }
 
-    fn ask(flags: &CargoOptions, how: &[&str]) -> Result<Self, WorkspaceError> {
+    fn run_metadata(flags: &CargoOptions, how: &[&str]) -> Result<Self, WorkspaceError> {
         let output = metadata(flags, how).output().map_err(WorkspaceError::NoCargo)?;
         if !output.status.success() {
             let stderr = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();

@@ -16,10 +16,10 @@ pub(crate) enum ArchiveError {
     Unreadable(PathBuf, io::Error),
     /// The file is not an archive of this kind.
     #[error("{path} is not {what}", path = .0.display(), what = .1)]
-    NotOne(PathBuf, &'static str),
+    NotAnArchive(PathBuf, &'static str),
     /// The archive is incomplete or damaged.
     #[error("archive {path} is cut off or damaged: {why}", path = .0.display(), why = .1)]
-    Torn(PathBuf, String),
+    Damaged(PathBuf, String),
     /// Another version of the tool wrote the archive.
     #[error("archive {path} was written by another version of the tool: {what}", path = .0.display(), what = .1)]
     Version(PathBuf, String),
@@ -28,7 +28,7 @@ pub(crate) enum ArchiveError {
     Target(PathBuf, ElfTarget, ElfTarget),
     /// The line tables belong to another archive.
     #[error("{path} has the line tables of another archive", path = .0.display())]
-    Stranger(PathBuf),
+    OtherArchive(PathBuf),
     /// The archive was not built for this device.
     #[error("--device {device}: the archive was built for {built}")]
     NotFor {
@@ -45,7 +45,7 @@ pub(crate) enum ArchiveError {
     NoSources(PathBuf),
     /// An executable that had tests, or that could not be listed where it was built, lists none here.
     #[error("{id}: the test executable lists no memory tests here, {there}{warning}")]
-    Silent {
+    LostTests {
         id: String,
         /// The number of tests on the machine that built it, in words.
         there: String,
@@ -60,7 +60,7 @@ pub(crate) enum ArchiveError {
     NoTests,
     /// A package is not below the folder of the workspace.
     #[error("package {0} is outside the workspace's folder, {root}", root = .1.display())]
-    Outside(String, PathBuf),
+    OutsideWorkspace(String, PathBuf),
     /// Two different files would have the same name in the archive.
     #[error("{one} and {other} have the same name in the archive, but different contents", one = .0.display(), other = .1.display())]
     SameName(PathBuf, PathBuf),
@@ -77,17 +77,17 @@ impl CommandError for ArchiveError {
         match self {
             Self::Unreadable(_, error) if error.kind() == io::ErrorKind::NotFound => exit::USAGE,
             Self::Unreadable(..) | Self::Io(..) => exit::INTERNAL,
-            Self::NotOne(..)
+            Self::NotAnArchive(..)
             | Self::Version(..)
             | Self::Target(..)
-            | Self::Stranger(_)
+            | Self::OtherArchive(_)
             | Self::NotEmpty(_)
             | Self::SameFile(_)
             | Self::NoSources(_)
             | Self::SameName(..)
-            | Self::Outside(..) => exit::USAGE,
+            | Self::OutsideWorkspace(..) => exit::USAGE,
             // The tests in the archive are unknown, so they count as not measured.
-            Self::Torn(..) | Self::Silent { .. } => exit::NOT_MEASURED,
+            Self::Damaged(..) | Self::LostTests { .. } => exit::NOT_MEASURED,
             Self::NotFor { .. } => exit::NO_DEVICE,
             Self::NoTests => exit::NO_TESTS,
             Self::Strip(..) => exit::BUILD,
@@ -96,18 +96,22 @@ impl CommandError for ArchiveError {
 
     fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::NotOne(..) => "`cargo memcheck archive --archive-file FILE` makes an archive",
-            Self::Torn(..) => "the copy is incomplete: compare its size with the original's",
+            Self::NotAnArchive(..) => {
+                "`cargo memcheck archive --archive-file FILE` makes an archive"
+            }
+            Self::Damaged(..) => "the copy is incomplete: compare its size with the original's",
             Self::Version(..) => "use the same version of cargo-memcheck on both machines",
             Self::Target(..) => "build it with --target, or on a machine like this one",
-            Self::Stranger(_) => "name the two files that one `cargo memcheck archive` wrote",
+            Self::OtherArchive(_) => "name the two files that one `cargo memcheck archive` wrote",
             Self::NotFor { .. } => "`cargo memcheck archive --device …` builds for a device",
             Self::NotEmpty(_) => "name a new directory, or empty this one",
             Self::SameFile(_) => "name another file for them",
             Self::SameName(..) => "select the packages with -p, for one archive each",
-            Self::Silent { .. } => "start it with --list on this machine to see its output",
+            Self::LostTests { .. } => "start it with --list on this machine to see its output",
             Self::NoTests => "`cargo memcheck list` shows the tests",
-            Self::Outside(..) => "leave it out with --exclude, or move it into the workspace",
+            Self::OutsideWorkspace(..) => {
+                "leave it out with --exclude, or move it into the workspace"
+            }
             Self::Strip(..) => {
                 "rustup's toolchains bring rust-objcopy, binutils objcopy; --line-tables keep needs neither"
             }

@@ -42,7 +42,7 @@ pub(super) fn extract(
             if page.head.id == manifest.head.id {
                 return Ok(());
             }
-            Err(ArchiveError::Stranger(tables.to_owned()))
+            Err(ArchiveError::OtherArchive(tables.to_owned()))
         })?;
     }
     let root = manifest.metadata.workspace_root.clone();

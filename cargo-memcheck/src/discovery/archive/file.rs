@@ -142,8 +142,8 @@ pub(super) fn read<P: Page>(
     check: impl FnOnce(&P) -> Result<(), ArchiveError>,
 ) -> Result<P, ArchiveError> {
     let unreadable = |error| ArchiveError::Unreadable(path.to_owned(), error);
-    let other = || ArchiveError::NotOne(path.to_owned(), P::KIND);
-    let torn = |error: io::Error| ArchiveError::Torn(path.to_owned(), error.to_string());
+    let other = || ArchiveError::NotAnArchive(path.to_owned(), P::KIND);
+    let torn = |error: io::Error| ArchiveError::Damaged(path.to_owned(), error.to_string());
     let mut file = BufReader::new(File::open(path).map_err(unreadable)?);
     let buffered = io::BufRead::fill_buf(&mut file).map_err(unreadable)?;
     if !buffered.starts_with(&MAGIC) {
@@ -165,8 +165,9 @@ pub(super) fn read<P: Page>(
     for entry in entries {
         let mut entry = entry.map_err(torn)?;
         let name = entry.path().map_err(torn)?.into_owned();
-        let wrong =
-            |why: &str| ArchiveError::Torn(path.to_owned(), format!("{}: {why}", name.display()));
+        let wrong = |why: &str| {
+            ArchiveError::Damaged(path.to_owned(), format!("{}: {why}", name.display()))
+        };
         if !entry.header().entry_type().is_file() {
             return Err(wrong("it is not a file"));
         }
@@ -183,7 +184,7 @@ pub(super) fn read<P: Page>(
     let expected = page.head().files;
     if files != expected {
         let why = format!("{} instead of {expected}", counted(files as u64, "file", "files"));
-        return Err(ArchiveError::Torn(path.to_owned(), why));
+        return Err(ArchiveError::Damaged(path.to_owned(), why));
     }
     Ok(page)
 }
@@ -199,7 +200,7 @@ fn extracting(folder: &Path, name: &Path, archive: &Path, error: io::Error) -> A
     }
     match os {
         Some(code) => ArchiveError::Io(folder.join(name), io::Error::from_raw_os_error(code)),
-        None => ArchiveError::Torn(archive.to_owned(), format!("{}: {cause}", name.display())),
+        None => ArchiveError::Damaged(archive.to_owned(), format!("{}: {cause}", name.display())),
     }
 }
 
@@ -210,7 +211,7 @@ fn page<P: Page>(path: &Path, json: &[u8]) -> Result<P, ArchiveError> {
         version: u32,
         memcheck: String,
     }
-    let torn = |error: serde_json::Error| ArchiveError::Torn(path.to_owned(), error.to_string());
+    let torn = |error: serde_json::Error| ArchiveError::Damaged(path.to_owned(), error.to_string());
     let ArchiveVersion { version, memcheck } = serde_json::from_slice(json).map_err(torn)?;
     let ours = env!("CARGO_PKG_VERSION");
     if version != VERSION || memcheck != ours {

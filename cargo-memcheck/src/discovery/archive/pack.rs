@@ -33,7 +33,7 @@ pub(crate) enum LineTables {
     /// Nowhere.
     Strip,
     /// In a separate archive at this path.
-    Apart(PathBuf),
+    Separate(PathBuf),
 }
 
 impl LineTables {
@@ -42,7 +42,7 @@ impl LineTables {
         match text {
             "keep" => Self::Keep,
             "strip" => Self::Strip,
-            path => Self::Apart(path.into()),
+            path => Self::Separate(path.into()),
         }
     }
 }
@@ -132,7 +132,7 @@ impl Contents {
             fs::create_dir_all(packed.parent().unwrap_or(folder)).map_err(io(&packed))?;
             self.stripper.strip(path, &packed)?;
         }
-        if let LineTables::Apart(_) = line_tables {
+        if let LineTables::Separate(_) = line_tables {
             let apart = protocol::line_tables(&packed);
             self.stripper.line_tables(path, &apart)?;
             let name = protocol::line_tables(name);
@@ -222,7 +222,7 @@ pub(crate) fn pack(
     };
     let baselines = page.baselines.len();
     let mut packed = Packed { executables, baselines, size: 0, tables: None };
-    if let LineTables::Apart(path) = line_tables {
+    if let LineTables::Separate(path) = line_tables {
         let page = Tables { head: ArchiveHeader::new(id, contents.tables.len()) };
         packed.tables = Some(file::write(path, &page, &contents.tables)?);
     }
@@ -306,7 +306,7 @@ fn sources(
     for package in origin.packages {
         if !package.folder().starts_with(root) {
             let name = package.name().to_owned();
-            return Err(ArchiveError::Outside(name, root.to_owned()));
+            return Err(ArchiveError::OutsideWorkspace(name, root.to_owned()));
         }
         folders.insert(package.folder());
     }

@@ -257,7 +257,7 @@ impl Unpacked {
         let Some((carried, there)) = silent else { return Ok(()) };
         let warning = carried.warning.as_ref().map(|warning| format!("\n{warning}"));
         let id = carried.binary.id.clone();
-        Err(ArchiveError::Silent { id, there, warning: warning.unwrap_or_default() })
+        Err(ArchiveError::LostTests { id, there, warning: warning.unwrap_or_default() })
     }
 }
 

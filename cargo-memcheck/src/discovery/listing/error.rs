@@ -54,8 +54,7 @@ impl CommandError for DiscoverError {
                 Some("does the launcher wait for its turn in a queue?".to_owned())
             }
             Self::Died(..) | Self::Hangs { .. } => Some(
-                "does a constructor run before `main`, or does the target have a custom \
-                    harness?"
+                "does a constructor run before `main`, or does the target have a custom harness?"
                     .to_owned(),
             ),
             Self::Version(..) => {

@@ -50,11 +50,11 @@ pub(crate) fn discover(
     launcher: &Launcher,
     search: &LibrarySearch,
 ) -> Result<Vec<ListedExecutable>, DiscoverError> {
-    let ask = |binary: &Binary| {
+    let list_one = |binary: &Binary| {
         let mut binary = binary.clone();
         search.prepare(&mut binary);
         let folder = packages[binary.package].folder();
-        ask(binary, folder, leg, launcher, search)
+        list_tests(binary, folder, leg, launcher, search)
     };
     // A launcher may run one process at a time and let the others wait.
     let workers = if launcher.is_some() { 1 } else { process::cores().min(binaries.len()) };
@@ -62,7 +62,7 @@ pub(crate) fn discover(
     let work = || {
         let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::SeqCst));
         let mine = numbers.map_while(|number| Some((number, binaries.get(number)?)));
-        mine.map(|(number, binary)| (number, ask(binary))).collect::<Vec<_>>()
+        mine.map(|(number, binary)| (number, list_one(binary))).collect::<Vec<_>>()
     };
     let mut answers: Vec<_> = std::thread::scope(|scope| {
         let handles: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
@@ -173,7 +173,7 @@ fn start(
     ListingAttempt { ended, missing, lacks, patience }
 }
 
-fn ask(
+fn list_tests(
     mut binary: Binary,
     folder: &Path,
     leg: &Leg,
@@ -277,7 +277,7 @@ mod tests {
         let asked = |line: &str| {
             let launcher = Launcher::read(line, folder.path()).unwrap();
             let binary = binary.clone();
-            ask(binary, folder.path(), &leg, &launcher, &LibrarySearch::default())
+            list_tests(binary, folder.path(), &leg, &launcher, &LibrarySearch::default())
                 .map(|carried| carried.warning)
                 .map_err(|error| (error.exit_code(), error.to_string()))
         };
@@ -301,8 +301,13 @@ mod tests {
         let leg = Leg::new(Request::Cpu, DeviceKind::Cpu, "");
         for line in ["", "env -i", "false"] {
             let launcher = Launcher::read(line, folder.path()).unwrap();
-            let carried =
-                ask(binary.clone(), folder.path(), &leg, &launcher, &LibrarySearch::default());
+            let carried = list_tests(
+                binary.clone(),
+                folder.path(),
+                &leg,
+                &launcher,
+                &LibrarySearch::default(),
+            );
             assert!(carried.unwrap().warning.is_some_and(|stderr| stderr.contains("status: 3")));
         }
     }
@@ -332,7 +337,7 @@ mod tests {
         };
         let leg = Leg::new(Request::Cuda(None), DeviceKind::Cuda, "");
         let asked = |launcher: &Launcher| {
-            ask(binary.clone(), folder.path(), &leg, launcher, &LibrarySearch::default())
+            list_tests(binary.clone(), folder.path(), &leg, launcher, &LibrarySearch::default())
         };
         let error = asked(&Launcher::None).unwrap_err();
         assert_eq!(error.exit_code(), exit::NO_DEVICE);

@@ -62,7 +62,7 @@ impl Session {
         let sources = source.archive().map_or(workspace.root(), Unpacked::sources);
         let named = typed.flags.config_file.as_deref();
         let configuration = Configuration::read(workspace.root(), sources, named)?;
-        let options = typed.with(configuration, &environment)?;
+        let options = typed.with_configuration(configuration, &environment)?;
         let (packages, legs) = source.targets(&workspace, &options, how)?;
         Ok(Self { options, workspace, source, packages, legs })
     }

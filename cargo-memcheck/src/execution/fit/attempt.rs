@@ -19,14 +19,14 @@ use crate::system::error::Failure;
 
 /// The capacities of a leg's devices, and the usable part of each capacity.
 #[derive(Debug, Clone)]
-pub(crate) struct Rooms {
+pub(crate) struct Capacities {
     /// The simulated machine as requested, and the same machine with the margin subtracted from its capacities.
     machines: Option<(Machine, Machine)>,
     /// The requested capacity of a real GPU in bytes (`--fits`), and its usable part. `None` without a request.
     stated: Option<(u64, u64)>,
 }
 
-impl Rooms {
+impl Capacities {
     pub(super) fn of(
         leg: &Leg,
         margin: Tolerance,
@@ -97,7 +97,7 @@ impl Attempt {
     }
 
     /// Returns the device with the least memory left, and its peak.
-    pub(crate) fn tightest(&self, rooms: &Rooms) -> Option<(Space, u64)> {
+    pub(crate) fn tightest(&self, rooms: &Capacities) -> Option<(Space, u64)> {
         let left = |space: Space, peak: u64| {
             rooms.of_space(space).map(|(capacity, _)| capacity.saturating_sub(peak))
         };
@@ -112,7 +112,7 @@ pub(super) fn run(
     task: &Task,
     param: &str,
     value: u64,
-    rooms: &Rooms,
+    rooms: &Capacities,
 ) -> Result<Option<Attempt>, Failure> {
     let case = BTreeMap::from([(param.to_owned(), value.to_string())]);
     let setting = RunSettings { case, ..RunSettings::default() };
@@ -128,7 +128,7 @@ fn read(
     outcome: &TestOutcome,
     task: &Task,
     (param, value): (&str, u64),
-    rooms: &Rooms,
+    rooms: &Capacities,
 ) -> Result<Attempt, FitError> {
     let ended = |code: Code, message: String| FitError::Ended {
         param: param.to_owned(),
@@ -150,7 +150,7 @@ fn read(
     let tried = |record: &&Record| record.case.get(param) == Some(&value.to_string());
     let Some(record) = record.filter(tried) else {
         let why = "the test executable does not support `fit`: build it with memcheck-runtime of \
-            the same version as cargo-memcheck";
+                   the same version as cargo-memcheck";
         return Err(ended(Code::NotMeasured, why.to_owned()));
     };
     let full = findings.iter().find(|finding| is_about_room(finding.code));
@@ -189,8 +189,8 @@ mod tests {
     fn a_margin_and_a_capacity_make_the_devices_smaller() {
         let machine = Request::Sim(Some("2xt4,capacity=1000B".to_owned()));
         let leg = Leg::new(machine, DeviceKind::Sim, "");
-        let rooms = |margin: &str, fits| Rooms::of(&leg, margin.parse().unwrap(), fits);
-        let first = |rooms: Rooms| (rooms.leg(&leg).name(), rooms.of_space(Space::Cuda(1)));
+        let rooms = |margin: &str, fits| Capacities::of(&leg, margin.parse().unwrap(), fits);
+        let first = |rooms: Capacities| (rooms.leg(&leg).name(), rooms.of_space(Space::Cuda(1)));
         let (name, room) = first(rooms("5%", None).unwrap());
         assert_eq!((name.as_str(), room), ("sim:2xt4,capacity=950B", Some((1000, 950))));
         assert_eq!(first(rooms("10%", Some(100)).unwrap()).1, Some((100, 90)));
@@ -201,8 +201,8 @@ mod tests {
         // The capacity of a real GPU is known only if `--fits` requests one.
         let leg = Leg::new(Request::Cuda(None), DeviceKind::Cuda, "");
         let margin: Tolerance = "50%".parse().unwrap();
-        assert_eq!(Rooms::of(&leg, margin, None).unwrap().of_space(Space::Cuda(0)), None);
-        let stated = Rooms::of(&leg, margin, Some(200)).unwrap();
+        assert_eq!(Capacities::of(&leg, margin, None).unwrap().of_space(Space::Cuda(0)), None);
+        let stated = Capacities::of(&leg, margin, Some(200)).unwrap();
         assert_eq!(stated.of_space(Space::Cuda(0)), Some((200, 100)));
     }
 }

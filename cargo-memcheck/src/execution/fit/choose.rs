@@ -174,8 +174,7 @@ mod tests {
         assert_eq!(
             error,
             "`model::forward` matches 2, but fit needs exactly one:\n  app::mem model::forward \
-             dtype=bf16\n  \
-             app::mem model::forward dtype=f32"
+             dtype=bf16\n  app::mem model::forward dtype=f32"
         );
         // `forw` matches several paths, so that the error must list all of them.
         let error = chosen("forw", "batch", &[("dtype", "f32")], tests());

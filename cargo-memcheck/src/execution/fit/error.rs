@@ -64,8 +64,7 @@ impl CommandError for FitError {
                 "write the whole path; --case NAME=VALUE chooses among the other cases"
             }
             Self::NoCapacity(_) => {
-                "`--device sim:rtx4090` needs no GPU; the body must take a \
-                `&Device`"
+                "`--device sim:rtx4090` needs no GPU; the body must take a `&Device`"
             }
             Self::Ended { .. } => {
                 "this failure is not a lack of room: --from and --to restrict the search to \

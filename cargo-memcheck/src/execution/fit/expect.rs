@@ -7,7 +7,7 @@ use memcheck_core::law::{self, Largest, Law, Point, Sizes};
 use memcheck_core::space::Space;
 use serde::Serialize;
 
-use super::{Attempt, Rooms};
+use super::{Attempt, Capacities};
 
 /// The prediction of a law, made before the predicted value was tried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -33,7 +33,11 @@ pub(super) struct ExpectedValue {
 
 /// Predicts the largest value that has room on the device that runs out of memory first. The prediction uses the law of the device's peaks,
 /// or else a straight line through the last two peaks.
-pub(super) fn expected(param: &str, attempts: &[Attempt], rooms: &Rooms) -> Option<ExpectedValue> {
+pub(super) fn expected(
+    param: &str,
+    attempts: &[Attempt],
+    rooms: &Capacities,
+) -> Option<ExpectedValue> {
     let spaces: BTreeSet<Space> =
         attempts.iter().flat_map(|tried| tried.peaks.keys().copied()).collect();
     let of_space = |space: Space| {
@@ -45,7 +49,7 @@ pub(super) fn expected(param: &str, attempts: &[Attempt], rooms: &Rooms) -> Opti
                 Some(ExpectedValue { value: largest, by_law: Some(prediction) })
             }
             None => {
-                let value = straight_on(&peaks(attempts, space, Attempt::has_room), usable)?;
+                let value = extrapolate_line(&peaks(attempts, space, Attempt::has_room), usable)?;
                 Some(ExpectedValue { value, by_law: None })
             }
         }
@@ -83,7 +87,7 @@ fn by_law(param: &str, peaks: &[(u64, u64)], usable: u64) -> Option<(Law, u64, u
 const LONGEST_STEP: u64 = 8;
 
 /// Returns the value at which a straight line through the last two peaks reaches the usable capacity.
-fn straight_on(peaks: &[(u64, u64)], usable: u64) -> Option<u64> {
+fn extrapolate_line(peaks: &[(u64, u64)], usable: u64) -> Option<u64> {
     let &[.., (before, earlier), (last, peak)] = peaks else { return None };
     let rise = u128::from(peak.checked_sub(earlier).filter(|&rise| rise > 0)?);
     let left = u128::from(usable.saturating_sub(peak));
@@ -105,8 +109,8 @@ mod tests {
     const KIB: u64 = 1 << 10;
     const MIB: u64 = 1 << 20;
 
-    fn rooms(usable: u64) -> Rooms {
-        Rooms::stated(usable, usable)
+    fn rooms(usable: u64) -> Capacities {
+        Capacities::stated(usable, usable)
     }
 
     /// Makes the attempt with a value on a device that refuses every peak above `usable`.
@@ -146,7 +150,8 @@ mod tests {
     }
 
     fn on_a_line(peak: impl Fn(u64) -> u64, usable: u64) -> (Vec<u64>, Option<u64>) {
-        let line = |tried: &[Attempt]| straight_on(&peaks(tried, SPACE, Attempt::has_room), usable);
+        let line =
+            |tried: &[Attempt]| extrapolate_line(&peaks(tried, SPACE, Attempt::has_room), usable);
         search(peak, usable, line)
     }
 

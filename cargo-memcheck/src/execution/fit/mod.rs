@@ -17,7 +17,7 @@ use crate::invocation::devices::{DeviceKind, Leg};
 use crate::system::error::Failure;
 use expect::{ExpectedValue, expected};
 
-pub(crate) use attempt::{Attempt, Rooms};
+pub(crate) use attempt::{Attempt, Capacities};
 pub(crate) use choose::{CaseSelection, choose, path};
 pub(crate) use error::FitError;
 pub(crate) use expect::Prediction;
@@ -27,7 +27,7 @@ pub(crate) use expect::Prediction;
 pub(crate) struct Fitted {
     pub(crate) leg: Leg,
     /// The capacities of the device, and their usable parts.
-    pub(crate) rooms: Rooms,
+    pub(crate) rooms: Capacities,
     /// The attempts in the order in which they were made.
     pub(crate) attempts: Vec<Attempt>,
     /// The prediction of the last law that the search found.
@@ -82,7 +82,7 @@ impl SearchGoal<'_> {
         mut on_attempt: impl FnMut(&Attempt),
     ) -> Result<Option<Fitted>, Failure> {
         let mut search = Search::new(self.range.clone(), Start::Lowest).map_err(FitError::Range)?;
-        let rooms = Rooms::of(&task.leg, self.margin, self.fits)?;
+        let rooms = Capacities::of(&task.leg, self.margin, self.fits)?;
         let mut attempts = Vec::new();
         let mut predicted: Option<Prediction> = None;
         while let Some(value) = search.next() {

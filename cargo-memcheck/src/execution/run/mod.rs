@@ -133,7 +133,7 @@ impl<'a> Runner<'a> {
         on_progress: impl Fn(Progress) + Send + Clone + 'static,
     ) -> anyhow::Result<Option<TestOutcome>> {
         let explain = self.options.scheduling.explain;
-        let first = self.on(slot, task, explain.first().into(), on_progress.clone())?;
+        let first = self.run_on(slot, task, explain.first().into(), on_progress.clone())?;
         Ok(first.map(|first| self.further(slot, task, first, stages, &on_progress)))
     }
 
@@ -169,7 +169,7 @@ impl<'a> Runner<'a> {
         on_progress: &(impl Fn(Progress) + Send + Clone + 'static),
     ) -> TestOutcome {
         let mut duration = outcome.duration;
-        let run = |_, run: Run| match self.on(slot, task, run.into(), on_progress.clone()) {
+        let run = |_, run: Run| match self.run_on(slot, task, run.into(), on_progress.clone()) {
             Ok(Some(second)) => {
                 duration += second.duration;
                 Further::Ended(second.report)
@@ -209,7 +209,7 @@ impl<'a> Runner<'a> {
         setting: RunSettings,
         on_progress: impl Fn(Progress) + Send + 'static,
     ) -> anyhow::Result<Option<TestOutcome>> {
-        self.on(self.slot(task).as_ref(), task, setting, on_progress)
+        self.run_on(self.slot(task).as_ref(), task, setting, on_progress)
     }
 
     /// Takes a GPU for a test that needs one. Waits until one is free.

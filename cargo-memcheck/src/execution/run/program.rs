@@ -128,4 +128,5 @@ impl Runner<'_> {
 const CRITERION_HOME: &str = "CRITERION_HOME";
 
 const UNHEARD: &str = "a program writes a record if it links memcheck-runtime (`use \
-    memcheck_runtime as _;`) and ends by returning from `main` or by `std::process::exit`";
+                       memcheck_runtime as _;`) and ends by returning from `main` or by \
+                       `std::process::exit`";

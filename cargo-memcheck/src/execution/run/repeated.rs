@@ -26,14 +26,14 @@ impl Runner<'_> {
     ) -> anyhow::Result<Option<TestOutcome>> {
         let measure = || self.measured(slot, task, &Stage::FIGURES, on_progress.clone());
         let Some(mut first) = measure()? else { return Ok(None) };
-        let Some(record) = whole(&first) else { return Ok(Some(first)) };
+        let Some(record) = complete_record(&first) else { return Ok(Some(first)) };
         let ended = record.outcome.clone();
         let mut further = Vec::new();
         let mut failed = None;
         for number in 2..=times.get() {
             let Some(next) = measure()? else { return Ok(None) };
             first.duration += next.duration;
-            match whole(&next) {
+            match complete_record(&next) {
                 Some(record) if record.outcome == ended => further.extend(comparison::runs(record)),
                 _ => return Ok(Some(in_run(next, number, times))),
             }
@@ -57,7 +57,7 @@ impl Runner<'_> {
 }
 
 /// Returns the record of a test that was measured to its end.
-fn whole(outcome: &TestOutcome) -> Option<&Record> {
+fn complete_record(outcome: &TestOutcome) -> Option<&Record> {
     let cut_short = outcome.verdict.findings.iter().any(|finding| finding.code.cut_it_short());
     outcome.report.as_ref().filter(|_| !cut_short).map(|report| &report.record)
 }

@@ -25,7 +25,7 @@ struct Files {
 
 impl Runner<'_> {
     /// Runs a test once on the GPU that it was assigned. Returns `None` if it was interrupted.
-    pub(super) fn on(
+    pub(super) fn run_on(
         &self,
         slot: Option<&Slot<'_>>,
         task: &Task,

@@ -11,7 +11,7 @@ const HIGHEST: &str = "1048576";
 /// `cargo memcheck fit`.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(override_usage = "cargo memcheck fit [OPTIONS] TEST --param NAME [-- LIBTEST-ARGS]")]
-#[command(mut_args(own_words))]
+#[command(mut_args(replace_help))]
 pub(crate) struct FitArgs {
     #[command(flatten)]
     pub(crate) search: SearchFlags,
@@ -56,7 +56,7 @@ fn case(text: &str) -> Result<(String, String), String> {
 }
 
 /// Replaces the help of flags that have another meaning in `run`.
-fn own_words(argument: Arg) -> Arg {
+fn replace_help(argument: Arg) -> Arg {
     match argument.get_id().as_str() {
         "filters" => argument
             .value_name("TEST")

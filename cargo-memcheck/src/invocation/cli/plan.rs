@@ -11,7 +11,7 @@ use super::one::{MarginFlag, OneTestFlags};
 #[command(
     override_usage = "cargo memcheck plan [OPTIONS] TEST --devices DEVICES [-- LIBTEST-ARGS]"
 )]
-#[command(mut_args(own_words))]
+#[command(mut_args(replace_help))]
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub(crate) placement: PlacementFlags,
@@ -35,7 +35,7 @@ pub(crate) struct PlacementFlags {
 
 /// Replaces the help of flags that have another meaning in `run`. `--device` is hidden, because a plan is always
 /// measured on a simulated device that is large enough.
-fn own_words(argument: Arg) -> Arg {
+fn replace_help(argument: Arg) -> Arg {
     match argument.get_id().as_str() {
         "filters" => {
             argument.value_name("TEST").help("Path of the test, or a part that no other path has")

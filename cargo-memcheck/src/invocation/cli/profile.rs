@@ -16,7 +16,7 @@ cargo memcheck profile [OPTIONS] TEST [-- LIBTEST-ARGS]
 /// `cargo memcheck profile`.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(override_usage = USAGE)]
-#[command(mut_args(own_words))]
+#[command(mut_args(replace_help))]
 pub(crate) struct ProfileArgs {
     #[command(flatten)]
     pub(crate) table: ProfileLayout,
@@ -44,7 +44,7 @@ pub(crate) struct ProfileArgs {
 
 /// Replaces the help of flags that have another meaning in `run`. The arguments are changed in place, because to remove
 /// and add an argument would change the order of the positional arguments.
-fn own_words(argument: Arg) -> Arg {
+fn replace_help(argument: Arg) -> Arg {
     match argument.get_id().as_str() {
         "filters" => {
             argument.value_name("TEST").help("Path of the test, or a part that no other path has")

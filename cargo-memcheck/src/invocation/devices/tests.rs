@@ -21,12 +21,12 @@ fn legs(requested: &[&str], candle: bool, found: Found) -> Result<Vec<String>, D
     Ok(legs.iter().map(Leg::name).collect())
 }
 
-fn nothing() -> Found {
+fn no_hardware() -> Found {
     let gpus = Gpus::Here(Err("no driver".to_owned()));
     Found { gpus, launched: false, nvcc: Err("no nvcc".to_owned()) }
 }
 
-fn so_many(count: u16) -> Found {
+fn gpus_of_count(count: u16) -> Found {
     let gpu = |index: u16| {
         let word = format!("GPU-{index}");
         let (name, uuid) = ("NVIDIA H200".to_owned(), Some(word.clone()));
@@ -37,7 +37,7 @@ fn so_many(count: u16) -> Found {
 }
 
 fn one_gpu() -> Found {
-    so_many(1)
+    gpus_of_count(1)
 }
 
 fn words(leg: &Leg) -> Vec<&str> {
@@ -47,7 +47,7 @@ fn words(leg: &Leg) -> Vec<&str> {
 #[test]
 fn real_gpus_are_one_device_that_tests_are_spread_over() {
     let together = |requested: &[&str]| {
-        let mut legs = resolved(requested, true, Sharing::Together, so_many(3)).unwrap();
+        let mut legs = resolved(requested, true, Sharing::Together, gpus_of_count(3)).unwrap();
         assert_eq!(legs.iter().filter(|leg| leg.kind == DeviceKind::Cuda).count(), 1);
         let place = legs.iter().position(|leg| leg.kind == DeviceKind::Cuda).unwrap();
         legs.swap_remove(place)
@@ -66,11 +66,11 @@ fn real_gpus_are_one_device_that_tests_are_spread_over() {
         assert_eq!(together(&requested), Leg { why: together(&requested).why, ..all.clone() });
     }
     assert_eq!(
-        legs(&["cuda:0", "cpu", "cuda:1"], true, so_many(2)).unwrap(),
+        legs(&["cuda:0", "cpu", "cuda:1"], true, gpus_of_count(2)).unwrap(),
         ["cuda:0,cuda:1", "cpu"]
     );
     // If the room on each GPU is measured, each GPU is a device.
-    let apart = resolved(&["cuda:0", "cuda:1", "cuda:0"], true, Sharing::Apart, so_many(2));
+    let apart = resolved(&["cuda:0", "cuda:1", "cuda:0"], true, Sharing::Apart, gpus_of_count(2));
     let apart: Vec<String> = apart.unwrap().iter().map(Leg::name).collect();
     assert_eq!(apart, ["cuda:0", "cuda:1"]);
 }
@@ -78,7 +78,7 @@ fn real_gpus_are_one_device_that_tests_are_spread_over() {
 #[test]
 fn a_launcher_gives_the_gpu_unless_one_was_named() {
     let launched = |requested: &[&str]| {
-        let found = Found { launched: true, ..so_many(2) };
+        let found = Found { launched: true, ..gpus_of_count(2) };
         resolved(requested, true, Sharing::Together, found).unwrap().remove(0)
     };
     assert!(launched(&["cuda"]).gpus.is_empty());
@@ -89,15 +89,15 @@ fn a_launcher_gives_the_gpu_unless_one_was_named() {
 #[test]
 fn auto_prefers_a_real_gpu_then_the_simulated_one_then_the_cpu() {
     assert_eq!(legs(&["auto"], true, one_gpu()).unwrap(), ["cuda"]);
-    assert_eq!(legs(&["auto"], true, nothing()).unwrap(), ["sim:t4"]);
-    assert_eq!(legs(&["auto"], false, nothing()).unwrap(), ["cpu"]);
+    assert_eq!(legs(&["auto"], true, no_hardware()).unwrap(), ["sim:t4"]);
+    assert_eq!(legs(&["auto"], false, no_hardware()).unwrap(), ["cpu"]);
     let no_compiler = Found { nvcc: Err("no nvcc".to_owned()), ..one_gpu() };
     assert_eq!(legs(&["auto"], true, no_compiler).unwrap(), ["sim:t4"]);
 }
 
 #[test]
 fn a_missing_gpu_is_never_replaced_by_another_device() {
-    let error = legs(&["cuda"], true, nothing()).unwrap_err();
+    let error = legs(&["cuda"], true, no_hardware()).unwrap_err();
     assert_eq!(error.exit_code(), exit::NO_DEVICE);
     assert_eq!(legs(&["cuda:1"], true, one_gpu()).unwrap_err().exit_code(), exit::NO_DEVICE);
     assert_eq!(legs(&["cuda:0"], true, one_gpu()).unwrap(), ["cuda:0"]);
@@ -109,7 +109,7 @@ fn packing_an_archive_needs_the_compiler_but_not_a_gpu() {
     assert_eq!(legs(&["cuda:3", "auto"], true, elsewhere()).unwrap(), ["cuda"]);
     let several = ["cuda:0", "cuda:3"];
     assert_eq!(legs(&several, true, elsewhere()).unwrap(), ["cuda:0,cuda:3"]);
-    let no_compiler = Found { gpus: Gpus::Elsewhere, ..nothing() };
+    let no_compiler = Found { gpus: Gpus::Elsewhere, ..no_hardware() };
     let error = legs(&["cuda"], true, no_compiler).unwrap_err();
     assert!(error.to_string().contains("no nvcc"), "{error}");
 }
@@ -117,20 +117,22 @@ fn packing_an_archive_needs_the_compiler_but_not_a_gpu() {
 #[test]
 fn several_devices_are_several_legs_each_once() {
     let requested = ["cpu", "sim", "sim:t4", "sim:h200", "cpu"];
-    assert_eq!(legs(&requested, true, nothing()).unwrap(), ["cpu", "sim:t4", "sim:h200"]);
+    assert_eq!(legs(&requested, true, no_hardware()).unwrap(), ["cpu", "sim:t4", "sim:h200"]);
 }
 
 #[test]
 fn an_unknown_card_is_a_usage_error_that_names_the_nearest() {
-    let error = legs(&["sim:rtx4091"], true, nothing()).unwrap_err();
+    let error = legs(&["sim:rtx4091"], true, no_hardware()).unwrap_err();
     assert_eq!(error.exit_code(), exit::USAGE);
     assert_eq!(error.hint().unwrap(), "did you mean `rtx4090`?");
-    assert!(legs(&["sim:toaster"], true, nothing()).unwrap_err().hint().unwrap().contains("h200"));
-    assert!(legs(&["sim:h200,capacity=much"], true, nothing()).is_err());
-    assert!(legs(&["gpu"], true, nothing()).is_err());
-    let many = legs(&["sim:40xt4"], true, nothing()).unwrap_err();
+    assert!(
+        legs(&["sim:toaster"], true, no_hardware()).unwrap_err().hint().unwrap().contains("h200")
+    );
+    assert!(legs(&["sim:h200,capacity=much"], true, no_hardware()).is_err());
+    assert!(legs(&["gpu"], true, no_hardware()).is_err());
+    let many = legs(&["sim:40xt4"], true, no_hardware()).unwrap_err();
     assert_eq!(many.exit_code(), exit::USAGE);
     assert_eq!(many.to_string(), "a machine has 1 to 32 devices, not 40");
     let machine = "sim:2xrtx4090,capacity=8GiB+t4,mig";
-    assert_eq!(legs(&[machine], true, nothing()).unwrap(), [machine]);
+    assert_eq!(legs(&[machine], true, no_hardware()).unwrap(), [machine]);
 }

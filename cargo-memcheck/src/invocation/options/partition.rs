@@ -52,7 +52,7 @@ impl Partition {
         (0..self.of).map(move |part| Self { part, ..self })
     }
 
-    pub(crate) fn holds(self, package: &str, test: &str) -> bool {
+    pub(crate) fn contains_test(self, package: &str, test: &str) -> bool {
         let bytes = package.bytes().chain([0]).chain(test.bytes());
         fnv1a(bytes) % self.of == self.part
     }
@@ -80,7 +80,8 @@ mod tests {
         let mut sizes = [0; 3];
         for number in 0..300 {
             let test = format!("module::test_{number}");
-            let holding: Vec<_> = (0..3).filter(|&part| parts[part].holds("app", &test)).collect();
+            let holding: Vec<_> =
+                (0..3).filter(|&part| parts[part].contains_test("app", &test)).collect();
             assert_eq!(holding.len(), 1);
             sizes[holding[0]] += 1;
         }
@@ -91,7 +92,7 @@ mod tests {
     fn the_hash_never_changes() {
         assert_eq!(fnv1a("foobar".bytes()), 0x8594_4171_f739_67e8);
         assert_eq!(fnv1a("app\0llama::kv_cache".bytes()), 0xa442_d0d7_504f_5449);
-        assert!(Partition::read("hash:1/3").unwrap().holds("app", "llama::kv_cache"));
+        assert!(Partition::read("hash:1/3").unwrap().contains_test("app", "llama::kv_cache"));
     }
 
     #[test]

@@ -62,7 +62,7 @@ impl Typed {
     }
 
     /// Adds the configuration.
-    pub(crate) fn with(
+    pub(crate) fn with_configuration(
         self,
         configuration: Configuration,
         get: &dyn Fn(&str) -> Option<String>,
@@ -157,7 +157,8 @@ mod tests {
         let by = |variables: &[(&str, &str)], device: &[&str]| {
             let device: Vec<String> = device.iter().map(|&text| text.to_owned()).collect();
             let flags = Flags::default().devices(&device).unwrap();
-            let options = typed(variables, flags).with(configuration(), &none).unwrap();
+            let options =
+                typed(variables, flags).with_configuration(configuration(), &none).unwrap();
             options.requested.requests.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(by(&[], &[]), ["cpu"]);
@@ -172,7 +173,8 @@ mod tests {
             let of_file = Launcher::Command(vec!["c".to_owned()]);
             let configuration =
                 Configuration { launcher: Some(of_file), ..Configuration::default() };
-            let options = typed(variables, flags).with(configuration, &|_: &str| None);
+            let options =
+                typed(variables, flags).with_configuration(configuration, &|_: &str| None);
             options.unwrap().scheduling.launcher
         };
         let command = |word: &str| Launcher::Command(vec![word.to_owned()]);

@@ -22,12 +22,9 @@ impl std::str::FromStr for ReportFile {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let known = Self::KINDS.join(", ");
-        let (kind, path) = text.split_once('=').ok_or_else(|| {
-            format!(
-                "write KIND=PATH, where KIND is one of \
-                {known}"
-            )
-        })?;
+        let (kind, path) = text
+            .split_once('=')
+            .ok_or_else(|| format!("write KIND=PATH, where KIND is one of {known}"))?;
         let kind = Self::KINDS
             .into_iter()
             .find(|known| *known == kind)

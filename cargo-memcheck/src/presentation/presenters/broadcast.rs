@@ -64,7 +64,7 @@ impl Broadcast {
     }
 
     /// Adds a report.
-    pub(crate) fn also(&mut self, path: PathBuf, report: impl ReportWriter + 'static) {
+    pub(crate) fn add_report(&mut self, path: PathBuf, report: impl ReportWriter + 'static) {
         self.reports.push((path, Box::new(report)));
     }
 

@@ -21,7 +21,7 @@ pub(crate) enum ResultsError {
     Io(PathBuf, io::Error),
     /// The file is incomplete, or it is not a file of results.
     #[error("{path} is cut off or damaged: {why}", path = .0.display(), why = .1)]
-    Torn(PathBuf, String),
+    Damaged(PathBuf, String),
     #[error("{path} was written by another version of the tool: {what}", path = .0.display(), what = .1)]
     Version(PathBuf, String),
     #[error("{a} and {b} are not shards of one run: {what}", a = .0.display(), b = .1.display(), what = .2)]
@@ -51,7 +51,7 @@ impl CommandError for ResultsError {
         match self {
             Self::Io(..) => exit::INTERNAL,
             // Missing results must not count as a pass, so that their exit code is that of tests that were not measured.
-            Self::None(_) | Self::Torn(..) | Self::Missing(_) | Self::Unstarted(..) => {
+            Self::None(_) | Self::Damaged(..) | Self::Missing(_) | Self::Unstarted(..) => {
                 exit::NOT_MEASURED
             }
             Self::NoFolder(_)
@@ -68,7 +68,9 @@ impl CommandError for ResultsError {
         let hint = match self {
             Self::Several(_) => "--merge joins the shards of one run",
             Self::None(_) => "a run writes them when it ends; a run whose build failed has none",
-            Self::Torn(..) => "the run was killed, or the copy is incomplete: run this shard again",
+            Self::Damaged(..) => {
+                "the run was killed, or the copy is incomplete: run this shard again"
+            }
             Self::Unstarted(..) => "the log of that run has the reason: run this shard again",
             Self::Missing(_) => {
                 "name the folder of every shard; if a shard ended before its tests, its log has \

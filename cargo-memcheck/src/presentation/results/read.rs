@@ -46,7 +46,7 @@ pub(crate) fn read(folder: &Path) -> Result<Results, ResultsError> {
 }
 
 fn parse(folder: &Path, text: &str) -> Result<Results, ResultsError> {
-    let torn = |why: String| ResultsError::Torn(file(folder), why);
+    let torn = |why: String| ResultsError::Damaged(file(folder), why);
     let mut lines = (1..).zip(text.lines());
     let first = lines.next().map(|(_, line)| line).unwrap_or_default();
     let run = first_line(folder, first)?;
@@ -101,7 +101,7 @@ fn first_line(folder: &Path, line: &str) -> Result<RunDescription, ResultsError>
         Run { version: u32, protocol: u32, record: u32, memcheck: String },
     }
     let torn = |error: serde_json::Error| {
-        ResultsError::Torn(file(folder), format!("line 1 of {FILE}: {error}"))
+        ResultsError::Damaged(file(folder), format!("line 1 of {FILE}: {error}"))
     };
     let ResultsVersion::Run { version, protocol, record, memcheck } =
         serde_json::from_str(line).map_err(torn)?;
@@ -116,11 +116,9 @@ fn first_line(folder: &Path, line: &str) -> Result<RunDescription, ResultsError>
     }
     match serde_json::from_str(line).map_err(torn)? {
         ResultLine::<Test>::Run(run) => Ok(*run),
-        _ => Err(ResultsError::Torn(
+        _ => Err(ResultsError::Damaged(
             file(folder),
-            "its first line does not describe a \
-            run"
-            .to_owned(),
+            "its first line does not describe a run".to_owned(),
         )),
     }
 }

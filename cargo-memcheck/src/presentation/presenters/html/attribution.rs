@@ -8,7 +8,9 @@ use memcheck_core::size::{Size, both, counted};
 use memcheck_core::space::Space;
 
 use super::{chart, findings};
-use crate::presentation::presenters::profile::{columns, doubt, growth_title, kind_name, when};
+use crate::presentation::presenters::profile::{
+    columns, explain_peak_difference, growth_title, kind_name, when,
+};
 
 /// The greatest number of rows in a table. `cargo memcheck profile` can show all of them.
 const MOST: usize = 30;
@@ -22,7 +24,7 @@ pub(super) fn space(record: &Record, space: Space) -> Markup {
     let has_scopes = scopes.table.rows.iter().any(|row| !row.scopes.is_empty());
     html! {
         (chart::events(&operations))
-        @if let Some(doubt) = doubt(&operations, record) { p { (doubt) } }
+        @if let Some(doubt) = explain_peak_difference(&operations, record) { p { (doubt) } }
         @if operations.peak_allocated > 0 {
             details open { summary { (space) " at the peak" (when(&operations)) } (peak(&operations)) }
             details { summary { "operations of " (space) } (table(&operations)) }

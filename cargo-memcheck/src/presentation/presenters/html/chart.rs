@@ -13,7 +13,7 @@ use crate::presentation::presenters::profile::when;
 const PLOT: (f64, f64) = (640.0, 120.0);
 
 /// Returns the coordinates of the value with index `place` in a series of `points` values.
-fn at(place: usize, points: usize, bytes: u64, highest: u64) -> (f64, f64) {
+fn coordinates(place: usize, points: usize, bytes: u64, highest: u64) -> (f64, f64) {
     let step = PLOT.0 / points.saturating_sub(1).max(1) as f64;
     (place as f64 * step, PLOT.1 - bytes as f64 / highest.max(1) as f64 * PLOT.1)
 }
@@ -21,7 +21,7 @@ fn at(place: usize, points: usize, bytes: u64, highest: u64) -> (f64, f64) {
 /// Returns the points of a series for a polyline.
 fn line(series: &[u64], highest: u64) -> String {
     let point = |(place, &bytes): (usize, &u64)| {
-        let (x, y) = at(place, series.len(), bytes, highest);
+        let (x, y) = coordinates(place, series.len(), bytes, highest);
         format!("{x:.1},{y:.1}")
     };
     series.iter().enumerate().map(point).collect::<Vec<_>>().join(" ")
@@ -46,7 +46,7 @@ fn trend(series: &[u64], slope: f64, highest: u64) -> Option<Markup> {
     let start = intercept(series, slope)?;
     let edge = |place: usize| {
         let bytes = (start + slope * place as f64).clamp(0.0, highest as f64);
-        at(place, series.len(), bytes.round() as u64, highest)
+        coordinates(place, series.len(), bytes.round() as u64, highest)
     };
     let ((x1, y1), (x2, y2)) = (edge(0), edge(last));
     let shown = |at: f64| format!("{at:.1}");
@@ -87,7 +87,7 @@ pub(super) fn events(profile: &Profile) -> Markup {
     if highest == 0 || points.is_empty() {
         return Markup::default();
     }
-    let (x, y) = at(*peak_at, points.len(), highest, highest);
+    let (x, y) = coordinates(*peak_at, points.len(), highest, highest);
     let area = format!("0,{1:.1} {0} {2:.1},{1:.1}", line(points, highest), PLOT.1, PLOT.0);
     let lines = html! {
         polygon points=(area) fill="#27c4" stroke="#27c" {}

@@ -56,12 +56,12 @@ pub(in crate::presentation::presenters) fn sums(
 ) -> Vec<(String, Totals)> {
     let rows = rows(profile);
     let rest = &rows[shown..];
-    let others = (!rest.is_empty()).then(|| (format!("(others: {})", rest.len()), others(rest)));
+    let others = (!rest.is_empty()).then(|| (format!("(others: {})", rest.len()), sum_rows(rest)));
     others.into_iter().chain([("total".to_owned(), profile.table.total)]).collect()
 }
 
 /// Sums up rows. Calls and bytes must count the same phases as those of the total.
-fn others(rows: &[&Row]) -> Totals {
+fn sum_rows(rows: &[&Row]) -> Totals {
     let rows = || rows.iter().copied();
     let counted = Totals::of(rows().filter(|row| row.phase == Phase::Iteration));
     let Totals { calls, bytes, .. } = counted;
@@ -82,7 +82,7 @@ pub(in crate::presentation::presenters) fn legend(profile: &Profile) -> Vec<Stri
     }];
     if profile.table.by == By::Scope {
         let what = "the figures of a scope exclude nested scopes; in all: its peak with nested \
-            scopes";
+                    scopes";
         lines.push(what.to_owned());
     }
     let end = match profile.window {

@@ -72,7 +72,9 @@ impl Profiler {
                 lines.extend(timeline::lines(&profile, self.width.unwrap_or(WIDTH)));
                 lines.extend(growth::lines(&profile, self.verbosity));
             }
-            lines.extend(doubt(&profile, record).map(|doubt| style::warning(&doubt)));
+            lines.extend(
+                explain_peak_difference(&profile, record).map(|doubt| style::warning(&doubt)),
+            );
             lines.push(String::new());
         }
         if self.verbosity > Verbosity::Quiet {
@@ -88,7 +90,7 @@ impl Profiler {
 
 /// Returns a note if the peak of the profile differs from the counted peak. They differ if several threads allocate at the same time,
 /// because their events are not in the order in which the counter changed.
-pub(super) fn doubt(profile: &Profile, record: &Record) -> Option<String> {
+pub(super) fn explain_peak_difference(profile: &Profile, record: &Record) -> Option<String> {
     let measured = record.spaces.get(&profile.space)?;
     let counted = measured.metrics.peak_allocated;
     (counted != profile.peak_allocated).then(|| {
