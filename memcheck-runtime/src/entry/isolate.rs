@@ -114,7 +114,7 @@ fn measured(
         number += 1;
         let report = job.report.with_file_name(format!("again-{number}.json"));
         let again = Job { follow, reach, expected, report, ..job.clone() };
-        Further::Ended(judge(&again, &run(&again)).report)
+        Further::Ended(judge(&again, &run(&again)).report.map(Box::new))
     };
     let baseline = |report: &Report| match &report.snapshot {
         Some(path) => snapshot::load(path),

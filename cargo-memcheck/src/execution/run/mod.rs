@@ -172,7 +172,7 @@ impl<'a> Runner<'a> {
         let run = |_, run: Run| match self.run_on(slot, task, run.into(), on_progress.clone()) {
             Ok(Some(second)) => {
                 duration += second.duration;
-                Further::Ended(second.report)
+                Further::Ended(second.report.map(Box::new))
             }
             Ok(None) => Further::Skipped,
             Err(error) => {

@@ -74,14 +74,14 @@ impl Reading {
             (true, false) => self,
             (false, true) => other,
             _ if (self.pattern, self.period) == (other.pattern, other.period) => {
-                Self { groups: self.groups.max(other.groups), ..self.add(other) }
+                Self { groups: self.groups.max(other.groups), ..self.plus(other) }
             }
             (true, true) => Self {
                 pattern: Pattern::Irregular,
                 period: 1,
                 bytes: self.bytes_per_iteration + other.bytes_per_iteration,
                 groups: self.groups.max(other.groups),
-                ..self.add(other)
+                ..self.plus(other)
             },
             (false, false) => {
                 let larger = if self.bytes >= other.bytes { self } else { other };
@@ -99,7 +99,7 @@ impl Reading {
 
     /// The sum of two readings, which must have the same [kind](Self::kind).
     #[must_use]
-    pub fn add(self, other: Self) -> Self {
+    pub fn plus(self, other: Self) -> Self {
         Self {
             bytes_per_iteration: self.bytes_per_iteration + other.bytes_per_iteration,
             bytes: self.bytes + other.bytes,

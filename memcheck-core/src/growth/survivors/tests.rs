@@ -226,8 +226,8 @@ fn readings_of_one_kind_add_up() {
         groups: 2,
     };
     let both = Reading { bytes: 26, groups: 4, ..reading(13, 7) };
-    assert_eq!(reading(10, 7).add(reading(3, 4)), both);
-    assert_eq!(reading(10, 4).add(reading(3, 7)), both);
+    assert_eq!(reading(10, 7).plus(reading(3, 4)), both);
+    assert_eq!(reading(10, 4).plus(reading(3, 7)), both);
 }
 
 #[test]

@@ -91,7 +91,7 @@ pub fn alike<'s, 'a>(
     let mut alike: Vec<SiteGroup<'s, 'a>> = groups
         .into_iter()
         .filter_map(|suspects| {
-            let reading = suspects.iter().map(|suspect| suspect.reading).reduce(Reading::add)?;
+            let reading = suspects.iter().map(|suspect| suspect.reading).reduce(Reading::plus)?;
             Some(SiteGroup { suspects, reading })
         })
         .collect();

@@ -11,7 +11,7 @@ use crate::wire::protocol::Report;
 #[derive(Debug)]
 pub enum Further {
     /// It ended with this report, or without one.
-    Ended(Option<Report>),
+    Ended(Option<Box<Report>>),
     /// It was not run. The figures of the runs before stay.
     Skipped,
 }
@@ -34,7 +34,11 @@ pub fn further(
             continue;
         };
         let baseline = baseline(&report);
-        judged = concluded(judged, stage.merge(report, second, &baseline, &level), &level);
+        judged = concluded(
+            judged,
+            stage.merge(report, second.map(|second| *second), &baseline, &level),
+            &level,
+        );
     }
     judged
 }

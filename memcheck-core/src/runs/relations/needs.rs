@@ -45,6 +45,9 @@ impl Needs {
     }
 }
 
+/// The cases of laws, the smallest first, and the baseline of the laws.
+type CasesOfLaws = (Vec<(Sizes, Other)>, PathBuf);
+
 /// The tests of one executable on a device.
 #[derive(Debug, Clone, Copy)]
 pub struct Target<'a> {
@@ -71,8 +74,8 @@ impl Target<'_> {
         runs: impl Fn(&str) -> bool,
     ) -> Result<Option<Needs>, PartnerError> {
         let partner = self.partner(test, limits)?.map(|entry| self.other(entry));
-        let (members, law) = self.laws(test, runs).unwrap_or_default();
-        let needs = Needs { partner, members, law };
+        let (members, law) = self.laws(test, runs).unzip();
+        let needs = Needs { partner, members: members.unwrap_or_default(), law };
         Ok((needs.partner.is_some() || needs.law.is_some()).then_some(needs))
     }
 
@@ -97,11 +100,7 @@ impl Target<'_> {
     }
 
     /// The cases of the laws that `test` has to judge, with the baseline of the laws.
-    fn laws(
-        &self,
-        test: &Entry,
-        runs: impl Fn(&str) -> bool,
-    ) -> Option<(Vec<(Sizes, Other)>, Option<PathBuf>)> {
+    fn laws(&self, test: &Entry, runs: impl Fn(&str) -> bool) -> Option<CasesOfLaws> {
         if test.scaling.is_empty() {
             return None;
         }
@@ -114,7 +113,7 @@ impl Target<'_> {
         })?;
         let members = family.members.into_iter();
         let members = members.map(|(at, case)| (at, self.other(cases[case]))).collect();
-        Some((members, Some(law_baseline(self.root, test, self.family, &family.common))))
+        Some((members, law_baseline(self.root, test, self.family, &family.common)))
     }
 
     fn other(&self, entry: &Entry) -> Other {
