@@ -10,7 +10,7 @@ use crate::stage::Stage;
 #[derive(Debug)]
 pub(crate) struct Problem {
     refusal: EstimateRefusal,
-    /// True if the model's code reported the error, so that the reason can be a full device.
+    /// True if the model's code returned the error. Its cause can then be a full device.
     from_model: bool,
 }
 

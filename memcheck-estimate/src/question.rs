@@ -13,8 +13,8 @@ use crate::sizes;
 /// A batch must have fewer tokens than this.
 const MOST_TOKENS: u64 = 1 << 31;
 
-/// The number of elements at which candle's CUDA kernels go wrong. They count in 32 bits, so they
-/// leave the first 2^32 elements out, and they fail if no other elements remain.
+/// The number of elements from which candle's CUDA kernels are wrong: their 32-bit count wraps, so
+/// they skip the first 2^32 elements, and they fail if no other elements remain.
 const COUNTED: u64 = 1 << 32;
 
 /// A question that has passed all checks.

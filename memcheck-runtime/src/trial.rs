@@ -89,8 +89,8 @@ impl Trial {
         &self.device
     }
 
-    /// All devices of the machine by ordinal, including the test's own. Other devices are judged
-    /// too if the body allocates on them.
+    /// All devices of the machine by ordinal, including the test's own. If the body allocates on
+    /// another device, the memory of that device is judged too.
     ///
     /// # Errors
     /// If a device cannot be opened.

@@ -43,7 +43,7 @@ fn a_usage_error_exits_with_2() {
     project.memcheck(&["prune", "--runner", "srun 'a"]).exits(2).prints("not a command line");
     let run = project.run(&["--", "--nonsense"]).exits(2).prints("has no flag `--nonsense`");
     let hint = run.summary()["error"]["hint"].as_str().expect("a hint").to_owned();
-    let (_, named) = hint.split_once("it takes ").expect("a list of flags");
+    let (_, named) = hint.split_once("it accepts ").expect("a list of flags");
     let (named, _) = named.split_once(';').expect("the end of the list");
     let reference = reference();
     let section = section(&reference, "## Behind `--`");

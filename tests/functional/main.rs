@@ -1,7 +1,7 @@
 //! Functional tests: the real command over real test binaries.
 //!
 //! `fixture` creates small cargo projects outside the workspace, like those of a user, and runs
-//! `cargo memcheck` in them. The tests read its JSON output. The projects share one target
+//! `cargo memcheck` in them. The tests read its JSON output. The projects share one build
 //! directory, so that candle is built once.
 
 mod archive;

@@ -176,8 +176,8 @@ fn every_value_and_default_of_a_flag_is_in_the_reference() {
             );
         }
     }
-    // The default is not in the help, because the flag is an `Option`, so that a variable can have
-    // effect if the flag is missing.
+    // `--help` does not show this default: the flag is an `Option`, so that the variable applies if
+    // the flag is missing.
     assert_eq!(json!(table["--explain"].1), json!([Explain::default()]));
 }
 

@@ -15,8 +15,8 @@ use crate::build::workspace::Workspace;
 #[derive(Debug)]
 pub(crate) struct Generated<'a> {
     pub(crate) name: &'a str,
-    /// The dependencies. The second name of each pair is a package in the workspace's graph that comes from the same
-    /// source. It is often the dependency itself.
+    /// The dependencies. The second name of each pair is a package of the workspace's graph whose source (path, git or
+    /// registry) the dependency gets. It is often the dependency itself.
     pub(crate) dependencies: &'a [(&'a str, &'a str)],
     /// Path and text of the source.
     pub(crate) source: (&'a str, &'a str),

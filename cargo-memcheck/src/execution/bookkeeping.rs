@@ -239,8 +239,8 @@ impl<'a> PackageTests<'a> {
     }
 }
 
-/// Returns the numbers, from 1, of the overrides that certainly match no test. This is certain if all tests that an
-/// override can apply to were listed.
+/// Returns the 1-based numbers of the overrides that match no test. An override is left out unless all tests that it
+/// can apply to were listed, because one of the others could match.
 fn matching_none(overrides: &[Override], packages: &[PackageTests<'_>]) -> Vec<u32> {
     let is_for =
         |o: &Override, package: &PackageTests<'_>| o.package().is_none_or(|p| p == package.name);

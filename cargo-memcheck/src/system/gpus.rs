@@ -29,8 +29,8 @@ pub(crate) struct RealGpu {
 }
 
 impl RealGpu {
-    /// Returns the value of [`VISIBLE`] for a test that is assigned this one of `all`. A process can see one slice, and
-    /// no other GPU in addition.
+    /// Returns the value of [`VISIBLE`] for a test that is assigned this one of `all`. A process that
+    /// sees a MIG slice can see no other GPU.
     fn visible(&self, all: &[Self]) -> String {
         let is_other = |other: &&Self| !self.slice && !other.slice && other.word != self.word;
         let words = std::iter::once(self).chain(all.iter().filter(is_other));

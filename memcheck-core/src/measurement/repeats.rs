@@ -86,8 +86,8 @@ impl Repeats {
         ranges.collect()
     }
 
-    /// The values that `pick` returns for each run, in order. `pick` gets a function that returns
-    /// a figure of the run in this space by its name.
+    /// The values that `pick` returns for the runs, in order. `pick` gets a function that looks up
+    /// a figure by its name, in one run and in this space.
     pub(crate) fn values(
         &self,
         space: Space,

@@ -105,8 +105,8 @@ pub enum Reach {
     /// Only the measured iterations.
     #[default]
     Screen,
-    /// If the measured iterations leave no memory behind and are fast: as far as is needed to find
-    /// leaks that begin later or are rare.
+    /// Far enough to find leaks that begin late or are rare, provided that the measured iterations
+    /// leave no memory behind and are fast. Otherwise only the measured iterations.
     Horizon,
     /// Until the growth is decided or the budget is used up.
     Decision,
@@ -179,7 +179,7 @@ pub fn line_tables(executable: &Path) -> PathBuf {
     name.into()
 }
 
-/// The task of a profiled program. It must only prepare the device and, if `report` is set, write a
+/// The task of a profiled program: to prepare the device and, only if `report` is set, to write a
 /// report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProgramJob {

@@ -173,8 +173,8 @@ impl Grid {
         Some(Law { terms: terms.collect::<Option<_>>()?, from: Sizes::new() })
     }
 
-    /// Returns the sizes that do not have a value more than this order needs, with the number of
-    /// their values. At least the first power of each size must be confirmed.
+    /// Returns the sizes with too few values for this order, each with its number of values. A law
+    /// must be confirmed by one value more than it needs, and its power counts as at least 1.
     fn sizes_with_too_few_values(&self, order: &Order) -> Sizes {
         let has_few =
             |axis: &&Axis| axis.values.len() < order.power(&axis.size).max(1) as usize + 2;
@@ -182,8 +182,8 @@ impl Grid {
         few.map(|axis| (axis.size.clone(), axis.values.len() as u64)).collect()
     }
 
-    /// Estimates the order from the last two steps of each size, or from the only step of a size
-    /// with two values.
+    /// Estimates the power of each size from its last three values, or from both values of a size
+    /// that has only two.
     fn estimate_order(&self) -> Order {
         let lengths: Vec<usize> = self.axes.iter().map(|axis| axis.values.len()).collect();
         let mut powers = Vec::new();

@@ -79,7 +79,7 @@ fn kill_own_group() -> ! {
 
 /// Kills all remaining processes of a group.
 pub(super) fn kill_group(group: i32) {
-    // SAFETY: the call sends a signal and does not access memory of this process. It fails if the
-    // group has already ended, which is the aim.
+    // SAFETY: the call sends a signal and does not access memory of this process. If it
+    // fails, the group has already ended, as intended.
     unsafe { libc::killpg(group, libc::SIGKILL) };
 }

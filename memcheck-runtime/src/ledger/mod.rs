@@ -78,8 +78,8 @@ pub(crate) fn begin_iteration(iteration: u32) {
     }
 }
 
-/// Ends the iteration. Later allocations are not part of its figures, although they still have it
-/// as their birth.
+/// Ends the iteration. Until the next one begins, allocations are not part of its figures, although
+/// this iteration is recorded as their birth.
 pub(crate) fn end_iteration() {
     trace::push(|| Event::Iteration(0));
 }

@@ -24,8 +24,8 @@ pub(crate) struct Row {
     pub(crate) median: f64,
 }
 
-/// Runs all rounds of a workload. `start` receives the seat and the generation of the process that
-/// it must start. All seats are compared with the first one.
+/// Runs all rounds of a workload. `start` receives the seat (the index of a program) and the
+/// generation of the process to start. All seats are compared with the first one.
 pub(crate) fn rounds(
     names: &[&'static str],
     workload: &str,

@@ -164,7 +164,7 @@ pub mod state_between_windows {
         3 * ACTIVATION
     }
 
-    /// Hands on the state with its graph, which reaches back to the first window.
+    /// Passes on the state with its graph, which reaches back to the first window.
     ///
     /// # Errors
     /// When the device is full.
@@ -172,7 +172,7 @@ pub mod state_between_windows {
         run(trial, |state| state)
     }
 
-    /// Hands on the state without its graph, as truncated backpropagation does.
+    /// Passes on the state without its graph, as truncated backpropagation does.
     ///
     /// # Errors
     /// When the device is full.

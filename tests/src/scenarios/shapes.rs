@@ -210,7 +210,7 @@ pub mod cache_that_is_trimmed {
         tokens(i + 1) * TOKEN
     }
 
-    /// The cache, a token, and their concatenation, which is more than at the cut.
+    /// The cache, a token, and their concatenation. The cut itself has fewer live bytes.
     pub fn peak(i: usize) -> u64 {
         2 * (tokens(i) + 1) * TOKEN
     }

@@ -45,7 +45,7 @@ fn evenly_over(trial: &mut Trial) -> anyhow::Result<()> {
     })
 }
 
-/// Runs by the map in the file that `LLAMA_DEVICE_MAP` names, or on one device without the
+/// Places the layers by the map in the file `LLAMA_DEVICE_MAP`, or all on one device without the
 /// variable. `cargo memcheck plan` measures this test, and its map is then used here.
 #[mem_test(
     device = "cuda",

@@ -78,7 +78,7 @@ impl<'a> BuildGoal<'a> {
         }
     }
 
-    /// Returns the targets that are not among the user's cargo flags, which are passed on separately.
+    /// Returns the flags that select targets, except those of the user, which are passed on separately.
     fn targets(self) -> Vec<&'a str> {
         match self {
             Self::Tests => Vec::new(),

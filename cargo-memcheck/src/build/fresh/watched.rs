@@ -60,7 +60,7 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Watches an input of cargo: a file, the list of a folder's entries, or the absence of both.
+    /// Watches an input of cargo: a file, the entries of a folder, or a path that does not exist.
     pub(crate) fn add(&mut self, path: &Path) {
         if !self.inputs.contains_key(path) {
             self.inputs.insert(path.to_owned(), FileState::of(path));

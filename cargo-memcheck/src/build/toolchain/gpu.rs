@@ -274,7 +274,7 @@ mod tests {
         assert!(older[0].slice);
         // The words after an invalid one are hidden, as they are by the driver.
         assert_eq!(words(&of("1,7,0").unwrap()), ["1"]);
-        // A start that fits two GPUs, an empty text, and words without a GPU.
+        // An ambiguous UUID prefix, an empty value, and entries that match no GPU.
         for none in ["GPU-1a", "", "-1", "MIG-79", "GPU-", "NoDevFiles"] {
             let error = of(none).unwrap_err();
             assert!(error.contains(&format!("CUDA_VISIBLE_DEVICES={none} names none")), "{error}");

@@ -1,4 +1,4 @@
-//! The file format of an archive: tar in zstd. The first entry is a page of JSON that describes the files that follow.
+//! The file format of an archive: tar in zstd. The first entry is a JSON document that describes the files that follow.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read};

@@ -164,7 +164,7 @@ mod tests {
         assert_eq!((tried.as_slice(), largest), ([1, 2, 16, 128, 502, 503].as_slice(), Some(502)));
         let (tried, largest) = on_a_line(peak, 8 * MIB);
         assert_eq!((tried.len(), largest), (14, Some(502)), "{tried:?}");
-        // Three values show the law of a linear peak. The next step can then be as long as the law demands.
+        // Three values determine the law of a linear peak, so the next attempt jumps to the value that the law predicts.
         let peak = |batch: u64| 400 * MIB + 100 * KIB * batch;
         let (tried, largest) = with_laws(peak, 16 << 30);
         assert_eq!((tried, largest), (vec![1, 2, 16, 163_676, 163_677], Some(163_676)));

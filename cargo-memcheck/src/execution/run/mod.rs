@@ -254,8 +254,8 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// True if a finding belongs to the test itself. False if only `found` has it and `first` does not: the caller adds the findings across
-/// tests again.
+/// True unless the finding is one across tests: `found` has it and `first` does not. The caller adds findings across tests again, so they
+/// must be removed here.
 fn is_own(finding: &Finding, first: &TestOutcome, found: &TestOutcome) -> bool {
     let same = |known: &Finding| {
         (known.code, known.space, &known.message) == (finding.code, finding.space, &finding.message)

@@ -41,9 +41,10 @@ pub(crate) use snapshots::{PruneArgs, SnapshotArgs};
 
 const AFTER_HELP: &str = "\
 `cargo memcheck [FILTERS]… [OPTIONS]` is the same as `cargo memcheck run …`.
-Exit codes: 0 all tests passed, 2 usage error, 4 no tests, 5 denied bookkeeping finding,
-96 invalid configuration, 100 measured failure, 101 build failed, 102 cargo metadata failed,
-104 not measured, 105 device not available, 110 report not written.";
+Exit codes: 0 all tests passed, 1 unexpected error, 2 usage error, 4 no tests, 5 denied
+bookkeeping finding, 96 invalid configuration, 100 measured failure, 101 build failed,
+102 cargo metadata failed, 104 not measured, 105 device not available, 110 report not written,
+130 interrupted.";
 
 /// Memory regression tests for Rust transformers, exact to the byte.
 #[derive(Debug, Parser)]

@@ -92,8 +92,8 @@ fn parse(folder: &Path, text: &str) -> Result<Results, ResultsError> {
     Ok(results)
 }
 
-/// Reads the first line. The versions come first, because the lines of another version can have other fields. Only the same version of the
-/// command must read the file, because its format is internal.
+/// Reads the first line. The versions come first, because the lines of another version can have other fields. No other version of the
+/// command may read the file, because its format is internal.
 fn first_line(folder: &Path, line: &str) -> Result<RunDescription, ResultsError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "kebab-case")]

@@ -20,8 +20,8 @@ impl Content {
     }
 }
 
-/// Finds a capacity that grows by a factor. `events` are pairs of entry and bytes. The distances
-/// and the bytes of the last four must grow by a factor of 1.2 to 4.5 each time, and the bytes per
+/// Finds a capacity that grows geometrically. `events` are pairs of entry and bytes. In the last
+/// four events the distance and the bytes must each grow by a factor of 1.2 to 4.5, and bytes per
 /// distance must agree within a factor of 1.6. The last event must be at the horizon or later.
 pub(super) fn amortised(events: &[(usize, i64)], look: &Look) -> Option<Content> {
     let last = events.get(events.len().checked_sub(MIN_ENLARGEMENTS)?..)?;

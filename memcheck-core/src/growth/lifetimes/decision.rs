@@ -1,4 +1,4 @@
-//! The result of a look at a history, and the budget that a look gets.
+//! The decision that the judge makes about a history, and its budget of iterations.
 
 use serde::{Deserialize, Serialize};
 
@@ -129,7 +129,7 @@ pub enum Open {
 /// The figures of an open verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undecided {
-    /// Why it is open.
+    /// The reason why the verdict is open.
     pub open: Open,
     /// Iterations that the judge has seen, including the warm-up.
     pub through: u32,

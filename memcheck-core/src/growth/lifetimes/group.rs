@@ -11,7 +11,7 @@ const HIGHEST: u64 = 1 << 60;
 /// Kinds that are judged together. All series have one value for each entry.
 #[derive(Debug, Clone)]
 pub(super) struct Group {
-    /// Bytes born in an entry, of blocks that outlived their iteration.
+    /// Bytes of the blocks that were born in an entry and outlived their iteration.
     pub(super) born: Vec<i64>,
     /// Bytes born in an entry that are live now.
     pub(super) left: Vec<i64>,

@@ -7,8 +7,8 @@ const MIN_EVENTS: usize = 16;
 
 /// True if events go on at a rate that a bounded cache would no longer have.
 ///
-/// Before the last look, the first four fifths of the series must show the same. Each look can
-/// call a clean program a leak by chance, so that several looks would find too many leaks.
+/// Before the last look, the first four fifths of the series must show this too. Each look can
+/// call a clean program a leak by chance, so several looks would give too many false alarms.
 pub(super) fn irregular(series: &[i64], look: &Look) -> bool {
     if look.is_last {
         return continues(series, look);

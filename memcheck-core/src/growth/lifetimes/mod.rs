@@ -5,8 +5,8 @@
 //! until it can decide:
 //!
 //! ```text
-//! Clean   nothing grows, and nothing happened again within the time in which it must have
-//! Leak    it grows, by the sum of its parts; `whole` if nothing else is open
+//! Clean   memory does not grow: growth would have had another event by now, and it had none
+//! Leak    memory grows, by the sum of its parts; `whole` if no other part is open
 //! More    further iterations may decide
 //! Open    the budget is spent
 //! ```

@@ -212,9 +212,9 @@ fn have_few_births(kinds: &[&Kind]) -> bool {
     }
 }
 
-/// Judges the parts that are not decided by themselves: `open` parts, and `few` kinds with births in
-/// too few entries. All together are one part if that group is regular or quiet. Otherwise each open
-/// part stays a part, and the few kinds are one more.
+/// Judges the parts that could not be decided alone: `open` parts, and `few` kinds with births in
+/// too few entries. If their union is regular or quiet, the union becomes one part. Otherwise each
+/// open part stays a part, and the `few` kinds become one more part.
 fn judge_undecided<'a>(
     history: &History,
     open: Vec<Part<'a>>,
@@ -250,8 +250,8 @@ fn judge_undecided<'a>(
     decided
 }
 
-/// True if the events of all clean parts, taken as one series, are quiet. They need not be, because
-/// one event in each of many kinds is growth: a buffer that is enlarged has a new size each time.
+/// True if the events of all clean parts, merged into one series, are quiet. Parts that are clean
+/// one by one can grow together: a buffer that is enlarged has one event in each of many kinds.
 fn is_quiet_together(history: &History, parts: &[Part<'_>], look: &Look) -> bool {
     let clean = parts.iter().filter(|part| matches!(part.node, Node::Clean));
     let mut events = vec![false; history.entries()];

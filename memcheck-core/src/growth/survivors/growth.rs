@@ -122,7 +122,7 @@ pub fn read(history: &History, decision: &Decision, screen: usize) -> Grown {
             grown.by_size.push(group(&series, own.into_iter(), screen));
         }
     }
-    // A part of several sizes has no series, so its group gets the series of all blocks.
+    // A part with several sizes has no series of its own: its group gets that of all blocks.
     for (part, &share) in of_size {
         let mut all = group(&sum_of_sizes(history), std::iter::once((part, &share)), screen);
         all.block = part.size;

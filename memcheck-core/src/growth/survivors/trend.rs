@@ -14,7 +14,7 @@ const MOST_POINTS: usize = 1_000;
 /// The slope of a series of totals, and the evidence that it rises.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Trend {
-    /// Theil–Sen slope, in bytes an iteration.
+    /// Theil–Sen slope, in bytes per iteration.
     pub slope: f64,
     /// Kendall's tau-b against time: 1 if each value is above the value before.
     pub tau: f64,
@@ -39,7 +39,7 @@ pub fn trend(series: &[u64]) -> Option<Trend> {
     Some(Trend { slope, tau: tau(series.len(), s, &ties), s, p, confidence: 1.0 - p })
 }
 
-/// Theil–Sen slope of a series in bytes an iteration: the median of the slopes between all pairs.
+/// Theil–Sen slope of a series in bytes per iteration: the median of the slopes of all pairs.
 /// `None` for fewer than two points.
 ///
 /// The number of pairs is quadratic in the number of points. From a long series [`MOST_POINTS`]

@@ -86,7 +86,7 @@ fn refusal(record: &Record, text: &str) -> Option<(Space, RefusedAllocation)> {
 
 /// True if a text is an out-of-memory error of the driver, of cuBLAS or of a program.
 pub fn says_out_of_memory(text: &str) -> bool {
-    // The backtrace is left out, because a function in it can have such a name.
+    // Without the backtrace, because a function in it can be named `out_of_memory`.
     let text = gist(text).to_lowercase().replace(['_', '-'], " ");
     ["out of memory", "alloc failed"].iter().any(|words| text.contains(words))
 }

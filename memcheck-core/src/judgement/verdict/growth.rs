@@ -68,7 +68,7 @@ pub(super) fn leak(
     let (least, through) = match measured.growth {
         Growth::Found { whole, iterations, .. } => (
             if whole { "" } else { "at least " },
-            format!("; the growth lasted for {iterations} iterations"),
+            format!("; confirmed over {iterations} iterations"),
         ),
         _ => ("", String::new()),
     };

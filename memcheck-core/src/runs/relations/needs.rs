@@ -62,8 +62,8 @@ pub struct Target<'a> {
 }
 
 impl Target<'_> {
-    /// The needs of `test`; `None` if it needs no figures of others. `runs` is true for the path of
-    /// a test that runs too.
+    /// The other tests whose figures `test` needs; `None` if it needs none. `runs` returns true for
+    /// the path of a test that is part of this run.
     ///
     /// # Errors
     /// If the limit of its peak does not refer to exactly one other test on the same device.

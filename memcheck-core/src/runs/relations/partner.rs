@@ -111,8 +111,8 @@ fn near<'a>(name: &str, tests: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
-/// Finds a circle of limits that cannot hold. `limits` has for each test its partner and the factor.
-/// If the factors of a circle multiply to 1 or more, its limits can hold.
+/// Finds a cycle of limits that cannot hold. `limits` maps each test to its partner and the factor.
+/// The limits of a cycle can hold if the product of their factors is 1 or more.
 pub fn circle(limits: &BTreeMap<&str, (&str, Fraction)>) -> Option<PartnerError> {
     for &start in limits.keys() {
         let (mut at, mut product) = (start, Fraction::whole(1));

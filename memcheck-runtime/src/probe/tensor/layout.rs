@@ -166,8 +166,8 @@ pub(super) fn learn() -> Option<LearnedLayout> {
 }
 
 impl LearnedLayout {
-    /// The number of the tensor at `address`. `None` if the contents of the block do not fit a
-    /// tensor. Pointers in the block are not followed.
+    /// The `TensorId` of the tensor at `address`. `None` if the contents of the block are not those
+    /// of a tensor. Pointers in the block are not followed.
     ///
     /// # Safety
     /// A live block of [`LearnedLayout::block`]'s size must begin at `address`.

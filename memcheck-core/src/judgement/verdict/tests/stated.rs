@@ -114,7 +114,7 @@ fn a_leak_states_its_iterations_and_whether_its_rate_is_complete() {
     };
     let found = |whole| Growth::Found { whole, exact: true, iterations: 44 };
     let all = "cuda:0 grows by 64 B an iteration, at most 0 B allowed: 10 blocks of 64 B survive; \
-               the growth lasted for 44 iterations";
+               confirmed over 44 iterations";
     assert_eq!(leak(found(true)), all);
     assert_eq!(leak(found(false)), all.replace("by 64", "by at least 64"));
 }
