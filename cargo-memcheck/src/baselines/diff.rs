@@ -8,7 +8,6 @@ use similar::{ChangeTag, TextDiff};
 
 use super::{Body, Checked, SnapshotError, SnapshotFile, check};
 
-/// Returns the text of a review: the facts that differ, then the figures.
 pub(crate) fn text(file: &SnapshotFile, new: &Checked) -> String {
     let old = if file.target.exists() { Some(check(&file.target)) } else { None };
     match old {
@@ -45,7 +44,6 @@ pub(crate) fn text(file: &SnapshotFile, new: &Checked) -> String {
     }
 }
 
-/// Returns a table of the figures that differ, or of all figures without a baseline.
 fn table(old: &Figures, new: &Figures) -> String {
     let changes = changes(old, new, Tolerance::NONE);
     if changes.is_empty() {
@@ -72,7 +70,6 @@ fn table(old: &Figures, new: &Figures) -> String {
     table.trim_fmt()
 }
 
-/// Returns a change such as `+4,096 (+1.2%)`.
 fn delta(then: Option<u64>, now: Option<u64>) -> String {
     match (then, now) {
         (None, _) => "new".to_owned(),

@@ -8,18 +8,15 @@ use memcheck_core::device::Family;
 use memcheck_core::judgement::baseline::Parts;
 
 const PENDING: &str = ".snap.new";
-/// The extension of an accepted snapshot.
 const ACCEPTED: &str = ".snap";
 
-/// A snapshot of a memory test.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SnapshotFile {
     pub(crate) path: PathBuf,
-    /// The path of the snapshot after it is accepted. An accepted snapshot has the same path here.
+    /// An accepted snapshot has the same path here.
     pub(crate) target: PathBuf,
-    /// The test as the file name gives it: `mem::llama::kv_cache`.
+    /// As the file name gives it: `mem::llama::kv_cache`.
     pub(crate) test: String,
-    /// The device family, from the file name.
     pub(crate) family: Option<Family>,
 }
 
@@ -35,7 +32,6 @@ impl SnapshotFile {
         Self { path, target, test: test.replace("__", "::"), family }
     }
 
-    /// True if a filter matches the snapshot, or if there are no filters.
     pub(crate) fn is_named(&self, filters: &[String]) -> bool {
         let file = self.target.file_name().unwrap_or_default().to_string_lossy();
         filters.is_empty()
@@ -43,13 +39,11 @@ impl SnapshotFile {
     }
 }
 
-/// Returns the accepted snapshots of a package, sorted.
 pub(crate) fn accepted(package: &Path, leave_out: &Path) -> io::Result<Vec<SnapshotFile>> {
     let files = walk(package, leave_out, ACCEPTED)?;
     Ok(files.into_iter().map(|path| SnapshotFile::new(path.clone(), path)).collect())
 }
 
-/// Returns the pending snapshots of a package, sorted.
 pub(crate) fn pending(package: &Path, leave_out: &Path) -> io::Result<Vec<SnapshotFile>> {
     let files = walk(package, leave_out, PENDING)?;
     Ok(files
@@ -62,7 +56,6 @@ pub(crate) fn pending(package: &Path, leave_out: &Path) -> io::Result<Vec<Snapsh
         .collect())
 }
 
-/// Returns the pending snapshots in a folder that mirrors the workspace, sorted.
 pub(crate) fn pending_below(folder: &Path, workspace_root: &Path) -> io::Result<Vec<SnapshotFile>> {
     let files = walk(folder, Path::new(""), PENDING)?;
     Ok(files
@@ -74,9 +67,7 @@ pub(crate) fn pending_below(folder: &Path, workspace_root: &Path) -> io::Result<
         .collect())
 }
 
-/// Returns the snapshots of memory tests with this ending in folders named `snapshots`. It does not enter hidden folders, `leave_out` or
-/// packages inside the package. It skips folders that it may not read, because they belong to other users and a test cannot have written to
-/// them.
+/// Skips hidden folders, `leave_out`, inner packages, and unreadable folders, which no test can have written to.
 fn walk(root: &Path, leave_out: &Path, ending: &str) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut open = vec![root.to_owned()];
@@ -120,7 +111,7 @@ fn walk(root: &Path, leave_out: &Path, ending: &str) -> io::Result<Vec<PathBuf>>
     Ok(found)
 }
 
-/// True if a snapshot belongs to a memory test. Its header decides. If the header cannot be read, the form of the name decides.
+/// The header decides, or the form of the name if the header cannot be read.
 fn is_ours(name: &str, text: &str) -> bool {
     match Parts::of(text) {
         Ok(parts) => parts.is_memcheck(),

@@ -4,19 +4,19 @@
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// Returns the path next to the snapshot, which insta uses too.
+/// insta uses this path too.
 pub(crate) fn path_next_to(snapshot: &Path) -> PathBuf {
     snapshot.with_extension("snap.new")
 }
 
-/// Returns the path in a folder that mirrors the workspace at `root`. `None` for a snapshot outside the workspace.
+/// A folder that mirrors the workspace at `root`. `None` for a snapshot outside the workspace.
 pub(crate) fn below(folder: &Path, snapshot: &Path, root: &Path) -> Option<PathBuf> {
     let rest = snapshot.strip_prefix(root).ok()?;
     let is_straight = rest.components().all(|part| matches!(part, Component::Normal(_)));
     is_straight.then(|| path_next_to(&folder.join(rest)))
 }
 
-/// Writes a pending snapshot. An error cannot leave a partly written one, because the file is renamed at the end.
+/// Renames at the end, so that an error cannot leave a partly written file.
 pub(crate) fn write(pending: &Path, text: &str) -> io::Result<()> {
     if let Some(folder) = pending.parent() {
         std::fs::create_dir_all(folder)?;
@@ -26,7 +26,6 @@ pub(crate) fn write(pending: &Path, text: &str) -> io::Result<()> {
     std::fs::rename(part, pending)
 }
 
-/// Removes a pending snapshot if it exists.
 pub(crate) fn remove(pending: &Path) -> io::Result<()> {
     match std::fs::remove_file(pending) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

@@ -1,7 +1,5 @@
-//! Accepts or rejects a pending snapshot.
-//!
-//! The pending file is read and checked completely before any file changes. The baseline is replaced by renaming, so that a complete one
-//! exists at all times.
+//! Accepts or rejects a pending snapshot. The pending file is checked completely before any file changes, and the
+//! baseline is replaced by renaming, so that a complete one exists at all times.
 
 use std::fs::{self, File};
 use std::io;
@@ -15,7 +13,6 @@ use memcheck_core::wire::exit;
 use super::SnapshotFile;
 use crate::system::error::CommandError;
 
-/// The reason why a snapshot cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SnapshotError {
     #[error("{path} is not a snapshot of a memory test: {why}", path = .0.display(), why = .1)]
@@ -51,26 +48,20 @@ impl CommandError for SnapshotError {
     }
 }
 
-/// A snapshot that was read and checked.
 #[derive(Debug)]
 pub(crate) struct Checked {
     snapshot: Snapshot,
-    /// The figures or laws in it.
     pub(crate) body: Body,
     pub(crate) facts: Facts,
 }
 
-/// The contents of a snapshot.
 #[derive(Debug)]
 pub(crate) enum Body {
-    /// The figures of a test, and the holders of memory at the peak.
     Figures(Figures, Holders),
-    /// The laws of a test's cases.
     Laws(Laws),
 }
 
 impl Body {
-    /// Returns the text in the format of the file.
     pub(crate) fn to_yaml(&self) -> String {
         match self {
             Self::Figures(figures, holders) => figures.to_yaml(holders),
@@ -79,7 +70,6 @@ impl Body {
     }
 }
 
-/// Reads a snapshot and makes sure that it is a valid baseline.
 pub(crate) fn check(path: &Path) -> Result<Checked, SnapshotError> {
     let unsound = |why: String| SnapshotError::Invalid(path.to_owned(), why);
     let text =
@@ -105,7 +95,6 @@ pub(crate) fn check(path: &Path) -> Result<Checked, SnapshotError> {
     }
 }
 
-/// Makes a pending snapshot the baseline. It must have been checked.
 pub(crate) fn accept(file: &SnapshotFile, checked: &Checked) -> Result<(), SnapshotError> {
     let io = |path: &Path| {
         let path = path.to_owned();
@@ -130,7 +119,6 @@ pub(crate) fn accept(file: &SnapshotFile, checked: &Checked) -> Result<(), Snaps
     fs::remove_file(&file.path).map_err(io(&file.path))
 }
 
-/// Removes a pending snapshot.
 pub(crate) fn reject(file: &SnapshotFile) -> Result<(), SnapshotError> {
     fs::remove_file(&file.path).map_err(|error| SnapshotError::Io(file.path.clone(), error))
 }

@@ -6,17 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use super::SnapshotFile;
 
-/// Whether the source file of a baseline contains the functions of its test.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SourceFunctions {
-    /// True if it contains a function with the last part of the test's path as its name.
     pub(crate) test: bool,
-    /// True if it contains one with the second last part as its name. That is the function of a test over cases.
+    /// The second last part of the path is the function of a test over cases.
     pub(crate) function: bool,
 }
 
 impl SourceFunctions {
-    /// Searches the sources below `root`.
     pub(crate) fn of(file: &SnapshotFile, root: &Path) -> Self {
         let Ok(snapshot) = insta::Snapshot::from_file(&file.path) else { return Self::default() };
         let text = snapshot.metadata().source().map(|source| root.join(source));

@@ -11,14 +11,11 @@ use cargo_metadata::Package;
 use crate::build::toolchain::write_if_different;
 use crate::build::workspace::Workspace;
 
-/// A package with one source file.
 #[derive(Debug)]
 pub(crate) struct Generated<'a> {
     pub(crate) name: &'a str,
-    /// The dependencies. The second name of each pair is a package of the workspace's graph whose source (path, git or
-    /// registry) the dependency gets. It is often the dependency itself.
+    /// The second name is a package of the workspace's graph (often the same) whose source the dependency gets.
     pub(crate) dependencies: &'a [(&'a str, &'a str)],
-    /// Path and text of the source.
     pub(crate) source: (&'a str, &'a str),
 }
 
@@ -40,7 +37,6 @@ impl Generated<'_> {
         Ok(())
     }
 
-    /// Returns a manifest with the sources, profiles and patches of the workspace.
     fn manifest(&self, workspace: &Workspace) -> anyhow::Result<String> {
         let mut text = format!(
             "[package]\nname = \"{}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\
@@ -64,8 +60,7 @@ impl Generated<'_> {
     }
 }
 
-/// Returns the dependency on `name` for a manifest, from the source of `like`: the neighbouring folder, the same
-/// repository, or the same registry and version.
+/// From the source of `like`: the neighbouring folder, the same repository, or the same registry and version.
 fn dependency(name: &str, like: &Package) -> anyhow::Result<String> {
     let source = like.source.as_ref().map(|source| source.repr.as_str());
     Ok(match source {
@@ -90,7 +85,6 @@ fn quoted(text: &str) -> String {
     toml::Value::from(text).to_string()
 }
 
-/// Makes every `path` in a table of the root manifest absolute.
 fn absolute_paths(value: &mut toml::Value, root: &Path) {
     match value {
         toml::Value::Table(table) => {

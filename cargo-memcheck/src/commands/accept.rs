@@ -10,7 +10,7 @@ use crate::presentation::presenters::json;
 use crate::system::error::Failure;
 use crate::system::printing::eprint_line;
 
-/// Accepts all selected snapshots. If one of them is invalid, none is accepted.
+/// If one of the snapshots is invalid, none is accepted.
 pub(super) fn accept(args: &SnapshotArgs) -> Result<u8, Failure> {
     let (workspace, files) = pending::gather(args)?;
     let checked = files

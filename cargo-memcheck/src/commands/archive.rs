@@ -77,7 +77,7 @@ pub(super) fn archive(args: &ArchiveArgs) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// True if both paths name the same file, which need not exist.
+/// The file need not exist.
 fn is_same(one: &Path, other: &Path) -> bool {
     let whole = |path: &Path| {
         let path = std::path::absolute(path).ok()?;
@@ -87,8 +87,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
     one == other || whole(one).is_some_and(|one| whole(other) == Some(one))
 }
 
-/// Returns the number of memory tests in an executable. Returns `None` if it cannot be listed here, because it was
-/// built for another machine or because a library such as the driver is missing.
+/// `None` if this machine cannot list it: it is for another one, or a library such as the driver is missing.
 fn tests(session: &Session, binary: &Binary, leg: &Leg) -> Result<Option<usize>, Failure> {
     if ElfTarget::of(&binary.path)
         .is_ok_and(|target| ElfTarget::here().is_ok_and(|here| here != target))

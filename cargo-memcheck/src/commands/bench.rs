@@ -18,10 +18,8 @@ use crate::system::error::{CommandError, Failure};
 use crate::system::printing::eprint_line;
 use crate::system::process::INTERRUPTED;
 
-/// Why no bench can run.
 #[derive(Debug, thiserror::Error)]
 enum BenchError {
-    /// The selected packages have no bench.
     #[error("no bench: none of the selected packages has a `[[bench]]` that its features allow")]
     None,
 }
@@ -36,15 +34,12 @@ impl CommandError for BenchError {
     }
 }
 
-/// A bench that was built for a device.
 struct Bench {
     task: Task,
-    /// Directory of criterion's measurements. Each device has its own, because figures of different devices must not be
-    /// compared.
+    /// Each device has its own, because figures of different devices must not be compared.
     measured: PathBuf,
 }
 
-/// Runs all benches and reports those that failed.
 pub(super) fn bench(args: &BenchArgs) -> Result<u8, Failure> {
     let BenchArgs { filter, bench, device, config_file, runner, color: _, cargo, arguments } = args;
     let flags = Flags::new(&OutputFlags::default(), cargo).devices(device)?;
@@ -78,7 +73,6 @@ pub(super) fn bench(args: &BenchArgs) -> Result<u8, Failure> {
     Ok(gravest.into_iter().find(|code| codes.contains(code)).unwrap_or(exit::OK))
 }
 
-/// Returns the bench of an executable.
 fn built(session: &Session, leg: &Leg, binary: &Binary) -> Result<Bench, Failure> {
     let package = &session.packages[binary.package];
     let name = binary.id.rsplit('/').next().unwrap_or_default().to_owned();
@@ -89,8 +83,7 @@ fn built(session: &Session, leg: &Leg, binary: &Binary) -> Result<Bench, Failure
     Ok(Bench { task, measured })
 }
 
-/// Returns the exit code for the exit status of a bench. The runtime in a bench has exit codes of its own for a missing
-/// device and for a wrong version.
+/// The runtime in a bench has exit codes of its own for a missing device and for a wrong version.
 fn code(status: ExitStatus) -> u8 {
     let own = [exit::NO_DEVICE, exit::NOT_MEASURED];
     own.into_iter().find(|&own| status.code() == Some(own.into())).unwrap_or(exit::FAILED)
@@ -100,7 +93,6 @@ fn describe_failure(task: &Task, status: ExitStatus) -> String {
     format!("failed: {} on {} ({status})", task.binary.id, task.leg.name())
 }
 
-/// Returns the benches that the command line names, or all benches of the packages.
 fn benches(session: &Session, named: &[String]) -> Result<Vec<Program>, Failure> {
     let program = |name: &str| Program { kind: ProgramKind::Bench, name: name.to_owned() };
     if !named.is_empty() {

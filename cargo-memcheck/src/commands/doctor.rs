@@ -23,19 +23,15 @@ use crate::system::gpus;
 use crate::system::launcher::Launcher;
 use crate::system::printing::{eprint_line, print};
 
-/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum CheckState {
-    /// Available.
     Ok,
-    /// Not available. A command that needs it reports an error.
+    /// A command that needs it reports an error.
     Absent,
-    /// Broken.
     Failed,
 }
 
-/// One line of the output.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename = "check")]
 struct Check {
@@ -44,7 +40,6 @@ struct Check {
     detail: String,
 }
 
-/// Prints the results of the checks, one by one.
 struct CheckPrinter {
     format: Format,
     verbosity: Verbosity,
@@ -65,7 +60,6 @@ impl CheckPrinter {
         }
     }
 
-    /// Prints a description of something that is available, or the reason why it is not.
     fn print_result(&self, name: &'static str, found: Result<String, String>) {
         match found {
             Ok(text) => self.print_check(name, CheckState::Ok, text),
@@ -82,7 +76,6 @@ fn presence(is_there: bool) -> CheckState {
     if is_there { CheckState::Ok } else { CheckState::Absent }
 }
 
-/// Runs all checks, and plants a leak.
 pub(super) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     let printer = CheckPrinter {
         format: args.output.form.message_format,
@@ -119,7 +112,6 @@ pub(super) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     Ok(exit_code)
 }
 
-/// Checks programs and devices.
 fn machine(printer: &CheckPrinter) {
     let verbose = printer.is_verbose();
     for (name, program) in [("cargo", cargo()), ("rustc", rustc()), ("cc", "cc".into())] {
@@ -139,7 +131,6 @@ fn machine(printer: &CheckPrinter) {
     );
 }
 
-/// Checks for CI, and prints the variables.
 fn surroundings(printer: &CheckPrinter) {
     let ci = is_ci::cached();
     printer.print_check(
@@ -165,7 +156,6 @@ fn surroundings(printer: &CheckPrinter) {
     }
 }
 
-/// Checks the workspace. Returns true if one of its packages has memory tests.
 fn packages(printer: &CheckPrinter, workspace: &Workspace) -> Result<bool, Failure> {
     printer.print_check("workspace", CheckState::Ok, workspace.root().display().to_string());
     let named = environment(variables::CONFIG_FILE.name).map(PathBuf::from);
@@ -182,7 +172,7 @@ fn packages(printer: &CheckPrinter, workspace: &Workspace) -> Result<bool, Failu
     Ok(!packages.is_empty())
 }
 
-/// Warns that no leak was planted, so that the measurement is not proven to work on this machine.
+/// Without a planted leak, the measurement is not proven to work on this machine.
 fn unproven() -> u8 {
     eprint_line!(
         "{} no package here has memory tests, so no leak was planted (--no-run accepts that)",
@@ -204,7 +194,7 @@ fn rustc() -> std::ffi::OsString {
     std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())
 }
 
-/// Returns the version that a program prints: the first line of it, or all lines.
+/// The first line of it, or all lines.
 fn version(program: &std::ffi::OsStr, all: bool) -> Result<String, String> {
     let shown = program.to_string_lossy();
     let output = Command::new(program)

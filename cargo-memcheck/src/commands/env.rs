@@ -1,6 +1,5 @@
-//! `cargo memcheck env`: prints the environment of a build for the simulated device on stdout, as lines for a shell.
-//! With this environment clippy and editors analyse the code that only such a build contains. The command writes the
-//! toolkit if necessary.
+//! `cargo memcheck env`: prints the environment of a build for the simulated device on stdout, so that clippy and
+//! editors analyse the code that only such a build contains. Writes the toolkit if necessary.
 
 use std::ffi::OsStr;
 
@@ -23,7 +22,6 @@ struct EnvironmentLine {
     value: Option<String>,
 }
 
-/// Prints the variables that must be set, and those that must not be set.
 pub(super) fn env(args: &EnvArgs) -> Result<u8, Failure> {
     let EnvArgs { manifest_path, target_dir, form } = args.clone();
     let workspace =
@@ -46,7 +44,6 @@ pub(super) fn env(args: &EnvArgs) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// Returns the line in the syntax of a POSIX shell.
 fn line(variable: &EnvironmentLine) -> String {
     match &variable.value {
         Some(value) => format!("export {}='{}'", variable.name, value.replace('\'', r"'\''")),

@@ -23,28 +23,20 @@ use crate::presentation::presenters::estimate as presenters;
 use crate::system::error::{CommandError, Failure};
 use crate::system::printing::print;
 
-/// The machine that the figures are measured on: the largest that can be simulated.
 const ROOMY: &str = "h200,capacity=1TiB";
 
-/// Why an estimate cannot be made.
 #[derive(Debug, thiserror::Error)]
 enum EstimateError {
-    /// The file cannot be read.
     #[error("{0}: {1}")]
     Read(String, io::Error),
-    /// The file is not JSON.
     #[error("{0} is not JSON: {1}")]
     Json(String, serde_json::Error),
-    /// The file is JSON, but not an object.
     #[error("{0} is not a JSON object")]
     Shape(String),
-    /// A device that is not simulated.
     #[error("--device {0}: an estimate runs on simulated devices only")]
     Device(Request),
-    /// The estimator refused, with a reason.
     #[error("{}", .0.message)]
     Refused(EstimateRefusal),
-    /// The model does not fit into the largest device.
     #[error("the model does not fit 1 TiB, the largest capacity of a simulated device: {0}")]
     TooLarge(String),
 }
@@ -129,7 +121,7 @@ pub(super) fn estimate(args: &EstimateArgs) -> Result<u8, Failure> {
     Ok(exit_code(&estimate, &tried))
 }
 
-/// Returns the figures of a batch that candle cannot run. They follow from the laws of smaller batches that it can run.
+/// candle cannot run this batch: the figures follow from the laws of smaller ones.
 fn extrapolate_batch(
     estimator: &Estimator,
     question: &Question,
@@ -159,7 +151,6 @@ fn extrapolate_batch(
     Ok(estimate)
 }
 
-/// Returns whether a calculated peak fits into the first device of a machine.
 fn fits(peak: u64, machine: &Machine) -> Result<u64, String> {
     let capacity = machine.gpus.first().map_or(0, |gpu| gpu.capacity);
     if peak <= capacity {
@@ -168,7 +159,6 @@ fn fits(peak: u64, machine: &Machine) -> Result<u64, String> {
     Err(format!("the peak is {} above its capacity", both(peak - capacity)))
 }
 
-/// Returns the requested machines, each once.
 fn machines(devices: &[String]) -> Result<Vec<String>, Failure> {
     let default = || match environment(variables::SIM.name) {
         Some(machine) => devices::check_machine(&machine)
@@ -203,8 +193,7 @@ fn config(path: &Path) -> Result<Value, EstimateError> {
     }
 }
 
-/// Returns every known card with the memory that it has left, the smallest card first. The memory is `None` if the
-/// model does not fit. The list is empty if the model was not run.
+/// The smallest card first. `None` if the model does not fit; empty if the model was not run.
 fn cards(estimate: &Estimate) -> Vec<(&'static Card, Option<u64>)> {
     let known = CARDS.iter().filter(|_| estimate.is_run());
     let mut cards: Vec<_> =

@@ -7,7 +7,6 @@ use memcheck_core::wire::exit;
 use crate::system::error::{CommandError, Failure};
 use crate::system::printing::print;
 
-/// The argument is not the code of a finding or a cause.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is not the code of a finding or of a cause")]
 struct UnknownCode(String);
@@ -25,7 +24,6 @@ impl CommandError for UnknownCode {
     }
 }
 
-/// Prints the page of a code, or the list of codes.
 pub(super) fn explain(code: Option<&str>) -> Result<u8, Failure> {
     match code {
         Some(code) => print(page(code)?),
@@ -62,8 +60,7 @@ fn list() -> String {
     text
 }
 
-/// Returns the code that the user probably meant: the one that is most similar, character by character. A code counts
-/// if the similarity is above 0.6, or if one of the texts contains the other.
+/// A code counts if its similarity, character by character, is above 0.6, or if one text contains the other.
 fn nearest(typed: &str) -> Option<&'static str> {
     let typed = typed.to_lowercase().replace('_', "-");
     let part = |name: &str| typed.len() >= 3 && (name.contains(&typed) || typed.contains(name));

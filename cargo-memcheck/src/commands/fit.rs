@@ -11,7 +11,6 @@ use crate::presentation::presenters::fit as presenters;
 use crate::presentation::presenters::interrupted;
 use crate::system::error::Failure;
 
-/// Searches on each device in turn.
 pub(super) fn fit(args: &FitArgs) -> Result<u8, Failure> {
     let [name] = args.test.select.filters.as_slice() else { return Err(FitError::NoName.into()) };
     let search = &args.search;

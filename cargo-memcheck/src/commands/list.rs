@@ -22,7 +22,6 @@ use crate::presentation::presenters::{JsonLines, Unselected, style};
 use crate::system::error::Failure;
 use crate::system::printing::{eprint_line, print};
 
-/// How a run treats a listed test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum TestState {
@@ -134,7 +133,6 @@ fn device(task: &Task, fate: TestState) -> String {
     }
 }
 
-/// Prints one line per test, with all of its devices.
 fn print_table(tasks: &[(Task, TestState)]) {
     if tasks.is_empty() {
         return;

@@ -34,7 +34,6 @@ use crate::system::error::{Failure, Reported};
 use crate::system::printing::eprint_line;
 use crate::system::process::{INTERRUPTED, Interrupt};
 
-/// Parses the command line and runs the subcommand.
 pub(crate) fn main(args: Vec<OsString>) -> u8 {
     let json = cli::asked_for_json(&args);
     let cli = match Cli::read(args) {
@@ -102,13 +101,11 @@ pub(crate) fn main(args: Vec<OsString>) -> u8 {
 /// Which side writes the last line of the JSON stream if a command succeeds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FinalLine {
-    /// The command, with its counts.
     FromCommand,
-    /// [`run_command`], with the exit code.
     FromMain,
 }
 
-/// Runs a command that supports JSON output, and completes the stream however the command ends.
+/// Completes the JSON stream however the command ends.
 fn run_command(
     form: &FormFlags,
     summary: FinalLine,
@@ -142,7 +139,6 @@ fn run_command(
     }
 }
 
-/// Runs a command whose output is always text.
 fn plain(result: Result<u8, Failure>) -> u8 {
     result.unwrap_or_else(|failure| {
         presenters::failure(&failure);
@@ -150,7 +146,7 @@ fn plain(result: Result<u8, Failure>) -> u8 {
     })
 }
 
-/// Prints the message of clap: help on stdout, errors on stderr.
+/// Help goes to stdout, errors to stderr.
 fn print_clap_error(error: &clap::Error, json: bool) -> u8 {
     let _ = error.print();
     if !error.use_stderr() {

@@ -14,13 +14,10 @@ use crate::invocation::devices::Sharing;
 use crate::invocation::options::Flags;
 use crate::system::error::{CommandError, Failure};
 
-/// Why a name does not select exactly one test.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OneError {
-    /// Several tests match.
     #[error("`{1}` matches {count} tests, but {0} needs exactly one:\n{list}", count = .2.len(), list = .2.join("\n"))]
     Several(&'static str, String, Vec<String>),
-    /// No test matches.
     #[error(transparent)]
     None(#[from] NoMatch),
 }
@@ -43,8 +40,7 @@ impl CommandError for OneError {
     }
 }
 
-/// Returns the test that `command` is to run, once for each device that can run it. If several tests match, the one
-/// whose whole path is `name` is selected.
+/// Once for each device that can run it. Of several matches, the one whose whole path is `name`.
 pub(super) fn only(
     command: &'static str,
     name: &str,
@@ -70,7 +66,7 @@ pub(super) fn only(
     Ok(run.into_iter().filter(|task| id(task) == meant).collect())
 }
 
-/// Builds the flags of a command that measures the room on a device. Limits and baselines of the test do not matter.
+/// Limits and baselines do not matter for the room on a device.
 pub(super) fn measuring_flags(
     test: &OneTestFlags,
     fits: Option<Capacity>,

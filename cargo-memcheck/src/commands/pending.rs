@@ -10,8 +10,7 @@ use crate::invocation::values::Verbosity;
 use crate::system::error::Failure;
 use crate::system::printing::eprint_line;
 
-/// Returns the pending snapshots of the workspace's packages, or those below `--from`. If the command line does not name a package, the
-/// result includes the snapshots next to sources that several packages share.
+/// Without a named package, the snapshots next to sources that several packages share are included.
 pub(super) fn gather(args: &SnapshotArgs) -> Result<(Workspace, Vec<SnapshotFile>), Failure> {
     let manifest_path = args.manifest_path.clone();
     let workspace = Workspace::load(&CargoOptions { manifest_path, ..CargoOptions::default() })?;
@@ -65,7 +64,6 @@ fn below(folder: &Path, workspace_root: &Path) -> Result<Vec<SnapshotFile>, Snap
         .map_err(|error| SnapshotError::Io(folder.to_owned(), error))
 }
 
-/// Returns a path relative to the workspace for display.
 pub(super) fn shown(path: &Path, workspace: &Workspace) -> String {
     path.strip_prefix(workspace.root()).unwrap_or(path).display().to_string()
 }

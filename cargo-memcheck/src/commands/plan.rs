@@ -20,45 +20,34 @@ use crate::presentation::presenters::interrupted;
 use crate::presentation::presenters::plan::{self as presenters, Placed};
 use crate::system::error::{CommandError, Failure};
 
-/// Capacity of the device that a plan is measured on: the largest that can be simulated.
+/// The largest that can be simulated.
 const CAPACITY: &str = "1TiB";
 
-/// Why a plan cannot be made.
 #[derive(Debug, thiserror::Error)]
 enum PlanError {
-    /// The command line does not name exactly one test.
     #[error("plan needs one test: write its path, or a part of it")]
     NoName,
-    /// The command line has `--device`.
     #[error("plan does not accept --device, because it measures on a simulated device")]
     Device,
-    /// The test does not use a device.
     #[error("`{0}` takes no device, so it has no layers to place")]
     Deviceless(String),
-    /// The test did not come to its end.
     #[error("{0}: {1}")]
     Ended(Code, String),
-    /// The test has no layers.
     #[error("`{0}` has no layers: no span around its allocations has an `index`")]
     NoLayers(String),
-    /// The log of single events is full.
     #[error("`{0}` has more events than the log of a plan can hold: {1} were lost")]
     LogFull(String, u64),
-    /// Several threads allocated at the same time.
     #[error(
         "the modules of `{0}` add up to a peak of {1} B, but {2} B were measured: several threads \
          allocate at the same time"
     )]
     Threads(String, u64, u64),
-    /// The layers do not fit into the devices.
     #[error("{short}, with {margin} of each device left free")]
     Short {
-        /// The missing memory.
         short: Short,
         /// The part of each device that must be left free.
         margin: Tolerance,
     },
-    /// The device map cannot be written.
     #[error("{path}: {1}", path = .0.display())]
     Write(PathBuf, std::io::Error),
 }
@@ -133,13 +122,11 @@ pub(super) fn plan(args: &PlanArgs) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// Returns the device to measure on: the first card, with the largest capacity that can be simulated.
 fn measured_on(machine: &Machine) -> Result<String, MachineError> {
     let first = machine.gpus.first().ok_or_else(|| MachineError::Card(String::new()))?;
     Ok(format!("sim:{},capacity={CAPACITY}", first.card.id))
 }
 
-/// Returns the measured memory of each module.
 fn measured<'a>(task: &Task, outcome: &'a TestOutcome) -> Result<&'a Modules, PlanError> {
     if let Some(Finding { code, message, .. }) = outcome.verdict.findings.iter().find(|f| ends(f)) {
         return Err(PlanError::Ended(*code, message.clone()));
@@ -182,7 +169,7 @@ mod tests {
     use super::*;
     use crate::discovery::task::example;
 
-    /// Returns the error of a run with `unlogged` events that did not fit into the log.
+    /// `unlogged` events did not fit into the log.
     fn of(unlogged: u64) -> PlanError {
         let mut outcome = TestOutcome::ignored();
         let mut report: memcheck_core::wire::protocol::Report =

@@ -1,6 +1,5 @@
-//! A planted leak, which proves that leaks are found on this machine. A generated package has a test that leaks a known
-//! number of bytes in every iteration, and a clean twin of this test. It is built with the workspace's own
-//! dependencies, and its tests run like any other tests.
+//! A planted leak, which proves that leaks are found on this machine: a generated package, built with the workspace's
+//! own dependencies, has a test that leaks a known number of bytes in every iteration, and a clean twin.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -26,11 +25,9 @@ use crate::system::error::Failure;
 use crate::system::printing::eprint_line;
 use crate::system::process::Interrupt;
 
-/// Bytes that the planted test leaks in every iteration.
+/// Bytes in every iteration.
 const LEAK: u64 = 1 << 20;
-/// Measured iterations of each test.
 const ITERATIONS: u32 = 8;
-/// The message before the first build.
 const FIRST_BUILD: &str = "planting a leak: the first build compiles candle once for each kind of \
                            device (CPU, CUDA), which takes some minutes; later builds take seconds";
 
@@ -55,15 +52,12 @@ fn clean_twin(device: &Device) -> Result<()> {
 }
 "#;
 
-/// The result of the two tests on one device.
 #[derive(Debug)]
 pub(super) struct LeakCheck {
     pub(super) leg: String,
-    /// The message, or the reason why the measurement did not work.
     pub(super) result: Result<String, String>,
 }
 
-/// Builds and runs the two tests on every requested device.
 pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<LeakCheck>, Failure> {
     if args.output.verbosity() > Verbosity::Quiet {
         eprint_line!("{FIRST_BUILD}");
@@ -111,7 +105,7 @@ pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<LeakCh
     Ok(answers)
 }
 
-/// Checks that the leak was found to the byte, and that the clean twin passed.
+/// The leak must be found to the byte.
 fn judge(outcomes: &[(String, TestOutcome)]) -> Result<String, String> {
     let of = |name: &str| {
         let found = outcomes.iter().find(|(test, _)| test == name);

@@ -25,19 +25,14 @@ use crate::system::error::{CommandError, Failure};
 use crate::system::printing::eprint_line;
 use crate::system::process::Interrupt;
 
-/// Why a profile is refused.
 #[derive(Debug, thiserror::Error)]
 enum ProfileError {
-    /// The command line names no test.
     #[error("profile needs one test: write its path, or a part of it")]
     NoName,
-    /// The command line names several tests or programs.
     #[error("profile needs one test or one program, not several")]
     Both,
-    /// The command line names a program and an archive.
     #[error("--archive-file: an archive has tests, but no programs")]
     Archived,
-    /// A flag that has no meaning for a program.
     #[error("`{0}` is for tests: a program has no iterations, no baseline and no `#[ignore]`")]
     ForTests(String),
 }
@@ -59,7 +54,6 @@ impl CommandError for ProfileError {
     }
 }
 
-/// Profiles the test or the program that the command line names.
 pub(super) fn profile(args: &ProfileArgs) -> Result<u8, Failure> {
     match named(args)? {
         Some(program) => profile_program(args, &program),
@@ -83,7 +77,7 @@ fn named(args: &ProfileArgs) -> Result<Option<Program>, ProfileError> {
     }
 }
 
-/// Builds the flags. The first run already records call stacks, and baselines are neither compared nor written.
+/// The first run already records call stacks, and baselines are neither compared nor written.
 fn flags(args: &ProfileArgs, libtest: &[String]) -> Result<Flags, Failure> {
     let ProfileArgs {
         select,

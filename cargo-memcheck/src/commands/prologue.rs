@@ -16,7 +16,6 @@ use crate::system::binary::Binary;
 use crate::system::error::Failure;
 use crate::system::process::Interrupt;
 
-/// A session that a signal can interrupt.
 pub(super) struct Prologue {
     pub(super) interrupt: Interrupt,
     pub(super) session: Session,
@@ -28,7 +27,7 @@ impl Prologue {
         Ok(Self { session: Session::open(flags)?, interrupt })
     }
 
-    /// Builds, lists and selects the tests of all legs. `None` if a signal ended the build.
+    /// `None` if a signal ended the build.
     pub(super) fn tests(&self) -> Result<Option<(Runner<'_>, Vec<Chosen>)>, Failure> {
         let Self { interrupt, session } = self;
         session.announce();
@@ -38,7 +37,7 @@ impl Prologue {
         Ok(Some((self.runner(nvml)?, chosen)))
     }
 
-    /// Builds programs for all legs, and calls `of` for each executable. `None` if a signal ended the build.
+    /// `None` if a signal ended the build.
     pub(super) fn programs<T>(
         &self,
         packages: &[TestPackage],

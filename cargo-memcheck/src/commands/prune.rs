@@ -16,8 +16,7 @@ use crate::system::error::Failure;
 use crate::system::printing::eprint_line;
 use crate::system::process::Interrupt;
 
-/// Removes stale baselines of the selected packages and devices. In CI it only lists them, because the source tree must
-/// not change.
+/// In CI it only lists the baselines, because the source tree must not change.
 pub(super) fn prune(args: &PruneArgs) -> Result<u8, Failure> {
     let PruneArgs { dry_run, select, runner, ci, output, cargo } = args;
     let refused =

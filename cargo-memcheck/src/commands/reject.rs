@@ -10,7 +10,6 @@ use crate::presentation::presenters::json;
 use crate::system::error::Failure;
 use crate::system::printing::eprint_line;
 
-/// Rejects all selected snapshots, valid or not.
 pub(super) fn reject(args: &SnapshotArgs) -> Result<u8, Failure> {
     let (workspace, files) = pending::gather(args)?;
     let verbosity = args.output.verbosity();

@@ -1,5 +1,5 @@
-//! `cargo memcheck report`: prints the results of a run again, or those of its shards as if they were one run. It does
-//! not build, and it judges only the limits across tests, which shards leave to it.
+//! `cargo memcheck report`: prints the results of a run again, or those of its shards as if they were one run. It
+//! judges only the limits across tests, which shards leave to it.
 
 use std::io;
 
@@ -14,7 +14,6 @@ use crate::presentation::results::{self, MergedRun, ResultsError};
 use crate::system::error::Failure;
 use crate::system::process::Capture;
 
-/// Presents the stored results, and returns the exit code of the run.
 pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
     let reporting = ReportingOptions::read(&args.output, &args.report, &environment);
     let places = places(args)?;
@@ -39,8 +38,7 @@ pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
     Ok(replay(whole, &report_context, &places))
 }
 
-/// Returns the place of the results, unless the command line names folders: the workspace, or the current folder if an
-/// archive was run there.
+/// The current folder if an archive was run there.
 fn places(args: &ReportArgs) -> Result<Places, Failure> {
     let (manifest_path, target_dir) = (args.manifest_path.clone(), args.target_dir.clone());
     let flags = CargoOptions { manifest_path, target_dir, ..CargoOptions::default() };
@@ -73,7 +71,6 @@ fn read_run(args: &ReportArgs, places: &Places) -> Result<MergedRun, Failure> {
     }
 }
 
-/// Sends the events of a run to the presenters, in their order in a run.
 fn replay(whole: MergedRun, report_context: &ReportContext<'_>, places: &Places) -> u8 {
     let MergedRun { run: _, legs, tests, notes, mut tally } = whole;
     let json = report_context.reporting.format == Format::Json;

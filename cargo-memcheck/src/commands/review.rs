@@ -1,7 +1,5 @@
-//! `cargo memcheck review`: shows the pending snapshots one by one, and asks for a decision.
-//!
-//! Without a terminal the command does not ask, and changes no files. It prints the differences, and the commands that
-//! decide about each snapshot.
+//! `cargo memcheck review`: shows the pending snapshots one by one, and asks for a decision. Without a terminal it
+//! changes no files, and prints the differences and the commands that decide about each snapshot.
 
 use anyhow::Context;
 use console::{Key, Term};
@@ -24,7 +22,6 @@ enum ReviewDecision {
     Stop,
 }
 
-/// Shows every pending snapshot, and carries out the decision about it.
 pub(super) fn review(args: &SnapshotArgs) -> Result<u8, Failure> {
     let (workspace, files) = pending::gather(args)?;
     let term = Term::stderr();
@@ -68,8 +65,6 @@ pub(super) fn review(args: &SnapshotArgs) -> Result<u8, Failure> {
     Ok(if left == 0 { exit::OK } else { exit::DENIED })
 }
 
-/// Prints the name of a snapshot. Unless the output is quiet, prints the changes too, and if it is verbose the whole
-/// snapshot.
 fn show(
     file: &SnapshotFile,
     checked: &Result<Checked, SnapshotError>,
@@ -98,7 +93,6 @@ fn print_decision(verbosity: Verbosity, what: &str, path: &str) {
     }
 }
 
-/// Prints the commands that decide about one snapshot.
 fn commands(args: &SnapshotArgs, file: &SnapshotFile) {
     let name = file.target.file_name().unwrap_or_default().to_string_lossy();
     let from =

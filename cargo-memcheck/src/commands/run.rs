@@ -86,20 +86,17 @@ fn report_no_tests(args: &RunArgs, failure: Failure) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// The state of a run, which goes through its legs.
 struct RunState<'a> {
     session: &'a Session,
     runner: Runner<'a>,
     interrupt: &'a Interrupt,
     broadcast: Broadcast,
     tally: Tally,
-    /// The legs that were listed and not refused.
     listed: Vec<LegTests>,
-    /// The first line of the results, which can be written once all legs are known.
+    /// Can be written once all legs are known.
     run: Rc<OnceCell<RunDescription>>,
 }
 
-/// Builds, lists and runs one leg after another.
 fn run_legs(session: &Session, interrupt: &Interrupt) -> Result<u8, Failure> {
     let options = &session.options;
     let (first, others) = session.legs.split_first().context("a run has a device")?;
@@ -144,20 +141,18 @@ fn run_legs(session: &Session, interrupt: &Interrupt) -> Result<u8, Failure> {
 }
 
 impl RunState<'_> {
-    /// True if no further test may start.
     fn is_over(&self) -> bool {
         let Tally { failed, not_measured, failure, .. } = &self.tally;
         let fail_fast = self.session.options.scheduling.fail_fast;
         failure.is_some() || self.interrupt.is_set() || (fail_fast && failed + not_measured > 0)
     }
 
-    /// Reports a failure, after which no further test starts. The first failure decides the exit code.
+    /// The first failure decides the exit code, and no further test starts.
     fn fail(&mut self, failure: &Failure) {
         crate::presentation::presenters::failure(failure);
         self.tally.failure.get_or_insert(failure.into());
     }
 
-    /// Runs the tests of a leg and presents its verdict.
     fn run(&mut self, leg: RunningLeg<'_>) {
         let RunningLeg { tests, chosen, .. } = &leg;
         let started = Instant::now();
@@ -182,7 +177,6 @@ impl RunState<'_> {
         self.listed.push(leg.tests);
     }
 
-    /// Reports the findings about the workspace, and closes the run.
     fn finish(mut self) -> u8 {
         self.tally.interrupted |= self.interrupt.is_set();
         self.tally.sort();
@@ -205,7 +199,6 @@ impl RunState<'_> {
     }
 }
 
-/// The tests of a leg, and the figures that they need from each other.
 struct RunningLeg<'a> {
     session: &'a Session,
     tests: LegTests,
@@ -214,7 +207,7 @@ struct RunningLeg<'a> {
 }
 
 impl<'a> RunningLeg<'a> {
-    /// Builds and lists a leg. A limit that names no test is refused here, before a test of the leg runs.
+    /// Refuses a limit that names no test before a test of the leg runs.
     fn begin(session: &'a Session, legs: &mut Legs<'_>, leg: &Leg) -> Result<Self, Failure> {
         let tests = legs.tests(leg)?;
         let chosen = session.choose(&tests);
@@ -222,7 +215,7 @@ impl<'a> RunningLeg<'a> {
         Ok(Self { session, tests, chosen, needs })
     }
 
-    /// Runs the tests. A test that needs the figures of others is presented when all tests have ended.
+    /// A test that needs the figures of others is presented when all tests have ended.
     fn run(
         &self,
         runner: &Runner<'_>,
@@ -277,7 +270,7 @@ impl<'a> RunningLeg<'a> {
         ran
     }
 
-    /// Adds the findings across tests. A shard adds its needs instead, with which a merge can find them later.
+    /// A shard adds its needs instead, with which a merge can find the findings later.
     fn across(
         &self,
         runner: &Runner<'_>,

@@ -16,7 +16,6 @@ use crate::invocation::options::Options;
 use crate::system::error::Failure;
 use crate::system::printing::eprint_line;
 
-/// The legs of a session that have been built and listed so far.
 #[derive(Debug)]
 pub(crate) struct Legs<'a> {
     session: &'a Session,
@@ -26,8 +25,7 @@ pub(crate) struct Legs<'a> {
 }
 
 impl<'a> Legs<'a> {
-    /// Prepares the inputs of all builds. An archive is already built, so that all its legs are listed here: an incomplete archive must
-    /// fail before the run begins.
+    /// An archive is listed at once, because an incomplete one must fail before the run begins.
     pub(crate) fn open(session: &'a Session) -> Result<Self, Failure> {
         let simulated = session.legs.iter().any(|leg| leg.kind == DeviceKind::Sim);
         let toolkit = match &session.source {
@@ -50,18 +48,15 @@ impl<'a> Legs<'a> {
         Ok(legs)
     }
 
-    /// Returns the NVML library of the simulated device, if there is one.
     pub(crate) fn nvml(&self) -> Option<PathBuf> {
         let of_toolkit = || self.toolkit.as_ref().and_then(|toolkit| toolkit.nvml.clone().ok());
         self.session.source.archive().map_or_else(of_toolkit, Unpacked::nvml)
     }
 
-    /// True if the tests of a leg are known without a further build.
     pub(crate) fn is_known(&self, leg: &Leg) -> bool {
         self.carried.contains_key(&leg.kind)
     }
 
-    /// Builds `goal` for a leg, unless a leg of the same kind was built before.
     pub(crate) fn build(
         &mut self,
         leg: &Leg,
@@ -80,7 +75,7 @@ impl<'a> Legs<'a> {
         Ok(built)
     }
 
-    /// Describes a build as `the tests for sim:h200 (leg 1 of 2)`.
+    /// `the tests for sim:h200 (leg 1 of 2)`.
     fn described(&self, leg: &Leg, goal: BuildGoal<'_>) -> String {
         let legs = &self.session.legs;
         let number = legs.iter().position(|known| known == leg).filter(|_| legs.len() > 1);
@@ -88,7 +83,6 @@ impl<'a> Legs<'a> {
         format!("{} for {}{}", goal.described(), leg.name(), place.unwrap_or_default())
     }
 
-    /// Builds and lists the tests of a leg.
     pub(crate) fn tests(&mut self, leg: &Leg) -> Result<LegTests, Failure> {
         let session = self.session;
         let built = self.build(leg, &session.packages, BuildGoal::Tests)?;
@@ -100,7 +94,6 @@ impl<'a> Legs<'a> {
         Ok(LegTests { leg: leg.clone(), built, carried })
     }
 
-    /// Lists the tests in the executables of a leg.
     fn list(&self, leg: &Leg, built: &Built) -> Result<Vec<ListedExecutable>, Failure> {
         let Session { packages, options, .. } = self.session;
         let Options { scheduling, search, .. } = options;
@@ -113,7 +106,6 @@ impl<'a> Legs<'a> {
     }
 }
 
-/// Builds and lists all legs before a test runs. Also returns the simulated NVML library, if there is one.
 pub(crate) fn discover(session: &Session) -> Result<(Option<PathBuf>, Vec<LegTests>), Failure> {
     let mut legs = Legs::open(session)?;
     let tests = session.legs.iter().map(|leg| legs.tests(leg)).collect::<Result<_, _>>()?;

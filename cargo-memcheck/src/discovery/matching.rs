@@ -6,7 +6,6 @@ use crate::discovery::session::Chosen;
 use crate::discovery::task::Task;
 use crate::system::error::CommandError;
 
-/// No test with a matching name runs on a device of this run.
 #[derive(Debug, thiserror::Error)]
 #[error("no memory test matches `{name}`{why}")]
 pub(crate) struct NoMatch {
@@ -24,7 +23,6 @@ impl CommandError for NoMatch {
     }
 }
 
-/// Returns the tests that match `name`, on each device on which they run.
 pub(crate) fn matching(name: &str, chosen: Vec<Chosen>) -> Result<Vec<Task>, NoMatch> {
     let (mut run, mut ignored, mut elsewhere) = (Vec::new(), 0, 0);
     for of_leg in chosen {

@@ -6,19 +6,14 @@ use crate::invocation::devices::Leg;
 use crate::invocation::options::Selection;
 use crate::invocation::values::RunIgnored;
 
-/// The decision about a test on a leg.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Choice {
     Run,
-    /// It is reported as ignored.
     Ignored,
-    /// It needs another device.
     Elsewhere,
-    /// It is not selected.
     Filtered,
 }
 
-/// Decides about `entry` of `package` on `leg`.
 pub(crate) fn choose(selection: &Selection, leg: &Leg, package: &str, entry: &Entry) -> Choice {
     let named = |pattern: &String| {
         if selection.exact { entry.name == *pattern } else { entry.name.contains(pattern) }

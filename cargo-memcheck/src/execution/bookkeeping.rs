@@ -16,7 +16,7 @@ use crate::discovery::session::TestSource;
 use crate::discovery::session::{LegTests, Session};
 use crate::execution::note::Note;
 
-/// Returns all findings about the workspace. `legs` must contain the tests of all legs.
+/// `legs` must contain the tests of all legs.
 pub(crate) fn notes(session: &Session, legs: &[LegTests]) -> std::io::Result<Vec<Note>> {
     let level = |code| session.options.levels.of(code);
     let mut notes: Vec<Note> = not_built(legs)
@@ -67,10 +67,8 @@ fn not_built(legs: &[LegTests]) -> Vec<(String, Finding)> {
         .collect()
 }
 
-/// Returns the baselines that belong to no test, each with the name of its package. A package and a device family are
-/// checked only if all of their tests were listed. Sources outside of all packages, which several packages can share,
-/// can also have baselines. Such baselines belong to the workspace, and are checked only if the tests of every package
-/// were listed.
+/// Checks a package and a family only if all of their tests were listed, and shared sources only if those of every
+/// package were.
 pub(crate) fn stale(
     session: &Session,
     legs: &[LegTests],
@@ -107,8 +105,7 @@ pub(crate) fn stale(
     Ok(stale)
 }
 
-/// Returns the folders that can have baselines: that of each package, and that of the workspace. Each has the device
-/// families whose tests were all listed.
+/// With the families whose tests were all listed.
 fn places<'a>(
     session: &'a Session,
     legs: &[LegTests],
@@ -139,7 +136,6 @@ fn places<'a>(
     places
 }
 
-/// Returns the baselines of every listed test, and of the laws.
 fn known(session: &Session, legs: &[LegTests]) -> BTreeSet<PathBuf> {
     let root = session.workspace.root();
     let of_leg = |leg: &LegTests| -> Vec<PathBuf> {
@@ -161,9 +157,8 @@ fn known(session: &Session, legs: &[LegTests]) -> BTreeSet<PathBuf> {
     legs.iter().flat_map(of_leg).collect()
 }
 
-/// True if the source file that a baseline names still has a function with the name of the test. Then this build leaves
-/// the test out because of a `cfg`. The same holds for a case and the name of its function, unless this build has other
-/// cases of the function.
+/// Then a `cfg` leaves the test out of this build. A case also counts by its function, unless the build has other cases
+/// of it.
 fn is_still_written(
     file: &SnapshotFile,
     written: SourceFunctions,
@@ -172,7 +167,6 @@ fn is_still_written(
     written.test || (!has_sibling(&file.path, known) && written.function)
 }
 
-/// True if `known` has a baseline of another case of the same function.
 fn has_sibling(path: &Path, known: &BTreeSet<PathBuf>) -> bool {
     let function = |path: &Path| {
         let name = path.file_name()?.to_str()?.rsplit_once("__")?.0.to_owned();
@@ -182,7 +176,6 @@ fn has_sibling(path: &Path, known: &BTreeSet<PathBuf>) -> bool {
     own.is_some() && known.iter().any(|known| function(known) == own)
 }
 
-/// Returns a finding for each `[[override]]` of the configuration that matches no test.
 pub(crate) fn unmatched_overrides(session: &Session, legs: &[LegTests]) -> Vec<Note> {
     let level = session.options.levels.of(Code::UnmatchedOverride);
     if level == Level::Allow {
@@ -207,12 +200,10 @@ pub(crate) fn unmatched_overrides(session: &Session, legs: &[LegTests]) -> Vec<N
     matching_none(&configuration.config.overrides, &listed).into_iter().map(note).collect()
 }
 
-/// The listed tests of a package with memory tests.
 struct PackageTests<'a> {
     name: &'a str,
-    /// True if all tests of the package were listed.
+    /// All tests of the package were listed.
     whole: bool,
-    /// Path of each test, with the device family that it runs on.
     tests: Vec<(&'a str, Family)>,
 }
 
@@ -239,8 +230,7 @@ impl<'a> PackageTests<'a> {
     }
 }
 
-/// Returns the 1-based numbers of the overrides that match no test. An override is left out unless all tests that it
-/// can apply to were listed, because one of the others could match.
+/// 1-based. Only if all tests that an override can apply to were listed, because one of the others could match.
 fn matching_none(overrides: &[Override], packages: &[PackageTests<'_>]) -> Vec<u32> {
     let is_for =
         |o: &Override, package: &PackageTests<'_>| o.package().is_none_or(|p| p == package.name);

@@ -1,6 +1,5 @@
-//! The estimator: a separate program, because the command itself is built without candle. Its package is in the same
-//! folder as memcheck-runtime. The command builds it for the simulated device, and starts a process for each machine,
-//! with which it exchanges JSON.
+//! The estimator is a separate program, because the command itself is built without candle. Its package is in the
+//! folder of memcheck-runtime. It runs on the simulated device, a process for each machine, and exchanges JSON.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -19,7 +18,6 @@ use crate::invocation::values::CargoOptions;
 use crate::system::binary::Binary;
 use crate::system::error::{CommandError, Failure};
 
-/// The package of the estimator, and the name of the program.
 const ESTIMATOR: &str = "memcheck-estimate";
 
 const SOURCE: &str = "\
@@ -32,13 +30,11 @@ fn main() {
 }
 ";
 
-/// Why the estimator cannot answer.
 #[derive(Debug, thiserror::Error)]
 enum EstimatorError {
-    /// The workspace does not depend on memcheck-runtime, which the estimator comes with.
+    /// The estimator comes with memcheck-runtime.
     #[error("the estimator comes with {RUNTIME}, which this workspace does not depend on")]
     NoRuntime,
-    /// The estimator ended without an answer.
     #[error("the estimator ended without an answer: {0}")]
     NoAnswer(String),
 }
@@ -66,15 +62,13 @@ impl CommandError for EstimatorError {
     }
 }
 
-/// The built estimator.
 #[derive(Debug)]
 pub(crate) struct Estimator {
     binary: Binary,
 }
 
 impl Estimator {
-    /// Returns the target of the estimator, and the options that build it: in the workspace if it is a member, else in a
-    /// package that this function writes.
+    /// In the workspace if it is a member, else in a package that this function writes.
     pub(crate) fn target(cargo: CargoOptions) -> Result<(ProgramKind, CargoOptions), Failure> {
         let workspace = Workspace::load(&cargo)?;
         let member = workspace.members().iter().any(|package| package.name.as_str() == ESTIMATOR);
@@ -115,7 +109,6 @@ impl Estimator {
         Ok(Self { binary: binary.context("cargo built no estimator")? })
     }
 
-    /// Asks the estimator on a simulated machine.
     pub(crate) fn estimate(&self, question: &Question, machine: &str) -> Result<Answer, Failure> {
         let question = serde_json::to_string(question).context("the question")?;
         let mut child = Command::new(&self.binary.path)
@@ -145,12 +138,10 @@ impl Estimator {
     }
 }
 
-/// The result of a requested device.
 #[derive(Debug)]
 pub(crate) struct DeviceFit {
-    /// The device, with its card.
     pub(crate) device: String,
-    /// The peak, or the reason why the model does not fit.
+    /// The peak in bytes, or why the model does not fit.
     pub(crate) result: Result<u64, String>,
 }
 

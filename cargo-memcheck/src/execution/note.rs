@@ -5,12 +5,11 @@ use std::path::PathBuf;
 use memcheck_core::judgement::finding::{Finding, Level};
 use serde::{Deserialize, Serialize};
 
-/// A finding about the workspace.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Note {
     pub(crate) package: String,
     pub(crate) path: Option<PathBuf>,
     pub(crate) finding: Finding,
-    /// The level of the finding. It is never [`Level::Allow`].
+    /// Never [`Level::Allow`].
     pub(crate) level: Level,
 }

@@ -1,8 +1,6 @@
-//! Distributes tests to workers, which take them from a queue.
-//!
-//! Every test has its own process, so that on the CPU and on the simulated device its figures do not depend on other tests. A real GPU is
-//! shared, and must have only one test at a time ([`crate::system::gpus`]). A launcher assigns devices itself, so that the user decides how many
-//! tests it receives at the same time.
+//! Distributes tests to workers. Every test has its own process, so that on the CPU and the simulated device its
+//! figures do not depend on other tests. A real GPU must have only one test at a time ([`crate::system::gpus`]). A
+//! launcher assigns devices itself, so that the user decides how many tests it receives at the same time.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,7 +14,7 @@ use crate::invocation::devices::{DeviceKind, Leg};
 use crate::invocation::options::Scheduling;
 use crate::system::process::Capture;
 
-/// An event of a run. The number is the index of the task.
+/// The number is the index of the task.
 #[derive(Debug)]
 pub(crate) enum Event {
     Started(usize),
@@ -24,14 +22,12 @@ pub(crate) enum Event {
     Finished(usize, Box<TestOutcome>),
 }
 
-/// A message in the channel. A worker sends `Gone` at its end, because the channel itself can stay open: a process that a test left behind
-/// keeps its progress pipe open, and the thread that reads the pipe owns a sender.
+/// A worker sends `Gone` at its end, because a process that a test left behind can keep the channel open.
 enum Message {
     Event(Event),
     Gone,
 }
 
-/// Sends the progress of one task.
 #[derive(Clone)]
 pub(crate) struct ProgressSender {
     number: usize,
@@ -44,7 +40,7 @@ impl ProgressSender {
     }
 }
 
-/// Returns the number of tests of a leg that run at the same time. On real GPUs it is at most the number of GPUs.
+/// On real GPUs at most their number.
 pub(crate) fn workers(
     scheduling: &Scheduling,
     leg: &Leg,
@@ -72,11 +68,7 @@ pub(crate) fn workers(
     requested.min(most).max(1)
 }
 
-/// Runs the tasks `0..count` on this number of workers, and calls `on_event` on the calling thread. `run` must return `None` if it was
-/// interrupted.
-///
-/// # Errors
-/// The first error of `run`. No further task is started after it.
+/// Calls `on_event` on the calling thread. `run` returns `None` if it was interrupted; its first error ends the run.
 pub(crate) fn run_all<E: Send>(
     count: usize,
     workers: usize,
@@ -110,7 +102,6 @@ pub(crate) fn run_all<E: Send>(
     })
 }
 
-/// Takes tasks from the queue until it is empty or `stop` is set.
 fn work<E>(
     count: usize,
     fail_fast: bool,
@@ -176,7 +167,6 @@ mod tests {
         }
     }
 
-    /// Makes a leg of this kind with this number of GPUs.
     fn leg(kind: DeviceKind, gpus: u16) -> Leg {
         let gpu = |index| {
             let (name, word) = ("NVIDIA H200".to_owned(), format!("GPU-{index}"));

@@ -10,24 +10,20 @@ use serde::{Deserialize, Deserializer};
 use crate::system::error::CommandError;
 use crate::system::launcher::Launcher;
 
-/// The configuration and its text. Test processes receive the text, so that both sides resolve limits from the same
-/// source.
+/// Test processes receive the text, so that both sides resolve limits from the same source.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Configuration {
     pub(crate) path: Option<PathBuf>,
     pub(crate) text: Option<String>,
     pub(crate) config: Config,
-    /// The launcher of the key `runner`.
     pub(crate) launcher: Option<Launcher>,
 }
 
-/// Why the configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigurationError {
-    /// The file cannot be read. This includes a missing file that the user named.
+    /// This includes a missing file that the user named.
     #[error("configuration {path}: {error}", path = .0.display(), error = .1)]
     Unreadable(PathBuf, io::Error),
-    /// The file has a mistake.
     #[error("configuration {path}: {error}", path = .0.display(), error = .1)]
     Wrong(PathBuf, ConfigError),
 }
@@ -39,8 +35,7 @@ impl CommandError for ConfigurationError {
 }
 
 impl Configuration {
-    /// Reads `named`, else the workspace's own file if it exists. A `runner` with a relative path is searched below
-    /// `sources`.
+    /// A `runner` with a relative path is searched below `sources`.
     pub(crate) fn read(
         workspace_root: &Path,
         sources: &Path,
@@ -64,7 +59,6 @@ impl Configuration {
         Ok(Self { path: Some(path), text: Some(text), config, launcher })
     }
 
-    /// A configuration with this text.
     #[cfg(test)]
     pub(crate) fn from_text(text: &str) -> Result<Self, ConfigError> {
         Ok(Self {
@@ -76,8 +70,7 @@ impl Configuration {
     }
 }
 
-/// Parses the `runner` of a configuration. It is parsed separately, because the core does not know that it is a command
-/// line, and because only the parser can give an error its line and column.
+/// Parsed apart, because the core does not know launchers, and only the parser knows an error's line and column.
 fn launcher(text: &str, sources: &Path) -> Result<Option<Launcher>, toml::de::Error> {
     #[derive(Deserialize)]
     struct Only {

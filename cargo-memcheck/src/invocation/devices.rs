@@ -1,7 +1,5 @@
-//! Resolves the requested devices to the legs of a run.
-//!
-//! A leg is one device: a build for it, and a run of every test that can run on it. Real GPUs together are one device,
-//! and tests are distributed over the requested ones. `auto` is resolved here, once, from the results of the probe.
+//! Resolves the requested devices to the legs of a run. A leg is one device: a build for it, and a run of every test
+//! that can run on it. The requested real GPUs together are one device. `auto` is resolved here, once, from the probe.
 
 mod leg;
 #[cfg(test)]
@@ -17,22 +15,16 @@ use crate::system::gpus::{RealGpu, names};
 
 pub(crate) use leg::{DeviceKind, Leg, Sharing};
 
-/// The simulated machine if the user names none.
 pub(crate) const DEFAULT_MACHINE: &str = "h200";
 
-/// Why tests cannot run on a device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum DeviceError {
-    /// The text is not a device.
     #[error(transparent)]
     Spelling(#[from] RequestError),
-    /// The text is not a machine that can be simulated.
     #[error(transparent)]
     Machine(#[from] MachineError),
-    /// The real GPU, or the CUDA compiler for it, is missing.
     #[error("--device {device}: {why}")]
     NoGpu {
-        /// The requested device.
         device: String,
         /// The missing part.
         why: String,
@@ -69,55 +61,41 @@ impl CommandError for MachineError {
     }
 }
 
-/// The source of the requested devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DeviceSource {
-    /// `--device`.
     Flag,
-    /// `MEMCHECK_DEVICE`.
     Environment,
-    /// `device` in the configuration.
     Configuration,
-    /// An archive, with the devices that it was built for.
     Archive,
-    /// The built-in default, `auto`.
     Default,
 }
 
-/// The requested devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RequestedDevices {
-    /// In the order in which they were named.
     pub(crate) requests: Vec<Request>,
     pub(crate) by: DeviceSource,
 }
 
-/// What a command looks for on this machine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Probe {
-    /// The GPUs that tests can run on, and the CUDA compiler.
     #[default]
     All,
-    /// Only the compiler, because the tests the GPU of another machine.
+    /// The tests see the GPU of another machine.
     Compiler,
 }
 
-/// The available hardware and tools, as far as they can be determined without opening a driver.
+/// As far as it can be determined without opening a driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) gpus: Gpus,
-    /// True if a launcher starts the tests.
     pub(crate) launched: bool,
     /// The CUDA compiler, or the reason why there is none.
     pub(crate) nvcc: Result<String, String>,
 }
 
-/// The GPUs that tests can run on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Gpus {
-    /// The GPUs that the driver lists, or the reason why it lists none.
     Here(Result<Vec<RealGpu>, String>),
-    /// The unknown GPUs of another machine.
     Elsewhere,
 }
 
@@ -133,7 +111,6 @@ pub(crate) fn parse_list<'a>(
         .collect()
 }
 
-/// Checks that a simulated device names a machine that can be simulated.
 pub(crate) fn check(request: &Request) -> Result<(), DeviceError> {
     match request {
         Request::Sim(Some(machine)) => check_machine(machine),
@@ -141,13 +118,11 @@ pub(crate) fn check(request: &Request) -> Result<(), DeviceError> {
     }
 }
 
-/// Checks that `machine` can be simulated.
 pub(crate) fn check_machine(machine: &str) -> Result<(), DeviceError> {
     machine.parse::<Machine>().map(drop).map_err(DeviceError::from)
 }
 
-/// Resolves the requested devices to legs, each device once. `lacks` is the reason why `auto` must not choose the
-/// simulated device.
+/// Each device once. `lacks` is the reason why `auto` must not choose the simulated device.
 pub(crate) fn resolve(
     requested: &RequestedDevices,
     machine: &str,
@@ -195,8 +170,7 @@ pub(crate) fn resolve(
     Ok(legs)
 }
 
-/// Returns the real GPU if the driver answers and there is a compiler for it, else the simulated device unless `lacks`
-/// excludes it, else the CPU.
+/// The real GPU if there is a compiler for it, else the simulated device unless `lacks` excludes it, else the CPU.
 fn resolve_auto(machine: &str, lacks: Option<&str>, found: &Found) -> Leg {
     match resolve_gpu(None, found, "auto") {
         Ok(leg) => leg,
@@ -212,7 +186,6 @@ fn resolve_auto(machine: &str, lacks: Option<&str>, found: &Found) -> Leg {
     }
 }
 
-/// Returns the real GPU of this number, or all real GPUs.
 fn resolve_gpu(number: Option<u16>, found: &Found, source: &str) -> Result<Leg, String> {
     let gpus: Vec<RealGpu> = match (&found.gpus, number) {
         (Gpus::Elsewhere, _) => Vec::new(),

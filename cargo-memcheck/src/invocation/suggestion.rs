@@ -1,11 +1,9 @@
 //! Suggestions for filters that select no test.
 
-/// Similarity of a word and a subcommand, from 0 to 1, above which the word is taken for a typing error. clap uses the
-/// same threshold for its suggestions.
+/// From 0 to 1. clap uses the same threshold for its suggestions.
 const ALIKE: f64 = 0.7;
 
-/// Returns a suggestion for filters that select no test. A filter can be a mistyped subcommand, or a subcommand that is
-/// not the first argument.
+/// A filter can be a mistyped subcommand, or a subcommand that is not the first argument.
 pub(crate) fn suggestion(filters: &[String]) -> Option<String> {
     if let Some(word) = filters.iter().find(|filter| crate::invocation::cli::is_subcommand(filter))
     {

@@ -7,21 +7,17 @@ use crate::execution::note::Note;
 use crate::invocation::devices::Leg;
 use crate::presentation::tally::Tally;
 
-/// Receives the events of a run. The default methods ignore them.
 pub(crate) trait Presenter {
-    /// The tests of a device begin.
     fn leg_started(&mut self, _leg: &Leg, _tests: usize) {}
     fn test_started(&mut self, _task: &Task) {}
     fn progress(&mut self, _task: &Task, _progress: &Progress) {}
-    /// A test has ended or is ignored.
     fn test_finished(&mut self, _task: &Task, _outcome: &TestOutcome) {}
-    /// The tests of a device have ended with these counts.
     fn leg_finished(&mut self, _leg: &Leg, _tally: &Tally) {}
     fn note(&mut self, _note: &Note) {}
     fn finished(&mut self, _tally: &Tally, _exit_code: u8) {}
 }
 
-/// A report in a file. It receives all events, and its text is read at the end.
+/// Receives all events; its text is read at the end.
 pub(crate) trait ReportWriter: Presenter {
     fn text(&self) -> anyhow::Result<Vec<u8>>;
 }

@@ -15,14 +15,12 @@ use crate::invocation::values::NoTests;
 use crate::system::error::Reported;
 use crate::system::process::INTERRUPTED;
 
-/// The tests that were run several times on request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Repeated {
-    /// The number of runs of each test.
     pub(crate) runs: u32,
-    /// The number of tests whose runs all ended normally.
+    /// Those whose runs all ended normally.
     pub(crate) tests: usize,
-    /// The number of those tests whose figures are identical in all runs.
+    /// Those of `tests` whose figures are identical in all runs.
     pub(crate) identical: usize,
 }
 
@@ -34,40 +32,33 @@ impl Repeated {
     }
 }
 
-/// The counts of a run on one device or on all devices.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// Tests that passed.
     pub(crate) passed: usize,
-    /// Tests that failed by a measured finding.
+    /// By a measured finding.
     pub(crate) failed: usize,
     /// Tests without a baseline. Their status counts too.
     pub(crate) new: usize,
     /// Tests without a complete record.
     pub(crate) not_measured: usize,
-    /// Those of them whose device could not be opened.
+    /// Those of `not_measured` whose device could not be opened.
     pub(crate) no_device: usize,
-    /// Tests left out because of `#[ignore]`.
     pub(crate) ignored: usize,
     /// Tests within their limits that have a denied bookkeeping finding.
     pub(crate) needs_review: usize,
     /// Selected tests that need another device than those of this run.
     pub(crate) elsewhere: usize,
-    /// Selected tests that were not run because the run ended before.
+    /// Selected, but the run ended before.
     pub(crate) not_run: usize,
-    /// Denied bookkeeping findings of tests and of the workspace.
+    /// Bookkeeping findings of tests and of the workspace.
     pub(crate) denied: BTreeSet<Code>,
-    /// The pending snapshots that were written.
     pub(crate) pending: Vec<PathBuf>,
-    /// True if a signal ended the run.
     pub(crate) interrupted: bool,
-    /// The failure that ended the run, such as the failed build of a later device.
     pub(crate) failure: Option<Reported>,
-    /// The devices whose tests were not started because the run ended before.
+    /// Devices whose tests were not started because the run ended before.
     pub(crate) unstarted: Vec<String>,
-    /// The tests that were run several times because of `--repeat`.
     pub(crate) repeated: Option<Repeated>,
-    /// The wall time of the tests, without the builds.
+    /// Wall time of the tests, without the builds.
     pub(crate) took: Duration,
 }
 
@@ -144,19 +135,16 @@ impl Tally {
         self.took += took;
     }
 
-    /// Sorts the pending snapshots and removes duplicates.
     pub(crate) fn sort(&mut self) {
         self.pending.sort();
         self.pending.dedup();
     }
 
-    /// Returns the number of tests that ran to an end with any status.
     pub(crate) fn ran(&self) -> usize {
         self.passed + self.failed + self.not_measured + self.needs_review
     }
 
-    /// Returns the exit code: that of the failure that ended the run, or else that of the gravest event. A measured failure is graver than
-    /// a test that was not measured, because it is certain.
+    /// A measured failure is graver than a test that was not measured, because it is certain.
     pub(crate) fn exit_code(&self, no_tests: NoTests) -> u8 {
         if let Some(failure) = &self.failure {
             failure.exit_code

@@ -3,21 +3,17 @@
 use memcheck_core::wire::exit;
 use serde::{Deserialize, Serialize};
 
-/// An error that can occur without a bug in the tool. Each module has an enum of its own.
 pub(crate) trait CommandError: std::error::Error + Send + Sync + 'static {
-    /// The exit code, one of [`memcheck_core::wire::exit::ALL`].
+    /// One of [`memcheck_core::wire::exit::ALL`].
     fn exit_code(&self) -> u8;
 
-    /// Advice for the user.
     fn hint(&self) -> Option<String> {
         None
     }
 }
 
-/// Why the command ends early.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// An error of one of the modules.
     Expected(Box<dyn CommandError>),
     /// A bug, or a file of the tool itself that could not be used.
     Internal(anyhow::Error),
@@ -31,7 +27,6 @@ impl Failure {
         }
     }
 
-    /// The message, with its causes.
     pub(crate) fn message(&self) -> String {
         match self {
             Self::Expected(error) => error.to_string(),
@@ -39,7 +34,6 @@ impl Failure {
         }
     }
 
-    /// Advice for the user.
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Expected(error) => error.hint(),
@@ -48,13 +42,10 @@ impl Failure {
     }
 }
 
-/// The part of a failure that is kept for the summary and the results of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Reported {
     pub(crate) exit_code: u8,
-    /// The message, with its causes.
     pub(crate) message: String,
-    /// Advice for the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) hint: Option<String>,
 }

@@ -1,7 +1,5 @@
-//! Real GPUs, and their assignment to tests. A GPU runs one test at a time.
-//!
-//! A test sees its GPU as the first device, and the other requested GPUs behind it. Its figures are therefore those of
-//! `cuda:0`, whichever GPU it was assigned.
+//! Real GPUs, and their assignment to tests, one at a time. A test sees its GPU as the first device, and the other
+//! requested GPUs behind it. Its figures are therefore those of `cuda:0`, whichever GPU it was assigned.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -10,45 +8,39 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use memcheck_core::measurement::record::Record;
 use serde::{Deserialize, Serialize};
 
-/// The variable with which CUDA hides GPUs, and orders the visible ones.
+/// CUDA hides GPUs with it, and orders the visible ones.
 pub(crate) const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
 
-/// A GPU, or a slice of one in MIG mode.
+/// Or a slice of one in MIG mode.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RealGpu {
     /// Number among the visible GPUs: 1 for `cuda:1`.
     pub(crate) index: u16,
-    /// Name that the driver reports.
     pub(crate) name: String,
-    /// UUID. `None` if the GPU is named by a number, because the driver may count in another order than nvidia-smi.
+    /// `None` if the GPU is named by a number, because the driver may count in another order than nvidia-smi.
     pub(crate) uuid: Option<String>,
-    /// Name of the GPU in a value of [`VISIBLE`].
+    /// The GPU's name in a value of [`VISIBLE`].
     pub(crate) word: String,
-    /// True for a slice.
     pub(crate) slice: bool,
 }
 
 impl RealGpu {
-    /// Returns the value of [`VISIBLE`] for a test that is assigned this one of `all`. A process that
-    /// sees a MIG slice can see no other GPU.
+    /// A process that sees a MIG slice can see no other GPU.
     fn visible(&self, all: &[Self]) -> String {
         let is_other = |other: &&Self| !self.slice && !other.slice && other.word != self.word;
         let words = std::iter::once(self).chain(all.iter().filter(is_other));
         words.map(|gpu| gpu.word.as_str()).collect::<Vec<_>>().join(",")
     }
 
-    /// Returns a name that no other GPU has.
     fn identity(&self) -> &str {
         self.uuid.as_deref().unwrap_or(&self.word)
     }
 }
 
-/// Returns the names of GPUs in one line.
 pub(crate) fn names(gpus: &[RealGpu]) -> String {
     gpus.iter().map(|gpu| gpu.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// The GPUs that are in use by tests.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     busy: Mutex<BTreeSet<String>>,
@@ -56,7 +48,7 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// Takes one of these GPUs, and waits until one is free. Returns `None` if `gpus` is empty.
+    /// Waits until one is free. `None` if `gpus` is empty.
     pub(crate) fn take<'a>(&'a self, gpus: &'a [RealGpu]) -> Option<Slot<'a>> {
         if gpus.is_empty() {
             return None;
@@ -72,7 +64,7 @@ impl Pool {
     }
 }
 
-/// A GPU that is in use by a test. Dropping the slot frees the GPU, so that it is free however the test ends.
+/// Dropping the slot frees the GPU, so that it is free however the test ends.
 #[derive(Debug)]
 pub(crate) struct Slot<'a> {
     pool: &'a Pool,
@@ -81,7 +73,6 @@ pub(crate) struct Slot<'a> {
 }
 
 impl Slot<'_> {
-    /// Makes this GPU the first that a process sees.
     pub(crate) fn show(&self, command: &mut Command) {
         command.env(VISIBLE, self.gpu.visible(self.all));
     }
@@ -95,21 +86,18 @@ impl Drop for Slot<'_> {
     }
 }
 
-/// The GPU that a test ran on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RanOn {
-    /// Number among the visible GPUs. `None` if a launcher assigned the GPU.
+    /// Among the visible GPUs. `None` if a launcher assigned the GPU.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) index: Option<u16>,
-    /// Name that the driver reports.
     pub(crate) name: String,
-    /// UUID, if it is known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) uuid: Option<String>,
 }
 
 impl RanOn {
-    /// Combines the assigned GPU with the one that the test process reported. The report takes precedence.
+    /// What the test process reported takes precedence.
     pub(crate) fn of(slot: Option<&Slot<'_>>, record: Option<&Record>) -> Option<Self> {
         let given = slot.map(|slot| slot.gpu);
         let index = given.map(|gpu| gpu.index);
@@ -122,7 +110,6 @@ impl RanOn {
         }
     }
 
-    /// Returns the GPU as it is printed: `cuda:1, NVIDIA H200 (GPU-…)`.
     pub(crate) fn shown(&self) -> String {
         let Self { index, name, uuid } = self;
         let index = index.map(|index| format!("cuda:{index}, ")).unwrap_or_default();

@@ -5,27 +5,23 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// The time limit for an answer from a launched process, which may have to wait in a queue first.
+/// A launched process may have to wait in a queue before it answers.
 pub(crate) const TURN: Duration = Duration::from_secs(600);
 
-/// The program that starts test processes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum Launcher {
-    /// This command starts them directly.
     #[default]
     None,
-    /// This command line starts them. The command line of the process is appended to its words.
+    /// The command line of the process is appended to these words.
     Command(Vec<String>),
 }
 
-/// The text is not a valid command line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a command line: a quote or a backslash is left open")]
 pub(crate) struct LauncherError(String);
 
 impl Launcher {
-    /// Reads a command line. An empty one stands for no launcher. The relative path of a program is resolved against `folder`, because
-    /// tests start in other folders.
+    /// Empty for no launcher. A relative program is resolved against `folder`, because tests start in other folders.
     pub(crate) fn read(text: &str, folder: &Path) -> Result<Self, LauncherError> {
         let mut words = shlex::split(text).ok_or_else(|| LauncherError(text.to_owned()))?;
         let Some(program) = words.first_mut() else { return Ok(Self::None) };
@@ -37,7 +33,6 @@ impl Launcher {
         Ok(Self::Command(words))
     }
 
-    /// Returns the command that starts `program`, directly or as the argument of the launcher.
     pub(crate) fn command(&self, program: &Path) -> Command {
         match self {
             Self::None => Command::new(program),
@@ -49,13 +44,11 @@ impl Launcher {
         }
     }
 
-    /// True if a launcher starts test processes.
     pub(crate) fn is_some(&self) -> bool {
         *self != Self::None
     }
 }
 
-/// Returns a command line in the quoting of a shell.
 pub(crate) fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();

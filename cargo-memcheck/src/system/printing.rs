@@ -2,13 +2,12 @@
 
 use std::io::Write;
 
-/// Prints a line for people on stderr, with colours if stderr supports them.
 macro_rules! eprint_line {
     ($($text:tt)*) => { anstream::eprintln!($($text)*) };
 }
 pub(crate) use eprint_line;
 
-/// Prints a result on stdout, with colours if stdout supports them. It is not an error if the reader has closed stdout.
+/// It is not an error if the reader has closed stdout.
 pub(crate) fn print(text: &str) {
     let mut stdout = anstream::stdout().lock();
     let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());

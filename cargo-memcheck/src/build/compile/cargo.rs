@@ -16,29 +16,24 @@ use super::{BuildError, BuildGoal};
 use crate::build::fresh::is_local;
 use crate::system::process::Interrupt;
 
-/// Interval between updates of the meter.
 const TICK: Duration = Duration::from_millis(200);
 
-/// The messages of cargo during a build.
 #[derive(Default)]
 pub(super) struct CargoOutput {
     pub(super) ok: bool,
-    /// True if cargo began to build, which means that it resolved all dependencies.
+    /// Then cargo resolved all dependencies.
     pub(super) began: bool,
     /// The artifacts of all packages that are a folder on this machine.
     pub(super) own: Vec<Artifact>,
     pub(super) made: BuildOutputs,
 }
 
-/// The results of a build that later runs can reuse.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct BuildOutputs {
-    /// The executables that the goal asks for.
     pub(super) artifacts: Vec<Artifact>,
     pub(super) scripts: Vec<BuildScript>,
 }
 
-/// Runs cargo to its end, and passes its progress to `meter`.
 pub(super) fn run(
     mut command: Command,
     goal: BuildGoal<'_>,
@@ -78,7 +73,6 @@ pub(super) fn run(
     Ok(CargoOutput { ok: ended.map_err(BuildError::Cargo)?.success(), ..output })
 }
 
-/// Reads cargo's messages to the end of the stream.
 fn read_messages(
     stdout: impl BufRead,
     goal: BuildGoal<'_>,
@@ -106,15 +100,13 @@ fn read_messages(
     Ok(output)
 }
 
-/// How a piece of text ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TextEnd {
-    /// With a carriage return: cargo draws the next piece over this one.
+    /// Cargo draws the next piece over this one.
     Return,
     Line,
 }
 
-/// Passes the lines that cargo prints for the user to the meter.
 fn listen(stderr: impl Read, meter: &Meter) {
     pieces(stderr, |text, end| {
         let text = String::from_utf8_lossy(text);
@@ -125,7 +117,7 @@ fn listen(stderr: impl Read, meter: &Meter) {
     });
 }
 
-/// Splits a stream into lines, and a line that is drawn repeatedly into its states.
+/// A line that is drawn repeatedly is split into its states.
 fn pieces(mut stream: impl Read, mut on_piece: impl FnMut(&[u8], TextEnd)) {
     let mut unread: Vec<u8> = Vec::new();
     let mut chunk = [0; 8192];
@@ -155,7 +147,6 @@ mod tests {
 
     #[test]
     fn redrawn_bars_and_complete_lines_are_distinguished() {
-        /// A stream that returns one byte per read.
         struct Slow<'a>(&'a [u8]);
         impl Read for Slow<'_> {
             fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {

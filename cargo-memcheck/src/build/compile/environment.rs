@@ -6,7 +6,6 @@ use cargo_metadata::{Artifact, BuildScript};
 
 use crate::build::workspace::{TestPackage, Workspace, cargo};
 
-/// Returns the variables that cargo sets for a test at run time.
 pub(super) fn for_test(
     package: &TestPackage,
     script: Option<&BuildScript>,
@@ -60,8 +59,7 @@ pub(super) fn for_test(
     set
 }
 
-/// Returns the folder of a build script's `rustc-link-search` if it belongs on the search path of a test. As in cargo,
-/// only folders below the target and the build directory belong there. The simulated toolkit is excluded.
+/// As in cargo, only folders below the target and the build directory, without the simulated toolkit.
 pub(super) fn library_path(instruction: &str, workspace: &Workspace) -> Option<PathBuf> {
     let built = [workspace.target_directory(), workspace.build_directory()];
     below(instruction, &built, &workspace.toolkit_directory())

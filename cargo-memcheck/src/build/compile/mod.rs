@@ -1,7 +1,5 @@
-//! Builds the test executables of one leg with cargo.
-//!
-//! A leg whose features differ from those of the user's own builds has a separate target directory, so that
-//! `target/debug/app` stays the user's. The legs share cargo's intermediate files if this is safe (`directories`).
+//! Builds the test executables of one leg with cargo. A leg whose features differ from those of the user's own builds
+//! has a separate target directory, so that `target/debug/app` stays the user's.
 
 mod cargo;
 mod directories;
@@ -35,13 +33,10 @@ use crate::invocation::values::CargoOptions;
 use crate::system::binary::Binary;
 use crate::system::error::{CommandError, Failure};
 
-/// Why a build has failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BuildError {
-    /// Cargo failed and printed the reason on stderr.
     #[error("the build for {0} failed")]
     Failed(&'static str),
-    /// Cargo could not be started, or its output could not be read.
     #[error("cargo: {0}")]
     Cargo(std::io::Error),
 }
@@ -52,10 +47,8 @@ impl CommandError for BuildError {
     }
 }
 
-/// The executables to build.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum BuildGoal<'a> {
-    /// The test executables of the packages.
     Tests,
     Program(&'a Program),
     Benches(&'a [Program]),
@@ -70,7 +63,6 @@ impl<'a> BuildGoal<'a> {
         }
     }
 
-    /// Returns the subcommand of cargo and its own arguments.
     fn arguments(self) -> Vec<&'static str> {
         match self {
             Self::Tests => vec!["test", "--no-run"],
@@ -78,7 +70,6 @@ impl<'a> BuildGoal<'a> {
         }
     }
 
-    /// Returns the flags that select targets, except those of the user, which are passed on separately.
     fn targets(self) -> Vec<&'a str> {
         match self {
             Self::Tests => Vec::new(),
@@ -87,7 +78,6 @@ impl<'a> BuildGoal<'a> {
         }
     }
 
-    /// True if the goal includes this executable.
     fn includes(self, artifact: &Artifact) -> bool {
         match self {
             Self::Tests => artifact.profile.test,
@@ -97,23 +87,20 @@ impl<'a> BuildGoal<'a> {
     }
 }
 
-/// A test target that cargo left out because its features are off.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NotBuilt {
     pub(crate) package: String,
     pub(crate) target: String,
-    /// The features that the target requires.
     pub(crate) required: Vec<String>,
 }
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Built {
-    /// The executables, sorted by id.
+    /// Sorted by id.
     pub(crate) binaries: Vec<Binary>,
     pub(crate) not_built: Vec<NotBuilt>,
 }
 
-/// Returns the features that a leg of this kind adds to those of the command line.
 fn features(packages: &[TestPackage], kind: DeviceKind) -> Vec<String> {
     let first = match kind {
         DeviceKind::Cpu => return Vec::new(),
@@ -127,7 +114,6 @@ fn features(packages: &[TestPackage], kind: DeviceKind) -> Vec<String> {
     features
 }
 
-/// Returns the cargo command that builds for a leg of this kind.
 fn command(
     workspace: &Workspace,
     packages: &[TestPackage],
@@ -157,8 +143,7 @@ fn command(
     command
 }
 
-/// Builds the executables of `packages` that `goal` asks for, for a leg of this kind. Progress messages call the build
-/// `subject`.
+/// Progress messages call the build `subject`.
 pub(crate) fn build(
     workspace: &Workspace,
     packages: &[TestPackage],
@@ -226,7 +211,7 @@ pub(crate) fn build(
     Ok(built)
 }
 
-/// Runs cargo, with `--offline` if the same dependencies were resolved before.
+/// Adds `--offline` if the same dependencies were resolved before.
 fn resolve_and_run(
     command: &impl Fn() -> Command,
     goal: BuildGoal<'_>,
@@ -251,14 +236,14 @@ fn resolve_and_run(
     Ok(output)
 }
 
-/// Returns all inputs of a build. `None` if they cannot all be named.
+/// `None` if they cannot all be named.
 fn inputs(workspace: &Workspace, flags: &CargoOptions, output: &CargoOutput) -> Option<Watched> {
     let watched = surroundings(flags, &crate::build::workspace::cargo())?;
     let watched = manifests(workspace.metadata(), watched)?;
     sources(workspace.metadata(), &output.own, &output.made.scripts, watched)
 }
 
-/// Returns cargo's choice of colours. This process's stderr decides, because cargo's own is a pipe.
+/// This process's stderr decides, because cargo's own is a pipe.
 fn color() -> &'static str {
     match anstream::AutoStream::choice(&std::io::stderr()) {
         ColorChoice::Never => "never",
@@ -266,8 +251,7 @@ fn color() -> &'static str {
     }
 }
 
-/// True if a plain `cargo test` with these flags would build `target`, provided that its features are on. Targets that
-/// a flag names are excluded, because cargo itself reports an error for them.
+/// Targets that a flag names are excluded, because cargo itself reports an error for them.
 fn wanted(flags: &CargoOptions, target: &Target) -> bool {
     let is = |kind: TargetKind| target.kind.contains(&kind);
     target.test
@@ -278,7 +262,7 @@ fn wanted(flags: &CargoOptions, target: &Target) -> bool {
             || (flags.examples && is(TargetKind::Example)))
 }
 
-/// Returns the id that nextest gives to an executable.
+/// The id that nextest gives to an executable.
 fn binary_id(package: &str, target: &Target) -> String {
     match target.kind.first() {
         Some(TargetKind::Test) => format!("{package}::{}", target.name),

@@ -8,14 +8,10 @@ use memcheck_core::wire::exit;
 use crate::build::workspace::{RUNTIME, TestPackage};
 use crate::system::error::CommandError;
 
-/// The kind of target that a program is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProgramKind {
-    /// `--bin`.
     Bin,
-    /// `--example`.
     Example,
-    /// `--bench`.
     Bench,
 }
 
@@ -37,23 +33,19 @@ impl ProgramKind {
     }
 }
 
-/// A program that the user named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Program {
     pub(crate) kind: ProgramKind,
     pub(crate) name: String,
 }
 
-/// Why a named program cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProgramError {
-    /// No package has such a target.
     #[error("no target `{0} {1}` in the packages with {RUNTIME}: {2}")]
     Unknown(&'static str, String, String),
-    /// Several packages have such a target.
     #[error("several packages have a target `{0} {1}`: {2}")]
     Several(&'static str, String, String),
-    /// A binary of a package that has the runtime only as a dev-dependency, so that the binary cannot link it.
+    /// Such a binary cannot link the runtime, which is only a dev-dependency.
     #[error("`--bin {0}` cannot be profiled: {RUNTIME} is a dependency of the tests of `{1}` only")]
     DevOnly(String, String),
 }
@@ -80,8 +72,7 @@ impl Program {
         target.name == self.name && target.kind.contains(&self.kind.target())
     }
 
-    /// Returns the arguments of `cargo build` that are not among the user's cargo flags. `--bin` and `--example` are
-    /// cargo flags. `--bench` is not, because only `profile` and `bench` have this flag.
+    /// `--bench` is not among the user's cargo flags, because only `profile` and `bench` have it.
     pub(super) fn arguments(&self) -> Vec<&str> {
         match self.kind {
             ProgramKind::Bin | ProgramKind::Example => Vec::new(),
@@ -89,8 +80,7 @@ impl Program {
         }
     }
 
-    /// Finds the package and the source file of the program. Returns the index of the package in `packages`, and the
-    /// path of the file relative to `root`.
+    /// Returns the index of the package in `packages`, and the path of the source file relative to `root`.
     pub(crate) fn find(
         &self,
         packages: &[TestPackage],
@@ -125,7 +115,6 @@ impl Program {
         }
     }
 
-    /// Returns the names of all targets of this kind, for messages.
     fn known(&self, packages: &[TestPackage]) -> String {
         let names: Vec<&str> = packages
             .iter()

@@ -1,8 +1,5 @@
-//! Shows the progress of a build: a bar on a terminal, or a line from time to time in a log. Cargo's warnings and
-//! errors are printed in between.
-//!
-//! Cargo prints the number of remaining crates only in its own progress bar. The command therefore makes cargo draw
-//! this bar into a pipe, and parses it.
+//! Shows the progress of a build as a bar, or in a log as a line from time to time. Only cargo's own bar has the number
+//! of remaining crates, so cargo draws it into a pipe, which is parsed here.
 
 use std::fmt::{self, Display, Formatter, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,14 +10,12 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressState, 
 use crate::invocation::values::Verbosity;
 use crate::system::printing::eprint_line;
 
-/// Arguments with which cargo draws its bar into a pipe.
 pub(super) const ARGUMENTS: [&str; 4] =
     ["--config", "term.progress.when='always'", "--config", "term.progress.width=240"];
 /// Time that cargo has to find that everything is built already. After it the build is announced.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Interval between the lines in a log.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(30);
-/// Status words of lines that are printed with `--verbose` only, because the bar and the last line convey the same.
+/// Printed with `--verbose` only, because the bar and the last line convey the same.
 const STATUS: [&str; 9] = [
     "Compiling",
     "Fresh",
@@ -32,12 +27,10 @@ const STATUS: [&str; 9] = [
     "Running",
     "Building",
 ];
-/// Status words of lines that matter only while cargo waits or downloads. The next run need not print them again.
+/// These matter only while cargo waits or downloads, so the next run need not print them again.
 const PASSING: [&str; 4] = ["Blocking", "Updating", "Locking", "Downloading"];
-/// Width of the column in which cargo right-aligns its status words.
 const STATUS_WIDTH: usize = 12;
 
-/// Number of finished crates, and of all crates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Position {
     done: u64,
@@ -52,14 +45,11 @@ impl Display for Position {
 
 #[derive(Debug)]
 struct BuildState {
-    /// True once the user was informed that something is built.
     announced: bool,
     position: Option<Position>,
-    /// True if cargo printed more than its status, usually a warning.
     has_messages: bool,
-    /// Number of compiled crates. Crates that cargo found fresh are not included.
+    /// Without the crates that cargo found fresh.
     compiled: u64,
-    /// Time of the last line in a log.
     latest: Instant,
 }
 
@@ -74,7 +64,7 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    /// Creates a meter for a build of `subject`. It shows nothing until it is clear that something is built.
+    /// Shows nothing until it is clear that something is built.
     pub(super) fn new(subject: &str, verbosity: Verbosity) -> Self {
         let bar = ProgressBar::hidden()
             .with_prefix(subject.to_owned())
@@ -102,7 +92,6 @@ impl Meter {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Processes a line that cargo printed.
     pub(super) fn line(&self, line: &str) {
         let status = status(line, &STATUS);
         if status == Some("Compiling") {
@@ -121,7 +110,6 @@ impl Meter {
         }
     }
 
-    /// Processes a state of cargo's own progress bar.
     pub(super) fn redrawn(&self, text: &str) {
         if let Some((position, crates)) = position(text) {
             self.state().position = Some(position);
@@ -129,7 +117,7 @@ impl Meter {
         }
     }
 
-    /// True if cargo printed lines that the user must see in every run, such as warnings.
+    /// Lines that the user must see in every run, such as warnings.
     pub(super) fn has_messages(&self) -> bool {
         self.state().has_messages
     }
@@ -138,7 +126,7 @@ impl Meter {
         self.state().compiled += 1;
     }
 
-    /// Prints a line in a log if one is due. The caller must call this regularly.
+    /// The caller must call this regularly.
     pub(super) fn tick(&self) {
         let mut state = self.state();
         if self.started.elapsed() > PATIENCE {
@@ -166,7 +154,6 @@ impl Meter {
         }
     }
 
-    /// Removes the bar, and reports the number of compiled crates.
     pub(super) fn finish(&self, ok: bool) {
         self.bar.finish_and_clear();
         let state = self.state();
@@ -181,13 +168,11 @@ impl Meter {
         }
     }
 
-    /// Returns the time since the build began, in whole seconds.
     fn elapsed(&self) -> humantime::FormattedDuration {
         humantime::format_duration(Duration::from_secs(self.started.elapsed().as_secs()))
     }
 }
 
-/// Returns the word of `words` that `line` starts with, if `line` is a status of cargo.
 fn status(line: &str, words: &[&'static str]) -> Option<&'static str> {
     let plain = console::strip_ansi_codes(line);
     let (word, rest) = plain.split_at_checked(STATUS_WIDTH)?;
@@ -195,8 +180,7 @@ fn status(line: &str, words: &[&'static str]) -> Option<&'static str> {
     words.iter().find(|status| **status == word && rest.starts_with(' ')).copied()
 }
 
-/// Parses a state of cargo's bar, such as `   Building [====>     ] 23/120: candle-core, gemm(build)`. Returns the
-/// position and the crates that cargo is compiling.
+/// Parses `   Building [====>     ] 23/120: candle-core, gemm(build)` into the position and the crates.
 fn position(text: &str) -> Option<(Position, String)> {
     let plain = console::strip_ansi_codes(text);
     let (_, rest) = plain.trim_start().strip_prefix("Building [")?.split_once("] ")?;

@@ -1,8 +1,6 @@
-//! A cache of cargo's answers, so that the command does not have to start cargo if nothing changed.
-//!
-//! An answer is valid only while every input of cargo is unchanged: arguments, environment, configuration, toolchain, manifests, the
-//! folders in which cargo looks for targets, and sources. The command does not store an answer if it cannot list all inputs. It also does
-//! not store one if an input changed while cargo ran, because cargo may have read the older version of it.
+//! A cache of cargo's answers, so that the command need not start cargo if nothing changed: no argument, environment,
+//! configuration, toolchain, manifest, folder of targets or source. An answer is not stored if its inputs cannot all be
+//! listed, or if one changed while cargo ran, because cargo may have read the older version.
 
 mod sources;
 mod surroundings;
@@ -23,14 +21,11 @@ pub(crate) use surroundings::{manifests, surroundings};
 use watched::FileState;
 pub(crate) use watched::Watched;
 
-/// Variables that a shell changes with every command, so that the key of an answer must not depend on them. `sources` rejects a build
-/// script that reads one of them.
+/// A shell changes these with every command. `sources` rejects a build script that reads one of them.
 const FLEETING: [&str; 3] = ["_", "OLDPWD", "SHLVL"];
 
-/// The greatest number of answers of one kind in a folder.
 const MOST: usize = 16;
 
-/// The contents of a cache file.
 #[derive(Debug, Serialize, Deserialize)]
 struct CachedAnswer<T> {
     /// A hash of all inputs that are not files.
@@ -39,17 +34,15 @@ struct CachedAnswer<T> {
     answer: T,
 }
 
-/// The location and the key of one answer.
 #[derive(Debug)]
 pub(crate) struct CacheEntry {
     path: PathBuf,
     key: String,
-    /// The time at which the command started to look for the answer. An input that changed later must not be trusted.
+    /// An input that changed later must not be trusted.
     began: SystemTime,
 }
 
 impl CacheEntry {
-    /// Returns the place in `folder` of the answer to `command`. `what` is the kind of the answer.
     pub(crate) fn of(folder: &Path, what: &str, command: &Command) -> Self {
         // The name must depend on the current folder because several workspaces can share a target directory.
         let mut name = DefaultHasher::new();
@@ -59,21 +52,18 @@ impl CacheEntry {
         Self { path, key: key(command), began: SystemTime::now() }
     }
 
-    /// Moves the place to another folder.
     pub(crate) fn below(self, folder: &Path) -> Self {
         let name = self.path.file_name().unwrap_or_default();
         Self { path: folder.join(name), ..self }
     }
 
-    /// Reads the answer, if it is still valid.
     pub(crate) fn read<T: DeserializeOwned>(&self) -> Option<T> {
         let text = fs::read(&self.path).ok()?;
         let kept: CachedAnswer<T> = serde_json::from_slice(&text).ok()?;
         (kept.key == self.key && kept.watched.is_unchanged()).then_some(kept.answer)
     }
 
-    /// Stores an answer with its inputs, or removes the stored one if `watched` is `None` because the inputs cannot all be listed. Errors
-    /// are ignored because the next command then asks cargo.
+    /// `None` (not all inputs can be listed) removes the stored answer. Errors are ignored: cargo is then asked again.
     pub(crate) fn write<T: Serialize>(&self, watched: Option<Watched>, answer: &T) {
         let watched = watched.filter(|watched| watched.are_older_than(self.began));
         let text = watched.and_then(|watched| {
@@ -91,7 +81,6 @@ impl CacheEntry {
         }
     }
 
-    /// Removes the oldest answers of this kind above [`MOST`].
     fn prune(&self) {
         let (Some(folder), Some(name)) = (self.path.parent(), self.path.file_name()) else {
             return;
@@ -111,7 +100,6 @@ impl CacheEntry {
     }
 }
 
-/// Returns a hash of all inputs that are not watched files: this program, the current folder, cargo's command line, and the environment.
 fn key(command: &Command) -> String {
     let mut hasher = DefaultHasher::new();
     let own = std::env::current_exe().unwrap_or_default();
@@ -137,7 +125,7 @@ mod tests {
         place.read()
     }
 
-    /// Returns a place whose cargo starts after the test has written all its files.
+    /// Its cargo starts after the test has written all its files.
     fn later(folder: &Path, command: &Command) -> CacheEntry {
         let began = SystemTime::now() + Duration::from_secs(5);
         CacheEntry { began, ..CacheEntry::of(folder, "test", command) }

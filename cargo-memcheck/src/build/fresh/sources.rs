@@ -9,7 +9,7 @@ use cargo_metadata::{Artifact, BuildScript, Metadata, Package, PackageId, Target
 
 use super::{FLEETING, Watched};
 
-/// Watches the artifacts and their inputs. Returns `None` if the inputs of an artifact or of a build script cannot all be listed.
+/// `None` if the inputs of an artifact or of a build script cannot all be listed.
 pub(crate) fn sources(
     metadata: &Metadata,
     artifacts: &[Artifact],
@@ -64,12 +64,10 @@ pub(crate) fn sources(
     Some(watched)
 }
 
-/// True for a package that is a folder on this machine.
 pub(crate) fn is_local(package: &PackageId) -> bool {
     package.repr.contains("path+file:")
 }
 
-/// Returns the dep-info files next to an artifact. `None` if there are none.
 fn dep_infos(artifact: &Artifact) -> Option<Vec<PathBuf>> {
     let mut found = Vec::new();
     if artifact.target.kind.contains(&TargetKind::CustomBuild) {
@@ -91,8 +89,7 @@ fn dep_infos(artifact: &Artifact) -> Option<Vec<PathBuf>> {
     (!found.is_empty()).then_some(found)
 }
 
-/// Returns the sources in a dep-info file of rustc: lines of `output: source source`, with a backslash before each space in a path. `None`
-/// if the output depends on a variable that a shell changes.
+/// Lines are `output: source source` with `\ ` for a space. `None` if the output depends on a `FLEETING` variable.
 fn listed(text: &str) -> Option<Vec<PathBuf>> {
     let mut sources = Vec::new();
     for line in text.lines() {
@@ -116,7 +113,7 @@ fn listed(text: &str) -> Option<Vec<PathBuf>> {
     Some(sources)
 }
 
-/// Returns the instructions of a build script as keys and values: `cargo:key=value` or `cargo::key=value`.
+/// `cargo:key=value` or `cargo::key=value`.
 fn instructions(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.lines().filter_map(|line| {
         let line = line.strip_prefix("cargo:")?;

@@ -11,13 +11,13 @@ use cargo_metadata::Metadata;
 use super::Watched;
 use crate::invocation::values::CargoOptions;
 
-/// Words in cargo's configuration that refer to further files, which this module does not watch.
+/// These refer to further files, which this module does not watch.
 const BEYOND: [&str; 4] = ["rustc", "include", "paths", "patch"];
 const TARGETS: [&str; 5] = ["src", "src/bin", "tests", "examples", "benches"];
 /// Files whose mere existence changes the meaning of a package.
 const FILES: [&str; 4] = ["build.rs", "README.md", "README.txt", "README"];
 
-/// Watches the toolchain and the configuration of cargo and rustup. Returns `None` if these refer to files that this module does not watch.
+/// `None` if the configuration refers to files that this module does not watch.
 pub(crate) fn surroundings(flags: &CargoOptions, cargo: &OsStr) -> Option<Watched> {
     let is_rustc = |name: &str| {
         name.starts_with("RUSTC") || name.starts_with("CARGO_BUILD_RUSTC") || name == "CARGO_RUSTC"
@@ -55,7 +55,7 @@ pub(crate) fn surroundings(flags: &CargoOptions, cargo: &OsStr) -> Option<Watche
     Some(watched)
 }
 
-/// Watches cargo, rustc and all toolchains of rustup, because a proxy of rustup can choose any of them.
+/// All toolchains, because a proxy of rustup can choose any of them.
 fn toolchain(watched: &mut Watched, cargo: &OsStr, rustup: &Path) {
     for program in [cargo, OsStr::new("rustc")] {
         if Path::new(program).is_absolute() {
@@ -81,8 +81,7 @@ fn toolchain(watched: &mut Watched, cargo: &OsStr, rustup: &Path) {
     }
 }
 
-/// Watches the workspace's manifests, its lock file, and the folders in which cargo looks for members and targets. Returns `None` if a
-/// `patch` or `replace` names a package that `metadata` does not list, or if the pattern of a member has a wildcard in an inner folder.
+/// `None` if a `patch` names a package outside `metadata`, or a member's pattern has a wildcard in an inner folder.
 pub(crate) fn manifests(metadata: &Metadata, mut watched: Watched) -> Option<Watched> {
     let root = metadata.workspace_root.as_std_path();
     let packages = || metadata.packages.iter().filter(|package| package.source.is_none());
@@ -124,7 +123,6 @@ pub(crate) fn manifests(metadata: &Metadata, mut watched: Watched) -> Option<Wat
     Some(watched)
 }
 
-/// Returns every `path` in a part of a manifest.
 fn paths(value: &toml::Value) -> Vec<&str> {
     let toml::Value::Table(table) = value else { return Vec::new() };
     let own = table.get("path").and_then(toml::Value::as_str);

@@ -11,11 +11,9 @@ use serde::{Deserialize, Serialize};
 
 /// The greatest delay of a file system's clock: a file gets the time of the latest tick.
 const TICK: Duration = Duration::from_millis(100);
-/// The greatest number of entries of a folder tree that are watched.
 const MOST_ENTRIES: usize = 20_000;
 
-/// The state of a file or folder. It includes the time of the last status change (ctime), because a program cannot set that time: the state
-/// therefore differs even if an older file replaced the watched one.
+/// Includes the ctime, which no program can set, so that the state differs even if an older file replaced this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) enum FileState {
     Absent,
@@ -23,7 +21,7 @@ pub(super) enum FileState {
 }
 
 impl FileState {
-    /// Returns the current state. Returns `None` if it cannot be read; `None` never counts as unchanged.
+    /// `None` if the state cannot be read; it never counts as unchanged.
     pub(super) fn of(path: &Path) -> Option<Self> {
         match fs::metadata(path) {
             Ok(found) => Some(Self::There {
@@ -39,7 +37,7 @@ impl FileState {
         }
     }
 
-    /// Returns the later of the two times, since the epoch.
+    /// The later of the two times, since the epoch.
     fn time(self) -> Duration {
         let of = |(seconds, nanos): (i64, i64)| {
             let (seconds, nanos) = (u64::try_from(seconds), u32::try_from(nanos));
@@ -52,7 +50,6 @@ impl FileState {
     }
 }
 
-/// The files and folders that an answer depends on.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Watched {
     inputs: BTreeMap<PathBuf, Option<FileState>>,
@@ -60,19 +57,18 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Watches an input of cargo: a file, the entries of a folder, or a path that does not exist.
+    /// A file, the entries of a folder, or a path that does not exist.
     pub(crate) fn add(&mut self, path: &Path) {
         if !self.inputs.contains_key(path) {
             self.inputs.insert(path.to_owned(), FileState::of(path));
         }
     }
 
-    /// Watches an output of cargo.
     pub(crate) fn add_output(&mut self, path: &Path) {
         self.outputs.insert(path.to_owned(), FileState::of(path));
     }
 
-    /// Watches a folder in which cargo looks for targets: `x.rs` and `x/main.rs`.
+    /// Targets are `x.rs` and `x/main.rs`.
     pub(crate) fn add_targets(&mut self, folder: &Path) {
         self.add(folder);
         for entry in entries(folder).filter(|path| path.is_dir()) {
@@ -80,7 +76,6 @@ impl Watched {
         }
     }
 
-    /// Watches a folder whose subfolders are members of a workspace.
     pub(crate) fn add_members(&mut self, folder: &Path) {
         self.add(folder);
         for entry in entries(folder).filter(|path| path.is_dir()) {
@@ -88,7 +83,7 @@ impl Watched {
         }
     }
 
-    /// Watches a file, or a folder with everything below it. Returns `false` if it has more than [`MOST_ENTRIES`] entries.
+    /// `false` if the tree has more than [`MOST_ENTRIES`] entries.
     pub(crate) fn add_tree(&mut self, path: &Path) -> bool {
         let mut open = vec![path.to_owned()];
         let mut count = 0;
@@ -103,7 +98,6 @@ impl Watched {
         true
     }
 
-    /// True if no input and no output has changed.
     pub(super) fn is_unchanged(&self) -> bool {
         let is_same = |(path, state): (&PathBuf, &Option<FileState>)| {
             state.is_some() && FileState::of(path) == *state
@@ -111,7 +105,7 @@ impl Watched {
         self.inputs.iter().chain(&self.outputs).all(is_same)
     }
 
-    /// True if all inputs were last changed before this time, with a margin of [`TICK`].
+    /// With a margin of [`TICK`].
     pub(super) fn are_older_than(&self, began: SystemTime) -> bool {
         let began = began.duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(TICK);
         self.inputs.values().all(|state| state.is_some_and(|state| state.time() < began))

@@ -14,10 +14,10 @@ use crate::system::launcher::{self, Launcher, TURN};
 use crate::system::process::Capture;
 use crate::system::process::{self, Interrupt, Watch};
 
-/// The time limit for nvidia-smi, which can hang if the driver does not respond.
+/// nvidia-smi can hang if the driver does not respond.
 const ANSWER: Duration = Duration::from_secs(20);
 
-/// Returns the GPUs of the machine on which `launcher` starts tests, and the compiler of this machine.
+/// The GPUs of the machine on which `launcher` starts tests, and the compiler of this machine.
 pub(crate) fn probe(probe: Probe, launcher: &Launcher) -> Found {
     let (gpus, launched) = match probe {
         Probe::All => (Gpus::Here(gpus(launcher)), launcher.is_some()),
@@ -26,7 +26,6 @@ pub(crate) fn probe(probe: Probe, launcher: &Launcher) -> Found {
     Found { gpus, launched, nvcc: nvcc() }
 }
 
-/// Returns the GPUs that can be assigned to tests.
 pub(crate) fn gpus(launcher: &Launcher) -> Result<Vec<RealGpu>, String> {
     let mut command = launcher.command(Path::new("nvidia-smi"));
     command.arg("-L");
@@ -61,17 +60,16 @@ pub(crate) fn gpus(launcher: &Launcher) -> Result<Vec<RealGpu>, String> {
     }
 }
 
-/// A GPU in the list of `nvidia-smi -L`, with its slices if it is in MIG mode.
+/// With its slices if it is in MIG mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct DriverGpu {
     name: String,
     uuid: String,
-    /// The names and UUIDs of the slices.
     slices: Vec<(String, String)>,
 }
 
 impl DriverGpu {
-    /// Describes the GPU with the `word` by which a program can see it.
+    /// `word` is the name by which a program can see the GPU.
     fn to_gpu(&self, index: usize, word: &str, uuid: Option<String>) -> RealGpu {
         let slice = !self.slices.is_empty();
         RealGpu {
@@ -88,7 +86,6 @@ fn number(index: usize) -> u16 {
     u16::try_from(index).unwrap_or(u16::MAX)
 }
 
-/// Returns all GPUs in the order of the list. A GPU in MIG mode is replaced by its slices.
 fn expand_slices(cards: &[DriverGpu]) -> Vec<RealGpu> {
     let mut gpus: Vec<RealGpu> = Vec::new();
     for (place, card) in cards.iter().enumerate() {
@@ -109,8 +106,7 @@ fn slice(index: usize, name: &str, uuid: &str) -> RealGpu {
     RealGpu { index, name, uuid: Some(word.clone()), word, slice: true }
 }
 
-/// Returns the GPUs that a program sees, with the rules of the driver for the variable. Its words are numbers, the start of a GPU's UUID,
-/// or a slice's UUID. The first invalid word and all words after it are ignored.
+/// As in the driver, the first invalid word and all words after it are ignored.
 fn visible(cards: &[DriverGpu], wanted: &str) -> Result<Vec<RealGpu>, String> {
     let named = |(index, word): (usize, &str)| -> Option<RealGpu> {
         if let Ok(number) = word.parse::<usize>() {
@@ -147,8 +143,7 @@ fn words(wanted: &str) -> impl Iterator<Item = &str> {
     wanted.split(',').map(str::trim)
 }
 
-/// Returns the GPUs of a machine behind a launcher. The next test can run on a machine with other GPUs, so that they are identified by
-/// their numbers, or by the words of the variable if it is set.
+/// By number or word, not by UUID, because the next test can run on a machine with other GPUs.
 fn gpus_behind_launcher(cards: &[DriverGpu], wanted: Option<&str>) -> Result<Vec<RealGpu>, String> {
     let words: Vec<&str> = wanted.into_iter().flat_map(words).filter(|w| !w.is_empty()).collect();
     if words.is_empty() {
@@ -164,8 +159,7 @@ fn gpus_behind_launcher(cards: &[DriverGpu], wanted: Option<&str>) -> Result<Vec
     Ok(words.iter().enumerate().filter_map(gpu).collect())
 }
 
-/// Reads the output of `nvidia-smi -L`. It has a line `GPU 0: NVIDIA H200 (UUID: …)` for each GPU, and below a GPU in MIG mode a line
-/// `  MIG 1g.18gb     Device  0: (UUID: …)` for each slice.
+/// Lines are `GPU 0: NVIDIA H200 (UUID: …)`, and below it for each slice `  MIG 1g.18gb     Device  0: (UUID: …)`.
 fn listed(text: &str) -> Vec<DriverGpu> {
     let mut cards: Vec<DriverGpu> = Vec::new();
     for line in text.lines() {
@@ -183,7 +177,6 @@ fn listed(text: &str) -> Vec<DriverGpu> {
     cards
 }
 
-/// Returns the version of the CUDA compiler that candle's build would find.
 pub(crate) fn nvcc() -> Result<String, String> {
     let mut candidates: Vec<PathBuf> = environment("NVCC").map(PathBuf::from).into_iter().collect();
     candidates.push("nvcc".into());

@@ -1,7 +1,6 @@
-//! The simulated CUDA toolkit: the files that candle's build scripts and the linker look for. They are written below the target directory.
-//!
-//! The compiler and the libraries are empty stand-ins, because `memcheck-sim` defines the functions inside the test binary. Only files that
-//! differ are written, so that build scripts that watch them do not run again.
+//! The simulated CUDA toolkit below the target directory, for candle's build scripts and the linker. Its compiler and
+//! libraries are empty, because `memcheck-sim` defines the functions inside the test binary. Only files that differ are
+//! written, so that build scripts that watch them do not run again.
 
 pub(crate) mod gpu;
 
@@ -16,31 +15,26 @@ use anyhow::Context;
 
 const NVCC: &str = include_str!("../../../toolkit/nvcc");
 const LIBRARY: &str = include_str!("../../../toolkit/library.ld");
-/// The library for `-lcuda`. It defines every name of the CUDA libraries that no other object defines.
+/// Defines every name of the CUDA libraries that no other object defines.
 const LIBCUDA: &str = include_str!("../../../toolkit/libcuda.ld");
 const NVML: &str = include_str!("../../../toolkit/nvml.c");
 
-/// The libraries that candle and cudarc pass to the linker.
 const LIBRARIES: [&str; 6] = ["cuda", "cublas", "cublasLt", "curand", "nvrtc", "cudart"];
 
-/// The CUDA version of the simulated toolkit, in cudarc's format.
+/// In cudarc's format.
 const CUDA_VERSION: &str = "13000";
-/// The compute capability of the simulated toolkit. It replaces the user's setting.
+/// Replaces the user's setting.
 const COMPUTE_CAPABILITY: &str = "90";
 
-/// The variable with the path of the NVML library for a test process on the simulated device.
 pub(crate) const NVML_VARIABLE: &str = "MEMCHECK_SIM_NVML";
 
-/// The toolkit on disk.
 #[derive(Debug, Clone)]
 pub(crate) struct Toolkit {
     root: PathBuf,
-    /// The NVML library of the simulated device, or the reason why it is missing.
     pub(crate) nvml: Result<PathBuf, String>,
 }
 
 impl Toolkit {
-    /// Writes the toolkit into the folder `root`, as far as its files are missing or differ.
     pub(crate) fn prepare(root: PathBuf) -> anyhow::Result<Self> {
         let written = || -> io::Result<()> {
             // Some programs look into lib and others into lib64.
@@ -63,7 +57,6 @@ impl Toolkit {
         Ok(Self { root, nvml })
     }
 
-    /// Sets the variables of a build that uses the toolkit.
     pub(crate) fn apply(&self, command: &mut Command) {
         for (name, value) in self.environment() {
             match value {
@@ -73,7 +66,7 @@ impl Toolkit {
         }
     }
 
-    /// Returns the variables of a build that uses the toolkit. A variable without a value must be removed.
+    /// A variable without a value must be removed.
     pub(crate) fn environment(&self) -> Vec<(&'static str, Option<OsString>)> {
         let bin = self.root.join("bin");
         let library_path = prepended(&self.root.join("lib"), "LIBRARY_PATH");
@@ -100,7 +93,6 @@ fn prepended(first: &Path, name: &str) -> OsString {
     std::env::join_paths(paths).unwrap_or_else(|_| first.into())
 }
 
-/// Writes the file unless it has this text already. Returns true if it was written.
 pub(crate) fn write_if_different(path: &Path, text: &str) -> io::Result<bool> {
     if fs::read_to_string(path).is_ok_and(|there| there == text) {
         return Ok(false);
@@ -109,8 +101,7 @@ pub(crate) fn write_if_different(path: &Path, text: &str) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Compiles the NVML library that passes every call to the simulator in the executable. It needs a C compiler. Without one there are no
-/// NVML figures.
+/// Passes every call to the simulator in the executable. Without a C compiler there are no NVML figures.
 fn compile_nvml(root: &Path) -> Result<PathBuf, String> {
     let library = root.join("lib/libnvidia-ml.so.1");
     let source = root.join("nvml.c");

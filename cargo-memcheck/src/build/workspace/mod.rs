@@ -21,10 +21,8 @@ pub(crate) use error::WorkspaceError;
 pub(crate) use package::TestPackage;
 pub(crate) use places::{Places, pending_of_results};
 
-/// A package must depend on this crate to have memory tests.
 pub(crate) use memcheck_core::measurement::cargo_lock::RUNTIME;
 
-/// The workspace as cargo describes it.
 #[derive(Debug)]
 pub(crate) struct Workspace {
     metadata: Metadata,
@@ -33,7 +31,7 @@ pub(crate) struct Workspace {
 }
 
 impl Workspace {
-    /// Builds the workspace from cargo's answer on another machine. `own` is the tool's folder on this machine.
+    /// `own` is the tool's folder on this machine; `metadata` can be that of another one.
     pub(crate) fn of(metadata: Metadata, own: PathBuf) -> Self {
         Self { metadata, build_directory: own.clone(), target_directory: own }
     }
@@ -42,7 +40,6 @@ impl Workspace {
         &self.metadata
     }
 
-    /// Reads the stored answer of cargo if it is still valid, and asks cargo otherwise.
     pub(crate) fn load(flags: &CargoOptions) -> Result<Self, WorkspaceError> {
         let command = metadata(flags, &[]);
         let place = |folder: &Path| CacheEntry::of(folder, "metadata", &command);
@@ -58,7 +55,7 @@ impl Workspace {
         Ok(workspace)
     }
 
-    /// Asks cargo for folders and members only, because cargo may have to download the dependencies to describe them.
+    /// Folders and members only, because cargo may have to download the dependencies to describe them.
     fn outline(flags: &CargoOptions) -> Result<Self, WorkspaceError> {
         Self::run_metadata(flags, &["--no-deps"])
     }
@@ -92,7 +89,6 @@ impl Workspace {
         self.metadata.workspace_root.as_std_path()
     }
 
-    /// True if the workspace's folder is not the folder of a package.
     pub(crate) fn is_virtual(&self) -> bool {
         // `root_package` does not help here because it is the package of the current folder.
         let at_root = |package: &&Package| {
@@ -105,28 +101,24 @@ impl Workspace {
         &self.target_directory
     }
 
-    /// Returns the directory of cargo's intermediate files: `build.build-dir`.
+    /// `build.build-dir`.
     pub(crate) fn build_directory(&self) -> &Path {
         &self.build_directory
     }
 
-    /// Returns the folder of the simulated toolkit. Build scripts watch its path, so all builds that share a build directory must have the
-    /// same one.
+    /// Build scripts watch this path, so all builds that share a build directory must have the same one.
     pub(crate) fn toolkit_directory(&self) -> PathBuf {
         self.build_directory.join(concat!("memcheck/toolkit-", env!("CARGO_PKG_VERSION")))
     }
 
-    /// Returns the folder of the tool's own files.
     pub(crate) fn own_directory(&self) -> PathBuf {
         self.target_directory.join("memcheck")
     }
 
-    /// Returns the folder for pending snapshots in a run with `--ci`.
     pub(crate) fn pending_directory(&self) -> PathBuf {
         self.own_directory().join("pending")
     }
 
-    /// Returns the default folder for the results of a run.
     pub(crate) fn results_directory(&self) -> PathBuf {
         self.own_directory().join("results")
     }
@@ -135,12 +127,10 @@ impl Workspace {
         self.metadata.workspace_packages()
     }
 
-    /// Returns all packages of the workspace that depend on the runtime.
     pub(crate) fn test_packages(&self) -> Vec<TestPackage> {
         self.members().into_iter().filter_map(|package| self.test_package(package)).collect()
     }
 
-    /// Returns the selected packages that depend on the runtime. The selection follows cargo's rules.
     pub(crate) fn select(&self, flags: &CargoOptions) -> Result<Vec<TestPackage>, WorkspaceError> {
         let selected = self.selected(flags)?;
         let with_runtime: Vec<TestPackage> =
@@ -151,7 +141,6 @@ impl Workspace {
         Ok(with_runtime)
     }
 
-    /// Returns the packages that the specs name, or all members without a spec.
     pub(crate) fn named(&self, specs: &[String]) -> Result<Vec<&Package>, WorkspaceError> {
         if specs.is_empty() {
             return Ok(self.members());
@@ -211,7 +200,6 @@ impl Workspace {
         })
     }
 
-    /// Returns the direct dependency of `of` with this name.
     fn dependency(&self, of: &PackageId, name: &str) -> Option<&Package> {
         let resolve = self.metadata.resolve.as_ref()?;
         let node = resolve.nodes.iter().find(|node| node.id == *of)?;
@@ -221,7 +209,6 @@ impl Workspace {
         self.metadata.packages.iter().find(is_named)
     }
 
-    /// Returns all packages of the resolved graph that `root` depends on, and `root` itself.
     fn reachable(&self, root: &PackageId) -> Vec<&Package> {
         let Some(resolve) = &self.metadata.resolve else { return Vec::new() };
         let mut seen: HashSet<&PackageId> = HashSet::from([root]);
@@ -240,26 +227,24 @@ impl Workspace {
         self.metadata.packages.iter().filter(|package| seen.contains(&package.id)).collect()
     }
 
-    /// Returns the spec of `package` for cargo: its name, or its id if the name is ambiguous.
+    /// The name, or the id if the name is ambiguous.
     pub(crate) fn spec(&self, package: &Package) -> String {
         let same_name = self.metadata.packages.iter().filter(|other| other.name == package.name);
         if same_name.count() == 1 { package.name.to_string() } else { package.id.repr.clone() }
     }
 
-    /// Returns the package with this name in the resolved graph.
     pub(crate) fn resolved(&self, name: &str) -> Option<&Package> {
         self.metadata.packages.iter().find(|package| package.name.as_str() == name)
     }
 }
 
-/// Builds the command that asks cargo for the workspace.
 fn metadata(flags: &CargoOptions, how: &[&str]) -> Command {
     let mut command = Command::new(cargo());
     command.args(["metadata", "--format-version", "1"]).args(how).args(flags.for_metadata());
     command
 }
 
-/// Returns the cargo that started this process, or else the one on the path.
+/// The cargo that started this process, or else the one on the path.
 pub(crate) fn cargo() -> std::ffi::OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
@@ -268,7 +253,7 @@ fn names(packages: &[&Package]) -> String {
     packages.iter().map(|package| package.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// True if `spec` (a name, `name@version`, an id or a glob) denotes `package`.
+/// `spec` is a name, `name@version`, an id or a glob.
 fn matches(spec: &str, package: &Package) -> bool {
     if spec == package.id.repr {
         return true;

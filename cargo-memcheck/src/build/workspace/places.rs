@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use super::{Workspace, WorkspaceError};
 use crate::invocation::values::CargoOptions;
 
-/// The folders of a workspace, for commands that need only these.
 #[derive(Debug)]
 pub(crate) struct Places {
     root: PathBuf,
@@ -13,7 +12,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Asks cargo. Uses the current folder as the workspace if cargo is missing, or if no manifest exists.
+    /// Uses the current folder as the workspace if cargo is missing, or if no manifest exists.
     pub(crate) fn find(flags: &CargoOptions) -> Result<Self, WorkspaceError> {
         let here = Self::here(flags);
         let is_known = || here.root.ancestors().any(|folder| folder.join("Cargo.toml").is_file());
@@ -30,14 +29,13 @@ impl Places {
         }
     }
 
-    /// Uses the current folder as the folder of the workspace.
     pub(crate) fn here(flags: &CargoOptions) -> Self {
         let root = std::env::current_dir().unwrap_or_default();
         let target = flags.target_dir.clone().unwrap_or_else(|| "target".into());
         Self { own: root.join(target).join("memcheck"), root }
     }
 
-    /// Returns the folders in which the tool may keep its files, as far as they can be determined without cargo.
+    /// As far as they can be determined without cargo.
     pub(super) fn candidates(flags: &CargoOptions) -> Vec<PathBuf> {
         let here = std::env::current_dir().unwrap_or_default();
         let named = ["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR"].into_iter();
@@ -53,19 +51,16 @@ impl Places {
         &self.root
     }
 
-    /// Returns the folder for pending snapshots in a run with `--ci`.
     pub(crate) fn pending_directory(&self) -> PathBuf {
         self.own.join("pending")
     }
 
-    /// Returns the default folder for the results of a run.
     pub(crate) fn results_directory(&self) -> PathBuf {
         self.own.join("results")
     }
 }
 
-/// Returns the folder for pending snapshots in a run of an archive. It is in the folder of the results. The path is absolute because tests
-/// start in other folders.
+/// Absolute, because tests start in other folders.
 pub(crate) fn pending_of_results(results: &Path) -> PathBuf {
     std::path::absolute(results).unwrap_or_else(|_| results.to_owned()).join("pending")
 }

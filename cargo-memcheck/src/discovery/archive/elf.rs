@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// A kind of machine, by Rust's names of the architecture and the operating system: `x86_64-linux`.
+/// In Rust's names: `x86_64-linux`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ElfTarget(String);
 
@@ -18,12 +18,10 @@ impl fmt::Display for ElfTarget {
 }
 
 impl ElfTarget {
-    /// Returns the kind of this machine, from the executable of this process.
     pub(crate) fn here() -> io::Result<Self> {
         Self::of(&std::env::current_exe()?)
     }
 
-    /// Returns the machine that `executable` was built for.
     pub(crate) fn of(executable: &Path) -> io::Result<Self> {
         let mut header = [0; 20];
         File::open(executable)?.read_exact(&mut header)?;

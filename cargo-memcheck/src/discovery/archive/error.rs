@@ -8,66 +8,48 @@ use memcheck_core::wire::exit;
 use super::elf::ElfTarget;
 use crate::system::error::CommandError;
 
-/// Why an archive cannot be written, read or run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ArchiveError {
-    /// The file cannot be read.
     #[error("archive {path}: {error}", path = .0.display(), error = .1)]
     Unreadable(PathBuf, io::Error),
-    /// The file is not an archive of this kind.
     #[error("{path} is not {what}", path = .0.display(), what = .1)]
     NotAnArchive(PathBuf, &'static str),
-    /// The archive is incomplete or damaged.
     #[error("archive {path} is cut off or damaged: {why}", path = .0.display(), why = .1)]
     Damaged(PathBuf, String),
-    /// Another version of the tool wrote the archive.
     #[error("archive {path} was written by another version of the tool: {what}", path = .0.display(), what = .1)]
     Version(PathBuf, String),
-    /// The archive was built for another kind of machine.
     #[error("archive {path} was built for {theirs}, and this machine is {ours}", path = .0.display(), theirs = .1, ours = .2)]
     Target(PathBuf, ElfTarget, ElfTarget),
-    /// The line tables belong to another archive.
     #[error("{path} has the line tables of another archive", path = .0.display())]
     OtherArchive(PathBuf),
-    /// The archive was not built for this device.
     #[error("--device {device}: the archive was built for {built}")]
     NotFor {
-        /// The requested device.
         device: String,
         /// The devices that the archive was built for.
         built: String,
     },
-    /// The folder of `--extract-to` is not empty.
     #[error("--extract-to {path}: the directory is not empty", path = .0.display())]
     NotEmpty(PathBuf),
-    /// The folder of `--workspace-remap`, or the folder of a package below it, does not exist.
     #[error("--workspace-remap: {path} is not a directory", path = .0.display())]
     NoSources(PathBuf),
-    /// An executable that had tests, or that could not be listed where it was built, lists none here.
+    /// The executable had tests, or could not be listed, where it was built, and lists none here.
     #[error("{id}: the test executable lists no memory tests here, {there}{warning}")]
     LostTests {
         id: String,
-        /// The number of tests on the machine that built it, in words.
+        /// The number of tests on the machine that built the executable, in words.
         there: String,
-        /// The warning from listing its tests on this machine.
         warning: String,
     },
-    /// The archive and the archive of its line tables have the same path.
     #[error("--line-tables: {path} is the archive itself", path = .0.display())]
     SameFile(PathBuf),
-    /// No executable has memory tests.
     #[error("no test executable has memory tests")]
     NoTests,
-    /// A package is not below the folder of the workspace.
     #[error("package {0} is outside the workspace's folder, {root}", root = .1.display())]
     OutsideWorkspace(String, PathBuf),
-    /// Two different files would have the same name in the archive.
     #[error("{one} and {other} have the same name in the archive, but different contents", one = .0.display(), other = .1.display())]
     SameName(PathBuf, PathBuf),
-    /// A file cannot be read or written.
     #[error("{path}: {error}", path = .0.display(), error = .1)]
     Io(PathBuf, io::Error),
-    /// The line tables could not be removed.
     #[error("the line tables of {path} cannot be removed: {why}", path = .0.display(), why = .1)]
     Strip(PathBuf, String),
 }

@@ -11,7 +11,7 @@ use super::elf::ElfTarget;
 use super::file;
 use super::manifest::{Manifest, Tables, WORKSPACE};
 
-/// Removes the extracted files from a folder that was empty before.
+/// The folder was empty before.
 pub(super) fn empty(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         // An error is ignored here, because the next run refuses a folder that is not empty.
@@ -22,8 +22,7 @@ pub(super) fn empty(folder: &Path) {
     }
 }
 
-/// Extracts an archive and its line tables. Returns the manifest with the paths of this machine, and the root of the
-/// workspace on the machine that built the archive.
+/// The manifest with the paths of this machine, and the root of the workspace on the machine that built the archive.
 pub(super) fn extract(
     archive: &Path,
     line_tables: Option<&Path>,
@@ -50,8 +49,7 @@ pub(super) fn extract(
     Ok((manifest, root.into_std_path_buf()))
 }
 
-/// Returns the folder to extract to: `named`, which must be empty, else a temporary folder that is removed after the
-/// run.
+/// `named` must be empty; without it, a temporary folder is removed after the run.
 pub(super) fn folder(named: Option<&Path>) -> Result<(PathBuf, Option<TempDir>), ArchiveError> {
     let Some(named) = named else {
         let place = std::env::temp_dir();
@@ -67,13 +65,12 @@ pub(super) fn folder(named: Option<&Path>) -> Result<(PathBuf, Option<TempDir>),
     Ok((absolute(named)?, None))
 }
 
-/// Resolves symbolic links, because baselines and reports are compared by their paths.
+/// Baselines and reports are compared by their paths, so symbolic links are resolved.
 pub(super) fn absolute(path: &Path) -> Result<PathBuf, ArchiveError> {
     path.canonicalize().map_err(|error| ArchiveError::Io(path.to_owned(), error))
 }
 
-/// Replaces the paths of the workspace by those of this machine. The root becomes the folder of the baselines, and the
-/// packages are below the folder of the sources.
+/// The root becomes the folder of the baselines; the packages are below the folder of the sources.
 fn relocate(
     manifest: &mut Manifest,
     root: &Utf8Path,

@@ -12,48 +12,36 @@ use serde::{Deserialize, Serialize};
 use super::ArchiveError;
 use crate::system::process::Interrupt;
 
-/// Version of the archive format. A reader refuses every other version.
+/// A reader refuses every other version.
 pub(super) const VERSION: u32 = 1;
 /// zstd's own default. Higher levels take much longer and save little.
 const LEVEL: i32 = 3;
-/// Range of the zstd window, as powers of two. The window is the distance in bytes over which zstd finds repetitions.
-/// Consecutive test executables have most of their content in common, so the window must be longer than the largest
-/// file. zstd unpacks windows up to the minimum, 128 MiB, without an option, and larger ones with `--long`. Packing and
-/// unpacking allocate as much memory as the window is long.
+/// Powers of two. Consecutive executables have most content in common, so the window must be longer than the largest
+/// file. zstd unpacks up to the minimum, 128 MiB, without `--long`. Packing and unpacking allocate as much memory.
 const WINDOWS: RangeInclusive<u32> = 27..=30;
-/// The first bytes of every zstd file.
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// The first fields of the page of every archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ArchiveHeader {
-    /// [`VERSION`].
     pub(super) version: u32,
-    /// Version of the command that wrote the archive.
     pub(super) memcheck: String,
-    /// Hash of the executables. It is the same in an archive and in the archive of its line tables.
+    /// Hash of the executables, the same in an archive and in the archive of its line tables.
     pub(super) id: String,
-    /// Number of files that follow the page.
     pub(super) files: usize,
 }
 
 impl ArchiveHeader {
-    /// Creates the head of a new archive, with the version of this command.
     pub(super) fn new(id: String, files: usize) -> Self {
         Self { version: VERSION, memcheck: env!("CARGO_PKG_VERSION").to_owned(), id, files }
     }
 }
 
-/// The first page of one kind of archive.
 pub(super) trait Page: Serialize + DeserializeOwned {
-    /// Name of the page in the archive.
     const NAME: &'static str;
-    /// Name of the kind of archive, for the message that a file is not one.
     const KIND: &'static str;
     fn head(&self) -> &ArchiveHeader;
 }
 
-/// A file to pack: its name in the archive and its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ArchiveEntry {
     pub(super) name: PathBuf,
@@ -66,8 +54,7 @@ pub(super) enum EntrySource {
     Text(String),
 }
 
-/// Writes an archive and returns its size in bytes. The archive is written to a temporary file in the same folder and
-/// then renamed, so that an incomplete archive never has its name.
+/// Writes to a temporary file and renames it, so that no incomplete archive has its name. Returns the size in bytes.
 pub(super) fn write<P: Page>(
     path: &Path,
     page: &P,
@@ -79,8 +66,7 @@ pub(super) fn write<P: Page>(
     fs::create_dir_all(folder).map_err(io)?;
     let unfinished = tempfile::Builder::new()
         .prefix(".memcheck-archive-")
-        // By default only the owner can read a temporary file. An archive must have the permissions of an ordinary
-        // file.
+        // A temporary file is only for its owner, but an archive must have the permissions of an ordinary file.
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666))
         .tempfile_in(folder)
         .map_err(io)?;
@@ -91,8 +77,7 @@ pub(super) fn write<P: Page>(
     let mut tar = tar::Builder::new(zstd);
     // The same executables must yield the same archive.
     tar.mode(tar::HeaderMode::Deterministic);
-    // Files with holes are stored as ordinary files, because a hole reads as zeros, and zstd compresses zeros to almost
-    // nothing.
+    // Files with holes are stored as ordinary files, because zstd compresses zeros to almost nothing.
     tar.sparse(false);
     let json = serde_json::to_vec(page).map_err(|error| io(error.into()))?;
     add_bytes(&mut tar, Path::new(P::NAME), &json).map_err(io)?;
@@ -116,7 +101,7 @@ pub(super) fn write<P: Page>(
     Ok(size)
 }
 
-/// Returns the window with which zstd finds the repetitions between a file and the next one.
+/// The window finds the repetitions between a file and the next one.
 fn window(entries: &[ArchiveEntry]) -> u32 {
     let length = |entry: &ArchiveEntry| match &entry.source {
         EntrySource::Text(text) => text.len() as u64,
@@ -135,7 +120,7 @@ fn add_bytes<W: io::Write>(tar: &mut tar::Builder<W>, name: &Path, bytes: &[u8])
     tar.append_data(&mut header, name, bytes)
 }
 
-/// Reads the first page of an archive. If `check` accepts the page, extracts the other entries to `folder`.
+/// Extracts the other entries to `folder` only if `check` accepts the first page.
 pub(super) fn read<P: Page>(
     path: &Path,
     folder: &Path,
@@ -189,8 +174,7 @@ pub(super) fn read<P: Page>(
     Ok(page)
 }
 
-/// Distinguishes an error of the operating system, such as a full disk, from a damaged archive. tar wraps the error of
-/// a file that it writes, so the chain of sources is searched for the system's error code.
+/// tar wraps the error of a file that it writes, so the chain of sources is searched for the system's error code.
 fn extracting(folder: &Path, name: &Path, archive: &Path, error: io::Error) -> ArchiveError {
     let mut cause: &dyn std::error::Error = &error;
     let mut os = error.raw_os_error();
@@ -204,7 +188,7 @@ fn extracting(folder: &Path, name: &Path, archive: &Path, error: io::Error) -> A
     }
 }
 
-/// Parses the first page. The version is parsed before the other fields, because another version can have other fields.
+/// The version is parsed first, because another version can have other fields.
 fn page<P: Page>(path: &Path, json: &[u8]) -> Result<P, ArchiveError> {
     #[derive(Deserialize)]
     struct ArchiveVersion {

@@ -1,11 +1,6 @@
-//! Archives: test executables packed with everything that is required to run them on a machine that has neither cargo
-//! nor the sources.
-//!
-//! An archive is a `.tar.zst` file. Its first entry is the manifest, which contains cargo's metadata of the workspace
-//! and lists the builds for each kind of device. A `workspace` folder follows, with the configuration as
-//! `.config/memcheck.toml` and the baselines at their paths in the sources. Then a folder for each kind of device
-//! contains its executables and the libraries that were built with them. Line tables are by far the largest part, so
-//! they can be written to a separate archive.
+//! Archives: test executables that run on a machine without cargo and sources. A `.tar.zst` file has the manifest,
+//! `workspace` (configuration, baselines at their paths), and a folder of executables and libraries for each kind of
+//! device. Line tables are the largest part, so they can go to a second archive.
 
 mod elf;
 mod error;

@@ -25,19 +25,14 @@ use crate::system::binary::Binary;
 use crate::system::error::Failure;
 use crate::system::libraries::Linked;
 
-/// Where the line tables of executables are stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LineTables {
-    /// In the executables.
     Keep,
-    /// Nowhere.
     Strip,
-    /// In a separate archive at this path.
     Separate(PathBuf),
 }
 
 impl LineTables {
-    /// Parses the value of `--line-tables`.
     pub(crate) fn read(text: &str) -> Self {
         match text {
             "keep" => Self::Keep,
@@ -47,46 +42,35 @@ impl LineTables {
     }
 }
 
-/// The inputs of an archive that are the same for all kinds of devices.
 #[derive(Debug)]
 pub(crate) struct Origin<'a> {
     pub(crate) workspace: &'a Workspace,
-    /// The selected packages that have memory tests.
     pub(crate) packages: &'a [TestPackage],
-    /// Cargo's flags from the command line.
     pub(crate) cargo: &'a CargoOptions,
     pub(crate) devices: Vec<Request>,
-    /// The text of the configuration file.
     pub(crate) configuration: Option<&'a str>,
 }
 
-/// The build for one kind of device, with the executables to pack.
 #[derive(Debug)]
 pub(crate) struct Leaf {
     pub(crate) kind: DeviceKind,
-    /// The target directory of the build.
     pub(crate) folder: PathBuf,
-    /// The executables, each with its number of memory tests. The number is `None` if this machine cannot start the
-    /// executable.
+    /// The number of tests is `None` if this machine cannot start the executable.
     pub(crate) binaries: Vec<(Binary, Option<usize>)>,
-    /// Targets that cargo left out because their features are off.
     pub(crate) not_built: Vec<NotBuilt>,
-    /// The library of the simulated NVML.
     pub(crate) nvml: Option<PathBuf>,
 }
 
-/// Counts and sizes of the written archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Packed {
     pub(crate) executables: usize,
     pub(crate) baselines: usize,
-    /// Size of the archive in bytes.
+    /// Bytes.
     pub(crate) size: u64,
-    /// Size of the archive of line tables in bytes.
+    /// Bytes.
     pub(crate) tables: Option<u64>,
 }
 
-/// The entries of the archive and of the archive of line tables, as they are collected.
 #[derive(Debug, Default)]
 struct Contents {
     entries: Vec<ArchiveEntry>,
@@ -96,8 +80,7 @@ struct Contents {
 }
 
 impl Contents {
-    /// Adds a file under `name`. A second file of the same name must have the same content, such as a library that
-    /// several executables load. Otherwise one of the two would be missing from the archive.
+    /// A second file of the same name must have the same content, otherwise one of the two would be missing.
     fn file(&mut self, name: PathBuf, file: &Path) -> Result<(), ArchiveError> {
         match self.entries.iter().find(|entry| entry.name == name).map(|entry| &entry.source) {
             Some(EntrySource::File(known)) => match has_same_content(known, file) {
@@ -114,7 +97,7 @@ impl Contents {
         }
     }
 
-    /// Adds an executable under `name`. Unless line tables are kept, a stripped copy is written to `folder` and packed.
+    /// Unless line tables are kept, packs a stripped copy in `folder`.
     fn executable(
         &mut self,
         name: &Path,
@@ -142,7 +125,7 @@ impl Contents {
         self.file(name.to_owned(), &packed)
     }
 
-    /// Adds all files below `folder`, the output directory of a build script.
+    /// The output directory of a build script.
     fn tree(&mut self, name: &Path, folder: &Path) -> Result<(), ArchiveError> {
         let io = |error| ArchiveError::Io(folder.to_owned(), error);
         for entry in fs::read_dir(folder).map_err(io)? {
@@ -160,7 +143,6 @@ impl Contents {
     }
 }
 
-/// True if both paths have the same bytes.
 fn has_same_content(one: &Path, other: &Path) -> io::Result<bool> {
     if one == other {
         return Ok(true);
@@ -180,7 +162,6 @@ fn hash_file(hasher: &mut DefaultHasher, path: &Path) -> io::Result<()> {
     }
 }
 
-/// Packs the builds of `leaves` into `archive`.
 pub(crate) fn pack(
     origin: &Origin<'_>,
     leaves: &[Leaf],
@@ -230,8 +211,7 @@ pub(crate) fn pack(
     Ok(packed)
 }
 
-/// Returns the machine that the executables were built for. The first executable decides, because one build has one
-/// target.
+/// The first executable decides, because one build has one target.
 fn target(leaves: &[Leaf]) -> Result<ElfTarget, ArchiveError> {
     let first = leaves.iter().flat_map(|leaf| &leaf.binaries).next();
     let (binary, _) = first.ok_or(ArchiveError::NoTests)?;
@@ -291,7 +271,6 @@ fn build(
     Ok(Build { kind, executables, not_built: leaf.not_built.clone(), nvml })
 }
 
-/// Adds the configuration and the baselines, and returns the baselines.
 fn sources(
     origin: &Origin<'_>,
     contents: &mut Contents,

@@ -1,5 +1,4 @@
-//! Removes the line tables from executables. A stripped executable keeps its symbols, so that call sites still have
-//! function names.
+//! Removes the line tables from executables. The symbols stay, so that call sites still have function names.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,16 +8,15 @@ use std::process::{Command, Stdio};
 use super::ArchiveError;
 use crate::system::libraries::{SEARCH_PATH, in_front};
 
-/// A program that copies parts of executables.
 #[derive(Debug, Clone)]
 pub(super) struct Objcopy {
     program: PathBuf,
-    /// The libraries of the toolchain, which its own program is linked with. `None` for a program of the system.
+    /// The toolchain's own program is linked with its libraries. `None` for a program of the system.
     libraries: Option<PathBuf>,
 }
 
 impl Objcopy {
-    /// Returns the toolchain's own program, then those of the system.
+    /// The toolchain's own program, then those of the system.
     fn candidates() -> Vec<Self> {
         let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
         let ask_rustc = |what: &[&str]| {
@@ -51,19 +49,17 @@ impl Objcopy {
     }
 }
 
-/// Runs the first candidate that works, and keeps it for all further files.
+/// Keeps the first candidate that works for all further files.
 #[derive(Debug, Default)]
 pub(super) struct Stripper {
     works: Option<Objcopy>,
 }
 
 impl Stripper {
-    /// Writes a copy of `from` without its line tables.
     pub(super) fn strip(&mut self, from: &Path, to: &Path) -> Result<(), ArchiveError> {
         self.copy(&["--strip-debug"], from, to)
     }
 
-    /// Writes the line tables of `from`, with its symbols.
     pub(super) fn line_tables(&mut self, from: &Path, to: &Path) -> Result<(), ArchiveError> {
         self.copy(&["--only-keep-debug"], from, to)
     }

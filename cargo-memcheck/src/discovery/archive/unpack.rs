@@ -27,22 +27,20 @@ use crate::system::gpus::RealGpu;
 use crate::system::launcher::Launcher;
 use crate::system::libraries::{self, SEARCH_PATH};
 
-/// An extracted archive.
 #[derive(Debug)]
 pub(crate) struct Unpacked {
     manifest: Manifest,
     folder: PathBuf,
     sources: PathBuf,
-    /// Root of the workspace on the machine that built the archive.
+    /// On the machine that built the archive.
     root: PathBuf,
-    /// The temporary folder of the extracted files, which is removed on drop. `None` if the user named a folder.
+    /// Removed on drop. `None` if the user named a folder.
     temporary: Option<TempDir>,
-    /// The folder that the user named. It is emptied on drop, until `keep` is called.
+    /// The folder that the user named, emptied on drop until `keep` is called.
     emptied: Option<PathBuf>,
 }
 
 impl Unpacked {
-    /// Extracts the archive at `archive`.
     pub(crate) fn open(archive: &Path, flags: &UnpackOptions) -> Result<Self, Failure> {
         let (folder, temporary) = folder(flags.extract_to.as_deref())?;
         let sources = match &flags.workspace_remap {
@@ -58,41 +56,34 @@ impl Unpacked {
         Ok(Self { manifest, folder, sources, root, temporary, emptied })
     }
 
-    /// Keeps the extracted files in the folder that the user named, because the run can begin. A failure before this
-    /// call empties the folder, so that the user can try again.
+    /// A failure before this call empties the user's folder, so that the user can try again.
     pub(crate) fn keep(&mut self) {
         self.emptied = None;
     }
 
-    /// Returns the workspace of the archive, with its paths on this machine.
     pub(crate) fn workspace(&self) -> Workspace {
         Workspace::of(self.manifest.metadata.clone(), self.folder.clone())
     }
 
-    /// Returns the root of the workspace on the machine that compiled the executables.
     pub(crate) fn compiled_in(&self) -> &Path {
         &self.root
     }
 
-    /// Returns the folder of the sources: that of `--workspace-remap`, else the `workspace` folder of the archive.
     pub(crate) fn sources(&self) -> &Path {
         &self.sources
     }
 
-    /// Returns the folder of a package's baselines. The package itself can be in another folder, that of
-    /// `--workspace-remap`.
+    /// The package itself can be in another folder, that of `--workspace-remap`.
     pub(crate) fn baselines_of(&self, package: &Path) -> PathBuf {
         let rest = package.strip_prefix(&self.sources).unwrap_or(Path::new(""));
         self.folder.join(WORKSPACE).join(rest)
     }
 
-    /// Returns whether the sources still had the test of a baseline, and its function.
     pub(crate) fn written(&self, file: &SnapshotFile) -> SourceFunctions {
         let place = file.path.strip_prefix(self.folder.join(WORKSPACE)).ok();
         place.and_then(|place| self.manifest.baselines.get(place)).copied().unwrap_or_default()
     }
 
-    /// True if the extracted files are removed at the end of the run.
     pub(crate) fn is_temporary(&self) -> bool {
         self.temporary.is_some()
     }
@@ -101,12 +92,10 @@ impl Unpacked {
         self.manifest.commit.clone()
     }
 
-    /// True if the build was restricted to some kinds of targets.
     pub(crate) fn names_targets(&self) -> bool {
         self.manifest.names_targets
     }
 
-    /// Returns a description of the archive in one line.
     pub(crate) fn described(&self) -> String {
         let Manifest { commit, profile, features, builds, .. } = &self.manifest;
         let of = commit.as_ref().map(|commit| format!(", commit {commit:.12}"));
@@ -117,15 +106,12 @@ impl Unpacked {
         format!("built for {}, profile {profile}{with}{of}", kinds.join(" and "))
     }
 
-    /// Returns the packages whose tests the archive contains.
     pub(crate) fn packages(&self, workspace: &Workspace) -> Vec<TestPackage> {
         let is_in =
             |package: &TestPackage| self.manifest.packages.contains(&package.package.id.repr);
         workspace.test_packages().into_iter().filter(is_in).collect()
     }
 
-    /// Resolves the devices to run on: those of the command line or of a variable, else those that the archive was
-    /// built for.
     pub(crate) fn legs(
         &self,
         requested: &RequestedDevices,
@@ -177,13 +163,12 @@ impl Unpacked {
         self.manifest.builds.iter().find(|build| build.kind == kind)
     }
 
-    /// Returns the library of the simulated NVML.
     pub(crate) fn nvml(&self) -> Option<PathBuf> {
         let nvml = self.build(DeviceKind::Sim)?.nvml.as_ref()?;
         Some(self.folder.join(nvml))
     }
 
-    /// Returns the build for a kind of device. `packages` must be those of [`Self::packages`].
+    /// `packages` must be those of [`Self::packages`].
     pub(crate) fn built(&self, kind: DeviceKind, packages: &[TestPackage]) -> Built {
         let Some(build) = self.build(kind) else { return Built::default() };
         let binaries = build.executables.iter().filter_map(|executable| {
@@ -199,7 +184,6 @@ impl Unpacked {
         Built { binaries: binaries.collect(), not_built: build.not_built.clone() }
     }
 
-    /// Returns the variables of an executable, with the paths of this machine.
     fn environment(
         &self,
         kind: DeviceKind,
@@ -228,9 +212,7 @@ impl Unpacked {
         environment
     }
 
-    /// Refuses an executable that had tests on the machine that built it and lists none here. Also refuses an
-    /// executable that could be listed on neither machine. Otherwise its tests would be missing from the run without a
-    /// message.
+    /// Otherwise the tests of an executable that lists none here would be missing from the run without a message.
     pub(crate) fn check(
         &self,
         kind: DeviceKind,

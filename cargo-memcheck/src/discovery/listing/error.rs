@@ -9,31 +9,24 @@ use crate::system::error::CommandError;
 use crate::system::launcher::TURN;
 use crate::system::libraries::{self, Missing};
 
-/// Why the tests of an executable could not be listed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DiscoverError {
-    /// The process died.
     #[error("{0}: the test executable died when it was asked for its tests: {1}{2}")]
     Died(String, String, String),
-    /// The process exceeded its time limit.
     #[error("{id}: the test executable did not list its tests within {seconds} s", seconds = .patience.as_secs())]
     Hangs {
         id: String,
         /// The time limit.
         patience: Duration,
     },
-    /// Libraries that the executable requires are missing.
     #[error("{0}: the test executable cannot be started: {1}")]
     Missing(String, Missing),
-    /// The process could not be started.
     #[error("{0}: the test executable could not be started: {1}")]
     Start(String, std::io::Error),
-    /// The executable has another version of the protocol.
     #[error(
         "{0}: memcheck-runtime uses version {1} of the protocol, cargo-memcheck version {VERSION}"
     )]
     Version(String, u32),
-    /// The executable does not support the device.
     #[error("{0}: the test executable was built without {1}")]
     NotFor(String, &'static str),
 }
@@ -70,7 +63,6 @@ impl CommandError for DiscoverError {
 }
 
 impl DiscoverError {
-    /// True if the error is about missing libraries.
     pub(crate) fn is_missing_libraries(&self) -> bool {
         matches!(self, Self::Missing(..))
     }

@@ -1,7 +1,5 @@
-//! Lists the memory tests of each test executable.
-//!
-//! An executable without memory tests prints the list of its own harness, or any other text. An executable that dies or
-//! hangs is an error with its name, because otherwise its tests would be missing from the run without a message.
+//! Lists the memory tests of each test executable. One without memory tests prints any text. One that dies or hangs is
+//! an error with its name, because otherwise its tests would be missing from the run without a message.
 
 mod error;
 
@@ -25,24 +23,19 @@ use memcheck_core::runs::process::End;
 
 pub(crate) use error::DiscoverError;
 
-/// Exit statuses of a loader or a shell that could not start the program.
+/// A loader or a shell could not start the program.
 const NOT_STARTED: [i32; 2] = [126, 127];
-/// Time limit for an executable to list its tests.
 const LISTING: Duration = Duration::from_secs(10);
 /// Rust's exit status for a panic in `main`.
 const PANICKED: i32 = 101;
 
-/// The memory tests of one executable.
 #[derive(Debug, Clone)]
 pub(crate) struct ListedExecutable {
     pub(crate) binary: Binary,
-    /// Sorted by name.
     pub(crate) tests: Vec<Entry>,
-    /// A peculiarity of the executable that the user should know.
     pub(crate) warning: Option<String>,
 }
 
-/// Lists the tests of all executables of a leg, several at a time.
 pub(crate) fn discover(
     binaries: &[Binary],
     packages: &[TestPackage],
@@ -72,7 +65,6 @@ pub(crate) fn discover(
     answers.into_iter().map(|(_, answer)| answer).collect()
 }
 
-/// Starts an executable to list its tests.
 fn list(
     binary: &Binary,
     folder: &Path,
@@ -93,13 +85,11 @@ fn list(
     process::run(command, watch, |_| {})
 }
 
-/// Parses the lines of `text` from the last to the first, and returns the first result. The last listing is the right
-/// one, because a constructor of the user can print lines before it, and a launcher can print lines after it.
+/// The last listing is right: a constructor of the user can print lines before it, and a launcher lines after it.
 fn parse_last_line<T>(text: &str, read: impl Fn(&str) -> Option<T>) -> Option<T> {
     text.lines().rev().find_map(|line| read(line.trim()))
 }
 
-/// Adds the folders of its libraries to the search path of an executable that is started without being listed.
 pub(crate) fn program(
     binary: &Binary,
     launcher: &Launcher,
@@ -116,19 +106,15 @@ pub(crate) fn program(
     }
 }
 
-/// The result of starting an executable to list its tests.
 struct ListingAttempt {
-    /// Its process, or the launcher's.
     ended: std::io::Result<ProcessResult>,
-    /// Libraries that are missing on this machine.
     missing: Option<Missing>,
-    /// True if the executable did not start on this machine.
+    /// The executable did not start on this machine.
     lacks: bool,
-    /// The time limit.
     patience: Duration,
 }
 
-/// Returns the exit status, unless the process timed out or was interrupted.
+/// `None` after a time-out or an interruption.
 fn status(ended: &ProcessResult) -> Option<ExitStatus> {
     match ended.end {
         Some(End::Exited(status)) => Some(status),
@@ -136,8 +122,7 @@ fn status(ended: &ProcessResult) -> Option<ExitStatus> {
     }
 }
 
-/// Starts an executable to list its tests: first on this machine, then with the missing libraries in its search path,
-/// and then with the launcher.
+/// First on this machine, then with the missing libraries in its search path, then with the launcher.
 fn start(
     binary: &mut Binary,
     folder: &Path,
@@ -233,7 +218,6 @@ fn list_tests(
     Ok(ListedExecutable { binary, tests: listing.tests, warning: None })
 }
 
-/// True if a process died, whatever it printed before.
 fn is_dead(status: ExitStatus) -> bool {
     status.signal().is_some() || status.code() == Some(PANICKED)
 }
@@ -244,7 +228,7 @@ fn died(id: String, status: ExitStatus, ended: &ProcessResult) -> DiscoverError 
     DiscoverError::Died(id, status.to_string(), stderr)
 }
 
-/// Parses the version of a listing whose other fields are not understood.
+/// The other fields may not be understood.
 fn version_of(line: &str) -> Option<u32> {
     #[derive(serde::Deserialize)]
     struct ListingVersion {

@@ -22,38 +22,30 @@ use crate::system::printing::eprint_line;
 
 pub(crate) use source::TestSource;
 
-/// The inputs of a run that are resolved before the build.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) options: Options,
     pub(crate) workspace: Workspace,
     pub(crate) source: TestSource,
-    /// The selected packages with memory tests.
     pub(crate) packages: Vec<TestPackage>,
     pub(crate) legs: Vec<Leg>,
 }
 
-/// The tests of one leg.
 #[derive(Debug)]
 pub(crate) struct LegTests {
     pub(crate) leg: Leg,
-    /// The build for the device.
     pub(crate) built: Built,
-    /// The executables with their tests.
     pub(crate) carried: Vec<ListedExecutable>,
 }
 
-/// The tests of one leg, grouped by the decision about them.
 #[derive(Debug, Default)]
 pub(crate) struct Chosen {
     pub(crate) run: Vec<Task>,
     pub(crate) ignored: Vec<Task>,
-    /// The tests that need another device.
     pub(crate) elsewhere: Vec<Task>,
 }
 
 impl Session {
-    /// Resolves everything that does not need a build.
     pub(crate) fn open(flags: Flags) -> Result<Self, Failure> {
         let typed = Typed::read(flags, &environment, is_ci::cached())?;
         let Flags { cargo, archive, sharing, probe, .. } = &typed.flags;
@@ -67,7 +59,6 @@ impl Session {
         Ok(Self { options, workspace, source, packages, legs })
     }
 
-    /// Returns the inputs of the presenters.
     pub(crate) fn report_context(&self) -> ReportContext<'_> {
         let Options { reporting, scheduling, .. } = &self.options;
         ReportContext {
@@ -79,7 +70,6 @@ impl Session {
         }
     }
 
-    /// Prints the devices of the run, and the reasons for choosing them.
     pub(crate) fn announce(&self) {
         if self.options.reporting.verbosity == Verbosity::Quiet {
             return;
@@ -106,12 +96,10 @@ impl Session {
         }
     }
 
-    /// Groups the tests of a leg by the decision about them.
     pub(crate) fn choose(&self, tests: &LegTests) -> Chosen {
         self.choose_by(&self.options.selection, tests)
     }
 
-    /// Groups the tests of a leg as if all parts of a partition ran here.
     pub(crate) fn choose_all_parts(&self, tests: &LegTests) -> Chosen {
         let all = Selection { partition: None, ..self.options.selection.clone() };
         self.choose_by(&all, tests)

@@ -20,7 +20,6 @@ pub(crate) enum TestSource {
 }
 
 impl TestSource {
-    /// Extracts the archive if the options name one, else asks cargo.
     pub(crate) fn open(
         options: &UnpackOptions,
         cargo: &CargoOptions,
@@ -40,7 +39,7 @@ impl TestSource {
         }
     }
 
-    /// Returns the selected packages, and the devices to run on. If there are none, a folder for the archive is emptied.
+    /// Without targets, a folder for the archive is emptied.
     pub(crate) fn targets(
         &mut self,
         workspace: &Workspace,
@@ -67,14 +66,11 @@ impl TestSource {
     }
 }
 
-/// The facts of a session that depend on the source.
 impl Session {
-    /// Returns the folder in which the test executables were compiled, if they come from an archive.
     pub(crate) fn compiled_in(&self) -> Option<&Path> {
         self.source.archive().map(Unpacked::compiled_in)
     }
 
-    /// True if only some kinds of targets were built.
     pub(crate) fn names_targets(&self) -> bool {
         match &self.source {
             TestSource::Workspace => self.options.cargo.names_targets(),
@@ -82,7 +78,6 @@ impl Session {
         }
     }
 
-    /// Returns the folder for the results of the run.
     pub(crate) fn results_directory(&self) -> PathBuf {
         let default = || match self.source {
             TestSource::Workspace => self.workspace.results_directory(),
@@ -93,7 +88,7 @@ impl Session {
         self.options.results.clone().unwrap_or_else(default)
     }
 
-    /// Returns the folder for pending snapshots, if they are not written next to the tests. It mirrors the workspace.
+    /// `None` if they are written next to the tests.
     pub(crate) fn pending_directory(&self) -> Option<PathBuf> {
         match (&self.source, self.options.mode) {
             // The folder of an extracted archive may be temporary, but results are kept.
@@ -103,7 +98,6 @@ impl Session {
         }
     }
 
-    /// Returns the folder with the baselines of a package.
     pub(crate) fn baselines_of(&self, package: &TestPackage) -> PathBuf {
         match &self.source {
             TestSource::Workspace => package.folder().to_owned(),
@@ -111,7 +105,6 @@ impl Session {
         }
     }
 
-    /// Returns the parts of a baseline's test that its source file contains.
     pub(crate) fn written(&self, file: &SnapshotFile) -> SourceFunctions {
         match &self.source {
             TestSource::Workspace => SourceFunctions::of(file, self.workspace.root()),
@@ -119,7 +112,6 @@ impl Session {
         }
     }
 
-    /// Returns the commit of the sources, if git knows one.
     pub(crate) fn commit(&self) -> Option<String> {
         match &self.source {
             TestSource::Workspace => commit(self.workspace.root()),

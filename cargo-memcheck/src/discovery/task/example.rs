@@ -12,7 +12,6 @@ use super::{Task, TestSubject};
 use crate::invocation::devices::{DeviceKind, Leg};
 use crate::system::binary::Binary;
 
-/// A test on the CPU.
 pub(crate) fn task() -> Task {
     Task {
         package: "app".to_owned(),
@@ -43,7 +42,6 @@ pub(crate) fn task() -> Task {
     }
 }
 
-/// The report of the task: ten iterations, no allocation, passed.
 pub(crate) fn report() -> Value {
     let limits = serde_json::to_value(Limits::resolve(Family::Cpu, [])).unwrap();
     json!({

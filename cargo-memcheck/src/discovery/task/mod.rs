@@ -19,11 +19,9 @@ pub(crate) use outcome::TestOutcome;
 pub(crate) use relations::Relations;
 pub(crate) use subject::TestSubject;
 
-/// One test or program on one device.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Task {
     pub(crate) package: String,
-    /// The folder of the package.
     pub(crate) folder: PathBuf,
     /// The version of candle-core in the build, for the baseline's header.
     pub(crate) candle: String,

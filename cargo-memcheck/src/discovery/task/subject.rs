@@ -19,11 +19,9 @@ pub(crate) enum TestSubject {
     },
 }
 
-/// The case of a program.
 static NO_CASE: BTreeMap<String, String> = BTreeMap::new();
 
 impl TestSubject {
-    /// The path of a test, or the name of a program.
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Test(entry) => &entry.name,
@@ -38,7 +36,7 @@ impl TestSubject {
         }
     }
 
-    /// The line of a test. A program has none, so that reports refer to the start of its file.
+    /// A program has no line, so that reports refer to the start of its file.
     pub(crate) fn line(&self) -> u32 {
         self.test().map_or(1, |entry| entry.line)
     }
@@ -51,7 +49,7 @@ impl TestSubject {
         self.test().map_or(&[], |entry| &entry.scaling)
     }
 
-    /// The family that the subject runs on if the device is of `family`. A test without a device runs on the CPU.
+    /// A test without a device runs on the CPU.
     pub(crate) fn family_on(&self, family: Family) -> Family {
         self.test().map_or(family, |entry| entry.family_on(family))
     }

@@ -17,12 +17,11 @@ use crate::execution::run::{RunSettings, Runner};
 use crate::invocation::devices::{DeviceKind, Leg};
 use crate::system::error::Failure;
 
-/// The capacities of a leg's devices, and the usable part of each capacity.
 #[derive(Debug, Clone)]
 pub(crate) struct Capacities {
-    /// The simulated machine as requested, and the same machine with the margin subtracted from its capacities.
+    /// The machine as requested, and with the margin subtracted.
     machines: Option<(Machine, Machine)>,
-    /// The requested capacity of a real GPU in bytes (`--fits`), and its usable part. `None` without a request.
+    /// The requested capacity of a real GPU in bytes (`--fits`), and its usable part.
     stated: Option<(u64, u64)>,
 }
 
@@ -48,13 +47,12 @@ impl Capacities {
         }
     }
 
-    /// The rooms of a real GPU with a requested capacity.
     #[cfg(test)]
     pub(super) fn stated(capacity: u64, usable: u64) -> Self {
         Self { machines: None, stated: Some((capacity, usable)) }
     }
 
-    /// Returns the leg with devices reduced to their usable capacities. A real GPU keeps its capacity, so its leg does not change.
+    /// A real GPU keeps its capacity, so its leg does not change.
     pub(super) fn leg(&self, leg: &Leg) -> Leg {
         match &self.machines {
             Some((_, usable)) => {
@@ -65,7 +63,7 @@ impl Capacities {
         }
     }
 
-    /// Returns the capacity and the usable capacity of a device in bytes. `None` if only the driver knows them.
+    /// In bytes. `None` if only the driver knows.
     pub(crate) fn of_space(&self, space: Space) -> Option<(u64, u64)> {
         let Some((whole, usable)) = &self.machines else { return self.stated };
         let Space::Cuda(ordinal) = space else { return None };
@@ -75,28 +73,22 @@ impl Capacities {
     }
 }
 
-/// The result of a test run with one value.
 #[derive(Debug, Clone)]
 pub(crate) struct Attempt {
     pub(crate) value: u64,
-    /// The peak of each device in bytes.
+    /// Bytes.
     pub(crate) peaks: BTreeMap<Space, u64>,
-    /// The allocation that the device refused.
     pub(crate) refused: Option<(Space, RefusedAllocation)>,
-    /// The device whose peak exceeded its usable capacity. Only a real GPU can exceed it, because a simulated one has no more than its
-    /// usable capacity.
+    /// Only a real GPU can exceed its usable capacity, because a simulated one has no more.
     pub(crate) above: Option<Space>,
-    /// The codes of other findings, which do not concern room.
     pub(crate) other_findings: Vec<Code>,
 }
 
 impl Attempt {
-    /// True if the test had room on all devices.
     pub(crate) fn has_room(&self) -> bool {
         self.refused.is_none() && self.above.is_none()
     }
 
-    /// Returns the device with the least memory left, and its peak.
     pub(crate) fn tightest(&self, rooms: &Capacities) -> Option<(Space, u64)> {
         let left = |space: Space, peak: u64| {
             rooms.of_space(space).map(|(capacity, _)| capacity.saturating_sub(peak))
@@ -106,7 +98,7 @@ impl Attempt {
     }
 }
 
-/// Runs a test with one value. Returns `None` if the run was interrupted.
+/// `None` if the run was interrupted.
 pub(super) fn run(
     runner: &Runner<'_>,
     task: &Task,
@@ -123,7 +115,7 @@ pub(super) fn run(
     }
 }
 
-/// Reads an attempt from the outcome of a test. Fails if the test ended for a reason that does not concern room.
+/// Fails if the test ended for a reason that does not concern room.
 fn read(
     outcome: &TestOutcome,
     task: &Task,

@@ -7,18 +7,13 @@ use crate::discovery::matching::matching;
 use crate::discovery::session::Chosen;
 use crate::discovery::task::Task;
 
-/// The command line's description of the test.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CaseSelection<'a> {
-    /// The test's path, or a part of it.
     pub(crate) name: &'a str,
-    /// The case that the search varies.
     pub(crate) param: &'a str,
-    /// The fixed values of other cases.
     pub(crate) cases: &'a [(String, String)],
 }
 
-/// A test function with fixed values of all cases except the one that the search varies.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Identity {
     binary: String,
@@ -40,8 +35,7 @@ impl Identity {
     }
 }
 
-/// Returns the path of the test function. For a test over cases it is the path of the module that the attribute adds under the function's
-/// name.
+/// For a test over cases, the module that the attribute adds under the function's name.
 pub(crate) fn path(task: &Task) -> String {
     match task.subject.test().and_then(|entry| entry.module.split_once("::")) {
         Some((_, module)) if !task.subject.case().is_empty() => module.to_owned(),
@@ -49,7 +43,7 @@ pub(crate) fn path(task: &Task) -> String {
     }
 }
 
-/// Returns the selected test once for each device, with its first case. Each attempt replaces the value of that case.
+/// Once for each device, with the first case, whose value each attempt replaces.
 pub(crate) fn choose(
     wanted: CaseSelection<'_>,
     chosen: Vec<Chosen>,
@@ -101,7 +95,6 @@ fn shown(tasks: &[Task], param: &str) -> Vec<String> {
     identities.iter().map(Identity::shown).collect()
 }
 
-/// Lists the names of the tests' cases for an error message.
 fn known(tasks: &[Task]) -> String {
     let names: BTreeSet<&String> =
         tasks.iter().flat_map(|task| task.subject.case().keys()).collect();
@@ -120,7 +113,6 @@ mod tests {
     use crate::discovery::task::{TestSubject, example};
     use crate::invocation::devices::DeviceKind;
 
-    /// A test over cases on a simulated device: `forward::dtype_f32_batch_1`.
     fn task(function: &str, case: &[(&str, &str)]) -> Task {
         let mut task = example::task();
         task.leg.kind = DeviceKind::Sim;

@@ -25,12 +25,10 @@ pub(crate) enum FitError {
     NotNumber(String, String, String),
     #[error("no test that matches `{0}` has the case `{1}={2}`:\n{list}", list = .3.join("\n"))]
     NoCase(String, String, String, Vec<String>),
-    /// Several tests match, or one test with several values of its other cases.
     #[error("`{0}` matches {count}, but fit needs exactly one:\n{list}", count = .1.len(), list = .1.join("\n"))]
     Several(String, Vec<String>),
     #[error("`{0}` runs on the CPU, which has no capacity")]
     NoCapacity(String),
-    /// The test failed for a reason other than room.
     #[error("{param}={value} on {device}: {code}: {message}")]
     Ended {
         param: String,
@@ -38,7 +36,7 @@ pub(crate) enum FitError {
         device: String,
         code: &'static str,
         message: String,
-        /// The exit code for the class of the finding.
+        /// For the class of the finding.
         exit_code: u8,
     },
 }

@@ -9,30 +9,23 @@ use serde::Serialize;
 
 use super::{Attempt, Capacities};
 
-/// The prediction of a law, made before the predicted value was tried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Prediction {
-    /// The device that runs out of memory first.
     pub(crate) space: Space,
-    /// The peak of that device as a function of the value.
     pub(crate) law: Law,
-    /// The number of attempts that the law was derived from.
     pub(crate) attempts: usize,
-    /// The largest value that should have room.
     pub(crate) largest: u64,
-    /// The predicted peak at that value, in bytes.
+    /// Bytes.
     #[serde(rename = "peak_allocated")]
     pub(crate) peak: u64,
 }
 
-/// The predicted largest value, and the law behind the prediction if there is one.
 pub(super) struct ExpectedValue {
     pub(super) value: u64,
     pub(super) by_law: Option<Prediction>,
 }
 
-/// Predicts the largest value that has room on the device that runs out of memory first. The prediction uses the law of the device's peaks,
-/// or else a straight line through the last two peaks.
+/// By the law of the peaks of the device that runs out of memory first, or else a straight line through the last two.
 pub(super) fn expected(
     param: &str,
     attempts: &[Attempt],
@@ -57,7 +50,7 @@ pub(super) fn expected(
     spaces.into_iter().filter_map(of_space).min_by_key(|expected| expected.value)
 }
 
-/// Returns the value and the peak in bytes of the attempts that `of` accepts, in the order of the values.
+/// Peaks in bytes, in the order of the values.
 fn peaks(attempts: &[Attempt], space: Space, of: impl Fn(&Attempt) -> bool) -> Vec<(u64, u64)> {
     let peak = |tried: &Attempt| Some((tried.value, *tried.peaks.get(&space)?));
     let mut peaks: Vec<(u64, u64)> =
@@ -66,8 +59,7 @@ fn peaks(attempts: &[Attempt], space: Space, of: impl Fn(&Attempt) -> bool) -> V
     peaks
 }
 
-/// Returns the law of the peaks, the largest value that has room, and the peak at that value. The caller must leave out attempts that were
-/// refused memory, because their peaks are too small.
+/// Attempts that were refused memory must be left out, because their peaks are too small.
 fn by_law(param: &str, peaks: &[(u64, u64)], usable: u64) -> Option<(Law, u64, u64)> {
     let at = |value| Sizes::from([(param.to_owned(), value)]);
     let point = |&(value, peak): &(u64, u64)| Point { at: at(value), value: peak };
@@ -82,11 +74,9 @@ fn by_law(param: &str, peaks: &[(u64, u64)], usable: u64) -> Option<(Law, u64, u
     }
 }
 
-/// Limits a step without a law: the next value is at most this many times the largest value that had room. A peak that rises faster than
-/// the value would otherwise make the step far too long.
+/// Without a law: a peak that rises faster than the value would make the step far too long.
 const LONGEST_STEP: u64 = 8;
 
-/// Returns the value at which a straight line through the last two peaks reaches the usable capacity.
 fn extrapolate_line(peaks: &[(u64, u64)], usable: u64) -> Option<u64> {
     let &[.., (before, earlier), (last, peak)] = peaks else { return None };
     let rise = u128::from(peak.checked_sub(earlier).filter(|&rise| rise > 0)?);
@@ -113,7 +103,7 @@ mod tests {
         Capacities::stated(usable, usable)
     }
 
-    /// Makes the attempt with a value on a device that refuses every peak above `usable`.
+    /// The device refuses every peak above `usable`.
     fn attempt(value: u64, peak: u64, usable: u64) -> Attempt {
         let refusal = RefusedAllocation { requested: peak, live: 0, last: true };
         Attempt {
@@ -125,7 +115,6 @@ mod tests {
         }
     }
 
-    /// Runs a search and returns the tried values and the largest value that had room.
     fn search(
         peak: impl Fn(u64) -> u64,
         usable: u64,

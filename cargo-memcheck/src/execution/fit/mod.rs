@@ -22,32 +22,27 @@ pub(crate) use choose::{CaseSelection, choose, path};
 pub(crate) use error::FitError;
 pub(crate) use expect::Prediction;
 
-/// The result of a search on one device.
 #[derive(Debug, Clone)]
 pub(crate) struct Fitted {
     pub(crate) leg: Leg,
-    /// The capacities of the device, and their usable parts.
     pub(crate) rooms: Capacities,
-    /// The attempts in the order in which they were made.
+    /// In the order in which they were made.
     pub(crate) attempts: Vec<Attempt>,
-    /// The prediction of the last law that the search found.
     predicted: Option<Prediction>,
 }
 
 impl Fitted {
-    /// Returns the attempt with the largest value that had room.
     pub(crate) fn largest(&self) -> Option<&Attempt> {
         let fitting = self.attempts.iter().filter(|attempt| attempt.has_room());
         fitting.max_by_key(|attempt| attempt.value)
     }
 
-    /// Returns the attempt with the smallest value that had no room.
     pub(crate) fn failed(&self) -> Option<&Attempt> {
         let failing = self.attempts.iter().filter(|attempt| !attempt.has_room());
         failing.min_by_key(|attempt| attempt.value)
     }
 
-    /// Returns the prediction of the last law, if the search had it before it tried the largest value.
+    /// Only if the search had the law before it tried the largest value.
     pub(crate) fn predicted(&self) -> Option<&Prediction> {
         let largest = self.largest()?.value;
         let tried_before = self.attempts.iter().take_while(|tried| tried.value != largest).count();
@@ -55,26 +50,22 @@ impl Fitted {
     }
 }
 
-/// The goal of a search.
 #[derive(Debug, Clone)]
 pub(crate) struct SearchGoal<'a> {
-    /// The case that the search varies.
     pub(crate) param: &'a str,
-    /// The values that the search may try.
     pub(crate) range: RangeInclusive<u64>,
-    /// The part of each device's capacity that must stay free.
+    /// Must stay free on each device.
     pub(crate) margin: Tolerance,
-    /// The upper limit of each device's capacity in bytes.
+    /// Bytes, for each device.
     pub(crate) fits: Option<u64>,
 }
 
 impl SearchGoal<'_> {
-    /// Fails if the range is not valid.
     pub(crate) fn check(&self) -> Result<(), FitError> {
         Search::new(self.range.clone(), Start::Lowest).map(drop).map_err(FitError::Range)
     }
 
-    /// Searches on the device of `task` and calls `on_attempt` after each attempt. Returns `None` if the run was interrupted.
+    /// `None` if the run was interrupted.
     pub(crate) fn search(
         &self,
         runner: &Runner<'_>,
@@ -107,7 +98,7 @@ impl SearchGoal<'_> {
     }
 }
 
-/// True if the task runs on a device with a capacity, which the CPU does not have.
+/// The CPU has no capacity.
 pub(crate) fn has_capacity(task: &Task) -> bool {
     task.leg.kind != DeviceKind::Cpu && task.family() == task.leg.family()
 }

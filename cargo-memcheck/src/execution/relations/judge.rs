@@ -18,7 +18,7 @@ use crate::baselines::pending_file;
 use crate::discovery::task::{Relations, Task, TestOutcome};
 use crate::invocation::options::Levels;
 
-/// The figures of the tests of a leg that have ended, by executable and path. `None` if a test left no figures.
+/// By executable and path. `None` if a test left no figures.
 #[derive(Debug, Default)]
 pub(crate) struct MeasuredFigures(BTreeMap<(String, String), Option<Figures>>);
 
@@ -35,8 +35,7 @@ impl MeasuredFigures {
     }
 }
 
-/// Returns the record of a test whose body came to its end and whose measurement is complete. Broken limits do not
-/// matter here.
+/// Broken limits do not matter here.
 fn measured(outcome: &TestOutcome) -> Option<&Record> {
     let record = &outcome.report.as_ref()?.record;
     let whole = record.outcome == record::Outcome::Returned || record.should_panic.is_some();
@@ -45,18 +44,14 @@ fn measured(outcome: &TestOutcome) -> Option<&Record> {
     (whole && !broke).then_some(record)
 }
 
-/// The settings that are the same for all tests.
 pub(crate) struct Judge<'a> {
-    /// Root of the workspace.
     pub(crate) root: &'a Path,
-    /// Folder for pending snapshots. `None` if they are written next to the tests.
+    /// `None` if they are written next to the tests.
     pub(crate) pending: Option<&'a Path>,
-    /// Levels of the bookkeeping findings.
     pub(crate) levels: &'a Levels,
 }
 
 impl Judge<'_> {
-    /// Adds the findings across tests to the outcome of a test.
     pub(crate) fn judge(
         &self,
         task: &Task,
@@ -112,7 +107,7 @@ impl Judge<'_> {
         self.conclude(outcome, findings);
     }
 
-    /// Replaces the pending snapshot of `law` by `text`, or removes it if `text` is `None`.
+    /// `None` removes the pending snapshot.
     pub(crate) fn keep(&self, law: &Path, text: Option<&str>) -> std::io::Result<Option<PathBuf>> {
         let path = match self.pending {
             Some(folder) => pending_file::below(folder, law, self.root),
@@ -125,7 +120,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Adds findings to a verdict, with the bookkeeping findings last.
+    /// The bookkeeping findings come last.
     fn conclude(&self, outcome: &mut TestOutcome, more: Vec<Finding>) {
         let findings = std::mem::take(&mut outcome.verdict.findings).into_iter().chain(more);
         let (mut all, rest): (Vec<_>, Vec<_>) =
@@ -138,7 +133,7 @@ impl Judge<'_> {
     }
 }
 
-/// Removes the pending snapshot of a test that broke a limit, because its figures must not become the baseline.
+/// The figures of a test that broke a limit must not become the baseline.
 fn discard_pending(outcome: &mut TestOutcome) {
     if let Some(pending) = outcome.report.as_mut().and_then(|report| report.pending.take()) {
         let _ = pending_file::remove(&pending);
@@ -158,7 +153,7 @@ fn no_law_yet(law: &Path) -> Finding {
     Finding::new(code, message).hint("check the law, then `cargo memcheck accept`")
 }
 
-/// Returns the figures of another test: those of this run, else those of its baseline.
+/// Of this run, else of its baseline.
 fn figures_of(
     other: &Other,
     task: &Task,
@@ -175,8 +170,7 @@ fn figures_of(
     }
 }
 
-/// Returns the memory that a test may use on its device: the value of `fits` if the device has as much, else the
-/// capacity of the device. The host has no capacity.
+/// `fits` if the device has as much, else the capacity of the device. The host has no capacity.
 fn room(record: &Record, space: Space) -> Option<Room> {
     let fits = record.limits.fits.value.filter(|_| space.is_device());
     let capacity = record.capacities.get(&space).copied();

@@ -33,7 +33,7 @@ impl CommandError for PartnerError {
     }
 }
 
-/// Returns the needs of each of these tasks of a leg. `None` for a task that needs no other figures.
+/// `None` for a task that needs no other figures.
 pub(crate) fn needs(
     tests: &LegTests,
     tasks: &[Task],
@@ -59,7 +59,7 @@ pub(crate) fn needs(
     Ok(needs)
 }
 
-/// Refuses limits that form a circle. Each executable is checked separately, because paths are unique only within one.
+/// By executable, because paths are unique only within one.
 fn refuse_circles(tasks: &[Task], needs: &[Option<Needs>]) -> Result<(), PartnerError> {
     let mut limits: BTreeMap<&str, BTreeMap<&str, _>> = BTreeMap::new();
     for (task, needs) in tasks.iter().zip(needs) {

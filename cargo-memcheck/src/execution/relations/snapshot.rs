@@ -6,8 +6,7 @@ use std::path::Path;
 use memcheck_core::judgement::baseline::{Laws, Parts, differing_facts};
 use memcheck_core::measurement::record::Facts;
 
-/// Reads the accepted laws at `path`. Returns `None` if they cannot be read, or if their facts differ from
-/// `now`.
+/// `None` if the laws cannot be read, or if their facts differ from `now`.
 pub(super) fn read(path: &Path, now: &Facts) -> Option<Laws> {
     let text = std::fs::read_to_string(path).ok()?;
     let parts = Parts::of(&text).ok()?;

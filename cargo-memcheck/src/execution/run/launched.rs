@@ -1,7 +1,6 @@
-//! Runs a test process through a launcher, and interprets the end of the launcher.
-//!
-//! If the process left a record, the record decides. If it left none, the start of the test decides: a test that was seen to begin has
-//! died, and a test that was not seen to begin has not run. In the latter case the exit code is that of the launcher itself.
+//! Runs a test process through a launcher, and interprets the end of the launcher. A record of the process decides.
+//! Without one, a test that was seen to begin has died, and any other test has not run: then the launcher's own exit
+//! code counts.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -18,20 +17,18 @@ use crate::discovery::task::{Task, TestOutcome};
 use crate::system::launcher::shown;
 use crate::system::process::{self, Output, ProcessResult, Watch};
 
-/// A shell and most launchers return this number plus the number of the signal that ended a process.
+/// A shell and most launchers add this to the number of the signal that ended a process.
 const SIGNALLED: i32 = 128;
 
-/// The meaning of a launcher's exit code if the process left its record.
+/// If the process left its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ExitCode {
-    /// It has no meaning, because the record of a test has a verdict.
     Silent,
-    /// It tells how the profiled program ended.
     OfProgram,
 }
 
 impl Runner<'_> {
-    /// Runs the launcher of a test process or of a program. Returns `None` if it was interrupted.
+    /// `None` if the launcher was interrupted.
     pub(super) fn launch(
         &self,
         task: &Task,
@@ -62,7 +59,6 @@ impl Runner<'_> {
     }
 }
 
-/// Returns the end of the test process, or the finding that it was not measured. `line` is the launcher's command line.
 fn end_of_test(end: End, written: &Written, began: bool, line: &str) -> Result<End, Box<Finding>> {
     let status = match end {
         End::Exited(status) => status,
@@ -100,7 +96,6 @@ fn not_begun(status: ExitStatus, line: &str) -> Finding {
     Finding::new(Code::NotMeasured, message).hint(format!("{why}its command line: {line}"))
 }
 
-/// Makes the finding for a launcher that could not be started.
 fn not_started(error: &std::io::Error, line: &str) -> Finding {
     Finding::new(Code::NotMeasured, format!("the launcher could not be started: {error}"))
         .hint(format!("check --runner; its command line: {line}"))

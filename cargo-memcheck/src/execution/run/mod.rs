@@ -1,8 +1,6 @@
-//! Runs tests, each in its own child process.
-//!
-//! This module runs a test once for each stage that it needs, and `repeated` runs it several times on request. `test` starts the process of
-//! a test, `program` that of a program, and `launched` starts either through a launcher. `judge` reads their reports, and `names` looks up
-//! the names of the call stacks in them.
+//! Runs tests, each in its own child process, once for each stage that a test needs: `repeated` runs one several times,
+//! `test` starts the process of a test, `program` that of a program, and `launched` either through a launcher. `judge`
+//! reads their reports, and `names` looks up the names of their call stacks.
 
 mod launched;
 mod names;
@@ -34,12 +32,9 @@ use crate::system::printing::eprint_line;
 use crate::system::process::Interrupt;
 use names::Names;
 
-/// The settings of a single run, in addition to those of its test.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RunSettings {
-    /// Whether the run records call stacks, how far its iterations go, and which figures it explains.
     pub(crate) run: Run,
-    /// The values of cases that replace the test's own.
     pub(crate) case: BTreeMap<String, String>,
 }
 
@@ -55,7 +50,6 @@ impl From<Follow> for RunSettings {
     }
 }
 
-/// The state that all tests of a run share.
 #[derive(Debug)]
 pub(crate) struct Runner<'a> {
     options: &'a Options,
@@ -70,8 +64,7 @@ pub(crate) struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    /// Creates the runner with a folder for reports. If pending snapshots go to a separate folder, that folder is not emptied: each test
-    /// replaces only its own snapshot, so that several runs in one job add up.
+    /// A separate folder for pending snapshots is not emptied, so that several runs in one job add up.
     pub(crate) fn prepare(
         session: &'a Session,
         nvml: Option<PathBuf>,
@@ -110,8 +103,7 @@ impl<'a> Runner<'a> {
         })
     }
 
-    /// Runs a test, and runs it again for each stage that its report needs. All runs use the same GPU. Returns `None` if a run was
-    /// interrupted.
+    /// All runs use the same GPU. `None` if one was interrupted.
     pub(crate) fn run(
         &self,
         task: &Task,
@@ -124,7 +116,6 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Runs a test, and runs it again for each of these stages that its report needs.
     fn measured(
         &self,
         slot: Option<&Slot<'_>>,
@@ -137,8 +128,7 @@ impl<'a> Runner<'a> {
         Ok(first.map(|first| self.further(slot, task, first, stages, &on_progress)))
     }
 
-    /// Runs a test once more to explain the findings across tests. Returns `None` if there is no report, or if these findings need no
-    /// further explanation.
+    /// `None` if there is no report, or if the findings across tests need no further explanation.
     pub(crate) fn explain(
         &self,
         task: &Task,
@@ -158,8 +148,7 @@ impl<'a> Runner<'a> {
         Some(explained)
     }
 
-    /// Runs a test again for each of the stages that its report needs. The figures of the
-    /// runs before stay if a run is interrupted or cannot be started.
+    /// The figures of the runs before stay if a run is interrupted or cannot be started.
     fn further(
         &self,
         slot: Option<&Slot<'_>>,
@@ -187,7 +176,6 @@ impl<'a> Runner<'a> {
         self.finished(outcome, judged)
     }
 
-    /// The outcome with the verdict of all runs.
     fn finished(&self, outcome: TestOutcome, judged: Judged) -> TestOutcome {
         if let Some(pending) = &judged.obsolete
             && let Err(error) = pending_file::remove(pending)
@@ -197,12 +185,10 @@ impl<'a> Runner<'a> {
         TestOutcome { verdict: judged.verdict, report: judged.report, ..outcome }
     }
 
-    /// The level of each bookkeeping finding.
     fn level(&self) -> impl Fn(Code) -> Level {
         |code| self.options.levels.of(code)
     }
 
-    /// Runs a test once.
     pub(crate) fn once(
         &self,
         task: &Task,
@@ -212,13 +198,12 @@ impl<'a> Runner<'a> {
         self.run_on(self.slot(task).as_ref(), task, setting, on_progress)
     }
 
-    /// Takes a GPU for a test that needs one. Waits until one is free.
+    /// Waits until one is free.
     fn slot<'s>(&'s self, task: &'s Task) -> Option<Slot<'s>> {
         let on_a_gpu = task.family() == Family::Cuda;
         self.pool.take(if on_a_gpu { task.leg.gpus.as_slice() } else { &[] })
     }
 
-    /// Sets the variables through which a process sees its GPU, and on a simulated device its NVML library.
     fn show_gpus(&self, command: &mut Command, slot: Option<&Slot<'_>>, task: &Task) {
         if task.leg.kind == DeviceKind::Sim
             && let Some(nvml) = &self.nvml
@@ -230,7 +215,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Reads the report of a process. Judges it if the process could not do so because its call stacks have no names.
+    /// Judges the report if the process could not, because its call stacks have no names.
     fn written(&self, report: &Path, task: &Task) -> anyhow::Result<Written> {
         let refusal = || std::fs::read(protocol::refusal(report));
         let mut written = Written::from_files(std::fs::read(report), refusal)
@@ -241,21 +226,19 @@ impl<'a> Runner<'a> {
         Ok(written)
     }
 
-    /// Judges the end of a process and the report that it left.
     fn judge(&self, end: &End, written: Written, task: &Task) -> Judged {
         let family = task.family();
         process::judge(end, written, Expected { test: task.name(), family }, self.level())
     }
 
-    /// Creates a separate folder for the files of a process, so that a file of an earlier process cannot be taken for its own.
+    /// Separate, so that a file of an earlier process cannot be taken for that of this one.
     fn folder(&self) -> anyhow::Result<tempfile::TempDir> {
         let reports = self.reports.path();
         tempfile::tempdir_in(reports).with_context(|| reports.display().to_string())
     }
 }
 
-/// True unless the finding is one across tests: `found` has it and `first` does not. The caller adds findings across tests again, so they
-/// must be removed here.
+/// The caller adds findings across tests again, so they must be removed here.
 fn is_own(finding: &Finding, first: &TestOutcome, found: &TestOutcome) -> bool {
     let same = |known: &Finding| {
         (known.code, known.space, &known.message) == (finding.code, finding.space, &finding.message)
@@ -264,7 +247,7 @@ fn is_own(finding: &Finding, first: &TestOutcome, found: &TestOutcome) -> bool {
     has(first) || !has(found)
 }
 
-/// Returns the device that a test opens. Of several real GPUs it opens the first one that it can see.
+/// Of several real GPUs a test opens the first one that it can see.
 fn device(slot: Option<&Slot<'_>>, task: &Task) -> Request {
     match slot {
         Some(_) => Request::Cuda(None),

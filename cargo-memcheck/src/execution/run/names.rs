@@ -1,7 +1,6 @@
-//! Looks up the names of the call stacks in reports, which test processes leave as addresses.
-//!
-//! The command does this because it is optimised and test processes are not, and because it can keep the tables of an executable for all
-//! tests. A record is judged only after its call stacks have names: places with equal names are joined, and the rules look at functions.
+//! Looks up the names of the call stacks in reports, which test processes leave as addresses: the command is optimised,
+//! and can keep the tables of an executable for all tests. Records are judged only after it, because places with equal
+//! names are joined, and the rules look at functions.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,12 +16,12 @@ use memcheck_symbols::Symbols;
 use crate::baselines::pending_file;
 use crate::invocation::options::Levels;
 
-/// The symbol tables of executables, shared by all workers.
+/// Shared by all workers.
 #[derive(Debug, Default)]
 pub(super) struct Names(Mutex<HashMap<PathBuf, Symbols>>);
 
 impl Names {
-    /// Resolves the call stacks of a report, and then judges its record. A report that its process has already judged does not change.
+    /// A report that its process has already judged does not change.
     pub(super) fn complete(&self, report: &mut Report, executable: &Path, levels: &Levels) {
         let Some(unresolved) = report.unresolved.take() else { return };
         let record = &mut report.record;
@@ -54,7 +53,6 @@ impl Names {
     }
 }
 
-/// Reads the baseline of a report's test.
 pub(super) fn baseline(report: &Report) -> Baseline {
     match &report.snapshot {
         Some(path) => Baseline::from_file(std::fs::read_to_string(path)),
@@ -62,7 +60,7 @@ pub(super) fn baseline(report: &Report) -> Baseline {
     }
 }
 
-/// Adds the holders at the peak to a pending snapshot. The test process could not write them because they had no names.
+/// The test process could not write the holders, because they had no names.
 fn add_holders(pending: &Path, record: &Record) -> io::Result<()> {
     let text = std::fs::read_to_string(pending)?;
     let parts = Parts::of(&text).map_err(io::Error::other)?;
@@ -91,7 +89,6 @@ mod tests {
     use crate::discovery::task::example;
     use crate::invocation::options::Mode;
 
-    /// Makes the report of a test process with one place that holds 64 bytes at the peak.
     fn report(pending: &Path) -> Report {
         let place = Place {
             space: Space::Host,

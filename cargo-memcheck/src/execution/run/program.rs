@@ -19,7 +19,7 @@ use crate::system::process::Capture;
 use crate::system::process::{self, Watch};
 
 impl Runner<'_> {
-    /// Runs a program in `folder` with these arguments, and prints its output on stderr as it comes. Returns `None` if it was interrupted.
+    /// Prints its output on stderr as it comes. `None` if it was interrupted.
     pub(crate) fn program(
         &self,
         task: &Task,
@@ -59,8 +59,7 @@ impl Runner<'_> {
         Ok(Some(TestOutcome::new(judged, ended.output, ended.duration).on(slot.as_ref())))
     }
 
-    /// Runs a bench in the folder of its package and returns its exit status, or `None` if it was interrupted. Its output is not
-    /// redirected.
+    /// Its output is not redirected. `None` if it was interrupted.
     pub(crate) fn bench(
         &self,
         task: &Task,
@@ -87,7 +86,6 @@ impl Runner<'_> {
         })
     }
 
-    /// Builds the command line of a program and sets its job.
     fn program_command(
         &self,
         slot: Option<&Slot<'_>>,
@@ -124,7 +122,6 @@ impl Runner<'_> {
     }
 }
 
-/// The variable with the folder of criterion's measurements.
 const CRITERION_HOME: &str = "CRITERION_HOME";
 
 const UNHEARD: &str = "a program writes a record if it links memcheck-runtime (`use \

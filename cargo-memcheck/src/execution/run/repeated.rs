@@ -15,8 +15,7 @@ use crate::discovery::task::{Task, TestOutcome};
 use crate::system::gpus::Slot;
 
 impl Runner<'_> {
-    /// Runs a test `times` times. A run whose body failed or whose process left no report ends the series. Returns `None` if a run was
-    /// interrupted.
+    /// A run whose body failed or whose process left no report ends the series. `None` if one was interrupted.
     pub(super) fn repeated(
         &self,
         slot: Option<&Slot<'_>>,
@@ -56,13 +55,11 @@ impl Runner<'_> {
     }
 }
 
-/// Returns the record of a test that was measured to its end.
 fn complete_record(outcome: &TestOutcome) -> Option<&Record> {
     let cut_short = outcome.verdict.findings.iter().any(|finding| finding.code.cut_it_short());
     outcome.report.as_ref().filter(|_| !cut_short).map(|report| &report.record)
 }
 
-/// Adds the number of the run to the findings of an outcome.
 fn in_run(mut outcome: TestOutcome, number: u32, times: NonZeroU32) -> TestOutcome {
     let findings = outcome.verdict.findings.iter_mut();
     for finding in findings {

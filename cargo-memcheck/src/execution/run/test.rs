@@ -16,7 +16,6 @@ use crate::system::gpus::Slot;
 use crate::system::launcher::Launcher;
 use crate::system::process::{self, Watch};
 
-/// The files that a test process writes.
 struct Files {
     report: PathBuf,
     /// Used only with a launcher, because a process behind a launcher does not inherit the progress pipe.
@@ -24,7 +23,7 @@ struct Files {
 }
 
 impl Runner<'_> {
-    /// Runs a test once on the GPU that it was assigned. Returns `None` if it was interrupted.
+    /// `None` if the run was interrupted.
     pub(super) fn run_on(
         &self,
         slot: Option<&Slot<'_>>,
@@ -57,7 +56,6 @@ impl Runner<'_> {
         Ok(outcome.map(|outcome| outcome.on(slot)))
     }
 
-    /// Returns the job of the process.
     fn job(
         &self,
         slot: Option<&Slot<'_>>,
@@ -92,7 +90,6 @@ impl Runner<'_> {
         }
     }
 
-    /// Builds the command line of the process and sets its job.
     fn command(&self, job: &Job, slot: Option<&Slot<'_>>, task: &Task) -> anyhow::Result<Command> {
         let scheduling = &self.options.scheduling;
         let ignored = task.subject.test().is_some_and(|entry| entry.ignored);

@@ -8,10 +8,8 @@ use crate::system::launcher::LauncherError;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OptionsError {
-    /// A finding's code or level is not valid.
     #[error(transparent)]
     Code(#[from] memcheck_core::judgement::finding::CodeError),
-    /// A variable of the environment is not valid.
     #[error(transparent)]
     Variable(#[from] VariableError),
     #[error("`{0}` is not a partition: write hash:M/N with M from 1 to N")]

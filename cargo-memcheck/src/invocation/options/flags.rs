@@ -20,8 +20,7 @@ use crate::system::error::Failure;
 use crate::system::launcher::Launcher;
 use crate::system::process::Capture;
 
-/// The flags of a command. A method takes one group of flags and parses them, so that a command names the groups that it
-/// has. The other groups keep their defaults.
+/// A method parses one group of flags. Groups that a command does not have keep their defaults.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Flags {
     pub(crate) output: OutputFlags,
@@ -32,11 +31,11 @@ pub(crate) struct Flags {
     pub(crate) config_file: Option<PathBuf>,
     pub(crate) library_path: Vec<PathBuf>,
     pub(crate) ci: CiFlags,
-    /// The launcher and the time of runs with call stacks are not set yet.
+    /// Without the launcher and the time of runs with call stacks.
     pub(crate) scheduling: Scheduling,
     pub(crate) launcher: Option<Launcher>,
     pub(crate) explain: Option<Explain>,
-    /// When tests run with call stacks, regardless of the flag and the variable.
+    /// Regardless of the flag and the variable.
     pub(crate) required_explain: Option<Explain>,
     pub(crate) limits: Layer,
     pub(crate) levels: BTreeMap<Code, Level>,
@@ -109,7 +108,7 @@ impl Flags {
         Ok(self)
     }
 
-    /// Sets the levels of `-D`, `-W` and `-A`. The last flag for a code wins.
+    /// The last flag for a code wins.
     pub(crate) fn levels(mut self, LevelFlags(flags): &LevelFlags) -> Result<Self, OptionsError> {
         for (code, level) in flags {
             let code: Code = code.parse()?;
@@ -119,7 +118,7 @@ impl Flags {
         Ok(self)
     }
 
-    /// Adds the arguments of the test harness. The flags of the command take precedence.
+    /// The flags of the command take precedence over the arguments of the test harness.
     pub(crate) fn libtest(mut self, arguments: &[String]) -> Result<Self, Failure> {
         let libtest = LibtestArgs::read(arguments).map_err(|error: LibtestError| error)?;
         let selection = &mut self.selection;
@@ -135,7 +134,6 @@ impl Flags {
         Ok(self.threads(libtest.test_threads.as_deref())?.show_output(libtest.no_capture))
     }
 
-    /// Sets the number of tests that run at the same time, unless it is set already.
     fn threads(mut self, text: Option<&str>) -> Result<Self, OptionsError> {
         if let (None, Some(text)) = (self.scheduling.threads, text) {
             let threads = text.parse().map_err(|_| OptionsError::Threads(text.to_owned()))?;

@@ -6,7 +6,7 @@ use memcheck_core::judgement::finding::{Code, Level};
 
 use super::Mode;
 
-/// The explicit levels of findings, and the mode that decides the default level of all others.
+/// The mode decides the default level.
 #[derive(Debug, Clone)]
 pub(crate) struct Levels {
     explicit: BTreeMap<Code, Level>,
@@ -14,7 +14,6 @@ pub(crate) struct Levels {
 }
 
 impl Levels {
-    /// Combines the explicit levels with the mode that decides the default levels.
     pub(crate) fn new(explicit: BTreeMap<Code, Level>, mode: Mode) -> Self {
         Self { explicit, mode }
     }
@@ -23,7 +22,7 @@ impl Levels {
         self.explicit.get(&code).copied().unwrap_or(code.default_level(self.mode == Mode::Ci))
     }
 
-    /// Returns the explicit levels, which the test process needs.
+    /// The test process needs these.
     pub(crate) fn explicit(&self) -> &BTreeMap<Code, Level> {
         &self.explicit
     }

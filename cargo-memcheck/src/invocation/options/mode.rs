@@ -8,14 +8,13 @@ use crate::invocation::cli::CiFlags;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Mode {
-    /// A developer's machine: pending snapshots are written next to the tests.
+    /// Pending snapshots are written next to the tests.
     Local,
-    /// CI: the command must not write to the source tree.
+    /// The command must not write to the source tree.
     Ci,
 }
 
 impl Mode {
-    /// Returns the flag that selects the mode, for messages.
     pub(crate) fn flag(self) -> &'static str {
         match self {
             Self::Local => "--no-ci",
@@ -23,7 +22,7 @@ impl Mode {
         }
     }
 
-    /// Reads the mode from the flags, else from the variable. If both are unset, the detection of CI decides.
+    /// If flags and variable are unset, the detection of CI decides.
     pub(super) fn read(
         flags: &CiFlags,
         get: &dyn Fn(&str) -> Option<String>,

@@ -1,18 +1,16 @@
-//! `--partition hash:M/N`: distributes the tests over several machines.
-//!
-//! A hash of package and test decides, so that a test stays in its part when other tests are added or removed. The hash function is
-//! implemented here because it must be the same in every version of the tool.
+//! `--partition hash:M/N`: distributes the tests over several machines by a hash of package and test, so that a test
+//! stays in its part when others are added. The hash is implemented here because it must be the same in every version
+//! of the tool.
 
 use serde::{Deserialize, Serialize};
 
 use super::OptionsError;
 
-/// One part out of N.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub(crate) struct Partition {
     of: u64,
-    /// The number of the part, from 0.
+    /// From 0.
     part: u64,
 }
 
@@ -37,7 +35,7 @@ impl TryFrom<String> for Partition {
 }
 
 impl Partition {
-    /// Reads `hash:M/N`. M starts at 1.
+    /// `hash:M/N`, where M starts at 1.
     pub(super) fn read(text: &str) -> Result<Self, OptionsError> {
         text.strip_prefix("hash:")
             .and_then(|parts| parts.split_once('/'))
@@ -47,7 +45,6 @@ impl Partition {
             .ok_or_else(|| OptionsError::Partition(text.to_owned()))
     }
 
-    /// Returns all parts of the same partition.
     pub(crate) fn all(self) -> impl Iterator<Item = Self> {
         (0..self.of).map(move |part| Self { part, ..self })
     }
@@ -58,7 +55,7 @@ impl Partition {
     }
 }
 
-/// Returns a hash of a text that is the same in every version of the tool.
+/// The same in every version of the tool.
 pub(crate) fn hash(text: &str) -> u64 {
     fnv1a(text.bytes())
 }

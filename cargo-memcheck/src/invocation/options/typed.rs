@@ -16,7 +16,7 @@ use crate::system::libraries::LibrarySearch;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Typed {
-    /// The flags. Variables replace those that are not set.
+    /// Variables replace those that are not set.
     pub(crate) flags: Flags,
     reporting: ReportingOptions,
     mode: Mode,
@@ -61,7 +61,6 @@ impl Typed {
         })
     }
 
-    /// Adds the configuration.
     pub(crate) fn with_configuration(
         self,
         configuration: Configuration,
@@ -112,7 +111,6 @@ impl Typed {
     }
 }
 
-/// Parses the value of a variable, if it is set.
 fn parse<T, E: Display>(
     get: &dyn Fn(&str) -> Option<String>,
     variable: &Variable,

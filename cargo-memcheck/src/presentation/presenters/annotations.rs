@@ -10,14 +10,12 @@ use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::presentation::events::Presenter;
 
-/// Prints annotations as tests end.
 #[derive(Debug)]
 pub(crate) struct GithubAnnotations {
     workspace_root: PathBuf,
 }
 
 impl GithubAnnotations {
-    /// Creates annotations whose paths are relative to this folder.
     pub(crate) fn new(workspace_root: PathBuf) -> Self {
         Self { workspace_root }
     }
@@ -63,12 +61,10 @@ fn command(denied: bool, place: &str, title: &str, message: &str) -> String {
     format!("::{level} {place}{separator}title={}::{}", property(title), data(message))
 }
 
-/// Escapes the text after `::`.
 fn data(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// Escapes the value of a property.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }

@@ -18,13 +18,11 @@ use crate::presentation::events::{Presenter, ReportWriter};
 use crate::presentation::tally::Tally;
 use crate::system::error::CommandError;
 
-/// All presenters and reports of a run.
 pub(crate) struct Broadcast {
     presenters: Vec<Box<dyn Presenter>>,
     reports: Vec<(PathBuf, Box<dyn ReportWriter>)>,
 }
 
-/// A report that could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("report {path}: {why}", path = .0.display(), why = .1)]
 struct ReportError(PathBuf, String);
@@ -36,7 +34,7 @@ impl CommandError for ReportError {
 }
 
 impl Broadcast {
-    /// Creates the terminal output, annotations and reports. `on_stdout` is the presenter that writes to stdout.
+    /// `on_stdout` is the presenter that writes to stdout.
     pub(crate) fn new(
         report_context: &ReportContext<'_>,
         workspace_root: &Path,
@@ -63,12 +61,10 @@ impl Broadcast {
         Self { presenters, reports: reports.collect() }
     }
 
-    /// Adds a report.
     pub(crate) fn add_report(&mut self, path: PathBuf, report: impl ReportWriter + 'static) {
         self.reports.push((path, Box::new(report)));
     }
 
-    /// Passes an event to all presenters and reports.
     pub(crate) fn notify(&mut self, mut what: impl FnMut(&mut dyn Presenter)) {
         for presenter in &mut self.presenters {
             what(presenter.as_mut());
@@ -78,7 +74,7 @@ impl Broadcast {
         }
     }
 
-    /// Writes the reports, then the summary. The order matters because the exit code in the summary depends on the success of the reports.
+    /// Reports come first, because the exit code in the summary depends on their success.
     pub(crate) fn finish(mut self, tally: &Tally, exit_code: u8) -> u8 {
         let mut exit_code = exit_code;
         for (path, report) in &mut self.reports {

@@ -11,7 +11,6 @@ use crate::discovery::task::TestOutcome;
 /// Marks the figures of a simulated device.
 pub(super) const ESTIMATE: &str = "an estimate: the device is simulated";
 
-/// Returns the lines of a test. There are none if the outcome has none of these figures.
 pub(super) fn lines(outcome: &TestOutcome) -> Vec<String> {
     let mut lines = Vec::new();
     lines.extend(outcome.gpu.as_ref().map(|gpu| format!("ran on {}", gpu.shown())));
@@ -21,7 +20,7 @@ pub(super) fn lines(outcome: &TestOutcome) -> Vec<String> {
     lines
 }
 
-/// Returns a note about the figures that differ between the runs of a test, without the figures that a finding already names.
+/// Without the figures that a finding already names.
 pub(super) fn repeats(outcome: &TestOutcome) -> Option<String> {
     let repeats = outcome.report.as_ref()?.record.repeats.as_ref()?;
     repeats.note(&finding::reported(&outcome.verdict.findings))
@@ -49,13 +48,12 @@ fn of_record(record: &Record) -> Vec<String> {
     lines
 }
 
-/// Marks only the first of several lines.
 fn mark_first(mark: impl Fn(String) -> String) -> impl FnMut(String) -> String {
     let mut first = true;
     move |line| if std::mem::take(&mut first) { mark(line) } else { line }
 }
 
-/// Returns the lines about device memory outside the pool, with its holders.
+/// Device memory outside the pool, with its holders.
 fn untracked(untracked: &Untracked) -> Vec<String> {
     let Untracked { space, bytes, items, rest, reason } = untracked;
     let all = bytes.map_or_else(|| "not known".to_owned(), both);
@@ -86,7 +84,6 @@ mod tests {
     use crate::presentation::tally::Tally;
     use crate::system::gpus::RanOn;
 
-    /// Makes a test on a GPU that has figures of a pool and of NVML.
     pub(in crate::presentation::presenters) fn on_a_gpu(simulated: bool) -> TestOutcome {
         let mut outcome = leaky();
         let record = &mut outcome.report.as_mut().unwrap().record;

@@ -11,10 +11,9 @@ use super::style;
 use crate::execution::estimator::DeviceFit;
 use crate::invocation::values::Verbosity;
 
-/// The version of the JSON object.
 const VERSION: u32 = 1;
 
-/// The cards, with the free bytes of each card on which the model fits.
+/// With the free bytes of each card on which the model fits.
 type Cards = [(&'static Card, Option<u64>)];
 
 #[derive(Serialize)]
@@ -31,7 +30,7 @@ struct CardLine {
     card: &'static str,
     bytes: u64,
     fits: bool,
-    /// The free bytes, or `None` if the model does not fit.
+    /// Bytes. `None` if the model does not fit.
     headroom: Option<u64>,
 }
 
@@ -44,7 +43,6 @@ struct DeviceLine<'a> {
     message: Option<&'a str>,
 }
 
-/// Prints one object with the figures, and one for each requested device.
 pub(crate) fn json(estimate: &Estimate, cards: &Cards, tried: &[DeviceFit]) {
     let card = |&(card, headroom): &(&'static Card, Option<u64>)| CardLine {
         card: card.id,
@@ -65,7 +63,6 @@ pub(crate) fn json(estimate: &Estimate, cards: &Cards, tried: &[DeviceFit]) {
     }
 }
 
-/// Returns a table of the memory by purpose, and a table of the cards on which the model fits.
 pub(crate) fn human(
     estimate: &Estimate,
     cards: &Cards,
@@ -109,7 +106,6 @@ fn parameters(estimate: &Estimate) -> String {
     format!("{} parameters in {}", exact(estimate.parameters), estimate.dtype)
 }
 
-/// Names the phase that has the peak.
 fn peak(estimate: &Estimate) -> &'static str {
     let Estimate { peak, load_peak, inference, training, .. } = estimate;
     match (inference, training) {
@@ -121,7 +117,7 @@ fn peak(estimate: &Estimate) -> &'static str {
     }
 }
 
-/// Explains the figures of a training step that does not reach all variables of the model.
+/// A training step may not reach all variables of the model.
 fn incomplete(estimate: &Estimate, training: &Training) -> String {
     format!(
         "{} candle's `{}` does not train: the backward pass reaches {} of {} variables, because \
@@ -136,7 +132,6 @@ fn incomplete(estimate: &Estimate, training: &Training) -> String {
     )
 }
 
-/// Appends the lines of a report to a text.
 struct EstimateText<'a>(&'a mut String);
 
 impl EstimateText<'_> {

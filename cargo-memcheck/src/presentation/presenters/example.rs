@@ -91,7 +91,6 @@ fn attribution() -> Attribution {
     }
 }
 
-/// Returns the outcome of the leaking test.
 pub(super) fn leaky() -> TestOutcome {
     let mut report: Report = serde_json::from_value(example::report()).unwrap();
     let record = &mut report.record;

@@ -4,7 +4,6 @@ use super::style;
 use crate::system::error::{Failure, Reported};
 use crate::system::printing::eprint_line;
 
-/// Prints the reason why the command ends.
 pub(crate) fn failure(failure: &Failure) {
     reported(&failure.into());
     if let Failure::Internal(_) = failure {
@@ -12,7 +11,6 @@ pub(crate) fn failure(failure: &Failure) {
     }
 }
 
-/// Prints a failure that was stored in the results.
 pub(crate) fn reported(failure: &Reported) {
     eprint_line!("{} {}", style::error("error:"), failure.message);
     if let Some(hint) = &failure.hint {

@@ -10,7 +10,7 @@ pub(super) use memcheck_core::presentation::text::{blocks, grown};
 
 use crate::invocation::values::Verbosity;
 
-/// Returns the lines of a finding, the first one being `code: message`. It names only a few call sites unless the output is verbose.
+/// The first line is `code: message`. Names only a few call sites unless the output is verbose.
 pub(super) fn lines(finding: &Finding, verbosity: Verbosity) -> Vec<String> {
     text::lines(
         finding,
@@ -21,8 +21,7 @@ pub(super) fn lines(finding: &Finding, verbosity: Verbosity) -> Vec<String> {
     )
 }
 
-/// Returns lines such as `peak = 31.2 MiB + 1.5 KiB*seq`, and the sizes that fit by these laws. The space is put in front if there are
-/// several. Verbose output has the exact coefficients.
+/// `peak = 31.2 MiB + 1.5 KiB*seq`, and the sizes that fit. Verbose output has the exact coefficients.
 pub(super) fn laws(all: &[ScalingReport], verbosity: Verbosity) -> Vec<String> {
     let several = all.iter().any(|report| report.space != all[0].space);
     let mut lines = Vec::new();

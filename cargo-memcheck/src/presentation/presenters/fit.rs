@@ -16,10 +16,8 @@ use crate::invocation::options::ReportingOptions;
 use crate::invocation::values::Format;
 use crate::system::printing::eprint_line;
 
-/// The version of the JSON object.
 const VERSION: u32 = 1;
 
-/// Prints the result of one attempt.
 pub(crate) fn attempt(task: &Task, param: &str, attempt: &Attempt) {
     let peak = attempt.peaks.values().max().copied().unwrap_or(0);
     let came = match (&attempt.refused, attempt.has_room()) {
@@ -43,7 +41,6 @@ fn describe_refusal(space: Space, refusal: &RefusedAllocation) -> String {
     )
 }
 
-/// Prints the result of the search on each device.
 pub(crate) fn fitted(
     reporting: &ReportingOptions,
     tasks: &[Task],
@@ -101,7 +98,6 @@ fn table(goal: &SearchGoal<'_>, all: &[Fitted]) -> Table {
     table
 }
 
-/// Prints the facts that the table does not contain.
 fn notes(goal: &SearchGoal<'_>, all: &[Fitted]) {
     let note = |text: String| eprint_line!("{} {text}", style::hint("note:"));
     if goal.margin.to_string() != "0%"
@@ -144,7 +140,6 @@ fn notes(goal: &SearchGoal<'_>, all: &[Fitted]) {
     }
 }
 
-/// Compares the prediction of a law with the attempt that was run.
 fn compare_prediction(param: &str, predicted: &Prediction, run: &Attempt) -> String {
     let Prediction { space, law, attempts, largest, peak } = predicted;
     let law = law.in_bytes();
@@ -165,25 +160,21 @@ struct FitLine<'a> {
     head: json::ObjectHead<'a>,
     test: String,
     param: &'a str,
-    /// The device as requested.
     leg: String,
     margin: String,
-    /// The device with the least memory left.
     #[serde(skip_serializing_if = "Option::is_none")]
     space: Option<Space>,
-    /// The capacity of that device in bytes, and the part of it that the search used.
+    /// Bytes, and the part that the search used.
     #[serde(skip_serializing_if = "Option::is_none")]
     capacity: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     usable: Option<u64>,
-    /// The largest value that had room. `None` if no value had.
     largest: Option<u64>,
     peak_allocated: Option<u64>,
-    /// The smallest value that had no room.
     failed: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<RefusalLine>,
-    /// The prediction that the law of the first attempts made for the largest value.
+    /// Made for the largest value by the law of the first attempts.
     #[serde(skip_serializing_if = "Option::is_none")]
     predicted: Option<&'a Prediction>,
     attempts: Vec<AttemptLine<'a>>,

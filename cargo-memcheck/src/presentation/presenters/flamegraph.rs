@@ -11,13 +11,12 @@ use memcheck_core::space::Space;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::presentation::events::{Presenter, ReportWriter};
 
-/// The image for a run in which no test has attribution.
 const NOTHING: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"640\" height=\"48\">\
     <text x=\"16\" y=\"30\" font-family=\"monospace\">no test was run with call stacks: use \
         --explain always</text>\
     </svg>\n";
 
-/// Collects stacks in the folded form: the frames from the outermost one on, and the bytes.
+/// In the folded form: the frames from the outermost one on, and the bytes.
 #[derive(Debug, Default)]
 pub(crate) struct FlameGraph {
     folded: Vec<String>,
@@ -36,7 +35,6 @@ impl FlameGraph {
     }
 }
 
-/// Returns the frames of a holder, the outermost first. The last frame describes the held memory.
 fn stack(attribution: &Attribution, holder: &Holder) -> Vec<String> {
     let place = &attribution.places[holder.place];
     let stack = attribution.stack_of(place);

@@ -27,10 +27,8 @@ use crate::presentation::tally::{Repeated, Tally};
 use crate::system::error::{Failure, Reported};
 use crate::system::gpus::RanOn;
 
-/// The version of the stream.
 const VERSION: u32 = 1;
 
-/// One line of the stream.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 enum StreamLine<'a> {
@@ -49,19 +47,16 @@ struct TestFinished<'a> {
     case: &'a BTreeMap<String, String>,
     /// The first judged space if it is a GPU; otherwise `cuda:0` or `cpu`, according to the device family.
     device: String,
-    /// The device as requested.
     leg: String,
-    /// The real GPU that the test ran on.
     #[serde(skip_serializing_if = "Option::is_none")]
     gpu: Option<&'a RanOn>,
     status: Status,
-    /// The wall time of the test process in seconds.
+    /// Wall time of the test process.
     seconds: f64,
     findings: &'a [Finding],
     #[serde(skip_serializing_if = "<[Code]>::is_empty")]
     denied: &'a [Code],
     metrics: BTreeMap<Space, Metrics>,
-    /// The names of the metrics that are estimates, because the device is simulated.
     #[serde(skip_serializing_if = "<[&str]>::is_empty")]
     estimates: &'static [&'static str],
     iterations: Vec<Iterations<'a>>,
@@ -75,16 +70,15 @@ struct TestFinished<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     repeat: Option<Repeat>,
     growth: BTreeMap<Space, Growth>,
-    /// The holders of device memory outside the driver's pool. Present only for a test with attribution.
+    /// Outside the driver's pool. Present only for a test with attribution.
     #[serde(skip_serializing_if = "Option::is_none")]
     untracked: Option<&'a Untracked>,
-    /// The other processes on the devices that refused memory.
     #[serde(skip_serializing_if = "<[Occupant]>::is_empty")]
     others: &'a [Occupant],
-    /// The growth of figures over the test's cases. Present only for the largest case.
+    /// Present only for the largest case.
     #[serde(skip_serializing_if = "<[ScalingReport]>::is_empty")]
     laws: &'a [ScalingReport],
-    /// The holders of memory. Present only for a test with attribution.
+    /// Present only for a test with attribution.
     #[serde(skip_serializing_if = "Option::is_none")]
     attribution: Option<Digest<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -143,11 +137,10 @@ impl<'a> ErrorLine<'a> {
     }
 }
 
-/// The runs of a test that was repeated on request or because its figures differed.
+/// Repeated on request or because the figures differed.
 #[derive(Debug, Serialize)]
 struct Repeat {
     runs: usize,
-    /// The figures that differ between the runs.
     figures: Vec<Range>,
 }
 
@@ -157,7 +150,6 @@ impl Repeat {
     }
 }
 
-/// How long a test was followed after its measured iterations.
 #[derive(Debug, Serialize)]
 struct FollowedIterations<'a> {
     iterations: u32,
@@ -179,7 +171,6 @@ impl<'a> FollowedIterations<'a> {
     }
 }
 
-/// Writes the lines to `to`.
 pub(crate) struct JsonLines<W> {
     to: W,
 }
@@ -315,39 +306,34 @@ fn summary(tally: &Tally, exit_code: u8) -> SummaryLine<'_> {
     }
 }
 
-/// Prints the stream of a command that failed before it could run a test.
 pub(crate) fn failed(failure: Reported) {
     let exit_code = failure.exit_code;
     let tally = Tally { failure: Some(failure), ..Tally::default() };
     JsonLines::new(std::io::stdout()).finished(&tally, exit_code);
 }
 
-/// Does the same as [`failed`] for a [`Failure`].
 pub(crate) fn failure(failure: &Failure) {
     failed(failure.into());
 }
 
-/// Prints a line about a snapshot that the command has `accepted`, `rejected` or `removed`, or that is `stale` or `pending`. Prints no line in
-/// the human format.
+/// `accepted`, `rejected`, `removed`, `stale` or `pending`. No line in the human format.
 pub(crate) fn snapshot(format: Format, action: &str, path: &std::path::Path) {
     if format == Format::Json {
         print(&serde_json::json!({"type": "snapshot", "action": action, "path": path}));
     }
 }
 
-/// Prints a line about a file that the command wrote. Prints no line in the human format.
+/// No line in the human format.
 pub(crate) fn file(format: Format, kind: &str, path: &std::path::Path, size: u64) {
     if format == Format::Json {
         print(&serde_json::json!({"type": "file", "kind": kind, "path": path, "bytes": size}));
     }
 }
 
-/// Ends the stream of a command that does not count tests.
 pub(crate) fn done(exit_code: u8) {
     print(&serde_json::json!({"type": "summary", "exit_code": exit_code}));
 }
 
-/// The first fields of an object about a test or a program.
 #[derive(Debug, Serialize)]
 pub(in crate::presentation::presenters) struct ObjectHead<'a> {
     r#type: &'static str,
@@ -357,7 +343,6 @@ pub(in crate::presentation::presenters) struct ObjectHead<'a> {
 }
 
 impl<'a> ObjectHead<'a> {
-    /// Creates the head of an object of this type about this task.
     pub(in crate::presentation::presenters) fn of(
         r#type: &'static str,
         version: u32,
@@ -367,7 +352,6 @@ impl<'a> ObjectHead<'a> {
     }
 }
 
-/// Prints one line of the stream.
 pub(in crate::presentation::presenters) fn print(line: &impl Serialize) {
     let line = serde_json::to_string(line).expect("lines have only text and numbers");
     // An error means that the reader has closed the stream because it needs no more lines.

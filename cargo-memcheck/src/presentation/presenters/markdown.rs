@@ -122,7 +122,7 @@ impl ReportWriter for Markdown {
     }
 }
 
-/// Puts the text into a fence. It is longer than all fences in the text, because a failing test body can print Markdown.
+/// Longer than all fences in the text, because a failing test body can print Markdown.
 fn fenced(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);

@@ -15,25 +15,21 @@ use crate::invocation::options::ReportingOptions;
 use crate::invocation::values::{Format, Verbosity};
 use crate::system::printing::eprint_line;
 
-/// The version of the JSON object.
 const VERSION: u32 = 1;
 
-/// A plan and its inputs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Placed<'a> {
-    /// The measured test.
     pub(crate) task: &'a Task,
     pub(crate) machine: &'a Machine,
     /// The part of each device's capacity that stays free.
     pub(crate) margin: Tolerance,
     pub(crate) modules: &'a Modules,
-    /// The distribution of the modules over the devices.
     pub(crate) plan: &'a Plan,
-    /// The same distribution by the names of the modules.
+    /// `plan` by the names of the modules.
     pub(crate) map: &'a DeviceMap,
 }
 
-/// Prints a plan. Prints its map too, unless the map is written to `file`.
+/// Prints the map too, unless it is written to `file`.
 pub(crate) fn plan(reporting: &ReportingOptions, placed: &Placed<'_>, file: Option<&Path>) {
     if reporting.format == Format::Json {
         return json::print(&line(placed));
@@ -58,7 +54,7 @@ pub(crate) fn plan(reporting: &ReportingOptions, placed: &Placed<'_>, file: Opti
     }
 }
 
-/// Prints the measured memory of each module on stderr. Consecutive modules with equal figures share a row.
+/// On stderr. Consecutive modules with equal figures share a row.
 pub(crate) fn modules(reporting: &ReportingOptions, modules: &Modules) {
     if reporting.format == Format::Json || reporting.verbosity == Verbosity::Quiet {
         return;
@@ -84,7 +80,6 @@ pub(crate) fn modules(reporting: &ReportingOptions, modules: &Modules) {
     }
 }
 
-/// Returns a range of names such as `model.layers.0 … model.layers.15`.
 fn names(modules: &[Module]) -> String {
     match modules {
         [] => "-".to_owned(),
@@ -134,7 +129,7 @@ struct PlanLine<'a> {
     head: json::ObjectHead<'a>,
     test: &'a str,
     margin: String,
-    /// The peak of all modules on one device, in bytes.
+    /// Bytes, with all modules on one device.
     whole: u64,
     outside: u64,
     replicated: u64,

@@ -9,13 +9,12 @@ use crate::system::error::Failure;
 use crate::system::printing::eprint_line;
 use crate::system::process::INTERRUPTED;
 
-/// Returns the failure of an interrupted command whose caller ends the JSON stream.
+/// The caller ends the JSON stream.
 pub(crate) fn interrupted() -> Failure {
     Failure::Internal(anyhow::anyhow!("interrupted"))
 }
 
-/// Reports a signal before the first test, and ends the JSON stream. It is for commands that must end their stream themselves. Returns the
-/// exit code.
+/// For commands that must end their stream themselves.
 pub(crate) fn stopped(options: &Options) -> u8 {
     eprint_line!("{}", style::warning("interrupted"));
     if options.reporting.format == Format::Json {

@@ -6,7 +6,6 @@ use owo_colors::{OwoColorize, Style};
 
 use crate::invocation::values::Color;
 
-/// Decides once for the whole process whether output has colours.
 pub(crate) fn choose(color: Color) {
     match color {
         Color::Auto => ColorChoice::Auto,
@@ -16,7 +15,6 @@ pub(crate) fn choose(color: Color) {
     .write_global();
 }
 
-/// Returns the word for a status, padded to the width of a column and coloured.
 pub(crate) fn status(status: Status) -> String {
     let (word, style) = match status {
         Status::Passed => ("PASS", Style::new().green().bold()),

@@ -10,7 +10,6 @@ use crate::invocation::suggestion::suggestion;
 use crate::invocation::values::NoTests;
 use crate::presentation::tally::{Repeated, Tally};
 
-/// Returns the counts in one line.
 pub(super) fn counts(tally: &Tally) -> String {
     let Tally {
         passed,
@@ -46,7 +45,7 @@ pub(super) fn counts(tally: &Tally) -> String {
     parts.join(", ")
 }
 
-/// Returns the number of repeated tests, and the result of comparing their figures: "288 tests, 30 runs each: all figures identical".
+/// "288 tests, 30 runs each: all figures identical".
 pub(super) fn repeated(tally: &Tally) -> Option<String> {
     let Repeated { runs, tests, identical } = tally.repeated?;
     let plural = |count: usize, word: &str| match count {
@@ -61,17 +60,13 @@ pub(super) fn repeated(tally: &Tally) -> Option<String> {
     Some(format!("{}, {runs} each: {result}", plural(tests, "test")))
 }
 
-/// The reason why no test was selected.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Unselected {
-    /// Matching tests exist, but they need another device.
     pub(crate) elsewhere: bool,
-    /// Matching tests exist, but they are ignored.
     pub(crate) ignored: bool,
 }
 
 impl Unselected {
-    /// Returns the reason as a sentence that names the filters of the command line.
     pub(crate) fn describe(self, filters: &[String]) -> String {
         let quoted: Vec<String> = filters.iter().map(|filter| format!("`{filter}`")).collect();
         let by = match quoted.as_slice() {
@@ -90,7 +85,6 @@ impl Unselected {
     }
 }
 
-/// Returns the possible next steps, one in each line.
 pub(super) fn next_steps(
     tally: &Tally,
     filters: &[String],
@@ -140,7 +134,7 @@ pub(super) fn next_steps(
     lines
 }
 
-/// Returns a folder relative to the current one if the current folder contains it.
+/// Relative to the current folder if that contains it.
 fn shown(folder: &Path) -> String {
     let here = std::env::current_dir().unwrap_or_default();
     folder.strip_prefix(here).unwrap_or(folder).display().to_string()

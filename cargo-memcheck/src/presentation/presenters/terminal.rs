@@ -22,11 +22,9 @@ use crate::presentation::tally::Tally;
 use crate::system::printing::eprint_line;
 use crate::system::process::Capture;
 
-/// The numbers of the first and last lines of a failing test's output that are shown unless the output is verbose.
 const HEAD: usize = 4;
 const TAIL: usize = 6;
 
-/// The terminal output of a run.
 pub(crate) struct Terminal {
     bar: ProgressBar,
     verbosity: Verbosity,
@@ -35,12 +33,10 @@ pub(crate) struct Terminal {
     no_tests: NoTests,
     filters: Vec<String>,
     several_legs: bool,
-    /// The progress of the running tests, by binary and name.
     running: BTreeMap<(String, String), String>,
 }
 
 impl Terminal {
-    /// Creates the output of a run over `legs` devices.
     pub(crate) fn new(report_context: &ReportContext<'_>, legs: usize) -> Self {
         let bar = ProgressBar::hidden();
         bar.set_style(
@@ -78,7 +74,7 @@ impl Terminal {
         });
     }
 
-    /// Returns a line such as `PASS [   0.012s] app::mem llama::kv_cache  peak 502.5 MiB  growth 0 B`.
+    /// `PASS [   0.012s] app::mem llama::kv_cache  peak 502.5 MiB  growth 0 B`.
     fn line(&self, task: &Task, outcome: &TestOutcome) -> String {
         let time = format!("[{:>8.3}s]", outcome.duration.as_secs_f64());
         let mut line = format!(
@@ -143,7 +139,7 @@ impl Terminal {
         lines
     }
 
-    /// Returns the figures of a GPU that do not come from the program's own calls, if the output is verbose.
+    /// Figures that do not come from the program's own calls, if the output is verbose.
     fn driver(&self, outcome: &TestOutcome) -> Vec<String> {
         let all = self.verbosity == Verbosity::Verbose;
         let driver_figures = if all { driver_lines::lines(outcome) } else { Vec::new() };
@@ -178,19 +174,18 @@ impl Terminal {
     }
 }
 
-/// Returns a line such as `ok on cpu: 3 passed, 0 failed in 0.83s`.
+/// `ok on cpu: 3 passed, 0 failed in 0.83s`.
 fn verdict(place: &str, tally: &Tally, ok: bool) -> String {
     let result = if ok { style::strong("ok") } else { style::error("not ok") };
     let seconds = tally.took.as_secs_f64();
     format!("{result}{place}: {} in {seconds:.2}s", summary::counts(tally))
 }
 
-/// Returns the key of a running test. It needs the binary because tests of two binaries can have the same name and run at the same time.
+/// Tests of two binaries can have the same name and run at the same time.
 fn key(task: &Task) -> (String, String) {
     (task.binary.id.clone(), task.name().to_owned())
 }
 
-/// Returns the laws that the outcome of the largest case contains.
 fn laws(outcome: &TestOutcome, verbosity: Verbosity) -> Vec<String> {
     let lines = findings::laws(&outcome.across.laws, verbosity).into_iter();
     lines.map(|line| format!("{:13}{line}", "")).collect()

@@ -1,8 +1,6 @@
-//! A trace in the Chrome format for Perfetto and `chrome://tracing`. It has one process for each test, one counter for each space, and one
-//! time step for each iteration. A test with attribution has a second process with its events.
-//!
-//! The trace contains no clock times: a millisecond stands for an iteration, and in the process of events a microsecond stands for an
-//! allocation or a free. Two runs of the same code therefore give the same file.
+//! A trace for Perfetto and `chrome://tracing`: a process for each test, a counter for each space, and a second process
+//! for the events of a test with attribution. It has no clock times, so that two runs of the same code give the same
+//! file: a millisecond stands for an iteration, and in the process of events a microsecond for an allocation or a free.
 
 use memcheck_core::measurement::record::Record;
 use memcheck_core::presentation::profile::{By, Held, Profile, Row, Sort};
@@ -12,9 +10,9 @@ use super::profile::kind_name;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::presentation::events::{Presenter, ReportWriter};
 
-/// The number of microseconds that stand for an iteration.
+/// Microseconds that stand for an iteration.
 const ITERATION: usize = 1_000;
-/// The greatest number of holders, and of scopes, in the mark of a peak.
+/// Holders, and scopes, in the mark of a peak.
 const MOST: usize = 20;
 
 #[derive(Debug, Default)]
@@ -24,7 +22,6 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// Adds a process to the trace and returns its number.
     fn process(&mut self, name: &str) -> usize {
         self.processes += 1;
         self.events.push(json!({
@@ -33,7 +30,6 @@ impl Trace {
         self.processes
     }
 
-    /// Adds the figures of the iterations.
     fn iterations(&mut self, process: usize, record: &Record) {
         for (space, measured) in &record.spaces {
             let series = measured.allocated.iter().zip(&measured.peak).enumerate();
@@ -54,7 +50,6 @@ impl Trace {
         }
     }
 
-    /// Adds the live bytes of a space over its events, and the holders of its peak.
     fn followed(&mut self, process: usize, profile: &Profile) {
         let (space, timeline) = (profile.space, &profile.timeline);
         let time = |point: usize| point as u64 * timeline.stretch;
@@ -70,7 +65,6 @@ impl Trace {
     }
 }
 
-/// Returns the arguments of a peak's mark: the bytes by kind, by holder and by scope.
 fn at_peak(profile: &Profile) -> Value {
     let kind = |kind| kind_name(profile.window, kind);
     let kinds: Map<String, Value> =

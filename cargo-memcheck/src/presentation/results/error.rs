@@ -19,7 +19,6 @@ pub(crate) enum ResultsError {
     None(PathBuf),
     #[error("{path}: {error}", path = .0.display(), error = .1)]
     Io(PathBuf, io::Error),
-    /// The file is incomplete, or it is not a file of results.
     #[error("{path} is cut off or damaged: {why}", path = .0.display(), why = .1)]
     Damaged(PathBuf, String),
     #[error("{path} was written by another version of the tool: {what}", path = .0.display(), what = .1)]
@@ -34,12 +33,10 @@ pub(crate) enum ResultsError {
     Twice(Partition, PathBuf, PathBuf),
     #[error("{test} on {device} is in both {a} and {b}", a = .a.display(), b = .b.display())]
     SameTest {
-        /// The test, with its binary.
         test: String,
         device: String,
         /// The folder of one shard.
         a: PathBuf,
-        /// The folder of the other shard.
         b: PathBuf,
     },
     #[error("the results of {0} are missing")]

@@ -14,20 +14,17 @@ use crate::invocation::devices::Leg;
 use crate::presentation::events::{Presenter, ReportWriter};
 use crate::presentation::tally::Tally;
 
-/// Collects the lines of the file.
 #[derive(Debug, Default)]
 pub(crate) struct Keeper {
-    /// The contents of the first line. They are complete only after all legs have been listed.
+    /// Complete only after all legs have been listed.
     run: Rc<OnceCell<RunDescription>>,
-    /// The other lines.
     lines: Vec<u8>,
     tests: usize,
-    /// The first error, because of which the file would be incomplete.
     error: Option<anyhow::Error>,
 }
 
 impl Keeper {
-    /// Creates a keeper. `run` must be set before the text is read.
+    /// `run` must be set before the text is read.
     pub(crate) fn new(run: Rc<OnceCell<RunDescription>>) -> Self {
         Self { run, ..Self::default() }
     }

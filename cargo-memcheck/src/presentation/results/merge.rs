@@ -12,21 +12,18 @@ use crate::invocation::devices::Leg;
 use crate::invocation::options::Partition;
 use crate::presentation::tally::Tally;
 
-/// The greatest number of missing shards in a message.
 const SHOWN: usize = 8;
 
-/// A whole run, in the form that a single machine would have produced.
+/// In the form that a single machine would have produced.
 #[derive(Debug)]
 pub(crate) struct MergedRun {
-    /// The description of the run. A merged run has that of the first shard.
     pub(crate) run: RunDescription,
-    /// The devices of the run, with the numbers of tests to run.
     pub(crate) legs: Vec<(Leg, usize)>,
-    /// The tests of the run, sorted by device, package, binary and name. Ignored tests come first.
+    /// Sorted by device, package, binary and name. Ignored tests come first.
     pub(crate) tests: Vec<Test>,
-    /// The findings about the workspace, without duplicates.
+    /// Without duplicates.
     pub(crate) notes: Vec<Note>,
-    /// The counts that do not follow from the tests, and the wall time of the longest run.
+    /// With the wall time of the longest run.
     pub(crate) tally: Tally,
 }
 
@@ -46,7 +43,7 @@ impl From<Results> for MergedRun {
     }
 }
 
-/// Merges shards. Their paths must be relocated to the same workspace.
+/// The shards' paths must be relocated to the same workspace.
 pub(crate) fn merge(shards: Vec<Results>) -> Result<MergedRun, ResultsError> {
     check(&shards)?;
     let mut shards = shards.into_iter();
@@ -79,13 +76,11 @@ pub(crate) fn merge(shards: Vec<Results>) -> Result<MergedRun, ResultsError> {
     Ok(whole)
 }
 
-/// Returns the package, the binary and the name of a test.
 fn id(test: &Test) -> (String, String, String) {
     let task = &test.task;
     (task.package.clone(), task.binary.id.clone(), task.name().to_owned())
 }
 
-/// Makes sure that the shards belong to one run, and that none is missing or given twice.
 fn check(shards: &[Results]) -> Result<(), ResultsError> {
     let Some((first, others)) = shards.split_first() else { return Ok(()) };
     if let (true, Some(cut)) =
@@ -138,7 +133,6 @@ fn check(shards: &[Results]) -> Result<(), ResultsError> {
     Ok(())
 }
 
-/// Returns the first difference that two shards of one run must not have.
 fn difference(a: &RunDescription, b: &RunDescription) -> Option<String> {
     // The pattern names every field, so that a new field cannot be forgotten. The versions were already compared when the files were read.
     let RunDescription {

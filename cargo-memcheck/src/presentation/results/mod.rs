@@ -1,8 +1,6 @@
-//! The complete results of a run, which `report` reads: those of one run, or those of its shards on several machines.
-//!
-//! A folder of results contains one file of JSON lines: a description of the run, its devices, a line for each test with all the data that
-//! a presenter receives, the notes, and a last line with the number of tests. The file contains the pending snapshots too, so that the
-//! folder can be copied to another machine.
+//! The complete results of a run or of its shards, which `report` reads. A file of JSON lines has a description of the
+//! run, its devices, the tests with all that a presenter receives, the notes, and at last the number of tests. It has
+//! the pending snapshots too, so that the folder can be copied to another machine.
 
 mod error;
 mod keep;
@@ -27,7 +25,6 @@ pub(crate) use read::{Results, Test, read};
 pub(crate) use relations::judge_relations;
 pub(crate) use run::RunDescription;
 
-/// Removes the results of an earlier run.
 pub(crate) fn discard(folder: &Path) -> Result<(), ResultsError> {
     match std::fs::remove_file(file(folder)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {

@@ -12,7 +12,6 @@ use crate::build::workspace::Places;
 use crate::discovery::task::{Relations, TestSubject};
 
 impl Results {
-    /// Moves every path in the run's workspace to the workspace at `root`.
     pub(crate) fn relocate(&mut self, root: &Path) {
         let from = std::mem::replace(&mut self.run.workspace, root.to_owned());
         let moved = |path: &mut PathBuf| {
@@ -36,7 +35,7 @@ impl Results {
     }
 }
 
-/// Writes the pending snapshots of all tests below the workspace's target directory. Each test replaces its own snapshot.
+/// Below the workspace's target directory. Each test replaces its own snapshot.
 pub(crate) fn join(whole: &mut MergedRun, places: &Places) -> Result<(), ResultsError> {
     let root = whole.run.workspace.clone();
     let snapshots: Vec<Option<PathBuf>> = whole
@@ -73,7 +72,7 @@ pub(crate) fn join(whole: &mut MergedRun, places: &Places) -> Result<(), Results
     Ok(())
 }
 
-/// True if a test with this status removes the pending snapshot of an earlier run.
+/// Such a test removes the pending snapshot of an earlier run.
 fn discards(status: Status) -> bool {
     matches!(status, Status::Failed | Status::NotMeasured)
 }

@@ -12,21 +12,16 @@ use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::invocation::devices::Leg;
 
-/// A test as it is read.
 pub(crate) type Test = TestResult<Task, TestOutcome>;
 
-/// The results of a run or of one of its shards.
 #[derive(Debug)]
 pub(crate) struct Results {
     pub(crate) folder: PathBuf,
-    /// The description of the run.
     pub(crate) run: RunDescription,
-    /// The devices of the run, with the numbers of tests to run.
     pub(crate) legs: Vec<(Leg, usize)>,
-    /// The tests, in the order in which they ended.
+    /// In the order in which they ended.
     pub(crate) tests: Vec<Test>,
     pub(crate) notes: Vec<Note>,
-    /// The contents of the last line.
     pub(crate) end: RunEnd,
 }
 
@@ -92,8 +87,7 @@ fn parse(folder: &Path, text: &str) -> Result<Results, ResultsError> {
     Ok(results)
 }
 
-/// Reads the first line. The versions come first, because the lines of another version can have other fields. No other version of the
-/// command may read the file, because its format is internal.
+/// The versions come first: another version can have other fields, and the format is internal, so it is refused.
 fn first_line(folder: &Path, line: &str) -> Result<RunDescription, ResultsError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "kebab-case")]

@@ -7,8 +7,6 @@ use super::{MergedRun, ResultsError};
 use crate::discovery::task::Relations;
 use crate::execution::relations::{Judge, MeasuredFigures};
 
-/// Judges the limits and laws across the tests of all shards of a run, and writes the pending snapshots of laws below
-/// `pending`.
 pub(crate) fn judge_relations(whole: &mut MergedRun, pending: &Path) -> Result<(), ResultsError> {
     let mut measured_figures: BTreeMap<String, MeasuredFigures> = BTreeMap::new();
     for test in &whole.tests {

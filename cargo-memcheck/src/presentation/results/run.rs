@@ -16,38 +16,30 @@ use crate::discovery::task::Task;
 use crate::invocation::devices::Leg;
 use crate::invocation::options::{Levels, Mode, Partition, hash};
 
-/// The version of the file.
 pub(super) const VERSION: u32 = 2;
 
-/// The description of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RunDescription {
-    /// The versions of this file, of the protocol and of the records in it.
+    /// Of this file, of the protocol and of the records in it.
     pub(super) version: u32,
     pub(super) protocol: u32,
     pub(super) record: u32,
-    /// The version of the command.
     pub(super) memcheck: String,
-    /// The root of the workspace that contains the paths in the results.
+    /// Contains the paths in the results.
     pub(super) workspace: PathBuf,
-    /// The part of the tests that was run. `None` if all tests were run.
+    /// `None` if all tests were run.
     pub(super) partition: Option<Partition>,
     pub(super) devices: Vec<String>,
     /// A hash of the selected tests of all parts, with their limits and the other settings of their verdicts.
     pub(super) selected: String,
-    /// The commit of the sources, if git knows one.
     pub(super) commit: Option<String>,
-    /// Whether the command could write to the source tree.
     pub(crate) mode: Mode,
-    /// True if the tests come from an archive.
     #[serde(default)]
     pub(crate) archived: bool,
-    /// The explicit levels of bookkeeping findings.
     #[serde(default)]
     pub(super) levels: BTreeMap<Code, Level>,
 }
 
-/// The input of the hash.
 #[derive(Serialize)]
 struct Selected<'a> {
     tests: Vec<SelectedTest<'a>>,
@@ -70,7 +62,6 @@ struct SelectedTest<'a> {
 }
 
 impl RunDescription {
-    /// Describes this run.
     pub(crate) fn of(session: &Session, legs: &[LegTests]) -> Self {
         let options = &session.options;
         Self {

@@ -43,7 +43,6 @@ fn task(name: &str) -> Task {
     task
 }
 
-/// Makes the outcome of a test with a pending snapshot in `folder`.
 fn outcome(folder: &Path, name: &str) -> TestOutcome {
     let mut report: memcheck_core::wire::protocol::Report =
         serde_json::from_value(example::report()).unwrap();
@@ -57,7 +56,6 @@ fn outcome(folder: &Path, name: &str) -> TestOutcome {
     outcome
 }
 
-/// Returns the text of the file that a run of these tests writes.
 fn kept(run: &RunDescription, tests: &[&str]) -> String {
     let tally = Tally { elsewhere: 1, not_run: 2, ..Tally::default() };
     kept_with(run, tests, &tally, exit::OK)
@@ -74,7 +72,6 @@ fn kept_with(run: &RunDescription, tests: &[&str], tally: &Tally, exit_code: u8)
     String::from_utf8(keeper.text().unwrap()).unwrap()
 }
 
-/// Writes folders of results, one for each text.
 fn folders(texts: &[String]) -> (tempfile::TempDir, Vec<PathBuf>) {
     let root = tempfile::tempdir().unwrap();
     let made = texts.iter().enumerate().map(|(number, text)| {

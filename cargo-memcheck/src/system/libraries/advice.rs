@@ -4,10 +4,9 @@ use std::fmt;
 
 use memcheck_core::wire::exit;
 
-/// The driver's own library.
 const DRIVER: &str = "libcuda.so";
 
-/// The libraries of CUDA, and the names of the Python wheels that contain them, without a version.
+/// With the names of the Python wheels that contain them, without a version.
 const WHEELS: &[(&str, &str)] = &[
     ("libcublas", "nvidia-cublas"),
     ("libcublasLt", "nvidia-cublas"),
@@ -22,13 +21,12 @@ const WHEELS: &[(&str, &str)] = &[
     ("libnvrtc", "nvidia-cuda-nvrtc"),
 ];
 
-/// The libraries whose version number is that of CUDA.
+/// Their version number is that of CUDA.
 const VERSIONED: [&str; 4] = ["libcublas", "libcublasLt", "libcudart", "libnvrtc"];
 
-/// The libraries without which an executable cannot start.
+/// An executable cannot start without these.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Missing {
-    /// The libraries that the loader did not find.
     pub(crate) libraries: Vec<String>,
     /// The loader's messages about libraries that are too old.
     pub(crate) outdated: Vec<String>,
@@ -45,14 +43,13 @@ impl fmt::Display for Missing {
 }
 
 impl Missing {
-    /// Returns the exit code. It is that of a missing device if the driver's library is missing.
+    /// That of a missing device if the driver's library is missing.
     pub(crate) fn exit_code(&self) -> u8 {
         let is_driver = |name: &String| name.starts_with(DRIVER);
         if self.libraries.iter().any(is_driver) { exit::NO_DEVICE } else { exit::NOT_MEASURED }
     }
 }
 
-/// Names the packages to install and the flag that points to them.
 pub(crate) fn advice(missing: &Missing) -> String {
     if missing.libraries.is_empty() {
         return "it was built on a newer system: build it on the oldest system that must run it"

@@ -1,7 +1,6 @@
-//! The shared libraries of a test executable: asks the loader which of them are missing, and looks for them in further folders.
-//!
-//! CUDA's wheels for Python contain the libraries that candle links to, but in folders that a loader does not search. The command looks for
-//! missing libraries in these folders and adds the matching ones to the search path of the test.
+//! The shared libraries of a test executable: asks the loader which are missing, and adds folders that contain them to
+//! the search path of the test. CUDA's wheels for Python contain the libraries that candle links to, but in folders
+//! that a loader does not search.
 
 mod advice;
 mod python;
@@ -20,40 +19,33 @@ use crate::system::binary::Binary;
 
 pub(crate) use advice::{Missing, advice};
 
-/// The variable with the loader's search path.
 pub(crate) const SEARCH_PATH: &str = "LD_LIBRARY_PATH";
 /// Makes glibc's loader print the libraries that it would load, without starting the program.
 const TRACE: &str = "LD_TRACE_LOADED_OBJECTS";
 
-/// The folders in which the command looks for libraries, in addition to the folders that the loader searches.
 #[derive(Debug, Default)]
 pub(crate) struct LibrarySearch {
-    /// The folders of `--library-path`, which come first on the search path whatever they contain.
+    /// From `--library-path`. They come first on the search path whatever they contain.
     named: Vec<PathBuf>,
-    /// The folders of Python installations. The command looks for them only when a library is missing, or for libcupti.
+    /// Looked for only when a library is missing, or for libcupti.
     python: OnceLock<Vec<PathBuf>>,
-    /// The paths of libcupti in the Python folders.
     cupti: OnceLock<Option<OsString>>,
 }
 
-/// The loader's report on an executable.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Linked {
-    /// The libraries that the loader found, with their paths.
     pub(crate) found: BTreeMap<String, PathBuf>,
-    /// The libraries that the loader did not find.
     pub(crate) missing: Vec<String>,
     /// The loader's messages about libraries that are too old.
     pub(crate) outdated: Vec<String>,
 }
 
 impl LibrarySearch {
-    /// Searches `named` before all other folders.
     pub(crate) fn new(named: Vec<PathBuf>) -> Self {
         Self { named, ..Self::default() }
     }
 
-    /// Returns the paths of libcupti in Python's CUDA wheels, for a test with an itemised report of GPU memory. `None` if there are none.
+    /// For a test with an itemised report of GPU memory.
     pub(crate) fn cupti(&self) -> Option<&OsStr> {
         let find = || {
             let found = python::cupti(self.python.get_or_init(python::folders));
@@ -64,15 +56,13 @@ impl LibrarySearch {
         self.cupti.get_or_init(find).as_deref()
     }
 
-    /// Puts the folders of `--library-path` on the search path of `binary`.
     pub(crate) fn prepare(&self, binary: &mut Binary) {
         let rest = search_path(binary);
         // Joining cannot fail, because these folders come from a list that was split at the colons.
         let _ = set_search_path(binary, self.named.iter().cloned().chain(rest));
     }
 
-    /// Appends the folders that contain missing libraries to the search path of `binary`. Returns true if it added a folder and no library
-    /// is missing any longer.
+    /// True if it added a folder and no library is missing any longer.
     pub(crate) fn complete(&self, binary: &mut Binary) -> Result<bool, Missing> {
         let mut added = false;
         loop {
@@ -95,7 +85,6 @@ impl LibrarySearch {
     }
 }
 
-/// Returns the search path with which `binary` is started.
 fn search_path(binary: &Binary) -> Vec<PathBuf> {
     let own = binary.environment.iter().find(|(name, _)| name == SEARCH_PATH);
     let text = match own {
@@ -118,7 +107,7 @@ fn set_search_path(
     Ok(())
 }
 
-/// Returns a search path with `folder` first, followed by the search path of this process.
+/// `folder` first, then the search path of this process.
 pub(crate) fn in_front(folder: PathBuf) -> Result<OsString, JoinPathsError> {
     let inherited = std::env::var_os(SEARCH_PATH).unwrap_or_default();
     let rest = std::env::split_paths(&inherited).filter(|f| !f.as_os_str().is_empty());
@@ -126,7 +115,6 @@ pub(crate) fn in_front(folder: PathBuf) -> Result<OsString, JoinPathsError> {
 }
 
 impl Linked {
-    /// Asks the loader, which does not start the program.
     pub(crate) fn of(binary: &Binary) -> io::Result<Self> {
         let output = Command::new(&binary.path)
             // A statically linked program has no loader and starts in spite of the variable. It must then only list its tests.
@@ -159,7 +147,7 @@ impl Linked {
         linked
     }
 
-    /// Returns the found libraries that are in `folder` or below it.
+    /// In `folder` or below it.
     pub(crate) fn below<'a>(&'a self, folder: &'a Path) -> impl Iterator<Item = &'a Path> {
         self.found.values().map(PathBuf::as_path).filter(move |path| path.starts_with(folder))
     }
@@ -186,7 +174,6 @@ mod tests {
         assert_eq!(linked.below(Path::new("/lib")).count(), 1);
     }
 
-    /// Builds a program that needs `libmemcheck_inner.so` through `libmemcheck_outer.so`.
     fn program(folder: &Path) -> Binary {
         let compile = |arguments: &[&str]| {
             let done = Command::new("cc").args(arguments).current_dir(folder).status();

@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use wait_timeout::ChildExt;
 
-/// The time limit for Python's answer.
 const ANSWER: Duration = Duration::from_secs(20);
 
-/// Returns the folders with libraries. The folders of the active environment come first.
+/// The folders of the active environment come first.
 pub(super) fn folders() -> Vec<PathBuf> {
     let mut found = Vec::new();
     for name in ["VIRTUAL_ENV", "CONDA_PREFIX"] {
@@ -33,7 +32,7 @@ fn of_prefix(prefix: &Path, conda: bool) -> Vec<PathBuf> {
     of_wheels.chain(conda.then(|| lib.clone())).collect()
 }
 
-/// Returns the library folders of wheels: `nvidia/cublas/lib`, and from CUDA 13 on `nvidia/cu13/lib`.
+/// `nvidia/cublas/lib`, and from CUDA 13 on `nvidia/cu13/lib`.
 fn of_packages(folder: &Path) -> Vec<PathBuf> {
     sorted(&folder.join("nvidia"))
         .into_iter()
@@ -42,8 +41,7 @@ fn of_packages(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Returns the paths of libcupti in these folders, the newest version first. The probe opens libcupti by its path, because the folder must
-/// not go on the search path with all its other libraries.
+/// Newest first. Paths, because libcupti's folder must not go on the search path with all its other libraries.
 pub(super) fn cupti(folders: &[PathBuf]) -> Vec<PathBuf> {
     let version = |path: &Path| -> Option<u32> {
         path.file_name()?.to_str()?.strip_prefix("libcupti.so.")?.parse().ok()
@@ -63,7 +61,6 @@ fn sorted(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Returns the folders in which `python3` looks for packages.
 fn packages() -> Vec<PathBuf> {
     let child = Command::new("python3")
         .args(["-c", "import sys; print('\\n'.join(sys.path))"])

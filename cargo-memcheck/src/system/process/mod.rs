@@ -1,7 +1,6 @@
-//! Starts a child process in its own process group, watches it, and ends the group.
-//!
-//! A launcher is a child that starts the test process elsewhere, perhaps on another machine. It differs in three ways: file descriptors are
-//! not passed on to the test, the test can start later than the launcher, and only the launcher can end the test.
+//! Starts a child process in its own process group, watches it, and ends the group. A launcher starts the test process
+//! elsewhere: file descriptors are not passed on to the test, the test can start later than the launcher, and only the
+//! launcher can end it.
 
 mod output;
 mod progress;
@@ -26,68 +25,57 @@ use progress::Tail;
 pub(crate) use output::Output;
 pub(crate) use signals::{INTERRUPTED, Interrupt};
 
-/// How the command treats the output of tests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Capture {
-    /// Stores it, and prints that of failed tests.
+    /// That of failed tests is printed.
     #[default]
     Kept,
-    /// Prints it at once.
     Shown,
-    /// Does not touch it, because the stdout of a bench is its result.
+    /// The stdout of a bench is its result.
     None,
 }
 
-/// Returns the number of cores that this process may use.
 pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get)
 }
 
-/// The child's path to the pipe for its progress.
+/// The pipe for the child's progress.
 pub(crate) const PROGRESS_PATH: &str = "/dev/fd/3";
 const PROGRESS_FD: i32 = 3;
 /// The interval at which a wait checks for a signal.
 const LOOK_UP: Duration = Duration::from_millis(100);
-/// The time limit for reading the rest of the pipes after the child has ended.
+/// For the rest of the pipes after the child has ended.
 const DRAIN: Duration = Duration::from_secs(2);
-/// The time limit for a launcher to end its job after SIGTERM.
+/// For a launcher to end its job after SIGTERM.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// The kind of a child.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ProcessKind<'a> {
-    /// The process itself, without a launcher.
     Own,
-    /// A launcher of a process that writes its progress to this file. The file must exist and be empty. The time-out counts from the first
-    /// write to it.
+    /// The file of the progress must exist and be empty. The time-out counts from the first write to it.
     Launcher(&'a Path),
-    /// A launcher of a process that does not report progress. With a file, the process creates it when it begins, and the time-out counts
-    /// from that moment.
+    /// Without progress. The process creates the file when it begins, and the time-out counts from that moment.
     SilentLauncher(Option<&'a Path>),
 }
 
-/// The settings for watching a child.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Watch<'a> {
     pub(crate) kind: ProcessKind<'a>,
     pub(crate) timeout: Duration,
     pub(crate) capture: Capture,
-    /// Ends the child before its time limit.
     pub(crate) interrupt: &'a Interrupt,
 }
 
-/// The facts about a child that has ended.
 #[derive(Debug)]
 pub(crate) struct ProcessResult {
-    /// The end of the child. `None` if this process killed it because the run was interrupted.
+    /// `None` if this process killed the child because the run was interrupted.
     pub(crate) end: Option<End>,
-    /// True if the process was seen to begin. Behind a launcher it can begin late or never.
+    /// Behind a launcher the process can begin late or never.
     pub(crate) began: bool,
     pub(crate) output: Output,
     pub(crate) duration: Duration,
 }
 
-/// Kills all remaining processes of a group.
 fn kill_group(group: u32) {
     if let Ok(group) = i32::try_from(group) {
         // The call fails if the group has already ended, which is fine.
@@ -95,7 +83,7 @@ fn kill_group(group: u32) {
     }
 }
 
-/// Asks a launcher to end, and waits so that it can cancel its job. A signal from this machine would not reach a job on another machine.
+/// Waits so that the launcher can cancel its job, because a signal would not reach a job on another machine.
 fn ask_to_end(launcher: &mut Child) -> std::io::Result<()> {
     if let Ok(id) = i32::try_from(launcher.id()) {
         // The signal goes to the launcher alone because it must end its children itself.
@@ -104,7 +92,6 @@ fn ask_to_end(launcher: &mut Child) -> std::io::Result<()> {
     launcher.wait_timeout(GRACE).map(drop)
 }
 
-/// The source of the progress of a test process.
 enum ProgressSource<'a> {
     Pipe,
     File(Tail),
@@ -113,7 +100,6 @@ enum ProgressSource<'a> {
 }
 
 impl ProgressSource<'_> {
-    /// True if the process has begun, as far as the source can tell.
     fn has_begun(&self) -> bool {
         match self {
             Self::Pipe | Self::None => true,
@@ -123,7 +109,6 @@ impl ProgressSource<'_> {
     }
 }
 
-/// Redirects the output of `command`.
 fn redirect(command: &mut Command, capture: Capture) -> std::io::Result<()> {
     match capture {
         Capture::Shown => {
@@ -139,7 +124,7 @@ fn redirect(command: &mut Command, capture: Capture) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Waits until `child` ends or the time-out has passed since the process began. Returns `None` if the run was interrupted.
+/// The time-out counts from the process's begin. `None` if the run was interrupted.
 fn wait(
     child: &mut Child,
     source: &ProgressSource<'_>,
@@ -163,7 +148,6 @@ fn wait(
     }
 }
 
-/// Runs `command` until it ends, reaches its time-out, or the run is interrupted.
 pub(crate) fn run(
     mut command: Command,
     watch: Watch<'_>,
@@ -224,7 +208,6 @@ mod tests {
         Watch { kind: ProcessKind::Own, timeout, capture: Capture::Kept, interrupt }
     }
 
-    /// Runs a launcher script. `$1` is the path of its progress file.
     fn launcher(script: &str, timeout: Duration, interrupt: &Interrupt) -> ProcessResult {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("progress");

@@ -6,16 +6,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// The output of a child.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Output {
-    /// Its stdout, including the lines of libtest.
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
 impl Output {
-    /// Returns the test's own lines. The lines that libtest prints around a single test do not help the reader.
+    /// The lines that libtest prints around a single test do not help the reader.
     pub(crate) fn own_lines(&self) -> Vec<&str> {
         let mut lines: Vec<&str> = self.stdout.lines().filter_map(without_frame).collect();
         lines.extend(self.stderr.lines().filter(|line| !line.trim().is_empty()));
@@ -23,7 +21,7 @@ impl Output {
     }
 }
 
-/// Removes libtest's part from a line of stdout. Returns `None` if no text remains.
+/// `None` if no text remains.
 fn without_frame(line: &str) -> Option<&str> {
     // `test a::b ... ` has no line end if the test prints directly after it.
     let own = match line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... ")) {
@@ -37,8 +35,7 @@ fn without_frame(line: &str) -> Option<&str> {
     (!frame).then_some(own)
 }
 
-/// Reads a pipe to its end on a separate thread. The bytes are kept as they arrive, so that they are available even if another process
-/// keeps the pipe open.
+/// Keeps the bytes as they arrive, so that they are available even if another process keeps the pipe open.
 #[derive(Debug)]
 pub(super) struct Collector {
     bytes: Arc<Mutex<Vec<u8>>>,
@@ -46,7 +43,6 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    /// Starts the thread.
     pub(super) fn start(pipe: Option<impl Read + Send + 'static>) -> Self {
         let bytes = Arc::new(Mutex::new(Vec::new()));
         let (sender, ended) = mpsc::channel();
@@ -63,7 +59,6 @@ impl Collector {
         Self { bytes, ended }
     }
 
-    /// Waits at most `patience` for the end of the pipe, and returns the text so far.
     pub(super) fn finish(self, patience: Duration) -> String {
         let _ = self.ended.recv_timeout(patience);
         String::from_utf8_lossy(&self.bytes.lock().expect("no reader panics")).into_owned()

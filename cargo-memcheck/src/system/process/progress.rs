@@ -10,11 +10,9 @@ use std::time::Duration;
 
 use memcheck_core::wire::protocol::Progress;
 
-/// The interval at which a file is read.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Passes each progress line to `on_progress` on a separate thread, until all writers have closed the pipe. Other lines are skipped,
-/// because progress is only displayed and no verdict depends on it.
+/// Skips other lines, because progress is only displayed and no verdict depends on it.
 pub(super) fn read(pipe: PipeReader, on_progress: impl Fn(Progress) + Send + 'static) {
     std::thread::spawn(move || {
         for line in BufReader::new(pipe).lines() {
@@ -30,7 +28,7 @@ fn forward_progress(line: &str, on_progress: &impl Fn(Progress)) {
     }
 }
 
-/// Reads a file while another process writes it.
+/// Another process writes the file meanwhile.
 #[derive(Debug)]
 pub(super) struct Tail {
     path: PathBuf,
@@ -40,7 +38,6 @@ pub(super) struct Tail {
 }
 
 impl Tail {
-    /// Passes each progress line to `on_progress` on a separate thread.
     pub(super) fn start(
         path: &Path,
         on_progress: impl Fn(Progress) + Send + 'static,
@@ -65,13 +62,11 @@ impl Tail {
         Ok(Self { path: path.to_owned(), begun, stop, thread: Some(thread) })
     }
 
-    /// True if the thread has read any bytes.
     pub(super) fn has_begun(&self) -> bool {
         self.begun.load(Ordering::SeqCst)
     }
 
-    /// Stops the thread. Returns true if the file has any contents. The file is opened again, because this machine may not have seen the
-    /// last changes of a file on another machine.
+    /// Opens the file again, because this machine may not have seen the last changes of a file on another machine.
     pub(super) fn finish(mut self) -> bool {
         self.stop();
         let _ = self.thread.take().map(JoinHandle::join);

@@ -8,18 +8,16 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::LOOK_UP;
 
-/// The exit code after a signal, as shells expect it.
+/// As shells expect it.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// A flag that a signal sets.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Interrupt(Arc<AtomicBool>);
 
-/// The flag of this process, once it listens for signals.
 static LISTENING: OnceLock<Interrupt> = OnceLock::new();
 
 impl Interrupt {
-    /// Listens for SIGINT, SIGTERM and SIGHUP. The handlers belong to the whole process, so that all callers share one flag.
+    /// The handlers of SIGINT, SIGTERM and SIGHUP belong to the whole process, so that all callers share one flag.
     pub(crate) fn listen() -> std::io::Result<Self> {
         match LISTENING.get() {
             Some(interrupt) => Ok(interrupt.clone()),
@@ -27,7 +25,6 @@ impl Interrupt {
         }
     }
 
-    /// True if a signal has arrived and this process listens for signals.
     pub(crate) fn has_come() -> bool {
         LISTENING.get().is_some_and(Self::is_set)
     }
@@ -51,7 +48,7 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Waits until a signal arrives or the other end of `done` is dropped. Returns true if a signal arrived.
+    /// True if a signal arrived, false if the other end of `done` was dropped.
     pub(crate) fn comes_before(done: &Receiver<()>) -> bool {
         loop {
             match done.recv_timeout(LOOK_UP) {
@@ -62,13 +59,11 @@ impl Interrupt {
         }
     }
 
-    /// True if a signal has arrived.
     pub(crate) fn is_set(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// Returns the result of cargo's work, or `None` if it failed after a signal. Cargo received the same signal, so that its failure need
-    /// not be reported.
+    /// `None` after a signal, which cargo received too, so that its failure need not be reported.
     pub(crate) fn outlived<T, E>(&self, work: Result<T, E>) -> Result<Option<T>, E> {
         match work {
             Err(_) if self.is_set() => Ok(None),
@@ -76,14 +71,13 @@ impl Interrupt {
         }
     }
 
-    /// Sets the flag as a signal would.
     #[cfg(test)]
     pub(crate) fn set(&self) {
         self.0.store(true, Ordering::SeqCst);
     }
 }
 
-/// Returns a mask of the signals that were ignored when this process started. It is empty if the system does not provide it.
+/// The signals that were ignored when this process started. Empty if the system does not provide the mask.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -12,10 +12,10 @@ use crate::presentation::presenters::profile::{
     columns, explain_peak_difference, growth_title, kind_name, when,
 };
 
-/// The greatest number of rows in a table. `cargo memcheck profile` can show all of them.
+/// `cargo memcheck profile` can show all rows.
 const MOST: usize = 30;
 
-/// Renders one space of a test. The result is empty if the test has no attribution.
+/// Empty if the test has no attribution.
 pub(super) fn space(record: &Record, space: Space) -> Markup {
     let of = |by| Profile::of(record, space, by, Sort::Peak);
     let (Some(operations), Some(scopes)) = (of(By::Op), of(By::Scope)) else {
@@ -37,7 +37,6 @@ pub(super) fn space(record: &Record, space: Space) -> Markup {
     }
 }
 
-/// Renders the kinds and the holders of the memory at the peak.
 fn peak(profile: &Profile) -> Markup {
     let share = |bytes| format!("{:.1} %", percent(bytes, profile.peak_allocated));
     let shown = profile.holders.len().min(MOST);
@@ -76,7 +75,6 @@ fn peak(profile: &Profile) -> Markup {
     }
 }
 
-/// Renders the table of a profile.
 fn table(profile: &Profile) -> Markup {
     let columns = columns::columns(profile);
     let rows = columns::rows(profile);
@@ -104,7 +102,6 @@ fn table(profile: &Profile) -> Markup {
     }
 }
 
-/// Renders the survivors of the iterations.
 fn survivors(growth: &Growth) -> Markup {
     let shown = growth.survivors.len().min(MOST);
     let rest = growth.survivors.len() - shown;

@@ -9,16 +9,13 @@ use memcheck_core::space::Space;
 
 use crate::presentation::presenters::profile::when;
 
-/// The width and the height of a plot in its own units.
 const PLOT: (f64, f64) = (640.0, 120.0);
 
-/// Returns the coordinates of the value with index `place` in a series of `points` values.
 fn coordinates(place: usize, points: usize, bytes: u64, highest: u64) -> (f64, f64) {
     let step = PLOT.0 / points.saturating_sub(1).max(1) as f64;
     (place as f64 * step, PLOT.1 - bytes as f64 / highest.max(1) as f64 * PLOT.1)
 }
 
-/// Returns the points of a series for a polyline.
 fn line(series: &[u64], highest: u64) -> String {
     let point = |(place, &bytes): (usize, &u64)| {
         let (x, y) = coordinates(place, series.len(), bytes, highest);
@@ -40,7 +37,7 @@ fn plot(title: &str, lines: &Markup, caption: &str) -> Markup {
     }
 }
 
-/// Renders the trend as a straight line from the first position to the last, clamped to the edges of the plot.
+/// From the first position to the last, clamped to the edges of the plot.
 fn trend(series: &[u64], slope: f64, highest: u64) -> Option<Markup> {
     let last = series.len().checked_sub(1).filter(|&last| last > 0)?;
     let start = intercept(series, slope)?;
@@ -57,8 +54,7 @@ fn trend(series: &[u64], slope: f64, highest: u64) -> Option<Markup> {
     })
 }
 
-/// Plots the live bytes at the end of each measured iteration, their trend, and the peak of each iteration. The vertical axis goes from
-/// zero to the highest peak.
+/// The vertical axis goes from zero to the highest peak.
 pub(super) fn iterations(space: Space, measured: &SpaceRecord) -> Markup {
     let SpaceRecord { allocated, peak, metrics, slope, .. } = measured;
     let highest = peak.iter().chain(allocated).copied().max().unwrap_or(0);
@@ -80,7 +76,7 @@ pub(super) fn iterations(space: Space, measured: &SpaceRecord) -> Markup {
     )
 }
 
-/// Plots the live bytes over the events of the run, with a mark at the peak. The result is empty if the test allocated no memory.
+/// Empty if the test allocated no memory.
 pub(super) fn events(profile: &Profile) -> Markup {
     let Timeline { stretch, points, peak_at, .. } = &profile.timeline;
     let highest = profile.peak_allocated;

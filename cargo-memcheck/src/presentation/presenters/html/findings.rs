@@ -7,7 +7,6 @@ use memcheck_core::size::Size;
 
 use crate::presentation::presenters::findings;
 
-/// Renders all parts of a finding.
 pub(super) fn finding(finding: &Finding) -> Markup {
     let (first, rest) = finding.message.split_once('\n').unwrap_or((&finding.message, ""));
     html! {
@@ -51,7 +50,6 @@ fn text(text: &Option<String>) -> &str {
     text.as_deref().unwrap_or_default()
 }
 
-/// Renders a cause with its page, which `cargo memcheck explain` also prints.
 pub(super) fn cause(word: &str, cause: &Cause) -> Markup {
     let Cause { code, title, evidence, remedy } = cause;
     let rule = RULES.iter().find(|rule| rule.code == code);

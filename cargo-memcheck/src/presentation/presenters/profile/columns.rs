@@ -5,15 +5,14 @@ use memcheck_core::presentation::profile::{
 };
 use memcheck_core::size::{Size, counted, exact};
 
-/// A column of the operation table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::presentation::presenters) enum Column {
-    /// The name of the row: the operation, the call site or the scope.
+    /// The operation, the call site or the scope.
     Name,
     Calls,
     Bytes,
     Peak,
-    /// The share of the peak in percent.
+    /// Percent of the peak.
     Share,
     /// The peak of a scope, including the scopes nested in it.
     InAll,
@@ -24,8 +23,7 @@ pub(in crate::presentation::presenters) enum Column {
     Others,
 }
 
-/// Returns the columns of a profile. The columns `surviving` and `retained` are left out if the total has no such bytes; [`legend`] then
-/// states that fact.
+/// Without `surviving` and `retained` if the total has no such bytes; [`legend`] then states that fact.
 pub(in crate::presentation::presenters) fn columns(profile: &Profile) -> Vec<Column> {
     let total = profile.table.total;
     let all = [
@@ -43,13 +41,13 @@ pub(in crate::presentation::presenters) fn columns(profile: &Profile) -> Vec<Col
     all.into_iter().filter(|(_, shown)| *shown).map(|(column, _)| column).collect()
 }
 
-/// Returns the rows that have a figure. The others are places that allocated only in earlier iterations and hold no memory.
+/// The others are places that allocated only in earlier iterations and hold no memory.
 pub(in crate::presentation::presenters) fn rows(profile: &Profile) -> Vec<&Row> {
     let says = |row: &&Row| row.in_all.unwrap_or_else(|| row.figures()) != Totals::default();
     profile.table.rows.iter().filter(says).collect()
 }
 
-/// Returns the rows below the first `shown`: the sum of the rows that are not shown, if there are any, and the total.
+/// The sum of the rows below the first `shown`, if there are any, and the total.
 pub(in crate::presentation::presenters) fn sums(
     profile: &Profile,
     shown: usize,
@@ -60,7 +58,7 @@ pub(in crate::presentation::presenters) fn sums(
     others.into_iter().chain([("total".to_owned(), profile.table.total)]).collect()
 }
 
-/// Sums up rows. Calls and bytes must count the same phases as those of the total.
+/// Calls and bytes must count the same phases as those of the total.
 fn sum_rows(rows: &[&Row]) -> Totals {
     let rows = || rows.iter().copied();
     let counted = Totals::of(rows().filter(|row| row.phase == Phase::Iteration));
@@ -68,7 +66,6 @@ fn sum_rows(rows: &[&Row]) -> Totals {
     Totals { calls, bytes, ..Totals::of(rows()) }
 }
 
-/// Explains the columns, one line for each explanation.
 pub(in crate::presentation::presenters) fn legend(profile: &Profile) -> Vec<String> {
     let Totals { surviving, retained, .. } = profile.table.total;
     let mut lines = vec![match profile.window {
@@ -105,7 +102,7 @@ pub(in crate::presentation::presenters) fn legend(profile: &Profile) -> Vec<Stri
 }
 
 impl Column {
-    /// True if the column has figures. These are aligned to the right and must not be cut.
+    /// Figures are aligned to the right and must not be cut.
     pub(in crate::presentation::presenters) fn is_figure(self) -> bool {
         !matches!(self, Self::Name | Self::Shapes | Self::Others)
     }
@@ -126,7 +123,7 @@ impl Column {
         }
     }
 
-    /// Returns the cell of a row. Lists are complete if `all` is set.
+    /// Lists are complete if `all` is set.
     pub(in crate::presentation::presenters) fn of_row(
         self,
         row: &Row,
@@ -146,7 +143,6 @@ impl Column {
         }
     }
 
-    /// Returns the cell of a row that sums up other rows.
     pub(in crate::presentation::presenters) fn of_sums(
         self,
         name: &str,
@@ -166,14 +162,13 @@ impl Column {
     }
 }
 
-/// Returns the name of a row and marks the phase. A scope that contains other scopes belongs to a phase even if it does not allocate
-/// itself.
+/// A scope that contains other scopes belongs to a phase even if it does not allocate itself.
 fn name(row: &Row) -> String {
     let is_setup = row.phase == Phase::Setup && (row.total_calls > 0 || row.in_all.is_some());
     format!("{}{}", row.name, if is_setup { " (set-up)" } else { "" })
 }
 
-/// Returns the most common shape, the largest one if it is a different one, and the number of the others.
+/// The most common shape, the largest one if it is a different one, and the number of the others.
 fn shapes(shapes: &[Shape], all: bool) -> String {
     let names: Vec<String> = shapes.iter().map(|shape| shape.tensor.to_string()).collect();
     let largest = shapes

@@ -9,10 +9,9 @@ use super::style;
 use super::timeline::sparkline;
 use crate::invocation::values::Verbosity;
 
-/// The number of survivors in output that is not verbose.
 const FEW: usize = 5;
 
-/// Returns the lines about the growth of a space. There are none if the profile has no iterations.
+/// None if the profile has no iterations.
 pub(super) fn lines(profile: &Profile, verbosity: Verbosity) -> Vec<String> {
     let Some(growth) = &profile.growth else { return Vec::new() };
     let Growth { iterations: _, bytes_per_iteration, allocated, cause, survivors } = growth;
@@ -34,7 +33,6 @@ pub(super) fn lines(profile: &Profile, verbosity: Verbosity) -> Vec<String> {
     lines
 }
 
-/// Returns a title with the rate of growth.
 pub(in crate::presentation::presenters) fn title(growth: &Growth) -> String {
     let Growth { iterations, bytes_per_iteration, allocated: _, cause: _, survivors } = growth;
     let counted_iterations = counted(u64::from(*iterations), "iteration", "iterations");
@@ -45,7 +43,7 @@ pub(in crate::presentation::presenters) fn title(growth: &Growth) -> String {
     }
 }
 
-/// Returns a sparkline of the live bytes over the iterations, with the slope of a straight line. `None` for a single iteration.
+/// `None` for a single iteration.
 fn trend(allocated: &[u64]) -> Option<String> {
     let slope = theil_sen(allocated)?;
     let (first, last) = (allocated.first()?, allocated.last()?);

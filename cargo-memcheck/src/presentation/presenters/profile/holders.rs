@@ -7,10 +7,8 @@ use memcheck_core::size::{Size, blocks, both, counted};
 use super::style;
 use crate::invocation::values::Verbosity;
 
-/// The number of holders in output that is not verbose.
 const FEW: usize = 10;
 
-/// Returns the lines of both lists.
 pub(super) fn lines(profile: &Profile, verbosity: Verbosity) -> Vec<String> {
     if profile.peak_allocated == 0 {
         return Vec::new();
@@ -53,7 +51,7 @@ pub(super) fn lines(profile: &Profile, verbosity: Verbosity) -> Vec<String> {
     lines
 }
 
-/// Returns the time of the peak as a suffix for "at the peak". It is empty if the profile has no iterations.
+/// A suffix for "at the peak", empty if the profile has no iterations.
 pub(in crate::presentation::presenters) fn when(profile: &Profile) -> String {
     match (profile.window, profile.timeline.peak_iteration) {
         (Window::Whole, _) => String::new(),
@@ -62,8 +60,7 @@ pub(in crate::presentation::presenters) fn when(profile: &Profile) -> String {
     }
 }
 
-/// Returns the name of a kind. Without iterations the kind `Setup` also contains activations, because there is no phase before the
-/// iterations.
+/// Without iterations `Setup` also contains activations, because there is no phase before the iterations.
 pub(in crate::presentation::presenters) fn kind_name(window: Window, kind: Kind) -> &'static str {
     match (window, kind) {
         (Window::Whole, Kind::Setup) => "weights and activations",

@@ -10,7 +10,6 @@ use crate::discovery::task::{Task, TestOutcome, TestSubject};
 use crate::presentation::presenters::json;
 use crate::system::gpus::RanOn;
 
-/// The version of the object.
 const VERSION: u32 = 1;
 
 #[derive(Serialize)]
@@ -21,24 +20,20 @@ struct ProfileLine<'a> {
     test: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     program: Option<&'a str>,
-    /// The device as requested.
     leg: String,
-    /// The real GPU that the process ran on.
     #[serde(skip_serializing_if = "Option::is_none")]
     gpu: Option<&'a RanOn>,
     status: Status,
     findings: &'a [Finding],
-    /// The profiles of the spaces, the judged ones first. Empty if the process left no record.
+    /// The judged ones first. Empty if the process left no record.
     spaces: &'a [Profile],
     events: u64,
-    /// The holders of device memory outside the driver's pool.
     #[serde(skip_serializing_if = "Option::is_none")]
     untracked: Option<&'a Untracked>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<&'a str>,
 }
 
-/// Prints the profile of a test or a program on one device.
 pub(super) fn profile(task: &Task, outcome: &TestOutcome, spaces: &[Profile]) {
     let (test, program) = match &task.subject {
         TestSubject::Test(entry) => (Some(entry.name.as_str()), None),

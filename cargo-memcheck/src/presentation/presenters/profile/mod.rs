@@ -26,17 +26,16 @@ use crate::presentation::events::Presenter;
 use crate::presentation::tally::Tally;
 use crate::system::printing::eprint_line;
 
-/// Prints profiles.
 #[derive(Debug)]
 pub(crate) struct Profiler {
     layout: ProfileLayout,
     format: Format,
     verbosity: Verbosity,
-    /// The width of the terminal in columns. `None` if stdout is not a terminal; tables then have their full width.
+    /// Columns. `None` if stdout is not a terminal; tables then have their full width.
     width: Option<usize>,
 }
 
-/// The width of a chart in columns if stdout is not a terminal.
+/// Columns, if stdout is not a terminal.
 const WIDTH: usize = 100;
 
 impl Profiler {
@@ -46,7 +45,7 @@ impl Profiler {
         Self { layout, format, verbosity, width }
     }
 
-    /// Returns the profiles of the judged spaces. Those of all other spaces follow with `--verbose` and in JSON.
+    /// The judged spaces; all others follow with `--verbose` and in JSON.
     fn profiles(&self, record: &Record) -> Vec<Profile> {
         let all = self.verbosity == Verbosity::Verbose || self.format == Format::Json;
         let others = record.spaces.keys().filter(|space| all && !record.judged.contains(space));
@@ -88,8 +87,7 @@ impl Profiler {
     }
 }
 
-/// Returns a note if the peak of the profile differs from the counted peak. They differ if several threads allocate at the same time,
-/// because their events are not in the order in which the counter changed.
+/// Peaks differ if several threads allocate at once: their events are not in the order of the counter's changes.
 pub(super) fn explain_peak_difference(profile: &Profile, record: &Record) -> Option<String> {
     let measured = record.spaces.get(&profile.space)?;
     let counted = measured.metrics.peak_allocated;
@@ -132,7 +130,6 @@ impl Presenter for Profiler {
     }
 }
 
-/// Cuts a text to at most `width` characters.
 fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();

@@ -8,14 +8,12 @@ use super::{cut, style};
 use crate::invocation::values::ProfileLayout;
 use crate::invocation::values::Verbosity;
 
-/// The number of blanks between columns.
 const GAP: usize = 2;
 /// The smallest width to which a text column is cut.
 const LEAST: usize = 12;
 
 type Cells = Vec<String>;
 
-/// Returns the legend and the table.
 pub(super) fn lines(
     profile: &Profile,
     layout: &ProfileLayout,
@@ -41,7 +39,6 @@ pub(super) fn lines(
     lines
 }
 
-/// Cuts the text columns until the table fits, starting with the last column.
 fn fit(columns: &[Column], cells: &mut [Cells], width: usize) {
     let widest = |cells: &[Cells], column: usize| {
         cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)
@@ -57,7 +54,6 @@ fn fit(columns: &[Column], cells: &mut [Cells], width: usize) {
     }
 }
 
-/// Aligns the cells, and emphasises the first and the last line.
 fn table(columns: &[Column], cells: &[Cells]) -> Vec<String> {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);

@@ -1,21 +1,19 @@
-//! A chart of live bytes over the events of the run, drawn with block characters.
-//!
-//! The existing crates for charts in a terminal cannot be used because they label their axes with plain numbers. This chart has labels with
-//! binary sizes, columns that start at zero, and a mark at the peak.
+//! A chart of live bytes over the events of the run, drawn with block characters. Existing crates for charts in a
+//! terminal label their axes with plain numbers. This one has binary sizes, columns that start at zero, and a mark at
+//! the peak.
 
 use memcheck_core::presentation::profile::{Profile, Timeline};
 use memcheck_core::size::{Size, exact};
 
 use super::style;
 
-/// The greatest number of columns in a sparkline.
+/// Columns.
 const SPARKS: usize = 40;
-/// The number of rows above the axis. The axis and a label follow below.
 const HEIGHT: usize = 6;
 /// The blocks for 0 to 8 eighths of a row.
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Returns the chart with its title. There are no lines if the process allocated no memory.
+/// Empty if the process allocated no memory.
 pub(super) fn lines(profile: &Profile, width: usize) -> Vec<String> {
     if profile.peak_allocated == 0 {
         return Vec::new();
@@ -25,7 +23,6 @@ pub(super) fn lines(profile: &Profile, width: usize) -> Vec<String> {
     lines
 }
 
-/// Draws a chart of eight lines that are at most `width` columns wide.
 fn chart(timeline: &Timeline, peak: u64, width: usize) -> Vec<String> {
     let labels: Vec<String> = (0..HEIGHT).map(|row| label(row, peak)).collect();
     let margin = labels.iter().map(String::len).max().unwrap_or(0);
@@ -52,7 +49,7 @@ fn chart(timeline: &Timeline, peak: u64, width: usize) -> Vec<String> {
     lines
 }
 
-/// Returns the label of a row. Only the top and the middle row have one.
+/// Only the top and the middle row have a label.
 fn label(row: usize, peak: u64) -> String {
     match row {
         0 => Size(peak).to_string(),
@@ -61,7 +58,7 @@ fn label(row: usize, peak: u64) -> String {
     }
 }
 
-/// Returns one value for each column: the highest of its points.
+/// For each column the highest of its points.
 fn resampled(points: &[u64], columns: usize) -> Vec<u64> {
     let of = |column: usize| {
         let first = column * points.len() / columns;
@@ -71,7 +68,7 @@ fn resampled(points: &[u64], columns: usize) -> Vec<u64> {
     (0..columns).map(of).collect()
 }
 
-/// Draws values as blocks in one row of at most [`SPARKS`] columns. The row starts at the lowest value instead of zero.
+/// The row starts at the lowest value instead of zero.
 pub(super) fn sparkline(values: &[u64]) -> String {
     let lowest = values.iter().copied().min().unwrap_or(0);
     let range = values.iter().copied().max().unwrap_or(0) - lowest;
@@ -83,7 +80,7 @@ pub(super) fn sparkline(values: &[u64]) -> String {
     resampled(values, columns).into_iter().map(block).collect()
 }
 
-/// Returns the height in eighths of a row. Every value above zero has at least one, so that it is visible.
+/// In eighths of a row. Every value above zero has at least one, so that it is visible.
 fn height(live: u64, peak: u64) -> usize {
     let full = HEIGHT as u128 * 8;
     let eighths = u128::from(live) * full / u128::from(peak.max(1));
@@ -91,7 +88,6 @@ fn height(live: u64, peak: u64) -> usize {
     usize::try_from(eighths).unwrap_or(0).max(least)
 }
 
-/// Returns the line below the axis: the peak under its mark, and the number of events at the right end.
 fn below_axis(timeline: &Timeline, at: usize, peak: u64, columns: usize) -> String {
     let events = exact(timeline.stretch * timeline.points.len() as u64);
     // The number is not exact because the last point may stand for fewer events than the others.
