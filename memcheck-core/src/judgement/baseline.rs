@@ -1,5 +1,4 @@
-//! The accepted figures and facts of a snapshot, and their comparison with a record. insta reads
-//! and writes the files.
+//! The accepted figures and facts of a snapshot, compared with a record. insta does the file IO.
 
 mod holders;
 mod laws;
@@ -16,11 +15,9 @@ pub use crate::measurement::figures::Figures;
 pub use holders::Holders;
 pub use laws::Laws;
 
-/// Version of the snapshot format. It is part of the header, and a snapshot of another version
-/// cannot be read.
+/// Version of the snapshot format. A snapshot of another version cannot be read.
 pub const VERSION: u32 = 1;
 
-/// One space in the body of a snapshot.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Entry {
     #[serde(flatten)]
@@ -47,9 +44,8 @@ pub enum FiguresError {
 }
 
 impl Figures {
-    /// The figures that a baseline accepts from a record: those of the judged spaces, and only of
-    /// the `allocated` family. Figures of small blocks on the host are left out, because they
-    /// change with patch releases of libraries.
+    /// The figures that a baseline accepts: `allocated` of the judged spaces, without small blocks
+    /// on the host, which change with patch releases of libraries.
     pub fn of(record: &Record) -> Self {
         Self(
             record
@@ -85,8 +81,7 @@ impl Figures {
         }
     }
 
-    /// Serializes the body of the snapshot: these figures, and the holders of the memory at the
-    /// peak.
+    /// Serializes these figures and the holders of the memory at the peak.
     pub fn to_yaml(&self, holders: &Holders) -> String {
         let body: BTreeMap<Space, Entry> = self
             .0
@@ -102,10 +97,7 @@ impl Figures {
             .to_owned()
     }
 
-    /// Parses the body of a snapshot.
-    ///
-    /// # Errors
-    /// The text is not a complete map of known figures.
+    /// Parses the body of a snapshot, which must be a complete map of known figures.
     pub fn from_yaml(text: &str) -> Result<Self, FiguresError> {
         if has_conflict_markers(text) {
             return Err(FiguresError::Conflict);
@@ -136,10 +128,7 @@ pub fn has_conflict_markers(text: &str) -> bool {
     })
 }
 
-/// The figures that a baseline must have for one space, sorted by name.
-///
-/// A host baseline has only live bytes, because counts and totals on the host depend on how rayon
-/// splits its work.
+/// A host has only live bytes: its other figures depend on how rayon splits its work.
 fn gated(space: Space, metrics: &Metrics) -> BTreeMap<&'static str, u64> {
     let mut figures = BTreeMap::from([
         ("growth", metrics.growth),
@@ -157,7 +146,6 @@ fn gated(space: Space, metrics: &Metrics) -> BTreeMap<&'static str, u64> {
 /// The text of a snapshot file, split into insta's header and the body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parts<'a> {
-    /// The header, as YAML.
     header: &'a str,
     /// The `info` of the header, as JSON.
     pub info: Option<String>,
@@ -177,10 +165,7 @@ pub enum PartsError {
 }
 
 impl<'a> Parts<'a> {
-    /// Splits the text of a snapshot file.
-    ///
-    /// # Errors
-    /// The text does not have insta's layout.
+    /// Splits the text of a snapshot file, which must have insta's layout.
     pub fn of(text: &'a str) -> Result<Self, PartsError> {
         #[derive(Deserialize)]
         struct Header {
@@ -254,8 +239,7 @@ impl Baseline {
         let Some(header) = header else {
             return Self::Corrupt("its header has no `info`".to_owned());
         };
-        // The version is checked first, because the header of another version may have other
-        // fields.
+        // Checked first, because a header of another version may have other fields.
         #[derive(Deserialize)]
         struct Versioned {
             memcheck: u32,
@@ -313,8 +297,7 @@ pub struct Change {
     pub now: Option<u64>,
 }
 
-/// The tolerance of one figure. The absolute part of a tolerance is in bytes, so for a count only
-/// the relative part applies.
+/// The absolute part of a tolerance is in bytes, so for a count only the relative part applies.
 pub(crate) fn tolerance_of(figure: &str, tolerance: Tolerance) -> Tolerance {
     if figure == "allocations" { Tolerance { bytes: 0, ..tolerance } } else { tolerance }
 }

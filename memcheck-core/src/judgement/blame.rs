@@ -1,6 +1,4 @@
-//! Converts survivors and holders to the call sites of a finding. A site names the line of the
-//! program first, then the operation with its tensor, then the scope. Call sites that look the same
-//! in a report are one site.
+//! Converts survivors and holders to the call sites of a finding.
 
 mod alike;
 
@@ -19,8 +17,7 @@ use crate::space::Space;
 pub use alike::{SiteGroup, alike};
 use alike::{SiteKey, group_by_key};
 
-/// The sites that grow, the fastest first: call sites, and sizes whose blocks no call site accounts
-/// for. Each such size is followed by the call sites that hold blocks of that size.
+/// Sites that grow, the fastest first; a size without site is followed by the sites that hold it.
 pub fn growing(evidence: &Evidence<'_>) -> Vec<Site> {
     let growing = alike(evidence.growing());
     let places = growing.iter().map(|place| vec![surviving(place)]);
@@ -53,7 +50,6 @@ fn size_site(group: &Group) -> Site {
     with_reading(size, group.reading)
 }
 
-/// Adds the growth of its survivors to a site.
 fn with_reading(site: Site, reading: Reading) -> Site {
     Site {
         bytes_per_iteration: reading.bytes_per_iteration,
@@ -63,7 +59,6 @@ fn with_reading(site: Site, reading: Reading) -> Site {
     }
 }
 
-/// A site with location, operation and scope only, without figures.
 fn site(stack: &Stack, scope: &str) -> Site {
     let user = stack.user();
     Site {
@@ -84,16 +79,14 @@ fn dependency_line(stack: &Stack) -> Option<Via> {
     Some(Via { file: frame.short_file()?.to_owned(), line: frame.line?, function: frame.path() })
 }
 
-/// The sites that held the memory of `space` at its peak, the largest first. The result is empty if
-/// the record has no call stacks.
+/// The sites that held `space` at its peak, the largest first; empty without call stacks.
 pub fn at_peak(record: &Record, space: Space) -> Vec<Site> {
     let Some(attribution) = &record.attribution else { return Vec::new() };
     let holders = attribution.peaks.get(&space).map(|peak| peak.holders.as_slice());
     holder_sites(attribution, space, holders.unwrap_or_default())
 }
 
-/// The line whose allocation the device refused, followed by the sites that held the memory at that
-/// moment, the largest first.
+/// The line whose allocation was refused, then the holders at that moment, the largest first.
 pub fn at_refusal(record: &Record, space: Space) -> Vec<Site> {
     let Some(attribution) = &record.attribution else { return Vec::new() };
     let Some(refused) = attribution.refused.get(&space) else { return Vec::new() };
@@ -132,8 +125,7 @@ pub fn allocating(record: &Record, space: Space) -> Vec<Site> {
     sites
 }
 
-/// Adds notes to a record with call sites: memory that was allocated once in its process and stays,
-/// with the lines that allocated it.
+/// Notes the lines that allocated memory once in the process, if call sites are known.
 pub fn note_once(record: &mut Record) {
     if !record.holds_once() {
         return;
@@ -203,9 +195,7 @@ pub fn holding(attribution: &Attribution, space: Space, holders: &[Holder]) -> V
     sites
 }
 
-/// The holders of the memory at the peak, as a baseline keeps them: a label without file and line,
-/// and the bytes. Sites with the same label are added up, because a map can have each label only
-/// once.
+/// Holders at the peak by label without file and line. Equal labels are added up.
 pub fn labels(attribution: &Attribution, space: Space) -> BTreeMap<String, u64> {
     let mut labels: BTreeMap<String, u64> = BTreeMap::new();
     let Some(peak) = attribution.peaks.get(&space) else { return labels };

@@ -1,5 +1,4 @@
-//! Faults of a GPU and of its driver. Each is recognised by the names of its errors and has a title
-//! and a remedy.
+//! Faults of a GPU and of its driver, recognised by the names of their errors.
 
 /// A kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,7 +96,6 @@ pub fn of(text: &str) -> Option<(&'static Fault, &'static str)> {
     })
 }
 
-/// True if a text has `error` as a whole word.
 fn contains_name(text: &str, error: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.match_indices(error).any(|(start, _)| {

@@ -1,8 +1,6 @@
-//! The findings. Each kind of finding is data: a code, a class and a page.
-//!
-//! A new kind must have an entry in the list `codes!`, which declares its variant of [`Code`] and its
-//! row of [`TABLE`], a page below `pages/`, and a rule in [`crate::judgement::verdict`] with a test that fires
-//! it and one that does not.
+//! The findings. A new kind needs an entry in `codes!` (its variant of [`Code`] and its row of
+//! [`TABLE`]), a page below `pages/`, and a rule in [`crate::judgement::verdict`] with a test that
+//! fires it and one that does not.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -14,7 +12,7 @@ use crate::space::Space;
 pub enum Class {
     /// Measured: the test fails, exit code 100.
     Measured,
-    /// The instrument was not armed, or had no device: exit code 104 or 105. The test must not pass.
+    /// The instrument was not armed, or had no device: exit code 104 or 105, and never a pass.
     Instrument,
     /// Bookkeeping: a warning, or exit code 5 if it is denied.
     Bookkeeping,
@@ -141,8 +139,7 @@ fn names(wanted: impl Fn(&Row) -> bool) -> String {
 }
 
 impl Code {
-    /// True if a test with this finding did not run to its end, for a reason other than memory. Its
-    /// figures are then incomplete.
+    /// True if the test did not end, for a reason other than memory: its figures are incomplete.
     pub fn cut_it_short(self) -> bool {
         match self {
             Self::TestFailed | Self::Crashed | Self::TimedOut | Self::DeviceFault => true,
@@ -202,10 +199,7 @@ impl Code {
         }
     }
 
-    /// Checks that the code can have `level`.
-    ///
-    /// # Errors
-    /// If the code is not a bookkeeping finding and the level is not `deny`.
+    /// Checks `level`: only a bookkeeping finding can have one other than `deny`.
     pub fn check_level(self, level: Level) -> Result<(), CodeError> {
         match (self.row().class, level) {
             (Class::Bookkeeping, _) | (_, Level::Deny) => Ok(()),
@@ -294,8 +288,7 @@ pub struct Finding {
     pub cause: Option<crate::judgement::diagnosis::Cause>,
 }
 
-/// A place in the program that holds bytes: a call site, or a block size if the call site is not
-/// known.
+/// A place that holds bytes: a call site, or a block size if the call site is not known.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Site {
@@ -341,7 +334,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// The place as `src/model.rs:42`, or the innermost function if no line of the program is known.
+    /// The place as `src/model.rs:42`, or the innermost function without a line of the program.
     pub fn place(&self) -> Option<String> {
         let line = self.line.map(|line| format!(":{line}")).unwrap_or_default();
         let file = self.file.as_ref().map(|file| format!("{file}{line}"));

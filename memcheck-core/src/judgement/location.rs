@@ -1,31 +1,25 @@
-//! The path of a test's baseline: in `snapshots/`, next to the source file of the test.
-//!
-//! Paths are normalised as text. Both sides of the wire must compute the same path, and insta
-//! refuses a pending file whose path contains `..`. The target of a symbolic link before a `..` is
-//! not resolved.
+//! The path of a test's baseline: in `snapshots/`, next to the source file of the test. Paths are
+//! normalised as text, because both sides of the wire must agree and insta refuses `..` in a
+//! pending path. A symbolic link before a `..` is not resolved.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use crate::device::Family;
 
-/// The source file of a test, as an absolute path without `.` and `..`. The compiler gets paths of
-/// workspace members relative to the workspace, and keeps the `..` of a `#[path = "../shared.rs"]`.
+/// The absolute source file of a test, without the `..` of a `#[path = "../shared.rs"]`.
 pub fn source(workspace: &Path, file: &Path) -> PathBuf {
     normalize(&workspace.join(file))
 }
 
-/// The baseline of a test in the source file `file`. `stem` is the file name of the baseline
-/// without device and extension.
+/// The baseline of a test; `stem` is its file name without device and extension.
 pub fn baseline(workspace: &Path, file: &Path, stem: &str, family: Family) -> PathBuf {
     let source = source(workspace, file);
     let folder = source.parent().unwrap_or(workspace).join("snapshots");
     folder.join(format!("{stem}@{}.snap", family.name()))
 }
 
-/// The file name, without device and extension, of the snapshot for the laws of a test with cases.
-/// `module` is the module of the cases, and `common` are the values that all cases of the law
-/// share.
+/// The stem of the snapshot for the laws of `module`, whose cases share the values `common`.
 pub fn law(module: &str, common: &BTreeMap<String, String>) -> String {
     let mut stem = format!("{}__law", module.replace("::", "__"));
     for (name, value) in common {
@@ -35,7 +29,6 @@ pub fn law(module: &str, common: &BTreeMap<String, String>) -> String {
     stem
 }
 
-/// Removes `.` from a path, and `..` if it follows another component.
 fn normalize(path: &Path) -> PathBuf {
     let mut straight = PathBuf::new();
     for component in path.components() {

@@ -1,7 +1,5 @@
-//! The verdict: a pure function of a record, its baseline and its limits.
-//!
-//! Each rule is one function that returns its findings. [`judge`] calls the rules in the order of
-//! severity, which is also the order of the report.
+//! The verdict: a pure function of a record, its baseline and its limits. [`judge`] calls one
+//! function for each rule, in the order of severity, which is that of the report.
 
 use crate::bound::Bound;
 use crate::judgement::baseline::Baseline;
@@ -77,8 +75,7 @@ pub fn judge(
     conclude(findings, level)
 }
 
-/// True if the figures of a run with these findings can become the baseline. The figures of a run
-/// that broke a limit or did not end must not. Figures that only differ from the baseline can.
+/// True if the figures can become the baseline: the run ended and broke no limit.
 pub fn is_worth_keeping(findings: &[Finding]) -> bool {
     findings.iter().all(|finding| {
         matches!(
@@ -88,9 +85,8 @@ pub fn is_worth_keeping(findings: &[Finding]) -> bool {
     })
 }
 
-/// Makes a verdict of findings: drops the allowed ones, collects the denied ones and decides the
-/// status. If the instrument failed, bookkeeping findings are dropped, because such a run has no
-/// figures that can be accepted.
+/// Drops the allowed findings, collects the denied ones and decides the status. If the instrument
+/// failed, bookkeeping is dropped, because there are no figures to accept.
 pub fn conclude(findings: Vec<Finding>, level: impl Fn(Code) -> Level) -> Verdict {
     let is_of = |finding: &Finding, class| finding.code.row().class == class;
     let blind = findings.iter().any(|finding| is_of(finding, Class::Instrument));
@@ -141,12 +137,10 @@ fn peak(record: &Record, space: Space, metrics: &Metrics, limits: &Limits) -> Op
     })
 }
 
-/// Small blocks on the host are taken for the overhead of tensors (shapes, reference counts and
-/// lists) if the bytes of the tensors are at least this many times theirs.
+/// Small host blocks are overhead of tensors if those have at least this many times their bytes.
 const OVERHEAD: u64 = 2;
 
-/// True if `space` is that of small blocks and these are the overhead of tensors that have a
-/// finding. `figure` must return the figure of a space if it is above its limit, else 0.
+/// `figure` must return the figure of a space if it is above its limit, else 0.
 fn is_overhead(space: Space, figure: impl Fn(Space) -> u64) -> bool {
     space == Space::HostSmall && figure(Space::Host) / OVERHEAD >= figure(space).max(1)
 }

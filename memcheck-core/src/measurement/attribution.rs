@@ -1,7 +1,5 @@
-//! The part of a record that only a run with attribution has: the call sites that hold the bytes.
-//!
-//! The types here contain names. `unresolved` has the form that a test process measures, with
-//! addresses instead of names.
+//! The call sites that hold the bytes, which only a run with attribution has. These types contain
+//! names; `unresolved` has addresses instead, as a test process measures them.
 
 #[cfg(test)]
 pub(crate) mod builder;
@@ -64,8 +62,7 @@ pub struct Place {
     pub last_calls: u64,
     /// Bytes allocated in that iteration.
     pub last_bytes: u64,
-    /// The last iteration that it allocated in, counted from 1 with the warm-up included; 0 is the
-    /// set-up.
+    /// The last iteration that it allocated in, from 1 with the warm-up; 0 is the set-up.
     pub last: u32,
 }
 
@@ -86,8 +83,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind of bytes that were allocated in iteration `birth` and are live in iteration `now`,
-    /// judged by age alone. Iteration 0 is the set-up.
+    /// The kind by age alone, for iterations of birth and of now; 0 is the set-up.
     pub fn by_age(birth: u32, now: u32) -> Self {
         match () {
             () if birth == 0 => Self::Setup,
@@ -100,8 +96,7 @@ impl Kind {
     #[must_use]
     pub fn on(self, stack: &Stack) -> Self {
         match () {
-            // The order matters: `backward_step` of an optimizer runs the backward pass and the
-            // step, and the allocations of its backward pass are gradients.
+            // `backward_step` of an optimizer runs both, and its backward pass makes gradients.
             () if stack.is_backward() => Self::Gradients,
             () if stack.is_optimizer() => Self::Optimizer,
             () => self,
@@ -191,15 +186,13 @@ pub struct HeldBy {
     pub views: u64,
     /// Bytes of the largest such view.
     pub view_bytes: u64,
-    /// Blocks with a tensor that is part of a graph: it keeps references to its inputs for
-    /// `backward`.
+    /// Blocks with a tensor of a graph: it keeps references to its inputs for `backward`.
     pub graph: u64,
     /// Blocks that are held by a variable.
     pub variables: u64,
 }
 
 impl HeldBy {
-    /// Adds the blocks of another call site.
     fn join(&mut self, other: Self) {
         self.whole += other.whole;
         self.views += other.views;
@@ -228,8 +221,7 @@ pub struct Attribution {
     /// The number of candle devices that measured iterations opened, by the GPU that they are on.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub devices: BTreeMap<Space, u64>,
-    /// The bytes of each module of the model on the test's own device. Only present if the run was
-    /// asked for them and the model has layers.
+    /// Bytes per module on the test's own device, if asked for and the model has layers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modules: Option<Modules>,
     /// Events that did not fit into the log for `modules`. If this is not 0, `modules` is `None`.

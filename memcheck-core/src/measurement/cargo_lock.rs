@@ -22,9 +22,8 @@ pub const CANDLE: &str = "candle-core";
 /// The crate that measures. It measures the candle-core that it depends on.
 pub const RUNTIME: &str = "memcheck-runtime";
 
-/// The version of candle-core that memcheck-runtime of version `runtime` depends on. A lock file
-/// can contain other versions, whose tensors the runtime cannot measure. `None` if the lock file
-/// does not contain the dependency.
+/// The version of candle-core that memcheck-runtime of version `runtime` depends on, if any. It
+/// cannot measure tensors of other versions, which a lock file can contain.
 pub fn candle(lock: &str, runtime: &str) -> Option<String> {
     let lock: Lock = toml::from_str(lock).ok()?;
     let runtime = lock

@@ -7,9 +7,8 @@ use crate::measurement::repeats::Repeats;
 /// Figures that depend on the number of iterations after the measured ones.
 const LATER_FIGURES: [&str; 3] = ["peak_allocated", "retained", "retained_again"];
 
-/// The figures by which two runs of a test are compared: the figures of a baseline, `allocated`, the
-/// bytes that a second round of the body added (`retained_again`), and the most allocations of an
-/// iteration (`most_allocations`) if the test limits them.
+/// The figures that compare two runs: those of a baseline, `allocated`, `retained_again` and, if
+/// the test limits them, `most_allocations` of an iteration.
 pub fn figures(record: &Record) -> Figures {
     let mut figures = Figures::of(record);
     for (space, by_name) in &mut figures.0 {
@@ -27,13 +26,11 @@ pub fn figures(record: &Record) -> Figures {
     figures
 }
 
-/// The figures by which a further run is compared with the first. The growth is left out, because a
-/// separate run decides it.
+/// The growth is left out, because a separate run decides it.
 pub(crate) fn compared(record: &Record) -> Figures {
     without(figures(record), &["growth"])
 }
 
-/// The compared figures that do not depend on the number of iterations after the measured ones.
 pub(crate) fn of_measured_iterations(record: &Record) -> Figures {
     without(compared(record), &LATER_FIGURES)
 }

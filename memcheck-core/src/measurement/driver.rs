@@ -1,5 +1,4 @@
-//! The figures of the driver, NVML and CUPTI for a GPU. They include memory that the probes do not
-//! see, because libraries and the driver allocate it for themselves.
+//! The figures of driver, NVML and CUPTI for a GPU, with memory that the probes do not see.
 
 use serde::{Deserialize, Serialize};
 
@@ -66,14 +65,12 @@ impl Occupant {
     }
 }
 
-/// The memory that the process holds on a GPU when the body has returned, minus the driver's pool
-/// and minus the program's own allocations.
+/// Memory of the process on a GPU after the body, without the pool and the program's blocks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Untracked {
     /// The device.
     pub space: Space,
-    /// All of it: the figure of NVML, minus the pool, minus blocks of the program outside the pool.
-    /// `None` if NVML does not answer.
+    /// NVML's figure without the pool and the program's other blocks; `None` if it is unknown.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bytes: Option<u64>,
     /// The parts that CUPTI saw, the largest first.
@@ -113,8 +110,7 @@ pub struct Block {
 }
 
 impl Untracked {
-    /// Splits the memory that NVML reports for the process by holder. `reserved` is the size of the
-    /// pool, and `blocks` are the blocks that CUPTI saw, or the reason why it saw none.
+    /// Splits NVML's figure. `reserved` is the pool, `blocks` what CUPTI saw, or why nothing.
     pub fn of(
         space: Space,
         device_used: Option<u64>,
@@ -146,7 +142,6 @@ impl Untracked {
     }
 }
 
-/// The holder that a block is counted for.
 fn holder(block: &Block) -> String {
     match &block.source {
         _ if block.fixed => "variables of modules".to_owned(),
@@ -173,10 +168,8 @@ mod tests {
             block(2, Some("libcublas.so.13")),
             block(7, None),
             Block { fixed: true, ..block(5, Some("app")) },
-            // Blocks of the program: one in the pool, and one outside of it.
             Block { pooled: true, tracked: true, ..block(1_000, None) },
             Block { tracked: true, ..block(100, None) },
-            // A library's block in the pool, which is part of the reserved bytes.
             Block { pooled: true, ..block(10, Some("libcublas.so.13")) },
         ];
         let found = Untracked::of(GPU, Some(2_000), 1_500, Ok(&blocks));

@@ -1,4 +1,4 @@
-//! The measurement: the record of a test, with its figures, its call stacks and the blocks that they hold.
+//! The record of a test, with its figures, its call stacks and the blocks that they hold.
 
 pub mod attribution;
 pub mod cargo_lock;

@@ -1,9 +1,6 @@
-//! Marks the instrument's own work, so that its allocations are not counted as the workload's.
-//!
-//! A thread is quiet while at least one [`Quiet`] guard lives on it. The allocator probe calls
-//! [`is_quiet`] before it counts, and the simulated device holds a guard inside every driver call.
-//! The state is constant-initialised and has no destructor, so that reading it is one thread-local
-//! load and is safe while a thread starts or ends.
+//! Marks the instrument's own work, so that its allocations are not counted as the workload's. The
+//! state is constant-initialised and has no destructor, so that reading it is one thread-local load
+//! and is safe while a thread starts or ends.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -12,9 +9,7 @@ thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// While this guard lives, allocations of its thread are the instrument's own.
-///
-/// It is not `Send`, because it must be dropped on the thread that made it.
+/// While it lives, its thread allocates for the instrument. Not `Send`: dropped where it was made.
 #[derive(Debug)]
 #[must_use = "the thread is quiet only while the guard lives"]
 pub struct Quiet {

@@ -1,8 +1,5 @@
-//! The record of one run of one test, which the test process sends to the command.
-//!
-//! A test process writes its record to a temporary file and renames it at its end, so that the
-//! command never sees a partial one. A test passes only with a complete record of its own name and
-//! version.
+//! The record of one run of one test, renamed into place at its end, so that the command never sees
+//! a partial one. A test passes only with a complete record of its own name and version.
 
 #[cfg(test)]
 pub(crate) mod example;
@@ -64,27 +61,22 @@ pub struct SpaceRecord {
     pub allocations: Vec<u64>,
     /// Highest number of live bytes within each measured iteration.
     pub peak: Vec<u64>,
-    /// Theil–Sen slope of `allocated`, in bytes per iteration: the slope of a straight line, to
-    /// compare with the exact `growth`. It is reported and never judged.
+    /// Theil–Sen slope of `allocated` in bytes per iteration; reported and never judged.
     #[serde(default)]
     pub slope: f64,
-    /// Bytes that a second round of the body, set-up included, left in addition to those of the
-    /// first. `None` if there was no second round.
+    /// Bytes that a second round, set-up included, left in addition; `None` without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retained_again: Option<u64>,
     /// The state of the decision about growth.
     #[serde(default)]
     pub growth: Growth,
-    /// Survivors of the measured iterations by block size. In a run with call sites, only the
-    /// survivors that no call site accounts for.
+    /// Survivors by block size; with call sites, only those that no call site accounts for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub survivors: Vec<Group>,
-    /// Bytes that the driver's pool holds after each measured iteration; empty for a space without
-    /// a pool.
+    /// Bytes of the driver's pool after each measured iteration; empty without a pool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reserved: Vec<u64>,
-    /// Bytes that the process holds according to NVML after each measured iteration; empty if NVML
-    /// does not answer.
+    /// Bytes according to NVML after each measured iteration; empty if NVML does not answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub device_used: Vec<u64>,
     /// Frees that the driver refused. Their blocks are live.
@@ -118,8 +110,7 @@ pub struct Followed {
     pub seconds: f64,
     /// True if further iterations would not change the verdict.
     pub decided: bool,
-    /// True if the iterations beyond the measured ones changed the live memory. Then the part of
-    /// the body after them does not measure the figures of a run without them.
+    /// True if they changed the live memory, so that later figures are not those without them.
     #[serde(default)]
     pub disturbed: bool,
     /// The reason why they ended early: an error of the body, or lack of time.
@@ -145,8 +136,7 @@ pub enum Outcome {
     },
 }
 
-/// The conditions of a run, stored in the header of a baseline. Figures of runs with different
-/// conditions are not comparable.
+/// The conditions of a run. Figures of runs with different conditions are not comparable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Facts {
@@ -215,8 +205,7 @@ pub struct Record {
     pub followed: Option<Followed>,
     /// The figures by space.
     pub spaces: BTreeMap<Space, SpaceRecord>,
-    /// The capacity of each device in bytes, regardless of `fits`: that of the driver, of the
-    /// simulated card, or of `capacity=`. Empty on the host.
+    /// The capacity of each device in bytes, regardless of `fits`; empty on the host.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub capacities: BTreeMap<Space, u64>,
     /// Events that did not fit into the ledger. If this is not 0, the run is `not-measured`.
@@ -224,8 +213,7 @@ pub struct Record {
     /// Calls that the simulated device does not implement.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsupported_calls: Vec<String>,
-    /// Facts that a reader should know, such as a source of figures that is not available (NVML in
-    /// a container) and the reason.
+    /// Facts that a reader should know, such as a missing source of figures and the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// The figures of the driver, NVML and CUPTI, in addition to the program's own calls.
@@ -237,12 +225,10 @@ pub struct Record {
     /// The call sites that hold the bytes; `None` in a run that only counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attribution: Option<Attribution>,
-    /// The attribution of the run that decided the growth, if it was another run. Its peaks and
-    /// retained bytes are those of more iterations.
+    /// The attribution of another run that decided the growth; its peaks are of more iterations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longer: Option<Attribution>,
-    /// The figures of all runs of the test, if two runs differed or `--repeat` asked for several. A
-    /// test process leaves it empty.
+    /// The figures of all runs of the test, if several. A test process leaves it empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<Repeats>,
 }
@@ -273,16 +259,14 @@ impl Record {
         self.note_peaks();
     }
 
-    /// True if a second round of the body showed that memory in a judged space was allocated only
-    /// once in the process.
+    /// True if a second round showed that judged memory is allocated once in the process.
     pub fn holds_once(&self) -> bool {
         let mut judged = self.judged.iter().filter_map(|space| self.spaces.get(space));
         let limit = self.limits.max_retained.value;
         judged.any(|measured| measured.retained_again.is_some_and(|again| again <= limit))
     }
 
-    /// Adds a note for each judged space whose holders do not add up to the peak that the counters
-    /// saw. Then the order of the followed events differs from the order in which they happened.
+    /// Holders that do not add up to the peak show that events were followed in another order.
     fn note_peaks(&mut self) {
         let Some(attribution) = &self.attribution else { return };
         for space in &self.judged {

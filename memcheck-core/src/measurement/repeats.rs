@@ -1,7 +1,5 @@
-//! The figures of several runs of one test, and the ranges of those that differ.
-//!
-//! A further run of a test must measure the figures of the first. If it does not, the
-//! test is run up to [`MOST_RUNS`] times, and [`crate::judgement::verdict`] judges all runs together.
+//! The figures of several runs of one test, and the ranges of those that differ. A test with
+//! figures that differ is run up to [`MOST_RUNS`] times, and all runs are judged together.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,12 +13,10 @@ pub const MOST_RUNS: usize = 5;
 /// The figures of several runs of one test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Repeats {
-    /// The number of runs that `--repeat` asked for. `None` if the runs were added
-    /// because two of them measured different figures.
+    /// Runs that `--repeat` asked for; `None` if they were added because two runs differed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<u32>,
-    /// The figures of each run, in order. A run that went beyond the measured iterations has only
-    /// the figures that do not depend on the further ones.
+    /// The figures of each run, without those that depend on further iterations if it had any.
     pub runs: Vec<Figures>,
 }
 
@@ -86,8 +82,7 @@ impl Repeats {
         ranges.collect()
     }
 
-    /// The values that `pick` returns for the runs, in order. `pick` gets a function that looks up
-    /// a figure by its name, in one run and in this space.
+    /// `pick` gets a function that looks up a figure by name, in one run and in this space.
     pub(crate) fn values(
         &self,
         space: Space,
@@ -97,8 +92,7 @@ impl Repeats {
         of_space.filter_map(|run| pick(&|name: &str| run.get(name).copied())).collect()
     }
 
-    /// A line for people about the figures that differ. Figures that a finding has `reported` are
-    /// left out.
+    /// A line about the figures that differ, without those that a finding has `reported`.
     pub fn note(&self, reported: &[&Range]) -> Option<String> {
         let ranges = self.ranges();
         let ranges: Vec<String> =

@@ -1,7 +1,5 @@
 //! Call stacks in readable form: the owner of each frame, the frames that are shown, and the candle
-//! operation of a stack.
-//!
-//! This module is pure and handles names only. The caller must resolve addresses first.
+//! operation. The caller must resolve addresses first.
 
 mod ends;
 mod frame;
@@ -26,9 +24,8 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// Keeps the frames of the program, candle and libraries. It removes frames outside of the
-    /// outermost frame of the program, such as an executor or a thread pool. At both ends it also
-    /// removes frames that are the same in every stack.
+    /// Keeps the frames of the program, candle and libraries, without those outside of the
+    /// program's outermost frame and those at both ends that are the same in every stack.
     pub fn trimmed(frames: impl IntoIterator<Item = Frame>) -> Self {
         let mut frames: Vec<Frame> =
             frames.into_iter().filter(|frame| frame.owner() != Owner::Plumbing).collect();
@@ -46,9 +43,8 @@ impl Stack {
         self.frames.iter().find(|frame| frame.owner() == Owner::User)
     }
 
-    /// The innermost line of a dependency that allocated on behalf of the program: a model of
-    /// candle-transformers, or another library. candle-core and candle-nn are left out, because
-    /// [`Stack::operation`] names their functions.
+    /// The innermost line of a dependency that allocated for the program, candle-core and candle-nn
+    /// excepted: [`Stack::operation`] names their functions.
     pub fn dependency(&self) -> Option<&Frame> {
         let called = self.frames.iter().take_while(|frame| frame.owner() != Owner::User);
         let mut dependencies = called.filter(|frame| match frame.owner() {
@@ -74,8 +70,7 @@ impl Stack {
         self.frames.iter().any(|frame| plain(&frame.function).starts_with(prefix))
     }
 
-    /// A key to sort stacks by. It must depend on names only, so that the order is the same in
-    /// every run.
+    /// A sort key of names only, so that the order is the same in every run.
     pub fn sorted_by(&self) -> Vec<(&str, Option<&str>, Option<u32>)> {
         self.frames
             .iter()

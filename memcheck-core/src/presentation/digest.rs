@@ -1,5 +1,4 @@
-//! The short form of an attribution for reports: the bytes of each line of the program, without
-//! call stacks. A profile also has the stacks. Pure.
+//! The short form of an attribution for reports: the bytes of each line, without call stacks.
 
 use serde::Serialize;
 
@@ -52,8 +51,7 @@ pub struct Held {
 }
 
 impl<'a> Digest<'a> {
-    /// The short form of `attribution`. If another run decided the growth, its attribution is
-    /// `longer`, and the survivors are taken from it.
+    /// The short form, with the survivors of `longer` if that other run decided the growth.
     pub fn of(attribution: &'a Attribution, longer: Option<&'a Attribution>) -> Self {
         let decided = longer.unwrap_or(attribution);
         let of_space =
@@ -99,7 +97,6 @@ mod tests {
         Frame { function: function.to_owned(), file, line: Some(line) }
     }
 
-    /// One line that has two callers.
     fn attribution() -> Attribution {
         let stack = |caller| Stack {
             frames: vec![

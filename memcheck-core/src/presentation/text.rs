@@ -1,5 +1,4 @@
-//! Formats a finding as lines of text: one line of summary, then sites, cause and hint. The command,
-//! its reports, and a memory test under a plain test harness all use this form.
+//! Formats a finding as lines of text: one line of summary, then sites, cause and hint.
 
 use crate::judgement::finding::{Finding, Grown, Site, Via};
 use crate::size::{self, Size, both};
@@ -53,7 +52,6 @@ pub fn lines(finding: &Finding, extent: Much) -> Vec<String> {
     lines
 }
 
-/// The line that states the number of items that are not printed.
 fn more(count: usize, one: &str, several: &str) -> String {
     format!("  … {count} more {}", if count == 1 { one } else { several })
 }
@@ -67,7 +65,6 @@ pub fn grown(grown: &Grown) -> String {
     format!("+{} {} ({was})", Size(grown.now - grown.then), grown.holder)
 }
 
-/// The lines of one place: first the line of the program, then the bytes that it holds.
 fn site(site: &Site) -> Vec<String> {
     let mut what = Vec::new();
     what.extend(site.operation.clone());

@@ -1,7 +1,4 @@
-//! The configuration file `.config/memcheck.toml`: its contents, and the tests that each part
-//! applies to.
-//!
-//! This module parses text. The caller must read the file.
+//! The configuration file `.config/memcheck.toml`, as text: the caller must read the file.
 //!
 //! ```toml
 //! device = ["sim:h200"]         # what bare `cargo memcheck` runs on
@@ -38,9 +35,7 @@ mod file;
 /// The path of the file, relative to the workspace root.
 pub const PATH: &str = ".config/memcheck.toml";
 
-/// The threads of a test's rayon pool if neither the configuration nor the environment sets a
-/// number. One thread makes baselines from a laptop and from CI comparable, and lets tests run side
-/// by side.
+/// One thread makes baselines from a laptop and from CI comparable, and lets tests run in parallel.
 pub const DEFAULT_THREADS: u32 = 1;
 
 /// One `[[override]]`.
@@ -60,8 +55,7 @@ pub struct Config {
     pub devices: Vec<Request>,
     /// Threads of a test's rayon pool.
     pub threads: Option<u32>,
-    /// The command that starts each test process, unparsed. The code that runs tests must split it
-    /// into arguments.
+    /// The command that starts each test process, not yet split into arguments.
     pub runner: Option<String>,
     /// `[default]`.
     pub default: Layer,
@@ -94,10 +88,7 @@ pub struct Subject<'a> {
 }
 
 impl Config {
-    /// Parses the text of a configuration file.
-    ///
-    /// # Errors
-    /// Any key or value that is not known, because a misspelled limit must not be ignored.
+    /// Parses the file. Unknown keys are errors, because a misspelled limit must not be ignored.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
         let File { device, threads, runner, default, overrides, findings } = toml::from_str(text)?;
         Ok(Self {
@@ -114,8 +105,7 @@ impl Config {
         })
     }
 
-    /// The limits in force for `subject`. The sources, from the weakest to the strongest, are
-    /// `[default]`, attribute, matching `[[override]]`s, environment, flags.
+    /// From the weakest: `[default]`, attribute, `[[override]]`s, environment, flags.
     pub fn limits(
         &self,
         subject: Subject<'_>,
@@ -126,10 +116,8 @@ impl Config {
         Limits::resolve(subject.family, self.layers(subject, attribute, environment, flags))
     }
 
-    /// The limits in force for a profiled program, which `subject` names. The sources are the same,
-    /// but only limits that need no iterations apply. A limit that no source sets is off: the
-    /// system frees the memory that a program holds when it ends, so retained memory is harmless by
-    /// default.
+    /// The limits that need no iterations, for a profiled program. One that no source sets is off,
+    /// because the system frees the memory that a program holds when it ends.
     pub fn program_limits(
         &self,
         subject: Subject<'_>,
@@ -290,7 +278,6 @@ mod tests {
 
     #[test]
     fn unknown_and_invalid_values_are_errors_with_a_position() {
-        // The text, a part of the message, and the line and column of the error.
         for (text, part, at) in [
             ("max_growth = 3", "unknown field", (1, 1)),
             ("[default]\nmax_grwth = 3", "unknown field", (2, 1)),

@@ -1,8 +1,6 @@
-//! Parses the notation of a simulated machine: `[Nx]CARD[,capacity=SIZE][,mig]`, joined by `+` for
-//! several devices, such as `h200`, `2xrtx4090`, `rtx4090,capacity=8GiB`, `h100-80g+2xt4`.
-//!
-//! The command parses the notation so that errors are reported before the build. The simulator
-//! parses it again to create the machine.
+//! The notation of a simulated machine: `[Nx]CARD[,capacity=SIZE][,mig]`, joined by `+`, such as
+//! `2xrtx4090` or `rtx4090,capacity=8GiB+2xt4`. The command parses it to report errors before the
+//! build, the simulator to create the machine.
 
 use crate::cards::{self, Card};
 use crate::size::Size;
@@ -12,7 +10,6 @@ use crate::tolerance::Tolerance;
 pub const MAX_DEVICES: usize = 32;
 /// The largest capacity of a device: 1 TiB.
 pub const MAX_CAPACITY: u64 = 1 << 40;
-/// The most devices of a list that is not simulated.
 const MAX_LISTED: usize = 1 << 16;
 
 /// The reason why a text is not a machine.
@@ -57,7 +54,6 @@ impl MachineError {
     }
 }
 
-/// The option that makes a device a slice.
 const MIG: &str = "mig";
 
 /// One device of a machine.
@@ -65,11 +61,9 @@ const MIG: &str = "mig";
 pub struct Gpu {
     /// The card that it takes its name and properties from.
     pub card: &'static Card,
-    /// Its capacity in bytes. The sum of the live blocks, in requested sizes, never exceeds it.
-    /// Rounding and the memory of a driver are not modelled.
+    /// Bytes that live blocks, in requested sizes, never exceed. Driver memory is not modelled.
     pub capacity: u64,
-    /// True if it is a slice of a card in MIG mode. NVML has separate handles for the slice and the
-    /// card.
+    /// True for a slice in MIG mode. NVML has separate handles for the slice and the card.
     pub mig: bool,
 }
 
@@ -81,11 +75,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Parses a list of devices, which can have more devices than a simulated machine. In a list, a
-    /// comma separates devices, except before an option.
-    ///
-    /// # Errors
-    /// A device is misspelled.
+    /// Parses a list of any length, with commas between devices, except before an option.
     pub fn of_list(text: &str) -> Result<Self, MachineError> {
         let mut machine = String::new();
         for (number, part) in text.split(',').map(str::trim).enumerate() {
@@ -97,10 +87,7 @@ impl Machine {
         Self::parse_devices(&machine, MAX_LISTED)
     }
 
-    /// The same machine with `margin` of each device left free.
-    ///
-    /// # Errors
-    /// The margin leaves no memory of a device.
+    /// The same machine with `margin` of each device left free; an error if nothing is left.
     pub fn with_margin(&self, margin: Tolerance) -> Result<Self, MachineError> {
         let smaller = |gpu: &Gpu| Gpu { capacity: margin.floor(gpu.capacity), ..*gpu };
         let usable = Self { gpus: self.gpus.iter().map(smaller).collect() };

@@ -1,4 +1,4 @@
-//! The request: the configuration of a workspace, the variables of the environment, and the notation of simulated machines.
+//! The request: configuration, environment variables, and the notation of simulated machines.
 
 pub mod config;
 pub mod machine;

@@ -1,8 +1,5 @@
-//! All environment variables that memcheck reads. Each must be declared here, so that `--help`,
-//! `doctor` and the documentation are complete.
-//!
-//! A `MEMCHECK_` variable of a limit is weaker than a flag, and stronger than the configuration and
-//! the attribute.
+//! All environment variables that memcheck reads, so that `--help` and `doctor` are complete. That
+//! of a limit is weaker than a flag, and stronger than configuration and attribute.
 
 use crate::limits::Layer;
 use crate::limits::kinds::{
@@ -84,11 +81,7 @@ macro_rules! define {
             meaning: concat!("the limit `", stringify!($name), "`"),
         },)*];
 
-        /// The layer of the environment. `get` returns the value of a variable, so
-        /// that this function stays pure.
-        ///
-        /// # Errors
-        /// If the value of a variable is not one that its limit can have.
+        /// The layer of the environment, whose variables `get` returns.
         pub fn layer(get: impl Fn(&str) -> Option<String>) -> Result<Layer, VariableError> {
             Ok(Layer { $($name: read::<$kind>(&get, $variable)?,)* ..Layer::default() })
         }
@@ -129,8 +122,7 @@ pub fn all() -> impl Iterator<Item = Variable> {
 pub const JOB: &str = "MEMCHECK_JOB";
 /// The job of a profiled program, as JSON. The command sets it; users should not.
 pub const PROGRAM: &str = "MEMCHECK_PROGRAM";
-/// The paths of libcupti in Python's CUDA wheels, separated by colons. The command sets it; users
-/// should not.
+/// Paths of libcupti in Python's CUDA wheels, separated by colons. The command sets it.
 pub const CUPTI: &str = "MEMCHECK_CUPTI";
 /// Makes a test binary list its tests. The command sets it; users should not.
 pub const LIST: &str = "MEMCHECK_LIST";

@@ -1,12 +1,6 @@
-//! The further runs of a test whose first run measured figures only. After the first run there can
-//! be
-//!
-//! - one run that repeats the first, if the iterations beyond the measured ones disturbed it,
-//! - one that decides the growth,
-//! - one that explains figures by call stacks,
-//! - up to three that compare figures that differed.
-//!
-//! The result of each is merged into the report of the first.
+//! The further runs of a test after one with figures only: one repeats a disturbed first run, one
+//! decides the growth, one explains figures by call stacks, and up to three compare figures that
+//! differed. The result of each is merged into the report of the first.
 
 mod further;
 
@@ -45,8 +39,7 @@ impl Explain {
     /// The first run of a test.
     pub fn first(self) -> Run {
         match self {
-            // A run with call stacks must have the peak of the measured iterations, so it does not
-            // go beyond them.
+            // The peak must be that of the measured iterations, so it does not go beyond them.
             Self::Always => Run { follow: Follow::Yes, ..Run::default() },
             Self::Never | Self::Failed => Run { reach: Reach::Horizon, ..Run::default() },
         }
@@ -67,8 +60,7 @@ pub struct Run {
 /// A further run of a test. A caller must go through [`Stage::ALL`] in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// Measures again without iterations beyond the measured ones, because those of the first
-    /// run changed the live memory or may have made the body fail.
+    /// Measures without further iterations, because those of the first run disturbed it.
     Repeat,
     /// Iterates until the growth is decided.
     Decide,
@@ -79,8 +71,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// All stages in their order. The figures of two runs differ before the first comparison, so
-    /// three comparisons make [`MOST_RUNS`] runs.
+    /// In order. Two runs differ before the three comparisons, which makes [`MOST_RUNS`].
     pub const ALL: [Self; 6] =
         [Self::Repeat, Self::Decide, Self::Explain, Self::Compare, Self::Compare, Self::Compare];
 
@@ -144,8 +135,7 @@ impl Stage {
     }
 }
 
-/// Judges the record of a report again, and adds the findings `others`, which do not follow from the
-/// record alone.
+/// `others` are findings that do not follow from the record alone.
 pub(crate) fn rejudged(
     report: Report,
     others: Vec<Finding>,
@@ -158,8 +148,7 @@ pub(crate) fn rejudged(
     Report { verdict: verdict::conclude(findings, level), ..report }
 }
 
-/// The findings of a report that do not follow from its record alone, such as a snapshot that could
-/// not be written, or limits across tests.
+/// Such as a snapshot that could not be written, or limits across tests.
 pub(crate) fn other_findings(
     report: &Report,
     baseline: &Baseline,
@@ -171,8 +160,7 @@ pub(crate) fn other_findings(
     findings.filter(|finding| !judged.contains(finding)).cloned().collect()
 }
 
-/// True if call sites are missing although the report has a finding about memory, new figures, or
-/// memory that is allocated once in the process.
+/// For findings about memory, new figures, and memory that is allocated once in the process.
 fn needs_call_sites(report: &Report) -> bool {
     let about_memory = |code: Code| code.row().class == Class::Measured && code.is_about_memory();
     let findings = &report.verdict.findings;
@@ -181,17 +169,14 @@ fn needs_call_sites(report: &Report) -> bool {
     report.record.attribution.is_none() && unexplained
 }
 
-/// True if the figures of both runs can be compared: the second run was measured, and its body got
-/// as far as that of the first.
+/// The second run must be measured, and its body must get as far as that of the first.
 fn is_comparable(first: &Report, second: &Report) -> bool {
     !second.verdict.findings.iter().any(|finding| finding.code.cut_it_short())
         && first.record.outcome == second.record.outcome
         && second.record.iterations >= first.record.iterations
 }
 
-/// The report of the run that repeats a disturbed one. If both measured different figures in the
-/// measured iterations, the figures of both are kept. The growth is that of the first run, because
-/// it had more iterations.
+/// The growth is that of the first run, because it had more iterations.
 fn repeated(first: Report, mut second: Report) -> Report {
     let disturbed = comparison::of_measured_iterations(&first.record);
     if is_comparable(&first, &second)
@@ -205,15 +190,13 @@ fn repeated(first: Report, mut second: Report) -> Report {
     second
 }
 
-/// The first report with the figures of a further run that measured different ones.
 fn with_run(mut first: Report, second: &Report) -> Report {
     comparison::add(&mut first.record, comparison::compared(&second.record));
     first.pending = first.pending.or_else(|| second.pending.clone());
     first
 }
 
-/// The first report with the growth that a longer run proved. The proof also counts if the test is
-/// not deterministic.
+/// The proof also counts if the test is not deterministic.
 fn decided(mut first: Report, second: Option<Report>) -> Report {
     // A run that did not end its measured iterations cannot decide.
     let measured = first.record.iterations;
@@ -237,8 +220,7 @@ fn decided(mut first: Report, second: Option<Report>) -> Report {
     first
 }
 
-/// True if two runs of a test measured the same. Figures that depend on the number of iterations
-/// are left out, because the second run has more.
+/// Without figures that depend on the number of iterations, because the second run has more.
 fn measures_alike(first: &Record, second: &Record) -> bool {
     let figures = |record: &Record| {
         let mut figures = Figures::of(record);
@@ -256,10 +238,8 @@ fn measures_alike(first: &Record, second: &Record) -> bool {
     figures(first) == figures(second) && allocated(first) == allocated(second)
 }
 
-/// True if the second run measured the figures of the first, so that its call sites explain them.
-/// The growth is not compared, because other runs decide it. Retained bytes are compared only if a
-/// finding or a pending snapshot is about them, because threads that outlive the body can change
-/// them.
+/// True if the second run's call sites explain the first's figures. Other runs decide the growth,
+/// and threads that outlive the body change retained bytes, so these count only if judged.
 fn reproduces(first: &Report, second: &Report) -> bool {
     let has = |code| first.verdict.has(code) || second.verdict.has(code);
     let asked = has(Code::Retained) || has(Code::Unstable) || first.pending.is_some();
@@ -273,8 +253,7 @@ fn reproduces(first: &Report, second: &Report) -> bool {
         && !comparison::differ(&figures(first), &figures(second))
 }
 
-/// The second report, which has call sites, with the figures and the decided growth of the earlier
-/// runs.
+/// The call sites of the second report, the figures and the growth of the earlier runs.
 fn explained(first: Report, mut second: Report) -> Report {
     second.record.repeats = first.record.repeats.clone();
     if second.record.repeats.is_some() {
@@ -309,8 +288,7 @@ fn unexplained(mut first: Report, has_second: bool) -> Report {
     first
 }
 
-/// The report of a test that the user asked to run several times: the first one, judged by the
-/// figures of all runs.
+/// The first of the runs that the user asked for, judged by the figures of all.
 pub fn together(
     mut first: Report,
     further: Vec<Figures>,

@@ -1,4 +1,4 @@
-//! Several runs: further runs of one test, the end of a process, and limits that relate tests to each other.
+//! Several runs: further runs of one test, the end of a process, limits that relate tests.
 
 pub mod explain;
 pub mod process;

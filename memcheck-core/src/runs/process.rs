@@ -1,9 +1,6 @@
-//! The end of a test process: whether its report can be trusted.
-//!
-//! The verdict of a test process is its own, but a pass needs a complete record of this
-//! test, from a process that then ended as a passing test does. Everything else is a
-//! finding of its parent, which is `cargo memcheck`, or the test harness under plain
-//! `cargo test`.
+//! Whether the report of a test process can be trusted. A pass needs a complete record of this
+//! test, from a process that then ended as a passing test does. Everything else is a finding of its
+//! parent, which is `cargo memcheck` or the test harness.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -45,10 +42,7 @@ pub enum Written {
 }
 
 impl Written {
-    /// Parses the two files of a process: its report and, without one, its refusal.
-    ///
-    /// # Errors
-    /// If the report exists and cannot be read.
+    /// Parses the report or, without one, the refusal. An existing report must be readable.
     pub fn from_files(
         report: io::Result<Vec<u8>>,
         refusal: impl FnOnce() -> io::Result<Vec<u8>>,
@@ -146,8 +140,7 @@ pub fn judge(
         }
         Written::Report(report) => match doubt(&report, expected) {
             Some(why) => own(Finding::new(Code::NotMeasured, why)),
-            // A test that needs review may pass or fail its harness, and one that failed
-            // should fail it, but a pass has only one way to end.
+            // A harness may pass or fail a test that needs review, but a pass ends in one way.
             None if died || (!status.success() && report.verdict.status == Status::Passed) => {
                 beside(report, crashed(status, "after its record was complete"))
             }
@@ -156,7 +149,6 @@ pub fn judge(
     }
 }
 
-/// The reason why a complete report is not evidence for this test.
 fn doubt(report: &Report, expected: Expected<'_>) -> Option<String> {
     let Report { record, verdict, .. } = report;
     if record.version != record::VERSION {
@@ -180,7 +172,6 @@ fn timed_out(after: Duration, how: &str) -> Finding {
         .hint("`timeout = \"…\"` in the attribute, or --timeout")
 }
 
-/// The finding about a process that states why it could not measure.
 fn refused(refusal: Refusal) -> Finding {
     let Refusal { why, device, hint } = refusal;
     if !device {

@@ -1,8 +1,5 @@
-//! The wire types between `cargo memcheck estimate` and the estimator: a question about one model,
-//! and its figures or the reason why there are none.
-//!
-//! The estimator (`memcheck-estimate`) is a separate program, because it compiles candle and the
-//! command must not.
+//! The wire types between `cargo memcheck estimate` and the estimator, which is a separate program,
+//! because it compiles candle and the command must not.
 
 mod by_law;
 
@@ -53,8 +50,7 @@ pub struct Estimate {
     pub seq: u64,
     /// Tokens that were generated.
     pub generate: u64,
-    /// Elements of the tensors that the model requested. A name that is requested twice counts
-    /// once.
+    /// Elements of the requested tensors. A name that is requested twice counts once.
     pub parameters: u64,
     /// Bytes of those tensors. A name that is requested twice counts twice.
     pub weights: u64,
@@ -62,8 +58,7 @@ pub struct Estimate {
     pub tables: u64,
     /// The peak of loading.
     pub load_peak: u64,
-    /// Inference; `None` with [`Question::train`], and if the model was loaded but could not be
-    /// run.
+    /// Inference; `None` with [`Question::train`], and if the model could not be run.
     pub inference: Option<Inference>,
     /// A training step; only with [`Question::train`].
     pub training: Option<Training>,
@@ -83,8 +78,7 @@ impl Estimate {
 /// The memory of inference, in addition to the weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inference {
-    /// Bytes that stay after the prompt: keys and values, and all other state that the model keeps
-    /// for the next call.
+    /// Bytes that stay after the prompt: keys, values, and other state for the next call.
     pub cache: u64,
     /// The same after the last generated token.
     pub cache_after: u64,
@@ -116,8 +110,7 @@ pub struct Training {
 }
 
 impl Training {
-    /// True if the backward pass reaches every variable. If it does not, the figures are those of a
-    /// step that does not train the whole model.
+    /// True if the backward pass reaches every variable: the step trains the whole model.
     pub fn is_whole(&self) -> bool {
         self.reached == self.variables
     }

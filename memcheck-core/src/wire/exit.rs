@@ -25,8 +25,7 @@ pub const NO_DEVICE: u8 = 105;
 /// A report could not be written.
 pub const REPORT: u8 = 110;
 
-/// Every exit code with its meaning. Help texts use this list, and a test compares the documentation
-/// with it.
+/// Every exit code with its meaning, for help texts and the test of the documentation.
 pub const ALL: &[(u8, &str)] = &[
     (OK, "every selected test was measured and is within its limits"),
     (INTERNAL, "internal error"),

@@ -1,16 +1,14 @@
 //! The protocol between the command and a test binary.
 //!
-//! - To list its tests, the command starts the binary with `--list` and with
-//!   [`crate::request::variables::LIST`] set. A binary with memory tests prints a [`Listing`] as JSON on
-//!   stdout before its test harness starts. Any other binary prints the list of its harness, which
-//!   cannot be parsed as a [`Listing`].
-//! - To run one test, the command starts the binary with the arguments of the harness
-//!   (`NAME --exact`) and a [`Job`] in [`crate::request::variables::JOB`]. The process writes a [`Report`]
-//!   to a file, or a [`Refusal`] to a file next to it. It writes [`Progress`] as JSON lines to a
-//!   pipe, or to a file if a launcher starts the process.
-//! - To profile a program, the command starts it with its usual arguments and a [`ProgramJob`] in
-//!   [`crate::request::variables::PROGRAM`]. The program writes its [`Report`] when it exits. A bench also
-//!   gets a job, which prepares its device, but it writes no report.
+//! - List: the binary gets `--list` and [`crate::request::variables::LIST`], and prints a
+//!   [`Listing`] as JSON before its harness starts. Any other output is that of a binary without
+//!   memory tests.
+//! - Run: it gets `NAME --exact` and a [`Job`] in [`crate::request::variables::JOB`]. It writes a
+//!   [`Report`] or, next to it, a [`Refusal`] to a file, and [`Progress`] as JSON lines to a pipe,
+//!   or to a file if a launcher starts the process.
+//! - Profile: a program gets a [`ProgramJob`] in [`crate::request::variables::PROGRAM`] and writes
+//!   its [`Report`] when it exits. A bench gets one too, to prepare its device, and writes no
+//!   report.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -58,8 +56,7 @@ pub struct Entry {
     pub ignored: bool,
     /// The devices that the test is for.
     pub need: Need,
-    /// True if its body takes no device. Then it runs on the CPU and the host is judged, even if
-    /// the other tests run on another device.
+    /// True if its body takes no device: it runs on the CPU, whatever the other tests run on.
     pub deviceless: bool,
     /// The limits of its attribute.
     pub attribute: Layer,
@@ -79,8 +76,7 @@ impl Entry {
     }
 }
 
-/// The family that a test runs on if the other tests run on `family`. A body that takes no device
-/// runs on the CPU, unless its attribute requires `cuda`.
+/// A body that takes no device runs on the CPU, unless its attribute requires `cuda`.
 pub fn family_on(deviceless: bool, need: Need, family: Family) -> Family {
     if deviceless && need != Need::Cuda { Family::Cpu } else { family }
 }
@@ -105,15 +101,13 @@ pub enum Reach {
     /// Only the measured iterations.
     #[default]
     Screen,
-    /// Far enough to find leaks that begin late or are rare, provided that the measured iterations
-    /// leave no memory behind and are fast. Otherwise only the measured iterations.
+    /// Far enough for late or rare leaks, if the measured iterations leave nothing and are fast.
     Horizon,
     /// Until the growth is decided or the budget is used up.
     Decision,
 }
 
-/// The task of one test process. It includes the limits of the command line and the configuration,
-/// so that the process does not read them again.
+/// The task of one test process, with all limits, so that it reads no configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
     /// [`VERSION`] of the sender.
@@ -145,8 +139,7 @@ pub struct Job {
     /// How far the iterations go.
     #[serde(default)]
     pub reach: Reach,
-    /// The figures of an earlier run that this run explains. If the run measures other figures, it
-    /// must not write a snapshot.
+    /// The figures that this run explains; with other figures it must not write a snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<Figures>,
     /// Values of its case that replace those of its attribute, by name.
@@ -155,12 +148,10 @@ pub struct Job {
     /// The id of the process that started this one, if the test must end when that process ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<u32>,
-    /// True if no command reads the report. Then this process looks up the names of call stacks,
-    /// and judges the limits across tests with the baselines of the other tests.
+    /// True without a command: this process names call stacks and judges limits across tests.
     #[serde(default)]
     pub alone: bool,
-    /// True if an earlier attempt showed that the body installs its own `tracing` subscriber. A
-    /// process can have only one, so the runtime must not install another.
+    /// True if the body installs a `tracing` subscriber, of which a process can have only one.
     #[serde(default)]
     pub own_subscriber: bool,
 }
@@ -179,8 +170,7 @@ pub fn line_tables(executable: &Path) -> PathBuf {
     name.into()
 }
 
-/// The task of a profiled program: to prepare the device and, only if `report` is set, to write a
-/// report.
+/// The task of a profiled program: prepare the device and, with `report`, write a report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProgramJob {
     /// [`VERSION`] of the sender.
@@ -189,8 +179,7 @@ pub struct ProgramJob {
     pub program: String,
     /// Its package.
     pub package: String,
-    /// The path of the file that the [`Report`] is written to. Without it the program is not
-    /// followed.
+    /// The file that the [`Report`] is written to. Without it the program is not followed.
     pub report: Option<PathBuf>,
     /// The device. It must not be `auto`, because the command resolves that first.
     pub device: Request,
@@ -209,9 +198,8 @@ pub struct Report {
     pub version: u32,
     /// The figures and facts of the run.
     pub record: Record,
-    /// The attribution of the record, as long as its call stacks have no names. The process that
-    /// resolves it must also judge the record. Until then, the verdict has only findings about the
-    /// process, and the pending snapshot may have to be removed.
+    /// The attribution while its stacks have no names. Who resolves it must also judge the record:
+    /// until then the verdict is only about the process, and `pending` may have to be removed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unresolved: Option<Box<Unresolved>>,
     /// The verdict on the record.
@@ -224,8 +212,7 @@ pub struct Report {
     pub pending: Option<PathBuf>,
 }
 
-/// The file that a program creates when it begins. The first process to create it writes the
-/// report; child processes that inherit the job find the file and write none.
+/// The first process to create this file writes the report; child processes write none.
 pub fn claim(report: &Path) -> PathBuf {
     report.with_extension("claimed")
 }

@@ -1,14 +1,12 @@
-//! Buffers and pools whose capacity grows by a factor each time, and therefore at growing intervals.
+//! Buffers and pools whose capacity grows by a factor, and therefore at growing intervals.
 
 use super::events::Look;
 use super::rate::{Certainty, Rate};
 
-/// The fewest enlargements that are evidence.
 const MIN_ENLARGEMENTS: usize = 4;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Content {
-    /// Bytes of an enlargement that was full after `distance` entries.
     pub(super) bytes: i64,
     pub(super) distance: usize,
 }
@@ -20,9 +18,9 @@ impl Content {
     }
 }
 
-/// Finds a capacity that grows geometrically. `events` are pairs of entry and bytes. In the last
-/// four events the distance and the bytes must each grow by a factor of 1.2 to 4.5, and bytes per
-/// distance must agree within a factor of 1.6. The last event must be at the horizon or later.
+/// Finds a capacity that grows geometrically in `events` of entry and bytes: in the last four,
+/// distance and bytes grow by 1.2 to 4.5, bytes per distance agree within 1.6, and the last is at
+/// the horizon or later.
 pub(super) fn amortised(events: &[(usize, i64)], look: &Look) -> Option<Content> {
     let last = events.get(events.len().checked_sub(MIN_ENLARGEMENTS)?..)?;
     if last[MIN_ENLARGEMENTS - 1].0 + 1 < look.horizon {

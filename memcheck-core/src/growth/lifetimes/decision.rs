@@ -24,7 +24,6 @@ impl Budget {
 }
 
 impl Default for Budget {
-    /// At most 400 measured iterations after 2 of warm-up.
     fn default() -> Self {
         Self::of(402)
     }
@@ -71,8 +70,7 @@ pub struct Part {
     pub rate: Rate,
     /// The pattern of the growth.
     pub pattern: Pattern,
-    /// True if the level rises although the blocks die. Examples are a buffer that is replaced
-    /// by a larger one, and a queue that is filled faster than it is emptied.
+    /// True if the level rises although the blocks die, as for a buffer replaced by a larger one.
     pub replaced: bool,
     /// Number of blocks of the group that were born in measured iterations and are live.
     pub blocks: u64,

@@ -1,7 +1,5 @@
-//! Events of a series, and the time after which growth must have produced another event.
-//!
-//! The model calls this the *promise* of growth: if it goes on, it has another event within
-//! [`Events::longest_wait`] entries. A group is quiet once the promise is broken.
+//! Events of a series. Growth that goes on *promises* another event within [`Events::longest_wait`]
+//! entries; a group is quiet once the promise is broken.
 
 /// The assumptions of a look, in entries of the series.
 #[derive(Debug, Clone, Copy)]
@@ -10,13 +8,10 @@ pub(super) struct Look {
     pub(super) horizon: usize,
     /// A leak has at least one event in this number of entries.
     pub(super) quiet: usize,
-    /// True if the budget is spent. Weaker evidence must then suffice, because there is no
-    /// further look.
+    /// With the budget spent, weaker evidence must suffice, because there is no further look.
     pub(super) is_last: bool,
 }
 
-/// Events of a series: the entries of the first and last, and the longest distance between two
-/// neighbours.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Events {
     pub(super) count: usize,
@@ -26,7 +21,7 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// The events in the entries `at`, which must be in ascending order.
+    /// The entries `at` must be in ascending order.
     pub(super) fn from_entries(at: impl IntoIterator<Item = usize>) -> Self {
         let mut events = Self::default();
         for entry in at {
@@ -41,23 +36,20 @@ impl Events {
         events
     }
 
-    /// Counts each entry of the series with a value above zero as an event.
     pub(super) fn above_zero(series: &[i64]) -> Self {
         Self::from_entries(positive(series))
     }
 
-    /// Growth that goes on must have another event within this number of entries after the last.
     pub(super) fn longest_wait(&self, look: &Look) -> usize {
         // The factor is 2.2, because the distance doubles if a buffer's capacity doubles.
         look.quiet.max(self.longest * 11 / 5 + 1)
     }
 
-    /// True if the promise is broken. There must be no further event before entry `until`.
+    /// There must be no further event before entry `until`.
     pub(super) fn is_quiet(&self, until: usize, look: &Look) -> bool {
         until.saturating_sub(self.last) > self.longest_wait(look)
     }
 
-    /// The length of the series at which the promise is broken if no further event comes.
     pub(super) fn quiet_from(&self, look: &Look) -> usize {
         self.last + self.longest_wait(look) + 1
     }
@@ -67,9 +59,8 @@ pub(super) fn positive(series: &[i64]) -> impl Iterator<Item = usize> + '_ {
     series.iter().enumerate().filter(|&(_, &value)| value > 0).map(|(at, _)| at)
 }
 
-/// True if events go on through the last `horizon` entries of the series: there are at least
-/// three, they are at most two fifths of the horizon apart, and neither end is empty for more
-/// than 1.5 times the longest distance.
+/// True if events go on through the last `horizon` entries: at least three, at most two fifths of
+/// the horizon apart, and neither end empty for more than 1.5 times the longest distance.
 pub(super) fn continues(series: &[i64], look: &Look) -> bool {
     let Some(begin) = series.len().checked_sub(look.horizon) else { return false };
     let window = &series[begin..];
@@ -81,8 +72,7 @@ pub(super) fn continues(series: &[i64], look: &Look) -> bool {
         && !end_is_empty(window.len() - 1 - events.last)
 }
 
-/// Entries in which the level is higher than ever before, each with its rise above the highest
-/// earlier level.
+/// Entries higher than ever before, each with its rise above the highest earlier level.
 pub(super) fn records(level: &[i64]) -> Vec<(usize, i64)> {
     let mut records = Vec::new();
     let mut highest = level.first().copied().unwrap_or(0);

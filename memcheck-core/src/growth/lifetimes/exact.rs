@@ -2,13 +2,11 @@
 
 use super::events::{Events, Look};
 
-/// If this many events in a row are missing before the first repeat, the growth has begun after
-/// them. Fewer may be a pause of irregular growth.
+/// Fewer missing events in a row may be a pause of irregular growth and not a late beginning.
 const MAX_MISSING: usize = 8;
 
 const MOST_TERMS: usize = 3;
 
-/// The longest period of a regular term that [`subtract_regular_term`] looks for.
 const MAX_REGULAR_PERIOD: usize = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,13 +34,11 @@ pub(super) fn exact_period(series: &[i64], look: &Look) -> Option<Period> {
     Some(Period { length, sum, is_whole })
 }
 
-/// True if each of the last `compared` values equals the value one period before.
 fn repeats(series: &[i64], period: usize, compared: usize) -> bool {
     compared + period <= series.len()
         && (series.len() - compared..series.len()).rev().all(|at| series[at] == series[at - period])
 }
 
-/// The entry from which on the series repeats.
 fn first_repeat(series: &[i64], period: usize) -> usize {
     let mut begin = series.len() - period;
     while begin > 0 && series[begin - 1] == series[begin - 1 + period] {
@@ -51,9 +47,8 @@ fn first_repeat(series: &[i64], period: usize) -> usize {
     begin
 }
 
-/// Events before entry `begin` that do not belong to the period. `None` if events of the period
-/// are missing right before `begin` but exist earlier: the period then paused, so that the series
-/// repeats by chance. With `is_long` the repetition is long enough to accept such a pause.
+/// Events before `begin` outside of the period. `None` if the period paused right before `begin`,
+/// so that the series repeats by chance, unless a long repetition outweighs the pause.
 fn other_events(series: &[i64], period: usize, begin: usize, is_long: bool) -> Option<Events> {
     let (mut missing, mut began) = (0, begin);
     let expected = |at: usize| series[begin + (period - 1 - (begin - 1 - at) % period)];
@@ -93,7 +88,6 @@ pub(super) fn periodic_terms(series: &[i64], look: &Look) -> Option<Vec<Period>>
     })
 }
 
-/// One term: the same number of bytes in every entry of one phase.
 #[derive(Debug, Clone, Copy)]
 struct Term {
     period: Period,
@@ -124,8 +118,7 @@ fn decompose(series: &[i64]) -> Option<Vec<Term>> {
     None
 }
 
-/// True if no entry before the last `length` ones has more than the terms. It can have less,
-/// because a term may have begun later.
+/// Earlier entries can have less than the terms, because a term may have begun later.
 fn terms_explain(series: &[i64], length: usize, terms: &[Term]) -> bool {
     let before = series.len() - length;
     (0..before).all(|at| {
@@ -153,7 +146,6 @@ pub(super) fn constant_increment(series: &[i64], look: &Look) -> Option<Incremen
         }
         let last = series.len() - 1;
         let rise = |at: usize| series[at] - series[at - length];
-        // A phase without an event has no rise.
         let more = (0..length).map(|at| rise(last - at)).find(|&more| more != 0)?;
         let is_even = |at: usize| rise(at) == more || (series[at] == 0 && series[at - length] == 0);
         let all = (series.len() - compared..series.len()).rev().all(is_even);
@@ -161,9 +153,8 @@ pub(super) fn constant_increment(series: &[i64], look: &Look) -> Option<Incremen
     })
 }
 
-/// Subtracts a regular term that other events hide, and returns its period. The shortest period is
-/// taken whose [`lowest_by_phase`] have a value above zero. The last `horizon` entries determine the
-/// values, which are then subtracted from the whole series.
+/// Subtracts a regular term that other events hide: the shortest period whose [`lowest_by_phase`]
+/// over the last `horizon` entries have a value above zero.
 pub(super) fn subtract_regular_term(series: &mut [i64], look: &Look) -> Option<Period> {
     let begin = series.len().saturating_sub(look.horizon);
     let (period, least) = (1..=MAX_REGULAR_PERIOD.min(look.horizon / 8)).find_map(|length| {
@@ -177,9 +168,7 @@ pub(super) fn subtract_regular_term(series: &mut [i64], look: &Look) -> Option<P
     Some(Period { length: period, sum, is_whole: true })
 }
 
-/// The lowest value of each phase, counted from the end of the series. `None` if all are zero, or
-/// if a phase exceeds its lowest value in more than half of its entries: a phase without the
-/// regular term must be empty in at least half of them.
+/// The lowest value of each phase. `None` if all are zero, or if most entries of one exceed it.
 fn lowest_by_phase(series: &[i64], length: usize) -> Option<Vec<i64>> {
     let mut least = Vec::with_capacity(length);
     for phase in 0..length {

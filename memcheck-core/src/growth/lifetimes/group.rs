@@ -4,8 +4,7 @@ use super::events::Events;
 use super::history::{FEW_BIRTHS, History};
 use super::kind::{Kind, add_from};
 
-/// The highest value of a series, so that differences of two values and sums of many cannot
-/// overflow.
+/// Differences of two values and sums of many must not overflow.
 const HIGHEST: u64 = 1 << 60;
 
 /// Kinds that are judged together. All series have one value for each entry.
@@ -15,13 +14,10 @@ pub(super) struct Group {
     pub(super) born: Vec<i64>,
     /// Bytes born in an entry that are live now.
     pub(super) left: Vec<i64>,
-    /// Number of blocks born in an entry that are live now.
     pub(super) blocks: Vec<i64>,
-    /// Bytes live at the end of an entry.
     pub(super) live: Vec<i64>,
     /// The greatest age at death, in entries; 0 if no block died.
     pub(super) age: usize,
-    /// The entries in which that age rose.
     pub(super) ages: Events,
 }
 
@@ -57,7 +53,6 @@ impl Group {
         self.len().saturating_sub(self.age)
     }
 
-    /// The group without the live blocks of settled births, up to the last settled birth.
     pub(super) fn without_settled(&self) -> Self {
         let settled = self.settled();
         let mut stays = 0i64;
@@ -78,7 +73,6 @@ impl Group {
     }
 }
 
-/// The greatest age at death, and the entries in which it rose.
 fn ages(kinds: &[&Kind], start: usize) -> (usize, Events) {
     let mut rises: Vec<(u32, u32)> =
         kinds.iter().flat_map(|kind| kind.rises.iter().copied()).collect();
@@ -95,13 +89,11 @@ fn ages(kinds: &[&Kind], start: usize) -> (usize, Events) {
     (oldest as usize, events)
 }
 
-/// True if blocks of the kind were born in too few entries for a rhythm to show.
 pub(super) fn has_few_births(kind: &Kind) -> bool {
     kind.birth_entries() < FEW_BIRTHS
 }
 
-/// True if the kind cannot change a verdict, because no block born in a measured iteration is
-/// live and the number of live blocks has not changed since the warm-up.
+/// True if the kind cannot change a verdict: no measured block lives, the count is unchanged.
 pub(super) fn is_unchanged(history: &History, kind: &Kind) -> bool {
     kind.is_flat(history.start(), history.entries())
 }

@@ -1,7 +1,5 @@
-//! The births, deaths and levels of all kinds of blocks in one memory space, in bounded memory.
-//!
-//! A series has at most [`MOST_ENTRIES`] entries. When it is full, neighbouring entries are
-//! merged. An entry then stands for an *epoch* of 2, 4, 8 and so on iterations.
+//! The births, deaths and levels of all kinds of blocks in one memory space, in bounded memory: a
+//! full series merges neighbours, so that an entry stands for an *epoch* of 2, 4, 8 … iterations.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,16 +14,14 @@ pub(super) const MOST_KINDS: usize = 4_096;
 /// A kind with births in fewer entries than this cannot show a rhythm.
 pub(super) const FEW_BIRTHS: usize = 3;
 
-/// One item of a census: live blocks of one size that were born in the same iteration and, if
-/// call sites are known, at the same call site.
+/// One item of a census: live blocks of one size, one birth and, if known, one call site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Living {
     /// Number of the call site, if it is known.
     pub site: Option<u32>,
     /// Bytes of one block.
     pub size: u64,
-    /// Index of the iteration of birth, from 0 and including the warm-up. `None` if the blocks
-    /// were born during set-up, before the first iteration.
+    /// Index of the iteration of birth, warm-up included; `None` for the set-up.
     pub born: Option<u32>,
     /// Number of blocks.
     pub count: u64,
@@ -61,18 +57,13 @@ impl History {
         self.warmup
     }
 
-    /// Iterations per entry of [`History::live_bytes`]: 1 unless the run is longer than 1,024
-    /// iterations. A caller can merge the births of one epoch, because the history merges them
-    /// too.
+    /// Iterations per entry, of [`History::live_bytes`] and of births: 1 up to 1,024 iterations.
     pub fn epoch(&self) -> u32 {
         self.epoch
     }
 
-    /// Adds the census at the end of the next iteration. It must have all live blocks, including
-    /// those of the set-up.
-    ///
-    /// Items of the same kind and birth are added up. An item with a birth after this iteration
-    /// counts as born in this iteration.
+    /// Adds the census of all live blocks, set-up included, at the end of the next iteration. Items
+    /// of one kind and birth are added up; a birth after this iteration counts as in it.
     pub fn add(&mut self, census: impl IntoIterator<Item = Living>) {
         let census: Vec<Living> = census.into_iter().filter(|living| living.count > 0).collect();
         for living in &census {
@@ -90,11 +81,8 @@ impl History {
         self.end_iteration();
     }
 
-    /// Adds the next iteration as changes since the end of the previous one: `came` are the
-    /// blocks that have become live, `gone` the blocks that have died.
-    ///
-    /// The result is the same as that of [`History::add`], but the cost does not depend on the
-    /// number of live blocks.
+    /// Adds the next iteration as changes: `came` have become live, `gone` have died. The result is
+    /// that of [`History::add`], but the cost does not depend on the number of live blocks.
     pub fn advance(
         &mut self,
         came: impl IntoIterator<Item = Living>,
@@ -116,16 +104,14 @@ impl History {
         self.end_iteration();
     }
 
-    /// True if no block that was born in a measured iteration is live now, and no kind's number
-    /// of live blocks has changed since the warm-up. Only a leak with rare events can still
-    /// show in such a history.
+    /// True if no measured block is live and no kind's count has changed since the warm-up. Only a
+    /// leak with rare events can still show.
     pub fn is_flat(&self) -> bool {
         let (start, end) = (self.start(), self.entries());
         self.kinds.iter().chain(&self.shared).all(|kind| kind.is_flat(start, end))
     }
 
-    /// Live bytes at the end of each measured iteration, or of each epoch in runs of more than
-    /// 1,024 iterations.
+    /// Live bytes at the end of each measured iteration or, beyond 1,024, of each epoch.
     pub fn live_bytes(&self) -> Vec<u64> {
         let mut series = vec![0; self.entries().saturating_sub(self.start())];
         for kind in self.kinds.iter().chain(&self.shared) {
@@ -145,17 +131,14 @@ impl History {
         (self.iterations / self.epoch) as usize
     }
 
-    /// The first entry that has no warm-up iteration.
     pub(super) fn start(&self) -> usize {
         self.warmup.div_ceil(self.epoch) as usize
     }
 
-    /// The entry that the next iteration belongs to.
     fn entry(&self) -> usize {
         self.entries()
     }
 
-    /// Position of the kind in `kinds`, if it has series of its own.
     fn position(&self, site: Option<u32>, size: u64) -> Option<usize> {
         self.kinds.binary_search_by_key(&(site, size), Kind::key).ok()
     }
@@ -168,12 +151,10 @@ impl History {
         }
     }
 
-    /// Gives the kind series of its own if it has none and there is room.
     fn ensure_kind(&mut self, living: &Living) {
         let key = (living.site, living.size);
         let Err(place) = self.kinds.binary_search_by_key(&key, Kind::key) else { return };
-        // The shared kind does not remember which kinds were folded into it, and the deaths of
-        // their blocks must be counted there. So no kind gets series of its own any more.
+        // The shared kind forgets which kinds it has, but must count their deaths: none leaves it.
         if self.shared.is_some() {
             return;
         }
@@ -208,12 +189,10 @@ impl History {
     }
 }
 
-/// The entry that a birth belongs to, at most `now`.
 fn entry_of(born: u32, epoch: u32, now: usize) -> usize {
     ((born / epoch) as usize).min(now)
 }
 
-/// The live blocks of one kind in a census: their number and bytes, by entry of birth.
 #[derive(Debug, Default, Clone)]
 struct Census {
     left: Vec<u64>,

@@ -5,10 +5,8 @@ use super::rate::{Certainty, Rate};
 
 const MIN_EVENTS: usize = 16;
 
-/// True if events go on at a rate that a bounded cache would no longer have.
-///
-/// Before the last look, the first four fifths of the series must show this too. Each look can
-/// call a clean program a leak by chance, so several looks would give too many false alarms.
+/// True if events go on at a rate that a bounded cache would no longer have. Before the last look
+/// the first four fifths must show it too, because several looks give more false alarms.
 pub(super) fn irregular(series: &[i64], look: &Look) -> bool {
     if look.is_last {
         return continues(series, look);
@@ -17,8 +15,7 @@ pub(super) fn irregular(series: &[i64], look: &Look) -> bool {
     earlier.len() >= look.horizon && continues(series, look) && continues(earlier, look)
 }
 
-/// True if the events of the series, or of an end of it with at least `horizon` entries, do not
-/// become rarer.
+/// True if the events of the series, or of an end of at least `horizon` entries, do not get rarer.
 fn continues(series: &[i64], look: &Look) -> bool {
     let begins = [0, series.len() / 4, series.len() / 2];
     begins
@@ -44,7 +41,6 @@ fn is_undiminished(series: &[i64], look: &Look) -> bool {
     is_frequent && !declines
 }
 
-/// Events and bytes of one half.
 struct Half {
     entries: f64,
     events: f64,
@@ -73,8 +69,7 @@ impl Half {
     }
 }
 
-/// The mean rate: bytes of all events but the first, divided by the entries from the first event
-/// to the last.
+/// Bytes of all events but the first, divided by the entries from the first event to the last.
 pub(super) fn mean(series: &[i64], certainty: Certainty) -> Rate {
     let events = Events::above_zero(series);
     let later = series.get(events.first + 1..).unwrap_or(&[]);

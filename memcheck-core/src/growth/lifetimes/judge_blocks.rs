@@ -9,15 +9,12 @@ use super::rate::{Certainty, Rate};
 use super::state::{Growth, State};
 use super::{Open, Pattern};
 
-/// The most regular terms that are subtracted from below other events.
 const MAX_REGULAR_TERMS: usize = 3;
 
-/// The events of a group, and the entry until which they are all known.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Settled {
     pub(super) events: Events,
-    /// The entry of the first live block that is not settled, or the length of the series. That
-    /// block may become an event, so no quiet can be claimed beyond it.
+    /// The first live block that is not settled may become an event: no quiet holds beyond it.
     pub(super) until: usize,
 }
 
@@ -36,8 +33,6 @@ impl Settled {
     }
 }
 
-/// Judges settled births: first for a regular rhythm, then as irregular growth, then as a capacity
-/// that grows by a factor.
 pub(super) fn judge_blocks(group: &Group, look: &Look) -> State {
     let settled = Settled::new(group);
     if settled.is_quiet(look) {
@@ -67,20 +62,17 @@ pub(super) fn judge_blocks(group: &Group, look: &Look) -> State {
     }
 }
 
-/// The smallest of the lengths in `ahead` that is above `length`, else a tenth more than `length`.
 pub(super) fn next_look(length: usize, ahead: [usize; 2]) -> usize {
     let ahead = ahead.into_iter().filter(|&until| until > length).min();
     ahead.unwrap_or(length + length / 10 + 1)
 }
 
-/// `GoesOn` if the second half of the series has more than half the bytes of the first.
 fn classify_open(series: &[i64]) -> Open {
     let sum = |part: &[i64]| part.iter().copied().map(i128::from).sum::<i128>();
     let (first, second) = series.split_at(series.len() / 2);
     if 2 * sum(second) > sum(first) { Open::GoesOn } else { Open::Slows }
 }
 
-/// Growth in a regular rhythm, with or without irregular events above it.
 fn judge_regular(series: &[i64], blocks: &[i64], look: &Look) -> Option<State> {
     if !continues(series, look) {
         return None;
@@ -116,7 +108,6 @@ fn judge_regular(series: &[i64], blocks: &[i64], look: &Look) -> Option<State> {
     Some(State::Grows { growth, is_whole })
 }
 
-/// Growth in a regular rhythm that explains all events of the series.
 fn judge_whole_series(series: &[i64], blocks: &[i64], look: &Look) -> Option<State> {
     if let Some(period) = exact_period(series, look) {
         return Some(State::grows(periodic_growth(period.sum, period.length), period.is_whole));
@@ -154,8 +145,7 @@ pub(super) fn periodic_growth(sum: i128, length: usize) -> Growth {
     }
 }
 
-/// Growth that itself grows by a constant amount. The rate is the mean of whole periods in the
-/// second half of the series.
+/// The rate is the mean of whole periods in the second half of the series.
 pub(super) fn increasing_growth(series: &[i64], length: usize, more: i64) -> Growth {
     let half = &series[series.len() - (series.len() / 2 / length).max(1) * length..];
     let bytes: i128 = half.iter().copied().map(i128::from).sum();

@@ -12,7 +12,6 @@ use super::{Open, Pattern};
 
 const WINDOWS: usize = 8;
 
-/// The fewest crossings of its median that show that a level goes up and down.
 const CROSSINGS: usize = 8;
 
 /// Judges a level. `quiet` must be the group if its blocks are quiet, else `None`.
@@ -42,8 +41,7 @@ pub(super) fn judge_level(level: &[i64], quiet: Option<&Group>, look: &Look) -> 
     State::Open { open, until }
 }
 
-/// True if a record should have come by now and none has, and if the level does not rise below the
-/// last record.
+/// True if a record is overdue and the level does not rise below the last one.
 fn is_quiet(level: &[i64], records: &Events, look: &Look) -> bool {
     if !records.is_quiet(level.len(), look) {
         return false;
@@ -53,9 +51,7 @@ fn is_quiet(level: &[i64], records: &Events, look: &Look) -> bool {
     trend(tail) < 3.0 && !is_above(first, second)
 }
 
-/// True if the level is bounded although it has records. The blocks of the group must be quiet,
-/// because the live bytes of blocks that all die are at most their greatest age times the most
-/// bytes born in one entry.
+/// Blocks that all die have at most their greatest age times the most bytes born in one entry.
 fn is_bounded(level: &[i64], group: &Group, look: &Look) -> bool {
     let length = level.len();
     if repeats_exactly(level, look) {
@@ -112,7 +108,6 @@ fn floor_growth(level: &[i64], look: &Look) -> Option<Growth> {
     is_rise.then(|| Growth { rate: slope(level), pattern: Pattern::Mean, is_replaced: true })
 }
 
-/// Changes from entry to entry. The first is zero.
 fn differences(level: &[i64]) -> Vec<i64> {
     let mut before = level.first().copied().unwrap_or(0);
     level.iter().map(|&live| live - std::mem::replace(&mut before, live)).collect()
@@ -129,8 +124,7 @@ fn climbs(level: &[i64], look: &Look) -> bool {
             (means[WINDOWS / 2 - 1] - means[0], means[WINDOWS - 1] - means[WINDOWS / 2]);
         all && 4.0 * second >= 3.0 * first
     };
-    // Before the last look, the first four fifths must climb too. Each look can find growth by
-    // chance, so that several looks would find too much.
+    // The first four fifths must climb too: several looks would find growth by chance.
     if level.len() < look.horizon.max(8 * WINDOWS) {
         return false;
     }
@@ -138,7 +132,6 @@ fn climbs(level: &[i64], look: &Look) -> bool {
     is_climb(level) && (look.is_last || (earlier.len() >= look.horizon && is_climb(earlier)))
 }
 
-/// Eight windows of the same length that reach to the end of the level.
 fn windows(level: &[i64]) -> impl Iterator<Item = &[i64]> {
     let length = (level.len() / WINDOWS).max(1);
     level[level.len().saturating_sub(length * WINDOWS)..].chunks(length)
@@ -163,14 +156,11 @@ fn mean(window: &[i64]) -> f64 {
     window.iter().map(|&live| live as f64).sum::<f64>() / window.len().max(1) as f64
 }
 
-/// True if the lowest and the highest level of the second part are above those of the first.
 fn is_above(first: &[i64], second: &[i64]) -> bool {
     let (first, second) = (range(first), range(second));
     first.0 < second.0 && first.1 < second.1
 }
 
-/// True if each quarter of the level is above the quarter before, both in its lowest and in its
-/// highest level.
 fn quarters_rise(level: &[i64]) -> bool {
     let length = level.len() / 4;
     length > 0
@@ -180,15 +170,13 @@ fn quarters_rise(level: &[i64]) -> bool {
         })
 }
 
-/// True if the level rises in its second half by more than half of its rise in the first.
 fn keeps_rising(level: &[i64]) -> bool {
     let means: Vec<f64> = windows(level).map(mean).collect();
     let rise = |from: usize, to: usize| means[to] - means[from];
     means.len() >= WINDOWS && 2.0 * rise(WINDOWS / 2, WINDOWS - 1) > rise(0, WINDOWS / 2 - 1)
 }
 
-/// The slope of the level in standard errors. The error is corrected for the lag-1 correlation of
-/// the residues, because each level depends on the one before.
+/// The slope in standard errors, corrected for the lag-1 correlation of neighbouring levels.
 fn trend(level: &[i64]) -> f64 {
     let count = level.len() as f64;
     if level.len() < 4 {

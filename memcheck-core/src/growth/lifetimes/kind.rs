@@ -5,20 +5,16 @@ use serde::{Deserialize, Serialize};
 use super::history::FEW_BIRTHS;
 use super::runs;
 
-/// The number or the bytes of blocks, over the entries of a history.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Tally {
-    /// Births of blocks that were live at the end of their iteration, by entry. Trailing zeros can
-    /// be absent.
+    /// Of blocks live at the end of their iteration, by entry. Trailing zeros can be absent.
     #[serde(rename = "b", with = "runs")]
     pub(super) births: Vec<u64>,
-    /// The part of `births` that is live now.
     #[serde(rename = "x", with = "runs")]
     pub(super) left: Vec<u64>,
     /// The level at the end of each entry, including blocks of the set-up.
     #[serde(rename = "l", with = "runs")]
     pub(super) live: Vec<u64>,
-    /// The level now.
     #[serde(rename = "n")]
     pub(super) now: u64,
 }
@@ -30,7 +26,6 @@ pub(super) struct Kind {
     pub(super) site: Option<u32>,
     /// Bytes of a block; 0 if sizes differ.
     pub(super) size: u64,
-    /// The first entry of the series.
     pub(super) from: usize,
     pub(super) blocks: Tally,
     /// Bytes, for the shared kind only: otherwise they are `blocks` times `size`.
@@ -72,8 +67,7 @@ impl Tally {
         self.live = pairs(&self.live, from, |_, last| last);
     }
 
-    /// Adds the tally of another kind, multiplied by `factor`. Its series begin `later` entries
-    /// after those of this one.
+    /// The series of `other` begin `later` entries after these.
     fn add(&mut self, other: &Self, later: usize, factor: u64) {
         let add = |own: &mut Vec<u64>, other: &[u64]| {
             if own.len() < later + other.len() {
@@ -96,7 +90,6 @@ impl Kind {
         Self { site, size, from, blocks, bytes: None, rises: Vec::new() }
     }
 
-    /// The kind that all blocks without a kind of their own share.
     pub(super) fn shared(now: usize) -> Self {
         let mut kind = Self { bytes: Some(Tally::default()), ..Self::new(None, 0, 0) };
         kind.blocks.live.resize(now, 0);
@@ -108,7 +101,6 @@ impl Kind {
         (self.site, self.size)
     }
 
-    /// Number of entries in which blocks were born, counted up to [`FEW_BIRTHS`].
     pub(super) fn birth_entries(&self) -> usize {
         self.blocks.births.iter().filter(|&&births| births > 0).take(FEW_BIRTHS).count()
     }
@@ -138,13 +130,11 @@ impl Kind {
         }
     }
 
-    /// The greatest age at death in entries; 0 if none died.
     pub(super) fn age(&self) -> usize {
         self.rises.last().map_or(0, |&(_, age)| age as usize)
     }
 
-    /// Updates the kind from a census: the number and the bytes of live blocks by entry of birth,
-    /// and both for the set-up.
+    /// Takes blocks and bytes by entry of birth, and both for the set-up, from a census.
     pub(super) fn replace(&mut self, left: &[u64], bytes: &[u64], set_up: (u64, u64), now: usize) {
         let last = left.len().max(self.from + self.blocks.left.len());
         for entry in self.from..last {
@@ -155,7 +145,6 @@ impl Kind {
             }
             let size = match &self.bytes {
                 None => self.size,
-                // The sizes differ. The change of the bytes is divided evenly among the blocks.
                 Some(sums) => {
                     let change = value(bytes, entry).abs_diff(value(&sums.left, entry - self.from));
                     change / is.abs_diff(was)
@@ -167,8 +156,7 @@ impl Kind {
                 self.died(Some(entry), was - is, size, now);
             }
         }
-        // The division above may have rounded, and blocks may have come while others went, so the
-        // sums are taken from the census.
+        // The division may have rounded, and births may hide deaths, so the census counts.
         if let Some(sums) = &mut self.bytes {
             for (at, left) in sums.left.iter_mut().enumerate() {
                 *left = bytes.get(self.from + at).copied().unwrap_or(0);
@@ -179,7 +167,6 @@ impl Kind {
         self.blocks.now = self.blocks.now.saturating_sub(was).saturating_add(set_up.0);
     }
 
-    /// Sets the level of entry `now` at the end of an iteration.
     pub(super) fn end(&mut self, now: usize) {
         for tally in std::iter::once(&mut self.blocks).chain(&mut self.bytes) {
             let length = now.saturating_sub(self.from) + 1;
@@ -208,7 +195,6 @@ impl Kind {
         self.set_rises(|rise| rise, other.rises.clone());
     }
 
-    /// Adds `others` to the rises, applies `change` to each, and keeps those that still rise.
     fn set_rises(&mut self, change: impl Fn((u32, u32)) -> (u32, u32), others: Vec<(u32, u32)>) {
         let mut rises: Vec<(u32, u32)> = self.rises.drain(..).chain(others).map(change).collect();
         rises.sort_unstable();
@@ -233,7 +219,6 @@ impl Kind {
         none_left && !appeared && level.windows(2).all(|pair| pair[0] == pair[1])
     }
 
-    /// Adds the live bytes at the end of each entry from `start` on to `series`.
     pub(super) fn add_live(&self, series: &mut [u64], start: usize) {
         let (tally, factor) = self.in_bytes();
         add_from(&tally.live, self.from, factor, start, series);
@@ -252,8 +237,7 @@ impl Kind {
     }
 }
 
-/// Adds a series that begins with entry `from`, multiplied by `factor`, to a sum that begins with
-/// entry `start`.
+/// `series` begins with entry `from`, and `sum` with entry `start`.
 pub(super) fn add_from(series: &[u64], from: usize, factor: u64, start: usize, sum: &mut [u64]) {
     let (skipped, later) = (start.saturating_sub(from), from.saturating_sub(start));
     let (Some(series), Some(sum)) = (series.get(skipped..), sum.get_mut(later..)) else { return };
@@ -262,7 +246,6 @@ pub(super) fn add_from(series: &[u64], from: usize, factor: u64, start: usize, s
     }
 }
 
-/// Merges the values of entries 2i and 2i + 1 of a series that begins with entry `from`.
 fn pairs(series: &[u64], from: usize, merge: impl Fn(u64, u64) -> u64) -> Vec<u64> {
     let odd = (from % 2).min(series.len());
     let (first, rest) = series.split_at(odd);

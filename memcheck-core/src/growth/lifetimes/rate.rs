@@ -21,9 +21,7 @@ pub enum Certainty {
     Amortised,
 }
 
-/// Bytes per iteration as a fraction of whole numbers in lowest terms.
-///
-/// Comparisons are exact. Only [`Rate::rounded`] and the `Display` form round.
+/// Bytes per iteration in lowest terms. Only [`Rate::rounded`] and the `Display` form round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rate {
     bytes: u128,
@@ -75,8 +73,7 @@ impl Rate {
         }
     }
 
-    /// Whole bytes per iteration, rounded to the nearest number, but at least 1 if the rate is
-    /// not zero.
+    /// Whole bytes per iteration, rounded, but at least 1 if the rate is not zero.
     pub fn rounded(&self) -> u64 {
         let (whole, rest) = (self.bytes / self.iterations, self.bytes % self.iterations);
         let nearest = whole + u128::from(rest >= self.iterations - rest);
@@ -123,7 +120,6 @@ impl Rate {
         )
     }
 
-    /// The numerator of the rate with the denominator [`COARSE`].
     fn coarse(&self) -> u128 {
         let (whole, rest) = (self.bytes / self.iterations, self.bytes % self.iterations);
         let part = rest.checked_mul(COARSE).map_or(0, |rest| rest / self.iterations);

@@ -1,12 +1,9 @@
-//! Serialises a series as the differences of neighbours, each with its number of repeats.
-//!
-//! The series of a ring are constant and the level of a leak rises by a constant amount. Both
-//! become a few numbers instead of a thousand.
+//! Serialises a series as repeated differences: rings and leaks become a few numbers.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The longest series that [`deserialize`] accepts, so that a damaged record cannot exhaust memory.
+/// A damaged record must not exhaust memory.
 const LONGEST: u64 = 1 << 16;
 
 pub(super) fn serialize<S: Serializer>(series: &[u64], serializer: S) -> Result<S::Ok, S::Error> {

@@ -3,8 +3,7 @@
 use super::History;
 use super::kind::{Kind, add_from};
 
-/// One group of blocks. Each series has one entry for each measured iteration, or for each epoch
-/// of a run that is longer than 1,024 iterations.
+/// One group of blocks, with an entry for each measured iteration, or epoch of a long run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Series {
     /// The call site, if the group has only blocks of one.
@@ -32,8 +31,7 @@ impl History {
         groups.chain(self.shared.iter().map(|kind| self.series(None, &[kind]))).collect()
     }
 
-    /// One group for each pair of call site and size, in ascending order. Blocks without a call
-    /// site are left out.
+    /// One group for each pair of call site and size, ascending, without blocks of no call site.
     pub fn by_site_and_size(&self) -> Vec<Series> {
         let kinds = self.kinds.iter().filter(|kind| kind.site.is_some());
         kinds.map(|kind| self.series(kind.site, &[kind])).collect()

@@ -12,7 +12,6 @@ pub(super) struct Growth {
     pub(super) is_replaced: bool,
 }
 
-/// The verdict on a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum State {
     /// The group does not grow: another event should have come by now, and none has.
@@ -42,12 +41,10 @@ impl State {
         *self == Self::Quiet
     }
 
-    /// True if the rate is exact and is all of the growth.
     pub(super) fn is_exact(&self) -> bool {
         self.growth().is_some_and(|(rate, whole)| whole && rate.certainty == Certainty::Exact)
     }
 
-    /// True if the growth has a regular rhythm and is all of the growth.
     pub(super) fn is_regular(&self) -> bool {
         self.growth().is_some_and(|(rate, whole)| whole && rate.certainty <= Certainty::Growing)
     }

@@ -8,11 +8,8 @@ use super::kind::Kind;
 use super::rate::{Certainty, Rate};
 use super::tree::{Growing, Node, is_at_least, judge_by_site, judge_by_size};
 
-/// Judges a history after some iterations.
-///
-/// The cost is proportional to the number of kinds times the entries of the history. After
-/// [`Decision::More`] the next look should come when that many further iterations have ended,
-/// because an earlier one would not decide.
+/// Judges a history, at a cost of kinds times entries. The next look should come after the further
+/// iterations of [`Decision::More`], because an earlier one would not decide.
 pub fn step(history: &History, budget: &Budget) -> Decision {
     let done = history.iterations();
     let look = Look {
@@ -91,7 +88,6 @@ fn settled(history: &History, kind: &Kind) -> (u64, u64) {
     (sum(&group.blocks), sum(&group.left))
 }
 
-/// Judges by size and by call site, and returns the more certain verdict.
 fn judge_trees<'a>(history: &History, kinds: &[&'a Kind], look: &Look) -> Node<'a> {
     if kinds.is_empty() {
         return Node::Clean;
@@ -134,17 +130,15 @@ fn next_look(history: &History, budget: &Budget, until: usize) -> u32 {
     let epoch = u64::from(history.epoch());
     let start = history.start() as u64 * epoch;
     let until = u32::try_from(start + until as u64 * epoch).unwrap_or(u32::MAX);
-    // At least a tenth of the iterations so far, so that there are few looks. At most half, so that
-    // a verdict that is possible earlier than estimated does not wait long. The iterations that the
-    // verdict on a flat program takes can be waited for at once.
+    // At least a tenth more, so that there are few looks; at most half, so that an early verdict
+    // does not wait long. The verdict on a flat program can be waited for at once.
     let flat = history.warmup().saturating_add(budget.quiet).saturating_add(1);
     let most = (done / 2).max(flat.saturating_sub(done)).max(1);
     let least = (done / 10).max(1).min(most);
     until.saturating_sub(done).clamp(least, most).min(budget.most.saturating_sub(done)).max(1)
 }
 
-/// Iterations since the last settled birth with live blocks, or all measured iterations if there is
-/// none.
+/// All measured iterations if no settled birth has live blocks.
 fn quiet_for(history: &History, kinds: &[&Kind]) -> u32 {
     let group = Group::new(history, kinds);
     let last = group.left[..group.settled()].iter().rposition(|&left| left > 0);
@@ -169,7 +163,7 @@ fn leak(history: &History, growing: Vec<Growing<'_>>, is_whole: bool) -> Decisio
     })
 }
 
-/// One part for each pattern of a group. Each has the blocks and bytes of the whole group.
+/// Each part has the blocks and bytes of the whole group.
 fn parts(history: &History, growing: &Growing<'_>) -> Vec<Part> {
     let Some(first) = growing.kinds.first() else { return Vec::new() };
     let is_alike = growing.kinds.iter().all(|kind| kind.size == first.size && kind.bytes.is_none());

@@ -14,11 +14,9 @@ use super::state::{Growth, State};
 pub(super) struct Growing<'a> {
     pub(super) kinds: Vec<&'a Kind>,
     pub(super) growth: Vec<Growth>,
-    /// True if `growth` is all growth of the group.
     pub(super) is_whole: bool,
 }
 
-/// The verdict on a group and its parts, with the groups that grow or are open.
 #[derive(Debug, Clone)]
 pub(super) enum Node<'a> {
     Clean,
@@ -27,7 +25,6 @@ pub(super) enum Node<'a> {
 }
 
 impl Node<'_> {
-    /// True if this is a leak that is whole and has only exact rates.
     pub(super) fn is_exact(&self) -> bool {
         let Self::Leak { parts, is_whole: true, .. } = self else { return false };
         is_at_least(parts, Certainty::Exact)
@@ -72,8 +69,7 @@ pub(super) fn judge(group: &Group, look: &Look) -> State {
     }
 }
 
-/// True if the level grows by more than the blocks, or by the same rate while that of the blocks is
-/// not exact.
+/// True if the level grows by more, or by the same rate while that of the blocks is not exact.
 fn is_above(level: &State, blocks: &State) -> bool {
     let (Some((level, _)), Some((stays, _))) = (level.growth(), blocks.growth()) else {
         return true;
@@ -86,7 +82,6 @@ struct Part<'a> {
     node: Node<'a>,
 }
 
-/// Judges a group and its parts, one part for each size.
 pub(super) fn judge_by_size<'a>(history: &History, kinds: &[&'a Kind], look: &Look) -> Node<'a> {
     let mut sorted = kinds.to_vec();
     sorted.sort_by_key(|kind| (kind.bytes.is_some(), kind.size, kind.site));
@@ -120,8 +115,7 @@ fn as_node<'a>(state: State, kinds: &[&'a Kind]) -> Node<'a> {
     }
 }
 
-/// Judges a group by its parts. `inner` judges a part that has parts itself, and returns `None` for
-/// a part that has none.
+/// `inner` judges a part that has parts itself, and returns `None` for others.
 fn judge_parts<'a>(
     history: &History,
     parts: Vec<Vec<&'a Kind>>,
@@ -147,8 +141,7 @@ fn judge_parts<'a>(
         return exact_group(own, all, decided);
     }
     if own.is_quiet() && 2 * look.quiet <= history.entries().saturating_sub(history.start()) {
-        // The group as a whole keeps no block and its level does not rise. A part of it whose level
-        // moves without rising is a random sample of the group, so it is clean.
+        // The level of the whole group does not rise; a part that only moves is a sample of it.
         for part in &mut decided {
             let moves = matches!(part.node, Node::Open { open: Open::Moves, .. });
             if (moves && look.is_last) || !rises(history, &part.node, &part.kinds) {
@@ -168,8 +161,7 @@ fn judge_parts<'a>(
     }
     match own {
         State::Open { open, until } => Node::Open { open, until, kinds: open_kinds(decided, all) },
-        // The group as a whole is decided, but a part is not, and more iterations can decide the
-        // part.
+        // The group is decided, but a part is not, and more iterations can decide the part.
         State::Quiet | State::Grows { .. } => {
             let opens = decided.iter().filter_map(|part| match part.node {
                 Node::Open { open, until, .. } => Some((open, until)),
@@ -181,7 +173,6 @@ fn judge_parts<'a>(
     }
 }
 
-/// True if the part grows or may grow.
 fn rises(history: &History, node: &Node<'_>, kinds: &[&Kind]) -> bool {
     match node {
         Node::Clean => false,
@@ -190,7 +181,6 @@ fn rises(history: &History, node: &Node<'_>, kinds: &[&Kind]) -> bool {
     }
 }
 
-/// True if the lowest level of the second half is above that of the first.
 fn floor_rises(group: &Group) -> bool {
     let (first, second) = group.live.split_at(group.len() / 2);
     second.iter().min() > first.iter().min()
@@ -212,9 +202,8 @@ fn have_few_births(kinds: &[&Kind]) -> bool {
     }
 }
 
-/// Judges the parts that could not be decided alone: `open` parts, and `few` kinds with births in
-/// too few entries. If their union is regular or quiet, the union becomes one part. Otherwise each
-/// open part stays a part, and the `few` kinds become one more part.
+/// Judges `open` parts and `few` kinds together. A union that is regular or quiet becomes one part;
+/// otherwise each open part stays one and the `few` kinds become one more.
 fn judge_undecided<'a>(
     history: &History,
     open: Vec<Part<'a>>,
@@ -229,8 +218,7 @@ fn judge_undecided<'a>(
     let pooled = judge(&Group::new(history, &kinds), look);
     let by_themselves = judge(&Group::new(history, &few), look);
     let few_node = as_node(by_themselves, &few);
-    // A pooled group can look quiet because the noise of other kinds hides a buffer that is
-    // enlarged: each size of such a buffer is born only once.
+    // The noise of a pool can hide a buffer that is enlarged: each of its sizes is born once.
     let hides = || {
         rises(history, &few_node, &few)
             || open.iter().any(|part| rises(history, &part.node, &part.kinds))
@@ -250,8 +238,7 @@ fn judge_undecided<'a>(
     decided
 }
 
-/// True if the events of all clean parts, merged into one series, are quiet. Parts that are clean
-/// one by one can grow together: a buffer that is enlarged has one event in each of many kinds.
+/// Clean parts can grow together: a buffer that is enlarged has one event in each of many kinds.
 fn is_quiet_together(history: &History, parts: &[Part<'_>], look: &Look) -> bool {
     let clean = parts.iter().filter(|part| matches!(part.node, Node::Clean));
     let mut events = vec![false; history.entries()];
@@ -267,8 +254,7 @@ fn is_quiet_together(history: &History, parts: &[Part<'_>], look: &Look) -> bool
     Events::from_entries(at).is_quiet(until, look)
 }
 
-/// The verdict on a group whose own rate is exact. It names the parts if their rates add up to that
-/// rate, else the whole group.
+/// Names the parts if their rates add up to that of the group, else the whole group.
 fn exact_group<'a>(own: State, all: Vec<&'a Kind>, decided: Vec<Part<'a>>) -> Node<'a> {
     let total = own.growth().map(|(rate, _)| rate);
     let Node::Leak { parts, .. } = sum_leaks(decided, false) else { return as_node(own, &all) };
@@ -280,8 +266,7 @@ fn exact_group<'a>(own: State, all: Vec<&'a Kind>, decided: Vec<Part<'a>>) -> No
     as_node(own, &all)
 }
 
-/// The leaks of all parts. They are whole if each is, no part is open, and the events of the clean
-/// parts are not `scattered`.
+/// Whole if each leak is, no part is open and the events of the clean parts are not `scattered`.
 fn sum_leaks(decided: Vec<Part<'_>>, scattered: bool) -> Node<'_> {
     let (mut all, mut whole, mut latest) = (Vec::new(), !scattered, 0);
     for part in decided {

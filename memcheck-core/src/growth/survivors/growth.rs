@@ -22,8 +22,7 @@ pub enum Growth {
     Found {
         /// True if the figure is all of the growth, false if the growth is at least the figure.
         whole: bool,
-        /// True if the growth repeats exactly. The figure then does not depend on the number of
-        /// iterations.
+        /// True if the growth repeats exactly, whatever the number of iterations.
         exact: bool,
         /// Iterations that the growth was seen for, including the warm-up.
         iterations: u32,
@@ -52,8 +51,7 @@ pub struct Grown {
     pub growth: Growth,
     /// Bytes per iteration: the sum over the groups.
     pub bytes_per_iteration: u64,
-    /// Groups without a call site. In a run that knows call sites, these are the groups that
-    /// cannot be attributed to a site.
+    /// Groups that cannot be attributed to a call site.
     pub by_size: Vec<Group>,
     /// Groups by call site.
     pub by_site: BTreeMap<u32, Group>,
@@ -105,8 +103,7 @@ pub fn read(history: &History, decision: &Decision, screen: usize) -> Grown {
         let site = series.site.unwrap_or_default();
         let of_site = parts.iter().zip(&shares).filter(|(part, _)| part.site == Some(site));
         let group = group(series, of_site, screen);
-        // A site without live blocks at the end of the series is left out. A site with surviving
-        // births is never left out, because their entries are within the series.
+        // Sites with surviving births are never left out, because their entries are in the series.
         if group.live.last().is_some_and(|&live| live > 0) {
             grown.by_site.insert(site, group);
         }
@@ -149,8 +146,7 @@ fn growth(decision: &Decision) -> Growth {
     }
 }
 
-/// Splits a part without a call site among the call sites that have left such blocks, in proportion
-/// to their bytes. `others` are the parts of the same leak.
+/// Splits in proportion to the bytes left; `others` are the parts of the same leak.
 fn split_among_sites(history: &History, part: &Part, others: &[Part]) -> Vec<Part> {
     if part.site.is_some() {
         return vec![part.clone()];
@@ -193,8 +189,7 @@ fn split_among_sites(history: &History, part: &Part, others: &[Part]) -> Vec<Par
     sites.iter().map(share).collect()
 }
 
-/// Growth that went on until the end of the budget, as one part for each call site whose blocks are
-/// left, or for each size if sites are unknown. The rate of a part is the mean of its settled bytes.
+/// One part for each call site with blocks left, or size, at the mean rate of settled bytes.
 fn unfinished_parts(history: &History, open: &lifetimes::Undecided) -> Vec<Part> {
     let sites = history.by_site();
     let groups = if sites.is_empty() { history.by_size() } else { sites };
@@ -231,8 +226,7 @@ fn unfinished_parts(history: &History, open: &lifetimes::Undecided) -> Vec<Part>
     parts
 }
 
-/// Rounds the rates to whole bytes that add up to `total`. Each is rounded down, and those that
-/// lose most by it get one byte more.
+/// Those that lose most by rounding down get one byte more, so that the sum is `total`.
 fn apportion(rates: &[lifetimes::Rate], total: u64) -> Vec<u64> {
     let mut shares: Vec<u64> = rates
         .iter()
@@ -291,8 +285,7 @@ fn group<'a>(
     }
 }
 
-/// Gives a part the shortest period that its rate can have. A long history only knows periods of
-/// whole epochs.
+/// A long history only knows periods of whole epochs.
 fn set_shortest_period(part: &mut Part, epoch: u32) {
     if let lifetimes::Pattern::Exact { period } = &mut part.pattern
         && epoch > 1
@@ -302,7 +295,6 @@ fn set_shortest_period(part: &mut Part, epoch: u32) {
     }
 }
 
-/// The reading of a part that grows by `rate` bytes per iteration.
 fn growing_reading(part: &Part, rate: u64, replaced: bool) -> Reading {
     let exactly = |period: u32| {
         let bytes = part.rate.bytes() * u128::from(period.max(1)) / part.rate.iterations();

@@ -29,8 +29,7 @@ pub use growth::{Grown, Growth, read};
 pub use pattern::{Pattern, Reading};
 pub use trend::{Trend, intercept, theil_sen, trend};
 
-/// Survivors of the measured iterations of one size or of one call site. Each series has one value
-/// for each measured iteration.
+/// Survivors of one size or of one call site. Each series has one value per measured iteration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {
     /// Size of one block in bytes, if all have the same size.
@@ -40,8 +39,7 @@ pub struct Group {
     pub births: Vec<u64>,
     /// Bytes of the surviving blocks, by the same iterations.
     pub bytes: Vec<u64>,
-    /// Number of blocks that were live at the end of each measured iteration, including blocks
-    /// of the set-up and the warm-up.
+    /// Blocks live at the end of each measured iteration, those of set-up and warm-up included.
     pub live: Vec<u64>,
     /// Bytes of these blocks.
     pub live_bytes: Vec<u64>,

@@ -18,8 +18,7 @@ pub enum Pattern {
     Growing,
     /// Blocks in some iterations up to the end, without a regular order or a regular size.
     Irregular,
-    /// A buffer that is replaced by a larger one in every iteration or in every k-th. Only the
-    /// newest survives.
+    /// A buffer replaced by a larger one in every k-th iteration; only the newest survives.
     Enlarged,
     /// A cache that filled and then stopped.
     Filled,
@@ -41,14 +40,12 @@ pub enum Pattern {
 pub struct Reading {
     /// The kind of growth.
     pub pattern: Pattern,
-    /// Growth in bytes per iteration; 0 unless it goes on. The values of all groups of a space
-    /// must add up to the growth of the space, so a small one can be rounded down to 0.
+    /// Growth in bytes per iteration, 0 unless it goes on. A small share can be rounded down to 0.
     pub bytes_per_iteration: u64,
     /// Iterations from one occurrence to the next: 1 unless the growth is periodic.
     pub period: u64,
-    /// The figure of the pattern in bytes. For growth, the bytes that are added each time. For
-    /// `Growing`, the increase from one time to the next, or 0 if it varies. For all others, the
-    /// bytes that are held at the end.
+    /// The bytes added each time for growth, held at the end otherwise. For `Growing`, the increase
+    /// from one time to the next, or 0 if it varies.
     pub bytes: u64,
     /// The measured iteration, counted from 1, of the last occurrence; 0 for growth.
     pub last: u64,
@@ -90,8 +87,7 @@ impl Reading {
         }
     }
 
-    /// The properties that two readings must share to be added up, so that their description
-    /// differs in bytes only.
+    /// What readings must share to be added up, so that descriptions differ in bytes only.
     pub fn kind(&self) -> (Pattern, u64, bool, Option<u64>) {
         let has_last = matches!(self.pattern, Pattern::Filled | Pattern::Once);
         (self.pattern, self.period, self.bytes == 0, has_last.then_some(self.last))

@@ -12,8 +12,7 @@ fn living((site, size, born, count): Block) -> Living {
     Living { site: Some(site).filter(|&site| site > 0), size, born: Some(born), count }
 }
 
-/// Runs a program until its growth is decided. `live` returns the live blocks at the end of an
-/// iteration.
+/// `live` returns the live blocks at the end of an iteration.
 fn play(live: impl Fn(u32) -> Vec<Block>) -> Grown {
     let budget = Budget::of(1_002);
     let mut history = History::new(2);
@@ -30,7 +29,6 @@ fn play(live: impl Fn(u32) -> Vec<Block>) -> Grown {
     }
 }
 
-/// One block in every `period`-th iteration from `first` up to `now`.
 fn kept(site: u32, size: u64, (first, period): (u32, u32), now: u32) -> Vec<Block> {
     let births = (first..=now).step_by(period as usize);
     births.map(|born| (site, size, born, 1)).collect()
@@ -72,7 +70,6 @@ fn a_long_run_is_read_by_iterations_and_not_by_epochs() {
 
 #[test]
 fn call_sites_share_the_figure_to_the_byte() {
-    // Two rates of 100 1/3 bytes.
     let grown = play(|now| {
         [kept(1, 301, (0, 3), now), kept(2, 301, (1, 3), now), ring(3, 301, 12, now)].concat()
     });
@@ -251,7 +248,6 @@ fn a_group_of_several_readings_grows_by_all_of_them() {
     assert_eq!((joined.period, joined.bytes, joined.groups), (1, 15, 1));
     assert_eq!(steady.merge(reading(Pattern::Filled, 0)), steady);
     assert_eq!(reading(Pattern::Filled, 0).merge(steady), steady);
-    // The sum of two rhythms is irregular.
     let every_third = Reading { period: 3, ..reading(Pattern::Periodic, 5) };
     let every_second =
         Reading { period: 2, bytes: 20, groups: 2, ..reading(Pattern::Periodic, 10) };
@@ -273,11 +269,9 @@ fn two_readings_at_rest_merge_to_the_larger_one() {
     let (cache, ring) = (rests(Pattern::Filled, 80, 1), rests(Pattern::Replaced, 24, 3));
     let shown = Reading { groups: 3, ..cache };
     assert_eq!((cache.merge(ring), ring.merge(cache)), (shown, shown));
-    // Readings of one kind are added up.
     assert_eq!(cache.merge(cache), rests(Pattern::Filled, 160, 1));
 }
 
-/// Asserts that the growth in the record is the sum over the call sites and sizes.
 fn assert_one_figure(grown: &Grown, what: &str) {
     let sum = |groups: &mut dyn Iterator<Item = &Group>| -> u64 {
         groups.map(|group| group.reading.bytes_per_iteration).sum()
@@ -288,8 +282,7 @@ fn assert_one_figure(grown: &Grown, what: &str) {
     assert!(is_found || grown.bytes_per_iteration == 0, "{what}: {grown:?}");
 }
 
-/// Covers random programs of all families, alone and in pairs, with call sites of several sizes and
-/// without call sites.
+/// Random programs of all families, alone and in pairs, with and without call sites.
 #[test]
 fn growth_is_one_figure_for_every_division_by_size_or_site() {
     use crate::growth::lifetimes::programs::{CLEAN, Family, LEAKS, Program, Random};
@@ -311,7 +304,6 @@ fn growth_is_one_figure_for_every_division_by_size_or_site() {
     }
 }
 
-/// The growth of a program in a run that knows no call sites.
 fn without_sites(program: &crate::growth::lifetimes::programs::Program, budget: &Budget) -> Grown {
     let mut history = History::new(2);
     let mut further = 12;

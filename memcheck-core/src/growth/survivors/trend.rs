@@ -1,11 +1,7 @@
-//! Growth of series that have totals but no blocks: the reserved bytes of a pool, the used bytes
-//! that NVML reports. A robust slope, and a test that the series rises at all.
-//!
-//! The result is evidence with a confidence and not a proof. If blocks are known, the survivors
-//! decide.
+//! Growth of series with totals but no blocks: reserved bytes of a pool, used bytes of NVML. The
+//! robust slope and its test are evidence and not a proof; known blocks decide.
 
-/// The longest series whose null distribution is computed exactly. Longer series, and series with
-/// ties, are judged by the normal approximation (Kendall 1975).
+/// Longer series, and series with ties, take the normal approximation (Kendall 1975).
 const LONGEST_EXACT: usize = 10;
 
 /// The most points that a slope is computed from: they have half a million pairs.
@@ -39,11 +35,8 @@ pub fn trend(series: &[u64]) -> Option<Trend> {
     Some(Trend { slope, tau: tau(series.len(), s, &ties), s, p, confidence: 1.0 - p })
 }
 
-/// Theil–Sen slope of a series in bytes per iteration: the median of the slopes of all pairs.
-/// `None` for fewer than two points.
-///
-/// The number of pairs is quadratic in the number of points. From a long series [`MOST_POINTS`]
-/// points are therefore taken at even distances, including the first and the last.
+/// Theil–Sen slope in bytes per iteration: the median slope of all pairs of at most [`MOST_POINTS`]
+/// points at even distances. `None` for fewer than two points.
 pub fn theil_sen(series: &[u64]) -> Option<f64> {
     let points: Vec<(usize, u64)> = match series.len() {
         few @ ..=MOST_POINTS => (0..few).map(|at| (at, series[at])).collect(),
@@ -61,8 +54,7 @@ pub fn theil_sen(series: &[u64]) -> Option<f64> {
     median(&mut slopes)
 }
 
-/// The value of the straight line with this slope at the first point: the median of the points
-/// after the slope is subtracted. `None` for no point.
+/// The line with this slope at the first point: the median of the points without the slope.
 pub fn intercept(series: &[u64], slope: f64) -> Option<f64> {
     let mut rest: Vec<f64> =
         series.iter().enumerate().map(|(at, &value)| value as f64 - slope * at as f64).collect();
@@ -79,8 +71,7 @@ fn median(values: &mut [f64]) -> Option<f64> {
     Some(lower.map_or(upper, |lower| f64::midpoint(lower, upper)))
 }
 
-/// Pairs that rise minus pairs that fall. This is the number of all pairs, minus those of equal
-/// values, minus twice those that fall.
+/// All pairs, minus those of equal values, minus twice those that fall.
 fn mann_kendall(series: &[u64], ties: &[u64]) -> i64 {
     let pairs = |points: u64| (points * points.saturating_sub(1) / 2) as i64;
     let tied: i64 = ties.iter().map(|&size| pairs(size)).sum();
@@ -88,7 +79,6 @@ fn mann_kendall(series: &[u64], ties: &[u64]) -> i64 {
     pairs(series.len() as u64) - tied - 2 * falling(&mut sorted, &mut spare) as i64
 }
 
-/// Sorts `values` by merging, and counts the pairs whose earlier value is larger.
 fn falling(values: &mut [u64], spare: &mut [u64]) -> u64 {
     if values.len() < 2 {
         return 0;
@@ -106,7 +96,6 @@ fn falling(values: &mut [u64], spare: &mut [u64]) -> u64 {
             i += 1;
         } else {
             *merged = values[middle + j];
-            // It is smaller than all values that remain on the left.
             count += (middle - i) as u64;
             j += 1;
         }
@@ -115,7 +104,6 @@ fn falling(values: &mut [u64], spare: &mut [u64]) -> u64 {
     count
 }
 
-/// The number of points of each value that occurs more than once.
 fn ties(series: &[u64]) -> Vec<u64> {
     let mut sorted = series.to_vec();
     sorted.sort_unstable();
@@ -134,15 +122,12 @@ fn tau(n: usize, s: i64, ties: &[u64]) -> f64 {
     if untied > 0.0 { s as f64 / (all * untied).sqrt() } else { 0.0 }
 }
 
-/// Variance of S without a trend, reduced by the ties.
 fn variance(n: usize, ties: &[u64]) -> f64 {
     let term = |size: f64| size * (size - 1.0) * (2.0 * size + 5.0);
     (term(n as f64) - ties.iter().map(|&size| term(size as f64)).sum::<f64>()) / 18.0
 }
 
-/// P(S >= s) over all orders of `n` different values. S is the number of all pairs minus twice the
-/// inversions. The orders with a given number of inversions are counted by adding one value after
-/// the other.
+/// P(S >= s) over all orders of `n` values: S is the number of pairs minus twice the inversions.
 fn exact_p(n: usize, s: i64) -> f64 {
     let most = n * (n - 1) / 2;
     let mut orders = vec![0u64; most + 1];
@@ -182,8 +167,7 @@ mod tests {
 
     #[test]
     fn exact_probabilities_are_those_of_kendalls_table() {
-        // Kendall, Rank Correlation Methods, appendix table 1; Hollander and
-        // Wolfe, table A.21.
+        // Kendall, Rank Correlation Methods, table 1; Hollander and Wolfe, table A.21.
         for (n, s, p) in [
             (4, 0, 0.625),
             (4, 2, 0.375),
@@ -308,8 +292,7 @@ mod tests {
         step[MOST_POINTS] = 9;
         assert_eq!(theil_sen(&step), Some(0.0));
         assert_eq!(theil_sen(&(0..=MOST_POINTS as u64).collect::<Vec<_>>()), Some(1.0));
-        // Half of the points that are taken are above the others, so that slightly more than half
-        // of the pairs rise. If the last point is low, slightly fewer than half do.
+        // Slightly more than half of the pairs rise; with a low last point, slightly fewer.
         let mut half: Vec<u64> =
             (0..2 * MOST_POINTS - 1).map(|at| (at / MOST_POINTS) as u64).collect();
         assert!(theil_sen(&half) > Some(0.0));

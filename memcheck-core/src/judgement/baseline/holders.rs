@@ -8,11 +8,9 @@ use crate::judgement::finding::Grown;
 use crate::measurement::record::Record;
 use crate::space::Space;
 
-/// The number of holders that a baseline keeps for each space.
 const KEPT_HOLDERS: usize = 12;
 
-/// The largest holders of the memory at the peak, by space: a label without file and line, and the
-/// bytes. They are printed in messages and are never judged.
+/// The largest holders by label without file and line, in bytes; printed and never judged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Holders(pub BTreeMap<Space, BTreeMap<String, u64>>);
 
@@ -30,15 +28,13 @@ impl Holders {
         Self(record.judged.iter().map(largest).collect())
     }
 
-    /// Parses the holders from the body of a snapshot. The result is empty if the text has none or
-    /// cannot be parsed.
+    /// The holders in the body of a snapshot; empty if it has none or cannot be parsed.
     pub fn from_yaml(text: &str) -> Self {
         let body: BTreeMap<Space, Entry> = serde_yaml_ng::from_str(text).unwrap_or_default();
         Self(body.into_iter().map(|(space, entry)| (space, entry.peak_holders)).collect())
     }
 
-    /// The holders that have more bytes of `space` at the peak than in `then`, the largest
-    /// difference first. The result is empty if `then` has no holders of `space`. A holder that is
+    /// The holders with more bytes than in `then`, the largest difference first. One that is
     /// missing in `then` is left out if `then` may have dropped it for being too small.
     pub fn grown(&self, then: &Self, space: Space) -> Vec<Grown> {
         let none = BTreeMap::new();

@@ -1,5 +1,4 @@
-//! The laws of a test with `scaling(…)`, which are kept in a baseline file separate from the
-//! figures.
+//! The laws of a test with `scaling(…)`, kept in a file separate from the figures.
 
 use std::collections::BTreeMap;
 
@@ -61,10 +60,7 @@ impl Laws {
         format!("---\n{header}---\n{}\n", self.to_yaml())
     }
 
-    /// Parses the body of a snapshot.
-    ///
-    /// # Errors
-    /// The text is not a map of laws; the error is a sentence fragment for the message.
+    /// Parses the body of a snapshot; the error is a sentence fragment.
     pub fn from_yaml(text: &str) -> Result<Self, String> {
         if super::has_conflict_markers(text) {
             return Err(super::FiguresError::Conflict.to_string());
@@ -110,7 +106,6 @@ mod tests {
         for (text, reason) in [
             ("", "laws"),
             ("laws: {}", "empty"),
-            // The body of a baseline of figures, which must not be taken for laws.
             ("host:\n  peak_allocated: 4096", "unknown field `host`"),
             ("laws:\n  host:\n    peak_allocated: many", "`many` is not a law"),
             ("laws:\n  host:\n    peak: '1'", "peak_allocated"),

@@ -1,8 +1,5 @@
-//! Joins call sites that look the same in a report into one entry. Such call sites differ only in
-//! the callers of their line, so a reader could not distinguish them.
-//!
-//! Every list of call sites must use this module, so that the terminal, the reports and the profile
-//! have the same entries.
+//! Joins call sites that differ only in the callers of their line. Every list of call sites must
+//! use this module, so that the terminal, the reports and the profile have the same entries.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -13,14 +10,11 @@ use crate::judgement::diagnosis::Suspect;
 use crate::measurement::attribution::Tensor;
 use crate::measurement::stack::{Frame, Stack};
 
-/// The printed fields of a call site. Every field that a report prints must be here.
+/// Every field that a report prints must be here.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct SiteKey {
-    /// The line of the program or, if the stack has none, the innermost line.
     line: Option<(String, Option<String>)>,
-    /// The line of the dependency that allocated.
     via: Option<String>,
-    /// The operation or, if there is none, the innermost function.
     operation: Option<String>,
     tensor: Option<Tensor>,
     scope: String,
@@ -78,8 +72,7 @@ impl SiteGroup<'_, '_> {
     }
 }
 
-/// Joins survivors that look the same in a report. The fastest growing entries come first, then the
-/// largest.
+/// Joins survivors that look the same in a report, the fastest growing first, then the largest.
 pub fn alike<'s, 'a>(
     suspects: impl IntoIterator<Item = &'s Suspect<'a>>,
 ) -> Vec<SiteGroup<'s, 'a>> {
@@ -106,7 +99,6 @@ mod tests {
     use crate::measurement::attribution::builder::{Run, enlarged, once, steady};
     use crate::measurement::record::example::GPU;
 
-    /// The bytes, the number of blocks and the note of each entry.
     fn entries(run: Run) -> Vec<(u64, u64, String)> {
         let mut record = run.record();
         // One line of the program, reached from different callers.

@@ -1,10 +1,8 @@
-//! Batches of input that accumulate: a loader that keeps the batches that it handed out, or a queue
-//! without a bound.
+//! Batches of input that accumulate in a loader, or in a queue without a bound.
 
 use super::{count, rule};
 use crate::size::counted;
 
-/// Operations that create tensors from data.
 const INPUTS: [&str; 9] = [
     "new",
     "from_vec",

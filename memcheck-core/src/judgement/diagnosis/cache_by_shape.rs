@@ -3,7 +3,6 @@
 use super::{Suspect, rule};
 use crate::measurement::stack::Frame;
 
-/// The least number of entries that counts as a cache.
 const MIN_ENTRIES: usize = 3;
 
 rule!(
@@ -12,7 +11,6 @@ rule!(
     "pad or bucket the inputs so that there are few shapes, or clear the library's cache",
     |suspect, _| {
         let shapes = suspect.survivors.tensors.len();
-        // A library allocated the blocks, and there is one block for each shape.
         shapes >= MIN_ENTRIES
             && shapes as u64 >= suspect.survivors.group.count()
             && suspect.stack.dependency().is_some()

@@ -18,7 +18,6 @@ rule!(
     remark(), with_retained(retained)
 );
 
-/// Fits if one block is left of several allocations, and the block is larger than their average.
 /// Also fits the workspace that candle's quantized products keep for a device.
 fn retained(leftover: &Leftover<'_>, _: &Evidence<'_>) -> Option<String> {
     let Leftover { holder, stack, calls, bytes, .. } = *leftover;

@@ -18,15 +18,13 @@ rule!(
     )
 );
 
-/// True if an iteration appends more than one position. Then an iteration is a request and not a
-/// token.
+/// Such an iteration is a request and not a token.
 fn appends_several_positions(suspect: &Suspect<'_>) -> bool {
     let live = suspect.survivors.group.live.last().copied().unwrap_or(0);
     live > 0 && (suspect.calls > live || positions(suspect, live).is_some_and(|number| number > 1))
 }
 
-/// The positions that an iteration adds to each of `live` buffers. A dimension of their tensors has
-/// grown by them; if several dimensions are possible, the least number is returned.
+/// Positions added to each of `live` buffers: the least by which a dimension can have grown.
 fn positions(suspect: &Suspect<'_>, live: u64) -> Option<u64> {
     let tensor = suspect.survivors.tensors.first()?;
     let bytes = suspect.survivors.group.live_bytes.last()? / live;

@@ -18,7 +18,6 @@ rule!(
     )
 );
 
-/// The number of devices that measured iterations opened on the GPU of this space.
 fn opened_devices(evidence: &Evidence<'_>) -> u64 {
     let devices = evidence.attribution.map(|attribution| &attribution.devices);
     devices.and_then(|devices| devices.get(&evidence.space)).copied().unwrap_or(0)

@@ -1,5 +1,4 @@
-//! The growth of one space, by call site and by size. A verdict judges its total, and a profile
-//! shows it.
+//! The growth of one space, by call site and by size.
 
 use crate::growth::survivors::Group;
 use crate::measurement::attribution::Attribution;
@@ -9,10 +8,7 @@ use crate::space::Space;
 use super::Suspect;
 use super::suspect::suspects;
 
-/// The evidence for the growth of one space.
-///
-/// The growth is the sum over call sites and over the sizes that no call site accounts for, as
-/// [`crate::growth::lifetimes`] decided it.
+/// The growth of one space, as [`crate::growth::lifetimes`] decided it for sites and sizes.
 #[derive(Debug, Clone)]
 pub struct Evidence<'a> {
     /// The space.
@@ -59,8 +55,7 @@ impl<'a> Evidence<'a> {
         })
     }
 
-    /// The call sites that may cause the growth, each with its bytes per iteration: those that
-    /// grow, and those that hold blocks of a size that grows.
+    /// The call sites that grow or hold a size that grows, each with its bytes per iteration.
     pub(super) fn candidates(&self) -> Vec<(&Suspect<'a>, u64)> {
         let on_average = |suspect: &Suspect<'_>| {
             suspect.survivors.group.bytes() / u64::from(self.iterations.max(1))

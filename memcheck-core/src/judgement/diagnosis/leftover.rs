@@ -8,25 +8,20 @@ use super::Evidence;
 /// The bytes of one call site that are live after the body has returned.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Leftover<'a> {
-    /// The bytes, their number of blocks and their purpose.
     pub(super) holder: &'a Holder,
-    /// Their call stack.
     pub(super) stack: &'a Stack,
     /// Allocations of that stack in that scope over the whole body. All tensor types count.
     pub(super) calls: u64,
-    /// Bytes of these allocations.
     pub(super) bytes: u64,
     place: &'a Place,
 }
 
 impl Leftover<'_> {
-    /// True if these survivors have the same call stack and scope.
     pub(super) fn has_site_of(&self, survivors: &Survivors) -> bool {
         self.place.stack == survivors.stack && self.place.scope == survivors.scope
     }
 }
 
-/// The leftovers of a space, the largest first.
 pub(super) fn leftovers<'a>(evidence: &Evidence<'a>) -> Vec<Leftover<'a>> {
     let Some(attribution) = evidence.attribution else { return Vec::new() };
     let mut leftovers: Vec<Leftover<'a>> = attribution

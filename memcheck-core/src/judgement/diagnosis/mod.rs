@@ -1,12 +1,11 @@
-//! The causes of growth: kinds of mistakes that let memory grow, recognised from survivors.
+//! The causes of growth, recognised from survivors.
 //!
 //! A cause is data (a code, a title, a remedy, a page) and a predicate over one group of survivors.
-//! A rule fits a space if the groups that satisfy its predicate make up at least half of the
-//! growth. The first rule that fits, in the order of [`RULES`], is the cause. Rules of
-//! [`Class::Remark`] describe survivors that do not grow.
+//! The first rule of [`RULES`] whose groups make up at least half of the growth is the cause. Rules
+//! of [`Class::Remark`] describe survivors that do not grow.
 //!
-//! To add a rule, add a file in this folder, a page below `pages/causes/`, a row in [`RULES`], and
-//! a pair of scenarios (leaky, fixed) in `tests/src/scenarios`.
+//! A new rule needs a file here, a page below `pages/causes/`, a row in [`RULES`], and a pair of
+//! scenarios (leaky, fixed) in `tests/src/scenarios`.
 
 mod batches_kept;
 mod buffers_kept;
@@ -37,8 +36,7 @@ pub use suspect::{Suspect, suspects};
 /// A kind of mistake, with the predicates that recognise it.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
-    /// Its stable kebab-case name. It must not be the code of a finding, because
-    /// `cargo memcheck explain` takes both.
+    /// Kebab-case; not the code of a finding, because `cargo memcheck explain` takes both.
     pub code: &'static str,
     /// The mistake in one line.
     pub title: &'static str,
@@ -50,16 +48,13 @@ pub struct Rule {
     pub class: Class,
     /// True if a group of survivors satisfies the predicate of the rule.
     fits: fn(&Suspect<'_>, &Evidence<'_>) -> bool,
-    /// The observation, in one sentence.
     evidence: fn(&[&Suspect<'_>], &Evidence<'_>) -> String,
-    /// A condition on all groups that satisfy `fits` together; `None` if a rule needs no such
-    /// condition.
+    /// A condition on all groups that satisfy `fits` together.
     condition: Option<fn(&[&Suspect<'_>], &Evidence<'_>) -> bool>,
     /// Recognises memory that is retained although it does not grow; `None` if the rule cannot.
     retained: Option<Retained>,
 }
 
-/// Examines the retained bytes of one call site, and returns the observation if the rule fits.
 type Retained = fn(&Leftover<'_>, &Evidence<'_>) -> Option<String>;
 
 /// The class of a rule.
@@ -71,8 +66,7 @@ pub enum Class {
     Remark,
 }
 
-/// Defines the rule of a file. Optional parts follow a semicolon, as calls of [`Rule`]'s own
-/// methods.
+/// Optional parts follow a semicolon, as calls of [`Rule`]'s own methods.
 macro_rules! rule {
     (
         $code:literal, $title:literal, $remedy:literal, $fits:expr, $evidence:expr
@@ -94,8 +88,7 @@ macro_rules! rule {
 }
 use rule;
 
-/// The rules, in descending order of the strength of their evidence. General rules such as
-/// `tensor-kept` must come last, because the first rule that fits is the cause.
+/// Strongest evidence first: the first rule that fits is the cause, so general rules come last.
 pub const RULES: &[Rule] = &[
     free_without_context::RULE,
     device_recreated::RULE,
@@ -133,7 +126,6 @@ pub fn diagnose(evidence: &Evidence<'_>) -> Option<Cause> {
     recognise(&evidence.candidates(), evidence.bytes_per_iteration, evidence)
 }
 
-/// The first rule whose groups hold at least half of `all`.
 fn recognise(
     candidates: &[(&Suspect<'_>, u64)],
     all: u64,
@@ -148,9 +140,8 @@ fn recognise(
     })
 }
 
-/// The cause of the memory that is still live when the body has returned. If the call sites that
-/// grow hold at least half of it, it is the cause of the growth. Otherwise the rules for retained
-/// memory decide.
+/// The cause of memory that is live after the body: that of the growth if the sites that grow hold
+/// at least half of it, else by the rules for retained memory.
 pub fn diagnose_retained(evidence: &Evidence<'_>) -> Option<Cause> {
     let leftovers = leftovers(evidence);
     let all: u64 = leftovers.iter().map(|leftover| leftover.holder.bytes).sum();
@@ -183,17 +174,14 @@ pub fn remark(suspects: &[&Suspect<'_>], evidence: &Evidence<'_>) -> Option<Caus
 }
 
 impl Rule {
-    /// Makes this rule a remark about survivors that do not grow.
     const fn remark(self) -> Self {
         Self { class: Class::Remark, ..self }
     }
 
-    /// Adds a condition on all groups together.
     const fn with_condition(self, condition: fn(&[&Suspect<'_>], &Evidence<'_>) -> bool) -> Self {
         Self { condition: Some(condition), ..self }
     }
 
-    /// Lets this rule also recognise retained memory that does not grow.
     const fn with_retained(self, retained: Retained) -> Self {
         Self { retained: Some(retained), ..self }
     }
@@ -212,12 +200,10 @@ impl Rule {
     }
 }
 
-/// Bytes per iteration of these groups together.
 fn rate(suspects: &[&Suspect<'_>]) -> u64 {
     suspects.iter().map(|suspect| suspect.reading.bytes_per_iteration).sum()
 }
 
-/// Blocks of these groups together.
 fn count(suspects: &[&Suspect<'_>]) -> u64 {
     suspects.iter().map(|suspect| suspect.survivors.group.count()).sum()
 }

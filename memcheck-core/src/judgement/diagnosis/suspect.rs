@@ -24,23 +24,19 @@ impl Suspect<'_> {
         self.reading.grows()
     }
 
-    /// True if `blocks` is at least half of its blocks.
     pub(super) fn mostly(&self, blocks: u64) -> bool {
         blocks > 0 && 2 * blocks >= self.survivors.group.count()
     }
 
-    /// The operation of candle that allocated them.
     pub(super) fn operation(&self) -> String {
         self.stack.operation().unwrap_or_default()
     }
 
-    /// True if a tensor is known to hold them.
     pub(super) fn is_tensor(&self) -> bool {
         let held = &self.survivors.held;
         held.whole + held.views > 0 || !self.survivors.tensors.is_empty()
     }
 
-    /// True if its scope or a function on its stack contains one of these words.
     pub(super) fn mentions(&self, words: &[&str]) -> bool {
         let scope = self.survivors.scope.to_lowercase();
         words.iter().any(|word| {
@@ -77,8 +73,7 @@ pub fn suspects(attribution: &Attribution, space: Space) -> Vec<Suspect<'_>> {
     suspects
 }
 
-/// Allocations of the survivors' stack and scope in the last iteration that they allocated in. All
-/// tensor types count.
+/// Allocations in the last iteration that has some. All tensor types count.
 fn last_calls(attribution: &Attribution, survivors: &Survivors) -> u64 {
     let places = || {
         attribution.places.iter().filter(|place| {

@@ -1,5 +1,4 @@
-//! Tests each rule with survivors that satisfy its predicate, and with survivors that miss one
-//! condition.
+//! Each rule with survivors that satisfy its predicate, and with survivors that miss one condition.
 
 use super::*;
 use crate::growth::survivors::Pattern;
@@ -30,11 +29,9 @@ fn codes_are_unique_and_differ_from_those_of_findings() {
     }
 }
 
-/// Survivors that satisfy the predicate of a rule, and survivors that miss one of its conditions.
 struct Marks {
     code: &'static str,
     fires: Run,
-    /// The cause that is found for `without`.
     instead: &'static str,
     without: Run,
 }
@@ -54,7 +51,6 @@ fn held(held: HeldBy) -> Run {
     tensors(&[MATMUL]).held(held)
 }
 
-/// A cache of 256 bytes per position that grows by `positions` in each iteration.
 fn cache(positions: u64) -> Run {
     let level = |at: usize| 256 * (10 + positions * at as u64);
     Run::default()
@@ -65,7 +61,6 @@ fn cache(positions: u64) -> Run {
         .tensors(&[&[1, 10 + positions * 9, 64]])
 }
 
-/// A mask for each of ten lengths.
 fn masks() -> Run {
     let shapes: Vec<[u64; 2]> = (1..=10).map(|length| [length, length]).collect();
     let shapes: Vec<&[u64]> = shapes.iter().map(|shape| &shape[..]).collect();
@@ -210,7 +205,6 @@ fn retained(run: Run) -> Option<String> {
 fn retained_memory_has_the_cause_of_the_growth_only_if_it_grew() {
     let grown = || tensors(&[MATMUL]).retained(10, 40_960);
     assert_eq!(retained(grown()).as_deref(), Some("tensor-kept"));
-    // The list that grew is gone, and another block is left.
     let other = tensors(&[MATMUL]).place(&[ZEROS], once(8_192, 2)).retained(1, 8_192);
     assert_eq!(retained(other), None);
     let nothing_grew = Run::default().place(&[], once(4_096, 3)).retained(1, 4_096);
@@ -245,7 +239,6 @@ fn refused_frees_are_the_cause_of_the_blocks_that_they_left() {
 
 #[test]
 fn a_pattern_that_resembles_growth_is_not_a_cause() {
-    // A ring, together with a leak of blocks of the same size that has no call site.
     let reading = rests(Pattern::Replaced, 4_096, 10);
     let ring = kept(512, [0, 0, 1, 1, 1, 1, 1, 1, 1, 1], reading);
     let run = Run::default().place(&[MATMUL], ring).tensors(&[&[2, 64], &[4, 32]]);

@@ -1,5 +1,4 @@
-//! The end of the body: as expected, or with `test-failed`, `does-not-fit`, `out-of-memory` or
-//! `device-fault`.
+//! The end of the body: as expected, or a finding such as `test-failed` or `out-of-memory`.
 
 use super::fit;
 use crate::judgement::blame;
@@ -72,9 +71,8 @@ pub(super) fn judge_outcome(record: &Record, limits: &Limits) -> Option<Finding>
     Some(finding)
 }
 
-/// The refused allocation that ended the body with the error `text`. The body may also have
-/// survived a refusal: a search for the largest batch goes on with a smaller one. A refusal
-/// therefore counts only if no allocation followed it or if `text` is an out-of-memory error.
+/// The refusal that ended the body. A search for the largest batch survives refusals, so one counts
+/// only if no allocation followed it or if `text` is an out-of-memory error.
 fn refusal(record: &Record, text: &str) -> Option<(Space, RefusedAllocation)> {
     let is_out_of_memory = says_out_of_memory(text);
     record
@@ -91,8 +89,7 @@ pub fn says_out_of_memory(text: &str) -> bool {
     ["out of memory", "alloc failed"].iter().any(|words| text.contains(words))
 }
 
-/// The text of an error without its backtrace. The `Debug` forms of candle and anyhow append one if
-/// `RUST_BACKTRACE` is set. The test's output still has it.
+/// An error without the backtrace that the `Debug` forms of candle and anyhow append.
 pub fn gist(text: &str) -> &str {
     let end =
         ["\n\nStack backtrace:", "\n   0: "].iter().filter_map(|start| text.find(start)).min();

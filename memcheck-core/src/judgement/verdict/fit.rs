@@ -1,8 +1,5 @@
-//! `does-not-fit`: the test must fit into the capacity `fits`, on each device separately.
-//!
-//! The runtime enforces the capacity, so that a test that needs more has an allocation refused.
-//! Threads that allocate at the same moment can pass that check together, so the peak is judged
-//! too. The host has no capacity.
+//! `does-not-fit`: the test must fit into the capacity `fits`, on each device separately. The
+//! runtime enforces it, but threads can pass that check together, so the peak is judged too.
 
 use crate::capacity::Capacity;
 use crate::judgement::blame;
@@ -12,8 +9,7 @@ use crate::measurement::record::{Metrics, Record, RefusedAllocation};
 use crate::size::both;
 use crate::space::Space;
 
-/// The refusal of an allocation that would have fitted on the device but not into `fits`. `what`
-/// describes the end of the body.
+/// A refusal by `fits` and not by the device; `what` describes the end of the body.
 pub(super) fn refused(
     record: &Record,
     limits: &Limits,
@@ -94,7 +90,6 @@ mod tests {
         Layer { fits: Some(Capacity::Bytes(Size(bytes))), ..Layer::default() }
     }
 
-    /// A body that failed on a device of 100 bytes, with 60 bytes live and 30 requested.
     fn refused() -> Record {
         let refused = Some(RefusedAllocation { requested: 30, live: 60, last: true });
         let metrics = Metrics { peak_allocated: 60, ..Metrics::default() };
@@ -118,7 +113,6 @@ mod tests {
         let mut run = refused();
         run.capacities.insert(GPU, 89);
         assert_eq!(codes(&run, &Baseline::Off, fits(80)), ["out-of-memory"]);
-        // The capacity of a real device is not known.
         run.capacities.clear();
         assert_eq!(codes(&run, &Baseline::Off, fits(80)), ["out-of-memory"]);
     }

@@ -1,5 +1,4 @@
-//! Growth from iteration to iteration: `leak` for blocks, and `growth-limit` for series that have
-//! totals only.
+//! Growth from iteration to iteration: `leak` for blocks, `growth-limit` for totals only.
 
 use crate::growth::lifetimes::Open;
 use crate::growth::survivors::{self, Group, Growth, Pattern};
@@ -14,8 +13,7 @@ use crate::space::Space;
 /// The least confidence with which a series of totals counts as growing.
 pub const TREND_CONFIDENCE: f64 = 0.99;
 
-/// True if `space` is that of small blocks on the host and these are the overhead of tensors that
-/// leak.
+/// True for small blocks on the host that are the overhead of tensors that leak.
 pub(super) fn is_overhead(record: &Record, space: Space, limits: &Limits) -> bool {
     super::is_overhead(space, |space| {
         let growth = record.spaces.get(&space).map_or(0, |measured| measured.metrics.growth);
@@ -97,8 +95,7 @@ pub(super) fn leak(
     Some(finding)
 }
 
-/// The finding about a space whose growth could not be decided, if its mean rate would exceed
-/// `max_growth`.
+/// A finding only if the mean rate would exceed `max_growth`.
 pub(super) fn undecided(space: Space, measured: &SpaceRecord, limits: &Limits) -> Option<Finding> {
     let limit = limits.max_growth.value;
     let (open, bytes, iterations) = match measured.growth {
@@ -144,8 +141,7 @@ pub(super) fn undecided(space: Space, measured: &SpaceRecord, limits: &Limits) -
     )
 }
 
-/// The finding about growth of the bytes taken from the device, which are known as totals only: the
-/// reserved bytes of the pool, or the used bytes that NVML reports if there is no pool.
+/// Judges the reserved bytes of the pool or, without a pool, the used bytes that NVML reports.
 pub(super) fn pool_growth(
     space: Space,
     measured: &SpaceRecord,
@@ -154,7 +150,6 @@ pub(super) fn pool_growth(
     let limit = limit?;
     let (what, series) = reserved_series(measured);
     let trend = survivors::trend(series)?;
-    // The slope is a median of fractions of bytes, so it is rounded.
     let slope = trend.slope.max(0.0).round() as u64;
     (slope > limit && trend.confidence >= TREND_CONFIDENCE).then(|| Finding {
         space: Some(space),
@@ -173,18 +168,16 @@ pub(super) fn pool_growth(
     })
 }
 
-/// The verb for a number of blocks.
 fn survive(count: u64) -> &'static str {
     if count == 1 { "survives" } else { "survive" }
 }
 
-/// Marks a finding of a simulated device, because its pool and NVML figures are estimates.
+/// The pool and NVML figures of a simulated device are estimates.
 pub(super) fn mark_estimate(finding: Finding) -> Finding {
     let message = format!("{}; on a simulated device this is an estimate", finding.message);
     Finding { message, ..finding }
 }
 
-/// The bytes taken from the device after each iteration, and a description of their source.
 pub(super) fn reserved_series(measured: &SpaceRecord) -> (&'static str, &[u64]) {
     if measured.reserved.is_empty() {
         ("the used bytes (NVML)", &measured.device_used)
@@ -193,8 +186,7 @@ pub(super) fn reserved_series(measured: &SpaceRecord) -> (&'static str, &[u64]) 
     }
 }
 
-/// A confidence as a percentage with one decimal, rounded down. It is at most 99.9, because evidence
-/// is not a proof.
+/// With one decimal, rounded down and at most 99.9, because evidence is not a proof.
 fn percent(confidence: f64) -> String {
     format!("{:.1}", ((confidence * 1000.0).floor() / 10.0).min(99.9))
 }

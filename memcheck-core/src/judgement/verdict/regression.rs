@@ -1,5 +1,4 @@
-//! Compares the figures with those of the baseline: regressions, improvements, and baselines that
-//! cannot be compared.
+//! Compares the figures with the baseline: regressions, improvements, uncomparable baselines.
 
 use crate::judgement::baseline::{self, Baseline, Change, Figures, Holders};
 use crate::judgement::blame;
@@ -77,7 +76,6 @@ pub(super) fn compare_with_baseline(
         .collect()
 }
 
-/// The figures of the baseline, if those of the record can be compared with them.
 pub(super) fn comparable_figures<'a>(
     record: &Record,
     baseline: &'a Baseline,
@@ -90,8 +88,7 @@ pub(super) fn comparable_figures<'a>(
     (same_facts && changes.iter().all(is_known)).then_some(figures)
 }
 
-/// The finding about one figure that is out of tolerance: a regression or an improvement. `None` if
-/// the figure is kept for information only.
+/// `None` if the figure is kept for information only.
 fn judge_change(change: &Change, limits: &Limits) -> Option<Finding> {
     let (then, now) = (change.then?, change.now?);
     let space = change.space;
@@ -102,8 +99,7 @@ fn judge_change(change: &Change, limits: &Limits) -> Option<Finding> {
         "peak_allocated" => Code::PeakRegression,
         "allocations" => Code::AllocationsRegression,
         "growth" => Code::GrowthRegression,
-        // The other figures, such as `setup`, are not regressions: they change the peak or the
-        // number of allocations if they matter.
+        // The others, such as `setup`, change the peak or the allocations if they matter.
         _ => return None,
     };
     let tolerance = baseline::tolerance_of(&change.figure, limits.tolerance.value);

@@ -208,8 +208,7 @@ fn a_refused_allocation_is_out_of_memory_only_if_the_body_fails() {
     // The error text need not mention memory if no allocation followed the refusal.
     run.outcome = Outcome::Failed { error: "the model does not load".into() };
     assert_eq!(codes(&run, &Baseline::Off, Layer::default()), ["out-of-memory"]);
-    // The body went on with less memory, so the failure has another cause unless its text is an
-    // out-of-memory error.
+    // The body survived the refusal, so only an out-of-memory error blames it.
     run.spaces.get_mut(&GPU).unwrap().refused = refused(false);
     assert_eq!(codes(&run, &Baseline::Off, Layer::default()), ["test-failed"]);
     run.outcome = Outcome::Panicked { message: "assertion failed: batch >= 8".into() };

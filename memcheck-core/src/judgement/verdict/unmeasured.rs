@@ -50,8 +50,7 @@ pub(super) fn instrument_failures(record: &Record) -> Vec<Finding> {
     findings
 }
 
-/// The finding about a body that ended without all measured iterations, or that left a limit without
-/// a figure to judge.
+/// A body without all measured iterations, or a limit without a figure to judge.
 pub(super) fn incomplete(record: &Record, limits: &Limits) -> Option<Finding> {
     // An expected panic can end the iterations early.
     if matches!(record.outcome, Outcome::Panicked { .. }) {
@@ -73,9 +72,8 @@ pub(super) fn incomplete(record: &Record, limits: &Limits) -> Option<Finding> {
     growth_of_one_iteration(limits).or_else(|| unread_pool(record, limits))
 }
 
-/// The finding about a test that limits growth itself but measures one iteration. The bytes that one
-/// iteration leaves may have been allocated only once, so they do not show growth. A flag or a
-/// variable that sets one iteration is a quick look at many tests: a note of the record is enough.
+/// The bytes of one iteration may have been allocated only once, so they do not show growth. A flag
+/// or a variable that sets one iteration is a quick look: a note is enough.
 fn growth_of_one_iteration(limits: &Limits) -> Option<Finding> {
     let Limits { iterations, max_growth, max_reserved_growth, .. } = limits;
     let is_set_for_many_tests = matches!(iterations.source, Source::Flag | Source::Environment);
@@ -104,9 +102,7 @@ pub fn unwritten(which: &str, error: impl std::fmt::Display) -> Finding {
     Finding::new(Code::NotMeasured, message).hint("is the disk full, or the source tree read-only?")
 }
 
-/// The finding about limits on iterations that the test's attribute sets although its body has no
-/// iterations. Limits of a flag or of the configuration are not reported, because they apply to many
-/// tests and some of these have no iterations.
+/// Only the attribute's limits count: others apply to many tests, some without iterations.
 fn never_iterated(limits: &Limits) -> Option<Finding> {
     let Limits { max_growth, max_allocations, max_reserved_growth, .. } = limits;
     let set: Vec<&str> = [
@@ -130,9 +126,7 @@ fn never_iterated(limits: &Limits) -> Option<Finding> {
     Some(finding.hint("call `Trial::iterate`, or remove the limit"))
 }
 
-/// The finding about a limit on the pool's reserved bytes that could not be read after every
-/// iteration, neither from the pool nor from NVML. The host has no pool, so the limit does not apply
-/// there.
+/// A limit on reserved bytes that neither the pool nor NVML gave after every iteration.
 fn unread_pool(record: &Record, limits: &Limits) -> Option<Finding> {
     limits.max_reserved_growth.value?;
     let devices = || record.judged.iter().filter(|space| space.is_device());

@@ -1,8 +1,5 @@
-//! `unstable`: a figure differs between the runs of one test, and its limit or baseline is between
-//! the least and the greatest value.
-//!
-//! The finding replaces those that only some of the runs have, because another run of the same
-//! program would not have them. If every run exceeds a limit, the limit keeps its finding.
+//! `unstable`: the limit or baseline of a figure is between its values in the runs of one test. The
+//! finding replaces those that only some runs have; a limit that all exceed keeps its own.
 
 use super::regression;
 use crate::bound::Bound;
@@ -17,14 +14,10 @@ use crate::tolerance::Tolerance;
 
 const BASELINE: &str = "the baseline";
 
-/// The greatest value that a figure may have, and the number of runs that exceed it.
 struct Threshold {
-    /// The finding of a run that exceeds the ceiling.
     code: Code,
-    /// The name of the limit in a message.
     name: &'static str,
     ceiling: u64,
-    /// The value in the baseline, if the edge is that of a baseline.
     then: Option<u64>,
     exceeding: usize,
     runs: usize,
@@ -35,7 +28,6 @@ impl Threshold {
         (1..self.runs).contains(&self.exceeding)
     }
 
-    /// `exceeds `max_peak` of 1,024 B (1.0 KiB) in 2 of them`.
     fn describe(&self, range: &Range) -> String {
         let Self { name, ceiling, then, exceeding, .. } = self;
         let tolerated = match then {
@@ -49,8 +41,7 @@ impl Threshold {
     }
 }
 
-/// Replaces by `unstable` the findings of the first run that another run does not have. If the user
-/// asked for repeats, each figure that differs is a finding.
+/// With repeats that the user asked for, each figure that differs is a finding.
 pub(super) fn replace_unstable(
     record: &Record,
     baseline: &Baseline,
@@ -146,8 +137,7 @@ fn thresholds(
         }
         "retained" => {
             let limit = limits.max_retained.value;
-            // The same rule as in `retained_figure`: if the limit is the built-in one, the bytes
-            // that a second round added are judged.
+            // As in `retained_figure`: the built-in limit judges what a second round added.
             let built_in = limits.max_retained.source == Source::BuiltIn;
             let judged = repeats.values(space, |figure| {
                 figure("retained_again").filter(|_| built_in).or_else(|| figure("retained"))
@@ -172,7 +162,6 @@ fn thresholds(
     thresholds
 }
 
-/// Adds to the findings of the first run the reason why their bytes have no call sites.
 fn explain_missing_call_sites(record: &Record, repeats: &Repeats, findings: &mut [Finding]) {
     if record.attribution.is_some() || repeats.asked.is_some() {
         return;

@@ -1,5 +1,4 @@
-//! Builds records with attribution for tests: call sites with their survivors, and the figures that
-//! a run would have measured with them.
+//! Builds records with attribution for tests.
 
 use super::{Attribution, HeldBy, Holder, Kind, Place, Survivors, Tensor};
 use crate::growth::survivors::{Group, Pattern, Reading};
@@ -8,11 +7,9 @@ use crate::measurement::record::{Metrics, Record, SpaceRecord};
 use crate::measurement::stack::{Frame, Stack};
 use crate::space::Space;
 
-/// Measured iterations.
 pub(crate) const ITERATIONS: usize = 10;
 
-/// Blocks of one size that are never freed: `births[i]` blocks in iteration `i`, with the given
-/// `reading`.
+/// `births[i]` blocks of one size in iteration `i`, never freed.
 pub(crate) fn kept(block: u64, births: [u64; ITERATIONS], reading: Reading) -> Group {
     let until = |end: usize| births[..end].iter().sum::<u64>();
     let live: Vec<u64> = (0..ITERATIONS).map(|at| until(at + 1)).collect();
@@ -26,23 +23,19 @@ pub(crate) fn kept(block: u64, births: [u64; ITERATIONS], reading: Reading) -> G
     }
 }
 
-/// The reading of a group that grows by `rate` bytes per iteration.
 pub(crate) fn grows(pattern: Pattern, rate: u64) -> Reading {
     Reading { pattern, bytes_per_iteration: rate, period: 1, bytes: rate, last: 0, groups: 1 }
 }
 
-/// The reading of a group that does not grow, holds `bytes`, and last changed in the iteration
-/// `last`, counted from 1.
+/// `last` is the iteration of the last change, counted from 1.
 pub(crate) fn rests(pattern: Pattern, bytes: u64, last: u64) -> Reading {
     Reading { pattern, bytes_per_iteration: 0, period: 1, bytes, last, groups: 1 }
 }
 
-/// One block of one size in every iteration.
 pub(crate) fn steady(block: u64) -> Group {
     kept(block, [1; ITERATIONS], grows(Pattern::Steady, block))
 }
 
-/// One block, allocated in iteration `at`.
 pub(crate) fn once(block: u64, at: usize) -> Group {
     let births = std::array::from_fn(|iteration| u64::from(iteration == at));
     kept(block, births, rests(Pattern::Once, block, at as u64 + 1))
@@ -60,8 +53,7 @@ pub(crate) fn of_sizes(bytes: [u64; ITERATIONS]) -> Group {
     }
 }
 
-/// One buffer whose size after each iteration is in `levels`. It is reallocated when its size
-/// changes.
+/// `levels` are the sizes after each iteration; each change reallocates.
 pub(crate) fn buffer(levels: [u64; ITERATIONS], reading: Reading) -> Group {
     let newest = (1..ITERATIONS).rev().find(|&at| levels[at] != levels[at - 1]);
     let births: Vec<u64> = (0..ITERATIONS).map(|at| u64::from(Some(at) == newest)).collect();
@@ -75,7 +67,6 @@ pub(crate) fn buffer(levels: [u64; ITERATIONS], reading: Reading) -> Group {
     }
 }
 
-/// A buffer that is replaced by one that is `more` bytes larger in every iteration.
 pub(crate) fn enlarged(more: u64) -> Group {
     let levels = std::array::from_fn(|at| 1_000 + more * at as u64);
     buffer(levels, grows(Pattern::Enlarged, more))
@@ -85,14 +76,12 @@ pub(crate) fn enlarged(more: u64) -> Group {
 #[derive(Debug, Default)]
 pub(crate) struct Run {
     attribution: Attribution,
-    /// Survivors without a call site, because they were allocated while nothing was followed.
     unplaced: Vec<Group>,
     failed_frees: u64,
 }
 
 impl Run {
-    /// Adds a line of the program that leaves the blocks of `group` behind. It allocates them
-    /// through library `functions`, the innermost first.
+    /// Adds a line that leaves `group` behind, through library `functions`, innermost first.
     pub(crate) fn place(mut self, functions: &[&str], group: Group) -> Self {
         let number = self.attribution.stacks.len();
         let library =
@@ -132,14 +121,12 @@ impl Run {
         (survivors.last_mut().expect("a place"), places.last_mut().expect("a place"))
     }
 
-    /// Sets the shapes of its tensors, all of type f32.
     pub(crate) fn tensors(mut self, shapes: &[&[u64]]) -> Self {
         let tensor = |shape: &&[u64]| Tensor { shape: shape.to_vec(), dtype: "f32".to_owned() };
         self.latest().0.tensors = shapes.iter().map(tensor).collect();
         self
     }
 
-    /// Inserts a line of a dependency between the program and the allocation.
     pub(crate) fn via(mut self, function: &str, file: &str, line: u32) -> Self {
         let number = self.latest().0.stack;
         let frames = &mut self.attribution.stacks[number].frames;
@@ -149,46 +136,39 @@ impl Run {
         self
     }
 
-    /// Sets the owners of its blocks.
     pub(crate) fn held(mut self, held: HeldBy) -> Self {
         self.latest().0.held = held;
         self
     }
 
-    /// Sets the path of its spans.
     pub(crate) fn scope(mut self, scope: &str) -> Self {
         let (survivors, place) = self.latest();
         (survivors.scope, place.scope) = (scope.to_owned(), scope.to_owned());
         self
     }
 
-    /// Sets its allocations over the whole body, and their bytes.
     pub(crate) fn totals(mut self, calls: u64, bytes: u64) -> Self {
         let (_, place) = self.latest();
         (place.calls, place.bytes) = (calls, bytes);
         self
     }
 
-    /// Sets its blocks and bytes that are live when the body has returned.
     pub(crate) fn retained(mut self, count: u64, bytes: u64) -> Self {
         let place = self.attribution.places.len() - 1;
         self.attribution.retained.push(Holder { place, kind: Kind::Kept, bytes, count });
         self
     }
 
-    /// Adds survivors without a call site.
     pub(crate) fn unplaced(mut self, group: Group) -> Self {
         self.unplaced.push(group);
         self
     }
 
-    /// Sets the number of frees that the driver refused.
     pub(crate) fn failed_frees(mut self, number: u64) -> Self {
         self.failed_frees = number;
         self
     }
 
-    /// Sets the number of devices that measured iterations opened.
     pub(crate) fn devices(mut self, space: Space, number: u64) -> Self {
         self.attribution.devices.insert(space, number);
         self

@@ -1,9 +1,6 @@
-//! An attribution as a test process measures it: call stacks are addresses in its executable, and
-//! each distinct stack is a separate call site.
-//!
-//! [`Unresolved::resolve`] gives names to the addresses. It also joins the call sites that have
-//! identical names, because inlining and generic functions compile one line of a program to several
-//! addresses. It is pure: the caller looks up the names.
+//! An attribution as a test process measures it: call stacks are addresses, and each is a call
+//! site. [`Unresolved::resolve`] names them and joins sites with identical names, because inlining
+//! and generic functions compile one line to several addresses. The caller looks up the names.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -14,7 +11,6 @@ use super::{Attribution, Holder, Kind, Place, Survivors, Tensor};
 use crate::measurement::stack::{Frame, Sources, Stack};
 use crate::space::Space;
 
-/// The hint of a report without files and lines.
 const NO_LINES: &str = "the binary has no line tables: set `debug = \"line-tables-only\"` in its \
                         profile to see files and lines";
 
@@ -23,19 +19,16 @@ const NO_LINES: &str = "the binary has no line tables: set `debug = \"line-table
 pub struct Unresolved {
     /// The folders of source files in the executable's line tables.
     pub sources: Sources,
-    /// Call stacks, the innermost call first. A call is an address in the executable, relative to
-    /// the base address that the loader chose.
+    /// Call stacks, innermost first: addresses relative to the base that the loader chose.
     pub calls: Vec<Vec<u64>>,
-    /// Everything except the names: `stacks` is empty, the `stack` of a call site is its index in
-    /// [`Self::calls`], operations are missing, and the kind of a holder is derived from its age.
-    /// The survivors include groups without a surviving block, because their live blocks count if a
-    /// group with the same name has survivors.
+    /// All but the names: `stacks` is empty, a site's `stack` is an index of [`Self::calls`], and
+    /// kinds are derived from age. Groups without survivors are included, because their live blocks
+    /// count if a group with the same name has some.
     pub attribution: Attribution,
 }
 
 impl Unresolved {
-    /// Returns the attribution with names. `lookup` must return the frames of a call, inlined calls
-    /// included, with names as in the executable's tables.
+    /// Adds names. `lookup` must return the frames of a call, inlined calls included.
     pub fn resolve(self, lookup: impl FnMut(u64) -> Vec<Frame>) -> Attribution {
         let Self { sources, calls, attribution } = self;
         let (stacks, stack_of) = stacks(&calls, &sources, lookup);
@@ -64,8 +57,7 @@ impl Unresolved {
     }
 }
 
-/// Returns the distinct stacks among `calls`, in the order of their first occurrence, and for each
-/// element of `calls` the index of its stack.
+/// The distinct stacks by first occurrence, and for each element of `calls` its stack.
 fn stacks(
     calls: &[Vec<u64>],
     sources: &Sources,
@@ -92,8 +84,7 @@ fn stacks(
     (stacks, stack_of)
 }
 
-/// Returns the distinct call sites, sorted, and for each of `unresolved` the index of its call
-/// site.
+/// The distinct call sites, sorted, and for each of `unresolved` its call site.
 fn places(
     unresolved: Vec<Place>,
     stacks: &[Stack],
@@ -134,8 +125,7 @@ fn places(
     (joined.into_iter().map(|(place, _)| place).collect(), place_of)
 }
 
-/// Adds the allocations of a call site with the same name. The last iteration is the later of the
-/// two.
+/// The last iteration is the later of the two.
 fn add(place: &mut Place, other: &Place) {
     place.calls += other.calls;
     place.bytes += other.bytes;
@@ -149,7 +139,6 @@ fn add(place: &mut Place, other: &Place) {
     }
 }
 
-/// Returns the holders by call site and kind, the largest first.
 fn join_holders(
     unresolved: Vec<Holder>,
     place_of: &[usize],
@@ -172,8 +161,7 @@ fn join_holders(
     holders
 }
 
-/// Returns the groups of survivors by space, stack and scope. A group that has no surviving block
-/// and does not grow is left out.
+/// A group that has no surviving block and does not grow is left out.
 fn join_survivors(unresolved: Vec<Survivors>, stack_of: &[usize]) -> Vec<Survivors> {
     let mut joined: BTreeMap<(Space, usize, String), Survivors> = BTreeMap::new();
     for survivors in unresolved {
@@ -207,8 +195,7 @@ mod tests {
     use crate::measurement::attribution::{HeldBy, Peak};
     use crate::measurement::record::example::GPU;
 
-    /// Addresses 1 and 2 are the same line, compiled twice. Address 3 is another line, 4 is
-    /// plumbing, and 5 is the backward pass.
+    /// Addresses 1 and 2 are one line, 3 another, 4 is plumbing and 5 the backward pass.
     fn lookup(call: u64) -> Vec<Frame> {
         let (function, file, line) = match call {
             1 | 2 => ("app::step", "/app/src/step.rs", 7),

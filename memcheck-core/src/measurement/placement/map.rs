@@ -11,8 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct DeviceMap(pub Vec<(String, usize)>);
 
 impl DeviceMap {
-    /// The device of a module: that of its own entry or, without one, of the innermost module
-    /// around it.
+    /// The device of the module's own entry or else of the innermost module around it.
     pub fn device(&self, module: &str) -> Option<usize> {
         let inside = |name: &str| {
             name.is_empty()

@@ -1,5 +1,4 @@
-//! Measures the peak of every run of neighbouring modules, from the allocations and frees of a run
-//! on one device.
+//! Measures the peak of every run of neighbouring modules, from a run on one device.
 
 use std::collections::HashMap;
 
@@ -11,9 +10,8 @@ use super::{Module, Modules, Scope};
 pub struct Step {
     /// The number of the scope that the block was allocated in; 0 for none.
     pub scope: u32,
-    /// The call site and the iteration that the block was allocated in, by number. Blocks with the
-    /// same size and the same `place` are interchangeable, so a free does not need to identify its
-    /// block.
+    /// Call site and iteration, by number. Blocks of the same size and `place` are interchangeable,
+    /// so a free does not need to identify its block.
     pub place: (u32, u32),
     /// The bytes of the block.
     pub bytes: u64,
@@ -23,28 +21,23 @@ pub struct Step {
     pub iteration: u32,
 }
 
-/// The runs of modules that a change in live bytes applies to.
 #[derive(Debug, Clone, Copy)]
 enum Target {
     /// Runs that begin with the first module.
     Outside,
     /// Runs that contain a layer.
     All,
-    /// Runs that contain this module.
     Module(usize),
     /// Runs that begin with this module. They hold a copy of its input.
     Input(usize),
-    /// Runs that end with this module. Its output is freed as soon as it is copied to the next
-    /// device.
+    /// Runs that end with this module, whose output is freed once it is copied to the next.
     Output(usize),
 }
 
-/// A change in live bytes that a copy between devices would cause, in addition to the steps.
+/// A change in live bytes that a copy between devices would cause.
 #[derive(Debug, Clone, Copy)]
 struct CopyChange {
-    /// The index of a step.
     at: usize,
-    /// True if the change comes after that step, false if before.
     after: bool,
     target: Target,
     bytes: i64,
@@ -91,9 +84,8 @@ pub fn measure(scopes: &[Scope], steps: &[Step]) -> Option<Modules> {
     Some(figures.finish(runs))
 }
 
-/// The position of each module in the order in which they first allocate in an iteration. Modules
-/// that allocate only outside of iterations come next, and modules without any allocation come
-/// last.
+/// The position of each module by its first allocation in an iteration. Modules that allocate only
+/// outside of iterations come next, and those that never allocate come last.
 fn order(parts: &Parts, steps: &[Step]) -> Vec<usize> {
     let mut order = vec![usize::MAX; parts.names.len()];
     let mut next = 0;
@@ -106,7 +98,6 @@ fn order(parts: &Parts, steps: &[Step]) -> Vec<usize> {
             next += 1;
         }
     }
-    // Modules without any allocation.
     for place in order.iter_mut().filter(|place| **place == usize::MAX) {
         *place = next;
         next += 1;
@@ -114,10 +105,9 @@ fn order(parts: &Parts, steps: &[Step]) -> Vec<usize> {
     order
 }
 
-/// Finds the blocks that a module passes to the next one. Such a block is allocated while the
-/// module works, is live when the next module begins, and is freed before a third module begins. If
-/// the two modules are on different devices, the second device holds a copy in that time, and the
-/// first device does not hold the block.
+/// Finds blocks that a module passes to the next one: live when that begins, freed before a third
+/// begins. On different devices, the second holds a copy in that time and the first no longer holds
+/// it.
 fn find_copies(steps: &[Step], targets: &[Target]) -> Vec<CopyChange> {
     struct Live {
         visit: usize,
@@ -138,8 +128,7 @@ fn find_copies(steps: &[Step], targets: &[Target]) -> Vec<CopyChange> {
             continue;
         }
         let Some(block) = alike.pop() else { continue };
-        // The block is freed in the visit right after its own, and that is a visit of the next
-        // module.
+        // Freed in the visit right after its own, which is one of the next module.
         if let Some(&(next, began)) = visits.last()
             && block.visit + 1 == visits.len()
             && next == block.module + 1
@@ -156,10 +145,8 @@ fn find_copies(steps: &[Step], targets: &[Target]) -> Vec<CopyChange> {
     copies
 }
 
-/// Live bytes and peaks of every run of neighbours.
 struct Runs {
     count: usize,
-    /// At `first * count + last`.
     live: Vec<i64>,
     peaks: Vec<i64>,
     /// For each module the first layer at or after it; `count` if there is none.
@@ -207,7 +194,6 @@ impl Runs {
     }
 }
 
-/// The figures of single modules.
 struct Figures {
     modules: Vec<Module>,
     live: Vec<i64>,
@@ -265,8 +251,7 @@ impl Figures {
         self.peaks[module] = self.peaks[module].max(self.live[module]);
     }
 
-    /// Updates the caches when the module `begins` starts to work: the bytes that all other modules
-    /// hold, without the bytes that they pass to it.
+    /// When `begins` starts: bytes that other modules hold, without those that they pass to it.
     fn caches(&mut self, begins: usize) {
         for (place, module) in self.modules.iter_mut().enumerate() {
             if self.has_begun && place != begins {

@@ -8,10 +8,8 @@
 //!                      ──► map (JSON, as Hugging Face's accelerate writes it)
 //! ```
 //!
-//! The peaks of single modules do not add up, because one layer is at its peak while the others
-//! wait. This module therefore measures the peak of every run of neighbouring modules, as if a
-//! device held only these. The memory that a run needs on a device does not depend on the devices
-//! of the others.
+//! The peaks of single modules do not add up, because one layer is at its peak while others wait.
+//! Every run of neighbours is therefore measured as if a device held only these.
 
 mod map;
 mod measure;
@@ -39,8 +37,7 @@ pub struct Module {
     pub cache: u64,
     /// The bytes that it takes at its peak, in addition to weights and cache.
     pub activations: u64,
-    /// The most bytes that the previous module passes to it. If it is the first module of a device,
-    /// that device holds a copy of them.
+    /// The most bytes that the previous module passes to it; a device's first module copies them.
     pub input: u64,
 }
 
@@ -51,11 +48,9 @@ pub struct Modules {
     pub modules: Vec<Module>,
     /// The peak of each run of neighbours, at `[first][length - 1]`.
     pub peaks: Vec<Vec<u64>>,
-    /// The most bytes that are live outside of all modules. They stay on the device of the first
-    /// module.
+    /// The most bytes live outside of all modules; they stay on the first module's device.
     pub outside: u64,
-    /// The most bytes that are live in spans with `replicated = true`. Every device with layers has
-    /// its own copy.
+    /// The most bytes live in spans with `replicated = true`, copied to every device with layers.
     pub replicated: u64,
 }
 

@@ -1,8 +1,5 @@
-//! Assigns scopes to modules.
-//!
-//! A span with an `index` is a layer; of nested ones only the outermost is. Spans next to layers,
-//! inside the same parent span, are also modules: the embeddings, a last norm, the head. All other
-//! scopes are outside of modules.
+//! Assigns scopes to modules. A span with an `index` is a layer, of nested ones only the outermost.
+//! Spans next to layers in the same parent are modules too: embeddings, a last norm, the head.
 
 use std::collections::BTreeSet;
 
@@ -29,18 +26,13 @@ pub struct Scope {
     pub kind: ScopeKind,
 }
 
-/// The owner of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
-    /// No module.
     Outside,
-    /// Every device with layers.
     Replicated,
-    /// The module with this number.
     Module(usize),
 }
 
-/// The owner of the bytes of each scope, and the modules.
 #[derive(Debug)]
 pub(super) struct Parts {
     parts: Vec<Part>,
@@ -49,7 +41,6 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// The owner of the bytes of the scope with this number.
     pub(super) fn owner(&self, scope: u32) -> Part {
         let place = scope.checked_sub(1).map(|place| place as usize);
         place.and_then(|place| self.parts.get(place)).copied().unwrap_or(Part::Outside)
@@ -62,8 +53,7 @@ impl Parts {
         let kind = |scope: &u32| scopes[*scope as usize - 1].kind;
         let layer =
             |around: &[u32]| around.iter().position(|scope| kind(scope) == ScopeKind::Indexed);
-        // `parents` are the spans directly around layers. `holders` are all spans around layers;
-        // they are not modules themselves.
+        // `parents` are directly around layers. `holders` are all spans around layers, no modules.
         let mut parents: BTreeSet<u32> = BTreeSet::new();
         let mut holders: BTreeSet<u32> = BTreeSet::new();
         for around in &lineages {
@@ -101,7 +91,6 @@ impl Parts {
     }
 }
 
-/// A scope and the scopes around it, the outermost first.
 fn lineage(scopes: &[Scope], own: u32) -> Vec<u32> {
     let mut around = Vec::new();
     let mut next = own;

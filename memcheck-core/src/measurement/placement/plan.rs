@@ -1,9 +1,6 @@
-//! Assigns modules to devices so that the fullest device is as empty as possible.
-//!
-//! Each device gets a run of neighbours, in the order of the devices, so that a pass through the
-//! model changes device as rarely as possible. The best assignment is found by dynamic programming
-//! over all ways to cut, because the best cut for the first devices and modules follows from the
-//! best cuts for fewer of them. The result is exact.
+//! Assigns modules to devices so that the fullest device is as empty as possible. Each gets a run
+//! of neighbours, so that a pass rarely changes device. The result is exact: dynamic programming
+//! over all ways to cut.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -37,8 +34,7 @@ pub enum Short {
     /// The list of devices or the list of modules is empty.
     #[error("the list of devices or of modules is empty")]
     Nothing,
-    /// The modules do not fit even in the best assignment. The text lists the devices that are too
-    /// small.
+    /// They do not fit even in the best assignment; the devices that are too small.
     #[error("the devices have too little memory: {}", .0.iter().map(shortage).collect::<Vec<_>>().join("; "))]
     Memory(Vec<(usize, Share)>),
 }
@@ -65,7 +61,6 @@ impl Plan {
     }
 }
 
-/// The fullness of a device: bytes held, and bytes that may be used.
 #[derive(Debug, Clone, Copy)]
 struct Fullness(u64, u64);
 
@@ -80,24 +75,19 @@ impl Fullness {
     }
 }
 
-/// Assigns modules to devices, whose usable bytes are in `usable`. The first device must get the
-/// first module; later devices can stay empty.
-///
-/// # Errors
-/// In the best assignment, the fullest device needs more bytes than may be used.
+/// Assigns modules to devices with these `usable` bytes. The first device must get the first
+/// module; later ones can stay empty. An error lists what the best assignment lacks.
 pub fn plan(modules: &Modules, usable: &[u64]) -> Result<Plan, Short> {
     let count = modules.modules.len();
     let (Some(&first), true) = (usable.first(), count > 0) else { return Err(Short::Nothing) };
     let fullness = |peak: u64, usable: u64| Fullness(peak, usable.max(1));
-    // For each number of modules placed: `best` is the fullness of the fullest device so far, and
-    // `begins` is the first module of the last device.
+    // For each number of modules: the fullest device so far, and the last one's first module.
     let mut best: Vec<Fullness> =
         (0..=count).map(|end| fullness(modules.peak(0, end), first)).collect();
     let mut begins: Vec<Vec<usize>> = vec![vec![0; count + 1]];
     for &usable in &usable[1..] {
         let choices = (0..=count).map(|end| {
-            // Begins are tried from the highest, so that of equal options the one with the fewest
-            // modules on later devices wins.
+            // From the highest, so that of equal options the fewest modules are on later devices.
             let options = (1..=end)
                 .rev()
                 .map(|begin| (best[begin].max(fullness(modules.peak(begin, end), usable)), begin));

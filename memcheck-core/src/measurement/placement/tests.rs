@@ -6,8 +6,7 @@ fn scope(parent: u32, name: &str, kind: ScopeKind) -> Scope {
     Scope { parent, name: name.to_owned(), kind }
 }
 
-/// Two layers between an embedding and a head, all in one span. The weights are loaded outside of
-/// that span, those of the head first.
+/// Two layers between an embedding and a head in one span. The head's weights are loaded first.
 fn scopes() -> Vec<Scope> {
     use ScopeKind::{Indexed, Plain, Replicated};
     vec![
@@ -68,8 +67,7 @@ fn modules_are_layers_and_their_siblings_in_the_order_of_work() {
         .iter()
         .map(|module| row(module.weights, module.cache, module.activations, module.input))
         .collect();
-    // The cache after the second pass includes that of the first. At its peak in the second pass, a
-    // layer has its scratch, its new cache and the old cache.
+    // A layer's peak in the second pass has its scratch, its new cache and the old one.
     assert_eq!(figures, [row(100, 0, 4, 0), row(10, 6, 7, 4), row(10, 6, 7, 4), row(50, 0, 9, 4)]);
     assert_eq!((measured.outside, measured.replicated), (1, 4));
 }
@@ -77,8 +75,7 @@ fn modules_are_layers_and_their_siblings_in_the_order_of_work() {
 #[test]
 fn the_peak_of_a_run_is_that_of_a_device_which_holds_it_alone() {
     let measured = measure(&scopes(), &passes()).unwrap();
-    // All modules: weights 170, prompt 1, masks 4, caches 6 and 6. In the second layer its scratch
-    // is added, and the embeddings are freed: 4 + 7. The logits need more: 4 + 9.
+    // Weights, prompt, masks, caches and 4 + 9 with the logits, more than 4 + 7 with the scratch.
     assert_eq!(measured.whole(), 170 + 1 + 4 + 12 + 4 + 9);
     // The first layer alone: weights, masks, the copy of its input, caches and its scratch.
     assert_eq!(measured.peak(1, 2), 10 + 4 + 4 + 6 + 7);
@@ -87,8 +84,7 @@ fn the_peak_of_a_run_is_that_of_a_device_which_holds_it_alone() {
     // Masks are counted only on devices with layers.
     assert_eq!(measured.peak(3, 4), 50 + 4 + 9);
     assert_eq!(measured.peak(0, 1), 100 + 1 + 4);
-    // Weights, prompt, masks, caches, embeddings and the scratch. The output of the first layer is
-    // on another device.
+    // Without the output of the first layer, which is on another device.
     assert_eq!(measured.peak(0, 2), 110 + 1 + 4 + 6 + 4 + 7);
     assert_eq!(measured.peak(2, 2), 0);
 }
@@ -99,7 +95,6 @@ fn without_a_layer_there_are_no_modules() {
     assert_eq!(measure(&[], &[]), None);
 }
 
-/// Modules with these weights and without activations.
 fn weights(weights: &[u64]) -> Modules {
     let peaks = (0..weights.len())
         .map(|first| {
@@ -118,8 +113,7 @@ fn weights(weights: &[u64]) -> Modules {
     }
 }
 
-/// Tries all ways to cut, and returns the fullest device of the best one: bytes, and bytes that may
-/// be used.
+/// The fullest device of the best of all ways to cut: bytes, and bytes that may be used.
 fn best(modules: &Modules, from: usize, usable: &[u64]) -> (u64, u64) {
     let count = modules.modules.len();
     let (now, rest) = usable.split_first().unwrap();
@@ -155,7 +149,6 @@ fn a_plan_equals_the_best_of_all_assignments() {
             .unwrap();
         let expected = best(&modules, 0, &usable);
         assert_eq!(fullest.0 * expected.1, expected.0 * fullest.1, "{modules:?} {usable:?}");
-        // Every module is placed once, in order.
         let placed: Vec<usize> =
             plan.shares.iter().flat_map(|share| share.modules.clone()).collect();
         assert_eq!(placed, (0..modules.modules.len()).collect::<Vec<_>>());
@@ -189,8 +182,7 @@ fn a_device_map_keeps_its_order_and_round_trips() {
     assert!(json.starts_with("{\"layers.0\":0,\"layers.1\":0,"), "{json}");
     assert!(json.ends_with("\"layers.10\":1,\"layers.11\":1}"), "{json}");
     assert_eq!(serde_json::from_str::<DeviceMap>(&json).unwrap(), map);
-    // As in accelerate, a name applies to all modules inside it, and the longest matching name
-    // wins.
+    // As in accelerate, a name applies to all modules inside it, and the longest match wins.
     let map: DeviceMap = serde_json::from_str("{\"\":2,\"layers\":1,\"layers.1\":0}").unwrap();
     let devices = ["layers.1", "layers.11", "layers.1.mlp", "head"].map(|name| map.device(name));
     assert_eq!(devices, [Some(0), Some(1), Some(0), Some(2)]);

@@ -1,5 +1,4 @@
-//! Removes the frames that are at the ends of every stack and carry no information: candle's path
-//! to its allocator, and the call of a body by `#[mem_test]`.
+//! Removes candle's path to its allocator and the call of a body by `#[mem_test]`.
 
 use super::frame::{Frame, is_closure, plain};
 use super::{Owner, TEST};
@@ -9,8 +8,7 @@ const ALLOCATORS: [&str; 4] = ["alloc", "alloc_uninit", "alloc_zeros", "map"];
 /// The name of the function that a candle kernel is written in.
 const KERNEL: &str = "f";
 
-/// Removes these frames. They stay if no other frame is left: in a binary without line tables, an
-/// inlined body leaves only the frame of the attribute.
+/// They stay if no other is left: an inlined body without line tables has only the attribute's.
 pub(super) fn trim(frames: &mut Vec<Frame>) {
     let has_body = frames.iter().any(|frame| frame.owner() == Owner::User && !is_glue(frame));
     while has_body && frames.last().is_some_and(is_glue) {

@@ -16,8 +16,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// The crate of the function. For a method of a trait it is the crate of the type or, if the
-    /// type has no crate, of the trait (`<T as alloc::vec::SpecFromElem>`).
+    /// For a method of a trait the crate of the type or, if it has none, of the trait.
     pub fn krate(&self) -> &str {
         let of_trait = self.function.strip_prefix('<').and_then(|inner| inner.split_once(" as "));
         let name = match of_trait {
@@ -77,14 +76,12 @@ impl Frame {
     }
 }
 
-/// True if a function is named with its path.
 pub(super) fn has_path(function: &str) -> bool {
     function.starts_with('<') || function.split('<').next().is_some_and(|name| name.contains("::"))
 }
 
-/// A function's path without `<T as Trait>` and type arguments:
-/// `<candle_core::tensor::Tensor as core::ops::Add>::add` becomes
-/// `candle_core::tensor::Tensor::add`.
+/// A function's path without `<T as Trait>` and type arguments: `<candle_core::tensor::Tensor as
+/// core::ops::Add>::add` becomes `candle_core::tensor::Tensor::add`.
 pub(super) fn plain(function: &str) -> String {
     // The arrow of `fn(f32) -> f32` is removed first, because it is not a bracket.
     let mut text = function.replace("->", "");
@@ -107,12 +104,10 @@ pub(super) fn plain(function: &str) -> String {
     out.replace("::::", "::").trim_end_matches("::").to_owned()
 }
 
-/// True for `{closure#0}` and `{{closure}}`.
 pub(super) fn is_closure(segment: &str) -> bool {
     segment.trim_start_matches('{').starts_with("closure")
 }
 
-/// Splits `A as B>::rest` at the matching bracket.
 fn split_qualified(inner: &str) -> Option<(&str, &str)> {
     let mut depth = 1u32;
     for (at, c) in inner.char_indices() {

@@ -3,8 +3,7 @@
 use super::frame::{Frame, is_closure, plain};
 use super::{Owner, Stack};
 
-/// Functions of candle that every operation calls to allocate, or that wrap an operation. They must
-/// not be reported as operations.
+/// Functions that every operation calls, or that wrap one. They must not be reported.
 const NOT_OPERATIONS: &[&str] = &[
     "from_storage",
     "storage",
@@ -28,7 +27,6 @@ const NOT_OPERATIONS: &[&str] = &[
 /// Candle's names for the forward pass of an operation with its own kernel.
 const KERNELS: [&str; 3] = ["cpu_fwd", "cuda_fwd", "metal_fwd"];
 
-/// Converts `SoftmaxLastDim` to the name of a function, `softmax_last_dim`.
 fn snake_case(name: &str) -> String {
     let mut snake = String::new();
     for (at, c) in name.char_indices() {
@@ -40,14 +38,13 @@ fn snake_case(name: &str) -> String {
     snake
 }
 
-/// The types whose methods are operations, and the modules of these types. The modules are needed
-/// because line tables do not contain the type of an inlined method.
+/// Types with operations as methods. Line tables lack the type of an inlined method, so modules
+/// too.
 const OPERANDS: [&str; 8] =
     ["Tensor", "QMatMul", "QTensor", "Var", "tensor", "tensor_cat", "quantized", "variable"];
 
 impl Stack {
-    /// The candle operation that allocated: the innermost method of `Tensor`, or the function of
-    /// `candle_nn::ops` around it.
+    /// The innermost method of `Tensor`, or the function of `candle_nn::ops` around it.
     pub fn operation(&self) -> Option<String> {
         let candle = || {
             self.frames
@@ -62,8 +59,7 @@ impl Stack {
             let owner = segments.next().unwrap_or("").to_owned();
             Some((owner, method))
         };
-        // Functions of candle-nn that consist of several operations or of their own kernel. Such a
-        // kernel is written in a function `f`.
+        // Functions of candle-nn of several operations or with an own kernel, a function `f`.
         let of_nn = candle()
             .filter_map(named)
             .filter(|(owner, method)| {
@@ -72,8 +68,7 @@ impl Stack {
                     && !KERNELS.contains(&method.as_str())
             })
             .last();
-        // An operation with its own kernel whose public function left no frame, because it was
-        // inlined.
+        // The public function of an operation with its own kernel was inlined, so it has no frame.
         let of_kernel = || {
             candle().filter_map(named).find_map(|(owner, method)| {
                 (KERNELS.contains(&method.as_str()) && owner.starts_with(char::is_uppercase))
@@ -87,8 +82,7 @@ impl Stack {
                     && !NOT_OPERATIONS.contains(&method.as_str())
             })
         };
-        // A public method that only calls its inner method leaves no frame. The name of the inner
-        // method contains its name.
+        // A method that only calls its inner one has no frame, but the inner name contains it.
         let of_inner = || {
             let inner = |(owner, method): (String, String)| {
                 let method = method.strip_suffix("_impl")?.to_owned();

@@ -15,8 +15,7 @@ pub enum Owner {
     Library,
 }
 
-/// The crates of candle, listed by name because a user's crate may be called `candle_something`
-/// too.
+/// Listed by name, because a user's crate may be called `candle_something` too.
 const CANDLE: &[&str] = &[
     "candle_core",
     "candle_datasets",
@@ -30,8 +29,7 @@ const CANDLE: &[&str] = &[
     "candle_ug",
 ];
 
-/// Crates that are plumbing. A test target can have one of these names (`tests/test.rs`), so the
-/// file is checked first.
+/// A test target can have such a name (`tests/test.rs`), so the file is checked first.
 const PLUMBING: &[&str] = &[
     "std",
     "core",
@@ -63,8 +61,7 @@ const PLUMBING: &[&str] = &[
 ];
 
 impl Frame {
-    /// The owner of the frame. The source file distinguishes libraries from the program. The
-    /// crate's name decides only for functions that are not in a file of the program, because a
+    /// By the source file. The crate's name decides only outside of the program's files, because a
     /// method that the program adds to a tensor has a name in the tensor's crate.
     pub fn owner(&self) -> Owner {
         let (krate, file) = (self.krate(), self.file.as_deref());
@@ -76,8 +73,8 @@ impl Frame {
             _ if krate == "__rustc" => Owner::Plumbing,
             _ if is_named && is_foreign && CANDLE.contains(&krate) => Owner::Candle,
             _ if is_named && is_foreign && PLUMBING.contains(&krate) => Owner::Plumbing,
-            // A closure or a generic function of the standard library that is compiled into the
-            // program has the program's crate in its name, but a file of the standard library.
+            // Closures and generics of std are named after the program's crate, but keep std's
+            // file.
             Some(file) if is_std(file) => Owner::Plumbing,
             Some(file) if is_library(file) => Owner::Library,
             Some(_) => Owner::User,
@@ -88,8 +85,7 @@ impl Frame {
     }
 }
 
-/// The crate and module of a library's source file, derived from its path: `candle_core::tensor`.
-/// `None` for a file of the program.
+/// `candle_core::tensor` from the path of a library's file; `None` for a file of the program.
 pub(super) fn module_of(file: &str) -> Option<String> {
     let (krate, path) = if let Some((_, rest)) = file.split_once(REGISTRY) {
         let (folder, path) = rest.split_once('/')?.1.split_once("/src/")?;
@@ -113,8 +109,7 @@ const REGISTRY: &str = "/registry/src/";
 /// The folder of git dependencies, relative to cargo's home.
 const CHECKOUTS: &str = "/git/checkouts/";
 
-/// The crate and path of a file in a checkout, `candle-1a2b/3c4d/candle-core/src/…`. The crate is
-/// the folder around `src` or, if that is the root, the repository.
+/// Crate (the folder around `src` or else the repository) and path of a file in a checkout.
 fn in_checkout(rest: &str) -> Option<(&str, &str)> {
     let (repository, rest) = rest.split_once('/')?;
     let (folder, path) = rest.split_once("/src/")?;
@@ -125,7 +120,6 @@ fn in_checkout(rest: &str) -> Option<(&str, &str)> {
     Some((krate, path))
 }
 
-/// True for a file of the standard library or of a crate that it is built with.
 fn is_std(file: &str) -> bool {
     let roots = ["/rustc/", "/rust/deps/"];
     roots.iter().any(|root| file.starts_with(root)) || file.contains("/lib/rustlib/src/")
@@ -135,8 +129,7 @@ fn is_library(file: &str) -> bool {
     file.contains(REGISTRY) || file.contains(CHECKOUTS)
 }
 
-/// True if a file is in a folder with the name of the crate: `candle-core/src/tensor.rs`. That is
-/// the case for a vendored crate, or one that is patched by a path.
+/// True for a crate that is vendored or patched by a path: `candle-core/src/tensor.rs`.
 fn is_in_crate_folder(file: &str, krate: &str) -> bool {
     let Some((folder, _)) = file.split_once("/src/") else { return false };
     let folder = folder.rsplit('/').next().unwrap_or(folder);

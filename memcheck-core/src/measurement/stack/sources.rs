@@ -17,9 +17,8 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Adds the module to the function's name and makes the file relative to the workspace. The
-    /// module must be derived from the file, because line tables name an inlined function without
-    /// its path.
+    /// Makes the file relative to the workspace and adds its module to the function's name, because
+    /// line tables name an inlined function without its path.
     #[must_use]
     pub fn qualify(&self, frame: Frame) -> Frame {
         let Frame { mut function, file, line } = frame;

@@ -54,7 +54,6 @@ pub fn kinds(peak: &Peak) -> Vec<KindSum> {
     kinds
 }
 
-/// The peak of `space` by call site, the largest first.
 pub(super) fn holders(attribution: &Attribution, space: Space, peak: &Peak) -> Vec<Held> {
     let held = |(kind, found): (Kind, Site)| {
         let label = blame::label(&found);
@@ -71,7 +70,6 @@ pub(super) fn holders(attribution: &Attribution, space: Space, peak: &Peak) -> V
     blame::holding(attribution, space, &peak.holders).into_iter().map(held).collect()
 }
 
-/// The frames of a stack as lines of function and place.
 fn lines(stack: &Stack) -> Vec<String> {
     stack.frames.iter().map(Frame::shown).collect()
 }

@@ -1,5 +1,4 @@
-//! A profile: the attribution of one space, arranged for a reader. This module is pure; the command
-//! prints the profile.
+//! A profile: the attribution of one space, arranged for a reader. The command prints it.
 //!
 //! ```text
 //! Attribution ──► table    a row for each operation, site or scope
@@ -144,7 +143,6 @@ impl Profile {
     }
 }
 
-/// The last iteration with an allocation.
 fn window(attribution: &Attribution, iterated: bool) -> Window {
     let last = attribution.places.iter().map(|place| place.last).max();
     match last.filter(|&last| iterated && last > 0) {
@@ -164,8 +162,7 @@ fn operation(attribution: &Attribution, place: &Place) -> String {
     place.operation.clone().or_else(innermost).unwrap_or_else(|| "unknown".to_owned())
 }
 
-/// The line of the program that a stack goes through, with its function:
-/// `src/model.rs:42 (Model::forward)`. Without a frame of the program, the innermost line.
+/// `src/model.rs:42 (Model::forward)`; without a frame of the program, the innermost line.
 fn site(stack: &Stack) -> String {
     let Some(frame) = stack.user().or_else(|| stack.frames.first()) else {
         return "unknown".to_owned();

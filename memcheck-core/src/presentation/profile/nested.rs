@@ -1,14 +1,11 @@
-//! Adds the figures of nested scopes to the scopes around them.
-//!
-//! A scope is nested in another scope if the other's path is a prefix of its own:
-//! `encoder.layer.attn` is nested in `encoder.layer` and in `encoder`.
+//! Adds the figures of nested scopes to the scopes around them: `encoder.layer.attn` is nested in
+//! `encoder.layer` and in `encoder`.
 
 use std::collections::BTreeMap;
 
 use super::row::{Phase, Row, Totals};
 
-/// Sets `in_all` of every scope. A scope without allocations of its own has no row yet, so this
-/// function adds one.
+/// A scope without allocations of its own has no row yet, so this adds one.
 pub(super) fn add(rows: &mut Vec<Row>) {
     let mut in_all: BTreeMap<(Phase, String), Totals> = BTreeMap::new();
     for row in rows.iter() {
@@ -28,7 +25,6 @@ pub(super) fn add(rows: &mut Vec<Row>) {
     }));
 }
 
-/// A scope and the scopes that it is nested in, the outermost first.
 fn enclosing_scopes(scope: &str) -> impl Iterator<Item = &str> {
     let ends = scope.match_indices('.').map(|(end, _)| end);
     ends.chain([scope.len()]).map(|end| &scope[..end])

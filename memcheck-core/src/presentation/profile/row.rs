@@ -12,8 +12,7 @@ pub struct Table {
     pub by: By,
     /// The rows, sorted.
     pub rows: Vec<Row>,
-    /// Calls and bytes are the sums of the rows in the phase [`Phase::Iteration`]. Peak, surviving
-    /// and retained bytes are the sums of all rows.
+    /// Calls and bytes of [`Phase::Iteration`]; peak, surviving and retained bytes of all rows.
     pub total: Totals,
     /// The sums of the rows in the phase [`Phase::Setup`].
     pub setup: Totals,
@@ -28,8 +27,7 @@ pub struct Totals {
     pub bytes: u64,
     /// Bytes held at the peak.
     pub peak: u64,
-    /// Bytes that were allocated in measured iterations and are live at the end of the last one.
-    /// `growth` is derived from them.
+    /// Bytes of measured iterations that are live at the end of the last; `growth` follows.
     pub surviving: u64,
     /// Bytes that are live when the body has returned: the metric `retained`.
     pub retained: u64,
@@ -89,8 +87,7 @@ pub struct Row {
     pub surviving: u64,
     /// Bytes that are live when the body has returned.
     pub retained: u64,
-    /// For a scope, the figures of its row plus those of all scopes nested in it, in the same
-    /// phase. All other figures of a row are its own.
+    /// For a scope, its figures plus those of all scopes nested in it, in the same phase.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_all: Option<Totals>,
     /// The types of the tensors that it makes, the most frequent first.
@@ -104,7 +101,6 @@ pub struct Row {
 }
 
 impl Row {
-    /// A row with a name and all figures 0.
     pub(super) fn named(name: String, phase: Phase) -> Self {
         Self {
             name,

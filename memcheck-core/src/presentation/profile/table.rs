@@ -1,7 +1,5 @@
-//! The operation table. Call sites with the same name and phase are one row.
-//!
-//! Survivors are known by call stack and scope, but not by tensor. They are therefore added to the
-//! row of the first call site with that stack and scope.
+//! The operation table: one row for each name and phase. Survivors are known without their tensor,
+//! so they are added to the first call site with their stack and scope.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,7 +9,6 @@ use super::{By, Sort, Window, nested, operation, site};
 use crate::measurement::attribution::{Attribution, Holder, Place, Tensor};
 use crate::space::Space;
 
-/// One call site, with its figures for the table.
 struct Entry<'a> {
     place: &'a Place,
     phase: Phase,
@@ -23,8 +20,7 @@ struct Entry<'a> {
     retained: u64,
 }
 
-/// The table of `space`. `retained` is the number of its bytes that were live when the body had
-/// returned. Bytes that no call site accounts for are a separate row, so that the columns add up.
+/// Bytes that no call site accounts for are a separate row, so that the columns add up.
 pub(super) fn table(
     attribution: &Attribution,
     (space, retained): (Space, u64),
@@ -77,7 +73,6 @@ pub(super) fn table(
     Table { by, total: Totals { calls, bytes, ..total + setup }, setup, rows }
 }
 
-/// The bytes and blocks that each call site holds among these holders.
 fn sum_by_place(holders: &[Holder]) -> BTreeMap<usize, (u64, u64)> {
     let mut held: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
     for holder in holders {
@@ -88,7 +83,6 @@ fn sum_by_place(holders: &[Holder]) -> BTreeMap<usize, (u64, u64)> {
     held
 }
 
-/// Bytes of survivors by call stack and scope.
 fn surviving(attribution: &Attribution, space: Space) -> BTreeMap<(usize, &str), u64> {
     let mut surviving: BTreeMap<(usize, &str), u64> = BTreeMap::new();
     for survivors in attribution.survivors.iter().filter(|survivors| survivors.space == space) {
@@ -145,8 +139,7 @@ fn row(attribution: &Attribution, name: String, phase: Phase, entries: &[Entry<'
     }
 }
 
-/// The distinct names of call sites, in descending order of bytes held at the peak, then of bytes
-/// allocated.
+/// In descending order of bytes held at the peak, then of bytes allocated.
 fn names_by_bytes(entries: &[Entry<'_>], name: impl Fn(&Place) -> String) -> Vec<String> {
     let mut weights: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for entry in entries {
@@ -159,8 +152,7 @@ fn names_by_bytes(entries: &[Entry<'_>], name: impl Fn(&Place) -> String) -> Vec
     names.into_iter().map(|(name, _)| name).collect()
 }
 
-/// The row for bytes without a known call site, which were allocated by code that is not followed
-/// or before the run began to follow; `None` if all bytes have a call site.
+/// Such bytes were allocated by code that is not followed, or before the run began to follow.
 fn unplaced_row(whole: Totals, known: Totals) -> Option<Row> {
     let row = Row {
         peak: whole.peak.saturating_sub(known.peak),
@@ -171,8 +163,7 @@ fn unplaced_row(whole: Totals, known: Totals) -> Option<Row> {
     (row.figures() != Totals::default()).then_some(row)
 }
 
-/// The order of two rows. Scopes are compared with the figures of all nested scopes, so that outer
-/// scopes come first.
+/// Scopes are compared with all nested scopes, so that outer scopes come first.
 fn compare(a: &Row, b: &Row, sort: Sort) -> std::cmp::Ordering {
     let by_name = || a.name.cmp(&b.name).then(a.phase.cmp(&b.phase));
     let [a, b] = [a, b].map(|row| row.in_all.unwrap_or_else(|| row.figures()));

@@ -5,7 +5,6 @@ use crate::measurement::attribution::{Holder, Kind, Peak, Survivors, Tensor};
 use crate::measurement::stack::Frame;
 
 const SPACE: Space = Space::Cuda(0);
-/// Number of the last iteration in [`attribution`], warm-up included.
 const LAST: u32 = 12;
 
 fn frame(function: &str, file: &str, line: u32) -> Frame {
@@ -39,8 +38,7 @@ fn place(stack: usize, operation: &str, shape: &[u64], calls: u64, last: u32) ->
     }
 }
 
-/// Weights, two call sites of `matmul`, one of `softmax`, and one that does not allocate in every
-/// iteration.
+/// Weights, `matmul` twice, `softmax`, and a call site that does not allocate each iteration.
 fn attribution() -> Attribution {
     let holder = |place, kind, bytes, count| Holder { place, kind, bytes, count };
     let peak = Peak {
@@ -101,7 +99,6 @@ fn calls_and_bytes_are_those_of_the_last_iteration_without_the_set_up() {
     let [zeros, matmul, _, softmax] = table.rows.as_slice() else { panic!("{table:#?}") };
     assert_eq!((zeros.phase, zeros.calls, zeros.bytes), (Phase::Setup, 3, 1200));
     assert_eq!((matmul.calls, matmul.bytes, matmul.peak), (3, 2 * 256 + 64, 320));
-    // The place of [2,2] allocated last in iteration 9.
     assert_eq!((softmax.calls, softmax.bytes), (1, 256));
     assert_eq!(softmax.total_calls, u64::from(LAST) + 9);
     let Totals { calls, bytes, .. } = table.total;
@@ -177,7 +174,6 @@ fn holders_and_kinds_divide_the_peak() {
     assert_eq!(kinds, [(Kind::Setup, 1200), (Kind::Activations, 256), (Kind::Kept, 64)]);
 }
 
-/// [`attribution`] in which three call sites have left memory behind.
 fn with_remains() -> Attribution {
     let group = |bytes| Group {
         block: None,
@@ -230,7 +226,6 @@ fn surviving_and_retained_bytes_of_the_rows_add_up() {
         left(By::Scope),
         [weights("(none)"), rest, row("bert.layer1", 2560, 256), row("bert.layer3", 160, 16)]
     );
-    // The first row is that of the weights, which are in no scope.
     let bert = table_by(By::Scope, Sort::Retained).rows.swap_remove(1);
     assert_eq!((bert.name.as_str(), bert.retained), ("bert", 0));
     let in_all = bert.in_all.unwrap();
@@ -239,7 +234,6 @@ fn surviving_and_retained_bytes_of_the_rows_add_up() {
     assert_eq!(names(&table_by(By::Op, Sort::Retained))[..2], ["zeros", "matmul"]);
 }
 
-/// A record of ten iterations in which one call site of [`attribution`] has survivors.
 fn record(growth: u64, live: [u64; 10], block: Option<u64>) -> Record {
     let group = Group {
         block,

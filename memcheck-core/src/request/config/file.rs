@@ -1,5 +1,4 @@
-//! The structure of the configuration file. All values are checked during parsing, so that every
-//! error has the position that the TOML parser is at.
+//! The configuration file's structure. Parsing checks all values, so that errors have positions.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +12,6 @@ use crate::device::{Family, Request};
 use crate::judgement::finding::{Code, Level};
 use crate::limits::Layer;
 
-/// The whole file.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct File {
@@ -50,7 +48,6 @@ fn threads<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> 
     }
 }
 
-/// `[findings]`.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Levels(pub(super) BTreeMap<Code, Level>);
 
@@ -117,7 +114,6 @@ impl<'de> Deserialize<'de> for Override {
     }
 }
 
-/// The keys that select the tests of an `[[override]]`.
 #[derive(Default)]
 struct Selector {
     test: Option<Pattern>,
@@ -128,8 +124,7 @@ struct Selector {
 /// The names of its fields, appended to the list of limits in error messages.
 const SELECTOR_KEYS: &str = "`test`, `package`, `device`";
 
-/// An `[[override]]` without the keys that select its tests; they are removed while the map is
-/// read. serde's `flatten` is not used, because errors would lose their positions.
+/// An `[[override]]` without its selectors. With serde's `flatten` errors would lose positions.
 struct LimitEntries<'a, M> {
     map: M,
     selector: &'a mut Selector,
@@ -167,12 +162,10 @@ impl<'de, M: MapAccess<'de>> MapAccess<'de> for LimitEntries<'_, M> {
     }
 }
 
-/// Deserializes one key. Keys that select tests are recognised here, and all others are passed to
-/// the deserializer of limits.
+/// Keys that select tests are recognised here, all others by the deserializer of limits.
 struct Key<K>(K);
 
-/// A deserialized key: the key of a limit, or a key that selects tests. The latter returns the
-/// unused deserializer of limits.
+/// A key that selects tests returns the unused deserializer of limits.
 enum ParsedKey<K, V> {
     Test(K),
     Package(K),
@@ -200,12 +193,10 @@ impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for Key<K> {
     }
 }
 
-/// A glob over the paths of tests.
 #[derive(Debug, Clone)]
 pub(super) struct Pattern(String);
 
 impl Pattern {
-    /// True if the glob matches all of `path`.
     pub(super) fn is_match(&self, path: &str) -> bool {
         fast_glob::glob_match(&self.0, path)
     }

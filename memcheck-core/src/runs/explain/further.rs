@@ -16,8 +16,7 @@ pub enum Further {
     Skipped,
 }
 
-/// Runs a test again for those of `stages` that its report needs, and judges all runs
-/// together. `run` starts a process; `baseline` reads the baseline of a report.
+/// Runs the needed `stages` of a test and judges all runs together; `run` starts a process.
 pub fn further(
     mut judged: Judged,
     explain: Explain,

@@ -121,7 +121,6 @@ fn a_second_run_that_left_nothing_to_compare_explains_nothing_and_says_so() {
     }
 }
 
-/// The report of a run with this peak. A second run has call sites.
 fn peak(bytes: u64, max_peak: u64, second: bool) -> Report {
     let mut record = record(armed(Metrics { peak_allocated: bytes, ..Metrics::default() }));
     record.limits = limits(Layer { max_peak: Some(Size(max_peak).into()), ..Layer::default() });
@@ -130,8 +129,7 @@ fn peak(bytes: u64, max_peak: u64, second: bool) -> Report {
     Report { record, verdict, ..report(armed(Metrics::default())) }
 }
 
-/// Goes through the stages from [`Stage::Explain`] on. `peaks` are the peaks of the runs. Returns
-/// the merged report and the number of runs.
+/// `peaks` are those of the runs. Returns the merged report and the number of runs.
 fn stages(peaks: &[u64], max_peak: u64) -> (Report, usize) {
     let mut merged = peak(peaks[0], max_peak, false);
     let mut runs = 1;
@@ -161,7 +159,6 @@ fn a_limit_between_the_peaks_of_five_runs_is_unstable() {
     assert_eq!((found.code, found.figure, found.limit), (Code::Unstable, Some(9), Some(8)));
     assert_eq!(found.range.as_ref().unwrap().values, [9, 7, 9, 7, 7]);
     assert!(found.message.contains("exceeds `max_peak` of 8 B in 2 of them"), "{found:?}");
-    // The third run has call sites and measured the figures of the first.
     assert!(merged.record.attribution.is_some());
     assert_eq!(merged.verdict.status, Status::Failed);
 }

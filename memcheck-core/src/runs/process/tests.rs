@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use crate::limits::Limits;
 
-/// The report of a test that passed: ten iterations, no allocation.
 fn passing() -> Value {
     let limits = serde_json::to_value(Limits::resolve(Family::Cpu, [])).unwrap();
     json!({

@@ -1,17 +1,14 @@
-//! Groups the cases of a test into families. The cases of a family differ in sizes only, so that
-//! each figure has one law over them.
+//! Families of cases that differ in sizes only, so that each figure has one law over them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::law::Sizes;
 use crate::shape::{LEAST_VALUES, Scaling, whole_numbers};
 
-/// The number of values that makes a parameter a size by itself. A parameter with two values has a
-/// straight line through any two figures, so it is a size only if an order names it or if no
-/// parameter has more values.
+/// Two values always lie on a straight line, so a parameter with fewer values than this is a size
+/// only if an order names it or if no parameter has more.
 const ENOUGH: usize = 3;
 
-/// The parameters that are sizes. `asked` are the requested figures with their allowed orders.
 fn sizes<'a>(cases: &[&'a BTreeMap<String, String>], asked: &[Scaling]) -> BTreeSet<&'a String> {
     let names: BTreeSet<&String> = cases.iter().flat_map(|case| case.keys()).collect();
     let numbers: Vec<(&String, usize)> = names
@@ -32,8 +29,7 @@ fn sizes<'a>(cases: &[&'a BTreeMap<String, String>], asked: &[Scaling]) -> BTree
 /// The cases of one test that differ in sizes only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaseFamily {
-    /// The parameters that all cases share, such as `dtype` with the value `f32`. Empty if all
-    /// parameters are sizes.
+    /// The parameters that all cases share, such as `dtype`; empty if all are sizes.
     pub common: BTreeMap<String, String>,
     /// The sizes of each case and its index in the given cases, in ascending order.
     pub members: Vec<(Sizes, usize)>,

@@ -1,5 +1,4 @@
-//! Verdicts across tests: a limit relative to another test, and the growth of a figure over the
-//! cases of one test.
+//! Verdicts across tests: a relative limit, and the growth of a figure over cases.
 //!
 //! ```text
 //! test, names         -> partner          which test a relative limit means
@@ -29,10 +28,7 @@ pub use partner::{PartnerError, circle, partner};
 pub use relative::relative;
 pub use scaling::{Member, Room, scaling, scaling_reports, unchanged};
 
-/// The figures of the baseline of a test that was not run.
-///
-/// # Errors
-/// Returns in words the reason why no figures can be compared with those made under `now`.
+/// The figures of the baseline of a test that was not run, or why they cannot be compared.
 pub fn standing_in<'a>(baseline: &'a Baseline, now: &Facts) -> Result<&'a Figures, String> {
     match baseline {
         Baseline::Off | Baseline::Missing => Err("did not run here and has no baseline".to_owned()),
@@ -61,8 +57,7 @@ pub fn standing_in<'a>(baseline: &'a Baseline, now: &Facts) -> Result<&'a Figure
     }
 }
 
-/// The finding that `what` cannot be judged because the figures of `other` are missing; `why` is the
-/// reason.
+/// The finding that `what` cannot be judged, because the figures of `other` are missing.
 pub fn unjudged(what: &str, other: &str, why: &str) -> Finding {
     Finding::new(Code::UncomparableBaseline, format!("{what} is not judged: `{other}` {why}"))
         .hint(format!("run `{other}` too, or run it once and `cargo memcheck accept` its figures"))

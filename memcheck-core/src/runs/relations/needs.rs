@@ -1,5 +1,4 @@
-//! Finds the tests whose figures another test needs: the test that its limit refers to, and the
-//! cases that its laws are made of.
+//! Finds the tests whose figures another needs: that of its limit, and the cases of its laws.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -45,7 +44,6 @@ impl Needs {
     }
 }
 
-/// The cases of laws, the smallest first, and the baseline of the laws.
 type CasesOfLaws = (Vec<(Sizes, Other)>, PathBuf);
 
 /// The tests of one executable on a device.
@@ -62,11 +60,8 @@ pub struct Target<'a> {
 }
 
 impl Target<'_> {
-    /// The other tests whose figures `test` needs; `None` if it needs none. `runs` returns true for
-    /// the path of a test that is part of this run.
-    ///
-    /// # Errors
-    /// If the limit of its peak does not refer to exactly one other test on the same device.
+    /// The other tests that `test` needs. `runs` returns true for a path in this run. It is an
+    /// error if its limit does not refer to exactly one other test on the same device.
     pub fn needs(
         &self,
         test: &Entry,
@@ -99,7 +94,6 @@ impl Target<'_> {
         }
     }
 
-    /// The cases of the laws that `test` has to judge, with the baseline of the laws.
     fn laws(&self, test: &Entry, runs: impl Fn(&str) -> bool) -> Option<CasesOfLaws> {
         if test.scaling.is_empty() {
             return None;
@@ -160,8 +154,7 @@ pub struct Compared {
     pub members: Vec<(Sizes, Figures)>,
 }
 
-/// Compares a record with the figures of the tests that it needs. `figures_of` returns the figures
-/// of a test, or the reason why they are unknown.
+/// `figures_of` returns the figures of a test, or the reason why they are unknown.
 pub fn compare(
     record: &Record,
     needs: &Needs,

@@ -68,11 +68,7 @@ fn quoted(names: &[String]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// The test of `binary` that `limit` of `test` refers to: the test with that path, or else the only
-/// test whose path ends with it.
-///
-/// # Errors
-/// If no test matches, if several match, or if the match is `test` itself.
+/// The one other test that has the path in `limit`, or else whose path ends with it.
 pub fn partner<'a>(
     test: &str,
     limit: &Relative,
@@ -100,7 +96,6 @@ pub fn partner<'a>(
     }
 }
 
-/// Up to four tests that have the name in their path, such as its cases.
 fn near<'a>(name: &str, tests: impl Iterator<Item = &'a str>) -> String {
     let last = name.rsplit("::").next().unwrap_or(name);
     let near: Vec<String> =
@@ -111,8 +106,7 @@ fn near<'a>(name: &str, tests: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
-/// Finds a cycle of limits that cannot hold. `limits` maps each test to its partner and the factor.
-/// The limits of a cycle can hold if the product of their factors is 1 or more.
+/// The cycle of `limits`, of partner and factor, whose factors multiply to less than 1.
 pub fn circle(limits: &BTreeMap<&str, (&str, Fraction)>) -> Option<PartnerError> {
     for &start in limits.keys() {
         let (mut at, mut product) = (start, Fraction::whole(1));

@@ -10,9 +10,8 @@ use crate::space::Space;
 
 const PEAK: &str = "peak_allocated";
 
-/// The findings about a peak of `record` above its share of the peak of `partner`. `figures` are
-/// those of the partner. On each GPU the peak is compared with that of the partner on the same GPU,
-/// or with that in the partner's first space if the partner did not use this GPU.
+/// Peaks above their share of the partner's `figures`: on each GPU of the peak on the same GPU, or
+/// of that in the partner's first space if it did not use this GPU.
 pub fn relative(
     record: &Record,
     limit: &Relative,

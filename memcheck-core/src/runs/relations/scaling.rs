@@ -27,8 +27,7 @@ pub struct Member<'a> {
     pub figures: &'a Figures,
 }
 
-/// The laws of a family: of each requested figure, in each space that all cases have. `room` returns
-/// the capacity of a device, if it is known.
+/// The laws of each requested figure in each space of all cases. `room` is a device's capacity.
 pub fn scaling_reports(
     members: &[Member<'_>],
     asked: &[Scaling],
@@ -65,8 +64,7 @@ pub fn scaling_reports(
     reports
 }
 
-/// The largest value of each size that the law grows with, if the other sizes are those of the
-/// largest case.
+/// The other sizes are those of the largest case.
 fn fits(shape: &Shape, largest: &Sizes, room: &Room) -> Vec<Fit> {
     let Shape::Law(law) = shape else { return Vec::new() };
     let fit = |size: &String| {
@@ -83,8 +81,7 @@ fn fits(shape: &Shape, largest: &Sizes, room: &Room) -> Vec<Fit> {
     largest.keys().filter_map(fit).collect()
 }
 
-/// True if the accepted laws still hold. Each must predict the figure of every case within the
-/// tolerance, and there must be exactly one for each figure.
+/// True if exactly one accepted law predicts each figure of every case within the tolerance.
 pub fn unchanged(
     accepted: &Laws,
     reports: &[ScalingReport],
@@ -107,9 +104,8 @@ pub fn unchanged(
     accepted.len() == reports.len() && reports.iter().all(holds)
 }
 
-/// The findings about figures that grow faster than allowed, or faster than in the baseline.
-/// `accepted` are the laws of the baseline. `record` must be that of the largest case, because the
-/// findings name its call sites.
+/// Figures that grow faster than allowed, or than the laws `accepted`. `record` must be that of the
+/// largest case, because the findings name its call sites.
 pub fn scaling(
     reports: &[ScalingReport],
     accepted: Option<&Laws>,

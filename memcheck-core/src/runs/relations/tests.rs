@@ -127,7 +127,6 @@ fn two_whole_numbers_are_a_size_where_there_are_no_more() {
     assert_eq!((found.len(), found[0].members.len()), (1, 2));
 }
 
-/// The laws and the findings of a peak at batches of 1 and 8.
 fn of_two(peak: fn(u64) -> u64, allowed: &str) -> (Vec<ScalingReport>, Vec<Finding>) {
     let records = [1, 8].map(|batch| (batch, of_peak(peak(batch))));
     let figures: Vec<(u64, Figures)> =
@@ -177,7 +176,6 @@ fn sizes_are_three_whole_numbers_and_the_rest_splits() {
     assert_eq!(members, [(64, 7), (128, 6), (256, 8)]);
 }
 
-/// The laws and the findings of a peak over `seq`.
 fn judged(
     peak: impl Fn(u64) -> u64,
     allowed: &str,

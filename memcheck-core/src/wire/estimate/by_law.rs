@@ -1,15 +1,12 @@
-//! Extrapolates the figures of a batch that candle cannot run. Each figure is continued by its
-//! exact law over smaller batches.
+//! Continues each figure to a batch that candle cannot run, by its law over smaller batches.
 
 use super::{Estimate, Inference, Training};
 use crate::law::{self, Point, Sizes};
 
-/// The size in which the estimates differ.
 const BATCH: &str = "batch";
 
 impl Estimate {
-    /// Extrapolates the figures to `batch`. The estimates in `measured` must differ only in their
-    /// batch. `None` if a figure has no exact law.
+    /// The estimates may differ only in their batch. `None` if a figure has no exact law.
     pub fn at_batch(measured: &[Self], batch: u64) -> Option<Self> {
         let first = measured.first()?;
         let at = |figure: &dyn Fn(&Self) -> Option<u64>| -> Option<u64> {

@@ -2,7 +2,6 @@
 
 use super::*;
 
-/// A look with this horizon. At least two fifths of the horizon are compared.
 fn look(horizon: usize) -> Look {
     Look { horizon, quiet: horizon, is_last: false }
 }
@@ -68,14 +67,12 @@ fn a_period_that_paused_right_before_repeats_by_chance_unless_for_long() {
     let begun = |missing: usize| [vec![5; 10], vec![0; missing], vec![5; 20]].concat();
     assert_eq!(found(&begun(7)), None);
     assert_eq!(found(&begun(8)).map(|(length, sum, _)| (length, sum)), Some((1, 5)));
-    // In a longer period only entries that should have an event count as missing.
     let other =
         |missing: usize| [repeated(&[0, 7], 10), vec![0; missing], repeated(&[0, 7], 20)].concat();
     assert_eq!(found(&other(14)), None);
     assert!(found(&other(16)).is_some());
 }
 
-/// The period and the sum of each term, and true if all are whole.
 fn summed(series: &[i64]) -> Option<(Vec<(usize, i128)>, bool)> {
     let terms = periodic_terms(series, &look(40))?;
     let is_whole = terms.iter().all(|term| term.is_whole);
@@ -97,7 +94,6 @@ fn a_series_may_be_the_sum_of_up_to_three_periodic_terms() {
     }
     assert_eq!(summed(&sum_of(&[(2, 3), (3, 5), (5, 9), (7, 1)], 70)), None, "four");
     assert_eq!(summed(&[0; 70]), None);
-    // The longest term must occur four times.
     assert!(summed(&sum_of(&[(2, 3), (11, 5)], 44)).is_some());
     assert_eq!(summed(&sum_of(&[(2, 3), (11, 5)], 43)), None);
     let mut other = sum_of(&[(2, 3), (3, 5)], 70);
@@ -110,7 +106,6 @@ fn terms_that_began_late_are_whole_if_they_explain_earlier_events() {
     let end = sum_of(&[(2, 3), (3, 5)], 40);
     let after = |head: &[i64]| summed(&[head, &end].concat()).unwrap().1;
     assert!(after(&[0, 0, 0, 0, 0, 0]));
-    // Entries 0 and 2 belong to the first term, entry 3 to the second.
     assert!(after(&[3, 0, 3, 5, 0, 0]));
     assert!(after(&[8, 0, 0, 0, 0, 0]));
     assert!(!after(&[9, 0, 0, 0, 0, 0]));
@@ -125,7 +120,6 @@ fn growth_by_a_constant_amount_is_quadratic() {
     };
     let rising: Vec<i64> = (0..30).map(|at| 100 + 8 * at).collect();
     assert_eq!(increment(&rising), Some((1, 8)));
-    // Eight rises are needed, and they take nine values.
     assert_eq!((increment(&rising[..9]), increment(&rising[..8])), (Some((1, 8)), None));
     let in_turn = |length: i64| -> Vec<i64> {
         (0..length).map(|at| if at % 2 == 1 { 50 + 4 * at } else { 0 }).collect()
@@ -139,7 +133,6 @@ fn growth_by_a_constant_amount_is_quadratic() {
     assert_eq!(increment(&other), None);
 }
 
-/// The length and the sum of the subtracted period, and the rest of the series.
 fn subtracted(mut series: Vec<i64>, horizon: usize) -> Option<(usize, i128, Vec<i64>)> {
     let period = subtract_regular_term(&mut series, &look(horizon))?;
     assert!(period.is_whole);
@@ -148,20 +141,16 @@ fn subtracted(mut series: Vec<i64>, horizon: usize) -> Option<(usize, i128, Vec<
 
 #[test]
 fn a_regular_term_below_other_events_is_subtracted() {
-    // Other events in at most half of the entries.
     let with_events =
         |count: usize| -> Vec<i64> { (0..20).map(|at| if at < count { 104 } else { 4 }).collect() };
     let rest = [vec![100; 10], vec![0; 10]].concat();
     assert_eq!(subtracted(with_events(10), 20), Some((1, 4, rest)));
     assert_eq!(subtracted(with_events(11), 20), None);
     assert_eq!(subtracted(vec![0; 20], 20), None);
-    // The term is in every second entry. The other entries are empty half of the time.
     let in_turn: Vec<i64> = (0..40).map(|at| [7, 0, 7, 3][at % 4]).collect();
     let rest = (0..40).map(|at| [0, 0, 0, 3][at % 4]).collect();
     assert_eq!(subtracted(in_turn.clone(), 40), Some((2, 7, rest)));
-    // A period must be at most an eighth of the horizon.
     assert_eq!(subtracted(in_turn, 15), None);
-    // Only the last `horizon` entries determine the term, but it is subtracted everywhere.
     let late = [vec![0, 2, 9, 4], vec![4; 20]].concat();
     let rest = [vec![0, 0, 5], vec![0; 21]].concat();
     assert_eq!(subtracted(late, 20), Some((1, 4, rest)));

@@ -32,7 +32,6 @@ fn growth_that_grows_has_the_mean_of_whole_periods_in_its_second_half() {
 
 #[test]
 fn blocks_in_a_rhythm_of_sizes_that_differ_have_a_mean_of_whole_periods() {
-    // Two blocks in every third entry. The last three quarters, 30 entries, are whole periods.
     let blocks: Vec<i64> = (0..40).map(|at| if at % 3 == 0 { 2 } else { 0 }).collect();
     let series: Vec<i64> =
         blocks.iter().enumerate().map(|(at, n)| n * (at * at % 17) as i64).collect();
@@ -45,7 +44,6 @@ fn blocks_in_a_rhythm_of_sizes_that_differ_have_a_mean_of_whole_periods() {
     assert_eq!(growth[0].pattern, Pattern::Counted { period: 3, blocks: 2 });
     let bytes: i64 = series[10..].iter().sum();
     assert_eq!(growth[0].rate, Rate::new(bytes as u128, 30, Certainty::Counted));
-    // The last three quarters of 41 entries are 31, of which the first 30 count.
     let (blocks, series) = ([&blocks[..], &[0]].concat(), [&series[..], &[0]].concat());
     let State::Grows { growth, .. } = judge_whole_series(&series, &blocks, &look(20)).unwrap()
     else {
@@ -60,7 +58,6 @@ fn a_rhythm_below_other_events_is_found_with_these_events() {
     let every = |period: usize, bytes: i64| {
         move |at: usize| if at.is_multiple_of(period) { bytes } else { 0 }
     };
-    // 4 B in each entry, and three other events that have ended.
     let series: Vec<i64> =
         (0..80).map(|at| 4 + if [3, 9, 20].contains(&at) { 90 } else { 0 }).collect();
     let found = |series: &[i64]| match judge_regular(series, &[], &look(40)) {
@@ -72,11 +69,9 @@ fn a_rhythm_below_other_events_is_found_with_these_events() {
     };
     let exact = |bytes, entries| Rate::new(bytes, entries, Certainty::Exact);
     assert_eq!(found(&series), (vec![exact(4, 1)], true));
-    // Another event that may not have ended.
     let mut open = series.clone();
     open[60] += 90;
     assert_eq!(found(&open), (vec![exact(4, 1)], false));
-    // The sum of two periodic terms.
     let both: Vec<i64> = (0..80).map(|at| every(2, 4)(at) + every(11, 9)(at)).collect();
     assert_eq!(found(&both), (vec![exact(2, 1), exact(9, 11)], true));
     assert_eq!(found(&[0; 80]), (Vec::new(), false));

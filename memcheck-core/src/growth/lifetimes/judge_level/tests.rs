@@ -33,7 +33,6 @@ fn a_slope_is_the_mean_rise_from_the_first_window_to_the_last() {
     assert_eq!(slope(&rising(16, 10)), rate(10, 1));
     assert_eq!(slope(&rising(19, 10)), rate(10, 1), "of the last 16");
     assert_eq!(slope(&rising(3, 10)), rate(10, 1));
-    // 3 B in seven windows of two entries.
     assert_eq!(slope(&[[0; 8], [3; 8]].concat()), rate(3, 14));
     assert_eq!(slope(&[5; 16]), rate(0, 1));
     assert_eq!(slope(&rising(16, -10)), rate(0, 1), "it falls");
@@ -42,8 +41,8 @@ fn a_slope_is_the_mean_rise_from_the_first_window_to_the_last() {
 #[test]
 fn a_trend_is_a_slope_in_standard_errors() {
     let is = |level: &[i64], errors: f64| (trend(level) - errors).abs() < 1e-9;
-    // Computed with textbook formulas: slope, standard error, and the correction factor of an
-    // autoregressive series, because neighbouring residues are correlated.
+    // By textbook formulas, with the correction for correlated residues of an autoregressive
+    // series.
     assert!(is(&[2, 1, 4, 3, 6, 5, 8, 7], 5.203_364_296_299_078));
     assert!(is(&[1, 2, 4, 6, 7, 7, 6, 6], 2.023_406_634_708_561_7));
     assert!(is(&[7, 6, 6, 4, 3, 3, 1, 2], -7.859_052_479_933_758));
@@ -93,7 +92,6 @@ fn a_rise_goes_on_if_the_second_half_has_more_than_half_of_that_of_the_first() {
 fn a_climb_is_eight_windows_of_which_each_is_above_the_last() {
     let look = look(80);
     let is_climb = |level: &[i64]| climbs(level, &look);
-    // Each window has 16 entries that go up and down by 3. The windows are 20 apart.
     let steps = |levels: [i64; 8]| -> Vec<i64> {
         levels.iter().flat_map(|level| (0..16).map(move |at| level + at % 4)).collect()
     };
@@ -106,7 +104,6 @@ fn a_climb_is_eight_windows_of_which_each_is_above_the_last() {
         climbs(&steps([0, 20, 40, 60, 61, 62, 63, last]), &Look { is_last: true, ..look })
     };
     assert!(slower(106) && !slower(105));
-    // One window is not above the window before, in its lowest or in its highest level.
     for equal in [60, 59] {
         let mut levels = even;
         levels[4] = equal;
@@ -144,7 +141,6 @@ fn a_level_is_quiet_if_it_has_no_record_for_the_quiet_time_and_does_not_rise_bel
         let records = Events::from_entries(records(level).iter().map(|&(at, _)| at));
         is_quiet(level, &records, &look)
     };
-    // The last record is in entry 1.
     let after = |entries: usize| [vec![0, 90], vec![5; entries]].concat();
     assert!(quiet(&after(20)) && !quiet(&after(19)));
     assert!(!quiet(&[vec![0, 90], rising(30, 1)].concat()), "it rises to the record");

@@ -241,7 +241,6 @@ fn zipf(m: &mut Maker) -> Option<Rate> {
 fn lru(m: &mut Maker) -> Option<Rate> {
     let (capacity, factor) = (m.random.within(2, 32), m.random.within(2, 4));
     let keys = capacity * factor;
-    // The key and the birth of each cached block, the least recently used first.
     let mut held: Vec<(u32, u32)> = Vec::new();
     for at in 0..m.length {
         let key = m.random.within(0, keys - 1);

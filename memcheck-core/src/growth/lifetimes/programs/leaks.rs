@@ -63,8 +63,8 @@ pub const LEAKS: &[Family] = &[
         None
     }),
     family("backlog", |m| {
-        // Block i is freed in iteration i + i/(k - 1) + 1, so only (k - 1)/k of the blocks so far
-        // are freed, and one in k stays.
+        // Block i is freed in iteration i + i/(k - 1) + 1, so (k - 1)/k are freed and one in k
+        // stays.
         let period = m.random.within(2, 10);
         for at in 0..m.length {
             let later = at / (period - 1) + 1;

@@ -77,8 +77,7 @@ impl Row {
         100.0 * f64::from(part) / self.iterations.len().max(1) as f64
     }
 
-    /// The cells of a table in the order of [`HEADER`]: shares in percent, and the iterations
-    /// that were needed (mean, 95th percentile, most). A dash is zero.
+    /// Cells in the order of [`HEADER`]: percent, then iterations (mean, 95th percentile, most).
     pub fn cells(&mut self) -> [String; 9] {
         self.iterations.sort_unstable();
         let count = self.iterations.len();

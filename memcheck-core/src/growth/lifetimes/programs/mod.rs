@@ -73,8 +73,7 @@ pub struct Program {
     pub length: u32,
     /// All blocks that it allocates.
     pub blocks: Vec<Block>,
-    /// The true growth: zero, or the sum of the exact rates of the leaks. `None` if a leak has no
-    /// exact rate.
+    /// Zero, or the sum of the exact rates of the leaks; `None` if one has no exact rate.
     pub truth: Option<Rate>,
 }
 
@@ -88,8 +87,7 @@ pub struct Family {
 }
 
 impl Family {
-    /// A random program of the family at one call site. `size` is the block size in families with
-    /// one size.
+    /// A random program. `size` is the block size in families with one size.
     pub fn program(&self, random: &mut Random, length: u32, site: u32, size: u64) -> Program {
         let mut maker = Maker { random: random.clone(), length, site, size, blocks: Vec::new() };
         let truth = (self.make)(&mut maker);
@@ -112,13 +110,11 @@ impl Maker {
         self.blocks.push(Block { site: self.site, size, born: Some(born), died });
     }
 
-    /// Adds a block that is never freed.
     fn keep(&mut self, born: u32, size: u64) {
         self.block(born, u32::MAX, size);
     }
 
-    /// Adds a buffer that has `sizes[i]` bytes at the end of iteration i. It is replaced by a new
-    /// block in each iteration in which its size changes.
+    /// `sizes[i]` are the bytes at the end of iteration i; each change of size is a new block.
     fn buffer(&mut self, sizes: &[u64]) {
         let mut born = 0;
         for at in 1..=sizes.len() {
@@ -158,8 +154,7 @@ impl Program {
         self
     }
 
-    /// Runs the program until the judge decides. Returns the decision, the number of iterations
-    /// and the number of looks.
+    /// Runs until the judge decides: the decision, the number of iterations and of looks.
     pub fn run(&self, budget: &Budget) -> (Decision, u32, u32) {
         let mut player = Player::new(self);
         player.advance((WARMUP + 10).min(budget.most));

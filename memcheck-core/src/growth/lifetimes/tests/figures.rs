@@ -5,7 +5,6 @@ use super::super::{Budget, Certainty, Decision, Leak, Open, Part, Pattern, Rate}
 
 const KIB: u64 = 1 << 10;
 
-/// A program from the call site, birth, death and size of its blocks.
 fn program(blocks: impl IntoIterator<Item = (u32, u32, u32, u64)>) -> Program {
     let block = |(site, born, died, size)| Block { site, size, born: Some(born), died };
     Program { blocks: blocks.into_iter().map(block).collect(), ..Program::new(1_100) }
@@ -74,7 +73,6 @@ fn a_clean_program_is_quiet_for_the_iterations_since_its_last_event() {
 
 #[test]
 fn an_exact_leak_does_not_wait_for_the_container_that_keeps_its_blocks() {
-    // A table of 8 B for each block, whose capacity doubles.
     let table = |site, bytes: u64| {
         program((0..11).map(|power: u32| (site, (1 << power) / 2, 1 << power, bytes << power)))
     };

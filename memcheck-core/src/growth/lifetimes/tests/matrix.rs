@@ -14,10 +14,8 @@ fn line(name: &str, cells: [String; 9]) {
     println!("{name:46}{cells}");
 }
 
-/// The properties that the programs of a sum share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shared {
-    /// Call site and size.
     Both,
     Site,
     Size,
@@ -28,7 +26,6 @@ impl Shared {
     pub(super) const ALL: [Self; 4] = [Self::Both, Self::Site, Self::Size, Self::Nothing];
 }
 
-/// One program that is the sum of a random program of each family.
 pub(super) fn combine(
     families: &[&Family],
     random: &mut Random,
@@ -49,8 +46,7 @@ fn variable(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }
 
-/// Prints the matrix. The variables `PROGRAMS`, `SEED` and `FAMILY` (a part of the name) select the
-/// programs.
+/// Prints the matrix. `PROGRAMS`, `SEED` and `FAMILY` (a part of the name) select the programs.
 #[test]
 #[ignore = "takes minutes: the confusion matrix of all families"]
 fn matrix() {
@@ -82,7 +78,6 @@ fn alike(number: u64) -> Shared {
     Shared::ALL[number as usize % Shared::ALL.len()]
 }
 
-/// Prints the matrix of sums of programs.
 #[test]
 #[ignore = "takes minutes: the confusion matrix of sums"]
 fn sums() {
@@ -145,7 +140,6 @@ fn names(families: &[&Family]) -> Vec<&'static str> {
     families.iter().map(|family| family.name).collect()
 }
 
-/// Prints the mean time of a look and of an iteration over all families.
 #[test]
 #[ignore = "a measurement"]
 fn times() {

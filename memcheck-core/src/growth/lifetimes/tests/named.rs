@@ -98,8 +98,7 @@ fn two_single_events_are_clean() {
 
 #[test]
 fn a_vec_that_is_extended_for_ever_grows_by_its_content() {
-    // The content grows by 3 MiB in each iteration and the capacity doubles. One block is live at
-    // a time.
+    // The content grows by 3 MiB an iteration, the capacity doubles, and one block is live.
     let capacity = |at: u32| (at + 1).next_power_of_two();
     let blocks = (0..11).map(|power: u32| {
         let born = (1 << power) / 2;
@@ -143,7 +142,6 @@ fn a_leak_with_a_lagging_queue_is_found_to_the_byte() {
 
 #[test]
 fn two_sizes_from_one_call_site_are_one_figure() {
-    // Two blocks in each iteration, together 526,336 B, such as the moments of an optimizer.
     let sizes = [2 * 131_072 + 1_024, 262_144 + 1_024];
     let blocks = (0..1_100).flat_map(|at| sizes.map(|size| (at, u32::MAX, size)));
     let leak = leak(&program(blocks));
@@ -238,7 +236,6 @@ fn a_history_is_bounded_and_its_text_is_short() {
 fn kinds_beyond_the_limit_share_one() {
     let mut history = History::new(2);
     for at in 0..6_000 {
-        // Each iteration has one block of a new size and one of a constant size.
         let new = Living { site: None, size: 8 * u64::from(at + 1), born: Some(at), count: 1 };
         let same = Living { site: None, size: 12, born: Some(at), count: 1 };
         history.advance([new, same], []);

@@ -5,7 +5,6 @@ use super::super::programs::{CLEAN, Family, LEAKS, Program, Random};
 use super::super::{Budget, Certainty, Decision, Rate};
 use super::matrix::{Shared, combine};
 
-/// Programs of each family in the quick tests.
 const PROGRAMS: u32 = 2;
 
 const LENGTH: u32 = 402;
@@ -14,7 +13,6 @@ fn decide(program: &Program) -> Decision {
     program.run(&Budget::default()).0
 }
 
-/// The rate of a leak, if the rate is exact and whole.
 fn exact(decision: &Decision) -> Option<Rate> {
     match decision {
         Decision::Leak(leak) if leak.whole && leak.rate.certainty == Certainty::Exact => {
@@ -43,7 +41,6 @@ fn regular_families_are_decided_exactly() {
     }
 }
 
-/// True if the family's verdict depends on chance.
 fn is_random(family: &Family) -> bool {
     ["random", "Zipf", "at times"].iter().any(|word| family.name.contains(word))
 }
@@ -61,8 +58,7 @@ fn parts_add_up_to_the_rate() {
     }
 }
 
-/// Runs a leak together with a clean program. True if the leak is found, with its exact rate if it
-/// has one.
+/// True if the leak is found, with its exact rate if it has one.
 fn is_same_leak(leak: &Family, clean: &Family, alike: Shared, random: &mut Random) -> bool {
     let program = combine(&[leak, clean], random, LENGTH, alike);
     let decision = decide(&program);
@@ -84,8 +80,7 @@ fn a_leak_with_a_clean_program_is_the_same_leak() {
     }
 }
 
-/// Runs each leak together with each clean program, for each value of [`Shared`]. Prints the pairs in
-/// which the leak is not found or has no exact rate.
+/// Prints the pairs in which the leak is not found or has no exact rate.
 #[test]
 #[ignore = "takes a minute: all pairs"]
 fn every_leak_with_every_clean_program_is_the_same_leak() {
@@ -151,7 +146,6 @@ fn names_orders_and_sizes_change_nothing() {
     }
 }
 
-/// The verdict without its figures.
 fn kind(decision: &Decision) -> (u8, bool) {
     match decision {
         Decision::Clean { .. } => (0, true),

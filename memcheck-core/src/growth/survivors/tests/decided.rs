@@ -51,7 +51,6 @@ fn each_size_has_the_rate_of_its_own_part() {
         (grown.bytes_per_iteration, sizes(&grown)),
         (32, vec![(Some(8), 8), (Some(24), 24)])
     );
-    // A part of several sizes is a group of all blocks, in addition to the groups of each size.
     let grown = read(&history, &leak(vec![part(None, 32, STEADY)]), 10);
     assert_eq!(sizes(&grown), [(Some(8), 0), (Some(24), 0), (None, 32)]);
     let all = &grown.by_size[2];
@@ -60,7 +59,6 @@ fn each_size_has_the_rate_of_its_own_part() {
 
 #[test]
 fn a_part_without_a_call_site_is_shared_by_the_bytes_that_each_site_has_left() {
-    // Site 1 leaves three times the bytes of site 2. Site 3 leaves another size.
     let history = after(12, |now| {
         let left = [kept(1, 8, (0, 1), now), kept(1, 8, (0, 1), now), kept(1, 8, (0, 1), now)];
         [left.concat(), kept(2, 8, (0, 1), now), kept(3, 16, (0, 1), now)].concat()
@@ -73,26 +71,22 @@ fn a_part_without_a_call_site_is_shared_by_the_bytes_that_each_site_has_left() {
     let own = Part { site: Some(1), ..part(Some(8), 24, STEADY) };
     let grown = read(&history, &leak(vec![own.clone(), part(None, 24, STEADY)]), 10);
     assert_eq!(sites(&grown), [(1, 24), (2, 8), (3, 16)]);
-    // If only one site has such blocks, they keep their rhythm.
     let grown = read(&history, &leak(vec![part(Some(16), 16, STEADY)]), 10);
     assert_eq!(sites(&grown), [(1, 0), (2, 0), (3, 16)]);
     assert_eq!(grown.by_site[&3].reading.pattern, Pattern::Steady);
-    // No site has such blocks.
     let grown = read(&history, &leak(vec![part(Some(4), 4, STEADY)]), 10);
     assert_eq!((sizes(&grown), grown.bytes_per_iteration), (vec![(Some(4), 4)], 4));
 }
 
 #[test]
 fn blocks_that_may_still_die_have_no_share() {
-    // Blocks of site 2 die at the age of 3, and site 3 has a block of the last iteration. Neither
-    // gets a share.
+    // Blocks of site 2 die at age 3, and that of site 3 is of the last iteration: no shares.
     let history = after(12, |now| {
         [kept(1, 8, (0, 1), now), ring(2, 8, 3, now), kept(3, 8, (11, 1), now)].concat()
     });
     let grown = read(&history, &leak(vec![part(Some(8), 8, STEADY)]), 10);
     assert_eq!(sites(&grown), [(1, 8), (2, 0), (3, 0)]);
     assert_eq!(grown.by_site[&1].reading.pattern, Pattern::Steady);
-    // The same holds for growth that went on to the end of the budget.
     let grown = read(&history, &open(Open::GoesOn), 10);
     assert_eq!(sites(&grown), [(1, 8), (2, 0), (3, 0)]);
 }
@@ -126,13 +120,11 @@ fn sizes_of_the_set_up_are_not_listed() {
 fn growth_that_went_on_to_the_end_has_the_mean_rate_of_what_is_left() {
     let without_sites = after(12, |now| kept(0, 8, (0, 2), now));
     let grown = read(&without_sites, &open(Open::GoesOn), 10);
-    // Five of ten iterations leave 8 B, so the mean is 4 B.
     assert_eq!((grown.bytes_per_iteration, sizes(&grown)), (4, vec![(Some(8), 4)]));
     assert_eq!(grown.growth, Growth::Found { whole: false, exact: false, iterations: 12 });
     assert_eq!(grown.by_size[0].reading.pattern, Pattern::Irregular);
     let with_sites = after(12, |now| [kept(1, 8, (0, 2), now), kept(2, 8, (0, 1), now)].concat());
     let grown = read(&with_sites, &open(Open::GoesOn), 10);
-    // The last iteration is not in the mean, because its block may be the next to be freed.
     assert_eq!((sites(&grown), grown.by_size.len()), (vec![(1, 4), (2, 8)], 0));
     // If all live blocks may still die, the rate of the decision is used.
     let ring = after(12, |now| ring(0, 8, 5, now));
@@ -188,7 +180,6 @@ fn a_group_shows_its_first_iterations_or_its_last_if_nothing_of_the_first_is_lef
         let group = grown.by_size[0].clone();
         (group.births, group.bytes[9], group.live, group.live_bytes[9])
     };
-    // Iterations 0 and 1 are warm-up.
     let live = (3..=12).collect();
     assert_eq!(numbers(0), (vec![1; 10], 8, live, 12 * 8));
     let live = (11..=20).collect();
@@ -209,7 +200,6 @@ fn each_pattern_of_the_judge_has_its_reading() {
     };
     let counted = Found::Counted { period: 3, blocks: 2 };
     let amortised = Found::Amortised { bytes: 64, distance: 9 };
-    // A rate of 8 B in three iterations, with a rounded share of 3 B.
     for (pattern, is_replaced, reading) in [
         (Found::Exact { period: 3 }, false, (Pattern::Periodic, 3, 8, 0, 1)),
         (Found::Exact { period: 1 }, false, (Pattern::Steady, 1, 2, 0, 1)),
@@ -255,7 +245,6 @@ fn a_group_at_rest_states_when_it_last_changed_and_what_it_holds() {
 
 #[test]
 fn a_buffer_of_a_call_site_that_is_only_sometimes_replaced_holds_the_largest_input() {
-    // One block is live at a time. It becomes larger in the fifth measured iteration.
     let buffer = |now: u32| if now < 6 { vec![(1, 8, 0, 1)] } else { vec![(1, 64, 6, 1)] };
     let read = |live: &dyn Fn(u32) -> Vec<Block>| {
         let grown = read(&after(12, live), &Decision::Clean { quiet_for: 10 }, 10);

@@ -106,8 +106,7 @@ fn lines(finding: &Finding) -> Vec<(Option<u32>, u64)> {
     finding.sites.iter().map(|site| (site.line, site.bytes)).collect()
 }
 
-/// Two lines: 60 bytes of the first were live when 30 more of the second were refused. Before that,
-/// both held 80 bytes at the peak.
+/// 60 bytes of one line were live when 30 of the other were refused; the peak was 80 of each.
 fn refused() -> Record {
     let mut record = Run::default().place(&[], once(60, 0)).place(&[MATMUL], once(20, 0)).record();
     let holder = |place, bytes| Holder { place, kind: Kind::Activations, bytes, count: 1 };
@@ -139,7 +138,6 @@ fn a_refused_allocation_has_its_line_and_those_of_the_holders() {
         assert_eq!(found.sites[0].scope.as_deref(), Some("attn"));
         assert_eq!(found.sites[0].operation.as_deref(), Some("matmul"));
     }
-    // A peak above the capacity without a refusal.
     let record = Record { outcome: Outcome::Returned, ..refused() };
     let found = found(&record, fits(79)).remove(0);
     assert_eq!(found.code, Code::DoesNotFit);

@@ -1,8 +1,7 @@
-//! Small blocks on the host. They are judged unless they are the overhead of tensors with a finding.
+//! Small blocks on the host: judged unless they are the overhead of tensors with a finding.
 
 use super::*;
 
-/// A test on the CPU with these figures for tensors and for small blocks.
 fn on_the_host(tensors: SpaceRecord, small: SpaceRecord) -> Record {
     Record {
         judged: vec![Space::Host, Space::HostSmall],

@@ -100,7 +100,6 @@ fn a_leak_states_which_blocks_survive() {
     let enlarged = builder::enlarged(64);
     let message = message_of(Run::default().place(&[], enlarged.clone()));
     assert!(message.ends_with(": buffers are replaced by larger ones"), "{message}");
-    // The message is another one if a group is not a replaced buffer.
     let message = message_of(Run::default().place(&[], enlarged).unplaced(steady(300)));
     assert!(message.contains(" blocks survive, "), "{message}");
 }
@@ -131,7 +130,6 @@ fn frees_that_the_driver_refused_are_the_hint_of_a_leak() {
 
 #[test]
 fn undecided_growth_states_its_bytes_and_its_course() {
-    // 1,000 B in ten measured iterations, after two of warm-up.
     for (open, what) in [
         (Open::Slows, "they rose more and more slowly"),
         (Open::Moves, "they rose and fell"),

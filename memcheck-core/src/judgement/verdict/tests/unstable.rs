@@ -37,8 +37,7 @@ fn a_baseline_of_other_spaces_has_no_threshold() {
     assert_eq!(codes, [Code::UncomparableBaseline]);
 }
 
-/// A run with one line. `figure` is its bytes at the peak, its bytes at the end and its number of
-/// allocations.
+/// `figure` is its bytes at the peak, its bytes at the end and its number of allocations.
 fn with_line(figure: u64) -> Record {
     let mut run = Run::default().place(&[], once(60, 0)).retained(1, figure).record();
     let holders = vec![Holder { place: 0, kind: Kind::Activations, bytes: figure, count: 1 }];
