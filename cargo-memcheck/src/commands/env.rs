@@ -9,8 +9,7 @@ use serde::Serialize;
 use crate::build::toolchain::{NVML_VARIABLE, Toolkit};
 use crate::build::workspace::Workspace;
 use crate::invocation::cli::EnvArgs;
-use crate::invocation::values::CargoOptions;
-use crate::invocation::values::Format;
+use crate::invocation::values::{CargoOptions, Format};
 use crate::system::error::Failure;
 use crate::system::printing::{eprint_line, print};
 

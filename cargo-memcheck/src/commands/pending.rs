@@ -5,8 +5,7 @@ use std::path::Path;
 use crate::baselines::{SnapshotError, SnapshotFile, pending, pending_below};
 use crate::build::workspace::Workspace;
 use crate::invocation::cli::SnapshotArgs;
-use crate::invocation::values::CargoOptions;
-use crate::invocation::values::Verbosity;
+use crate::invocation::values::{CargoOptions, Verbosity};
 use crate::system::error::Failure;
 use crate::system::printing::eprint_line;
 

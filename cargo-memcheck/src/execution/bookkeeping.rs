@@ -12,8 +12,7 @@ use memcheck_core::wire::protocol::Entry;
 
 use crate::baselines::{self, SnapshotFile, SourceFunctions};
 use crate::build::workspace::TestPackage;
-use crate::discovery::session::TestSource;
-use crate::discovery::session::{LegTests, Session};
+use crate::discovery::session::{LegTests, Session, TestSource};
 use crate::execution::note::Note;
 
 /// `legs` must contain the tests of all legs.

@@ -2,9 +2,8 @@
 
 use serde::Serialize;
 
-use crate::judgement::blame;
-use crate::judgement::diagnosis;
 use crate::judgement::finding::Site;
+use crate::judgement::{blame, diagnosis};
 use crate::measurement::attribution::{Attribution, Holder, Kind};
 use crate::presentation::profile::{self, KindSum};
 use crate::space::Space;

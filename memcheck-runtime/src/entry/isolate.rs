@@ -34,14 +34,14 @@ use crate::snapshot;
 /// with the message of its body.
 pub(super) fn run(description: &'static Description) {
     let workspace = description.workspace();
-    let config = said(settings::configuration(workspace));
-    let (ci, explain) = (said(settings::ci()), said(settings::explain()));
-    let device = description.device_on(&said(settings::device()));
+    let config = or_fail(settings::configuration(workspace));
+    let (ci, explain) = (or_fail(settings::ci()), or_fail(settings::explain()));
+    let device = description.device_on(&or_fail(settings::device()));
     let family = device.family().unwrap_or(Family::Cpu);
     if !description.need.admits(family) {
         return not_run(description, &device);
     }
-    let limits = said(settings::limits(description, family, &config));
+    let limits = or_fail(settings::limits(description, family, &config));
     relations::needs(description, &limits, family, workspace)
         .unwrap_or_else(|error| panic!("memcheck: {error}"));
 
@@ -79,7 +79,7 @@ pub(super) fn run(description: &'static Description) {
 }
 
 /// Returns the value of a setting, or fails the test with the error.
-fn said<T, E: Display>(read: Result<T, E>) -> T {
+fn or_fail<T, E: Display>(read: Result<T, E>) -> T {
     read.unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -87,7 +87,7 @@ fn said<T, E: Display>(read: Result<T, E>) -> T {
 fn not_run(description: &Description, device: &Request) {
     println!("memcheck: not run, it needs another device than `{device}`: use `cargo memcheck`");
     if let Some(expected) = description.should_panic {
-        panic!("not run on `{device}`, where it would say: {expected}");
+        panic!("not run on `{device}`; its expected panic message: {expected}");
     }
 }
 

@@ -11,8 +11,7 @@ use crate::invocation::devices::{Found, Gpus, Probe};
 use crate::invocation::options::environment;
 use crate::system::gpus::{RealGpu, VISIBLE};
 use crate::system::launcher::{self, Launcher, TURN};
-use crate::system::process::Capture;
-use crate::system::process::{self, Interrupt, Watch};
+use crate::system::process::{self, Capture, Interrupt, Watch};
 
 /// nvidia-smi can hang if the driver does not respond.
 const ANSWER: Duration = Duration::from_secs(20);

@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use cargo_metadata::camino::{Utf8Path, Utf8PathBuf};
 use tempfile::TempDir;
 
-use super::ArchiveError;
 use super::elf::ElfTarget;
-use super::file;
 use super::manifest::{Manifest, Tables, WORKSPACE};
+use super::{ArchiveError, file};
 
 /// The folder was empty before.
 pub(super) fn empty(folder: &Path) {

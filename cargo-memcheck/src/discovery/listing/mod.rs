@@ -17,8 +17,7 @@ use crate::invocation::devices::{DeviceKind, Leg};
 use crate::system::binary::Binary;
 use crate::system::launcher::{Launcher, TURN};
 use crate::system::libraries::{LibrarySearch, Missing};
-use crate::system::process::Capture;
-use crate::system::process::{self, Interrupt, ProcessResult, Watch};
+use crate::system::process::{self, Capture, Interrupt, ProcessResult, Watch};
 use memcheck_core::runs::process::End;
 
 pub(crate) use error::DiscoverError;

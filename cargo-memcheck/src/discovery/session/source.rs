@@ -9,8 +9,7 @@ use crate::build::workspace::{Places, TestPackage, Workspace, commit, pending_of
 use crate::discovery::archive::Unpacked;
 use crate::invocation::devices::{self, Leg, Probe, Sharing};
 use crate::invocation::options::{Mode, Options};
-use crate::invocation::values::CargoOptions;
-use crate::invocation::values::UnpackOptions;
+use crate::invocation::values::{CargoOptions, UnpackOptions};
 use crate::system::error::Failure;
 
 #[derive(Debug)]

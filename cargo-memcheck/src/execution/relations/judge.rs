@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use memcheck_core::judgement::baseline::{Baseline, Figures, Laws};
 use memcheck_core::judgement::finding::{Class, Code, Finding};
-use memcheck_core::judgement::verdict::Status;
-use memcheck_core::judgement::verdict::{conclude, is_worth_keeping, unwritten};
+use memcheck_core::judgement::verdict::{Status, conclude, is_worth_keeping, unwritten};
 use memcheck_core::measurement::record::{self, Record};
 use memcheck_core::runs::relations::{
     self, Compared, Member, Needs, Other, Room, scaling_reports, standing_in,

@@ -15,8 +15,7 @@ use super::{Runner, device};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::system::gpus::Slot;
 use crate::system::launcher::Launcher;
-use crate::system::process::Capture;
-use crate::system::process::{self, Watch};
+use crate::system::process::{self, Capture, Watch};
 
 impl Runner<'_> {
     /// Prints its output on stderr as it comes. `None` if it was interrupted.

@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::invocation::values::CargoOptions;
-use crate::invocation::values::Color;
+use crate::invocation::values::{CargoOptions, Color};
 
 /// `cargo memcheck bench`.
 #[derive(Debug, Clone, Default, clap::Args)]

@@ -4,10 +4,7 @@ use clap::Arg;
 
 use super::one::LaunchFlags;
 use super::{LimitFlags, OutputFlags, ReportFlags, SelectFlags};
-use crate::invocation::values::CargoOptions;
-use crate::invocation::values::ProfileLayout;
-use crate::invocation::values::RunIgnored;
-use crate::invocation::values::UnpackOptions;
+use crate::invocation::values::{CargoOptions, ProfileLayout, RunIgnored, UnpackOptions};
 
 const USAGE: &str = "\
 cargo memcheck profile [OPTIONS] TEST [-- LIBTEST-ARGS]

@@ -9,9 +9,7 @@ use super::{
     AnnotationsFlag, CiFlags, FormFlags, LevelFlags, LimitFlags, OutputFlags, PartFlags,
     SelectFlags,
 };
-use crate::invocation::values::CargoOptions;
-use crate::invocation::values::UnpackOptions;
-use crate::invocation::values::{NoTests, ReportFile};
+use crate::invocation::values::{CargoOptions, NoTests, ReportFile, UnpackOptions};
 
 /// `cargo memcheck run`.
 #[derive(Debug, Clone, Default, clap::Args)]

@@ -13,9 +13,7 @@ use crate::invocation::cli::{
     ReportFlags, ScheduleFlags, SelectFlags,
 };
 use crate::invocation::devices::{self, DeviceError, Probe, RequestedDevices, Sharing};
-use crate::invocation::values::CargoOptions;
-use crate::invocation::values::RunIgnored;
-use crate::invocation::values::UnpackOptions;
+use crate::invocation::values::{CargoOptions, RunIgnored, UnpackOptions};
 use crate::system::error::Failure;
 use crate::system::launcher::Launcher;
 use crate::system::process::Capture;

@@ -1,9 +1,8 @@
 //! The end of the body: as expected, or a finding such as `test-failed` or `out-of-memory`.
 
 use super::fit;
-use crate::judgement::blame;
-use crate::judgement::fault;
 use crate::judgement::finding::{Code, Finding};
+use crate::judgement::{blame, fault};
 use crate::limits::Limits;
 use crate::measurement::record::{Outcome, Record, RefusedAllocation};
 use crate::size::both;

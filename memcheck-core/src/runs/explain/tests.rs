@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::growth::survivors::Growth;
-use crate::judgement::verdict::Status;
-use crate::judgement::verdict::judge;
+use crate::judgement::verdict::{Status, judge};
 use crate::limits::Layer;
 use crate::measurement::attribution::Attribution;
 use crate::measurement::record::example::{GPU, armed, limits, record};

@@ -5,8 +5,7 @@ use memcheck_core::presentation::profile::Profile;
 
 use super::columns::{self, Column};
 use super::{cut, style};
-use crate::invocation::values::ProfileLayout;
-use crate::invocation::values::Verbosity;
+use crate::invocation::values::{ProfileLayout, Verbosity};
 
 const GAP: usize = 2;
 /// The smallest width to which a text column is cut.
