@@ -198,7 +198,7 @@ fn have_few_births(kinds: &[&Kind]) -> bool {
             .collect();
         entries.sort_unstable();
         entries.dedup();
-        entries.len() < super::history::FEW_BIRTHS
+        entries.len() < super::kind::FEW_BIRTHS
     }
 }
 
