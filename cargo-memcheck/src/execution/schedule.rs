@@ -146,7 +146,6 @@ mod tests {
     use crate::system::gpus::RealGpu;
     use crate::system::launcher::Launcher;
     use memcheck_core::device::Request;
-    use memcheck_core::runs::explain::Explain;
 
     fn outcome(status: Status) -> TestOutcome {
         let mut outcome = TestOutcome::ignored();
@@ -155,16 +154,8 @@ mod tests {
     }
 
     fn scheduling(threads: Option<usize>) -> Scheduling {
-        Scheduling {
-            threads: threads.map(|threads| NonZeroUsize::new(threads).unwrap()),
-            fail_fast: false,
-            no_tests: crate::invocation::values::NoTests::Fail,
-            capture: Capture::Kept,
-            explain: Explain::default(),
-            repeat: None,
-            libtest: Vec::new(),
-            launcher: Launcher::None,
-        }
+        let threads = threads.map(|threads| NonZeroUsize::new(threads).unwrap());
+        Scheduling { threads, ..Scheduling::default() }
     }
 
     fn leg(kind: DeviceKind, gpus: u16) -> Leg {
