@@ -22,7 +22,7 @@ use crate::tolerance::Tolerance;
 use crate::with_limits;
 
 /// Default limit of growth: 1 MiB (1024² bytes) in an iteration, because guides to profiling memory
-/// in PyTorch call more than 1 MB an iteration a leak.
+/// in PyTorch call more than 1 MB per iteration a leak.
 pub const DEFAULT_MAX_GROWTH: u64 = 1 << 20;
 /// Default limit of the bytes that can stay on a GPU after the test body has returned.
 pub const DEFAULT_MAX_RETAINED_DEVICE: u64 = 0;

@@ -41,7 +41,7 @@
     expect(non_snake_case, reason = "the hooked functions have the names that CUDA gave them")
 )]
 
-/// The folder of this crate's sources. Reports recognise the simulator's stack frames by it.
+/// The folder of this crate's sources. Reports recognize the simulator's stack frames by it.
 pub const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
 
 mod activity;

@@ -131,7 +131,7 @@ mod tests {
         assert!(is_ours("renamed.snap", OURS));
         assert!(!is_ours("a@cpu.snap", "---\nsource: a.rs\ninfo:\n  other: 1\n---\nmemcheck: 1\n"));
         assert!(!is_ours("a@cpu.snap", "---\nsource: a.rs\nexpression: memcheck\n---\nx\n"));
-        // A file that is cut off is recognised only by its name.
+        // A file that is cut off is recognized only by its name.
         assert!(is_ours("a@cuda.snap.new", "---\nsource: tests/me"));
         assert!(!is_ours("a.snap.new", "---\nsource: tests/me"));
     }

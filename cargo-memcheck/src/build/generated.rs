@@ -60,7 +60,7 @@ impl Generated<'_> {
     }
 }
 
-/// From the source of `like`: the neighbouring folder, the same repository, or the same registry and version.
+/// From the source of `like`: the neighboring folder, the same repository, or the same registry and version.
 fn dependency(name: &str, like: &Package) -> anyhow::Result<String> {
     let source = like.source.as_ref().map(|source| source.repr.as_str());
     Ok(match source {

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_code_is_listed_and_near_misses_are_recognised() {
+    fn every_code_is_listed_and_near_misses_are_recognized() {
         for row in TABLE {
             assert!(list().contains(row.name));
             assert!(page(row.name).unwrap().contains(row.name));

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_recognised_before_clap_has_understood_the_rest() {
+    fn json_is_recognized_before_clap_has_understood_the_rest() {
         assert!(asked_for_json(&words("x run --message-format json --nonsense")));
         assert!(asked_for_json(&words("x --message-format=json")));
         assert!(!asked_for_json(&words("x --message-format human -- --message-format=json")));

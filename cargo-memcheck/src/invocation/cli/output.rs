@@ -8,10 +8,10 @@ use crate::invocation::values::{Color, Format, Verbosity};
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct FormFlags {
-    /// Form of the results: text for people, or one JSON object a line on stdout.
+    /// Output format: text for people, or one JSON object per line on stdout.
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub(crate) message_format: Format,
-    /// When to use colours.
+    /// Produce color output.
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: Color,
 }

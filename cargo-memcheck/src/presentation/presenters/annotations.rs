@@ -51,7 +51,7 @@ impl Presenter for GithubAnnotations {
 }
 
 fn print(denied: bool, place: &str, title: &str, message: &str) {
-    // `say!` cannot be used because it adds colours, and a workflow command must not have any.
+    // `say!` cannot be used because it adds colors, and a workflow command must not have any.
     eprintln!("{}", command(denied, place, title, message));
 }
 

@@ -63,7 +63,7 @@ fn untracked(untracked: &Untracked) -> Vec<String> {
     };
     lines.extend(items.iter().map(item));
     lines.extend(rest.map(|rest| format!("  context, code and driver: {}", both(rest))));
-    lines.extend(reason.as_ref().map(|reason| format!("  not itemised: {reason}")));
+    lines.extend(reason.as_ref().map(|reason| format!("  not itemized: {reason}")));
     lines
 }
 
@@ -132,7 +132,7 @@ mod tests {
         let untracked = record.driver.untracked.as_mut().unwrap();
         untracked.reason = Some("libcupti.so was not found".to_owned());
         let last = lines(&outcome).pop().unwrap();
-        assert_eq!(last, "  not itemised: libcupti.so was not found");
+        assert_eq!(last, "  not itemized: libcupti.so was not found");
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl ReportWriter for FlameGraph {
         options.title = "Memory at the peak".to_owned();
         options.count_name = "bytes".to_owned();
         options.name_type = "Place:".to_owned();
-        // The colours must be the same in every run.
+        // The colors must be the same in every run.
         options.deterministic = true;
         let mut svg = Vec::new();
         let lines = self.folded.iter().map(String::as_str);

@@ -45,7 +45,7 @@ impl LibrarySearch {
         Self { named, ..Self::default() }
     }
 
-    /// For a test with an itemised report of GPU memory.
+    /// For a test with an itemized report of GPU memory.
     pub(crate) fn cupti(&self) -> Option<&OsStr> {
         let find = || {
             let found = python::cupti(self.python.get_or_init(python::folders));

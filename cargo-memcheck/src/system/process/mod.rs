@@ -285,10 +285,10 @@ mod tests {
 
     #[test]
     fn a_launcher_is_asked_before_it_is_killed() {
-        let script = "trap 'echo cancelled; exit 0' TERM; sleep 60 & wait";
+        let script = "trap 'echo canceled; exit 0' TERM; sleep 60 & wait";
         let timeout = Duration::from_millis(300);
         let asked = launcher(&format!("{BEGIN} {script}"), timeout, &Interrupt::default());
-        assert_eq!(asked.output.stdout, "cancelled\n");
+        assert_eq!(asked.output.stdout, "canceled\n");
         let interrupt = Interrupt::default();
         let later = interrupt.clone();
         std::thread::spawn(move || {
@@ -296,7 +296,7 @@ mod tests {
             later.set();
         });
         let interrupted = launcher(script, Duration::from_secs(60), &interrupt);
-        assert_eq!((interrupted.end, interrupted.output.stdout.as_str()), (None, "cancelled\n"));
+        assert_eq!((interrupted.end, interrupted.output.stdout.as_str()), (None, "canceled\n"));
     }
 
     #[test]

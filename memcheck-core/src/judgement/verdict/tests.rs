@@ -310,8 +310,8 @@ fn reserved_bytes_that_rise_with_confidence_are_growth_above_their_limit() {
     assert_eq!((finding.bytes_per_iteration, finding.limit), (Some(2 << 20), Some(0)));
     assert_eq!(
         finding.message,
-        "the pool's reserved bytes of cuda:0 grow by 2,097,152 B (2.0 MiB) an iteration \
-         (Theil–Sen; Mann–Kendall confidence 99.9 %), at most 0 B allowed"
+        "the pool's reserved bytes of cuda:0 grow by 2,097,152 B (2.0 MiB) per iteration \
+         (Theil–Sen; Mann–Kendall confidence 99.9 %; limit 0 B)"
     );
     assert_eq!(growth::pool_growth(GPU, &measured, Some(2 << 20)), None);
     assert_eq!(growth::pool_growth(GPU, &measured, None), None);

@@ -110,7 +110,7 @@ impl Column {
     pub(in crate::presentation::presenters) fn title(self, by: By) -> &'static str {
         match (self, by) {
             (Self::Name, By::Op) | (Self::Others, By::Site | By::Scope) => "operation",
-            (Self::Name, By::Site) => "site",
+            (Self::Name, By::Site) => "call site",
             (Self::Name, By::Scope) | (Self::Others, By::Op) => "scope",
             (Self::Calls, _) => "calls",
             (Self::Bytes, _) => "bytes",
