@@ -111,7 +111,8 @@ macro_rules! define {
         pub const KEYS: &[&str] = &[$(stringify!($name), $(stringify!($mib),)?)*];
 
         impl Layer {
-            /// The limits that also hold for a program, which has neither iterations nor a baseline.
+            /// The limits that also hold for a program, which has neither iterations nor a
+            /// baseline.
             pub fn for_program(self) -> Self {
                 Self {
                     $($name: self.$name.filter(|_| $programs).and_then(<$kind>::for_program),)*

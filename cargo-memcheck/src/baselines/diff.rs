@@ -1,4 +1,5 @@
-//! Compares a pending snapshot with the baseline that it would replace, and prints the result for people.
+//! Compares a pending snapshot with the baseline that it would replace, and prints the result for
+//! people.
 
 use comfy_table::{CellAlignment, Table, presets};
 use memcheck_core::judgement::baseline::{Figures, changes, other_conditions};

@@ -67,7 +67,8 @@ pub(crate) fn pending_below(folder: &Path, workspace_root: &Path) -> io::Result<
         .collect())
 }
 
-/// Skips hidden folders, `leave_out`, inner packages, and unreadable folders, which no test can have written to.
+/// Skips hidden folders, `leave_out`, inner packages, and unreadable folders, which no test can
+/// have written to.
 fn walk(root: &Path, leave_out: &Path, ending: &str) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut open = vec![root.to_owned()];

@@ -1,5 +1,6 @@
-//! A planted leak, which proves that leaks are found on this machine: a generated package, built with the workspace's
-//! own dependencies, has a test that leaks a known number of bytes in every iteration, and a clean twin.
+//! A planted leak, which proves that leaks are found on this machine: a generated package, built
+//! with the workspace's own dependencies, has a test that leaks a known number of bytes in every
+//! iteration, and a clean twin.
 
 use std::path::Path;
 use std::sync::Mutex;

@@ -82,7 +82,8 @@ impl Judge<'_> {
         let tolerance = record.limits.tolerance.value;
         let is_unchanged = |then| relations::unchanged(then, &across.laws, &members, tolerance);
         let is_new = !across.laws.is_empty() && !accepted.is_some_and(is_unchanged);
-        // Without the figures of other cases no law is searched, and an earlier pending law must remain.
+        // Without the figures of other cases no law is searched, and an earlier pending law must
+        // remain.
         let judged = !across.laws.is_empty();
         let law = needs.law.as_ref().filter(|_| judged && record.limits.baseline.value);
         if let Some(law) = law {
@@ -95,7 +96,8 @@ impl Judge<'_> {
             }
             if is_new && !too_much && accepted.is_none() {
                 let finding = no_law_yet(kept.as_ref().and_then(|kept| kept.as_ref().err()));
-                // The test's own verdict may already report the missing baseline, so it is not repeated.
+                // The test's own verdict may already report the missing baseline, so it is not
+                // repeated.
                 findings.extend(Some(finding).filter(|new| !outcome.verdict.has(new.code)));
             }
         }

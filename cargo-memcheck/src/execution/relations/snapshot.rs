@@ -1,5 +1,5 @@
-//! The baseline of the laws of a test. It is a snapshot in the same folder as those of its cases and has insta's
-//! format, so that `review` and `cargo insta` can show it.
+//! The baseline of the laws of a test. It is a snapshot in the same folder as those of its cases
+//! and has insta's format, so that `review` and `cargo insta` can show it.
 
 use std::path::Path;
 

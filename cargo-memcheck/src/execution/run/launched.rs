@@ -1,6 +1,6 @@
-//! Runs a test process through a launcher, and interprets the end of the launcher. A record of the process decides.
-//! Without one, a test that was seen to begin has died, and any other test has not run: then the launcher's own exit
-//! code counts.
+//! Runs a test process through a launcher, and interprets the end of the launcher. A record of the
+//! process decides. Without one, a test that was seen to begin has died, and any other test has not
+//! run: then the launcher's own exit code counts.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;

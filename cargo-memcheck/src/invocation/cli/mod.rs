@@ -1,7 +1,8 @@
 //! The command line as the user typed it. The module `options` resolves its meaning.
 //!
-//! Cargo starts the command with `memcheck` as the first argument, and the alias of this workspace starts it without.
-//! Both forms are accepted. A command line that does not start with a subcommand is one of `run`.
+//! Cargo starts the command with `memcheck` as the first argument, and the alias of this workspace
+//! starts it without. Both forms are accepted. A command line that does not start with a subcommand
+//! is one of `run`.
 
 mod archive;
 mod bench;

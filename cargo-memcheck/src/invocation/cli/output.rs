@@ -4,7 +4,8 @@ use clap::ValueEnum;
 
 use crate::invocation::values::{Color, Format, Verbosity};
 
-/// Flags for the form of the output. Every subcommand whose output a program may read has these flags.
+/// Flags for the form of the output. Every subcommand whose output a program may read has these
+/// flags.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct FormFlags {

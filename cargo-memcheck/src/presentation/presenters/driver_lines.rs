@@ -1,5 +1,6 @@
-//! The GPU of a test, and the figures of the driver's pool, NVML and CUPTI, which the program's own calls do not include. Terminal,
-//! profile, Markdown and HTML share these lines, so that all of them show the same figures and mark the same estimates.
+//! The GPU of a test, and the figures of the driver's pool, NVML and CUPTI, which the program's own
+//! calls do not include. Terminal, profile, Markdown and HTML share these lines, so that all of
+//! them show the same figures and mark the same estimates.
 
 use memcheck_core::judgement::finding;
 use memcheck_core::measurement::driver::Untracked;

@@ -1,4 +1,5 @@
-//! Reports an estimate on stdout, because the estimate is the result of the command. The format is a table or JSON.
+//! Reports an estimate on stdout, because the estimate is the result of the command. The format is
+//! a table or JSON.
 
 use std::fmt::Write;
 

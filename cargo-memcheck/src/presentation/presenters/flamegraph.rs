@@ -1,5 +1,6 @@
-//! A flame graph of the holders of memory at the peak, from the test down to the operation. The width of a frame is its bytes, so that the
-//! frames of a space add up to its `peak_allocated`. Only tests with attribution have call stacks to draw.
+//! A flame graph of the holders of memory at the peak, from the test down to the operation. The
+//! width of a frame is its bytes, so that the frames of a space add up to its `peak_allocated`.
+//! Only tests with attribution have call stacks to draw.
 
 use anyhow::Context;
 use inferno::flamegraph::{self, Options};

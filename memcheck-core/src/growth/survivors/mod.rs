@@ -1,5 +1,5 @@
-//! The blocks that survive the measured iterations: one group for each call site or size, with
-//! the growth that [`crate::growth::lifetimes`] has decided and a pattern that a reader can recognize.
+//! The blocks that survive the measured iterations: one group for each call site or size, with the
+//! growth that [`crate::growth::lifetimes`] has decided and a pattern that a reader can recognize.
 //!
 //! ```text
 //! pattern     growth   what happens

@@ -1,5 +1,5 @@
-//! The attribution of a space: its live bytes over the events, the holders of the peak, operations, scopes, and the survivors of the
-//! iterations.
+//! The attribution of a space: its live bytes over the events, the holders of the peak, operations,
+//! scopes, and the survivors of the iterations.
 
 use maud::{Markup, html};
 use memcheck_core::measurement::record::Record;

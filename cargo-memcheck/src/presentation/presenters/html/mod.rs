@@ -1,5 +1,5 @@
-//! A self-contained HTML page: a table of the tests, and for each test its findings, a plot of live bytes over the iterations, and the
-//! holders of memory if the test has attribution.
+//! A self-contained HTML page: a table of the tests, and for each test its findings, a plot of live
+//! bytes over the iterations, and the holders of memory if the test has attribution.
 
 mod attribution;
 mod chart;

@@ -23,7 +23,8 @@ pub(in crate::presentation::presenters) enum Column {
     Others,
 }
 
-/// Without `surviving` and `retained` if the total has no such bytes; [`legend`] then states that fact.
+/// Without `surviving` and `retained` if the total has no such bytes; [`legend`] then states that
+/// fact.
 pub(in crate::presentation::presenters) fn columns(profile: &Profile) -> Vec<Column> {
     let total = profile.table.total;
     let all = [

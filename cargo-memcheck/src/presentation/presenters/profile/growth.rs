@@ -1,4 +1,5 @@
-//! Prints the survivors of the measured iterations with their patterns, and the cause if a rule recognizes one.
+//! Prints the survivors of the measured iterations with their patterns, and the cause if a rule
+//! recognizes one.
 
 use memcheck_core::growth::survivors::theil_sen;
 use memcheck_core::judgement::diagnosis::Cause;
