@@ -84,13 +84,7 @@ pub struct Setting<T> {
 
 /// Makes the types of this module from the table.
 macro_rules! define {
-    (
-        everywhere { $($everywhere:tt)* }
-        attribute_and_file { $($rest:tt)* }
-    ) => {
-        define! { all $($everywhere)* $($rest)* }
-    };
-    (all $(
+    ($(
         $(#[$doc:meta])+
         $name:ident $(or $mib:ident)?: $kind:ty,
         $($variable:literal,)? programs: $programs:literal, default: $default:expr;
@@ -188,7 +182,7 @@ macro_rules! define {
     };
 }
 
-with_limits!(define);
+with_limits!(all define);
 
 /// A key of a limit, checked while it is read so that an error has its place.
 struct Key(&'static str);

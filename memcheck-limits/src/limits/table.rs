@@ -5,7 +5,9 @@
 //! `memcheck-core`, the flags in `cargo-memcheck`, the options of the attribute in
 //! `memcheck-macros`. A new limit is one row here, and one rule in the verdict.
 
-/// Calls `$callback!` with every limit, in the order in which users see them.
+/// Calls a macro with the rows of limits, in the order in which users see them.
+/// `with_limits!(all define)` calls `define!` with every row, and `with_limits!(everywhere define)`
+/// with those of `everywhere`.
 ///
 /// A row has the documentation (also the help of the flag), the name (with the spelling
 /// in MiB, if it is a size), the kind of its value (one of [`crate::limits::kinds`]), the
@@ -14,8 +16,21 @@
 /// every source; those of `attribute_and_file` have neither a variable nor a flag.
 #[macro_export]
 macro_rules! with_limits {
-    ($callback:ident) => {
-        $callback! {
+    (@all $callback:ident
+        everywhere { $($everywhere:tt)* }
+        attribute_and_file { $($rest:tt)* }
+    ) => {
+        $callback! { $($everywhere)* $($rest)* }
+    };
+    (@everywhere $callback:ident
+        everywhere { $($everywhere:tt)* }
+        attribute_and_file { $($rest:tt)* }
+    ) => {
+        $callback! { $($everywhere)* }
+    };
+    ($rows:ident $callback:ident) => {
+        $crate::with_limits! {
+            @$rows $callback
             everywhere {
                 /// Limit of the growth of live bytes per iteration, such as "64 KiB" (built-in
                 /// default: 1 MiB)
