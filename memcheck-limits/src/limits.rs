@@ -22,7 +22,7 @@ use crate::tolerance::Tolerance;
 use crate::with_limits;
 
 /// Default limit of growth: 1 MiB (1024² bytes) in an iteration, because guides to profiling memory
-/// in PyTorch call more than 1 MB an iteration a leak.
+/// in PyTorch call more than 1 MB per iteration a leak.
 pub const DEFAULT_MAX_GROWTH: u64 = 1 << 20;
 /// Default limit of the bytes that can stay on a GPU after the test body has returned.
 pub const DEFAULT_MAX_RETAINED_DEVICE: u64 = 0;
@@ -84,13 +84,7 @@ pub struct Setting<T> {
 
 /// Makes the types of this module from the table.
 macro_rules! define {
-    (
-        everywhere { $($everywhere:tt)* }
-        attribute_and_file { $($rest:tt)* }
-    ) => {
-        define! { all $($everywhere)* $($rest)* }
-    };
-    (all $(
+    ($(
         $(#[$doc:meta])+
         $name:ident $(or $mib:ident)?: $kind:ty,
         $($variable:literal,)? programs: $programs:literal, default: $default:expr;
@@ -111,7 +105,8 @@ macro_rules! define {
         pub const KEYS: &[&str] = &[$(stringify!($name), $(stringify!($mib),)?)*];
 
         impl Layer {
-            /// The limits that also hold for a program, which has neither iterations nor a baseline.
+            /// The limits that also hold for a program, which has neither iterations nor a
+            /// baseline.
             pub fn for_program(self) -> Self {
                 Self {
                     $($name: self.$name.filter(|_| $programs).and_then(<$kind>::for_program),)*
@@ -187,7 +182,7 @@ macro_rules! define {
     };
 }
 
-with_limits!(define);
+with_limits!(all define);
 
 /// A key of a limit, checked while it is read so that an error has its place.
 struct Key(&'static str);

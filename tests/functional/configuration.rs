@@ -1,5 +1,5 @@
-//! The configuration file and the variables: the order of precedence, and the messages about invalid
-//! values.
+//! The configuration file and the variables: the order of precedence, and the messages about
+//! invalid values.
 
 use crate::fixture::{CLEAN_AND_FIXED, Project, Run, memcheck_with};
 

@@ -65,9 +65,9 @@ pub struct Row {
 }
 
 codes! {
-    /// Live memory grows by more than `max_growth` an iteration.
+    /// Live memory grows by more than `max_growth` per iteration.
     Leak = "leak", Measured, Deny, "memory allocated in an iteration is never freed";
-    /// The bytes taken from the device grow by more than `max_reserved_growth` an iteration.
+    /// The bytes taken from the device grow by more than `max_reserved_growth` per iteration.
     GrowthLimit = "growth-limit", Measured, Deny, "memory grows from iteration to iteration";
     /// `peak_allocated` is above `max_peak`.
     PeakLimit = "peak-limit", Measured, Deny, "the peak is above its limit";
@@ -103,8 +103,9 @@ codes! {
     NoDevice = "no-device", Instrument, Deny, "the requested device could not be opened";
     /// No baseline exists.
     MissingBaseline = "missing-baseline", Bookkeeping, Deny, "the test has no baseline yet";
-    /// The baseline was made under other conditions.
-    UncomparableBaseline = "uncomparable-baseline", Bookkeeping, Deny, "the baseline was made under other conditions";
+    /// The baseline was measured with another version of candle, build profile, dtype, or number of
+    /// threads or iterations.
+    UncomparableBaseline = "uncomparable-baseline", Bookkeeping, Deny, "the baseline was measured with another version of candle, profile, dtype, threads or iterations";
     /// The baseline cannot be read.
     CorruptBaseline = "corrupt-baseline", Bookkeeping, Deny, "the baseline cannot be read";
     /// A baseline belongs to no test.
@@ -257,7 +258,7 @@ pub struct Finding {
     /// The memory space, if the finding is about one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub space: Option<Space>,
-    /// Bytes an iteration, for findings about growth.
+    /// Bytes per iteration, for findings about growth.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bytes_per_iteration: Option<u64>,
     /// The measured figure, for findings about other figures.
@@ -283,7 +284,7 @@ pub struct Finding {
     /// Holders that are new at the peak or hold more than in the baseline.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub grown: Vec<Grown>,
-    /// The kind of mistake, if one is recognised.
+    /// The kind of mistake, if one is recognized.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cause: Option<crate::judgement::diagnosis::Cause>,
 }

@@ -78,7 +78,7 @@ pub struct Untracked {
     /// The part that is in no item: context, code, and the driver's own memory.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rest: Option<u64>,
-    /// The reason why it is not itemised.
+    /// The reason why it is not itemized.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<String>,
 }
@@ -135,9 +135,9 @@ impl Untracked {
         }
         items.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.holder.cmp(&b.holder)));
         let bytes = device_used.map(|used| used.saturating_sub(reserved + own));
-        let itemised: u64 = items.iter().map(|item| item.bytes).sum();
+        let itemized: u64 = items.iter().map(|item| item.bytes).sum();
         // Saturating, because NVML and CUPTI are read at different moments and can disagree.
-        let rest = bytes.map(|bytes| bytes.saturating_sub(itemised));
+        let rest = bytes.map(|bytes| bytes.saturating_sub(itemized));
         Self { space, bytes, items, rest, reason }
     }
 }

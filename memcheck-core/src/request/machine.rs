@@ -61,7 +61,7 @@ const MIG: &str = "mig";
 pub struct Gpu {
     /// The card that it takes its name and properties from.
     pub card: &'static Card,
-    /// Bytes that live blocks, in requested sizes, never exceed. Driver memory is not modelled.
+    /// Bytes that live blocks, in requested sizes, never exceed. Driver memory is not modeled.
     pub capacity: u64,
     /// True for a slice in MIG mode. NVML has separate handles for the slice and the card.
     pub mig: bool,

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn jina_bert_is_recognised_by_its_class() {
+    fn jina_bert_is_recognized_by_its_class() {
         let config = json!({ "model_type": "bert", "architectures": ["JinaBertForMaskedLM"] });
         assert_eq!(find(config.as_object().unwrap()).unwrap().0, "jina-bert");
     }

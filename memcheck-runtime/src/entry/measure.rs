@@ -234,6 +234,7 @@ fn assemble(
         spaces: recorder.finish(judged),
         capacities: open::capacities(request),
         lost_events: ledger::lost_events(),
+        events_of_unknown_gpus: ledger::events_of_unknown_gpus(),
         unsupported_calls: unsupported_calls(),
         notes,
         driver: Default::default(),

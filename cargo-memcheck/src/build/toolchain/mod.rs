@@ -1,6 +1,7 @@
-//! The simulated CUDA toolkit below the target directory, for candle's build scripts and the linker. Its compiler and
-//! libraries are empty, because `memcheck-sim` defines the functions inside the test binary. Only files that differ are
-//! written, so that build scripts that watch them do not run again.
+//! The simulated CUDA toolkit below the target directory, for candle's build scripts and the
+//! linker. Its compiler and libraries are empty, because `memcheck-sim` defines the functions
+//! inside the test binary. Only files that differ are written, so that build scripts that watch
+//! them do not run again.
 
 pub(crate) mod gpu;
 
@@ -77,7 +78,8 @@ impl Toolkit {
             ("PATH", prepended(&bin, "PATH")),
             ("LIBRARY_PATH", library_path),
         ];
-        // cudarc searches the folders of all these variables. A real toolkit in one of them must not take precedence.
+        // cudarc searches the folders of all these variables. A real toolkit in one of them must
+        // not take precedence.
         for name in ["CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR"] {
             set.push((name, self.root.clone().into_os_string()));
         }
@@ -101,7 +103,8 @@ pub(crate) fn write_if_different(path: &Path, text: &str) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Passes every call to the simulator in the executable. Without a C compiler there are no NVML figures.
+/// Passes every call to the simulator in the executable. Without a C compiler there are no NVML
+/// figures.
 fn compile_nvml(root: &Path) -> Result<PathBuf, String> {
     let library = root.join("lib/libnvidia-ml.so.1");
     let source = root.join("nvml.c");
@@ -109,7 +112,8 @@ fn compile_nvml(root: &Path) -> Result<PathBuf, String> {
     if library.exists() && !changed {
         return Ok(library);
     }
-    // The compiler writes to another name first, because a test that starts at the same time must not open an incomplete library.
+    // The compiler writes to another name first, because a test that starts at the same time must
+    // not open an incomplete library.
     let unfinished = root.join(format!("lib/nvml-{}.tmp", std::process::id()));
     let output = Command::new("cc")
         .args(["-shared", "-fPIC", "-O1", "-o"])

@@ -1,6 +1,6 @@
-//! Looks up the names of the call stacks in reports, which test processes leave as addresses: the command is optimised,
-//! and can keep the tables of an executable for all tests. Records are judged only after it, because places with equal
-//! names are joined, and the rules look at functions.
+//! Looks up the names of the call stacks in reports, which test processes leave as addresses: the
+//! command is optimized, and can keep the tables of an executable for all tests. Records are judged
+//! only after it, because places with equal names are joined, and the rules look at functions.
 
 use std::collections::HashMap;
 use std::io;

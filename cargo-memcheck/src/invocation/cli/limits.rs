@@ -10,14 +10,11 @@ use memcheck_core::with_limits;
 
 /// Makes one flag per limit from the table of limits.
 macro_rules! define {
-    (
-        everywhere { $(
-            $(#[$help:meta])+
-            $name:ident $(or $mib:ident)?: $kind:ty,
-            $variable:literal, programs: $programs:literal, default: $default:expr;
-        )* }
-        attribute_and_file { $($rest:tt)* }
-    ) => {
+    ($(
+        $(#[$help:meta])+
+        $name:ident $(or $mib:ident)?: $kind:ty,
+        $variable:literal, programs: $programs:literal, default: $default:expr;
+    )*) => {
         /// One flag per limit.
         #[derive(Debug, Clone, Default, clap::Args)]
         #[command(next_help_heading = "Limits (stronger than attribute and configuration)")]
@@ -42,7 +39,7 @@ macro_rules! define {
     };
 }
 
-with_limits!(define);
+with_limits!(everywhere define);
 
 /// How long and how often a test is run whose other limits are not asked for.
 #[derive(Debug, Clone, Default, clap::Args)]

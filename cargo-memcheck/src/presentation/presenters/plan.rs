@@ -1,4 +1,5 @@
-//! Reports a plan: a table of the devices with their modules, a table of the modules, and the device map.
+//! Reports a plan: a table of the devices with their modules, a table of the modules, and the
+//! device map.
 
 use std::path::Path;
 

@@ -1,6 +1,7 @@
-//! A trace for Perfetto and `chrome://tracing`: a process for each test, a counter for each space, and a second process
-//! for the events of a test with attribution. It has no clock times, so that two runs of the same code give the same
-//! file: a millisecond stands for an iteration, and in the process of events a microsecond for an allocation or a free.
+//! A trace for Perfetto and `chrome://tracing`: a process for each test, a counter for each space,
+//! and a second process for the events of a test with attribution. It has no clock times, so that
+//! two runs of the same code give the same file: a millisecond stands for an iteration, and in the
+//! process of events a microsecond for an allocation or a free.
 
 use memcheck_core::measurement::record::Record;
 use memcheck_core::presentation::profile::{By, Held, Profile, Row, Sort};

@@ -104,7 +104,7 @@ pub enum Pattern {
         more: u64,
     },
     /// A buffer or pool whose capacity grows by a factor. The rate is that of its content.
-    Amortised {
+    Amortized {
         /// Bytes of the last enlargement that has filled up since.
         bytes: u64,
         /// Iterations until the enlargement was full, to within one iteration.

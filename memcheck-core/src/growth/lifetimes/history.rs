@@ -1,5 +1,5 @@
 //! The births, deaths and levels of all kinds of blocks in one memory space, in bounded memory: a
-//! full series merges neighbours, so that an entry stands for an *epoch* of 2, 4, 8 … iterations.
+//! full series merges neighbors, so that an entry stands for an *epoch* of 2, 4, 8 … iterations.
 
 use serde::{Deserialize, Serialize};
 

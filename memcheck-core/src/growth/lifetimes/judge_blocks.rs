@@ -1,6 +1,6 @@
 //! Judges the settled births of a group: blocks that are older than any that died.
 
-use super::amortised::amortised;
+use super::amortized::amortized;
 use super::events::{Events, Look, continues, positive};
 use super::exact::{constant_increment, exact_period, periodic_terms, subtract_regular_term};
 use super::group::Group;
@@ -47,8 +47,8 @@ pub(super) fn judge_blocks(group: &Group, look: &Look) -> State {
         return State::grows(mean_growth(series), true);
     }
     let enlargements: Vec<(usize, i64)> = positive(series).map(|at| (at, series[at])).collect();
-    if let Some(content) = amortised(&enlargements, look) {
-        let pattern = Pattern::Amortised {
+    if let Some(content) = amortized(&enlargements, look) {
+        let pattern = Pattern::Amortized {
             bytes: content.bytes.unsigned_abs(),
             distance: content.distance as u32,
         };

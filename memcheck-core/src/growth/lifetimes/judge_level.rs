@@ -1,6 +1,6 @@
 //! Judges the level of a group, which is its live bytes at the end of each entry.
 
-use super::amortised::amortised;
+use super::amortized::amortized;
 use super::events::{Events, Look, continues, records};
 use super::exact::{constant_increment, exact_period};
 use super::group::Group;
@@ -25,8 +25,8 @@ pub(super) fn judge_level(level: &[i64], quiet: Option<&Group>, look: &Look) -> 
         let growth = Growth { is_replaced: true, ..growth };
         return State::grows(growth, true);
     }
-    if let Some(content) = amortised(&records, look) {
-        let pattern = Pattern::Amortised {
+    if let Some(content) = amortized(&records, look) {
+        let pattern = Pattern::Amortized {
             bytes: content.bytes.unsigned_abs(),
             distance: content.distance as u32,
         };
@@ -176,7 +176,7 @@ fn keeps_rising(level: &[i64]) -> bool {
     means.len() >= WINDOWS && 2.0 * rise(WINDOWS / 2, WINDOWS - 1) > rise(0, WINDOWS / 2 - 1)
 }
 
-/// The slope in standard errors, corrected for the lag-1 correlation of neighbouring levels.
+/// The slope in standard errors, corrected for the lag-1 correlation of neighboring levels.
 fn trend(level: &[i64]) -> f64 {
     let count = level.len() as f64;
     if level.len() < 4 {

@@ -36,7 +36,7 @@
 //! violates an assumption can get the opposite verdict, because no judge can separate two
 //! programs that have done the same so far.
 
-mod amortised;
+mod amortized;
 mod decision;
 mod events;
 mod exact;

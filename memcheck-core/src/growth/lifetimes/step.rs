@@ -38,7 +38,7 @@ pub fn step(history: &History, budget: &Budget) -> Decision {
             if outweighs(history, &exact, &moving) {
                 return leak(history, exact, true);
             }
-            let is_certain = is_whole && is_at_least(&parts, Certainty::Amortised);
+            let is_certain = is_whole && is_at_least(&parts, Certainty::Amortized);
             if look.is_last || (is_certain && 4 * entries >= 5 * look.horizon) {
                 leak(history, parts, is_whole)
             } else {
@@ -191,8 +191,8 @@ fn pattern_in_iterations(pattern: Pattern, epoch: u32) -> Pattern {
         }
         Pattern::Mean => Pattern::Mean,
         Pattern::Growing { period, more } => Pattern::Growing { period: iterations(period), more },
-        Pattern::Amortised { bytes, distance } => {
-            Pattern::Amortised { bytes, distance: iterations(distance) }
+        Pattern::Amortized { bytes, distance } => {
+            Pattern::Amortized { bytes, distance: iterations(distance) }
         }
     }
 }

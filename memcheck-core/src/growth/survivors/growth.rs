@@ -315,7 +315,7 @@ fn growing_reading(part: &Part, rate: u64, replaced: bool) -> Reading {
             (Pattern::Irregular, 1, rate)
         }
         lifetimes::Pattern::Growing { period, more } => (Pattern::Growing, period, more),
-        lifetimes::Pattern::Amortised { bytes, .. } => (Pattern::Amortised, 1, bytes),
+        lifetimes::Pattern::Amortized { bytes, .. } => (Pattern::Amortized, 1, bytes),
     };
     Reading {
         pattern,

@@ -1,4 +1,4 @@
-//! The causes of growth, recognised from survivors.
+//! The causes of growth, recognized from survivors.
 //!
 //! A cause is data (a code, a title, a remedy, a page) and a predicate over one group of survivors.
 //! The first rule of [`RULES`] whose groups make up at least half of the growth is the cause. Rules
@@ -33,7 +33,7 @@ pub use evidence::Evidence;
 use leftover::{Leftover, leftovers};
 pub use suspect::{Suspect, suspects};
 
-/// A kind of mistake, with the predicates that recognise it.
+/// A kind of mistake, with the predicates that recognize it.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
     /// Kebab-case; not the code of a finding, because `cargo memcheck explain` takes both.
@@ -51,7 +51,7 @@ pub struct Rule {
     evidence: fn(&[&Suspect<'_>], &Evidence<'_>) -> String,
     /// A condition on all groups that satisfy `fits` together.
     condition: Option<fn(&[&Suspect<'_>], &Evidence<'_>) -> bool>,
-    /// Recognises memory that is retained although it does not grow; `None` if the rule cannot.
+    /// Recognizes memory that is retained although it does not grow; `None` if the rule cannot.
     retained: Option<Retained>,
 }
 
@@ -108,7 +108,7 @@ pub const RULES: &[Rule] = &[
     buffers_kept::RULE,
 ];
 
-/// A recognised cause.
+/// A recognized cause.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cause {
     /// The rule's name.
@@ -123,10 +123,10 @@ pub struct Cause {
 
 /// The cause of the growth; `None` if the space does not grow or no rule fits.
 pub fn diagnose(evidence: &Evidence<'_>) -> Option<Cause> {
-    recognise(&evidence.candidates(), evidence.bytes_per_iteration, evidence)
+    recognize(&evidence.candidates(), evidence.bytes_per_iteration, evidence)
 }
 
-fn recognise(
+fn recognize(
     candidates: &[(&Suspect<'_>, u64)],
     all: u64,
     evidence: &Evidence<'_>,
@@ -151,11 +151,11 @@ pub fn diagnose_retained(evidence: &Evidence<'_>) -> Option<Cause> {
     };
     let candidates: Vec<(&Suspect<'_>, u64)> =
         evidence.candidates().iter().map(|&(suspect, _)| (suspect, held_by(suspect))).collect();
-    recognise(&candidates, all, evidence).or_else(|| {
+    recognize(&candidates, all, evidence).or_else(|| {
         RULES.iter().find_map(|rule| {
-            let recognise = rule.retained?;
+            let recognize = rule.retained?;
             let mut fitting = leftovers.iter().filter_map(|leftover| {
-                Some((leftover.holder.bytes, recognise(leftover, evidence)?))
+                Some((leftover.holder.bytes, recognize(leftover, evidence)?))
             });
             let (largest, seen) = fitting.next()?;
             let share = largest + fitting.map(|(bytes, _)| bytes).sum::<u64>();

@@ -1,5 +1,5 @@
 //! Assigns modules to devices so that the fullest device is as empty as possible. Each gets a run
-//! of neighbours, so that a pass rarely changes device. The result is exact: dynamic programming
+//! of neighbors, so that a pass rarely changes device. The result is exact: dynamic programming
 //! over all ways to cut.
 
 use std::cmp::Ordering;

@@ -18,7 +18,7 @@ pub struct Growth {
     pub bytes_per_iteration: u64,
     /// Live bytes at the end of each measured iteration.
     pub allocated: Vec<u64>,
-    /// The recognised cause, if the space grows.
+    /// The recognized cause, if the space grows.
     pub cause: Option<Cause>,
     /// The survivors of the iterations, the fastest growing first.
     pub survivors: Vec<Survivor>,

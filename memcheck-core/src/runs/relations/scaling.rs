@@ -120,8 +120,8 @@ pub fn scaling(
                 let about = if matches!(law, Shape::Law(_)) { "" } else { "about " };
                 (
                     format!(
-                        "`{}` of {space} grows with {about}{order} over the cases, at most \
-                         {allowed} allowed: {text}",
+                        "`{}` of {space} grows with {about}{order} over the cases (limit \
+                         {allowed}): {text}",
                         metric.name()
                     ),
                     format!(

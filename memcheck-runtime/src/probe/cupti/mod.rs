@@ -19,7 +19,7 @@ use memcheck_core::space::Space;
 use crate::ledger;
 use library::Library;
 
-/// The reason why the memory of libraries cannot be itemised.
+/// The reason why the memory of libraries cannot be itemized.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum Unavailable {
     #[error("{0} was not found")]

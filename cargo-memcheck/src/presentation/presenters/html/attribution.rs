@@ -1,5 +1,5 @@
-//! The attribution of a space: its live bytes over the events, the holders of the peak, operations, scopes, and the survivors of the
-//! iterations.
+//! The attribution of a space: its live bytes over the events, the holders of the peak, operations,
+//! scopes, and the survivors of the iterations.
 
 use maud::{Markup, html};
 use memcheck_core::measurement::record::Record;
@@ -53,7 +53,7 @@ fn peak(profile: &Profile) -> Markup {
             }
         }
         table {
-            tr { th { "holder" } th { "site" } th { "for" } th { "blocks" } th { "bytes" } th { "share" } }
+            tr { th { "holder" } th { "call site" } th { "for" } th { "blocks" } th { "bytes" } th { "share" } }
             @for Held { label, site, kind, bytes, count, stack } in &profile.holders[..shown] {
                 tr {
                     td { details { summary { (label) } pre { (stack.join("\n")) } } }
@@ -107,7 +107,7 @@ fn survivors(growth: &Growth) -> Markup {
     let rest = growth.survivors.len() - shown;
     html! {
         table {
-            tr { th { "survivor" } th { "site" } th { "blocks" } th { "bytes" } th { "pattern" } }
+            tr { th { "survivor" } th { "call site" } th { "blocks" } th { "bytes" } th { "pattern" } }
             @for Survivor { label, site, note, bytes, count, remark, .. } in &growth.survivors[..shown] {
                 tr {
                     td { (label) }
@@ -118,7 +118,7 @@ fn survivors(growth: &Growth) -> Markup {
                 }
             }
         }
-        @if rest > 0 { p { "… " (rest) " more " (if rest == 1 { "place" } else { "places" }) } }
+        @if rest > 0 { p { "… " (rest) " more " (if rest == 1 { "call site" } else { "call sites" }) } }
         @if let Some(cause) = &growth.cause { (findings::cause("cause", cause)) }
     }
 }

@@ -23,7 +23,8 @@ pub(in crate::presentation::presenters) enum Column {
     Others,
 }
 
-/// Without `surviving` and `retained` if the total has no such bytes; [`legend`] then states that fact.
+/// Without `surviving` and `retained` if the total has no such bytes; [`legend`] then states that
+/// fact.
 pub(in crate::presentation::presenters) fn columns(profile: &Profile) -> Vec<Column> {
     let total = profile.table.total;
     let all = [
@@ -110,7 +111,7 @@ impl Column {
     pub(in crate::presentation::presenters) fn title(self, by: By) -> &'static str {
         match (self, by) {
             (Self::Name, By::Op) | (Self::Others, By::Site | By::Scope) => "operation",
-            (Self::Name, By::Site) => "site",
+            (Self::Name, By::Site) => "call site",
             (Self::Name, By::Scope) | (Self::Others, By::Op) => "scope",
             (Self::Calls, _) => "calls",
             (Self::Bytes, _) => "bytes",

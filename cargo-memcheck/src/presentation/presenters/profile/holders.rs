@@ -1,4 +1,5 @@
-//! Prints the holders of the memory at the peak: first a list by kind, then a list of the largest holders.
+//! Prints the holders of the memory at the peak: first a list by kind, then a list of the largest
+//! holders.
 
 use memcheck_core::measurement::attribution::Kind;
 use memcheck_core::presentation::profile::{Held, Profile, Window, percent};
@@ -60,7 +61,8 @@ pub(in crate::presentation::presenters) fn when(profile: &Profile) -> String {
     }
 }
 
-/// Without iterations `Setup` also contains activations, because there is no phase before the iterations.
+/// Without iterations `Setup` also contains activations, because there is no phase before the
+/// iterations.
 pub(in crate::presentation::presenters) fn kind_name(window: Window, kind: Kind) -> &'static str {
     match (window, kind) {
         (Window::Whole, Kind::Setup) => "weights and activations",

@@ -98,7 +98,7 @@ fn two_single_events_are_clean() {
 
 #[test]
 fn a_vec_that_is_extended_for_ever_grows_by_its_content() {
-    // The content grows by 3 MiB an iteration, the capacity doubles, and one block is live.
+    // The content grows by 3 MiB per iteration, the capacity doubles, and one block is live.
     let capacity = |at: u32| (at + 1).next_power_of_two();
     let blocks = (0..11).map(|power: u32| {
         let born = (1 << power) / 2;
@@ -106,8 +106,8 @@ fn a_vec_that_is_extended_for_ever_grows_by_its_content() {
     });
     let leak = leak(&program(blocks));
     let part = &leak.parts[0];
-    let Pattern::Amortised { bytes, distance } = part.pattern else { panic!("{leak:?}") };
-    assert!(part.replaced && leak.rate.certainty == Certainty::Amortised);
+    let Pattern::Amortized { bytes, distance } = part.pattern else { panic!("{leak:?}") };
+    assert!(part.replaced && leak.rate.certainty == Certainty::Amortized);
     let (low, high) = (bytes / u64::from(distance + 1), bytes / u64::from(distance - 1));
     assert!((low..=high).contains(&(3 * MIB)), "{leak:?}");
 }

@@ -21,7 +21,7 @@ fn places(finding: &Finding) -> Vec<(Option<u64>, u64, Option<u32>)> {
     finding.sites.iter().map(place).collect()
 }
 
-/// One line that leaks 1 KiB an iteration, and ten lines that each leave 4 MiB once.
+/// One line that leaks 1 KiB per iteration, and ten lines that each leave 4 MiB once.
 fn scattered() -> Record {
     let leak = Run::default().place(&[MATMUL], steady(1 << 10)).tensors(&[&[16, 16]]);
     let lines = (0..10).fold(leak, |run, at| run.place(&[], once(4 << 20, at)));
