@@ -14,7 +14,7 @@ use serde::de::{DeserializeSeed, Error, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use self::kinds::{AtLeastOne, Bytes, Count, Deviation, Kind, Number, Optional, Room, Share};
+use self::kinds::{AtLeastOne, Bytes, Count, Deviation, LimitKind, Number, Optional, Room, Share};
 use self::kinds::{Switch, Time};
 use crate::device::Family;
 use crate::size::Size;
@@ -92,13 +92,13 @@ macro_rules! define {
         /// The limits that one source states for a test; `None` if it does not state one.
         #[derive(Debug, Clone, Default, PartialEq)]
         pub struct Layer {
-            $($(#[$doc])+ pub $name: Option<<$kind as Kind>::Stated>,)*
+            $($(#[$doc])+ pub $name: Option<<$kind as LimitKind>::Stated>,)*
         }
 
         /// The limits in force for one test on one device.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         pub struct Limits {
-            $($(#[$doc])+ pub $name: Setting<<$kind as Kind>::InForce>,)*
+            $($(#[$doc])+ pub $name: Setting<<$kind as LimitKind>::InForce>,)*
         }
 
         /// The keys of the limits in a configuration file, with both spellings of a size.
@@ -197,12 +197,12 @@ impl<'de> Deserialize<'de> for Key {
 
 /// Reads the value of a limit into its field, which must be empty. An error has the place of the
 /// value.
-struct IntoField<'a, K: Kind> {
+struct IntoField<'a, K: LimitKind> {
     field: &'a mut Option<K::Stated>,
     name: &'static str,
 }
 
-impl<'de, K: Kind> DeserializeSeed<'de> for IntoField<'_, K> {
+impl<'de, K: LimitKind> DeserializeSeed<'de> for IntoField<'_, K> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {

@@ -77,7 +77,8 @@ fn entry(name: &str) -> Entry {
 fn report() -> Value {
     let mut report = memcheck_core::wire::example::report();
     let record = &mut report["record"];
-    let space = record["spaces"]["host"].take();
+    let mut space = record["spaces"]["host"].take();
+    space["metrics"]["peak_allocated"] = json!(1_024);
     for (field, value) in [
         ("package", json!("gpus")),
         ("test", json!("TEST")),

@@ -37,7 +37,7 @@ macro_rules! codes {
         pub enum Code { $($(#[$doc])* $variant,)* }
 
         /// Every code with its class, its level in CI, its title and its page.
-        pub const TABLE: &[Row] = &[$(Row {
+        pub const TABLE: &[CodeRow] = &[$(CodeRow {
             code: Code::$variant,
             name: $code,
             class: Class::$class,
@@ -50,7 +50,7 @@ macro_rules! codes {
 
 /// The properties of a [`Code`].
 #[derive(Debug, Clone, Copy)]
-pub struct Row {
+pub struct CodeRow {
     /// The code.
     pub code: Code,
     /// The stable kebab-case name.
@@ -134,7 +134,7 @@ pub enum CodeError {
     Fixed(&'static str),
 }
 
-fn names(wanted: impl Fn(&Row) -> bool) -> String {
+fn names(wanted: impl Fn(&CodeRow) -> bool) -> String {
     let names: Vec<_> = TABLE.iter().filter(|row| wanted(row)).map(|row| row.name).collect();
     names.join(", ")
 }
@@ -149,7 +149,7 @@ impl Code {
     }
 
     /// The properties of the code.
-    pub fn row(self) -> &'static Row {
+    pub fn row(self) -> &'static CodeRow {
         // `codes!` declares both in one list, so the table is in the order of the variants.
         &TABLE[self as usize]
     }
@@ -241,7 +241,7 @@ impl<'de> Deserialize<'de> for Code {
 
 /// A holder that is new at the peak or holds more than in the baseline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Grown {
+pub struct GrownHolder {
     /// A description of the holder: `softmax [8,12,512,512] f32 in encoder.3.attn`.
     pub holder: String,
     /// Bytes in the baseline; 0 if the holder was not among the largest there.
@@ -283,7 +283,7 @@ pub struct Finding {
     pub sites: Vec<Site>,
     /// Holders that are new at the peak or hold more than in the baseline.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub grown: Vec<Grown>,
+    pub grown: Vec<GrownHolder>,
     /// The kind of mistake, if one is recognized.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cause: Option<crate::judgement::diagnosis::Cause>,

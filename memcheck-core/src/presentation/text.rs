@@ -1,6 +1,6 @@
 //! Formats a finding as lines of text: one line of summary, then sites, cause and hint.
 
-use crate::judgement::finding::{Finding, Grown, Site, Via};
+use crate::judgement::finding::{Finding, GrownHolder, Site, Via};
 use crate::size::{self, Size, both};
 
 /// The part of a finding that is printed.
@@ -63,7 +63,7 @@ fn more(count: usize, one: &str, several: &str) -> String {
 }
 
 /// Formats a holder that has more bytes at the peak than in the baseline.
-pub fn grown(grown: &Grown) -> String {
+pub fn grown(grown: &GrownHolder) -> String {
     let was = match grown.then {
         0 => "new at the peak".to_owned(),
         then => format!("was {}", Size(then)),

@@ -3,7 +3,7 @@
 
 use crate::limits::Layer;
 use crate::limits::kinds::{
-    AtLeastOne, Bytes, Count, Deviation, Kind, Number, Optional, Room, Share, Time,
+    AtLeastOne, Bytes, Count, Deviation, LimitKind, Number, Optional, Room, Share, Time,
 };
 use crate::with_limits;
 
@@ -87,7 +87,7 @@ macro_rules! define {
 
 with_limits!(everywhere define);
 
-fn read<K: Kind>(
+fn read<K: LimitKind>(
     get: &impl Fn(&str) -> Option<String>,
     name: &'static str,
 ) -> Result<Option<K::Stated>, VariableError> {

@@ -14,6 +14,8 @@ use std::process::Command;
 
 use anyhow::Context;
 
+use crate::invocation::options::environment;
+
 const NVCC: &str = include_str!("../../../toolkit/nvcc");
 const LIBRARY: &str = include_str!("../../../toolkit/library.ld");
 /// Defines every name of the CUDA libraries that no other object defines.
@@ -24,8 +26,9 @@ const LIBRARIES: [&str; 6] = ["cuda", "cublas", "cublasLt", "curand", "nvrtc", "
 
 /// In cudarc's format.
 const CUDA_VERSION: &str = "13000";
-/// Replaces the user's setting.
+/// The default. The user's setting is kept, so that a build for a real GPU has the same inputs.
 const COMPUTE_CAPABILITY: &str = "90";
+const COMPUTE_CAPABILITY_VARIABLE: &str = "CUDA_COMPUTE_CAP";
 
 pub(crate) const NVML_VARIABLE: &str = "MEMCHECK_SIM_NVML";
 
@@ -70,11 +73,13 @@ impl Toolkit {
     /// A variable without a value must be removed.
     pub(crate) fn environment(&self) -> Vec<(&'static str, Option<OsString>)> {
         let bin = self.root.join("bin");
+        let capability = environment(COMPUTE_CAPABILITY_VARIABLE)
+            .unwrap_or_else(|| COMPUTE_CAPABILITY.to_owned());
         let library_path = prepended(&self.root.join("lib"), "LIBRARY_PATH");
         let mut set = vec![
             ("NVCC", bin.join("nvcc").into_os_string()),
             ("CUDARC_CUDA_VERSION", CUDA_VERSION.into()),
-            ("CUDA_COMPUTE_CAP", COMPUTE_CAPABILITY.into()),
+            (COMPUTE_CAPABILITY_VARIABLE, capability.into()),
             ("PATH", prepended(&bin, "PATH")),
             ("LIBRARY_PATH", library_path),
         ];

@@ -8,7 +8,7 @@ use memcheck_core::judgement::finding::{Class, Code, Finding};
 use memcheck_core::judgement::verdict::{Status, conclude, is_worth_keeping, unwritten};
 use memcheck_core::measurement::record::{self, Record};
 use memcheck_core::runs::relations::{
-    self, Compared, Member, Needs, Other, Room, scaling_reports, standing_in,
+    self, Compared, DeviceRoom, Member, Needs, Other, scaling_reports, standing_in,
 };
 use memcheck_core::space::Space;
 
@@ -170,14 +170,14 @@ fn figures_of(
 }
 
 /// `fits` if the device has as much, else the capacity of the device. The host has no capacity.
-fn room(record: &Record, space: Space) -> Option<Room> {
+fn room(record: &Record, space: Space) -> Option<DeviceRoom> {
     let fits = record.limits.fits.value.filter(|_| space.is_device());
     let capacity = record.capacities.get(&space).copied();
     match (fits, capacity) {
         (Some(fits), capacity) if capacity.is_none_or(|bytes| fits.bytes() <= bytes) => {
-            Some(Room { name: fits.to_string(), bytes: fits.bytes() })
+            Some(DeviceRoom { name: fits.to_string(), bytes: fits.bytes() })
         }
-        (_, Some(bytes)) => Some(Room { name: record.device.clone(), bytes }),
+        (_, Some(bytes)) => Some(DeviceRoom { name: record.device.clone(), bytes }),
         _ => None,
     }
 }

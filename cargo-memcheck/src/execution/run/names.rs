@@ -79,7 +79,7 @@ mod tests {
     use memcheck_core::judgement::finding::Code;
     use memcheck_core::judgement::verdict::Status;
     use memcheck_core::measurement::attribution::{
-        Attribution, Holder, Kind, Peak, Place, Unresolved,
+        Attribution, Holder, HolderKind, Peak, Place, Unresolved,
     };
     use memcheck_core::measurement::record::Outcome;
     use memcheck_core::measurement::stack::Sources;
@@ -102,7 +102,7 @@ mod tests {
             last_bytes: 64,
             last: 0,
         };
-        let holders = vec![Holder { place: 0, kind: Kind::Setup, bytes: 64, count: 1 }];
+        let holders = vec![Holder { place: 0, kind: HolderKind::Setup, bytes: 64, count: 1 }];
         let attribution = Attribution {
             places: vec![place],
             peaks: [(Space::Host, Peak { bytes: 64, holders, ..Peak::default() })].into(),

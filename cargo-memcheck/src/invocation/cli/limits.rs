@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use memcheck_core::limits::Layer;
 use memcheck_core::limits::kinds::{
-    AtLeastOne, Bytes, Count, Deviation, Kind, Number, Optional, Room, Share, Time,
+    AtLeastOne, Bytes, Count, Deviation, LimitKind, Number, Optional, Room, Share, Time,
 };
 use memcheck_core::with_limits;
 
@@ -24,9 +24,9 @@ macro_rules! define {
                 #[arg(
                     long,
                     value_name = <$kind>::PLACEHOLDER,
-                    value_parser = <$kind as Kind>::parse,
+                    value_parser = <$kind as LimitKind>::parse,
                 )]
-                pub(crate) $name: Option<<$kind as Kind>::Stated>,
+                pub(crate) $name: Option<<$kind as LimitKind>::Stated>,
             )*
         }
 

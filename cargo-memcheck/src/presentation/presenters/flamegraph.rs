@@ -4,7 +4,7 @@
 
 use anyhow::Context;
 use inferno::flamegraph::{self, Options};
-use memcheck_core::measurement::attribution::{Attribution, Holder, Kind};
+use memcheck_core::measurement::attribution::{Attribution, Holder, HolderKind};
 use memcheck_core::measurement::stack::Frame;
 use memcheck_core::size::Size;
 use memcheck_core::space::Space;
@@ -46,7 +46,7 @@ fn stack(attribution: &Attribution, holder: &Holder) -> Vec<String> {
     if !place.scope.is_empty() {
         held.push(format!("in {}", place.scope));
     }
-    if holder.kind != Kind::Activations {
+    if holder.kind != HolderKind::Activations {
         held.push(format!("({})", holder.kind.name()));
     }
     if !held.is_empty() {

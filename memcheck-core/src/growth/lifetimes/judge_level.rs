@@ -8,7 +8,7 @@ use super::irregular::irregular;
 use super::judge_blocks::{Settled, increasing_growth, next_look, periodic_growth};
 use super::rate::{Certainty, Rate};
 use super::state::{Growth, State};
-use super::{Open, Pattern};
+use super::{Open, PartPattern};
 
 const WINDOWS: usize = 8;
 
@@ -26,7 +26,7 @@ pub(super) fn judge_level(level: &[i64], quiet: Option<&Group>, look: &Look) -> 
         return State::grows(growth, true);
     }
     if let Some(content) = amortized(&records, look) {
-        let pattern = Pattern::Amortized {
+        let pattern = PartPattern::Amortized {
             bytes: content.bytes.unsigned_abs(),
             distance: content.distance as u32,
         };
@@ -105,7 +105,7 @@ fn floor_growth(level: &[i64], look: &Look) -> Option<Growth> {
     }
     let never_falls = changes.iter().all(|&change| change >= 0);
     let is_rise = if never_falls { irregular(&changes, look) } else { climbs(level, look) };
-    is_rise.then(|| Growth { rate: slope(level), pattern: Pattern::Mean, is_replaced: true })
+    is_rise.then(|| Growth { rate: slope(level), pattern: PartPattern::Mean, is_replaced: true })
 }
 
 fn differences(level: &[i64]) -> Vec<i64> {

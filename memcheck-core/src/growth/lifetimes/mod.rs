@@ -57,7 +57,7 @@ mod step;
 mod tests;
 mod tree;
 
-pub use decision::{Budget, Decision, Leak, Open, Part, Pattern, Undecided};
+pub use decision::{Budget, Decision, Leak, Open, Part, PartPattern, Undecided};
 pub use history::{History, Living};
 pub use rate::{Certainty, Rate};
 pub use series::Series;

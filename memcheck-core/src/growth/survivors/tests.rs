@@ -285,10 +285,10 @@ fn assert_one_figure(grown: &Grown, what: &str) {
 /// Random programs of all families, alone and in pairs, with and without call sites.
 #[test]
 fn growth_is_one_figure_for_every_division_by_size_or_site() {
-    use crate::growth::lifetimes::programs::{CLEAN, Family, LEAKS, Program, Random};
+    use crate::growth::lifetimes::programs::{CLEAN, LEAKS, Program, ProgramFamily, Random};
     let mut random = Random(31);
     let budget = Budget::default();
-    let families: Vec<&Family> = LEAKS.iter().chain(CLEAN).collect();
+    let families: Vec<&ProgramFamily> = LEAKS.iter().chain(CLEAN).collect();
     for (at, family) in families.iter().enumerate().step_by(5) {
         let other = families[(at + 1) % families.len()];
         let mut program = Program::new(budget.most);

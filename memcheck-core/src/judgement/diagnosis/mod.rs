@@ -2,7 +2,7 @@
 //!
 //! A cause is data (a code, a title, a remedy, a page) and a predicate over one group of survivors.
 //! The first rule of [`RULES`] whose groups make up at least half of the growth is the cause. Rules
-//! of [`Class::Remark`] describe survivors that do not grow.
+//! of [`RuleClass::Remark`] describe survivors that do not grow.
 //!
 //! A new rule needs a file here, a page below `pages/causes/`, a row in [`RULES`], and a pair of
 //! scenarios (leaky, fixed) in `tests/src/scenarios`.
@@ -45,7 +45,7 @@ pub struct Rule {
     /// The explanation, as `cargo memcheck explain CODE` prints it.
     pub page: &'static str,
     /// The class of the rule: a mistake or a remark.
-    pub class: Class,
+    pub class: RuleClass,
     /// True if a group of survivors satisfies the predicate of the rule.
     fits: fn(&Suspect<'_>, &Evidence<'_>) -> bool,
     evidence: fn(&[&Suspect<'_>], &Evidence<'_>) -> String,
@@ -59,7 +59,7 @@ type Retained = fn(&Leftover<'_>, &Evidence<'_>) -> Option<String>;
 
 /// The class of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Class {
+pub enum RuleClass {
     /// A mistake that lets memory grow.
     Mistake,
     /// A pattern that resembles growth but is not. The rule informs and does not report a mistake.
@@ -77,7 +77,7 @@ macro_rules! rule {
             title: $title,
             remedy: $remedy,
             page: include_str!(concat!("../../../pages/causes/", $code, ".md")),
-            class: $crate::judgement::diagnosis::Class::Mistake,
+            class: $crate::judgement::diagnosis::RuleClass::Mistake,
             fits: $fits,
             evidence: $evidence,
             condition: None,
@@ -131,7 +131,7 @@ fn recognize(
     all: u64,
     evidence: &Evidence<'_>,
 ) -> Option<Cause> {
-    RULES.iter().filter(|rule| rule.class == Class::Mistake).find_map(|rule| {
+    RULES.iter().filter(|rule| rule.class == RuleClass::Mistake).find_map(|rule| {
         let fitting = candidates.iter().filter(|(suspect, _)| (rule.fits)(suspect, evidence));
         let (suspects, weights): (Vec<&Suspect<'_>>, Vec<u64>) = fitting.copied().unzip();
         let share: u64 = weights.iter().sum();
@@ -166,7 +166,7 @@ pub fn diagnose_retained(evidence: &Evidence<'_>) -> Option<Cause> {
 
 /// A remark that fits all of these survivors, none of which may grow; `None` if no rule fits.
 pub fn remark(suspects: &[&Suspect<'_>], evidence: &Evidence<'_>) -> Option<Cause> {
-    let mut rules = RULES.iter().filter(|rule| rule.class == Class::Remark);
+    let mut rules = RULES.iter().filter(|rule| rule.class == RuleClass::Remark);
     let fits =
         |rule: &Rule, suspect: &Suspect<'_>| !suspect.grows() && (rule.fits)(suspect, evidence);
     let rule = rules.find(|rule| suspects.iter().all(|suspect| fits(rule, suspect)))?;
@@ -175,7 +175,7 @@ pub fn remark(suspects: &[&Suspect<'_>], evidence: &Evidence<'_>) -> Option<Caus
 
 impl Rule {
     const fn remark(self) -> Self {
-        Self { class: Class::Remark, ..self }
+        Self { class: RuleClass::Remark, ..self }
     }
 
     const fn with_condition(self, condition: fn(&[&Suspect<'_>], &Evidence<'_>) -> bool) -> Self {

@@ -161,7 +161,7 @@ fn every_mistake_is_recognized_only_if_its_conditions_hold() {
         assert_eq!(cause(without).as_deref(), Some(instead), "without the marks of {code}");
         seen.push(code);
     }
-    for rule in RULES.iter().filter(|rule| rule.class == Class::Mistake) {
+    for rule in RULES.iter().filter(|rule| rule.class == RuleClass::Mistake) {
         assert!(seen.contains(&rule.code), "{}", rule.code);
     }
 }

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 pub use map::DeviceMap;
 pub use measure::{Step, measure};
 pub use modules::{Scope, ScopeKind};
-pub use plan::{Plan, Share, Short, plan};
+pub use plan::{DeviceShare, Plan, Short, plan};
 
 /// One module of a model: a layer, or a part outside of the layers such as the embeddings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -26,7 +26,7 @@ pub use family::{CaseFamily, families};
 pub use needs::{Compared, Needs, Other, Target, compare, law_baselines};
 pub use partner::{PartnerError, circle, partner};
 pub use relative::relative;
-pub use scaling::{Member, Room, scaling, scaling_reports, unchanged};
+pub use scaling::{DeviceRoom, Member, scaling, scaling_reports, unchanged};
 
 /// The figures of the baseline of a test that was not run, or why they cannot be compared.
 pub fn standing_in<'a>(baseline: &'a Baseline, now: &Facts) -> Result<&'a Figures, String> {

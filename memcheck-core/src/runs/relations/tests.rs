@@ -199,7 +199,7 @@ fn judged(
         .map(|(seq, figures)| Member { at: Sizes::from([("seq".to_owned(), *seq)]), figures })
         .collect();
     let asked = [Scaling { metric: Metric::PeakAllocated, most: allowed.parse().unwrap() }];
-    let room = |_| Some(Room { name: "rtx4090".to_owned(), bytes: 1 << 20 });
+    let room = |_| Some(DeviceRoom { name: "rtx4090".to_owned(), bytes: 1 << 20 });
     let reports = scaling_reports(&members, &asked, room);
     let accepted = accepted.map(|law| {
         Laws::from_yaml(&format!("laws:\n  cuda:0:\n    peak_allocated: '{law}'")).unwrap()

@@ -3,7 +3,9 @@
 
 use maud::{Markup, html};
 use memcheck_core::measurement::record::Record;
-use memcheck_core::presentation::profile::{By, Growth, Held, Profile, Sort, Survivor, percent};
+use memcheck_core::presentation::profile::{
+    By, GrowthProfile, HeldRow, Profile, Sort, Survivor, percent,
+};
 use memcheck_core::size::{Size, both, counted};
 use memcheck_core::space::Space;
 
@@ -54,7 +56,7 @@ fn peak(profile: &Profile) -> Markup {
         }
         table {
             tr { th { "holder" } th { "call site" } th { "for" } th { "blocks" } th { "bytes" } th { "share" } }
-            @for Held { label, site, kind, bytes, count, stack } in &profile.holders[..shown] {
+            @for HeldRow { label, site, kind, bytes, count, stack } in &profile.holders[..shown] {
                 tr {
                     td { details { summary { (label) } pre { (stack.join("\n")) } } }
                     td { (site) }
@@ -102,7 +104,7 @@ fn table(profile: &Profile) -> Markup {
     }
 }
 
-fn survivors(growth: &Growth) -> Markup {
+fn survivors(growth: &GrowthProfile) -> Markup {
     let shown = growth.survivors.len().min(MOST);
     let rest = growth.survivors.len() - shown;
     html! {

@@ -3,7 +3,7 @@
 
 use memcheck_core::growth::survivors::theil_sen;
 use memcheck_core::judgement::diagnosis::Cause;
-use memcheck_core::presentation::profile::{Growth, Profile, Survivor};
+use memcheck_core::presentation::profile::{GrowthProfile, Profile, Survivor};
 use memcheck_core::size::{Size, blocks, both, counted};
 
 use super::style;
@@ -15,7 +15,7 @@ const FEW: usize = 5;
 /// None if the profile has no iterations.
 pub(super) fn lines(profile: &Profile, verbosity: Verbosity) -> Vec<String> {
     let Some(growth) = &profile.growth else { return Vec::new() };
-    let Growth { iterations: _, bytes_per_iteration, allocated, cause, survivors } = growth;
+    let GrowthProfile { iterations: _, bytes_per_iteration, allocated, cause, survivors } = growth;
     let title = self::title(growth);
     let title = if *bytes_per_iteration > 0 { style::error(&title) } else { style::strong(&title) };
     let mut lines = vec![String::new(), title];
@@ -34,8 +34,9 @@ pub(super) fn lines(profile: &Profile, verbosity: Verbosity) -> Vec<String> {
     lines
 }
 
-pub(in crate::presentation::presenters) fn title(growth: &Growth) -> String {
-    let Growth { iterations, bytes_per_iteration, allocated: _, cause: _, survivors } = growth;
+pub(in crate::presentation::presenters) fn title(growth: &GrowthProfile) -> String {
+    let GrowthProfile { iterations, bytes_per_iteration, allocated: _, cause: _, survivors } =
+        growth;
     let counted_iterations = counted(u64::from(*iterations), "iteration", "iterations");
     match (bytes_per_iteration, survivors.len()) {
         (0, 0) => format!("no growth: no block survives {counted_iterations}"),

@@ -1,7 +1,9 @@
 //! Tests from written-out decisions: the shares of the figure, and the groups that are listed.
 
 use super::*;
-use crate::growth::lifetimes::{Certainty, Leak, Open, Part, Pattern as Found, Rate, Undecided};
+use crate::growth::lifetimes::{
+    Certainty, Leak, Open, Part, PartPattern as Found, Rate, Undecided,
+};
 
 /// The history after `iterations` iterations, of which two are warm-up.
 fn after(iterations: u32, live: impl Fn(u32) -> Vec<Block>) -> History {

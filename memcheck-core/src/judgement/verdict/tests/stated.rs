@@ -72,9 +72,9 @@ fn a_finding_states_its_space_its_figure_and_its_limit() {
 
 #[test]
 fn a_peak_above_its_limit_has_the_lines_that_hold_it() {
-    use crate::measurement::attribution::{Holder, Kind, Peak};
+    use crate::measurement::attribution::{Holder, HolderKind, Peak};
     let mut run = Run::default().place(&[], once(60, 0)).record();
-    let holders = vec![Holder { place: 0, kind: Kind::Activations, bytes: 60, count: 1 }];
+    let holders = vec![Holder { place: 0, kind: HolderKind::Activations, bytes: 60, count: 1 }];
     let peak = Peak { bytes: 60, iteration: 1, holders, ..Peak::default() };
     run.attribution.as_mut().unwrap().peaks.insert(GPU, peak);
     run.spaces.get_mut(&GPU).unwrap().metrics.peak_allocated = 60;
@@ -243,10 +243,10 @@ fn a_tolerance_in_bytes_does_not_raise_the_limit_of_a_count() {
 
 #[test]
 fn a_regression_has_the_lines_of_its_figure_and_what_is_new_at_the_peak() {
-    use crate::measurement::attribution::{Holder, Kind, Peak};
+    use crate::measurement::attribution::{Holder, HolderKind, Peak};
     let run = |bytes| {
         let mut run = Run::default().place(&[], once(60, 0)).record();
-        let holders = vec![Holder { place: 0, kind: Kind::Activations, bytes, count: 1 }];
+        let holders = vec![Holder { place: 0, kind: HolderKind::Activations, bytes, count: 1 }];
         let attribution = run.attribution.as_mut().unwrap();
         attribution.peaks.insert(GPU, Peak { bytes, iteration: 1, holders, ..Peak::default() });
         let metrics = &mut run.spaces.get_mut(&GPU).unwrap().metrics;
