@@ -1,12 +1,13 @@
 //! Errors of archives, with their exit codes and hints.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use memcheck_core::size::Size;
 use memcheck_core::wire::exit;
 
 use super::elf::ElfTarget;
+use super::names;
 use crate::system::error::CommandError;
 use crate::system::process::INTERRUPTED;
 
@@ -74,6 +75,16 @@ pub(crate) enum ArchiveError {
     Io(PathBuf, io::Error),
     #[error("the line tables of {path} cannot be removed: {why}", path = .0.display(), why = .1)]
     Strip(PathBuf, String),
+}
+
+impl ArchiveError {
+    pub(super) fn damaged(archive: &Path, why: &str) -> Self {
+        Self::Damaged(archive.to_owned(), names::printable(why))
+    }
+
+    pub(super) fn refused(archive: &Path, why: &str) -> Self {
+        Self::Refused(archive.to_owned(), names::printable(why))
+    }
 }
 
 impl CommandError for ArchiveError {

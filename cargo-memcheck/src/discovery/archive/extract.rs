@@ -112,8 +112,7 @@ pub(super) fn extract(
             if header.id != id {
                 return Err(ArchiveError::OtherArchive(tables.to_owned()));
             }
-            belong_to(&manifest, page)
-                .map_err(|why| ArchiveError::Refused(tables.to_owned(), why))?;
+            belong_to(&manifest, page).map_err(|why| ArchiveError::refused(tables, &why))?;
             Ok(Destination { folder: folder.path.clone(), wanted })
         })?;
     }
@@ -121,7 +120,7 @@ pub(super) fn extract(
         Some(path) => absolute(path)?,
         None => folder.path.join(WORKSPACE),
     };
-    let refused = |why| ArchiveError::Refused(archive.to_owned(), why);
+    let refused = |why: String| ArchiveError::refused(archive, &why);
     let mut metadata = metadata::parse(&manifest.metadata).map_err(refused)?;
     let root = metadata.workspace_root.clone();
     relocate(&mut metadata, &manifest.packages, &root, &folder.path, &sources)?;

@@ -38,6 +38,15 @@ pub(super) fn check_text(text: &str) -> Result<(), &'static str> {
     }
 }
 
+/// An error about an archive can quote it.
+pub(super) fn printable(text: &str) -> String {
+    let escaped = |c: char| match c.is_control() {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    };
+    text.chars().map(escaped).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -60,12 +60,12 @@ impl Reader<'_> {
     fn torn(&self, error: io::Error) -> ArchiveError {
         match self.interrupt.is_set() {
             true => ArchiveError::Interrupted,
-            false => ArchiveError::Damaged(self.path.to_owned(), error.to_string()),
+            false => ArchiveError::damaged(self.path, &error.to_string()),
         }
     }
 
-    fn refused(&self, why: impl Into<String>) -> ArchiveError {
-        ArchiveError::Refused(self.path.to_owned(), why.into())
+    fn refused(&self, why: impl AsRef<str>) -> ArchiveError {
+        ArchiveError::refused(self.path, why.as_ref())
     }
 
     fn read<P: Page>(

@@ -274,7 +274,7 @@ fn tables(
     archive: &Path,
     extracted: &Extracted,
 ) -> Result<BTreeMap<DeviceKind, TestTable>, ArchiveError> {
-    let refused = |why: String| ArchiveError::Refused(archive.to_owned(), why);
+    let refused = |why: String| ArchiveError::refused(archive, &why);
     let one = |build: &Build| {
         let path = extracted.folder.path.join(&build.tests);
         let text = fs::read(&path).map_err(|error| ArchiveError::Io(path, error))?;

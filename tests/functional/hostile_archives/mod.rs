@@ -1,0 +1,465 @@
+//! Archives that someone else has made to write outside their folder, to run a program, or to use up
+//! memory, disk or time. Each must be refused before a program of it runs, and leave no file.
+
+mod forge;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use memcheck_core::wire::protocol::{Listing, VERSION};
+use serde_json::{Value, json};
+
+use crate::fixture::{Run, command, memcheck_signalled, target};
+use forge::{Parts, Raw, bomb, compressed, entry, pax};
+
+/// The address space of the command, in KiB: a tenth of the memory that the bombs ask for.
+const MEMORY: &str = "400000";
+const NOT_MEASURED: u8 = 104;
+const USAGE: u8 = 2;
+
+/// A folder with a file that no archive may change, and a mark that the programs of archives leave.
+struct Sentinel {
+    folder: tempfile::TempDir,
+}
+
+impl Sentinel {
+    fn new() -> Self {
+        let sentinel = Self { folder: tempfile::tempdir().unwrap() };
+        for folder in ["work", "tmp"] {
+            fs::create_dir(sentinel.path(folder)).unwrap();
+        }
+        fs::write(sentinel.path("outside"), "unchanged").unwrap();
+        sentinel
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn mark(&self) -> PathBuf {
+        self.path("a-program-was-started")
+    }
+
+    /// The executable of the archives.
+    fn script(&self) -> String {
+        let listing = Listing { memcheck: VERSION, built_for: Vec::new(), tests: vec![entry()] };
+        let listing = serde_json::to_string(&listing).unwrap();
+        format!("#!/bin/sh\n: > {}\necho '{listing}'\n", self.mark().display())
+    }
+
+    fn parts(&self) -> Parts {
+        Parts::new(&self.script())
+    }
+
+    fn run(&self, arguments: &[&str]) -> Run {
+        let own = command(&self.path("work"), arguments);
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "ulimit -v \"$0\" && exec \"$@\"", MEMORY]);
+        command.arg(own.get_program()).args(own.get_args()).current_dir(self.path("work"));
+        for (name, value) in own.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        // The address space holds a stack for each thread.
+        command.env("TMPDIR", self.path("tmp")).env("RUST_MIN_STACK", "2000000");
+        Run::from_output(&command.output().expect("cargo-memcheck runs"))
+    }
+
+    /// Every file below the folder with its contents.
+    fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        fn collect(folder: &Path, into: &mut BTreeMap<PathBuf, Vec<u8>>) {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                let is_folder = path.symlink_metadata().unwrap().is_dir();
+                let contents = if is_folder { Vec::new() } else { fs::read(&path).unwrap() };
+                into.insert(path.clone(), contents);
+                if is_folder {
+                    collect(&path, into);
+                }
+            }
+        }
+        let mut files = BTreeMap::new();
+        collect(self.folder.path(), &mut files);
+        files
+    }
+}
+
+/// The folder of the archives. They stay there, so that time and memory can be measured.
+fn forged() -> PathBuf {
+    let folder = target().join("functional/hostile-archives");
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn write(name: &str, bytes: &[u8]) -> String {
+    let path = forged().join(format!("{}.tar.zst", name.replace(' ', "-")));
+    fs::write(&path, bytes).unwrap();
+    path.display().to_string()
+}
+
+type Change = Box<dyn Fn(&mut Parts)>;
+
+/// Defects of the page.
+fn pages(sentinel: &Sentinel) -> Vec<(&'static str, Change)> {
+    fn set(pointer: &'static str, value: Value) -> Change {
+        Box::new(move |parts| parts.set(pointer, value.clone()))
+    }
+    fn named(name: impl Into<String>) -> Change {
+        let name = name.into();
+        Box::new(move |parts| parts.rename(&name))
+    }
+    let outside = sentinel.path("written").display().to_string();
+    let executable = "/builds/0/executables/0/file";
+    let manifest = "/metadata/packages/0/manifest_path";
+    vec![
+        ("absolute path", named(outside)),
+        ("parent folder", named("workspace/../../written")),
+        ("many parent folders", named(format!("{}tmp/written", "../".repeat(30)))),
+        ("current folder", named("./workspace/data")),
+        ("double separator", named("workspace//data")),
+        ("separator at the end", named("workspace/data/")),
+        ("empty name", named("")),
+        ("zero byte in a name", named("workspace/a\0b")),
+        ("line feed in a name", named("workspace/a\n::error::injected")),
+        ("escape sequence in a name", named("workspace/\u{1b}]0;title\u{7}")),
+        ("name of 2000 bytes", named(format!("workspace/{}", "a/".repeat(1000) + "a"))),
+        ("component of 300 bytes", named(format!("workspace/{}", "a".repeat(300)))),
+        ("name outside the known folders", named("elsewhere/data")),
+        ("name of the table", named("tests/cpu.json")),
+        ("file as a folder", named("cpu/mem/data")),
+        ("folder as a file", named("cpu")),
+        ("absolute program", set(executable, json!("/usr/bin/id"))),
+        ("program not in the archive", set(executable, json!("cpu/other"))),
+        ("program behind a parent folder", set(executable, json!("cpu/../../../bin/sh"))),
+        ("program that is no executable", set(executable, json!("tests/cpu.json"))),
+        (
+            "manifest_path with parent folders",
+            set(manifest, json!("/build/app/../../../x/Cargo.toml")),
+        ),
+        ("manifest_path outside", set(manifest, json!("/tmp/x/Cargo.toml"))),
+        ("manifest_path without a file", set(manifest, json!("/build/app"))),
+        ("relative workspace", set("/metadata/workspace_root", json!("../app"))),
+        (
+            "output of build scripts outside",
+            set("/builds/0/executables/0/out_dir", json!(["/x", "../../x"])),
+        ),
+        ("NVML outside", set("/builds/0/nvml", json!("/lib/x86_64-linux-gnu/libc.so.6"))),
+        ("table outside", set("/builds/0/tests", json!("../../tests.json"))),
+        ("invalid variable", set("/builds/0/executables/0/environment", json!([["A=B\0", "c"]]))),
+        ("escape sequence in a text", set("/profile", json!("\u{1b}]52;c;aWQ=\u{7}"))),
+        ("invalid device", set("/devices/0", json!("sim:\u{1b}[2J"))),
+        ("unknown package", set("/packages/0", json!("other"))),
+        ("larger in the list", set("/files/2/bytes", json!(5))),
+        ("smaller in the list", set("/files/2/bytes", json!(3))),
+        ("a petabyte", set("/files/2/bytes", json!(1_u64 << 50))),
+        (
+            "sum beyond 64 bits",
+            Box::new(|parts| {
+                parts.set("/files/1/bytes", json!(u64::MAX));
+                parts.set("/files/2/bytes", json!(u64::MAX));
+            }),
+        ),
+        ("negative size", set("/files/2/bytes", json!(-1))),
+        ("large table", set("/files/0/bytes", json!(100 << 20))),
+        ("metadata of 3 MiB", set("/metadata/packages/0/description", json!("a".repeat(3 << 20)))),
+        (
+            "deep metadata",
+            Box::new(|parts| {
+                let deep = (0..500).fold(json!(0), |inner, _| json!([inner]));
+                parts.set("/metadata/packages/0/metadata", deep);
+            }),
+        ),
+        ("page of other JSON", Box::new(|parts| parts.page = json!({"metadata": 0}))),
+        ("program with set-user-id in the list", set("/files/1/executable", json!("4755"))),
+    ]
+}
+
+/// Defects of the header and of the tar stream.
+fn streams(sentinel: &Sentinel) -> Vec<(&'static str, Change)> {
+    /// Inserts an entry before the last file.
+    fn insert(raw: Raw) -> Change {
+        Box::new(move |parts| parts.files.insert(2, raw.clone()))
+    }
+    /// Changes the header of the last file.
+    fn last(change: fn(&mut tar::Header)) -> Change {
+        Box::new(move |parts| {
+            let raw = parts.files.pop().unwrap();
+            parts.files.push(raw.change(change));
+        })
+    }
+    fn typed(kind: u8) -> Raw {
+        Raw::special("workspace/data", tar::EntryType::new(kind), "")
+    }
+    let folder = sentinel.path("").display().to_string();
+    let outside = sentinel.path("outside").display().to_string();
+    let symlink = Raw::special("workspace", tar::EntryType::Symlink, &folder);
+    let hard_link = Raw::special("workspace/data", tar::EntryType::Link, &outside);
+    let written = sentinel.path("written").display().to_string();
+    vec![
+        ("symbolic link and a file through it", insert(symlink)),
+        ("hard link to a file outside", insert(hard_link.clone())),
+        ("hard link in place of a file", Box::new(move |parts| parts.files[2] = hard_link.clone())),
+        ("character device", insert(typed(b'3'))),
+        ("block device", insert(typed(b'4'))),
+        ("folder in place of a file", Box::new(|parts| parts.files[2] = typed(b'5'))),
+        ("pipe", insert(typed(b'6'))),
+        ("contiguous file", last(|header| header.set_entry_type(tar::EntryType::Continuous))),
+        ("sparse file", last(|header| header.set_entry_type(tar::EntryType::GNUSparse))),
+        ("unknown type", insert(typed(b'Z'))),
+        ("pax path", insert(Raw::extension(b'x', &pax("path", &written)))),
+        ("pax size", insert(Raw::extension(b'x', &pax("size", "1000000000000")))),
+        ("global pax path", insert(Raw::extension(b'g', &pax("path", &written)))),
+        ("pax link", insert(Raw::extension(b'x', &pax("linkpath", "/etc/passwd")))),
+        ("long name of another file", insert(Raw::extension(b'L', b"/tmp/written\0"))),
+        ("long name without an end", insert(Raw::extension(b'L', b"workspace/data"))),
+        (
+            "two long names",
+            Box::new(|parts| {
+                let name = Raw::extension(b'L', b"workspace/data\0");
+                parts.files.splice(2..2, [name.clone(), name]);
+            }),
+        ),
+        ("long link", insert(Raw::extension(b'K', b"/etc/passwd\0"))),
+        ("entry that is not listed", insert(Raw::file(b"workspace/more", 0o644, b""))),
+        (
+            "entry after the listed ones",
+            Box::new(|parts| parts.files.push(Raw::file(b"workspace/more", 0o644, b""))),
+        ),
+        ("duplicate entry", Box::new(|parts| parts.files.push(parts.files[1].clone()))),
+        ("missing entry", Box::new(|parts| drop(parts.files.pop()))),
+        ("other order", Box::new(|parts| parts.files.swap(1, 2))),
+        ("name that is not UTF-8", last(|header| header.as_old_mut().name[3] = 0xff)),
+        ("name in upper case", last(|header| header.as_old_mut().name[..9].make_ascii_uppercase())),
+        (
+            "set-user-id",
+            Box::new(|parts| {
+                parts.files[1] = parts.files[1].clone().change(|header| header.set_mode(0o4755));
+            }),
+        ),
+        ("writable for all", last(|header| header.set_mode(0o666))),
+        ("program that is not listed as one", last(|header| header.set_mode(0o755))),
+        ("larger entry", last(|header| header.set_size(600))),
+        ("entry of 8 EiB", last(|header| header.set_size(1 << 62))),
+        (
+            "wrong checksum",
+            Box::new(|parts| parts.files.last_mut().unwrap().header.as_old_mut().name[0] = b'v'),
+        ),
+        (
+            "escape sequence as a size",
+            last(|header| {
+                header.as_old_mut().size[..4].copy_from_slice(b"\x1b[2J");
+            }),
+        ),
+        ("no end", Box::new(|parts| parts.end.clear())),
+        ("half an end", Box::new(|parts| parts.end.truncate(512))),
+        ("bytes after the end", Box::new(|parts| parts.end.extend([0; 512]))),
+        ("page of a gibibyte", Box::new(|parts| parts.header["page"] = json!(1 << 30))),
+        ("page smaller than its entry", Box::new(|parts| parts.header["page"] = json!(10))),
+        (
+            "page larger than 8 MiB",
+            Box::new(|parts| {
+                parts.set("/features", json!(vec![""; 4 << 20]));
+            }),
+        ),
+        ("long header", Box::new(|parts| parts.header["more"] = "a".repeat(5000).into())),
+        ("header without its fields", Box::new(|parts| parts.header["id"] = json!(1))),
+        ("header without a version", Box::new(|parts| parts.header["version"] = json!("2"))),
+    ]
+}
+
+/// Whole files.
+fn streams_of_bytes(sentinel: &Sentinel) -> Vec<(&'static str, u8, Vec<u8>)> {
+    let parts = sentinel.parts();
+    let (whole, tar) = (parts.zstd(), parts.tar());
+    let with = |change: &dyn Fn(&mut Parts)| {
+        let mut parts = parts.clone();
+        change(&mut parts);
+        parts
+    };
+    // 3.4 GB of spaces, as in the first page of format 1, with and without a version before them.
+    let huge = 3_400_000_000;
+    let start = |size: u64, text: &str| {
+        let header =
+            Raw::file(b"memcheck-archive.json", 0o644, b"").change(|header| header.set_size(size));
+        [header.header.as_bytes(), text.as_bytes()].concat()
+    };
+    let claimed = with(&|parts| {
+        parts.claimed[1] = Some(huge);
+        parts.header["page"] = json!(huge);
+    });
+    let large = with(&|parts| parts.add("workspace/large", false, b""));
+    let large = with(&|parts| {
+        *parts = large.clone();
+        parts.set("/files/3/bytes", json!(huge));
+        let file = parts.files.pop().unwrap();
+        parts.files.push(file.change(|header| header.set_size(huge)));
+        parts.end.clear();
+    });
+    let long_name = with(&|parts| {
+        let name = Raw::extension(b'L', b"").change(|header| header.set_size(huge));
+        parts.files = vec![name];
+        parts.end.clear();
+    });
+    let old =
+        |version: &str| start(huge, &format!("{{\"version\":{version},\"memcheck\":\"0.0.1\","));
+    let version = |change: &dyn Fn(&mut Parts)| with(change).zstd();
+    vec![
+        ("empty file", USAGE, Vec::new()),
+        ("empty frame", USAGE, compressed(b"")),
+        ("tar without zstd", USAGE, tar.clone()),
+        ("text", USAGE, b"no archive".to_vec()),
+        ("other first entry", USAGE, compressed(&tar[1024..])),
+        ("other format", USAGE, version(&|parts| parts.header["version"] = json!(3))),
+        ("other version", USAGE, version(&|parts| parts.header["memcheck"] = "99.0.0".into())),
+        (
+            "escape sequence as the version",
+            USAGE,
+            version(&|parts| parts.header["memcheck"] = "\u{1b}]0;title\u{7}".into()),
+        ),
+        ("3.4 GB in format 1", USAGE, bomb(&old("1"), b' ', huge, 27)),
+        ("3.4 GB without a version", NOT_MEASURED, bomb(&start(huge, "{"), b' ', huge, 27)),
+        ("3.4 GB of nested lists", NOT_MEASURED, bomb(&start(huge, "{\"a\":"), b'[', huge, 27)),
+        ("3.4 GB as the page", NOT_MEASURED, bomb(&claimed.tar(), b' ', huge, 27)),
+        ("3.4 GB as a file", NOT_MEASURED, bomb(&large.tar(), 0, huge, 27)),
+        ("3.4 GB as a long name", NOT_MEASURED, bomb(&long_name.tar(), b'a', huge, 27)),
+        ("3.4 GB after the end", NOT_MEASURED, bomb(&tar, 0, huge, 27)),
+        ("window of 2 TiB", NOT_MEASURED, bomb(&tar, 0, 1, 41)),
+        ("cut off in the header", NOT_MEASURED, compressed(&tar[..700])),
+        ("cut off in the page", NOT_MEASURED, compressed(&tar[..1800])),
+        ("cut off in the last file", NOT_MEASURED, compressed(&tar[..tar.len() - 1536 + 2])),
+        ("frame cut off", NOT_MEASURED, whole[..whole.len() - 5].to_vec()),
+        ("bytes after the frame", NOT_MEASURED, [&whole[..], b"more"].concat()),
+        ("second frame", NOT_MEASURED, [&whole[..], &whole[..]].concat()),
+        ("zeros after the frame", NOT_MEASURED, [&whole[..], &[0; 1 << 20][..]].concat()),
+    ]
+}
+
+/// Each archive with the exit code that it must have.
+fn hostile(sentinel: &Sentinel) -> Vec<(&'static str, u8, Vec<u8>)> {
+    let changed = |(name, change): (&'static str, Change)| {
+        let mut parts = sentinel.parts();
+        change(&mut parts);
+        (name, NOT_MEASURED, parts.zstd())
+    };
+    let mut all: Vec<_> = pages(sentinel).into_iter().map(changed).collect();
+    all.extend(streams(sentinel).into_iter().map(changed));
+    all.extend(streams_of_bytes(sentinel));
+    all
+}
+
+#[test]
+fn an_archive_that_is_not_changed_is_listed_with_and_without_its_programs() {
+    let sentinel = Sentinel::new();
+    let archive = write("valid", &sentinel.parts().zstd());
+    let before = sentinel.files();
+    let table = sentinel.run(&["list", "--archive-file", &archive, "--no-run"]).exits(0);
+    assert!(table.stdout.contains("forged"), "{}", table.stdout);
+    assert_eq!(sentinel.files(), before, "the programs of the archive were started");
+    let started = sentinel.run(&["list", "--archive-file", &archive]).exits(0);
+    assert!(sentinel.mark().exists(), "the hostile archives could not show that they were started");
+    assert_eq!(started.stdout, table.stdout);
+    // The other machine need not be of the same kind.
+    let mut parts = sentinel.parts();
+    parts.set("/target", json!("s390x-linux"));
+    let archive = write("other-machine", &parts.zstd());
+    sentinel.run(&["list", "--archive-file", &archive, "--no-run"]).exits(0);
+    sentinel.run(&["list", "--archive-file", &archive]).exits(2).prints("was built for s390x");
+    // Two names that differ in case are two files here.
+    let mut parts = sentinel.parts();
+    parts.add("workspace/DATA", false, b"data");
+    let archive = write("two-cases", &parts.zstd());
+    sentinel.run(&["list", "--archive-file", &archive]).exits(0);
+    // An executable that could not be listed must not be missing without a message.
+    let mut parts = sentinel.parts();
+    let table = json!({"memcheck": VERSION, "executables": [null]}).to_string();
+    parts.files[0] = Raw::file(b"tests/cpu.json", 0o644, table.as_bytes());
+    parts.set("/files/0/bytes", json!(table.len()));
+    let archive = write("unlisted", &parts.zstd());
+    let unlisted = sentinel.run(&["list", "--archive-file", &archive, "--no-run"]);
+    unlisted.exits(104).prints("app::mem: the archive does not list the tests");
+}
+
+#[test]
+fn a_hostile_archive_writes_nothing_and_runs_nothing() {
+    let sentinel = Sentinel::new();
+    let archives = hostile(&sentinel);
+    assert!(archives.len() >= 100, "{}", archives.len());
+    let before = sentinel.files();
+    for (name, code, bytes) in archives {
+        let archive = write(name, &bytes);
+        let list = ["list", "--archive-file", &archive];
+        // Extraction to a folder that does not exist, and the start of the archive alone.
+        for more in [&["--extract-to", "new/there"][..], &["--no-run"]] {
+            let run = sentinel.run(&[&list[..], more].concat());
+            let may_pass = more == ["--no-run"];
+            assert!(
+                run.code == i32::from(code) || (may_pass && run.code == 0),
+                "{name} {more:?}: exit {}\n{}",
+                run.code,
+                run.stderr
+            );
+            let control = |c: char| c.is_control() && c != '\n';
+            let printed = run.stdout.contains(control) || run.stderr.contains(control);
+            assert!(!printed, "{name}: {:?}", run.stderr);
+            assert!(!run.stderr.contains("\n::"), "{name}: {:?}", run.stderr);
+            assert_eq!(sentinel.files(), before, "{name} {more:?}");
+        }
+    }
+}
+
+#[test]
+fn line_tables_of_a_hostile_archive_are_refused() {
+    let sentinel = Sentinel::new();
+    let archive = write("with-line-tables", &sentinel.parts().zstd());
+    let before = sentinel.files();
+    let tables = |name: &str, id: &str| {
+        let mut parts = sentinel.parts();
+        parts.header["id"] = id.into();
+        (parts.files, parts.page) = (Vec::new(), json!({"files": []}));
+        parts.add(name, false, b"data");
+        // The entries are those of an archive, except for the name of the header.
+        let mut tar = parts.tar();
+        let header = Raw::file(b"memcheck-line-tables.json", 0o644, b"");
+        let size = tar::Header::from_byte_slice(&tar[..512]).entry_size().unwrap();
+        let header = header.change(|header| header.set_size(size));
+        tar[..512].copy_from_slice(header.header.as_bytes());
+        write("line-tables", &compressed(&tar))
+    };
+    let run =
+        |tables: &str| sentinel.run(&["run", "--archive-file", &archive, "--line-tables", tables]);
+    for name in ["cpu/mem", "workspace/data", "/tmp/written", "cpu/../mem.debug", "cpu/mem.debug/a"]
+    {
+        let refused = run(&tables(name, "1")).exits(NOT_MEASURED);
+        refused.prints("is refused");
+        assert_eq!(sentinel.files(), before, "{name}");
+    }
+    run(&tables("cpu/mem.debug", "2")).exits(USAGE).prints("of another archive");
+    assert_eq!(sentinel.files(), before);
+    run(&tables("cpu/mem.debug", "1"));
+    assert!(sentinel.mark().exists(), "valid line tables are extracted");
+}
+
+#[test]
+fn ctrl_c_ends_the_extraction_and_leaves_no_folder() {
+    let sentinel = Sentinel::new();
+    let bytes: u64 = 1000 << 20;
+    let mut parts = sentinel.parts();
+    parts.add("workspace/large", false, b"");
+    parts.set("/files/3/bytes", json!(bytes));
+    let large = parts.files.pop().unwrap().change(|header| header.set_size(bytes));
+    parts.files.push(large);
+    parts.end.clear();
+    let archive = sentinel.path("large.tar.zst").display().to_string();
+    fs::write(&archive, bomb(&parts.tar(), 0, bytes + 1024, 27)).unwrap();
+    let before = sentinel.files();
+    let arguments = ["list", "--archive-file", &archive, "--extract-to", "new/there"];
+    let file = "new/there/workspace/large";
+    let signal = crate::fixture::interrupt();
+    let run = memcheck_signalled(&sentinel.path("work"), &arguments, file, signal);
+    run.exits(130).prints("interrupted");
+    assert_eq!(sentinel.files(), before);
+}
