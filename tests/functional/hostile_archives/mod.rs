@@ -108,6 +108,13 @@ fn pages(sentinel: &Sentinel) -> Vec<(&'static str, Change)> {
     fn set(pointer: &'static str, value: Value) -> Change {
         Box::new(move |parts| parts.set(pointer, value.clone()))
     }
+    /// Also names a program outside the archive, so that the page is refused in any case.
+    fn many(change: fn(&mut Parts)) -> Change {
+        Box::new(move |parts| {
+            parts.set("/builds/0/nvml", json!("/usr/bin/id"));
+            change(parts);
+        })
+    }
     fn named(name: impl Into<String>) -> Change {
         let name = name.into();
         Box::new(move |parts| parts.rename(&name))
@@ -171,6 +178,44 @@ fn pages(sentinel: &Sentinel) -> Vec<(&'static str, Change)> {
             Box::new(|parts| {
                 let deep = (0..500).fold(json!(0), |inner, _| json!([inner]));
                 parts.set("/metadata/packages/0/metadata", deep);
+            }),
+        ),
+        ("many features", many(|parts| parts.set("/features", json!(vec![""; 2_500_000])))),
+        (
+            "many devices",
+            many(|parts| {
+                let device = |n| format!("sim:h200,capacity={n}MiB");
+                parts.set("/devices", json!((1..200_000).map(device).collect::<Vec<_>>()));
+            }),
+        ),
+        (
+            "many packages",
+            many(|parts| {
+                let id = |n: u32| n.to_string();
+                parts.set("/packages", json!((0..500_000).map(id).collect::<Vec<_>>()));
+            }),
+        ),
+        (
+            "many members",
+            many(|parts| {
+                let members = vec!["a"; 400_000];
+                parts.set("/metadata/workspace_members", json!(members));
+            }),
+        ),
+        (
+            "many deep names",
+            many(|parts| {
+                let name = |n: u32| format!("cpu/{}{n}", "a/".repeat(500));
+                let file = |n| json!({"name": name(n), "bytes": 0, "executable": false});
+                let files: Vec<Value> = (0..7000).map(file).collect();
+                parts.page["files"].as_array_mut().unwrap().extend(files);
+            }),
+        ),
+        (
+            "many executables",
+            many(|parts| {
+                let executable = parts.page["builds"][0]["executables"][0].clone();
+                parts.set("/builds/0/executables", json!(vec![executable; 60_000]));
             }),
         ),
         ("page of other JSON", Box::new(|parts| parts.page = json!({"metadata": 0}))),

@@ -7,6 +7,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use cargo_metadata::Package;
 use cargo_metadata::camino::Utf8Path;
 
 use super::format::PackedFile;
@@ -17,6 +18,7 @@ use crate::invocation::devices::{self, DeviceKind};
 /// Bytes of text files that are read as a whole. JSON takes up to ten times as much memory when it is parsed.
 const TABLE_LIMIT: u64 = 32 << 20;
 const CONFIGURATION_LIMIT: u64 = 1 << 20;
+const DEVICES: usize = 64;
 
 type Files<'a> = BTreeMap<&'a str, &'a PackedFile>;
 
@@ -29,11 +31,13 @@ pub(super) fn files(files: &[PackedFile]) -> Result<Files<'_>, String> {
             return Err(format!("{}: it is listed twice", file.name));
         }
     }
-    for name in known.keys() {
-        for (at, _) in name.match_indices('/') {
-            if known.contains_key(&name[..at]) {
-                return Err(format!("{name}: {} is a file, not a folder", &name[..at]));
-            }
+    // With the separator before all other characters, a folder is directly followed by its files.
+    let mut sorted: Vec<String> = known.keys().map(|name| name.replace('/', "\0")).collect();
+    sorted.sort_unstable();
+    for pair in sorted.windows(2) {
+        if pair[1].strip_prefix(&pair[0]).is_some_and(|rest| rest.starts_with('\0')) {
+            let [folder, file] = [&pair[0], &pair[1]].map(|name| name.replace('\0', "/"));
+            return Err(format!("{file}: {folder} is a file, not a folder"));
         }
     }
     Ok(known)
@@ -61,18 +65,21 @@ pub(super) fn manifest(manifest: &Manifest) -> Result<(), String> {
     text("profile", &manifest.profile)?;
     manifest.commit.iter().try_for_each(|commit| text("commit", commit))?;
     manifest.features.iter().try_for_each(|feature| text("feature", feature))?;
+    if manifest.devices.len() > DEVICES {
+        return Err(format!("it has more than {DEVICES} devices"));
+    }
     for request in &manifest.devices {
         devices::check(request).map_err(|error| error.to_string())?;
     }
     manifest.baselines.keys().try_for_each(|name| named(name))?;
     within(&known, &manifest::configuration(), CONFIGURATION_LIMIT)?;
-    packages(manifest)?;
+    let packages = packages(manifest)?;
     let mut kinds = BTreeSet::new();
     for build in &manifest.builds {
         if !kinds.insert(build.kind) {
             return Err(format!("{}: there are two builds", manifest::folder(build.kind)));
         }
-        self::build(build, manifest, &known)?;
+        self::build(build, &packages, &known)?;
     }
     Ok(())
 }
@@ -87,7 +94,7 @@ fn within(files: &Files<'_>, name: &str, limit: u64) -> Result<(), String> {
     }
 }
 
-fn build(build: &Build, manifest: &Manifest, files: &Files<'_>) -> Result<(), String> {
+fn build(build: &Build, packages: &BTreeSet<&str>, files: &Files<'_>) -> Result<(), String> {
     let there = |name: &str| match files.get(name) {
         Some(file) => Ok(*file),
         None => Err(format!("{name:?}: it is not a file of the archive")),
@@ -100,7 +107,7 @@ fn build(build: &Build, manifest: &Manifest, files: &Files<'_>) -> Result<(), St
     let own = Path::new(manifest::folder(build.kind));
     for Executable { id, package, file, tests: _, environment, out_dir } in &build.executables {
         text("executable", id)?;
-        if !manifest.packages.contains(package) {
+        if !packages.contains(package.as_str()) {
             return Err(format!("{id}: its package is not in the archive"));
         }
         if !there(file)?.executable || !Path::new(file).starts_with(own) {
@@ -130,25 +137,28 @@ fn build(build: &Build, manifest: &Manifest, files: &Files<'_>) -> Result<(), St
 }
 
 /// The folders of the packages are created in the folder of the archive, so they must be below the root.
-fn packages(manifest: &Manifest) -> Result<(), String> {
+fn packages(manifest: &Manifest) -> Result<BTreeSet<&str>, String> {
     let metadata = metadata::parse(&manifest.metadata)?;
     let root = &metadata.workspace_root;
     let below = root.as_str().strip_prefix('/');
     if below.is_none_or(|below| !below.is_empty() && names::check(below).is_err()) {
         return Err(format!("{:?}: it is not the path of a workspace", root.as_str()));
     }
-    for id in &manifest.packages {
-        if !metadata.packages.iter().any(|package| package.id.repr == *id) {
-            return Err(format!("{id:?}: the package is not described"));
-        }
+    let packages: BTreeSet<&str> = manifest.packages.iter().map(String::as_str).collect();
+    if packages.len() != manifest.packages.len() {
+        return Err("a package is listed twice".to_owned());
     }
-    for package in &metadata.packages {
-        if manifest.packages.contains(&package.id.repr) {
-            text("package", &package.name)?;
-            below_root(root, &package.manifest_path)?;
-        }
+    let listed = metadata.packages.iter().filter(|p| packages.contains(p.id.repr.as_str()));
+    let described: BTreeMap<&str, &Package> =
+        listed.map(|package| (package.id.repr.as_str(), package)).collect();
+    if let Some(id) = packages.iter().find(|id| !described.contains_key(*id)) {
+        return Err(format!("{id:?}: the package is not described"));
     }
-    Ok(())
+    for package in described.values() {
+        text("package", &package.name)?;
+        below_root(root, &package.manifest_path)?;
+    }
+    Ok(packages)
 }
 
 fn below_root(root: &Utf8Path, manifest: &Utf8Path) -> Result<(), String> {

@@ -167,6 +167,7 @@ fn relocate(
         })
     };
     let sources = utf8(sources.to_owned())?;
+    let packages: BTreeSet<&String> = packages.iter().collect();
     for package in &mut metadata.packages {
         if let Ok(rest) = package.manifest_path.strip_prefix(root) {
             package.manifest_path = sources.join(rest);

@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -109,9 +109,8 @@ impl Unpacked {
     }
 
     pub(crate) fn packages(&self, workspace: &Workspace) -> Vec<TestPackage> {
-        let is_in = |package: &TestPackage| {
-            self.extracted.manifest.packages.contains(&package.package.id.repr)
-        };
+        let known: BTreeSet<&String> = self.extracted.manifest.packages.iter().collect();
+        let is_in = |package: &TestPackage| known.contains(&package.package.id.repr);
         workspace.test_packages().into_iter().filter(is_in).collect()
     }
 
@@ -198,9 +197,10 @@ impl Unpacked {
     /// `packages` must be those of [`Self::packages`].
     pub(crate) fn built(&self, kind: DeviceKind, packages: &[TestPackage]) -> Built {
         let Some(build) = self.build(kind) else { return Built::default() };
+        let ids = packages.iter().map(|package| package.package.id.repr.as_str());
+        let numbers: BTreeMap<&str, usize> = ids.zip(0..).collect();
         let binaries = build.executables.iter().filter_map(|executable| {
-            let is_its = |p: &TestPackage| p.package.id.repr == executable.package;
-            let package = packages.iter().position(is_its)?;
+            let package = *numbers.get(executable.package.as_str())?;
             Some(Binary {
                 id: executable.id.clone(),
                 package,
