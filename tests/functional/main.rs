@@ -45,6 +45,7 @@ mod runner;
 mod shards;
 mod simulated;
 mod slurm;
+mod supply_chain;
 mod unstable;
 mod user_code;
 mod user_package;
