@@ -205,8 +205,7 @@ fn ctrl_c_ends_the_extraction_and_leaves_no_folder() {
     let large = parts.files.pop().unwrap().change(|header| header.set_size(bytes));
     parts.files.push(large);
     parts.end.clear();
-    let archive = sentinel.path("large.tar.zst").display().to_string();
-    fs::write(&archive, bomb(&parts.tar(), 0, bytes + 1024, 27)).unwrap();
+    let archive = write("interrupted", &bomb(&parts.tar(), 0, bytes + 1024, 27));
     let before = sentinel.files();
     let arguments = ["list", "--archive-file", &archive, "--extract-to", "new/there"];
     let file = "new/there/workspace/large";
