@@ -31,6 +31,18 @@ memcheck *ARGS:
 outputs:
     OUTPUTS=write cargo test -p memcheck-functional outputs::
 
+# Licenses, sources and duplicates of the dependencies, and advisories, whose database is
+# downloaded. Needs `cargo install cargo-deny --locked`.
+deny *WHICH:
+    cargo deny --locked check {{WHICH}}
+
+# The notices of third-party licenses that a binary release contains, in target/NOTICES.md.
+# Needs `cargo install cargo-about --locked --features cli`.
+notices:
+    mkdir -p target
+    cargo about generate --locked --fail --manifest-path cargo-memcheck/Cargo.toml \
+        --config about.toml about.hbs --output-file target/NOTICES.md
+
 # The pages as a book, in target/book. Needs `cargo install mdbook --no-default-features`.
 book:
     mdbook build

@@ -138,6 +138,14 @@ fn an_archive_runs_on_a_machine_without_cargo_and_without_sources() {
         "the configuration of the archive: {}",
         listed.stdout
     );
+    // The archive has the same list, so that its programs need not be started.
+    for form in ["human", "json"] {
+        let list = ["list", "--archive-file", "a.tar.zst", "--message-format", form];
+        let started = machine.memcheck(&list).exits(0);
+        let table = machine.memcheck(&[&list[..], &["--no-run"]].concat()).exits(0);
+        assert_eq!(table.stdout, started.stdout);
+    }
+    machine.memcheck(&["list", "--no-run"]).exits(2).prints("--archive-file");
     assert_eq!(
         machine.run(&["clean", "--max-peak", "1 KiB"]).exits(100).codes("clean"),
         ["peak-limit"]

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use anyhow::Context;
 use memcheck_core::size::{Size, counted};
 use memcheck_core::wire::exit;
+use memcheck_core::wire::protocol::Entry;
 
 use crate::build::compile::{BuildGoal, target_directory};
 use crate::discovery::archive::{self, ArchiveError, ElfTarget, Leaf, LineTables, Origin};
@@ -18,6 +20,7 @@ use crate::system::binary::Binary;
 use crate::system::error::Failure;
 use crate::system::launcher::Launcher;
 use crate::system::printing::eprint_line;
+use crate::system::process::Interrupt;
 
 pub(super) fn archive(args: &ArchiveArgs) -> Result<u8, Failure> {
     let ArchiveArgs { archive_file, line_tables, device, config_file, output, cargo } = args;
@@ -39,7 +42,7 @@ pub(super) fn archive(args: &ArchiveArgs) -> Result<u8, Failure> {
         let mut binaries = Vec::new();
         for binary in &built.binaries {
             match tests(&session, binary, leg)? {
-                Some(0) => {}
+                Some(tests) if tests.is_empty() => {}
                 tests => binaries.push((binary.clone(), tests)),
             }
         }
@@ -54,6 +57,7 @@ pub(super) fn archive(args: &ArchiveArgs) -> Result<u8, Failure> {
     if leaves.iter().all(|leaf| leaf.binaries.is_empty()) {
         return Err(ArchiveError::NoTests.into());
     }
+    let interrupt = Interrupt::listen().context("the handlers of signals")?;
     let origin = Origin {
         workspace: &session.workspace,
         packages: &session.packages,
@@ -61,7 +65,7 @@ pub(super) fn archive(args: &ArchiveArgs) -> Result<u8, Failure> {
         devices: session.legs.iter().flat_map(Leg::requests).collect(),
         configuration: session.options.configuration.text.as_deref(),
     };
-    let packed = archive::pack(&origin, &leaves, archive_file, &line_tables)?;
+    let packed = archive::pack(&origin, &leaves, archive_file, &line_tables, &interrupt)?;
     let mut files = vec![("archive", archive_file, packed.size)];
     if let (LineTables::Separate(path), Some(size)) = (&line_tables, packed.tables) {
         files.push(("line-tables", path, size));
@@ -87,9 +91,8 @@ fn is_same(one: &Path, other: &Path) -> bool {
     one == other || whole(one).is_some_and(|one| whole(other) == Some(one))
 }
 
-/// `None` if this machine cannot list it: it is for another one, or a library such as the driver is
-/// missing.
-fn tests(session: &Session, binary: &Binary, leg: &Leg) -> Result<Option<usize>, Failure> {
+/// `None` if this machine cannot list it: it is for another one, or a library such as the driver is missing.
+fn tests(session: &Session, binary: &Binary, leg: &Leg) -> Result<Option<Vec<Entry>>, Failure> {
     if ElfTarget::of(&binary.path)
         .is_ok_and(|target| ElfTarget::here().is_ok_and(|here| here != target))
     {
@@ -103,7 +106,7 @@ fn tests(session: &Session, binary: &Binary, leg: &Leg) -> Result<Option<usize>,
             for warning in carried.iter().filter_map(|carried| carried.warning.as_ref()) {
                 eprint_line!("{} {warning}", style::warning("warning:"));
             }
-            Ok(Some(carried.iter().map(|ListedExecutable { tests, .. }| tests.len()).sum()))
+            Ok(Some(carried.into_iter().flat_map(|ListedExecutable { tests, .. }| tests).collect()))
         }
         Err(error) if error.is_missing_libraries() => {
             eprint_line!("note: {error}; the executable is packed without its number of tests");

@@ -16,7 +16,7 @@ use crate::execution::note::Note;
 use crate::invocation::cli::ListArgs;
 use crate::invocation::options::Flags;
 use crate::invocation::suggestion::suggestion;
-use crate::invocation::values::{Format, NoTests, Verbosity};
+use crate::invocation::values::{Format, NoTests, UnpackOptions, Verbosity};
 use crate::presentation::events::Presenter;
 use crate::presentation::presenters::{JsonLines, Unselected, style};
 use crate::system::error::Failure;
@@ -52,9 +52,10 @@ enum ListLine<'a> {
 }
 
 pub(super) fn list(args: &ListArgs) -> Result<u8, Failure> {
-    let ListArgs { select, ci, part, archive, runner, limits, output, cargo } = args;
+    let ListArgs { select, ci, part, archive, runner, no_run, limits, output, cargo } = args;
     let flags = Flags::new(output, cargo).select(select)?.partition(part)?;
-    let (archive, ci, limits) = (archive.clone(), ci.clone(), limits.layer());
+    let archive = UnpackOptions { no_run: *no_run, ..archive.clone() };
+    let (ci, limits) = (ci.clone(), limits.layer());
     let flags = Flags { archive, ci, limits, ..flags.runner(runner.as_deref())? };
     let session = Session::open(flags)?;
     session.announce();

@@ -96,6 +96,10 @@ impl<'a> Legs<'a> {
     fn list(&self, leg: &Leg, built: &Built) -> Result<Vec<ListedExecutable>, Failure> {
         let Session { packages, options, .. } = self.session;
         let Options { scheduling, search, .. } = options;
+        let archive = self.session.source.archive();
+        if let Some(listed) = archive.and_then(|archive| archive.listed(leg.kind, built)) {
+            return Ok(listed?);
+        }
         let carried =
             listing::discover(&built.binaries, packages, leg, &scheduling.launcher, search)?;
         for warning in carried.iter().filter_map(|carried| carried.warning.as_ref()) {

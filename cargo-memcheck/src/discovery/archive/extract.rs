@@ -1,68 +1,150 @@
 //! Extracts an archive into a folder of this machine.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use cargo_metadata::Metadata;
 use cargo_metadata::camino::{Utf8Path, Utf8PathBuf};
+use memcheck_core::wire::protocol;
 use tempfile::TempDir;
 
 use super::elf::ElfTarget;
-use super::manifest::{Manifest, Tables, WORKSPACE};
-use super::{ArchiveError, file};
+use super::manifest::{self, Manifest, TESTS, Tables, WORKSPACE};
+use super::read::{self, Destination};
+use super::{ArchiveError, metadata};
+use crate::invocation::values::UnpackOptions;
+use crate::system::process::Interrupt;
 
-/// The folder was empty before.
-pub(super) fn empty(folder: &Path) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        // An error is ignored here, because the next run refuses a folder that is not empty.
-        let _ = match entry.file_type() {
-            Ok(kind) if kind.is_dir() => fs::remove_dir_all(entry.path()),
-            _ => fs::remove_file(entry.path()),
+/// The folder that an archive is extracted to. Dropping it removes a temporary folder, and the contents of a folder that
+/// the user named, until [`Folder::keep`] is called.
+#[derive(Debug)]
+pub(super) struct Folder {
+    pub(super) path: PathBuf,
+    /// Removed on drop. `None` if the user named a folder.
+    temporary: Option<TempDir>,
+    /// To be removed on drop: a folder that was created for the archive.
+    created: Option<PathBuf>,
+    /// The folder existed, and its contents are to be removed on drop.
+    emptied: bool,
+}
+
+impl Folder {
+    /// `named` must be empty; without it, the folder is temporary.
+    pub(super) fn create(named: Option<&Path>) -> Result<Self, ArchiveError> {
+        let Some(named) = named else {
+            let place = std::env::temp_dir();
+            let made = tempfile::Builder::new().prefix("memcheck-archive-").tempdir();
+            let temporary = made.map_err(|error| ArchiveError::Io(place, error))?;
+            let path = absolute(temporary.path())?;
+            return Ok(Self { path, temporary: Some(temporary), created: None, emptied: false });
         };
+        let io = |error| ArchiveError::Io(named.to_owned(), error);
+        let missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+        let created = named.ancestors().take_while(missing).last().map(Path::to_owned);
+        fs::create_dir_all(named).map_err(io)?;
+        if fs::read_dir(named).map_err(io)?.next().is_some() {
+            return Err(ArchiveError::NotEmpty(named.to_owned()));
+        }
+        let created = created.map(|created| absolute(&created)).transpose()?;
+        Ok(Self { path: absolute(named)?, temporary: None, emptied: created.is_none(), created })
+    }
+
+    /// The folder that the user named stays from now on.
+    pub(super) fn keep(&mut self) {
+        (self.created, self.emptied) = (None, false);
+    }
+
+    pub(super) fn is_temporary(&self) -> bool {
+        self.temporary.is_some()
     }
 }
 
-/// The manifest with the paths of this machine, and the root of the workspace on the machine that
-/// built the archive.
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // An error is ignored here, because the next run refuses a folder that is not empty.
+        if let Some(created) = &self.created {
+            let _ = fs::remove_dir_all(created);
+        }
+        if self.emptied {
+            for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
+                let _ = match entry.file_type() {
+                    Ok(kind) if kind.is_dir() => fs::remove_dir_all(entry.path()),
+                    _ => fs::remove_file(entry.path()),
+                };
+            }
+        }
+    }
+}
+
+/// An extracted archive, with the paths of this machine.
+#[derive(Debug)]
+pub(super) struct Extracted {
+    pub(super) manifest: Manifest,
+    pub(super) metadata: Metadata,
+    pub(super) folder: Folder,
+    pub(super) sources: PathBuf,
+    /// The root of the workspace on the machine that built the archive.
+    pub(super) root: PathBuf,
+}
+
+/// Creates the folder only if the page of the archive is valid and was made for this machine.
 pub(super) fn extract(
     archive: &Path,
-    line_tables: Option<&Path>,
-    folder: &Path,
-    sources: &Path,
-) -> Result<(Manifest, PathBuf), ArchiveError> {
+    flags: &UnpackOptions,
+    interrupt: &Interrupt,
+) -> Result<Extracted, ArchiveError> {
     let here = ElfTarget::here().map_err(|error| ArchiveError::Io(archive.to_owned(), error))?;
-    let mut manifest: Manifest = file::read(archive, folder, |manifest: &Manifest| {
-        if manifest.target == here {
-            return Ok(());
+    let wanted = if flags.no_run { is_table } else { is_any };
+    let (mut folder, mut id) = (None, String::new());
+    let manifest: Manifest = read::read(archive, interrupt, |header, manifest: &Manifest| {
+        // Tests are not started with --no-run, so they may be for another kind of machine.
+        if manifest.target != here && !flags.no_run {
+            return Err(ArchiveError::Target(archive.to_owned(), manifest.target.clone(), here));
         }
-        Err(ArchiveError::Target(archive.to_owned(), manifest.target.clone(), here))
+        id.clone_from(&header.id);
+        let made = folder.insert(Folder::create(flags.extract_to.as_deref())?);
+        Ok(Destination { folder: made.path.clone(), wanted })
     })?;
-    if let Some(tables) = line_tables {
-        file::read(tables, folder, |page: &Tables| {
-            if page.head.id == manifest.head.id {
-                return Ok(());
+    let folder = folder.expect("it was made before the files were read");
+    if let Some(tables) = &flags.line_tables {
+        read::read(tables, interrupt, |header, page: &Tables| {
+            if header.id != id {
+                return Err(ArchiveError::OtherArchive(tables.to_owned()));
             }
-            Err(ArchiveError::OtherArchive(tables.to_owned()))
+            belong_to(&manifest, page).map_err(|why| ArchiveError::refused(tables, &why))?;
+            Ok(Destination { folder: folder.path.clone(), wanted })
         })?;
     }
-    let root = manifest.metadata.workspace_root.clone();
-    relocate(&mut manifest, &root, folder, sources)?;
-    Ok((manifest, root.into_std_path_buf()))
+    let sources = match &flags.workspace_remap {
+        Some(path) => absolute(path)?,
+        None => folder.path.join(WORKSPACE),
+    };
+    let refused = |why: String| ArchiveError::refused(archive, &why);
+    let mut metadata = metadata::parse(&manifest.metadata).map_err(refused)?;
+    let root = metadata.workspace_root.clone();
+    relocate(&mut metadata, &manifest.packages, &root, &folder.path, &sources)?;
+    Ok(Extracted { manifest, metadata, folder, sources, root: root.into_std_path_buf() })
 }
 
-/// `named` must be empty; without it, a temporary folder is removed after the run.
-pub(super) fn folder(named: Option<&Path>) -> Result<(PathBuf, Option<TempDir>), ArchiveError> {
-    let Some(named) = named else {
-        let place = std::env::temp_dir();
-        let made = tempfile::Builder::new().prefix("memcheck-archive-").tempdir();
-        let temporary = made.map_err(|error| ArchiveError::Io(place, error))?;
-        return Ok((absolute(temporary.path())?, Some(temporary)));
-    };
-    let io = |error| ArchiveError::Io(named.to_owned(), error);
-    fs::create_dir_all(named).map_err(io)?;
-    if fs::read_dir(named).map_err(io)?.next().is_some() {
-        return Err(ArchiveError::NotEmpty(named.to_owned()));
+fn is_any(_: &str) -> bool {
+    true
+}
+
+/// The text files that `list --no-run` reads.
+fn is_table(name: &str) -> bool {
+    name.strip_prefix(TESTS).is_some_and(|rest| rest.starts_with('/'))
+        || name == manifest::configuration()
+}
+
+fn belong_to(manifest: &Manifest, tables: &Tables) -> Result<(), String> {
+    let executables = manifest.builds.iter().flat_map(|build| &build.executables);
+    let known: BTreeSet<PathBuf> =
+        executables.map(|executable| protocol::line_tables(Path::new(&executable.file))).collect();
+    match tables.files.iter().find(|file| !known.contains(Path::new(&file.name))) {
+        Some(file) => Err(format!("{}: it is not for an executable of the archive", file.name)),
+        None => Ok(()),
     }
-    Ok((absolute(named)?, None))
 }
 
 /// Baselines and reports are compared by their paths, so symbolic links are resolved.
@@ -72,7 +154,8 @@ pub(super) fn absolute(path: &Path) -> Result<PathBuf, ArchiveError> {
 
 /// The root becomes the folder of the baselines; the packages are below the folder of the sources.
 fn relocate(
-    manifest: &mut Manifest,
+    metadata: &mut Metadata,
+    packages: &[String],
     root: &Utf8Path,
     folder: &Path,
     sources: &Path,
@@ -84,14 +167,15 @@ fn relocate(
         })
     };
     let sources = utf8(sources.to_owned())?;
-    let metadata = &mut manifest.metadata;
+    let packages: BTreeSet<&String> = packages.iter().collect();
     for package in &mut metadata.packages {
         if let Ok(rest) = package.manifest_path.strip_prefix(root) {
             package.manifest_path = sources.join(rest);
         }
-        // Tests are started in the folder of their package, so it must exist.
+        // Tests are started in the folder of their package, so it must exist. The page was checked, so it is below the
+        // sources.
         let place = package.manifest_path.parent().map(Utf8Path::as_std_path);
-        if let Some(place) = place.filter(|_| manifest.packages.contains(&package.id.repr)) {
+        if let Some(place) = place.filter(|_| packages.contains(&package.id.repr)) {
             if place.starts_with(folder) {
                 fs::create_dir_all(place)
                     .map_err(|error| ArchiveError::Io(place.to_owned(), error))?;

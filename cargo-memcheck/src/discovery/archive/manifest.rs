@@ -1,20 +1,24 @@
-//! The first page of an archive, and that of an archive of line tables.
+//! The page of an archive, and that of an archive of line tables.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use cargo_metadata::Metadata;
 use memcheck_core::device::Request;
+use memcheck_core::request::config;
+use memcheck_core::wire::protocol::Entry;
 use serde::{Deserialize, Serialize};
 
+use super::check;
 use super::elf::ElfTarget;
-use super::file::{ArchiveHeader, Page};
+use super::format::{PackedFile, Page};
 use crate::baselines::SourceFunctions;
 use crate::build::compile::NotBuilt;
 use crate::invocation::devices::DeviceKind;
 use crate::system::libraries::SEARCH_PATH;
 
 pub(super) const WORKSPACE: &str = "workspace";
+/// The folder of the tables of tests.
+pub(super) const TESTS: &str = "tests";
 
 /// They contain paths of the machine that built the test, so unpacking sets all but `CARGO` again.
 pub(super) const WITH_PATHS: [&str; 5] =
@@ -22,22 +26,21 @@ pub(super) const WITH_PATHS: [&str; 5] =
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Manifest {
-    #[serde(flatten)]
-    pub(super) head: ArchiveHeader,
     pub(super) target: ElfTarget,
     pub(super) commit: Option<String>,
     /// Profile and features serve only to describe the archive.
     pub(super) profile: String,
     pub(super) features: Vec<String>,
     pub(super) devices: Vec<Request>,
-    /// Its paths are those of the machine that built the archive.
-    pub(super) metadata: Metadata,
+    /// `cargo_metadata::Metadata` as JSON. Its paths are those of the machine that built the archive. It is a string
+    /// because its values of any form take much more memory than their text, which has its own limit.
+    pub(super) metadata: String,
     pub(super) packages: Vec<String>,
     pub(super) names_targets: bool,
     /// By path in the workspace.
-    #[serde(default)]
-    pub(super) baselines: BTreeMap<PathBuf, SourceFunctions>,
+    pub(super) baselines: BTreeMap<String, SourceFunctions>,
     pub(super) builds: Vec<Build>,
+    pub(super) files: Vec<PackedFile>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -45,7 +48,10 @@ pub(super) struct Build {
     pub(super) kind: DeviceKind,
     pub(super) executables: Vec<Executable>,
     pub(super) not_built: Vec<NotBuilt>,
-    pub(super) nvml: Option<PathBuf>,
+    /// Name in the archive.
+    pub(super) nvml: Option<String>,
+    /// Name of the [`TestTable`] in the archive.
+    pub(super) tests: String,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -54,28 +60,39 @@ pub(super) struct Executable {
     pub(super) id: String,
     pub(super) package: String,
     /// Name in the archive.
-    pub(super) file: PathBuf,
+    pub(super) file: String,
     /// `None` if the tests could not be listed.
     pub(super) tests: Option<usize>,
     /// Without those that contain paths.
     pub(super) environment: Vec<(String, String)>,
     /// The path on the machine that built it, and the name in the archive.
-    pub(super) out_dir: Option<(PathBuf, PathBuf)>,
+    pub(super) out_dir: Option<(PathBuf, String)>,
+}
+
+/// The tests of one kind of device, as the executables listed them on the machine that built them.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct TestTable {
+    /// Version of the protocol.
+    pub(super) memcheck: u32,
+    /// In the order of the executables. `None` if the executable could not be listed.
+    pub(super) executables: Vec<Option<Vec<Entry>>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Tables {
-    /// Its id is that of the archive that the line tables belong to.
-    #[serde(flatten)]
-    pub(super) head: ArchiveHeader,
+    pub(super) files: Vec<PackedFile>,
 }
 
 impl Page for Manifest {
     const NAME: &'static str = "memcheck-archive.json";
     const KIND: &'static str = "an archive of cargo memcheck";
 
-    fn head(&self) -> &ArchiveHeader {
-        &self.head
+    fn files(&self) -> &[PackedFile] {
+        &self.files
+    }
+
+    fn check(&self) -> Result<(), String> {
+        check::manifest(self)
     }
 }
 
@@ -83,19 +100,32 @@ impl Page for Tables {
     const NAME: &'static str = "memcheck-line-tables.json";
     const KIND: &'static str = "an archive of line tables";
 
-    fn head(&self) -> &ArchiveHeader {
-        &self.head
+    fn files(&self) -> &[PackedFile] {
+        &self.files
+    }
+
+    fn check(&self) -> Result<(), String> {
+        check::files(&self.files).map(drop)
     }
 }
 
-pub(super) fn folder(kind: DeviceKind) -> &'static Path {
-    Path::new(match kind {
+pub(super) fn folder(kind: DeviceKind) -> &'static str {
+    match kind {
         DeviceKind::Cpu => "cpu",
         DeviceKind::Sim => "sim",
         DeviceKind::Cuda => "cuda",
-    })
+    }
 }
 
 pub(super) fn libraries(kind: DeviceKind) -> PathBuf {
-    folder(kind).join("lib")
+    Path::new(folder(kind)).join("lib")
+}
+
+pub(super) fn test_table(kind: DeviceKind) -> String {
+    format!("{TESTS}/{}.json", folder(kind))
+}
+
+/// The name of the configuration in the archive.
+pub(super) fn configuration() -> String {
+    format!("{WORKSPACE}/{}", config::PATH)
 }

@@ -8,14 +8,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use memcheck_core::device::Request;
-use memcheck_core::request::config;
-use memcheck_core::wire::protocol;
+use memcheck_core::wire::protocol::{self, Entry};
 
-use super::ArchiveError;
 use super::elf::ElfTarget;
-use super::file::{self, ArchiveEntry, ArchiveHeader, EntrySource};
-use super::manifest::{self, Build, Executable, Manifest, Tables, WITH_PATHS, WORKSPACE};
+use super::manifest::{
+    self, Build, Executable, Manifest, Tables, TestTable, WITH_PATHS, WORKSPACE,
+};
 use super::strip::Stripper;
+use super::write::{self, ArchiveEntry, EntrySource};
+use super::{ArchiveError, metadata};
 use crate::baselines::{self, SourceFunctions};
 use crate::build::compile::NotBuilt;
 use crate::build::workspace::{TestPackage, Workspace, commit};
@@ -24,6 +25,7 @@ use crate::invocation::values::CargoOptions;
 use crate::system::binary::Binary;
 use crate::system::error::Failure;
 use crate::system::libraries::Linked;
+use crate::system::process::Interrupt;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LineTables {
@@ -55,8 +57,8 @@ pub(crate) struct Origin<'a> {
 pub(crate) struct Leaf {
     pub(crate) kind: DeviceKind,
     pub(crate) folder: PathBuf,
-    /// The number of tests is `None` if this machine cannot start the executable.
-    pub(crate) binaries: Vec<(Binary, Option<usize>)>,
+    /// The tests are `None` if this machine cannot start the executable.
+    pub(crate) binaries: Vec<(Binary, Option<Vec<Entry>>)>,
     pub(crate) not_built: Vec<NotBuilt>,
     pub(crate) nvml: Option<PathBuf>,
 }
@@ -168,6 +170,7 @@ pub(crate) fn pack(
     leaves: &[Leaf],
     archive: &Path,
     line_tables: &LineTables,
+    interrupt: &Interrupt,
 ) -> Result<Packed, Failure> {
     let own = origin.workspace.own_directory();
     fs::create_dir_all(&own).with_context(|| own.display().to_string())?;
@@ -177,16 +180,20 @@ pub(crate) fn pack(
         .with_context(|| own.display().to_string())?;
     let target = target(leaves)?;
     let mut contents = Contents::default();
+    // `list --no-run` reads no further than the tables and the configuration.
+    for leaf in leaves {
+        contents.entries.push(table(leaf)?);
+    }
+    let baselines = sources(origin, &mut contents)?;
     let mut builds = Vec::new();
     for leaf in leaves {
         builds.push(build(origin, leaf, line_tables, folder.path(), &mut contents)?);
     }
     let executables = builds.iter().map(|build: &Build| build.executables.len()).sum();
-    let baselines = sources(origin, &mut contents)?;
     let id = format!("{:016x}", contents.hasher.finish());
     let cargo = origin.cargo;
+    let metadata = serde_json::to_string(&metadata::prune(origin.workspace.metadata()));
     let page = Manifest {
-        head: ArchiveHeader::new(id.clone(), contents.entries.len()),
         target,
         commit: commit(origin.workspace.root()),
         profile: match (&cargo.profile, cargo.release) {
@@ -196,20 +203,30 @@ pub(crate) fn pack(
         },
         features: cargo.features.clone(),
         devices: origin.devices.clone(),
-        metadata: origin.workspace.metadata().clone(),
+        metadata: metadata.context("cargo's metadata")?,
         packages: origin.packages.iter().map(|p| p.package.id.repr.clone()).collect(),
         names_targets: cargo.names_targets(),
         baselines,
         builds,
+        files: write::measure(&contents.entries)?,
     };
     let baselines = page.baselines.len();
     let mut packed = Packed { executables, baselines, size: 0, tables: None };
     if let LineTables::Separate(path) = line_tables {
-        let page = Tables { head: ArchiveHeader::new(id, contents.tables.len()) };
-        packed.tables = Some(file::write(path, &page, &contents.tables)?);
+        let page = Tables { files: write::measure(&contents.tables)? };
+        packed.tables = Some(write::write(path, &id, &page, &contents.tables, interrupt)?);
     }
-    packed.size = file::write(archive, &page, &contents.entries)?;
+    packed.size = write::write(archive, &id, &page, &contents.entries, interrupt)?;
     Ok(packed)
+}
+
+/// The tests as the executables listed them on this machine.
+fn table(leaf: &Leaf) -> Result<ArchiveEntry, Failure> {
+    let executables = leaf.binaries.iter().map(|(_, tests)| tests.clone()).collect();
+    let table = TestTable { memcheck: protocol::VERSION, executables };
+    let text = serde_json::to_string(&table).context("the tests")?;
+    let name = PathBuf::from(manifest::test_table(leaf.kind));
+    Ok(ArchiveEntry { name, source: EntrySource::Text(text) })
 }
 
 /// The first executable decides, because one build has one target.
@@ -227,11 +244,12 @@ fn build(
     contents: &mut Contents,
 ) -> Result<Build, ArchiveError> {
     let kind = leaf.kind;
+    let own = Path::new(manifest::folder(kind));
     let mut executables = Vec::new();
     for (binary, tests) in &leaf.binaries {
         let package = &origin.packages[binary.package].package.id.repr;
         let name = binary.path.file_name().unwrap_or_default();
-        let file = manifest::folder(kind).join(name);
+        let file = own.join(name);
         contents.executable(&file, &binary.path, line_tables, folder)?;
         // Libraries below the target directory were built by cargo. All others belong to the system
         // and are not packed.
@@ -243,17 +261,17 @@ fn build(
         }
         let of_name = |wanted: &str| binary.environment.iter().find(|(name, _)| name == wanted);
         let out_dir = of_name("OUT_DIR").map(|(_, was)| {
-            let now = manifest::folder(kind).join("out").join(executables.len().to_string());
+            let now = format!("{}/out/{}", manifest::folder(kind), executables.len());
             (PathBuf::from(was), now)
         });
         if let Some((was, now)) = &out_dir {
-            contents.tree(now, was)?;
+            contents.tree(Path::new(now), was)?;
         }
         executables.push(Executable {
             id: binary.id.clone(),
             package: package.clone(),
-            file,
-            tests: *tests,
+            file: text(&file)?,
+            tests: tests.as_ref().map(Vec::len),
             environment: binary
                 .environment
                 .iter()
@@ -266,21 +284,27 @@ fn build(
     let mut nvml = None;
     if let Some(library) = &leaf.nvml {
         let name = library.file_name().unwrap_or_default();
-        let name = manifest::folder(kind).join("nvml").join(name);
-        contents.file(name.clone(), library)?;
-        nvml = Some(name);
+        let name = own.join("nvml").join(name);
+        nvml = Some(text(&name)?);
+        contents.file(name, library)?;
     }
-    Ok(Build { kind, executables, not_built: leaf.not_built.clone(), nvml })
+    let (not_built, tests) = (leaf.not_built.clone(), manifest::test_table(kind));
+    Ok(Build { kind, executables, not_built, nvml, tests })
+}
+
+fn text(name: &Path) -> Result<String, ArchiveError> {
+    let text = name.to_str().map(str::to_owned);
+    text.ok_or_else(|| ArchiveError::Name(name.to_owned(), "the name is not UTF-8".to_owned()))
 }
 
 fn sources(
     origin: &Origin<'_>,
     contents: &mut Contents,
-) -> Result<BTreeMap<PathBuf, SourceFunctions>, ArchiveError> {
+) -> Result<BTreeMap<String, SourceFunctions>, ArchiveError> {
     let workspace = origin.workspace;
     let root = workspace.root();
     if let Some(text) = origin.configuration {
-        let name = Path::new(WORKSPACE).join(config::PATH);
+        let name = PathBuf::from(manifest::configuration());
         contents.entries.push(ArchiveEntry { name, source: EntrySource::Text(text.to_owned()) });
     }
     let mut folders: BTreeSet<&Path> = BTreeSet::new();
@@ -300,7 +324,7 @@ fn sources(
         for file in files {
             let Ok(name) = file.path.strip_prefix(root) else { continue };
             contents.file(Path::new(WORKSPACE).join(name), &file.path)?;
-            baselines.insert(name.to_owned(), SourceFunctions::of(&file, root));
+            baselines.insert(self::text(name)?, SourceFunctions::of(&file, root));
         }
     }
     Ok(baselines)

@@ -4,15 +4,17 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use memcheck_core::device::Request;
-use tempfile::TempDir;
+use memcheck_core::wire::protocol::{self, Entry};
 
 use super::ArchiveError;
-use super::extract::{absolute, empty, extract, folder};
-use super::manifest::{self, Build, Manifest, WORKSPACE};
+use super::extract::{Extracted, extract};
+use super::manifest::{self, Build, Manifest, TestTable, WORKSPACE};
 use crate::baselines::{SnapshotFile, SourceFunctions};
 use crate::build::compile::Built;
 use crate::build::workspace::{TestPackage, Workspace};
@@ -26,89 +28,89 @@ use crate::system::error::Failure;
 use crate::system::gpus::RealGpu;
 use crate::system::launcher::Launcher;
 use crate::system::libraries::{self, SEARCH_PATH};
+use crate::system::process::Interrupt;
 
 #[derive(Debug)]
 pub(crate) struct Unpacked {
-    manifest: Manifest,
-    folder: PathBuf,
-    sources: PathBuf,
-    /// On the machine that built the archive.
-    root: PathBuf,
-    /// Removed on drop. `None` if the user named a folder.
-    temporary: Option<TempDir>,
-    /// The folder that the user named, emptied on drop until `keep` is called.
-    emptied: Option<PathBuf>,
+    extracted: Extracted,
+    /// The tests by kind of device if `--no-run` reads them from the archive.
+    tables: Option<BTreeMap<DeviceKind, TestTable>>,
 }
 
 impl Unpacked {
     pub(crate) fn open(archive: &Path, flags: &UnpackOptions) -> Result<Self, Failure> {
-        let (folder, temporary) = folder(flags.extract_to.as_deref())?;
-        let sources = match &flags.workspace_remap {
-            Some(path) if !path.is_dir() => {
-                return Err(ArchiveError::NoSources(path.clone()).into());
-            }
-            Some(path) => absolute(path)?,
-            None => folder.join(WORKSPACE),
+        if let Some(path) = flags.workspace_remap.as_ref().filter(|path| !path.is_dir()) {
+            return Err(ArchiveError::NoSources(path.clone()).into());
+        }
+        let interrupt = Interrupt::listen().context("the handlers of signals")?;
+        let extracted = extract(archive, flags, &interrupt)?;
+        let tables = match flags.no_run {
+            true => Some(tables(archive, &extracted)?),
+            false => None,
         };
-        let extracted = extract(archive, flags.line_tables.as_deref(), &folder, &sources);
-        let emptied = temporary.is_none().then(|| folder.clone());
-        let (manifest, root) = extracted.inspect_err(|_| emptied.iter().for_each(|f| empty(f)))?;
-        Ok(Self { manifest, folder, sources, root, temporary, emptied })
+        Ok(Self { extracted, tables })
     }
 
     /// A failure before this call empties the user's folder, so that the user can try again.
     pub(crate) fn keep(&mut self) {
-        self.emptied = None;
+        self.extracted.folder.keep();
     }
 
     pub(crate) fn workspace(&self) -> Workspace {
-        Workspace::of(self.manifest.metadata.clone(), self.folder.clone())
+        Workspace::of(self.extracted.metadata.clone(), self.folder().to_owned())
     }
 
     pub(crate) fn compiled_in(&self) -> &Path {
-        &self.root
+        &self.extracted.root
     }
 
     pub(crate) fn sources(&self) -> &Path {
-        &self.sources
+        &self.extracted.sources
     }
 
     /// The package itself can be in another folder, that of `--workspace-remap`.
     pub(crate) fn baselines_of(&self, package: &Path) -> PathBuf {
-        let rest = package.strip_prefix(&self.sources).unwrap_or(Path::new(""));
-        self.folder.join(WORKSPACE).join(rest)
+        let rest = package.strip_prefix(&self.extracted.sources).unwrap_or(Path::new(""));
+        self.folder().join(WORKSPACE).join(rest)
     }
 
     pub(crate) fn written(&self, file: &SnapshotFile) -> SourceFunctions {
-        let place = file.path.strip_prefix(self.folder.join(WORKSPACE)).ok();
-        place.and_then(|place| self.manifest.baselines.get(place)).copied().unwrap_or_default()
+        let place = file.path.strip_prefix(self.folder().join(WORKSPACE)).ok();
+        place
+            .and_then(Path::to_str)
+            .and_then(|place| self.extracted.manifest.baselines.get(place))
+            .copied()
+            .unwrap_or_default()
+    }
+
+    fn folder(&self) -> &Path {
+        &self.extracted.folder.path
     }
 
     pub(crate) fn is_temporary(&self) -> bool {
-        self.temporary.is_some()
+        self.extracted.folder.is_temporary()
     }
 
     pub(crate) fn commit(&self) -> Option<String> {
-        self.manifest.commit.clone()
+        self.extracted.manifest.commit.clone()
     }
 
     pub(crate) fn names_targets(&self) -> bool {
-        self.manifest.names_targets
+        self.extracted.manifest.names_targets
     }
 
     pub(crate) fn described(&self) -> String {
-        let Manifest { commit, profile, features, builds, .. } = &self.manifest;
+        let Manifest { commit, profile, features, builds, .. } = &self.extracted.manifest;
         let of = commit.as_ref().map(|commit| format!(", commit {commit:.12}"));
         let with = (!features.is_empty()).then(|| format!(", features {}", features.join(",")));
-        let kinds: Vec<String> =
-            builds.iter().map(|build| manifest::folder(build.kind).display().to_string()).collect();
+        let kinds: Vec<&str> = builds.iter().map(|build| manifest::folder(build.kind)).collect();
         let (of, with) = (of.unwrap_or_default(), with.unwrap_or_default());
         format!("built for {}, profile {profile}{with}{of}", kinds.join(" and "))
     }
 
     pub(crate) fn packages(&self, workspace: &Workspace) -> Vec<TestPackage> {
-        let is_in =
-            |package: &TestPackage| self.manifest.packages.contains(&package.package.id.repr);
+        let known: BTreeSet<&String> = self.extracted.manifest.packages.iter().collect();
+        let is_in = |package: &TestPackage| known.contains(&package.package.id.repr);
         workspace.test_packages().into_iter().filter(is_in).collect()
     }
 
@@ -123,14 +125,17 @@ impl Unpacked {
             DeviceSource::Flag | DeviceSource::Environment => requested.clone(),
             DeviceSource::Configuration | DeviceSource::Default | DeviceSource::Archive => {
                 RequestedDevices {
-                    requests: self.manifest.devices.clone(),
+                    requests: self.extracted.manifest.devices.clone(),
                     by: DeviceSource::Archive,
                 }
             }
         };
         let has = |kind| self.build(kind).is_some();
         let found = || Found {
-            gpus: Gpus::Here(gpus(launcher)),
+            gpus: match self.tables {
+                Some(_) => Gpus::Elsewhere,
+                None => Gpus::Here(gpus(launcher)),
+            },
             launched: launcher.is_some(),
             nvcc: match has(DeviceKind::Cuda) {
                 true => Ok("built already".to_owned()),
@@ -155,29 +160,51 @@ impl Unpacked {
     }
 
     fn not_for(&self, device: &Request) -> ArchiveError {
-        let built: Vec<String> = self.manifest.devices.iter().map(ToString::to_string).collect();
+        let built: Vec<String> =
+            self.extracted.manifest.devices.iter().map(ToString::to_string).collect();
         ArchiveError::NotFor { device: device.to_string(), built: built.join(", ") }
     }
 
     fn build(&self, kind: DeviceKind) -> Option<&Build> {
-        self.manifest.builds.iter().find(|build| build.kind == kind)
+        self.extracted.manifest.builds.iter().find(|build| build.kind == kind)
     }
 
     pub(crate) fn nvml(&self) -> Option<PathBuf> {
         let nvml = self.build(DeviceKind::Sim)?.nvml.as_ref()?;
-        Some(self.folder.join(nvml))
+        Some(self.folder().join(nvml))
+    }
+
+    /// The lists of `built` if they are read from the archive. An executable without a list is an error, because its tests
+    /// would be missing.
+    pub(crate) fn listed(
+        &self,
+        kind: DeviceKind,
+        built: &Built,
+    ) -> Option<Result<Vec<ListedExecutable>, ArchiveError>> {
+        let table = self.tables.as_ref()?.get(&kind)?;
+        let executables = self.build(kind).into_iter().flat_map(|build| &build.executables);
+        let known: BTreeMap<&str, &Option<Vec<Entry>>> =
+            executables.map(|executable| executable.id.as_str()).zip(&table.executables).collect();
+        let one = |binary: &Binary| {
+            let tests = known.get(binary.id.as_str()).copied().and_then(Option::as_ref);
+            let mut tests = tests.ok_or_else(|| ArchiveError::Unlisted(binary.id.clone()))?.clone();
+            tests.sort_by(|a, b| a.name.cmp(&b.name));
+            Ok(ListedExecutable { binary: binary.clone(), tests, warning: None })
+        };
+        Some(built.binaries.iter().map(one).collect())
     }
 
     /// `packages` must be those of [`Self::packages`].
     pub(crate) fn built(&self, kind: DeviceKind, packages: &[TestPackage]) -> Built {
         let Some(build) = self.build(kind) else { return Built::default() };
+        let ids = packages.iter().map(|package| package.package.id.repr.as_str());
+        let numbers: BTreeMap<&str, usize> = ids.zip(0..).collect();
         let binaries = build.executables.iter().filter_map(|executable| {
-            let is_its = |p: &TestPackage| p.package.id.repr == executable.package;
-            let package = packages.iter().position(is_its)?;
+            let package = *numbers.get(executable.package.as_str())?;
             Some(Binary {
                 id: executable.id.clone(),
                 package,
-                path: self.folder.join(&executable.file),
+                path: self.folder().join(&executable.file),
                 environment: self.environment(kind, executable, &packages[package]),
             })
         });
@@ -195,14 +222,14 @@ impl Unpacked {
         let mut set = |name: &str, value: String| environment.push((name.to_owned(), value));
         set("CARGO_MANIFEST_DIR", shown(package.folder()));
         set("CARGO_MANIFEST_PATH", package.package.manifest_path.to_string());
-        let own = self.folder.join(manifest::libraries(kind));
+        let own = self.folder().join(manifest::libraries(kind));
         if own.is_dir()
             && let Ok(joined) = libraries::in_front(own)
         {
             set(SEARCH_PATH, joined.to_string_lossy().into_owned());
         }
         if let Some((was, now)) = &executable.out_dir {
-            let now = shown(&self.folder.join(now));
+            let now = shown(&self.folder().join(now));
             set("OUT_DIR", now.clone());
             // A build script can also have passed a path in its output directory to the test
             // (`rustc-env`).
@@ -245,10 +272,24 @@ impl Unpacked {
     }
 }
 
-impl Drop for Unpacked {
-    fn drop(&mut self) {
-        if let Some(folder) = &self.emptied {
-            empty(folder);
+fn tables(
+    archive: &Path,
+    extracted: &Extracted,
+) -> Result<BTreeMap<DeviceKind, TestTable>, ArchiveError> {
+    let refused = |why: String| ArchiveError::refused(archive, &why);
+    let one = |build: &Build| {
+        let path = extracted.folder.path.join(&build.tests);
+        let text = fs::read(&path).map_err(|error| ArchiveError::Io(path, error))?;
+        let table: TestTable = serde_json::from_slice(&text)
+            .map_err(|error| refused(format!("{}: {error}", build.tests)))?;
+        if table.memcheck != protocol::VERSION {
+            let (theirs, ours) = (table.memcheck, protocol::VERSION);
+            return Err(refused(format!("its tests have version {theirs} instead of {ours}")));
         }
-    }
+        if table.executables.len() != build.executables.len() {
+            return Err(refused(format!("{}: it is not for its executables", build.tests)));
+        }
+        Ok((build.kind, table))
+    };
+    extracted.manifest.builds.iter().map(one).collect()
 }

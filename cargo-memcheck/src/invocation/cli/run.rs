@@ -57,6 +57,10 @@ pub(crate) struct ListArgs {
     /// --gres=gpu:1").
     #[arg(long, value_name = "COMMAND", help_heading = "Running")]
     pub(crate) runner: Option<String>,
+    /// Read the list of tests from the archive, and start nothing.
+    #[arg(long, requires = "archive_file", help_heading = "Archives")]
+    #[arg(conflicts_with_all = ["runner", "extract_to", "workspace_remap", "line_tables"])]
+    pub(crate) no_run: bool,
     #[command(flatten)]
     pub(crate) limits: LimitFlags,
     #[command(flatten)]

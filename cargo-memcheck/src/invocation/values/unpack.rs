@@ -18,4 +18,7 @@ pub(crate) struct UnpackOptions {
     /// Archive of line tables, made by `archive --line-tables FILE`.
     #[arg(long, value_name = "FILE", requires = "archive_file")]
     pub(crate) line_tables: Option<PathBuf>,
+    /// `list --no-run`: nothing of the archive is started.
+    #[arg(skip)]
+    pub(crate) no_run: bool,
 }

@@ -5,24 +5,27 @@ use std::fs;
 use serde_json::json;
 
 use super::super::elf::ElfTarget;
-use super::super::file;
+use super::super::format::PackedFile;
+use super::super::write::{ArchiveEntry, EntrySource, write};
 use super::*;
 use crate::system::error::CommandError;
 use memcheck_core::wire::exit;
 
 fn manifest(target: &str, kinds: &[&str], devices: &[&str]) -> Manifest {
-    let build =
-        |kind: &&str| json!({"kind": kind, "executables": [], "not_built": [], "nvml": null});
+    let table = |kind: &&str| format!("tests/{}.json", kind.to_lowercase());
+    let build = |kind: &&str| json!({"kind": kind, "executables": [], "not_built": [], "nvml": null, "tests": table(kind)});
+    let file = |kind: &&str| json!({"name": table(kind), "bytes": 0, "executable": false});
+    let metadata = json!({
+        "packages": [], "workspace_members": [], "resolve": null, "version": 1,
+        "workspace_root": "/build/app", "target_directory": "/build/app/target",
+    });
     let devices: Vec<Request> = devices.iter().map(|text| text.parse().unwrap()).collect();
     serde_json::from_value(json!({
-        "version": super::super::file::VERSION, "memcheck": env!("CARGO_PKG_VERSION"), "id": "1",
-        "files": 0, "target": target, "commit": "0123456789abcdef", "profile": "dev",
+        "target": target, "commit": "0123456789abcdef", "profile": "dev",
         "features": ["a", "b"], "devices": devices, "packages": [], "names_targets": false,
+        "baselines": {}, "metadata": metadata.to_string(),
+        "files": kinds.iter().map(file).collect::<Vec<_>>(),
         "builds": kinds.iter().map(build).collect::<Vec<_>>(),
-        "metadata": {
-            "packages": [], "workspace_members": [], "resolve": null, "version": 1,
-            "workspace_root": "/build/app", "target_directory": "/build/app/target",
-        },
     }))
     .unwrap()
 }
@@ -30,7 +33,12 @@ fn manifest(target: &str, kinds: &[&str], devices: &[&str]) -> Manifest {
 fn open(manifest: &Manifest, flags: &UnpackOptions) -> Result<Unpacked, Failure> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.tar.zst");
-    file::write(&path, manifest, &[]).unwrap();
+    let entry = |file: &PackedFile| ArchiveEntry {
+        name: PathBuf::from(&file.name),
+        source: EntrySource::Text(String::new()),
+    };
+    let entries: Vec<ArchiveEntry> = manifest.files.iter().map(entry).collect();
+    write(&path, "1", manifest, &entries, &Interrupt::default()).unwrap();
     Unpacked::open(&path, flags)
 }
 
@@ -66,6 +74,9 @@ fn an_archive_is_described_and_extracted_to_the_named_folder() {
     assert_eq!(workspace.root(), to.canonicalize().unwrap().join("workspace"));
     assert_eq!(archive.compiled_in(), Path::new("/build/app"));
     drop(archive);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "the folders did not exist before");
+    fs::create_dir_all(&to).unwrap();
+    drop(open(&manifest(&here, &["Cpu"], &["cpu"]), &flags).unwrap());
     assert!(to.is_dir() && fs::read_dir(&to).unwrap().next().is_none(), "for another try");
     let mut archive = open(&manifest(&here, &["Cpu"], &["cpu"]), &flags).unwrap();
     fs::write(to.join("extracted"), "").unwrap();
@@ -111,12 +122,12 @@ fn an_executable_that_lost_its_tests_is_an_error() {
     let executable = |id: &str, tests: Option<usize>| manifest::Executable {
         id: id.to_owned(),
         package: String::new(),
-        file: PathBuf::new(),
+        file: String::new(),
         tests,
         environment: Vec::new(),
         out_dir: None,
     };
-    archive.manifest.builds[0].executables =
+    archive.extracted.manifest.builds[0].executables =
         vec![executable("app", Some(2)), executable("app::unasked", None)];
     let carried = |id: &str| {
         let (path, environment) = (PathBuf::new(), Vec::new());

@@ -1,0 +1,66 @@
+//! Licenses of the packages, and the code of others that CI runs.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use crate::fixture::{cargo, workspace};
+
+fn text(name: &str) -> String {
+    fs::read_to_string(workspace().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+#[test]
+fn every_package_is_licensed_under_mit_or_apache_2() {
+    let output = cargo()
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(workspace())
+        .output()
+        .unwrap();
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    assert!(packages.len() >= 10, "{}", packages.len());
+    for package in packages {
+        assert_eq!(package["license"], "MIT OR Apache-2.0", "{}", package["name"]);
+    }
+    assert!(text("LICENSE-MIT").starts_with("MIT License"));
+    assert!(text("LICENSE-APACHE").contains("Version 2.0, January 2004"));
+}
+
+/// A tag can be moved to other code, and a hash cannot.
+#[test]
+fn actions_are_pinned_by_the_hash_of_a_commit() {
+    let mut found = 0;
+    for folder in [".github/workflows", "docs"] {
+        for entry in fs::read_dir(workspace().join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|extension| extension != "yml") {
+                continue;
+            }
+            for line in fs::read_to_string(&path).unwrap().lines() {
+                let Some((_, action)) = line.split_once("uses: ") else { continue };
+                let pinned = action.split_once('@').and_then(|(_, pin)| pin.split_once(" # v"));
+                let is_hash =
+                    |hash: &str| hash.len() == 40 && hash.chars().all(|c| c.is_ascii_hexdigit());
+                let is_pinned = pinned.is_some_and(|(hash, version)| {
+                    is_hash(hash) && version.split('.').count() == 3
+                });
+                assert!(is_pinned, "{}: {action}", path.display());
+                found += 1;
+            }
+        }
+    }
+    assert!(found >= 10, "{found}");
+}
+
+#[test]
+fn notices_are_written_for_the_licenses_that_are_allowed() {
+    let list = |name: &str, key: &str| -> BTreeSet<String> {
+        let text = text(name);
+        let (_, list) = text.split_once(&format!("\n{key} = [")).expect("the list");
+        let (list, _) = list.split_once(']').expect("its end");
+        list.split(',').map(|item| item.trim().to_owned()).filter(|item| !item.is_empty()).collect()
+    };
+    let allowed = list("deny.toml", "allow");
+    assert!(allowed.contains("\"MIT\""), "{allowed:?}");
+    assert_eq!(list("about.toml", "accepted"), allowed);
+}
