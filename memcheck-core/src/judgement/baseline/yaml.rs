@@ -4,7 +4,7 @@
 mod read;
 mod write;
 
-pub(super) use read::{MAX_BYTES, read};
+pub(super) use read::read;
 pub(super) use write::write;
 
 #[cfg(test)]
@@ -16,6 +16,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::super::{Baseline, Figures, Holders, Laws, Parts};
+    use super::read::MAX_BYTES;
     use super::*;
 
     fn value(text: &str) -> Result<Value, String> {

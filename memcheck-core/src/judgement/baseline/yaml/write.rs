@@ -5,6 +5,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 use super::read::plain;
+use crate::characters::is_special;
 
 /// Block style, as insta writes it, without the last line end. The fields keep their order.
 pub(in crate::judgement::baseline) fn write(value: &impl Serialize) -> String {
@@ -113,7 +114,7 @@ fn scalar(value: &Value) -> String {
 }
 
 fn string(text: &str) -> String {
-    if !text.chars().all(is_printable) {
+    if text.chars().any(is_special) {
         return quoted(text);
     }
     let is_plain = plain(text).is_string()
@@ -124,19 +125,12 @@ fn string(text: &str) -> String {
     if is_plain { text.to_owned() } else { format!("'{}'", text.replace('\'', "''")) }
 }
 
-fn is_printable(c: char) -> bool {
-    let is_direction = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let is_break = matches!(c, '\u{2028}' | '\u{2029}');
-    let is_none = matches!(c, '\u{feff}' | '\u{fffe}' | '\u{ffff}');
-    !(c.is_control() || is_direction || is_break || is_none)
-}
-
 fn quoted(text: &str) -> String {
     let mut line = "\"".to_owned();
     for c in text.chars() {
         match c {
             '"' | '\\' => line.extend(['\\', c]),
-            c if is_printable(c) => line.push(c),
+            c if !is_special(c) => line.push(c),
             // All of them have at most four digits.
             c => drop(write!(line, "\\u{:04x}", u32::from(c))),
         }
