@@ -23,6 +23,7 @@ mod gpus;
 mod growth;
 mod guide;
 mod hardware;
+mod hostile;
 mod interrupts;
 mod legs;
 mod libraries;

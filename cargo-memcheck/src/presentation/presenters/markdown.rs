@@ -15,7 +15,7 @@ use crate::execution::note::Note;
 use crate::invocation::values::Verbosity;
 use crate::presentation::events::{Presenter, ReportWriter};
 use crate::presentation::tally::Tally;
-use crate::system::escape::{Form, escape};
+use crate::system::escape::{self, Form, escape};
 
 #[derive(Debug, Default)]
 pub(crate) struct Markdown {
@@ -58,13 +58,14 @@ impl Presenter for Markdown {
                 exact(metrics.retained),
             );
         }
-        let driver_figures = driver_lines::lines(outcome);
+        let driver_figures: Vec<String> =
+            driver_lines::lines(outcome).iter().map(|line| escape::line(line)).collect();
         if !driver_figures.is_empty() {
             let _ = writeln!(
                 self.driver,
                 "{} {} on {}\n  {}\n",
-                task.binary.id,
-                task.name(),
+                escape::line(&task.binary.id),
+                escape::line(task.name()),
                 task.leg.name(),
                 driver_figures.join("\n  ")
             );
@@ -79,8 +80,10 @@ impl Presenter for Markdown {
         }
         if !matches!(verdict.status, Status::Passed | Status::Ignored) {
             let found = verdict.findings.iter();
-            let lines: Vec<String> =
-                found.flat_map(|finding| findings::lines(finding, Verbosity::Normal)).collect();
+            let lines: Vec<String> = found
+                .flat_map(|finding| findings::lines(finding, Verbosity::Normal))
+                .map(|line| escape::line(&line))
+                .collect();
             let _ =
                 writeln!(self.findings, "### {test} on {leg}\n\n{}\n", fenced(&lines.join("\n")));
         }
