@@ -125,23 +125,31 @@ pub(crate) fn styled(code: &str, text: &str) -> String {
     format!("{secret}{code}\x07{text}{secret}0\x07")
 }
 
-/// One line of the output of a test or of cargo: its colours stay, and end with the line.
+/// One line of the output of a test or of cargo: its colours stay, and end with the line. Other control sequences (move
+/// the cursor, erase the line) are removed; programs print them for progress bars.
 pub(crate) fn colours(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut parts = line.split("\x1b[");
     out.push_str(parts.next().unwrap_or_default());
     let mut has_colours = false;
     for part in parts {
-        let end = part.find(|c: char| !(c.is_ascii_digit() || c == ';' || c == ':'));
-        match end.map(|end| part.split_at(end)) {
-            Some((code, rest)) if rest.starts_with('m') => {
+        match control_sequence(part) {
+            Some((code, 'm', rest)) if code.chars().all(|c| "0123456789;:".contains(c)) => {
                 has_colours = true;
-                out.push_str(&format!("{}{code}\x07{}", secret(), &rest[1..]));
+                out.push_str(&format!("{}{code}\x07{rest}", secret()));
             }
-            _ => out.extend(["\x1b[", part]),
+            Some((_, _, rest)) => out.push_str(rest),
+            None => out.extend(["\x1b[", part]),
         }
     }
     if has_colours { out + &format!("{}0\x07", secret()) } else { out }
+}
+
+/// The parameters and the last character of a control sequence (ECMA-48), and the text after it.
+fn control_sequence(text: &str) -> Option<(&str, char, &str)> {
+    let end = text.find(|c| !matches!(c, ' '..='?'))?;
+    let last = text[end..].chars().next().filter(|c| matches!(c, '@'..='~'))?;
+    Some((&text[..end], last, &text[end + 1..]))
 }
 
 /// A random word for a pair of workflow commands.
@@ -201,6 +209,8 @@ mod tests {
         let shown = |line: &str| terminal(&colours(line));
         assert_eq!(shown("\x1b[31mred\x1b[m plain"), "\x1b[31mred\x1b[m plain\x1b[0m");
         assert_eq!(shown("\x1b[38;2;1:2mx"), "\x1b[38;2;1:2mx\x1b[0m");
+        assert_eq!(shown("\x1b[K\x1b[1m  Updating\x1b[?25l x"), "\x1b[1m  Updating x\x1b[0m");
+        assert_eq!(shown("\x1b[2\u{7}\x1b[é"), "\\u{1b}[2\\u{7}\\u{1b}[é");
         for foreign in [
             "\x1b[2J",
             "\x1b[?25lm",
