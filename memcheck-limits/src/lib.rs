@@ -9,6 +9,7 @@
 pub mod bound;
 pub mod capacity;
 pub mod cards;
+pub mod characters;
 pub mod device;
 pub mod law;
 pub mod limits;

@@ -23,6 +23,7 @@ mod gpus;
 mod growth;
 mod guide;
 mod hardware;
+mod hostile;
 mod hostile_archives;
 mod interrupts;
 mod legs;

@@ -1,7 +1,7 @@
 //! Finds the snapshots of memory tests among all snapshots.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use memcheck_core::device::Family;
@@ -9,6 +9,7 @@ use memcheck_core::judgement::baseline::Parts;
 
 const PENDING: &str = ".snap.new";
 const ACCEPTED: &str = ".snap";
+const MAX_BYTES: u64 = 4 << 20;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SnapshotFile {
@@ -102,7 +103,7 @@ fn walk(root: &Path, leave_out: &Path, ending: &str) -> io::Result<Vec<PathBuf>>
             } else if kind.is_file()
                 && name.ends_with(ending)
                 && folder.file_name().is_some_and(|name| name == "snapshots")
-                && is_ours(&name, &fs::read_to_string(&path).unwrap_or_default())
+                && is_ours(&name, &read(&path).unwrap_or_default())
             {
                 found.push(path);
             }
@@ -110,6 +111,17 @@ fn walk(root: &Path, leave_out: &Path, ending: &str) -> io::Result<Vec<PathBuf>>
     }
     found.sort();
     Ok(found)
+}
+
+/// A snapshot has some kilobytes. A larger file is cut off, and then refused by its reader.
+pub(super) fn read(path: &Path) -> io::Result<String> {
+    // A pipe would block.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    let mut text = String::new();
+    fs::File::open(path)?.take(MAX_BYTES).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// The header decides, or the form of the name if the header cannot be read.

@@ -9,5 +9,5 @@ mod resolve;
 mod source_functions;
 
 pub(crate) use find::{SnapshotFile, accepted, pending, pending_below};
-pub(crate) use resolve::{Body, Checked, SnapshotError, accept, check, reject};
+pub(crate) use resolve::{Body, Checked, SnapshotError, accept, check, check_target, reject};
 pub(crate) use source_functions::SourceFunctions;

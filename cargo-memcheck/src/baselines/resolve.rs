@@ -1,8 +1,9 @@
 //! Accepts or rejects a pending snapshot. The pending file is checked completely before any file
 //! changes, and the baseline is replaced by renaming, so that a complete one exists at all times.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use insta::Snapshot;
@@ -11,6 +12,7 @@ use memcheck_core::measurement::record::Facts;
 use memcheck_core::wire::exit;
 
 use super::SnapshotFile;
+use super::find::read;
 use crate::system::error::CommandError;
 
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +23,8 @@ pub(crate) enum SnapshotError {
     Io(PathBuf, io::Error),
     #[error("{path} is not a directory", path = .0.display())]
     NotADirectory(PathBuf),
+    #[error("{path} is outside the workspace, because of a link to {to}", path = .0.display(), to = .1.display())]
+    Linked(PathBuf, PathBuf),
     #[error("{path} does not belong to a package of this workspace", path = .0.display())]
     OtherWorkspace(PathBuf),
 }
@@ -28,7 +32,10 @@ pub(crate) enum SnapshotError {
 impl CommandError for SnapshotError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Invalid(..) | Self::NotADirectory(_) | Self::OtherWorkspace(_) => exit::USAGE,
+            Self::Invalid(..)
+            | Self::NotADirectory(_)
+            | Self::OtherWorkspace(_)
+            | Self::Linked(..) => exit::USAGE,
             Self::Io(..) => exit::INTERNAL,
         }
     }
@@ -42,6 +49,7 @@ impl CommandError for SnapshotError {
             Self::OtherWorkspace(_) => {
                 "no snapshot was changed; `-p` restricts the command to one package"
             }
+            Self::Linked(..) => "no snapshot was changed; replace the link by a folder",
             Self::NotADirectory(_) | Self::Io(..) => return None,
         };
         Some(hint.to_owned())
@@ -72,14 +80,14 @@ impl Body {
 
 pub(crate) fn check(path: &Path) -> Result<Checked, SnapshotError> {
     let unsound = |why: String| SnapshotError::Invalid(path.to_owned(), why);
-    let text =
-        fs::read_to_string(path).map_err(|error| SnapshotError::Io(path.to_owned(), error))?;
+    let text = read(path).map_err(|error| SnapshotError::Io(path.to_owned(), error))?;
     // insta ends each file with a line end. If it is missing, the last figure may be cut off.
     if !text.ends_with('\n') {
         return Err(unsound("it is cut off".to_owned()));
     }
-    let snapshot = Snapshot::from_file(path).map_err(|error| unsound(error.to_string()))?;
+    // insta's reader has no limits, so that ours must accept the header first.
     let parts = Parts::of(&text).map_err(|error| unsound(error.to_string()))?;
+    let snapshot = Snapshot::from_file(path).map_err(|error| unsound(error.to_string()))?;
     if parts.body.starts_with("laws:") {
         let laws = Laws::from_yaml(parts.body).map_err(unsound)?;
         let facts: Facts = serde_json::from_str(parts.info.as_deref().unwrap_or_default())
@@ -95,6 +103,20 @@ pub(crate) fn check(path: &Path) -> Result<Checked, SnapshotError> {
     }
 }
 
+/// An error if the target of a snapshot is outside these folders once links are followed.
+pub(crate) fn check_target(file: &SnapshotFile, folders: &[&Path]) -> Result<(), SnapshotError> {
+    let mut above = file.target.ancestors().skip(1);
+    // A link without a target exists here, and has no canonical path.
+    let Some(existing) = above.find(|folder| folder.symlink_metadata().is_ok()) else {
+        return Ok(());
+    };
+    let linked = |to| SnapshotError::Linked(file.target.clone(), to);
+    let real = existing.canonicalize().map_err(|_| linked(existing.to_owned()))?;
+    let is_inside =
+        |folder: &&Path| folder.canonicalize().is_ok_and(|folder| real.starts_with(folder));
+    if folders.iter().any(is_inside) { Ok(()) } else { Err(linked(real)) }
+}
+
 pub(crate) fn accept(file: &SnapshotFile, checked: &Checked) -> Result<(), SnapshotError> {
     let io = |path: &Path| {
         let path = path.to_owned();
@@ -102,19 +124,22 @@ pub(crate) fn accept(file: &SnapshotFile, checked: &Checked) -> Result<(), Snaps
     };
     let folder = file.target.parent().expect("a snapshot is in a folder");
     fs::create_dir_all(folder).map_err(io(folder))?;
-    let name = file.target.file_name().unwrap_or_default().to_string_lossy();
-    let unfinished = folder.join(format!(".{name}.{}.tmp", std::process::id()));
+    // A new file with a random name, because a link with a known name would be followed. The last
+    // step replaces a link.
+    let unfinished = tempfile::Builder::new()
+        .prefix(".memcheck")
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder)
+        .map_err(io(folder))?
+        .into_temp_path();
     // insta's own function is used because it removes the fields that belong only to pending files.
-    let written = checked
+    checked
         .snapshot
         .save(&unfinished)
         .map_err(|error| io::Error::other(error.to_string()))
         .and_then(|()| File::open(&unfinished)?.sync_all())
-        .and_then(|()| fs::rename(&unfinished, &file.target));
-    if let Err(error) = written {
-        let _ = fs::remove_file(&unfinished);
-        return Err(SnapshotError::Io(file.target.clone(), error));
-    }
+        .and_then(|()| unfinished.persist(&file.target).map_err(|error| error.error))
+        .map_err(io(&file.target))?;
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(io(folder))?;
     fs::remove_file(&file.path).map_err(io(&file.path))
 }

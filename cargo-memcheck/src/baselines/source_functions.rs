@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+use memcheck_core::judgement::baseline::Parts;
 use serde::{Deserialize, Serialize};
 
 use super::SnapshotFile;
+use super::find::read;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SourceFunctions {
@@ -15,8 +17,9 @@ pub(crate) struct SourceFunctions {
 
 impl SourceFunctions {
     pub(crate) fn of(file: &SnapshotFile, root: &Path) -> Self {
-        let Ok(snapshot) = insta::Snapshot::from_file(&file.path) else { return Self::default() };
-        let text = snapshot.metadata().source().map(|source| root.join(source));
+        let Ok(snapshot) = read(&file.path) else { return Self::default() };
+        let source = Parts::of(&snapshot).ok().and_then(|parts| parts.source);
+        let text = source.map(|source| root.join(source));
         let Some(Ok(text)) = text.map(std::fs::read_to_string) else { return Self::default() };
         let mut names = file.test.rsplit("::");
         let mut next = || names.next().is_some_and(|name| text.contains(&format!("fn {name}(")));

@@ -17,11 +17,11 @@ use crate::invocation::cli::DoctorArgs;
 use crate::invocation::config::Configuration;
 use crate::invocation::options::environment;
 use crate::invocation::values::{Format, Verbosity};
-use crate::presentation::presenters::style;
+use crate::presentation::presenters::{json, style};
 use crate::system::error::Failure;
 use crate::system::gpus;
 use crate::system::launcher::Launcher;
-use crate::system::printing::{eprint_line, print};
+use crate::system::printing::{eprint_line, print, print_raw};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -53,8 +53,7 @@ impl CheckPrinter {
         }
         match self.format {
             Format::Json => {
-                let line = serde_json::to_string(&check).expect("a check has only text");
-                print(&format!("{line}\n"));
+                print_raw(&format!("{}\n", json::text(&check)));
             }
             Format::Human => print(&line(&check)),
         }

@@ -12,7 +12,8 @@ use crate::build::workspace::Workspace;
 use crate::invocation::cli::EnvArgs;
 use crate::invocation::values::{CargoOptions, Format};
 use crate::system::error::Failure;
-use crate::system::printing::{eprint_line, print};
+use crate::system::printing::{eprint_line, print_raw};
+use crate::system::shell;
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename = "variable")]
@@ -39,14 +40,14 @@ pub(super) fn env(args: &EnvArgs) -> Result<u8, Failure> {
             Format::Json => serde_json::to_string(&variable).expect("a variable has only text"),
             Format::Human => line(&variable),
         };
-        print(&format!("{line}\n"));
+        print_raw(&format!("{line}\n"));
     }
     Ok(exit::OK)
 }
 
 fn line(variable: &EnvironmentLine) -> String {
     match &variable.value {
-        Some(value) => format!("export {}='{}'", variable.name, value.replace('\'', r"'\''")),
+        Some(value) => format!("export {}={}", variable.name, shell::quote(value)),
         None => format!("unset {}", variable.name),
     }
 }

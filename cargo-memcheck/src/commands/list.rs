@@ -18,9 +18,10 @@ use crate::invocation::options::Flags;
 use crate::invocation::suggestion::suggestion;
 use crate::invocation::values::{Format, NoTests, UnpackOptions, Verbosity};
 use crate::presentation::events::Presenter;
-use crate::presentation::presenters::{JsonLines, Unselected, style};
+use crate::presentation::presenters::{JsonLines, Unselected, json, style};
 use crate::system::error::Failure;
-use crate::system::printing::{eprint_line, print};
+use crate::system::escape;
+use crate::system::printing::{eprint_line, print, print_raw};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -120,10 +121,10 @@ fn print_json(tasks: &[(Task, TestState)], tests: usize, exit_code: u8) {
     });
     let mut text = String::new();
     for line in lines.chain([ListLine::Summary { tests, exit_code }]) {
-        text += &serde_json::to_string(&line).expect("lines have only text and numbers");
+        text += &json::text(&line);
         text.push('\n');
     }
-    print(&text);
+    print_raw(&text);
 }
 
 fn device(task: &Task, fate: TestState) -> String {
@@ -145,7 +146,8 @@ fn print_table(tasks: &[(Task, TestState)]) {
     {
         let (task, _) = &same[0];
         let devices: Vec<String> = same.iter().map(|(task, fate)| device(task, *fate)).collect();
-        table.add_row([task.binary.id.clone(), task.name().to_owned(), devices.join(", ")]);
+        let row = [&task.binary.id, task.name(), &devices.join(", ")];
+        table.add_row(row.map(escape::line));
     }
     print(&format!("{}\n", table.trim_fmt()));
 }
@@ -160,10 +162,10 @@ fn print_limits(tasks: &[(Task, TestState)]) {
         }
         text += &format!(
             "{} {}  {}\n  {}:{}\n{}\n\n",
-            task.binary.id,
-            task.name(),
-            device(task, *fate),
-            task.subject.file().display(),
+            escape::line(&task.binary.id),
+            escape::line(task.name()),
+            escape::line(&device(task, *fate)),
+            escape::line(&task.subject.file().display().to_string()),
             task.subject.line(),
             table.trim_fmt()
         );

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::baselines::{SnapshotError, SnapshotFile, pending, pending_below};
+use crate::baselines::{SnapshotError, SnapshotFile, check_target, pending, pending_below};
 use crate::build::workspace::Workspace;
 use crate::invocation::cli::SnapshotArgs;
 use crate::invocation::values::{CargoOptions, Verbosity};
@@ -39,7 +39,7 @@ pub(super) fn gather(args: &SnapshotArgs) -> Result<(Workspace, Vec<SnapshotFile
             }
         }
         None => {
-            for folder in folders.into_iter().chain(shares.then(|| workspace.root())) {
+            for folder in folders.iter().copied().chain(shares.then(|| workspace.root())) {
                 let found = pending(folder, workspace.target_directory())
                     .map_err(|error| SnapshotError::Io(folder.to_owned(), error))?;
                 files.extend(found);
@@ -49,6 +49,10 @@ pub(super) fn gather(args: &SnapshotArgs) -> Result<(Workspace, Vec<SnapshotFile
     files.retain(|file| file.is_named(&args.filters));
     files.sort();
     files.dedup();
+    let inside: Vec<&Path> = folders.iter().copied().chain([workspace.root()]).collect();
+    for file in &files {
+        check_target(file, &inside)?;
+    }
     if files.is_empty() && args.output.verbosity() > Verbosity::Quiet {
         eprint_line!("no pending snapshots");
         let left = workspace.pending_directory();

@@ -2,6 +2,8 @@
 //! Without a terminal it changes no files, and prints the differences and the commands that decide
 //! about each snapshot.
 
+use std::path::Path;
+
 use anyhow::Context;
 use console::{Key, Term};
 use memcheck_core::wire::exit;
@@ -14,6 +16,7 @@ use crate::invocation::values::Verbosity;
 use crate::presentation::presenters::{json, style};
 use crate::system::error::Failure;
 use crate::system::printing::eprint_line;
+use crate::system::shell;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReviewDecision {
@@ -95,13 +98,21 @@ fn print_decision(verbosity: Verbosity, what: &str, path: &str) {
 }
 
 fn commands(args: &SnapshotArgs, file: &SnapshotFile) {
-    let name = file.target.file_name().unwrap_or_default().to_string_lossy();
-    let from =
-        args.from.as_ref().map(|from| format!(" --from '{}'", from.display())).unwrap_or_default();
     for word in ["accept", "reject"] {
-        eprint_line!("  {}", style::hint(&format!("cargo memcheck {word} '{name}'{from}")));
+        eprint_line!("  {}", style::hint(&command(word, file, args.from.as_deref())));
     }
     eprint_line!("");
+}
+
+/// The name is quoted, because a stranger can have chosen it.
+fn command(word: &str, file: &SnapshotFile, from: Option<&Path>) -> String {
+    let name = file.target.file_name().unwrap_or_default().to_string_lossy();
+    let from = from.map(|from| format!(" --from {}", shell::quote(&from.to_string_lossy())));
+    let from = from.unwrap_or_default();
+    match name.starts_with('-') {
+        true => format!("cargo memcheck {word}{from} -- {}", shell::quote(&name)),
+        false => format!("cargo memcheck {word} {}{from}", shell::quote(&name)),
+    }
 }
 
 fn ask(term: &Term, sound: bool) -> anyhow::Result<ReviewDecision> {
@@ -115,6 +126,25 @@ fn ask(term: &Term, sound: bool) -> anyhow::Result<ReviewDecision> {
             Key::Char('s' | 'S') => return Ok(ReviewDecision::Skip),
             Key::Char('q' | 'Q') | Key::Escape | Key::CtrlC => return Ok(ReviewDecision::Stop),
             _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_printed_command_has_the_name_of_the_file_as_one_word() {
+        for name in ["a@cpu.snap", "$(touch x)@cpu.snap", "it's; id #@cpu.snap", "-rf@cpu.snap"] {
+            let path = Path::new("/ws/snapshots").join(name);
+            let file =
+                SnapshotFile { target: path.clone(), path, test: String::new(), family: None };
+            let from = Path::new("it's $(id)");
+            let words = shlex::split(&command("accept", &file, Some(from))).unwrap();
+            assert!(words.contains(&name.to_owned()), "{words:?}");
+            assert!(words.contains(&"it's $(id)".to_owned()), "{words:?}");
+            assert!(words.len() <= 7, "{words:?}");
         }
     }
 }

@@ -3,8 +3,10 @@
 
 pub(crate) mod binary;
 pub(crate) mod error;
+pub(crate) mod escape;
 pub(crate) mod gpus;
 pub(crate) mod launcher;
 pub(crate) mod libraries;
 pub(crate) mod printing;
 pub(crate) mod process;
+pub(crate) mod shell;

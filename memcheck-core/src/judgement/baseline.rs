@@ -2,6 +2,7 @@
 
 mod holders;
 mod laws;
+mod yaml;
 
 use std::collections::BTreeMap;
 
@@ -91,10 +92,7 @@ impl Figures {
                 (*space, Entry { figures: figures.clone(), peak_holders })
             })
             .collect();
-        serde_yaml_ng::to_string(&body)
-            .expect("a map of integers serializes to YAML")
-            .trim_end()
-            .to_owned()
+        yaml::write(&body)
     }
 
     /// Parses the body of a snapshot, which must be a complete map of known figures.
@@ -102,8 +100,7 @@ impl Figures {
         if has_conflict_markers(text) {
             return Err(FiguresError::Conflict);
         }
-        let body: BTreeMap<Space, Entry> =
-            serde_yaml_ng::from_str(text).map_err(|error| FiguresError::Yaml(error.to_string()))?;
+        let body: BTreeMap<Space, Entry> = yaml::read(text).map_err(FiguresError::Yaml)?;
         let figures = Self(body.into_iter().map(|(space, entry)| (space, entry.figures)).collect());
         for (space, by_name) in &figures.0 {
             let known = gated(*space, &Metrics::default());
@@ -149,6 +146,8 @@ pub struct Parts<'a> {
     header: &'a str,
     /// The `info` of the header, as JSON.
     pub info: Option<String>,
+    /// The source file of the test, relative to the workspace.
+    pub source: Option<String>,
     /// The figures, as YAML.
     pub body: &'a str,
 }
@@ -170,13 +169,13 @@ impl<'a> Parts<'a> {
         #[derive(Deserialize)]
         struct Header {
             info: Option<serde_json::Value>,
+            source: Option<String>,
         }
         let rest = text.strip_prefix("---\n").ok_or(PartsError::NoHeader)?;
         let (header, body) = rest.split_once("\n---\n").ok_or(PartsError::NoHeader)?;
-        let Header { info } = serde_yaml_ng::from_str(header)
-            .map_err(|error| PartsError::Header(error.to_string()))?;
+        let Header { info, source } = yaml::read(header).map_err(PartsError::Header)?;
         let info = info.map(|info| info.to_string());
-        Ok(Self { header, info, body: body.trim_end() })
+        Ok(Self { header, info, source, body: body.trim_end() })
     }
 
     /// Returns the text of the same file with another body.

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
+use crate::characters::is_special;
 use crate::device::Family;
 
 /// The absolute source file of a test, without the `..` of a `#[path = "../shared.rs"]`.
@@ -16,17 +17,48 @@ pub fn source(workspace: &Path, file: &Path) -> PathBuf {
 pub fn baseline(workspace: &Path, file: &Path, stem: &str, family: Family) -> PathBuf {
     let source = source(workspace, file);
     let folder = source.parent().unwrap_or(workspace).join("snapshots");
-    folder.join(format!("{stem}@{}.snap", family.name()))
+    folder.join(format!("{}@{}.snap", file_name(stem), family.name()))
+}
+
+/// The longest name of a file is 255 bytes on most file systems; the rest is for the device, the
+/// extensions and the hash.
+const LONGEST: usize = 200;
+
+/// The name itself, if it is a safe name of a file. The name of a test in Rust is one; that of an
+/// executable that pretends to have tests can be anything. Other names get a hash, so that two of
+/// them are not the same file.
+fn file_name(name: &str) -> String {
+    let is_unsafe = |c: char| is_special(c) || matches!(c, '/' | '\\');
+    let is_safe = !name.is_empty()
+        && name.len() <= LONGEST
+        && !name.starts_with('.')
+        && !name.contains(is_unsafe);
+    if is_safe {
+        return name.to_owned();
+    }
+    let letters: String = name.replace(is_unsafe, "_").trim_start_matches('.').to_owned();
+    let end = (0..=LONGEST.min(letters.len())).rev().find(|&end| letters.is_char_boundary(end));
+    format!("{}-{:016x}", &letters[..end.unwrap_or(0)], hash(name))
+}
+
+/// FNV-1a, because the hash of a name must not change with the version of Rust.
+fn hash(text: &str) -> u64 {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
 /// The stem of the snapshot for the laws of `module`, whose cases share the values `common`.
 pub fn law(module: &str, common: &BTreeMap<String, String>) -> String {
     let mut stem = format!("{}__law", module.replace("::", "__"));
+    let mut values = String::new();
     for (name, value) in common {
         let letters = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
         stem.push_str(&format!("_{name}_{}", value.chars().map(letters).collect::<String>()));
+        values.push_str(&format!("{value}\n"));
     }
-    stem
+    // `1.5` and `1_5` have the same letters.
+    let is_exact = common.values().all(|value| value.chars().all(|c| c.is_ascii_alphanumeric()));
+    if is_exact { stem } else { format!("{stem}-{:016x}", hash(&values)) }
 }
 
 fn normalize(path: &Path) -> PathBuf {
@@ -65,5 +97,38 @@ mod tests {
         assert_eq!(law("mem::bert::forward", &common), "mem__bert__forward__law_dtype_f32");
         assert_eq!(law("mem::forward", &BTreeMap::new()), "mem__forward__law");
         assert_eq!(normalize(Path::new("../a/./b/../c")), Path::new("../a/c"));
+    }
+
+    #[test]
+    fn every_name_gives_one_file_of_its_own_in_the_folder() {
+        let long = ["é".repeat(400), "é".repeat(400) + "x", "a".repeat(255), "a".repeat(256)];
+        let short = [
+            "",
+            ".",
+            "..",
+            "../x",
+            "..\\x",
+            "a/b",
+            "a\\b",
+            "a_b",
+            "a\0b",
+            "a\nb",
+            "a\u{202e}b",
+            "/etc/x",
+        ];
+        let names: Vec<String> = short.map(str::to_owned).into_iter().chain(long).collect();
+        let mut files = std::collections::BTreeSet::new();
+        for name in &names {
+            let path = baseline(Path::new("/ws"), Path::new("t/m.rs"), name, Family::Cuda);
+            assert_eq!(path.parent(), Some(Path::new("/ws/t/snapshots")), "{name:?}");
+            let file = path.file_name().unwrap().to_str().unwrap().to_owned();
+            assert!(!file.contains(is_special) && file.len() + 4 <= 255, "{file:?}");
+            assert!(file.ends_with("@cuda.snap"), "{file:?}");
+            assert!(files.insert(file), "{name:?}");
+        }
+        assert_eq!(file_name("mem__bert__é"), "mem__bert__é");
+        let with = |value: &str| law("m::f", &BTreeMap::from([("x".to_owned(), value.to_owned())]));
+        assert!(with("1.5").starts_with("m__f__law_x_1_5-"));
+        assert_ne!(with("1.5"), with("1_5"));
     }
 }

@@ -1,5 +1,5 @@
-//! Archives that someone else has made to write outside their folder, to run a program, or to use up
-//! memory, disk or time. Each must be refused before a program of it runs, and leave no file.
+//! Archives that someone else has made to write outside their folder, to run a program, or to use
+//! up memory, disk or time. Each must be refused before a program of it runs, and leave no file.
 
 mod archives;
 mod forge;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressState, ProgressStyle};
 
 use crate::invocation::values::Verbosity;
+use crate::system::escape;
 use crate::system::printing::eprint_line;
 
 pub(super) const ARGUMENTS: [&str; 4] =
@@ -106,14 +107,14 @@ impl Meter {
         };
         if is_shown {
             // Without the suspension the line would be mixed with the bar.
-            self.bar.suspend(|| eprint_line!("{line}"));
+            self.bar.suspend(|| eprint_line!("{}", escape::colors(line)));
         }
     }
 
     pub(super) fn redrawn(&self, text: &str) {
         if let Some((position, crates)) = position(text) {
             self.state().position = Some(position);
-            self.bar.set_message(format!("{position}: {crates}"));
+            self.bar.set_message(escape::line(&format!("{position}: {crates}")));
         }
     }
 

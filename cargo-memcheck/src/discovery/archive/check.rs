@@ -1,5 +1,5 @@
-//! Refuses pages that could lead out of the folder of the archive, or that name files which are not in it. The writer
-//! applies the same rules.
+//! Refuses pages that could lead out of the folder of the archive, or that name files which are not
+//! in it. The writer applies the same rules.
 
 #[cfg(test)]
 mod tests;
@@ -15,7 +15,8 @@ use super::manifest::{self, Build, Executable, Manifest, TESTS, WORKSPACE};
 use super::{metadata, names};
 use crate::invocation::devices::{self, DeviceKind};
 
-/// Bytes of text files that are read as a whole. JSON takes up to ten times as much memory when it is parsed.
+/// Bytes of text files that are read as a whole. JSON takes up to ten times as much memory when it
+/// is parsed.
 const TABLE_LIMIT: u64 = 32 << 20;
 const CONFIGURATION_LIMIT: u64 = 1 << 20;
 const DEVICES: usize = 64;
@@ -136,7 +137,8 @@ fn build(build: &Build, packages: &BTreeSet<&str>, files: &Files<'_>) -> Result<
     }
 }
 
-/// The folders of the packages are created in the folder of the archive, so they must be below the root.
+/// The folders of the packages are created in the folder of the archive, so they must be below the
+/// root.
 fn packages(manifest: &Manifest) -> Result<BTreeSet<&str>, String> {
     let metadata = metadata::parse(&manifest.metadata)?;
     let root = &metadata.workspace_root;

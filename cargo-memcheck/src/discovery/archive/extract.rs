@@ -16,8 +16,8 @@ use super::{ArchiveError, metadata};
 use crate::invocation::values::UnpackOptions;
 use crate::system::process::Interrupt;
 
-/// The folder that an archive is extracted to. Dropping it removes a temporary folder, and the contents of a folder that
-/// the user named, until [`Folder::keep`] is called.
+/// The folder that an archive is extracted to. Dropping it removes a temporary folder, and the
+/// contents of a folder that the user named, until [`Folder::keep`] is called.
 #[derive(Debug)]
 pub(super) struct Folder {
     pub(super) path: PathBuf,
@@ -172,8 +172,8 @@ fn relocate(
         if let Ok(rest) = package.manifest_path.strip_prefix(root) {
             package.manifest_path = sources.join(rest);
         }
-        // Tests are started in the folder of their package, so it must exist. The page was checked, so it is below the
-        // sources.
+        // Tests are started in the folder of their package, so it must exist. The page was checked,
+        // so it is below the sources.
         let place = package.manifest_path.parent().map(Utf8Path::as_std_path);
         if let Some(place) = place.filter(|_| packages.contains(&package.id.repr)) {
             if place.starts_with(folder) {

@@ -1,12 +1,13 @@
-//! The file format of an archive: tar in zstd, with one frame and without extensions except for long names.
+//! The file format of an archive: tar in zstd, with one frame and without extensions except for
+//! long names.
 //!
 //! 1. The header, a short JSON document with the version. Every version begins with an entry of this name and these
 //!    fields.
 //! 2. The page, a JSON document that describes the archive and lists the files with their sizes.
 //! 3. These files, in this order and with these sizes.
 //!
-//! A reader can therefore refuse an archive before it writes a byte, and before it has read more than the header and
-//! the page.
+//! A reader can therefore refuse an archive before it writes a byte, and before it has read more
+//! than the header and the page.
 
 use std::ops::RangeInclusive;
 
@@ -20,13 +21,15 @@ pub(super) const PAGE: &str = "memcheck-contents.json";
 pub(super) const HEADER_LIMIT: u64 = 4 << 10;
 /// Bytes. JSON takes up to ten times as much memory when it is parsed.
 pub(super) const PAGE_LIMIT: u64 = 8 << 20;
-/// Powers of two. Consecutive executables have most content in common, so the window must be longer than the largest
-/// file. zstd unpacks up to the minimum, 128 MiB, without `--long`. Packing and unpacking allocate as much memory.
+/// Powers of two. Consecutive executables have most content in common, so the window must be longer
+/// than the largest file. zstd unpacks up to the minimum, 128 MiB, without `--long`. Packing and
+/// unpacking allocate as much memory.
 pub(super) const WINDOWS: RangeInclusive<u32> = 27..=30;
 /// The first bytes of a zstd frame.
 pub(super) const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Executables shrink to a tenth or a thirtieth. A file that claims much more than that is made to fill a disk.
+/// Executables shrink to a tenth or a thirtieth. A file that claims much more than that is made to
+/// fill a disk.
 const RATIO: u64 = 1000;
 /// Bytes that every archive may have, whatever its own size is.
 const ALWAYS_ALLOWED: u64 = 1 << 30;
@@ -74,6 +77,7 @@ pub(super) trait Page: Serialize + DeserializeOwned {
 
     fn files(&self) -> &[PackedFile];
 
-    /// Refuses everything that could lead out of the folder of the archive. The error is the reason.
+    /// Refuses everything that could lead out of the folder of the archive. The error is the
+    /// reason.
     fn check(&self) -> Result<(), String>;
 }

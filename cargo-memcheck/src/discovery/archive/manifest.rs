@@ -32,8 +32,9 @@ pub(super) struct Manifest {
     pub(super) profile: String,
     pub(super) features: Vec<String>,
     pub(super) devices: Vec<Request>,
-    /// `cargo_metadata::Metadata` as JSON. Its paths are those of the machine that built the archive. It is a string
-    /// because its values of any form take much more memory than their text, which has its own limit.
+    /// `cargo_metadata::Metadata` as JSON. Its paths are those of the machine that built the
+    /// archive. It is a string because its values of any form take much more memory than their
+    /// text, which has its own limit.
     pub(super) metadata: String,
     pub(super) packages: Vec<String>,
     pub(super) names_targets: bool,

@@ -1,4 +1,5 @@
-//! The part of cargo's metadata that a run of an archive needs. The rest is up to a hundred times as long.
+//! The part of cargo's metadata that a run of an archive needs. The rest is up to a hundred times
+//! as long.
 
 use std::collections::HashSet;
 

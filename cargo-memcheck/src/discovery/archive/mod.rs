@@ -1,9 +1,10 @@
-//! Archives: test executables that run on a machine without cargo and sources. A `.tar.zst` file has the manifest,
-//! `tests` (the lists of tests), `workspace` (configuration, baselines at their paths), and a folder of executables and
-//! libraries for each kind of device. Line tables are the largest part, so they can go to a second archive.
+//! Archives: test executables that run on a machine without cargo and sources. A `.tar.zst` file
+//! has the manifest, `tests` (the lists of tests), `workspace` (configuration, baselines at their
+//! paths), and a folder of executables and libraries for each kind of device. Line tables are the
+//! largest part, so they can go to a second archive.
 //!
-//! An archive can come from someone else. It is validated as a whole before anything is written, and only its
-//! executables are code.
+//! An archive can come from someone else. It is validated as a whole before anything is written,
+//! and only its executables are code.
 
 mod check;
 mod elf;

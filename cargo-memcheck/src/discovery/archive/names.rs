@@ -1,5 +1,5 @@
-//! Names of files in an archive. They are relative and normalised, so that no file can leave the folder of the archive,
-//! and they have no characters that a terminal interprets.
+//! Names of files in an archive. They are relative and normalised, so that no file can leave the
+//! folder of the archive, and they have no characters that a terminal interprets.
 
 /// Bytes. Linux allows 4096 for a whole path.
 const LONGEST: usize = 1024;

@@ -1,6 +1,7 @@
-//! Reads an archive, and refuses it before anything is written unless its header and its page are valid. The entries
-//! that follow must be exactly the files that the page declares, so that the tar stream cannot add, rename, resize or
-//! link anything. Memory is bounded by the limits of `format` and by zstd's window.
+//! Reads an archive, and refuses it before anything is written unless its header and its page are
+//! valid. The entries that follow must be exactly the files that the page declares, so that the tar
+//! stream cannot add, rename, resize or link anything. Memory is bounded by the limits of `format`
+//! and by zstd's window.
 
 #[cfg(test)]
 mod tests;
@@ -28,7 +29,8 @@ const STEP: usize = 256 << 10;
 /// tar ends with two blocks of zeros, and its reader takes the first one.
 const END_OF_TAR: u64 = 512;
 
-/// The place and the files to extract. All others are read up to the last one of these, and not written.
+/// The place and the files to extract. All others are read up to the last one of these, and not
+/// written.
 pub(super) struct Destination {
     pub(super) folder: PathBuf,
     pub(super) wanted: fn(&str) -> bool,
@@ -180,7 +182,8 @@ impl Reader<'_> {
         };
         let mut entry = next()?;
         let wrong = |why: String| self.refused(format!("{name}: {why}"));
-        // tar stores a long name, with a zero byte, in an entry before the file, whose own name is then cut off.
+        // tar stores a long name, with a zero byte, in an entry before the file, whose own name is
+        // then cut off.
         let is_long = entry.header().entry_type().is_gnu_longname();
         if is_long {
             let expected = name.len() as u64 + 1;
@@ -216,7 +219,8 @@ impl Reader<'_> {
         Ok(entry)
     }
 
-    /// The folder was empty, and only this function creates files in it, so that no folder can be a symbolic link.
+    /// The folder was empty, and only this function creates files in it, so that no folder can be a
+    /// symbolic link.
     fn extract(
         &self,
         mut entry: Entry<'_, '_>,
@@ -290,7 +294,8 @@ fn check_space<'a>(
     }
 }
 
-/// The two fields that every version has. Parsing ends with the second one, because the rest can be cut off.
+/// The two fields that every version has. Parsing ends with the second one, because the rest can be
+/// cut off.
 struct ArchiveVersion {
     version: u32,
     memcheck: String,

@@ -174,8 +174,8 @@ impl Unpacked {
         Some(self.folder().join(nvml))
     }
 
-    /// The lists of `built` if they are read from the archive. An executable without a list is an error, because its tests
-    /// would be missing.
+    /// The lists of `built` if they are read from the archive. An executable without a list is an
+    /// error, because its tests would be missing.
     pub(crate) fn listed(
         &self,
         kind: DeviceKind,

@@ -46,8 +46,8 @@ pub(super) fn measure(entries: &[ArchiveEntry]) -> Result<Vec<PackedFile>, Archi
     entries.iter().map(one).collect()
 }
 
-/// Writes to a temporary file and renames it, so that no incomplete archive has its name. Returns the size in bytes.
-/// The files of the page must be those of [`measure`].
+/// Writes to a temporary file and renames it, so that no incomplete archive has its name. Returns
+/// the size in bytes. The files of the page must be those of [`measure`].
 pub(super) fn write<P: Page>(
     path: &Path,
     id: &str,
@@ -73,7 +73,8 @@ pub(super) fn write<P: Page>(
     fs::create_dir_all(folder).map_err(io)?;
     let unfinished = tempfile::Builder::new()
         .prefix(".memcheck-archive-")
-        // A temporary file is only for its owner, but an archive must have the permissions of an ordinary file.
+        // A temporary file is only for its owner, but an archive must have the permissions of an
+        // ordinary file.
         .permissions(PermissionsExt::from_mode(0o666))
         .tempfile_in(folder)
         .map_err(io)?;
@@ -123,8 +124,8 @@ fn window(files: &[PackedFile]) -> u32 {
     far.next_power_of_two().ilog2().clamp(*WINDOWS.start(), *WINDOWS.end())
 }
 
-/// The same files yield the same archive: the header has neither a time nor a user. A file with holes is stored like
-/// any other, because zstd compresses zeros to almost nothing.
+/// The same files yield the same archive: the header has neither a time nor a user. A file with
+/// holes is stored like any other, because zstd compresses zeros to almost nothing.
 fn add<W: io::Write>(
     tar: &mut tar::Builder<W>,
     file: &PackedFile,

@@ -3,12 +3,14 @@
 
 use std::path::PathBuf;
 
-use memcheck_core::judgement::finding::{Class, Level};
+use memcheck_core::judgement::finding::{Class, Finding, Level};
 use memcheck_core::judgement::location;
 
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::presentation::events::Presenter;
+use crate::system::escape::{Form, escape};
+use crate::system::printing::eprint_raw;
 
 #[derive(Debug)]
 pub(crate) struct GithubAnnotations {
@@ -19,40 +21,42 @@ impl GithubAnnotations {
     pub(crate) fn new(workspace_root: PathBuf) -> Self {
         Self { workspace_root }
     }
-}
 
-impl Presenter for GithubAnnotations {
-    fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
+    pub(super) fn of_test(&self, task: &Task, outcome: &TestOutcome) -> Vec<String> {
         let file = location::source(&self.workspace_root, task.subject.file());
         let file = file.strip_prefix(&self.workspace_root).unwrap_or(&file);
-        for finding in &outcome.verdict.findings {
+        let place =
+            format!("file={},line={}", property(&file.display().to_string()), task.subject.line());
+        let annotation = |finding: &Finding| {
             let denied = match finding.code.row().class {
                 Class::Measured | Class::Instrument => true,
                 Class::Bookkeeping => outcome.verdict.denied.contains(&finding.code),
             };
-            let place = format!(
-                "file={},line={}",
-                property(&file.display().to_string()),
-                task.subject.line()
-            );
             let title = format!("{} on {}: {}", task.name(), task.leg.name(), finding.code);
-            print(denied, &place, &title, &finding.message);
-        }
+            command(denied, &place, &title, &finding.message)
+        };
+        outcome.verdict.findings.iter().map(annotation).collect()
     }
 
-    fn note(&mut self, note: &Note) {
+    pub(super) fn of_note(&self, note: &Note) -> String {
         let place = note.path.as_ref().map(|path| {
             let path = path.strip_prefix(&self.workspace_root).unwrap_or(path);
             format!("file={}", property(&path.display().to_string()))
         });
         let denied = note.level == Level::Deny;
-        print(denied, &place.unwrap_or_default(), note.finding.code.name(), &note.finding.message);
+        let title = note.finding.code.name();
+        command(denied, &place.unwrap_or_default(), title, &note.finding.message)
     }
 }
 
-fn print(denied: bool, place: &str, title: &str, message: &str) {
-    // `say!` cannot be used because it adds colors, and a workflow command must not have any.
-    eprintln!("{}", command(denied, place, title, message));
+impl Presenter for GithubAnnotations {
+    fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
+        self.of_test(task, outcome).iter().for_each(|line| eprint_raw(line));
+    }
+
+    fn note(&mut self, note: &Note) {
+        eprint_raw(&self.of_note(note));
+    }
 }
 
 fn command(denied: bool, place: &str, title: &str, message: &str) -> String {
@@ -62,7 +66,8 @@ fn command(denied: bool, place: &str, title: &str, message: &str) -> String {
 }
 
 fn data(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    let text = escape(text, Form::Text);
+    text.replace('%', "%25").replace('\n', "%0A")
 }
 
 fn property(text: &str) -> String {

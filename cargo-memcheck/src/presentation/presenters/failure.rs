@@ -12,8 +12,10 @@ pub(crate) fn failure(failure: &Failure) {
 }
 
 pub(crate) fn reported(failure: &Reported) {
-    eprint_line!("{} {}", style::error("error:"), failure.message);
+    // A name in a message must not begin a line that looks like one of ours.
+    let indented = |text: &str| text.replace('\n', "\n  ");
+    eprint_line!("{} {}", style::error("error:"), indented(&failure.message));
     if let Some(hint) = &failure.hint {
-        eprint_line!("{} {hint}", style::hint("hint:"));
+        eprint_line!("{} {}", style::hint("hint:"), indented(hint));
     }
 }

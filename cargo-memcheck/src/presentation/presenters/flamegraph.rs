@@ -11,6 +11,7 @@ use memcheck_core::space::Space;
 
 use crate::discovery::task::{Task, TestOutcome};
 use crate::presentation::events::{Presenter, ReportWriter};
+use crate::system::escape;
 
 const NOTHING: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"640\" height=\"48\">\
     <text x=\"16\" y=\"30\" font-family=\"monospace\">no test was run with call stacks: use \
@@ -30,7 +31,8 @@ impl FlameGraph {
         for holder in peak.holders.iter().filter(|holder| holder.bytes > 0) {
             let frames =
                 [test.to_owned(), root.clone()].into_iter().chain(stack(attribution, holder));
-            let frames: Vec<String> = frames.map(|frame| frame.replace(';', ",")).collect();
+            let frames: Vec<String> =
+                frames.map(|frame| escape::line(&frame).replace(';', ",")).collect();
             self.folded.push(format!("{} {}", frames.join(";"), holder.bytes));
         }
     }

@@ -25,6 +25,7 @@ use crate::invocation::values::Format;
 use crate::presentation::events::{Presenter, ReportWriter};
 use crate::presentation::tally::{Repeated, Tally};
 use crate::system::error::{Failure, Reported};
+use crate::system::escape::{Form, escape};
 use crate::system::gpus::RanOn;
 
 const VERSION: u32 = 1;
@@ -182,7 +183,7 @@ impl<W: Write> JsonLines<W> {
     }
 
     fn line(&mut self, line: &StreamLine<'_>) {
-        let text = serde_json::to_string(line).expect("lines have only text and numbers");
+        let text = self::text(line);
         // An error means that the reader has closed the stream, so that it cannot be reported
         // there.
         let _ = writeln!(self.to, "{text}").and_then(|()| self.to.flush());
@@ -354,8 +355,14 @@ impl<'a> ObjectHead<'a> {
     }
 }
 
+/// One line, in which a terminal and a CI runner find nothing to act on.
+pub(crate) fn text(line: &impl Serialize) -> String {
+    let text = serde_json::to_string(line).expect("lines have only text and numbers");
+    escape(&text, Form::Json)
+}
+
 pub(in crate::presentation::presenters) fn print(line: &impl Serialize) {
-    let line = serde_json::to_string(line).expect("lines have only text and numbers");
+    let line = text(line);
     // An error means that the reader has closed the stream because it needs no more lines.
     let _ = writeln!(std::io::stdout(), "{line}");
 }

@@ -13,6 +13,7 @@ use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::invocation::values::Verbosity;
 use crate::presentation::events::{Presenter, ReportWriter};
+use crate::system::escape::{Form, escape};
 
 #[derive(Debug, Default)]
 pub(crate) struct Junit {
@@ -96,6 +97,6 @@ impl ReportWriter for Junit {
             suite.add_test_cases(cases.iter().cloned());
             xml.add_test_suite(suite);
         }
-        Ok(xml.to_string()?.into_bytes())
+        Ok(escape(&xml.to_string()?, Form::Markup).into_bytes())
     }
 }

@@ -1,9 +1,13 @@
 //! A Markdown report, for example for a pull request: the failures first, then a table.
 
+mod inline;
+
 use std::fmt::Write;
 
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::size::{Size, exact};
+
+use inline::{code, fenced, message};
 
 use super::{driver_lines, findings, summary};
 use crate::discovery::task::{Task, TestOutcome};
@@ -11,6 +15,7 @@ use crate::execution::note::Note;
 use crate::invocation::values::Verbosity;
 use crate::presentation::events::{Presenter, ReportWriter};
 use crate::presentation::tally::Tally;
+use crate::system::escape::{self, Form, escape};
 
 #[derive(Debug, Default)]
 pub(crate) struct Markdown {
@@ -32,58 +37,60 @@ impl Presenter for Markdown {
             Status::NotMeasured => "**not measured**",
             Status::Ignored => "ignored",
         };
-        let test = format!("`{}` `{}`", task.binary.id, task.name());
+        let test = format!("{} {}", code(&task.binary.id), code(task.name()));
+        let leg = message(&task.leg.name());
         let record = outcome.report.as_ref().map(|report| &report.record);
         let judged: Vec<_> = record
             .into_iter()
             .flat_map(|record| record.judged.iter().filter_map(|s| record.spaces.get_key_value(s)))
             .collect();
         if judged.is_empty() {
-            let leg = task.leg.name();
             let _ = writeln!(self.rows, "| {test} | {leg} | {status} | | | |");
         }
         for (space, measured) in judged {
             let metrics = &measured.metrics;
             let _ = writeln!(
                 self.rows,
-                "| {test} | {} {space} | {status} | {} ({}) | {} | {} |",
-                task.leg.name(),
+                "| {test} | {leg} {space} | {status} | {} ({}) | {} | {} |",
                 exact(metrics.peak_allocated),
                 Size(metrics.peak_allocated),
                 exact(metrics.growth),
                 exact(metrics.retained),
             );
         }
-        let driver_figures = driver_lines::lines(outcome);
+        let driver_figures: Vec<String> =
+            driver_lines::lines(outcome).iter().map(|line| escape::line(line)).collect();
         if !driver_figures.is_empty() {
             let _ = writeln!(
                 self.driver,
                 "{} {} on {}\n  {}\n",
-                task.binary.id,
-                task.name(),
+                escape::line(&task.binary.id),
+                escape::line(task.name()),
                 task.leg.name(),
                 driver_figures.join("\n  ")
             );
         }
         if let Some(note) = driver_lines::repeats(outcome) {
-            let _ = writeln!(self.notes, "- {test} on {}: {note}", task.leg.name());
+            let _ = writeln!(self.notes, "- {test} on {leg}: {}", message(&note));
         }
         let laws = findings::laws(&outcome.across.laws, Verbosity::Normal);
         if !laws.is_empty() {
-            let _ = writeln!(self.laws, "- {test} on {}: `{}`", task.leg.name(), laws.join("`, `"));
+            let laws: Vec<String> = laws.iter().map(|law| code(law)).collect();
+            let _ = writeln!(self.laws, "- {test} on {leg}: {}", laws.join(", "));
         }
         if !matches!(verdict.status, Status::Passed | Status::Ignored) {
             let found = verdict.findings.iter();
-            let lines: Vec<String> =
-                found.flat_map(|finding| findings::lines(finding, Verbosity::Normal)).collect();
-            let leg = task.leg.name();
+            let lines: Vec<String> = found
+                .flat_map(|finding| findings::lines(finding, Verbosity::Normal))
+                .map(|line| escape::line(&line))
+                .collect();
             let _ =
                 writeln!(self.findings, "### {test} on {leg}\n\n{}\n", fenced(&lines.join("\n")));
         }
     }
 
     fn note(&mut self, note: &Note) {
-        let _ = writeln!(self.notes, "- {}: {}", note.finding.code, note.finding.message);
+        let _ = writeln!(self.notes, "- {}: {}", note.finding.code, message(&note.finding.message));
     }
 
     fn finished(&mut self, tally: &Tally, _exit_code: u8) {
@@ -118,24 +125,6 @@ impl ReportWriter for Markdown {
                 fenced(driver.trim_end_matches('\n'))
             );
         }
-        Ok(page.into_bytes())
-    }
-}
-
-/// Longer than all fences in the text, because a failing test body can print Markdown.
-fn fenced(text: &str) -> String {
-    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
-    let fence = "`".repeat(longest.max(2) + 1);
-    format!("{fence}text\n{text}\n{fence}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_code_fence_is_longer_than_the_fences_inside_it() {
-        assert_eq!(fenced("a `b` c"), "```text\na `b` c\n```");
-        assert_eq!(fenced("```\nnot the end"), "````text\n```\nnot the end\n````");
+        Ok(escape(&page, Form::Text).into_bytes())
     }
 }

@@ -12,6 +12,8 @@ mod failure;
 mod findings;
 pub(crate) mod fit;
 mod flamegraph;
+#[cfg(test)]
+mod hostile;
 mod html;
 pub(crate) mod json;
 mod junit;

@@ -14,7 +14,8 @@ use super::{json, style};
 use crate::discovery::task::Task;
 use crate::invocation::options::ReportingOptions;
 use crate::invocation::values::{Format, Verbosity};
-use crate::system::printing::eprint_line;
+use crate::system::escape::{Form, escape};
+use crate::system::printing::{eprint_line, print_line, print_raw};
 
 const VERSION: u32 = 1;
 
@@ -50,7 +51,7 @@ pub(crate) fn plan(reporting: &ReportingOptions, placed: &Placed<'_>, file: Opti
         Some(path) => eprint_line!("device map: {}", path.display()),
         None => {
             let map = serde_json::to_string_pretty(placed.map).unwrap_or_default();
-            anstream::println!("{map}");
+            print_raw(&escape(&format!("{map}\n"), Form::Json));
         }
     }
 }
@@ -120,7 +121,7 @@ fn to_the_right(table: &mut Table) {
 
 fn print(table: &Table) {
     for line in table.trim_fmt().lines() {
-        anstream::println!("{line}");
+        print_line!("{line}");
     }
 }
 

@@ -1,10 +1,11 @@
-//! Colors by meaning. `anstream` removes them if the output is not a terminal.
+//! Colors by meaning, as marks that the writer of the terminal replaces. `anstream` removes the
+//! colors if the output is not a terminal.
 
 use anstream::ColorChoice;
 use memcheck_core::judgement::verdict::Status;
-use owo_colors::{OwoColorize, Style};
 
 use crate::invocation::values::Color;
+use crate::system::escape::styled;
 
 pub(crate) fn choose(color: Color) {
     match color {
@@ -16,32 +17,32 @@ pub(crate) fn choose(color: Color) {
 }
 
 pub(crate) fn status(status: Status) -> String {
-    let (word, style) = match status {
-        Status::Passed => ("PASS", Style::new().green().bold()),
-        Status::NeedsReview => ("REVIEW", Style::new().yellow().bold()),
-        Status::Failed => ("FAIL", Style::new().red().bold()),
-        Status::NotMeasured => ("NOT MEASURED", Style::new().red().bold()),
-        Status::Ignored => ("IGNORED", Style::new().yellow()),
+    let (word, code) = match status {
+        Status::Passed => ("PASS", "1;32"),
+        Status::NeedsReview => ("REVIEW", "1;33"),
+        Status::Failed => ("FAIL", "1;31"),
+        Status::NotMeasured => ("NOT MEASURED", "1;31"),
+        Status::Ignored => ("IGNORED", "33"),
     };
-    format!("{word:>12}").style(style).to_string()
+    styled(code, &format!("{word:>12}"))
 }
 
 pub(crate) fn error(text: &str) -> String {
-    text.red().bold().to_string()
+    styled("1;31", text)
 }
 
 pub(crate) fn warning(text: &str) -> String {
-    text.yellow().bold().to_string()
+    styled("1;33", text)
 }
 
 pub(crate) fn hint(text: &str) -> String {
-    text.cyan().to_string()
+    styled("36", text)
 }
 
 pub(crate) fn dim(text: &str) -> String {
-    text.dimmed().to_string()
+    styled("2", text)
 }
 
 pub(crate) fn strong(text: &str) -> String {
-    text.bold().to_string()
+    styled("1", text)
 }

@@ -20,7 +20,8 @@ use crate::invocation::options::{Pending, ReportContext};
 use crate::invocation::values::{NoTests, Verbosity};
 use crate::presentation::events::Presenter;
 use crate::presentation::tally::Tally;
-use crate::system::printing::eprint_line;
+use crate::system::escape;
+use crate::system::printing::eprint_lines;
 use crate::system::process::Capture;
 
 const HEAD: usize = 4;
@@ -63,16 +64,12 @@ impl Terminal {
             0 => String::new(),
             others => format!("  (+{others})"),
         };
-        self.bar.set_message(format!("{test}  {at}{others}"));
+        self.bar.set_message(escape::line(&format!("{test}  {at}{others}")));
     }
 
     fn print(&self, lines: &[String]) {
         // The lines must appear above the bar and not disturb it.
-        self.bar.suspend(|| {
-            for line in lines {
-                eprint_line!("{line}");
-            }
-        });
+        self.bar.suspend(|| eprint_lines(lines));
     }
 
     /// `PASS [   0.012s] app::mem llama::kv_cache  peak 502.5 MiB  growth 0 B`.
@@ -163,7 +160,7 @@ impl Terminal {
             Verbosity::Verbose => 0,
             _ => own.len().saturating_sub(HEAD + TAIL),
         };
-        let indented = |line: &&str| format!("{:13}  {line}", "");
+        let indented = |line: &&str| format!("{:13}  {}", "", escape::colors(line));
         let mut lines = vec![format!("{:13}{}", "", style::dim("output:"))];
         if skipped == 0 {
             lines.extend(own.iter().map(indented));
@@ -173,6 +170,34 @@ impl Terminal {
             lines.push(format!("{:13}  {}", "", style::dim(&more)));
             lines.extend(own[HEAD + skipped..].iter().map(indented));
         }
+        lines
+    }
+
+    /// The lines of a test that has ended.
+    pub(super) fn result(&self, task: &Task, outcome: &TestOutcome) -> Vec<String> {
+        let mut lines = Vec::new();
+        let uneventful = matches!(outcome.verdict.status, Status::Passed | Status::Ignored);
+        if self.verbosity > Verbosity::Quiet || !uneventful {
+            lines.push(self.line(task, outcome));
+            lines.extend(laws(outcome, self.verbosity));
+            lines.extend(self.findings(outcome));
+            lines.extend(
+                driver_lines::repeats(outcome).map(|note| format!("{:13}note: {note}", "")),
+            );
+            lines.extend(self.driver(outcome));
+            lines.extend(self.output(outcome));
+        }
+        lines
+    }
+
+    pub(super) fn note_lines(&self, note: &Note) -> Vec<String> {
+        let denied = note.level == Level::Deny;
+        if self.verbosity == Verbosity::Quiet && !denied {
+            return Vec::new();
+        }
+        let mut lines = findings::lines(&note.finding, Verbosity::Verbose);
+        let word = if denied { style::error("error:") } else { style::warning("warning:") };
+        lines[0] = format!("{word} {}", lines[0]);
         lines
     }
 }
@@ -225,19 +250,7 @@ impl Presenter for Terminal {
 
     fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
         self.running.remove(&key(task));
-        let mut lines = Vec::new();
-        let uneventful = matches!(outcome.verdict.status, Status::Passed | Status::Ignored);
-        if self.verbosity > Verbosity::Quiet || !uneventful {
-            lines.push(self.line(task, outcome));
-            lines.extend(laws(outcome, self.verbosity));
-            lines.extend(self.findings(outcome));
-            lines.extend(
-                driver_lines::repeats(outcome).map(|note| format!("{:13}note: {note}", "")),
-            );
-            lines.extend(self.driver(outcome));
-            lines.extend(self.output(outcome));
-        }
-        self.print(&lines);
+        self.print(&self.result(task, outcome));
         if outcome.verdict.status != Status::Ignored {
             self.bar.inc(1);
         }
@@ -245,14 +258,7 @@ impl Presenter for Terminal {
     }
 
     fn note(&mut self, note: &Note) {
-        let denied = note.level == Level::Deny;
-        if self.verbosity == Verbosity::Quiet && !denied {
-            return;
-        }
-        let mut lines = findings::lines(&note.finding, Verbosity::Verbose);
-        let word = if denied { style::error("error:") } else { style::warning("warning:") };
-        lines[0] = format!("{word} {}", lines[0]);
-        self.print(&lines);
+        self.print(&self.note_lines(note));
     }
 
     fn leg_finished(&mut self, leg: &Leg, tally: &Tally) {

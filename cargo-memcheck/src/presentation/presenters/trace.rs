@@ -108,7 +108,8 @@ impl Presenter for Trace {
 
 impl ReportWriter for Trace {
     fn text(&self) -> anyhow::Result<Vec<u8>> {
-        Ok(serde_json::to_vec(&json!({"traceEvents": self.events, "displayTimeUnit": "ms"}))?)
+        let trace = json!({"traceEvents": self.events, "displayTimeUnit": "ms"});
+        Ok(super::json::text(&trace).into_bytes())
     }
 }
 

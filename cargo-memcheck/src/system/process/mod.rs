@@ -19,6 +19,7 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use wait_timeout::ChildExt;
 
+use super::printing::SuspendedCommands;
 use output::Collector;
 use progress::Tail;
 
@@ -170,6 +171,10 @@ pub(crate) fn run(
         ProcessKind::SilentLauncher(Some(mark)) => ProgressSource::Mark(mark),
         ProcessKind::SilentLauncher(None) => ProgressSource::None,
     };
+    let suspended = match watch.capture {
+        Capture::Shown | Capture::None => SuspendedCommands::begin(),
+        Capture::Kept => None,
+    };
     let launched = Instant::now();
     let mut child = command.spawn()?;
     // The command owns this process's copy of the pipe's write end. It must be dropped so that the
@@ -188,6 +193,7 @@ pub(crate) fn run(
     // not outlive it.
     kill_group(group);
     child.wait()?;
+    drop(suspended);
     let output = Output { stdout: stdout.finish(DRAIN), stderr: stderr.finish(DRAIN) };
     let began = match source {
         ProgressSource::File(tail) => tail.finish(),

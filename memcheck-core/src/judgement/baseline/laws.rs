@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::yaml;
 use crate::measurement::record::Facts;
 use crate::shape::{Metric, ScalingReport, Shape};
 use crate::space::Space;
@@ -42,10 +43,7 @@ impl Laws {
 
     /// Serializes the body of the snapshot.
     pub fn to_yaml(&self) -> String {
-        serde_yaml_ng::to_string(self)
-            .expect("a map of strings serializes to YAML")
-            .trim_end()
-            .to_owned()
+        yaml::write(self)
     }
 
     /// Serializes the whole snapshot in insta's layout. `source` is the source file of the test.
@@ -55,9 +53,8 @@ impl Laws {
             source: &'a str,
             info: &'a Facts,
         }
-        let header = serde_yaml_ng::to_string(&Header { source, info: facts });
-        let header = header.expect("a map of strings and numbers serializes to YAML");
-        format!("---\n{header}---\n{}\n", self.to_yaml())
+        let header = yaml::write(&Header { source, info: facts });
+        format!("---\n{header}\n---\n{}\n", self.to_yaml())
     }
 
     /// Parses the body of a snapshot; the error is a sentence fragment.
@@ -65,8 +62,8 @@ impl Laws {
         if super::has_conflict_markers(text) {
             return Err(super::FiguresError::Conflict.to_string());
         }
-        let laws: Self = serde_yaml_ng::from_str(text)
-            .map_err(|error| format!("it is not a map of laws: {error}"))?;
+        let laws: Self =
+            yaml::read(text).map_err(|error| format!("it is not a map of laws: {error}"))?;
         if laws.is_empty() {
             return Err("it is not a map of laws: it is empty".to_owned());
         }

@@ -85,7 +85,7 @@ fn finding(record: &Record, repeats: &Repeats, between: &[&Threshold], range: Ra
         hint.push_str(&format!("; or allow {}", range.value(range.greatest)));
     }
     if repeats.asked.is_none() {
-        let test = &record.test;
+        let test = word(&record.test);
         hint.push_str(&format!(
             "; `cargo memcheck --repeat 20 --exact {test}` reports every figure that differs"
         ));
@@ -174,6 +174,13 @@ fn explain_missing_call_sites(record: &Record, repeats: &Repeats, findings: &mut
                 .to_owned(),
         );
     }
+}
+
+/// Quoted unless it is a path of Rust, because a person pastes the command into a shell.
+fn word(test: &str) -> String {
+    let is_letter = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':');
+    let is_plain = !test.is_empty() && test.chars().all(is_letter);
+    if is_plain { test.to_owned() } else { format!("'{}'", test.replace('\'', r"'\''")) }
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Tests of written archives. `tests/functional/hostile_archives.rs` has those that the writer does not write.
+//! Tests of written archives. `tests/functional/hostile_archives.rs` has those that the writer does
+//! not write.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -106,8 +107,8 @@ fn only_wanted_files_are_extracted_and_the_rest_is_not_read() {
 #[test]
 fn repeated_content_of_two_files_is_compressed() {
     let folder = tempfile::tempdir().unwrap();
-    // 12 MiB of bytes that cannot be compressed, from a linear congruential generator. This is more than the window
-    // that zstd chooses by default at this level.
+    // 12 MiB of bytes that cannot be compressed, from a linear congruential generator. This is more
+    // than the window that zstd chooses by default at this level.
     let mut state = 1_u64;
     let mut noise = Vec::new();
     while noise.len() < 12 << 20 {

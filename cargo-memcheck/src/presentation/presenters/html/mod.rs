@@ -17,6 +17,7 @@ use crate::execution::note::Note;
 use crate::invocation::values::Verbosity;
 use crate::presentation::events::{Presenter, ReportWriter};
 use crate::presentation::tally::Tally;
+use crate::system::escape::{Form, escape};
 
 const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem}\
 table{border-collapse:collapse}td,th{padding:.2rem .7rem;text-align:left;border-bottom:1px solid #8884}\
@@ -124,7 +125,7 @@ impl ReportWriter for Html {
                 }
             }
         };
-        Ok(page.into_string().into_bytes())
+        Ok(escape(&page.into_string(), Form::Markup).into_bytes())
     }
 }
 

@@ -23,7 +23,7 @@ use crate::invocation::options::ReportingOptions;
 use crate::invocation::values::{Format, ProfileLayout, Verbosity};
 use crate::presentation::events::Presenter;
 use crate::presentation::tally::Tally;
-use crate::system::printing::eprint_line;
+use crate::system::printing::{eprint_line, print_lines};
 
 #[derive(Debug)]
 pub(crate) struct Profiler {
@@ -108,9 +108,8 @@ impl Presenter for Profiler {
             return json::profile(task, outcome, &profiles);
         }
         let Some(record) = record else { return };
-        for line in self.text(task, outcome, record) {
-            anstream::println!("{}", line.trim_end());
-        }
+        let lines = self.text(task, outcome, record);
+        print_lines(&lines.iter().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>());
         if record.attribution.is_none() {
             eprint_line!(
                 "{} the run has no call stacks, so it has no profile",

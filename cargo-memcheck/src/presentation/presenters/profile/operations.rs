@@ -7,6 +7,7 @@ use memcheck_core::presentation::profile::Profile;
 use super::columns::{self, Column};
 use super::{cut, style};
 use crate::invocation::values::{ProfileLayout, Verbosity};
+use crate::system::escape;
 
 const GAP: usize = 2;
 /// The smallest width to which a text column is cut.
@@ -24,7 +25,9 @@ pub(super) fn lines(
     let rows = columns::rows(profile);
     let shown = if all { rows.len() } else { layout.top.min(rows.len()) };
     let columns = columns::columns(profile);
-    let cells = |of: &dyn Fn(&Column) -> String| columns.iter().map(of).collect::<Cells>();
+    let cells = |of: &dyn Fn(&Column) -> String| {
+        columns.iter().map(|column| escape::line(&of(column))).collect::<Cells>()
+    };
     let mut table = vec![cells(&|column| column.title(profile.table.by).to_owned())];
     table.extend(rows[..shown].iter().map(|row| cells(&|column| column.of_row(row, profile, all))));
     for (name, sums) in columns::sums(profile, shown) {

@@ -1,0 +1,347 @@
+//! A thousand hostile strings, each in every text of a test and its record, in each form of output.
+
+mod strings;
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use html5ever::tokenizer::{
+    BufferQueue, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts,
+};
+use memcheck_core::characters::is_special;
+use memcheck_core::device::Family;
+use memcheck_core::judgement::diagnosis::Cause;
+use memcheck_core::judgement::finding::{Code, Finding, Grown, Level, Site, Via};
+use memcheck_core::judgement::location;
+use memcheck_core::judgement::verdict::Status;
+
+use super::annotations::GithubAnnotations;
+use super::example::leaky;
+use super::flamegraph::FlameGraph;
+use super::html::Html;
+use super::json::JsonLines;
+use super::junit::Junit;
+use super::markdown::Markdown;
+use super::terminal::Terminal;
+use super::trace::Trace;
+use crate::discovery::task::{Task, TestOutcome, TestSubject, example};
+use crate::execution::note::Note;
+use crate::invocation::options::{Annotations, Pending, ReportContext, ReportingOptions};
+use crate::invocation::values::{Format, NoTests, Verbosity};
+use crate::presentation::events::{Presenter, ReportWriter};
+use crate::system::gpus::RanOn;
+use crate::system::printing::lines_for_people;
+use crate::system::process::{Capture, Output};
+
+fn task(text: &str) -> Task {
+    let mut task = example::task();
+    task.package = text.to_owned();
+    task.binary.id = text.to_owned();
+    if let TestSubject::Test(entry) = &mut task.subject {
+        entry.name = text.to_owned();
+        entry.module = text.to_owned();
+        entry.file = text.into();
+        entry.snapshot = text.to_owned();
+    }
+    task
+}
+
+fn finding(text: &str) -> Finding {
+    let some = || Some(text.to_owned());
+    let site = Site {
+        function: some(),
+        file: some(),
+        line: Some(1),
+        via: Some(Via { file: text.to_owned(), line: 1, function: text.to_owned() }),
+        scope: some(),
+        operation: some(),
+        tensor: some(),
+        note: some(),
+        ..Site::default()
+    };
+    let cause = Cause {
+        code: text.to_owned(),
+        title: text.to_owned(),
+        evidence: text.to_owned(),
+        remedy: text.to_owned(),
+    };
+    Finding {
+        sites: vec![site],
+        grown: vec![Grown { holder: text.to_owned(), then: 0, now: 1 }],
+        cause: Some(cause),
+        hint: some(),
+        ..Finding::new(Code::Leak, text)
+    }
+}
+
+fn outcome(text: &str, output: &str) -> TestOutcome {
+    static LEAKY: OnceLock<TestOutcome> = OnceLock::new();
+    let mut outcome = LEAKY.get_or_init(leaky).clone();
+    let findings = vec![finding(text)];
+    outcome.verdict.findings = findings;
+    outcome.verdict.status = Status::Failed;
+    let attribution = outcome.report.as_mut().unwrap().record.attribution.as_mut().unwrap();
+    attribution.hint = Some(text.to_owned());
+    for frame in attribution.stacks.iter_mut().flat_map(|stack| &mut stack.frames) {
+        frame.function = text.to_owned();
+        frame.file = Some(text.to_owned());
+    }
+    for place in &mut attribution.places {
+        place.scope = text.to_owned();
+        place.operation = Some(text.to_owned());
+        place.tensor.as_mut().unwrap().dtype = text.to_owned();
+    }
+    attribution.survivors[0].scope = text.to_owned();
+    let (name, uuid) = (text.to_owned(), Some(text.to_owned()));
+    let gpu = Some(RanOn { index: None, name, uuid });
+    let output = Output { stdout: output.to_owned(), stderr: output.to_owned() };
+    TestOutcome { gpu, output, ..outcome }
+}
+
+fn note(text: &str) -> Note {
+    Note {
+        package: text.to_owned(),
+        path: Some(text.into()),
+        finding: Finding::new(Code::NotBuilt, text),
+        level: Level::Deny,
+    }
+}
+
+fn terminal() -> Terminal {
+    let reporting = ReportingOptions {
+        format: Format::Human,
+        verbosity: Verbosity::Verbose,
+        reports: Vec::new(),
+        annotations: Annotations::None,
+    };
+    let context = ReportContext {
+        reporting: &reporting,
+        pending: Pending::NextToTests,
+        capture: Capture::Kept,
+        no_tests: NoTests::Fail,
+        filters: &[],
+    };
+    Terminal::new(&context, 2)
+}
+
+fn text(mut report: impl ReportWriter, task: &Task, outcome: &TestOutcome, note: &Note) -> String {
+    report.test_finished(task, outcome);
+    report.note(note);
+    String::from_utf8(report.text().unwrap()).unwrap()
+}
+
+#[track_caller]
+fn assert_no_control(text: &str, of: &str) {
+    let raw = text.chars().find(|&c| c != '\n' && is_special(c));
+    assert_eq!(raw, None, "of {of:?}:\n{text}");
+}
+
+/// As GitHub's runner reads a line, and more strictly.
+#[track_caller]
+fn assert_no_command(text: &str, of: &str) {
+    for line in text.split(['\n', '\r']) {
+        let visible = line.trim_start_matches(|c: char| c.is_whitespace() || !c.is_ascii_graphic());
+        assert!(!visible.starts_with("::"), "of {of:?}: {line}");
+        for prefix in ["##[", "##vso[", "##teamcity["] {
+            assert!(!line.contains(prefix), "of {of:?}: {line}");
+        }
+    }
+}
+
+/// Removes the SGR sequences, and returns their parameters.
+fn without_colors(text: &str) -> (String, Vec<&str>) {
+    let mut codes = Vec::new();
+    let mut parts = text.split("\x1b[");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (code, rest) = part.split_once('m').expect("only colors begin with ESC");
+        assert!(code.chars().all(|c| c.is_ascii_digit() || c == ';' || c == ':'), "{code:?}");
+        codes.push(code);
+        plain.push_str(rest);
+    }
+    (plain, codes)
+}
+
+#[test]
+fn the_terminal_gets_no_escape_sequence_but_colors() {
+    let terminal = terminal();
+    for string in strings::strings() {
+        for output in ["", &string] {
+            let mut lines = terminal.result(&task(&string), &outcome(&string, output));
+            lines.extend(terminal.note_lines(&note(&string)));
+            let shown = lines_for_people(&lines);
+            let (plain, codes) = without_colors(&shown);
+            assert_no_control(&plain, &string);
+            assert_no_command(&plain, &string);
+            assert_eq!(plain.lines().count(), lines.len(), "{string:?}: {plain}");
+            if output.is_empty() {
+                let ours = ["0", "1", "2", "1;31", "1;32", "1;33", "33", "36"];
+                assert!(codes.iter().all(|code| ours.contains(code)), "{string:?}: {codes:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn json_keeps_the_strings_and_has_only_printable_characters() {
+    for string in strings::strings() {
+        let (task, outcome, note) = (task(&string), outcome(&string, &string), note(&string));
+        let lines = text(JsonLines::new(Vec::new()), &task, &outcome, &note);
+        assert_no_control(&lines, &string);
+        assert_no_command(&lines, &string);
+        let first = lines.lines().next().unwrap();
+        let line: serde_json::Value = serde_json::from_str(first).unwrap();
+        assert_eq!(line["test"], string);
+        assert_eq!(line["findings"][0]["sites"][0]["scope"], string);
+        let trace = text(Trace::default(), &task, &outcome, &note);
+        assert_no_control(&trace, &string);
+        assert_no_command(&trace, &string);
+        serde_json::from_str::<serde_json::Value>(&trace).unwrap();
+    }
+}
+
+#[test]
+fn junit_and_the_flame_graph_are_well_formed() {
+    for string in strings::strings() {
+        let (task, outcome, note) = (task(&string), outcome(&string, &string), note(&string));
+        let xml = text(Junit::default(), &task, &outcome, &note);
+        assert_no_control(&xml, &string);
+        assert_no_command(&xml, &string);
+        let tree = roxmltree::Document::parse(&xml).unwrap_or_else(|e| panic!("{string:?}: {e}"));
+        let tags: Vec<_> = tree.descendants().filter(|node| node.is_element()).collect();
+        let known =
+            "testsuites testsuite testcase properties property failure system-out system-err";
+        for tag in &tags {
+            assert!(known.split(' ').any(|known| tag.has_tag_name(known)), "{string:?}: {tag:?}");
+        }
+        assert_eq!(tags.iter().filter(|tag| tag.has_tag_name("testcase")).count(), 2);
+    }
+    // An SVG takes longer to draw, so that one has many strings.
+    for some in strings::strings().chunks(100) {
+        let mut graph = FlameGraph::default();
+        for string in some {
+            graph.test_finished(&task(string), &outcome(string, ""));
+        }
+        let svg = String::from_utf8(graph.text().unwrap()).unwrap();
+        assert_no_control(&svg, "the flame graph");
+        assert_no_command(&svg, "the flame graph");
+        let options =
+            roxmltree::ParsingOptions { allow_dtd: true, ..roxmltree::ParsingOptions::default() };
+        let tree = roxmltree::Document::parse_with_options(&svg, options).unwrap();
+        let scripts = tree.descendants().filter(|node| node.has_tag_name("script")).count();
+        let in_all = tree.descendants().filter(|node| node.tag_name().name() == "script").count();
+        assert!(scripts + in_all <= 2, "only the script of inferno");
+    }
+}
+
+#[test]
+fn annotations_are_one_command_for_each_finding() {
+    for string in strings::strings() {
+        let annotations = GithubAnnotations::new("/ws".into());
+        let mut lines = annotations.of_test(&task(&string), &outcome(&string, ""));
+        lines.push(annotations.of_note(&note(&string)));
+        assert_eq!(lines.len(), 2);
+        for line in lines {
+            assert!(!line.contains(is_special), "{string:?}: {line:?}");
+            let (head, _) = line.strip_prefix("::error ").unwrap().split_once("::").unwrap();
+            for property in head.split(',') {
+                let (name, value) = property.split_once('=').unwrap();
+                assert!(["file", "line", "title"].contains(&name), "{string:?}: {line}");
+                assert!(!value.contains(':'), "{string:?}: {line}");
+            }
+        }
+    }
+}
+
+struct Tags;
+
+impl TokenSink for Tags {
+    type Handle = ();
+
+    fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
+        let Token::TagToken(tag) = token else { return TokenSinkResult::Continue };
+        let known = "html head meta title style body h1 h2 ul li table tr td th p pre br details \
+                     summary section strong figure figcaption svg polyline polygon line circle";
+        assert!(known.split_whitespace().any(|known| *tag.name == *known), "{tag:?}");
+        for attribute in &tag.attrs {
+            let name = &*attribute.name.local;
+            assert!(!name.starts_with("on") && name != "href" && name != "src", "{tag:?}");
+            assert!(!attribute.value.contains(['<', '>', '"']), "{tag:?}");
+        }
+        if tag.kind == TagKind::StartTag && *tag.name == *"style" {
+            // The text of a style sheet is not markup for a reader of the page.
+            assert!(tag.attrs.is_empty());
+        }
+        TokenSinkResult::Continue
+    }
+}
+
+#[test]
+fn the_html_page_has_no_markup_of_the_strings() {
+    for string in strings::strings() {
+        let (task, outcome, note) = (task(&string), outcome(&string, ""), note(&string));
+        let page = text(Html::default(), &task, &outcome, &note);
+        assert_no_control(&page, &string);
+        assert_no_command(&page, &string);
+        let input = BufferQueue::default();
+        input.push_back(page.as_str().into());
+        let tokenizer = Tokenizer::new(Tags, TokenizerOpts::default());
+        let _ = tokenizer.feed(&input);
+        tokenizer.end();
+    }
+}
+
+#[test]
+fn the_markdown_page_has_no_markup_of_the_strings() {
+    use comrak::nodes::NodeValue;
+    let mut options = comrak::Options::default();
+    options.extension.table = true;
+    options.extension.autolink = true;
+    options.extension.strikethrough = true;
+    for string in strings::strings() {
+        let (task, outcome, note) = (task(&string), outcome(&string, &string), note(&string));
+        let page = text(Markdown::default(), &task, &outcome, &note);
+        assert_no_control(&page, &string);
+        assert_no_command(&page, &string);
+        let arena = comrak::Arena::new();
+        let (mut tables, mut headings) = (0, 0);
+        for node in comrak::parse_document(&arena, &page, &options).descendants() {
+            match &node.data().value {
+                NodeValue::HtmlInline(html) => {
+                    assert!(["<code>", "</code>"].contains(&html.as_str()), "{string:?}: {html}");
+                }
+                NodeValue::HtmlBlock(html) => {
+                    let ours = ["<details><summary>Driver and NVML</summary>", "</details>"];
+                    assert!(ours.contains(&html.literal.trim()), "{string:?}: {}", html.literal);
+                }
+                NodeValue::Link(link) | NodeValue::Image(link) => {
+                    panic!("{string:?}: a link to {}:\n{page}", link.url)
+                }
+                NodeValue::Table(table) => {
+                    tables += 1;
+                    assert_eq!((table.num_rows, table.num_columns), (2, 6), "{string:?}:\n{page}");
+                }
+                NodeValue::Heading(_) => headings += 1,
+                _ => {}
+            }
+        }
+        assert_eq!((tables, headings), (1, 2), "{string:?}:\n{page}");
+    }
+}
+
+#[test]
+fn a_file_name_has_no_part_of_a_path_and_belongs_to_one_string() {
+    let mut files = std::collections::BTreeSet::new();
+    let strings = strings::strings();
+    for string in &strings {
+        let path = location::baseline(Path::new("/ws"), Path::new("a.rs"), string, Family::Cpu);
+        assert_eq!(path.parent(), Some(Path::new("/ws/snapshots")), "{string:?}");
+        let name = path.file_name().unwrap().to_str().unwrap();
+        assert_no_control(name, string);
+        assert!(name.len() + ".new".len() <= 255 && !name.contains(['/', '\\']), "{name}");
+        files.insert(name.to_owned());
+    }
+    let different: std::collections::BTreeSet<_> = strings.iter().collect();
+    assert_eq!(files.len(), different.len());
+    assert_eq!(strings.len(), 1_000);
+}

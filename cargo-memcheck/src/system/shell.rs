@@ -1,0 +1,37 @@
+//! Words of a command line that a person pastes into a shell.
+
+/// In quotes in which no character has a meaning.
+pub(crate) fn quote(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_reads_each_word_as_it_is() {
+        for word in [
+            "a b",
+            "it's",
+            "$(touch x)",
+            "`id`",
+            "a;b",
+            "a\nb",
+            "-x",
+            "!!",
+            "\"\\",
+            "*",
+            "",
+            "~",
+            "'';id;''",
+        ] {
+            let output = std::process::Command::new("sh")
+                .args(["-c", &format!("printf %s {}", quote(word))])
+                .output()
+                .unwrap();
+            assert_eq!(String::from_utf8(output.stdout).unwrap(), word);
+            assert_eq!(shlex::split(&quote(word)), Some(vec![word.to_owned()]));
+        }
+    }
+}
