@@ -1,7 +1,7 @@
 //! Accepts or rejects a pending snapshot. The pending file is checked completely before any file changes, and the
 //! baseline is replaced by renaming, so that a complete one exists at all times.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +12,7 @@ use memcheck_core::wire::exit;
 
 use super::SnapshotFile;
 use crate::system::error::CommandError;
+use crate::system::files::Replacement;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SnapshotError {
@@ -100,22 +101,14 @@ pub(crate) fn accept(file: &SnapshotFile, checked: &Checked) -> Result<(), Snaps
         let path = path.to_owned();
         move |error| SnapshotError::Io(path, error)
     };
-    let folder = file.target.parent().expect("a snapshot is in a folder");
-    fs::create_dir_all(folder).map_err(io(folder))?;
-    let name = file.target.file_name().unwrap_or_default().to_string_lossy();
-    let unfinished = folder.join(format!(".{name}.{}.tmp", std::process::id()));
+    let unfinished = Replacement::new(&file.target).map_err(io(&file.target))?;
     // insta's own function is used because it removes the fields that belong only to pending files.
-    let written = checked
+    checked
         .snapshot
-        .save(&unfinished)
+        .save(unfinished.path())
         .map_err(|error| io::Error::other(error.to_string()))
-        .and_then(|()| File::open(&unfinished)?.sync_all())
-        .and_then(|()| fs::rename(&unfinished, &file.target));
-    if let Err(error) = written {
-        let _ = fs::remove_file(&unfinished);
-        return Err(SnapshotError::Io(file.target.clone(), error));
-    }
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(io(folder))?;
+        .and_then(|()| unfinished.commit())
+        .map_err(|error| SnapshotError::Io(file.target.clone(), error))?;
     fs::remove_file(&file.path).map_err(io(&file.path))
 }
 

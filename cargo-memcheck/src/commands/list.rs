@@ -20,7 +20,7 @@ use crate::invocation::values::{Format, NoTests, Verbosity};
 use crate::presentation::events::Presenter;
 use crate::presentation::presenters::{JsonLines, Unselected, style};
 use crate::system::error::Failure;
-use crate::system::printing::{eprint_line, print};
+use crate::system::printing::{Stdout, eprint_line, print};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -83,7 +83,7 @@ pub(super) fn list(args: &ListArgs) -> Result<u8, Failure> {
     let exit_code = if none { exit::NO_TESTS } else { exit::OK };
     match session.options.reporting.format {
         Format::Json => {
-            let mut lines = JsonLines::new(std::io::stdout());
+            let mut lines = JsonLines::new(Stdout);
             notes.iter().for_each(|note| lines.note(note));
             print_json(&tasks, runs, exit_code);
         }

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::ArchiveError;
+use crate::system::files::Replacement;
 use crate::system::process::Interrupt;
 
 /// A reader refuses every other version.
@@ -61,16 +62,8 @@ pub(super) fn write<P: Page>(
     entries: &[ArchiveEntry],
 ) -> Result<u64, ArchiveError> {
     let io = |error| ArchiveError::Io(path.to_owned(), error);
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(io)?;
-    let unfinished = tempfile::Builder::new()
-        .prefix(".memcheck-archive-")
-        // A temporary file is only for its owner, but an archive must have the permissions of an ordinary file.
-        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666))
-        .tempfile_in(folder)
-        .map_err(io)?;
-    let mut zstd = zstd::Encoder::new(BufWriter::new(unfinished.as_file()), LEVEL).map_err(io)?;
+    let mut unfinished = Replacement::new(path).map_err(io)?;
+    let mut zstd = zstd::Encoder::new(BufWriter::new(unfinished.file()), LEVEL).map_err(io)?;
     zstd.include_checksum(true).map_err(io)?;
     zstd.long_distance_matching(true).map_err(io)?;
     zstd.window_log(window(entries)).map_err(io)?;
@@ -96,9 +89,8 @@ pub(super) fn write<P: Page>(
         .and_then(zstd::Encoder::finish)
         .and_then(|mut file| io::Write::flush(&mut file))
         .map_err(io)?;
-    let size = unfinished.as_file().metadata().map_err(io)?.len();
-    unfinished.persist(path).map_err(|error| io(error.error))?;
-    Ok(size)
+    let written = unfinished.commit().map_err(io)?;
+    Ok(written.metadata().map_err(io)?.len())
 }
 
 /// The window finds the repetitions between a file and the next one.

@@ -9,6 +9,7 @@ use memcheck_core::judgement::location;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::presentation::events::Presenter;
+use crate::system::printing::eprint_raw;
 
 #[derive(Debug)]
 pub(crate) struct GithubAnnotations {
@@ -51,8 +52,7 @@ impl Presenter for GithubAnnotations {
 }
 
 fn print(denied: bool, place: &str, title: &str, message: &str) {
-    // `say!` cannot be used because it adds colours, and a workflow command must not have any.
-    eprintln!("{}", command(denied, place, title, message));
+    eprint_raw(&command(denied, place, title, message));
 }
 
 fn command(denied: bool, place: &str, title: &str, message: &str) -> String {

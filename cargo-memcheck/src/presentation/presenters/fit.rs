@@ -14,7 +14,7 @@ use crate::execution::fit::{Attempt, Fitted, Prediction, SearchGoal};
 use crate::invocation::devices::DeviceKind;
 use crate::invocation::options::ReportingOptions;
 use crate::invocation::values::Format;
-use crate::system::printing::eprint_line;
+use crate::system::printing::{eprint_line, print_line};
 
 const VERSION: u32 = 1;
 
@@ -55,7 +55,7 @@ pub(crate) fn fitted(
         }
         Format::Human => {
             for line in table(goal, all).trim_fmt().lines() {
-                anstream::println!("{line}");
+                print_line!("{line}");
             }
         }
     }

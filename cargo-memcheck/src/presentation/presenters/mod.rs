@@ -18,11 +18,13 @@ mod junit;
 mod markdown;
 pub(crate) mod plan;
 pub(crate) mod profile;
+pub(crate) mod reports;
 mod stopped;
 pub(crate) mod style;
 mod summary;
 mod terminal;
 mod trace;
+mod xml;
 
 pub(crate) use broadcast::Broadcast;
 pub(crate) use failure::{failure, reported};

@@ -13,7 +13,7 @@ use super::{json, style};
 use crate::discovery::task::Task;
 use crate::invocation::options::ReportingOptions;
 use crate::invocation::values::{Format, Verbosity};
-use crate::system::printing::eprint_line;
+use crate::system::printing::{eprint_line, print_line};
 
 const VERSION: u32 = 1;
 
@@ -49,7 +49,7 @@ pub(crate) fn plan(reporting: &ReportingOptions, placed: &Placed<'_>, file: Opti
         Some(path) => eprint_line!("device map: {}", path.display()),
         None => {
             let map = serde_json::to_string_pretty(placed.map).unwrap_or_default();
-            anstream::println!("{map}");
+            print_line!("{map}");
         }
     }
 }
@@ -119,7 +119,7 @@ fn to_the_right(table: &mut Table) {
 
 fn print(table: &Table) {
     for line in table.trim_fmt().lines() {
-        anstream::println!("{line}");
+        print_line!("{line}");
     }
 }
 
