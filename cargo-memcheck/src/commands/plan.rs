@@ -156,8 +156,7 @@ fn ends(finding: &Finding) -> bool {
 }
 
 fn write(path: &Path, text: &str) -> Result<(), PlanError> {
-    files::replace(path, text.as_bytes())
-        .map_err(|error| PlanError::Write(path.to_owned(), error))
+    files::replace(path, text.as_bytes()).map_err(|error| PlanError::Write(path.to_owned(), error))
 }
 
 #[cfg(test)]

@@ -273,7 +273,8 @@ mod tests {
         let passes = || Ok(Some(outcome(Status::Passed)));
         for workers in [1, 3] {
             let mut finished = 0;
-            let mut count = |event: Event| finished += usize::from(matches!(event, Event::Finished(..)));
+            let mut count =
+                |event: Event| finished += usize::from(matches!(event, Event::Finished(..)));
             let run = |number, _: ProgressSender| {
                 if number == 4 { panic!("in a worker") } else { passes() }
             };

@@ -102,7 +102,8 @@ fn remove_abandoned(target: &Path) {
     let files = fs::read_dir(folder(target)).into_iter().flatten().flatten();
     for file in files.filter(|file| is_part(&file.file_name())) {
         // A living process holds the lock of its file, or has created it only just now.
-        let age = file.metadata().and_then(|it| it.modified()).ok().and_then(|at| at.elapsed().ok());
+        let age =
+            file.metadata().and_then(|it| it.modified()).ok().and_then(|at| at.elapsed().ok());
         let is_new = age.is_none_or(|age| age < std::time::Duration::from_secs(2));
         if !is_new && File::open(file.path()).is_ok_and(|file| file.try_lock().is_ok()) {
             let _ = fs::remove_file(file.path());

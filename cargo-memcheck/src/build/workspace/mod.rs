@@ -315,7 +315,10 @@ mod tests {
             (&|text| text["packages"][0]["manifest_path"] = "".into(), "not in a folder"),
             (&|text| text["packages"][0]["manifest_path"] = "/".into(), "not in a folder"),
             (&|text| text["workspace_members"][0] = "other".into(), "`other`"),
-            (&|text| drop(text.as_object_mut().unwrap().remove("workspace_default_members")), "1.71"),
+            (
+                &|text| drop(text.as_object_mut().unwrap().remove("workspace_default_members")),
+                "1.71",
+            ),
         ];
         for (change, message) in changes {
             let error = read(change).unwrap_err();

@@ -3,8 +3,8 @@
 
 mod error;
 
-use std::panic::resume_unwind;
 use std::os::unix::process::ExitStatusExt;
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicUsize, Ordering};

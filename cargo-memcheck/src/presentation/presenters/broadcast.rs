@@ -65,7 +65,8 @@ impl Broadcast {
     ) -> u8 {
         let (mut tally, mut exit_code) = (tally.clone(), exit_code);
         // The thread of a panic may have ended before somebody waited for it.
-        let failure = self.failure.take().or_else(|| panics::first().map(|it| (&Failure::from(it)).into()));
+        let failure =
+            self.failure.take().or_else(|| panics::first().map(|it| (&Failure::from(it)).into()));
         if let Some(failure) = failure {
             exit_code = failure.exit_code;
             tally.failure = Some(failure);

@@ -31,7 +31,8 @@ impl FlameGraph {
             let frames =
                 [test.to_owned(), root.clone()].into_iter().chain(stack(attribution, holder));
             // A line end or a `;` would end the frame.
-            let frame = |frame: String| xml::text(&frame).replace(';', ",").replace(['\n', '\r'], " ");
+            let frame =
+                |frame: String| xml::text(&frame).replace(';', ",").replace(['\n', '\r'], " ");
             let frames: Vec<String> = frames.map(frame).collect();
             self.folded.push(format!("{} {}", frames.join(";"), holder.bytes));
         }

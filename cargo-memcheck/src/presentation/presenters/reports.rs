@@ -120,7 +120,9 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
 /// `/dev/stdout` can be a regular file, which must keep its name.
 fn is_special(path: &Path) -> bool {
     let below = |folder| path.starts_with(folder) && fs::symlink_metadata(path).is_ok();
-    below("/dev") || below("/proc") || fs::metadata(path).is_ok_and(|it| !it.is_file() && !it.is_dir())
+    below("/dev")
+        || below("/proc")
+        || fs::metadata(path).is_ok_and(|it| !it.is_file() && !it.is_dir())
 }
 
 #[cfg(test)]

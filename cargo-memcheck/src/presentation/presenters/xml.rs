@@ -23,6 +23,9 @@ mod tests {
     #[test]
     fn only_characters_that_xml_does_not_allow_are_replaced() {
         assert_eq!(text("a\tb\n<&> é 😀 \u{85}"), "a\tb\n<&> é 😀 \u{85}");
-        assert_eq!(text("a\0b\u{1b}[31mred\u{1b}[0m\u{fffe}\u{ffff}"), "a\u{fffd}bred\u{fffd}\u{fffd}");
+        assert_eq!(
+            text("a\0b\u{1b}[31mred\u{1b}[0m\u{fffe}\u{ffff}"),
+            "a\u{fffd}bred\u{fffd}\u{fffd}"
+        );
     }
 }

@@ -50,9 +50,11 @@ impl CommandError for ResultsError {
         match self {
             Self::Io(..) => exit::INTERNAL,
             // Missing results must not count as a pass, so that their exit code is that of tests that were not measured.
-            Self::None(_) | Self::Damaged(..) | Self::Incomplete(..) | Self::Missing(_) | Self::Unstarted(..) => {
-                exit::NOT_MEASURED
-            }
+            Self::None(_)
+            | Self::Damaged(..)
+            | Self::Incomplete(..)
+            | Self::Missing(_)
+            | Self::Unstarted(..) => exit::NOT_MEASURED,
             Self::NoFolder(_)
             | Self::Several(_)
             | Self::Version(..)
@@ -66,7 +68,9 @@ impl CommandError for ResultsError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Several(_) => "--merge joins the shards of one run",
-            Self::None(_) => "a run writes them from its first test on; a run whose build failed has none",
+            Self::None(_) => {
+                "a run writes them from its first test on; a run whose build failed has none"
+            }
             Self::Damaged(..) => {
                 "the copy is incomplete, or another program has changed it: run this shard again"
             }

@@ -16,7 +16,10 @@ pub(super) const FILE: &str = "results.jsonl";
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ResultLine<T> {
     Run(Box<RunDescription>),
-    Leg { leg: Leg, tests: usize },
+    Leg {
+        leg: Leg,
+        tests: usize,
+    },
     Test(T),
     /// A test whose limits relate it to others. A later line `Test` replaces it.
     Unjudged(T),

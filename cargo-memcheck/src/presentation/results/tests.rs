@@ -191,7 +191,10 @@ fn a_run_that_was_killed_keeps_the_tests_that_had_ended() {
         let whole = ends.iter().filter(|end| **end <= killed_at).count();
         assert_eq!(results.tests.len(), whole.saturating_sub(2), "at byte {killed_at}");
         let whole = MergedRun::from(results);
-        assert_eq!(whole.tests.len() + whole.tally.not_run, whole.legs.first().map_or(0, |leg| leg.1));
+        assert_eq!(
+            whole.tests.len() + whole.tally.not_run,
+            whole.legs.first().map_or(0, |leg| leg.1)
+        );
         let failure = whole.tally.failure.unwrap();
         assert_eq!(failure.exit_code, exit::NOT_MEASURED);
         assert!(failure.message.contains("the run was killed"), "{}", failure.message);
@@ -212,7 +215,10 @@ fn results_are_stored_test_by_test_and_a_living_run_is_distinguished_from_a_kill
     for (ended, name) in [(1, "a"), (2, "b")] {
         store.test(&task(name), &outcome(folder.path(), name));
         assert_eq!(read(folder.path()).unwrap().tests.len(), ended);
-        assert_eq!(why(), format!("the run has not ended yet: {ended} of 2 listed tests have ended"));
+        assert_eq!(
+            why(),
+            format!("the run has not ended yet: {ended} of 2 listed tests have ended")
+        );
     }
     drop(store);
     assert_eq!(why(), "the run was killed: 2 of 2 listed tests have ended");
@@ -250,7 +256,10 @@ fn results_that_cannot_be_written_are_an_error_at_the_end() {
     store.test(&task("a"), &outcome(folder.path(), "a"));
     let (path, error) = store.end("5".to_owned(), &Tally::default(), exit::OK).unwrap();
     assert!(path.ends_with("file/results.jsonl"));
-    assert!(error.to_string().contains("exists") || error.to_string().contains("directory"), "{error}");
+    assert!(
+        error.to_string().contains("exists") || error.to_string().contains("directory"),
+        "{error}"
+    );
 }
 
 #[test]
