@@ -45,5 +45,6 @@ mod shards;
 mod simulated;
 mod slurm;
 mod unstable;
+mod unwritten;
 mod user_code;
 mod user_package;

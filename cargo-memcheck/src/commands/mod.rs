@@ -5,6 +5,7 @@ mod archive;
 mod bench;
 mod completions;
 mod doctor;
+mod earlier;
 mod env;
 mod estimate;
 mod explain;
@@ -26,7 +27,7 @@ use std::ffi::OsString;
 
 use memcheck_core::wire::exit;
 
-use crate::invocation::cli::{self, Cli, Command, FormFlags};
+use crate::invocation::cli::{self, Cli, Command, FormFlags, RunArgs};
 use crate::invocation::options::environment_is_text;
 use crate::invocation::values::{Format, ReportFile};
 use crate::presentation::presenters::{self, json, reports, style};
@@ -178,6 +179,9 @@ fn plain(result: Result<u8, Failure>) -> u8 {
 
 /// Help goes to stdout, errors to stderr.
 fn print_clap_error(error: &clap::Error, json: bool, requested: &[ReportFile]) -> u8 {
+    if error.use_stderr() {
+        earlier::discard_without_session(&RunArgs::default());
+    }
     let stream = if error.use_stderr() { "stderr" } else { "stdout" };
     printing::printed(stream, error.print());
     if !error.use_stderr() {

@@ -7,6 +7,7 @@ use anyhow::Context;
 use memcheck_core::runs::relations::Needs;
 use memcheck_core::wire::exit;
 
+use super::earlier;
 use crate::discovery::legs::Legs;
 use crate::discovery::session::{Chosen, LegTests, Session};
 use crate::discovery::task::{Task, TestOutcome};
@@ -33,15 +34,19 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, Failure> {
     if let Some(folder) = &args.results {
         results::discard(folder)?;
     }
-    let session = match Session::open(flags(args)?) {
-        // A workspace without memory tests is a run without tests, so `--no-tests` decides the exit code.
-        Err(failure) if failure.exit_code() == exit::NO_TESTS => {
-            return report_no_tests(args, failure);
+    let session = match flags(args).and_then(Session::open) {
+        Ok(session) => session,
+        Err(failure) => {
+            earlier::discard_without_session(args);
+            return match failure.exit_code() {
+                // A workspace without memory tests is a run without tests, so `--no-tests` decides the exit code.
+                exit::NO_TESTS => report_no_tests(args, failure),
+                _ => Err(failure),
+            };
         }
-        other => other?,
     };
     session.announce();
-    results::discard(&session.results_directory())?;
+    earlier::discard(&session)?;
     run_legs(&session, &interrupt)
 }
 

@@ -113,17 +113,24 @@ mod tests {
         }
     }
 
+    #[derive(Default)]
+    struct Seen {
+        tests: usize,
+        exit_code: Option<u8>,
+        failure: Option<Reported>,
+    }
+
     #[derive(Default, Clone)]
-    struct Counting(Rc<RefCell<(usize, Option<u8>, Option<Reported>)>>);
+    struct Counting(Rc<RefCell<Seen>>);
 
     impl Presenter for Counting {
         fn test_finished(&mut self, _task: &Task, _outcome: &TestOutcome) {
-            self.0.borrow_mut().0 += 1;
+            self.0.borrow_mut().tests += 1;
         }
 
         fn finished(&mut self, tally: &Tally, exit_code: u8) {
             let mut seen = self.0.borrow_mut();
-            (seen.1, seen.2) = (Some(exit_code), tally.failure.clone());
+            (seen.exit_code, seen.failure) = (Some(exit_code), tally.failure.clone());
         }
     }
 
@@ -139,8 +146,8 @@ mod tests {
         assert!(broadcast.failure().unwrap().message.contains("out of bounds"));
         let tally = Tally { failed: 1, ..Tally::default() };
         assert_eq!(broadcast.finish(&tally, exit::FAILED, None), exit::PANIC);
-        let (tests, code, failure) = others.0.borrow().clone();
-        assert_eq!((tests, code), (1, Some(exit::PANIC)));
-        assert!(failure.unwrap().hint.unwrap().contains("report it"));
+        let seen = others.0.take();
+        assert_eq!((seen.tests, seen.exit_code), (1, Some(exit::PANIC)));
+        assert!(seen.failure.unwrap().hint.unwrap().contains("report it"));
     }
 }

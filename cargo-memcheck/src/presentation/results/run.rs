@@ -81,6 +81,10 @@ impl RunDescription {
         Levels::new(self.levels.clone(), self.mode)
     }
 
+    pub(crate) fn commit(&self) -> Option<&str> {
+        self.commit.as_deref()
+    }
+
     pub(crate) fn workspace(&self) -> &Path {
         &self.workspace
     }
