@@ -105,7 +105,11 @@ fn parse(folder: &Path, text: &str, is_written: bool) -> Result<Results, Results
             let listed: usize = results.legs.iter().map(|(_, tests)| tests).sum();
             let ran = results.tests.iter().filter(|test| test.is_run()).count();
             results.end = results.unended(listed.saturating_sub(ran));
-            let state = if is_written { "the run has not ended yet" } else { "the run was killed" };
+            let state = if is_written {
+                "the run has not ended yet"
+            } else {
+                "the run was killed, or the file is cut off"
+            };
             Some(format!("{state}: {ran} of {listed} listed tests have ended"))
         }
     };
