@@ -172,7 +172,7 @@ fn full_disks(project: &Project) {
         }
         let code = command.status().ok().and_then(|status| status.code());
         if code.is_none_or(|code| code == 99 || code == 1) && codes.is_empty() {
-            eprintln!("skipped: this machine lets nobody mount a small disk");
+            eprintln!("skipped: this machine does not allow a small disk to be mounted");
             return;
         }
         let (code, junit, err) = (code.unwrap(), project.read("junit.xml"), project.read("err"));
@@ -207,6 +207,46 @@ fn c_third() {
 }
 ";
 
+/// Each test leaves a file, so that those that have run can be compared with the results.
+fn killed_at_any_moment_loses_one_test(project: &Project) {
+    let mut tests = String::from("#![allow(unused_imports)]\nuse memcheck_runtime::mem_test;\n");
+    for number in 0..40 {
+        tests += &format!(
+            "#[mem_test(baseline = false, iterations = 1, warmup = 0)]
+            fn t{number}() {{ std::fs::write(\"ran/t{number}\", \"\").unwrap(); }}\n"
+        );
+    }
+    project.write("tests/mem.rs", &tests);
+    project.write("ran/folder", "");
+    let command = || command(project.path(), &json(&["--results", "killed"]));
+    let begun = std::time::Instant::now();
+    assert!(command().stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success());
+    let begun_again = std::time::Instant::now();
+    assert!(command().stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success());
+    // The second run does not build.
+    let (whole, moments) = (begun_again.elapsed().min(begun.elapsed()), 10);
+    let mut partial = 0;
+    for moment in 1..=moments {
+        std::fs::remove_dir_all(project.path().join("ran")).unwrap();
+        project.write("ran/folder", "");
+        let child = command().stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let mut child = child.expect("cargo-memcheck starts");
+        std::thread::sleep(whole * moment / (moments + 1));
+        child.kill().expect("the process exists");
+        child.wait().expect("the process ends");
+        // Before the test that still runs leaves its file.
+        let ran = std::fs::read_dir(project.path().join("ran")).unwrap().count() - 1;
+        let results = std::fs::read_to_string(project.path().join("killed/results.jsonl"));
+        let results = results.unwrap_or_default();
+        let whole_lines = results.rfind('\n').map_or("", |end| &results[..end]);
+        let kept = stored(whole_lines).len();
+        assert!(ran <= kept + 1, "{ran} tests have run, but {kept} are kept");
+        partial += usize::from((1..40).contains(&kept));
+    }
+    eprintln!("{partial} of {moments} runs were killed between their first and their last test");
+    assert!(partial > 0, "no run was killed while its tests ran");
+}
+
 #[test]
 fn a_killed_run_keeps_its_finished_tests_and_leaves_no_output_of_an_earlier_one() {
     let project = Project::new(KILLED);
@@ -237,6 +277,8 @@ fn a_killed_run_keeps_its_finished_tests_and_leaves_no_output_of_an_earlier_one(
     assert_eq!((&summary["passed"], &summary["not_run"]), (&1.into(), &1.into()));
     assert!(project.read("junit.xml").contains("b_second"), "{}", project.read("junit.xml"));
     assert!(project.read("junit.xml").contains("incomplete-run"), "{}", project.read("junit.xml"));
+
+    killed_at_any_moment_loses_one_test(&project);
 
     // Another commit, whose build fails.
     std::fs::write(own.join("pending-commit"), "abc").expect("the file is written");

@@ -35,9 +35,7 @@ pub(crate) fn set_aside(pending: &Path, commit: Option<&str>) -> io::Result<Opti
         fs::rename(pending, &to)?;
         moved = Some(SetAside { snapshots, to });
     }
-    if pending.with_file_name("").is_dir() {
-        files::replace_if_different(&stamp, now.as_bytes())?;
-    }
+    files::replace_if_different(&stamp, now.as_bytes())?;
     Ok(moved)
 }
 
@@ -62,8 +60,9 @@ mod tests {
 
     #[test]
     fn pending_snapshots_of_another_commit_are_moved_and_not_lost() {
-        let own = tempfile::tempdir().unwrap();
-        let pending = own.path().join("pending");
+        let root = tempfile::tempdir().unwrap();
+        let own = root.path().join("target/memcheck");
+        let pending = own.join("pending");
         let moved = |commit| set_aside(&pending, commit).unwrap();
         assert_eq!(moved(Some("abc")), None);
         assert!(!pending.exists(), "an empty folder is not created");
@@ -72,7 +71,7 @@ mod tests {
         for (commit, text, to) in
             [(Some("def"), "1", "abc"), (Some("abc"), "2", "def"), (None, "3", "abc-2")]
         {
-            let to = own.path().join("pending-earlier").join(to);
+            let to = own.join("pending-earlier").join(to);
             assert_eq!(moved(commit), Some(SetAside { snapshots: 1, to: to.clone() }));
             assert!(!pending.exists());
             assert_eq!(fs::read_to_string(to.join("app/snapshots/a@cpu.snap.new")).unwrap(), text);

@@ -22,13 +22,16 @@ pub(super) fn discard(session: &Session) -> Result<(), Failure> {
 }
 
 pub(super) fn discard_without_session(args: &RunArgs) {
-    if args.archive.archive_file.is_some() {
+    let (pending, commit) = if args.archive.archive_file.is_some() {
         let here = || Places::here(&args.cargo).results_directory();
-        let folder = args.results.clone().unwrap_or_else(here);
-        set_aside(&pending_of_results(&folder), None);
+        (pending_of_results(&args.results.clone().unwrap_or_else(here)), None)
     } else if Mode::is_ci(&args.ci, &environment) {
-        let commit = commit(Path::new("."));
-        set_aside(&Places::guess(&args.cargo).pending_directory(), commit.as_deref());
+        (Places::guess(&args.cargo).pending_directory(), commit(Path::new(".")))
+    } else {
+        return;
+    };
+    if pending.is_dir() {
+        set_aside(&pending, commit.as_deref());
     }
 }
 

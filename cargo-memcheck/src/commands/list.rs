@@ -20,7 +20,7 @@ use crate::invocation::values::{Format, NoTests, Verbosity};
 use crate::presentation::events::Presenter;
 use crate::presentation::presenters::{JsonLines, Unselected, style};
 use crate::system::error::Failure;
-use crate::system::printing::{Stdout, eprint_line, print};
+use crate::system::printing::{self, Stdout, eprint_line, print};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -80,7 +80,7 @@ pub(super) fn list(args: &ListArgs) -> Result<u8, Failure> {
     tasks.sort_by_key(key);
     let runs = tasks.iter().filter(|(_, fate)| *fate == TestState::Run).count();
     let none = runs == 0 && session.options.scheduling.no_tests == NoTests::Fail;
-    let exit_code = if none { exit::NO_TESTS } else { exit::OK };
+    let exit_code = printing::exit_code(if none { exit::NO_TESTS } else { exit::OK });
     match session.options.reporting.format {
         Format::Json => {
             let mut lines = JsonLines::new(Stdout);

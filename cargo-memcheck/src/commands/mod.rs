@@ -44,17 +44,16 @@ pub(crate) fn main(args: Vec<OsString>) -> u8 {
         Ok(exit_code) => exit_code,
         Err(panicked) => plain(Err(panicked.into())),
     };
-    // A thread that nobody waited for can have panicked.
+    // A thread that was not waited for can have panicked.
     if let Some(panicked) = panics::first()
         && exit_code != exit::PANIC
     {
         exit_code = plain(Err(panicked.into()));
     }
     if let Some(lost) = printing::lost() {
-        let code = plain(Err(lost.into()));
-        exit_code = if exit_code == exit::OK { code } else { exit_code };
+        plain(Err(lost.into()));
     }
-    exit_code
+    printing::exit_code(exit_code)
 }
 
 fn command(args: Vec<OsString>) -> u8 {
@@ -140,13 +139,14 @@ fn run_command(
     let result = panics::caught(command).unwrap_or_else(|panicked| Err(panicked.into()));
     match result {
         Ok(code) => {
+            let code = printing::exit_code(code);
             if json && summary == FinalLine::FromMain {
                 json::done(code);
             }
             code
         }
         // A command that ends because of a signal has not failed.
-        Err(_) if Interrupt::has_come() => {
+        Err(failure) if Interrupt::has_come() && failure.exit_code() != exit::PANIC => {
             eprint_line!("{}", style::warning("interrupted"));
             let tally = Tally { interrupted: true, ..Tally::default() };
             reports::without_tests(requested, &tally, INTERRUPTED);

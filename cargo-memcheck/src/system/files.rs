@@ -93,7 +93,7 @@ fn prefix(target: &Path) -> String {
     format!(".memcheck-{:016x}-", hasher.finish())
 }
 
-/// Removes what a killed process left of an earlier replacement of the same file.
+/// Removes the unfinished files that killed processes left of earlier replacements of the same file.
 fn remove_abandoned(target: &Path) {
     let prefix = prefix(target);
     let is_part = |name: &OsStr| {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_replacement_removes_what_a_killed_process_left() {
+    fn the_next_replacement_removes_the_file_that_a_killed_process_left() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("results");
         let abandoned = root.path().join(format!("{}abc{SUFFIX}", prefix(&path)));

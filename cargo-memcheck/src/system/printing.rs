@@ -61,6 +61,11 @@ pub(crate) fn lost() -> Option<LostOutput> {
     LOSSES.first()
 }
 
+/// Code 110 instead of success if output was lost.
+pub(crate) fn exit_code(code: u8) -> u8 {
+    if code == exit::OK && lost().is_some() { exit::REPORT } else { code }
+}
+
 /// For output that another crate has printed.
 pub(crate) fn printed(stream: &'static str, written: io::Result<()>) {
     LOSSES.add(stream, written);

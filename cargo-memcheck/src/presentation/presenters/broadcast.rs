@@ -64,16 +64,14 @@ impl Broadcast {
         lost: Option<(PathBuf, anyhow::Error)>,
     ) -> u8 {
         let (mut tally, mut exit_code) = (tally.clone(), exit_code);
-        // The thread of a panic may have ended before somebody waited for it.
+        // A thread that was not waited for can have panicked.
         let failure =
             self.failure.take().or_else(|| panics::first().map(|it| (&Failure::from(it)).into()));
         if let Some(failure) = failure {
             exit_code = failure.exit_code;
             tally.failure = Some(failure);
         }
-        if exit_code == exit::OK && printing::lost().is_some() {
-            exit_code = exit::REPORT;
-        }
+        exit_code = printing::exit_code(exit_code);
         if let Some((path, error)) = lost {
             super::failure(&ReportError(path, format!("{error:#}")).into());
             exit_code = if exit_code == exit::OK { exit::REPORT } else { exit_code };

@@ -85,7 +85,7 @@ fn id(test: &Test) -> (String, String, String) {
 }
 
 fn check(shards: &[Results]) -> Result<(), ResultsError> {
-    // Nobody can know whether the missing tests have failed.
+    // The missing tests can have failed.
     for Results { folder, incomplete, .. } in shards {
         if let Some(why) = incomplete {
             return Err(ResultsError::Incomplete(file(folder), why.clone()));

@@ -250,6 +250,22 @@ fn a_test_that_is_judged_later_is_stored_when_it_ends() {
 }
 
 #[test]
+fn two_runs_at_the_same_time_do_not_mix_their_results() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, other) =
+        (Store::begin(folder.path(), &run("")), Store::begin(folder.path(), &run("")));
+    for (store, name) in [(&one, "a"), (&other, "b"), (&one, "c"), (&other, "d")] {
+        store.test(&task(name), &outcome(folder.path(), name));
+    }
+    assert!(other.end("5".to_owned(), &Tally::default(), exit::OK).is_none());
+    one.test(&task("e"), &outcome(folder.path(), "e"));
+    assert!(one.end("5".to_owned(), &Tally::default(), exit::OK).is_none());
+    let results = read(folder.path()).unwrap();
+    let names: Vec<&str> = results.tests.iter().map(|test| test.task.name()).collect();
+    assert_eq!((names, results.incomplete), (vec!["b", "d"], None));
+}
+
+#[test]
 fn results_that_cannot_be_written_are_an_error_at_the_end() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("file"), "").unwrap();
