@@ -213,29 +213,37 @@ fn killed_at_any_moment_loses_one_test(project: &Project) {
     for number in 0..40 {
         tests += &format!(
             "#[mem_test(baseline = false, iterations = 1, warmup = 0)]
-            fn t{number}() {{ std::fs::write(\"ran/t{number}\", \"\").unwrap(); }}\n"
+            fn t{number}() {{
+                let folder = std::path::PathBuf::from(std::env::var_os(\"OLDPWD\").unwrap());
+                std::fs::write(folder.join(\"t{number}\"), \"\").unwrap();
+            }}\n"
         );
     }
     project.write("tests/mem.rs", &tests);
-    project.write("ran/folder", "");
-    let command = || command(project.path(), &json(&["--results", "killed"]));
-    let begun = std::time::Instant::now();
-    assert!(command().stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success());
-    let begun_again = std::time::Instant::now();
-    assert!(command().stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success());
+    // A folder for each run, because a test can outlive a command that is killed. The variable is one
+    // of those that do not make the command start cargo again.
+    let ran_in = |moment: u32| project.path().join(format!("ran-{moment}"));
+    let command = |moment: u32| {
+        std::fs::create_dir(ran_in(moment)).expect("a new folder");
+        let mut command = command(project.path(), &json(&["--results", "killed"]));
+        command.env("OLDPWD", ran_in(moment)).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    };
+    let time = |moment| {
+        let begun = std::time::Instant::now();
+        assert!(command(moment).status().expect("cargo-memcheck runs").success());
+        begun.elapsed()
+    };
     // The second run does not build.
-    let (whole, moments) = (begun_again.elapsed().min(begun.elapsed()), 10);
+    let (moments, whole) = (10, time(100).min(time(101)));
+    assert_eq!(std::fs::read_dir(ran_in(101)).unwrap().count(), 40);
     let mut partial = 0;
     for moment in 1..=moments {
-        std::fs::remove_dir_all(project.path().join("ran")).unwrap();
-        project.write("ran/folder", "");
-        let child = command().stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let mut child = child.expect("cargo-memcheck starts");
+        let mut child = command(moment).spawn().expect("cargo-memcheck starts");
         std::thread::sleep(whole * moment / (moments + 1));
         child.kill().expect("the process exists");
         child.wait().expect("the process ends");
-        // Before the test that still runs leaves its file.
-        let ran = std::fs::read_dir(project.path().join("ran")).unwrap().count() - 1;
+        let ran = std::fs::read_dir(ran_in(moment)).unwrap().count();
         let results = std::fs::read_to_string(project.path().join("killed/results.jsonl"));
         let results = results.unwrap_or_default();
         let whole_lines = results.rfind('\n').map_or("", |end| &results[..end]);
