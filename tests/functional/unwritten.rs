@@ -318,3 +318,31 @@ fn a_killed_run_keeps_its_finished_tests_and_leaves_no_output_of_an_earlier_one(
     }
     drop(File::open(own.join("pending-earlier/abc-2")).expect("the second folder is kept too"));
 }
+
+/// Files of the command may only be written as a whole, and its output only by functions that keep
+/// the errors.
+#[test]
+fn only_the_layers_for_files_and_for_output_write() {
+    let source = workspace().join("cargo-memcheck/src");
+    // A device or a pipe cannot be replaced, and the file of a launcher is empty and temporary.
+    let direct = ["presentation/presenters/reports.rs", "execution/run/test.rs"];
+    let mut folders = vec![source.clone()];
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder of sources") {
+            let path = entry.expect("an entry").path();
+            let name = path.strip_prefix(&source).expect("a source").display().to_string();
+            if path.is_dir() {
+                folders.push(path);
+            } else if !name.ends_with("tests.rs") && !direct.contains(&name.as_str()) {
+                let text = std::fs::read_to_string(&path).expect("a source");
+                let own = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+                let writes = ["fs::write(", "println!(", "eprintln!(", "io::stdout().write"];
+                let writes = writes.iter().filter(|write| own.contains(**write));
+                found.extend(writes.map(|write| format!("{name}: {write}")));
+            }
+        }
+    }
+    found.retain(|write| write != "system/printing.rs: io::stdout().write");
+    assert!(found.is_empty(), "use system/files.rs and system/printing.rs instead of {found:#?}");
+}
