@@ -1,6 +1,7 @@
-//! `cargo memcheck`: memory regression tests for candle, seen from outside the test process. The folders follow the
-//! pipeline from the command line to the results. The test process reaches the verdict, except for a record whose call
-//! stacks have no names; the command trusts it only if its record is complete.
+//! `cargo memcheck`: memory regression tests for candle, seen from outside the test process. The
+//! folders follow the pipeline from the command line to the results. The test process reaches the
+//! verdict, except for a record whose call stacks have no names; the command trusts it only if its
+//! record is complete.
 #![forbid(unsafe_code)]
 
 mod commands;

@@ -1,5 +1,5 @@
-//! `cargo memcheck run`: builds, lists, runs and presents one device after another, so that the first verdict does not
-//! wait for the second build.
+//! `cargo memcheck run`: builds, lists, runs and presents one device after another, so that the
+//! first verdict does not wait for the second build.
 
 use std::time::Instant;
 
@@ -108,7 +108,8 @@ fn run_legs(session: &Session, interrupt: &Interrupt) -> Result<u8, Failure> {
         let first = RunningLeg::begin(session, &mut legs, first)?;
         Ok((legs, first))
     });
-    // Presenters start with the first leg that is listed. A failure before that is all that can be reported.
+    // Presenters start with the first leg that is listed. A failure before that is all that can be
+    // reported.
     let Some((mut legs, first)) = interrupt.outlived(begun)? else { return Ok(stopped(options)) };
     let json = options.reporting.format == Format::Json;
     let on_stdout = json.then(|| Box::new(JsonLines::new(Stdout)) as Box<dyn Presenter>);

@@ -1,5 +1,5 @@
-//! GitHub's workflow commands, which show each finding at the line of its test. They are printed on stderr, so that the contents of stdout
-//! do not change. GitHub's runner reads both.
+//! GitHub's workflow commands, which show each finding at the line of its test. They are printed on
+//! stderr, so that the contents of stdout do not change. GitHub's runner reads both.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,6 @@
-//! A flame graph of the holders of memory at the peak, from the test down to the operation. The width of a frame is its bytes, so that the
-//! frames of a space add up to its `peak_allocated`. Only tests with attribution have call stacks to draw.
+//! A flame graph of the holders of memory at the peak, from the test down to the operation. The
+//! width of a frame is its bytes, so that the frames of a space add up to its `peak_allocated`.
+//! Only tests with attribution have call stacks to draw.
 
 use anyhow::Context;
 use inferno::flamegraph::{self, Options};
@@ -51,7 +52,7 @@ fn stack(attribution: &Attribution, holder: &Holder) -> Vec<String> {
     if !place.scope.is_empty() {
         held.push(format!("in {}", place.scope));
     }
-    if holder.kind != Kind::Activations {
+    if holder.kind != HolderKind::Activations {
         held.push(format!("({})", holder.kind.name()));
     }
     if !held.is_empty() {
@@ -103,7 +104,7 @@ impl ReportWriter for FlameGraph {
         }
         options.count_name = "bytes".to_owned();
         options.name_type = "Place:".to_owned();
-        // The colours must be the same in every run.
+        // The colors must be the same in every run.
         options.deterministic = true;
         let mut svg = Vec::new();
         let lines = self.folded.iter().map(String::as_str);

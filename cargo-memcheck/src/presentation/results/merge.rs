@@ -58,7 +58,8 @@ pub(crate) fn merge(shards: Vec<Results>) -> Result<MergedRun, ResultsError> {
         }
         whole.tests.extend(tests);
         whole.notes.extend(notes);
-        // Shards run at the same time on different machines, so that the longest time counts instead of the sum.
+        // Shards run at the same time on different machines, so that the longest time counts
+        // instead of the sum.
         let took = whole.tally.took.max(tally.took);
         whole.tally.join(tally);
         whole.tally.took = took;
