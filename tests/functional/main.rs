@@ -48,5 +48,6 @@ mod simulated;
 mod slurm;
 mod supply_chain;
 mod unstable;
+mod unwritten;
 mod user_code;
 mod user_package;

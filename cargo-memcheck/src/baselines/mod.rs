@@ -3,11 +3,13 @@
 //! laws and of merged shards. `cargo insta` can process all of them.
 
 pub(crate) mod diff;
+mod earlier;
 mod find;
 pub(crate) mod pending_file;
 mod resolve;
 mod source_functions;
 
+pub(crate) use earlier::{SetAside, set_aside};
 pub(crate) use find::{SnapshotFile, accepted, pending, pending_below};
 pub(crate) use resolve::{Body, Checked, SnapshotError, accept, check, check_target, reject};
 pub(crate) use source_functions::SourceFunctions;

@@ -4,6 +4,8 @@
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use crate::system::files;
+
 /// insta uses this path too.
 pub(crate) fn path_next_to(snapshot: &Path) -> PathBuf {
     snapshot.with_extension("snap.new")
@@ -16,21 +18,12 @@ pub(crate) fn below(folder: &Path, snapshot: &Path, root: &Path) -> Option<PathB
     is_straight.then(|| path_next_to(&folder.join(rest)))
 }
 
-/// Renames at the end, so that an error cannot leave a partly written file.
 pub(crate) fn write(pending: &Path, text: &str) -> io::Result<()> {
-    if let Some(folder) = pending.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    let part = pending.with_extension("part");
-    std::fs::write(&part, text)?;
-    std::fs::rename(part, pending)
+    files::replace(pending, text.as_bytes())
 }
 
 pub(crate) fn remove(pending: &Path) -> io::Result<()> {
-    match std::fs::remove_file(pending) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+    files::remove(pending)
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
 //! Accepts or rejects a pending snapshot. The pending file is checked completely before any file
 //! changes, and the baseline is replaced by renaming, so that a complete one exists at all times.
 
-use std::fs::{self, File, Permissions};
+use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use insta::Snapshot;
@@ -14,6 +13,7 @@ use memcheck_core::wire::exit;
 use super::SnapshotFile;
 use super::find::read;
 use crate::system::error::CommandError;
+use crate::system::files::Replacement;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SnapshotError {
@@ -122,25 +122,14 @@ pub(crate) fn accept(file: &SnapshotFile, checked: &Checked) -> Result<(), Snaps
         let path = path.to_owned();
         move |error| SnapshotError::Io(path, error)
     };
-    let folder = file.target.parent().expect("a snapshot is in a folder");
-    fs::create_dir_all(folder).map_err(io(folder))?;
-    // A new file with a random name, because a link with a known name would be followed. The last
-    // step replaces a link.
-    let unfinished = tempfile::Builder::new()
-        .prefix(".memcheck")
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(folder)
-        .map_err(io(folder))?
-        .into_temp_path();
+    let unfinished = Replacement::new(&file.target).map_err(io(&file.target))?;
     // insta's own function is used because it removes the fields that belong only to pending files.
     checked
         .snapshot
-        .save(&unfinished)
+        .save(unfinished.path())
         .map_err(|error| io::Error::other(error.to_string()))
-        .and_then(|()| File::open(&unfinished)?.sync_all())
-        .and_then(|()| unfinished.persist(&file.target).map_err(|error| error.error))
-        .map_err(io(&file.target))?;
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(io(folder))?;
+        .and_then(|()| unfinished.commit())
+        .map_err(|error| SnapshotError::Io(file.target.clone(), error))?;
     fs::remove_file(&file.path).map_err(io(&file.path))
 }
 

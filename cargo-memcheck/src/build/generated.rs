@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use cargo_metadata::Package;
 
-use crate::build::toolchain::write_if_different;
 use crate::build::workspace::Workspace;
+use crate::system::files;
 
 #[derive(Debug)]
 pub(crate) struct Generated<'a> {
@@ -26,15 +26,15 @@ impl Generated<'_> {
         let (path, text) = self.source;
         let source = folder.join(path);
         fs::create_dir_all(source.parent().unwrap_or(folder))?;
-        write_if_different(&folder.join("Cargo.toml"), &manifest)?;
-        write_if_different(&source, text)?;
+        files::replace_if_different(&folder.join("Cargo.toml"), manifest.as_bytes())?;
+        files::replace_if_different(&source, text.as_bytes())?;
         // The copy makes cargo use the same versions, so that candle is not built again. Cargo adds
         // the package's further dependencies to it. The copy is replaced when the workspace's
         // Cargo.lock changes.
         let (theirs, own) = (workspace.root().join("Cargo.lock"), folder.join("Cargo.lock"));
         let changed = |path: &Path| fs::metadata(path).and_then(|it| it.modified()).ok();
         if theirs.exists() && changed(&own) < changed(&theirs) {
-            fs::copy(theirs, own)?;
+            files::replace(&own, &fs::read(theirs)?)?;
         }
         Ok(())
     }

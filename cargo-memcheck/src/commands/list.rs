@@ -21,7 +21,7 @@ use crate::presentation::events::Presenter;
 use crate::presentation::presenters::{JsonLines, Unselected, json, style};
 use crate::system::error::Failure;
 use crate::system::escape;
-use crate::system::printing::{eprint_line, print, print_raw};
+use crate::system::printing::{self, Stdout, eprint_line, print, print_raw};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -82,10 +82,10 @@ pub(super) fn list(args: &ListArgs) -> Result<u8, Failure> {
     tasks.sort_by_key(key);
     let runs = tasks.iter().filter(|(_, fate)| *fate == TestState::Run).count();
     let none = runs == 0 && session.options.scheduling.no_tests == NoTests::Fail;
-    let exit_code = if none { exit::NO_TESTS } else { exit::OK };
+    let exit_code = printing::exit_code(if none { exit::NO_TESTS } else { exit::OK });
     match session.options.reporting.format {
         Format::Json => {
-            let mut lines = JsonLines::new(std::io::stdout());
+            let mut lines = JsonLines::new(Stdout);
             notes.iter().for_each(|note| lines.note(note));
             print_json(&tasks, runs, exit_code);
         }

@@ -5,6 +5,7 @@ mod archive;
 mod bench;
 mod completions;
 mod doctor;
+mod earlier;
 mod env;
 mod estimate;
 mod explain;
@@ -26,73 +27,94 @@ use std::ffi::OsString;
 
 use memcheck_core::wire::exit;
 
-use crate::invocation::cli::{self, Cli, Command, FormFlags};
+use crate::invocation::cli::{self, Cli, Command, FormFlags, RunArgs};
 use crate::invocation::options::environment_is_text;
-use crate::invocation::values::Format;
-use crate::presentation::presenters::{self, json, style};
+use crate::invocation::values::{Format, ReportFile};
+use crate::presentation::presenters::{self, json, reports, style};
+use crate::presentation::tally::Tally;
 use crate::system::error::{Failure, Reported};
-use crate::system::printing::eprint_line;
+use crate::system::panics;
+use crate::system::printing::{self, eprint_line};
 use crate::system::process::{INTERRUPTED, Interrupt};
 
+/// A panic and lost output cannot end as a success, whichever command it was.
 pub(crate) fn main(args: Vec<OsString>) -> u8 {
+    panics::listen();
+    let mut exit_code = match panics::caught(|| command(args)) {
+        Ok(exit_code) => exit_code,
+        Err(panicked) => plain(Err(panicked.into())),
+    };
+    // A thread that was not waited for can have panicked.
+    if let Some(panicked) = panics::first()
+        && exit_code != exit::PANIC
+    {
+        exit_code = plain(Err(panicked.into()));
+    }
+    if let Some(lost) = printing::lost() {
+        plain(Err(lost.into()));
+    }
+    printing::exit_code(exit_code)
+}
+
+fn command(args: Vec<OsString>) -> u8 {
     let json = cli::asked_for_json(&args);
+    let requested = cli::requested_reports(&args);
     let cli = match Cli::read(args) {
         Ok(cli) => cli,
-        Err(error) => return print_clap_error(&error, json),
+        Err(error) => return print_clap_error(&error, json, &requested),
     };
+    reports::begin(&requested);
     if let Err(error) = environment_is_text() {
-        let failure = Failure::from(error);
-        presenters::failure(&failure);
-        if json {
-            json::failure(&failure);
-        }
-        return failure.exit_code();
+        return ended(&error.into(), json, &requested);
     }
+    let run_command = |form: &FormFlags, summary, command: &dyn Fn() -> Result<u8, Failure>| {
+        run_command(form, summary, &requested, command)
+    };
     match &cli.command {
         Command::Run(args) => {
-            run_command(&args.output.form, FinalLine::FromCommand, || run::run(args))
+            run_command(&args.output.form, FinalLine::FromCommand, &|| run::run(args))
         }
         Command::Profile(args) => {
-            run_command(&args.output.form, FinalLine::FromCommand, || profile::profile(args))
+            run_command(&args.output.form, FinalLine::FromCommand, &|| profile::profile(args))
         }
         Command::Bench(args) => {
             style::choose(args.color);
             plain(bench::bench(args))
         }
         Command::Fit(args) => {
-            run_command(&args.test.output.form, FinalLine::FromMain, || fit::fit(args))
+            run_command(&args.test.output.form, FinalLine::FromMain, &|| fit::fit(args))
         }
         Command::Plan(args) => {
-            run_command(&args.test.output.form, FinalLine::FromMain, || plan::plan(args))
+            run_command(&args.test.output.form, FinalLine::FromMain, &|| plan::plan(args))
         }
         Command::Report(args) => {
-            run_command(&args.output.form, FinalLine::FromCommand, || report::report(args))
+            run_command(&args.output.form, FinalLine::FromCommand, &|| report::report(args))
         }
         Command::Archive(args) => {
-            run_command(&args.output.form, FinalLine::FromMain, || archive::archive(args))
+            run_command(&args.output.form, FinalLine::FromMain, &|| archive::archive(args))
         }
         Command::Estimate(args) => {
-            run_command(&args.output.form, FinalLine::FromMain, || estimate::estimate(args))
+            run_command(&args.output.form, FinalLine::FromMain, &|| estimate::estimate(args))
         }
         Command::List(args) => {
-            run_command(&args.output.form, FinalLine::FromCommand, || list::list(args))
+            run_command(&args.output.form, FinalLine::FromCommand, &|| list::list(args))
         }
         Command::Accept(args) => {
-            run_command(&args.output.form, FinalLine::FromMain, || accept::accept(args))
+            run_command(&args.output.form, FinalLine::FromMain, &|| accept::accept(args))
         }
         Command::Reject(args) => {
-            run_command(&args.output.form, FinalLine::FromMain, || reject::reject(args))
+            run_command(&args.output.form, FinalLine::FromMain, &|| reject::reject(args))
         }
         Command::Review(args) => {
-            run_command(&args.output.form, FinalLine::FromMain, || review::review(args))
+            run_command(&args.output.form, FinalLine::FromMain, &|| review::review(args))
         }
         Command::Prune(args) => {
-            run_command(&args.output.form, FinalLine::FromMain, || prune::prune(args))
+            run_command(&args.output.form, FinalLine::FromMain, &|| prune::prune(args))
         }
         Command::Doctor(args) => {
-            run_command(&args.output.form, FinalLine::FromMain, || doctor::doctor(args))
+            run_command(&args.output.form, FinalLine::FromMain, &|| doctor::doctor(args))
         }
-        Command::Env(args) => run_command(&args.form, FinalLine::FromMain, || env::env(args)),
+        Command::Env(args) => run_command(&args.form, FinalLine::FromMain, &|| env::env(args)),
         Command::Explain { code } => plain(explain::explain(code.as_deref())),
         Command::Completions { shell } => plain(completions::completions(*shell)),
     }
@@ -109,34 +131,43 @@ enum FinalLine {
 fn run_command(
     form: &FormFlags,
     summary: FinalLine,
-    command: impl FnOnce() -> Result<u8, Failure>,
+    requested: &[ReportFile],
+    command: &dyn Fn() -> Result<u8, Failure>,
 ) -> u8 {
     style::choose(form.color);
     let json = form.message_format == Format::Json;
-    match command() {
+    let result = panics::caught(command).unwrap_or_else(|panicked| Err(panicked.into()));
+    match result {
         Ok(code) => {
+            let code = printing::exit_code(code);
             if json && summary == FinalLine::FromMain {
                 json::done(code);
             }
             code
         }
         // A command that ends because of a signal has not failed.
-        Err(_) if Interrupt::has_come() => {
+        Err(failure) if Interrupt::has_come() && failure.exit_code() != exit::PANIC => {
             eprint_line!("{}", style::warning("interrupted"));
+            let tally = Tally { interrupted: true, ..Tally::default() };
+            reports::without_tests(requested, &tally, INTERRUPTED);
             if json {
                 let message = "interrupted".to_owned();
                 json::failed(Reported { exit_code: INTERRUPTED, message, hint: None });
             }
             INTERRUPTED
         }
-        Err(failure) => {
-            presenters::failure(&failure);
-            if json {
-                json::failure(&failure);
-            }
-            failure.exit_code()
-        }
+        Err(failure) => ended(&failure, json, requested),
     }
+}
+
+fn ended(failure: &Failure, json: bool, requested: &[ReportFile]) -> u8 {
+    presenters::failure(failure);
+    let tally = Tally { failure: Some(failure.into()), ..Tally::default() };
+    let exit_code = reports::without_tests(requested, &tally, failure.exit_code());
+    if json {
+        json::failure(failure);
+    }
+    exit_code
 }
 
 fn plain(result: Result<u8, Failure>) -> u8 {
@@ -147,15 +178,22 @@ fn plain(result: Result<u8, Failure>) -> u8 {
 }
 
 /// Help goes to stdout, errors to stderr.
-fn print_clap_error(error: &clap::Error, json: bool) -> u8 {
-    let _ = error.print();
+fn print_clap_error(error: &clap::Error, json: bool, requested: &[ReportFile]) -> u8 {
+    if error.use_stderr() {
+        earlier::discard_without_session(&RunArgs::default());
+    }
+    let stream = if error.use_stderr() { "stderr" } else { "stdout" };
+    printing::printed(stream, error.print());
     if !error.use_stderr() {
         return exit::OK;
     }
+    let message = error.render().to_string();
+    let message = message.lines().next().unwrap_or_default().to_owned();
+    let failure = Reported { exit_code: exit::USAGE, message, hint: None };
+    let tally = Tally { failure: Some(failure.clone()), ..Tally::default() };
+    reports::without_tests(requested, &tally, exit::USAGE);
     if json {
-        let message = error.render().to_string();
-        let message = message.lines().next().unwrap_or_default().to_owned();
-        json::failed(Reported { exit_code: exit::USAGE, message, hint: None });
+        json::failed(failure);
     }
     exit::USAGE
 }

@@ -16,7 +16,7 @@ pub(super) fn gather(args: &SnapshotArgs) -> Result<(Workspace, Vec<SnapshotFile
     let folders: Vec<&Path> = workspace
         .named(&args.packages)?
         .into_iter()
-        .map(|package| package.manifest_path.parent().expect("a manifest is in a folder"))
+        .filter_map(|package| package.manifest_path.parent())
         .map(|folder| folder.as_std_path())
         .collect();
     let shares = args.packages.is_empty() && workspace.is_virtual();

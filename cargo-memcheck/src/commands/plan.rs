@@ -19,6 +19,7 @@ use crate::invocation::cli::PlanArgs;
 use crate::presentation::presenters::interrupted;
 use crate::presentation::presenters::plan::{self as presenters, Placed};
 use crate::system::error::{CommandError, Failure};
+use crate::system::files;
 
 /// The largest that can be simulated.
 const CAPACITY: &str = "1TiB";
@@ -155,11 +156,7 @@ fn ends(finding: &Finding) -> bool {
 }
 
 fn write(path: &Path, text: &str) -> Result<(), PlanError> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    folder
-        .map_or(Ok(()), std::fs::create_dir_all)
-        .and_then(|()| std::fs::write(path, text))
-        .map_err(|error| PlanError::Write(path.to_owned(), error))
+    files::replace(path, text.as_bytes()).map_err(|error| PlanError::Write(path.to_owned(), error))
 }
 
 #[cfg(test)]

@@ -91,7 +91,7 @@ pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<LeakCh
             tasks.len(),
             1,
             false,
-            |number, _| runner.run(&tasks[number], |_| {}),
+            |number, _| Ok(runner.run(&tasks[number], |_| {})?),
             |event| {
                 if let Event::Finished(number, outcome) = event {
                     let name = tasks[number].name().to_owned();

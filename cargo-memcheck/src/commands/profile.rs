@@ -18,10 +18,11 @@ use crate::invocation::devices::Leg;
 use crate::invocation::options::Flags;
 use crate::invocation::values::{NoTests, Verbosity};
 use crate::presentation::presenters::profile::Profiler;
-use crate::presentation::presenters::{Broadcast, stopped};
+use crate::presentation::presenters::{self, Broadcast, stopped};
 use crate::presentation::tally::Tally;
 use crate::system::binary::Binary;
 use crate::system::error::{CommandError, Failure};
+use crate::system::panics::caught;
 use crate::system::printing::eprint_line;
 use crate::system::process::Interrupt;
 
@@ -118,13 +119,18 @@ fn profile_test(args: &ProfileArgs) -> Result<u8, Failure> {
             break;
         }
         broadcast.notify(|to| to.leg_started(&task.leg, 1));
-        schedule::run_all(
+        let ran = schedule::run_all(
             1,
             1,
             false,
-            |_, teller| runner.run(task, move |progress| teller.progress(progress)),
+            |_, teller| Ok(runner.run(task, move |progress| teller.progress(progress))?),
             |event| forward_event(&mut broadcast, &mut tally, task, event),
-        )?;
+        );
+        if let Err(failure) = ran {
+            presenters::failure(&failure);
+            tally.failure = Some((&failure).into());
+            break;
+        }
     }
     Ok(end(broadcast, tally, started, interrupt))
 }
@@ -132,7 +138,7 @@ fn profile_test(args: &ProfileArgs) -> Result<u8, Failure> {
 fn end(broadcast: Broadcast, mut tally: Tally, started: Instant, interrupt: &Interrupt) -> u8 {
     (tally.interrupted, tally.took) = (interrupt.is_set(), started.elapsed());
     let exit_code = tally.exit_code(NoTests::Fail);
-    broadcast.finish(&tally, exit_code)
+    broadcast.finish(&tally, exit_code, None)
 }
 
 fn profile_program(args: &ProfileArgs, program: &Program) -> Result<u8, Failure> {
@@ -166,9 +172,15 @@ fn profile_program(args: &ProfileArgs, program: &Program) -> Result<u8, Failure>
         if session.options.reporting.verbosity > Verbosity::Quiet {
             eprint_line!("running {} on {}", task.binary.id, task.leg.name());
         }
-        match runner.program(task, &args.arguments, folder)? {
-            Some(outcome) => finished(&mut broadcast, &mut tally, task, &outcome),
-            None => break,
+        let ran = caught(|| runner.program(task, &args.arguments, folder));
+        match ran.map_err(Failure::from).and_then(|ran| Ok(ran?)) {
+            Ok(Some(outcome)) => finished(&mut broadcast, &mut tally, task, &outcome),
+            Ok(None) => break,
+            Err(failure) => {
+                presenters::failure(&failure);
+                tally.failure = Some((&failure).into());
+                break;
+            }
         }
     }
     Ok(end(broadcast, tally, started, interrupt))

@@ -1,8 +1,7 @@
 //! `cargo memcheck report`: prints the results of a run again, or those of its shards as if they
 //! were one run. It judges only the limits across tests, which shards leave to it.
 
-use std::io;
-
+use super::earlier;
 use crate::build::workspace::{Places, pending_of_results};
 use crate::invocation::cli::ReportArgs;
 use crate::invocation::options::{Mode, Pending, ReportContext, ReportingOptions, environment};
@@ -11,6 +10,7 @@ use crate::presentation::events::Presenter;
 use crate::presentation::presenters::{self, Broadcast, JsonLines};
 use crate::presentation::results::{self, MergedRun, ResultsError};
 use crate::system::error::Failure;
+use crate::system::printing::Stdout;
 use crate::system::process::Capture;
 
 pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
@@ -60,6 +60,7 @@ fn read_run(args: &ReportArgs, places: &Places) -> Result<MergedRun, Failure> {
     if args.merge {
         let shards = folders.iter().map(read).collect::<Result<Vec<_>, ResultsError>>()?;
         let mut whole = results::merge(shards)?;
+        earlier::set_aside(&places.pending_directory(), whole.run.commit());
         results::join(&mut whole, places)?;
         results::judge_relations(&mut whole, &places.pending_directory())?;
         return Ok(whole);
@@ -73,7 +74,7 @@ fn read_run(args: &ReportArgs, places: &Places) -> Result<MergedRun, Failure> {
 fn replay(whole: MergedRun, report_context: &ReportContext<'_>, places: &Places) -> u8 {
     let MergedRun { run: _, legs, tests, notes, mut tally } = whole;
     let json = report_context.reporting.format == Format::Json;
-    let on_stdout = json.then(|| Box::new(JsonLines::new(io::stdout())) as Box<dyn Presenter>);
+    let on_stdout = json.then(|| Box::new(JsonLines::new(Stdout)) as Box<dyn Presenter>);
     let mut broadcast = Broadcast::new(report_context, places.root(), legs.len(), on_stdout);
     for (leg, count) in &legs {
         broadcast.notify(|to| to.leg_started(leg, *count));
@@ -91,5 +92,5 @@ fn replay(whole: MergedRun, report_context: &ReportContext<'_>, places: &Places)
         presenters::reported(failure);
     }
     let exit_code = tally.exit_code(report_context.no_tests);
-    broadcast.finish(&tally, exit_code)
+    broadcast.finish(&tally, exit_code, None)
 }

@@ -1,15 +1,13 @@
 //! `cargo memcheck run`: builds, lists, runs and presents one device after another, so that the
 //! first verdict does not wait for the second build.
 
-use std::cell::OnceCell;
-use std::io;
-use std::rc::Rc;
 use std::time::Instant;
 
 use anyhow::Context;
 use memcheck_core::runs::relations::Needs;
 use memcheck_core::wire::exit;
 
+use super::earlier;
 use crate::discovery::legs::Legs;
 use crate::discovery::session::{Chosen, LegTests, Session};
 use crate::discovery::task::{Task, TestOutcome};
@@ -22,11 +20,12 @@ use crate::invocation::devices::Leg;
 use crate::invocation::options::Flags;
 use crate::invocation::values::{Format, NoTests};
 use crate::presentation::events::Presenter;
-use crate::presentation::presenters::{Broadcast, JsonLines, stopped, style};
-use crate::presentation::results::{self, Keeper, RunDescription};
+use crate::presentation::presenters::{Broadcast, JsonLines, reports, stopped, style};
+use crate::presentation::results::{self, RunDescription, Store};
 use crate::presentation::tally::Tally;
 use crate::system::error::Failure;
-use crate::system::printing::eprint_line;
+use crate::system::panics::caught;
+use crate::system::printing::{Stdout, eprint_line};
 use crate::system::process::{self, Interrupt};
 
 pub(super) fn run(args: &RunArgs) -> Result<u8, Failure> {
@@ -35,16 +34,20 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, Failure> {
     if let Some(folder) = &args.results {
         results::discard(folder)?;
     }
-    let session = match Session::open(flags(args)?) {
-        // A workspace without memory tests is a run without tests, so `--no-tests` decides the exit
-        // code.
-        Err(failure) if failure.exit_code() == exit::NO_TESTS => {
-            return report_no_tests(args, failure);
+    let session = match flags(args).and_then(Session::open) {
+        Ok(session) => session,
+        Err(failure) => {
+            earlier::discard_without_session(args);
+            return match failure.exit_code() {
+                // A workspace without memory tests is a run without tests, so `--no-tests` decides
+                // the exit code.
+                exit::NO_TESTS => report_no_tests(args, failure),
+                _ => Err(failure),
+            };
         }
-        other => other?,
     };
     session.announce();
-    results::discard(&session.results_directory())?;
+    earlier::discard(&session)?;
     run_legs(&session, &interrupt)
 }
 
@@ -81,10 +84,12 @@ fn report_no_tests(args: &RunArgs, failure: Failure) -> Result<u8, Failure> {
     if args.schedule.no_tests == NoTests::Warn {
         eprint_line!("{} {}", style::warning("warning:"), failure.message());
     }
+    let tally = Tally::default();
+    let exit_code = reports::without_tests(&args.report.report, &tally, exit::OK);
     if args.output.form.message_format == Format::Json {
-        JsonLines::new(io::stdout()).finished(&Tally::default(), exit::OK);
+        JsonLines::new(Stdout).finished(&tally, exit_code);
     }
-    Ok(exit::OK)
+    Ok(exit_code)
 }
 
 struct RunState<'a> {
@@ -94,8 +99,7 @@ struct RunState<'a> {
     broadcast: Broadcast,
     tally: Tally,
     listed: Vec<LegTests>,
-    /// Can be written once all legs are known.
-    run: Rc<OnceCell<RunDescription>>,
+    store: Store,
 }
 
 fn run_legs(session: &Session, interrupt: &Interrupt) -> Result<u8, Failure> {
@@ -109,20 +113,16 @@ fn run_legs(session: &Session, interrupt: &Interrupt) -> Result<u8, Failure> {
     // reported.
     let Some((mut legs, first)) = interrupt.outlived(begun)? else { return Ok(stopped(options)) };
     let json = options.reporting.format == Format::Json;
-    let on_stdout = json.then(|| Box::new(JsonLines::new(io::stdout())) as Box<dyn Presenter>);
+    let on_stdout = json.then(|| Box::new(JsonLines::new(Stdout)) as Box<dyn Presenter>);
     let root = session.workspace.root();
-    let mut broadcast =
-        Broadcast::new(&session.report_context(), root, session.legs.len(), on_stdout);
-    let run = Rc::new(OnceCell::new());
-    broadcast.add_report(results::file(&session.results_directory()), Keeper::new(run.clone()));
     let mut state = RunState {
         session,
         runner: Runner::prepare(session, legs.nvml(), interrupt.clone())?,
         interrupt,
-        broadcast,
+        broadcast: Broadcast::new(&session.report_context(), root, session.legs.len(), on_stdout),
         tally: Tally::default(),
         listed: Vec::new(),
-        run,
+        store: Store::begin(&session.results_directory(), &RunDescription::of(session)),
     };
     state.run(first);
     for leg in others {
@@ -130,7 +130,8 @@ fn run_legs(session: &Session, interrupt: &Interrupt) -> Result<u8, Failure> {
             state.tally.unstarted.push(leg.name());
             continue;
         }
-        match interrupt.outlived(RunningLeg::begin(session, &mut legs, leg)) {
+        let begun = caught(|| RunningLeg::begin(session, &mut legs, leg));
+        match interrupt.outlived(begun.unwrap_or_else(|panicked| Err(panicked.into()))) {
             Ok(Some(leg)) => state.run(leg),
             Ok(None) => state.tally.unstarted.push(leg.name()),
             Err(failure) => {
@@ -159,16 +160,24 @@ impl RunState<'_> {
         let RunningLeg { tests, chosen, .. } = &leg;
         let started = Instant::now();
         let mut tally = Tally { elsewhere: chosen.elsewhere.len(), ..Tally::default() };
+        self.store.leg(&tests.leg, chosen.run.len());
         self.broadcast.notify(|to| to.leg_started(&tests.leg, chosen.run.len()));
         for task in &chosen.ignored {
             let outcome = TestOutcome::ignored();
             tally.add(&outcome);
+            self.store.test(task, &outcome);
             self.broadcast.notify(|to| to.test_finished(task, &outcome));
         }
-        if !self.is_over()
-            && let Err(error) = leg.run(&self.runner, &mut self.broadcast, &mut tally)
-        {
-            self.fail(&Failure::Internal(error));
+        if !self.is_over() {
+            let Self { runner, broadcast, store, .. } = self;
+            let ran = caught(|| leg.run(runner, broadcast, store, &mut tally));
+            if let Err(failure) = ran.unwrap_or_else(|panicked| Err(panicked.into())) {
+                self.fail(&failure);
+            }
+            // The broadcast has printed it.
+            if let (None, Some(failure)) = (&self.tally.failure, self.broadcast.failure()) {
+                self.tally.failure = Some(failure.clone());
+            }
             tally.failure.clone_from(&self.tally.failure);
         }
         tally.not_run = chosen.run.len() - tally.ran();
@@ -182,22 +191,28 @@ impl RunState<'_> {
     fn finish(mut self) -> u8 {
         self.tally.interrupted |= self.interrupt.is_set();
         self.tally.sort();
-        self.run.get_or_init(|| RunDescription::of(self.session, &self.listed));
         // A baseline can only be known to belong to no test if the tests of all legs are known. The
         // check comes after the run, because it must include the files that the tests have written.
         if self.tally.unstarted.is_empty() {
-            match bookkeeping::notes(self.session, &self.listed).context("looking for baselines") {
+            let notes = caught(|| bookkeeping::notes(self.session, &self.listed));
+            let notes = notes.map_err(Failure::from).and_then(|notes| {
+                notes.context("looking for baselines").map_err(Failure::Internal)
+            });
+            match notes {
                 Ok(notes) => {
                     for note in &notes {
                         self.tally.note(note);
+                        self.store.note(note);
                         self.broadcast.notify(|to| to.note(note));
                     }
                 }
-                Err(error) => self.fail(&Failure::Internal(error)),
+                Err(failure) => self.fail(&failure),
             }
         }
         let exit_code = self.tally.exit_code(self.session.options.scheduling.no_tests);
-        self.broadcast.finish(&self.tally, exit_code)
+        let selected = results::selected(self.session, &self.listed);
+        let lost = self.store.end(selected, &self.tally, exit_code);
+        self.broadcast.finish(&self.tally, exit_code, lost)
     }
 }
 
@@ -217,13 +232,15 @@ impl<'a> RunningLeg<'a> {
         Ok(Self { session, tests, chosen, needs })
     }
 
-    /// A test that needs the figures of others is presented when all tests have ended.
+    /// A test that needs the figures of others is presented when all tests have ended. Each outcome
+    /// is stored before it is presented, because a terminal can be slow.
     fn run(
         &self,
         runner: &Runner<'_>,
         broadcast: &mut Broadcast,
+        store: &Store,
         tally: &mut Tally,
-    ) -> anyhow::Result<()> {
+    ) -> Result<(), Failure> {
         let options = &self.session.options;
         let tasks = &self.chosen.run;
         let workers = schedule::workers(
@@ -238,7 +255,16 @@ impl<'a> RunningLeg<'a> {
             tasks.len(),
             workers,
             options.scheduling.fail_fast,
-            |number, teller| runner.run(&tasks[number], move |progress| teller.progress(progress)),
+            |number, teller| {
+                let task = &tasks[number];
+                let outcome = runner.run(task, move |progress| teller.progress(progress))?;
+                match (&outcome, &self.needs[number]) {
+                    (Some(outcome), None) => store.test(task, outcome),
+                    (Some(outcome), Some(_)) => store.unjudged(task, outcome),
+                    (None, _) => {}
+                }
+                Ok(outcome)
+            },
             |event| match event {
                 Event::Started(number) => broadcast.notify(|to| to.test_started(&tasks[number])),
                 Event::Progress(number, progress) => {
@@ -262,6 +288,7 @@ impl<'a> RunningLeg<'a> {
             let outcome = self.across(runner, task, outcome, (needs, &measured_figures));
             left += usize::from(outcome.across.left.is_some());
             tally.add(&outcome);
+            store.test(task, &outcome);
             broadcast.notify(|to| to.test_finished(task, &outcome));
         }
         if left > 0 {

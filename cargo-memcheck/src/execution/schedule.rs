@@ -13,6 +13,8 @@ use memcheck_core::wire::protocol::Progress;
 use crate::discovery::task::TestOutcome;
 use crate::invocation::devices::{DeviceKind, Leg};
 use crate::invocation::options::Scheduling;
+use crate::system::error::Failure;
+use crate::system::panics::caught;
 use crate::system::process::Capture;
 
 /// The number is the index of the task.
@@ -71,48 +73,63 @@ pub(crate) fn workers(
 }
 
 /// Calls `on_event` on the calling thread. `run` returns `None` if it was interrupted; its first
-/// error ends the run.
-pub(crate) fn run_all<E: Send>(
+/// error ends the run, and so does a panic of either.
+pub(crate) fn run_all(
     count: usize,
     workers: usize,
     fail_fast: bool,
-    run: impl Fn(usize, ProgressSender) -> Result<Option<TestOutcome>, E> + Sync,
+    run: impl Fn(usize, ProgressSender) -> Result<Option<TestOutcome>, Failure> + Sync,
     mut on_event: impl FnMut(Event),
-) -> Result<(), E> {
+) -> Result<(), Failure> {
     let next = AtomicUsize::new(0);
     let stop = AtomicBool::new(false);
     let (sender, events) = mpsc::channel();
     let workers = workers.clamp(1, count.max(1));
     std::thread::scope(|scope| {
-        let handles: Vec<_> = (0..workers)
-            .map(|_| {
-                let (next, stop, run, sender) = (&next, &stop, &run, sender.clone());
-                scope.spawn(move || {
-                    let result = work(count, fail_fast, next, stop, run, &sender);
-                    let _ = sender.send(Message::Gone);
-                    result
-                })
+        let start = |_| {
+            let (next, stop, run, sender) = (&next, &stop, &run, sender.clone());
+            std::thread::Builder::new().spawn_scoped(scope, move || {
+                let worked = caught(|| work(count, fail_fast, next, stop, run, &sender));
+                stop.fetch_or(!matches!(worked, Ok(Ok(()))), Ordering::SeqCst);
+                let _ = sender.send(Message::Gone);
+                worked.unwrap_or_else(|panicked| Err(panicked.into()))
             })
-            .collect();
-        let mut working = workers;
+        };
+        // If the system has no thread left, fewer workers run the tests.
+        let (handles, refused): (Vec<_>, Vec<_>) =
+            (0..workers).map(start).partition(std::io::Result::is_ok);
+        if let (true, Some(Err(error))) = (handles.is_empty(), refused.into_iter().next()) {
+            return Err(anyhow::Error::from(error).context("starting a thread for tests").into());
+        }
+        let (mut working, mut result) = (handles.len(), Ok(()));
         while working > 0 {
             match events.recv() {
-                Ok(Message::Event(event)) => on_event(event),
+                // The workers must be waited for, so that their tests end before the command does.
+                Ok(Message::Event(event)) => {
+                    if let Err(panicked) = caught(|| on_event(event)) {
+                        stop.store(true, Ordering::SeqCst);
+                        result = result.and(Err(panicked.into()));
+                    }
+                }
                 Ok(Message::Gone) | Err(_) => working -= 1,
             }
         }
-        handles.into_iter().try_for_each(|handle| handle.join().expect("no worker panics"))
+        for handle in handles.into_iter().flatten() {
+            let worked = handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            result = result.and(worked);
+        }
+        result
     })
 }
 
-fn work<E>(
+fn work(
     count: usize,
     fail_fast: bool,
     next: &AtomicUsize,
     stop: &AtomicBool,
-    run: &impl Fn(usize, ProgressSender) -> Result<Option<TestOutcome>, E>,
+    run: &impl Fn(usize, ProgressSender) -> Result<Option<TestOutcome>, Failure>,
     sender: &Sender<Message>,
-) -> Result<(), E> {
+) -> Result<(), Failure> {
     let send_event = |event| {
         let _ = sender.send(Message::Event(event));
     };
@@ -149,6 +166,7 @@ mod tests {
     use crate::system::gpus::RealGpu;
     use crate::system::launcher::Launcher;
     use memcheck_core::device::Request;
+    use memcheck_core::wire::exit;
 
     fn outcome(status: Status) -> TestOutcome {
         let mut outcome = TestOutcome::ignored();
@@ -207,7 +225,7 @@ mod tests {
     fn every_task_runs_once_on_however_many_workers() {
         for workers in [1, 3, 20] {
             let mut finished = Vec::new();
-            let run = |_, _: ProgressSender| Ok::<_, ()>(Some(outcome(Status::Passed)));
+            let run = |_, _: ProgressSender| Ok(Some(outcome(Status::Passed)));
             run_all(10, workers, false, run, |event| {
                 if let Event::Finished(number, _) = event {
                     finished.push(number);
@@ -223,7 +241,7 @@ mod tests {
     fn fail_fast_ends_the_run_at_the_first_failure() {
         let mut finished = 0;
         let run = |number, _: ProgressSender| {
-            Ok::<_, ()>(Some(outcome(if number == 2 { Status::Failed } else { Status::Passed })))
+            Ok(Some(outcome(if number == 2 { Status::Failed } else { Status::Passed })))
         };
         run_all(10, 1, true, run, |event| {
             finished += usize::from(matches!(event, Event::Finished(..)))
@@ -234,11 +252,36 @@ mod tests {
 
     #[test]
     fn an_error_ends_the_run() {
-        let run = |number, _: ProgressSender| if number == 1 { Err("no") } else { Ok(None) };
+        let no = || Err(Failure::Internal(anyhow::anyhow!("no")));
+        let run = |number, _: ProgressSender| if number == 1 { no() } else { Ok(None) };
         assert!(run_all(1, 1, false, run, |_| {}).is_ok());
         let run = |number, _: ProgressSender| {
-            if number == 1 { Err("no") } else { Ok(Some(outcome(Status::Passed))) }
+            if number == 1 { no() } else { Ok(Some(outcome(Status::Passed))) }
         };
-        assert_eq!(run_all(5, 1, false, run, |_| {}), Err("no"));
+        assert_eq!(run_all(5, 1, false, run, |_| {}).unwrap_err().message(), "no");
+    }
+
+    #[test]
+    fn a_panic_in_any_thread_ends_the_run_and_keeps_the_finished_tests() {
+        let passes = || Ok(Some(outcome(Status::Passed)));
+        for workers in [1, 3] {
+            let mut finished = 0;
+            let mut count =
+                |event: Event| finished += usize::from(matches!(event, Event::Finished(..)));
+            let run = |number, _: ProgressSender| {
+                if number == 4 { panic!("in a worker") } else { passes() }
+            };
+            let failure = run_all(1_000, workers, false, run, &mut count).unwrap_err();
+            assert_eq!(failure.exit_code(), exit::PANIC);
+            assert!(failure.message().ends_with("in a worker"), "{}", failure.message());
+            assert!((4..1_000).contains(&finished), "{finished} tests have ended");
+        }
+        let event = |event: Event| {
+            if matches!(event, Event::Finished(4, _)) {
+                panic!("in a presenter")
+            }
+        };
+        let failure = run_all(1_000, 1, false, |_, _| passes(), event).unwrap_err();
+        assert!(failure.message().ends_with("in a presenter"), "{}", failure.message());
     }
 }

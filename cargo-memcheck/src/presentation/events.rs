@@ -17,7 +17,8 @@ pub(crate) trait Presenter {
     fn finished(&mut self, _tally: &Tally, _exit_code: u8) {}
 }
 
-/// Receives all events; its text is read at the end.
+/// Receives all events; its text is read at the end. The text must show an error that ended the
+/// run.
 pub(crate) trait ReportWriter: Presenter {
     fn text(&self) -> anyhow::Result<Vec<u8>>;
 }

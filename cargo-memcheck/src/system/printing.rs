@@ -1,9 +1,15 @@
 //! Printing: results go to stdout, all other text goes to stderr. Every text for people passes
-//! through [`escape::terminal`], because it can contain text of a test.
+//! through [`escape::terminal`], because it can contain text of a test. An error is kept until the
+//! command ends, because lost output must not be success. Only the end of a pipe's reader is not an
+//! error: it needs no more output.
 
 use std::fmt;
 use std::io::{self, Write};
+use std::sync::Mutex;
 
+use memcheck_core::wire::exit;
+
+use super::error::CommandError;
 use super::escape;
 
 macro_rules! eprint_line {
@@ -16,27 +22,83 @@ macro_rules! print_line {
 }
 pub(crate) use print_line;
 
-/// Prints a result for people. It is not an error if the reader has closed stdout.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{stream} could not be written: {error}")]
+pub(crate) struct LostOutput {
+    stream: &'static str,
+    error: String,
+}
+
+impl CommandError for LostOutput {
+    fn exit_code(&self) -> u8 {
+        exit::REPORT
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("the output is incomplete: send it to a file or a terminal that accepts it".to_owned())
+    }
+}
+
+/// The first error of a process.
+#[derive(Debug)]
+struct Losses(Mutex<Option<LostOutput>>);
+
+static LOSSES: Losses = Losses(Mutex::new(None));
+
+impl Losses {
+    fn add(&self, stream: &'static str, written: io::Result<()>) {
+        let Err(error) = written else { return };
+        if error.kind() != io::ErrorKind::BrokenPipe {
+            let mut first = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            first.get_or_insert_with(|| LostOutput { stream, error: error.to_string() });
+        }
+    }
+
+    fn first(&self) -> Option<LostOutput> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+}
+
+/// Output that could not be written so far.
+pub(crate) fn lost() -> Option<LostOutput> {
+    LOSSES.first()
+}
+
+/// Code 110 instead of success if output was lost.
+pub(crate) fn exit_code(code: u8) -> u8 {
+    if code == exit::OK && lost().is_some() { exit::REPORT } else { code }
+}
+
+/// For output that another crate has printed.
+pub(crate) fn printed(stream: &'static str, written: io::Result<()>) {
+    LOSSES.add(stream, written);
+}
+
+/// Prints a result for people. Colors are removed if stdout is not a terminal.
 pub(crate) fn print(text: &str) {
-    let _ = write(&mut anstream::stdout().lock(), &escape::terminal(text));
+    let text = escape::terminal(text);
+    printed("stdout", write(&mut anstream::stdout().lock(), text.as_bytes()));
 }
 
 /// Prints text of this command for programs: a script, or JSON that is escaped already.
 pub(crate) fn print_raw(text: &str) {
-    let _ = write(&mut io::stdout().lock(), text);
+    printed("stdout", write(&mut io::stdout().lock(), text.as_bytes()));
 }
 
 pub(crate) fn eprint(line: fmt::Arguments<'_>) {
-    let _ = write(&mut anstream::stderr().lock(), &escape::terminal(&format!("{line}\n")));
+    let text = escape::terminal(&format!("{line}\n"));
+    printed("stderr", write(&mut anstream::stderr().lock(), text.as_bytes()));
 }
 
 /// A line end inside a line would be a second line, which a name must not be able to begin.
 pub(crate) fn eprint_lines(lines: &[String]) {
-    let _ = write(&mut anstream::stderr().lock(), &lines_for_people(lines));
+    let text = lines_for_people(lines);
+    printed("stderr", write(&mut anstream::stderr().lock(), text.as_bytes()));
 }
 
 pub(crate) fn print_lines(lines: &[String]) {
-    let _ = write(&mut anstream::stdout().lock(), &lines_for_people(lines));
+    let text = lines_for_people(lines);
+    printed("stdout", write(&mut anstream::stdout().lock(), text.as_bytes()));
 }
 
 pub(crate) fn lines_for_people(lines: &[String]) -> String {
@@ -45,11 +107,27 @@ pub(crate) fn lines_for_people(lines: &[String]) -> String {
 
 /// Without a change of the text, for lines that programs read.
 pub(crate) fn eprint_raw(line: &str) {
-    let _ = write(&mut io::stderr().lock(), &format!("{line}\n"));
+    printed("stderr", write(&mut io::stderr().lock(), format!("{line}\n").as_bytes()));
 }
 
-fn write(to: &mut impl Write, text: &str) -> io::Result<()> {
-    to.write_all(text.as_bytes()).and_then(|()| to.flush())
+fn write(to: &mut impl Write, text: &[u8]) -> io::Result<()> {
+    to.write_all(text).and_then(|()| to.flush())
+}
+
+/// stdout as a writer without errors, because they are kept here.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stdout;
+
+impl Write for Stdout {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        printed("stdout", io::stdout().write_all(text));
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        printed("stdout", io::stdout().flush());
+        Ok(())
+    }
 }
 
 /// While it exists, GitHub's runner ignores commands in the output of a process that writes to our
@@ -72,5 +150,30 @@ impl Drop for SuspendedCommands {
     fn drop(&mut self) {
         // The output may have ended without a line end.
         eprint_raw(&format!("\n::{}::", self.0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_end_of_the_reader_is_not_an_error() {
+        let losses = Losses(Mutex::new(None));
+        losses.add("stdout", Ok(()));
+        losses.add("stdout", Err(io::ErrorKind::BrokenPipe.into()));
+        assert_eq!(losses.first(), None);
+        losses.add("stderr", Err(io::Error::from_raw_os_error(28)));
+        losses.add("stdout", Err(io::ErrorKind::PermissionDenied.into()));
+        let lost = losses.first().unwrap();
+        assert_eq!(lost.exit_code(), exit::REPORT);
+        assert!(lost.to_string().contains("stderr could not be written: No space left"), "{lost}");
+    }
+
+    #[test]
+    fn a_full_device_refuses_every_write() {
+        let mut full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let error = write(&mut full, b"text").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
     }
 }

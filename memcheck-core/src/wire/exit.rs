@@ -10,6 +10,8 @@ pub const USAGE: u8 = 2;
 pub const NO_TESTS: u8 = 4;
 /// Nothing failed, but a denied bookkeeping finding needs a person.
 pub const DENIED: u8 = 5;
+/// The command panicked, which is a bug. The number is `EX_SOFTWARE` of sysexits.h.
+pub const PANIC: u8 = 70;
 /// The configuration is not valid.
 pub const CONFIG: u8 = 96;
 /// A measured failure.
@@ -22,8 +24,10 @@ pub const METADATA: u8 = 102;
 pub const NOT_MEASURED: u8 = 104;
 /// The requested device does not exist. The command must not fall back to another one.
 pub const NO_DEVICE: u8 = 105;
-/// A report could not be written.
+/// A report, the stored results, or the output on stdout or stderr could not be written.
 pub const REPORT: u8 = 110;
+/// A signal ended the run. The number is the one that shells use for Ctrl-C.
+pub const INTERRUPTED: u8 = 130;
 
 /// Every exit code with its meaning, for help texts and the test of the documentation.
 pub const ALL: &[(u8, &str)] = &[
@@ -32,11 +36,13 @@ pub const ALL: &[(u8, &str)] = &[
     (USAGE, "usage error"),
     (NO_TESTS, "no test was selected"),
     (DENIED, "no test failed, but a denied bookkeeping finding needs a decision"),
+    (PANIC, "the command panicked, which is a bug"),
     (CONFIG, "the configuration is invalid"),
     (FAILED, "a test failed"),
     (BUILD, "the build failed"),
     (METADATA, "`cargo metadata` failed"),
     (NOT_MEASURED, "a listed test ended without a complete record"),
     (NO_DEVICE, "the requested device is not available"),
-    (REPORT, "a report could not be written"),
+    (REPORT, "a report, the results or the output could not be written"),
+    (INTERRUPTED, "a signal ended the run"),
 ];

@@ -12,6 +12,7 @@ use std::process::Command;
 use crate::build::workspace::Workspace;
 use crate::invocation::devices::DeviceKind;
 use crate::invocation::values::CargoOptions;
+use crate::system::files;
 
 #[derive(Debug)]
 pub(super) struct Stamp {
@@ -44,7 +45,9 @@ impl Stamp {
 
     /// An error is ignored, because without a stamp the next build resolves the dependencies again.
     pub(super) fn set(&self, resolved: bool) {
-        let _ =
-            if resolved { fs::write(&self.path, &self.text) } else { fs::remove_file(&self.path) };
+        let _ = match resolved {
+            true => files::replace(&self.path, self.text.as_bytes()),
+            false => files::remove(&self.path),
+        };
     }
 }

@@ -22,6 +22,8 @@ pub(crate) use surroundings::{manifests, surroundings};
 use watched::FileState;
 pub(crate) use watched::Watched;
 
+use crate::system::files;
+
 /// A shell changes these with every command. `sources` rejects a build script that reads one of
 /// them.
 const FLEETING: [&str; 3] = ["_", "OLDPWD", "SHLVL"];
@@ -73,15 +75,10 @@ impl CacheEntry {
         let text = watched.and_then(|watched| {
             serde_json::to_vec(&CachedAnswer { key: self.key.clone(), watched, answer }).ok()
         });
-        let unfinished = self.path.with_extension(format!("{}.tmp", std::process::id()));
-        let written = text.is_some_and(|text| {
-            fs::write(&unfinished, text).and_then(|()| fs::rename(&unfinished, &self.path)).is_ok()
-        });
-        if written {
+        if text.is_some_and(|text| files::replace(&self.path, &text).is_ok()) {
             self.prune();
         } else {
-            let _ = fs::remove_file(&unfinished);
-            let _ = fs::remove_file(&self.path);
+            let _ = files::remove(&self.path);
         }
     }
 

@@ -15,6 +15,7 @@ use std::process::Command;
 use anyhow::Context;
 
 use crate::invocation::options::environment;
+use crate::system::files::{self, Replacement};
 
 const NVCC: &str = include_str!("../../../toolkit/nvcc");
 const LIBRARY: &str = include_str!("../../../toolkit/library.ld");
@@ -46,12 +47,13 @@ impl Toolkit {
                 fs::create_dir_all(root.join(folder))?;
             }
             let nvcc = root.join("bin/nvcc");
-            write_if_different(&nvcc, NVCC)?;
+            files::replace_if_different(&nvcc, NVCC.as_bytes())?;
             fs::set_permissions(&nvcc, fs::Permissions::from_mode(0o755))?;
             for library in LIBRARIES {
                 for folder in ["lib", "lib64"] {
                     let path = root.join(folder).join(format!("lib{library}.so"));
-                    write_if_different(&path, if library == "cuda" { LIBCUDA } else { LIBRARY })?;
+                    let text = if library == "cuda" { LIBCUDA } else { LIBRARY };
+                    files::replace_if_different(&path, text.as_bytes())?;
                 }
             }
             Ok(())
@@ -100,34 +102,27 @@ fn prepended(first: &Path, name: &str) -> OsString {
     std::env::join_paths(paths).unwrap_or_else(|_| first.into())
 }
 
-pub(crate) fn write_if_different(path: &Path, text: &str) -> io::Result<bool> {
-    if fs::read_to_string(path).is_ok_and(|there| there == text) {
-        return Ok(false);
-    }
-    fs::write(path, text)?;
-    Ok(true)
-}
-
 /// Passes every call to the simulator in the executable. Without a C compiler there are no NVML
 /// figures.
 fn compile_nvml(root: &Path) -> Result<PathBuf, String> {
     let library = root.join("lib/libnvidia-ml.so.1");
     let source = root.join("nvml.c");
-    let changed = write_if_different(&source, NVML).map_err(|error| error.to_string())?;
+    let changed = files::replace_if_different(&source, NVML.as_bytes());
+    let changed = changed.map_err(|error| error.to_string())?;
     if library.exists() && !changed {
         return Ok(library);
     }
     // The compiler writes to another name first, because a test that starts at the same time must
     // not open an incomplete library.
-    let unfinished = root.join(format!("lib/nvml-{}.tmp", std::process::id()));
+    let unfinished = Replacement::new(&library).map_err(|error| error.to_string())?;
     let output = Command::new("cc")
         .args(["-shared", "-fPIC", "-O1", "-o"])
-        .args([&unfinished, &source])
+        .args([unfinished.path(), &source])
         .output()
         .map_err(|error| format!("cc: {error}"));
     let result = output.and_then(|output| {
         if output.status.success() {
-            fs::rename(&unfinished, &library).map_err(|error| error.to_string())
+            unfinished.commit().map(drop).map_err(|error| error.to_string())
         } else {
             Err(format!("cc: {}", String::from_utf8_lossy(&output.stderr).trim()))
         }
@@ -137,7 +132,6 @@ fn compile_nvml(root: &Path) -> Result<PathBuf, String> {
         Err(why) => {
             // The source must be removed so that the next run compiles it again.
             let _ = fs::remove_file(&source);
-            let _ = fs::remove_file(&unfinished);
             Err(why)
         }
     }

@@ -74,6 +74,7 @@ impl Workspace {
     }
 
     fn from(metadata: Metadata, flags: &CargoOptions) -> Result<Self, WorkspaceError> {
+        check(&metadata)?;
         let target_directory = match &flags.target_dir {
             Some(path) => std::path::absolute(path)
                 .map_err(|error| WorkspaceError::Metadata(error.to_string()))?,
@@ -242,6 +243,27 @@ impl Workspace {
     }
 }
 
+/// `CARGO` can name another program, and a stored answer can be damaged.
+fn check(metadata: &Metadata) -> Result<(), WorkspaceError> {
+    let has_folder = |package: &&Package| package.manifest_path.parent().is_some();
+    if let Some(package) = metadata.packages.iter().find(|package| !has_folder(package)) {
+        let (name, path) = (&package.name, &package.manifest_path);
+        let why = format!("the manifest of package {name} is not in a folder: `{path}`");
+        return Err(WorkspaceError::Metadata(why));
+    }
+    let is_known = |id: &PackageId| metadata.packages.iter().any(|package| package.id == *id);
+    let members = &metadata.workspace_members;
+    if let Some(id) = members.iter().find(|id| !is_known(id)) {
+        let why = format!("the workspace has a member that is not a package: `{}`", id.repr);
+        return Err(WorkspaceError::Metadata(why));
+    }
+    if !metadata.workspace_default_members.is_available() {
+        let why = "`workspace_default_members` is missing: cargo is older than 1.71".to_owned();
+        return Err(WorkspaceError::Metadata(why));
+    }
+    Ok(())
+}
+
 fn metadata(flags: &CargoOptions, how: &[&str]) -> Command {
     let mut command = Command::new(cargo());
     command.args(["metadata", "--format-version", "1"]).args(how).args(flags.for_metadata());
@@ -270,4 +292,41 @@ fn matches(spec: &str, package: &Package) -> bool {
             .is_ok_and(|glob| glob.compile_matcher().is_match(package.name.as_str()));
     }
     spec == package.name.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_that_no_cargo_writes_is_an_error() {
+        let whole = serde_json::json!({
+            "packages": [{
+                "name": "app", "version": "0.1.0", "id": "app", "source": null, "targets": [],
+                "manifest_path": "/ws/Cargo.toml", "dependencies": [], "features": {},
+            }],
+            "workspace_members": ["app"], "workspace_default_members": ["app"], "resolve": null,
+            "workspace_root": "/ws", "target_directory": "/ws/target", "version": 1,
+        });
+        let read = |change: &dyn Fn(&mut serde_json::Value)| {
+            let mut text = whole.clone();
+            change(&mut text);
+            Workspace::from(serde_json::from_value(text).unwrap(), &CargoOptions::default())
+        };
+        assert_eq!(read(&|_| {}).unwrap().members().len(), 1);
+        type Change<'a> = &'a dyn Fn(&mut serde_json::Value);
+        let changes: [(Change<'_>, &str); 4] = [
+            (&|text| text["packages"][0]["manifest_path"] = "".into(), "not in a folder"),
+            (&|text| text["packages"][0]["manifest_path"] = "/".into(), "not in a folder"),
+            (&|text| text["workspace_members"][0] = "other".into(), "`other`"),
+            (
+                &|text| drop(text.as_object_mut().unwrap().remove("workspace_default_members")),
+                "1.71",
+            ),
+        ];
+        for (change, message) in changes {
+            let error = read(change).unwrap_err();
+            assert!(error.to_string().contains(message), "{error}");
+        }
+    }
 }

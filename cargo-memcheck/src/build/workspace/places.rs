@@ -36,6 +36,14 @@ impl Places {
         Self { own: root.join(target).join("memcheck"), root }
     }
 
+    /// For a workspace that cargo may be unable to describe: the first folder of the tool that
+    /// exists.
+    pub(crate) fn guess(flags: &CargoOptions) -> Self {
+        let here = Self::here(flags);
+        let own = Self::candidates(flags).into_iter().find(|own| own.is_dir());
+        Self { own: own.unwrap_or(here.own), root: here.root }
+    }
+
     /// As far as they can be determined without cargo.
     pub(super) fn candidates(flags: &CargoOptions) -> Vec<PathBuf> {
         let here = std::env::current_dir().unwrap_or_default();

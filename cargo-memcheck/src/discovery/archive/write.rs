@@ -10,6 +10,7 @@ use super::format::{
     ArchiveHeader, HEADER_LIMIT, PAGE, PAGE_LIMIT, PackedFile, Page, WINDOWS, largest_total,
 };
 use super::interruptible::Interruptible;
+use crate::system::files::Replacement;
 use crate::system::process::Interrupt;
 
 /// zstd's own default. Higher levels take much longer and save little.
@@ -68,17 +69,8 @@ pub(super) fn write<P: Page>(
     }
     let header = serde_json::to_vec(&ArchiveHeader::new(id, bytes)).map_err(|e| io(e.into()))?;
     assert!(header.len() as u64 <= HEADER_LIMIT, "the header has short fields only");
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(io)?;
-    let unfinished = tempfile::Builder::new()
-        .prefix(".memcheck-archive-")
-        // A temporary file is only for its owner, but an archive must have the permissions of an
-        // ordinary file.
-        .permissions(PermissionsExt::from_mode(0o666))
-        .tempfile_in(folder)
-        .map_err(io)?;
-    let mut zstd = zstd::Encoder::new(BufWriter::new(unfinished.as_file()), LEVEL).map_err(io)?;
+    let mut unfinished = Replacement::new(path).map_err(io)?;
+    let mut zstd = zstd::Encoder::new(BufWriter::new(unfinished.file()), LEVEL).map_err(io)?;
     zstd.include_checksum(true).map_err(io)?;
     zstd.long_distance_matching(true).map_err(io)?;
     zstd.window_log(window(page.files())).map_err(io)?;
@@ -107,12 +99,12 @@ pub(super) fn write<P: Page>(
         .and_then(zstd::Encoder::finish)
         .and_then(|mut file| io::Write::flush(&mut file))
         .map_err(io)?;
-    let size = unfinished.as_file().metadata().map_err(io)?.len();
+    let size = unfinished.file().metadata().map_err(io)?.len();
     let allowed = largest_total(size);
     if page.files().iter().map(|file| file.bytes).sum::<u64>() > allowed {
         return Err(ArchiveError::TooLarge(path.to_owned(), "the sum of its files", allowed));
     }
-    unfinished.persist(path).map_err(|error| io(error.error))?;
+    unfinished.commit().map_err(io)?;
     Ok(size)
 }
 

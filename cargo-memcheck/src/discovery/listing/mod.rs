@@ -5,6 +5,7 @@
 mod error;
 
 use std::os::unix::process::ExitStatusExt;
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -59,7 +60,8 @@ pub(crate) fn discover(
     };
     let mut answers: Vec<_> = std::thread::scope(|scope| {
         let handles: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-        handles.into_iter().flat_map(|handle| handle.join().expect("no worker panics")).collect()
+        let joined = handles.into_iter().map(|handle| handle.join());
+        joined.flat_map(|answers| answers.unwrap_or_else(|panic| resume_unwind(panic))).collect()
     });
     answers.sort_by_key(|(number, _)| *number);
     answers.into_iter().map(|(_, answer)| answer).collect()

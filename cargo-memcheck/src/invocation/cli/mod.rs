@@ -40,12 +40,14 @@ pub(crate) use run::{DoctorArgs, EnvArgs, ListArgs, ReportFlags, RunArgs, Schedu
 pub(crate) use select::{CiFlags, PartFlags, SelectFlags};
 pub(crate) use snapshots::{PruneArgs, SnapshotArgs};
 
+use super::values::ReportFile;
+
 const AFTER_HELP: &str = "\
 `cargo memcheck [FILTERS]… [OPTIONS]` is the same as `cargo memcheck run …`.
 Exit codes: 0 all tests passed, 1 unexpected error, 2 usage error, 4 no tests, 5 denied
-bookkeeping finding, 96 invalid configuration, 100 measured failure, 101 build failed,
-102 cargo metadata failed, 104 not measured, 105 device not available, 110 report not written,
-130 interrupted.";
+bookkeeping finding, 70 panic, 96 invalid configuration, 100 measured failure, 101 build failed,
+102 cargo metadata failed, 104 not measured, 105 device not available, 110 report or output not
+written, 130 interrupted.";
 
 /// Memory regression tests for Rust transformers, exact to the byte.
 #[derive(Debug, Parser)]
@@ -127,6 +129,22 @@ pub(crate) fn asked_for_json(args: &[OsString]) -> bool {
             .any(|(flag, value)| flag == "--message-format" && value == "json")
 }
 
+/// The reports that a command line asks for. This must also work for command lines that clap
+/// refuses.
+pub(crate) fn requested_reports(args: &[OsString]) -> Vec<ReportFile> {
+    let mut reports = Vec::new();
+    let mut args = args.iter().take_while(|arg| *arg != "--").map(|arg| arg.to_string_lossy());
+    while let Some(arg) = args.next() {
+        let value = match arg.strip_prefix("--report=") {
+            Some(value) => value.into(),
+            None if arg == "--report" => args.next().unwrap_or_default(),
+            None => continue,
+        };
+        reports.extend(value.parse::<ReportFile>());
+    }
+    reports
+}
+
 /// Removes cargo's `memcheck`, and inserts `run` if the command line has no subcommand.
 fn with_subcommand(args: Vec<OsString>) -> Vec<OsString> {
     let mut args = args.into_iter();
@@ -181,6 +199,16 @@ mod tests {
         assert!(asked_for_json(&words("x run --message-format json --nonsense")));
         assert!(asked_for_json(&words("x --message-format=json")));
         assert!(!asked_for_json(&words("x --message-format human -- --message-format=json")));
+    }
+
+    #[test]
+    fn reports_are_recognized_before_clap_has_understood_the_rest() {
+        let paths = |line: &str| -> Vec<_> {
+            requested_reports(&words(line)).into_iter().map(|report| report.path).collect()
+        };
+        let line = "x run --report junit=a --nonsense --report=json=b=c --report pdf=d --report";
+        assert_eq!(paths(line), ["a", "b=c"].map(std::path::PathBuf::from));
+        assert!(paths("x -- --report junit=a").is_empty());
     }
 
     #[test]

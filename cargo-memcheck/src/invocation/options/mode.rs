@@ -22,6 +22,11 @@ impl Mode {
         }
     }
 
+    /// For a command that ended before it had options.
+    pub(crate) fn is_ci(flags: &CiFlags, get: &dyn Fn(&str) -> Option<String>) -> bool {
+        matches!(Self::read(flags, get, is_ci::cached()), Ok(Self::Ci))
+    }
+
     /// If flags and variable are unset, the detection of CI decides.
     pub(super) fn read(
         flags: &CiFlags,

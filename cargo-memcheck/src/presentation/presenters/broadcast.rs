@@ -1,37 +1,24 @@
 //! Distributes the events of a run to all presenters, and writes the report files at the end of the
-//! run.
+//! run. A presenter that panics does not keep the others from their events.
 
 use std::path::{Path, PathBuf};
 
 use memcheck_core::wire::exit;
 
 use super::annotations::GithubAnnotations;
-use super::flamegraph::FlameGraph;
-use super::html::Html;
-use super::json::JsonLines;
-use super::junit::Junit;
-use super::markdown::Markdown;
+use super::reports::{self, OpenReport, ReportError};
 use super::terminal::Terminal;
-use super::trace::Trace;
 use crate::invocation::options::{Annotations, ReportContext};
-use crate::invocation::values::ReportFile;
-use crate::presentation::events::{Presenter, ReportWriter};
+use crate::presentation::events::Presenter;
 use crate::presentation::tally::Tally;
-use crate::system::error::CommandError;
+use crate::system::error::{Failure, Reported};
+use crate::system::panics::{self, caught};
+use crate::system::printing;
 
 pub(crate) struct Broadcast {
     presenters: Vec<Box<dyn Presenter>>,
-    reports: Vec<(PathBuf, Box<dyn ReportWriter>)>,
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("report {path}: {why}", path = .0.display(), why = .1)]
-struct ReportError(PathBuf, String);
-
-impl CommandError for ReportError {
-    fn exit_code(&self) -> u8 {
-        exit::REPORT
-    }
+    reports: Vec<OpenReport>,
+    failure: Option<Reported>,
 }
 
 impl Broadcast {
@@ -48,58 +35,117 @@ impl Broadcast {
             presenters.push(Box::new(GithubAnnotations::new(workspace_root.to_owned())));
         }
         presenters.extend(on_stdout);
-        let reports = report_context.reporting.reports.iter().map(|ReportFile { kind, path }| {
-            let report: Box<dyn ReportWriter> = match *kind {
-                "junit" => Box::new(Junit::default()),
-                "markdown" => Box::new(Markdown::default()),
-                "html" => Box::new(Html::default()),
-                "flamegraph" => Box::new(FlameGraph::default()),
-                "trace" => Box::new(Trace::default()),
-                _ => Box::new(JsonLines::new(Vec::new())),
-            };
-            (path.clone(), report)
-        });
-        Self { presenters, reports: reports.collect() }
-    }
-
-    pub(crate) fn add_report(&mut self, path: PathBuf, report: impl ReportWriter + 'static) {
-        self.reports.push((path, Box::new(report)));
+        let reports = reports::open(&report_context.reporting.reports);
+        Self { presenters, reports, failure: None }
     }
 
     pub(crate) fn notify(&mut self, mut what: impl FnMut(&mut dyn Presenter)) {
-        for presenter in &mut self.presenters {
-            what(presenter.as_mut());
-        }
-        for (_, report) in &mut self.reports {
-            what(report.as_mut());
+        let Self { presenters, reports, failure } = self;
+        let presenters = presenters.iter_mut().map(|presenter| presenter.as_mut());
+        let reports = reports.iter_mut().map(|(_, report)| report.as_mut() as &mut dyn Presenter);
+        for presenter in presenters.chain(reports) {
+            if let Err(panicked) = caught(|| what(presenter)) {
+                keep(failure, panicked);
+            }
         }
     }
 
-    /// Reports come first, because the exit code in the summary depends on their success.
-    pub(crate) fn finish(mut self, tally: &Tally, exit_code: u8) -> u8 {
-        let mut exit_code = exit_code;
-        for (path, report) in &mut self.reports {
-            report.finished(tally, exit_code);
-            if let Err(error) = write_report(path, report.as_ref()) {
-                let error = ReportError(path.clone(), format!("{error:#}"));
-                super::failure(&error.into());
-                if exit_code == exit::OK {
-                    exit_code = exit::REPORT;
-                }
-            }
+    /// The first panic of a presenter.
+    pub(crate) fn failure(&self) -> Option<&Reported> {
+        self.failure.as_ref()
+    }
+
+    /// Reports come first, because the exit code in the summary depends on their success. `lost` is
+    /// a file of results that could not be written.
+    pub(crate) fn finish(
+        mut self,
+        tally: &Tally,
+        exit_code: u8,
+        lost: Option<(PathBuf, anyhow::Error)>,
+    ) -> u8 {
+        let (mut tally, mut exit_code) = (tally.clone(), exit_code);
+        // A thread that was not waited for can have panicked.
+        let failure =
+            self.failure.take().or_else(|| panics::first().map(|it| (&Failure::from(it)).into()));
+        if let Some(failure) = failure {
+            exit_code = failure.exit_code;
+            tally.failure = Some(failure);
         }
+        exit_code = printing::exit_code(exit_code);
+        if let Some((path, error)) = lost {
+            super::failure(&ReportError(path, format!("{error:#}")).into());
+            exit_code = if exit_code == exit::OK { exit::REPORT } else { exit_code };
+        }
+        exit_code = reports::finish(self.reports, &tally, exit_code);
         for presenter in &mut self.presenters {
-            presenter.finished(tally, exit_code);
+            if let Err(panicked) = caught(|| presenter.finished(&tally, exit_code)) {
+                keep(&mut self.failure, panicked);
+                exit_code = exit::PANIC;
+            }
         }
         exit_code
     }
 }
 
-fn write_report(path: &Path, report: &dyn ReportWriter) -> anyhow::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    if let Some(folder) = folder {
-        std::fs::create_dir_all(folder)?;
+fn keep(first: &mut Option<Reported>, panicked: panics::Panicked) {
+    let failure = Failure::from(panicked);
+    super::failure(&failure);
+    first.get_or_insert((&failure).into());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use super::super::example::leaky;
+    use super::*;
+    use crate::discovery::task::{Task, TestOutcome, example::task};
+
+    struct Bad;
+
+    impl Presenter for Bad {
+        fn test_finished(&mut self, _task: &Task, outcome: &TestOutcome) {
+            let record = &outcome.report.as_ref().unwrap().record;
+            panic!("index {} is out of bounds", record.spaces.len());
+        }
     }
-    std::fs::write(path, report.text()?)?;
-    Ok(())
+
+    #[derive(Default)]
+    struct Seen {
+        tests: usize,
+        exit_code: Option<u8>,
+        failure: Option<Reported>,
+    }
+
+    #[derive(Default, Clone)]
+    struct Counting(Rc<RefCell<Seen>>);
+
+    impl Presenter for Counting {
+        fn test_finished(&mut self, _task: &Task, _outcome: &TestOutcome) {
+            self.0.borrow_mut().tests += 1;
+        }
+
+        fn finished(&mut self, tally: &Tally, exit_code: u8) {
+            let mut seen = self.0.borrow_mut();
+            (seen.exit_code, seen.failure) = (Some(exit_code), tally.failure.clone());
+        }
+    }
+
+    #[test]
+    fn a_panic_of_a_presenter_ends_the_run_with_its_own_code_and_the_others_continue() {
+        let others = Counting::default();
+        let mut broadcast = Broadcast {
+            presenters: vec![Box::new(Bad), Box::new(others.clone())],
+            reports: Vec::new(),
+            failure: None,
+        };
+        broadcast.notify(|to| to.test_finished(&task(), &leaky()));
+        assert!(broadcast.failure().unwrap().message.contains("out of bounds"));
+        let tally = Tally { failed: 1, ..Tally::default() };
+        assert_eq!(broadcast.finish(&tally, exit::FAILED, None), exit::PANIC);
+        let seen = others.0.take();
+        assert_eq!((seen.tests, seen.exit_code), (1, Some(exit::PANIC)));
+        assert!(seen.failure.unwrap().hint.unwrap().contains("report it"));
+    }
 }

@@ -4,24 +4,25 @@
 
 use anyhow::Context;
 use inferno::flamegraph::{self, Options};
+use maud::html;
 use memcheck_core::measurement::attribution::{Attribution, Holder, HolderKind};
 use memcheck_core::measurement::stack::Frame;
 use memcheck_core::size::Size;
 use memcheck_core::space::Space;
 
+use super::summary;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::presentation::events::{Presenter, ReportWriter};
+use crate::presentation::tally::Tally;
 use crate::system::escape;
 
-const NOTHING: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"640\" height=\"48\">\
-    <text x=\"16\" y=\"30\" font-family=\"monospace\">no test was run with call stacks: use \
-        --explain always</text>\
-    </svg>\n";
+const NOTHING: &str = "no test was run with call stacks: use --explain always";
 
 /// In the folded form: the frames from the outermost one on, and the bytes.
 #[derive(Debug, Default)]
 pub(crate) struct FlameGraph {
     folded: Vec<String>,
+    cut_short: Vec<String>,
 }
 
 impl FlameGraph {
@@ -39,7 +40,9 @@ impl FlameGraph {
 }
 
 fn stack(attribution: &Attribution, holder: &Holder) -> Vec<String> {
-    let place = &attribution.places[holder.place];
+    let Some(place) = attribution.places.get(holder.place) else {
+        return vec!["(the record has no such place)".to_owned()];
+    };
     let stack = attribution.stack_of(place);
     let mut frames: Vec<String> = stack.frames.iter().rev().map(Frame::shown).collect();
     let mut held: Vec<String> = Vec::new();
@@ -67,15 +70,37 @@ impl Presenter for FlameGraph {
             self.space(&test, *space, attribution);
         }
     }
+
+    fn finished(&mut self, tally: &Tally, _exit_code: u8) {
+        self.cut_short = summary::cut_short(tally);
+    }
+}
+
+/// A picture of lines of text.
+fn picture(lines: &[String]) -> String {
+    let height = 24 * (lines.len() + 1);
+    let rows = (1..).zip(lines).map(|(number, line)| {
+        let y = 24 * number + 6;
+        html! { text x="16" y=(y) font-family="monospace" { (escape::line(line)) } }.into_string()
+    });
+    let rows: String = rows.collect();
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"640\" height=\"{height}\">{rows}</svg>\n"
+    )
 }
 
 impl ReportWriter for FlameGraph {
     fn text(&self) -> anyhow::Result<Vec<u8>> {
         if self.folded.is_empty() {
-            return Ok(NOTHING.into());
+            let nothing = [NOTHING.to_owned()];
+            let lines = if self.cut_short.is_empty() { &nothing[..] } else { &self.cut_short };
+            return Ok(picture(lines).into_bytes());
         }
         let mut options = Options::default();
         options.title = "Memory at the peak".to_owned();
+        if !self.cut_short.is_empty() {
+            options.subtitle = Some(escape::line(&self.cut_short.join("; ")));
+        }
         options.count_name = "bytes".to_owned();
         options.name_type = "Place:".to_owned();
         // The colors must be the same in every run.
@@ -107,6 +132,17 @@ mod tests {
         let svg = String::from_utf8(graph.text().unwrap()).unwrap();
         assert!(svg.contains("Memory at the peak") && svg.contains("src/model.rs:20"), "{svg}");
         assert_eq!(svg.as_bytes(), graph.text().unwrap(), "the same every time");
+    }
+
+    #[test]
+    fn a_holder_of_an_unknown_place_is_drawn_and_does_not_panic() {
+        let mut damaged = leaky();
+        let record = &mut damaged.report.as_mut().unwrap().record;
+        record.attribution.as_mut().unwrap().places.clear();
+        let mut graph = FlameGraph::default();
+        graph.test_finished(&task(), &damaged);
+        let svg = String::from_utf8(graph.text().unwrap()).unwrap();
+        assert!(svg.contains("the record has no such place"), "{svg}");
     }
 
     #[test]

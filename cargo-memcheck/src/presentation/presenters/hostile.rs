@@ -11,7 +11,7 @@ use html5ever::tokenizer::{
 use memcheck_core::characters::is_special;
 use memcheck_core::device::Family;
 use memcheck_core::judgement::diagnosis::Cause;
-use memcheck_core::judgement::finding::{Code, Finding, Grown, Level, Site, Via};
+use memcheck_core::judgement::finding::{Code, Finding, GrownHolder, Level, Site, Via};
 use memcheck_core::judgement::location;
 use memcheck_core::judgement::verdict::Status;
 
@@ -67,7 +67,7 @@ fn finding(text: &str) -> Finding {
     };
     Finding {
         sites: vec![site],
-        grown: vec![Grown { holder: text.to_owned(), then: 0, now: 1 }],
+        grown: vec![GrownHolder { holder: text.to_owned(), then: 0, now: 1 }],
         cause: Some(cause),
         hint: some(),
         ..Finding::new(Code::Leak, text)

@@ -27,6 +27,7 @@ use crate::presentation::tally::{Repeated, Tally};
 use crate::system::error::{Failure, Reported};
 use crate::system::escape::{Form, escape};
 use crate::system::gpus::RanOn;
+use crate::system::printing::Stdout;
 
 const VERSION: u32 = 1;
 
@@ -184,10 +185,14 @@ impl<W: Write> JsonLines<W> {
 
     fn line(&mut self, line: &StreamLine<'_>) {
         let text = self::text(line);
-        // An error means that the reader has closed the stream, so that it cannot be reported
-        // there.
-        let _ = writeln!(self.to, "{text}").and_then(|()| self.to.flush());
+        write_line(&mut self.to, &text);
     }
+}
+
+/// In one piece, so that a process that is killed leaves whole lines. `Stdout` keeps its errors,
+/// and a `Vec` has none.
+fn write_line(to: &mut impl Write, line: &str) {
+    let _ = to.write_all(format!("{line}\n").as_bytes()).and_then(|()| to.flush());
 }
 
 impl<W: Write> Presenter for JsonLines<W> {
@@ -312,7 +317,7 @@ fn summary(tally: &Tally, exit_code: u8) -> SummaryLine<'_> {
 pub(crate) fn failed(failure: Reported) {
     let exit_code = failure.exit_code;
     let tally = Tally { failure: Some(failure), ..Tally::default() };
-    JsonLines::new(std::io::stdout()).finished(&tally, exit_code);
+    JsonLines::new(Stdout).finished(&tally, exit_code);
 }
 
 pub(crate) fn failure(failure: &Failure) {
@@ -362,9 +367,7 @@ pub(crate) fn text(line: &impl Serialize) -> String {
 }
 
 pub(in crate::presentation::presenters) fn print(line: &impl Serialize) {
-    let line = text(line);
-    // An error means that the reader has closed the stream because it needs no more lines.
-    let _ = writeln!(std::io::stdout(), "{line}");
+    write_line(&mut Stdout, &text(line));
 }
 
 #[cfg(test)]

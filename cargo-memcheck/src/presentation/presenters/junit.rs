@@ -8,11 +8,12 @@ use memcheck_core::measurement::driver::ESTIMATES;
 use memcheck_core::measurement::repeats::Repeats;
 use quick_junit::{NonSuccessKind, Report as Xml, TestCase, TestCaseStatus, TestSuite};
 
-use super::findings;
+use super::{findings, summary};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::invocation::values::Verbosity;
 use crate::presentation::events::{Presenter, ReportWriter};
+use crate::presentation::tally::Tally;
 use crate::system::escape::{Form, escape};
 
 #[derive(Debug, Default)]
@@ -46,7 +47,7 @@ impl Presenter for Junit {
         };
         let failing = !matches!(verdict.status, Status::Passed | Status::Ignored);
         let mut case = TestCase::new(task.name(), status);
-        case.set_classname(task.binary.id.as_str()).set_time(outcome.duration);
+        case.set_classname(&task.binary.id).set_time(outcome.duration);
         if let Some(report) = &outcome.report {
             for (space, measured) in &report.record.spaces {
                 let figures = serde_json::to_value(measured.metrics).unwrap_or_default();
@@ -71,8 +72,8 @@ impl Presenter for Junit {
             case.add_property((name, report.law.to_string()));
         }
         if failing {
-            case.set_system_out(outcome.output.stdout.as_str());
-            case.set_system_err(outcome.output.stderr.as_str());
+            case.set_system_out(&outcome.output.stdout);
+            case.set_system_err(&outcome.output.stderr);
         }
         let suite = format!("{} ({})", task.binary.id, task.leg.name());
         self.suites.entry(suite).or_default().push(case);
@@ -83,9 +84,20 @@ impl Presenter for Junit {
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
             status.set_type(note.finding.code.name()).set_message(&note.finding.message);
             let name = format!("{}: {}", note.finding.code, note.finding.message);
-            let case = TestCase::new(name, status);
+            let case = TestCase::new(&name, status);
             self.suites.entry(format!("{} (bookkeeping)", note.package)).or_default().push(case);
         }
+    }
+
+    /// A run that was cut short has a case for that, because a report without failures would look
+    /// like success.
+    fn finished(&mut self, tally: &Tally, _exit_code: u8) {
+        let lines = summary::cut_short(tally);
+        let Some(first) = lines.first() else { return };
+        let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
+        status.set_type("incomplete-run").set_message(first);
+        status.set_description(lines.join("\n"));
+        self.suites.entry("run".to_owned()).or_default().push(TestCase::new("run", status));
     }
 }
 
@@ -93,10 +105,92 @@ impl ReportWriter for Junit {
     fn text(&self) -> anyhow::Result<Vec<u8>> {
         let mut xml = Xml::new("memcheck");
         for (name, cases) in &self.suites {
-            let mut suite = TestSuite::new(name.as_str());
+            let mut suite = TestSuite::new(name);
             suite.add_test_cases(cases.iter().cloned());
             xml.add_test_suite(suite);
         }
         Ok(escape(&xml.to_string()?, Form::Markup).into_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use roxmltree::Document;
+
+    use super::super::example::leaky;
+    use super::super::flamegraph::FlameGraph;
+    use super::*;
+    use crate::discovery::task::TestSubject;
+    use crate::discovery::task::example::task;
+
+    /// Every text of a test that reaches a report.
+    fn hostile(text: &str) -> (Task, TestOutcome) {
+        let (mut task, mut outcome) = (task(), leaky());
+        task.binary.id = text.to_owned();
+        if let TestSubject::Test(entry) = &mut task.subject {
+            entry.name = text.to_owned();
+        }
+        (outcome.output.stdout, outcome.output.stderr) = (text.to_owned(), text.to_owned());
+        for finding in &mut outcome.verdict.findings {
+            text.clone_into(&mut finding.message);
+        }
+        let attribution = outcome.report.as_mut().unwrap().record.attribution.as_mut().unwrap();
+        for place in &mut attribution.places {
+            (place.scope, place.operation) = (text.to_owned(), Some(text.to_owned()));
+        }
+        (task, outcome)
+    }
+
+    fn junit((task, outcome): &(Task, TestOutcome)) -> String {
+        let mut junit = Junit::default();
+        junit.test_finished(task, outcome);
+        String::from_utf8(junit.text().unwrap()).unwrap()
+    }
+
+    fn flame_graph((task, outcome): &(Task, TestOutcome)) -> String {
+        let mut graph = FlameGraph::default();
+        graph.test_finished(task, outcome);
+        String::from_utf8(graph.text().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_report_is_well_formed_for_every_character() {
+        let all: Vec<char> = ('\0'..=char::MAX).collect();
+        for some in all.chunks(0x8000) {
+            let mut test = hostile("name");
+            test.1.output.stdout = some.iter().flat_map(|c| [*c, ')']).collect();
+            let (xml, first) = (junit(&test), u32::from(some[0]));
+            let document =
+                Document::parse(&xml).unwrap_or_else(|error| panic!("{first:x}: {error}"));
+            let output = document.descendants().find(|node| node.has_tag_name("system-out"));
+            let shown = output.unwrap().text().unwrap().matches(')').count();
+            assert!(shown >= some.len() - 3, "{first:x}: {shown} characters");
+        }
+    }
+
+    #[test]
+    fn every_text_of_a_report_can_contain_every_control_character() {
+        let controls = ('\0'..'\u{a0}').chain(['\u{fffd}', '\u{fffe}', '\u{ffff}']);
+        let texts = controls.map(|c| format!("a{c}]]>&<\u{1b}[{c}"));
+        for text in texts.chain(["\u{1b}]0;title".to_owned(), "\u{1b}".to_owned(), String::new()]) {
+            let test = hostile(&text);
+            let xml = junit(&test);
+            Document::parse(&xml).unwrap_or_else(|error| panic!("{text:?}: {error}"));
+            let (svg, allow_dtd) = (flame_graph(&test), true);
+            let options = roxmltree::ParsingOptions { allow_dtd, ..Default::default() };
+            Document::parse_with_options(&svg, options)
+                .unwrap_or_else(|error| panic!("{text:?}: {error}"));
+        }
+    }
+
+    #[test]
+    fn a_run_that_was_cut_short_has_a_case_with_the_reason() {
+        let mut junit = Junit::default();
+        junit.finished(&Tally { interrupted: true, ..Tally::default() }, 130);
+        let text = String::from_utf8(junit.text().unwrap()).unwrap();
+        let document = Document::parse(&text).unwrap();
+        let error = document.descendants().find(|node| node.has_tag_name("error")).unwrap();
+        assert_eq!(error.attribute("type"), Some("incomplete-run"));
+        assert_eq!(error.attribute("message"), Some("interrupted: the counts are incomplete"));
     }
 }

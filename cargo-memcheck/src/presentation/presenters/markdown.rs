@@ -95,6 +95,10 @@ impl Presenter for Markdown {
 
     fn finished(&mut self, tally: &Tally, _exit_code: u8) {
         self.counts = summary::counts(tally);
+        let lines = summary::cut_short(tally);
+        if !lines.is_empty() {
+            self.findings.insert_str(0, &format!("{}\n\n", fenced(&lines.join("\n"))));
+        }
         if let Some(repeated) = summary::repeated(tally) {
             let _ = writeln!(self.notes, "- {repeated}");
         }

@@ -20,6 +20,7 @@ mod junit;
 mod markdown;
 pub(crate) mod plan;
 pub(crate) mod profile;
+pub(crate) mod reports;
 mod stopped;
 pub(crate) mod style;
 mod summary;

@@ -45,6 +45,22 @@ pub(super) fn counts(tally: &Tally) -> String {
     parts.join(", ")
 }
 
+/// The reasons why the counts are incomplete: an error that ended the run, or a signal.
+pub(super) fn cut_short(tally: &Tally) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(failure) = &tally.failure {
+        lines.push(format!("error: {}", failure.message));
+        lines.extend(failure.hint.iter().map(|hint| format!("hint: {hint}")));
+    }
+    if tally.interrupted {
+        lines.push("interrupted: the counts are incomplete".to_owned());
+    }
+    if !tally.unstarted.is_empty() {
+        lines.push(format!("not run on {}: the run ended early", tally.unstarted.join(", ")));
+    }
+    lines
+}
+
 /// "288 tests, 30 runs each: all figures identical".
 pub(super) fn repeated(tally: &Tally) -> Option<String> {
     let Repeated { runs, tests, identical } = tally.repeated?;

@@ -8,8 +8,10 @@ use memcheck_core::presentation::profile::{By, HeldRow, Profile, Row, Sort};
 use serde_json::{Map, Value, json};
 
 use super::profile::kind_name;
+use super::summary;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::presentation::events::{Presenter, ReportWriter};
+use crate::presentation::tally::Tally;
 
 /// Microseconds that stand for an iteration.
 const ITERATION: usize = 1_000;
@@ -20,6 +22,7 @@ const MOST: usize = 20;
 pub(crate) struct Trace {
     events: Vec<Value>,
     processes: usize,
+    cut_short: Vec<String>,
 }
 
 impl Trace {
@@ -104,11 +107,19 @@ impl Presenter for Trace {
             }
         }
     }
+
+    fn finished(&mut self, tally: &Tally, _exit_code: u8) {
+        self.cut_short = summary::cut_short(tally);
+    }
 }
 
 impl ReportWriter for Trace {
     fn text(&self) -> anyhow::Result<Vec<u8>> {
-        let trace = json!({"traceEvents": self.events, "displayTimeUnit": "ms"});
+        let mut trace = json!({"traceEvents": self.events, "displayTimeUnit": "ms"});
+        if !self.cut_short.is_empty() {
+            // Both viewers show these fields as information about the trace.
+            trace["otherData"] = json!({"run": self.cut_short.join("\n")});
+        }
         Ok(super::json::text(&trace).into_bytes())
     }
 }

@@ -21,6 +21,8 @@ pub(crate) enum ResultsError {
     Io(PathBuf, io::Error),
     #[error("{path} is cut off or damaged: {why}", path = .0.display(), why = .1)]
     Damaged(PathBuf, String),
+    #[error("{path} is incomplete: {why}", path = .0.display(), why = .1)]
+    Incomplete(PathBuf, String),
     #[error("{path} was written by another version of the tool: {what}", path = .0.display(), what = .1)]
     Version(PathBuf, String),
     #[error("{a} and {b} are not shards of one run: {what}", a = .0.display(), b = .1.display(), what = .2)]
@@ -49,9 +51,11 @@ impl CommandError for ResultsError {
             Self::Io(..) => exit::INTERNAL,
             // Missing results must not count as a pass, so that their exit code is that of tests
             // that were not measured.
-            Self::None(_) | Self::Damaged(..) | Self::Missing(_) | Self::Unstarted(..) => {
-                exit::NOT_MEASURED
-            }
+            Self::None(_)
+            | Self::Damaged(..)
+            | Self::Incomplete(..)
+            | Self::Missing(_)
+            | Self::Unstarted(..) => exit::NOT_MEASURED,
             Self::NoFolder(_)
             | Self::Several(_)
             | Self::Version(..)
@@ -65,9 +69,14 @@ impl CommandError for ResultsError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Several(_) => "--merge joins the shards of one run",
-            Self::None(_) => "a run writes them when it ends; a run whose build failed has none",
+            Self::None(_) => {
+                "a run writes them from its first test on; a run whose build failed has none"
+            }
             Self::Damaged(..) => {
-                "the run was killed, or the copy is incomplete: run this shard again"
+                "the copy is incomplete, or another program has changed it: run this shard again"
+            }
+            Self::Incomplete(..) => {
+                "its tests that have ended are complete; run it again for a verdict about all"
             }
             Self::Unstarted(..) => "the log of that run has the reason: run this shard again",
             Self::Missing(_) => {

@@ -16,8 +16,13 @@ pub(super) const FILE: &str = "results.jsonl";
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ResultLine<T> {
     Run(Box<RunDescription>),
-    Leg { leg: Leg, tests: usize },
+    Leg {
+        leg: Leg,
+        tests: usize,
+    },
     Test(T),
+    /// A test whose limits relate it to others. A later line `Test` replaces it.
+    Unjudged(T),
     Note(Box<Note>),
     End(RunEnd),
 }
@@ -30,10 +35,16 @@ pub(crate) struct TestResult<Task, Outcome> {
     pub(crate) pending: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RunEnd {
+    /// A hash of the selected tests of all parts, with their limits and the other settings of their
+    /// verdicts. It is known once all devices have listed their tests.
+    pub(super) selected: String,
     /// A smaller number of lines in the file shows that it is incomplete.
     pub(super) tests: usize,
+    /// Lines that could not be written.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) lost: usize,
     pub(super) elsewhere: usize,
     pub(super) not_run: usize,
     pub(super) interrupted: bool,
@@ -45,6 +56,10 @@ pub(crate) struct RunEnd {
     pub(super) unstarted: Vec<String>,
     /// Wall time of the tests.
     pub(super) seconds: f64,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 pub(crate) fn file(folder: &Path) -> PathBuf {

@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use memcheck_core::judgement::verdict::Status;
 
+use super::line::file;
 use super::{Results, ResultsError, RunDescription, Test};
 use crate::execution::note::Note;
 use crate::invocation::devices::Leg;
 use crate::invocation::options::Partition;
 use crate::presentation::tally::Tally;
+use crate::system::error::Failure;
 
 const SHOWN: usize = 8;
 
@@ -29,12 +31,13 @@ pub(crate) struct MergedRun {
 
 impl From<Results> for MergedRun {
     fn from(results: Results) -> Self {
-        let Results { folder: _, run, legs, tests, notes, end } = results;
+        let Results { folder, run, legs, tests, notes, end, incomplete } = results;
+        let error = incomplete.map(|why| ResultsError::Incomplete(file(&folder), why));
         let tally = Tally {
             elsewhere: end.elsewhere,
             not_run: end.not_run,
             interrupted: end.interrupted,
-            failure: end.failure,
+            failure: end.failure.or_else(|| Some((&Failure::from(error?)).into())),
             unstarted: end.unstarted,
             took: Duration::try_from_secs_f64(end.seconds).unwrap_or_default(),
             ..Tally::default()
@@ -83,6 +86,12 @@ fn id(test: &Test) -> (String, String, String) {
 }
 
 fn check(shards: &[Results]) -> Result<(), ResultsError> {
+    // The missing tests can have failed.
+    for Results { folder, incomplete, .. } in shards {
+        if let Some(why) = incomplete {
+            return Err(ResultsError::Incomplete(file(folder), why.clone()));
+        }
+    }
     let Some((first, others)) = shards.split_first() else { return Ok(()) };
     if let (true, Some(cut)) =
         (!others.is_empty(), shards.iter().find(|shard| !shard.end.unstarted.is_empty()))
@@ -97,7 +106,7 @@ fn check(shards: &[Results]) -> Result<(), ResultsError> {
         };
     }
     for other in others {
-        if let Some(what) = difference(&first.run, &other.run) {
+        if let Some(what) = difference(first, other) {
             let (a, b) = (first.folder.clone(), other.folder.clone());
             return Err(ResultsError::Different(a, b, what));
         }
@@ -134,7 +143,8 @@ fn check(shards: &[Results]) -> Result<(), ResultsError> {
     Ok(())
 }
 
-fn difference(a: &RunDescription, b: &RunDescription) -> Option<String> {
+fn difference(one: &Results, other: &Results) -> Option<String> {
+    let (a, b) = (&one.run, &other.run);
     // The pattern names every field, so that a new field cannot be forgotten. The versions were
     // already compared when the files were read.
     let RunDescription {
@@ -145,7 +155,6 @@ fn difference(a: &RunDescription, b: &RunDescription) -> Option<String> {
         workspace: _,
         partition: _,
         devices,
-        selected,
         commit,
         mode,
         archived: _,
@@ -169,5 +178,5 @@ fn difference(a: &RunDescription, b: &RunDescription) -> Option<String> {
     if *mode != b.mode {
         return Some(format!("modes {} and {}", mode.flag(), b.mode.flag()));
     }
-    (*selected != b.selected).then(|| "different tests, limits or levels".to_owned())
+    (one.end.selected != other.end.selected).then(|| "different tests, limits or levels".to_owned())
 }

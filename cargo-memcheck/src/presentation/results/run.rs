@@ -16,7 +16,7 @@ use crate::discovery::task::Task;
 use crate::invocation::devices::Leg;
 use crate::invocation::options::{Levels, Mode, Partition, hash};
 
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RunDescription {
@@ -30,9 +30,6 @@ pub(crate) struct RunDescription {
     /// `None` if all tests were run.
     pub(super) partition: Option<Partition>,
     pub(super) devices: Vec<String>,
-    /// A hash of the selected tests of all parts, with their limits and the other settings of their
-    /// verdicts.
-    pub(super) selected: String,
     pub(super) commit: Option<String>,
     pub(crate) mode: Mode,
     #[serde(default)]
@@ -63,7 +60,7 @@ struct SelectedTest<'a> {
 }
 
 impl RunDescription {
-    pub(crate) fn of(session: &Session, legs: &[LegTests]) -> Self {
+    pub(crate) fn of(session: &Session) -> Self {
         let options = &session.options;
         Self {
             version: VERSION,
@@ -73,7 +70,6 @@ impl RunDescription {
             workspace: session.workspace.root().to_owned(),
             partition: options.selection.partition,
             devices: session.legs.iter().map(Leg::name).collect(),
-            selected: selected(session, legs),
             commit: session.commit(),
             archived: session.source.archive().is_some(),
             mode: options.mode,
@@ -85,12 +81,16 @@ impl RunDescription {
         Levels::new(self.levels.clone(), self.mode)
     }
 
+    pub(crate) fn commit(&self) -> Option<&str> {
+        self.commit.as_deref()
+    }
+
     pub(crate) fn workspace(&self) -> &Path {
         &self.workspace
     }
 }
 
-fn selected(session: &Session, legs: &[LegTests]) -> String {
+pub(crate) fn selected(session: &Session, legs: &[LegTests]) -> String {
     let options = &session.options;
     let chosen: Vec<_> = legs.iter().map(|tests| session.choose_all_parts(tests)).collect();
     let test = |runs: bool| {

@@ -1,10 +1,8 @@
 //! Checks that results are read as they were written, and that only complete and matching shards
 //! are merged.
 
-use std::cell::OnceCell;
 use std::fs;
-use std::path::PathBuf;
-use std::rc::Rc;
+use std::path::{Path, PathBuf};
 
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::wire::exit;
@@ -15,7 +13,6 @@ use crate::build::workspace::Places;
 use crate::discovery::task::{Task, TestOutcome, TestSubject, example};
 use crate::invocation::options::Mode;
 use crate::invocation::values::{CargoOptions, NoTests};
-use crate::presentation::events::{Presenter, ReportWriter};
 use crate::presentation::tally::Tally;
 use crate::system::error::{CommandError, Reported};
 
@@ -28,7 +25,6 @@ fn run(part: &str) -> RunDescription {
         workspace: "/ws".into(),
         partition: (!part.is_empty()).then(|| part.to_owned().try_into().unwrap()),
         devices: vec!["cpu".to_owned()],
-        selected: "5".to_owned(),
         commit: None,
         mode: Mode::Ci,
         archived: false,
@@ -62,14 +58,25 @@ fn kept(run: &RunDescription, tests: &[&str]) -> String {
 }
 
 fn kept_with(run: &RunDescription, tests: &[&str], tally: &Tally, exit_code: u8) -> String {
+    selected_with(run, "5", tests, tally, exit_code)
+}
+
+fn selected_with(
+    run: &RunDescription,
+    selected: &str,
+    tests: &[&str],
+    tally: &Tally,
+    exit_code: u8,
+) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let mut keeper = Keeper::new(Rc::new(OnceCell::from(run.clone())));
-    keeper.leg_started(&example::task().leg, tests.len());
+    let store = Store::begin(folder.path(), run);
+    store.leg(&example::task().leg, tests.len());
     for name in tests {
-        keeper.test_finished(&task(name), &outcome(folder.path(), name));
+        store.test(&task(name), &outcome(folder.path(), name));
     }
-    keeper.finished(tally, exit_code);
-    String::from_utf8(keeper.text().unwrap()).unwrap()
+    let lost = store.end(selected.to_owned(), tally, exit_code);
+    assert!(lost.is_none(), "{lost:?}");
+    fs::read_to_string(file(folder.path())).unwrap()
 }
 
 fn folders(texts: &[String]) -> (tempfile::TempDir, Vec<PathBuf>) {
@@ -154,9 +161,10 @@ fn shards_of_different_runs_are_not_merged() {
     refused(&[one.clone(), shard(&run(""), "b")], exit::USAGE, "a whole run");
     refused(&[one.clone(), shard(&run("hash:2/3"), "b")], exit::USAGE, "hash:2/3");
     type Change = fn(&mut RunDescription);
-    let changes: [(Change, &str); 3] = [
+    let others = selected_with(&second, "6", &["b"], &Tally::default(), exit::OK);
+    refused(&[one.clone(), others], exit::USAGE, "different tests, limits or levels");
+    let changes: [(Change, &str); 2] = [
         (|run| run.devices = vec!["sim:t4".to_owned()], "cpu and sim:t4"),
-        (|run| run.selected = "6".to_owned(), "different tests, limits or levels"),
         (|run| run.mode = Mode::Local, "modes --ci and --no-ci"),
     ];
     for (change, message) in changes {
@@ -175,17 +183,114 @@ fn shards_of_different_runs_are_not_merged() {
 }
 
 #[test]
-fn a_truncated_file_of_results_is_refused() {
+fn a_run_that_was_killed_keeps_the_tests_that_had_ended() {
+    let sound = kept(&run(""), &["a", "b", "c"]);
+    let ends: Vec<usize> = sound.match_indices('\n').map(|(end, _)| end + 1).collect();
+    let around = ends.iter().flat_map(|end| [end - 1, *end, end + 1, end + 500]);
+    for killed_at in around.filter(|at| (ends[0]..sound.len()).contains(at)) {
+        let (_root, folders) = folders(&[sound[..killed_at].to_owned()]);
+        let results = read(&folders[0]).unwrap();
+        let whole = ends.iter().filter(|end| **end <= killed_at).count();
+        assert_eq!(results.tests.len(), whole.saturating_sub(2), "at byte {killed_at}");
+        let whole = MergedRun::from(results);
+        assert_eq!(
+            whole.tests.len() + whole.tally.not_run,
+            whole.legs.first().map_or(0, |leg| leg.1)
+        );
+        let failure = whole.tally.failure.unwrap();
+        assert_eq!(failure.exit_code, exit::NOT_MEASURED);
+        assert!(failure.message.contains("the run was killed"), "{}", failure.message);
+    }
+    let started = sound[..ends[0]].to_owned();
+    let error = merged(&[started, kept(&run("hash:1/2"), &["a"])]).unwrap_err();
+    assert!(matches!(error, ResultsError::Incomplete(..)), "{error}");
+}
+
+#[test]
+fn results_are_stored_test_by_test_and_a_living_run_is_distinguished_from_a_killed_one() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(file(folder.path()), "of an earlier run").unwrap();
+    let store = Store::begin(folder.path(), &run(""));
+    store.leg(&example::task().leg, 2);
+    assert!(read(folder.path()).unwrap().tests.is_empty());
+    let why = || read(folder.path()).unwrap().incomplete.unwrap();
+    for (ended, name) in [(1, "a"), (2, "b")] {
+        store.test(&task(name), &outcome(folder.path(), name));
+        assert_eq!(read(folder.path()).unwrap().tests.len(), ended);
+        assert_eq!(
+            why(),
+            format!("the run has not ended yet: {ended} of 2 listed tests have ended")
+        );
+    }
+    drop(store);
+    assert_eq!(why(), "the run was killed, or the file is cut off: 2 of 2 listed tests have ended");
+}
+
+#[test]
+fn a_test_that_is_judged_later_is_stored_when_it_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::begin(folder.path(), &run(""));
+    store.leg(&example::task().leg, 2);
+    for name in ["a", "b"] {
+        store.unjudged(&task(name), &outcome(folder.path(), name));
+    }
+    let names = || -> Vec<String> {
+        let tests = read(folder.path()).unwrap().tests;
+        tests.iter().map(|test| test.task.name().to_owned()).collect()
+    };
+    assert_eq!(names(), ["a", "b"]);
+    let mut judged = outcome(folder.path(), "a");
+    judged.verdict.status = Status::Failed;
+    store.test(&task("a"), &judged);
+    assert_eq!(names(), ["a", "b"]);
+    assert_eq!(read(folder.path()).unwrap().tests[0].outcome.verdict.status, Status::Failed);
+    store.test(&task("b"), &judged);
+    assert!(store.end("5".to_owned(), &Tally::default(), exit::OK).is_none());
+    let results = read(folder.path()).unwrap();
+    assert_eq!((results.tests.len(), results.incomplete), (2, None));
+}
+
+#[test]
+fn two_runs_at_the_same_time_do_not_mix_their_results() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, other) =
+        (Store::begin(folder.path(), &run("")), Store::begin(folder.path(), &run("")));
+    for (store, name) in [(&one, "a"), (&other, "b"), (&one, "c"), (&other, "d")] {
+        store.test(&task(name), &outcome(folder.path(), name));
+    }
+    assert!(other.end("5".to_owned(), &Tally::default(), exit::OK).is_none());
+    one.test(&task("e"), &outcome(folder.path(), "e"));
+    assert!(one.end("5".to_owned(), &Tally::default(), exit::OK).is_none());
+    let results = read(folder.path()).unwrap();
+    let names: Vec<&str> = results.tests.iter().map(|test| test.task.name()).collect();
+    assert_eq!((names, results.incomplete), (vec!["b", "d"], None));
+}
+
+#[test]
+fn results_that_cannot_be_written_are_an_error_at_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("file"), "").unwrap();
+    let store = Store::begin(&folder.path().join("file"), &run(""));
+    store.test(&task("a"), &outcome(folder.path(), "a"));
+    let (path, error) = store.end("5".to_owned(), &Tally::default(), exit::OK).unwrap();
+    assert!(path.ends_with("file/results.jsonl"));
+    assert!(
+        error.to_string().contains("exists") || error.to_string().contains("directory"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_damaged_file_of_results_is_refused() {
     let sound = kept(&run(""), &["a", "b"]);
     let lines: Vec<&str> = sound.lines().collect();
     for torn in [
         String::new(),
-        sound[..sound.len() / 2].to_owned(),
-        sound[..sound.len() - 3].to_owned(),
-        lines[..lines.len() - 1].join("\n"),
-        [lines[0], lines[1], lines[2], lines[4]].join("\n"),
+        sound[..lines[0].len() / 2].to_owned(),
+        [lines[0], lines[1], lines[2], lines[4], ""].join("\n"),
         lines[1..].join("\n"),
         format!("{sound}{sound}"),
+        sound.replacen("{\"test\":", "{\"test\":,", 1),
     ] {
         refused(&[torn], exit::NOT_MEASURED, "cut off or damaged");
     }

@@ -9,8 +9,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::LOOK_UP;
 
-/// As shells expect it.
-pub(crate) const INTERRUPTED: u8 = 130;
+pub(crate) use memcheck_core::wire::exit::INTERRUPTED;
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Interrupt(Arc<AtomicBool>);

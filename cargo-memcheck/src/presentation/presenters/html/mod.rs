@@ -31,6 +31,7 @@ pub(crate) struct Html {
     details: Vec<Markup>,
     notes: Vec<String>,
     counts: String,
+    cut_short: Vec<String>,
 }
 
 fn status_name(status: Status) -> &'static str {
@@ -96,6 +97,7 @@ impl Presenter for Html {
 
     fn finished(&mut self, tally: &Tally, _exit_code: u8) {
         self.counts = summary::counts(tally);
+        self.cut_short = summary::cut_short(tally);
         self.notes.extend(summary::repeated(tally));
     }
 }
@@ -112,6 +114,7 @@ impl ReportWriter for Html {
                 }
                 body {
                     h1 { "Memory tests: " (self.counts) }
+                    @if !self.cut_short.is_empty() { pre.failed { (self.cut_short.join("\n")) } }
                     @if !self.notes.is_empty() { ul { @for note in &self.notes { li { (note) } } } }
                     table {
                         tr {

@@ -23,7 +23,7 @@ use crate::invocation::options::ReportingOptions;
 use crate::invocation::values::{Format, ProfileLayout, Verbosity};
 use crate::presentation::events::Presenter;
 use crate::presentation::tally::Tally;
-use crate::system::printing::{eprint_line, print_lines};
+use crate::system::printing::{Stdout, eprint_line, print_lines};
 
 #[derive(Debug)]
 pub(crate) struct Profiler {
@@ -124,7 +124,7 @@ impl Presenter for Profiler {
 
     fn finished(&mut self, tally: &Tally, exit_code: u8) {
         if self.format == Format::Json {
-            super::JsonLines::new(std::io::stdout()).finished(tally, exit_code);
+            super::JsonLines::new(Stdout).finished(tally, exit_code);
         }
     }
 }

@@ -1,0 +1,53 @@
+//! The output of earlier runs, which must not be taken for that of this one: a run removes their
+//! results, and moves the pending snapshots of another commit. A run that cannot start does the
+//! same, as far as it knows the folders.
+
+use std::path::Path;
+
+use crate::baselines;
+use crate::build::workspace::{Places, commit, pending_of_results};
+use crate::discovery::session::Session;
+use crate::invocation::cli::RunArgs;
+use crate::invocation::options::{Mode, environment};
+use crate::presentation::presenters::style;
+use crate::presentation::results;
+use crate::system::error::Failure;
+use crate::system::printing::eprint_line;
+
+pub(super) fn discard(session: &Session) -> Result<(), Failure> {
+    results::discard(&session.results_directory())?;
+    if let Some(pending) = session.pending_directory() {
+        set_aside(&pending, session.commit().as_deref());
+    }
+    Ok(())
+}
+
+pub(super) fn discard_without_session(args: &RunArgs) {
+    let (pending, commit) = if args.archive.archive_file.is_some() {
+        let here = || Places::here(&args.cargo).results_directory();
+        (pending_of_results(&args.results.clone().unwrap_or_else(here)), None)
+    } else if Mode::is_ci(&args.ci, &environment) {
+        (Places::guess(&args.cargo).pending_directory(), commit(Path::new(".")))
+    } else {
+        return;
+    };
+    if pending.is_dir() {
+        set_aside(&pending, commit.as_deref());
+    }
+}
+
+pub(super) fn set_aside(pending: &Path, commit: Option<&str>) {
+    match baselines::set_aside(pending, commit) {
+        Ok(None) => {}
+        Ok(Some(baselines::SetAside { snapshots, to })) => eprint_line!(
+            "note: {snapshots} pending snapshots of another commit were moved to {}; `cargo memcheck \
+             review --from` shows them",
+            to.display()
+        ),
+        Err(error) => eprint_line!(
+            "{} {} can have pending snapshots of another commit: {error}",
+            style::warning("warning:"),
+            pending.display()
+        ),
+    }
+}

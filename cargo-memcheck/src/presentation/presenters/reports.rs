@@ -1,0 +1,191 @@
+//! The files of `--report`. When a command starts, each file is replaced by a report without tests,
+//! so that the report of an earlier commit cannot be taken for that of a run that did not start or
+//! was killed.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use memcheck_core::wire::exit;
+
+use super::flamegraph::FlameGraph;
+use super::html::Html;
+use super::json::JsonLines;
+use super::junit::Junit;
+use super::markdown::Markdown;
+use super::style;
+use super::trace::Trace;
+use crate::invocation::values::ReportFile;
+use crate::presentation::events::ReportWriter;
+use crate::presentation::tally::Tally;
+use crate::system::error::{CommandError, Reported};
+use crate::system::files;
+use crate::system::panics::caught;
+use crate::system::printing::eprint_line;
+
+#[derive(Debug, thiserror::Error)]
+#[error("report {path}: {why}", path = .0.display(), why = .1)]
+pub(super) struct ReportError(pub(super) PathBuf, pub(super) String);
+
+impl CommandError for ReportError {
+    fn exit_code(&self) -> u8 {
+        exit::REPORT
+    }
+}
+
+pub(super) type OpenReport = (PathBuf, Box<dyn ReportWriter>);
+
+pub(super) fn open(reports: &[ReportFile]) -> Vec<OpenReport> {
+    let writer = |report: &ReportFile| -> Box<dyn ReportWriter> {
+        match report.kind {
+            "junit" => Box::new(Junit::default()),
+            "markdown" => Box::new(Markdown::default()),
+            "html" => Box::new(Html::default()),
+            "flamegraph" => Box::new(FlameGraph::default()),
+            "trace" => Box::new(Trace::default()),
+            _ => Box::new(JsonLines::new(Vec::new())),
+        }
+    };
+    reports.iter().map(|report| (report.path.clone(), writer(report))).collect()
+}
+
+/// An error is only a warning, because the report is written again at the end.
+pub(crate) fn begin(reports: &[ReportFile]) {
+    let unfinished = Reported {
+        exit_code: exit::NOT_MEASURED,
+        message: "the run has not ended: it still runs, it was killed, or it could not write its \
+                  report"
+            .to_owned(),
+        hint: Some(
+            "`cargo memcheck report` prints the tests that have ended, and takes --report too"
+                .to_owned(),
+        ),
+    };
+    let tally = Tally { failure: Some(unfinished), ..Tally::default() };
+    for (path, mut report) in open(reports) {
+        if is_special(&path) {
+            continue;
+        }
+        report.finished(&tally, exit::NOT_MEASURED);
+        if let Err(error) = write(&path, report.as_ref()) {
+            let word = style::warning("warning:");
+            eprint_line!("{word} {error}; if the file exists, it belongs to an earlier run");
+        }
+    }
+}
+
+/// For a command that ends before its first test. Returns its exit code.
+pub(crate) fn without_tests(reports: &[ReportFile], tally: &Tally, exit_code: u8) -> u8 {
+    finish(open(reports), tally, exit_code)
+}
+
+pub(super) fn finish(reports: Vec<OpenReport>, tally: &Tally, exit_code: u8) -> u8 {
+    let mut code = exit_code;
+    for (path, mut report) in reports {
+        let written = caught(|| {
+            report.finished(tally, exit_code);
+            write(&path, report.as_ref())
+        });
+        match written {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                super::failure(&error.into());
+                code = if code == exit::OK { exit::REPORT } else { code };
+            }
+            Err(panicked) => {
+                super::failure(&panicked.into());
+                code = exit::PANIC;
+            }
+        }
+    }
+    code
+}
+
+fn write(path: &Path, report: &dyn ReportWriter) -> Result<(), ReportError> {
+    let error = |why: String| ReportError(path.to_owned(), why);
+    let text = report.text().map_err(|why| error(format!("{why:#}")))?;
+    replace(path, &text).map_err(|why| error(why.to_string()))
+}
+
+/// A report can be sent to a device or a pipe, and its name can be a link.
+fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+    if is_special(path) {
+        return fs::write(path, text);
+    }
+    match fs::canonicalize(path) {
+        Ok(target) if path.is_symlink() => files::replace(&target, text),
+        _ => files::replace(path, text),
+    }
+}
+
+/// `/dev/stdout` can be a regular file, which must keep its name.
+fn is_special(path: &Path) -> bool {
+    let below = |folder| path.starts_with(folder) && fs::symlink_metadata(path).is_ok();
+    below("/dev")
+        || below("/proc")
+        || fs::metadata(path).is_ok_and(|it| !it.is_file() && !it.is_dir())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::example::leaky;
+    use super::*;
+    use crate::discovery::task::example::task;
+
+    fn all(folder: &Path) -> Vec<ReportFile> {
+        let file = |kind: &&'static str| ReportFile { kind, path: folder.join(kind) };
+        ReportFile::KINDS.iter().map(file).collect()
+    }
+
+    #[test]
+    fn a_report_of_an_earlier_run_is_replaced_when_a_run_starts() {
+        let folder = tempfile::tempdir().unwrap();
+        let reports = all(folder.path());
+        let texts = || reports.iter().map(|report| fs::read_to_string(&report.path).unwrap());
+        let mut open = open(&reports);
+        for (_, report) in &mut open {
+            report.test_finished(&task(), &leaky());
+        }
+        assert_eq!(finish(open, &Tally { failed: 1, ..Tally::default() }, 100), 100);
+        let earlier: Vec<String> = texts().collect();
+        assert!(earlier.iter().all(|text| !text.contains("has not ended")));
+        begin(&reports);
+        for (report, text) in reports.iter().zip(texts()) {
+            assert!(text.contains("the run has not ended"), "{}: {text}", report.kind);
+            assert!(!text.contains("a::b"), "{}: {text}", report.kind);
+        }
+        let message = "the build failed <b>&".to_owned();
+        let failure = Reported { exit_code: 101, message, hint: Some("a hint".to_owned()) };
+        let tally = Tally { failure: Some(failure), ..Tally::default() };
+        assert_eq!(without_tests(&reports, &tally, 101), 101);
+        for (report, text) in reports.iter().zip(texts()) {
+            assert!(text.contains("the build failed"), "{}: {text}", report.kind);
+            assert!(!text.contains("has not ended"), "{}: {text}", report.kind);
+        }
+    }
+
+    #[test]
+    fn a_report_that_cannot_be_written_keeps_the_old_file_and_is_not_success() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("file"), "old").unwrap();
+        let report = |path: &str| [ReportFile { kind: "junit", path: folder.path().join(path) }];
+        assert_eq!(without_tests(&report("file/below"), &Tally::default(), exit::OK), exit::REPORT);
+        assert_eq!(without_tests(&report("file/below"), &Tally::default(), 100), 100);
+        assert_eq!(fs::read_to_string(folder.path().join("file")).unwrap(), "old");
+        let full = [ReportFile { kind: "junit", path: "/dev/full".into() }];
+        begin(&full);
+        assert_eq!(without_tests(&full, &Tally::default(), exit::OK), exit::REPORT);
+        assert!(is_special(Path::new("/dev/null")) && !is_special(Path::new("/dev/none/x")));
+    }
+
+    #[test]
+    fn a_link_to_a_report_stays_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("a.xml"), folder.path().join("b.xml"));
+        fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        replace(&link, b"new").unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+    }
+}
