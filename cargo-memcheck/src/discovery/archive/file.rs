@@ -189,7 +189,7 @@ fn extracting(folder: &Path, name: &Path, archive: &Path, error: io::Error) -> A
 }
 
 /// The version is parsed first, because another version can have other fields.
-fn page<P: Page>(path: &Path, json: &[u8]) -> Result<P, ArchiveError> {
+pub(super) fn page<P: Page>(path: &Path, json: &[u8]) -> Result<P, ArchiveError> {
     #[derive(Deserialize)]
     struct ArchiveVersion {
         version: u32,

@@ -243,6 +243,27 @@ impl Unpacked {
     }
 }
 
+/// Derives everything from the first page of an archive that needs no other file of it.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn inspect(json: &[u8]) {
+    let page = super::file::page::<Manifest>(Path::new("/a.tar.zst"), json);
+    let Ok(manifest) = page else { return };
+    let root = manifest.metadata.workspace_root.clone().into_std_path_buf();
+    let [folder, sources] = ["/extracted", "/extracted/workspace"].map(PathBuf::from);
+    let unpacked = Unpacked { manifest, folder, sources, root, temporary: None, emptied: None };
+    let packages = unpacked.packages(&unpacked.workspace());
+    for kind in [DeviceKind::Cpu, DeviceKind::Sim, DeviceKind::Cuda] {
+        let built = unpacked.built(kind, &packages);
+        let listed = built.binaries.into_iter().map(|binary| ListedExecutable {
+            binary,
+            tests: Vec::new(),
+            warning: None,
+        });
+        let _ = unpacked.check(kind, &listed.collect::<Vec<_>>());
+    }
+    let _ = (unpacked.described(), unpacked.nvml(), unpacked.commit());
+}
+
 impl Drop for Unpacked {
     fn drop(&mut self) {
         if let Some(folder) = &self.emptied {

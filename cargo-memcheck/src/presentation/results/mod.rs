@@ -9,6 +9,7 @@ mod merge;
 mod pending;
 mod read;
 mod relations;
+mod replay;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -21,8 +22,11 @@ pub(crate) use keep::Keeper;
 pub(crate) use line::file;
 pub(crate) use merge::{MergedRun, merge};
 pub(crate) use pending::join;
+#[cfg(any(test, fuzzing))]
+pub(crate) use read::parse;
 pub(crate) use read::{Results, Test, read};
 pub(crate) use relations::judge_relations;
+pub(crate) use replay::replay;
 pub(crate) use run::RunDescription;
 
 pub(crate) fn discard(folder: &Path) -> Result<(), ResultsError> {

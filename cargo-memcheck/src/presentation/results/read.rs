@@ -40,7 +40,7 @@ pub(crate) fn read(folder: &Path) -> Result<Results, ResultsError> {
     parse(folder, &String::from_utf8_lossy(&text))
 }
 
-fn parse(folder: &Path, text: &str) -> Result<Results, ResultsError> {
+pub(crate) fn parse(folder: &Path, text: &str) -> Result<Results, ResultsError> {
     let torn = |why: String| ResultsError::Damaged(file(folder), why);
     let mut lines = (1..).zip(text.lines());
     let first = lines.next().map(|(_, line)| line).unwrap_or_default();
