@@ -82,6 +82,7 @@ pub(super) fn unresolved(unresolved: &Unresolved) -> Checked {
 fn measured(path: &str, measured: &SpaceRecord) -> Checked {
     let SpaceRecord { metrics, allocated, allocations, peak, survivors, .. } = measured;
     self::metrics(path, metrics)?;
+    sum(format_args!("{path}.failed_frees"), [measured.failed_frees])?;
     length(format_args!("{path}.peak"), peak.len(), allocated.len())?;
     // Records of earlier versions have no allocations.
     if !allocations.is_empty() {
@@ -124,7 +125,9 @@ fn metrics(path: &str, metrics: &Metrics) -> Checked {
 }
 
 fn attribution(path: &str, attribution: &Attribution, stacks: usize) -> Checked {
-    let Attribution { places, peaks, refused, survivors, retained, modules, .. } = attribution;
+    let Attribution { places, peaks, refused, survivors, retained, devices, modules, .. } =
+        attribution;
+    sum(format_args!("{path}.devices"), devices.values().copied())?;
     self::places(&format!("{path}.places"), places, stacks)?;
     let holders = |path: &str, holders: &[Holder]| self::holders(path, holders, places.len());
     for (space, peak) in peaks {

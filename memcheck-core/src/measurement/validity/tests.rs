@@ -26,6 +26,7 @@ fn valid() -> Value {
     attribution["peaks"] = json!({"cuda:0":
         {"bytes": 2, "iteration": 1, "holders": holders, "stretch": 1, "timeline": [1, 2]}});
     attribution["refused"] = json!({"cuda:0": {"stack": 0, "requested": HUGE, "holders": holders}});
+    attribution["devices"] = json!({"cuda:0": 1});
     attribution["modules"] = json!({
         "modules": [
             {"name": "a", "weights": 1, "cache": 0, "activations": 0, "input": 0},
@@ -98,6 +99,8 @@ fn sums_that_overflow_are_refused() {
     for (pointer, field) in [
         ("/spaces/cuda:0/metrics/growth", "spaces[cuda:0].metrics.growth"),
         ("/spaces/cuda:0/allocated/0", "spaces[cuda:0].allocated"),
+        ("/spaces/cuda:0/failed_frees", "spaces[cuda:0].failed_frees"),
+        ("/attribution/devices/cuda:0", "attribution.devices"),
         ("/attribution/places/0/calls", "attribution.places.calls"),
         ("/attribution/places/1/last_bytes", "attribution.places.last_bytes"),
         ("/attribution/peaks/cuda:0/bytes", "attribution.peaks[cuda:0].bytes"),
