@@ -208,7 +208,8 @@ mod tests {
 
     #[test]
     fn counts_of_a_file_do_not_overflow() {
-        let most = Tally { elsewhere: usize::MAX, not_run: 1, took: Duration::MAX, ..Tally::default() };
+        let most =
+            Tally { elsewhere: usize::MAX, not_run: 1, took: Duration::MAX, ..Tally::default() };
         let mut all = most.clone();
         all.join(most);
         assert_eq!((all.elsewhere, all.not_run, all.took), (usize::MAX, 2, Duration::MAX));
