@@ -17,4 +17,3 @@ pub fn mutate_json(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> 
     }
     fuzzer_mutate(data, size, max_size)
 }
-
