@@ -1,4 +1,5 @@
-//! The operating system: child processes, GPUs, launchers, executables, printing, and errors that end the command.
+//! The operating system: child processes, GPUs, launchers, executables, printing, and errors that
+//! end the command.
 
 pub(crate) mod binary;
 pub(crate) mod error;

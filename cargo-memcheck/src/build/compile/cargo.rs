@@ -1,4 +1,5 @@
-//! The cargo process of a build: starts it, reads both of its output streams, and ends it if a signal arrives.
+//! The cargo process of a build: starts it, reads both of its output streams, and ends it if a
+//! signal arrives.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
@@ -48,8 +49,8 @@ pub(super) fn run(
     let result = thread::scope(|scope| {
         let (done, ended) = mpsc::channel::<()>();
         scope.spawn(move || {
-            // The terminal sends Ctrl-C to cargo, too. Other signals, and those of other senders, may reach
-            // only this process, so they must be passed on.
+            // The terminal sends Ctrl-C to cargo, too. Other signals, and those of other senders,
+            // may reach only this process, so they must be passed on.
             if let (true, Ok(cargo)) = (Interrupt::comes_before(&ended), cargo) {
                 let _ = kill(cargo, Signal::SIGTERM);
             }

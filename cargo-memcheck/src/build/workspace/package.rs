@@ -24,7 +24,8 @@ impl TestPackage {
         self.package.manifest_path.parent().map_or(Path::new(""), |folder| folder.as_std_path())
     }
 
-    /// As `dependency/feature`, with the name that the package gave to the dependency, which can be a dev-dependency.
+    /// As `dependency/feature`, with the name that the package gave to the dependency, which can be
+    /// a dev-dependency.
     pub(crate) fn cuda_features(&self, first: &str) -> Vec<String> {
         std::iter::once(first)
             .chain(self.candle_features.iter().copied())

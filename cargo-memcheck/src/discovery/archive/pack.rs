@@ -80,7 +80,8 @@ struct Contents {
 }
 
 impl Contents {
-    /// A second file of the same name must have the same content, otherwise one of the two would be missing.
+    /// A second file of the same name must have the same content, otherwise one of the two would be
+    /// missing.
     fn file(&mut self, name: PathBuf, file: &Path) -> Result<(), ArchiveError> {
         match self.entries.iter().find(|entry| entry.name == name).map(|entry| &entry.source) {
             Some(EntrySource::File(known)) => match has_same_content(known, file) {
@@ -232,7 +233,8 @@ fn build(
         let name = binary.path.file_name().unwrap_or_default();
         let file = manifest::folder(kind).join(name);
         contents.executable(&file, &binary.path, line_tables, folder)?;
-        // Libraries below the target directory were built by cargo. All others belong to the system and are not packed.
+        // Libraries below the target directory were built by cargo. All others belong to the system
+        // and are not packed.
         if let Ok(linked) = Linked::of(binary) {
             for library in linked.below(&leaf.folder) {
                 let name = library.file_name().unwrap_or_default();

@@ -1,6 +1,7 @@
-//! Runs tests, each in its own child process, once for each stage that a test needs: `repeated` runs one several times,
-//! `test` starts the process of a test, `program` that of a program, and `launched` either through a launcher. `judge`
-//! reads their reports, and `names` looks up the names of their call stacks.
+//! Runs tests, each in its own child process, once for each stage that a test needs: `repeated`
+//! runs one several times, `test` starts the process of a test, `program` that of a program, and
+//! `launched` either through a launcher. `judge` reads their reports, and `names` looks up the
+//! names of their call stacks.
 
 mod launched;
 mod names;
@@ -64,7 +65,8 @@ pub(crate) struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    /// A separate folder for pending snapshots is not emptied, so that several runs in one job add up.
+    /// A separate folder for pending snapshots is not emptied, so that several runs in one job add
+    /// up.
     pub(crate) fn prepare(
         session: &'a Session,
         nvml: Option<PathBuf>,
@@ -77,7 +79,8 @@ impl<'a> Runner<'a> {
             .prefix("run-")
             .tempdir_in(&own)
             .with_context(|| own.display().to_string())?;
-        // insta must write a pending snapshot without failing the test, because the command decides the verdict.
+        // insta must write a pending snapshot without failing the test, because the command decides
+        // the verdict.
         let mut environment: BTreeMap<&'static str, OsString> = BTreeMap::from([
             ("INSTA_UPDATE", "new".into()),
             ("INSTA_FORCE_PASS", "1".into()),

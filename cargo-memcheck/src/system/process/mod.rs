@@ -1,6 +1,6 @@
-//! Starts a child process in its own process group, watches it, and ends the group. A launcher starts the test process
-//! elsewhere: file descriptors are not passed on to the test, the test can start later than the launcher, and only the
-//! launcher can end it.
+//! Starts a child process in its own process group, watches it, and ends the group. A launcher
+//! starts the test process elsewhere: file descriptors are not passed on to the test, the test can
+//! start later than the launcher, and only the launcher can end it.
 
 mod output;
 mod progress;
@@ -52,9 +52,11 @@ const GRACE: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ProcessKind<'a> {
     Own,
-    /// The file of the progress must exist and be empty. The time-out counts from the first write to it.
+    /// The file of the progress must exist and be empty. The time-out counts from the first write
+    /// to it.
     Launcher(&'a Path),
-    /// Without progress. The process creates the file when it begins, and the time-out counts from that moment.
+    /// Without progress. The process creates the file when it begins, and the time-out counts from
+    /// that moment.
     SilentLauncher(Option<&'a Path>),
 }
 
@@ -83,7 +85,8 @@ fn kill_group(group: u32) {
     }
 }
 
-/// Waits so that the launcher can cancel its job, because a signal would not reach a job on another machine.
+/// Waits so that the launcher can cancel its job, because a signal would not reach a job on another
+/// machine.
 fn ask_to_end(launcher: &mut Child) -> std::io::Result<()> {
     if let Ok(id) = i32::try_from(launcher.id()) {
         // The signal goes to the launcher alone because it must end its children itself.
@@ -169,7 +172,8 @@ pub(crate) fn run(
     };
     let launched = Instant::now();
     let mut child = command.spawn()?;
-    // The command owns this process's copy of the pipe's write end. It must be dropped so that the reader sees the end of the pipe.
+    // The command owns this process's copy of the pipe's write end. It must be dropped so that the
+    // reader sees the end of the pipe.
     drop(command);
     let group = child.id();
     let stdout = Collector::start(child.stdout.take());
@@ -180,7 +184,8 @@ pub(crate) fn run(
     if !is_over && !matches!(watch.kind, ProcessKind::Own) {
         ask_to_end(&mut child)?;
     }
-    // The group is also killed after a regular end, because processes that the test started must not outlive it.
+    // The group is also killed after a regular end, because processes that the test started must
+    // not outlive it.
     kill_group(group);
     child.wait()?;
     let output = Output { stdout: stdout.finish(DRAIN), stderr: stderr.finish(DRAIN) };
@@ -285,10 +290,10 @@ mod tests {
 
     #[test]
     fn a_launcher_is_asked_before_it_is_killed() {
-        let script = "trap 'echo cancelled; exit 0' TERM; sleep 60 & wait";
+        let script = "trap 'echo canceled; exit 0' TERM; sleep 60 & wait";
         let timeout = Duration::from_millis(300);
         let asked = launcher(&format!("{BEGIN} {script}"), timeout, &Interrupt::default());
-        assert_eq!(asked.output.stdout, "cancelled\n");
+        assert_eq!(asked.output.stdout, "canceled\n");
         let interrupt = Interrupt::default();
         let later = interrupt.clone();
         std::thread::spawn(move || {
@@ -296,7 +301,7 @@ mod tests {
             later.set();
         });
         let interrupted = launcher(script, Duration::from_secs(60), &interrupt);
-        assert_eq!((interrupted.end, interrupted.output.stdout.as_str()), (None, "cancelled\n"));
+        assert_eq!((interrupted.end, interrupted.output.stdout.as_str()), (None, "canceled\n"));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Reads the progress of a running test as JSON lines from a pipe, or from a file if a launcher starts the test.
+//! Reads the progress of a running test as JSON lines from a pipe, or from a file if a launcher
+//! starts the test.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, PipeReader, Read};
@@ -66,7 +67,8 @@ impl Tail {
         self.begun.load(Ordering::SeqCst)
     }
 
-    /// Opens the file again, because this machine may not have seen the last changes of a file on another machine.
+    /// Opens the file again, because this machine may not have seen the last changes of a file on
+    /// another machine.
     pub(super) fn finish(mut self) -> bool {
         self.stop();
         let _ = self.thread.take().map(JoinHandle::join);

@@ -1,4 +1,5 @@
-//! Handles Ctrl-C: the first signal ends the children and prints the summary so far, the second one ends this process at once.
+//! Handles Ctrl-C: the first signal ends the children and prints the summary so far, the second one
+//! ends this process at once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -17,7 +18,8 @@ pub(crate) struct Interrupt(Arc<AtomicBool>);
 static LISTENING: OnceLock<Interrupt> = OnceLock::new();
 
 impl Interrupt {
-    /// The handlers of SIGINT, SIGTERM and SIGHUP belong to the whole process, so that all callers share one flag.
+    /// The handlers of SIGINT, SIGTERM and SIGHUP belong to the whole process, so that all callers
+    /// share one flag.
     pub(crate) fn listen() -> std::io::Result<Self> {
         match LISTENING.get() {
             Some(interrupt) => Ok(interrupt.clone()),
@@ -33,11 +35,13 @@ impl Interrupt {
         let interrupt = Self::default();
         let ignored = ignored();
         for signal in [SIGINT, SIGTERM, SIGHUP] {
-            // `nohup`, or a shell that starts a background job, has made this process ignore the signal.
+            // `nohup`, or a shell that starts a background job, has made this process ignore the
+            // signal.
             if ignored >> (signal - 1) & 1 == 1 {
                 continue;
             }
-            // The shutdown must be registered first, because it checks whether an earlier signal has set the flag.
+            // The shutdown must be registered first, because it checks whether an earlier signal
+            // has set the flag.
             signal_hook::flag::register_conditional_shutdown(
                 signal,
                 INTERRUPTED.into(),
@@ -77,7 +81,8 @@ impl Interrupt {
     }
 }
 
-/// The signals that were ignored when this process started. Empty if the system does not provide the mask.
+/// The signals that were ignored when this process started. Empty if the system does not provide
+/// the mask.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
