@@ -66,3 +66,20 @@ exactness:
 # --sharding round-robin` takes a tenth. Needs `cargo install cargo-mutants --locked`.
 mutants *ARGS:
     CARGO_PROFILE_DEV_DEBUG=0 cargo mutants -p memcheck-core {{ARGS}}
+
+# Mutates the inputs of TARGET (results, report, archive, snapshot, machine, attribute or configuration) for an hour.
+# A crash is written to `fuzz/artifacts`; it belongs in `fuzz/corpus/TARGET` with its repair. Stable Rust is enough.
+# Needs `cargo install cargo-fuzz --locked` and a C++ compiler.
+fuzz TARGET *ARGS="-max_total_time=3600":
+    #!/usr/bin/env bash
+    set -euo pipefail
+    if [ "{{TARGET}}" = configuration ]; then
+        exec cargo test -p memcheck-estimate fuzzing -- --ignored --nocapture
+    fi
+    mkdir -p fuzz/found/{{TARGET}}
+    cargo fuzz run --sanitizer none {{TARGET}} fuzz/found/{{TARGET}} fuzz/corpus/{{TARGET}} -- \
+        -timeout=1 -rss_limit_mb=512 -max_len=65536 -close_fd_mask=2 {{ARGS}}
+
+# Time and memory of 100,000 tests, a million holders, scopes of depth 10,000 and 100,000 survivors, and of the double.
+scale:
+    cargo test --release -p cargo-memcheck --lib fuzzing::scale -- --ignored --nocapture

@@ -1,21 +1,6 @@
-//! `cargo memcheck`: memory regression tests for candle, seen from outside the test process. The
-//! folders follow the pipeline from the command line to the results. The test process reaches the
-//! verdict, except for a record whose call stacks have no names; the command trusts it only if its
-//! record is complete.
+//! The program `cargo-memcheck`.
 #![forbid(unsafe_code)]
 
-mod commands;
-
-use std::process::ExitCode;
-
-mod baselines;
-mod build;
-mod discovery;
-mod execution;
-mod invocation;
-mod presentation;
-mod system;
-
-fn main() -> ExitCode {
-    ExitCode::from(commands::main(std::env::args_os().collect()))
+fn main() -> std::process::ExitCode {
+    cargo_memcheck::main()
 }

@@ -15,6 +15,8 @@
 #![forbid(unsafe_code)]
 
 mod families;
+#[cfg(test)]
+mod fuzzing;
 mod measure;
 mod problem;
 mod question;

@@ -10,6 +10,8 @@
 
 mod cases;
 mod expand;
+#[cfg(test)]
+mod fuzzing;
 mod layer;
 mod list;
 mod names;

@@ -72,22 +72,10 @@ fn read_run(args: &ReportArgs, places: &Places) -> Result<MergedRun, Failure> {
 }
 
 fn replay(whole: MergedRun, report_context: &ReportContext<'_>, places: &Places) -> u8 {
-    let MergedRun { run: _, legs, tests, notes, mut tally } = whole;
     let json = report_context.reporting.format == Format::Json;
     let on_stdout = json.then(|| Box::new(JsonLines::new(Stdout)) as Box<dyn Presenter>);
-    let mut broadcast = Broadcast::new(report_context, places.root(), legs.len(), on_stdout);
-    for (leg, count) in &legs {
-        broadcast.notify(|to| to.leg_started(leg, *count));
-        for test in tests.iter().filter(|test| test.task.leg.name() == leg.name()) {
-            tally.add(&test.outcome);
-            broadcast.notify(|to| to.test_finished(&test.task, &test.outcome));
-        }
-    }
-    for note in &notes {
-        tally.note(note);
-        broadcast.notify(|to| to.note(note));
-    }
-    tally.sort();
+    let mut broadcast = Broadcast::new(report_context, places.root(), whole.legs.len(), on_stdout);
+    let tally = results::replay(whole, |event| broadcast.notify(event));
     if let Some(failure) = &tally.failure {
         presenters::reported(failure);
     }

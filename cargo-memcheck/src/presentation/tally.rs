@@ -122,8 +122,9 @@ impl Tally {
         self.no_device += no_device;
         self.ignored += ignored;
         self.needs_review += needs_review;
-        self.elsewhere += elsewhere;
-        self.not_run += not_run;
+        // Results from a file can have any number here, and any time.
+        self.elsewhere = self.elsewhere.saturating_add(elsewhere);
+        self.not_run = self.not_run.saturating_add(not_run);
         self.denied.extend(denied);
         self.pending.extend(pending);
         self.interrupted |= interrupted;
@@ -132,7 +133,7 @@ impl Tally {
         if let Some(repeated) = repeated {
             self.repeated.get_or_insert_default().add(repeated);
         }
-        self.took += took;
+        self.took = self.took.saturating_add(took);
     }
 
     pub(crate) fn sort(&mut self) {
@@ -203,6 +204,15 @@ mod tests {
         all.sort();
         let expected = Tally { not_run: 4, interrupted: true, ..leg(4, 3) };
         assert_eq!(all, expected);
+    }
+
+    #[test]
+    fn counts_of_a_file_do_not_overflow() {
+        let most =
+            Tally { elsewhere: usize::MAX, not_run: 1, took: Duration::MAX, ..Tally::default() };
+        let mut all = most.clone();
+        all.join(most);
+        assert_eq!((all.elsewhere, all.not_run, all.took), (usize::MAX, 2, Duration::MAX));
     }
 
     #[test]

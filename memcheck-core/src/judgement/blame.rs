@@ -21,8 +21,8 @@ use alike::{SiteKey, group_by_key};
 pub fn growing(evidence: &Evidence<'_>) -> Vec<Site> {
     let growing = alike(evidence.growing());
     let places = growing.iter().map(|place| vec![surviving(place)]);
-    let sizes = evidence.unplaced.iter().map(|group| {
-        let holding = alike(evidence.holding(group.block));
+    let sizes = evidence.sizes().map(|(group, holding)| {
+        let holding = alike(holding);
         std::iter::once(size_site(group)).chain(holding.iter().map(surviving)).collect()
     });
     let mut sites: Vec<Vec<Site>> = places.chain(sizes).collect();

@@ -27,7 +27,7 @@ pub struct Tensor {
 
 impl Tensor {
     fn elements(&self) -> u128 {
-        self.shape.iter().map(|&dim| u128::from(dim)).product()
+        self.shape.iter().fold(1, |elements: u128, &dim| elements.saturating_mul(dim.into()))
     }
 }
 

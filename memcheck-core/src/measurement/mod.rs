@@ -10,3 +10,4 @@ pub mod quiet;
 pub mod record;
 pub mod repeats;
 pub mod stack;
+pub mod validity;

@@ -176,8 +176,9 @@ pub struct Mark {
     pub peak_allocated: BTreeMap<Space, u64>,
 }
 
-/// The record of one run of one test.
+/// The record of one run of one test, valid in the sense of [`crate::measurement::validity`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct Record {
     /// [`VERSION`] of the writer.
     pub version: u32,

@@ -69,11 +69,17 @@ impl Written {
             )),
             Ok(_) => match serde_json::from_slice(bytes) {
                 Ok(report) => Self::Report(Box::new(report)),
-                Err(error) => Self::Unsound(format!("its record is incomplete: {error}")),
+                Err(error) => Self::Unsound(unsound(&error)),
             },
-            Err(error) => Self::Unsound(format!("its record is incomplete: {error}")),
+            Err(error) => Self::Unsound(unsound(&error)),
         }
     }
+}
+
+/// A field can be invalid in a text that is complete.
+fn unsound(error: &serde_json::Error) -> String {
+    let state = if error.is_eof() { "incomplete" } else { "not valid" };
+    format!("its record is {state}: {error}")
 }
 
 /// The test that the process was started for.

@@ -179,6 +179,14 @@ fn listed(text: &str) -> Vec<DriverGpu> {
     cards
 }
 
+/// All that is derived from the text of `nvidia-smi -L` and of the variable for visible GPUs.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn read_gpus(text: &str, wanted: &str) {
+    let cards = listed(text);
+    let _ = (expand_slices(&cards), visible(&cards, wanted));
+    let _ = gpus_behind_launcher(&cards, Some(wanted));
+}
+
 pub(crate) fn nvcc() -> Result<String, String> {
     let mut candidates: Vec<PathBuf> = environment("NVCC").map(PathBuf::from).into_iter().collect();
     candidates.push("nvcc".into());

@@ -88,6 +88,21 @@ pub(super) struct Extracted {
     pub(super) root: PathBuf,
 }
 
+#[cfg(any(test, fuzzing))]
+impl Extracted {
+    /// An archive without files. `None` if its page is refused.
+    pub(super) fn of_page(json: &[u8]) -> Option<Self> {
+        let manifest: Manifest = serde_json::from_slice(json).ok()?;
+        super::format::Page::check(&manifest).ok()?;
+        let mut metadata = metadata::parse(&manifest.metadata).ok()?;
+        let root = metadata.workspace_root.clone();
+        let folder = Folder::create(None).ok()?;
+        let sources = folder.path.join(WORKSPACE);
+        relocate(&mut metadata, &manifest.packages, &root, &folder.path, &sources).ok()?;
+        Some(Self { manifest, metadata, folder, sources, root: root.into_std_path_buf() })
+    }
+}
+
 /// Creates the folder only if the page of the archive is valid and was made for this machine.
 pub(super) fn extract(
     archive: &Path,

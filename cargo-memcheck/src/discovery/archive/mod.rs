@@ -25,3 +25,5 @@ pub(crate) use elf::ElfTarget;
 pub(crate) use error::ArchiveError;
 pub(crate) use pack::{Leaf, LineTables, Origin, Packed, pack};
 pub(crate) use unpack::Unpacked;
+#[cfg(any(test, fuzzing))]
+pub(crate) use unpack::inspect;

@@ -272,6 +272,24 @@ impl Unpacked {
     }
 }
 
+/// Derives everything from the page of an archive that needs no other file of it.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn inspect(json: &[u8]) {
+    let Some(extracted) = Extracted::of_page(json) else { return };
+    let unpacked = Unpacked { extracted, tables: None };
+    let packages = unpacked.packages(&unpacked.workspace());
+    for kind in [DeviceKind::Cpu, DeviceKind::Sim, DeviceKind::Cuda] {
+        let built = unpacked.built(kind, &packages);
+        let listed = built.binaries.into_iter().map(|binary| ListedExecutable {
+            binary,
+            tests: Vec::new(),
+            warning: None,
+        });
+        let _ = unpacked.check(kind, &listed.collect::<Vec<_>>());
+    }
+    let _ = (unpacked.described(), unpacked.nvml(), unpacked.commit());
+}
+
 fn tables(
     archive: &Path,
     extracted: &Extracted,

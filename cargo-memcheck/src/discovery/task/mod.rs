@@ -1,7 +1,7 @@
 //! One test on one device, and the outcome of its run. The runner, the results and the presenters
 //! all use these types.
 
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 pub(crate) mod example;
 mod outcome;
 mod relations;

@@ -6,6 +6,8 @@ mod annotations;
 mod broadcast;
 mod driver_lines;
 pub(crate) mod estimate;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod every;
 #[cfg(test)]
 mod example;
 mod failure;

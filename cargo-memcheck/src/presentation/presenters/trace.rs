@@ -20,15 +20,23 @@ const MOST: usize = 20;
 
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
-    events: Vec<Value>,
+    /// As text, because a value takes ten times the memory and a run can have millions of events.
+    events: String,
     processes: usize,
     cut_short: Vec<String>,
 }
 
 impl Trace {
+    fn push(&mut self, event: &Value) {
+        if !self.events.is_empty() {
+            self.events.push(',');
+        }
+        self.events.push_str(&super::json::text(event));
+    }
+
     fn process(&mut self, name: &str) -> usize {
         self.processes += 1;
-        self.events.push(json!({
+        self.push(&json!({
             "ph": "M", "name": "process_name", "pid": self.processes, "args": {"name": name},
         }));
         self.processes
@@ -38,7 +46,7 @@ impl Trace {
         for (space, measured) in &record.spaces {
             let series = measured.allocated.iter().zip(&measured.peak).enumerate();
             for (iteration, (allocated, peak)) in series {
-                self.events.push(json!({
+                self.push(&json!({
                     "ph": "C", "name": space, "pid": process, "ts": iteration * ITERATION,
                     "args": {"allocated": allocated, "peak": peak},
                 }));
@@ -47,7 +55,7 @@ impl Trace {
         let judged = record.judged.first();
         let iterations = judged.and_then(|space| record.spaces.get(space));
         for iteration in 0..iterations.map_or(0, |measured| measured.allocated.len()) {
-            self.events.push(json!({
+            self.push(&json!({
                 "ph": "X", "name": "iteration", "pid": process, "tid": 1,
                 "ts": iteration * ITERATION, "dur": ITERATION, "args": {"iteration": iteration},
             }));
@@ -58,11 +66,11 @@ impl Trace {
         let (space, timeline) = (profile.space, &profile.timeline);
         let time = |point: usize| point as u64 * timeline.stretch;
         for (point, live) in timeline.points.iter().enumerate() {
-            self.events.push(json!({
+            self.push(&json!({
                 "ph": "C", "name": space, "pid": process, "ts": time(point), "args": {"live": live},
             }));
         }
-        self.events.push(json!({
+        self.push(&json!({
             "ph": "i", "s": "p", "name": format!("peak of {space}"), "pid": process, "tid": 1,
             "ts": time(timeline.peak_at), "args": at_peak(profile),
         }));
@@ -115,12 +123,13 @@ impl Presenter for Trace {
 
 impl ReportWriter for Trace {
     fn text(&self) -> anyhow::Result<Vec<u8>> {
-        let mut trace = json!({"traceEvents": self.events, "displayTimeUnit": "ms"});
+        let mut text = format!("{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[{}]", self.events);
         if !self.cut_short.is_empty() {
             // Both viewers show these fields as information about the trace.
-            trace["otherData"] = json!({"run": self.cut_short.join("\n")});
+            let run = super::json::text(&json!({"run": self.cut_short.join("\n")}));
+            text.push_str(&format!(",\"otherData\":{run}"));
         }
-        Ok(super::json::text(&trace).into_bytes())
+        Ok((text + "}").into_bytes())
     }
 }
 

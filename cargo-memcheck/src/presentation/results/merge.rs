@@ -54,7 +54,7 @@ pub(crate) fn merge(shards: Vec<Results>) -> Result<MergedRun, ResultsError> {
     for shard in shards {
         let MergedRun { run: _, legs, tests, notes, tally } = MergedRun::from(shard);
         for ((_, count), (_, more)) in whole.legs.iter_mut().zip(legs) {
-            *count += more;
+            *count = count.saturating_add(more);
         }
         whole.tests.extend(tests);
         whole.notes.extend(notes);

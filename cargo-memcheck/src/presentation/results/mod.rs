@@ -9,6 +9,7 @@ mod merge;
 mod pending;
 mod read;
 mod relations;
+mod replay;
 mod run;
 mod store;
 #[cfg(test)]
@@ -20,8 +21,11 @@ pub(crate) use error::ResultsError;
 pub(crate) use line::file;
 pub(crate) use merge::{MergedRun, merge};
 pub(crate) use pending::join;
+#[cfg(any(test, fuzzing))]
+pub(crate) use read::parse;
 pub(crate) use read::{Results, Test, read};
 pub(crate) use relations::judge_relations;
+pub(crate) use replay::replay;
 pub(crate) use run::{RunDescription, selected};
 pub(crate) use store::Store;
 

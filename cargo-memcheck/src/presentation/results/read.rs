@@ -56,7 +56,7 @@ fn contents(path: &Path) -> io::Result<(Vec<u8>, bool)> {
     Ok((text, is_written))
 }
 
-fn parse(folder: &Path, text: &str, is_written: bool) -> Result<Results, ResultsError> {
+pub(crate) fn parse(folder: &Path, text: &str, is_written: bool) -> Result<Results, ResultsError> {
     let torn = |why: String| ResultsError::Damaged(file(folder), why);
     // A line without an end was being written.
     let whole = text.rfind('\n').map_or(0, |end| end + 1);

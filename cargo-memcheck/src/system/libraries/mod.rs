@@ -130,7 +130,7 @@ impl Linked {
         Ok(Self::read(&text(&output.stdout), &text(&output.stderr)))
     }
 
-    fn read(stdout: &str, stderr: &str) -> Self {
+    pub(crate) fn read(stdout: &str, stderr: &str) -> Self {
         let mut linked = Self::default();
         for line in stdout.lines() {
             let Some((name, place)) = line.trim().split_once(" => ") else { continue };

@@ -21,7 +21,7 @@ rule!(
 /// Also fits the workspace that candle's quantized products keep for a device.
 fn retained(leftover: &Leftover<'_>, _: &Evidence<'_>) -> Option<String> {
     let Leftover { holder, stack, calls, bytes, .. } = *leftover;
-    if holder.count == 1 && calls > 1 && holder.bytes * calls > bytes {
+    if holder.count == 1 && calls > 1 && holder.bytes.saturating_mul(calls) > bytes {
         return Some(format!(
             "one block of {} is left of the {calls} that the same call site allocated, {} on average",
             both(holder.bytes),

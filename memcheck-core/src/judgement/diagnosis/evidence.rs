@@ -1,5 +1,7 @@
 //! The growth of one space, by call site and by size.
 
+use std::collections::{HashMap, HashSet};
+
 use crate::growth::survivors::Group;
 use crate::measurement::attribution::Attribution;
 use crate::measurement::record::{Record, SpaceRecord};
@@ -25,6 +27,8 @@ pub struct Evidence<'a> {
     pub unplaced: Vec<&'a Group>,
     /// The growth in bytes per iteration.
     pub bytes_per_iteration: u64,
+    /// Call sites that do not grow and hold blocks of this size only, as indices of `suspects`.
+    holding: HashMap<u64, Vec<usize>>,
 }
 
 impl<'a> Evidence<'a> {
@@ -32,12 +36,14 @@ impl<'a> Evidence<'a> {
     pub fn of(record: &'a Record, space: Space) -> Option<Self> {
         let measured = record.spaces.get(&space)?;
         let attribution = record.longer.as_ref().or(record.attribution.as_ref());
+        let suspects = attribution.map(|found| suspects(found, space)).unwrap_or_default();
         Some(Self {
             space,
             measured,
             attribution,
             iterations: record.iterations,
-            suspects: attribution.map(|found| suspects(found, space)).unwrap_or_default(),
+            holding: holding(&suspects),
+            suspects,
             unplaced: measured.survivors.iter().filter(|group| group.reading.grows()).collect(),
             bytes_per_iteration: measured.metrics.growth,
         })
@@ -48,10 +54,14 @@ impl<'a> Evidence<'a> {
         self.suspects.iter().filter(|suspect| suspect.grows())
     }
 
-    /// Call sites that do not grow and hold blocks of this size only.
-    pub fn holding(&self, block: Option<u64>) -> impl Iterator<Item = &Suspect<'a>> {
-        self.suspects.iter().filter(move |suspect| {
-            block.is_some() && !suspect.grows() && suspect.survivors.group.block == block
+    /// The sizes that grow and that no call site accounts for, each with the call sites that do not
+    /// grow and hold blocks of this size only. Of equal sizes, the first has the call sites.
+    pub fn sizes(&self) -> impl Iterator<Item = (&'a Group, impl Iterator<Item = &Suspect<'a>>)> {
+        let mut listed = HashSet::new();
+        self.unplaced.iter().map(move |group| {
+            let block = group.block.filter(|block| listed.insert(*block));
+            let holding = block.and_then(|block| self.holding.get(&block)).into_iter().flatten();
+            (*group, holding.filter_map(|&suspect| self.suspects.get(suspect)))
         })
     }
 
@@ -61,9 +71,19 @@ impl<'a> Evidence<'a> {
             suspect.survivors.group.bytes() / u64::from(self.iterations.max(1))
         };
         let growing = self.growing().map(|suspect| (suspect, suspect.reading.bytes_per_iteration));
-        let holding = self.unplaced.iter().flat_map(|group| self.holding(group.block));
+        let holding = self.sizes().flat_map(|(_, holding)| holding);
         growing.chain(holding.map(|suspect| (suspect, on_average(suspect).max(1)))).collect()
     }
+}
+
+fn holding(suspects: &[Suspect<'_>]) -> HashMap<u64, Vec<usize>> {
+    let mut holding: HashMap<u64, Vec<usize>> = HashMap::new();
+    for (number, suspect) in suspects.iter().enumerate().filter(|(_, suspect)| !suspect.grows()) {
+        if let Some(block) = suspect.survivors.group.block {
+            holding.entry(block).or_default().push(number);
+        }
+    }
+    holding
 }
 
 #[cfg(test)]
@@ -98,5 +118,17 @@ mod tests {
         let candidates: Vec<u64> =
             evidence.candidates().iter().map(|(_, weight)| *weight).collect();
         assert_eq!(candidates, [&[64][..], &[409; 10]].concat());
+    }
+    #[test]
+    fn of_two_groups_of_one_size_the_first_has_the_call_sites() {
+        let record = Run::default()
+            .place(&[], once(4_096, 1))
+            .place(&[], once(4_096, 2))
+            .unplaced(steady(4_096))
+            .unplaced(steady(4_096))
+            .record();
+        let evidence = Evidence::of(&record, GPU).unwrap();
+        let holding: Vec<usize> = evidence.sizes().map(|(_, holding)| holding.count()).collect();
+        assert_eq!(holding, [2, 0]);
     }
 }

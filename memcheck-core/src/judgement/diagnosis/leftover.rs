@@ -1,9 +1,10 @@
 //! Memory that is still live when the body has returned, by call site.
 
-use crate::measurement::attribution::{Holder, Place, Survivors};
+use crate::measurement::attribution::{Holder, Place};
 use crate::measurement::stack::Stack;
 
 use super::Evidence;
+use super::sites::{SiteSum, SiteSums};
 
 /// The bytes of one call site that are live after the body has returned.
 #[derive(Debug, Clone, Copy)]
@@ -16,27 +17,23 @@ pub(super) struct Leftover<'a> {
     place: &'a Place,
 }
 
-impl Leftover<'_> {
-    pub(super) fn has_site_of(&self, survivors: &Survivors) -> bool {
-        self.place.stack == survivors.stack && self.place.scope == survivors.scope
+impl<'a> Leftover<'a> {
+    /// Its call stack and its scope.
+    pub(super) fn site(&self) -> (usize, &'a str) {
+        (self.place.stack, &self.place.scope)
     }
 }
 
 pub(super) fn leftovers<'a>(evidence: &Evidence<'a>) -> Vec<Leftover<'a>> {
     let Some(attribution) = evidence.attribution else { return Vec::new() };
+    let sums = SiteSums::of(&attribution.places);
     let mut leftovers: Vec<Leftover<'a>> = attribution
         .retained
         .iter()
         .filter_map(|holder| Some((holder, attribution.places.get(holder.place)?)))
         .filter(|(_, place)| place.space == evidence.space)
         .map(|(holder, place)| {
-            let alike = attribution.places.iter().filter(|other| {
-                other.space == place.space
-                    && other.stack == place.stack
-                    && other.scope == place.scope
-            });
-            let (calls, bytes) = alike
-                .fold((0, 0), |(calls, bytes), place| (calls + place.calls, bytes + place.bytes));
+            let SiteSum { calls, bytes, .. } = sums.get(place.space, place.stack, &place.scope);
             Leftover { holder, stack: attribution.stack_of(place), calls, bytes, place }
         })
         .collect();

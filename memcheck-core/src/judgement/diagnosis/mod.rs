@@ -21,13 +21,18 @@ mod graph_kept;
 mod leftover;
 mod optimizer_recreated;
 mod outputs_collected;
+mod sites;
 mod suspect;
 mod tensor_kept;
 mod variable_shapes;
 mod variables_copied;
 mod view_keeps_storage;
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
+
+use crate::measurement::attribution::Survivors;
 
 pub use evidence::Evidence;
 use leftover::{Leftover, leftovers};
@@ -145,9 +150,13 @@ fn recognize(
 pub fn diagnose_retained(evidence: &Evidence<'_>) -> Option<Cause> {
     let leftovers = leftovers(evidence);
     let all: u64 = leftovers.iter().map(|leftover| leftover.holder.bytes).sum();
-    let held_by = |suspect: &Suspect<'_>| -> u64 {
-        let held = leftovers.iter().filter(|leftover| leftover.has_site_of(suspect.survivors));
-        held.map(|leftover| leftover.holder.bytes).sum()
+    let mut held: HashMap<(usize, &str), u64> = HashMap::new();
+    for leftover in &leftovers {
+        *held.entry(leftover.site()).or_default() += leftover.holder.bytes;
+    }
+    let held_by = |suspect: &Suspect<'_>| {
+        let Survivors { stack, scope, .. } = suspect.survivors;
+        held.get(&(*stack, scope.as_str())).copied().unwrap_or(0)
     };
     let candidates: Vec<(&Suspect<'_>, u64)> =
         evidence.candidates().iter().map(|&(suspect, _)| (suspect, held_by(suspect))).collect();

@@ -5,6 +5,8 @@ use crate::measurement::attribution::{Attribution, Survivors};
 use crate::measurement::stack::Stack;
 use crate::space::Space;
 
+use super::sites::SiteSums;
+
 /// The survivors of one call site, with their reading.
 #[derive(Debug, Clone, Copy)]
 pub struct Suspect<'a> {
@@ -53,6 +55,7 @@ impl Suspect<'_> {
 /// The survivors of `space` with their readings, the fastest growing first.
 pub fn suspects(attribution: &Attribution, space: Space) -> Vec<Suspect<'_>> {
     const EMPTY: &Stack = &Stack { frames: Vec::new() };
+    let sums = SiteSums::of(&attribution.places);
     let mut suspects: Vec<Suspect<'_>> = attribution
         .survivors
         .iter()
@@ -61,7 +64,7 @@ pub fn suspects(attribution: &Attribution, space: Space) -> Vec<Suspect<'_>> {
             survivors,
             stack: attribution.stacks.get(survivors.stack).unwrap_or(EMPTY),
             reading: survivors.group.reading,
-            calls: last_calls(attribution, survivors),
+            calls: sums.get(space, survivors.stack, &survivors.scope).last_calls,
         })
         .collect();
     suspects.sort_by(|a, b| {
@@ -71,17 +74,4 @@ pub fn suspects(attribution: &Attribution, space: Space) -> Vec<Suspect<'_>> {
         size(b).cmp(&size(a)).then_with(|| a.stack.sorted_by().cmp(&b.stack.sorted_by()))
     });
     suspects
-}
-
-/// Allocations in the last iteration that has some. All tensor types count.
-fn last_calls(attribution: &Attribution, survivors: &Survivors) -> u64 {
-    let places = || {
-        attribution.places.iter().filter(|place| {
-            place.space == survivors.space
-                && place.stack == survivors.stack
-                && place.scope == survivors.scope
-        })
-    };
-    let last = places().map(|place| place.last).max();
-    places().filter(|place| Some(place.last) == last).map(|place| place.last_calls).sum()
 }

@@ -16,6 +16,7 @@ const NO_LINES: &str = "the binary has no line tables: set `debug = \"line-table
 
 /// An attribution whose call stacks have no names yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct Unresolved {
     /// The folders of source files in the executable's line tables.
     pub sources: Sources,

@@ -1,33 +1,100 @@
 //! Adds the figures of nested scopes to the scopes around them: `encoder.layer.attn` is nested in
 //! `encoder.layer` and in `encoder`.
 
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 use super::row::{Phase, Row, Totals};
 
+/// Only the outermost scopes get a row without allocations of their own, because the names of all
+/// scopes around a scope of depth `n` would take `n * n` bytes.
+const OUTERMOST: usize = 64;
+
+struct Node {
+    phase: Phase,
+    name: String,
+    total: Totals,
+    has_row: bool,
+}
+
 /// A scope without allocations of its own has no row yet, so this adds one.
 pub(super) fn add(rows: &mut Vec<Row>) {
-    let mut in_all: BTreeMap<(Phase, String), Totals> = BTreeMap::new();
+    let mut nodes = nodes(rows);
     for row in rows.iter() {
-        // A row without a scope adds to no scope.
-        for scope in row.scopes.iter().flat_map(|scope| enclosing_scopes(scope)) {
-            let sum = in_all.entry((row.phase, scope.to_owned())).or_default();
-            *sum = *sum + row.figures();
+        for scope in &row.scopes {
+            if let Some(node) = find(&nodes, row.phase, scope) {
+                nodes[node].total = nodes[node].total + row.figures();
+            }
         }
     }
+    sum_nested(&mut nodes);
+    // A row without a scope adds to no scope.
     for row in rows.iter_mut().filter(|row| !row.scopes.is_empty()) {
-        row.in_all = in_all.remove(&(row.phase, row.name.clone()));
+        if let Some(node) = find(&nodes, row.phase, &row.name) {
+            nodes[node].has_row = true;
+            row.in_all = Some(nodes[node].total);
+        }
     }
-    rows.extend(in_all.into_iter().map(|((phase, name), sum)| Row {
-        in_all: Some(sum),
+    let new = nodes.into_iter().filter(|node| !node.has_row);
+    rows.extend(new.map(|Node { phase, name, total, has_row: _ }| Row {
+        in_all: Some(total),
         scopes: vec![name.clone()],
         ..Row::named(name, phase)
     }));
 }
 
-fn enclosing_scopes(scope: &str) -> impl Iterator<Item = &str> {
-    let ends = scope.match_indices('.').map(|(end, _)| end);
-    ends.chain([scope.len()]).map(|end| &scope[..end])
+/// The scopes of `rows` and the outermost scopes around them, each before those in it.
+fn nodes(rows: &[Row]) -> Vec<Node> {
+    let mut names: BTreeSet<(Phase, &str)> = BTreeSet::new();
+    for row in rows {
+        for scope in &row.scopes {
+            let ends = scope.match_indices('.').map(|(end, _)| end).take(OUTERMOST);
+            names.extend(ends.chain([scope.len()]).map(|end| (row.phase, &scope[..end])));
+        }
+    }
+    let mut nodes: Vec<Node> = names
+        .into_iter()
+        .map(|(phase, name)| Node {
+            phase,
+            name: name.to_owned(),
+            total: Totals::default(),
+            has_row: false,
+        })
+        .collect();
+    nodes.sort_by(|a, b| a.compare(b.phase, &b.name));
+    nodes
+}
+
+fn find(nodes: &[Node], phase: Phase, name: &str) -> Option<usize> {
+    nodes.binary_search_by(|node| node.compare(phase, name)).ok()
+}
+
+/// Adds the total of each node to that of the innermost node around it.
+fn sum_nested(nodes: &mut [Node]) {
+    let mut around: Vec<usize> = Vec::new();
+    for number in 0..=nodes.len() {
+        while let Some(&inner) = around.last()
+            && nodes.get(number).is_none_or(|node| !nodes[inner].contains(node))
+        {
+            around.pop();
+            if let Some(&outer) = around.last() {
+                nodes[outer].total = nodes[outer].total + nodes[inner].total;
+            }
+        }
+        around.push(number);
+    }
+}
+
+impl Node {
+    /// By the parts of the name: as text, `a-b` is between `a` and `a.b`.
+    fn compare(&self, phase: Phase, name: &str) -> Ordering {
+        self.phase.cmp(&phase).then_with(|| self.name.split('.').cmp(name.split('.')))
+    }
+
+    fn contains(&self, other: &Self) -> bool {
+        let nested = other.name.strip_prefix(&self.name);
+        self.phase == other.phase && nested.is_some_and(|rest| rest.starts_with('.'))
+    }
 }
 
 #[cfg(test)]
@@ -63,5 +130,33 @@ mod tests {
         assert_eq!(in_all("model", Phase::Setup), Some((8, 80)));
         assert_eq!(in_all("(none)", Phase::Iteration), None);
         assert_eq!(rows.len(), 7);
+    }
+    #[test]
+    fn a_deep_scope_is_in_every_scope_that_has_a_row() {
+        let deep = |depth: usize| vec!["s"; depth].join(".");
+        let scopes = [deep(200), deep(150), "s-t".to_owned(), format!("{}.t", deep(149))];
+        let mut rows: Vec<Row> =
+            scopes.iter().zip(1..).map(|(of, calls)| row(of, Phase::Iteration, calls)).collect();
+        add(&mut rows);
+        let in_all = |name: &str| {
+            let row = rows.iter().find(|row| row.name == name);
+            row.and_then(|row| row.in_all).map(|sum| sum.calls)
+        };
+        assert_eq!(in_all(&deep(200)), Some(1));
+        assert_eq!(in_all(&deep(150)), Some(1 + 2));
+        assert_eq!(in_all(&deep(OUTERMOST)), Some(1 + 2 + 4));
+        assert_eq!((in_all("s"), in_all("s-t")), (Some(1 + 2 + 4), Some(3)));
+        assert_eq!(rows.len(), scopes.len() + OUTERMOST);
+    }
+
+    #[test]
+    fn the_bytes_of_the_rows_are_linear_in_the_depth_of_a_scope() {
+        let bytes = |depth: usize| -> usize {
+            let mut rows = vec![row(&vec!["s"; depth].join("."), Phase::Iteration, 1)];
+            add(&mut rows);
+            rows.iter().map(|row| row.name.len()).sum()
+        };
+        let (one, double) = (bytes(10_000), bytes(20_000));
+        assert!(double <= 2 * one, "{one} B, then {double} B");
     }
 }

@@ -113,3 +113,22 @@ fn a_signal_is_named() {
     assert!(finding.message.contains("SIGSEGV (signal 11)"), "{}", finding.message);
     assert!(crashed(ExitStatus::from_raw(9), "here").hint.unwrap().contains("out-of-memory"));
 }
+
+#[test]
+fn a_record_with_an_impossible_figure_is_not_measured_and_the_field_is_named() {
+    let huge = report(|json| {
+        json["record"]["spaces"]["host"]["metrics"]["retained"] = json!(u64::MAX);
+    });
+    let expected = Expected { test: "a::b", family: Family::Cpu };
+    let judged = judge(&exited(0), huge, expected, |code| code.default_level(false));
+    assert_eq!(judged.verdict.status, Status::NotMeasured);
+    assert_eq!(judged.report, None);
+    let message = &judged.verdict.findings[0].message;
+    let field = "its record is not valid: `spaces[host].metrics.retained` is more than 2^60";
+    assert!(message.starts_with(field), "{message}");
+    let text = example::report().to_string();
+    let Written::Unsound(why) = Written::parse(&text.as_bytes()[..text.len() / 2]) else {
+        panic!("half a report was accepted")
+    };
+    assert!(why.starts_with("its record is incomplete: EOF"), "{why}");
+}

@@ -1,0 +1,35 @@
+//! A stream of results, which another machine may have written.
+
+use std::path::Path;
+
+use crate::presentation::presenters::every;
+use crate::presentation::results::{self, MergedRun};
+
+/// Presents the results of a run in every form, alone and as a shard.
+pub fn results(input: &[u8]) {
+    let text = String::from_utf8_lossy(input);
+    let read = || results::parse(Path::new("/r"), &text, false);
+    let Ok(first) = read() else { return };
+    for name in every::NAMES {
+        let Ok(mut run) = read() else { return };
+        run.relocate(Path::new("/w"));
+        let whole = MergedRun::from(run);
+        let text =
+            every::present(name, |presenter| results::replay(whole, |event| event(presenter)));
+        if let Some(Ok(text)) = text {
+            check(name, &text);
+        }
+    }
+    let _ = results::merge(vec![first]);
+}
+
+/// A report must be valid in its own format, whatever the results contain.
+pub(super) fn check(name: &str, text: &[u8]) {
+    let text = std::str::from_utf8(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+    if name == "json" {
+        for line in text.lines() {
+            let line: Result<serde_json::Value, _> = serde_json::from_str(line);
+            line.unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Time and memory of large inputs, each of one size and of the double. `just scale` prints them.
+
+use std::fmt::Write;
+
+use memcheck_core::judgement::baseline::Baseline;
+use memcheck_core::judgement::finding::Code;
+use memcheck_core::judgement::verdict;
+use memcheck_core::space::Space;
+use memcheck_core::wire::protocol::Report;
+use serde_json::{Value, json};
+
+use crate::discovery::task::example;
+use crate::presentation::presenters::every;
+use crate::presentation::results::{self, MergedRun};
+
+/// In seconds of a processor.
+const MOST_SECONDS: f64 = 60.0;
+const MOST_BYTES: u64 = 2 << 30;
+const MOST_RATIO: f64 = 2.3;
+
+struct Case {
+    name: &'static str,
+    size: usize,
+    input: fn(usize) -> String,
+    run: fn(&str, &str),
+    /// The presenters, or other steps, that are measured one by one.
+    steps: &'static [&'static str],
+}
+
+const CASES: [Case; 4] = [
+    Case { name: "tests", size: 100_000, input: stream, run: present, steps: &every::NAMES },
+    Case { name: "holders", size: 1_000_000, input: holders, run: judge, steps: REPORT },
+    Case { name: "scope depth", size: 10_000, input: deep, run: judge, steps: REPORT },
+    Case { name: "survivors", size: 100_000, input: survivors, run: judge, steps: REPORT },
+];
+
+const REPORT: &[&str] =
+    &["judge", "profile", "terminal", "json", "junit", "markdown", "html", "flamegraph", "trace"];
+
+fn present(text: &str, step: &str) {
+    let run = results::parse("/r".as_ref(), text, false).expect("the stream is valid");
+    let whole = MergedRun::from(run);
+    let written = every::present(step, |to| results::replay(whole, |event| event(to)));
+    written.into_iter().for_each(|text| drop(text.expect("a report")));
+}
+
+fn judge(text: &str, step: &str) {
+    let mut report: Report = serde_json::from_str(text).expect("the report is valid");
+    if step == "profile" {
+        return super::report::profile(&report);
+    }
+    judge_growth(&mut report);
+    match step {
+        "judge" => {}
+        presenter => {
+            let written = super::report::present(presenter, report);
+            written.into_iter().for_each(|text| drop(text.expect("a report")));
+        }
+    }
+}
+
+fn judge_growth(report: &mut Report) {
+    let level = |code: Code| code.default_level(false);
+    let record = &report.record;
+    report.verdict = verdict::judge(record, &Baseline::Off, &record.limits, level);
+}
+
+fn stream(tests: usize) -> String {
+    let run = json!({"run": {
+        "version": 2, "protocol": memcheck_core::wire::protocol::VERSION,
+        "record": memcheck_core::measurement::record::VERSION,
+        "memcheck": env!("CARGO_PKG_VERSION"), "workspace": "/w", "partition": null,
+        "devices": ["cpu"], "selected": "", "commit": null, "mode": "Local",
+    }});
+    let task = example::task();
+    let leg = json!({"leg": {"leg": &task.leg, "tests": tests}});
+    let mut report = example::report();
+    report["record"]["spaces"]["host"]["allocated"] = json!(vec![1; 10]);
+    report["record"]["spaces"]["host"]["peak"] = json!(vec![2; 10]);
+    let finding = json!({"code": "leak", "message": "host grows by 64 B an iteration"});
+    let verdict = json!({"status": "failed", "findings": [finding], "denied": []});
+    report["verdict"] = verdict.clone();
+    let outcome = json!({
+        "verdict": verdict, "report": report,
+        "output": {"stdout": "one line\n", "stderr": ""}, "duration": {"secs": 0, "nanos": 1},
+    });
+    let mut task = serde_json::to_value(&task).expect("a task");
+    let mut text = format!("{run}\n{leg}\n");
+    for number in 0..tests {
+        task["subject"]["test"]["name"] = json!(format!("a::test_{number}"));
+        let test = json!({"test": {"task": task, "outcome": outcome}});
+        let _ = writeln!(text, "{test}");
+    }
+    let end = json!({"end": {
+        "tests": tests, "elsewhere": 0, "not_run": 0, "interrupted": false, "exit_code": 100,
+        "seconds": 1.0,
+    }});
+    let _ = writeln!(text, "{end}");
+    text
+}
+
+/// A report whose attribution has these lists.
+fn report(stacks: &str, places: &str, holders: &str, survivors: &str, sizes: Value) -> String {
+    let mut report = example::report();
+    let host = &mut report["record"]["spaces"]["host"];
+    host["survivors"] = sizes;
+    host["metrics"]["growth"] = json!(1 << 30);
+    host["metrics"]["peak_allocated"] = json!(4096);
+    let mut text = report.to_string();
+    let attribution = format!(
+        "\"attribution\":{{\"stacks\":[{stacks}],\"places\":[{places}],\"retained\":[{holders}],\
+         \"survivors\":[{survivors}],\"events\":1,\"peaks\":{{\"host\":{{\"bytes\":4096,\
+         \"iteration\":1,\"stretch\":1,\"timeline\":[4096],\"holders\":[{holders}]}}}}}},"
+    );
+    let record = text.find("\"record\":{").expect("a record") + "\"record\":{".len();
+    text.insert_str(record, &attribution);
+    text
+}
+
+fn list(length: usize, item: impl Fn(usize) -> String) -> String {
+    let mut text = String::new();
+    for number in 0..length {
+        if number > 0 {
+            text.push(',');
+        }
+        text.push_str(&item(number));
+    }
+    text
+}
+
+fn stack(number: usize) -> String {
+    format!(
+        "{{\"frames\":[{{\"function\":\"candle_core::tensor::Tensor::matmul\"}},\
+         {{\"function\":\"app::step\",\"file\":\"src/model.rs\",\"line\":{number}}}]}}"
+    )
+}
+
+fn place(stack: usize, scope: &str) -> String {
+    format!(
+        "{{\"space\":\"host\",\"stack\":{stack},\"scope\":\"{scope}\",\"calls\":1,\"bytes\":64,\
+         \"last_calls\":1,\"last_bytes\":64,\"last\":12}}"
+    )
+}
+
+fn holder(place: usize) -> String {
+    format!("{{\"place\":{place},\"kind\":\"kept\",\"bytes\":64,\"count\":1}}")
+}
+
+fn holders(length: usize) -> String {
+    let places = list(length, |number| place(number % 1_000, &format!("layer{number}")));
+    report(&list(1_000, stack), &places, &list(length, holder), "", json!([]))
+}
+
+fn deep(depth: usize) -> String {
+    let scope = vec!["s"; depth].join(".");
+    let places = list(100, |number| place(number, &format!("{scope}.{number}")));
+    report(&list(100, stack), &places, &list(100, holder), "", json!([]))
+}
+
+/// Half of the call sites grow. The others hold a size that grows, and each has another size.
+fn survivors(length: usize) -> String {
+    let group = |block: usize, rate: usize| {
+        format!(
+            "{{\"block\":{block},\"births\":[1,1],\"bytes\":[{block},{block}],\"live\":[1,2],\
+             \"live_bytes\":[{block},{block}],\"reading\":{{\"pattern\":\"steady\",\
+             \"bytes_per_iteration\":{rate},\"period\":1,\"bytes\":8,\"last\":0,\"groups\":1}}}}"
+        )
+    };
+    let survivor = |number: usize| {
+        let group = group(number + 1, number % 2);
+        format!("{{\"space\":\"host\",\"stack\":{number},\"group\":{group}}}")
+    };
+    let sizes = format!("[{}]", list(length / 2, |number| group(2 * number + 1, 1)));
+    let sizes = serde_json::from_str(&sizes).expect("a list of groups");
+    let places = list(length, |number| place(number, ""));
+    report(&list(length, stack), &places, &list(length, holder), &list(length, survivor), sizes)
+}
+
+#[test]
+fn a_large_input_of_each_kind_is_presented() {
+    for Case { input, run, steps, .. } in CASES {
+        let text = input(40);
+        steps.iter().for_each(|step| run(&text, step));
+    }
+    let mut report: Report = serde_json::from_str(&survivors(40)).unwrap();
+    judge_growth(&mut report);
+    let leak = report.verdict.findings.iter().find(|finding| finding.space == Some(Space::Host));
+    assert_eq!(leak.map(|leak| leak.sites.len()), Some(20 + 2 * 20));
+}
+
+#[test]
+#[ignore = "it takes minutes, and needs an optimised build: just scale"]
+fn double_inputs_take_double_the_time() {
+    println!("{:12} {:>9} {:12} {:>8} {:>6} {:>8}", "", "size", "", "seconds", "ratio", "MiB");
+    let mut failures = Vec::new();
+    // For a look at the ratios in a build that is not optimised.
+    let divisor = std::env::var("DIVISOR").ok().and_then(|divisor| divisor.parse().ok());
+    for Case { name, size, input, run, steps } in CASES {
+        let size = size / divisor.unwrap_or(1);
+        let [once, twice] = [input(size), input(2 * size)];
+        for step in steps {
+            let (first, few) = measured(|| run(&once, step));
+            let (second, bytes) = measured(|| run(&twice, step));
+            let ratio = second / first;
+            for (size, seconds, ratio, bytes) in
+                [(size, first, 1.0, few), (2 * size, second, ratio, bytes)]
+            {
+                println!(
+                    "{name:12} {size:>9} {step:12} {seconds:>8.2} {ratio:>6.2} {:>8}",
+                    bytes >> 20
+                );
+            }
+            // A ratio of a few milliseconds is noise.
+            if (ratio > MOST_RATIO && second > 0.1) || second > MOST_SECONDS || bytes > MOST_BYTES {
+                failures.push(format!("{name} {step}: {second:.2} s, {ratio:.2}, {bytes} B"));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+/// The seconds of the processor that this thread used, and the peak of the process's memory.
+fn measured(run: impl FnOnce()) -> (f64, u64) {
+    let nanoseconds = || -> f64 {
+        let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
+        text.split(' ').next().and_then(|time| time.parse().ok()).expect("nanoseconds")
+    };
+    // Resets the peak.
+    std::fs::write("/proc/self/clear_refs", "5").expect("Linux");
+    let start = nanoseconds();
+    run();
+    let seconds = (nanoseconds() - start) / 1e9;
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kibibytes = peak.and_then(|peak| peak.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    (seconds, kibibytes.expect("a peak") << 10)
+}
