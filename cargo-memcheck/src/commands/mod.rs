@@ -48,6 +48,10 @@ pub(crate) fn main(args: Vec<OsString>) -> u8 {
         }
         return failure.exit_code();
     }
+    // Without handlers a signal would end the command without its temporary folders and its last line.
+    if let Err(error) = Interrupt::listen() {
+        eprint_line!("{} signals cannot be handled: {error}", style::warning("warning:"));
+    }
     match &cli.command {
         Command::Run(args) => {
             run_command(&args.output.form, FinalLine::FromCommand, || run::run(args))
@@ -113,8 +117,13 @@ fn run_command(
 ) -> u8 {
     style::choose(form.color);
     let json = form.message_format == Format::Json;
+    if json {
+        Interrupt::set_last_line(json::late);
+    }
     match command() {
         Ok(code) => {
+            let is_late = summary == FinalLine::FromMain && Interrupt::has_come();
+            let code = if is_late { INTERRUPTED } else { code };
             if json && summary == FinalLine::FromMain {
                 json::done(code);
             }

@@ -1,4 +1,4 @@
-//! The operating system: child processes, GPUs, launchers, executables, printing, and errors that end the command.
+//! The operating system: child processes, GPUs, launchers, executables, temporary folders, printing, and errors that end the command.
 
 pub(crate) mod binary;
 pub(crate) mod error;
@@ -7,3 +7,4 @@ pub(crate) mod launcher;
 pub(crate) mod libraries;
 pub(crate) mod printing;
 pub(crate) mod process;
+pub(crate) mod temporary;

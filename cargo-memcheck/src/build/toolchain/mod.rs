@@ -13,6 +13,8 @@ use std::process::Command;
 
 use anyhow::Context;
 
+use crate::system::process::{self, Short};
+
 const NVCC: &str = include_str!("../../../toolkit/nvcc");
 const LIBRARY: &str = include_str!("../../../toolkit/library.ld");
 /// Defines every name of the CUDA libraries that no other object defines.
@@ -111,11 +113,10 @@ fn compile_nvml(root: &Path) -> Result<PathBuf, String> {
     }
     // The compiler writes to another name first, because a test that starts at the same time must not open an incomplete library.
     let unfinished = root.join(format!("lib/nvml-{}.tmp", std::process::id()));
-    let output = Command::new("cc")
-        .args(["-shared", "-fPIC", "-O1", "-o"])
-        .args([&unfinished, &source])
-        .output()
-        .map_err(|error| format!("cc: {error}"));
+    let mut command = Command::new("cc");
+    command.args(["-shared", "-fPIC", "-O1", "-o"]).args([&unfinished, &source]);
+    let output =
+        process::short(&command, Short::TRUSTED).map_err(|error| format!("cc: {error}"));
     let result = output.and_then(|output| {
         if output.status.success() {
             fs::rename(&unfinished, &library).map_err(|error| error.to_string())

@@ -4,11 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cargo_metadata::camino::{Utf8Path, Utf8PathBuf};
-use tempfile::TempDir;
-
 use super::elf::ElfTarget;
 use super::manifest::{Manifest, Tables, WORKSPACE};
 use super::{ArchiveError, file};
+use crate::system::temporary::TemporaryFolder;
 
 /// The folder was empty before.
 pub(super) fn empty(folder: &Path) {
@@ -49,10 +48,10 @@ pub(super) fn extract(
 }
 
 /// `named` must be empty; without it, a temporary folder is removed after the run.
-pub(super) fn folder(named: Option<&Path>) -> Result<(PathBuf, Option<TempDir>), ArchiveError> {
+pub(super) fn folder(named: Option<&Path>) -> Result<(PathBuf, Option<TemporaryFolder>), ArchiveError> {
     let Some(named) = named else {
         let place = std::env::temp_dir();
-        let made = tempfile::Builder::new().prefix("memcheck-archive-").tempdir();
+        let made = TemporaryFolder::new(&place, "memcheck-archive-");
         let temporary = made.map_err(|error| ArchiveError::Io(place, error))?;
         return Ok((absolute(temporary.path())?, Some(temporary)));
     };

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use memcheck_core::device::Request;
-use tempfile::TempDir;
 
 use super::ArchiveError;
 use super::extract::{absolute, empty, extract, folder};
@@ -26,6 +25,7 @@ use crate::system::error::Failure;
 use crate::system::gpus::RealGpu;
 use crate::system::launcher::Launcher;
 use crate::system::libraries::{self, SEARCH_PATH};
+use crate::system::temporary::TemporaryFolder;
 
 #[derive(Debug)]
 pub(crate) struct Unpacked {
@@ -35,7 +35,7 @@ pub(crate) struct Unpacked {
     /// On the machine that built the archive.
     root: PathBuf,
     /// Removed on drop. `None` if the user named a folder.
-    temporary: Option<TempDir>,
+    temporary: Option<TemporaryFolder>,
     /// The folder that the user named, emptied on drop until `keep` is called.
     emptied: Option<PathBuf>,
 }

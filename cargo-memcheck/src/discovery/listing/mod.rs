@@ -7,7 +7,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use memcheck_core::request::variables;
 use memcheck_core::wire::protocol::{Entry, Listing, VERSION};
@@ -24,7 +24,10 @@ pub(crate) use error::DiscoverError;
 
 /// A loader or a shell could not start the program.
 const NOT_STARTED: [i32; 2] = [126, 127];
-const LISTING: Duration = Duration::from_secs(10);
+/// For all attempts on this machine together.
+pub(crate) const LISTING: Duration = Duration::from_secs(10);
+/// The most bytes of a list. One of 100,000 tests has 60 MB.
+const LONGEST: usize = 128 << 20;
 /// Rust's exit status for a panic in `main`.
 const PANICKED: i32 = 101;
 
@@ -80,7 +83,13 @@ fn list(
         Launcher::None => process::ProcessKind::Own,
         Launcher::Command(_) => process::ProcessKind::SilentLauncher(None),
     };
-    let watch = Watch { kind, timeout, capture: Capture::Kept, interrupt: &Interrupt::listen()? };
+    let watch = Watch {
+        kind,
+        timeout,
+        capture: Capture::Kept,
+        most: LONGEST,
+        interrupt: &Interrupt::listen()?,
+    };
     process::run(command, watch, |_| {})
 }
 
@@ -96,7 +105,7 @@ pub(crate) fn program(
 ) -> Result<Binary, DiscoverError> {
     let mut binary = binary.clone();
     search.prepare(&mut binary);
-    match search.complete(&mut binary) {
+    match search.complete(&mut binary, LISTING) {
         // The machine that the launcher leads to may have them.
         Err(missing) if !launcher.is_some() => {
             Err(DiscoverError::Missing(binary.id.clone(), missing))
@@ -129,15 +138,17 @@ fn start(
     search: &LibrarySearch,
 ) -> ListingAttempt {
     let mut patience = LISTING;
-    let mut ended = list(binary, folder, &Launcher::None, patience);
+    let started = Instant::now();
+    let left = || LISTING.saturating_sub(started.elapsed());
+    let mut ended = list(binary, folder, &Launcher::None, left());
     // If the loader refuses an executable, the process has a nonzero exit code and no signal.
     let refused = |ended: &ProcessResult| {
         status(ended).and_then(|status| status.code()).is_some_and(|code| code != 0)
     };
     let mut missing = None;
     if ended.as_ref().is_ok_and(refused) {
-        match search.complete(binary) {
-            Ok(true) => ended = list(binary, folder, &Launcher::None, patience),
+        match search.complete(binary, left()) {
+            Ok(true) => ended = list(binary, folder, &Launcher::None, left()),
             Ok(false) => {}
             // The machine that the launcher leads to may have them.
             Err(why) => missing = Some(why),
@@ -171,6 +182,9 @@ fn list_tests(
     let Some(status) = status(&ended) else {
         return Err(DiscoverError::Hangs { id: id(), patience });
     };
+    if ended.output.is_cut {
+        return Err(DiscoverError::TooLong(id()));
+    }
     let stdout = &ended.output.stdout;
     let Some(mut listing) =
         parse_last_line(stdout, |line| serde_json::from_str::<Listing>(line).ok())

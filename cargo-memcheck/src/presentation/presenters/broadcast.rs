@@ -17,6 +17,7 @@ use crate::invocation::values::ReportFile;
 use crate::presentation::events::{Presenter, ReportWriter};
 use crate::presentation::tally::Tally;
 use crate::system::error::CommandError;
+use crate::system::process::{INTERRUPTED, Interrupt};
 
 pub(crate) struct Broadcast {
     presenters: Vec<Box<dyn Presenter>>,
@@ -87,8 +88,15 @@ impl Broadcast {
                 }
             }
         }
+        // A signal may have arrived while the reports were written.
+        let interrupted = tally.interrupted || Interrupt::has_come();
+        if interrupted && tally.failure.is_none() {
+            exit_code = INTERRUPTED;
+        }
+        let tally = Tally { interrupted, ..tally.clone() };
+        super::json::close();
         for presenter in &mut self.presenters {
-            presenter.finished(tally, exit_code);
+            presenter.finished(&tally, exit_code);
         }
         exit_code
     }

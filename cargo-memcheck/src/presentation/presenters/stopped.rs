@@ -1,6 +1,6 @@
 //! The output of a command that a signal ended before it had any results.
 
-use super::{JsonLines, style};
+use super::{JsonLines, json, style};
 use crate::invocation::options::Options;
 use crate::invocation::values::Format;
 use crate::presentation::events::Presenter;
@@ -18,6 +18,7 @@ pub(crate) fn interrupted() -> Failure {
 pub(crate) fn stopped(options: &Options) -> u8 {
     eprint_line!("{}", style::warning("interrupted"));
     if options.reporting.format == Format::Json {
+        json::close();
         let tally = Tally { interrupted: true, ..Tally::default() };
         JsonLines::new(std::io::stdout()).finished(&tally, INTERRUPTED);
     }
