@@ -16,6 +16,7 @@ mod documentation;
 mod estimate;
 mod exactness;
 mod exit_codes;
+mod faults;
 mod fidelity;
 mod fit;
 mod fixture;

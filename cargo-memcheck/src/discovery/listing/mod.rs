@@ -309,6 +309,51 @@ mod tests {
         }
     }
 
+    fn compiled(source: &str, folder: &Path) -> Binary {
+        std::fs::write(folder.join("main.c"), source).unwrap();
+        let mut cc = std::process::Command::new("cc");
+        let done = cc.args(["-static", "-o", "main", "main.c"]).current_dir(folder).status();
+        assert!(done.is_ok_and(|status| status.success()), "a static executable");
+        let (id, path) = ("app::main".to_owned(), folder.join("main"));
+        Binary { id, package: 0, path, environment: Vec::new() }
+    }
+
+    #[test]
+    fn a_static_executable_that_hangs_is_ended_at_the_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        // Without a loader the look-up of libraries starts the program.
+        let source = "#include <stdlib.h>\n#include <unistd.h>\n\
+            int main(void) { if (getenv(\"LD_TRACE_LOADED_OBJECTS\")) sleep(60); return 1; }\n";
+        let binary = compiled(source, folder.path());
+        let started = Instant::now();
+        let limit = Duration::from_millis(500);
+        let mut searched = binary.clone();
+        assert_eq!(LibrarySearch::default().complete(&mut searched, limit), Ok(false));
+        assert!((limit..limit * 10).contains(&started.elapsed()), "{:?}", started.elapsed());
+        let leg = Leg::new(Request::Cpu, DeviceKind::Cpu, "");
+        let started = Instant::now();
+        let search = LibrarySearch::default();
+        let listed = list_tests(binary, folder.path(), &leg, &Launcher::None, &search);
+        assert!(listed.is_ok_and(|listed| listed.warning.is_some()));
+        assert!(started.elapsed() < LISTING + Duration::from_secs(3), "{:?}", started.elapsed());
+    }
+
+    #[test]
+    fn a_list_that_is_too_long_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("endless");
+        std::fs::write(&path, "#!/bin/sh\nhead -c 200000000 /dev/zero\n").unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        let binary =
+            Binary { id: "app".to_owned(), package: 0, path, environment: Vec::new() };
+        let leg = Leg::new(Request::Cpu, DeviceKind::Cpu, "");
+        let search = LibrarySearch::default();
+        let error =
+            list_tests(binary, folder.path(), &leg, &Launcher::None, &search).unwrap_err();
+        assert_eq!(error.exit_code(), exit::NOT_MEASURED);
+        assert!(error.to_string().contains("more than 128.0 MiB"), "{error}");
+    }
+
     #[test]
     fn an_executable_without_the_driver_library_is_not_started() {
         let folder = tempfile::tempdir().unwrap();

@@ -306,6 +306,33 @@ mod tests {
     }
 
     #[test]
+    fn a_second_signal_kills_a_launcher_that_does_not_want_to_end() {
+        let interrupt = Interrupt::default();
+        let later = interrupt.clone();
+        std::thread::spawn(move || {
+            for _ in 0..2 {
+                std::thread::sleep(Duration::from_millis(500));
+                later.set();
+            }
+        });
+        let started = Instant::now();
+        let script = "trap '' TERM; echo stubborn; sleep 60; sleep 60";
+        let ended = launcher(script, Duration::from_secs(60), &interrupt);
+        assert_eq!((ended.end, ended.output.stdout.as_str()), (None, "stubborn\n"));
+        assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
+    }
+
+    #[test]
+    fn a_long_stream_is_cut_in_the_middle() {
+        let script = "echo begin; head -c 50000000 /dev/zero | tr '\\0' x; echo end; echo warning >&2";
+        let ended = sh(script, Duration::from_secs(60)).output;
+        assert!(ended.is_cut && ended.stdout.len() < capture::STREAM + 100);
+        assert!(ended.stdout.starts_with("begin\nxx") && ended.stdout.ends_with("xxend\n"));
+        assert!(ended.stdout.contains("x\n… 39.7 MiB left out …\nx"), "no mark");
+        assert_eq!(ended.stderr, "warning\n");
+    }
+
+    #[test]
     fn a_launcher_that_does_not_want_to_end_is_killed_with_its_children() {
         let started = Instant::now();
         let script = format!("{BEGIN} trap '' TERM; echo stubborn; sleep 60");

@@ -12,6 +12,8 @@
 mod descendants;
 mod messages;
 mod process;
+#[cfg(test)]
+mod tests;
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::Shutdown;
