@@ -200,8 +200,8 @@ fn version(program: &std::ffi::OsStr, all: bool) -> Result<String, String> {
     let shown = program.to_string_lossy();
     let mut command = Command::new(program);
     command.arg("--version");
-    let output = process::short(&command, Short::TRUSTED)
-        .map_err(|error| format!("{shown}: {error}"))?;
+    let output =
+        process::short(&command, Short::TRUSTED).map_err(|error| format!("{shown}: {error}"))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let lines_to_print = if all { text.trim_end().lines().count() } else { 1 };
     let lines: Vec<&str> =

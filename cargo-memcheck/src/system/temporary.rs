@@ -53,15 +53,22 @@ impl Drop for TemporaryFolder {
     }
 }
 
-/// Removes the folders of this process. Its children must have ended.
+/// Removes the folders of this process, which must end at once. Its children must have ended.
 pub(super) fn remove_all() {
-    for folder in own().drain(..) {
-        // A thread of this process may write a file meanwhile.
-        for _ in 0..3 {
-            if fs::remove_dir_all(&folder).is_ok() {
-                break;
-            }
-        }
+    let folders: Vec<PathBuf> = own().drain(..).collect();
+    remove_folders(&folders, || {});
+}
+
+fn remove_folders(folders: &[PathBuf], before_the_end: impl FnOnce()) {
+    for folder in folders {
+        // Another thread of this process may still write. A file in place of the folder makes it fail.
+        let renamed = folder.with_extension("removed");
+        let moved = fs::rename(folder, &renamed).and_then(|()| File::create(folder).map(drop));
+        let _ = fs::remove_dir_all(if moved.is_ok() { &renamed } else { folder });
+    }
+    before_the_end();
+    for folder in folders {
+        let _ = fs::remove_file(folder);
     }
 }
 
@@ -108,6 +115,29 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_is_removed_while_a_thread_writes_to_it() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("run-x");
+        fs::create_dir(&folder).unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let place = folder.clone();
+        let writer = std::thread::spawn(move || {
+            let written = (0..).take_while(|number| {
+                let deep = place.join(format!("{}", number % 50));
+                let result = fs::create_dir_all(&deep).and_then(|()| fs::write(deep.join("x"), ""));
+                let _ = sender.send(());
+                result.is_ok()
+            });
+            written.count()
+        });
+        (0..100).for_each(|_| receiver.recv().unwrap());
+        remove_folders(&[folder.clone()], || {
+            assert!(writer.join().unwrap() >= 100);
+        });
+        assert_eq!(names(parent.path()), [""; 0]);
+    }
+
+    #[test]
     fn the_next_command_removes_the_folders_of_a_killed_one_and_no_others() {
         let parent = tempfile::tempdir().unwrap();
         let living = TemporaryFolder::new(parent.path(), "run-").unwrap();
@@ -125,8 +155,13 @@ mod tests {
         let name = |folder: &TemporaryFolder| {
             folder.path().file_name().unwrap().to_str().unwrap().to_owned()
         };
-        let mut expected =
-            vec![name(&living), name(&next), "other-killed".into(), "run-link".into(), "run-new".into()];
+        let mut expected = vec![
+            name(&living),
+            name(&next),
+            "other-killed".into(),
+            "run-link".into(),
+            "run-new".into(),
+        ];
         expected.sort();
         assert_eq!(names(parent.path()), expected);
         drop((living, next));

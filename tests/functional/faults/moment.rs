@@ -122,7 +122,9 @@ impl Scene {
     fn start_for(&self, phase: Phase) -> (Child, String) {
         let run = ["run", "--no-ci", "--report", "html=report.html", "--report", "junit=junit.xml"];
         let arguments = match phase {
-            Phase::Merge => vec!["report", "--merge", "shard1", "shard2", "--report", "html=m.html"],
+            Phase::Merge => {
+                vec!["report", "--merge", "shard1", "shard2", "--report", "html=m.html"]
+            }
             Phase::Extract => [&run[..], &["--archive-file", "app.tar.zst"]].concat(),
             _ => run.to_vec(),
         };

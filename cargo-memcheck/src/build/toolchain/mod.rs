@@ -115,8 +115,7 @@ fn compile_nvml(root: &Path) -> Result<PathBuf, String> {
     let unfinished = root.join(format!("lib/nvml-{}.tmp", std::process::id()));
     let mut command = Command::new("cc");
     command.args(["-shared", "-fPIC", "-O1", "-o"]).args([&unfinished, &source]);
-    let output =
-        process::short(&command, Short::TRUSTED).map_err(|error| format!("cc: {error}"));
+    let output = process::short(&command, Short::TRUSTED).map_err(|error| format!("cc: {error}"));
     let result = output.and_then(|output| {
         if output.status.success() {
             fs::rename(&unfinished, &library).map_err(|error| error.to_string())

@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cargo_metadata::camino::{Utf8Path, Utf8PathBuf};
 use super::elf::ElfTarget;
 use super::manifest::{Manifest, Tables, WORKSPACE};
 use super::{ArchiveError, file};
 use crate::system::temporary::TemporaryFolder;
+use cargo_metadata::camino::{Utf8Path, Utf8PathBuf};
 
 /// The folder was empty before.
 pub(super) fn empty(folder: &Path) {
@@ -48,7 +48,9 @@ pub(super) fn extract(
 }
 
 /// `named` must be empty; without it, a temporary folder is removed after the run.
-pub(super) fn folder(named: Option<&Path>) -> Result<(PathBuf, Option<TemporaryFolder>), ArchiveError> {
+pub(super) fn folder(
+    named: Option<&Path>,
+) -> Result<(PathBuf, Option<TemporaryFolder>), ArchiveError> {
     let Some(named) = named else {
         let place = std::env::temp_dir();
         let made = TemporaryFolder::new(&place, "memcheck-archive-");

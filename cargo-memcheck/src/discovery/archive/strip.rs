@@ -43,8 +43,8 @@ impl Objcopy {
             command.env(SEARCH_PATH, path);
         }
         let name = self.program.display();
-        let output = process::short(&command, Short::TRUSTED)
-            .map_err(|error| format!("{name}: {error}"))?;
+        let output =
+            process::short(&command, Short::TRUSTED).map_err(|error| format!("{name}: {error}"))?;
         if output.status.success() {
             return Ok(());
         }

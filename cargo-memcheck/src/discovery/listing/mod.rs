@@ -344,12 +344,10 @@ mod tests {
         let path = folder.path().join("endless");
         std::fs::write(&path, "#!/bin/sh\nhead -c 200000000 /dev/zero\n").unwrap();
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
-        let binary =
-            Binary { id: "app".to_owned(), package: 0, path, environment: Vec::new() };
+        let binary = Binary { id: "app".to_owned(), package: 0, path, environment: Vec::new() };
         let leg = Leg::new(Request::Cpu, DeviceKind::Cpu, "");
         let search = LibrarySearch::default();
-        let error =
-            list_tests(binary, folder.path(), &leg, &Launcher::None, &search).unwrap_err();
+        let error = list_tests(binary, folder.path(), &leg, &Launcher::None, &search).unwrap_err();
         assert_eq!(error.exit_code(), exit::NOT_MEASURED);
         assert!(error.to_string().contains("more than 128.0 MiB"), "{error}");
     }

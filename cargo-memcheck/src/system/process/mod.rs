@@ -324,7 +324,8 @@ mod tests {
 
     #[test]
     fn a_long_stream_is_cut_in_the_middle() {
-        let script = "echo begin; head -c 50000000 /dev/zero | tr '\\0' x; echo end; echo warning >&2";
+        let script =
+            "echo begin; head -c 50000000 /dev/zero | tr '\\0' x; echo end; echo warning >&2";
         let ended = sh(script, Duration::from_secs(60)).output;
         assert!(ended.is_cut && ended.stdout.len() < capture::STREAM + 100);
         assert!(ended.stdout.starts_with("begin\nxx") && ended.stdout.ends_with("xxend\n"));

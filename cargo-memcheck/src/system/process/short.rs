@@ -67,10 +67,7 @@ pub(crate) fn short(command: &Command, short: Short<'_>) -> io::Result<Output> {
 }
 
 /// Reads the pipe to its end, so that the program does not wait, and sends its first bytes.
-fn collect(
-    pipe: Option<impl Read + Send + 'static>,
-    mut left: usize,
-) -> mpsc::Receiver<Vec<u8>> {
+fn collect(pipe: Option<impl Read + Send + 'static>, mut left: usize) -> mpsc::Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let mut chunk = vec![0; 64 << 10];

@@ -18,7 +18,7 @@ use crate::system::temporary;
 pub(crate) const INTERRUPTED: u8 = 130;
 /// For the command to end by itself after a signal. The rest of a second is for the end of the children, the temporary
 /// folders and the last line.
-const ORDERLY: Duration = Duration::from_millis(600);
+const ORDERLY: Duration = Duration::from_millis(700);
 /// The same after a second signal.
 const HURRIED: Duration = Duration::from_millis(300);
 const TICK: Duration = Duration::from_millis(20);

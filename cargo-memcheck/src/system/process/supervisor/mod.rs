@@ -96,12 +96,8 @@ impl Supervised {
         // The command owns this process's copies of the other ends.
         drop(command);
         running().push((supervisor.id(), ours.try_clone()?));
-        let mut started = Self {
-            supervisor,
-            socket: BufReader::new(ours),
-            unread: Vec::new(),
-            status: None,
-        };
+        let mut started =
+            Self { supervisor, socket: BufReader::new(ours), unread: Vec::new(), status: None };
         let mut line = serde_json::to_vec(&Assignment::new(program, terms))?;
         line.push(b'\n');
         // A supervisor that has ended leaves no answer, which is the error then.

@@ -131,15 +131,12 @@ fn a_program_gets_its_arguments_variables_folder_and_input_unchanged() {
         .env_remove("HOME")
         .current_dir(folder.path());
     let input = "x".repeat(100_000);
-    let mut child = Supervised::start(
-        &command,
-        Terms { input: Some(input.as_bytes()), ..OWN },
-        |command| {
+    let mut child =
+        Supervised::start(&command, Terms { input: Some(input.as_bytes()), ..OWN }, |command| {
             command.stdout(Stdio::piped());
             Ok(())
-        },
-    )
-    .unwrap();
+        })
+        .unwrap();
     let mut stdout = Vec::new();
     child.stdout().unwrap().read_to_end(&mut stdout).unwrap();
     let expected = [
