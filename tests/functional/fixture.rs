@@ -181,7 +181,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    fn from_output(output: &Output) -> Self {
+    pub(crate) fn from_output(output: &Output) -> Self {
         Self {
             code: output.status.code().unwrap_or(-1),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),

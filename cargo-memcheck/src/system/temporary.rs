@@ -131,7 +131,7 @@ mod tests {
             written.count()
         });
         (0..100).for_each(|_| receiver.recv().unwrap());
-        remove_folders(&[folder.clone()], || {
+        remove_folders(std::slice::from_ref(&folder), || {
             assert!(writer.join().unwrap() >= 100);
         });
         assert_eq!(names(parent.path()), [""; 0]);

@@ -128,7 +128,7 @@ fn die_with_supervisor(command: &mut Command) {
 #[cfg(not(target_os = "linux"))]
 fn die_with_supervisor(_command: &mut Command) {}
 
-fn read(messages: impl Read, events: &Sender<Event>) {
+fn read(messages: BufReader<UnixStream>, events: &Sender<Event>) {
     for byte in messages.bytes() {
         let event = match byte {
             Ok(TERMINATE) => Event::Terminate,
