@@ -35,6 +35,16 @@ use crate::system::printing::eprint_line;
 use crate::system::process::{INTERRUPTED, Interrupt};
 
 pub(crate) fn main(args: Vec<OsString>) -> u8 {
+    // Without handlers a signal would leave the temporary folders, and the stream without its last line.
+    if let Err(error) = Interrupt::listen() {
+        eprint_line!("{} signals cannot be handled: {error}", style::warning("warning:"));
+    }
+    let code = run_subcommand(args);
+    Interrupt::wait_for_end();
+    code
+}
+
+fn run_subcommand(args: Vec<OsString>) -> u8 {
     let json = cli::asked_for_json(&args);
     let cli = match Cli::read(args) {
         Ok(cli) => cli,
@@ -47,10 +57,6 @@ pub(crate) fn main(args: Vec<OsString>) -> u8 {
             json::failure(&failure);
         }
         return failure.exit_code();
-    }
-    // Without handlers a signal would end the command without its temporary folders and its last line.
-    if let Err(error) = Interrupt::listen() {
-        eprint_line!("{} signals cannot be handled: {error}", style::warning("warning:"));
     }
     match &cli.command {
         Command::Run(args) => {

@@ -30,6 +30,8 @@ pub(crate) struct Interrupt(Arc<AtomicUsize>);
 static LISTENING: OnceLock<Interrupt> = OnceLock::new();
 /// The launchers that run, which have [`GRACE`] to end their jobs.
 static LAUNCHERS: AtomicUsize = AtomicUsize::new(0);
+/// Held while a thread ends the process, so that the main thread does not end it earlier.
+static ENDING: Mutex<()> = Mutex::new(());
 /// Closes the stream of results if the command could not.
 static LAST_LINE: Mutex<Option<fn()>> = Mutex::new(None);
 
@@ -66,6 +68,11 @@ impl Interrupt {
             }
         })?;
         Ok(interrupt)
+    }
+
+    /// Must be called when the command has done its work: does not return if another thread ends the process.
+    pub(crate) fn wait_for_end() {
+        drop(ENDING.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     fn end_in_time(&self) {
@@ -136,6 +143,7 @@ impl Drop for LauncherGuard {
 
 /// Other threads still run, so that no lock of theirs may delay the end.
 fn end_now() -> ! {
+    let _ending = ENDING.lock().unwrap_or_else(PoisonError::into_inner);
     supervisor::end_all(Duration::from_millis(150));
     temporary::remove_all();
     let (done, ended) = mpsc::channel();
