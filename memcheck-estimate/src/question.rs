@@ -6,7 +6,7 @@ use memcheck_core::size::{Size, counted, exact};
 use memcheck_core::wire::estimate::Question;
 use serde_json::{Map, Value};
 
-use crate::families::{self, Family, Kind};
+use crate::families::{self, ModelFamily, PromptUse};
 use crate::problem::Problem;
 use crate::sizes;
 
@@ -20,7 +20,7 @@ const COUNTED: u64 = 1 << 32;
 /// A question that has passed all checks.
 #[derive(Debug)]
 pub(crate) struct Checked {
-    pub(crate) family: &'static Family,
+    pub(crate) family: &'static ModelFamily,
     /// The configuration in the form that candle's types parse.
     pub(crate) config: Value,
     pub(crate) model: String,
@@ -126,14 +126,14 @@ fn check_tokens(question: &Question) -> Result<(), Problem> {
     }
 }
 
-fn check_kind(question: &Question, model: &str, family: &Family) -> Result<(), Problem> {
+fn check_kind(question: &Question, model: &str, family: &ModelFamily) -> Result<(), Problem> {
     if question.batch > 1 && family.one_sequence {
         return Err(Problem::invalid_question(format!(
             "candle's `{model}` reads one sequence at a time"
         ))
         .hint("use --batch 1"));
     }
-    if question.generate > 0 && family.kind == Kind::Encoder {
+    if question.generate > 0 && family.kind == PromptUse::Encoder {
         return Err(Problem::invalid_question(format!(
             "`{model}` is an encoder and cannot generate tokens"
         ))
@@ -150,12 +150,12 @@ fn check_kind(question: &Question, model: &str, family: &Family) -> Result<(), P
 /// simulated device it cannot, because kernels do nothing and therefore do not check an index.
 fn check_positions(
     question: &Question,
-    family: &Family,
+    family: &ModelFamily,
     config: &Map<String, Value>,
 ) -> Result<(), Problem> {
     let Some((key, most)) = family.positions(config) else { return Ok(()) };
     // The encoder and the decoder each have this number of positions.
-    let separate = family.kind == Kind::Pair && !family.reads_into_decoder();
+    let separate = family.kind == PromptUse::Pair && !family.reads_into_decoder();
     let wanted = match separate {
         true => question.seq.max(question.generate + 1),
         false => question.seq + question.generate,
@@ -181,7 +181,7 @@ fn check_positions(
 
 /// Rejects a prompt whose causal mask cannot fit into the host's memory. Models build the mask
 /// there.
-fn check_host_memory(question: &Question, family: &Family) -> Result<(), Problem> {
+fn check_host_memory(question: &Question, family: &ModelFamily) -> Result<(), Problem> {
     let available = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| available(&text));
     match available {
         Some(available) => check_mask(question.seq, family.mask, available),

@@ -72,7 +72,7 @@ pub(crate) fn check_bounds(config: &Map<String, Value>) -> Result<(), Problem> {
         let most = if layers { MOST_LAYERS } else { LARGEST };
         if number > most {
             return Err(Problem::invalid_question(format!(
-                "`{key}` of the configuration is {}, at most {} is allowed",
+                "`{key}` of the configuration is {} (limit {})",
                 exact(number),
                 exact(most)
             ))
@@ -128,10 +128,10 @@ mod tests {
         for key in ["vocab_size", "hidden_size"] {
             assert!(
                 result_of(check_bounds, json!({ key: 1_u64 << 60 }))
-                    .contains("at most 134,217,728")
+                    .contains("(limit 134,217,728)")
             );
         }
-        assert!(result_of(check_bounds, json!({ "n_layer": 10_001 })).contains("at most 10,000"));
+        assert!(result_of(check_bounds, json!({ "n_layer": 10_001 })).contains("(limit 10,000)"));
     }
 
     #[test]

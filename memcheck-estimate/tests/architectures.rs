@@ -299,7 +299,7 @@ fn invalid_questions_are_refused() {
         (without("hidden_size"), Why::Question, "missing field `hidden_size`"),
         (with("hidden_size", json!("wide")), Why::Question, "invalid type: string \"wide\""),
         (with("hidden_size", json!(1_u64 << 60)), Why::Question, "`hidden_size`"),
-        (with("num_hidden_layers", json!(1_000_000)), Why::Question, "at most 10,000"),
+        (with("num_hidden_layers", json!(1_000_000)), Why::Question, "(limit 10,000)"),
         (with("num_attention_heads", json!(0)), Why::Question, "`num_attention_heads` of the"),
         (with("num_hidden_layers", json!(0)), Why::Question, "`num_hidden_layers` of the"),
         (

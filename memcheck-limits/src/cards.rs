@@ -87,16 +87,16 @@ pub const CARDS: &[Card] = &[
 /// Tesla. `80g` and `80GB` are equal, and `rtx` can be left out. The name that the driver reports
 /// is accepted too. `h100` means the card with 80 GB.
 pub fn find(id: &str) -> Option<&'static Card> {
-    let wanted = normalised(id);
+    let wanted = normalized(id);
     if wanted.is_empty() {
         return None;
     }
     let wanted = if wanted == "h100" { "h10080g".to_owned() } else { wanted };
     CARDS.iter().find(|card| {
-        let known = normalised(card.id);
+        let known = normalized(card.id);
         wanted == known
             || known.strip_prefix("rtx") == Some(&wanted)
-            || wanted == normalised(card.name)
+            || wanted == normalized(card.name)
     })
 }
 
@@ -107,12 +107,12 @@ pub fn suggest(id: &str) -> Option<&'static str> {
 
 /// Returns the most similar ids for a misspelt `id`; all of them are equally similar.
 pub fn near(id: &str) -> Vec<&'static str> {
-    let wanted = normalised(id);
+    let wanted = normalized(id);
     if wanted.len() < 2 {
         return Vec::new();
     }
     let distance = |card: &Card| {
-        let known = normalised(card.id);
+        let known = normalized(card.id);
         // The beginning of an id is more similar than any id with a typing error: a100 -> a100-40g.
         if known.starts_with(&wanted) { 0 } else { edits(&wanted, &known) }
     };
@@ -123,7 +123,7 @@ pub fn near(id: &str) -> Vec<&'static str> {
     CARDS.iter().filter(|card| distance(card) == least).map(|card| card.id).collect()
 }
 
-fn normalised(id: &str) -> String {
+fn normalized(id: &str) -> String {
     let mut text: String =
         id.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
     for word in ["nvidia", "geforce", "tesla"] {
@@ -168,7 +168,7 @@ mod tests {
             assert!(
                 card.id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
             );
-            assert!(CARDS[..i].iter().all(|other| normalised(other.id) != normalised(card.id)));
+            assert!(CARDS[..i].iter().all(|other| normalized(other.id) != normalized(card.id)));
         }
     }
 

@@ -14,7 +14,7 @@ use serde::de::{DeserializeSeed, Error, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use self::kinds::{AtLeastOne, Bytes, Count, Deviation, Kind, Number, Optional, Room, Share};
+use self::kinds::{AtLeastOne, Bytes, Count, Deviation, LimitKind, Number, Optional, Room, Share};
 use self::kinds::{Switch, Time};
 use crate::device::Family;
 use crate::size::Size;
@@ -22,7 +22,7 @@ use crate::tolerance::Tolerance;
 use crate::with_limits;
 
 /// Default limit of growth: 1 MiB (1024² bytes) in an iteration, because guides to profiling memory
-/// in PyTorch call more than 1 MB an iteration a leak.
+/// in PyTorch call more than 1 MB per iteration a leak.
 pub const DEFAULT_MAX_GROWTH: u64 = 1 << 20;
 /// Default limit of the bytes that can stay on a GPU after the test body has returned.
 pub const DEFAULT_MAX_RETAINED_DEVICE: u64 = 0;
@@ -84,13 +84,7 @@ pub struct Setting<T> {
 
 /// Makes the types of this module from the table.
 macro_rules! define {
-    (
-        everywhere { $($everywhere:tt)* }
-        attribute_and_file { $($rest:tt)* }
-    ) => {
-        define! { all $($everywhere)* $($rest)* }
-    };
-    (all $(
+    ($(
         $(#[$doc:meta])+
         $name:ident $(or $mib:ident)?: $kind:ty,
         $($variable:literal,)? programs: $programs:literal, default: $default:expr;
@@ -98,20 +92,21 @@ macro_rules! define {
         /// The limits that one source states for a test; `None` if it does not state one.
         #[derive(Debug, Clone, Default, PartialEq)]
         pub struct Layer {
-            $($(#[$doc])+ pub $name: Option<<$kind as Kind>::Stated>,)*
+            $($(#[$doc])+ pub $name: Option<<$kind as LimitKind>::Stated>,)*
         }
 
         /// The limits in force for one test on one device.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         pub struct Limits {
-            $($(#[$doc])+ pub $name: Setting<<$kind as Kind>::InForce>,)*
+            $($(#[$doc])+ pub $name: Setting<<$kind as LimitKind>::InForce>,)*
         }
 
         /// The keys of the limits in a configuration file, with both spellings of a size.
         pub const KEYS: &[&str] = &[$(stringify!($name), $(stringify!($mib),)?)*];
 
         impl Layer {
-            /// The limits that also hold for a program, which has neither iterations nor a baseline.
+            /// The limits that also hold for a program, which has neither iterations nor a
+            /// baseline.
             pub fn for_program(self) -> Self {
                 Self {
                     $($name: self.$name.filter(|_| $programs).and_then(<$kind>::for_program),)*
@@ -187,7 +182,7 @@ macro_rules! define {
     };
 }
 
-with_limits!(define);
+with_limits!(all define);
 
 /// A key of a limit, checked while it is read so that an error has its place.
 struct Key(&'static str);
@@ -202,12 +197,12 @@ impl<'de> Deserialize<'de> for Key {
 
 /// Reads the value of a limit into its field, which must be empty. An error has the place of the
 /// value.
-struct IntoField<'a, K: Kind> {
+struct IntoField<'a, K: LimitKind> {
     field: &'a mut Option<K::Stated>,
     name: &'static str,
 }
 
-impl<'de, K: Kind> DeserializeSeed<'de> for IntoField<'_, K> {
+impl<'de, K: LimitKind> DeserializeSeed<'de> for IntoField<'_, K> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {

@@ -65,7 +65,7 @@ impl Search {
         self.expected = Some(value.clamp(*self.range.start(), *self.range.end()));
     }
 
-    /// Returns the predicted value, or its neighbour, which must be tried to confirm it.
+    /// Returns the predicted value, or its neighbor, which must be tried to confirm it.
     fn next_to_confirm(&self) -> Option<u64> {
         let expected = self.expected?;
         let (lowest, highest) = (*self.range.start(), *self.range.end());

@@ -61,9 +61,8 @@ impl Cases {
         let lengths = cases.parameters.iter().map(|parameter| parameter.values.len());
         let count = lengths.fold(1_usize, usize::saturating_mul);
         if count > MOST {
-            let message = format!(
-                "{count} combinations, at most {MOST} allowed: shorten a list, or split the test"
-            );
+            let message =
+                format!("{count} combinations (limit {MOST}): shorten a list, or split the test");
             return Err(syn::Error::new(word.span(), message));
         }
         cases.check_names()?;
@@ -299,6 +298,6 @@ mod tests {
         let list = |count: usize| (0..count).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
         assert_eq!(tests(&format!("cases(a = [{}], b = [{}])", list(16), list(16))).len(), MOST);
         let error = cases(&format!("cases(a = [{}])", list(MOST + 1))).err().unwrap().to_string();
-        assert!(error.starts_with("257 combinations, at most 256"), "{error}");
+        assert!(error.starts_with("257 combinations (limit 256)"), "{error}");
     }
 }

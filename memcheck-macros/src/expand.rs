@@ -179,7 +179,7 @@ impl<'a> Test<'a> {
         let case = case.iter().map(|(name, value)| quote!((#name, #value)));
         let scaling = self.options.scaling.iter().flat_map(Scaling::rows);
         let scaling = scaling.map(|(metric, most)| quote!((#metric, #most)));
-        // Reports recognise the closures of this static by its name and leave them out of call
+        // Reports recognize the closures of this static by its name and leave them out of call
         // stacks.
         let test = format_ident!("{}", memcheck_limits::TEST);
         quote! {

@@ -12,13 +12,7 @@ use crate::values::LimitValue;
 
 /// Makes the expression from the table of limits.
 macro_rules! define {
-    (
-        everywhere { $($everywhere:tt)* }
-        attribute_and_file { $($rest:tt)* }
-    ) => {
-        define! { all $($everywhere)* $($rest)* }
-    };
-    (all $(
+    ($(
         $(#[$doc:meta])+
         $name:ident $(or $mib:ident)?: $kind:ty,
         $($variable:literal,)? programs: $programs:literal, default: $default:expr;
@@ -39,4 +33,4 @@ macro_rules! define {
     };
 }
 
-with_limits!(define);
+with_limits!(all define);

@@ -19,13 +19,7 @@ use crate::values::{LimitValue, error_at, parse_mib, string_literal};
 
 /// Makes the reader of the limits from the table of limits.
 macro_rules! define {
-    (
-        everywhere { $($everywhere:tt)* }
-        attribute_and_file { $($rest:tt)* }
-    ) => {
-        define! { all $($everywhere)* $($rest)* }
-    };
-    (all $(
+    ($(
         $(#[$doc:meta])+
         $name:ident $(or $mib:ident)?: $kind:ty,
         $($variable:literal,)? programs: $programs:literal, default: $default:expr;
@@ -44,7 +38,7 @@ macro_rules! define {
     };
 }
 
-with_limits!(define);
+with_limits!(all define);
 
 /// The options that are not limits.
 const OTHERS: [&str; 4] = ["cases", "scaling", "device", "crate"];

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use memcheck_limits::bound::Bound;
 use memcheck_limits::capacity::Capacity;
 use memcheck_limits::limits::kinds::{
-    AtLeastOne, Bytes, Count, Deviation, Kind, Number, Optional, Room, Share, Switch, Time,
+    AtLeastOne, Bytes, Count, Deviation, LimitKind, Number, Optional, Room, Share, Switch, Time,
 };
 use memcheck_limits::size::Size;
 use proc_macro2::TokenStream;
@@ -16,7 +16,7 @@ use syn::{Expr, ExprLit, ExprUnary, Lit, LitStr, UnOp};
 use crate::ungroup::ungroup;
 
 /// A kind of limit, as the attribute writes it.
-pub(crate) trait LimitValue: Kind {
+pub(crate) trait LimitValue: LimitKind {
     /// Reads the value.
     fn read(value: &Expr) -> syn::Result<Self::Stated>;
 
@@ -43,7 +43,7 @@ pub(crate) fn string_literal<'a>(value: &'a Expr, expected: &str) -> syn::Result
 }
 
 /// Parses a text as the kind `K`.
-fn parse_string<K: Kind>(value: &Expr, expected: &str) -> syn::Result<K::Stated> {
+fn parse_string<K: LimitKind>(value: &Expr, expected: &str) -> syn::Result<K::Stated> {
     K::parse(&string_literal(value, expected)?.value()).map_err(|error| error_at(value, error))
 }
 

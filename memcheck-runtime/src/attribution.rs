@@ -9,7 +9,7 @@ use std::path::Path;
 
 use memcheck_core::growth::survivors::Grown;
 use memcheck_core::measurement::attribution::{
-    Attribution, Holder, Kind, Peak, Place, Refused, Survivors, Unresolved,
+    Attribution, Holder, HolderKind, Peak, Place, Refused, Survivors, Unresolved,
 };
 use memcheck_core::measurement::placement::{self, Modules, ScopeKind, Step};
 use memcheck_core::space::Space;
@@ -259,10 +259,11 @@ impl Indices {
     }
 
     fn holders(&self, held: &[Held], now: u32) -> Vec<Holder> {
-        let mut merged: BTreeMap<(usize, Kind), (u64, u64)> = BTreeMap::new();
+        let mut merged: BTreeMap<(usize, HolderKind), (u64, u64)> = BTreeMap::new();
         for held in held {
             if let Some(&place) = self.places.get(&held.key) {
-                let holder = merged.entry((place, Kind::by_age(held.birth, now))).or_default();
+                let holder =
+                    merged.entry((place, HolderKind::by_age(held.birth, now))).or_default();
                 holder.0 += held.bytes;
                 holder.1 += held.count;
             }

@@ -1,13 +1,12 @@
 //! A block of memory, and the two words that represent it in the ledger's table.
 
+use memcheck_core::measurement::record::COUNTED_GPUS;
 use memcheck_core::space::Space;
 
-/// The number of GPUs that the ledger distinguishes.
-const MAX_DEVICES: usize = 32;
 /// Spaces of one GPU: its own memory, pinned and managed memory.
 const SPACES_PER_DEVICE: usize = 3;
 /// The two spaces of the host, followed by those of each GPU.
-pub(crate) const SPACES: usize = 2 + SPACES_PER_DEVICE * MAX_DEVICES;
+pub(crate) const SPACES: usize = 2 + SPACES_PER_DEVICE * COUNTED_GPUS;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Block {
@@ -86,7 +85,7 @@ impl Origin {
 pub(crate) fn index(space: Space) -> Option<usize> {
     let of_gpu = |ordinal: u16, kind: usize| {
         let ordinal = usize::from(ordinal);
-        (ordinal < MAX_DEVICES).then_some(2 + SPACES_PER_DEVICE * ordinal + kind)
+        (ordinal < COUNTED_GPUS).then_some(2 + SPACES_PER_DEVICE * ordinal + kind)
     };
     match space {
         Space::Host => Some(0),

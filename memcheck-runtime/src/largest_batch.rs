@@ -153,7 +153,7 @@ impl LargestBatch {
     /// On the CPU, whose memory must not run out, it starts with the smallest batch and doubles it.
     /// A batch does not fit if `attempt` fails or panics with an out-of-memory error or after a
     /// refused allocation, or if its peak is above the limit or within the margin. After each
-    /// attempt the device is synchronised and its cached memory is released.
+    /// attempt the device is synchronized and its cached memory is released.
     ///
     /// # Errors
     /// If the smallest batch does not fit, an attempt fails for another reason, or an attempt
@@ -214,8 +214,7 @@ impl LargestBatch {
             let ended = run(space, || attempt(batch));
             let (full, peak) = match ended {
                 (AttemptResult::Fits, peak) if peak > most => {
-                    let why =
-                        format!("its peak is {}, at most {} may be used", both(peak), both(most));
+                    let why = format!("its peak is {} (limit {})", both(peak), both(most));
                     (Some(why), peak)
                 }
                 (AttemptResult::Fits, peak) => (None, peak),

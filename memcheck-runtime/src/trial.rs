@@ -251,7 +251,7 @@ impl Trial {
         crate::usage::usage(&self.device)
     }
 
-    /// Adds a labelled line of usage to the record. Each call adds a line, in order. If an
+    /// Adds a labeled line of usage to the record. Each call adds a line, in order. If an
     /// iteration calls it, this includes the iterations of the warm-up, but not the further
     /// iterations of [`Trial::iterate`].
     pub fn mark(&self, label: impl AsRef<str>) {

@@ -47,7 +47,7 @@ pub fn usage(device: &Device) -> Usage {
     Usage { allocated: figures.live, peak_allocated: figures.peak, reserved, peak_reserved }
 }
 
-/// Emits a labelled line of usage as a `tracing` event of level INFO and target `memcheck`. It has
+/// Emits a labeled line of usage as a `tracing` event of level INFO and target `memcheck`. It has
 /// the figures as fields, in bytes, and a readable message.
 ///
 /// A program without a subscriber shows no line.

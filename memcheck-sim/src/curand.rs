@@ -1,6 +1,6 @@
 //! cuRAND: generators that write no numbers.
 //!
-//! A tensor of random numbers reads as zeros. The memory of a generator's state is not modelled.
+//! A tensor of random numbers reads as zeros. The memory of a generator's state is not modeled.
 
 use std::ffi::{c_int, c_uint, c_ulonglong};
 

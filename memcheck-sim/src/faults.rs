@@ -49,7 +49,7 @@ pub struct Faults {
     pub free_slow: Duration,
     /// From the N-th call that touches a device (1 is the first), each call returns
     /// `CUDA_ERROR_DEVICE_UNAVAILABLE` (46). These calls count: allocations, frees, copies, fills,
-    /// launches, library calls, and recording, waiting and synchronising.
+    /// launches, library calls, and recording, waiting and synchronizing.
     pub lost_at: Option<u64>,
     /// The same with `CUDA_ERROR_ECC_UNCORRECTABLE` (214).
     pub ecc_at: Option<u64>,
@@ -60,7 +60,7 @@ pub struct Faults {
     pub init: Option<Named>,
     /// The CUDA version of the driver, in the driver's notation (12040). If it is below the
     /// simulated version, modules cannot be loaded. If its major version is lower, libraries cannot
-    /// be initialised either.
+    /// be initialized either.
     pub driver: Option<c_int>,
     /// The error of loading a module: `no-binary`, `invalid-ptx` or `unsupported-ptx`.
     pub module: Option<Named>,
@@ -226,7 +226,7 @@ impl Schedule {
         self.faults.driver.unwrap_or(VERSION)
     }
 
-    /// Returns the result of initialising a library, which requires a driver of at least its own
+    /// Returns the result of initializing a library, which requires a driver of at least its own
     /// major version.
     pub(crate) fn library(&self) -> Answer {
         if self.driver() / 1000 < VERSION / 1000 { Err(Code::INSUFFICIENT_DRIVER) } else { Ok(()) }

@@ -8,10 +8,10 @@
 //!
 //! # What it cannot know
 //!
-//! - **Values.** Device memory reads as zeros. Small uploads (64 KiB each, 8 MiB together) read back
-//!   unchanged until a call overwrites them. The simulator cannot see the writes of kernels that are
-//!   launched through `cuLaunchKernel`. If the control flow of a program depends on values (expert
-//!   routing, stop tokens), the program always takes the same branch.
+//! - **Values.** Device memory reads as zeros. Small uploads (64 KiB each, 8 MiB together) read
+//!   back unchanged until a call overwrites them. The simulator cannot see the writes of kernels
+//!   that are launched through `cuLaunchKernel`. If the control flow of a program depends on values
+//!   (expert routing, stop tokens), the program always takes the same branch.
 //! - **Memory that libraries allocate for themselves**: contexts, workspaces, code. NVML's figure
 //!   and the records of CUPTI contain estimates for contexts and for cuBLAS's workspace.
 //! - **`reserved` and NVML's figures**: these are estimates, and the code marks them as such.
@@ -33,15 +33,15 @@
 //! The machine is set by [`configure`]. Otherwise the first call reads it from the environment:
 //! [`MACHINE_VARIABLE`], [`FAULTS_VARIABLE`] and [`PROCESSES_VARIABLE`].
 //!
-//! The simulator marks the thread as [quiet](memcheck_core::measurement::quiet) while it works, so that a
-//! counting allocator can leave out the simulator's own host allocations.
+//! The simulator marks the thread as [quiet](memcheck_core::measurement::quiet) while it works, so
+//! that a counting allocator can leave out the simulator's own host allocations.
 
 #![cfg_attr(
     not(feature = "standalone"),
     expect(non_snake_case, reason = "the hooked functions have the names that CUDA gave them")
 )]
 
-/// The folder of this crate's sources. Reports recognise the simulator's stack frames by it.
+/// The folder of this crate's sources. Reports recognize the simulator's stack frames by it.
 pub const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
 
 mod activity;

@@ -1,7 +1,7 @@
 //! The counters of a stream-ordered memory pool.
 //!
 //! `used` is exact: the sum of the pool's live blocks as requested. `reserved` is an ESTIMATE:
-//! `used` rounded up to [`RESERVE_STEP`]. It grows at once. When the program synchronises, it falls
+//! `used` rounded up to [`RESERVE_STEP`]. It grows at once. When the program synchronizes, it falls
 //! back to that value or to the release threshold. The rounding of a real driver has not been
 //! measured yet.
 

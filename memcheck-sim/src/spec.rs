@@ -5,7 +5,7 @@ use std::env::{self, VarError};
 use std::fmt;
 use std::str::FromStr;
 
-pub use memcheck_core::request::machine::{Gpu as DeviceSpec, MAX_CAPACITY, MAX_DEVICES};
+pub use memcheck_core::request::machine::{MAX_CAPACITY, MAX_DEVICES, MachineGpu as DeviceSpec};
 use memcheck_core::request::machine::{Machine, MachineError};
 
 use crate::faults::{Faults, FaultsError};

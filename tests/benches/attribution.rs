@@ -28,7 +28,7 @@ const MANY: u32 = 510;
 const LIMIT: f64 = 1.15;
 
 fn main() -> anyhow::Result<()> {
-    // `cargo test --benches` starts benchmarks without optimisation, only to see that they run.
+    // `cargo test --benches` starts benchmarks without optimization, only to see that they run.
     if !std::env::args().any(|argument| argument == "--bench") {
         println!("run `cargo bench` to measure the cost of attribution");
         return Ok(());

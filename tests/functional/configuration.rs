@@ -1,7 +1,7 @@
-//! The configuration file and the variables: the order of precedence, and the messages about invalid
-//! values.
+//! The configuration file and the variables: the order of precedence, and the messages about
+//! invalid values.
 
-use crate::fixture::{CLEAN_AND_FIXED, Project, Run, memcheck_with};
+use crate::fixture::{CLEAN_AND_FIXED, Project, Run, memcheck_with, workspace};
 
 #[test]
 fn an_invalid_configuration_is_reported_with_its_line() {
@@ -118,4 +118,13 @@ fn an_override_that_matches_no_test_is_reported() {
     project.write("tests/extra.rs", "#[memcheck_runtime::mem_test]\nfn other() {}\n");
     project.write(".config/memcheck.toml", "[[override]]\ntest = \"gone::*\"\niterations = 6\n");
     assert!(unmatched(&project.run(&[]).exits(0)).is_empty());
+}
+
+#[test]
+fn the_compute_capability_of_the_user_is_kept_for_the_simulated_device() {
+    for (value, kept) in [("86", "86"), ("", "90")] {
+        let run = memcheck_with(&workspace(), &["env"], &[("CUDA_COMPUTE_CAP", value)]).exits(0);
+        let line = format!("export CUDA_COMPUTE_CAP='{kept}'\n");
+        assert!(run.stdout.contains(&line), "{}", run.stdout);
+    }
 }

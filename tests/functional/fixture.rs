@@ -66,7 +66,7 @@ pub(crate) fn memcheck_with(folder: &Path, arguments: &[&str], variables: &[(&st
 
 /// Starts the command and interrupts it, as Ctrl-C does, as soon as `file` exists in `folder`.
 pub(crate) fn memcheck_interrupted(folder: &Path, arguments: &[&str], file: &str) -> Run {
-    memcheck_signalled(folder, arguments, file, interrupt())
+    memcheck_signaled(folder, arguments, file, interrupt())
 }
 
 /// The signal of Ctrl-C. A shell without job control makes its background processes ignore that
@@ -81,17 +81,17 @@ pub(crate) fn interrupt() -> &'static str {
 }
 
 /// Starts the command and sends a signal to this one process as soon as `file` exists in `folder`.
-pub(crate) fn memcheck_signalled(
+pub(crate) fn memcheck_signaled(
     folder: &Path,
     arguments: &[&str],
     file: &str,
     signal: &str,
 ) -> Run {
-    signalled(command(folder, arguments), &folder.join(file), signal)
+    signaled(command(folder, arguments), &folder.join(file), signal)
 }
 
 /// The same for a command that `program` starts. `before` are the first arguments of `program`.
-pub(crate) fn memcheck_signalled_by(
+pub(crate) fn memcheck_signaled_by(
     (program, before): (&str, &[&str]),
     folder: &Path,
     arguments: &[&str],
@@ -107,10 +107,10 @@ pub(crate) fn memcheck_signalled_by(
             None => command.env_remove(name),
         };
     }
-    signalled(command, &folder.join(file), signal)
+    signaled(command, &folder.join(file), signal)
 }
 
-fn signalled(mut command: Command, file: &Path, signal: &str) -> Run {
+fn signaled(mut command: Command, file: &Path, signal: &str) -> Run {
     let child = command
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped())

@@ -7,7 +7,6 @@ use std::os::unix::fs::PermissionsExt;
 
 use memcheck_core::device::{Family, Need};
 use memcheck_core::limits::{Layer, Limits};
-use memcheck_core::measurement::record;
 use memcheck_core::wire::protocol::{Entry, Listing, VERSION};
 use serde_json::{Value, json};
 
@@ -76,21 +75,22 @@ fn entry(name: &str) -> Entry {
 
 /// The report of a passed test. `TEST` in it is replaced by the name.
 fn report() -> Value {
-    let facts = json!({"memcheck": 1, "candle": "none", "profile": "debug", "iterations": 10,
-                       "warmup": 2});
-    let metrics = json!({"allocated": 0, "peak_allocated": 1024, "setup": 0, "growth": 0,
-                         "retained": 0, "allocations": 1, "allocated_total": 1024});
-    let space = json!({"metrics": metrics, "allocated": [], "peak": [], "armed": true});
-    json!({
-        "version": VERSION,
-        "record": {
-            "version": record::VERSION, "package": "gpus", "test": "TEST", "device": "cuda",
-            "family": "cuda", "judged": ["cuda:0"], "outcome": {"kind": "returned"},
-            "iterated": true, "limits": Limits::resolve(Family::Cuda, []), "iterations": 10,
-            "lost_events": 0, "facts": facts, "spaces": {"cuda:0": space},
-        },
-        "verdict": {"status": "passed", "findings": []},
-    })
+    let mut report = memcheck_core::wire::example::report();
+    let record = &mut report["record"];
+    let mut space = record["spaces"]["host"].take();
+    space["metrics"]["peak_allocated"] = json!(1_024);
+    for (field, value) in [
+        ("package", json!("gpus")),
+        ("test", json!("TEST")),
+        ("device", json!("cuda")),
+        ("family", json!("cuda")),
+        ("judged", json!(["cuda:0"])),
+        ("limits", json!(Limits::resolve(Family::Cuda, []))),
+        ("spaces", json!({"cuda:0": space})),
+    ] {
+        record[field] = value;
+    }
+    report
 }
 
 /// A package with that executable, and a stub of the runtime with only the features that

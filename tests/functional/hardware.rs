@@ -46,7 +46,7 @@ fn findings_text(run: &Run, test: &str) -> String {
 }
 
 #[test]
-fn memory_beyond_the_pool_is_itemised_or_the_report_gives_the_reason() {
+fn memory_beyond_the_pool_is_itemized_or_the_report_gives_the_reason() {
     let project = project();
     // The estimate of cuBLAS's own memory is 32 MiB on an H200 and 4 MiB on an RTX 4090.
     for (device, workspace) in [("sim:h200", 32 * MIB), ("sim:rtx4090", 4 * MIB)] {

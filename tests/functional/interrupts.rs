@@ -1,7 +1,7 @@
 //! A signal must leave all results that were measured by then, and a stream that is closed once.
 
 use crate::fixture::{
-    Project, is_running, memcheck_interrupted, memcheck_signalled, memcheck_signalled_by,
+    Project, is_running, memcheck_interrupted, memcheck_signaled, memcheck_signaled_by,
 };
 
 const JSON: [&str; 5] = ["--device", "cpu", "--message-format", "json", "--no-ci"];
@@ -44,7 +44,7 @@ fn a_build_ends_when_the_command_receives_sigterm() {
 ",
     );
     let arguments = [&["run"][..], &JSON].concat();
-    let run = memcheck_signalled(project.path(), &arguments, "building", "-TERM").exits(130);
+    let run = memcheck_signaled(project.path(), &arguments, "building", "-TERM").exits(130);
     assert_eq!(run.summary()["interrupted"], true);
     assert!(!project.has("built"), "the command waited for the build");
 }
@@ -79,6 +79,6 @@ fn goes_on() {
     let arguments = [&["run"][..], &JSON].concat();
     // Ignores SIGHUP, as `nohup` does.
     let shell = ("sh", &["-c", "trap '' HUP; exec \"$@\"", "sh"][..]);
-    let run = memcheck_signalled_by(shell, project.path(), &arguments, "running", "-HUP");
+    let run = memcheck_signaled_by(shell, project.path(), &arguments, "running", "-HUP");
     assert_eq!(run.exits(0).test("goes_on")["status"], "passed");
 }

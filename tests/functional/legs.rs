@@ -1,7 +1,7 @@
 //! Several devices in one run: each is built, run and judged before the next one is built, and a
 //! build shows its progress.
 
-use crate::fixture::{CLEAN_AND_LEAKY, Project, memcheck, memcheck_signalled};
+use crate::fixture::{CLEAN_AND_LEAKY, Project, memcheck, memcheck_signaled};
 
 const ONE: &str = "#[mem_test(baseline = false)]\nfn a() {}\n";
 const BOTH: [&str; 7] = ["run", "--device", "cpu", "--device", "sim", "--message-format", "json"];
@@ -69,7 +69,7 @@ fn an_interrupt_of_the_next_build_keeps_the_measured_results() {
     let wait = "std::fs::write(\"building\", \"\").unwrap();
         std::thread::sleep(std::time::Duration::from_secs(60));";
     let project = with_cuda_build(ONE, wait);
-    let run = memcheck_signalled(project.path(), &BOTH, "building", "-TERM").exits(130);
+    let run = memcheck_signaled(project.path(), &BOTH, "building", "-TERM").exits(130);
     let run = run.prints("ok on cpu: 1 passed").prints("interrupted: the counts are incomplete");
     let summary = run.summary();
     assert_eq!((&summary["passed"], &summary["interrupted"]), (&1.into(), &true.into()));

@@ -138,13 +138,13 @@ fn the_human_output_of_a_profile_has_a_table_the_peak_a_chart_and_the_growth() {
         "largest holders",
         "live bytes over allocations and frees",
         "▲",
-        "growth: 4,096 B (4.0 KiB) an iteration, over 10",
-        "steady, 4,096 B (4.0 KiB) an iteration",
+        "growth: 4,096 B (4.0 KiB) per iteration, over 10",
+        "steady, 4,096 B (4.0 KiB) per iteration",
         "cause: ",
     ] {
         assert!(run.stdout.contains(part), "`{part}` is not in\n{}", run.stdout);
     }
-    assert!(!run.stdout.contains('\u{1b}'), "stdout is not a terminal, but has colours");
+    assert!(!run.stdout.contains('\u{1b}'), "stdout is not a terminal, but has colors");
     run.prints("FAIL").prints("leak");
     // A whole path selects this one test, although the path is also part of the other test's name.
     let clean = profile(&project, &["--device", "cpu", "layers"]).exits(0);

@@ -84,7 +84,7 @@ fn html_shows_sites_causes_the_peak_scopes_and_a_chart() {
         "<td>activations</td>",
         "<summary>scopes of host</summary>",
         "<td>forward</td>",
-        "steady, 4,096 B (4.0 KiB) an iteration",
+        "steady, 4,096 B (4.0 KiB) per iteration",
         "no growth: no block survives 10 iterations",
     ] {
         assert!(page.contains(part), "`{part}` is not in\n{page}");

@@ -127,14 +127,15 @@ fn a_test_that_dies_behind_a_launcher_has_crashed() {
 }
 
 /// A launcher that runs its job in another session, which a signal to its own group does not reach.
-const CANCELS: &str = "shift\nsetsid \"$@\" & job=$!\ntrap 'kill $job; echo cancelled > cancelled; exit 1' TERM\nwait";
+const CANCELS: &str =
+    "shift\nsetsid \"$@\" & job=$!\ntrap 'kill $job; echo canceled > canceled; exit 1' TERM\nwait";
 
 #[test]
 fn a_launcher_receives_sigterm_at_a_time_out() {
     let project = project(ROGUES, CANCELS);
     let run = launch(&project, &["hangs"]).exits(100);
     assert_eq!(run.codes("hangs"), ["timed-out"]);
-    assert_eq!(project.read("cancelled"), "cancelled\n");
+    assert_eq!(project.read("canceled"), "canceled\n");
     assert!(!is_running(&project.read("test")), "the test still runs");
 }
 
@@ -145,7 +146,7 @@ fn a_launcher_receives_sigterm_on_an_interrupt() {
     let arguments = [&arguments[..], &["--runner", "./launch x"]].concat();
     let run = crate::fixture::memcheck_interrupted(project.path(), &arguments, "test").exits(130);
     assert_eq!(run.summary()["interrupted"], true);
-    assert_eq!(project.read("cancelled"), "cancelled\n");
+    assert_eq!(project.read("canceled"), "canceled\n");
     assert!(!is_running(&project.read("test")), "the test still runs");
 }
 
@@ -163,7 +164,7 @@ fn a_launcher_that_ignores_sigterm_is_killed() {
 }
 
 #[test]
-fn the_wait_in_a_queue_does_not_count_towards_the_time_out() {
+fn the_wait_in_a_queue_does_not_count_toward_the_time_out() {
     let tests = "#[mem_test(baseline = false, timeout = \"2s\")]\nfn quick() {}\n";
     let project = project(tests, "shift\nsleep 4\nexec \"$@\"");
     let run = launch(&project, &[]).exits(0);

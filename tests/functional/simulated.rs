@@ -1,4 +1,4 @@
-//! Behaviour of devices that only the simulated one can show on demand: several GPUs, a card's
+//! Behavior of devices that only the simulated one can show on demand: several GPUs, a card's
 //! capacity, frees that fail, a lost device, pinned memory.
 
 use crate::fixture::{Project, Run, memcheck_with};

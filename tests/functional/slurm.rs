@@ -237,7 +237,7 @@ fn tests_run_as_jobs_with_a_gpu_each() {
     slurm.assert_queue_is_empty();
     assert!(!is_running(&file(&project, "test")), "the test still runs");
 
-    // Four tests at a time on two GPUs: two of them wait, and the wait must not count towards their
+    // Four tests at a time on two GPUs: two of them wait, and the wait must not count toward their
     // time-out.
     let run = slurm.run(&project, &["has_a_gpu", "--test-threads", "4"]).exits(0);
     assert_eq!(run.summary()["passed"], 4);

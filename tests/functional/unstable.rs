@@ -177,7 +177,7 @@ fn a_plain_cargo_test_judges_five_runs_too() {
         "test steady ... ok",
         "test below_its_limit ... ok",
         "unstable: `peak_allocated` of host is 1,048,576 B (1.0 MiB) to 2,097,152 B (2.0 MiB) in 5",
-        "peak-limit: the peak in host is 2,097,152 B (2.0 MiB), at most 524,288 B",
+        "peak-limit: the peak in host is 2,097,152 B (2.0 MiB) (limit 524,288 B",
         "note: the test is not deterministic: `peak_allocated` of host is 1,048,576 B",
     ] {
         assert!(stdout.contains(line), "{line}\n{stdout}");

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | [`graphs`] | the graph of a value (candle#1241, #3482, #3508) |
 //! | [`gradients`] | gradients, in their store or out of it |
-//! | [`optimizers`] | the state of an optimiser, copies of variables (#2079) |
+//! | [`optimizers`] | the state of an optimizer, copies of variables (#2079) |
 //! | [`caches`] | key-value caches of finished requests (#2950, #2987, #3437) |
 //! | [`growing`] | caches that grow with the position (#1599, #2937) |
 //! | [`ratchets`] | the largest buffer that was ever needed: retained, without growth |
@@ -73,7 +73,7 @@ pub enum Cause {
     GraphKept,
     /// Gradients of finished steps.
     GradStoreKept,
-    /// An optimiser that is created again while the old one is kept.
+    /// An optimizer that is created again while the old one is kept.
     OptimizerRecreated,
     /// Copies of variables.
     VariablesCopied,

@@ -118,14 +118,14 @@ impl Block {
 }
 
 /// All variables, sorted by name. `all_vars` returns them in the order of a hash map, which differs
-/// in every process, and the optimiser's calls would have the same random order.
+/// in every process, and the optimizer's calls would have the same random order.
 pub(crate) fn in_order(vars: &VarMap) -> Vec<candle_core::Var> {
     let vars = vars.data().lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let by_name: std::collections::BTreeMap<_, _> = vars.iter().collect();
     by_name.into_values().cloned().collect()
 }
 
-/// The model, its optimiser, one fixed batch, and a history of losses.
+/// The model, its optimizer, one fixed batch, and a history of losses.
 pub struct Trainer {
     vars: VarMap,
     tokens: Embedding,

@@ -1,7 +1,8 @@
-//! Compares a pending snapshot with the baseline that it would replace, and prints the result for people.
+//! Compares a pending snapshot with the baseline that it would replace, and prints the result for
+//! people.
 
 use comfy_table::{CellAlignment, Table, presets};
-use memcheck_core::judgement::baseline::{Figures, changes, differing_facts};
+use memcheck_core::judgement::baseline::{Figures, changes, other_conditions};
 use memcheck_core::size::exact;
 use memcheck_core::tolerance::Tolerance;
 use similar::{ChangeTag, TextDiff};
@@ -18,9 +19,9 @@ pub(crate) fn text(file: &SnapshotFile, new: &Checked) -> String {
             Body::Laws(laws) => format!("{}\nno baseline yet", laws.to_yaml()),
         },
         Some(Ok(old)) => {
-            let mut lines: Vec<String> = differing_facts(&old.facts, &new.facts)
+            let mut lines: Vec<String> = other_conditions(&old.facts, &new.facts)
                 .into_iter()
-                .map(|fact| format!("made under other conditions: {fact}"))
+                .map(|conditions| format!("the baseline was {conditions}"))
                 .collect();
             match (&old.body, &new.body) {
                 (Body::Figures(then, held), Body::Figures(now, holders)) => {

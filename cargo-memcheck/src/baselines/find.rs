@@ -67,7 +67,8 @@ pub(crate) fn pending_below(folder: &Path, workspace_root: &Path) -> io::Result<
         .collect())
 }
 
-/// Skips hidden folders, `leave_out`, inner packages, and unreadable folders, which no test can have written to.
+/// Skips hidden folders, `leave_out`, inner packages, and unreadable folders, which no test can
+/// have written to.
 fn walk(root: &Path, leave_out: &Path, ending: &str) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut open = vec![root.to_owned()];
@@ -131,7 +132,7 @@ mod tests {
         assert!(is_ours("renamed.snap", OURS));
         assert!(!is_ours("a@cpu.snap", "---\nsource: a.rs\ninfo:\n  other: 1\n---\nmemcheck: 1\n"));
         assert!(!is_ours("a@cpu.snap", "---\nsource: a.rs\nexpression: memcheck\n---\nx\n"));
-        // A file that is cut off is recognised only by its name.
+        // A file that is cut off is recognized only by its name.
         assert!(is_ours("a@cuda.snap.new", "---\nsource: tests/me"));
         assert!(!is_ours("a.snap.new", "---\nsource: tests/me"));
     }

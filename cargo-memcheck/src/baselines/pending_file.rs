@@ -1,5 +1,5 @@
-//! The path of a pending snapshot that the command itself writes, and functions to write and remove it. insta writes the snapshots of
-//! single tests in the test process.
+//! The path of a pending snapshot that the command itself writes, and functions to write and remove
+//! it. insta writes the snapshots of single tests in the test process.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};

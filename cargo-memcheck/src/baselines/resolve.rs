@@ -1,5 +1,5 @@
-//! Accepts or rejects a pending snapshot. The pending file is checked completely before any file changes, and the
-//! baseline is replaced by renaming, so that a complete one exists at all times.
+//! Accepts or rejects a pending snapshot. The pending file is checked completely before any file
+//! changes, and the baseline is replaced by renaming, so that a complete one exists at all times.
 
 use std::fs::{self, File};
 use std::io;

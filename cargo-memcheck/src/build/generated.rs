@@ -1,5 +1,5 @@
-//! Packages that the tool writes below the target directory and builds. They have the versions, profiles and patches of
-//! the workspace, so that cargo rebuilds as little of candle as possible.
+//! Packages that the tool writes below the target directory and builds. They have the versions,
+//! profiles and patches of the workspace, so that cargo rebuilds as little of candle as possible.
 
 use std::fmt::Write;
 use std::fs;
@@ -14,7 +14,8 @@ use crate::build::workspace::Workspace;
 #[derive(Debug)]
 pub(crate) struct Generated<'a> {
     pub(crate) name: &'a str,
-    /// The second name is a package of the workspace's graph (often the same) whose source the dependency gets.
+    /// The second name is a package of the workspace's graph (often the same) whose source the
+    /// dependency gets.
     pub(crate) dependencies: &'a [(&'a str, &'a str)],
     pub(crate) source: (&'a str, &'a str),
 }
@@ -27,8 +28,9 @@ impl Generated<'_> {
         fs::create_dir_all(source.parent().unwrap_or(folder))?;
         write_if_different(&folder.join("Cargo.toml"), &manifest)?;
         write_if_different(&source, text)?;
-        // The copy makes cargo use the same versions, so that candle is not built again. Cargo adds the package's
-        // further dependencies to it. The copy is replaced when the workspace's Cargo.lock changes.
+        // The copy makes cargo use the same versions, so that candle is not built again. Cargo adds
+        // the package's further dependencies to it. The copy is replaced when the workspace's
+        // Cargo.lock changes.
         let (theirs, own) = (workspace.root().join("Cargo.lock"), folder.join("Cargo.lock"));
         let changed = |path: &Path| fs::metadata(path).and_then(|it| it.modified()).ok();
         if theirs.exists() && changed(&own) < changed(&theirs) {
@@ -60,7 +62,8 @@ impl Generated<'_> {
     }
 }
 
-/// From the source of `like`: the neighbouring folder, the same repository, or the same registry and version.
+/// From the source of `like`: the neighboring folder, the same repository, or the same registry and
+/// version.
 fn dependency(name: &str, like: &Package) -> anyhow::Result<String> {
     let source = like.source.as_ref().map(|source| source.repr.as_str());
     Ok(match source {

@@ -87,7 +87,8 @@ fn is_same(one: &Path, other: &Path) -> bool {
     one == other || whole(one).is_some_and(|one| whole(other) == Some(one))
 }
 
-/// `None` if this machine cannot list it: it is for another one, or a library such as the driver is missing.
+/// `None` if this machine cannot list it: it is for another one, or a library such as the driver is
+/// missing.
 fn tests(session: &Session, binary: &Binary, leg: &Leg) -> Result<Option<usize>, Failure> {
     if ElfTarget::of(&binary.path)
         .is_ok_and(|target| ElfTarget::here().is_ok_and(|here| here != target))

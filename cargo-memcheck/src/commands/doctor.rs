@@ -1,5 +1,5 @@
-//! `cargo memcheck doctor`: checks the toolchain, the devices and the configuration, and plants a leak that must be
-//! found. It prints the results on stdout.
+//! `cargo memcheck doctor`: checks the toolchain, the devices and the configuration, and plants a
+//! leak that must be found. It prints the results on stdout.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,5 +1,6 @@
-//! `cargo memcheck env`: prints the environment of a build for the simulated device on stdout, so that clippy and
-//! editors analyse the code that only such a build contains. Writes the toolkit if necessary.
+//! `cargo memcheck env`: prints the environment of a build for the simulated device on stdout, so
+//! that clippy and editors analyze the code that only such a build contains. Writes the toolkit if
+//! necessary.
 
 use std::ffi::OsStr;
 

@@ -60,7 +60,8 @@ fn list() -> String {
     text
 }
 
-/// A code counts if its similarity, character by character, is above 0.6, or if one text contains the other.
+/// A code counts if its similarity, character by character, is above 0.6, or if one text contains
+/// the other.
 fn nearest(typed: &str) -> Option<&'static str> {
     let typed = typed.to_lowercase().replace('_', "-");
     let part = |name: &str| typed.len() >= 3 && (name.contains(&typed) || typed.contains(name));
@@ -79,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_code_is_listed_and_near_misses_are_recognised() {
+    fn every_code_is_listed_and_near_misses_are_recognized() {
         for row in TABLE {
             assert!(list().contains(row.name));
             assert!(page(row.name).unwrap().contains(row.name));

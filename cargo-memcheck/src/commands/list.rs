@@ -1,5 +1,5 @@
-//! `cargo memcheck list`: prints the tests and their devices on stdout, with `--verbose` also their limits and the
-//! sources of these.
+//! `cargo memcheck list`: prints the tests and their devices on stdout, with `--verbose` also their
+//! limits and the sources of these.
 
 use std::collections::BTreeMap;
 

@@ -27,7 +27,8 @@ pub(super) fn gather(args: &SnapshotArgs) -> Result<(Workspace, Vec<SnapshotFile
         }
         Some(from) => {
             for file in below(from, workspace.root())? {
-                // If the folder of the sources does not exist, the snapshot belongs to another workspace.
+                // If the folder of the sources does not exist, the snapshot belongs to another
+                // workspace.
                 let of_sources = file.target.parent().and_then(Path::parent);
                 let is_shared = shares && of_sources.is_some_and(Path::is_dir);
                 if is_shared || folders.iter().any(|folder| file.target.starts_with(folder)) {

@@ -1,5 +1,5 @@
-//! `cargo memcheck plan`: runs a test once on a simulated device that is large enough, and assigns its layers to
-//! devices.
+//! `cargo memcheck plan`: runs a test once on a simulated device that is large enough, and assigns
+//! its layers to devices.
 
 use std::path::{Path, PathBuf};
 

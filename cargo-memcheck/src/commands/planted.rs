@@ -1,5 +1,6 @@
-//! A planted leak, which proves that leaks are found on this machine: a generated package, built with the workspace's
-//! own dependencies, has a test that leaks a known number of bytes in every iteration, and a clean twin.
+//! A planted leak, which proves that leaks are found on this machine: a generated package, built
+//! with the workspace's own dependencies, has a test that leaks a known number of bytes in every
+//! iteration, and a clean twin.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -123,13 +124,13 @@ fn judge(outcomes: &[(String, TestOutcome)]) -> Result<String, String> {
     let found = leak.verdict.findings.iter().find(|finding| finding.code == Code::Leak);
     match found.and_then(|finding| finding.bytes_per_iteration) {
         Some(LEAK) => {}
-        _ => return Err(format!("the leak of {LEAK} B an iteration: {}", describe(leak))),
+        _ => return Err(format!("the leak of {LEAK} B per iteration: {}", describe(leak))),
     }
     let clean = of("clean_twin")?;
     if clean.verdict.status != Status::Passed {
         return Err(format!("the test that does not leak: {}", describe(clean)));
     }
-    Ok(format!("the leak of {LEAK} B an iteration was found, and its clean twin passed"))
+    Ok(format!("the leak of {LEAK} B per iteration was found, and its clean twin passed"))
 }
 
 fn write_package(folder: &Path, workspace: &Workspace) -> anyhow::Result<()> {

@@ -158,7 +158,8 @@ fn profile_program(args: &ProfileArgs, program: &Program) -> Result<u8, Failure>
     let mut broadcast = open_broadcast(session, args);
     let mut tally = Tally::default();
     let started = Instant::now();
-    // As with cargo, a bench runs in the folder of its package, and any other program in the current folder.
+    // As with cargo, a bench runs in the folder of its package, and any other program in the
+    // current folder.
     let folder = package.folder().to_owned();
     let folder = (program.kind == ProgramKind::Bench).then_some(&folder);
     for task in &tasks {

@@ -1,5 +1,5 @@
-//! `cargo memcheck report`: prints the results of a run again, or those of its shards as if they were one run. It
-//! judges only the limits across tests, which shards leave to it.
+//! `cargo memcheck report`: prints the results of a run again, or those of its shards as if they
+//! were one run. It judges only the limits across tests, which shards leave to it.
 
 use std::io;
 

@@ -1,5 +1,6 @@
-//! `cargo memcheck review`: shows the pending snapshots one by one, and asks for a decision. Without a terminal it
-//! changes no files, and prints the differences and the commands that decide about each snapshot.
+//! `cargo memcheck review`: shows the pending snapshots one by one, and asks for a decision.
+//! Without a terminal it changes no files, and prints the differences and the commands that decide
+//! about each snapshot.
 
 use anyhow::Context;
 use console::{Key, Term};

@@ -1,5 +1,5 @@
-//! `cargo memcheck run`: builds, lists, runs and presents one device after another, so that the first verdict does not
-//! wait for the second build.
+//! `cargo memcheck run`: builds, lists, runs and presents one device after another, so that the
+//! first verdict does not wait for the second build.
 
 use std::cell::OnceCell;
 use std::io;
@@ -36,7 +36,8 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, Failure> {
         results::discard(folder)?;
     }
     let session = match Session::open(flags(args)?) {
-        // A workspace without memory tests is a run without tests, so `--no-tests` decides the exit code.
+        // A workspace without memory tests is a run without tests, so `--no-tests` decides the exit
+        // code.
         Err(failure) if failure.exit_code() == exit::NO_TESTS => {
             return report_no_tests(args, failure);
         }
@@ -104,7 +105,8 @@ fn run_legs(session: &Session, interrupt: &Interrupt) -> Result<u8, Failure> {
         let first = RunningLeg::begin(session, &mut legs, first)?;
         Ok((legs, first))
     });
-    // Presenters start with the first leg that is listed. A failure before that is all that can be reported.
+    // Presenters start with the first leg that is listed. A failure before that is all that can be
+    // reported.
     let Some((mut legs, first)) = interrupt.outlived(begun)? else { return Ok(stopped(options)) };
     let json = options.reporting.format == Format::Json;
     let on_stdout = json.then(|| Box::new(JsonLines::new(io::stdout())) as Box<dyn Presenter>);
@@ -181,8 +183,8 @@ impl RunState<'_> {
         self.tally.interrupted |= self.interrupt.is_set();
         self.tally.sort();
         self.run.get_or_init(|| RunDescription::of(self.session, &self.listed));
-        // A baseline can only be known to belong to no test if the tests of all legs are known. The check comes after
-        // the run, because it must include the files that the tests have written.
+        // A baseline can only be known to belong to no test if the tests of all legs are known. The
+        // check comes after the run, because it must include the files that the tests have written.
         if self.tally.unstarted.is_empty() {
             match bookkeeping::notes(self.session, &self.listed).context("looking for baselines") {
                 Ok(notes) => {

@@ -1,5 +1,5 @@
-//! Builds and lists the legs of a session one after another, so that the first can run before the second is built. Legs of one kind share
-//! the build and the list.
+//! Builds and lists the legs of a session one after another, so that the first can run before the
+//! second is built. Legs of one kind share the build and the list.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

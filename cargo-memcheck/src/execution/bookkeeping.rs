@@ -1,5 +1,5 @@
-//! Findings about the workspace: targets that were not built, baselines that belong to no test, and overrides that
-//! match no test.
+//! Findings about the workspace: targets that were not built, baselines that belong to no test, and
+//! overrides that match no test.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -66,8 +66,8 @@ fn not_built(legs: &[LegTests]) -> Vec<(String, Finding)> {
         .collect()
 }
 
-/// Checks a package and a family only if all of their tests were listed, and shared sources only if those of every
-/// package were.
+/// Checks a package and a family only if all of their tests were listed, and shared sources only if
+/// those of every package were.
 pub(crate) fn stale(
     session: &Session,
     legs: &[LegTests],
@@ -77,8 +77,8 @@ pub(crate) fn stale(
     }
     let workspace = &session.workspace;
     let (known, places) = (known(session, legs), places(session, legs));
-    // A file is counted for the innermost folder only. In a source tree the search for files ends at the manifest of
-    // the next package, but an archive has no manifests.
+    // A file is counted for the innermost folder only. In a source tree the search for files ends
+    // at the manifest of the next package, but an archive has no manifests.
     let innermost = |file: &SnapshotFile| {
         let around = places.iter().filter(|(_, folder, _)| file.path.starts_with(folder));
         around.map(|(_, folder, _)| folder.as_os_str().len()).max()
@@ -156,8 +156,8 @@ fn known(session: &Session, legs: &[LegTests]) -> BTreeSet<PathBuf> {
     legs.iter().flat_map(of_leg).collect()
 }
 
-/// Then a `cfg` leaves the test out of this build. A case also counts by its function, unless the build has other cases
-/// of it.
+/// Then a `cfg` leaves the test out of this build. A case also counts by its function, unless the
+/// build has other cases of it.
 fn is_still_written(
     file: &SnapshotFile,
     written: SourceFunctions,
@@ -186,8 +186,8 @@ pub(crate) fn unmatched_overrides(session: &Session, legs: &[LegTests]) -> Vec<N
     let configuration = &session.options.configuration;
     let note = |number| Note {
         package: "workspace".to_owned(),
-        // An archive is extracted to a different folder in each shard, so its path is omitted. Otherwise the shards
-        // would disagree.
+        // An archive is extracted to a different folder in each shard, so its path is omitted.
+        // Otherwise the shards would disagree.
         path: configuration.path.clone().filter(|_| session.source.archive().is_none()),
         finding: Finding::new(
             Code::UnmatchedOverride,
@@ -219,7 +219,8 @@ impl<'a> PackageTests<'a> {
             && !session.names_targets()
             && !legs.iter().any(not_built)
             && carried().all(|carried| carried.warning.is_none());
-        // Both families are included, because an override for a device that was not requested is not a mistake.
+        // Both families are included, because an override for a device that was not requested is
+        // not a mistake.
         let families = [Family::Cpu, Family::Cuda].into_iter();
         let on = |entry: &'a Entry| {
             let admitted = families.clone().filter(|family| entry.need.admits(*family));
@@ -229,7 +230,8 @@ impl<'a> PackageTests<'a> {
     }
 }
 
-/// 1-based. Only if all tests that an override can apply to were listed, because one of the others could match.
+/// 1-based. Only if all tests that an override can apply to were listed, because one of the others
+/// could match.
 fn matching_none(overrides: &[Override], packages: &[PackageTests<'_>]) -> Vec<u32> {
     let is_for =
         |o: &Override, package: &PackageTests<'_>| o.package().is_none_or(|p| p == package.name);

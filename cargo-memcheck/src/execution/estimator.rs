@@ -1,5 +1,6 @@
-//! The estimator is a separate program, because the command itself is built without candle. Its package is in the
-//! folder of memcheck-runtime. It runs on the simulated device, a process for each machine, and exchanges JSON.
+//! The estimator is a separate program, because the command itself is built without candle. Its
+//! package is in the folder of memcheck-runtime. It runs on the simulated device, a process for
+//! each machine, and exchanges JSON.
 
 use std::process::Command;
 use std::time::Duration;
@@ -75,8 +76,8 @@ impl Estimator {
         let member = workspace.members().iter().any(|package| package.name.as_str() == ESTIMATOR);
         let name = vec![ESTIMATOR.to_owned()];
         Ok(if member {
-            // It is built as an example, because an example has the features that the tests of the workspace have. So
-            // both use the same build of candle.
+            // It is built as an example, because an example has the features that the tests of the
+            // workspace have. So both use the same build of candle.
             let packages = name.clone();
             (ProgramKind::Example, CargoOptions { packages, example: name, ..cargo })
         } else {

@@ -1,4 +1,5 @@
-//! A finding about the workspace instead of a test. `bookkeeping` creates notes, and the presenters show them.
+//! A finding about the workspace instead of a test. `bookkeeping` creates notes, and the presenters
+//! show them.
 
 use std::path::PathBuf;
 

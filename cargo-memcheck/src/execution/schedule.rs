@@ -1,6 +1,7 @@
-//! Distributes tests to workers. Every test has its own process, so that on the CPU and the simulated device its
-//! figures do not depend on other tests. A real GPU must have only one test at a time ([`crate::system::gpus`]). A
-//! launcher assigns devices itself, so that the user decides how many tests it receives at the same time.
+//! Distributes tests to workers. Every test has its own process, so that on the CPU and the
+//! simulated device its figures do not depend on other tests. A real GPU must have only one test at
+//! a time ([`crate::system::gpus`]). A launcher assigns devices itself, so that the user decides
+//! how many tests it receives at the same time.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -23,7 +24,8 @@ pub(crate) enum Event {
     Finished(usize, Box<TestOutcome>),
 }
 
-/// A worker sends `Gone` at its end, because a process that a test left behind can keep the channel open.
+/// A worker sends `Gone` at its end, because a process that a test left behind can keep the channel
+/// open.
 enum Message {
     Event(Event),
     Progress(usize, Latest),
@@ -82,7 +84,8 @@ pub(crate) fn workers(
     requested.min(most).max(1)
 }
 
-/// Calls `on_event` on the calling thread. `run` returns `None` if it was interrupted; its first error ends the run.
+/// Calls `on_event` on the calling thread. `run` returns `None` if it was interrupted; its first
+/// error ends the run.
 pub(crate) fn run_all<E: Send>(
     count: usize,
     workers: usize,
@@ -166,7 +169,6 @@ mod tests {
     use crate::system::gpus::RealGpu;
     use crate::system::launcher::Launcher;
     use memcheck_core::device::Request;
-    use memcheck_core::runs::explain::Explain;
 
     fn outcome(status: Status) -> TestOutcome {
         let mut outcome = TestOutcome::ignored();
@@ -175,16 +177,8 @@ mod tests {
     }
 
     fn scheduling(threads: Option<usize>) -> Scheduling {
-        Scheduling {
-            threads: threads.map(|threads| NonZeroUsize::new(threads).unwrap()),
-            fail_fast: false,
-            no_tests: crate::invocation::values::NoTests::Fail,
-            capture: Capture::Kept,
-            explain: Explain::default(),
-            repeat: None,
-            libtest: Vec::new(),
-            launcher: Launcher::None,
-        }
+        let threads = threads.map(|threads| NonZeroUsize::new(threads).unwrap());
+        Scheduling { threads, ..Scheduling::default() }
     }
 
     fn leg(kind: DeviceKind, gpus: u16) -> Leg {

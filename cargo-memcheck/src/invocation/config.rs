@@ -70,7 +70,8 @@ impl Configuration {
     }
 }
 
-/// Parsed apart, because the core does not know launchers, and only the parser knows an error's line and column.
+/// Parsed apart, because the core does not know launchers, and only the parser knows an error's
+/// line and column.
 fn launcher(text: &str, sources: &Path) -> Result<Option<Launcher>, toml::de::Error> {
     #[derive(Deserialize)]
     struct Only {

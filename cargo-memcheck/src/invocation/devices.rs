@@ -1,5 +1,6 @@
-//! Resolves the requested devices to the legs of a run. A leg is one device: a build for it, and a run of every test
-//! that can run on it. The requested real GPUs together are one device. `auto` is resolved here, once, from the probe.
+//! Resolves the requested devices to the legs of a run. A leg is one device: a build for it, and a
+//! run of every test that can run on it. The requested real GPUs together are one device. `auto` is
+//! resolved here, once, from the probe.
 
 mod leg;
 #[cfg(test)]
@@ -170,7 +171,8 @@ pub(crate) fn resolve(
     Ok(legs)
 }
 
-/// The real GPU if there is a compiler for it, else the simulated device unless `lacks` excludes it, else the CPU.
+/// The real GPU if there is a compiler for it, else the simulated device unless `lacks` excludes
+/// it, else the CPU.
 fn resolve_auto(machine: &str, lacks: Option<&str>, found: &Found) -> Leg {
     match resolve_gpu(None, found, "auto") {
         Ok(leg) => leg,

@@ -1,4 +1,5 @@
-//! Failures that end the command. An expected failure has an exit code and a hint of its own. All others are bugs.
+//! Failures that end the command. An expected failure has an exit code and a hint of its own. All
+//! others are bugs.
 
 use memcheck_core::wire::exit;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,6 @@
-//! Real GPUs, and their assignment to tests, one at a time. A test sees its GPU as the first device, and the other
-//! requested GPUs behind it. Its figures are therefore those of `cuda:0`, whichever GPU it was assigned.
+//! Real GPUs, and their assignment to tests, one at a time. A test sees its GPU as the first
+//! device, and the other requested GPUs behind it. Its figures are therefore those of `cuda:0`,
+//! whichever GPU it was assigned.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -17,7 +18,8 @@ pub(crate) struct RealGpu {
     /// Number among the visible GPUs: 1 for `cuda:1`.
     pub(crate) index: u16,
     pub(crate) name: String,
-    /// `None` if the GPU is named by a number, because the driver may count in another order than nvidia-smi.
+    /// `None` if the GPU is named by a number, because the driver may count in another order than
+    /// nvidia-smi.
     pub(crate) uuid: Option<String>,
     /// The GPU's name in a value of [`VISIBLE`].
     pub(crate) word: String,
@@ -153,7 +155,8 @@ mod tests {
         let (pool, all) = (Pool::default(), gpus());
         let on: [AtomicUsize; 3] = Default::default();
         let runs: [AtomicUsize; 3] = Default::default();
-        // First, three tests that wait for each other must be on three GPUs. Then there are more tests than GPUs.
+        // First, three tests that wait for each other must be on three GPUs. Then there are more
+        // tests than GPUs.
         let together = std::sync::Barrier::new(3);
         let test = |wait: bool| {
             let slot = pool.take(&all).unwrap();

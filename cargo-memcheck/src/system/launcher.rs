@@ -1,5 +1,5 @@
-//! `--runner`: the command that starts test processes, such as `srun` on a cluster. Its command line is split with the rules of a shell,
-//! but a shell is not used.
+//! `--runner`: the command that starts test processes, such as `srun` on a cluster. Its command
+//! line is split with the rules of a shell, but a shell is not used.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,7 +21,8 @@ pub(crate) enum Launcher {
 pub(crate) struct LauncherError(String);
 
 impl Launcher {
-    /// Empty for no launcher. A relative program is resolved against `folder`, because tests start in other folders.
+    /// Empty for no launcher. A relative program is resolved against `folder`, because tests start
+    /// in other folders.
     pub(crate) fn read(text: &str, folder: &Path) -> Result<Self, LauncherError> {
         let mut words = shlex::split(text).ok_or_else(|| LauncherError(text.to_owned()))?;
         let Some(program) = words.first_mut() else { return Ok(Self::None) };

@@ -265,23 +265,25 @@ impl Baseline {
     }
 }
 
-/// The facts that differ between two headers, each as `name: then -> now`.
-pub fn differing_facts(then: &Facts, now: &Facts) -> Vec<String> {
+/// The facts that differ between two headers, as the end of a sentence about the older one:
+/// `measured with another version of candle (0.10.0 -> 0.11.1)`. `None` if no fact differs.
+pub fn other_conditions(then: &Facts, now: &Facts) -> Option<String> {
     let none = || "none".to_owned();
     let threads = |facts: &Facts| facts.threads.map_or_else(none, |n| n.to_string());
     let dtype = |facts: &Facts| facts.dtype.clone().unwrap_or_else(none);
-    [
-        ("candle", then.candle.clone(), now.candle.clone()),
-        ("profile", then.profile.clone(), now.profile.clone()),
-        ("iterations", then.iterations.to_string(), now.iterations.to_string()),
-        ("warmup", then.warmup.to_string(), now.warmup.to_string()),
-        ("threads", threads(then), threads(now)),
+    let differing: Vec<String> = [
+        ("version of candle", then.candle.clone(), now.candle.clone()),
+        ("build profile", then.profile.clone(), now.profile.clone()),
+        ("number of iterations", then.iterations.to_string(), now.iterations.to_string()),
+        ("number of warm-up iterations", then.warmup.to_string(), now.warmup.to_string()),
+        ("number of threads", threads(then), threads(now)),
         ("dtype", dtype(then), dtype(now)),
     ]
     .into_iter()
     .filter(|(_, then, now)| then != now)
-    .map(|(name, then, now)| format!("{name}: {then} -> {now}"))
-    .collect()
+    .map(|(name, then, now)| format!("another {name} ({then} -> {now})"))
+    .collect();
+    (!differing.is_empty()).then(|| format!("measured with {}", differing.join(" and ")))
 }
 
 /// One figure that is outside the tolerance.
@@ -379,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_file_is_split_and_recognised() {
+    fn a_snapshot_file_is_split_and_recognized() {
         let text = "---\nsource: tests/a.rs\ninfo:\n  memcheck: 1\n  candle: 0.11.1\n---\nhost:\n  growth: 0\n";
         let parts = Parts::of(text).unwrap();
         assert!(parts.is_memcheck());
@@ -399,8 +401,9 @@ mod tests {
             r#"{"memcheck":1,"candle":"0.11.1","profile":"debug","iterations":10,"warmup":2"#;
         let facts = |rest: &str| serde_json::from_str::<Facts>(&format!("{header}{rest}")).unwrap();
         let (old, new) = (facts("}"), facts(r#","dtype":"f16"}"#));
-        assert_eq!(differing_facts(&old, &new), ["dtype: none -> f16"]);
-        assert!(differing_facts(&old, &facts("}")).is_empty());
+        let conditions = other_conditions(&old, &new);
+        assert_eq!(conditions.as_deref(), Some("measured with another dtype (none -> f16)"));
+        assert_eq!(other_conditions(&old, &facts("}")), None);
         assert!(!serde_json::to_string(&old).unwrap().contains("dtype"));
     }
 

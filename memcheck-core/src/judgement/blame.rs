@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::growth::survivors::{Group, Reading};
 use crate::judgement::diagnosis::Evidence;
 use crate::judgement::finding::{Site, Via};
-use crate::measurement::attribution::{Attribution, Holder, Kind};
+use crate::measurement::attribution::{Attribution, Holder, HolderKind};
 use crate::measurement::record::Record;
 use crate::measurement::stack::{Frame, Stack};
 use crate::size::both;
@@ -166,7 +166,11 @@ fn holder_sites(attribution: &Attribution, space: Space, holders: &[Holder]) -> 
 }
 
 /// The sites of these holders in `space`, each with the purpose of its bytes, the largest first.
-pub fn holding(attribution: &Attribution, space: Space, holders: &[Holder]) -> Vec<(Kind, Site)> {
+pub fn holding(
+    attribution: &Attribution,
+    space: Space,
+    holders: &[Holder],
+) -> Vec<(HolderKind, Site)> {
     let held = holders
         .iter()
         .filter_map(|holder| Some((holder, attribution.places.get(holder.place)?)))
@@ -177,7 +181,7 @@ pub fn holding(attribution: &Attribution, space: Space, holders: &[Holder]) -> V
             holder.kind,
         )
     });
-    let mut sites: Vec<(Kind, Site)> = groups
+    let mut sites: Vec<(HolderKind, Site)> = groups
         .iter()
         .map(|alike| {
             let (holder, place) = alike[0];

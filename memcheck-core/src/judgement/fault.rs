@@ -1,4 +1,4 @@
-//! Faults of a GPU and of its driver, recognised by the names of their errors.
+//! Faults of a GPU and of its driver, recognized by the names of their errors.
 
 /// A kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_is_recognised_by_its_whole_name() {
+    fn an_error_is_recognized_by_its_whole_name() {
         let found = of("DriverError(CUDA_ERROR_ECC_UNCORRECTABLE, \"uncorrectable\")");
         assert_eq!(found.map(|(_, error)| error), Some("CUDA_ERROR_ECC_UNCORRECTABLE"));
         assert_eq!(of("CUDA_ERROR_NO_DEVICE_AT_ALL"), None);

@@ -37,7 +37,7 @@ macro_rules! codes {
         pub enum Code { $($(#[$doc])* $variant,)* }
 
         /// Every code with its class, its level in CI, its title and its page.
-        pub const TABLE: &[Row] = &[$(Row {
+        pub const TABLE: &[CodeRow] = &[$(CodeRow {
             code: Code::$variant,
             name: $code,
             class: Class::$class,
@@ -50,7 +50,7 @@ macro_rules! codes {
 
 /// The properties of a [`Code`].
 #[derive(Debug, Clone, Copy)]
-pub struct Row {
+pub struct CodeRow {
     /// The code.
     pub code: Code,
     /// The stable kebab-case name.
@@ -65,9 +65,9 @@ pub struct Row {
 }
 
 codes! {
-    /// Live memory grows by more than `max_growth` an iteration.
+    /// Live memory grows by more than `max_growth` per iteration.
     Leak = "leak", Measured, Deny, "memory allocated in an iteration is never freed";
-    /// The bytes taken from the device grow by more than `max_reserved_growth` an iteration.
+    /// The bytes taken from the device grow by more than `max_reserved_growth` per iteration.
     GrowthLimit = "growth-limit", Measured, Deny, "memory grows from iteration to iteration";
     /// `peak_allocated` is above `max_peak`.
     PeakLimit = "peak-limit", Measured, Deny, "the peak is above its limit";
@@ -103,8 +103,9 @@ codes! {
     NoDevice = "no-device", Instrument, Deny, "the requested device could not be opened";
     /// No baseline exists.
     MissingBaseline = "missing-baseline", Bookkeeping, Deny, "the test has no baseline yet";
-    /// The baseline was made under other conditions.
-    UncomparableBaseline = "uncomparable-baseline", Bookkeeping, Deny, "the baseline was made under other conditions";
+    /// The baseline was measured with another version of candle, build profile, dtype, or number of
+    /// threads or iterations.
+    UncomparableBaseline = "uncomparable-baseline", Bookkeeping, Deny, "the baseline was measured with another version of candle, profile, dtype, threads or iterations";
     /// The baseline cannot be read.
     CorruptBaseline = "corrupt-baseline", Bookkeeping, Deny, "the baseline cannot be read";
     /// A baseline belongs to no test.
@@ -133,7 +134,7 @@ pub enum CodeError {
     Fixed(&'static str),
 }
 
-fn names(wanted: impl Fn(&Row) -> bool) -> String {
+fn names(wanted: impl Fn(&CodeRow) -> bool) -> String {
     let names: Vec<_> = TABLE.iter().filter(|row| wanted(row)).map(|row| row.name).collect();
     names.join(", ")
 }
@@ -148,7 +149,7 @@ impl Code {
     }
 
     /// The properties of the code.
-    pub fn row(self) -> &'static Row {
+    pub fn row(self) -> &'static CodeRow {
         // `codes!` declares both in one list, so the table is in the order of the variants.
         &TABLE[self as usize]
     }
@@ -240,7 +241,7 @@ impl<'de> Deserialize<'de> for Code {
 
 /// A holder that is new at the peak or holds more than in the baseline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Grown {
+pub struct GrownHolder {
     /// A description of the holder: `softmax [8,12,512,512] f32 in encoder.3.attn`.
     pub holder: String,
     /// Bytes in the baseline; 0 if the holder was not among the largest there.
@@ -257,7 +258,7 @@ pub struct Finding {
     /// The memory space, if the finding is about one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub space: Option<Space>,
-    /// Bytes an iteration, for findings about growth.
+    /// Bytes per iteration, for findings about growth.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bytes_per_iteration: Option<u64>,
     /// The measured figure, for findings about other figures.
@@ -282,8 +283,8 @@ pub struct Finding {
     pub sites: Vec<Site>,
     /// Holders that are new at the peak or hold more than in the baseline.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub grown: Vec<Grown>,
-    /// The kind of mistake, if one is recognised.
+    pub grown: Vec<GrownHolder>,
+    /// The kind of mistake, if one is recognized.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cause: Option<crate::judgement::diagnosis::Cause>,
 }

@@ -1,5 +1,5 @@
 //! The path of a test's baseline: in `snapshots/`, next to the source file of the test. Paths are
-//! normalised as text, because both sides of the wire must agree and insta refuses `..` in a
+//! normalized as text, because both sides of the wire must agree and insta refuses `..` in a
 //! pending path. A symbolic link before a `..` is not resolved.
 
 use std::collections::BTreeMap;

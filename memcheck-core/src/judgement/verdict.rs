@@ -129,7 +129,7 @@ fn peak(record: &Record, space: Space, metrics: &Metrics, limits: &Limits) -> Op
         ..Finding::new(
             Code::PeakLimit,
             format!(
-                "the peak in {space} is {}, at most {} allowed",
+                "the peak in {space} is {} (limit {})",
                 both(metrics.peak_allocated),
                 both(limit)
             ),
@@ -178,7 +178,7 @@ fn retained(
         ..Finding::new(
             Code::Retained,
             format!(
-                "{} are live in {space} after the body returned{again}, at most {} allowed",
+                "{} are live in {space} after the body returned{again} (limit {})",
                 both(figure),
                 both(limit)
             ),
@@ -202,7 +202,7 @@ fn allocations(
         ..Finding::new(
             Code::AllocationsLimit,
             format!(
-                "an iteration makes {} in {space}, at most {} allowed",
+                "an iteration makes {} in {space} (limit {})",
                 counted(most, "allocation", "allocations"),
                 exact(limit)
             ),

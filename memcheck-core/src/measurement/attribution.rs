@@ -69,7 +69,7 @@ pub struct Place {
 /// The purpose of bytes, as far as age and call stack show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum HolderKind {
     /// Allocated before the first iteration: weights, mostly.
     Setup,
     /// Allocated in the iteration of the peak by the forward pass.
@@ -82,7 +82,7 @@ pub enum Kind {
     Kept,
 }
 
-impl Kind {
+impl HolderKind {
     /// The kind by age alone, for iterations of birth and of now; 0 is the set-up.
     pub fn by_age(birth: u32, now: u32) -> Self {
         match () {
@@ -121,7 +121,7 @@ pub struct Holder {
     /// The call site, an index into [`Attribution::places`].
     pub place: usize,
     /// The purpose of the bytes.
-    pub kind: Kind,
+    pub kind: HolderKind,
     /// Bytes.
     pub bytes: u64,
     /// Blocks.

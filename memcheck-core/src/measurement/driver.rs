@@ -78,7 +78,7 @@ pub struct Untracked {
     /// The part that is in no item: context, code, and the driver's own memory.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rest: Option<u64>,
-    /// The reason why it is not itemised.
+    /// The reason why it is not itemized.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<String>,
 }
@@ -96,7 +96,7 @@ pub struct Item {
 
 /// A block of device memory whose allocation CUPTI saw, and that is not released.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Block {
+pub struct CuptiBlock {
     /// Bytes.
     pub bytes: u64,
     /// True if it is part of a pool. Then the reserved bytes of the pool include it.
@@ -115,7 +115,7 @@ impl Untracked {
         space: Space,
         device_used: Option<u64>,
         reserved: u64,
-        blocks: Result<&[Block], String>,
+        blocks: Result<&[CuptiBlock], String>,
     ) -> Self {
         let (blocks, reason) = match blocks {
             Ok(blocks) => (blocks, None),
@@ -135,14 +135,14 @@ impl Untracked {
         }
         items.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.holder.cmp(&b.holder)));
         let bytes = device_used.map(|used| used.saturating_sub(reserved + own));
-        let itemised: u64 = items.iter().map(|item| item.bytes).sum();
+        let itemized: u64 = items.iter().map(|item| item.bytes).sum();
         // Saturating, because NVML and CUPTI are read at different moments and can disagree.
-        let rest = bytes.map(|bytes| bytes.saturating_sub(itemised));
+        let rest = bytes.map(|bytes| bytes.saturating_sub(itemized));
         Self { space, bytes, items, rest, reason }
     }
 }
 
-fn holder(block: &Block) -> String {
+fn holder(block: &CuptiBlock) -> String {
     match &block.source {
         _ if block.fixed => "variables of modules".to_owned(),
         Some(path) => path.rsplit('/').next().unwrap_or(path).to_owned(),
@@ -156,9 +156,9 @@ mod tests {
 
     const GPU: Space = Space::Cuda(0);
 
-    fn block(bytes: u64, source: Option<&str>) -> Block {
+    fn block(bytes: u64, source: Option<&str>) -> CuptiBlock {
         let source = source.map(str::to_owned);
-        Block { bytes, pooled: false, tracked: false, fixed: false, source }
+        CuptiBlock { bytes, pooled: false, tracked: false, fixed: false, source }
     }
 
     #[test]
@@ -167,10 +167,10 @@ mod tests {
             block(30, Some("/usr/lib/libcublas.so.13")),
             block(2, Some("libcublas.so.13")),
             block(7, None),
-            Block { fixed: true, ..block(5, Some("app")) },
-            Block { pooled: true, tracked: true, ..block(1_000, None) },
-            Block { tracked: true, ..block(100, None) },
-            Block { pooled: true, ..block(10, Some("libcublas.so.13")) },
+            CuptiBlock { fixed: true, ..block(5, Some("app")) },
+            CuptiBlock { pooled: true, tracked: true, ..block(1_000, None) },
+            CuptiBlock { tracked: true, ..block(100, None) },
+            CuptiBlock { pooled: true, ..block(10, Some("libcublas.so.13")) },
         ];
         let found = Untracked::of(GPU, Some(2_000), 1_500, Ok(&blocks));
         let item = |holder: &str, bytes, blocks| Item { holder: holder.to_owned(), bytes, blocks };

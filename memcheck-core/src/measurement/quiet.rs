@@ -1,5 +1,5 @@
 //! Marks the instrument's own work, so that its allocations are not counted as the workload's. The
-//! state is constant-initialised and has no destructor, so that reading it is one thread-local load
+//! state is constant-initialized and has no destructor, so that reading it is one thread-local load
 //! and is safe while a thread starts or ends.
 
 use std::cell::Cell;

@@ -136,6 +136,13 @@ pub enum Outcome {
     },
 }
 
+/// The number of GPUs that the ledger of a test process counts apart.
+pub const COUNTED_GPUS: usize = 32;
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 /// The conditions of a run. Figures of runs with different conditions are not comparable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -208,8 +215,12 @@ pub struct Record {
     /// The capacity of each device in bytes, regardless of `fits`; empty on the host.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub capacities: BTreeMap<Space, u64>,
-    /// Events that did not fit into the ledger. If this is not 0, the run is `not-measured`.
+    /// Events that the ledger could not count. If this is not 0, the run is `not-measured`.
     pub lost_events: u64,
+    /// The lost events of GPUs that have no counters, or whose number the driver did not return.
+    /// The ledger had no room for the others.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub events_of_unknown_gpus: u64,
     /// Calls that the simulated device does not implement.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsupported_calls: Vec<String>,

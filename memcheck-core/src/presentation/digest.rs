@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::judgement::finding::Site;
 use crate::judgement::{blame, diagnosis};
-use crate::measurement::attribution::{Attribution, Holder, Kind};
+use crate::measurement::attribution::{Attribution, Holder, HolderKind};
 use crate::presentation::profile::{self, KindSum};
 use crate::space::Space;
 
@@ -32,18 +32,18 @@ pub struct SpaceDigest {
     /// The bytes at the peak by purpose.
     pub kinds: Vec<KindSum>,
     /// The bytes at the peak by line of the program.
-    pub holders: Vec<Held>,
+    pub holders: Vec<HolderDigest>,
     /// The survivors of the measured iterations, growing or not.
     pub survivors: Vec<Site>,
     /// The bytes that were live when the body had returned, by line of the program.
-    pub retained: Vec<Held>,
+    pub retained: Vec<HolderDigest>,
 }
 
 /// The bytes of one line of the program that have one purpose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Held {
+pub struct HolderDigest {
     /// The purpose of the bytes.
-    pub kind: Kind,
+    pub kind: HolderKind,
     /// The line, its operation and tensor, and the bytes; without a stack.
     #[serde(flatten)]
     pub site: Site,
@@ -74,10 +74,14 @@ impl<'a> Digest<'a> {
     }
 }
 
-fn lines_of_holders(attribution: &Attribution, space: Space, holders: &[Holder]) -> Vec<Held> {
+fn lines_of_holders(
+    attribution: &Attribution,
+    space: Space,
+    holders: &[Holder],
+) -> Vec<HolderDigest> {
     blame::holding(attribution, space, holders)
         .into_iter()
-        .map(|(kind, site)| Held { kind, site: Site { stack: Vec::new(), ..site } })
+        .map(|(kind, site)| HolderDigest { kind, site: Site { stack: Vec::new(), ..site } })
         .collect()
 }
 
@@ -117,8 +121,11 @@ mod tests {
             last: 3,
         };
         let holder = |place, kind| Holder { place, kind, bytes: 16, count: 1 };
-        let holders =
-            vec![holder(0, Kind::Activations), holder(1, Kind::Activations), holder(0, Kind::Kept)];
+        let holders = vec![
+            holder(0, HolderKind::Activations),
+            holder(1, HolderKind::Activations),
+            holder(0, HolderKind::Kept),
+        ];
         let peak = Peak { bytes: 48, iteration: 2, holders, ..Peak::default() };
         let survivors = Survivors {
             space: SPACE,
@@ -133,7 +140,7 @@ mod tests {
             places: vec![place(0, SPACE), place(1, SPACE), place(1, Space::Host)],
             peaks: [(SPACE, peak)].into(),
             survivors: vec![survivors],
-            retained: vec![holder(1, Kind::Kept), holder(2, Kind::Kept)],
+            retained: vec![holder(1, HolderKind::Kept), holder(2, HolderKind::Kept)],
             events: 6,
             ..Attribution::default()
         }
@@ -145,7 +152,7 @@ mod tests {
         let digest = Digest::of(&attribution, None);
         let [of_space] = digest.spaces.as_slice() else { panic!("{digest:#?}") };
         let held: Vec<_> = of_space.holders.iter().map(|h| (h.kind, h.site.bytes)).collect();
-        assert_eq!(held, [(Kind::Activations, 32), (Kind::Kept, 16)]);
+        assert_eq!(held, [(HolderKind::Activations, 32), (HolderKind::Kept, 16)]);
         let sum = |bytes: &mut dyn Iterator<Item = u64>| bytes.sum::<u64>();
         assert_eq!(sum(&mut of_space.holders.iter().map(|held| held.site.bytes)), of_space.peak);
         assert_eq!(sum(&mut of_space.kinds.iter().map(|kind| kind.bytes)), of_space.peak);

@@ -1,6 +1,6 @@
 //! Formats a finding as lines of text: one line of summary, then sites, cause and hint.
 
-use crate::judgement::finding::{Finding, Grown, Site, Via};
+use crate::judgement::finding::{Finding, GrownHolder, Site, Via};
 use crate::size::{self, Size, both};
 
 /// The part of a finding that is printed.
@@ -39,7 +39,13 @@ pub fn lines(finding: &Finding, extent: Much) -> Vec<String> {
     let few = finding.sites[..shown].iter().flat_map(self::site);
     lines.extend(few.map(|line| format!("  {line}")));
     if shown < finding.sites.len() {
-        lines.push(more(finding.sites.len() - shown, "place", "places"));
+        let hidden = &finding.sites[shown..];
+        let (one, several) = if hidden.iter().all(|site| site.place().is_some()) {
+            ("call site", "call sites")
+        } else {
+            ("group of blocks", "groups of blocks")
+        };
+        lines.push(more(hidden.len(), one, several));
     }
     if let Some(cause) = &finding.cause {
         lines.push(format!("  cause: {} ({})", cause.title, cause.code));
@@ -57,7 +63,7 @@ fn more(count: usize, one: &str, several: &str) -> String {
 }
 
 /// Formats a holder that has more bytes at the peak than in the baseline.
-pub fn grown(grown: &Grown) -> String {
+pub fn grown(grown: &GrownHolder) -> String {
     let was = match grown.then {
         0 => "new at the peak".to_owned(),
         then => format!("was {}", Size(then)),
@@ -133,9 +139,12 @@ mod tests {
                 "    10 x 4,096 B (4.0 KiB): steady"
             ]
         );
-        assert_eq!(few[14..], ["  … 2 more places", "  hint: what to do"]);
+        assert_eq!(few[14..], ["  … 2 more call sites", "  hint: what to do"]);
         let four = Finding { sites: finding.sites[..4].to_vec(), ..finding.clone() };
-        assert!(lines(&four, Much::Few).contains(&"  … 1 more place".to_owned()));
+        assert!(lines(&four, Much::Few).contains(&"  … 1 more call site".to_owned()));
+        let by_size = Site { file: None, function: None, ..finding.sites[0].clone() };
+        let sizes = Finding { sites: vec![by_size; 5], ..finding.clone() };
+        assert!(lines(&sizes, Much::Few).contains(&"  … 2 more groups of blocks".to_owned()));
         let via = Via {
             file: "candle-mi-0.2.2/src/util/masks.rs".into(),
             line: 97,

@@ -58,10 +58,10 @@ const MIG: &str = "mig";
 
 /// One device of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Gpu {
+pub struct MachineGpu {
     /// The card that it takes its name and properties from.
     pub card: &'static Card,
-    /// Bytes that live blocks, in requested sizes, never exceed. Driver memory is not modelled.
+    /// Bytes that live blocks, in requested sizes, never exceed. Driver memory is not modeled.
     pub capacity: u64,
     /// True for a slice in MIG mode. NVML has separate handles for the slice and the card.
     pub mig: bool,
@@ -71,7 +71,7 @@ pub struct Gpu {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
     /// The devices, at least one.
-    pub gpus: Vec<Gpu>,
+    pub gpus: Vec<MachineGpu>,
 }
 
 impl Machine {
@@ -89,7 +89,8 @@ impl Machine {
 
     /// The same machine with `margin` of each device left free; an error if nothing is left.
     pub fn with_margin(&self, margin: Tolerance) -> Result<Self, MachineError> {
-        let smaller = |gpu: &Gpu| Gpu { capacity: margin.floor(gpu.capacity), ..*gpu };
+        let smaller =
+            |gpu: &MachineGpu| MachineGpu { capacity: margin.floor(gpu.capacity), ..*gpu };
         let usable = Self { gpus: self.gpus.iter().map(smaller).collect() };
         match usable.gpus.iter().any(|gpu| gpu.capacity == 0) {
             true => Err(MachineError::Margin(margin.to_string(), format!("sim:{self}"))),
@@ -99,7 +100,7 @@ impl Machine {
 
     /// The same machine with the capacity of each device limited to `bytes`.
     pub fn no_larger_than(&self, bytes: u64) -> Self {
-        let smaller = |gpu: &Gpu| Gpu { capacity: gpu.capacity.min(bytes), ..*gpu };
+        let smaller = |gpu: &MachineGpu| MachineGpu { capacity: gpu.capacity.min(bytes), ..*gpu };
         Self { gpus: self.gpus.iter().map(smaller).collect() }
     }
 
@@ -109,7 +110,7 @@ impl Machine {
             let mut parts = group.split(',').map(str::trim);
             let (count, card) = split_count(parts.next().unwrap_or_default());
             let card = cards::find(card).ok_or_else(|| MachineError::Card(card.to_owned()))?;
-            let mut gpu = Gpu { card, capacity: card.bytes, mig: false };
+            let mut gpu = MachineGpu { card, capacity: card.bytes, mig: false };
             for option in parts {
                 if option == MIG {
                     gpu.mig = true;
@@ -154,7 +155,7 @@ fn capacity(text: &str) -> Result<u64, MachineError> {
 impl std::fmt::Display for Machine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (number, alike) in self.gpus.chunk_by(|a, b| a == b).enumerate() {
-            let Gpu { card, capacity, mig } = alike[0];
+            let MachineGpu { card, capacity, mig } = alike[0];
             let plus = if number == 0 { "" } else { "+" };
             let count = if alike.len() == 1 { String::new() } else { format!("{}x", alike.len()) };
             write!(f, "{plus}{count}{}", card.id)?;
@@ -184,9 +185,9 @@ mod tests {
         assert_eq!(
             machine("2xRTX4090,capacity=8GiB+t4").gpus,
             [
-                Gpu { card: small, capacity: 8 << 30, mig: false },
-                Gpu { card: small, capacity: 8 << 30, mig: false },
-                Gpu { card: t4, capacity: t4.bytes, mig: false },
+                MachineGpu { card: small, capacity: 8 << 30, mig: false },
+                MachineGpu { card: small, capacity: 8 << 30, mig: false },
+                MachineGpu { card: t4, capacity: t4.bytes, mig: false },
             ]
         );
         for (text, written) in [

@@ -3,7 +3,7 @@
 
 use crate::limits::Layer;
 use crate::limits::kinds::{
-    AtLeastOne, Bytes, Count, Deviation, Kind, Number, Optional, Room, Share, Time,
+    AtLeastOne, Bytes, Count, Deviation, LimitKind, Number, Optional, Room, Share, Time,
 };
 use crate::with_limits;
 
@@ -67,14 +67,11 @@ pub const RAYON_NUM_THREADS: Variable = Variable {
 
 /// Makes the variables of the limits, and their reader, from the table of limits.
 macro_rules! define {
-    (
-        everywhere { $(
-            $(#[$doc:meta])+
-            $name:ident $(or $mib:ident)?: $kind:ty,
-            $variable:literal, programs: $programs:literal, default: $default:expr;
-        )* }
-        attribute_and_file { $($rest:tt)* }
-    ) => {
+    ($(
+        $(#[$doc:meta])+
+        $name:ident $(or $mib:ident)?: $kind:ty,
+        $variable:literal, programs: $programs:literal, default: $default:expr;
+    )*) => {
         /// The limits, as `MEMCHECK_<LIMIT>`.
         pub const LIMITS: &[Variable] = &[$(Variable {
             name: $variable,
@@ -88,9 +85,9 @@ macro_rules! define {
     };
 }
 
-with_limits!(define);
+with_limits!(everywhere define);
 
-fn read<K: Kind>(
+fn read<K: LimitKind>(
     get: &impl Fn(&str) -> Option<String>,
     name: &'static str,
 ) -> Result<Option<K::Stated>, VariableError> {

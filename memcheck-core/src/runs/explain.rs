@@ -281,7 +281,8 @@ fn unexplained(mut first: Report, has_second: bool) -> Report {
     };
     for finding in &mut first.verdict.findings {
         if finding.code.is_about_memory() {
-            finding.hint = Some(why.to_owned());
+            let own = finding.hint.take().map(|hint| format!("{hint}; "));
+            finding.hint = Some(format!("{}{why}", own.unwrap_or_default()));
         }
     }
     first.record.notes.push(why.to_owned());

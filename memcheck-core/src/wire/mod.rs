@@ -1,5 +1,7 @@
 //! The wire: the data that the command, the test processes and the estimator exchange.
 
 pub mod estimate;
+#[doc(hidden)]
+pub mod example;
 pub mod exit;
 pub mod protocol;

@@ -3,9 +3,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Family;
+use super::ModelFamily;
 
-impl Family {
+impl ModelFamily {
     /// Returns the configuration in the form that candle's types parse, and remarks for the reader
     /// about the changes.
     pub(crate) fn adapted(&self, config: &Map<String, Value>) -> (Map<String, Value>, Vec<String>) {

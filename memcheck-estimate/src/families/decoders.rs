@@ -8,95 +8,99 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::adapted::{default, rename};
-use super::{Context, Family, Loaded, Model, ROUTED, defaults};
+use super::{Context, Loaded, Model, ModelFamily, ROUTED, defaults};
 
 /// A window that hides no token, for types that require a number.
 const NO_WINDOW: u64 = 1 << 27;
 
-pub(super) const TABLE: &[Family] = &[
-    Family::decoder(&["llama"], llama)
+pub(super) const TABLE: &[ModelFamily] = &[
+    ModelFamily::decoder(&["llama"], llama)
         .masked_by(1)
         .with_defaults(defaults::LLAMA)
         .scaled_by(&["llama3"]),
-    Family::decoder(&["mistral"], |c| load(c, m::mistral::Model::new, m::mistral::Model::forward))
-        .with_defaults(defaults::MISTRAL),
-    Family::decoder(&["mixtral"], |c| load(c, m::mixtral::Model::new, m::mixtral::Model::forward))
-        .adapted_by(window)
-        .with_defaults(defaults::MIXTRAL)
-        .with_note(ROUTED),
-    Family::decoder(&["qwen2"], |c| {
+    ModelFamily::decoder(&["mistral"], |c| {
+        load(c, m::mistral::Model::new, m::mistral::Model::forward)
+    })
+    .with_defaults(defaults::MISTRAL),
+    ModelFamily::decoder(&["mixtral"], |c| {
+        load(c, m::mixtral::Model::new, m::mixtral::Model::forward)
+    })
+    .adapted_by(window)
+    .with_defaults(defaults::MIXTRAL)
+    .with_note(ROUTED),
+    ModelFamily::decoder(&["qwen2"], |c| {
         load(c, m::qwen2::ModelForCausalLM::new, m::qwen2::ModelForCausalLM::forward)
     })
     .adapted_by(window)
     .with_defaults(defaults::QWEN),
-    Family::decoder(&["qwen2_moe"], |c| {
+    ModelFamily::decoder(&["qwen2_moe"], |c| {
         load(c, m::qwen2_moe::Model::new, m::qwen2_moe::Model::forward)
     })
     .adapted_by(window)
     .with_defaults(defaults::QWEN)
     .with_note(ROUTED),
-    Family::decoder(&["qwen3"], |c| {
+    ModelFamily::decoder(&["qwen3"], |c| {
         load(c, m::qwen3::ModelForCausalLM::new, m::qwen3::ModelForCausalLM::forward)
     })
     .with_defaults(defaults::QWEN),
-    Family::decoder(&["qwen3_moe"], |c| {
+    ModelFamily::decoder(&["qwen3_moe"], |c| {
         load(c, m::qwen3_moe::ModelForCausalLM::new, m::qwen3_moe::ModelForCausalLM::forward)
     })
     .with_defaults(defaults::QWEN)
     .with_note(ROUTED),
-    Family::decoder(&["smollm3"], |c| {
+    ModelFamily::decoder(&["smollm3"], |c| {
         use m::smol::smollm3::ModelForCausalLM;
         load(c, ModelForCausalLM::new, ModelForCausalLM::forward)
     })
     .with_defaults(defaults::SMOLLM3),
-    Family::decoder(&["gemma"], |c| {
+    ModelFamily::decoder(&["gemma"], |c| {
         load(c, |config, vb| m::gemma::Model::new(false, config, vb), m::gemma::Model::forward)
     })
     .adapted_by(one_activation)
     .with_defaults(defaults::GEMMA),
-    Family::decoder(&["gemma2"], |c| {
+    ModelFamily::decoder(&["gemma2"], |c| {
         load(c, |config, vb| m::gemma2::Model::new(false, config, vb), m::gemma2::Model::forward)
     })
     .with_defaults(defaults::GEMMA2),
-    Family::decoder(&["gemma3", "gemma3_text"], |c| {
+    ModelFamily::decoder(&["gemma3", "gemma3_text"], |c| {
         load(c, |config, vb| m::gemma3::Model::new(false, config, vb), m::gemma3::Model::forward)
     })
     .adapted_by(|config| rename(config, "_sliding_window_pattern", "sliding_window_pattern"))
     .with_defaults(defaults::GEMMA3),
-    Family::decoder(&["gemma4", "gemma4_text"], |c| {
+    ModelFamily::decoder(&["gemma4", "gemma4_text"], |c| {
         load(c, m::gemma4::text::TextModel::new, m::gemma4::text::TextModel::forward)
     })
     .with_defaults(defaults::GEMMA),
-    Family::decoder(&["phi"], |c| {
+    ModelFamily::decoder(&["phi"], |c| {
         load(c, m::phi::Model::new, |model, ids, _| m::phi::Model::forward(model, ids))
     })
     .with_defaults(defaults::PHI),
-    Family::decoder(&["phi3"], |c| load(c, m::phi3::Model::new, m::phi3::Model::forward))
+    ModelFamily::decoder(&["phi3"], |c| load(c, m::phi3::Model::new, m::phi3::Model::forward))
         .with_defaults(defaults::PHI3)
         .scaled_by(&["longrope"]),
-    Family::decoder(&["mixformer-sequential"], |c| {
+    ModelFamily::decoder(&["mixformer-sequential"], |c| {
         use m::mixformer::MixFormerSequentialForCausalLM as Mixformer;
         load(c, Mixformer::new, |model, ids, _| Mixformer::forward(model, ids))
     }),
-    Family::decoder(&["phi-msft"], |c| {
+    ModelFamily::decoder(&["phi-msft"], |c| {
         use m::mixformer::MixFormerSequentialForCausalLM as Mixformer;
         load(c, Mixformer::new_v2, |model, ids, _| Mixformer::forward(model, ids))
     }),
-    Family::decoder(&["starcoder2"], |c| {
+    ModelFamily::decoder(&["starcoder2"], |c| {
         load(c, m::starcoder2::Model::new, m::starcoder2::Model::forward)
     })
     .with_defaults(defaults::STARCODER2),
-    Family::decoder(&["gpt_bigcode"], bigcode).masked_by(0),
-    Family::decoder(&["stablelm", "stablelm_epoch"], |c| {
+    ModelFamily::decoder(&["gpt_bigcode"], bigcode).masked_by(0),
+    ModelFamily::decoder(&["stablelm", "stablelm_epoch"], |c| {
         load(c, m::stable_lm::Model::new, m::stable_lm::Model::forward)
     })
     .adapted_by(stable_lm)
     .with_defaults(defaults::STABLELM),
-    Family::decoder(&["olmo"], |c| load(c, m::olmo::Model::new, m::olmo::Model::forward))
+    ModelFamily::decoder(&["olmo"], |c| load(c, m::olmo::Model::new, m::olmo::Model::forward))
         .with_defaults(defaults::OLMO),
-    Family::decoder(&["olmo2"], |c| load(c, m::olmo2::Model::new, m::olmo2::Model::forward))
+    ModelFamily::decoder(&["olmo2"], |c| load(c, m::olmo2::Model::new, m::olmo2::Model::forward))
         .with_defaults(defaults::OLMO),
-    Family::decoder(&["falcon"], |c| {
+    ModelFamily::decoder(&["falcon"], |c| {
         use m::falcon::Falcon;
         load(
             c,
@@ -107,37 +111,39 @@ pub(super) const TABLE: &[Family] = &[
     .masked_by(1)
     .unbounded()
     .with_defaults(defaults::FALCON),
-    Family::decoder(&["granite"], granite)
+    ModelFamily::decoder(&["granite"], granite)
         .masked_by(1)
         .with_defaults(defaults::LLAMA)
         .scaled_by(&[]),
-    Family::decoder(&["granitemoehybrid"], granite_hybrid)
+    ModelFamily::decoder(&["granitemoehybrid"], granite_hybrid)
         .masked_by(1)
         .with_defaults(defaults::LLAMA)
         .scaled_by(&[]),
-    Family::decoder(&["glm4"], |c| {
+    ModelFamily::decoder(&["glm4"], |c| {
         use m::glm4_new::ModelForCausalLM;
         load(c, ModelForCausalLM::new, ModelForCausalLM::forward)
     })
     .with_defaults(defaults::GLM4),
-    Family::decoder(&["chatglm"], |c| {
+    ModelFamily::decoder(&["chatglm"], |c| {
         load(c, m::glm4::Model::new, |model, ids, _| m::glm4::Model::forward(model, ids))
     })
     .masked_by(1),
-    Family::decoder(&["deepseek_v2"], |c| {
+    ModelFamily::decoder(&["deepseek_v2"], |c| {
         load(c, m::deepseek2::DeepSeekV2::new, m::deepseek2::DeepSeekV2::forward)
     })
     .reading_routing()
     .with_defaults(defaults::DEEPSEEK2)
     .scaled_by(&["yarn", "linear", "dynamic", "longrope"])
     .with_note(ROUTED),
-    Family::decoder(&["helium"], |c| load(c, m::helium::Model::new, m::helium::Model::forward))
-        .with_defaults(defaults::HELIUM),
-    Family::decoder(&["lfm2"], lfm2)
+    ModelFamily::decoder(&["helium"], |c| {
+        load(c, m::helium::Model::new, m::helium::Model::forward)
+    })
+    .with_defaults(defaults::HELIUM),
+    ModelFamily::decoder(&["lfm2"], lfm2)
         .masked_by(1)
         .adapted_by(lfm2_names)
         .with_defaults(defaults::LFM2),
-    Family::decoder(&["based"], |c| load(c, m::based::Model::new, m::based::Model::forward))
+    ModelFamily::decoder(&["based"], |c| load(c, m::based::Model::new, m::based::Model::forward))
         .adapted_by(based)
         .one_sequence(),
 ];

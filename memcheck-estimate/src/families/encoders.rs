@@ -6,28 +6,30 @@ use candle_transformers::models as m;
 use serde_json::{Map, Value, json};
 
 use super::adapted::{default, rename};
-use super::{Context, Family, Loaded, Model, defaults};
+use super::{Context, Loaded, Model, ModelFamily, defaults};
 
-pub(super) const TABLE: &[Family] = &[
-    Family::encoder(&["bert"], bert).with_defaults(defaults::BERT),
-    Family::encoder(&["distilbert"], distilbert).with_defaults(defaults::DISTILBERT),
-    Family::encoder(&["camembert", "roberta", "xlm-roberta"], xlm_roberta)
+pub(super) const TABLE: &[ModelFamily] = &[
+    ModelFamily::encoder(&["bert"], bert).with_defaults(defaults::BERT),
+    ModelFamily::encoder(&["distilbert"], distilbert).with_defaults(defaults::DISTILBERT),
+    ModelFamily::encoder(&["camembert", "roberta", "xlm-roberta"], xlm_roberta)
         .with_defaults(defaults::ROBERTA),
     // The first layer has no normalization before its attention, but candle asks for its weight.
-    Family {
+    ModelFamily {
         mask: 4,
         absent: &["layers.0.attn_norm.weight"],
         defaults: defaults::MODERNBERT,
-        ..Family::encoder(&["modernbert"], modernbert)
+        ..ModelFamily::encoder(&["modernbert"], modernbert)
     },
-    Family::encoder(&["jina-bert"], jina_bert),
-    Family::encoder(&["nomic_bert"], nomic_bert),
-    Family::encoder(&["deberta-v2"], deberta).with_defaults(defaults::DEBERTA),
+    ModelFamily::encoder(&["jina-bert"], jina_bert),
+    ModelFamily::encoder(&["nomic_bert"], nomic_bert),
+    ModelFamily::encoder(&["deberta-v2"], deberta).with_defaults(defaults::DEBERTA),
     // The `model_type` of GTE and of Stella with 400 million parameters is `new`. That of Stella
     // with 1.5 billion parameters is `qwen2`, so the user must change it to `stella_en_v5` to run
     // the model as candle's Stella.
-    Family::encoder(&["new"], stella).adapted_by(small).with_defaults(defaults::STELLA),
-    Family::encoder(&["stella_en_v5"], stella).adapted_by(large).with_defaults(defaults::STELLA),
+    ModelFamily::encoder(&["new"], stella).adapted_by(small).with_defaults(defaults::STELLA),
+    ModelFamily::encoder(&["stella_en_v5"], stella)
+        .adapted_by(large)
+        .with_defaults(defaults::STELLA),
 ];
 
 struct Encoder<M> {

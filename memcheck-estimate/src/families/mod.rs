@@ -69,7 +69,7 @@ type Loaded = std::result::Result<Box<dyn Model>, Problem>;
 
 /// How a model uses its prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum PromptUse {
     /// Reads the prompt and continues it.
     Decoder,
     /// Reads the prompt only.
@@ -78,10 +78,10 @@ pub(crate) enum Kind {
     Pair,
 }
 
-pub(crate) struct Family {
+pub(crate) struct ModelFamily {
     /// The `model_type` values of its configurations.
     pub(crate) names: &'static [&'static str],
-    pub(crate) kind: Kind,
+    pub(crate) kind: PromptUse,
     /// The keys that limit the positions. The first key that a configuration contains counts.
     positions: &'static [&'static str],
     /// Bytes per element of the mask that candle builds on the host, which has an element for each
@@ -105,7 +105,7 @@ pub(crate) struct Family {
     pub(crate) note: Option<&'static str>,
 }
 
-impl std::fmt::Debug for Family {
+impl std::fmt::Debug for ModelFamily {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:?}", self.names)
     }
@@ -118,12 +118,12 @@ const POSITIONS: &[&str] = &["max_position_embeddings", "n_positions", "seq_leng
 const ROUTED: &str = "all values are zeros, so every token is routed to the same experts: their \
     activations are the maximum";
 
-impl Family {
+impl ModelFamily {
     /// Creates a row with the values that most decoders share.
     const fn decoder(names: &'static [&'static str], load: fn(&Context) -> Loaded) -> Self {
         Self {
             names,
-            kind: Kind::Decoder,
+            kind: PromptUse::Decoder,
             positions: POSITIONS,
             mask: 4,
             absent: &[],
@@ -138,11 +138,11 @@ impl Family {
     }
 
     const fn encoder(names: &'static [&'static str], load: fn(&Context) -> Loaded) -> Self {
-        Self { kind: Kind::Encoder, mask: 0, ..Self::decoder(names, load) }
+        Self { kind: PromptUse::Encoder, mask: 0, ..Self::decoder(names, load) }
     }
 
     const fn pair(names: &'static [&'static str], load: fn(&Context) -> Loaded) -> Self {
-        Self { kind: Kind::Pair, ..Self::decoder(names, load) }
+        Self { kind: PromptUse::Pair, ..Self::decoder(names, load) }
     }
 
     const fn adapted_by(self, adapt: fn(&mut Map<String, Value>)) -> Self {
@@ -198,7 +198,7 @@ impl Family {
     }
 }
 
-fn tables() -> impl Iterator<Item = &'static Family> {
+fn tables() -> impl Iterator<Item = &'static ModelFamily> {
     [decoders::TABLE, recurrent::TABLE, encoders::TABLE, pairs::TABLE].into_iter().flatten()
 }
 
@@ -212,7 +212,7 @@ pub fn architectures() -> Vec<&'static str> {
 /// Returns the name and the row of a configuration's architecture.
 pub(crate) fn find(
     config: &Map<String, Value>,
-) -> std::result::Result<(String, &'static Family), Problem> {
+) -> std::result::Result<(String, &'static ModelFamily), Problem> {
     let known = || format!("known architectures: {}", architectures().join(", "));
     let name = match (name_from_content(config), config.get("model_type")) {
         (Some(name), _) => name,
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn jina_bert_is_recognised_by_its_class() {
+    fn jina_bert_is_recognized_by_its_class() {
         let config = json!({ "model_type": "bert", "architectures": ["JinaBertForMaskedLM"] });
         assert_eq!(find(config.as_object().unwrap()).unwrap().0, "jina-bert");
     }

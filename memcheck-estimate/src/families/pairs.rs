@@ -5,15 +5,18 @@
 use candle_core::{DType, Result, Tensor};
 use candle_transformers::models as m;
 
-use super::{Context, Family, Loaded, Model, defaults};
+use super::{Context, Loaded, Model, ModelFamily, defaults};
 
-pub(super) const TABLE: &[Family] = &[
-    Family::pair(&["mt5", "t5", "umt5"], t5).unbounded().with_defaults(defaults::T5),
-    Family::pair(&["marian"], marian).with_defaults(defaults::MARIAN),
-    Family { positions: &["max_target_positions"], ..Family::pair(&["whisper"], whisper) }
-        .with_note(
-            "the prompt is that of the decoder; the encoder reads 30 seconds of audio before it",
-        ),
+pub(super) const TABLE: &[ModelFamily] = &[
+    ModelFamily::pair(&["mt5", "t5", "umt5"], t5).unbounded().with_defaults(defaults::T5),
+    ModelFamily::pair(&["marian"], marian).with_defaults(defaults::MARIAN),
+    ModelFamily {
+        positions: &["max_target_positions"],
+        ..ModelFamily::pair(&["whisper"], whisper)
+    }
+    .with_note(
+        "the prompt is that of the decoder; the encoder reads 30 seconds of audio before it",
+    ),
 ];
 
 /// The number of frames for each position of the encoder. All its positions together cover 30

@@ -7,34 +7,38 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::adapted::{default, rename};
-use super::{Context, Family, Loaded, Model, defaults};
+use super::{Context, Loaded, Model, ModelFamily, defaults};
 
 /// Number of tokens that Mamba 2 reads at once.
 const CHUNK: usize = 256;
 
-pub(super) const TABLE: &[Family] = &[
-    Family::decoder(&["mamba"], mamba).masked_by(0).unbounded().adapted_by(rename_keys),
-    Family::decoder(&["mamba2"], mamba2).masked_by(0).unbounded().adapted_by(rename_keys),
-    Family::decoder(&["rwkv5"], |c| rwkv(c, m::rwkv_v5::Model::new, m::rwkv_v5::Model::forward))
-        .masked_by(0)
-        .unbounded()
-        .adapted_by(attention_width)
-        .with_defaults(defaults::RWKV),
-    Family::decoder(&["rwkv6"], |c| rwkv(c, m::rwkv_v6::Model::new, m::rwkv_v6::Model::forward))
-        .masked_by(0)
-        .unbounded()
-        .adapted_by(attention_width)
-        .with_defaults(defaults::RWKV),
-    Family {
+pub(super) const TABLE: &[ModelFamily] = &[
+    ModelFamily::decoder(&["mamba"], mamba).masked_by(0).unbounded().adapted_by(rename_keys),
+    ModelFamily::decoder(&["mamba2"], mamba2).masked_by(0).unbounded().adapted_by(rename_keys),
+    ModelFamily::decoder(&["rwkv5"], |c| {
+        rwkv(c, m::rwkv_v5::Model::new, m::rwkv_v5::Model::forward)
+    })
+    .masked_by(0)
+    .unbounded()
+    .adapted_by(attention_width)
+    .with_defaults(defaults::RWKV),
+    ModelFamily::decoder(&["rwkv6"], |c| {
+        rwkv(c, m::rwkv_v6::Model::new, m::rwkv_v6::Model::forward)
+    })
+    .masked_by(0)
+    .unbounded()
+    .adapted_by(attention_width)
+    .with_defaults(defaults::RWKV),
+    ModelFamily {
         absent: &["blocks.0.att.v0", "blocks.0.att.v1", "blocks.0.att.v2"],
-        ..Family::decoder(&["rwkv7"], rwkv7)
+        ..ModelFamily::decoder(&["rwkv7"], rwkv7)
     }
     .masked_by(0)
     .unbounded()
     .one_sequence()
     .adapted_by(|config| rename(config, "head_dim", "head_size"))
     .with_defaults(defaults::RWKV7),
-    Family::decoder(&["recurrent_gemma"], recurrent_gemma)
+    ModelFamily::decoder(&["recurrent_gemma"], recurrent_gemma)
         .unbounded()
         .with_defaults(defaults::RECURRENT_GEMMA),
 ];

@@ -85,8 +85,8 @@ impl Law {
 
     /// True if the figure at these sizes is at most `capacity`.
     ///
-    /// The comparison is exact unless the figure overflows 128 bits. An overflow does not imply that
-    /// the figure is large, because a term can be negative. Floating point then decides, which
+    /// The comparison is exact unless the figure overflows 128 bits. An overflow does not imply
+    /// that the figure is large, because a term can be negative. Floating point then decides, which
     /// cannot overflow at such sizes.
     fn is_within(&self, sizes: &Sizes, capacity: u64) -> bool {
         match self.exact(sizes) {

@@ -13,7 +13,7 @@ use crate::size::Size;
 use crate::tolerance::Tolerance;
 
 /// A kind of value.
-pub trait Kind {
+pub trait LimitKind {
     /// The value as a source states it.
     type Stated: Clone + fmt::Debug + PartialEq;
     /// The value in force.
@@ -54,7 +54,9 @@ pub trait Kind {
 ///
 /// # Errors
 /// If it is not such a value.
-pub fn deserialize<'de, K: Kind, D: Deserializer<'de>>(from: D) -> Result<K::Stated, D::Error> {
+pub fn deserialize<'de, K: LimitKind, D: Deserializer<'de>>(
+    from: D,
+) -> Result<K::Stated, D::Error> {
     K::from_wire(K::Wire::deserialize(from)?).map_err(Error::custom)
 }
 
@@ -98,7 +100,7 @@ macro_rules! in_force_as_stated {
 #[derive(Debug, Clone, Copy)]
 pub enum Count {}
 
-impl Kind for Count {
+impl LimitKind for Count {
     stated_as!(u64, "N");
     in_force_as_stated!(u64);
 }
@@ -107,7 +109,7 @@ impl Kind for Count {
 #[derive(Debug, Clone, Copy)]
 pub enum Number {}
 
-impl Kind for Number {
+impl LimitKind for Number {
     stated_as!(u32, "N");
     in_force_as_stated!(u32);
 }
@@ -116,7 +118,7 @@ impl Kind for Number {
 #[derive(Debug, Clone, Copy)]
 pub enum Room {}
 
-impl Kind for Room {
+impl LimitKind for Room {
     stated_as!(Capacity, "CAPACITY");
     in_force_as_stated!(Capacity);
 }
@@ -125,7 +127,7 @@ impl Kind for Room {
 #[derive(Debug, Clone, Copy)]
 pub enum Deviation {}
 
-impl Kind for Deviation {
+impl LimitKind for Deviation {
     stated_as!(Tolerance, "TOLERANCE");
     in_force_as_stated!(Tolerance);
 }
@@ -134,7 +136,7 @@ impl Kind for Deviation {
 #[derive(Debug, Clone, Copy)]
 pub enum Switch {}
 
-impl Kind for Switch {
+impl LimitKind for Switch {
     stated_as!(bool, "BOOL");
     in_force_as_stated!(bool);
 }
@@ -143,7 +145,7 @@ impl Kind for Switch {
 #[derive(Debug, Clone, Copy)]
 pub enum Bytes {}
 
-impl Kind for Bytes {
+impl LimitKind for Bytes {
     stated_as!(Size, "SIZE");
     type InForce = u64;
 
@@ -160,7 +162,7 @@ impl Kind for Bytes {
 #[derive(Debug, Clone, Copy)]
 pub enum Share {}
 
-impl Kind for Share {
+impl LimitKind for Share {
     stated_as!(Bound, "BOUND");
     in_force_as_stated!(Bound);
 
@@ -173,7 +175,7 @@ impl Kind for Share {
 #[derive(Debug, Clone, Copy)]
 pub enum AtLeastOne {}
 
-impl Kind for AtLeastOne {
+impl LimitKind for AtLeastOne {
     type Stated = u32;
     type Wire = u32;
     in_force_as_stated!(u32);
@@ -196,7 +198,7 @@ impl Kind for AtLeastOne {
 #[derive(Debug, Clone, Copy)]
 pub enum Time {}
 
-impl Kind for Time {
+impl LimitKind for Time {
     type Stated = Duration;
     type InForce = Duration;
     type Wire = String;
@@ -232,7 +234,7 @@ impl Kind for Time {
 #[derive(Debug, Clone, Copy)]
 pub struct Optional<K>(PhantomData<K>);
 
-impl<K: Kind> Kind for Optional<K> {
+impl<K: LimitKind> LimitKind for Optional<K> {
     type Stated = K::Stated;
     type InForce = Option<K::InForce>;
     type Wire = K::Wire;

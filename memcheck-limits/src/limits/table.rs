@@ -5,7 +5,9 @@
 //! `memcheck-core`, the flags in `cargo-memcheck`, the options of the attribute in
 //! `memcheck-macros`. A new limit is one row here, and one rule in the verdict.
 
-/// Calls `$callback!` with every limit, in the order in which users see them.
+/// Calls a macro with the rows of limits, in the order in which users see them.
+/// `with_limits!(all define)` calls `define!` with every row, and `with_limits!(everywhere define)`
+/// with those of `everywhere`.
 ///
 /// A row has the documentation (also the help of the flag), the name (with the spelling
 /// in MiB, if it is a size), the kind of its value (one of [`crate::limits::kinds`]), the
@@ -14,18 +16,34 @@
 /// every source; those of `attribute_and_file` have neither a variable nor a flag.
 #[macro_export]
 macro_rules! with_limits {
-    ($callback:ident) => {
-        $callback! {
+    (@all $callback:ident
+        everywhere { $($everywhere:tt)* }
+        attribute_and_file { $($rest:tt)* }
+    ) => {
+        $callback! { $($everywhere)* $($rest)* }
+    };
+    (@everywhere $callback:ident
+        everywhere { $($everywhere:tt)* }
+        attribute_and_file { $($rest:tt)* }
+    ) => {
+        $callback! { $($everywhere)* }
+    };
+    ($rows:ident $callback:ident) => {
+        $crate::with_limits! {
+            @$rows $callback
             everywhere {
-                /// Limit of the growth of live bytes per iteration, such as "64 KiB" (built-in default: 1 MiB)
+                /// Limit of the growth of live bytes per iteration, such as "64 KiB" (built-in
+                /// default: 1 MiB)
                 max_growth or max_growth_mb: Bytes,
                 "MEMCHECK_MAX_GROWTH", programs: false, default: |_| DEFAULT_MAX_GROWTH;
 
-                /// Limit of the live bytes at any moment, set-up included: a size ("1 GiB") or a share of another test's peak ("0.6 x other_test")
+                /// Limit of the live bytes at any moment, set-up included: a size ("1 GiB") or a
+                /// share of another test's peak ("0.6 x other_test")
                 max_peak or max_peak_mb: Optional<Share>,
                 "MEMCHECK_MAX_PEAK", programs: true, default: |_| None;
 
-                /// Limit of the bytes that are still live when the test body has returned (built-in default: 0 on a GPU, 64 KiB on the host)
+                /// Limit of the bytes that are still live when the test body has returned (built-in
+                /// default: 0 on a GPU, 64 KiB on the host)
                 max_retained or max_retained_mb: Bytes,
                 "MEMCHECK_MAX_RETAINED", programs: true, default: default_max_retained;
 
@@ -33,11 +51,13 @@ macro_rules! with_limits {
                 max_allocations: Optional<Count>,
                 "MEMCHECK_MAX_ALLOCATIONS", programs: false, default: |_| None;
 
-                /// Limit of the growth per iteration of the driver's pool, and of NVML's figure, in bytes
+                /// Limit of the growth per iteration of the driver's pool, and of NVML's figure, in
+                /// bytes
                 max_reserved_growth or max_reserved_growth_mb: Optional<Bytes>,
                 "MEMCHECK_MAX_RESERVED_GROWTH", programs: false, default: |_| None;
 
-                /// Capacity that a test must run in on a GPU: a size ("24 GiB") or a card ("rtx4090")
+                /// Capacity that a test must run in on a GPU: a size ("24 GiB") or a card
+                /// ("rtx4090")
                 fits: Optional<Room>,
                 "MEMCHECK_FITS", programs: true, default: |_| None;
 
@@ -49,15 +69,18 @@ macro_rules! with_limits {
                 warmup: Number,
                 "MEMCHECK_WARMUP", programs: false, default: |_| DEFAULT_WARMUP;
 
-                /// Maximum of measured iterations of a test whose growth is undecided (built-in default: 1000)
+                /// Maximum of measured iterations of a test whose growth is undecided (built-in
+                /// default: 1000)
                 max_iterations: AtLeastOne,
                 "MEMCHECK_MAX_ITERATIONS", programs: false, default: |_| DEFAULT_MAX_ITERATIONS;
 
-                /// Maximum time for further iterations of a test whose growth is undecided (built-in default: 10s)
+                /// Maximum time for further iterations of a test whose growth is undecided
+                /// (built-in default: 10s)
                 evidence: Time,
                 "MEMCHECK_EVIDENCE", programs: false, default: |_| DEFAULT_EVIDENCE;
 
-                /// Tolerance above the baseline: a share ("2%"), bytes ("64 KiB"), or the larger of both ("2% | 64 KiB")
+                /// Tolerance above the baseline: a share ("2%"), bytes ("64 KiB"), or the larger of
+                /// both ("2% | 64 KiB")
                 tolerance: Deviation,
                 "MEMCHECK_TOLERANCE", programs: false, default: default_tolerance;
 

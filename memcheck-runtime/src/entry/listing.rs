@@ -1,35 +1,13 @@
-//! Answers a request for the list of memory tests in this binary before the harness starts.
+//! The list of the memory tests in this executable.
 
 use std::path::PathBuf;
 
-use memcheck_core::request::variables;
 use memcheck_core::wire::protocol::{Entry, Listing, VERSION};
 
-use super::job::{self, Purpose};
-use super::{parent, program};
 use crate::description::{DESCRIPTIONS, Description};
 
-/// Runs before `main`. Answers a listing request, starts to follow a profiled program, makes the
-/// main thread of a test process quiet, because the test harness runs on it, and ties the process
-/// to its parent.
-#[ctor::ctor(unsafe)]
-fn before_main() {
-    if std::env::var_os(variables::LIST).is_some() {
-        print_listing();
-    }
-    if let Ok(job) = std::env::var(variables::PROGRAM) {
-        program::start(&job);
-    }
-    // An invalid job is reported when the test begins.
-    if let Purpose::Job(job) = job::take() {
-        std::mem::forget(memcheck_core::measurement::quiet::enter());
-        if let Some(id) = job.parent {
-            parent::request_signal(id);
-        }
-    }
-}
-
-fn print_listing() -> ! {
+/// Prints the list and ends the process.
+pub(super) fn print() -> ! {
     use std::io::Write;
     let json = serde_json::to_string(&listing()).expect("a listing is JSON");
     let written = writeln!(std::io::stdout(), "{json}");

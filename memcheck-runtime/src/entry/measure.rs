@@ -2,7 +2,6 @@
 //! and makes a record of everything that was counted.
 
 use std::collections::BTreeMap;
-use std::panic::AssertUnwindSafe;
 
 use candle_core::Device;
 use memcheck_core::device::{Family, Request};
@@ -10,21 +9,20 @@ use memcheck_core::judgement::baseline::{self, Baseline};
 use memcheck_core::judgement::{fault, verdict};
 use memcheck_core::limits::Limits;
 use memcheck_core::measurement::attribution::Unresolved;
-use memcheck_core::measurement::quiet;
 use memcheck_core::measurement::record::{self, Facts, Outcome, Record};
 use memcheck_core::request::variables::SIM_FAULTS;
 use memcheck_core::space::Space;
 use memcheck_core::wire::protocol::{Follow, Job, Progress, Reach, Refusal};
 
 use super::observe::{self, OtherCounters};
-use super::{open, restart, rounds, settings};
+use super::{body, open, restart, rounds, settings};
 use crate::attribution::Attributor;
 use crate::description::Description;
 #[cfg(feature = "cuda")]
 use crate::probe;
 use crate::recorder::Recorder;
 use crate::trial::{self, Case, Trial};
-use crate::{attribution, block, canary, device, ledger, outcome, scope, site, snapshot};
+use crate::{attribution, block, canary, device, ledger, scope, snapshot};
 
 #[derive(Debug)]
 pub(super) struct Measured {
@@ -55,7 +53,7 @@ pub(super) fn measure(description: &'static Description, job: &Job) -> Result<Me
     let reach = (&limits, job.reach);
     let mut trial = Trial::new(ready.device.clone(), reach, case.clone(), progress);
     let case_again = case.clone();
-    let outcome = body(description, &mut trial);
+    let outcome = body::run(description, &mut trial);
     if ready.attributor.is_some() && !job.own_subscriber && restart::is_needed(&outcome) {
         let error = restart::exec_again(job);
         eprintln!("memcheck: the test cannot be run again: {error}");
@@ -180,28 +178,6 @@ fn start_pool() {
     rayon::broadcast(|_| ());
 }
 
-/// Runs the body, catches its panics and counts its allocations.
-pub(super) fn body(description: &Description, trial: &mut Trial) -> Outcome {
-    // Printing a panic resolves a backtrace, for which std allocates tens of MiB and never frees
-    // them. They are not the workload's memory, so the thread is quiet while it prints.
-    let print = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |info| {
-        let _quiet = quiet::enter();
-        print(info);
-    }));
-    let result = std::panic::catch_unwind(AssertUnwindSafe(|| {
-        quiet::lifted(|| site::with_fixed_frames(|| (description.body)(trial)))
-    }));
-    match result {
-        Ok(Ok(())) => Outcome::Returned,
-        Ok(Err(error)) => {
-            eprintln!("Error: {error}");
-            Outcome::Failed { error }
-        }
-        Err(payload) => Outcome::Panicked { message: outcome::panic_message(&*payload) },
-    }
-}
-
 /// The test's own space, and all other spaces of the same kind in which it has allocated.
 fn judged(own: Space) -> Vec<Space> {
     block::spaces()
@@ -258,6 +234,7 @@ fn assemble(
         spaces: recorder.finish(judged),
         capacities: open::capacities(request),
         lost_events: ledger::lost_events(),
+        events_of_unknown_gpus: ledger::events_of_unknown_gpus(),
         unsupported_calls: unsupported_calls(),
         notes,
         driver: Default::default(),

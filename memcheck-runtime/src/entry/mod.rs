@@ -9,6 +9,8 @@
 //! cargo memcheck profile --bin ──► before main ──► program: from there to its exit
 //! ```
 
+mod before_main;
+mod body;
 mod isolate;
 mod job;
 mod listing;

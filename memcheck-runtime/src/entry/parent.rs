@@ -27,7 +27,7 @@ const PARENT_ENDED: i32 = libc::SIGSTKFLT;
 
 fn signals() -> libc::sigset_t {
     let mut signals = MaybeUninit::uninit();
-    // SAFETY: `sigemptyset` initialises the whole set before `assume_init`. Both calls get a valid
+    // SAFETY: `sigemptyset` initializes the whole set before `assume_init`. Both calls get a valid
     // pointer to it, and `PARENT_ENDED` is a valid signal number, so neither can fail.
     unsafe {
         libc::sigemptyset(signals.as_mut_ptr());

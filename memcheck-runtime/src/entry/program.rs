@@ -166,6 +166,7 @@ fn report(following: Following) -> Report {
         spaces,
         capacities: open::capacities(&job.device),
         lost_events: ledger::lost_events(),
+        events_of_unknown_gpus: ledger::events_of_unknown_gpus(),
         unsupported_calls: measure::unsupported_calls(),
         notes,
         driver: Default::default(),

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_error_of_a_second_subscriber_is_recognised() {
+    fn the_error_of_a_second_subscriber_is_recognized() {
         let install = || tracing::subscriber::set_global_default(NoSubscriber::default());
         let _ = install();
         let refused = install().unwrap_err();

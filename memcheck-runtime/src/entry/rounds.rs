@@ -11,7 +11,7 @@ use memcheck_core::size::both;
 use memcheck_core::space::Space;
 use memcheck_core::wire::protocol::Reach;
 
-use super::measure::body;
+use super::body;
 use super::silence::Silence;
 use crate::description::Description;
 use crate::ledger;
@@ -63,7 +63,7 @@ pub(super) fn run_second(
     let before = live(&record.judged);
     let mut trial = Trial::new(device.clone(), (&limits, Reach::Screen), case, None);
     let silence = Silence::begin();
-    let outcome = body(description, &mut trial);
+    let outcome = body::run(description, &mut trial);
     drop(trial);
     drop(silence);
     if outcome != Outcome::Returned {

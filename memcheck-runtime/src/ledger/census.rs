@@ -10,7 +10,7 @@ use crate::block::{Block, Origin};
 
 /// The common properties of blocks that a census counts together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Kind {
+pub(crate) struct BlockKind {
     pub(crate) space: Space,
     /// 0 in a run without attribution.
     pub(crate) context: u32,
@@ -19,7 +19,7 @@ pub(crate) struct Kind {
     pub(crate) birth: u32,
 }
 
-impl Kind {
+impl BlockKind {
     pub(crate) fn living(&self, count: u64) -> Living {
         Living {
             site: (self.context != 0).then_some(self.context),
@@ -31,7 +31,7 @@ impl Kind {
 }
 
 /// The number of blocks of each kind.
-pub(crate) type Census = FxHashMap<Kind, u64>;
+pub(crate) type Census = FxHashMap<BlockKind, u64>;
 
 /// Blocks that were added and removed between two censuses.
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ pub(crate) struct Changes {
 
 fn add(census: &mut Census, words: Words) {
     let Block { size, space, origin: Origin { birth, context, .. } } = Block::from_words(words);
-    *census.entry(Kind { space, context, size, birth }).or_default() += 1;
+    *census.entry(BlockKind { space, context, size, birth }).or_default() += 1;
 }
 
 impl Changes {

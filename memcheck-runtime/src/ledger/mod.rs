@@ -56,6 +56,8 @@ static COUNTERS: [Counters; SPACES] = [const { Counters::new() }; SPACES];
 /// The iteration in which new blocks are born; 0 is the set-up.
 static ITERATION: AtomicU32 = AtomicU32::new(0);
 static LOST: AtomicU64 = AtomicU64::new(0);
+/// Those of [`LOST`] that belong to a GPU that the ledger does not count.
+static LOST_OF_UNKNOWN_GPUS: AtomicU64 = AtomicU64::new(0);
 
 /// The origin of a block that this thread allocates now.
 #[inline]
@@ -128,7 +130,7 @@ pub(crate) fn reset_peak(space: Space) {
 #[inline]
 pub(crate) fn allocated(space: Space, address: u64, size: u64) {
     let Some(index) = index(space) else {
-        count_lost_event();
+        count_event_of_unknown_gpu();
         return;
     };
     let block = Block { size, space, origin: current_origin() };
@@ -211,7 +213,7 @@ pub(crate) fn put_back(address: u64, Taken(words): Taken) {
 #[inline]
 pub(crate) fn moved(Taken(words): Taken, space: Space, address: u64, size: u64) {
     let Some(index) = index(space) else {
-        count_lost_event();
+        count_event_of_unknown_gpu();
         discarded(Taken(words));
         return;
     };
@@ -304,10 +306,17 @@ pub(crate) fn forget_refusal(space: Space) {
     }
 }
 
-/// Counts an event that the ledger could not record.
+/// Counts an event that the ledger had no room for.
 #[cold]
-pub(crate) fn count_lost_event() {
+fn count_lost_event() {
     LOST.fetch_add(1, Relaxed);
+}
+
+/// Counts an event of a GPU that has no counters, or whose number the driver did not return.
+#[cold]
+pub(crate) fn count_event_of_unknown_gpu() {
+    LOST.fetch_add(1, Relaxed);
+    LOST_OF_UNKNOWN_GPUS.fetch_add(1, Relaxed);
 }
 
 pub(crate) fn snapshot(space: Space) -> Snapshot {
@@ -317,6 +326,11 @@ pub(crate) fn snapshot(space: Space) -> Snapshot {
 /// The number of events that could not be recorded. If it is not zero, the figures are not valid.
 pub(crate) fn lost_events() -> u64 {
     LOST.load(Relaxed)
+}
+
+/// The number of [`lost_events`] that belong to a GPU that the ledger does not count.
+pub(crate) fn events_of_unknown_gpus() -> u64 {
+    LOST_OF_UNKNOWN_GPUS.load(Relaxed)
 }
 
 #[cfg(test)]

@@ -106,7 +106,7 @@ fn claim() -> *mut Walker {
 }
 
 fn own_stack() -> Option<Range<u64>> {
-    // SAFETY: the first call initialises the attributes, the second reads them and the third
+    // SAFETY: the first call initializes the attributes, the second reads them and the third
     // destroys them. Every pointer is to a local.
     unsafe {
         let mut attributes = std::mem::MaybeUninit::<libc::pthread_attr_t>::uninit();

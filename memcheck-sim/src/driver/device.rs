@@ -224,7 +224,7 @@ pub(crate) fn attribute(card: &Card, attribute: c_int, device: c_int) -> Answer<
         120 => since(9),                        // clusters
         121..=124 => 0,
         125 => 0,                               // IPC events
-        126 => 1,                               // memory synchronisation domains
+        126 => 1,                               // memory synchronization domains
         127 => since(9),                        // tensor maps
         128..=160 => 0,                         // fabric, NUMA, multicast, MPS and later
         _ => return Err(Code::INVALID_VALUE),

@@ -62,7 +62,7 @@ pub fn attach_nvml(library: &Path) -> Result<(), NvmlError> {
     let open = |reason: String| NvmlError::Open { path: path.clone(), reason };
     let name =
         CString::new(library.as_os_str().as_bytes()).map_err(|error| open(error.to_string()))?;
-    // SAFETY: the name is a zero-terminated text. The library has no initialisers.
+    // SAFETY: the name is a zero-terminated text. The library has no initializers.
     let handle = unsafe { dlopen(name.as_ptr(), NOW) };
     if handle.is_null() {
         // SAFETY: dlopen has just failed on this thread, so dlerror returns a text. The text is

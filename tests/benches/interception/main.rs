@@ -18,7 +18,7 @@
 //! price that a forward pass pays for the counted calls.
 //!
 //! If this benchmark is built with `--profile dev`, the programs are too. That is the build of
-//! `cargo memcheck --device cuda`, with optimised dependencies.
+//! `cargo memcheck --device cuda`, with optimized dependencies.
 
 #[path = "../alternating/mod.rs"]
 mod alternating;
@@ -45,7 +45,7 @@ const FEATURES: &str =
     "overhead,memcheck-runtime/cuda,memcheck-runtime/nn-cuda,memcheck-runtime/transformers-cuda";
 
 fn main() -> anyhow::Result<()> {
-    // `cargo test --benches` starts benchmarks without optimisation, only to see that they run.
+    // `cargo test --benches` starts benchmarks without optimization, only to see that they run.
     if !std::env::args().any(|argument| argument == "--bench") {
         println!("run `cargo bench` to measure the cost of interception");
         return Ok(());

@@ -58,7 +58,7 @@ use memcheck_tests::overhead::Workload;
 use programs::{Allocator, Programs};
 
 fn main() -> anyhow::Result<()> {
-    // `cargo test --benches` starts benchmarks without optimisation, only to see that they run.
+    // `cargo test --benches` starts benchmarks without optimization, only to see that they run.
     if !std::env::args().any(|argument| argument == "--bench") {
         println!("run `cargo bench` to measure the overhead");
         return Ok(());

@@ -38,7 +38,7 @@ const OUTPUTS: [&str; 2] = ["attention_weights", "hidden_states_of_every_layer"]
 const LOADERS: [&str; 3] =
     ["loader_that_keeps_every_batch", "queue_without_a_bound", "worker_that_outlives_its_epoch"];
 
-/// Other accumulated memory: tensors, views, optimisers, devices.
+/// Other accumulated memory: tensors, views, optimizers, devices.
 const OTHERS: [&str; 9] = [
     "results_in_a_static",
     "last_row_of_logits",

@@ -38,7 +38,7 @@ fn lines(text: &str) -> Vec<String> {
 }
 
 /// The lines of usage with this label.
-fn labelled(leg: Leg, leaks: bool, label: &str) -> Vec<&'static str> {
+fn labeled(leg: Leg, leaks: bool, label: &str) -> Vec<&'static str> {
     let mark = format!("label=\"{label}\"");
     let lines = example_lines(leg, leaks).iter().map(String::as_str);
     lines.filter(|line| line.contains(&mark)).collect()
@@ -59,18 +59,18 @@ fn row_02_usage_is_allocated_reserved_and_peak() {
         let ignored = super::workloads(leg).codes("helpers::a_peak_that_was_reset_is_judged");
         assert_eq!(ignored, ["peak-limit"]);
     }
-    let line = labelled(Leg::Device, false, "after load")[0];
+    let line = labeled(Leg::Device, false, "after load")[0];
     let figures = ["allocated", "peak_allocated"].map(|name| field(line, name));
     assert_eq!(figures, [Some(LOADED); 2]);
     assert!(field(line, "reserved") >= Some(LOADED), "{line}");
     // The host has no pool, and does not count norms and other small blocks.
-    let line = labelled(Leg::Host, false, "after load")[0];
+    let line = labeled(Leg::Host, false, "after load")[0];
     assert_eq!(field(line, "reserved"), None);
     assert!(field(line, "allocated") >= Some(LOADED * 98 / 100), "{line}");
 }
 
 #[test]
-fn row_03_a_labelled_line_of_usage_at_each_step() {
+fn row_03_a_labeled_line_of_usage_at_each_step() {
     for (leg, space) in LEGS.into_iter().zip(["host", "cuda:0"]) {
         let order: Vec<&str> = example_lines(leg, false)
             .iter()
@@ -78,7 +78,7 @@ fn row_03_a_labelled_line_of_usage_at_each_step() {
             .take(3)
             .collect();
         assert_eq!(order, ["before load", "after load", "after cache clear"]);
-        let before = labelled(leg, false, "before load")[0];
+        let before = labeled(leg, false, "before load")[0];
         assert_eq!(field(before, "allocated"), Some(0));
         assert!(before.contains("INFO memcheck: before load: allocated 0 B"), "{before}");
         assert!(before.contains(&format!("device={space}")), "{before}");
@@ -90,7 +90,7 @@ fn row_04_cached_memory_is_given_back() {
     for leg in LEGS {
         assert_passed(leg, &["helpers::cached_memory_is_given_back_at_both_ends"]);
         let live = ["after load", "after cache clear"]
-            .map(|label| field(labelled(leg, false, label)[0], "allocated"));
+            .map(|label| field(labeled(leg, false, label)[0], "allocated"));
         assert_eq!(live[0], live[1], "live memory has changed");
     }
 }
@@ -114,7 +114,7 @@ fn row_13_a_guard_cleans_up_before_and_after_every_epoch() {
 
     // An epoch must leave no memory behind on the device.
     for label in ["cleanup before", "cleanup after"] {
-        for line in labelled(Leg::Device, false, label) {
+        for line in labeled(Leg::Device, false, label) {
             assert_eq!(field(line, "allocated"), Some(LOADED), "{line}");
         }
     }
@@ -135,7 +135,7 @@ fn row_14_an_audit_alerts_where_memory_is_high_or_grows() {
         };
         assert_eq!(alerts(false).count(), 0);
         for step in ["step 10", "step 20", "step 30"] {
-            assert_eq!(labelled(leg, false, step).len(), 1, "{step}");
+            assert_eq!(labeled(leg, false, step).len(), 1, "{step}");
             let high =
                 alerts(true).filter(|line| line.contains(step) && line.contains("above 8.0 MiB"));
             assert_eq!(high.count(), 1, "{step}");

@@ -66,7 +66,7 @@ fn row_15_memory_over_iterations_is_plotted_with_its_trend() {
     let run = ["run", "--no-ci", "--explain", "never", "--report", &report];
     memcheck(&workspace(), &[&run[..], &target, &test].concat()).exits(100);
     let page = std::fs::read_to_string(path).expect("a page");
-    let slope = format!("trend: +{KEPT_LOSS_BYTES}.0 B an iteration");
+    let slope = format!("trend: +{KEPT_LOSS_BYTES}.0 B per iteration");
     for part in ["<svg", "<polyline", "stroke-dasharray=\"6 4\"><title>", &slope] {
         assert!(page.contains(part), "`{part}` is not in\n{page}");
     }
@@ -74,7 +74,7 @@ fn row_15_memory_over_iterations_is_plotted_with_its_trend() {
     // The same in a terminal: the blocks rise by one each time.
     let run = memcheck(&workspace(), &[&["profile"][..], &target, &test].concat()).exits(100);
     let sparkline = "live bytes ▁▁▂▃▄▄▅▆▇█ ";
-    let slope = format!("trend +{KEPT_LOSS_BYTES}.0 B an iteration");
+    let slope = format!("trend +{KEPT_LOSS_BYTES}.0 B per iteration");
     assert!(run.stdout.contains(sparkline) && run.stdout.contains(&slope), "{}", run.stdout);
     // A test without growth has an even line.
     let even = profile(Leg::Host, &[]).stdout;

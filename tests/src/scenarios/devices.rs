@@ -133,7 +133,7 @@ pub mod dropped_without_a_context {
         run(trial, |_| Ok(()))
     }
 
-    /// The thread synchronises first, which binds the context.
+    /// The thread synchronizes first, which binds the context.
     ///
     /// # Errors
     /// When the device is full.

@@ -63,7 +63,7 @@ pub mod stores_of_every_step {
     }
 }
 
-/// Gradients that are accumulated over micro-batches and not cleared afterwards.
+/// Gradients that are accumulated over micro-batches and not cleared afterward.
 pub mod gradients_of_micro_batches {
     use super::*;
 

@@ -1,4 +1,4 @@
-//! The state of optimisers that are created again while the old ones are kept, and copies of
+//! The state of optimizers that are created again while the old ones are kept, and copies of
 //! variables (candle#2079).
 
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(SOURCE, checkpoints_in_memory, VariablesCopied, Steady),
 ];
 
-/// A new optimiser for every epoch, because each epoch has another learning rate.
+/// A new optimizer for every epoch, because each epoch has another learning rate.
 pub mod optimizer_of_every_epoch {
     use super::*;
 
@@ -28,7 +28,7 @@ pub mod optimizer_of_every_epoch {
         2 * WEIGHT
     }
 
-    /// Keeps the old optimisers for a rollback.
+    /// Keeps the old optimizers for a rollback.
     ///
     /// # Errors
     /// When the device is full.
@@ -45,7 +45,7 @@ pub mod optimizer_of_every_epoch {
         })
     }
 
-    /// Keeps one optimiser and sets its rate.
+    /// Keeps one optimizer and sets its rate.
     ///
     /// # Errors
     /// When the device is full.

@@ -47,7 +47,7 @@ fn a_peak_that_was_reset_is_judged(trial: &mut Trial) -> anyhow::Result<()> {
     })
 }
 
-/// Memory that is freed without a synchronisation stays in the driver's pool until it is released.
+/// Memory that is freed without a synchronization stays in the driver's pool until it is released.
 /// The CPU has no pool.
 #[mem_test(baseline = false, max_growth = "0 B")]
 fn cached_memory_is_given_back_at_both_ends(trial: &mut Trial) -> anyhow::Result<()> {

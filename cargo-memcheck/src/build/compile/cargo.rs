@@ -1,4 +1,5 @@
-//! The cargo process of a build: starts it, reads both of its output streams, and ends it if a signal arrives.
+//! The cargo process of a build: starts it, reads both of its output streams, and ends it if a
+//! signal arrives.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::process::{Command, Stdio};

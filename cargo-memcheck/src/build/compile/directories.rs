@@ -1,6 +1,7 @@
-//! The directories that cargo builds a leg in. Legs compile most crates alike, so they share intermediate files, but
-//! not final artifacts. Real GPUs share nothing, nor does the simulated leg beside a CUDA compiler: the build scripts
-//! of cudarc and candle-kernels would build candle again at every change between the toolkits.
+//! The directories that cargo builds a leg in. Legs compile most crates alike, so they share
+//! intermediate files, but not final artifacts. Real GPUs share nothing, nor does the simulated leg
+//! beside a CUDA compiler: the build scripts of cudarc and candle-kernels would build candle again
+//! at every change between the toolkits.
 
 use std::path::PathBuf;
 

@@ -59,7 +59,8 @@ pub(super) fn for_test(
     set
 }
 
-/// As in cargo, only folders below the target and the build directory, without the simulated toolkit.
+/// As in cargo, only folders below the target and the build directory, without the simulated
+/// toolkit.
 pub(super) fn library_path(instruction: &str, workspace: &Workspace) -> Option<PathBuf> {
     let built = [workspace.target_directory(), workspace.build_directory()];
     below(instruction, &built, &workspace.toolkit_directory())

@@ -1,5 +1,5 @@
-//! Builds the test executables of one leg with cargo. A leg whose features differ from those of the user's own builds
-//! has a separate target directory, so that `target/debug/app` stays the user's.
+//! Builds the test executables of one leg with cargo. A leg whose features differ from those of the
+//! user's own builds has a separate target directory, so that `target/debug/app` stays the user's.
 
 mod cargo;
 mod directories;
@@ -226,7 +226,8 @@ fn resolve_and_run(
     let is_unchanged = stamp.as_ref().is_some_and(Stamp::is_unchanged);
     let mut output = run(if is_unchanged { &["--offline"] } else { &[] })?;
     if !output.ok && !output.began && is_unchanged {
-        // Crates of the last resolution are not on this machine any more, so cargo must use the network.
+        // Crates of the last resolution are not on this machine any more, so cargo must use the
+        // network.
         output = run(&[])?;
     }
     if let Some(stamp) = stamp {

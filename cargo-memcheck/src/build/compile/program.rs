@@ -80,7 +80,8 @@ impl Program {
         }
     }
 
-    /// Returns the index of the package in `packages`, and the path of the source file relative to `root`.
+    /// Returns the index of the package in `packages`, and the path of the source file relative to
+    /// `root`.
     pub(crate) fn find(
         &self,
         packages: &[TestPackage],

@@ -1,5 +1,5 @@
-//! Shows the progress of a build as a bar, or in a log as a line from time to time. Only cargo's own bar has the number
-//! of remaining crates, so cargo draws it into a pipe, which is parsed here.
+//! Shows the progress of a build as a bar, or in a log as a line from time to time. Only cargo's
+//! own bar has the number of remaining crates, so cargo draws it into a pipe, which is parsed here.
 
 use std::fmt::{self, Display, Formatter, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -180,7 +180,8 @@ fn status(line: &str, words: &[&'static str]) -> Option<&'static str> {
     words.iter().find(|status| **status == word && rest.starts_with(' ')).copied()
 }
 
-/// Parses `   Building [====>     ] 23/120: candle-core, gemm(build)` into the position and the crates.
+/// Parses `   Building [====>     ] 23/120: candle-core, gemm(build)` into the position and the
+/// crates.
 fn position(text: &str) -> Option<(Position, String)> {
     let plain = console::strip_ansi_codes(text);
     let (_, rest) = plain.trim_start().strip_prefix("Building [")?.split_once("] ")?;

@@ -1,6 +1,7 @@
-//! Remembers that the dependencies of a build with CUDA were resolved. Cargo.lock lacks crates that only a dependency's
-//! feature of the command line reaches (cudarc, the simulator), so cargo asks the registry in every build. With
-//! `--offline` it uses the versions on this machine, which are those of the last build.
+//! Remembers that the dependencies of a build with CUDA were resolved. Cargo.lock lacks crates that
+//! only a dependency's feature of the command line reaches (cudarc, the simulator), so cargo asks
+//! the registry in every build. With `--offline` it uses the versions on this machine, which are
+//! those of the last build.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -1,6 +1,7 @@
-//! A cache of cargo's answers, so that the command need not start cargo if nothing changed: no argument, environment,
-//! configuration, toolchain, manifest, folder of targets or source. An answer is not stored if its inputs cannot all be
-//! listed, or if one changed while cargo ran, because cargo may have read the older version.
+//! A cache of cargo's answers, so that the command need not start cargo if nothing changed: no
+//! argument, environment, configuration, toolchain, manifest, folder of targets or source. An
+//! answer is not stored if its inputs cannot all be listed, or if one changed while cargo ran,
+//! because cargo may have read the older version.
 
 mod sources;
 mod surroundings;
@@ -21,7 +22,8 @@ pub(crate) use surroundings::{manifests, surroundings};
 use watched::FileState;
 pub(crate) use watched::Watched;
 
-/// A shell changes these with every command. `sources` rejects a build script that reads one of them.
+/// A shell changes these with every command. `sources` rejects a build script that reads one of
+/// them.
 const FLEETING: [&str; 3] = ["_", "OLDPWD", "SHLVL"];
 
 const MOST: usize = 16;
@@ -44,7 +46,8 @@ pub(crate) struct CacheEntry {
 
 impl CacheEntry {
     pub(crate) fn of(folder: &Path, what: &str, command: &Command) -> Self {
-        // The name must depend on the current folder because several workspaces can share a target directory.
+        // The name must depend on the current folder because several workspaces can share a target
+        // directory.
         let mut name = DefaultHasher::new();
         std::env::current_dir().unwrap_or_default().hash(&mut name);
         command.get_args().collect::<Vec<&OsStr>>().hash(&mut name);
@@ -63,7 +66,8 @@ impl CacheEntry {
         (kept.key == self.key && kept.watched.is_unchanged()).then_some(kept.answer)
     }
 
-    /// `None` (not all inputs can be listed) removes the stored answer. Errors are ignored: cargo is then asked again.
+    /// `None` (not all inputs can be listed) removes the stored answer. Errors are ignored: cargo
+    /// is then asked again.
     pub(crate) fn write<T: Serialize>(&self, watched: Option<Watched>, answer: &T) {
         let watched = watched.filter(|watched| watched.are_older_than(self.began));
         let text = watched.and_then(|watched| {
@@ -152,7 +156,8 @@ mod tests {
         assert_eq!(kept(&place), None, "a file that was not there");
         fs::remove_file(&absent).unwrap();
         assert_eq!(kept(&place), Some(7));
-        // An archiver restores a file like this: with new contents, but with the old modification time.
+        // An archiver restores a file like this: with new contents, but with the old modification
+        // time.
         let modified = fs::metadata(&source).unwrap().modified().unwrap();
         fs::write(&source, "2").unwrap();
         fs::File::options().write(true).open(&source).unwrap().set_modified(modified).unwrap();

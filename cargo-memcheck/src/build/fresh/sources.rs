@@ -1,5 +1,5 @@
-//! Watches the inputs of a build: the sources of the workspace's own packages, which rustc lists in dep-info files next to its output, and
-//! the inputs that build scripts name.
+//! Watches the inputs of a build: the sources of the workspace's own packages, which rustc lists in
+//! dep-info files next to its output, and the inputs that build scripts name.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,7 +24,8 @@ pub(crate) fn sources(
         let folder = package.manifest_path.as_std_path().parent()?;
         for file in dep_infos(artifact)? {
             for source in listed(&fs::read_to_string(file).ok()?)? {
-                // Paths are relative to the folder in which cargo started rustc. That is the workspace's folder or the package's folder.
+                // Paths are relative to the folder in which cargo started rustc. That is the
+                // workspace's folder or the package's folder.
                 watched.add(&root.join(&source));
                 watched.add(&folder.join(&source));
             }
@@ -32,7 +33,8 @@ pub(crate) fn sources(
         artifact.filenames.iter().for_each(|made| watched.add_output(made.as_std_path()));
     }
     for script in scripts {
-        // The files of a package that is not local do not change, wherever they are, because another version is another package.
+        // The files of a package that is not local do not change, wherever they are, because
+        // another version is another package.
         let local = match is_local(&script.package_id) {
             true => Some(packages.get(script.package_id.repr.as_str())?),
             false => None,
@@ -89,7 +91,8 @@ fn dep_infos(artifact: &Artifact) -> Option<Vec<PathBuf>> {
     (!found.is_empty()).then_some(found)
 }
 
-/// Lines are `output: source source` with `\ ` for a space. `None` if the output depends on a `FLEETING` variable.
+/// Lines are `output: source source` with `\ ` for a space. `None` if the output depends on a
+/// `FLEETING` variable.
 fn listed(text: &str) -> Option<Vec<PathBuf>> {
     let mut sources = Vec::new();
     for line in text.lines() {

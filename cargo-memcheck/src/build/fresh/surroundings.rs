@@ -1,4 +1,5 @@
-//! Watches the inputs that cargo reads before it builds: its configuration, the toolchain and the manifests.
+//! Watches the inputs that cargo reads before it builds: its configuration, the toolchain and the
+//! manifests.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -81,7 +82,8 @@ fn toolchain(watched: &mut Watched, cargo: &OsStr, rustup: &Path) {
     }
 }
 
-/// `None` if a `patch` names a package outside `metadata`, or a member's pattern has a wildcard in an inner folder.
+/// `None` if a `patch` names a package outside `metadata`, or a member's pattern has a wildcard in
+/// an inner folder.
 pub(crate) fn manifests(metadata: &Metadata, mut watched: Watched) -> Option<Watched> {
     let root = metadata.workspace_root.as_std_path();
     let packages = || metadata.packages.iter().filter(|package| package.source.is_none());
@@ -94,8 +96,8 @@ pub(crate) fn manifests(metadata: &Metadata, mut watched: Watched) -> Option<Wat
         let folder = package.manifest_path.as_std_path().parent()?;
         FILES.iter().for_each(|file| watched.add(&folder.join(file)));
         TARGETS.iter().for_each(|targets| watched.add_targets(&folder.join(targets)));
-        // A package that cargo did not list is an optional dependency that is switched off. Cargo does not build it, but reads its
-        // manifest.
+        // A package that cargo did not list is an optional dependency that is switched off. Cargo
+        // does not build it, but reads its manifest.
         let paths = package.dependencies.iter().filter_map(|it| it.path.as_ref());
         paths.for_each(|path| watched.add(&path.as_std_path().join("Cargo.toml")));
     }

@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 const TICK: Duration = Duration::from_millis(100);
 const MOST_ENTRIES: usize = 20_000;
 
-/// Includes the ctime, which no program can set, so that the state differs even if an older file replaced this one.
+/// Includes the ctime, which no program can set, so that the state differs even if an older file
+/// replaced this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) enum FileState {
     Absent,

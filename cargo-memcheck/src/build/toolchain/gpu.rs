@@ -1,4 +1,5 @@
-//! Looks for real GPUs and a CUDA compiler by running programs, because only test processes open a driver.
+//! Looks for real GPUs and a CUDA compiler by running programs, because only test processes open a
+//! driver.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -116,7 +117,8 @@ fn slice(index: usize, name: &str, uuid: &str) -> RealGpu {
 fn visible(cards: &[DriverGpu], wanted: &str) -> Result<Vec<RealGpu>, String> {
     let named = |(index, word): (usize, &str)| -> Option<RealGpu> {
         if let Ok(number) = word.parse::<usize>() {
-            // The driver can number the GPUs in an order other than that of the list, so that the UUID is not known.
+            // The driver can number the GPUs in an order other than that of the list, so that the
+            // UUID is not known.
             return cards.get(number).map(|card| card.to_gpu(index, word, None));
         }
         let slices = || cards.iter().flat_map(|card| &card.slices);
@@ -165,7 +167,8 @@ fn gpus_behind_launcher(cards: &[DriverGpu], wanted: Option<&str>) -> Result<Vec
     Ok(words.iter().enumerate().filter_map(gpu).collect())
 }
 
-/// Lines are `GPU 0: NVIDIA H200 (UUID: …)`, and below it for each slice `  MIG 1g.18gb     Device  0: (UUID: …)`.
+/// Lines are `GPU 0: NVIDIA H200 (UUID: …)`, and below it for each slice
+/// `  MIG 1g.18gb     Device  0: (UUID: …)`.
 fn listed(text: &str) -> Vec<DriverGpu> {
     let mut cards: Vec<DriverGpu> = Vec::new();
     for line in text.lines() {

@@ -1,6 +1,7 @@
-//! The simulated CUDA toolkit below the target directory, for candle's build scripts and the linker. Its compiler and
-//! libraries are empty, because `memcheck-sim` defines the functions inside the test binary. Only files that differ are
-//! written, so that build scripts that watch them do not run again.
+//! The simulated CUDA toolkit below the target directory, for candle's build scripts and the
+//! linker. Its compiler and libraries are empty, because `memcheck-sim` defines the functions
+//! inside the test binary. Only files that differ are written, so that build scripts that watch
+//! them do not run again.
 
 pub(crate) mod gpu;
 
@@ -25,8 +26,9 @@ const LIBRARIES: [&str; 6] = ["cuda", "cublas", "cublasLt", "curand", "nvrtc", "
 
 /// In cudarc's format.
 const CUDA_VERSION: &str = "13000";
-/// Replaces the user's setting.
+/// The default. The user's setting is kept, so that a build for a real GPU has the same inputs.
 const COMPUTE_CAPABILITY: &str = "90";
+const COMPUTE_CAPABILITY_VARIABLE: &str = "CUDA_COMPUTE_CAP";
 
 pub(crate) const NVML_VARIABLE: &str = "MEMCHECK_SIM_NVML";
 
@@ -71,15 +73,18 @@ impl Toolkit {
     /// A variable without a value must be removed.
     pub(crate) fn environment(&self) -> Vec<(&'static str, Option<OsString>)> {
         let bin = self.root.join("bin");
+        let capability = environment(COMPUTE_CAPABILITY_VARIABLE)
+            .unwrap_or_else(|| COMPUTE_CAPABILITY.to_owned());
         let library_path = prepended(&self.root.join("lib"), "LIBRARY_PATH");
         let mut set = vec![
             ("NVCC", bin.join("nvcc").into_os_string()),
             ("CUDARC_CUDA_VERSION", CUDA_VERSION.into()),
-            ("CUDA_COMPUTE_CAP", COMPUTE_CAPABILITY.into()),
+            (COMPUTE_CAPABILITY_VARIABLE, capability.into()),
             ("PATH", prepended(&bin, "PATH")),
             ("LIBRARY_PATH", library_path),
         ];
-        // cudarc searches the folders of all these variables. A real toolkit in one of them must not take precedence.
+        // cudarc searches the folders of all these variables. A real toolkit in one of them must
+        // not take precedence.
         for name in ["CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR"] {
             set.push((name, self.root.clone().into_os_string()));
         }
@@ -103,7 +108,8 @@ pub(crate) fn write_if_different(path: &Path, text: &str) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Passes every call to the simulator in the executable. Without a C compiler there are no NVML figures.
+/// Passes every call to the simulator in the executable. Without a C compiler there are no NVML
+/// figures.
 fn compile_nvml(root: &Path) -> Result<PathBuf, String> {
     let library = root.join("lib/libnvidia-ml.so.1");
     let source = root.join("nvml.c");
@@ -111,7 +117,8 @@ fn compile_nvml(root: &Path) -> Result<PathBuf, String> {
     if library.exists() && !changed {
         return Ok(library);
     }
-    // The compiler writes to another name first, because a test that starts at the same time must not open an incomplete library.
+    // The compiler writes to another name first, because a test that starts at the same time must
+    // not open an incomplete library.
     let unfinished = root.join(format!("lib/nvml-{}.tmp", std::process::id()));
     let mut command = Command::new("cc");
     command.args(["-shared", "-fPIC", "-O1", "-o"]).args([&unfinished, &source]);

@@ -1,4 +1,5 @@
-//! The workspace: which packages are selected, which of them have memory tests, and which candle crates those can reach.
+//! The workspace: which packages are selected, which of them have memory tests, and which candle
+//! crates those can reach.
 
 mod commit;
 mod error;
@@ -56,7 +57,8 @@ impl Workspace {
         Ok(workspace)
     }
 
-    /// Folders and members only, because cargo may have to download the dependencies to describe them.
+    /// Folders and members only, because cargo may have to download the dependencies to describe
+    /// them.
     fn outline(flags: &CargoOptions) -> Result<Self, WorkspaceError> {
         Self::run_metadata(flags, &["--no-deps"])
     }
@@ -108,7 +110,8 @@ impl Workspace {
         &self.build_directory
     }
 
-    /// Build scripts watch this path, so all builds that share a build directory must have the same one.
+    /// Build scripts watch this path, so all builds that share a build directory must have the same
+    /// one.
     pub(crate) fn toolkit_directory(&self) -> PathBuf {
         self.build_directory.join(concat!("memcheck/toolkit-", env!("CARGO_PKG_VERSION")))
     }
@@ -218,7 +221,8 @@ impl Workspace {
         while let Some(id) = open.pop() {
             let node = resolve.nodes.iter().find(|node| &node.id == id);
             for dependency in node.into_iter().flat_map(|node| &node.deps) {
-                // Cargo does not build the tests of a dependency, so its dev-dependencies do not count.
+                // Cargo does not build the tests of a dependency, so its dev-dependencies do not
+                // count.
                 let counts = id == root
                     || dependency.dep_kinds.iter().any(|k| k.kind != DependencyKind::Development);
                 if counts && seen.insert(&dependency.pkg) {

@@ -23,7 +23,8 @@ impl TestPackage {
         self.package.manifest_path.parent().expect("a manifest is in a folder").as_std_path()
     }
 
-    /// As `dependency/feature`, with the name that the package gave to the dependency, which can be a dev-dependency.
+    /// As `dependency/feature`, with the name that the package gave to the dependency, which can be
+    /// a dev-dependency.
     pub(crate) fn cuda_features(&self, first: &str) -> Vec<String> {
         std::iter::once(first)
             .chain(self.candle_features.iter().copied())

@@ -1,4 +1,5 @@
-//! The locations of the tool's files: in the workspace's target directory, or in the current folder if there is no workspace.
+//! The locations of the tool's files: in the workspace's target directory, or in the current folder
+//! if there is no workspace.
 
 use std::path::{Path, PathBuf};
 

@@ -20,7 +20,8 @@ pub(super) fn empty(folder: &Path) {
     }
 }
 
-/// The manifest with the paths of this machine, and the root of the workspace on the machine that built the archive.
+/// The manifest with the paths of this machine, and the root of the workspace on the machine that
+/// built the archive.
 pub(super) fn extract(
     archive: &Path,
     line_tables: Option<&Path>,

@@ -1,4 +1,5 @@
-//! The file format of an archive: tar in zstd. The first entry is a JSON document that describes the files that follow.
+//! The file format of an archive: tar in zstd. The first entry is a JSON document that describes
+//! the files that follow.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read};
@@ -16,8 +17,9 @@ use crate::system::process::Interrupt;
 pub(super) const VERSION: u32 = 1;
 /// zstd's own default. Higher levels take much longer and save little.
 const LEVEL: i32 = 3;
-/// Powers of two. Consecutive executables have most content in common, so the window must be longer than the largest
-/// file. zstd unpacks up to the minimum, 128 MiB, without `--long`. Packing and unpacking allocate as much memory.
+/// Powers of two. Consecutive executables have most content in common, so the window must be longer
+/// than the largest file. zstd unpacks up to the minimum, 128 MiB, without `--long`. Packing and
+/// unpacking allocate as much memory.
 const WINDOWS: RangeInclusive<u32> = 27..=30;
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
@@ -54,7 +56,8 @@ pub(super) enum EntrySource {
     Text(String),
 }
 
-/// Writes to a temporary file and renames it, so that no incomplete archive has its name. Returns the size in bytes.
+/// Writes to a temporary file and renames it, so that no incomplete archive has its name. Returns
+/// the size in bytes.
 pub(super) fn write<P: Page>(
     path: &Path,
     page: &P,
@@ -66,7 +69,8 @@ pub(super) fn write<P: Page>(
     fs::create_dir_all(folder).map_err(io)?;
     let unfinished = tempfile::Builder::new()
         .prefix(".memcheck-archive-")
-        // A temporary file is only for its owner, but an archive must have the permissions of an ordinary file.
+        // A temporary file is only for its owner, but an archive must have the permissions of an
+        // ordinary file.
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666))
         .tempfile_in(folder)
         .map_err(io)?;
@@ -77,7 +81,8 @@ pub(super) fn write<P: Page>(
     let mut tar = tar::Builder::new(zstd);
     // The same executables must yield the same archive.
     tar.mode(tar::HeaderMode::Deterministic);
-    // Files with holes are stored as ordinary files, because zstd compresses zeros to almost nothing.
+    // Files with holes are stored as ordinary files, because zstd compresses zeros to almost
+    // nothing.
     tar.sparse(false);
     let json = serde_json::to_vec(page).map_err(|error| io(error.into()))?;
     add_bytes(&mut tar, Path::new(P::NAME), &json).map_err(io)?;
@@ -174,7 +179,8 @@ pub(super) fn read<P: Page>(
     Ok(page)
 }
 
-/// tar wraps the error of a file that it writes, so the chain of sources is searched for the system's error code.
+/// tar wraps the error of a file that it writes, so the chain of sources is searched for the
+/// system's error code.
 fn extracting(folder: &Path, name: &Path, archive: &Path, error: io::Error) -> ArchiveError {
     let mut cause: &dyn std::error::Error = &error;
     let mut os = error.raw_os_error();
@@ -260,8 +266,8 @@ mod tests {
     #[test]
     fn repeated_content_of_two_files_is_compressed() {
         let folder = tempfile::tempdir().unwrap();
-        // 12 MiB of bytes that cannot be compressed, from a linear congruential generator. This is more than the window
-        // that zstd chooses by default at this level.
+        // 12 MiB of bytes that cannot be compressed, from a linear congruential generator. This is
+        // more than the window that zstd chooses by default at this level.
         let mut state = 1_u64;
         let mut noise = Vec::new();
         while noise.len() < 12 << 20 {

@@ -82,7 +82,8 @@ struct Contents {
 }
 
 impl Contents {
-    /// A second file of the same name must have the same content, otherwise one of the two would be missing.
+    /// A second file of the same name must have the same content, otherwise one of the two would be
+    /// missing.
     fn file(&mut self, name: PathBuf, file: &Path) -> Result<(), ArchiveError> {
         match self.entries.iter().find(|entry| entry.name == name).map(|entry| &entry.source) {
             Some(EntrySource::File(known)) => match has_same_content(known, file) {

@@ -1,4 +1,5 @@
-//! Removes the line tables from executables. The symbols stay, so that call sites still have function names.
+//! Removes the line tables from executables. The symbols stay, so that call sites still have
+//! function names.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,8 @@ use crate::system::process::{self, Short};
 #[derive(Debug, Clone)]
 pub(super) struct Objcopy {
     program: PathBuf,
-    /// The toolchain's own program is linked with its libraries. `None` for a program of the system.
+    /// The toolchain's own program is linked with its libraries. `None` for a program of the
+    /// system.
     libraries: Option<PathBuf>,
 }
 

@@ -1,5 +1,5 @@
-//! An extracted archive. It has the interface of a build, so that the rest of the pipeline need not distinguish the
-//! two.
+//! An extracted archive. It has the interface of a build, so that the rest of the pipeline need not
+//! distinguish the two.
 
 #[cfg(test)]
 mod tests;
@@ -137,8 +137,8 @@ impl Unpacked {
                 false => Err("the archive was not built for CUDA".to_owned()),
             },
         };
-        // This check comes before the GPUs are resolved, so that a missing build in the archive is not reported as a
-        // missing GPU.
+        // This check comes before the GPUs are resolved, so that a missing build in the archive is
+        // not reported as a missing GPU.
         let wants = |request: &Request| matches!(request, Request::Cuda(_));
         if let Some(request) =
             requested.requests.iter().find(|r| wants(r) && !has(DeviceKind::Cuda))
@@ -204,7 +204,8 @@ impl Unpacked {
         if let Some((was, now)) = &executable.out_dir {
             let now = shown(&self.folder.join(now));
             set("OUT_DIR", now.clone());
-            // A build script can also have passed a path in its output directory to the test (`rustc-env`).
+            // A build script can also have passed a path in its output directory to the test
+            // (`rustc-env`).
             for (_, value) in &mut environment {
                 *value = value.replace(&shown(was), &now);
             }
@@ -212,7 +213,8 @@ impl Unpacked {
         environment
     }
 
-    /// Otherwise the tests of an executable that lists none here would be missing from the run without a message.
+    /// Otherwise the tests of an executable that lists none here would be missing from the run
+    /// without a message.
     pub(crate) fn check(
         &self,
         kind: DeviceKind,

@@ -1,5 +1,6 @@
-//! Lists the memory tests of each test executable. One without memory tests prints any text. One that dies or hangs is
-//! an error with its name, because otherwise its tests would be missing from the run without a message.
+//! Lists the memory tests of each test executable. One without memory tests prints any text. One
+//! that dies or hangs is an error with its name, because otherwise its tests would be missing from
+//! the run without a message.
 
 mod error;
 
@@ -93,7 +94,8 @@ fn list(
     process::run(command, watch, |_| {})
 }
 
-/// The last listing is right: a constructor of the user can print lines before it, and a launcher lines after it.
+/// The last listing is right: a constructor of the user can print lines before it, and a launcher
+/// lines after it.
 fn parse_last_line<T>(text: &str, read: impl Fn(&str) -> Option<T>) -> Option<T> {
     text.lines().rev().find_map(|line| read(line.trim()))
 }
@@ -130,7 +132,8 @@ fn status(ended: &ProcessResult) -> Option<ExitStatus> {
     }
 }
 
-/// First on this machine, then with the missing libraries in its search path, then with the launcher.
+/// First on this machine, then with the missing libraries in its search path, then with the
+/// launcher.
 fn start(
     binary: &mut Binary,
     folder: &Path,
@@ -197,7 +200,8 @@ fn list_tests(
         {
             return Err(DiscoverError::Missing(id(), missing));
         }
-        // An executable that could not be listed may have tests, so it must not count as one without tests.
+        // An executable that could not be listed may have tests, so it must not count as one
+        // without tests.
         if is_dead(status) || (lacks && !status.success()) {
             return Err(died(id(), status, &ended));
         }
@@ -383,8 +387,8 @@ mod tests {
         assert_eq!(error.exit_code(), exit::NO_DEVICE);
         assert!(error.to_string().ends_with("libcuda.so.1.none was not found"), "{error}");
         assert!(error.hint().unwrap().contains("NVIDIA driver"));
-        // The machine that the launcher leads to may have the library, so the executable is started there. Without an
-        // answer from there the library is still reported as missing.
+        // The machine that the launcher leads to may have the library, so the executable is started
+        // there. Without an answer from there the library is still reported as missing.
         let launcher = Launcher::read("false", folder.path()).unwrap();
         assert_eq!(asked(&launcher).unwrap_err().exit_code(), exit::NO_DEVICE);
     }

@@ -1,4 +1,5 @@
-//! Resolves the command line up to the list of tests: the part of the pipeline that `run`, `list` and `prune` share.
+//! Resolves the command line up to the list of tests: the part of the pipeline that `run`, `list`
+//! and `prune` share.
 
 mod source;
 

@@ -1,4 +1,5 @@
-//! The source of the test executables: a build of the workspace, or an archive that replaces the build.
+//! The source of the test executables: a build of the workspace, or an archive that replaces the
+//! build.
 
 use std::path::{Path, PathBuf};
 
@@ -80,8 +81,8 @@ impl Session {
     pub(crate) fn results_directory(&self) -> PathBuf {
         let default = || match self.source {
             TestSource::Workspace => self.workspace.results_directory(),
-            // The folder of an extracted archive may be temporary. Cargo is not needed to run an archive, so it is not
-            // asked either.
+            // The folder of an extracted archive may be temporary. Cargo is not needed to run an
+            // archive, so it is not asked either.
             TestSource::Archive(_) => Places::here(&CargoOptions::default()).results_directory(),
         };
         self.options.results.clone().unwrap_or_else(default)

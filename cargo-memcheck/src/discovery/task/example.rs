@@ -1,12 +1,12 @@
-//! A task and the report of its test, for unit tests.
+//! A task for unit tests. [`report`] is the report of its test.
 
 use std::collections::BTreeMap;
 
 use memcheck_core::device::{Family, Need, Request};
 use memcheck_core::limits::{Layer, Limits};
-use memcheck_core::measurement::record;
-use memcheck_core::wire::protocol::{Entry, VERSION};
-use serde_json::{Value, json};
+use memcheck_core::wire::protocol::Entry;
+
+pub(crate) use memcheck_core::wire::example::report;
 
 use super::{Task, TestSubject};
 use crate::invocation::devices::{DeviceKind, Leg};
@@ -40,23 +40,4 @@ pub(crate) fn task() -> Task {
         leg: Leg::new(Request::Cpu, DeviceKind::Cpu, ""),
         limits: Limits::resolve(Family::Cpu, []),
     }
-}
-
-pub(crate) fn report() -> Value {
-    let limits = serde_json::to_value(Limits::resolve(Family::Cpu, [])).unwrap();
-    json!({
-        "version": VERSION,
-        "record": {
-            "version": record::VERSION, "package": "app", "test": "a::b", "device": "cpu",
-            "family": "cpu", "judged": ["host"], "outcome": {"kind": "returned"},
-            "iterated": true, "limits": limits, "iterations": 10, "lost_events": 0,
-            "facts": {"memcheck": 1, "candle": "0.11.1", "profile": "debug",
-                      "iterations": 10, "warmup": 2},
-            "spaces": {"host": {
-                "metrics": {"allocated": 0, "peak_allocated": 0, "setup": 0, "growth": 0,
-                            "retained": 0, "allocations": 0, "allocated_total": 0},
-                "allocated": [], "peak": [], "armed": true}},
-        },
-        "verdict": {"status": "passed", "findings": []},
-    })
 }

@@ -1,4 +1,5 @@
-//! One test on one device, and the outcome of its run. The runner, the results and the presenters all use these types.
+//! One test on one device, and the outcome of its run. The runner, the results and the presenters
+//! all use these types.
 
 #[cfg(test)]
 pub(crate) mod example;

@@ -1,5 +1,5 @@
-//! The part of an outcome that concerns other tests: the figures that a test needs from other tests, and the findings of the comparison.
-//! `crate::execution::relations` fills it in.
+//! The part of an outcome that concerns other tests: the figures that a test needs from other
+//! tests, and the findings of the comparison. `crate::execution::relations` fills it in.
 
 use std::path::PathBuf;
 

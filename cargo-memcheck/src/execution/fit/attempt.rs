@@ -1,4 +1,5 @@
-//! One attempt of a search: runs a test process with one value and decides whether the test had room.
+//! One attempt of a search: runs a test process with one value and decides whether the test had
+//! room.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Predicts the largest value that has room from the peaks of earlier attempts. The prediction only chooses the next attempt: the answer of
-//! a search always comes from real runs.
+//! Predicts the largest value that has room from the peaks of earlier attempts. The prediction only
+//! chooses the next attempt: the answer of a search always comes from real runs.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,8 @@ pub(super) struct ExpectedValue {
     pub(super) by_law: Option<Prediction>,
 }
 
-/// By the law of the peaks of the device that runs out of memory first, or else a straight line through the last two.
+/// By the law of the peaks of the device that runs out of memory first, or else a straight line
+/// through the last two.
 pub(super) fn expected(
     param: &str,
     attempts: &[Attempt],
@@ -153,7 +154,8 @@ mod tests {
         assert_eq!((tried.as_slice(), largest), ([1, 2, 16, 128, 502, 503].as_slice(), Some(502)));
         let (tried, largest) = on_a_line(peak, 8 * MIB);
         assert_eq!((tried.len(), largest), (14, Some(502)), "{tried:?}");
-        // Three values determine the law of a linear peak, so the next attempt jumps to the value that the law predicts.
+        // Three values determine the law of a linear peak, so the next attempt jumps to the value
+        // that the law predicts.
         let peak = |batch: u64| 400 * MIB + 100 * KIB * batch;
         let (tried, largest) = with_laws(peak, 16 << 30);
         assert_eq!((tried, largest), (vec![1, 2, 16, 163_676, 163_677], Some(163_676)));
@@ -211,10 +213,11 @@ mod tests {
         assert_eq!((value, prediction.largest, prediction.peak), (141, 141, 7 + 141 * 141));
         assert_eq!((prediction.space, prediction.attempts), (Space::Cuda(1), 4));
         assert_eq!(prediction.law.to_string(), "7 + 1*seq^2");
-        // Three attempts do not show the parabola of the second device. The prediction must use the first device: 100 s <= 700, against 8 +
-        // 3 (s - 1) on a straight line for the second.
+        // Three attempts do not show the parabola of the second device. The prediction must use the
+        // first device: 100 s <= 700, against 8 + 3 (s - 1) on a straight line for the second.
         assert_eq!(stated(&attempts[..3], 700).by_law.unwrap().space, SPACE);
-        // A refused attempt is not a point of the law. An attempt above the usable capacity is one, because its peak is complete.
+        // A refused attempt is not a point of the law. An attempt above the usable capacity is one,
+        // because its peak is complete.
         let mut refused = attempts.clone();
         refused[3].refused = attempt(8, 2, 1).refused;
         let without = stated(&refused, 20_000);

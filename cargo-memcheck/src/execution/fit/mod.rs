@@ -1,5 +1,6 @@
-//! `fit` searches for the largest value of a case that fits on a device. The modules choose the test, run one attempt, and predict the next
-//! value. [`memcheck_core::search`] decides which value to try next.
+//! `fit` searches for the largest value of a case that fits on a device. The modules choose the
+//! test, run one attempt, and predict the next value. [`memcheck_core::search`] decides which value
+//! to try next.
 
 mod attempt;
 mod choose;

@@ -8,7 +8,7 @@ use memcheck_core::judgement::finding::{Class, Code, Finding};
 use memcheck_core::judgement::verdict::{Status, conclude, is_worth_keeping, unwritten};
 use memcheck_core::measurement::record::{self, Record};
 use memcheck_core::runs::relations::{
-    self, Compared, Member, Needs, Other, Room, scaling_reports, standing_in,
+    self, Compared, DeviceRoom, Member, Needs, Other, scaling_reports, standing_in,
 };
 use memcheck_core::space::Space;
 
@@ -67,7 +67,7 @@ impl Judge<'_> {
         let laws = scaling_reports(&members, task.subject.scaling(), |space| room(record, space));
         let mut across = Relations { laws, snapshot: needs.law.clone(), ..Relations::default() };
         let kept = needs.law.as_ref().and_then(|law| snapshot::read(law, &record.facts));
-        let accepted = kept.as_ref();
+        let accepted = kept.as_ref().and_then(|kept| kept.as_ref().ok());
         findings.extend(relations::scaling(&across.laws, accepted, record));
         let too_much = !is_worth_keeping(&outcome.verdict.findings)
             || findings.iter().any(|finding| match finding.code {
@@ -82,7 +82,8 @@ impl Judge<'_> {
         let tolerance = record.limits.tolerance.value;
         let is_unchanged = |then| relations::unchanged(then, &across.laws, &members, tolerance);
         let is_new = !across.laws.is_empty() && !accepted.is_some_and(is_unchanged);
-        // Without the figures of other cases no law is searched, and an earlier pending law must remain.
+        // Without the figures of other cases no law is searched, and an earlier pending law must
+        // remain.
         let judged = !across.laws.is_empty();
         let law = needs.law.as_ref().filter(|_| judged && record.limits.baseline.value);
         if let Some(law) = law {
@@ -94,8 +95,9 @@ impl Judge<'_> {
                 Err(error) => findings.push(unwritten("snapshot of its law", error)),
             }
             if is_new && !too_much && accepted.is_none() {
-                let finding = no_law_yet(law);
-                // The test's own verdict may already report the missing baseline, so it is not repeated.
+                let finding = no_law_yet(kept.as_ref().and_then(|kept| kept.as_ref().err()));
+                // The test's own verdict may already report the missing baseline, so it is not
+                // repeated.
                 findings.extend(Some(finding).filter(|new| !outcome.verdict.has(new.code)));
             }
         }
@@ -139,15 +141,13 @@ fn discard_pending(outcome: &mut TestOutcome) {
     }
 }
 
-fn no_law_yet(law: &Path) -> Finding {
-    let exists = law.exists();
-    let (code, message) = match exists {
-        false => (Code::MissingBaseline, "the law of its cases has no baseline yet"),
-        true => (
-            Code::UncomparableBaseline,
-            "the baseline of the law of its cases was made under other conditions, or cannot be \
-             read",
-        ),
+/// `unusable` is the reason why the baseline cannot be used, if there is one.
+fn no_law_yet(unusable: Option<&String>) -> Finding {
+    let (code, message) = match unusable {
+        None => (Code::MissingBaseline, "the law of its cases has no baseline yet".to_owned()),
+        Some(why) => {
+            (Code::UncomparableBaseline, format!("the baseline of the law of its cases {why}"))
+        }
     };
     Finding::new(code, message).hint("check the law, then `cargo memcheck accept`")
 }
@@ -170,14 +170,14 @@ fn figures_of(
 }
 
 /// `fits` if the device has as much, else the capacity of the device. The host has no capacity.
-fn room(record: &Record, space: Space) -> Option<Room> {
+fn room(record: &Record, space: Space) -> Option<DeviceRoom> {
     let fits = record.limits.fits.value.filter(|_| space.is_device());
     let capacity = record.capacities.get(&space).copied();
     match (fits, capacity) {
         (Some(fits), capacity) if capacity.is_none_or(|bytes| fits.bytes() <= bytes) => {
-            Some(Room { name: fits.to_string(), bytes: fits.bytes() })
+            Some(DeviceRoom { name: fits.to_string(), bytes: fits.bytes() })
         }
-        (_, Some(bytes)) => Some(Room { name: record.device.clone(), bytes }),
+        (_, Some(bytes)) => Some(DeviceRoom { name: record.device.clone(), bytes }),
         _ => None,
     }
 }

@@ -1,5 +1,6 @@
-//! Determines which tests need the figures of which other tests. This happens before anything runs, so that a limit
-//! that names no test is reported as a mistake in the configuration and not at the end of the run.
+//! Determines which tests need the figures of which other tests. This happens before anything runs,
+//! so that a limit that names no test is reported as a mistake in the configuration and not at the
+//! end of the run.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,16 +1,60 @@
-//! The baseline of the laws of a test. It is a snapshot in the same folder as those of its cases and has insta's
-//! format, so that `review` and `cargo insta` can show it.
+//! The baseline of the laws of a test. It is a snapshot in the same folder as those of its cases
+//! and has insta's format, so that `review` and `cargo insta` can show it.
 
 use std::path::Path;
 
-use memcheck_core::judgement::baseline::{Laws, Parts, differing_facts};
+use memcheck_core::judgement::baseline::{Laws, Parts, other_conditions};
 use memcheck_core::measurement::record::Facts;
 
-/// `None` if the laws cannot be read, or if their facts differ from `now`.
-pub(super) fn read(path: &Path, now: &Facts) -> Option<Laws> {
-    let text = std::fs::read_to_string(path).ok()?;
-    let parts = Parts::of(&text).ok()?;
-    let facts: Facts = serde_json::from_str(parts.info.as_deref()?).ok()?;
-    let laws = Laws::from_yaml(parts.body).ok()?;
-    differing_facts(&facts, now).is_empty().then_some(laws)
+/// `None` if there is no baseline. The error completes "the baseline of the law …".
+pub(super) fn read(path: &Path, now: &Facts) -> Option<Result<Laws, String>> {
+    if !path.exists() {
+        return None;
+    }
+    let unreadable = |why: String| format!("cannot be read: {why}");
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) => return Some(Err(unreadable(error.to_string()))),
+    };
+    Some(parse(&text).map_err(unreadable).and_then(|(facts, laws)| {
+        match other_conditions(&facts, now) {
+            None => Ok(laws),
+            Some(conditions) => Err(format!("was {conditions}, so it cannot be compared")),
+        }
+    }))
+}
+
+fn parse(text: &str) -> Result<(Facts, Laws), String> {
+    let parts = Parts::of(text).map_err(|error| error.to_string())?;
+    let header = parts.info.as_deref().ok_or("its header has no `info`")?;
+    let facts = serde_json::from_str(header).map_err(|error| error.to_string())?;
+    let laws = Laws::from_yaml(parts.body).map_err(|error| error.to_string())?;
+    Ok((facts, laws))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_baseline_that_cannot_be_used_is_an_error_with_its_reason() {
+        let facts = |candle: &str| -> Facts {
+            let header = r#"{"memcheck":1,"profile":"debug","iterations":10,"warmup":2"#;
+            serde_json::from_str(&format!(r#"{header},"candle":"{candle}"}}"#)).unwrap()
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mem__forward__law@cpu.snap");
+        assert_eq!(read(&path, &facts("0.11.1")), None);
+        let laws = Laws::from_yaml("laws:\n  host:\n    growth: '0'").unwrap();
+        std::fs::write(&path, laws.to_snapshot("mem.rs", &facts("0.10.0"))).unwrap();
+        assert_eq!(read(&path, &facts("0.10.0")), Some(Ok(laws)));
+        let other = read(&path, &facts("0.11.1")).unwrap().unwrap_err();
+        assert_eq!(
+            other,
+            "was measured with another version of candle (0.10.0 -> 0.11.1), so it cannot be compared"
+        );
+        std::fs::write(&path, "torn").unwrap();
+        let torn = read(&path, &facts("0.11.1")).unwrap().unwrap_err();
+        assert!(torn.starts_with("cannot be read: "), "{torn}");
+    }
 }

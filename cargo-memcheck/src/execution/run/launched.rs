@@ -1,6 +1,6 @@
-//! Runs a test process through a launcher, and interprets the end of the launcher. A record of the process decides.
-//! Without one, a test that was seen to begin has died, and any other test has not run: then the launcher's own exit
-//! code counts.
+//! Runs a test process through a launcher, and interprets the end of the launcher. A record of the
+//! process decides. Without one, a test that was seen to begin has died, and any other test has not
+//! run: then the launcher's own exit code counts.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::system::launcher::shown;
 use crate::system::process::{self, Output, ProcessResult, Watch};
 
 /// A shell and most launchers add this to the number of the signal that ended a process.
-const SIGNALLED: i32 = 128;
+const SIGNALED: i32 = 128;
 
 /// If the process left its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +71,7 @@ fn end_of_test(end: End, written: &Written, began: bool, line: &str) -> Result<E
         Written::Report(_) | Written::Refused(_) | Written::Unsound(_) => end,
         Written::Nothing if !began => return Err(Box::new(not_begun(status, line))),
         Written::Nothing => match status.code() {
-            Some(code @ 129..=192) => End::Exited(ExitStatus::from_raw(code - SIGNALLED)),
+            Some(code @ 129..=192) => End::Exited(ExitStatus::from_raw(code - SIGNALED)),
             _ => end,
         },
     })

@@ -1,6 +1,7 @@
-//! Runs tests, each in its own child process, once for each stage that a test needs: `repeated` runs one several times,
-//! `test` starts the process of a test, `program` that of a program, and `launched` either through a launcher. `judge`
-//! reads their reports, and `names` looks up the names of their call stacks.
+//! Runs tests, each in its own child process, once for each stage that a test needs: `repeated`
+//! runs one several times, `test` starts the process of a test, `program` that of a program, and
+//! `launched` either through a launcher. `judge` reads their reports, and `names` looks up the
+//! names of their call stacks.
 
 mod launched;
 mod names;
@@ -66,7 +67,8 @@ pub(crate) struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    /// A separate folder for pending snapshots is not emptied, so that several runs in one job add up.
+    /// A separate folder for pending snapshots is not emptied, so that several runs in one job add
+    /// up.
     pub(crate) fn prepare(
         session: &'a Session,
         nvml: Option<PathBuf>,

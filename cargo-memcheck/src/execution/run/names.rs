@@ -1,6 +1,6 @@
-//! Looks up the names of the call stacks in reports, which test processes leave as addresses: the command is optimised,
-//! and can keep the tables of an executable for all tests. Records are judged only after it, because places with equal
-//! names are joined, and the rules look at functions.
+//! Looks up the names of the call stacks in reports, which test processes leave as addresses: the
+//! command is optimized, and can keep the tables of an executable for all tests. Records are judged
+//! only after it, because places with equal names are joined, and the rules look at functions.
 
 use std::collections::HashMap;
 use std::io;
@@ -79,7 +79,7 @@ mod tests {
     use memcheck_core::judgement::finding::Code;
     use memcheck_core::judgement::verdict::Status;
     use memcheck_core::measurement::attribution::{
-        Attribution, Holder, Kind, Peak, Place, Unresolved,
+        Attribution, Holder, HolderKind, Peak, Place, Unresolved,
     };
     use memcheck_core::measurement::record::Outcome;
     use memcheck_core::measurement::stack::Sources;
@@ -102,7 +102,7 @@ mod tests {
             last_bytes: 64,
             last: 0,
         };
-        let holders = vec![Holder { place: 0, kind: Kind::Setup, bytes: 64, count: 1 }];
+        let holders = vec![Holder { place: 0, kind: HolderKind::Setup, bytes: 64, count: 1 }];
         let attribution = Attribution {
             places: vec![place],
             peaks: [(Space::Host, Peak { bytes: 64, holders, ..Peak::default() })].into(),

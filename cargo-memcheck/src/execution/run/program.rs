@@ -1,5 +1,5 @@
-//! Runs a program in place of a test. It is started unchanged and writes a report at its end. A bench does not write a report, because its
-//! output is its result.
+//! Runs a program in place of a test. It is started unchanged and writes a report at its end. A
+//! bench does not write a report, because its output is its result.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};

@@ -15,7 +15,8 @@ use crate::discovery::task::{Task, TestOutcome};
 use crate::system::gpus::Slot;
 
 impl Runner<'_> {
-    /// A run whose body failed or whose process left no report ends the series. `None` if one was interrupted.
+    /// A run whose body failed or whose process left no report ends the series. `None` if one was
+    /// interrupted.
     pub(super) fn repeated(
         &self,
         slot: Option<&Slot<'_>>,
@@ -46,7 +47,8 @@ impl Runner<'_> {
         let judged = explain::concluded(first.take_judged(), report, self.level());
         let outcome = self.finished(first, judged);
         Ok(Some(match failed {
-            // A later run can fail because of figures that the comparison leaves out, such as those of the driver's pool.
+            // A later run can fail because of figures that the comparison leaves out, such as those
+            // of the driver's pool.
             Some((next, number)) if outcome.verdict.status != Status::Failed => {
                 in_run(next, number, times)
             }

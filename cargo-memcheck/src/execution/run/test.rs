@@ -19,7 +19,8 @@ use crate::system::process::{self, Watch};
 
 struct Files {
     report: PathBuf,
-    /// Used only with a launcher, because a process behind a launcher does not inherit the progress pipe.
+    /// Used only with a launcher, because a process behind a launcher does not inherit the progress
+    /// pipe.
     progress: PathBuf,
 }
 

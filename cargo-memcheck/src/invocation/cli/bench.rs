@@ -24,7 +24,7 @@ pub(crate) struct BenchArgs {
     /// The command line of the process follows it.
     #[arg(long, value_name = "COMMAND", help_heading = "Running")]
     pub(crate) runner: Option<String>,
-    /// When to use colours.
+    /// Produce color output.
     #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
     pub(crate) color: Color,
     #[command(flatten)]

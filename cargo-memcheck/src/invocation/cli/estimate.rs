@@ -37,8 +37,8 @@ pub(crate) struct EstimateArgs {
     pub(crate) build: EstimatorFlags,
 }
 
-/// Flags for the build of the estimator. Cargo's flags cannot be used as a whole, because `--config` has another
-/// meaning here.
+/// Flags for the build of the estimator. Cargo's flags cannot be used as a whole, because
+/// `--config` has another meaning here.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Cargo options")]
 pub(crate) struct EstimatorFlags {

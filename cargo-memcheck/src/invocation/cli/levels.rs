@@ -1,7 +1,7 @@
 //! `-D`, `-W` and `-A`: the levels of bookkeeping findings.
 //!
-//! The parser is written by hand because the order of all three flags matters. As in rustc, the last flag that names a
-//! code wins.
+//! The parser is written by hand because the order of all three flags matters. As in rustc, the
+//! last flag that names a code wins.
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use memcheck_core::judgement::finding::Level;

@@ -1,7 +1,7 @@
 //! Parses the arguments after `--`, which are written for the test harness.
 //!
-//! Each test runs in a separate process, so the command must apply the arguments that select tests. It passes on the
-//! arguments that only change the output of the harness.
+//! Each test runs in a separate process, so the command must apply the arguments that select tests.
+//! It passes on the arguments that only change the output of the harness.
 
 /// The arguments after `--`, sorted by purpose.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

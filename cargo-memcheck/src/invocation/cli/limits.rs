@@ -4,20 +4,17 @@ use std::time::Duration;
 
 use memcheck_core::limits::Layer;
 use memcheck_core::limits::kinds::{
-    AtLeastOne, Bytes, Count, Deviation, Kind, Number, Optional, Room, Share, Time,
+    AtLeastOne, Bytes, Count, Deviation, LimitKind, Number, Optional, Room, Share, Time,
 };
 use memcheck_core::with_limits;
 
 /// Makes one flag per limit from the table of limits.
 macro_rules! define {
-    (
-        everywhere { $(
-            $(#[$help:meta])+
-            $name:ident $(or $mib:ident)?: $kind:ty,
-            $variable:literal, programs: $programs:literal, default: $default:expr;
-        )* }
-        attribute_and_file { $($rest:tt)* }
-    ) => {
+    ($(
+        $(#[$help:meta])+
+        $name:ident $(or $mib:ident)?: $kind:ty,
+        $variable:literal, programs: $programs:literal, default: $default:expr;
+    )*) => {
         /// One flag per limit.
         #[derive(Debug, Clone, Default, clap::Args)]
         #[command(next_help_heading = "Limits (stronger than attribute and configuration)")]
@@ -27,9 +24,9 @@ macro_rules! define {
                 #[arg(
                     long,
                     value_name = <$kind>::PLACEHOLDER,
-                    value_parser = <$kind as Kind>::parse,
+                    value_parser = <$kind as LimitKind>::parse,
                 )]
-                pub(crate) $name: Option<<$kind as Kind>::Stated>,
+                pub(crate) $name: Option<<$kind as LimitKind>::Stated>,
             )*
         }
 
@@ -42,7 +39,7 @@ macro_rules! define {
     };
 }
 
-with_limits!(define);
+with_limits!(everywhere define);
 
 /// How long and how often a test is run whose other limits are not asked for.
 #[derive(Debug, Clone, Default, clap::Args)]

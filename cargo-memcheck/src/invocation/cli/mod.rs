@@ -1,7 +1,8 @@
 //! The command line as the user typed it. The module `options` resolves its meaning.
 //!
-//! Cargo starts the command with `memcheck` as the first argument, and the alias of this workspace starts it without.
-//! Both forms are accepted. A command line that does not start with a subcommand is one of `run`.
+//! Cargo starts the command with `memcheck` as the first argument, and the alias of this workspace
+//! starts it without. Both forms are accepted. A command line that does not start with a subcommand
+//! is one of `run`.
 
 mod archive;
 mod bench;
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_recognised_before_clap_has_understood_the_rest() {
+    fn json_is_recognized_before_clap_has_understood_the_rest() {
         assert!(asked_for_json(&words("x run --message-format json --nonsense")));
         assert!(asked_for_json(&words("x --message-format=json")));
         assert!(!asked_for_json(&words("x --message-format human -- --message-format=json")));

@@ -1,4 +1,5 @@
-//! Flags of the commands for one test, `fit` and `plan`. `profile` shares the flags that start its process.
+//! Flags of the commands for one test, `fit` and `plan`. `profile` shares the flags that start its
+//! process.
 
 use memcheck_core::tolerance::Tolerance;
 

@@ -4,14 +4,15 @@ use clap::ValueEnum;
 
 use crate::invocation::values::{Color, Format, Verbosity};
 
-/// Flags for the form of the output. Every subcommand whose output a program may read has these flags.
+/// Flags for the form of the output. Every subcommand whose output a program may read has these
+/// flags.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct FormFlags {
-    /// Form of the results: text for people, or one JSON object a line on stdout.
+    /// Output format: text for people, or one JSON object per line on stdout.
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub(crate) message_format: Format,
-    /// When to use colours.
+    /// Produce color output.
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: Color,
 }

@@ -23,7 +23,8 @@ pub(crate) struct PlanArgs {
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Placement")]
 pub(crate) struct PlacementFlags {
-    /// Devices to place the model on, in this order: 2xrtx4090, rtx4090,h100-80g or t4,capacity=8GiB.
+    /// Devices to place the model on, in this order: 2xrtx4090, rtx4090,h100-80g or
+    /// t4,capacity=8GiB.
     #[arg(long, value_name = "DEVICES")]
     pub(crate) devices: String,
     #[command(flatten)]
@@ -33,8 +34,8 @@ pub(crate) struct PlacementFlags {
     pub(crate) output_map: Option<PathBuf>,
 }
 
-/// Replaces the help of flags that have another meaning in `run`. `--device` is hidden, because a plan is always
-/// measured on a simulated device that is large enough.
+/// Replaces the help of flags that have another meaning in `run`. `--device` is hidden, because a
+/// plan is always measured on a simulated device that is large enough.
 fn replace_help(argument: Arg) -> Arg {
     match argument.get_id().as_str() {
         "filters" => {

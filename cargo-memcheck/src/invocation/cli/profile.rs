@@ -39,8 +39,8 @@ pub(crate) struct ProfileArgs {
     pub(crate) arguments: Vec<String>,
 }
 
-/// Replaces the help of flags that have another meaning in `run`. The arguments are changed in place, because to remove
-/// and add an argument would change the order of the positional arguments.
+/// Replaces the help of flags that have another meaning in `run`. The arguments are changed in
+/// place, because to remove and add an argument would change the order of the positional arguments.
 fn replace_help(argument: Arg) -> Arg {
     match argument.get_id().as_str() {
         "filters" => {

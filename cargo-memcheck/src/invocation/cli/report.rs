@@ -11,7 +11,8 @@ pub(crate) struct ReportArgs {
     /// Directories of results, as given to --results of a run (default: that of the last run).
     #[arg(value_name = "DIR")]
     pub(crate) folders: Vec<PathBuf>,
-    /// Join all shards of one run into one verdict, and collect their pending baselines below the target directory.
+    /// Join all shards of one run into one verdict, and collect their pending baselines below the
+    /// target directory.
     #[arg(long, requires = "folders")]
     pub(crate) merge: bool,
     /// What to do if no test was selected in any shard.

@@ -53,7 +53,8 @@ pub(crate) struct ListArgs {
     pub(crate) part: PartFlags,
     #[command(flatten)]
     pub(crate) archive: UnpackOptions,
-    /// Command that lists the tests of a binary that cannot be started on this machine ("srun --gres=gpu:1").
+    /// Command that lists the tests of a binary that cannot be started on this machine ("srun
+    /// --gres=gpu:1").
     #[arg(long, value_name = "COMMAND", help_heading = "Running")]
     pub(crate) runner: Option<String>,
     #[command(flatten)]
@@ -103,18 +104,20 @@ pub(crate) struct ScheduleFlags {
     pub(crate) runner: Option<String>,
     /// Number of tests that run at the same time.
     ///
-    /// A real GPU runs one test at a time in any case. The default is the number of cores, on the CPU divided by
-    /// RAYON_NUM_THREADS, and on real GPUs the number of GPUs. It is 1 if output is not captured, or if a launcher
-    /// starts the tests.
+    /// A real GPU runs one test at a time in any case. The default is the number of cores, on the
+    /// CPU divided by RAYON_NUM_THREADS, and on real GPUs the number of GPUs. It is 1 if output is
+    /// not captured, or if a launcher starts the tests.
     #[arg(long, value_name = "N")]
     pub(crate) test_threads: Option<String>,
     /// When to look for call sites (default: failed).
     ///
-    /// `failed` runs a test once more if it failed on memory or has new figures. `always` looks in every run.
+    /// `failed` runs a test once more if it failed on memory or has new figures. `always` looks in
+    /// every run.
     #[arg(long, value_name = "WHEN")]
     #[arg(value_parser = PossibleValuesParser::new(Explain::NAMES).try_map(|it| it.parse::<Explain>()))]
     pub(crate) explain: Option<Explain>,
-    /// Run each test N times in a row, without call sites, and report every figure that is not identical in all runs.
+    /// Run each test N times in a row, without call sites, and report every figure that is not
+    /// identical in all runs.
     #[arg(long, value_name = "N")]
     pub(crate) repeat: Option<String>,
     /// Stop at the first failure.
@@ -132,7 +135,8 @@ pub(crate) struct ScheduleFlags {
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Reports")]
 pub(crate) struct ReportFlags {
-    /// Write a report: junit=PATH, json=PATH, markdown=PATH, html=PATH, flamegraph=PATH or trace=PATH (may be repeated).
+    /// Write a report: junit=PATH, json=PATH, markdown=PATH, html=PATH, flamegraph=PATH or
+    /// trace=PATH (may be repeated).
     #[arg(long, value_name = "KIND=PATH")]
     pub(crate) report: Vec<ReportFile>,
     /// Annotate source lines in CI (on stderr).

@@ -32,7 +32,8 @@ pub(crate) struct PruneArgs {
     pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) select: SelectFlags,
-    /// Command that lists the tests of a binary that cannot be started on this machine ("srun --gres=gpu:1").
+    /// Command that lists the tests of a binary that cannot be started on this machine ("srun
+    /// --gres=gpu:1").
     #[arg(long, value_name = "COMMAND", help_heading = "Running")]
     pub(crate) runner: Option<String>,
     #[command(flatten)]

@@ -42,7 +42,8 @@ impl Leg {
         Self { device, kind, why: why.into(), numbers: Vec::new(), gpus: Vec::new() }
     }
 
-    /// Several GPUs have the form that [`memcheck_core::request::variables::DEVICE`] accepts: `cuda:0,cuda:2`.
+    /// Several GPUs have the form that [`memcheck_core::request::variables::DEVICE`] accepts:
+    /// `cuda:0,cuda:2`.
     pub(crate) fn name(&self) -> String {
         let requests: Vec<String> = self.requests().iter().map(Request::to_string).collect();
         requests.join(",")

@@ -1,5 +1,6 @@
-//! Flags, environment and configuration, resolved once into [`Options`]. An invalid command line is refused before the
-//! command reads files: [`Typed`] needs only flags and environment, [`Options`] also needs the configuration.
+//! Flags, environment and configuration, resolved once into [`Options`]. An invalid command line is
+//! refused before the command reads files: [`Typed`] needs only flags and environment, [`Options`]
+//! also needs the configuration.
 
 mod error;
 mod flags;

@@ -1,6 +1,6 @@
-//! `--partition hash:M/N`: distributes the tests over several machines by a hash of package and test, so that a test
-//! stays in its part when others are added. The hash is implemented here because it must be the same in every version
-//! of the tool.
+//! `--partition hash:M/N`: distributes the tests over several machines by a hash of package and
+//! test, so that a test stays in its part when others are added. The hash is implemented here
+//! because it must be the same in every version of the tool.
 
 use serde::{Deserialize, Serialize};
 

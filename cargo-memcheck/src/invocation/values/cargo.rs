@@ -99,8 +99,8 @@ impl CargoOptions {
         args
     }
 
-    /// Returns the flags for `cargo test`. The packages and the target directory are not among them, because the build
-    /// determines them.
+    /// Returns the flags for `cargo test`. The packages and the target directory are not among
+    /// them, because the build determines them.
     pub(crate) fn for_test(&self) -> Vec<String> {
         // The exhaustive pattern makes sure that a new flag is not forgotten here.
         let Self {

@@ -1,5 +1,5 @@
-//! GitHub's workflow commands, which show each finding at the line of its test. They are printed on stderr, so that the contents of stdout
-//! do not change. GitHub's runner reads both.
+//! GitHub's workflow commands, which show each finding at the line of its test. They are printed on
+//! stderr, so that the contents of stdout do not change. GitHub's runner reads both.
 
 use std::path::PathBuf;
 
@@ -51,7 +51,7 @@ impl Presenter for GithubAnnotations {
 }
 
 fn print(denied: bool, place: &str, title: &str, message: &str) {
-    // `say!` cannot be used because it adds colours, and a workflow command must not have any.
+    // `say!` cannot be used because it adds colors, and a workflow command must not have any.
     eprintln!("{}", command(denied, place, title, message));
 }
 

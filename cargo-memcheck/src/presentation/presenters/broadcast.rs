@@ -1,4 +1,5 @@
-//! Distributes the events of a run to all presenters, and writes the report files at the end of the run.
+//! Distributes the events of a run to all presenters, and writes the report files at the end of the
+//! run.
 
 use std::path::{Path, PathBuf};
 

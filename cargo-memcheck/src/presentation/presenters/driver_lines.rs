@@ -1,5 +1,6 @@
-//! The GPU of a test, and the figures of the driver's pool, NVML and CUPTI, which the program's own calls do not include. Terminal,
-//! profile, Markdown and HTML share these lines, so that all of them show the same figures and mark the same estimates.
+//! The GPU of a test, and the figures of the driver's pool, NVML and CUPTI, which the program's own
+//! calls do not include. Terminal, profile, Markdown and HTML share these lines, so that all of
+//! them show the same figures and mark the same estimates.
 
 use memcheck_core::judgement::finding;
 use memcheck_core::measurement::driver::Untracked;
@@ -63,7 +64,7 @@ fn untracked(untracked: &Untracked) -> Vec<String> {
     };
     lines.extend(items.iter().map(item));
     lines.extend(rest.map(|rest| format!("  context, code and driver: {}", both(rest))));
-    lines.extend(reason.as_ref().map(|reason| format!("  not itemised: {reason}")));
+    lines.extend(reason.as_ref().map(|reason| format!("  not itemized: {reason}")));
     lines
 }
 
@@ -132,7 +133,7 @@ mod tests {
         let untracked = record.driver.untracked.as_mut().unwrap();
         untracked.reason = Some("libcupti.so was not found".to_owned());
         let last = lines(&outcome).pop().unwrap();
-        assert_eq!(last, "  not itemised: libcupti.so was not found");
+        assert_eq!(last, "  not itemized: libcupti.so was not found");
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Reports an estimate on stdout, because the estimate is the result of the command. The format is a table or JSON.
+//! Reports an estimate on stdout, because the estimate is the result of the command. The format is
+//! a table or JSON.
 
 use std::fmt::Write;
 
@@ -121,7 +122,7 @@ fn peak(estimate: &Estimate) -> &'static str {
 fn incomplete(estimate: &Estimate, training: &Training) -> String {
     format!(
         "{} candle's `{}` does not train: the backward pass reaches {} of {} variables, because \
-         fused normalisation, softmax and rotary embeddings have no backward pass. The \
+         fused normalization, softmax and rotary embeddings have no backward pass. The \
          figures are those of this step; gradients of all variables take at least {} B more, and \
          their activations are unknown",
         style::warning("not measured:"),

@@ -4,7 +4,7 @@ use memcheck_core::growth::survivors::{Group, Pattern, Reading};
 use memcheck_core::judgement::baseline::Baseline;
 use memcheck_core::judgement::verdict::judge;
 use memcheck_core::measurement::attribution::{
-    Attribution, HeldBy, Holder, Kind, Peak, Place, Survivors, Tensor,
+    Attribution, HeldBy, Holder, HolderKind, Peak, Place, Survivors, Tensor,
 };
 use memcheck_core::measurement::stack::{Frame, Stack};
 use memcheck_core::space::Space;
@@ -50,9 +50,9 @@ fn attribution() -> Attribution {
         bytes: 26 * MIB,
         iteration: 12,
         holders: vec![
-            holder(1, Kind::Kept, 11),
-            holder(0, Kind::Setup, 1),
-            holder(1, Kind::Activations, 1),
+            holder(1, HolderKind::Kept, 11),
+            holder(0, HolderKind::Setup, 1),
+            holder(1, HolderKind::Activations, 1),
         ],
         stretch: 2,
         timeline: (1..=13).map(|blocks| 2 * blocks * MIB).collect(),
@@ -84,7 +84,7 @@ fn attribution() -> Attribution {
         places: vec![place(0, "zeros", "", 0), place(1, "matmul", "model.head", 12)],
         peaks: [(Space::Host, peak)].into(),
         survivors: vec![survivors],
-        retained: vec![holder(0, Kind::Setup, 1)],
+        retained: vec![holder(0, HolderKind::Setup, 1)],
         events: 26,
         hint: Some("no line tables".to_owned()),
         ..Attribution::default()

@@ -1,5 +1,5 @@
-//! Findings and laws as lines of text, in the wording of memcheck-core. Terminal, JUnit and Markdown share these lines, so that all of them
-//! show the same text. HTML has tables instead.
+//! Findings and laws as lines of text, in the wording of memcheck-core. Terminal, JUnit and
+//! Markdown share these lines, so that all of them show the same text. HTML has tables instead.
 
 use memcheck_core::judgement::finding::Finding;
 use memcheck_core::presentation::text::{self, Much};
@@ -21,7 +21,8 @@ pub(super) fn lines(finding: &Finding, verbosity: Verbosity) -> Vec<String> {
     )
 }
 
-/// `peak = 31.2 MiB + 1.5 KiB*seq`, and the sizes that fit. Verbose output has the exact coefficients.
+/// `peak = 31.2 MiB + 1.5 KiB*seq`, and the sizes that fit. Verbose output has the exact
+/// coefficients.
 pub(super) fn laws(all: &[ScalingReport], verbosity: Verbosity) -> Vec<String> {
     let several = all.iter().any(|report| report.space != all[0].space);
     let mut lines = Vec::new();

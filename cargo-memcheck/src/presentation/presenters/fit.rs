@@ -1,5 +1,5 @@
-//! Reports a search for the largest value that fits: one line for each attempt as it is made, then a table row or a JSON object for each
-//! device.
+//! Reports a search for the largest value that fits: one line for each attempt as it is made, then
+//! a table row or a JSON object for each device.
 
 use comfy_table::{CellAlignment, Table, presets};
 use memcheck_core::judgement::finding::Code;

@@ -1,9 +1,10 @@
-//! A flame graph of the holders of memory at the peak, from the test down to the operation. The width of a frame is its bytes, so that the
-//! frames of a space add up to its `peak_allocated`. Only tests with attribution have call stacks to draw.
+//! A flame graph of the holders of memory at the peak, from the test down to the operation. The
+//! width of a frame is its bytes, so that the frames of a space add up to its `peak_allocated`.
+//! Only tests with attribution have call stacks to draw.
 
 use anyhow::Context;
 use inferno::flamegraph::{self, Options};
-use memcheck_core::measurement::attribution::{Attribution, Holder, Kind};
+use memcheck_core::measurement::attribution::{Attribution, Holder, HolderKind};
 use memcheck_core::measurement::stack::Frame;
 use memcheck_core::size::Size;
 use memcheck_core::space::Space;
@@ -45,7 +46,7 @@ fn stack(attribution: &Attribution, holder: &Holder) -> Vec<String> {
     if !place.scope.is_empty() {
         held.push(format!("in {}", place.scope));
     }
-    if holder.kind != Kind::Activations {
+    if holder.kind != HolderKind::Activations {
         held.push(format!("({})", holder.kind.name()));
     }
     if !held.is_empty() {
@@ -75,7 +76,7 @@ impl ReportWriter for FlameGraph {
         options.title = "Memory at the peak".to_owned();
         options.count_name = "bytes".to_owned();
         options.name_type = "Place:".to_owned();
-        // The colours must be the same in every run.
+        // The colors must be the same in every run.
         options.deterministic = true;
         let mut svg = Vec::new();
         let lines = self.folded.iter().map(String::as_str);

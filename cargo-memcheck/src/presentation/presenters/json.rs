@@ -1,5 +1,5 @@
-//! The JSON stream: one object on each line, with `summary` as the last. The format is part of the public interface: fields can be added,
-//! but must not be changed.
+//! The JSON stream: one object on each line, with `summary` as the last. The format is part of the
+//! public interface: fields can be added, but must not be changed.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -47,7 +47,8 @@ struct TestFinished<'a> {
     test: &'a str,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     case: &'a BTreeMap<String, String>,
-    /// The first judged space if it is a GPU; otherwise `cuda:0` or `cpu`, according to the device family.
+    /// The first judged space if it is a GPU; otherwise `cuda:0` or `cpu`, according to the device
+    /// family.
     device: String,
     leg: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -184,7 +185,8 @@ impl<W: Write> JsonLines<W> {
 
     fn line(&mut self, line: &StreamLine<'_>) {
         let text = serde_json::to_string(line).expect("lines have only text and numbers");
-        // An error means that the reader has closed the stream, so that it cannot be reported there.
+        // An error means that the reader has closed the stream, so that it cannot be reported
+        // there.
         let _ = writeln!(self.to, "{text}").and_then(|()| self.to.flush());
     }
 }

@@ -1,6 +1,6 @@
-//! The presenters print and write the results, and make no decisions. stdout carries only results for machines and the
-//! results of commands such as `profile`; all other text goes to stderr. All receive the same events, in the order of
-//! the run.
+//! The presenters print and write the results, and make no decisions. stdout carries only results
+//! for machines and the results of commands such as `profile`; all other text goes to stderr. All
+//! receive the same events, in the order of the run.
 
 mod annotations;
 mod broadcast;

@@ -1,10 +1,11 @@
-//! Reports a plan: a table of the devices with their modules, a table of the modules, and the device map.
+//! Reports a plan: a table of the devices with their modules, a table of the modules, and the
+//! device map.
 
 use std::path::Path;
 
 use comfy_table::{CellAlignment, Table, presets};
-use memcheck_core::measurement::placement::{DeviceMap, Module, Modules, Plan, Share};
-use memcheck_core::request::machine::{Gpu, Machine};
+use memcheck_core::measurement::placement::{DeviceMap, DeviceShare, Module, Modules, Plan};
+use memcheck_core::request::machine::{Machine, MachineGpu};
 use memcheck_core::size::{Size, both};
 use memcheck_core::tolerance::Tolerance;
 use serde::Serialize;
@@ -150,7 +151,7 @@ struct Device<'a> {
 
 fn line<'a>(placed: &Placed<'a>) -> PlanLine<'a> {
     let Placed { task, machine, margin, modules, plan, map } = *placed;
-    let device = |(device, (share, gpu)): (usize, (&Share, &'a Gpu))| Device {
+    let device = |(device, (share, gpu)): (usize, (&DeviceShare, &'a MachineGpu))| Device {
         device,
         card: gpu.card.id,
         capacity: gpu.capacity,

@@ -1,4 +1,4 @@
-//! Colours by meaning. `anstream` removes them if the output is not a terminal.
+//! Colors by meaning. `anstream` removes them if the output is not a terminal.
 
 use anstream::ColorChoice;
 use memcheck_core::judgement::verdict::Status;

@@ -1,4 +1,5 @@
-//! The output for people: one line for each test, its findings, a progress bar and a summary. All of it goes to stderr.
+//! The output for people: one line for each test, its findings, a progress bar and a summary. All
+//! of it goes to stderr.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -97,7 +98,8 @@ impl Terminal {
                 let mut findings = outcome.verdict.findings.iter();
                 findings.any(|finding| finding.space == Some(space))
             };
-            // Every tensor comes with some small blocks, so that their figures matter only if a finding concerns them.
+            // Every tensor comes with some small blocks, so that their figures matter only if a
+            // finding concerns them.
             let shown = |space: &&Space| **space != Space::HostSmall || found(**space);
             let judged: Vec<Space> = record.judged.iter().filter(shown).copied().collect();
             for (space, measured) in
@@ -124,7 +126,8 @@ impl Terminal {
                 Class::Bookkeeping => outcome.verdict.denied.contains(&finding.code),
             };
             let mut text = findings::lines(finding, self.verbosity).into_iter();
-            // All tests of a first run lack a baseline. The summary states the next step, so that it need not be repeated here.
+            // All tests of a first run lack a baseline. The summary states the next step, so that
+            // it need not be repeated here.
             if !verbose && finding.code == Code::MissingBaseline {
                 if !counts {
                     continue;

@@ -1,9 +1,10 @@
-//! A trace for Perfetto and `chrome://tracing`: a process for each test, a counter for each space, and a second process
-//! for the events of a test with attribution. It has no clock times, so that two runs of the same code give the same
-//! file: a millisecond stands for an iteration, and in the process of events a microsecond for an allocation or a free.
+//! A trace for Perfetto and `chrome://tracing`: a process for each test, a counter for each space,
+//! and a second process for the events of a test with attribution. It has no clock times, so that
+//! two runs of the same code give the same file: a millisecond stands for an iteration, and in the
+//! process of events a microsecond for an allocation or a free.
 
 use memcheck_core::measurement::record::Record;
-use memcheck_core::presentation::profile::{By, Held, Profile, Row, Sort};
+use memcheck_core::presentation::profile::{By, HeldRow, Profile, Row, Sort};
 use serde_json::{Map, Value, json};
 
 use super::profile::kind_name;
@@ -69,8 +70,8 @@ fn at_peak(profile: &Profile) -> Value {
     let kind = |kind| kind_name(profile.window, kind);
     let kinds: Map<String, Value> =
         profile.kinds.iter().map(|sum| (kind(sum.kind).to_owned(), sum.bytes.into())).collect();
-    let holder = |held: &Held| {
-        let Held { label, site, kind: of, bytes, count, stack: _ } = held;
+    let holder = |held: &HeldRow| {
+        let HeldRow { label, site, kind: of, bytes, count, stack: _ } = held;
         json!({"holder": label, "site": site, "for": kind(*of), "bytes": bytes, "blocks": count})
     };
     let scope = |row: &Row| {

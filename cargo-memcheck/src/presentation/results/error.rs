@@ -47,7 +47,8 @@ impl CommandError for ResultsError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Io(..) => exit::INTERNAL,
-            // Missing results must not count as a pass, so that their exit code is that of tests that were not measured.
+            // Missing results must not count as a pass, so that their exit code is that of tests
+            // that were not measured.
             Self::None(_) | Self::Damaged(..) | Self::Missing(_) | Self::Unstarted(..) => {
                 exit::NOT_MEASURED
             }

@@ -55,7 +55,8 @@ pub(crate) fn merge(shards: Vec<Results>) -> Result<MergedRun, ResultsError> {
         }
         whole.tests.extend(tests);
         whole.notes.extend(notes);
-        // Shards run at the same time on different machines, so that the longest time counts instead of the sum.
+        // Shards run at the same time on different machines, so that the longest time counts
+        // instead of the sum.
         let took = whole.tally.took.max(tally.took);
         whole.tally.join(tally);
         whole.tally.took = took;
@@ -134,7 +135,8 @@ fn check(shards: &[Results]) -> Result<(), ResultsError> {
 }
 
 fn difference(a: &RunDescription, b: &RunDescription) -> Option<String> {
-    // The pattern names every field, so that a new field cannot be forgotten. The versions were already compared when the files were read.
+    // The pattern names every field, so that a new field cannot be forgotten. The versions were
+    // already compared when the files were read.
     let RunDescription {
         version: _,
         protocol: _,

@@ -1,6 +1,7 @@
-//! The complete results of a run or of its shards, which `report` reads. A file of JSON lines has a description of the
-//! run, its devices, the tests with all that a presenter receives, the notes, and at last the number of tests. It has
-//! the pending snapshots too, so that the folder can be copied to another machine.
+//! The complete results of a run or of its shards, which `report` reads. A file of JSON lines has a
+//! description of the run, its devices, the tests with all that a presenter receives, the notes,
+//! and at last the number of tests. It has the pending snapshots too, so that the folder can be
+//! copied to another machine.
 
 mod error;
 mod keep;

@@ -1,4 +1,5 @@
-//! Relocates the paths in results from another machine, and writes their pending snapshots to the folder that a run in CI uses.
+//! Relocates the paths in results from another machine, and writes their pending snapshots to the
+//! folder that a run in CI uses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -46,7 +47,8 @@ pub(crate) fn join(whole: &mut MergedRun, places: &Places) -> Result<(), Results
             pending_file::below(&places.pending_directory(), snapshot, &root)
         })
         .collect();
-    // All old snapshots must be removed before a new one is written, because devices of one family share a snapshot.
+    // All old snapshots must be removed before a new one is written, because devices of one family
+    // share a snapshot.
     for path in snapshots.iter().flatten() {
         pending_file::remove(path).map_err(|error| ResultsError::Io(path.clone(), error))?;
     }

@@ -87,7 +87,8 @@ fn parse(folder: &Path, text: &str) -> Result<Results, ResultsError> {
     Ok(results)
 }
 
-/// The versions come first: another version can have other fields, and the format is internal, so it is refused.
+/// The versions come first: another version can have other fields, and the format is internal, so
+/// it is refused.
 fn first_line(folder: &Path, line: &str) -> Result<RunDescription, ResultsError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "kebab-case")]

@@ -18,8 +18,8 @@ pub(crate) fn judge_relations(whole: &mut MergedRun, pending: &Path) -> Result<(
     for test in &mut whole.tests {
         let Some(measured_figures) = measured_figures.get(&test.task.leg.name()) else { continue };
         if let Some(mut needs) = test.outcome.across.left.take() {
-            // The largest case of one shard may not be the largest of all shards. Only the largest case that ran
-            // carries the laws.
+            // The largest case of one shard may not be the largest of all shards. Only the largest
+            // case that ran carries the laws.
             let last = needs.members.iter().rev().map(|(_, other)| &other.test);
             let mut ran = last.filter(|name| measured_figures.of(&test.task, name).is_some());
             if ran.next().is_none_or(|name| name != test.task.name()) {

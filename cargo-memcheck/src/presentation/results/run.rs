@@ -30,7 +30,8 @@ pub(crate) struct RunDescription {
     /// `None` if all tests were run.
     pub(super) partition: Option<Partition>,
     pub(super) devices: Vec<String>,
-    /// A hash of the selected tests of all parts, with their limits and the other settings of their verdicts.
+    /// A hash of the selected tests of all parts, with their limits and the other settings of their
+    /// verdicts.
     pub(super) selected: String,
     pub(super) commit: Option<String>,
     pub(crate) mode: Mode,

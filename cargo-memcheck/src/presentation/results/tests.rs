@@ -1,4 +1,5 @@
-//! Checks that results are read as they were written, and that only complete and matching shards are merged.
+//! Checks that results are read as they were written, and that only complete and matching shards
+//! are merged.
 
 use std::cell::OnceCell;
 use std::fs;
@@ -226,7 +227,8 @@ fn a_failure_on_a_later_device_removes_the_pending_snapshot_of_an_earlier_one() 
     };
     for (status, left) in [(Status::Passed, true), (Status::Failed, false)] {
         let mut whole = MergedRun::from(read(&folders[0]).unwrap());
-        // The second test stands for the first one on another device, so that they share a snapshot.
+        // The second test stands for the first one on another device, so that they share a
+        // snapshot.
         let first = whole.tests[0].outcome.report.clone().unwrap();
         let later = &mut whole.tests[1];
         later.pending = None;

@@ -1,4 +1,5 @@
-//! Advice about missing libraries: which packages provide them, and how to make the command find them.
+//! Advice about missing libraries: which packages provide them, and how to make the command find
+//! them.
 
 use std::fmt;
 

@@ -1,6 +1,6 @@
-//! The shared libraries of a test executable: asks the loader which are missing, and adds folders that contain them to
-//! the search path of the test. CUDA's wheels for Python contain the libraries that candle links to, but in folders
-//! that a loader does not search.
+//! The shared libraries of a test executable: asks the loader which are missing, and adds folders
+//! that contain them to the search path of the test. CUDA's wheels for Python contain the libraries
+//! that candle links to, but in folders that a loader does not search.
 
 mod advice;
 mod python;
@@ -47,7 +47,7 @@ impl LibrarySearch {
         Self { named, ..Self::default() }
     }
 
-    /// For a test with an itemised report of GPU memory.
+    /// For a test with an itemized report of GPU memory.
     pub(crate) fn cupti(&self) -> Option<&OsStr> {
         let find = || {
             let found = python::cupti(self.python.get_or_init(python::folders));
@@ -74,7 +74,8 @@ impl LibrarySearch {
             if linked.missing.is_empty() && linked.outdated.is_empty() {
                 return Ok(added);
             }
-            // A library that was found can need further libraries, so the loop asks the loader again.
+            // A library that was found can need further libraries, so the loop asks the loader
+            // again.
             let before = search_path(binary);
             let folders = self.python.get_or_init(python::folders);
             let has = |folder: &&PathBuf| linked.missing.iter().any(|l| folder.join(l).is_file());

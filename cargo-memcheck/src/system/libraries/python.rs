@@ -1,5 +1,5 @@
-//! Finds the folders in which Python stores CUDA's libraries: `nvidia/*/lib` in a folder of packages, which pip fills, and `lib` in a conda
-//! environment.
+//! Finds the folders in which Python stores CUDA's libraries: `nvidia/*/lib` in a folder of
+//! packages, which pip fills, and `lib` in a conda environment.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -40,7 +40,8 @@ fn of_packages(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Newest first. Paths, because libcupti's folder must not go on the search path with all its other libraries.
+/// Newest first. Paths, because libcupti's folder must not go on the search path with all its other
+/// libraries.
 pub(super) fn cupti(folders: &[PathBuf]) -> Vec<PathBuf> {
     let version = |path: &Path| -> Option<u32> {
         path.file_name()?.to_str()?.strip_prefix("libcupti.so.")?.parse().ok()
@@ -99,7 +100,8 @@ mod tests {
             std::fs::write(&path, "").unwrap();
             path
         };
-        // The files of the wheels nvidia-cuda-cupti-cu12 and nvidia-cuda-cupti, with other libraries of the same wheels.
+        // The files of the wheels nvidia-cuda-cupti-cu12 and nvidia-cuda-cupti, with other
+        // libraries of the same wheels.
         let of_12 = file("cuda_cupti/lib/libcupti.so.12");
         let of_13 = file("cu13/lib/libcupti.so.13");
         for other in ["cuda_cupti/lib/libcheckpoint.so", "cu13/lib/libcublas.so.13"] {

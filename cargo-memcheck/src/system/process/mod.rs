@@ -1,6 +1,6 @@
-//! Starts a child process in its own process group, watches it, and ends the group. A launcher starts the test process
-//! elsewhere: file descriptors are not passed on to the test, the test can start later than the launcher, and only the
-//! launcher can end it.
+//! Starts a child process in its own process group, watches it, and ends the group. A launcher
+//! starts the test process elsewhere: file descriptors are not passed on to the test, the test can
+//! start later than the launcher, and only the launcher can end it.
 
 mod output;
 mod progress;
@@ -53,9 +53,11 @@ const GRACE: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ProcessKind<'a> {
     Own,
-    /// The file of the progress must exist and be empty. The time-out counts from the first write to it.
+    /// The file of the progress must exist and be empty. The time-out counts from the first write
+    /// to it.
     Launcher(&'a Path),
-    /// Without progress. The process creates the file when it begins, and the time-out counts from that moment.
+    /// Without progress. The process creates the file when it begins, and the time-out counts from
+    /// that moment.
     SilentLauncher(Option<&'a Path>),
 }
 
@@ -291,10 +293,10 @@ mod tests {
 
     #[test]
     fn a_launcher_is_asked_before_it_is_killed() {
-        let script = "trap 'echo cancelled; exit 0' TERM; sleep 60 & wait";
+        let script = "trap 'echo canceled; exit 0' TERM; sleep 60 & wait";
         let timeout = Duration::from_millis(300);
         let asked = launcher(&format!("{BEGIN} {script}"), timeout, &Interrupt::default());
-        assert_eq!(asked.output.stdout, "cancelled\n");
+        assert_eq!(asked.output.stdout, "canceled\n");
         let interrupt = Interrupt::default();
         let later = interrupt.clone();
         std::thread::spawn(move || {
@@ -302,7 +304,7 @@ mod tests {
             later.set();
         });
         let interrupted = launcher(script, Duration::from_secs(60), &interrupt);
-        assert_eq!((interrupted.end, interrupted.output.stdout.as_str()), (None, "cancelled\n"));
+        assert_eq!((interrupted.end, interrupted.output.stdout.as_str()), (None, "canceled\n"));
     }
 
     #[test]

@@ -44,7 +44,8 @@ fn without_frame(line: &str) -> Option<&str> {
     (!frame).then_some(own)
 }
 
-/// Keeps the bytes as they arrive, so that they are available even if another process keeps the pipe open.
+/// Keeps the bytes as they arrive, so that they are available even if another process keeps the
+/// pipe open.
 #[derive(Debug)]
 pub(super) struct Collector {
     kept: Arc<Mutex<capture::Capture>>,

@@ -1,4 +1,5 @@
-//! Reads the progress of a running test as JSON lines from a pipe, or from a file if a launcher starts the test.
+//! Reads the progress of a running test as JSON lines from a pipe, or from a file if a launcher
+//! starts the test.
 
 use std::fs::File;
 use std::io::{PipeReader, Read};

@@ -36,7 +36,8 @@ static ENDING: Mutex<()> = Mutex::new(());
 static LAST_LINE: Mutex<Option<fn()>> = Mutex::new(None);
 
 impl Interrupt {
-    /// The handlers of SIGINT, SIGTERM and SIGHUP belong to the whole process, so that all callers share one flag.
+    /// The handlers of SIGINT, SIGTERM and SIGHUP belong to the whole process, so that all callers
+    /// share one flag.
     pub(crate) fn listen() -> std::io::Result<Self> {
         match LISTENING.get() {
             Some(interrupt) => Ok(interrupt.clone()),

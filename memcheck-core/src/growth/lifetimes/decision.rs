@@ -69,7 +69,7 @@ pub struct Part {
     /// Growth in bytes per iteration.
     pub rate: Rate,
     /// The pattern of the growth.
-    pub pattern: Pattern,
+    pub pattern: PartPattern,
     /// True if the level rises although the blocks die, as for a buffer replaced by a larger one.
     pub replaced: bool,
     /// Number of blocks of the group that were born in measured iterations and are live.
@@ -81,7 +81,7 @@ pub struct Part {
 /// How a group grows. Periods and distances are in iterations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Pattern {
+pub enum PartPattern {
     /// The same bytes in each period.
     Exact {
         /// Iterations after which the growth repeats.
@@ -104,7 +104,7 @@ pub enum Pattern {
         more: u64,
     },
     /// A buffer or pool whose capacity grows by a factor. The rate is that of its content.
-    Amortised {
+    Amortized {
         /// Bytes of the last enlargement that has filled up since.
         bytes: u64,
         /// Iterations until the enlargement was full, to within one iteration.

@@ -1,8 +1,8 @@
 //! The series of a group of kinds, from the first measured iteration on.
 
 use super::events::Events;
-use super::history::{FEW_BIRTHS, History};
-use super::kind::{Kind, add_from};
+use super::history::History;
+use super::kind::{FEW_BIRTHS, Kind, add_from};
 
 /// Differences of two values and sums of many must not overflow.
 const HIGHEST: u64 = 1 << 60;

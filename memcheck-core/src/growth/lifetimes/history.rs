@@ -1,18 +1,15 @@
 //! The births, deaths and levels of all kinds of blocks in one memory space, in bounded memory: a
-//! full series merges neighbours, so that an entry stands for an *epoch* of 2, 4, 8 … iterations.
+//! full series merges neighbors, so that an entry stands for an *epoch* of 2, 4, 8 … iterations.
 
 use serde::{Deserialize, Serialize};
 
-use super::kind::Kind;
+use super::kind::{FEW_BIRTHS, Kind};
 
 /// The most entries of a series. It must be even, because entries are merged in pairs.
 pub(super) const MOST_ENTRIES: usize = 1_024;
 
 /// The most kinds that have series of their own. Further kinds share one [`Kind`].
 pub(super) const MOST_KINDS: usize = 4_096;
-
-/// A kind with births in fewer entries than this cannot show a rhythm.
-pub(super) const FEW_BIRTHS: usize = 3;
 
 /// One item of a census: live blocks of one size, one birth and, if known, one call site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,13 +1,13 @@
 //! Judges the settled births of a group: blocks that are older than any that died.
 
-use super::amortised::amortised;
+use super::amortized::amortized;
 use super::events::{Events, Look, continues, positive};
 use super::exact::{constant_increment, exact_period, periodic_terms, subtract_regular_term};
 use super::group::Group;
 use super::irregular::{irregular, mean};
 use super::rate::{Certainty, Rate};
 use super::state::{Growth, State};
-use super::{Open, Pattern};
+use super::{Open, PartPattern};
 
 const MAX_REGULAR_TERMS: usize = 3;
 
@@ -47,8 +47,8 @@ pub(super) fn judge_blocks(group: &Group, look: &Look) -> State {
         return State::grows(mean_growth(series), true);
     }
     let enlargements: Vec<(usize, i64)> = positive(series).map(|at| (at, series[at])).collect();
-    if let Some(content) = amortised(&enlargements, look) {
-        let pattern = Pattern::Amortised {
+    if let Some(content) = amortized(&enlargements, look) {
+        let pattern = PartPattern::Amortized {
             bytes: content.bytes.unsigned_abs(),
             distance: content.distance as u32,
         };
@@ -130,7 +130,7 @@ fn judge_whole_series(series: &[i64], blocks: &[i64], look: &Look) -> Option<Sta
     let entries = quarter.len() / count.length * count.length;
     let over: i128 = quarter[..quarter.len() - entries].iter().copied().map(i128::from).sum();
     let rate = Rate::new((bytes - over).unsigned_abs(), entries as u128, Certainty::Counted);
-    let pattern = Pattern::Counted {
+    let pattern = PartPattern::Counted {
         period: count.length as u32,
         blocks: u64::try_from(count.sum).unwrap_or(u64::MAX),
     };
@@ -140,7 +140,7 @@ fn judge_whole_series(series: &[i64], blocks: &[i64], look: &Look) -> Option<Sta
 pub(super) fn periodic_growth(sum: i128, length: usize) -> Growth {
     Growth {
         rate: Rate::new(sum.unsigned_abs(), length as u128, Certainty::Exact),
-        pattern: Pattern::Exact { period: length as u32 },
+        pattern: PartPattern::Exact { period: length as u32 },
         is_replaced: false,
     }
 }
@@ -151,13 +151,13 @@ pub(super) fn increasing_growth(series: &[i64], length: usize, more: i64) -> Gro
     let bytes: i128 = half.iter().copied().map(i128::from).sum();
     Growth {
         rate: Rate::new(bytes.max(0).unsigned_abs(), half.len() as u128, Certainty::Growing),
-        pattern: Pattern::Growing { period: length as u32, more: more.unsigned_abs() },
+        pattern: PartPattern::Growing { period: length as u32, more: more.unsigned_abs() },
         is_replaced: false,
     }
 }
 
 fn mean_growth(series: &[i64]) -> Growth {
-    Growth { rate: mean(series, Certainty::Mean), pattern: Pattern::Mean, is_replaced: false }
+    Growth { rate: mean(series, Certainty::Mean), pattern: PartPattern::Mean, is_replaced: false }
 }
 
 #[cfg(test)]

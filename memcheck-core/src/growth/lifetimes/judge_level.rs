@@ -1,6 +1,6 @@
 //! Judges the level of a group, which is its live bytes at the end of each entry.
 
-use super::amortised::amortised;
+use super::amortized::amortized;
 use super::events::{Events, Look, continues, records};
 use super::exact::{constant_increment, exact_period};
 use super::group::Group;
@@ -8,7 +8,7 @@ use super::irregular::irregular;
 use super::judge_blocks::{Settled, increasing_growth, next_look, periodic_growth};
 use super::rate::{Certainty, Rate};
 use super::state::{Growth, State};
-use super::{Open, Pattern};
+use super::{Open, PartPattern};
 
 const WINDOWS: usize = 8;
 
@@ -25,8 +25,8 @@ pub(super) fn judge_level(level: &[i64], quiet: Option<&Group>, look: &Look) -> 
         let growth = Growth { is_replaced: true, ..growth };
         return State::grows(growth, true);
     }
-    if let Some(content) = amortised(&records, look) {
-        let pattern = Pattern::Amortised {
+    if let Some(content) = amortized(&records, look) {
+        let pattern = PartPattern::Amortized {
             bytes: content.bytes.unsigned_abs(),
             distance: content.distance as u32,
         };
@@ -105,7 +105,7 @@ fn floor_growth(level: &[i64], look: &Look) -> Option<Growth> {
     }
     let never_falls = changes.iter().all(|&change| change >= 0);
     let is_rise = if never_falls { irregular(&changes, look) } else { climbs(level, look) };
-    is_rise.then(|| Growth { rate: slope(level), pattern: Pattern::Mean, is_replaced: true })
+    is_rise.then(|| Growth { rate: slope(level), pattern: PartPattern::Mean, is_replaced: true })
 }
 
 fn differences(level: &[i64]) -> Vec<i64> {
@@ -176,7 +176,7 @@ fn keeps_rising(level: &[i64]) -> bool {
     means.len() >= WINDOWS && 2.0 * rise(WINDOWS / 2, WINDOWS - 1) > rise(0, WINDOWS / 2 - 1)
 }
 
-/// The slope in standard errors, corrected for the lag-1 correlation of neighbouring levels.
+/// The slope in standard errors, corrected for the lag-1 correlation of neighboring levels.
 fn trend(level: &[i64]) -> f64 {
     let count = level.len() as f64;
     if level.len() < 4 {

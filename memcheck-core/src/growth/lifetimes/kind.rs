@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::history::FEW_BIRTHS;
 use super::runs;
+
+/// A kind with births in fewer entries than this cannot show a rhythm.
+pub(super) const FEW_BIRTHS: usize = 3;
 
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Tally {

@@ -36,7 +36,7 @@
 //! violates an assumption can get the opposite verdict, because no judge can separate two
 //! programs that have done the same so far.
 
-mod amortised;
+mod amortized;
 mod decision;
 mod events;
 mod exact;
@@ -57,7 +57,7 @@ mod step;
 mod tests;
 mod tree;
 
-pub use decision::{Budget, Decision, Leak, Open, Part, Pattern, Undecided};
+pub use decision::{Budget, Decision, Leak, Open, Part, PartPattern, Undecided};
 pub use history::{History, Living};
 pub use rate::{Certainty, Rate};
 pub use series::Series;

@@ -18,7 +18,7 @@ pub enum Certainty {
     /// Growth comes in irregular iterations. The rate is a mean.
     Mean,
     /// A buffer or pool is enlarged at growing intervals. The rate is that of its content.
-    Amortised,
+    Amortized,
 }
 
 /// Bytes per iteration in lowest terms. Only [`Rate::rounded`] and the `Display` form round.

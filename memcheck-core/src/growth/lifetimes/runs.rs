@@ -1,4 +1,4 @@
-//! Serialises a series as repeated differences: rings and leaks become a few numbers.
+//! Serializes a series as repeated differences: rings and leaks become a few numbers.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

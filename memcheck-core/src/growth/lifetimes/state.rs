@@ -1,13 +1,13 @@
 //! The state of a group: quiet, growing or open.
 
 use super::rate::{Certainty, Rate};
-use super::{Open, Pattern};
+use super::{Open, PartPattern};
 
 /// One pattern by which a group grows. The rate is per entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Growth {
     pub(super) rate: Rate,
-    pub(super) pattern: Pattern,
+    pub(super) pattern: PartPattern,
     /// True if the level rises although the blocks die.
     pub(super) is_replaced: bool,
 }

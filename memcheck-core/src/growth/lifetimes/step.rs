@@ -1,6 +1,6 @@
 //! One look at a history: decides, or returns the number of iterations until the next look.
 
-use super::decision::{Budget, Decision, Leak, Open, Part, Pattern, Undecided};
+use super::decision::{Budget, Decision, Leak, Open, Part, PartPattern, Undecided};
 use super::events::Look;
 use super::group::{Group, is_unchanged};
 use super::history::History;
@@ -38,7 +38,7 @@ pub fn step(history: &History, budget: &Budget) -> Decision {
             if outweighs(history, &exact, &moving) {
                 return leak(history, exact, true);
             }
-            let is_certain = is_whole && is_at_least(&parts, Certainty::Amortised);
+            let is_certain = is_whole && is_at_least(&parts, Certainty::Amortized);
             if look.is_last || (is_certain && 4 * entries >= 5 * look.horizon) {
                 leak(history, parts, is_whole)
             } else {
@@ -182,17 +182,19 @@ fn parts(history: &History, growing: &Growing<'_>) -> Vec<Part> {
     parts.collect()
 }
 
-fn pattern_in_iterations(pattern: Pattern, epoch: u32) -> Pattern {
+fn pattern_in_iterations(pattern: PartPattern, epoch: u32) -> PartPattern {
     let iterations = |entries: u32| entries.saturating_mul(epoch);
     match pattern {
-        Pattern::Exact { period } => Pattern::Exact { period: iterations(period) },
-        Pattern::Counted { period, blocks } => {
-            Pattern::Counted { period: iterations(period), blocks }
+        PartPattern::Exact { period } => PartPattern::Exact { period: iterations(period) },
+        PartPattern::Counted { period, blocks } => {
+            PartPattern::Counted { period: iterations(period), blocks }
         }
-        Pattern::Mean => Pattern::Mean,
-        Pattern::Growing { period, more } => Pattern::Growing { period: iterations(period), more },
-        Pattern::Amortised { bytes, distance } => {
-            Pattern::Amortised { bytes, distance: iterations(distance) }
+        PartPattern::Mean => PartPattern::Mean,
+        PartPattern::Growing { period, more } => {
+            PartPattern::Growing { period: iterations(period), more }
+        }
+        PartPattern::Amortized { bytes, distance } => {
+            PartPattern::Amortized { bytes, distance: iterations(distance) }
         }
     }
 }

@@ -62,7 +62,7 @@ pub(super) fn judge(group: &Group, look: &Look) -> State {
         }
         // Settled blocks may be the head of a backlog, so the level of all blocks decides.
         (State::Open { .. }, State::Grows { growth, .. }) => {
-            let is_whole = growth.iter().all(|growth| growth.rate.certainty < Certainty::Amortised);
+            let is_whole = growth.iter().all(|growth| growth.rate.certainty < Certainty::Amortized);
             State::Grows { growth, is_whole }
         }
         (open, _) => open,
@@ -198,7 +198,7 @@ fn have_few_births(kinds: &[&Kind]) -> bool {
             .collect();
         entries.sort_unstable();
         entries.dedup();
-        entries.len() < super::history::FEW_BIRTHS
+        entries.len() < super::kind::FEW_BIRTHS
     }
 }
 

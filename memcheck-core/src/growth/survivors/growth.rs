@@ -181,7 +181,7 @@ fn split_among_sites(history: &History, part: &Part, others: &[Part]) -> Vec<Par
             part.rate.certainty,
         ),
         // The rhythm of the sum is not that of one call site among several.
-        pattern: if sites.len() == 1 { part.pattern } else { lifetimes::Pattern::Mean },
+        pattern: if sites.len() == 1 { part.pattern } else { lifetimes::PartPattern::Mean },
         blocks,
         bytes,
         ..part.clone()
@@ -203,7 +203,7 @@ fn unfinished_parts(history: &History, open: &lifetimes::Undecided) -> Vec<Part>
             site: series.site,
             size: series.block,
             rate: lifetimes::Rate::new(u128::from(bytes), iterations, Certainty::Mean),
-            pattern: lifetimes::Pattern::Mean,
+            pattern: lifetimes::PartPattern::Mean,
             replaced: false,
             blocks,
             bytes,
@@ -212,7 +212,7 @@ fn unfinished_parts(history: &History, open: &lifetimes::Undecided) -> Vec<Part>
     let parts: Vec<Part> = groups.iter().map(part).filter(|part| part.bytes > 0).collect();
     if parts.is_empty() {
         let (rate, blocks, bytes) = (open.rate, open.blocks, open.bytes);
-        let pattern = lifetimes::Pattern::Mean;
+        let pattern = lifetimes::PartPattern::Mean;
         return vec![Part {
             site: None,
             size: None,
@@ -287,7 +287,7 @@ fn group<'a>(
 
 /// A long history only knows periods of whole epochs.
 fn set_shortest_period(part: &mut Part, epoch: u32) {
-    if let lifetimes::Pattern::Exact { period } = &mut part.pattern
+    if let lifetimes::PartPattern::Exact { period } = &mut part.pattern
         && epoch > 1
         && period.is_multiple_of(epoch)
     {
@@ -301,21 +301,21 @@ fn growing_reading(part: &Part, rate: u64, replaced: bool) -> Reading {
         u64::try_from(bytes).unwrap_or(u64::MAX)
     };
     let (pattern, period, bytes) = match part.pattern {
-        lifetimes::Pattern::Exact { period } if replaced => {
+        lifetimes::PartPattern::Exact { period } if replaced => {
             (Pattern::Enlarged, period, exactly(period))
         }
-        lifetimes::Pattern::Exact { period: period @ 0..=1 } => {
+        lifetimes::PartPattern::Exact { period: period @ 0..=1 } => {
             (Pattern::Steady, period, exactly(1))
         }
-        lifetimes::Pattern::Exact { period } => (Pattern::Periodic, period, exactly(period)),
-        lifetimes::Pattern::Counted { .. } | lifetimes::Pattern::Mean if replaced => {
+        lifetimes::PartPattern::Exact { period } => (Pattern::Periodic, period, exactly(period)),
+        lifetimes::PartPattern::Counted { .. } | lifetimes::PartPattern::Mean if replaced => {
             (Pattern::Enlarged, 1, rate)
         }
-        lifetimes::Pattern::Counted { .. } | lifetimes::Pattern::Mean => {
+        lifetimes::PartPattern::Counted { .. } | lifetimes::PartPattern::Mean => {
             (Pattern::Irregular, 1, rate)
         }
-        lifetimes::Pattern::Growing { period, more } => (Pattern::Growing, period, more),
-        lifetimes::Pattern::Amortised { bytes, .. } => (Pattern::Amortised, 1, bytes),
+        lifetimes::PartPattern::Growing { period, more } => (Pattern::Growing, period, more),
+        lifetimes::PartPattern::Amortized { bytes, .. } => (Pattern::Amortized, 1, bytes),
     };
     Reading {
         pattern,

@@ -1,5 +1,5 @@
-//! The blocks that survive the measured iterations: one group for each call site or size, with
-//! the growth that [`crate::growth::lifetimes`] has decided and a pattern that a reader can recognise.
+//! The blocks that survive the measured iterations: one group for each call site or size, with the
+//! growth that [`crate::growth::lifetimes`] has decided and a pattern that a reader can recognize.
 //!
 //! ```text
 //! pattern     growth   what happens
@@ -8,7 +8,7 @@
 //! growing     yes      more bytes each time than before
 //! irregular   yes      in no regular order, or of no regular size
 //! enlarged    yes      a buffer that is replaced by a larger one, as a concatenated cache
-//! amortised   yes      a buffer whose capacity grows by a factor, as that of a Vec
+//! amortized   yes      a buffer whose capacity grows by a factor, as that of a Vec
 //! filled      no       a cache that filled and then stopped
 //! replaced    no       a ring, a queue or a list that is flushed
 //! last kept   no       the blocks of the last iteration or two only

@@ -27,7 +27,8 @@ pub enum Pattern {
     /// Blocks of the last iteration or two only: double buffering.
     LastKept,
     /// A buffer whose capacity grows by a factor, such as a `Vec` that is appended to.
-    Amortised,
+    #[serde(rename = "amortised")]
+    Amortized,
     /// A buffer that is as large as the largest input seen so far.
     Ratchet,
     /// Blocks of one iteration only.
@@ -119,24 +120,24 @@ impl fmt::Display for Reading {
             (both(self.bytes_per_iteration), both(self.bytes), Size(self.bytes));
         let every = self.every();
         match self.pattern {
-            Pattern::Steady => write!(f, "steady, {rate} an iteration"),
-            Pattern::Periodic => write!(f, "{bytes} in {every}, {rate} an iteration"),
+            Pattern::Steady => write!(f, "steady, {rate} per iteration"),
+            Pattern::Periodic => write!(f, "{bytes} in {every}, {rate} per iteration"),
             Pattern::Growing if self.bytes == 0 => {
-                write!(f, "more in {every} than before, {rate} an iteration on average")
+                write!(f, "more in {every} than before, {rate} per iteration on average")
             }
             Pattern::Growing => write!(
                 f,
-                "quadratic, {bytes} more in {every} than before, {rate} an iteration on average"
+                "quadratic, {bytes} more in {every} than before, {rate} per iteration on average"
             ),
             Pattern::Irregular => {
-                write!(f, "irregular, {rate} an iteration on average")
+                write!(f, "irregular, {rate} per iteration on average")
             }
             Pattern::Enlarged if self.groups > 1 => {
                 write!(f, "replaced by larger ones, {bytes} more in {every}")
             }
             Pattern::Enlarged if self.period > 1 => write!(
                 f,
-                "replaced by one larger by {bytes} in {every}, {rate} an iteration on average"
+                "replaced by one larger by {bytes} in {every}, {rate} per iteration on average"
             ),
             Pattern::Enlarged => write!(f, "replaced by one larger by {rate} in {every}"),
             Pattern::Filled => {
@@ -144,10 +145,10 @@ impl fmt::Display for Reading {
             }
             Pattern::Replaced => write!(f, "replaced continuously, never more than before: {held}"),
             Pattern::LastKept => write!(f, "kept from the last iterations only: {held}"),
-            Pattern::Amortised => write!(
+            Pattern::Amortized => write!(
                 f,
                 "enlarged repeatedly by a factor, last by {held}: the content grows by about \
-                 {rate} an iteration"
+                 {rate} per iteration"
             ),
             Pattern::Ratchet if self.groups > 1 => {
                 write!(f, "grow with the largest input seen, to {held}")

@@ -109,23 +109,23 @@ fn a_reading_is_one_line_with_its_figures() {
         groups: 1,
     };
     for (reading, words) in [
-        (reading(Pattern::Steady, 1, 400, 400, 0), "steady, 400 B an iteration"),
+        (reading(Pattern::Steady, 1, 400, 400, 0), "steady, 400 B per iteration"),
         (
             reading(Pattern::Periodic, 3, 600, 200, 0),
-            "600 B in every 3rd iteration, 200 B an iteration",
+            "600 B in every 3rd iteration, 200 B per iteration",
         ),
         (
             reading(Pattern::Growing, 1, 64, 320, 0),
-            "quadratic, 64 B more in every iteration than before, 320 B an iteration on average",
+            "quadratic, 64 B more in every iteration than before, 320 B per iteration on average",
         ),
-        (reading(Pattern::Irregular, 1, 30, 30, 0), "irregular, 30 B an iteration on average"),
+        (reading(Pattern::Irregular, 1, 30, 30, 0), "irregular, 30 B per iteration on average"),
         (
             reading(Pattern::Enlarged, 1, 64, 64, 0),
             "replaced by one larger by 64 B in every iteration",
         ),
         (
-            reading(Pattern::Amortised, 1, 128, 3, 0),
-            "enlarged repeatedly by a factor, last by 128 B: the content grows by about 3 B an iteration",
+            reading(Pattern::Amortized, 1, 128, 3, 0),
+            "enlarged repeatedly by a factor, last by 128 B: the content grows by about 3 B per iteration",
         ),
         (
             reading(Pattern::Filled, 1, 1_600, 0, 4),
@@ -153,14 +153,14 @@ fn a_line_of_several_groups_is_in_the_plural() {
     );
     assert_eq!(
         reading(Pattern::Enlarged, 1, 2),
-        "replaced by one larger by 64 B in every 2nd iteration, 32 B an iteration on average"
+        "replaced by one larger by 64 B in every 2nd iteration, 32 B per iteration on average"
     );
     assert_eq!(reading(Pattern::Ratchet, 2, 1), "grow with the largest input seen, to 64 B");
     let varies = Reading { bytes: 0, bytes_per_iteration: 8, ..Reading::default() };
     let varies = Reading { pattern: Pattern::Growing, period: 1, ..varies };
     assert_eq!(
         varies.describe(),
-        "more in every iteration than before, 8 B an iteration on average"
+        "more in every iteration than before, 8 B per iteration on average"
     );
     let replaced = Reading { pattern: Pattern::Replaced, bytes_per_iteration: 0, ..varies };
     assert_eq!(replaced.describe(), "replaced continuously, never more than before: 0 B");
@@ -184,7 +184,7 @@ fn a_period_is_an_ordinal_number() {
         (112, "112th"),
     ] {
         let reading = Reading { pattern: Pattern::Periodic, period, ..Reading::default() };
-        let words = format!("0 B in every {ordinal} iteration, 0 B an iteration");
+        let words = format!("0 B in every {ordinal} iteration, 0 B per iteration");
         assert_eq!(reading.describe(), words);
     }
 }
@@ -285,10 +285,10 @@ fn assert_one_figure(grown: &Grown, what: &str) {
 /// Random programs of all families, alone and in pairs, with and without call sites.
 #[test]
 fn growth_is_one_figure_for_every_division_by_size_or_site() {
-    use crate::growth::lifetimes::programs::{CLEAN, Family, LEAKS, Program, Random};
+    use crate::growth::lifetimes::programs::{CLEAN, LEAKS, Program, ProgramFamily, Random};
     let mut random = Random(31);
     let budget = Budget::default();
-    let families: Vec<&Family> = LEAKS.iter().chain(CLEAN).collect();
+    let families: Vec<&ProgramFamily> = LEAKS.iter().chain(CLEAN).collect();
     for (at, family) in families.iter().enumerate().step_by(5) {
         let other = families[(at + 1) % families.len()];
         let mut program = Program::new(budget.most);

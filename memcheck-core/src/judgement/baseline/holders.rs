@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Entry;
 use crate::judgement::blame;
-use crate::judgement::finding::Grown;
+use crate::judgement::finding::GrownHolder;
 use crate::measurement::record::Record;
 use crate::space::Space;
 
@@ -36,7 +36,7 @@ impl Holders {
 
     /// The holders with more bytes than in `then`, the largest difference first. One that is
     /// missing in `then` is left out if `then` may have dropped it for being too small.
-    pub fn grown(&self, then: &Self, space: Space) -> Vec<Grown> {
+    pub fn grown(&self, then: &Self, space: Space) -> Vec<GrownHolder> {
         let none = BTreeMap::new();
         let before = then.0.get(&space).unwrap_or(&none);
         if before.is_empty() {
@@ -45,14 +45,14 @@ impl Holders {
         // A full list may have dropped holders up to the size of its smallest one.
         let is_full = before.len() >= KEPT_HOLDERS;
         let left_out = before.values().min().copied().filter(|_| is_full).unwrap_or(0);
-        let mut grown: Vec<Grown> = self
+        let mut grown: Vec<GrownHolder> = self
             .0
             .get(&space)
             .unwrap_or(&none)
             .iter()
             .map(|(holder, &now)| {
                 let then = before.get(holder).copied().unwrap_or(0);
-                Grown { holder: holder.clone(), then, now }
+                GrownHolder { holder: holder.clone(), then, now }
             })
             .filter(|grown| grown.now > grown.then && !(grown.then == 0 && grown.now <= left_out))
             .collect();

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_of_laws_is_recognised() {
+    fn a_snapshot_of_laws_is_recognized() {
         let facts = crate::measurement::record::example::record(Default::default()).facts;
         let laws = Laws::from_yaml("laws:\n  host:\n    growth: '0'").unwrap();
         let text = laws.to_snapshot("tests/mem.rs", &facts);

@@ -23,7 +23,7 @@ fn retained(leftover: &Leftover<'_>, _: &Evidence<'_>) -> Option<String> {
     let Leftover { holder, stack, calls, bytes, .. } = *leftover;
     if holder.count == 1 && calls > 1 && holder.bytes * calls > bytes {
         return Some(format!(
-            "one block of {} is left of the {calls} that the same line allocated, {} on average",
+            "one block of {} is left of the {calls} that the same call site allocated, {} on average",
             both(holder.bytes),
             both(bytes / calls)
         ));

@@ -13,7 +13,7 @@ rule!(
         _ => suspect.grows() && suspect.stack.calls("candle_nn::kv_cache::"),
     },
     |suspects, _| format!(
-        "caches of finished requests are still live or still grow: {} more an iteration",
+        "caches of finished requests are still live or still grow: {} more per iteration",
         both(rate(suspects))
     )
 );

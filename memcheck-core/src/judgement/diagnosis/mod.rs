@@ -1,8 +1,8 @@
-//! The causes of growth, recognised from survivors.
+//! The causes of growth, recognized from survivors.
 //!
 //! A cause is data (a code, a title, a remedy, a page) and a predicate over one group of survivors.
 //! The first rule of [`RULES`] whose groups make up at least half of the growth is the cause. Rules
-//! of [`Class::Remark`] describe survivors that do not grow.
+//! of [`RuleClass::Remark`] describe survivors that do not grow.
 //!
 //! A new rule needs a file here, a page below `pages/causes/`, a row in [`RULES`], and a pair of
 //! scenarios (leaky, fixed) in `tests/src/scenarios`.
@@ -33,7 +33,7 @@ pub use evidence::Evidence;
 use leftover::{Leftover, leftovers};
 pub use suspect::{Suspect, suspects};
 
-/// A kind of mistake, with the predicates that recognise it.
+/// A kind of mistake, with the predicates that recognize it.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
     /// Kebab-case; not the code of a finding, because `cargo memcheck explain` takes both.
@@ -45,13 +45,13 @@ pub struct Rule {
     /// The explanation, as `cargo memcheck explain CODE` prints it.
     pub page: &'static str,
     /// The class of the rule: a mistake or a remark.
-    pub class: Class,
+    pub class: RuleClass,
     /// True if a group of survivors satisfies the predicate of the rule.
     fits: fn(&Suspect<'_>, &Evidence<'_>) -> bool,
     evidence: fn(&[&Suspect<'_>], &Evidence<'_>) -> String,
     /// A condition on all groups that satisfy `fits` together.
     condition: Option<fn(&[&Suspect<'_>], &Evidence<'_>) -> bool>,
-    /// Recognises memory that is retained although it does not grow; `None` if the rule cannot.
+    /// Recognizes memory that is retained although it does not grow; `None` if the rule cannot.
     retained: Option<Retained>,
 }
 
@@ -59,7 +59,7 @@ type Retained = fn(&Leftover<'_>, &Evidence<'_>) -> Option<String>;
 
 /// The class of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Class {
+pub enum RuleClass {
     /// A mistake that lets memory grow.
     Mistake,
     /// A pattern that resembles growth but is not. The rule informs and does not report a mistake.
@@ -77,7 +77,7 @@ macro_rules! rule {
             title: $title,
             remedy: $remedy,
             page: include_str!(concat!("../../../pages/causes/", $code, ".md")),
-            class: $crate::judgement::diagnosis::Class::Mistake,
+            class: $crate::judgement::diagnosis::RuleClass::Mistake,
             fits: $fits,
             evidence: $evidence,
             condition: None,
@@ -108,7 +108,7 @@ pub const RULES: &[Rule] = &[
     buffers_kept::RULE,
 ];
 
-/// A recognised cause.
+/// A recognized cause.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cause {
     /// The rule's name.
@@ -123,15 +123,15 @@ pub struct Cause {
 
 /// The cause of the growth; `None` if the space does not grow or no rule fits.
 pub fn diagnose(evidence: &Evidence<'_>) -> Option<Cause> {
-    recognise(&evidence.candidates(), evidence.bytes_per_iteration, evidence)
+    recognize(&evidence.candidates(), evidence.bytes_per_iteration, evidence)
 }
 
-fn recognise(
+fn recognize(
     candidates: &[(&Suspect<'_>, u64)],
     all: u64,
     evidence: &Evidence<'_>,
 ) -> Option<Cause> {
-    RULES.iter().filter(|rule| rule.class == Class::Mistake).find_map(|rule| {
+    RULES.iter().filter(|rule| rule.class == RuleClass::Mistake).find_map(|rule| {
         let fitting = candidates.iter().filter(|(suspect, _)| (rule.fits)(suspect, evidence));
         let (suspects, weights): (Vec<&Suspect<'_>>, Vec<u64>) = fitting.copied().unzip();
         let share: u64 = weights.iter().sum();
@@ -151,11 +151,11 @@ pub fn diagnose_retained(evidence: &Evidence<'_>) -> Option<Cause> {
     };
     let candidates: Vec<(&Suspect<'_>, u64)> =
         evidence.candidates().iter().map(|&(suspect, _)| (suspect, held_by(suspect))).collect();
-    recognise(&candidates, all, evidence).or_else(|| {
+    recognize(&candidates, all, evidence).or_else(|| {
         RULES.iter().find_map(|rule| {
-            let recognise = rule.retained?;
+            let recognize = rule.retained?;
             let mut fitting = leftovers.iter().filter_map(|leftover| {
-                Some((leftover.holder.bytes, recognise(leftover, evidence)?))
+                Some((leftover.holder.bytes, recognize(leftover, evidence)?))
             });
             let (largest, seen) = fitting.next()?;
             let share = largest + fitting.map(|(bytes, _)| bytes).sum::<u64>();
@@ -166,7 +166,7 @@ pub fn diagnose_retained(evidence: &Evidence<'_>) -> Option<Cause> {
 
 /// A remark that fits all of these survivors, none of which may grow; `None` if no rule fits.
 pub fn remark(suspects: &[&Suspect<'_>], evidence: &Evidence<'_>) -> Option<Cause> {
-    let mut rules = RULES.iter().filter(|rule| rule.class == Class::Remark);
+    let mut rules = RULES.iter().filter(|rule| rule.class == RuleClass::Remark);
     let fits =
         |rule: &Rule, suspect: &Suspect<'_>| !suspect.grows() && (rule.fits)(suspect, evidence);
     let rule = rules.find(|rule| suspects.iter().all(|suspect| fits(rule, suspect)))?;
@@ -175,7 +175,7 @@ pub fn remark(suspects: &[&Suspect<'_>], evidence: &Evidence<'_>) -> Option<Caus
 
 impl Rule {
     const fn remark(self) -> Self {
-        Self { class: Class::Remark, ..self }
+        Self { class: RuleClass::Remark, ..self }
     }
 
     const fn with_condition(self, condition: fn(&[&Suspect<'_>], &Evidence<'_>) -> bool) -> Self {

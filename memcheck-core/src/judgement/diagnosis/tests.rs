@@ -11,7 +11,7 @@ use crate::space::Space;
 fn every_rule_has_a_page_that_shows_the_mistake_and_the_fix() {
     for rule in RULES {
         assert!(rule.page.starts_with(&format!("# {}\n", rule.code)), "{}", rule.code);
-        for part in ["## What happens", "## How it is recognised", "## What to do"] {
+        for part in ["## What happens", "## How it is recognized", "## What to do"] {
             assert!(rule.page.contains(part), "{}: no `{part}`", rule.code);
         }
     }
@@ -154,14 +154,14 @@ fn cause(run: Run) -> Option<String> {
 }
 
 #[test]
-fn every_mistake_is_recognised_only_if_its_conditions_hold() {
+fn every_mistake_is_recognized_only_if_its_conditions_hold() {
     let mut seen = Vec::new();
     for Marks { code, fires, instead, without } in marks() {
         assert_eq!(cause(fires).as_deref(), Some(code));
         assert_eq!(cause(without).as_deref(), Some(instead), "without the marks of {code}");
         seen.push(code);
     }
-    for rule in RULES.iter().filter(|rule| rule.class == Class::Mistake) {
+    for rule in RULES.iter().filter(|rule| rule.class == RuleClass::Mistake) {
         assert!(seen.contains(&rule.code), "{}", rule.code);
     }
 }

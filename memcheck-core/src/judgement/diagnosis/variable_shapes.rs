@@ -18,7 +18,7 @@ rule!(
             .take(3)
             .map(ToString::to_string)
             .collect();
-        format!("the same line allocates tensors of several shapes: {}", shapes.join(", "))
+        format!("the same call site allocates tensors of several shapes: {}", shapes.join(", "))
     };
     remark()
 );

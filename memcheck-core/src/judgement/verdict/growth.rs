@@ -42,7 +42,7 @@ pub(super) fn leak(
     let count: u64 = groups.iter().map(|group| group.count()).sum();
     let replaced = groups
         .iter()
-        .all(|group| matches!(group.reading.pattern, Pattern::Enlarged | Pattern::Amortised));
+        .all(|group| matches!(group.reading.pattern, Pattern::Enlarged | Pattern::Amortized));
     let blocks_text = match (groups.as_slice(), groups.first().and_then(|only| only.block)) {
         _ if replaced => "buffers are replaced by larger ones".to_owned(),
         ([_], Some(block)) => {
@@ -79,7 +79,7 @@ pub(super) fn leak(
         ..Finding::new(
             Code::Leak,
             format!(
-                "{space} grows by {least}{} an iteration{small_blocks}, at most {} allowed: \
+                "{space} grows by {least}{} per iteration{small_blocks} (limit {}): \
                  {blocks_text}{through}",
                 both(growth),
                 both(limit)
@@ -158,8 +158,8 @@ pub(super) fn pool_growth(
         ..Finding::new(
             Code::GrowthLimit,
             format!(
-                "{what} of {space} grow by {} an iteration (Theil–Sen; Mann–Kendall confidence \
-                 {} %), at most {} allowed",
+                "{what} of {space} grow by {} per iteration (Theil–Sen; Mann–Kendall confidence \
+                 {} %; limit {})",
                 both(slope),
                 percent(trend.confidence),
                 both(limit)

@@ -31,12 +31,11 @@ pub(super) fn compare_with_baseline(
         }
         Baseline::Found { figures, holders, facts } => (figures, holders, facts),
     };
-    let differing = baseline::differing_facts(facts, &record.facts);
-    if !differing.is_empty() {
+    if let Some(conditions) = baseline::other_conditions(facts, &record.facts) {
         return vec![
             Finding::new(
                 Code::UncomparableBaseline,
-                format!("the baseline was made under other conditions ({})", differing.join(", ")),
+                format!("the baseline was {conditions}, so the figures cannot be compared"),
             )
             .hint(
                 "run under the same conditions, or accept the new figures with `cargo memcheck \
@@ -84,7 +83,7 @@ pub(super) fn comparable_figures<'a>(
     let Baseline::Found { figures, facts, .. } = baseline else { return None };
     let changes = baseline::changes(figures, &Figures::of(record), limits.tolerance.value);
     let is_known = |change: &Change| change.then.is_some() && change.now.is_some();
-    let same_facts = baseline::differing_facts(facts, &record.facts).is_empty();
+    let same_facts = baseline::other_conditions(facts, &record.facts).is_none();
     (same_facts && changes.iter().all(is_known)).then_some(figures)
 }
 

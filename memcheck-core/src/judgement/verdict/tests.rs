@@ -129,6 +129,23 @@ fn a_run_without_the_canary_or_with_lost_events_is_not_measured() {
 }
 
 #[test]
+fn lost_events_have_the_cause_of_their_loss() {
+    let messages = |lost, of_unknown| -> Vec<String> {
+        let mut run = record(armed(Metrics::default()));
+        (run.lost_events, run.events_of_unknown_gpus) = (lost, of_unknown);
+        let verdict = judge(&run, &Baseline::Off, &run.limits, |code| code.default_level(false));
+        verdict.findings.into_iter().map(|finding| finding.message).collect()
+    };
+    let full = "3 events were lost, because the ledger was full";
+    let unknown = "1 event was lost, because the GPU is not";
+    assert_eq!(messages(3, 0), [full]);
+    let only = messages(1, 1);
+    assert!(only.len() == 1 && only[0].starts_with(unknown), "{only:?}");
+    let both = messages(4, 1);
+    assert!(both.len() == 2 && both[0] == full && both[1].starts_with(unknown), "{both:?}");
+}
+
+#[test]
 fn a_body_that_fails_is_test_failed_and_its_leftovers_are_not_judged() {
     let mut run = record(armed(Metrics { retained: 7, ..Metrics::default() }));
     run.outcome = Outcome::Failed { error: "boom".into() };
@@ -310,8 +327,8 @@ fn reserved_bytes_that_rise_with_confidence_are_growth_above_their_limit() {
     assert_eq!((finding.bytes_per_iteration, finding.limit), (Some(2 << 20), Some(0)));
     assert_eq!(
         finding.message,
-        "the pool's reserved bytes of cuda:0 grow by 2,097,152 B (2.0 MiB) an iteration \
-         (Theil–Sen; Mann–Kendall confidence 99.9 %), at most 0 B allowed"
+        "the pool's reserved bytes of cuda:0 grow by 2,097,152 B (2.0 MiB) per iteration \
+         (Theil–Sen; Mann–Kendall confidence 99.9 %; limit 0 B)"
     );
     assert_eq!(growth::pool_growth(GPU, &measured, Some(2 << 20)), None);
     assert_eq!(growth::pool_growth(GPU, &measured, None), None);

@@ -2,7 +2,7 @@
 
 use crate::judgement::finding::{Code, Finding};
 use crate::limits::{Limits, Source};
-use crate::measurement::record::{Outcome, Record};
+use crate::measurement::record::{COUNTED_GPUS, Outcome, Record};
 use crate::size::counted;
 use crate::space::Space;
 
@@ -29,15 +29,7 @@ pub(super) fn instrument_failures(record: &Record) -> Vec<Finding> {
             }));
         }
     }
-    if record.lost_events > 0 {
-        findings.push(Finding::new(
-            Code::NotMeasured,
-            format!(
-                "{} lost, because the ledger was full",
-                counted(record.lost_events, "event was", "events were")
-            ),
-        ));
-    }
+    findings.extend(lost_events(record));
     if !record.unsupported_calls.is_empty() {
         findings.push(Finding::new(
             Code::NotMeasured,
@@ -48,6 +40,25 @@ pub(super) fn instrument_failures(record: &Record) -> Vec<Finding> {
         ));
     }
     findings
+}
+
+fn lost_events(record: &Record) -> Vec<Finding> {
+    let of_unknown_gpus = record.events_of_unknown_gpus;
+    let lost = |count, why| {
+        let message = format!("{} lost, because {why}", counted(count, "event was", "events were"));
+        (count > 0).then(|| Finding::new(Code::NotMeasured, message))
+    };
+    let full = lost(record.lost_events.saturating_sub(of_unknown_gpus), "the ledger was full");
+    let unknown = lost(
+        of_unknown_gpus,
+        "the GPU is not one that memcheck counts, or the driver did not return its number",
+    )
+    .map(|finding| {
+        finding.hint(format!(
+            "memcheck counts {COUNTED_GPUS} GPUs: list fewer in CUDA_VISIBLE_DEVICES"
+        ))
+    });
+    full.into_iter().chain(unknown).collect()
 }
 
 /// A body without all measured iterations, or a limit without a figure to judge.

@@ -32,7 +32,7 @@ impl Threshold {
         let Self { name, ceiling, then, exceeding, .. } = self;
         let tolerated = match then {
             Some(then) if then != ceiling => {
-                format!(", at most {} with its tolerance,", range.value(*ceiling))
+                format!(" (limit with its tolerance: {})", range.value(*ceiling))
             }
             _ => String::new(),
         };
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(
             found.message,
             "`peak_allocated` of cuda:0 is 1,024 B (1.0 KiB) to 2,048 B (2.0 KiB) in 3 runs, and \
-             exceeds the baseline of 1000 B, at most 1,064 B (1.0 KiB) with its tolerance, in 2 \
+             exceeds the baseline of 1000 B (limit with its tolerance: 1,064 B (1.0 KiB)) in 2 \
              of them"
         );
         assert_eq!(

@@ -1,6 +1,6 @@
 //! Builds records with attribution for tests.
 
-use super::{Attribution, HeldBy, Holder, Kind, Place, Survivors, Tensor};
+use super::{Attribution, HeldBy, Holder, HolderKind, Place, Survivors, Tensor};
 use crate::growth::survivors::{Group, Pattern, Reading};
 use crate::measurement::record::example::{GPU, armed, record};
 use crate::measurement::record::{Metrics, Record, SpaceRecord};
@@ -155,7 +155,7 @@ impl Run {
 
     pub(crate) fn retained(mut self, count: u64, bytes: u64) -> Self {
         let place = self.attribution.places.len() - 1;
-        self.attribution.retained.push(Holder { place, kind: Kind::Kept, bytes, count });
+        self.attribution.retained.push(Holder { place, kind: HolderKind::Kept, bytes, count });
         self
     }
 

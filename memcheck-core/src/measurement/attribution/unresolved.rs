@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Attribution, Holder, Kind, Place, Survivors, Tensor};
+use super::{Attribution, Holder, HolderKind, Place, Survivors, Tensor};
 use crate::measurement::stack::{Frame, Sources, Stack};
 use crate::space::Space;
 
@@ -145,7 +145,7 @@ fn join_holders(
     places: &[Place],
     stacks: &[Stack],
 ) -> Vec<Holder> {
-    let mut joined: BTreeMap<(usize, Kind), (u64, u64)> = BTreeMap::new();
+    let mut joined: BTreeMap<(usize, HolderKind), (u64, u64)> = BTreeMap::new();
     for holder in unresolved {
         let place = place_of[holder.place];
         let kind = holder.kind.on(&stacks[places[place].stack]);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     fn holder(place: usize, bytes: u64) -> Holder {
-        Holder { place, kind: Kind::Kept, bytes, count: 1 }
+        Holder { place, kind: HolderKind::Kept, bytes, count: 1 }
     }
 
     fn survivors(stack: usize, births: [u64; 2]) -> Survivors {
@@ -299,7 +299,7 @@ mod tests {
             ..Attribution::default()
         };
         let found = resolved(&[&[5]], attribution);
-        assert_eq!(found.retained[0].kind, Kind::Gradients);
+        assert_eq!(found.retained[0].kind, HolderKind::Gradients);
         assert_eq!(found.hint.as_deref(), Some(NO_LINES));
     }
 }

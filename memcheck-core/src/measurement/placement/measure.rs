@@ -1,4 +1,4 @@
-//! Measures the peak of every run of neighbouring modules, from a run on one device.
+//! Measures the peak of every run of neighboring modules, from a run on one device.
 
 use std::collections::HashMap;
 

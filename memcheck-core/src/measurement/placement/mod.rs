@@ -3,13 +3,13 @@
 //!
 //! ```text
 //! scopes ──► modules   which span is a layer, which a part next to the layers
-//! steps  ──► measure   the peak of every run of neighbouring modules, exactly
+//! steps  ──► measure   the peak of every run of neighboring modules, exactly
 //! peaks  ──► plan      which of them goes to which device: the smallest maximum
 //!                      ──► map (JSON, as Hugging Face's accelerate writes it)
 //! ```
 //!
 //! The peaks of single modules do not add up, because one layer is at its peak while others wait.
-//! Every run of neighbours is therefore measured as if a device held only these.
+//! Every run of neighbors is therefore measured as if a device held only these.
 
 mod map;
 mod measure;
@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 pub use map::DeviceMap;
 pub use measure::{Step, measure};
 pub use modules::{Scope, ScopeKind};
-pub use plan::{Plan, Share, Short, plan};
+pub use plan::{DeviceShare, Plan, Short, plan};
 
 /// One module of a model: a layer, or a part outside of the layers such as the embeddings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ pub struct Module {
 pub struct Modules {
     /// The modules, in the order in which they work.
     pub modules: Vec<Module>,
-    /// The peak of each run of neighbours, at `[first][length - 1]`.
+    /// The peak of each run of neighbors, at `[first][length - 1]`.
     pub peaks: Vec<Vec<u64>>,
     /// The most bytes live outside of all modules; they stay on the first module's device.
     pub outside: u64,

@@ -1,5 +1,5 @@
 //! Assigns modules to devices so that the fullest device is as empty as possible. Each gets a run
-//! of neighbours, so that a pass rarely changes device. The result is exact: dynamic programming
+//! of neighbors, so that a pass rarely changes device. The result is exact: dynamic programming
 //! over all ways to cut.
 
 use std::cmp::Ordering;
@@ -12,7 +12,7 @@ use crate::size::both;
 
 /// The share of one device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Share {
+pub struct DeviceShare {
     /// The modules as a range of indices; empty if the device is not needed.
     pub modules: Range<usize>,
     /// Their peak on this device.
@@ -25,7 +25,7 @@ pub struct Share {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Plan {
     /// The shares in the order of the devices' ordinals.
-    pub shares: Vec<Share>,
+    pub shares: Vec<DeviceShare>,
 }
 
 /// The reason why the modules cannot be assigned.
@@ -36,10 +36,10 @@ pub enum Short {
     Nothing,
     /// They do not fit even in the best assignment; the devices that are too small.
     #[error("the devices have too little memory: {}", .0.iter().map(shortage).collect::<Vec<_>>().join("; "))]
-    Memory(Vec<(usize, Share)>),
+    Memory(Vec<(usize, DeviceShare)>),
 }
 
-fn shortage((device, share): &(usize, Share)) -> String {
+fn shortage((device, share): &(usize, DeviceShare)) -> String {
     format!(
         "cuda:{device} needs {} and may use {}, {} are missing",
         both(share.peak),
@@ -99,15 +99,16 @@ pub fn plan(modules: &Modules, usable: &[u64]) -> Result<Plan, Short> {
         best = fullest;
         begins.push(begin);
     }
-    let mut shares: Vec<Share> = Vec::new();
+    let mut shares: Vec<DeviceShare> = Vec::new();
     let mut end = count;
     for (begin, &usable) in begins.iter().zip(usable).rev() {
         let begin = begin[end];
-        shares.push(Share { modules: begin..end, peak: modules.peak(begin, end), usable });
+        shares.push(DeviceShare { modules: begin..end, peak: modules.peak(begin, end), usable });
         end = begin;
     }
     shares.reverse();
     let over = shares.iter().enumerate().filter(|(_, share)| share.peak > share.usable);
-    let over: Vec<(usize, Share)> = over.map(|(device, share)| (device, share.clone())).collect();
+    let over: Vec<(usize, DeviceShare)> =
+        over.map(|(device, share)| (device, share.clone())).collect();
     if over.is_empty() { Ok(Plan { shares }) } else { Err(Short::Memory(over)) }
 }

@@ -40,6 +40,7 @@ pub(crate) fn record(measured: SpaceRecord) -> Record {
         spaces: BTreeMap::from([(GPU, measured)]),
         capacities: BTreeMap::new(),
         lost_events: 0,
+        events_of_unknown_gpus: 0,
         unsupported_calls: Vec::new(),
         notes: Vec::new(),
         driver: Default::default(),

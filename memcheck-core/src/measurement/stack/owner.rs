@@ -177,7 +177,7 @@ mod tests {
             ("candle_chat::answer", "src/lib.rs", Owner::User),
             ("candle_chat::answer", "", Owner::User),
             (
-                "<candle_core::tensor::Tensor as app::Normalise>::normalise",
+                "<candle_core::tensor::Tensor as app::Normalize>::normalize",
                 "src/ext.rs",
                 Owner::User,
             ),

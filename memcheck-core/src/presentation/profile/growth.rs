@@ -11,14 +11,14 @@ use crate::space::Space;
 
 /// The growth of one space.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Growth {
+pub struct GrowthProfile {
     /// Measured iterations.
     pub iterations: u32,
     /// Bytes per iteration, from the same evidence as a `leak`.
     pub bytes_per_iteration: u64,
     /// Live bytes at the end of each measured iteration.
     pub allocated: Vec<u64>,
-    /// The recognised cause, if the space grows.
+    /// The recognized cause, if the space grows.
     pub cause: Option<Cause>,
     /// The survivors of the iterations, the fastest growing first.
     pub survivors: Vec<Survivor>,
@@ -46,12 +46,12 @@ pub struct Survivor {
 }
 
 /// The growth of `space`; `None` if no iteration was measured.
-pub(super) fn growth(record: &Record, space: Space) -> Option<Growth> {
+pub(super) fn growth(record: &Record, space: Space) -> Option<GrowthProfile> {
     if !record.iterated || record.iterations == 0 {
         return None;
     }
     let evidence = Evidence::of(record, space)?;
-    Some(Growth {
+    Some(GrowthProfile {
         iterations: evidence.iterations,
         bytes_per_iteration: evidence.bytes_per_iteration,
         allocated: evidence.measured.allocated.clone(),

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::site;
 use crate::judgement::blame;
 use crate::judgement::finding::Site;
-use crate::measurement::attribution::{Attribution, Kind, Peak};
+use crate::measurement::attribution::{Attribution, HolderKind, Peak};
 use crate::measurement::stack::{Frame, Stack};
 use crate::space::Space;
 
@@ -16,7 +16,7 @@ use crate::space::Space;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct KindSum {
     /// The purpose.
-    pub kind: Kind,
+    pub kind: HolderKind,
     /// Bytes.
     pub bytes: u64,
     /// Blocks.
@@ -25,13 +25,13 @@ pub struct KindSum {
 
 /// The bytes at the peak of call sites that look the same in a report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Held {
+pub struct HeldRow {
     /// Operation, tensor and scope.
     pub label: String,
     /// The line of the program.
     pub site: String,
     /// The purpose of the bytes.
-    pub kind: Kind,
+    pub kind: HolderKind,
     /// Bytes.
     pub bytes: u64,
     /// Blocks.
@@ -42,7 +42,7 @@ pub struct Held {
 
 /// The peak by purpose, the largest first.
 pub fn kinds(peak: &Peak) -> Vec<KindSum> {
-    let mut kinds: BTreeMap<Kind, (u64, u64)> = BTreeMap::new();
+    let mut kinds: BTreeMap<HolderKind, (u64, u64)> = BTreeMap::new();
     for holder in &peak.holders {
         let sum = kinds.entry(holder.kind).or_default();
         sum.0 += holder.bytes;
@@ -54,11 +54,11 @@ pub fn kinds(peak: &Peak) -> Vec<KindSum> {
     kinds
 }
 
-pub(super) fn holders(attribution: &Attribution, space: Space, peak: &Peak) -> Vec<Held> {
-    let held = |(kind, found): (Kind, Site)| {
+pub(super) fn holders(attribution: &Attribution, space: Space, peak: &Peak) -> Vec<HeldRow> {
+    let held = |(kind, found): (HolderKind, Site)| {
         let label = blame::label(&found);
         let stack = Stack { frames: found.stack };
-        Held {
+        HeldRow {
             label,
             site: site(&stack),
             kind,

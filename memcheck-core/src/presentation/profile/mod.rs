@@ -26,9 +26,9 @@ use crate::measurement::stack::Stack;
 use crate::space::Space;
 use memcheck_limits::names;
 
-pub use growth::{Growth, Survivor};
-pub use holders::{Held, KindSum, kinds};
-pub use row::{Phase, Row, Shape, Table, Totals};
+pub use growth::{GrowthProfile, Survivor};
+pub use holders::{HeldRow, KindSum, kinds};
+pub use row::{Phase, Row, Table, TensorShape, Totals};
 
 /// The property that groups call sites into rows of the table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -110,11 +110,11 @@ pub struct Profile {
     /// The bytes at the peak by purpose, the largest first.
     pub kinds: Vec<KindSum>,
     /// The bytes at the peak by call site, the largest first.
-    pub holders: Vec<Held>,
+    pub holders: Vec<HeldRow>,
     /// Live bytes over time.
     pub timeline: Timeline,
     /// The survivors of the iterations; `None` if there were no iterations.
-    pub growth: Option<Growth>,
+    pub growth: Option<GrowthProfile>,
 }
 
 impl Profile {

@@ -91,7 +91,7 @@ pub struct Row {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_all: Option<Totals>,
     /// The types of the tensors that it makes, the most frequent first.
-    pub shapes: Vec<Shape>,
+    pub shapes: Vec<TensorShape>,
     /// Its operations, in descending order of bytes.
     pub operations: Vec<String>,
     /// Its paths of `tracing` spans, in descending order of bytes; empty if it is in no span.
@@ -130,7 +130,7 @@ impl Row {
 
 /// A type of tensor that a row allocates.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Shape {
+pub struct TensorShape {
     /// The type.
     pub tensor: Tensor,
     /// Allocations over the whole body.

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::row::{Phase, Row, Shape, Table, Totals};
+use super::row::{Phase, Row, Table, TensorShape, Totals};
 use super::{By, Sort, Window, nested, operation, site};
 use crate::measurement::attribution::{Attribution, Holder, Place, Tensor};
 use crate::space::Space;
@@ -116,9 +116,9 @@ fn row(attribution: &Attribution, name: String, phase: Phase, entries: &[Entry<'
             known.1 = known.1.max(place.bytes / place.calls.max(1));
         }
     }
-    let mut shapes: Vec<Shape> = shapes
+    let mut shapes: Vec<TensorShape> = shapes
         .into_iter()
-        .map(|(tensor, (calls, bytes))| Shape { tensor: tensor.clone(), calls, bytes })
+        .map(|(tensor, (calls, bytes))| TensorShape { tensor: tensor.clone(), calls, bytes })
         .collect();
     shapes.sort_by_key(|shape| (Reverse(shape.calls), Reverse(shape.bytes)));
     let scopes = names_by_bytes(entries, |place| place.scope.clone());

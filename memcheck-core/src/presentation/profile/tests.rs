@@ -1,7 +1,7 @@
 use super::*;
 use crate::growth::survivors::{Group, Pattern};
 use crate::measurement::attribution::builder::{grows, rests};
-use crate::measurement::attribution::{Holder, Kind, Peak, Survivors, Tensor};
+use crate::measurement::attribution::{Holder, HolderKind, Peak, Survivors, Tensor};
 use crate::measurement::stack::Frame;
 
 const SPACE: Space = Space::Cuda(0);
@@ -45,9 +45,9 @@ fn attribution() -> Attribution {
         bytes: 1200 + 256 + 64 + 80,
         iteration: 5,
         holders: vec![
-            holder(0, Kind::Setup, 1200, 3),
-            holder(1, Kind::Activations, 256, 1),
-            holder(2, Kind::Kept, 64, 1),
+            holder(0, HolderKind::Setup, 1200, 3),
+            holder(1, HolderKind::Activations, 256, 1),
+            holder(2, HolderKind::Kept, 64, 1),
         ],
         stretch: 2,
         timeline: vec![1200, 1300, 1600, 1200],
@@ -171,7 +171,10 @@ fn holders_and_kinds_divide_the_peak() {
     let inner = "Tensor::zeros (candle-core-0.11.1/src/tensor.rs:7)";
     assert_eq!(holders[0].stack, [inner, "load (src/model.rs:10)"]);
     let kinds: Vec<_> = holders::kinds(peak).iter().map(|sum| (sum.kind, sum.bytes)).collect();
-    assert_eq!(kinds, [(Kind::Setup, 1200), (Kind::Activations, 256), (Kind::Kept, 64)]);
+    assert_eq!(
+        kinds,
+        [(HolderKind::Setup, 1200), (HolderKind::Activations, 256), (HolderKind::Kept, 64)]
+    );
 }
 
 fn with_remains() -> Attribution {
@@ -191,7 +194,7 @@ fn with_remains() -> Attribution {
         group: group(bytes),
         held: Default::default(),
     };
-    let holder = |place, bytes| Holder { place, kind: Kind::Kept, bytes, count: 1 };
+    let holder = |place, bytes| Holder { place, kind: HolderKind::Kept, bytes, count: 1 };
     Attribution {
         survivors: vec![
             survivors(1, "bert.layer1", 256),

@@ -162,7 +162,7 @@ impl<'de, M: MapAccess<'de>> MapAccess<'de> for LimitEntries<'_, M> {
     }
 }
 
-/// Keys that select tests are recognised here, all others by the deserializer of limits.
+/// Keys that select tests are recognized here, all others by the deserializer of limits.
 struct Key<K>(K);
 
 /// A key that selects tests returns the unused deserializer of limits.

@@ -103,6 +103,18 @@ fn a_run_that_its_own_length_disturbed_is_repeated_without_it() {
 }
 
 #[test]
+fn a_finding_keeps_its_hint_if_the_second_run_explains_nothing() {
+    let mut first = report(leaky());
+    first.verdict.findings[0].hint = Some("the driver refused 1 free".to_owned());
+    let merged = merge(Stage::Explain, &first, None);
+    let hint = merged.verdict.findings[0].hint.as_deref();
+    assert_eq!(
+        hint,
+        Some("the driver refused 1 free; a second run, with call stacks, wrote no record")
+    );
+}
+
+#[test]
 fn a_second_run_that_left_nothing_to_compare_explains_nothing_and_says_so() {
     let first = report(leaky());
     let mut same = report(leaky());

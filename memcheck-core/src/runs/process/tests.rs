@@ -3,29 +3,10 @@
 use super::*;
 use serde_json::{Value, json};
 
-use crate::limits::Limits;
-
-fn passing() -> Value {
-    let limits = serde_json::to_value(Limits::resolve(Family::Cpu, [])).unwrap();
-    json!({
-        "version": VERSION,
-        "record": {
-            "version": record::VERSION, "package": "app", "test": "a::b", "device": "cpu",
-            "family": "cpu", "judged": ["host"], "outcome": {"kind": "returned"},
-            "iterated": true, "limits": limits, "iterations": 10, "lost_events": 0,
-            "facts": {"memcheck": 1, "candle": "0.11.1", "profile": "debug",
-                      "iterations": 10, "warmup": 2},
-            "spaces": {"host": {
-                "metrics": {"allocated": 0, "peak_allocated": 0, "setup": 0, "growth": 0,
-                            "retained": 0, "allocations": 0, "allocated_total": 0},
-                "allocated": [], "peak": [], "armed": true}},
-        },
-        "verdict": {"status": "passed", "findings": []},
-    })
-}
+use crate::wire::example;
 
 fn report(change: impl FnOnce(&mut Value)) -> Written {
-    let mut json = passing();
+    let mut json = example::report();
     change(&mut json);
     Written::parse(json.to_string().as_bytes())
 }

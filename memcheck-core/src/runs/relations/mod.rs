@@ -18,7 +18,7 @@ mod scaling;
 #[cfg(test)]
 mod tests;
 
-use crate::judgement::baseline::{Baseline, Figures};
+use crate::judgement::baseline::{Baseline, Figures, other_conditions};
 use crate::judgement::finding::{Code, Finding};
 use crate::measurement::record::Facts;
 
@@ -26,7 +26,7 @@ pub use family::{CaseFamily, families};
 pub use needs::{Compared, Needs, Other, Target, compare, law_baselines};
 pub use partner::{PartnerError, circle, partner};
 pub use relative::relative;
-pub use scaling::{Member, Room, scaling, scaling_reports, unchanged};
+pub use scaling::{DeviceRoom, Member, scaling, scaling_reports, unchanged};
 
 /// The figures of the baseline of a test that was not run, or why they cannot be compared.
 pub fn standing_in<'a>(baseline: &'a Baseline, now: &Facts) -> Result<&'a Figures, String> {
@@ -36,22 +36,18 @@ pub fn standing_in<'a>(baseline: &'a Baseline, now: &Facts) -> Result<&'a Figure
             Err(format!("did not run here and has a baseline that cannot be used ({why})"))
         }
         Baseline::Found { figures, facts, .. } => {
-            let threads = |facts: &Facts| facts.threads.map_or(0, u64::from).to_string();
-            let differing: Vec<String> = [
-                ("candle", facts.candle.clone(), now.candle.clone()),
-                ("profile", facts.profile.clone(), now.profile.clone()),
-                ("threads", threads(facts), threads(now)),
-            ]
-            .into_iter()
-            .filter(|(_, then, now)| then != now)
-            .map(|(name, then, now)| format!("{name}: {then} -> {now}"))
-            .collect();
-            match differing.as_slice() {
-                [] => Ok(figures),
-                _ => Err(format!(
-                    "did not run here and has a baseline made under other conditions ({})",
-                    differing.join(", ")
-                )),
+            // Another test may have other iterations and another dtype.
+            let of_same_test = Facts {
+                iterations: now.iterations,
+                warmup: now.warmup,
+                dtype: now.dtype.clone(),
+                ..facts.clone()
+            };
+            match other_conditions(&of_same_test, now) {
+                None => Ok(figures),
+                Some(conditions) => {
+                    Err(format!("did not run here and has a baseline that was {conditions}"))
+                }
             }
         }
     }

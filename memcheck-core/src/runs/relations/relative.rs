@@ -34,7 +34,7 @@ pub fn relative(
                 ..Finding::new(
                     Code::PeakLimit,
                     format!(
-                        "the peak in {space} is {}, at most {} allowed: {limit}, and `{partner}` \
+                        "the peak in {space} is {} (limit {}): {limit}, and `{partner}` \
                          peaks at {}",
                         both(peak),
                         both(most),

@@ -11,7 +11,7 @@ use crate::tolerance::Tolerance;
 
 /// The capacity of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Room {
+pub struct DeviceRoom {
     /// The name for people: `rtx4090`.
     pub name: String,
     /// The capacity in bytes.
@@ -31,7 +31,7 @@ pub struct Member<'a> {
 pub fn scaling_reports(
     members: &[Member<'_>],
     asked: &[Scaling],
-    room: impl Fn(Space) -> Option<Room>,
+    room: impl Fn(Space) -> Option<DeviceRoom>,
 ) -> Vec<ScalingReport> {
     let Some(last) = members.last() else { return Vec::new() };
     let mut reports = Vec::new();
@@ -65,7 +65,7 @@ pub fn scaling_reports(
 }
 
 /// The other sizes are those of the largest case.
-fn fits(shape: &Shape, largest: &Sizes, room: &Room) -> Vec<Fit> {
+fn fits(shape: &Shape, largest: &Sizes, room: &DeviceRoom) -> Vec<Fit> {
     let Shape::Law(law) = shape else { return Vec::new() };
     let fit = |size: &String| {
         let mut with = largest.clone();
@@ -120,8 +120,8 @@ pub fn scaling(
                 let about = if matches!(law, Shape::Law(_)) { "" } else { "about " };
                 (
                     format!(
-                        "`{}` of {space} grows with {about}{order} over the cases, at most \
-                         {allowed} allowed: {text}",
+                        "`{}` of {space} grows with {about}{order} over the cases (limit \
+                         {allowed}): {text}",
                         metric.name()
                     ),
                     format!(

@@ -29,7 +29,7 @@ fn a_peak_is_held_to_its_share_of_the_others() {
         for finding in findings {
             assert_eq!((finding.code, finding.figure), (Code::PeakLimit, Some(601)));
             assert_eq!((finding.limit, finding.space), (Some(600), Some(GPU)));
-            let said = "at most 600 B allowed: 0.6 x plain, and `train::plain` peaks at 1000 B";
+            let said = "(limit 600 B): 0.6 x plain, and `train::plain` peaks at 1000 B";
             assert!(finding.message.contains(said), "{}", finding.message);
         }
     }
@@ -103,9 +103,18 @@ fn a_baseline_stands_in_where_it_was_made_under_the_same_conditions() {
         (Baseline::Missing, "has no baseline"),
         (Baseline::Off, "has no baseline"),
         (Baseline::Corrupt("torn".to_owned()), "cannot be used (torn)"),
-        (found(Facts { candle: "0.1".into(), ..now.facts.clone() }), "(candle: 0.1 -> 0.11.1)"),
-        (found(Facts { profile: "release".into(), ..now.facts.clone() }), "(profile: release"),
-        (found(Facts { threads: Some(4), ..now.facts.clone() }), "(threads: 4"),
+        (
+            found(Facts { candle: "0.1".into(), ..now.facts.clone() }),
+            "another version of candle (0.1 -> 0.11.1)",
+        ),
+        (
+            found(Facts { profile: "release".into(), ..now.facts.clone() }),
+            "another build profile (release -> ",
+        ),
+        (
+            found(Facts { threads: Some(4), ..now.facts.clone() }),
+            "another number of threads (4 -> ",
+        ),
     ] {
         let why = standing_in(&baseline, &now.facts).unwrap_err();
         assert!(why.contains(said), "{why}");
@@ -146,7 +155,7 @@ fn two_values_are_judged_by_their_step_and_say_that_it_confirms_no_law() {
     assert_eq!((reports[0].describe_law(), findings.len()), (format!("{said}batch"), 0));
     let (_, findings) = of_two(|batch| 100 * batch * batch, "batch");
     assert_eq!(findings[0].code, Code::Scaling);
-    let message = format!("grows with about batch^2 over the cases, at most batch allowed: {said}");
+    let message = format!("grows with about batch^2 over the cases (limit batch): {said}");
     assert!(findings[0].message.contains(&message), "{}", findings[0].message);
     assert_eq!(of_two(|batch| 4_096 + batch, "1").1.len(), 1, "what rises is not constant");
     let (reports, findings) = of_two(|_| 4_096, "1");
@@ -190,7 +199,7 @@ fn judged(
         .map(|(seq, figures)| Member { at: Sizes::from([("seq".to_owned(), *seq)]), figures })
         .collect();
     let asked = [Scaling { metric: Metric::PeakAllocated, most: allowed.parse().unwrap() }];
-    let room = |_| Some(Room { name: "rtx4090".to_owned(), bytes: 1 << 20 });
+    let room = |_| Some(DeviceRoom { name: "rtx4090".to_owned(), bytes: 1 << 20 });
     let reports = scaling_reports(&members, &asked, room);
     let accepted = accepted.map(|law| {
         Laws::from_yaml(&format!("laws:\n  cuda:0:\n    peak_allocated: '{law}'")).unwrap()
@@ -209,7 +218,7 @@ fn a_law_is_told_with_what_fits_and_found_where_it_is_too_fast() {
     assert_eq!((reports[0].fits[0].upto, reports[0].fits[0].room.as_str()), (255, "rtx4090"));
     let (_, findings) = judged(square, "seq", None);
     assert_eq!(findings[0].code, Code::Scaling);
-    let said = "`peak_allocated` of cuda:0 grows with seq^2 over the cases, at most seq allowed";
+    let said = "`peak_allocated` of cuda:0 grows with seq^2 over the cases (limit seq)";
     assert!(findings[0].message.starts_with(said), "{}", findings[0].message);
     let constant = judged(|_| 4096, "1", None);
     assert_eq!((constant.0[0].law.to_string().as_str(), constant.1.len()), ("4096", 0));
@@ -237,7 +246,7 @@ fn what_has_no_exact_law_is_judged_by_its_last_steps() {
     let (reports, findings) = judged(uneven, "seq^2", None);
     assert_eq!((reports[0].law.to_string().as_str(), findings.len()), ("about seq^2", 0));
     let (_, findings) = judged(uneven, "seq", None);
-    let said = "grows with about seq^2 over the cases, at most seq allowed: no exact law";
+    let said = "grows with about seq^2 over the cases (limit seq): no exact law";
     assert!(findings[0].message.contains(said), "{}", findings[0].message);
 }
 

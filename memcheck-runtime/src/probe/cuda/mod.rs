@@ -162,7 +162,7 @@ unsafe fn record_allocation(
                 ledger::allocated(space, address, size as u64);
             }
         }
-        (SUCCESS, None) => ledger::count_lost_event(),
+        (SUCCESS, None) => ledger::count_event_of_unknown_gpu(),
         (OUT_OF_MEMORY, Some(space)) => {
             // The report on the refusal shows live blocks with their shapes.
             tensor::settle();

@@ -183,7 +183,7 @@ fn candidate_paths(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> 
 /// Opens a library by its path, or by a name that the loader resolves.
 fn open_library(path: &std::path::Path) -> Option<*mut c_void> {
     let name = CString::new(path.as_os_str().as_encoded_bytes()).ok()?;
-    // SAFETY: the name has a terminator, and CUPTI's initialisers do not access a device.
+    // SAFETY: the name has a terminator, and CUPTI's initializers do not access a device.
     let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
     (!handle.is_null()).then_some(handle)
 }

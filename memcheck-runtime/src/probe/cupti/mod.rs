@@ -12,14 +12,14 @@ use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use memcheck_core::measurement::driver::Block;
+use memcheck_core::measurement::driver::CuptiBlock;
 use memcheck_core::measurement::quiet;
 use memcheck_core::space::Space;
 
 use crate::ledger;
 use library::Library;
 
-/// The reason why the memory of libraries cannot be itemised.
+/// The reason why the memory of libraries cannot be itemized.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum Unavailable {
     #[error("{0} was not found")]
@@ -121,7 +121,7 @@ pub(crate) fn start() -> Result<Listener, Unavailable> {
 
 impl Listener {
     /// Stops listening and returns the blocks that are live on the device of `space`.
-    pub(crate) fn finish(self, space: Space) -> Result<Vec<Block>, Unavailable> {
+    pub(crate) fn finish(self, space: Space) -> Result<Vec<CuptiBlock>, Unavailable> {
         let Space::Cuda(ordinal) = space else { return Ok(Vec::new()) };
         self.library.disable(MEMORY2)?;
         self.library.flush()?;
@@ -133,7 +133,7 @@ impl Listener {
         let of_device = known.range((u32::from(ordinal), 0)..=(u32::from(ordinal), u64::MAX));
         Ok(of_device
             .filter_map(|((_, address), (_, allocation))| Some((*address, allocation.clone()?)))
-            .map(|(address, Allocation { bytes, pooled, fixed, source })| Block {
+            .map(|(address, Allocation { bytes, pooled, fixed, source })| CuptiBlock {
                 bytes,
                 pooled,
                 tracked: ledger::size_of(address).is_some(),

@@ -119,7 +119,7 @@ pub(super) fn learn() -> Option<LearnedLayout> {
         Sample::new(&[9, 1], DType::U32)?,
     ];
     // Bytes that a tensor does not use keep old contents of the stack of the function that made it.
-    // In code that is not optimised these include its element type. Tensors that another function
+    // In code that is not optimized these include its element type. Tensors that another function
     // made have other contents there.
     let reshaped = made
         .iter()

@@ -1,9 +1,11 @@
-//! The attribution of a space: its live bytes over the events, the holders of the peak, operations, scopes, and the survivors of the
-//! iterations.
+//! The attribution of a space: its live bytes over the events, the holders of the peak, operations,
+//! scopes, and the survivors of the iterations.
 
 use maud::{Markup, html};
 use memcheck_core::measurement::record::Record;
-use memcheck_core::presentation::profile::{By, Growth, Held, Profile, Sort, Survivor, percent};
+use memcheck_core::presentation::profile::{
+    By, GrowthProfile, HeldRow, Profile, Sort, Survivor, percent,
+};
 use memcheck_core::size::{Size, both, counted};
 use memcheck_core::space::Space;
 
@@ -53,8 +55,8 @@ fn peak(profile: &Profile) -> Markup {
             }
         }
         table {
-            tr { th { "holder" } th { "site" } th { "for" } th { "blocks" } th { "bytes" } th { "share" } }
-            @for Held { label, site, kind, bytes, count, stack } in &profile.holders[..shown] {
+            tr { th { "holder" } th { "call site" } th { "for" } th { "blocks" } th { "bytes" } th { "share" } }
+            @for HeldRow { label, site, kind, bytes, count, stack } in &profile.holders[..shown] {
                 tr {
                     td { details { summary { (label) } pre { (stack.join("\n")) } } }
                     td { (site) }
@@ -102,12 +104,12 @@ fn table(profile: &Profile) -> Markup {
     }
 }
 
-fn survivors(growth: &Growth) -> Markup {
+fn survivors(growth: &GrowthProfile) -> Markup {
     let shown = growth.survivors.len().min(MOST);
     let rest = growth.survivors.len() - shown;
     html! {
         table {
-            tr { th { "survivor" } th { "site" } th { "blocks" } th { "bytes" } th { "pattern" } }
+            tr { th { "survivor" } th { "call site" } th { "blocks" } th { "bytes" } th { "pattern" } }
             @for Survivor { label, site, note, bytes, count, remark, .. } in &growth.survivors[..shown] {
                 tr {
                     td { (label) }
@@ -118,7 +120,7 @@ fn survivors(growth: &Growth) -> Markup {
                 }
             }
         }
-        @if rest > 0 { p { "… " (rest) " more " (if rest == 1 { "place" } else { "places" }) } }
+        @if rest > 0 { p { "… " (rest) " more " (if rest == 1 { "call site" } else { "call sites" }) } }
         @if let Some(cause) = &growth.cause { (findings::cause("cause", cause)) }
     }
 }

@@ -49,7 +49,7 @@ fn trend(series: &[u64], slope: f64, highest: u64) -> Option<Markup> {
     let shown = |at: f64| format!("{at:.1}");
     Some(html! {
         line x1=(shown(x1)) y1=(shown(y1)) x2=(shown(x2)) y2=(shown(y2)) stroke="#c22" stroke-dasharray="6 4" {
-            title { (format!("trend: {slope:+.1} B an iteration")) }
+            title { (format!("trend: {slope:+.1} B per iteration")) }
         }
     })
 }
@@ -67,8 +67,8 @@ pub(super) fn iterations(space: Space, measured: &SpaceRecord) -> Markup {
         &format!("live and peak bytes of {space} over the measured iterations"),
         &lines,
         &format!(
-            "{space}: live bytes (blue), peak (grey) and trend (red) of {} iterations, up to {}; \
-             growth {} an iteration, trend {slope:+.1} B an iteration",
+            "{space}: live bytes (blue), peak (gray) and trend (red) of {} iterations, up to {}; \
+             growth {} per iteration, trend {slope:+.1} B per iteration",
             allocated.len(),
             both(highest),
             both(metrics.growth),
@@ -120,7 +120,7 @@ mod tests {
         let of = |series: &[u64], slope| trend(series, slope, 100).map(Markup::into_string);
         let rising = of(&[0, 25, 50], 25.0).unwrap();
         assert!(rising.contains(r#"x1="0.0" y1="120.0" x2="640.0" y2="60.0""#), "{rising}");
-        assert!(rising.contains("<title>trend: +25.0 B an iteration</title>"), "{rising}");
+        assert!(rising.contains("<title>trend: +25.0 B per iteration</title>"), "{rising}");
         let falling = of(&[60, 0, 0, 0], -20.0).unwrap();
         assert!(falling.contains(r#"y2="120.0""#), "{falling}");
         assert_eq!(of(&[50], 0.0), None);

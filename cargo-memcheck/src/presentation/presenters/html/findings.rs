@@ -27,7 +27,7 @@ fn sites(sites: &[Site]) -> Markup {
     html! {
         table {
             tr {
-                th { "site" } th { "function" } th { "operation" } th { "tensor" } th { "scope" }
+                th { "call site" } th { "function" } th { "operation" } th { "tensor" } th { "scope" }
                 th { "bytes" } th { "blocks" } th { "note" }
             }
             @for site in sites {

@@ -1,5 +1,5 @@
-//! A self-contained HTML page: a table of the tests, and for each test its findings, a plot of live bytes over the iterations, and the
-//! holders of memory if the test has attribution.
+//! A self-contained HTML page: a table of the tests, and for each test its findings, a plot of live
+//! bytes over the iterations, and the holders of memory if the test has attribution.
 
 mod attribution;
 mod chart;
@@ -115,7 +115,7 @@ impl ReportWriter for Html {
                     table {
                         tr {
                             th { "test" } th { "device" } th { "status" }
-                            th { "peak (bytes)" } th { "growth an iteration" } th { "retained" }
+                            th { "peak (bytes)" } th { "growth per iteration" } th { "retained" }
                         }
                         @for row in &self.rows { (row) }
                     }
@@ -157,8 +157,8 @@ mod tests {
             "<td>kept from earlier iterations</td>",
             "<summary>scopes of host</summary>",
             "<td>model.head</td>",
-            "growth: 2,097,152 B (2.0 MiB) an iteration, over 10",
-            "steady, 2,097,152 B (2.0 MiB) an iteration",
+            "growth: 2,097,152 B (2.0 MiB) per iteration, over 10",
+            "steady, 2,097,152 B (2.0 MiB) per iteration",
             "hint: no line tables",
         ] {
             assert!(page.contains(part), "`{part}` is not in\n{page}");

@@ -1,7 +1,7 @@
 //! The columns of the operation table, and their cells.
 
 use memcheck_core::presentation::profile::{
-    By, Phase, Profile, Row, Shape, Totals, Window, percent,
+    By, Phase, Profile, Row, TensorShape, Totals, Window, percent,
 };
 use memcheck_core::size::{Size, counted, exact};
 
@@ -23,7 +23,8 @@ pub(in crate::presentation::presenters) enum Column {
     Others,
 }
 
-/// Without `surviving` and `retained` if the total has no such bytes; [`legend`] then states that fact.
+/// Without `surviving` and `retained` if the total has no such bytes; [`legend`] then states that
+/// fact.
 pub(in crate::presentation::presenters) fn columns(profile: &Profile) -> Vec<Column> {
     let total = profile.table.total;
     let all = [
@@ -110,7 +111,7 @@ impl Column {
     pub(in crate::presentation::presenters) fn title(self, by: By) -> &'static str {
         match (self, by) {
             (Self::Name, By::Op) | (Self::Others, By::Site | By::Scope) => "operation",
-            (Self::Name, By::Site) => "site",
+            (Self::Name, By::Site) => "call site",
             (Self::Name, By::Scope) | (Self::Others, By::Op) => "scope",
             (Self::Calls, _) => "calls",
             (Self::Bytes, _) => "bytes",
@@ -169,7 +170,7 @@ fn name(row: &Row) -> String {
 }
 
 /// The most common shape, the largest one if it is a different one, and the number of the others.
-fn shapes(shapes: &[Shape], all: bool) -> String {
+fn shapes(shapes: &[TensorShape], all: bool) -> String {
     let names: Vec<String> = shapes.iter().map(|shape| shape.tensor.to_string()).collect();
     let largest = shapes
         .iter()
@@ -202,9 +203,9 @@ mod tests {
     use memcheck_core::presentation::profile::Sort;
     use memcheck_core::space::Space;
 
-    fn shape(dims: &[u64], bytes: u64) -> Shape {
+    fn shape(dims: &[u64], bytes: u64) -> TensorShape {
         let tensor = Tensor { shape: dims.to_vec(), dtype: "f32".to_owned() };
-        Shape { tensor, calls: 1, bytes }
+        TensorShape { tensor, calls: 1, bytes }
     }
 
     #[test]

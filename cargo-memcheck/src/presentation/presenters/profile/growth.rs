@@ -1,8 +1,9 @@
-//! Prints the survivors of the measured iterations with their patterns, and the cause if a rule recognises one.
+//! Prints the survivors of the measured iterations with their patterns, and the cause if a rule
+//! recognizes one.
 
 use memcheck_core::growth::survivors::theil_sen;
 use memcheck_core::judgement::diagnosis::Cause;
-use memcheck_core::presentation::profile::{Growth, Profile, Survivor};
+use memcheck_core::presentation::profile::{GrowthProfile, Profile, Survivor};
 use memcheck_core::size::{Size, blocks, both, counted};
 
 use super::style;
@@ -14,7 +15,7 @@ const FEW: usize = 5;
 /// None if the profile has no iterations.
 pub(super) fn lines(profile: &Profile, verbosity: Verbosity) -> Vec<String> {
     let Some(growth) = &profile.growth else { return Vec::new() };
-    let Growth { iterations: _, bytes_per_iteration, allocated, cause, survivors } = growth;
+    let GrowthProfile { iterations: _, bytes_per_iteration, allocated, cause, survivors } = growth;
     let title = self::title(growth);
     let title = if *bytes_per_iteration > 0 { style::error(&title) } else { style::strong(&title) };
     let mut lines = vec![String::new(), title];
@@ -26,20 +27,21 @@ pub(super) fn lines(profile: &Profile, verbosity: Verbosity) -> Vec<String> {
     lines.extend(survivors[..shown].iter().flat_map(survivor));
     if shown < survivors.len() {
         let hidden = survivors.len() - shown;
-        let places = if hidden == 1 { "place" } else { "places" };
-        lines.push(format!("  … {hidden} more {places} with --verbose"));
+        let sites = if hidden == 1 { "call site" } else { "call sites" };
+        lines.push(format!("  … {hidden} more {sites} with --verbose"));
     }
     lines.extend(cause.iter().flat_map(|cause| self::cause("cause", cause, 2)));
     lines
 }
 
-pub(in crate::presentation::presenters) fn title(growth: &Growth) -> String {
-    let Growth { iterations, bytes_per_iteration, allocated: _, cause: _, survivors } = growth;
+pub(in crate::presentation::presenters) fn title(growth: &GrowthProfile) -> String {
+    let GrowthProfile { iterations, bytes_per_iteration, allocated: _, cause: _, survivors } =
+        growth;
     let counted_iterations = counted(u64::from(*iterations), "iteration", "iterations");
     match (bytes_per_iteration, survivors.len()) {
         (0, 0) => format!("no growth: no block survives {counted_iterations}"),
         (0, _) => format!("no growth over {counted_iterations}"),
-        (rate, _) => format!("growth: {} an iteration, over {iterations}", both(*rate)),
+        (rate, _) => format!("growth: {} per iteration, over {iterations}", both(*rate)),
     }
 }
 
@@ -48,7 +50,7 @@ fn trend(allocated: &[u64]) -> Option<String> {
     let slope = theil_sen(allocated)?;
     let (first, last) = (allocated.first()?, allocated.last()?);
     Some(format!(
-        "  live bytes {} {} to {}, trend {slope:+.1} B an iteration",
+        "  live bytes {} {} to {}, trend {slope:+.1} B per iteration",
         sparkline(allocated),
         Size(*first),
         Size(*last)
@@ -81,9 +83,9 @@ mod tests {
     #[test]
     fn a_trend_has_a_sparkline_and_a_slope() {
         let rising: Vec<u64> = (0..8).map(|at| (1 << 20) + at * 4096).collect();
-        let line = "  live bytes ▁▂▃▄▅▆▇█ 1.0 MiB to 1.0 MiB, trend +4096.0 B an iteration";
+        let line = "  live bytes ▁▂▃▄▅▆▇█ 1.0 MiB to 1.0 MiB, trend +4096.0 B per iteration";
         assert_eq!(trend(&rising).as_deref(), Some(line));
-        let even = "  live bytes ▁▁▁ 64.0 KiB to 64.0 KiB, trend +0.0 B an iteration";
+        let even = "  live bytes ▁▁▁ 64.0 KiB to 64.0 KiB, trend +0.0 B per iteration";
         assert_eq!(trend(&[65_536; 3]).as_deref(), Some(even));
         assert_eq!(trend(&[65_536]), None);
     }

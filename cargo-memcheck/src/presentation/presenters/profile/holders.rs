@@ -1,7 +1,8 @@
-//! Prints the holders of the memory at the peak: first a list by kind, then a list of the largest holders.
+//! Prints the holders of the memory at the peak: first a list by kind, then a list of the largest
+//! holders.
 
-use memcheck_core::measurement::attribution::Kind;
-use memcheck_core::presentation::profile::{Held, Profile, Window, percent};
+use memcheck_core::measurement::attribution::HolderKind;
+use memcheck_core::presentation::profile::{HeldRow, Profile, Window, percent};
 use memcheck_core::size::{Size, blocks, both, counted};
 
 use super::style;
@@ -25,7 +26,7 @@ pub(super) fn lines(profile: &Profile, verbosity: Verbosity) -> Vec<String> {
     lines.push(String::new());
     lines.push(style::strong("largest holders"));
     for held in &profile.holders[..shown] {
-        let Held { label, site, kind, bytes, count, stack } = held;
+        let HeldRow { label, site, kind, bytes, count, stack } = held;
         lines.push(format!(
             "  {}  {:>9}  {label}  {}",
             share(*bytes),
@@ -60,10 +61,14 @@ pub(in crate::presentation::presenters) fn when(profile: &Profile) -> String {
     }
 }
 
-/// Without iterations `Setup` also contains activations, because there is no phase before the iterations.
-pub(in crate::presentation::presenters) fn kind_name(window: Window, kind: Kind) -> &'static str {
+/// Without iterations `Setup` also contains activations, because there is no phase before the
+/// iterations.
+pub(in crate::presentation::presenters) fn kind_name(
+    window: Window,
+    kind: HolderKind,
+) -> &'static str {
     match (window, kind) {
-        (Window::Whole, Kind::Setup) => "weights and activations",
+        (Window::Whole, HolderKind::Setup) => "weights and activations",
         _ => kind.name(),
     }
 }

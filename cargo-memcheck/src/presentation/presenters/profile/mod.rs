@@ -1,5 +1,5 @@
-//! Prints a profile on stdout. For people it consists of the operation table, the holders of the peak, a chart of live bytes and the
-//! growth; for machines it is one JSON object.
+//! Prints a profile on stdout. For people it consists of the operation table, the holders of the
+//! peak, a chart of live bytes and the growth; for machines it is one JSON object.
 
 pub(super) mod columns;
 mod growth;
@@ -86,7 +86,8 @@ impl Profiler {
     }
 }
 
-/// Peaks differ if several threads allocate at once: their events are not in the order of the counter's changes.
+/// Peaks differ if several threads allocate at once: their events are not in the order of the
+/// counter's changes.
 pub(super) fn explain_peak_difference(profile: &Profile, record: &Record) -> Option<String> {
     let measured = record.spaces.get(&profile.space)?;
     let counted = measured.metrics.peak_allocated;

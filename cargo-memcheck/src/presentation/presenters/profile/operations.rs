@@ -1,4 +1,5 @@
-//! Prints the operation table in the format of the guide's profiler: the largest rows, one row for the sum of the others, and a total.
+//! Prints the operation table in the format of the guide's profiler: the largest rows, one row for
+//! the sum of the others, and a total.
 
 use comfy_table::{CellAlignment, Table, presets};
 use memcheck_core::presentation::profile::Profile;

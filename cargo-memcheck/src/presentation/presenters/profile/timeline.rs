@@ -1,6 +1,6 @@
-//! A chart of live bytes over the events of the run, drawn with block characters. Existing crates for charts in a
-//! terminal label their axes with plain numbers. This one has binary sizes, columns that start at zero, and a mark at
-//! the peak.
+//! A chart of live bytes over the events of the run, drawn with block characters. Existing crates
+//! for charts in a terminal label their axes with plain numbers. This one has binary sizes, columns
+//! that start at zero, and a mark at the peak.
 
 use memcheck_core::presentation::profile::{Profile, Timeline};
 use memcheck_core::size::{Size, exact};

@@ -25,7 +25,7 @@ fn growth_that_grows_has_the_mean_of_whole_periods_in_its_second_half() {
     // The second half has five entries. The last four are whole periods: 7 B and 9 B.
     let growth = increasing_growth(&series, 2, 2);
     assert_eq!(growth.rate, Rate::new(16, 4, Certainty::Growing));
-    assert_eq!(growth.pattern, Pattern::Growing { period: 2, more: 2 });
+    assert_eq!(growth.pattern, PartPattern::Growing { period: 2, more: 2 });
     // At least one period counts, even if it is longer than the second half.
     assert_eq!(increasing_growth(&series[..4], 4, 2).rate, Rate::new(4, 4, Certainty::Growing));
 }
@@ -41,7 +41,7 @@ fn blocks_in_a_rhythm_of_sizes_that_differ_have_a_mean_of_whole_periods() {
         panic!()
     };
     assert!(is_whole);
-    assert_eq!(growth[0].pattern, Pattern::Counted { period: 3, blocks: 2 });
+    assert_eq!(growth[0].pattern, PartPattern::Counted { period: 3, blocks: 2 });
     let bytes: i64 = series[10..].iter().sum();
     assert_eq!(growth[0].rate, Rate::new(bytes as u128, 30, Certainty::Counted));
     let (blocks, series) = ([&blocks[..], &[0]].concat(), [&series[..], &[0]].concat());

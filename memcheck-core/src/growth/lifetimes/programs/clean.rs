@@ -1,10 +1,10 @@
 //! Families of programs whose memory is bounded.
 
-use super::{Family, Maker};
+use super::{Maker, ProgramFamily};
 use crate::growth::lifetimes::Rate;
 
 /// The clean families of random programs.
-pub const CLEAN: &[Family] = &[
+pub const CLEAN: &[ProgramFamily] = &[
     family("ring of 1 to 64", |m| ring(m, 1, 64)),
     family("ring of 65 to 128", |m| ring(m, 65, 128)),
     family("cache of up to 16 keys at random, one size", |m| {
@@ -191,8 +191,8 @@ pub const CLEAN: &[Family] = &[
     }),
 ];
 
-const fn family(name: &'static str, make: fn(&mut Maker) -> Option<Rate>) -> Family {
-    Family { name, make }
+const fn family(name: &'static str, make: fn(&mut Maker) -> Option<Rate>) -> ProgramFamily {
+    ProgramFamily { name, make }
 }
 
 fn clean() -> Option<Rate> {

@@ -1,10 +1,10 @@
 //! Families of programs that grow without bound.
 
-use super::{Family, Maker};
+use super::{Maker, ProgramFamily};
 use crate::growth::lifetimes::{Certainty, Rate};
 
 /// The leaking families of random programs.
-pub const LEAKS: &[Family] = &[
+pub const LEAKS: &[ProgramFamily] = &[
     family("steady", |m| periodic(m, 1, 1, 0)),
     family("steady but not in the last of ten", |m| {
         (0..m.length).filter(|at| at % 10 != 1).for_each(|at| m.keep(at, m.size));
@@ -169,8 +169,8 @@ pub const LEAKS: &[Family] = &[
     }),
 ];
 
-const fn family(name: &'static str, make: fn(&mut Maker) -> Option<Rate>) -> Family {
-    Family { name, make }
+const fn family(name: &'static str, make: fn(&mut Maker) -> Option<Rate>) -> ProgramFamily {
+    ProgramFamily { name, make }
 }
 
 fn exact(bytes: u64, iterations: u64) -> Option<Rate> {

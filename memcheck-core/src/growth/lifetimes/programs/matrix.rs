@@ -1,11 +1,11 @@
 //! The confusion matrix: how often the programs of a family are called a leak, clean or open.
 
-use super::{Family, Program, Random};
+use super::{Program, ProgramFamily, Random};
 use crate::growth::lifetimes::{Budget, Certainty, Decision, Open};
 
 /// The verdicts on the programs of one family.
 #[derive(Debug, Default, Clone)]
-pub struct Row {
+pub struct MatrixRow {
     /// Called a leak.
     pub leak: u32,
     /// Called a leak of at least its rate.
@@ -28,7 +28,7 @@ pub struct Row {
     pub iterations: Vec<u32>,
 }
 
-impl Row {
+impl MatrixRow {
     /// Runs a program and adds its verdict.
     pub fn add(&mut self, program: &Program, budget: &Budget) -> Decision {
         let (decision, iterations, looks) = program.run(budget);
@@ -96,14 +96,14 @@ impl Row {
     }
 }
 
-/// The column names of [`Row::cells`].
+/// The column names of [`MatrixRow::cells`].
 pub const HEADER: [&str; 9] =
     ["leak", "at least", "clean", "goes on", "slows", "moves", "wrong", "inexact", "iterations"];
 
 /// Judges `programs` random programs of a family.
-pub fn measure(family: &Family, programs: u32, seed: u64, budget: &Budget) -> Row {
+pub fn measure(family: &ProgramFamily, programs: u32, seed: u64, budget: &Budget) -> MatrixRow {
     let mut random = Random(seed);
-    let mut row = Row::default();
+    let mut row = MatrixRow::default();
     for _ in 0..programs {
         row.add(&alone(family, &mut random, budget.most), budget);
     }
@@ -111,7 +111,7 @@ pub fn measure(family: &Family, programs: u32, seed: u64, budget: &Budget) -> Ro
 }
 
 /// A random program of one family, at call site 0.
-pub fn alone(family: &Family, random: &mut Random, length: u32) -> Program {
+pub fn alone(family: &ProgramFamily, random: &mut Random, length: u32) -> Program {
     let size = random.size();
     family.program(random, length, 0, size)
 }

@@ -55,7 +55,7 @@ impl Random {
 
 /// One block, live at the end of the iterations from `born` to before `died`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Block {
+pub struct ProgramBlock {
     /// The call site.
     pub site: u32,
     /// The size in bytes.
@@ -72,21 +72,21 @@ pub struct Program {
     /// Iterations that the program was generated for.
     pub length: u32,
     /// All blocks that it allocates.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<ProgramBlock>,
     /// Zero, or the sum of the exact rates of the leaks; `None` if one has no exact rate.
     pub truth: Option<Rate>,
 }
 
 /// A family of random programs.
 #[derive(Debug, Clone, Copy)]
-pub struct Family {
+pub struct ProgramFamily {
     /// A description of the programs.
     pub name: &'static str,
     /// Makes a program and returns its exact rate, if it has one.
     make: fn(&mut Maker) -> Option<Rate>,
 }
 
-impl Family {
+impl ProgramFamily {
     /// A random program. `size` is the block size in families with one size.
     pub fn program(&self, random: &mut Random, length: u32, site: u32, size: u64) -> Program {
         let mut maker = Maker { random: random.clone(), length, site, size, blocks: Vec::new() };
@@ -102,12 +102,12 @@ struct Maker {
     length: u32,
     site: u32,
     size: u64,
-    blocks: Vec<Block>,
+    blocks: Vec<ProgramBlock>,
 }
 
 impl Maker {
     fn block(&mut self, born: u32, died: u32, size: u64) {
-        self.blocks.push(Block { site: self.site, size, born: Some(born), died });
+        self.blocks.push(ProgramBlock { site: self.site, size, born: Some(born), died });
     }
 
     fn keep(&mut self, born: u32, size: u64) {
@@ -149,7 +149,7 @@ impl Program {
 
     /// The program with `change` applied to each block.
     #[must_use]
-    pub fn map(mut self, change: impl FnMut(&mut Block)) -> Self {
+    pub fn map(mut self, change: impl FnMut(&mut ProgramBlock)) -> Self {
         self.blocks.iter_mut().for_each(change);
         self
     }

@@ -1,12 +1,12 @@
 //! The figures of a decision: call sites, numbers of blocks and of iterations.
 
-use super::super::programs::{Block, Program, Random};
-use super::super::{Budget, Certainty, Decision, Leak, Open, Part, Pattern, Rate};
+use super::super::programs::{Program, ProgramBlock, Random};
+use super::super::{Budget, Certainty, Decision, Leak, Open, Part, PartPattern, Rate};
 
 const KIB: u64 = 1 << 10;
 
 fn program(blocks: impl IntoIterator<Item = (u32, u32, u32, u64)>) -> Program {
-    let block = |(site, born, died, size)| Block { site, size, born: Some(born), died };
+    let block = |(site, born, died, size)| ProgramBlock { site, size, born: Some(born), died };
     Program { blocks: blocks.into_iter().map(block).collect(), ..Program::new(1_100) }
 }
 
@@ -34,7 +34,7 @@ fn a_part_has_the_call_site_the_size_and_the_blocks_of_its_group() {
         site: Some(site),
         size: Some(size),
         rate: exact(bytes, period),
-        pattern: Pattern::Exact { period: period as u32 },
+        pattern: PartPattern::Exact { period: period as u32 },
         replaced: false,
         blocks,
         bytes: blocks * size,

@@ -1,7 +1,7 @@
 //! The confusion matrix: how often each family is called a leak, clean or open.
 
-use super::super::programs::matrix::{HEADER, Row, alone};
-use super::super::programs::{CLEAN, Family, LEAKS, Program, Random};
+use super::super::programs::matrix::{HEADER, MatrixRow, alone};
+use super::super::programs::{CLEAN, LEAKS, Program, ProgramFamily, Random};
 use super::super::{Budget, Decision};
 
 fn header(title: &str) {
@@ -27,7 +27,7 @@ impl Shared {
 }
 
 pub(super) fn combine(
-    families: &[&Family],
+    families: &[&ProgramFamily],
     random: &mut Random,
     length: u32,
     alike: Shared,
@@ -55,10 +55,10 @@ fn matrix() {
     let budget = Budget::of(variable("MOST", 402) as u32);
     for (title, families) in [("clean", CLEAN), ("leaks", LEAKS)] {
         header(title);
-        let mut all = Row::default();
+        let mut all = MatrixRow::default();
         for family in families.iter().filter(|family| family.name.contains(&name)) {
             let mut random = Random(seed);
-            let mut row = Row::default();
+            let mut row = MatrixRow::default();
             for number in 0..programs {
                 let before = random.0;
                 let program = alone(family, &mut random, budget.most);
@@ -86,10 +86,10 @@ fn sums() {
     let budget = Budget::default();
     let mut random = Random(seed);
     header("sums");
-    let mut clean = Row::default();
+    let mut clean = MatrixRow::default();
     for number in 0..programs * CLEAN.len() as u64 {
         let count = random.within(2, 4);
-        let families: Vec<&Family> = (0..count).map(|_| pick(CLEAN, &mut random)).collect();
+        let families: Vec<&ProgramFamily> = (0..count).map(|_| pick(CLEAN, &mut random)).collect();
         let program = combine(&families, &mut random, budget.most, alike(number));
         let decision = clean.add(&program, &budget);
         if show && matches!(decision, Decision::Leak(_)) {
@@ -98,7 +98,7 @@ fn sums() {
     }
     line("2 to 4 clean ones", clean.cells());
     for leak in LEAKS {
-        let mut row = Row::default();
+        let mut row = MatrixRow::default();
         for number in 0..programs {
             for family in CLEAN {
                 let families = [leak, family];
@@ -112,7 +112,7 @@ fn sums() {
         }
         line(&format!("{} with clean", leak.name), row.cells());
     }
-    let mut row = Row::default();
+    let mut row = MatrixRow::default();
     for number in 0..programs * LEAKS.len() as u64 {
         let count = random.within(1, 4);
         let mut families = vec![pick(LEAKS, &mut random)];
@@ -120,7 +120,7 @@ fn sums() {
         row.add(&combine(&families, &mut random, budget.most, alike(number)), &budget);
     }
     line("a leak with 1 to 4 clean ones", row.cells());
-    let mut row = Row::default();
+    let mut row = MatrixRow::default();
     for number in 0..programs * LEAKS.len() as u64 {
         let families = [pick(LEAKS, &mut random), pick(LEAKS, &mut random)];
         let program = combine(&families, &mut random, budget.most, alike(number));
@@ -132,11 +132,11 @@ fn sums() {
     line("two leaks", row.cells());
 }
 
-fn pick(families: &'static [Family], random: &mut Random) -> &'static Family {
+fn pick(families: &'static [ProgramFamily], random: &mut Random) -> &'static ProgramFamily {
     &families[random.within(0, families.len() as u32 - 1) as usize]
 }
 
-fn names(families: &[&Family]) -> Vec<&'static str> {
+fn names(families: &[&ProgramFamily]) -> Vec<&'static str> {
     families.iter().map(|family| family.name).collect()
 }
 

@@ -1,13 +1,13 @@
 //! Verdicts on single programs. The first look comes after 2 warm-up and 10 measured iterations.
 
-use super::super::programs::{Block, Program, Random};
-use super::super::{Budget, Certainty, Decision, History, Leak, Living, Pattern, Rate, step};
+use super::super::programs::{Program, ProgramBlock, Random};
+use super::super::{Budget, Certainty, Decision, History, Leak, Living, PartPattern, Rate, step};
 
 const MIB: u64 = 1 << 20;
 
 /// A program of one call site, from the birth, death and size of its blocks.
 fn program(blocks: impl IntoIterator<Item = (u32, u32, u64)>) -> Program {
-    let block = |(born, died, size)| Block { site: 0, size, born: Some(born), died };
+    let block = |(born, died, size)| ProgramBlock { site: 0, size, born: Some(born), died };
     Program { blocks: blocks.into_iter().map(block).collect(), ..Program::new(1_100) }
 }
 
@@ -52,7 +52,7 @@ fn ninety_nine_of_a_hundred_are_a_leak() {
 fn a_leak_that_begins_in_measured_iteration_6_is_exact() {
     let leak = leak(&keeps(4 * MIB, |at| at >= 7));
     assert_eq!((leak.rate, leak.whole), (exact(4 * MIB, 1), true));
-    assert_eq!(leak.parts[0].pattern, Pattern::Exact { period: 1 });
+    assert_eq!(leak.parts[0].pattern, PartPattern::Exact { period: 1 });
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn two_single_events_are_clean() {
 
 #[test]
 fn a_vec_that_is_extended_for_ever_grows_by_its_content() {
-    // The content grows by 3 MiB an iteration, the capacity doubles, and one block is live.
+    // The content grows by 3 MiB per iteration, the capacity doubles, and one block is live.
     let capacity = |at: u32| (at + 1).next_power_of_two();
     let blocks = (0..11).map(|power: u32| {
         let born = (1 << power) / 2;
@@ -106,8 +106,8 @@ fn a_vec_that_is_extended_for_ever_grows_by_its_content() {
     });
     let leak = leak(&program(blocks));
     let part = &leak.parts[0];
-    let Pattern::Amortised { bytes, distance } = part.pattern else { panic!("{leak:?}") };
-    assert!(part.replaced && leak.rate.certainty == Certainty::Amortised);
+    let PartPattern::Amortized { bytes, distance } = part.pattern else { panic!("{leak:?}") };
+    assert!(part.replaced && leak.rate.certainty == Certainty::Amortized);
     let (low, high) = (bytes / u64::from(distance + 1), bytes / u64::from(distance - 1));
     assert!((low..=high).contains(&(3 * MIB)), "{leak:?}");
 }

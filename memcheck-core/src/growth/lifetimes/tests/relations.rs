@@ -1,7 +1,7 @@
 //! Relations between the verdicts on programs: a sum, a renamed or a delayed program.
 
-use super::super::programs::matrix::{Row, alone};
-use super::super::programs::{CLEAN, Family, LEAKS, Program, Random};
+use super::super::programs::matrix::{MatrixRow, alone};
+use super::super::programs::{CLEAN, LEAKS, Program, ProgramFamily, Random};
 use super::super::{Budget, Certainty, Decision, Rate};
 use super::matrix::{Shared, combine};
 
@@ -26,7 +26,7 @@ fn exact(decision: &Decision) -> Option<Rate> {
 fn regular_families_are_decided_exactly() {
     let mut random = Random(20);
     for family in CLEAN.iter().filter(|family| !is_random(family)) {
-        let mut row = Row::default();
+        let mut row = MatrixRow::default();
         for _ in 0..PROGRAMS {
             row.add(&alone(family, &mut random, LENGTH), &Budget::default());
         }
@@ -41,7 +41,7 @@ fn regular_families_are_decided_exactly() {
     }
 }
 
-fn is_random(family: &Family) -> bool {
+fn is_random(family: &ProgramFamily) -> bool {
     ["random", "Zipf", "at times"].iter().any(|word| family.name.contains(word))
 }
 
@@ -59,7 +59,12 @@ fn parts_add_up_to_the_rate() {
 }
 
 /// True if the leak is found, with its exact rate if it has one.
-fn is_same_leak(leak: &Family, clean: &Family, alike: Shared, random: &mut Random) -> bool {
+fn is_same_leak(
+    leak: &ProgramFamily,
+    clean: &ProgramFamily,
+    alike: Shared,
+    random: &mut Random,
+) -> bool {
     let program = combine(&[leak, clean], random, LENGTH, alike);
     let decision = decide(&program);
     if let Some(rate) = exact(&decision) {
@@ -102,7 +107,7 @@ fn every_leak_with_every_clean_program_is_the_same_leak() {
 #[test]
 fn regular_clean_programs_are_clean_together() {
     let mut random = Random(23);
-    let regular: Vec<&Family> = CLEAN.iter().filter(|family| !is_random(family)).collect();
+    let regular: Vec<&ProgramFamily> = CLEAN.iter().filter(|family| !is_random(family)).collect();
     for pair in regular.windows(2) {
         let program = combine(pair, &mut random, LENGTH, Shared::Both);
         let decision = decide(&program);
@@ -113,7 +118,7 @@ fn regular_clean_programs_are_clean_together() {
 #[test]
 fn rates_of_two_leaks_add_up() {
     let mut random = Random(24);
-    let exact_ones: Vec<&Family> = LEAKS.iter().take(8).chain(&LEAKS[29..31]).collect();
+    let exact_ones: Vec<&ProgramFamily> = LEAKS.iter().take(8).chain(&LEAKS[29..31]).collect();
     for pair in exact_ones.windows(2) {
         for alike in Shared::ALL {
             let program = combine(pair, &mut random, LENGTH, alike);

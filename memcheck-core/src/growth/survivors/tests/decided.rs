@@ -1,7 +1,9 @@
 //! Tests from written-out decisions: the shares of the figure, and the groups that are listed.
 
 use super::*;
-use crate::growth::lifetimes::{Certainty, Leak, Open, Part, Pattern as Found, Rate, Undecided};
+use crate::growth::lifetimes::{
+    Certainty, Leak, Open, Part, PartPattern as Found, Rate, Undecided,
+};
 
 /// The history after `iterations` iterations, of which two are warm-up.
 fn after(iterations: u32, live: impl Fn(u32) -> Vec<Block>) -> History {
@@ -199,7 +201,7 @@ fn each_pattern_of_the_judge_has_its_reading() {
         (reading.pattern, reading.period, reading.bytes, reading.last, reading.groups)
     };
     let counted = Found::Counted { period: 3, blocks: 2 };
-    let amortised = Found::Amortised { bytes: 64, distance: 9 };
+    let amortized = Found::Amortized { bytes: 64, distance: 9 };
     for (pattern, is_replaced, reading) in [
         (Found::Exact { period: 3 }, false, (Pattern::Periodic, 3, 8, 0, 1)),
         (Found::Exact { period: 1 }, false, (Pattern::Steady, 1, 2, 0, 1)),
@@ -209,7 +211,7 @@ fn each_pattern_of_the_judge_has_its_reading() {
         (Found::Mean, false, (Pattern::Irregular, 1, 3, 0, 1)),
         (Found::Mean, true, (Pattern::Enlarged, 1, 3, 0, 1)),
         (Found::Growing { period: 2, more: 5 }, false, (Pattern::Growing, 2, 5, 0, 1)),
-        (amortised, false, (Pattern::Amortised, 1, 64, 0, 1)),
+        (amortized, false, (Pattern::Amortized, 1, 64, 0, 1)),
     ] {
         assert_eq!(read(&replaced, pattern, is_replaced), reading, "{pattern:?}");
     }

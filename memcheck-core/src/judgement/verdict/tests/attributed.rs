@@ -3,7 +3,7 @@
 use super::*;
 use crate::judgement::finding::Site;
 use crate::measurement::attribution::builder::{Run, once, steady};
-use crate::measurement::attribution::{Holder, Kind, Peak, Refused};
+use crate::measurement::attribution::{Holder, HolderKind, Peak, Refused};
 use crate::measurement::stack::Frame;
 
 const MATMUL: &str = "candle_core::tensor::Tensor::matmul";
@@ -21,7 +21,7 @@ fn places(finding: &Finding) -> Vec<(Option<u64>, u64, Option<u32>)> {
     finding.sites.iter().map(place).collect()
 }
 
-/// One line that leaks 1 KiB an iteration, and ten lines that each leave 4 MiB once.
+/// One line that leaks 1 KiB per iteration, and ten lines that each leave 4 MiB once.
 fn scattered() -> Record {
     let leak = Run::default().place(&[MATMUL], steady(1 << 10)).tensors(&[&[16, 16]]);
     let lines = (0..10).fold(leak, |run, at| run.place(&[], once(4 << 20, at)));
@@ -109,7 +109,7 @@ fn lines(finding: &Finding) -> Vec<(Option<u32>, u64)> {
 /// 60 bytes of one line were live when 30 of the other were refused; the peak was 80 of each.
 fn refused() -> Record {
     let mut record = Run::default().place(&[], once(60, 0)).place(&[MATMUL], once(20, 0)).record();
-    let holder = |place, bytes| Holder { place, kind: Kind::Activations, bytes, count: 1 };
+    let holder = |place, bytes| Holder { place, kind: HolderKind::Activations, bytes, count: 1 };
     let attribution = record.attribution.as_mut().unwrap();
     let holders = vec![holder(0, 60)];
     let refusal = Refused { stack: 1, scope: "attn".to_owned(), requested: 30, holders };

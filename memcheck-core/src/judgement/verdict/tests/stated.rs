@@ -50,21 +50,21 @@ fn a_finding_states_its_space_its_figure_and_its_limit() {
                 Some(GPU),
                 Some(100),
                 Some(99),
-                message("the peak in cuda:0 is 100 B, at most 99 B allowed")
+                message("the peak in cuda:0 is 100 B (limit 99 B)")
             ),
             (
                 Code::Retained,
                 Some(GPU),
                 Some(7),
                 Some(6),
-                message("7 B are live in cuda:0 after the body returned, at most 6 B allowed")
+                message("7 B are live in cuda:0 after the body returned (limit 6 B)")
             ),
             (
                 Code::AllocationsLimit,
                 Some(GPU),
                 Some(3),
                 Some(2),
-                message("an iteration makes 3 allocations in cuda:0, at most 2 allowed")
+                message("an iteration makes 3 allocations in cuda:0 (limit 2)")
             ),
         ]
     );
@@ -72,9 +72,9 @@ fn a_finding_states_its_space_its_figure_and_its_limit() {
 
 #[test]
 fn a_peak_above_its_limit_has_the_lines_that_hold_it() {
-    use crate::measurement::attribution::{Holder, Kind, Peak};
+    use crate::measurement::attribution::{Holder, HolderKind, Peak};
     let mut run = Run::default().place(&[], once(60, 0)).record();
-    let holders = vec![Holder { place: 0, kind: Kind::Activations, bytes: 60, count: 1 }];
+    let holders = vec![Holder { place: 0, kind: HolderKind::Activations, bytes: 60, count: 1 }];
     let peak = Peak { bytes: 60, iteration: 1, holders, ..Peak::default() };
     run.attribution.as_mut().unwrap().peaks.insert(GPU, peak);
     run.spaces.get_mut(&GPU).unwrap().metrics.peak_allocated = 60;
@@ -112,7 +112,7 @@ fn a_leak_states_its_iterations_and_whether_its_rate_is_complete() {
         one(&run, at_most(0)).message
     };
     let found = |whole| Growth::Found { whole, exact: true, iterations: 44 };
-    let all = "cuda:0 grows by 64 B an iteration, at most 0 B allowed: 10 blocks of 64 B survive; \
+    let all = "cuda:0 grows by 64 B per iteration (limit 0 B): 10 blocks of 64 B survive; \
                confirmed over 44 iterations";
     assert_eq!(leak(found(true)), all);
     assert_eq!(leak(found(false)), all.replace("by 64", "by at least 64"));
@@ -243,10 +243,10 @@ fn a_tolerance_in_bytes_does_not_raise_the_limit_of_a_count() {
 
 #[test]
 fn a_regression_has_the_lines_of_its_figure_and_what_is_new_at_the_peak() {
-    use crate::measurement::attribution::{Holder, Kind, Peak};
+    use crate::measurement::attribution::{Holder, HolderKind, Peak};
     let run = |bytes| {
         let mut run = Run::default().place(&[], once(60, 0)).record();
-        let holders = vec![Holder { place: 0, kind: Kind::Activations, bytes, count: 1 }];
+        let holders = vec![Holder { place: 0, kind: HolderKind::Activations, bytes, count: 1 }];
         let attribution = run.attribution.as_mut().unwrap();
         attribution.peaks.insert(GPU, Peak { bytes, iteration: 1, holders, ..Peak::default() });
         let metrics = &mut run.spaces.get_mut(&GPU).unwrap().metrics;

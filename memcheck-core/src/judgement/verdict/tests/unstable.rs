@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::measurement::attribution::builder::{Run, once};
-use crate::measurement::attribution::{Holder, Kind, Peak};
+use crate::measurement::attribution::{Holder, HolderKind, Peak};
 use crate::measurement::comparison;
 
 fn found(record: &Record, baseline: &Baseline, layer: Layer) -> Vec<Finding> {
@@ -40,7 +40,7 @@ fn a_baseline_of_other_spaces_has_no_threshold() {
 /// `figure` is its bytes at the peak, its bytes at the end and its number of allocations.
 fn with_line(figure: u64) -> Record {
     let mut run = Run::default().place(&[], once(60, 0)).retained(1, figure).record();
-    let holders = vec![Holder { place: 0, kind: Kind::Activations, bytes: figure, count: 1 }];
+    let holders = vec![Holder { place: 0, kind: HolderKind::Activations, bytes: figure, count: 1 }];
     let peak = Peak { bytes: figure, iteration: 1, holders, ..Peak::default() };
     run.attribution.as_mut().unwrap().peaks.insert(GPU, peak);
     let measured = run.spaces.get_mut(&GPU).unwrap();

@@ -14,14 +14,14 @@ pub(super) struct Content {
 impl Content {
     pub(super) fn rate(&self) -> Rate {
         let bytes = u128::from(self.bytes.unsigned_abs());
-        Rate::new(bytes, self.distance as u128, Certainty::Amortised)
+        Rate::new(bytes, self.distance as u128, Certainty::Amortized)
     }
 }
 
 /// Finds a capacity that grows geometrically in `events` of entry and bytes: in the last four,
 /// distance and bytes grow by 1.2 to 4.5, bytes per distance agree within 1.6, and the last is at
 /// the horizon or later.
-pub(super) fn amortised(events: &[(usize, i64)], look: &Look) -> Option<Content> {
+pub(super) fn amortized(events: &[(usize, i64)], look: &Look) -> Option<Content> {
     let last = events.get(events.len().checked_sub(MIN_ENLARGEMENTS)?..)?;
     if last[MIN_ENLARGEMENTS - 1].0 + 1 < look.horizon {
         return None;

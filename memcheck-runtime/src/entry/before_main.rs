@@ -1,0 +1,25 @@
+//! Runs before `main`, and so before the test harness starts.
+
+use memcheck_core::request::variables;
+
+use super::job::{self, Purpose};
+use super::{listing, parent, program};
+
+/// Answers a listing request, starts to follow a profiled program, makes the main thread of a test
+/// process quiet, because the test harness runs on it, and ties the process to its parent.
+#[ctor::ctor(unsafe)]
+fn before_main() {
+    if std::env::var_os(variables::LIST).is_some() {
+        listing::print();
+    }
+    if let Ok(job) = std::env::var(variables::PROGRAM) {
+        program::start(&job);
+    }
+    // An invalid job is reported when the test begins.
+    if let Purpose::Job(job) = job::take() {
+        std::mem::forget(memcheck_core::measurement::quiet::enter());
+        if let Some(id) = job.parent {
+            parent::request_signal(id);
+        }
+    }
+}
