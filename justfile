@@ -61,6 +61,14 @@ real:
 exactness:
     cargo test -p memcheck-functional exactness -- --ignored --nocapture
 
+# SIGKILL, one signal and two signals at 100 random moments of each. Prints a table. FAULTS_SEED=2 tries other moments.
+faults:
+    cargo test -p memcheck-functional hundred_moments -- --ignored --nocapture
+
+# A test that writes 10 GiB of output or progress, and a record of 1 GiB. Prints the memory of the command.
+floods:
+    cargo test -p memcheck-functional ten_gibibytes -- --ignored --nocapture
+
 # Changes one operator, value, field or match arm of the verdict at a time, and lists the changes
 # that no unit test notices. All of them take an hour of one core; `just mutants --shard 0/10
 # --sharding round-robin` takes a tenth. Needs `cargo install cargo-mutants --locked`.

@@ -223,7 +223,7 @@ fn unsafe_files(folder: &Path, root: &Path, into: &mut BTreeSet<String>) {
         }
         let text = std::fs::read_to_string(&path).expect("a source file");
         let code = |line: &&str| !line.trim_start().starts_with("//");
-        let marks = ["unsafe {", "unsafe fn ", "unsafe impl ", "unsafe extern ", "(unsafe"];
+        let marks = ["unsafe {", "unsafe fn ", "unsafe impl ", "unsafe extern ", "(unsafe)"];
         if text.lines().filter(code).any(|line| marks.iter().any(|mark| line.contains(mark))) {
             let below = path.strip_prefix(root).expect("below the root");
             into.insert(below.display().to_string());
@@ -232,19 +232,28 @@ fn unsafe_files(folder: &Path, root: &Path, into: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn unsafe_code_of_the_runtime_is_only_in_the_places_that_contributing_lists() {
+fn unsafe_code_is_only_in_the_places_that_contributing_lists() {
     let page = source("CONTRIBUTING.md");
-    let (_, below) = page.split_once("Unsafe code stays in `memcheck-runtime`").expect("a rule");
-    let (list, _) = below.split_once(')').expect("a list of places");
-    let places = quoted(list);
-    let root = workspace().join("memcheck-runtime/src");
-    let mut found = BTreeSet::new();
-    unsafe_files(&root, &root, &mut found);
-    let is_in = |file: &str, place: &str| file == place || file.starts_with(&format!("{place}/"));
-    for file in &found {
-        assert!(places.iter().any(|place| is_in(file, place)), "{file} is in none of {places:?}");
-    }
-    for place in &places {
-        assert!(found.iter().any(|file| is_in(file, place)), "{place} has no unsafe code");
+    for (before, package) in [
+        ("Unsafe code stays in `memcheck-runtime`", "memcheck-runtime"),
+        ("in `cargo-memcheck`\n", "cargo-memcheck"),
+    ] {
+        let (_, below) = page.split_once(before).expect("a rule");
+        let (list, _) = below.split_once(')').expect("a list of places");
+        let places = quoted(list);
+        let root = workspace().join(package).join("src");
+        let mut found = BTreeSet::new();
+        unsafe_files(&root, &root, &mut found);
+        let is_in =
+            |file: &str, place: &str| file == place || file.starts_with(&format!("{place}/"));
+        for file in &found {
+            assert!(
+                places.iter().any(|place| is_in(file, place)),
+                "{file} is in none of {places:?}"
+            );
+        }
+        for place in &places {
+            assert!(found.iter().any(|file| is_in(file, place)), "{place} has no unsafe code");
+        }
     }
 }

@@ -2,7 +2,7 @@
 //! leak that must be found. It prints the results on stdout.
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use memcheck_core::cards::{CARDS, Card};
 use memcheck_core::request::variables;
@@ -22,6 +22,7 @@ use crate::system::error::Failure;
 use crate::system::gpus;
 use crate::system::launcher::Launcher;
 use crate::system::printing::{eprint_line, print, print_raw};
+use crate::system::process::{self, Short};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -196,11 +197,10 @@ fn rustc() -> std::ffi::OsString {
 /// The first line of it, or all lines.
 fn version(program: &std::ffi::OsStr, all: bool) -> Result<String, String> {
     let shown = program.to_string_lossy();
-    let output = Command::new(program)
-        .arg("--version")
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| format!("{shown}: {error}"))?;
+    let mut command = Command::new(program);
+    command.arg("--version");
+    let output =
+        process::short(&command, Short::TRUSTED).map_err(|error| format!("{shown}: {error}"))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let lines_to_print = if all { text.trim_end().lines().count() } else { 1 };
     let lines: Vec<&str> =

@@ -40,6 +40,11 @@ use crate::system::process::{INTERRUPTED, Interrupt};
 /// A panic and lost output cannot end as a success, whichever command it was.
 pub(crate) fn main(args: Vec<OsString>) -> u8 {
     panics::listen();
+    // Without handlers a signal would leave the temporary folders, and the stream without its last
+    // line.
+    if let Err(error) = Interrupt::listen() {
+        eprint_line!("{} signals cannot be handled: {error}", style::warning("warning:"));
+    }
     let mut exit_code = match panics::caught(|| command(args)) {
         Ok(exit_code) => exit_code,
         Err(panicked) => plain(Err(panicked.into())),
@@ -53,6 +58,7 @@ pub(crate) fn main(args: Vec<OsString>) -> u8 {
     if let Some(lost) = printing::lost() {
         plain(Err(lost.into()));
     }
+    Interrupt::wait_for_end();
     printing::exit_code(exit_code)
 }
 
@@ -136,10 +142,14 @@ fn run_command(
 ) -> u8 {
     style::choose(form.color);
     let json = form.message_format == Format::Json;
+    if json {
+        Interrupt::set_last_line(json::late);
+    }
     let result = panics::caught(command).unwrap_or_else(|panicked| Err(panicked.into()));
     match result {
         Ok(code) => {
-            let code = printing::exit_code(code);
+            let is_late = summary == FinalLine::FromMain && Interrupt::has_come();
+            let code = printing::exit_code(if is_late { INTERRUPTED } else { code });
             if json && summary == FinalLine::FromMain {
                 json::done(code);
             }

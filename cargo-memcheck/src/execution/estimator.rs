@@ -2,8 +2,8 @@
 //! package is in the folder of memcheck-runtime. It runs on the simulated device, a process for
 //! each machine, and exchanges JSON.
 
-use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::time::Duration;
 
 use anyhow::Context;
 use memcheck_core::request::variables;
@@ -18,6 +18,7 @@ use crate::discovery::session::Session;
 use crate::invocation::values::CargoOptions;
 use crate::system::binary::Binary;
 use crate::system::error::{CommandError, Failure};
+use crate::system::process::{self, Short};
 
 const ESTIMATOR: &str = "memcheck-estimate";
 
@@ -112,23 +113,21 @@ impl Estimator {
 
     pub(crate) fn estimate(&self, question: &Question, machine: &str) -> Result<Answer, Failure> {
         let question = serde_json::to_string(question).context("the question")?;
-        let mut child = Command::new(&self.binary.path)
+        let mut command = Command::new(&self.binary.path);
+        command
             .envs(self.binary.environment.iter().map(|(name, value)| (name, value)))
             .env(variables::SIM.name, machine)
             .env(variables::RAYON_NUM_THREADS.name, "1")
             .env_remove(variables::LIST)
             .env_remove(variables::JOB)
-            .env_remove(variables::PROGRAM)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
+            .env_remove(variables::PROGRAM);
+        let terms = Short {
+            input: Some(question.as_bytes()),
+            most: usize::MAX,
+            ..Short::within(Duration::MAX)
+        };
+        let output = process::short(&command, terms)
             .with_context(|| format!("{}", self.binary.path.display()))?;
-        let mut stdin = child.stdin.take().context("stdin is piped")?;
-        // The error is ignored, because the exit status of an estimator that has ended explains it.
-        let _ = stdin.write_all(question.as_bytes());
-        drop(stdin);
-        let output = child.wait_with_output().context("waiting for the estimator")?;
         let stdout = String::from_utf8_lossy(&output.stdout);
         let last = stdout.lines().last().unwrap_or_default();
         Ok(serde_json::from_str(last).map_err(|_| {

@@ -6,6 +6,7 @@
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex};
 
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::wire::protocol::Progress;
@@ -29,18 +30,31 @@ pub(crate) enum Event {
 /// open.
 enum Message {
     Event(Event),
+    Progress(usize, Latest),
     Gone,
 }
+
+/// The progress that is not presented yet. Newer progress replaces it, so that a test that reports
+/// faster than the presenters print does not fill the channel.
+type Latest = Arc<Mutex<Option<Progress>>>;
 
 #[derive(Clone)]
 pub(crate) struct ProgressSender {
     number: usize,
+    latest: Latest,
     sender: Sender<Message>,
 }
 
 impl ProgressSender {
+    fn new(number: usize, sender: Sender<Message>) -> Self {
+        Self { number, latest: Latest::default(), sender }
+    }
+
     pub(crate) fn progress(&self, progress: Progress) {
-        let _ = self.sender.send(Message::Event(Event::Progress(self.number, progress)));
+        let before = self.latest.lock().expect("no sender panics").replace(progress);
+        if before.is_none() {
+            let _ = self.sender.send(Message::Progress(self.number, Arc::clone(&self.latest)));
+        }
     }
 }
 
@@ -111,6 +125,14 @@ pub(crate) fn run_all(
                         result = result.and(Err(panicked.into()));
                     }
                 }
+                Ok(Message::Progress(number, latest)) => {
+                    let progress = latest.lock().expect("no sender panics").take();
+                    let Some(progress) = progress else { continue };
+                    if let Err(panicked) = caught(|| on_event(Event::Progress(number, progress))) {
+                        stop.store(true, Ordering::SeqCst);
+                        result = result.and(Err(panicked.into()));
+                    }
+                }
                 Ok(Message::Gone) | Err(_) => working -= 1,
             }
         }
@@ -139,7 +161,7 @@ fn work(
             break;
         }
         send_event(Event::Started(number));
-        match run(number, ProgressSender { number, sender: sender.clone() }) {
+        match run(number, ProgressSender::new(number, sender.clone())) {
             Ok(Some(outcome)) => {
                 if fail_fast && is_failure(&outcome) {
                     stop.store(true, Ordering::SeqCst);
@@ -235,6 +257,23 @@ mod tests {
             finished.sort_unstable();
             assert_eq!(finished, (0..10).collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn progress_that_is_not_presented_yet_is_replaced() {
+        let progress = |iteration| Progress { iteration, of: 100_000, live: 0 };
+        let (sender, events) = mpsc::channel();
+        let progress_sender = ProgressSender::new(0, sender);
+        let mut presented = Vec::new();
+        for iteration in 0..100_000 {
+            progress_sender.progress(progress(iteration));
+            if iteration == 7 || iteration == 99_999 {
+                let waiting: Vec<Message> = events.try_iter().collect();
+                let [Message::Progress(0, latest)] = &waiting[..] else { panic!("one message") };
+                presented.push(latest.lock().unwrap().take());
+            }
+        }
+        assert_eq!(presented, [Some(progress(7)), Some(progress(99_999))]);
     }
 
     #[test]

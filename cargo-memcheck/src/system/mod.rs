@@ -1,5 +1,5 @@
-//! The operating system: child processes, GPUs, launchers, executables, printing, files that are
-//! replaced as a whole, panics, and errors that end the command.
+//! The operating system: child processes, GPUs, launchers, executables, temporary folders,
+//! printing, files that are replaced as a whole, panics, and errors that end the command.
 
 pub(crate) mod binary;
 pub(crate) mod error;
@@ -12,3 +12,4 @@ pub(crate) mod panics;
 pub(crate) mod printing;
 pub(crate) mod process;
 pub(crate) mod shell;
+pub(crate) mod temporary;

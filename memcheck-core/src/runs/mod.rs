@@ -1,5 +1,7 @@
-//! Several runs: further runs of one test, the end of a process, limits that relate tests.
+//! Several runs: further runs of one test, the output and the end of a process, limits that relate
+//! tests.
 
+pub mod capture;
 pub mod explain;
 pub mod process;
 pub mod relations;

@@ -7,7 +7,8 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Receiver;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use memcheck_core::device::{Family, Request};
 use memcheck_core::judgement::baseline::Baseline;
@@ -18,10 +19,11 @@ use memcheck_core::measurement::record::Outcome;
 use memcheck_core::presentation::text::{Much, lines};
 use memcheck_core::request::config::DEFAULT_THREADS;
 use memcheck_core::request::variables;
+use memcheck_core::runs::capture::{Capture, STREAM};
 use memcheck_core::runs::explain::{Explain, Further, Run, Stage, further};
 use memcheck_core::runs::process::{self, End, Expected, Judged, Written};
+use memcheck_core::size::Size;
 use memcheck_core::wire::protocol::{self, Job, Report};
-use wait_timeout::ChildExt;
 
 use super::{parent, relations, settings};
 use crate::description::Description;
@@ -129,6 +131,11 @@ fn measured(
 
 /// The report of the process of `job`, or the reason why there is none.
 fn written(job: &Job) -> Written {
+    let size = std::fs::metadata(&job.report).map_or(0, |file| file.len());
+    if size > protocol::LARGEST_REPORT {
+        let most = Size(protocol::LARGEST_REPORT);
+        return Written::Unsound(format!("its record has {}, and the most is {most}", Size(size)));
+    }
     let refusal = || std::fs::read(protocol::refusal(&job.report));
     Written::from_files(std::fs::read(&job.report), refusal)
         .unwrap_or_else(|error| Written::Unsound(format!("its record cannot be read: {error}")))
@@ -165,44 +172,48 @@ struct Ended {
 const PATIENCE: Duration = Duration::from_secs(2);
 
 fn wait(mut child: Child, timeout: Duration) -> std::io::Result<Ended> {
-    let stdout = drain(child.stdout.take());
-    let stderr = drain(child.stderr.take());
-    let status = child.wait_timeout(timeout);
-    // Also after a regular end, because processes that the test started must not outlive it.
+    let stdout = Collector::start(child.stdout.take());
+    let stderr = Collector::start(child.stderr.take());
+    let is_over = parent::ends_within(child.id(), timeout);
+    // Also after a regular end, because processes that the test started must not outlive it. The
+    // child is reaped later, so that its group cannot be another one of the same number.
     if let Ok(group) = i32::try_from(child.id()) {
         parent::kill_group(group);
     }
-    let status = status?;
-    if status.is_none() {
-        child.wait()?;
-    }
-    let patience = std::time::Instant::now() + PATIENCE;
-    Ok(Ended { status, stdout: text(&stdout, patience), stderr: text(&stderr, patience) })
+    let status = child.wait()?;
+    let patience = Instant::now() + PATIENCE;
+    let status = is_over.then_some(status);
+    Ok(Ended { status, stdout: stdout.text(patience), stderr: stderr.text(patience) })
 }
 
-/// Reads a pipe in pieces on another thread.
-fn drain(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
-    let (sender, receiver) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        let mut piece = [0u8; 8192];
-        let Some(mut pipe) = pipe else { return };
-        while let Ok(length @ 1..) = pipe.read(&mut piece) {
-            if sender.send(piece[..length].to_vec()).is_err() {
-                return;
+/// Reads a pipe on another thread, with bounded memory.
+struct Collector {
+    kept: Arc<Mutex<Capture>>,
+    ended: Receiver<()>,
+}
+
+impl Collector {
+    fn start(pipe: Option<impl Read + Send + 'static>) -> Self {
+        let kept = Arc::new(Mutex::new(Capture::new(STREAM)));
+        let (sender, ended) = std::sync::mpsc::channel();
+        let to = Arc::clone(&kept);
+        std::thread::spawn(move || {
+            let mut piece = [0u8; 8192];
+            if let Some(mut pipe) = pipe {
+                while let Ok(length @ 1..) = pipe.read(&mut piece) {
+                    to.lock().expect("no reader panics").add(&piece[..length]);
+                }
             }
-        }
-    });
-    receiver
-}
-
-/// The text that was read until the pipe ended or `patience` was reached.
-fn text(pieces: &Receiver<Vec<u8>>, patience: std::time::Instant) -> String {
-    let mut bytes = Vec::new();
-    let left = || patience.saturating_duration_since(std::time::Instant::now());
-    while let Ok(piece) = pieces.recv_timeout(left()) {
-        bytes.extend(piece);
+            let _ = sender.send(());
+        });
+        Self { kept, ended }
     }
-    String::from_utf8_lossy(&bytes).into_owned()
+
+    /// The text that was read until the pipe ended or `patience` was reached.
+    fn text(&self, patience: Instant) -> String {
+        let _ = self.ended.recv_timeout(patience.saturating_duration_since(Instant::now()));
+        self.kept.lock().expect("no reader panics").text()
+    }
 }
 
 fn conclude(description: &Description, judged: &Judged) {

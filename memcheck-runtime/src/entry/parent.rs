@@ -17,6 +17,7 @@
 //! this crate would have to build candle once more for that feature.
 
 use std::mem::MaybeUninit;
+use std::time::Duration;
 
 use crate::quiet_thread;
 
@@ -75,6 +76,23 @@ fn kill_own_group() -> ! {
         kill_group(group);
     }
     std::process::abort()
+}
+
+/// True if the child has ended after `patience` at the latest. The child stays unreaped, so that
+/// its number still belongs to it.
+pub(super) fn ends_within(child: u32, patience: Duration) -> bool {
+    let (sender, ended) = std::sync::mpsc::channel();
+    // The thread ends with the child, which the caller kills after its time-out.
+    let waiting = quiet_thread::spawn("memcheck child", move || {
+        let mut info = MaybeUninit::uninit();
+        let (child, options) = (libc::id_t::from(child), libc::WEXITED | libc::WNOWAIT);
+        // SAFETY: `info` is a valid pointer for the call, which only writes to it.
+        while unsafe { libc::waitid(libc::P_PID, child, info.as_mut_ptr(), options) } != 0
+            && std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted
+        {}
+        let _ = sender.send(());
+    });
+    waiting.is_ok() && ended.recv_timeout(patience).is_ok()
 }
 
 /// Kills all remaining processes of a group.

@@ -8,14 +8,12 @@ use std::thread;
 use std::time::Duration;
 
 use cargo_metadata::{Artifact, BuildScript, Message};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 use super::progress::{self, Meter};
 use super::{BuildError, BuildGoal};
 use crate::build::fresh::is_local;
-use crate::system::process::Interrupt;
+use crate::system::process::{Interrupt, Membership, Supervised, Terms};
 
 const TICK: Duration = Duration::from_millis(200);
 
@@ -40,19 +38,24 @@ pub(super) fn run(
     goal: BuildGoal<'_>,
     meter: &Meter,
 ) -> Result<CargoOutput, BuildError> {
-    command.args(progress::ARGUMENTS).stdin(Stdio::null());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(BuildError::Cargo)?;
-    let stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
-    let stderr = child.stderr.take().expect("stderr is piped");
-    let cargo = i32::try_from(child.id()).map(Pid::from_raw);
+    command.args(progress::ARGUMENTS);
+    let terms = Terms { membership: Membership::OfCommand, grace: None, input: None };
+    let child = Supervised::start(&command, terms, |command| {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Ok(())
+    });
+    let mut child = child.map_err(BuildError::Cargo)?;
+    let stdout = BufReader::new(child.stdout().expect("stdout is piped"));
+    let stderr = child.stderr().expect("stderr is piped");
+    let killer = child.killer().map_err(BuildError::Cargo)?;
+    let on_signal = killer.clone();
     let result = thread::scope(|scope| {
         let (done, ended) = mpsc::channel::<()>();
         scope.spawn(move || {
             // The terminal sends Ctrl-C to cargo, too. Other signals, and those of other senders,
-            // may reach only this process, so they must be passed on.
-            if let (true, Ok(cargo)) = (Interrupt::comes_before(&ended), cargo) {
-                let _ = kill(cargo, Signal::SIGTERM);
+            // may reach only this process.
+            if Interrupt::comes_before(&ended) {
+                on_signal.kill();
             }
         });
         let (_built, ended) = mpsc::channel::<()>();
@@ -64,12 +67,12 @@ pub(super) fn run(
         });
         let result = read_messages(stdout, goal, meter);
         drop(done);
-        if let (Err(_), Ok(cargo)) = (&result, cargo) {
-            let _ = kill(cargo, Signal::SIGKILL);
+        if result.is_err() {
+            killer.kill();
         }
         result
     });
-    let ended = child.wait();
+    let ended = child.wait_for_end();
     let output = result.map_err(BuildError::Cargo)?;
     Ok(CargoOutput { ok: ended.map_err(BuildError::Cargo)?.success(), ..output })
 }

@@ -2,9 +2,10 @@
 //! driver.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::Command;
 use std::time::Duration;
 
+use memcheck_core::runs::capture;
 use memcheck_core::runs::process::End;
 use memcheck_core::size::counted;
 
@@ -12,7 +13,7 @@ use crate::invocation::devices::{Found, Gpus, Probe};
 use crate::invocation::options::environment;
 use crate::system::gpus::{RealGpu, VISIBLE};
 use crate::system::launcher::{self, Launcher, TURN};
-use crate::system::process::{self, Capture, Interrupt, Watch};
+use crate::system::process::{self, Capture, Interrupt, Short, Watch};
 
 /// nvidia-smi can hang if the driver does not respond.
 const ANSWER: Duration = Duration::from_secs(20);
@@ -37,7 +38,13 @@ pub(crate) fn gpus(launcher: &Launcher) -> Result<Vec<RealGpu>, String> {
     };
     let none = |why: &str| format!("no NVIDIA driver answers ({program}{why})");
     let interrupt = Interrupt::listen().map_err(|error| error.to_string())?;
-    let watch = Watch { kind, timeout, capture: Capture::Kept, interrupt: &interrupt };
+    let watch = Watch {
+        kind,
+        timeout,
+        capture: Capture::Kept,
+        most: capture::STREAM,
+        interrupt: &interrupt,
+    };
     let Ok(ended) = process::run(command, watch, |_| {}) else {
         return Err(none(" was not found"));
     };
@@ -197,11 +204,9 @@ pub(crate) fn nvcc() -> Result<String, String> {
     candidates
         .iter()
         .find_map(|path| {
-            let output = std::process::Command::new(path)
-                .arg("--version")
-                .stdin(Stdio::null())
-                .output()
-                .ok()?;
+            let mut command = Command::new(path);
+            command.arg("--version");
+            let output = process::short(&command, Short::within(ANSWER)).ok()?;
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
             let release = text.split("release ").nth(1)?.split(',').next()?.trim().to_owned();
             Some(format!("{release} ({})", path.display()))

@@ -16,6 +16,7 @@ use anyhow::Context;
 
 use crate::invocation::options::environment;
 use crate::system::files::{self, Replacement};
+use crate::system::process::{self, Short};
 
 const NVCC: &str = include_str!("../../../toolkit/nvcc");
 const LIBRARY: &str = include_str!("../../../toolkit/library.ld");
@@ -115,11 +116,9 @@ fn compile_nvml(root: &Path) -> Result<PathBuf, String> {
     // The compiler writes to another name first, because a test that starts at the same time must
     // not open an incomplete library.
     let unfinished = Replacement::new(&library).map_err(|error| error.to_string())?;
-    let output = Command::new("cc")
-        .args(["-shared", "-fPIC", "-O1", "-o"])
-        .args([unfinished.path(), &source])
-        .output()
-        .map_err(|error| format!("cc: {error}"));
+    let mut command = Command::new("cc");
+    command.args(["-shared", "-fPIC", "-O1", "-o"]).args([unfinished.path(), &source]);
+    let output = process::short(&command, Short::TRUSTED).map_err(|error| format!("cc: {error}"));
     let result = output.and_then(|output| {
         if output.status.success() {
             unfinished.commit().map(drop).map_err(|error| error.to_string())

@@ -16,6 +16,7 @@ use memcheck_core::measurement::cargo_lock::CANDLE;
 
 use crate::build::fresh::{CacheEntry, manifests, surroundings};
 use crate::invocation::values::CargoOptions;
+use crate::system::process::{self, Short};
 
 pub(crate) use commit::commit;
 pub(crate) use error::WorkspaceError;
@@ -63,7 +64,8 @@ impl Workspace {
     }
 
     fn run_metadata(flags: &CargoOptions, how: &[&str]) -> Result<Self, WorkspaceError> {
-        let output = metadata(flags, how).output().map_err(WorkspaceError::NoCargo)?;
+        let output = process::short(&metadata(flags, how), Short::TRUSTED);
+        let output = output.map_err(WorkspaceError::NoCargo)?;
         if !output.status.success() {
             let stderr = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
             return Err(WorkspaceError::Metadata(stderr));

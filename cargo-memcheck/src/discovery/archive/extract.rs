@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use cargo_metadata::Metadata;
 use cargo_metadata::camino::{Utf8Path, Utf8PathBuf};
 use memcheck_core::wire::protocol;
-use tempfile::TempDir;
 
 use super::elf::ElfTarget;
 use super::manifest::{self, Manifest, TESTS, Tables, WORKSPACE};
@@ -15,6 +14,7 @@ use super::read::{self, Destination};
 use super::{ArchiveError, metadata};
 use crate::invocation::values::UnpackOptions;
 use crate::system::process::Interrupt;
+use crate::system::temporary::TemporaryFolder;
 
 /// The folder that an archive is extracted to. Dropping it removes a temporary folder, and the
 /// contents of a folder that the user named, until [`Folder::keep`] is called.
@@ -22,7 +22,7 @@ use crate::system::process::Interrupt;
 pub(super) struct Folder {
     pub(super) path: PathBuf,
     /// Removed on drop. `None` if the user named a folder.
-    temporary: Option<TempDir>,
+    temporary: Option<TemporaryFolder>,
     /// To be removed on drop: a folder that was created for the archive.
     created: Option<PathBuf>,
     /// The folder existed, and its contents are to be removed on drop.
@@ -34,7 +34,7 @@ impl Folder {
     pub(super) fn create(named: Option<&Path>) -> Result<Self, ArchiveError> {
         let Some(named) = named else {
             let place = std::env::temp_dir();
-            let made = tempfile::Builder::new().prefix("memcheck-archive-").tempdir();
+            let made = TemporaryFolder::new(&place, "memcheck-archive-");
             let temporary = made.map_err(|error| ArchiveError::Io(place, error))?;
             let path = absolute(temporary.path())?;
             return Ok(Self { path, temporary: Some(temporary), created: None, emptied: false });

@@ -20,12 +20,14 @@ use super::{ArchiveError, metadata};
 use crate::baselines::{self, SourceFunctions};
 use crate::build::compile::NotBuilt;
 use crate::build::workspace::{TestPackage, Workspace, commit};
+use crate::discovery::listing::LISTING;
 use crate::invocation::devices::DeviceKind;
 use crate::invocation::values::CargoOptions;
 use crate::system::binary::Binary;
 use crate::system::error::Failure;
 use crate::system::libraries::Linked;
 use crate::system::process::Interrupt;
+use crate::system::temporary::TemporaryFolder;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LineTables {
@@ -174,10 +176,8 @@ pub(crate) fn pack(
 ) -> Result<Packed, Failure> {
     let own = origin.workspace.own_directory();
     fs::create_dir_all(&own).with_context(|| own.display().to_string())?;
-    let folder = tempfile::Builder::new()
-        .prefix("archive-")
-        .tempdir_in(&own)
-        .with_context(|| own.display().to_string())?;
+    let folder =
+        TemporaryFolder::new(&own, "archive-").with_context(|| own.display().to_string())?;
     let target = target(leaves)?;
     let mut contents = Contents::default();
     // `list --no-run` reads no further than the tables and the configuration.
@@ -253,7 +253,7 @@ fn build(
         contents.executable(&file, &binary.path, line_tables, folder)?;
         // Libraries below the target directory were built by cargo. All others belong to the system
         // and are not packed.
-        if let Ok(linked) = Linked::of(binary) {
+        if let Ok(linked) = Linked::of(binary, LISTING) {
             for library in linked.below(&leaf.folder) {
                 let name = library.file_name().unwrap_or_default();
                 contents.file(manifest::libraries(kind).join(name), library)?;

@@ -2,12 +2,12 @@
 //! function names.
 
 use std::ffi::OsString;
-use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use super::ArchiveError;
 use crate::system::libraries::{SEARCH_PATH, in_front};
+use crate::system::process::{self, Short};
 
 #[derive(Debug, Clone)]
 pub(super) struct Objcopy {
@@ -22,7 +22,9 @@ impl Objcopy {
     fn candidates() -> Vec<Self> {
         let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
         let ask_rustc = |what: &[&str]| {
-            let output = Command::new(&rustc).args(what).stdin(Stdio::null()).output().ok()?;
+            let mut command = Command::new(&rustc);
+            command.args(what);
+            let output = process::short(&command, Short::TRUSTED).ok()?;
             Some(PathBuf::from(String::from_utf8(output.stdout).ok()?.trim()))
         };
         let own = ask_rustc(&["--print", "sysroot"]).zip(ask_rustc(&["--print", "target-libdir"]));
@@ -37,13 +39,14 @@ impl Objcopy {
 
     fn run(&self, arguments: &[&str], from: &Path, to: &Path) -> Result<(), String> {
         let mut command = Command::new(&self.program);
-        command.args(arguments).arg(from).arg(to).stdin(Stdio::null());
+        command.args(arguments).arg(from).arg(to);
         if let Some(libraries) = &self.libraries {
             let path = in_front(libraries.clone()).unwrap_or_else(|_| OsString::new());
             command.env(SEARCH_PATH, path);
         }
         let name = self.program.display();
-        let output = command.output().map_err(|error: io::Error| format!("{name}: {error}"))?;
+        let output =
+            process::short(&command, Short::TRUSTED).map_err(|error| format!("{name}: {error}"))?;
         if output.status.success() {
             return Ok(());
         }

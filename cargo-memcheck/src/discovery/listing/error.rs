@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use memcheck_core::size::Size;
 use memcheck_core::wire::exit;
 use memcheck_core::wire::protocol::VERSION;
 
+use super::LONGEST;
 use crate::system::error::CommandError;
 use crate::system::launcher::TURN;
 use crate::system::libraries::{self, Missing};
@@ -19,6 +21,8 @@ pub(crate) enum DiscoverError {
         /// The time limit.
         patience: Duration,
     },
+    #[error("{0}: the test executable printed more than {most} when it was asked for its tests", most = Size(LONGEST as u64))]
+    TooLong(String),
     #[error("{0}: the test executable cannot be started: {1}")]
     Missing(String, Missing),
     #[error("{0}: the test executable could not be started: {1}")]
@@ -46,7 +50,7 @@ impl CommandError for DiscoverError {
             Self::Hangs { patience, .. } if *patience == TURN => {
                 Some("does the launcher wait for its turn in a queue?".to_owned())
             }
-            Self::Died(..) | Self::Hangs { .. } => Some(
+            Self::Died(..) | Self::Hangs { .. } | Self::TooLong(_) => Some(
                 "does a constructor run before `main`, or does the target have a custom harness?"
                     .to_owned(),
             ),

@@ -9,7 +9,7 @@ use std::panic::resume_unwind;
 use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use memcheck_core::request::variables;
 use memcheck_core::wire::protocol::{Entry, Listing, VERSION};
@@ -26,7 +26,10 @@ pub(crate) use error::DiscoverError;
 
 /// A loader or a shell could not start the program.
 const NOT_STARTED: [i32; 2] = [126, 127];
-const LISTING: Duration = Duration::from_secs(10);
+/// For all attempts on this machine together.
+pub(crate) const LISTING: Duration = Duration::from_secs(10);
+/// The most bytes of a list. One of 100,000 tests has 60 MB.
+const LONGEST: usize = 128 << 20;
 /// Rust's exit status for a panic in `main`.
 const PANICKED: i32 = 101;
 
@@ -83,7 +86,13 @@ fn list(
         Launcher::None => process::ProcessKind::Own,
         Launcher::Command(_) => process::ProcessKind::SilentLauncher(None),
     };
-    let watch = Watch { kind, timeout, capture: Capture::Kept, interrupt: &Interrupt::listen()? };
+    let watch = Watch {
+        kind,
+        timeout,
+        capture: Capture::Kept,
+        most: LONGEST,
+        interrupt: &Interrupt::listen()?,
+    };
     process::run(command, watch, |_| {})
 }
 
@@ -100,7 +109,7 @@ pub(crate) fn program(
 ) -> Result<Binary, DiscoverError> {
     let mut binary = binary.clone();
     search.prepare(&mut binary);
-    match search.complete(&mut binary) {
+    match search.complete(&mut binary, LISTING) {
         // The machine that the launcher leads to may have them.
         Err(missing) if !launcher.is_some() => {
             Err(DiscoverError::Missing(binary.id.clone(), missing))
@@ -134,15 +143,17 @@ fn start(
     search: &LibrarySearch,
 ) -> ListingAttempt {
     let mut patience = LISTING;
-    let mut ended = list(binary, folder, &Launcher::None, patience);
+    let started = Instant::now();
+    let left = || LISTING.saturating_sub(started.elapsed());
+    let mut ended = list(binary, folder, &Launcher::None, left());
     // If the loader refuses an executable, the process has a nonzero exit code and no signal.
     let refused = |ended: &ProcessResult| {
         status(ended).and_then(|status| status.code()).is_some_and(|code| code != 0)
     };
     let mut missing = None;
     if ended.as_ref().is_ok_and(refused) {
-        match search.complete(binary) {
-            Ok(true) => ended = list(binary, folder, &Launcher::None, patience),
+        match search.complete(binary, left()) {
+            Ok(true) => ended = list(binary, folder, &Launcher::None, left()),
             Ok(false) => {}
             // The machine that the launcher leads to may have them.
             Err(why) => missing = Some(why),
@@ -176,6 +187,9 @@ fn list_tests(
     let Some(status) = status(&ended) else {
         return Err(DiscoverError::Hangs { id: id(), patience });
     };
+    if ended.output.is_cut {
+        return Err(DiscoverError::TooLong(id()));
+    }
     let stdout = &ended.output.stdout;
     let Some(mut listing) =
         parse_last_line(stdout, |line| serde_json::from_str::<Listing>(line).ok())
@@ -299,6 +313,49 @@ mod tests {
             );
             assert!(carried.unwrap().warning.is_some_and(|stderr| stderr.contains("status: 3")));
         }
+    }
+
+    fn compiled(source: &str, folder: &Path) -> Binary {
+        std::fs::write(folder.join("main.c"), source).unwrap();
+        let mut cc = std::process::Command::new("cc");
+        let done = cc.args(["-static", "-o", "main", "main.c"]).current_dir(folder).status();
+        assert!(done.is_ok_and(|status| status.success()), "a static executable");
+        let (id, path) = ("app::main".to_owned(), folder.join("main"));
+        Binary { id, package: 0, path, environment: Vec::new() }
+    }
+
+    #[test]
+    fn a_static_executable_that_hangs_is_ended_at_the_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        // Without a loader the look-up of libraries starts the program.
+        let source = "#include <stdlib.h>\n#include <unistd.h>\n\
+            int main(void) { if (getenv(\"LD_TRACE_LOADED_OBJECTS\")) sleep(60); return 1; }\n";
+        let binary = compiled(source, folder.path());
+        let started = Instant::now();
+        let limit = Duration::from_millis(500);
+        let mut searched = binary.clone();
+        assert_eq!(LibrarySearch::default().complete(&mut searched, limit), Ok(false));
+        assert!((limit..limit * 10).contains(&started.elapsed()), "{:?}", started.elapsed());
+        let leg = Leg::new(Request::Cpu, DeviceKind::Cpu, "");
+        let started = Instant::now();
+        let search = LibrarySearch::default();
+        let listed = list_tests(binary, folder.path(), &leg, &Launcher::None, &search);
+        assert!(listed.is_ok_and(|listed| listed.warning.is_some()));
+        assert!(started.elapsed() < LISTING + Duration::from_secs(3), "{:?}", started.elapsed());
+    }
+
+    #[test]
+    fn a_list_that_is_too_long_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("endless");
+        std::fs::write(&path, "#!/bin/sh\nhead -c 200000000 /dev/zero\n").unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        let binary = Binary { id: "app".to_owned(), package: 0, path, environment: Vec::new() };
+        let leg = Leg::new(Request::Cpu, DeviceKind::Cpu, "");
+        let search = LibrarySearch::default();
+        let error = list_tests(binary, folder.path(), &leg, &Launcher::None, &search).unwrap_err();
+        assert_eq!(error.exit_code(), exit::NOT_MEASURED);
+        assert!(error.to_string().contains("more than 128.0 MiB"), "{error}");
     }
 
     #[test]

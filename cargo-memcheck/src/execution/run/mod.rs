@@ -6,6 +6,7 @@
 mod launched;
 mod names;
 mod program;
+mod record;
 mod repeated;
 mod test;
 
@@ -20,7 +21,7 @@ use memcheck_core::judgement::finding::{Code, Finding, Level};
 use memcheck_core::request::variables;
 use memcheck_core::runs::explain::{Further, Run, Stage, further};
 use memcheck_core::runs::process::{self, End, Expected, Judged, Written};
-use memcheck_core::wire::protocol::{self, Follow, Progress, Report};
+use memcheck_core::wire::protocol::{Follow, Progress, Report};
 
 use crate::baselines::pending_file;
 use crate::build::toolchain::NVML_VARIABLE;
@@ -31,6 +32,7 @@ use crate::invocation::options::Options;
 use crate::system::gpus::{Pool, Slot};
 use crate::system::printing::eprint_line;
 use crate::system::process::Interrupt;
+use crate::system::temporary::TemporaryFolder;
 use names::Names;
 
 #[derive(Debug, Clone, Default)]
@@ -58,7 +60,7 @@ pub(crate) struct Runner<'a> {
     compiled_in: Option<&'a Path>,
     environment: BTreeMap<&'static str, OsString>,
     nvml: Option<PathBuf>,
-    reports: tempfile::TempDir,
+    reports: TemporaryFolder,
     interrupt: Interrupt,
     pool: Pool,
     names: Names,
@@ -75,10 +77,8 @@ impl<'a> Runner<'a> {
         let Session { options, workspace, .. } = session;
         let own = workspace.own_directory();
         std::fs::create_dir_all(&own).with_context(|| own.display().to_string())?;
-        let reports = tempfile::Builder::new()
-            .prefix("run-")
-            .tempdir_in(&own)
-            .with_context(|| own.display().to_string())?;
+        let reports =
+            TemporaryFolder::new(&own, "run-").with_context(|| own.display().to_string())?;
         // insta must write a pending snapshot without failing the test, because the command decides
         // the verdict.
         let mut environment: BTreeMap<&'static str, OsString> = BTreeMap::from([
@@ -220,9 +220,7 @@ impl<'a> Runner<'a> {
 
     /// Judges the report if the process could not, because its call stacks have no names.
     fn written(&self, report: &Path, task: &Task) -> anyhow::Result<Written> {
-        let refusal = || std::fs::read(protocol::refusal(report));
-        let mut written = Written::from_files(std::fs::read(report), refusal)
-            .with_context(|| report.display().to_string())?;
+        let mut written = record::read(report).with_context(|| report.display().to_string())?;
         if let Written::Report(report) = &mut written {
             self.names.complete(report, &task.binary.path, &self.options.levels);
         }

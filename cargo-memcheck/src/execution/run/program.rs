@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use memcheck_core::request::variables;
+use memcheck_core::runs::capture;
 use memcheck_core::runs::process::{End, Written};
 use memcheck_core::wire::protocol::{ProgramJob, VERSION, claim};
 
@@ -38,6 +39,7 @@ impl Runner<'_> {
             kind: self.kind_of_program(Some(&begun)),
             timeout: task.limits.timeout.value,
             capture: Capture::Shown,
+            most: capture::STREAM,
             interrupt: &self.interrupt,
         };
         if self.options.scheduling.launcher.is_some() {
@@ -75,6 +77,7 @@ impl Runner<'_> {
             kind: self.kind_of_program(None),
             timeout: Duration::MAX,
             capture: Capture::None,
+            most: capture::STREAM,
             interrupt: &self.interrupt,
         };
         let ended = process::run(command, watch, |_| {})

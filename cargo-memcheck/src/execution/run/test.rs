@@ -5,6 +5,7 @@ use std::process::Command;
 
 use anyhow::Context;
 use memcheck_core::request::variables;
+use memcheck_core::runs::capture;
 use memcheck_core::wire::protocol::{Follow, Job, Progress, VERSION};
 
 use super::launched::ExitCode;
@@ -40,6 +41,7 @@ impl Runner<'_> {
             kind: process::ProcessKind::Own,
             timeout: task.limits.timeout.value,
             capture: self.options.scheduling.capture,
+            most: capture::STREAM,
             interrupt: &self.interrupt,
         };
         let Files { report, progress } = &files;

@@ -14,6 +14,7 @@ use crate::presentation::tally::Tally;
 use crate::system::error::{Failure, Reported};
 use crate::system::panics::{self, caught};
 use crate::system::printing;
+use crate::system::process::{INTERRUPTED, Interrupt};
 
 pub(crate) struct Broadcast {
     presenters: Vec<Box<dyn Presenter>>,
@@ -77,6 +78,12 @@ impl Broadcast {
             exit_code = if exit_code == exit::OK { exit::REPORT } else { exit_code };
         }
         exit_code = reports::finish(self.reports, &tally, exit_code);
+        // A signal may have arrived while the reports were written.
+        tally.interrupted |= Interrupt::has_come();
+        if tally.interrupted && tally.failure.is_none() {
+            exit_code = INTERRUPTED;
+        }
+        super::json::close();
         for presenter in &mut self.presenters {
             if let Err(panicked) = caught(|| presenter.finished(&tally, exit_code)) {
                 keep(&mut self.failure, panicked);

@@ -94,7 +94,7 @@ fn outcome(text: &str, output: &str) -> TestOutcome {
     attribution.survivors[0].scope = text.to_owned();
     let (name, uuid) = (text.to_owned(), Some(text.to_owned()));
     let gpu = Some(RanOn { index: None, name, uuid });
-    let output = Output { stdout: output.to_owned(), stderr: output.to_owned() };
+    let output = Output { stdout: output.to_owned(), stderr: output.to_owned(), is_cut: false };
     TestOutcome { gpu, output, ..outcome }
 }
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use memcheck_core::device::Family;
 use memcheck_core::growth::survivors::Growth;
@@ -28,6 +29,7 @@ use crate::system::error::{Failure, Reported};
 use crate::system::escape::{Form, escape};
 use crate::system::gpus::RanOn;
 use crate::system::printing::Stdout;
+use crate::system::process::INTERRUPTED;
 
 const VERSION: u32 = 1;
 
@@ -314,7 +316,23 @@ fn summary(tally: &Tally, exit_code: u8) -> SummaryLine<'_> {
     }
 }
 
+/// The last line of the stream on stdout has been printed, or is printed now.
+static IS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// False if it was closed before.
+pub(crate) fn close() -> bool {
+    !IS_CLOSED.swap(true, Ordering::SeqCst)
+}
+
+/// Closes the stream of a command that does not end in time after a signal.
+pub(crate) fn late() {
+    if close() {
+        failed(Reported { exit_code: INTERRUPTED, message: "interrupted".to_owned(), hint: None });
+    }
+}
+
 pub(crate) fn failed(failure: Reported) {
+    close();
     let exit_code = failure.exit_code;
     let tally = Tally { failure: Some(failure), ..Tally::default() };
     JsonLines::new(Stdout).finished(&tally, exit_code);
@@ -339,6 +357,7 @@ pub(crate) fn file(format: Format, kind: &str, path: &std::path::Path, size: u64
 }
 
 pub(crate) fn done(exit_code: u8) {
+    close();
     print(&serde_json::json!({"type": "summary", "exit_code": exit_code}));
 }
 

@@ -1,6 +1,6 @@
 //! The output of a command that a signal ended before it had any results.
 
-use super::{JsonLines, reports, style};
+use super::{JsonLines, json, reports, style};
 use crate::invocation::options::Options;
 use crate::invocation::values::Format;
 use crate::presentation::events::Presenter;
@@ -20,6 +20,7 @@ pub(crate) fn stopped(options: &Options) -> u8 {
     let tally = Tally { interrupted: true, ..Tally::default() };
     reports::without_tests(&options.reporting.reports, &tally, INTERRUPTED);
     if options.reporting.format == Format::Json {
+        json::close();
         JsonLines::new(Stdout).finished(&tally, INTERRUPTED);
     }
     INTERRUPTED

@@ -10,12 +10,14 @@ use std::env::JoinPathsError;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use memcheck_core::request::variables;
 
 use crate::system::binary::Binary;
+use crate::system::process::{self, Short};
 
 pub(crate) use advice::{Missing, advice};
 
@@ -62,11 +64,14 @@ impl LibrarySearch {
         let _ = set_search_path(binary, self.named.iter().cloned().chain(rest));
     }
 
-    /// True if it added a folder and no library is missing any longer.
-    pub(crate) fn complete(&self, binary: &mut Binary) -> Result<bool, Missing> {
+    /// Stops after the time-out, because a program without a loader starts and may hang. True if it
+    /// added a folder and no library is missing any longer.
+    pub(crate) fn complete(&self, binary: &mut Binary, timeout: Duration) -> Result<bool, Missing> {
+        let started = Instant::now();
         let mut added = false;
         loop {
-            let Ok(linked) = Linked::of(binary) else { return Ok(added) };
+            let left = timeout.saturating_sub(started.elapsed());
+            let Ok(linked) = Linked::of(binary, left) else { return Ok(added) };
             if linked.missing.is_empty() && linked.outdated.is_empty() {
                 return Ok(added);
             }
@@ -116,16 +121,16 @@ pub(crate) fn in_front(folder: PathBuf) -> Result<OsString, JoinPathsError> {
 }
 
 impl Linked {
-    pub(crate) fn of(binary: &Binary) -> io::Result<Self> {
-        let output = Command::new(&binary.path)
+    pub(crate) fn of(binary: &Binary, timeout: Duration) -> io::Result<Self> {
+        let mut command = Command::new(&binary.path);
+        command
             // A statically linked program has no loader and starts in spite of the variable. It
             // must then only list its tests.
             .arg("--list")
             .env(variables::LIST, "1")
             .envs(binary.environment.iter().map(|(name, value)| (name, value)))
-            .env(TRACE, "1")
-            .stdin(Stdio::null())
-            .output()?;
+            .env(TRACE, "1");
+        let output = process::short(&command, Short::within(timeout))?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Ok(Self::read(&text(&output.stdout), &text(&output.stderr)))
     }
@@ -160,6 +165,8 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(60);
 
     #[test]
     fn messages_of_the_loader_are_parsed() {
@@ -213,19 +220,19 @@ mod tests {
             ),
             ..LibrarySearch::default()
         };
-        let missing = search(&[]).complete(&mut binary.clone()).unwrap_err();
+        let missing = search(&[]).complete(&mut binary.clone(), LIMIT).unwrap_err();
         assert_eq!(missing.libraries, ["libmemcheck_outer.so"]);
-        let missing = search(&["b"]).complete(&mut binary.clone()).unwrap_err();
+        let missing = search(&["b"]).complete(&mut binary.clone(), LIMIT).unwrap_err();
         assert_eq!(missing.libraries, ["libmemcheck_inner.so"]);
-        assert_eq!(search(&["a", "b"]).complete(&mut binary), Ok(true));
+        assert_eq!(search(&["a", "b"]).complete(&mut binary, LIMIT), Ok(true));
         let path = search_path(&binary);
         assert_eq!(
             path,
             [Path::new("/nowhere"), &folder.path().join("b"), &folder.path().join("a")]
         );
         // A second call finds all libraries and has to add none.
-        assert_eq!(search(&[]).complete(&mut binary), Ok(false));
-        let linked = Linked::of(&binary).unwrap();
+        assert_eq!(search(&[]).complete(&mut binary, LIMIT), Ok(false));
+        let linked = Linked::of(&binary, LIMIT).unwrap();
         assert_eq!(linked.below(folder.path()).count(), 2);
     }
 
@@ -237,7 +244,7 @@ mod tests {
         fs::rename(folder.path().join("b"), &colon).unwrap();
         let search =
             LibrarySearch { python: OnceLock::from(vec![colon]), ..LibrarySearch::default() };
-        let missing = search.complete(&mut binary).unwrap_err();
+        let missing = search.complete(&mut binary, LIMIT).unwrap_err();
         assert_eq!(missing.libraries, ["libmemcheck_outer.so"]);
     }
 
@@ -250,6 +257,6 @@ mod tests {
             LibrarySearch { named, python: OnceLock::from(Vec::new()), ..LibrarySearch::default() };
         search.prepare(&mut binary);
         assert_eq!(search_path(&binary).last().unwrap(), Path::new("/nowhere"));
-        assert_eq!(search.complete(&mut binary), Ok(false));
+        assert_eq!(search.complete(&mut binary, LIMIT), Ok(false));
     }
 }

@@ -1,12 +1,11 @@
 //! Finds the folders in which Python stores CUDA's libraries: `nvidia/*/lib` in a folder of
 //! packages, which pip fills, and `lib` in a conda environment.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
-use wait_timeout::ChildExt;
+use crate::system::process::{self, Short};
 
 const ANSWER: Duration = Duration::from_secs(20);
 
@@ -63,23 +62,10 @@ fn sorted(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn packages() -> Vec<PathBuf> {
-    let child = Command::new("python3")
-        .args(["-c", "import sys; print('\\n'.join(sys.path))"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn();
-    let Ok(mut child) = child else { return Vec::new() };
-    let mut text = String::new();
-    match child.wait_timeout(ANSWER) {
-        Ok(Some(_)) => {
-            let _ = child.stdout.take().map(|mut stdout| stdout.read_to_string(&mut text));
-        }
-        _ => {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
+    let mut command = Command::new("python3");
+    command.args(["-c", "import sys; print('\\n'.join(sys.path))"]);
+    let Ok(output) = process::short(&command, Short::within(ANSWER)) else { return Vec::new() };
+    let text = String::from_utf8_lossy(&output.stdout);
     text.lines().filter(|line| line.starts_with('/')).map(PathBuf::from).collect()
 }
 

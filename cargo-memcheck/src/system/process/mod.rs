@@ -4,27 +4,28 @@
 
 mod output;
 mod progress;
+mod short;
 mod signals;
+mod supervisor;
 
 use std::os::fd::AsFd;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use command_fds::{CommandFdExt, FdMapping};
 use memcheck_core::runs::process::End;
 use memcheck_core::wire::protocol::Progress;
-use nix::sys::signal::{Signal, kill, killpg};
-use nix::unistd::Pid;
-use wait_timeout::ChildExt;
 
 use super::printing::SuspendedCommands;
 use output::Collector;
 use progress::Tail;
+use signals::LauncherGuard;
 
 pub(crate) use output::Output;
+pub(crate) use short::{Short, short};
 pub(crate) use signals::{INTERRUPTED, Interrupt};
+pub(crate) use supervisor::{Membership, Supervised, Terms, run_if_named};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Capture {
@@ -47,7 +48,7 @@ const PROGRESS_FD: i32 = 3;
 const LOOK_UP: Duration = Duration::from_millis(100);
 /// For the rest of the pipes after the child has ended.
 const DRAIN: Duration = Duration::from_secs(2);
-/// For a launcher to end its job after SIGTERM.
+/// For a launcher to end its job after SIGTERM, unless a second signal arrives.
 const GRACE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone, Copy)]
@@ -66,6 +67,8 @@ pub(crate) struct Watch<'a> {
     pub(crate) kind: ProcessKind<'a>,
     pub(crate) timeout: Duration,
     pub(crate) capture: Capture,
+    /// The most bytes that are kept of each stream.
+    pub(crate) most: usize,
     pub(crate) interrupt: &'a Interrupt,
 }
 
@@ -77,23 +80,6 @@ pub(crate) struct ProcessResult {
     pub(crate) began: bool,
     pub(crate) output: Output,
     pub(crate) duration: Duration,
-}
-
-fn kill_group(group: u32) {
-    if let Ok(group) = i32::try_from(group) {
-        // The call fails if the group has already ended, which is fine.
-        let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
-    }
-}
-
-/// Waits so that the launcher can cancel its job, because a signal would not reach a job on another
-/// machine.
-fn ask_to_end(launcher: &mut Child) -> std::io::Result<()> {
-    if let Ok(id) = i32::try_from(launcher.id()) {
-        // The signal goes to the launcher alone because it must end its children itself.
-        let _ = kill(Pid::from_raw(id), Signal::SIGTERM);
-    }
-    launcher.wait_timeout(GRACE).map(drop)
 }
 
 enum ProgressSource<'a> {
@@ -130,7 +116,7 @@ fn redirect(command: &mut Command, capture: Capture) -> std::io::Result<()> {
 
 /// The time-out counts from the process's begin. `None` if the run was interrupted.
 fn wait(
-    child: &mut Child,
+    child: &mut Supervised,
     source: &ProgressSource<'_>,
     watch: &Watch<'_>,
 ) -> std::io::Result<Option<End>> {
@@ -146,55 +132,66 @@ fn wait(
         if left.is_zero() {
             return Ok(Some(End::TimedOut(watch.timeout)));
         }
-        if let Some(status) = child.wait_timeout(left.min(LOOK_UP))? {
+        if let Some(status) = child.wait(left.min(LOOK_UP))? {
             return Ok(Some(End::Exited(status)));
         }
     }
 }
 
+/// Waits so that the launcher can cancel its job, because a signal would not reach a job on another
+/// machine.
+fn ask_to_end(launcher: &mut Supervised, interrupt: &Interrupt) -> std::io::Result<()> {
+    launcher.terminate();
+    while launcher.wait(LOOK_UP)?.is_none() && !interrupt.is_urgent() {}
+    Ok(())
+}
+
 pub(crate) fn run(
-    mut command: Command,
+    command: Command,
     watch: Watch<'_>,
     on_progress: impl Fn(Progress) + Send + 'static,
 ) -> std::io::Result<ProcessResult> {
-    command.stdin(Stdio::null()).process_group(0);
-    redirect(&mut command, watch.capture)?;
-    let source = match watch.kind {
+    let mut to_us = None;
+    let (source, grace) = match watch.kind {
         ProcessKind::Own => {
-            let (from_child, to_us) = std::io::pipe()?;
-            let mapping = FdMapping { parent_fd: to_us.into(), child_fd: PROGRESS_FD };
-            command.fd_mappings(vec![mapping]).map_err(std::io::Error::other)?;
+            let (from_child, end) = std::io::pipe()?;
+            to_us = Some(end);
             progress::read(from_child, on_progress);
-            ProgressSource::Pipe
+            (ProgressSource::Pipe, None)
         }
-        ProcessKind::Launcher(file) => ProgressSource::File(Tail::start(file, on_progress)?),
-        ProcessKind::SilentLauncher(Some(mark)) => ProgressSource::Mark(mark),
-        ProcessKind::SilentLauncher(None) => ProgressSource::None,
+        ProcessKind::Launcher(file) => {
+            (ProgressSource::File(Tail::start(file, on_progress)?), Some(GRACE))
+        }
+        ProcessKind::SilentLauncher(Some(mark)) => (ProgressSource::Mark(mark), Some(GRACE)),
+        ProcessKind::SilentLauncher(None) => (ProgressSource::None, Some(GRACE)),
     };
     let suspended = match watch.capture {
         Capture::Shown | Capture::None => SuspendedCommands::begin(),
         Capture::Kept => None,
     };
+    let _launcher = grace.map(|_| LauncherGuard::new());
     let launched = Instant::now();
-    let mut child = command.spawn()?;
-    // The command owns this process's copy of the pipe's write end. It must be dropped so that the
-    // reader sees the end of the pipe.
-    drop(command);
-    let group = child.id();
-    let stdout = Collector::start(child.stdout.take());
-    let stderr = Collector::start(child.stderr.take());
+    let terms = Terms { membership: Membership::Own, grace, input: None };
+    let mut child = Supervised::start(&command, terms, |command| {
+        redirect(command, watch.capture)?;
+        if let Some(end) = to_us.take() {
+            let mapping = FdMapping { parent_fd: end.into(), child_fd: PROGRESS_FD };
+            command.fd_mappings(vec![mapping]).map_err(std::io::Error::other)?;
+        }
+        Ok(())
+    })?;
+    let stdout = Collector::start(child.stdout(), watch.most);
+    let stderr = Collector::start(child.stderr(), watch.most);
     let end = wait(&mut child, &source, &watch)?;
     let duration = launched.elapsed();
     let is_over = matches!(end, Some(End::Exited(_)));
-    if !is_over && !matches!(watch.kind, ProcessKind::Own) {
-        ask_to_end(&mut child)?;
+    if !is_over && grace.is_some() {
+        ask_to_end(&mut child, watch.interrupt)?;
     }
-    // The group is also killed after a regular end, because processes that the test started must
-    // not outlive it.
-    kill_group(group);
-    child.wait()?;
+    // Also after a regular end, because processes that the test started must not outlive it.
+    drop(child);
     drop(suspended);
-    let output = Output { stdout: stdout.finish(DRAIN), stderr: stderr.finish(DRAIN) };
+    let output = Output::new(stdout.finish(DRAIN), stderr.finish(DRAIN));
     let began = match source {
         ProgressSource::File(tail) => tail.finish(),
         ProgressSource::Mark(file) => file.exists(),
@@ -206,6 +203,7 @@ pub(crate) fn run(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use memcheck_core::runs::capture;
     use std::os::unix::process::ExitStatusExt;
     use std::sync::mpsc;
 
@@ -216,7 +214,13 @@ mod tests {
     }
 
     fn own(timeout: Duration, interrupt: &Interrupt) -> Watch<'_> {
-        Watch { kind: ProcessKind::Own, timeout, capture: Capture::Kept, interrupt }
+        Watch {
+            kind: ProcessKind::Own,
+            timeout,
+            capture: Capture::Kept,
+            most: capture::STREAM,
+            interrupt,
+        }
     }
 
     fn launcher(script: &str, timeout: Duration, interrupt: &Interrupt) -> ProcessResult {
@@ -308,6 +312,34 @@ mod tests {
         });
         let interrupted = launcher(script, Duration::from_secs(60), &interrupt);
         assert_eq!((interrupted.end, interrupted.output.stdout.as_str()), (None, "canceled\n"));
+    }
+
+    #[test]
+    fn a_second_signal_kills_a_launcher_that_does_not_want_to_end() {
+        let interrupt = Interrupt::default();
+        let later = interrupt.clone();
+        std::thread::spawn(move || {
+            for _ in 0..2 {
+                std::thread::sleep(Duration::from_millis(500));
+                later.set();
+            }
+        });
+        let started = Instant::now();
+        let script = "trap '' TERM; echo stubborn; sleep 60; sleep 60";
+        let ended = launcher(script, Duration::from_secs(60), &interrupt);
+        assert_eq!((ended.end, ended.output.stdout.as_str()), (None, "stubborn\n"));
+        assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
+    }
+
+    #[test]
+    fn a_long_stream_is_cut_in_the_middle() {
+        let script =
+            "echo begin; head -c 50000000 /dev/zero | tr '\\0' x; echo end; echo warning >&2";
+        let ended = sh(script, Duration::from_secs(60)).output;
+        assert!(ended.is_cut && ended.stdout.len() < capture::STREAM + 100);
+        assert!(ended.stdout.starts_with("begin\nxx") && ended.stdout.ends_with("xxend\n"));
+        assert!(ended.stdout.contains("x\n… 39.7 MiB left out …\nx"), "no mark");
+        assert_eq!(ended.stderr, "warning\n");
     }
 
     #[test]

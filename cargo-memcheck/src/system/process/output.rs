@@ -1,18 +1,27 @@
-//! Collects the output of a child in the background.
+//! Collects the output of a child in the background, with bounded memory.
 
 use std::io::Read;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
+use memcheck_core::runs::capture;
 use serde::{Deserialize, Serialize};
 
+/// The middle of a long stream is left out, and a line marks the cut.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Output {
     pub(crate) stdout: String,
     pub(crate) stderr: String,
+    /// True if stdout has a cut.
+    #[serde(skip)]
+    pub(crate) is_cut: bool,
 }
 
 impl Output {
+    pub(super) fn new((stdout, is_cut): (String, bool), (stderr, _): (String, bool)) -> Self {
+        Self { stdout, stderr, is_cut }
+    }
+
     /// The lines that libtest prints around a single test do not help the reader.
     pub(crate) fn own_lines(&self) -> Vec<&str> {
         let mut lines: Vec<&str> = self.stdout.lines().filter_map(without_frame).collect();
@@ -39,30 +48,34 @@ fn without_frame(line: &str) -> Option<&str> {
 /// pipe open.
 #[derive(Debug)]
 pub(super) struct Collector {
-    bytes: Arc<Mutex<Vec<u8>>>,
+    kept: Arc<Mutex<capture::Capture>>,
     ended: mpsc::Receiver<()>,
 }
 
+/// The size of a pipe.
+const CHUNK: usize = 64 << 10;
+
 impl Collector {
-    pub(super) fn start(pipe: Option<impl Read + Send + 'static>) -> Self {
-        let bytes = Arc::new(Mutex::new(Vec::new()));
+    pub(super) fn start(pipe: Option<impl Read + Send + 'static>, most: usize) -> Self {
+        let kept = Arc::new(Mutex::new(capture::Capture::new(most)));
         let (sender, ended) = mpsc::channel();
-        let kept = Arc::clone(&bytes);
+        let to = Arc::clone(&kept);
         std::thread::spawn(move || {
-            let mut chunk = [0; 8192];
+            let mut chunk = vec![0; CHUNK];
             if let Some(mut pipe) = pipe {
                 while let Ok(count @ 1..) = pipe.read(&mut chunk) {
-                    kept.lock().expect("no reader panics").extend_from_slice(&chunk[..count]);
+                    to.lock().expect("no reader panics").add(&chunk[..count]);
                 }
             }
             let _ = sender.send(());
         });
-        Self { bytes, ended }
+        Self { kept, ended }
     }
 
-    pub(super) fn finish(self, patience: Duration) -> String {
+    pub(super) fn finish(self, patience: Duration) -> (String, bool) {
         let _ = self.ended.recv_timeout(patience);
-        String::from_utf8_lossy(&self.bytes.lock().expect("no reader panics")).into_owned()
+        let kept = self.kept.lock().expect("no reader panics");
+        (kept.text(), kept.left_out() > 0)
     }
 }
 
@@ -75,6 +88,7 @@ mod tests {
         let output = Output {
             stdout: "\nrunning 1 test\ntest a::b ... mine\ntest a::b ... FAILED\n\nfailures:\n\ntest result: FAILED. 0 passed\n".to_owned(),
             stderr: "thread 'a::b' panicked at src/lib.rs:3:5:\n".to_owned(),
+            is_cut: false,
         };
         assert_eq!(output.own_lines(), ["mine", "thread 'a::b' panicked at src/lib.rs:3:5:"]);
     }

@@ -2,7 +2,7 @@
 //! starts the test.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, PipeReader, Read};
+use std::io::{PipeReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,21 +12,63 @@ use std::time::Duration;
 use memcheck_core::wire::protocol::Progress;
 
 const LOOK: Duration = Duration::from_millis(100);
+const CHUNK: usize = 64 << 10;
+/// A line of progress has less than 200 bytes.
+const LINE: usize = 4 << 10;
 
 /// Skips other lines, because progress is only displayed and no verdict depends on it.
-pub(super) fn read(pipe: PipeReader, on_progress: impl Fn(Progress) + Send + 'static) {
+pub(super) fn read(mut pipe: PipeReader, on_progress: impl Fn(Progress) + Send + 'static) {
     std::thread::spawn(move || {
-        for line in BufReader::new(pipe).lines() {
-            let Ok(line) = line else { break };
-            forward_progress(&line, &on_progress);
+        let mut lines = Lines::default();
+        let mut chunk = vec![0; CHUNK];
+        while let Ok(count @ 1..) = pipe.read(&mut chunk) {
+            lines.add(&chunk[..count], &on_progress);
         }
     });
 }
 
-fn forward_progress(line: &str, on_progress: &impl Fn(Progress)) {
-    if let Ok(progress) = serde_json::from_str(line) {
-        on_progress(progress);
+/// Finds the newest progress in the pieces of a stream. It keeps only the line that is not
+/// complete.
+#[derive(Debug, Default)]
+struct Lines {
+    begun: Vec<u8>,
+    /// The line is too long, and its beginning has been discarded.
+    is_overlong: bool,
+}
+
+impl Lines {
+    fn add(&mut self, piece: &[u8], on_progress: &impl Fn(Progress)) {
+        let Some(end) = piece.iter().rposition(|byte| *byte == b'\n') else {
+            self.begin(piece);
+            return;
+        };
+        let (complete, rest) = (&piece[..end], &piece[end + 1..]);
+        let mut lines = complete.split(|byte| *byte == b'\n');
+        let first = lines.next().unwrap_or_default();
+        self.begin(first);
+        // Older progress would be replaced on the screen at once.
+        let newest = lines.rev().find_map(parse);
+        let newest = newest.or_else(|| if self.is_overlong { None } else { parse(&self.begun) });
+        (self.begun, self.is_overlong) = (Vec::new(), false);
+        self.begin(rest);
+        if let Some(newest) = newest {
+            on_progress(newest);
+        }
     }
+
+    fn begin(&mut self, bytes: &[u8]) {
+        self.is_overlong |= self.begun.len() + bytes.len() > LINE;
+        if self.is_overlong {
+            self.begun = Vec::new();
+        } else {
+            self.begun.extend_from_slice(bytes);
+        }
+    }
+}
+
+/// `None` for a line that is not progress, also if it is not text.
+fn parse(line: &[u8]) -> Option<Progress> {
+    serde_json::from_slice(line).ok()
 }
 
 /// Another process writes the file meanwhile.
@@ -47,17 +89,17 @@ impl Tail {
         let (begun, stop) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
         let (has_begun, is_over) = (Arc::clone(&begun), Arc::clone(&stop));
         let thread = std::thread::spawn(move || {
-            let mut unread = Vec::new();
+            let mut lines = Lines::default();
+            let mut chunk = vec![0; CHUNK];
             while !is_over.load(Ordering::SeqCst) {
-                // The file can still grow, so that the thread must read it again after its end.
-                if matches!(file.read_to_end(&mut unread), Ok(1..)) {
-                    has_begun.store(true, Ordering::SeqCst);
+                match file.read(&mut chunk) {
+                    Ok(count @ 1..) => {
+                        has_begun.store(true, Ordering::SeqCst);
+                        lines.add(&chunk[..count], &on_progress);
+                    }
+                    // The file can still grow, so that the thread must read it again after its end.
+                    _ => std::thread::park_timeout(LOOK),
                 }
-                while let Some(end) = unread.iter().position(|byte| *byte == b'\n') {
-                    let line: Vec<u8> = unread.drain(..=end).collect();
-                    forward_progress(&String::from_utf8_lossy(&line), &on_progress);
-                }
-                std::thread::park_timeout(LOOK);
             }
         });
         Ok(Self { path: path.to_owned(), begun, stop, thread: Some(thread) })
@@ -67,13 +109,13 @@ impl Tail {
         self.begun.load(Ordering::SeqCst)
     }
 
-    /// Opens the file again, because this machine may not have seen the last changes of a file on
-    /// another machine.
+    /// Looks at the file again, because this machine may not have seen the last changes of a file
+    /// on another machine.
     pub(super) fn finish(mut self) -> bool {
         self.stop();
         let _ = self.thread.take().map(JoinHandle::join);
         self.begun.load(Ordering::SeqCst)
-            || std::fs::read(&self.path).is_ok_and(|bytes| !bytes.is_empty())
+            || std::fs::metadata(&self.path).is_ok_and(|file| file.len() > 0)
     }
 
     fn stop(&self) {
@@ -96,6 +138,53 @@ mod tests {
     use super::*;
     use std::io::Write;
     use std::sync::mpsc;
+
+    fn progress(iteration: u32) -> Progress {
+        Progress { iteration, of: 9, live: 1 }
+    }
+
+    fn line(iteration: u32) -> Vec<u8> {
+        [serde_json::to_vec(&progress(iteration)).unwrap(), b"\n".to_vec()].concat()
+    }
+
+    /// The newest progress of a stream that arrives in pieces of this size, and the most bytes that
+    /// were kept.
+    fn newest(stream: &[u8], size: usize) -> (Option<Progress>, usize) {
+        let newest = std::cell::RefCell::new(None);
+        let mut lines = Lines::default();
+        let mut most = 0;
+        for piece in stream.chunks(size) {
+            lines.add(piece, &|progress| *newest.borrow_mut() = Some(progress));
+            most = most.max(lines.begun.capacity());
+        }
+        (newest.into_inner(), most)
+    }
+
+    #[test]
+    fn progress_after_a_line_that_is_not_text_or_never_ends_is_read() {
+        for junk in [&b"\xff\xfe\n"[..], b"{}\n", &[&[b'x'; 100_000][..], b"\n"].concat(), b"\n"] {
+            let stream = [&line(1)[..], junk, &line(2)].concat();
+            for size in [1, 7, 1000, stream.len()] {
+                assert_eq!(newest(&stream, size).0, Some(progress(2)), "{size}");
+                assert_eq!(newest(&[&stream[..], junk].concat(), size).0, Some(progress(2)));
+            }
+        }
+        assert_eq!(newest(&[&[b'x'; LINE][..], &line(1)].concat(), 64).0, None);
+        assert!(newest(&[b'x'; 1_000_000], CHUNK).1 <= 2 * LINE);
+    }
+
+    #[test]
+    fn a_long_file_is_read_in_linear_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("progress");
+        std::fs::write(&path, [line(1).repeat(1_000_000), line(2)].concat()).unwrap();
+        let (sender, receiver) = mpsc::channel();
+        let started = std::time::Instant::now();
+        let tail = Tail::start(&path, move |progress| sender.send(progress).unwrap()).unwrap();
+        while receiver.recv_timeout(Duration::from_secs(60)).unwrap() != progress(2) {}
+        assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+        assert!(tail.finish());
+    }
 
     #[test]
     fn a_file_is_read_while_it_grows() {

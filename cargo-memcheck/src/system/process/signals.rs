@@ -1,20 +1,39 @@
-//! Handles Ctrl-C: the first signal ends the children and prints the summary so far, the second one
-//! ends this process at once.
+//! Handles Ctrl-C. After the first signal the children end and the command prints its summary;
+//! after a second one the command does not wait for a launcher any more. A thread watches the time,
+//! because a command that computes or waits would not end in time by itself.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
-use super::LOOK_UP;
+use super::{GRACE, LOOK_UP, supervisor};
+use crate::system::temporary;
 
 pub(crate) use memcheck_core::wire::exit::INTERRUPTED;
 
+/// For the command to end by itself after a signal. The rest of a second is for the end of the
+/// children, the temporary folders and the last line.
+const ORDERLY: Duration = Duration::from_millis(700);
+/// The same after a second signal.
+const HURRIED: Duration = Duration::from_millis(300);
+const TICK: Duration = Duration::from_millis(20);
+
+/// The number of signals that have arrived.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Interrupt(Arc<AtomicBool>);
+pub(crate) struct Interrupt(Arc<AtomicUsize>);
 
 static LISTENING: OnceLock<Interrupt> = OnceLock::new();
+/// The launchers that run, which have [`GRACE`] to end their jobs.
+static LAUNCHERS: AtomicUsize = AtomicUsize::new(0);
+/// Held while a thread ends the process, so that the main thread does not end it earlier.
+static ENDING: Mutex<()> = Mutex::new(());
+/// Closes the stream of results if the command could not.
+static LAST_LINE: Mutex<Option<fn()>> = Mutex::new(None);
 
 impl Interrupt {
     /// The handlers of SIGINT, SIGTERM and SIGHUP belong to the whole process, so that all callers
@@ -30,25 +49,48 @@ impl Interrupt {
         LISTENING.get().is_some_and(Self::is_set)
     }
 
+    /// `print` is called if the command does not end in time after a signal.
+    pub(crate) fn set_last_line(print: fn()) {
+        *LAST_LINE.lock().unwrap_or_else(PoisonError::into_inner) = Some(print);
+    }
+
     fn start() -> std::io::Result<Self> {
         let interrupt = Self::default();
-        let ignored = ignored();
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            // `nohup`, or a shell that starts a background job, has made this process ignore the
-            // signal.
-            if ignored >> (signal - 1) & 1 == 1 {
-                continue;
+        let own = interrupt.clone();
+        // `nohup`, or a shell that starts a background job, has made this process ignore a signal.
+        let signals = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal));
+        let mut signals = Signals::new(signals)?;
+        thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            for _ in signals.forever() {
+                if own.0.fetch_add(1, Ordering::SeqCst) == 0 {
+                    let own = own.clone();
+                    thread::spawn(move || own.end_in_time());
+                }
             }
-            // The shutdown must be registered first, because it checks whether an earlier signal
-            // has set the flag.
-            signal_hook::flag::register_conditional_shutdown(
-                signal,
-                INTERRUPTED.into(),
-                Arc::clone(&interrupt.0),
-            )?;
-            signal_hook::flag::register(signal, Arc::clone(&interrupt.0))?;
-        }
+        })?;
         Ok(interrupt)
+    }
+
+    /// Must be called when the command has done its work: does not return if another thread ends
+    /// the process.
+    pub(crate) fn wait_for_end() {
+        drop(ENDING.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn end_in_time(&self) {
+        let first = Instant::now();
+        let mut second = None;
+        loop {
+            thread::sleep(TICK);
+            if self.is_urgent() {
+                second.get_or_insert_with(Instant::now);
+            }
+            let grace = if LAUNCHERS.load(Ordering::SeqCst) > 0 { GRACE } else { Duration::ZERO };
+            let is_late = first.elapsed() > ORDERLY + grace;
+            if is_late || second.is_some_and(|second| second.elapsed() > HURRIED) {
+                end_now();
+            }
+        }
     }
 
     /// True if a signal arrived, false if the other end of `done` was dropped.
@@ -63,7 +105,12 @@ impl Interrupt {
     }
 
     pub(crate) fn is_set(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
+        self.0.load(Ordering::SeqCst) > 0
+    }
+
+    /// After a second signal.
+    pub(super) fn is_urgent(&self) -> bool {
+        self.0.load(Ordering::SeqCst) > 1
     }
 
     /// `None` after a signal, which cargo received too, so that its failure need not be reported.
@@ -76,8 +123,45 @@ impl Interrupt {
 
     #[cfg(test)]
     pub(crate) fn set(&self) {
-        self.0.store(true, Ordering::SeqCst);
+        self.0.fetch_add(1, Ordering::SeqCst);
     }
+}
+
+/// Counts a launcher while it runs.
+pub(super) struct LauncherGuard(());
+
+impl LauncherGuard {
+    pub(super) fn new() -> Self {
+        LAUNCHERS.fetch_add(1, Ordering::SeqCst);
+        Self(())
+    }
+}
+
+impl Drop for LauncherGuard {
+    fn drop(&mut self) {
+        LAUNCHERS.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Other threads still run, so that no lock of theirs may delay the end.
+fn end_now() -> ! {
+    let _ending = ENDING.lock().unwrap_or_else(PoisonError::into_inner);
+    supervisor::end_all(Duration::from_millis(150));
+    temporary::remove_all();
+    let (done, ended) = mpsc::channel();
+    thread::spawn(move || {
+        let print = *LAST_LINE.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(print) = print {
+            print();
+        }
+        let _ = done.send(());
+    });
+    let _ = ended.recv_timeout(Duration::from_millis(100));
+    signal_hook::low_level::exit(INTERRUPTED.into())
+}
+
+pub(super) fn is_ignored(signal: i32) -> bool {
+    ignored() >> (signal - 1) & 1 == 1
 }
 
 /// The signals that were ignored when this process started. Empty if the system does not provide

@@ -1,0 +1,125 @@
+//! The descendants of a supervisor: adopts them, waits for them, and kills them. A process is
+//! killed only while its number is known to be its own: it has not been reaped, or it is a child
+//! that only this thread can reap.
+
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+use super::Membership;
+
+/// All descendants whose parents end become children of this process.
+pub(super) fn adopt() {
+    #[cfg(target_os = "linux")]
+    {
+        // Both calls need Linux 3.4. Without them, processes in other groups can outlive the run.
+        let _ = nix::sys::prctl::set_child_subreaper(true);
+        let _ = nix::sys::prctl::set_name(c"memcheck-superv");
+    }
+}
+
+/// Returns when `program` has ended, and leaves it unreaped where the system can do so. Reaps
+/// adopted children until then.
+#[cfg(target_os = "linux")]
+pub(super) fn wait_for(program: Pid) -> WaitStatus {
+    use nix::sys::wait::{Id, waitid};
+    loop {
+        match waitid(Id::All, WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) {
+            Ok(status) if status.pid() == Some(program) => return status,
+            Ok(status) => {
+                let _ = waitpid(status.pid(), Some(WaitPidFlag::WNOHANG));
+            }
+            Err(Errno::EINTR) => {}
+            Err(_) => return WaitStatus::StillAlive,
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn wait_for(program: Pid) -> WaitStatus {
+    loop {
+        match waitpid(program, None) {
+            Ok(status) => return status,
+            Err(Errno::EINTR) => {}
+            Err(_) => return WaitStatus::StillAlive,
+        }
+    }
+}
+
+/// Must be called before `program` is reaped.
+pub(super) fn kill_program(program: Pid, membership: Membership) {
+    let _ = kill(program, Signal::SIGKILL);
+    kill_group(program, membership);
+}
+
+/// Must be called before `program` is reaped, because a later group could have the same number.
+pub(super) fn kill_group(program: Pid, membership: Membership) {
+    if membership == Membership::Own {
+        // The call fails if the program has left its group, which is fine.
+        let _ = killpg(program, Signal::SIGKILL);
+    }
+}
+
+/// Must not be called while another thread waits for processes.
+#[cfg(target_os = "linux")]
+pub(super) fn kill_all(membership: Membership) {
+    use std::time::{Duration, Instant};
+    let deadline = Instant::now() + super::PATIENCE;
+    while Instant::now() < deadline {
+        let mut is_over = true;
+        for child in children() {
+            if is_included(child, membership) {
+                is_over = false;
+                let _ = kill(child, Signal::SIGKILL);
+            }
+        }
+        // The children of the killed processes become children of this one, and the next round
+        // kills them.
+        let are_gone = reap();
+        if is_over || are_gone {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn kill_all(_membership: Membership) {}
+
+/// True if there is no child left.
+#[cfg(target_os = "linux")]
+fn reap() -> bool {
+    loop {
+        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::StillAlive) => return false,
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(_) => return true,
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn is_included(child: Pid, membership: Membership) -> bool {
+    match membership {
+        Membership::Own => true,
+        Membership::OfCommand => nix::unistd::getsid(Some(child)) == nix::unistd::getsid(None),
+    }
+}
+
+/// From the fields of all processes, because the kernel's list of children may be incomplete while
+/// children end.
+#[cfg(target_os = "linux")]
+fn children() -> Vec<Pid> {
+    let own = std::process::id().to_string();
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let is_child = |number: &i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+        // The name is in parentheses and may contain any character. The state and the parent follow
+        // it.
+        let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1));
+        parent == Some(own.as_str())
+    };
+    numbers.filter(is_child).map(Pid::from_raw).collect()
+}

@@ -1,0 +1,217 @@
+//! Every child process has a supervisor: this executable, started a second time under the name
+//! `memcheck-supervisor`.
+//!
+//! ```text
+//! command ──socket── supervisor ── program ── its children, also those in sessions of their own
+//! ```
+//!
+//! The command has one end of a socket, and the supervisor the other. The kernel closes the
+//! command's end however the command ends, so that the supervisor then kills the program and all
+//! its descendants. On Linux it adopts descendants whose parents have ended
+//! (`PR_SET_CHILD_SUBREAPER`), so that a process cannot leave by a double fork or `setsid`. If the
+//! supervisor is killed, the kernel kills the program (`PR_SET_PDEATHSIG`). On other systems only
+//! the process group ends.
+
+mod descendants;
+mod messages;
+mod process;
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use messages::{Answer, Assignment, KILL, TERMINATE};
+
+pub(crate) use messages::Membership;
+pub(crate) use process::run_if_named;
+
+/// `argv[0]` of a supervisor, which has no arguments.
+const NAME: &str = "memcheck-supervisor";
+/// For a supervisor to kill the descendants. One that waits for a device cannot be killed.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The sockets of all supervisors that run, by their ids, so that another thread can end them after
+/// a signal.
+static RUNNING: Mutex<Vec<(u32, UnixStream)>> = Mutex::new(Vec::new());
+
+fn running() -> MutexGuard<'static, Vec<(u32, UnixStream)>> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Asks all supervisors to kill their programs, and waits until they have ended or `patience` is
+/// over.
+pub(super) fn end_all(patience: Duration) {
+    let deadline = Instant::now() + patience;
+    let mut running = running();
+    for (_, socket) in running.iter_mut() {
+        let _ = socket.write_all(&[KILL]);
+    }
+    for (_, mut socket) in running.drain(..) {
+        let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        let _ = socket.set_read_timeout(Some(left));
+        // The supervisor closes its end when all descendants have ended.
+        let _ = socket.read_to_end(&mut Vec::new());
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Terms<'a> {
+    pub(crate) membership: Membership,
+    /// The time in which the program can end itself after SIGTERM, before it is killed.
+    pub(crate) grace: Option<Duration>,
+    pub(crate) input: Option<&'a [u8]>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Supervised {
+    supervisor: Child,
+    socket: BufReader<UnixStream>,
+    /// The part of an answer that has arrived.
+    unread: Vec<u8>,
+    status: Option<ExitStatus>,
+}
+
+/// The executable of this process, also if another file has its path by now.
+fn own_executable() -> io::Result<std::path::PathBuf> {
+    if cfg!(target_os = "linux") { Ok("/proc/self/exe".into()) } else { std::env::current_exe() }
+}
+
+impl Supervised {
+    /// `streams` sets the output of the program, and descriptors that it inherits.
+    pub(crate) fn start(
+        program: &Command,
+        terms: Terms<'_>,
+        streams: impl FnOnce(&mut Command) -> io::Result<()>,
+    ) -> io::Result<Self> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let mut command = Command::new(own_executable()?);
+        command.arg0(NAME).stdin(OwnedFd::from(theirs));
+        if terms.membership == Membership::Own {
+            command.process_group(0);
+        }
+        streams(&mut command)?;
+        let supervisor = command.spawn()?;
+        // The command owns this process's copies of the other ends.
+        drop(command);
+        running().push((supervisor.id(), ours.try_clone()?));
+        let mut started =
+            Self { supervisor, socket: BufReader::new(ours), unread: Vec::new(), status: None };
+        let mut line = serde_json::to_vec(&Assignment::new(program, terms))?;
+        line.push(b'\n');
+        // A supervisor that has ended leaves no answer, which is the error then.
+        let _ = started.socket.get_mut().write_all(&line);
+        match started.answer()? {
+            Some(Answer::Started) => Ok(started),
+            Some(Answer::Failed(error)) => Err(io::Error::from_raw_os_error(error)),
+            Some(Answer::Ended(_)) | None => {
+                Err(io::Error::other("the supervisor of the process has ended"))
+            }
+        }
+    }
+
+    pub(crate) fn stdout(&mut self) -> Option<ChildStdout> {
+        self.supervisor.stdout.take()
+    }
+
+    pub(crate) fn stderr(&mut self) -> Option<ChildStderr> {
+        self.supervisor.stderr.take()
+    }
+
+    /// `None` at the end of the socket.
+    fn answer(&mut self) -> io::Result<Option<Answer>> {
+        loop {
+            match self.socket.read_until(b'\n', &mut self.unread) {
+                Ok(0) => return Ok(None),
+                Ok(_) => {
+                    let line = std::mem::take(&mut self.unread);
+                    return Ok(serde_json::from_slice(&line).ok());
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// `None` if the program still runs after `patience`.
+    pub(crate) fn wait(&mut self, patience: Duration) -> io::Result<Option<ExitStatus>> {
+        if self.status.is_some() {
+            return Ok(self.status);
+        }
+        // A socket does not accept a time-out of zero.
+        let patience = patience.max(Duration::from_millis(1));
+        self.socket.get_ref().set_read_timeout(Some(patience))?;
+        match self.answer() {
+            Ok(Some(Answer::Ended(raw))) => self.status = Some(ExitStatus::from_raw(raw)),
+            // The supervisor was killed, so that the kernel has killed the program.
+            Ok(_) => self.status = Some(self.supervisor.wait()?),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(self.status)
+    }
+
+    pub(crate) fn wait_for_end(&mut self) -> io::Result<ExitStatus> {
+        loop {
+            if let Some(status) = self.wait(PATIENCE)? {
+                return Ok(status);
+            }
+        }
+    }
+
+    pub(crate) fn killer(&self) -> io::Result<Killer> {
+        self.socket.get_ref().try_clone().map(|socket| Killer(Arc::new(socket)))
+    }
+
+    /// Sends SIGTERM. The supervisor kills the program at the end of its grace.
+    pub(crate) fn terminate(&mut self) {
+        self.send(TERMINATE);
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.send(KILL);
+    }
+
+    fn send(&mut self, message: u8) {
+        // The socket is closed if the program has already ended.
+        let _ = self.socket.get_mut().write_all(&[message]);
+    }
+
+    /// Kills the program, and waits until its descendants have ended too.
+    fn finish(&mut self) {
+        self.kill();
+        let deadline = Instant::now() + PATIENCE;
+        let _ = self.socket.get_ref().set_read_timeout(Some(PATIENCE));
+        while Instant::now() < deadline && matches!(self.answer(), Ok(Some(_))) {}
+        let _ = self.socket.get_ref().shutdown(Shutdown::Both);
+        let is_over = |supervisor: &mut Child| !matches!(supervisor.try_wait(), Ok(None));
+        while !is_over(&mut self.supervisor) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        running().retain(|(id, _)| *id != self.supervisor.id());
+    }
+}
+
+/// Ends a program from another thread.
+#[derive(Debug, Clone)]
+pub(crate) struct Killer(Arc<UnixStream>);
+
+impl Killer {
+    pub(crate) fn kill(&self) {
+        // The socket is closed if the program has already ended.
+        let _ = self.0.as_ref().write_all(&[KILL]);
+    }
+}
+
+impl Drop for Supervised {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}

@@ -1,0 +1,203 @@
+//! The process of a supervisor.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::WaitStatus;
+use nix::unistd::Pid;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
+use super::messages::{Answer, Assignment, KILL, Membership, TERMINATE};
+use super::{NAME, descendants};
+use crate::system::process::signals::is_ignored;
+
+/// True if this process was started as a supervisor. Its work is done then.
+pub(crate) fn run_if_named() -> bool {
+    let mut arguments = std::env::args_os();
+    let is_named = arguments.next().is_some_and(|name| name == NAME) && arguments.next().is_none();
+    if is_named {
+        // The command sees the end of the socket, and has nothing to learn from the reason.
+        let _ = supervise();
+    }
+    is_named
+}
+
+#[derive(Debug)]
+enum Event {
+    Ended(i32),
+    Terminate,
+    Kill,
+    /// The command has ended.
+    HangUp,
+}
+
+fn supervise() -> io::Result<()> {
+    // The standard input of the program is not the socket, and the copy of the socket is closed in
+    // the program.
+    let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let mut messages = BufReader::new(socket.try_clone()?);
+    let mut line = Vec::new();
+    messages.read_until(b'\n', &mut line)?;
+    let assignment: Assignment = serde_json::from_slice(&line)?;
+    outlive_signals()?;
+    descendants::adopt();
+    let program = match start(&assignment) {
+        Ok(program) => program,
+        Err(error) => {
+            let number = error.raw_os_error().unwrap_or(Errno::EINVAL as i32);
+            return answer(&mut socket, Answer::Failed(number));
+        }
+    };
+    let (sender, events) = mpsc::channel();
+    let to_main = sender.clone();
+    std::thread::spawn(move || read(messages, &to_main));
+    std::thread::spawn(move || {
+        let _ = sender.send(Event::Ended(raw(descendants::wait_for(program))));
+    });
+    // If the command has ended, the events contain the end of the socket.
+    let _ = answer(&mut socket, Answer::Started);
+    let end = watch(&events, program, &assignment);
+    if let End::ByItself(status) = end {
+        let _ = answer(&mut socket, Answer::Ended(status));
+        descendants::kill_group(program, assignment.membership);
+    } else {
+        descendants::kill_program(program, assignment.membership);
+        // The other thread must not wait for a process any more when this one does.
+        if let Ok(Event::Ended(status)) = ended(&events) {
+            let _ = answer(&mut socket, Answer::Ended(status));
+        }
+    }
+    match (assignment.membership, end) {
+        (Membership::OfCommand, End::ByItself(_)) => {}
+        (membership, _) => descendants::kill_all(membership),
+    }
+    Ok(())
+}
+
+fn answer(socket: &mut UnixStream, answer: Answer) -> io::Result<()> {
+    let mut line = serde_json::to_vec(&answer)?;
+    line.push(b'\n');
+    socket.write_all(&line)
+}
+
+/// The terminal sends Ctrl-C to the whole group of the command, and only the command decides.
+fn outlive_signals() -> io::Result<()> {
+    for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
+        // A handler ends with this process's image, so that the program has the usual reaction to a
+        // signal, or ignores it.
+        if !is_ignored(signal) {
+            signal_hook::flag::register(signal, Arc::default())?;
+        }
+    }
+    Ok(())
+}
+
+fn start(assignment: &Assignment) -> io::Result<Pid> {
+    let mut command = assignment.command();
+    command.stdin(if assignment.input.is_some() { Stdio::piped() } else { Stdio::null() });
+    if assignment.membership == Membership::Own {
+        command.process_group(0);
+    }
+    die_with_supervisor(&mut command);
+    let mut child = command.spawn()?;
+    if let (Some(input), Some(mut stdin)) = (assignment.input.clone(), child.stdin.take()) {
+        // A program that does not read all of it is not an error.
+        std::thread::spawn(move || stdin.write_all(&input));
+    }
+    i32::try_from(child.id()).map(Pid::from_raw).map_err(io::Error::other)
+}
+
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "only the new process itself can make this request")]
+fn die_with_supervisor(command: &mut Command) {
+    let supervisor = nix::unistd::getpid();
+    let request = move || {
+        nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
+        // The supervisor may have ended before the request.
+        if nix::unistd::getppid() == supervisor { Ok(()) } else { Err(Errno::ESRCH.into()) }
+    };
+    // SAFETY: between fork and exec the closure makes two system calls. It does not allocate memory
+    // and takes no lock.
+    unsafe { command.pre_exec(request) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn die_with_supervisor(_command: &mut Command) {}
+
+fn read(messages: BufReader<UnixStream>, events: &Sender<Event>) {
+    for byte in messages.bytes() {
+        let event = match byte {
+            Ok(TERMINATE) => Event::Terminate,
+            Ok(KILL) => Event::Kill,
+            Ok(_) => continue,
+            Err(_) => break,
+        };
+        let _ = events.send(event);
+    }
+    let _ = events.send(Event::HangUp);
+}
+
+#[derive(Debug, Clone, Copy)]
+enum End {
+    ByItself(i32),
+    Requested,
+}
+
+fn watch(events: &Receiver<Event>, program: Pid, assignment: &Assignment) -> End {
+    let mut left = None;
+    loop {
+        let event = match left {
+            None => events.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(left) => events.recv_timeout(left),
+        };
+        match (event, assignment.grace) {
+            (Ok(Event::Ended(status)), _) => return End::ByItself(status),
+            (Ok(Event::Terminate | Event::HangUp), Some(grace)) => {
+                if left.is_none() {
+                    // The signal goes to the program alone because it must end its children itself.
+                    // The program is not reaped yet, so that its number cannot belong to another
+                    // process.
+                    let _ = kill(program, Signal::SIGTERM);
+                    left = Some(grace);
+                }
+            }
+            (Ok(_) | Err(_), _) => return End::Requested,
+        }
+    }
+}
+
+fn ended(events: &Receiver<Event>) -> Result<Event, RecvTimeoutError> {
+    loop {
+        match events.recv_timeout(super::PATIENCE)? {
+            Event::Ended(status) => return Ok(Event::Ended(status)),
+            Event::Terminate | Event::Kill | Event::HangUp => {}
+        }
+    }
+}
+
+/// The encoding of `waitpid`.
+fn raw(status: WaitStatus) -> i32 {
+    const CORE: i32 = 0x80;
+    match status {
+        WaitStatus::Exited(_, code) => code << 8,
+        WaitStatus::Signaled(_, signal, dumped) => signal as i32 | if dumped { CORE } else { 0 },
+        _ => Signal::SIGKILL as i32,
+    }
+}
+
+/// The harness of the unit tests does not call the command's `main`, so that its supervisors begin
+/// before its own.
+#[cfg(test)]
+#[ctor::ctor(unsafe)]
+fn before_the_harness() {
+    if run_if_named() {
+        std::process::exit(0);
+    }
+}
