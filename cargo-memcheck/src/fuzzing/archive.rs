@@ -2,5 +2,5 @@
 
 /// Reads the page, and everything that the command derives from it before a program is started.
 pub fn archive(input: &[u8]) {
-    crate::discovery::archive::inspect(input);
+    let _ = crate::discovery::archive::inspect(input);
 }

@@ -67,17 +67,17 @@ fn judge_growth(report: &mut Report) {
 
 fn stream(tests: usize) -> String {
     let run = json!({"run": {
-        "version": 2, "protocol": memcheck_core::wire::protocol::VERSION,
+        "version": 3, "protocol": memcheck_core::wire::protocol::VERSION,
         "record": memcheck_core::measurement::record::VERSION,
         "memcheck": env!("CARGO_PKG_VERSION"), "workspace": "/w", "partition": null,
-        "devices": ["cpu"], "selected": "", "commit": null, "mode": "Local",
+        "devices": ["cpu"], "commit": null, "mode": "Local",
     }});
     let task = example::task();
     let leg = json!({"leg": {"leg": &task.leg, "tests": tests}});
     let mut report = example::report();
     report["record"]["spaces"]["host"]["allocated"] = json!(vec![1; 10]);
     report["record"]["spaces"]["host"]["peak"] = json!(vec![2; 10]);
-    let finding = json!({"code": "leak", "message": "host grows by 64 B an iteration"});
+    let finding = json!({"code": "leak", "message": "host grows by 64 B per iteration"});
     let verdict = json!({"status": "failed", "findings": [finding], "denied": []});
     report["verdict"] = verdict.clone();
     let outcome = json!({
@@ -92,7 +92,7 @@ fn stream(tests: usize) -> String {
         let _ = writeln!(text, "{test}");
     }
     let end = json!({"end": {
-        "tests": tests, "elsewhere": 0, "not_run": 0, "interrupted": false, "exit_code": 100,
+        "selected": "", "tests": tests, "elsewhere": 0, "not_run": 0, "interrupted": false, "exit_code": 100,
         "seconds": 1.0,
     }});
     let _ = writeln!(text, "{end}");

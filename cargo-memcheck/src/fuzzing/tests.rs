@@ -69,6 +69,26 @@ fn mutations_without_an_end() {
     mutate(target, run, first..);
 }
 
+/// Real files are valid, and others have names that state their defects.
+fn assert_valid(path: &Path, is_valid: bool) {
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    let is_damaged = name.starts_with("overflow") || name.contains("without");
+    assert_eq!(is_valid, !is_damaged, "{}", path.display());
+}
+
+#[test]
+fn the_corpus_has_the_versions_that_are_read() {
+    for path in corpus("results") {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let run = crate::presentation::results::parse(&path, &text, false);
+        assert_valid(&path, run.is_ok());
+    }
+    for path in corpus("archive") {
+        let page = std::fs::read(&path).unwrap();
+        assert_valid(&path, crate::discovery::archive::inspect(&page));
+    }
+}
+
 #[test]
 fn the_corpus_of_results_is_presented() {
     replay("results", super::results);

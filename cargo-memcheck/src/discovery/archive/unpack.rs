@@ -272,10 +272,11 @@ impl Unpacked {
     }
 }
 
-/// Derives everything from the page of an archive that needs no other file of it.
+/// Derives everything from the page of an archive that needs no other file of it. Returns false if
+/// the page is refused.
 #[cfg(any(test, fuzzing))]
-pub(crate) fn inspect(json: &[u8]) {
-    let Some(extracted) = Extracted::of_page(json) else { return };
+pub(crate) fn inspect(json: &[u8]) -> bool {
+    let Some(extracted) = Extracted::of_page(json) else { return false };
     let unpacked = Unpacked { extracted, tables: None };
     let packages = unpacked.packages(&unpacked.workspace());
     for kind in [DeviceKind::Cpu, DeviceKind::Sim, DeviceKind::Cuda] {
@@ -288,6 +289,7 @@ pub(crate) fn inspect(json: &[u8]) {
         let _ = unpacked.check(kind, &listed.collect::<Vec<_>>());
     }
     let _ = (unpacked.described(), unpacked.nvml(), unpacked.commit());
+    true
 }
 
 fn tables(

@@ -164,7 +164,8 @@ mod tests {
                 Document::parse(&xml).unwrap_or_else(|error| panic!("{first:x}: {error}"));
             let output = document.descendants().find(|node| node.has_tag_name("system-out"));
             let shown = output.unwrap().text().unwrap().matches(')').count();
-            assert!(shown >= some.len() - 3, "{first:x}: {shown} characters");
+            // quick-junit removes escape sequences, and some last for several characters.
+            assert!(shown >= some.len() - 32, "{first:x}: {shown} characters");
         }
     }
 
