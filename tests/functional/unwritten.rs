@@ -115,6 +115,8 @@ fn panics_keep_finished_tests(project: &Project) {
     assert!(compiler.status().expect("a C compiler").success());
     let mut panics = 0;
     let mut kept = 0;
+    // The command can do without some threads, such as that of the signals.
+    let mut successes = 0;
     for thread in 1..100 {
         project.write("number", &thread.to_string());
         let mut command = command(project.path(), &json(&["--report", "json=report.json"]));
@@ -128,7 +130,8 @@ fn panics_keep_finished_tests(project: &Project) {
         assert_eq!(summary["exit_code"], run.code, "{}", run.stderr);
         let report = project.read("report.json");
         assert_eq!(report, run.stdout, "{}", run.stderr);
-        if run.code == 0 {
+        successes = if run.code == 0 { successes + 1 } else { 0 };
+        if successes == 4 {
             break;
         }
         assert!(![100, 101, 104].contains(&run.code), "{}", run.stderr);
@@ -333,7 +336,8 @@ fn only_the_layers_for_files_and_for_output_write() {
             let path = entry.expect("an entry").path();
             let name = path.strip_prefix(&source).expect("a source").display().to_string();
             if path.is_dir() {
-                folders.push(path);
+                // The targets of the fuzzer are no part of the command.
+                folders.extend(Some(path).filter(|path| !path.ends_with("fuzzing")));
             } else if !name.ends_with("tests.rs") && !direct.contains(&name.as_str()) {
                 let text = std::fs::read_to_string(&path).expect("a source");
                 let own = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();

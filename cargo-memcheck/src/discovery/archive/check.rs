@@ -10,8 +10,8 @@ use std::path::Path;
 use cargo_metadata::Package;
 use cargo_metadata::camino::Utf8Path;
 
-use super::format::PackedFile;
-use super::manifest::{self, Build, Executable, Manifest, TESTS, WORKSPACE};
+use super::format::{PackedFile, Page};
+use super::manifest::{self, Build, Executable, Manifest, TESTS, Tables, WORKSPACE};
 use super::{metadata, names};
 use crate::invocation::devices::{self, DeviceKind};
 
@@ -22,6 +22,32 @@ const CONFIGURATION_LIMIT: u64 = 1 << 20;
 const DEVICES: usize = 64;
 
 type Files<'a> = BTreeMap<&'a str, &'a PackedFile>;
+
+impl Page for Manifest {
+    const NAME: &'static str = "memcheck-archive.json";
+    const KIND: &'static str = "an archive of cargo memcheck";
+
+    fn files(&self) -> &[PackedFile] {
+        &self.files
+    }
+
+    fn check(&self) -> Result<(), String> {
+        manifest(self)
+    }
+}
+
+impl Page for Tables {
+    const NAME: &'static str = "memcheck-line-tables.json";
+    const KIND: &'static str = "an archive of line tables";
+
+    fn files(&self) -> &[PackedFile] {
+        &self.files
+    }
+
+    fn check(&self) -> Result<(), String> {
+        files(&self.files).map(drop)
+    }
+}
 
 /// Each name is valid and occurs once, and no file is the folder of another one.
 pub(super) fn files(files: &[PackedFile]) -> Result<Files<'_>, String> {
@@ -52,7 +78,7 @@ fn text(what: &str, text: &str) -> Result<(), String> {
     names::check_text(text).map_err(|why| format!("{what} {text:?}: {why}"))
 }
 
-pub(super) fn manifest(manifest: &Manifest) -> Result<(), String> {
+fn manifest(manifest: &Manifest) -> Result<(), String> {
     let known = files(&manifest.files)?;
     for name in known.keys() {
         let first = name.split('/').next().unwrap_or_default();

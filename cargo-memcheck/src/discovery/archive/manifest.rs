@@ -8,9 +8,8 @@ use memcheck_core::request::config;
 use memcheck_core::wire::protocol::Entry;
 use serde::{Deserialize, Serialize};
 
-use super::check;
 use super::elf::ElfTarget;
-use super::format::{PackedFile, Page};
+use super::format::PackedFile;
 use crate::baselines::SourceFunctions;
 use crate::build::compile::NotBuilt;
 use crate::invocation::devices::DeviceKind;
@@ -82,32 +81,6 @@ pub(super) struct TestTable {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Tables {
     pub(super) files: Vec<PackedFile>,
-}
-
-impl Page for Manifest {
-    const NAME: &'static str = "memcheck-archive.json";
-    const KIND: &'static str = "an archive of cargo memcheck";
-
-    fn files(&self) -> &[PackedFile] {
-        &self.files
-    }
-
-    fn check(&self) -> Result<(), String> {
-        check::manifest(self)
-    }
-}
-
-impl Page for Tables {
-    const NAME: &'static str = "memcheck-line-tables.json";
-    const KIND: &'static str = "an archive of line tables";
-
-    fn files(&self) -> &[PackedFile] {
-        &self.files
-    }
-
-    fn check(&self) -> Result<(), String> {
-        check::files(&self.files).map(drop)
-    }
 }
 
 pub(super) fn folder(kind: DeviceKind) -> &'static str {

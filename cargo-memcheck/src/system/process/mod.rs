@@ -2,6 +2,7 @@
 //! starts the test process elsewhere: file descriptors are not passed on to the test, the test can
 //! start later than the launcher, and only the launcher can end it.
 
+mod ignored;
 mod output;
 mod progress;
 mod short;

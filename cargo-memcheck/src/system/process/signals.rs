@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use super::ignored::is_ignored;
 use super::{GRACE, LOOK_UP, supervisor};
 use crate::system::temporary;
 
@@ -158,18 +159,6 @@ fn end_now() -> ! {
     });
     let _ = ended.recv_timeout(Duration::from_millis(100));
     signal_hook::low_level::exit(INTERRUPTED.into())
-}
-
-pub(super) fn is_ignored(signal: i32) -> bool {
-    ignored() >> (signal - 1) & 1 == 1
-}
-
-/// The signals that were ignored when this process started. Empty if the system does not provide
-/// the mask.
-fn ignored() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use super::messages::{Answer, Assignment, KILL, Membership, TERMINATE};
 use super::{NAME, descendants};
-use crate::system::process::signals::is_ignored;
+use crate::system::process::ignored::is_ignored;
 
 /// True if this process was started as a supervisor. Its work is done then.
 pub(crate) fn run_if_named() -> bool {
