@@ -12,7 +12,7 @@ use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::WaitStatus;
 use nix::unistd::Pid;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM};
 
 use super::messages::{Answer, Assignment, KILL, Membership, TERMINATE};
 use super::{NAME, descendants};
@@ -87,9 +87,10 @@ fn answer(socket: &mut UnixStream, answer: Answer) -> io::Result<()> {
     socket.write_all(&line)
 }
 
-/// The terminal sends Ctrl-C to the whole group of the command, and only the command decides.
+/// The terminal sends Ctrl-C to the whole group of the command, and only the command decides. A
+/// program that ends without reading its input must not end the supervisor.
 fn outlive_signals() -> io::Result<()> {
-    for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
+    for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE] {
         // A handler ends with this process's image, so that the program has the usual reaction to a
         // signal, or ignores it.
         if !is_ignored(signal) {
