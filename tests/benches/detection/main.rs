@@ -15,8 +15,8 @@ mod programs;
 mod table;
 
 use memcheck_core::growth::lifetimes::Budget;
-use memcheck_core::growth::lifetimes::programs::matrix::{Row as Matrix, measure};
-use memcheck_core::growth::lifetimes::programs::{self as judged, Family};
+use memcheck_core::growth::lifetimes::programs::matrix::{MatrixRow as Matrix, measure};
+use memcheck_core::growth::lifetimes::programs::{self as judged, ProgramFamily};
 use memcheck_tests::scenarios::{self, Agreement, Leg, Scenario, clean};
 
 use programs::{CLEAN, Command, PLANTED, Seed};
@@ -55,9 +55,10 @@ struct Row {
 }
 
 /// Runs the judge on the programs of each family. The last row is the sum over all families.
-fn judge(families: &'static [Family], programs: u32) -> Vec<(&'static str, Matrix)> {
+fn judge(families: &'static [ProgramFamily], programs: u32) -> Vec<(&'static str, Matrix)> {
     let budget = Budget::of(402);
-    let one = |family: &'static Family| (family.name, measure(family, programs, 2026, &budget));
+    let one =
+        |family: &'static ProgramFamily| (family.name, measure(family, programs, 2026, &budget));
     let mut rows: Vec<_> = families.iter().map(one).collect();
     let mut all = Matrix::default();
     rows.iter().for_each(|(_, row)| all.merge(row.clone()));

@@ -1,7 +1,7 @@
 //! Prints the results as Markdown.
 
 use comfy_table::{Row as Header, Table, presets};
-use memcheck_core::growth::lifetimes::programs::matrix::{HEADER, Row as Matrix};
+use memcheck_core::growth::lifetimes::programs::matrix::{HEADER, MatrixRow as Matrix};
 use memcheck_tests::scenarios::{Agreement, Scenario, clean};
 
 use crate::programs::Seed;
