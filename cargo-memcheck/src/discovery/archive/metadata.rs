@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn the_pruned_metadata_of_a_workspace_still_has_its_version_of_candle() {
         let output = std::process::Command::new(env!("CARGO"))
-            .args(["metadata", "--format-version", "1", "--offline"])
+            .args(["metadata", "--format-version", "1"])
             .output()
             .unwrap();
         let whole = String::from_utf8(output.stdout).unwrap();

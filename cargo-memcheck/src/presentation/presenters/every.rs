@@ -15,6 +15,7 @@ use crate::invocation::options::{Annotations, Pending, ReportContext, ReportingO
 use crate::invocation::values::{Format, NoTests, Verbosity};
 use crate::presentation::events::{Presenter, ReportWriter};
 use crate::presentation::tally::Tally;
+use crate::system::printing::SuspendedCommands;
 use crate::system::process::Capture;
 
 /// The names of the presenters, in the order of [`present`].
@@ -28,7 +29,11 @@ pub(crate) fn present(
 ) -> Option<anyhow::Result<Vec<u8>>> {
     match name {
         "terminal" => shown(&mut terminal(), replay),
-        "annotations" => shown(&mut GithubAnnotations::new("/w".into()), replay),
+        "annotations" => {
+            // The tests of this crate can run in GitHub Actions, too.
+            let _suspended = SuspendedCommands::begin();
+            shown(&mut GithubAnnotations::new("/w".into()), replay)
+        }
         "json" => written(JsonLines::new(Vec::new()), replay),
         "junit" => written(Junit::default(), replay),
         "markdown" => written(Markdown::default(), replay),
