@@ -8,10 +8,8 @@
 //!
 //! # What it cannot know
 //!
-//! - **Values.** Device memory reads as zeros. Small uploads (64 KiB each, 8 MiB together) read back
-//!   unchanged until a call overwrites them. The simulator cannot see the writes of kernels that are
-//!   launched through `cuLaunchKernel`. If the control flow of a program depends on values (expert
-//!   routing, stop tokens), the program always takes the same branch.
+//! - **Values beyond its limits.** Uploads, fills and copies are kept, up to 256 MiB together. What
+//!   is not known reads as zeros, and [`Statistics::unknown_reads`] counts these reads.
 //! - **Memory that libraries allocate for themselves**: contexts, workspaces, code. NVML's figure
 //!   and the records of CUPTI contain estimates for contexts and for cuBLAS's workspace.
 //! - **`reserved` and NVML's figures**: these are estimates, and the code marks them as such.
@@ -46,7 +44,6 @@ pub const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
 
 mod activity;
 mod code;
-mod contents;
 mod cublas;
 mod cudart;
 mod cupti;
@@ -72,6 +69,7 @@ mod spec;
 mod transfer;
 mod unsupported;
 mod uuid;
+mod values;
 mod version;
 
 pub use faults::{Faults, FaultsError, Named};

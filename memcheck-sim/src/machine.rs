@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use crate::activity::{Activity, Record};
 use crate::code::{Answer, Code};
-use crate::contents::Contents;
 use crate::events::Events;
 use crate::faults::Schedule;
 use crate::host::{HostMemory, Origin};
@@ -18,6 +17,7 @@ use crate::memory::{self, Block, Memory};
 use crate::pools::Pool;
 use crate::processes::Process;
 use crate::spec::{self, DeviceSpec, Spec};
+use crate::values::{Limits, Values};
 
 pub(crate) use crate::handle::Handle;
 
@@ -76,6 +76,10 @@ pub struct Statistics {
     pub frees: u64,
     /// Launched kernels, those of libraries and of candle's C code included.
     pub launches: u64,
+    /// Copies to the host that met unknown values.
+    pub unknown_reads: u64,
+    /// The unknown bytes of these copies, which the program got as zeros.
+    pub unknown_bytes: u64,
 }
 
 #[derive(Debug)]
@@ -93,7 +97,7 @@ pub(crate) struct Machine {
     pub(crate) function_modules: BTreeMap<Handle, Handle>,
     pub(crate) libraries: BTreeMap<Handle, Library>,
     pub(crate) host: HostMemory,
-    pub(crate) contents: Contents,
+    pub(crate) values: Values,
     /// The simulated processes of other users.
     pub(crate) processes: Vec<Process>,
     /// The records for CUPTI.
@@ -115,7 +119,7 @@ impl Machine {
             function_modules: BTreeMap::new(),
             libraries: BTreeMap::new(),
             host: HostMemory::default(),
-            contents: Contents::default(),
+            values: Values::new(Limits::DEFAULT),
             processes: spec.processes.clone(),
             activity: Activity::default(),
             schedule: Schedule::new(spec.faults),
@@ -161,6 +165,8 @@ impl Machine {
             allocations: self.schedule.allocations(),
             frees: self.schedule.frees(),
             launches: self.schedule.launches(),
+            unknown_reads: self.values.unknown_reads().reads,
+            unknown_bytes: self.values.unknown_reads().bytes,
         }
     }
 
@@ -313,7 +319,7 @@ impl Machine {
 
     fn release_block(&mut self, device: usize, address: u64) -> Answer {
         let block = self.devices[device].memory.release(address)?;
-        self.contents.forget(address, block.bytes);
+        self.values.forget_block(address);
         if let Some(pool) = block.pool.and_then(|pool| self.pools.get_mut(&pool)) {
             pool.freed(block.bytes);
         }
