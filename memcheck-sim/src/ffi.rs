@@ -6,7 +6,7 @@
 //! is null or valid as CUDA documents it. The null check is made here, once, so that the other
 //! modules of the simulator can be safe code.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, c_char, c_int, c_void};
 
 use crate::code::{Answer, Code};
 
@@ -104,6 +104,23 @@ impl Text {
         // caller.
         Ok(unsafe { CStr::from_ptr(self.0) }.to_string_lossy().into_owned())
     }
+}
+
+/// Returns the text at `start`; `None` if no text starts there, such as in binary code.
+///
+/// # Safety
+///
+/// `start` must be readable for one byte. If this byte is printable or white space, it must start a
+/// zero-terminated text.
+pub(crate) unsafe fn text_of(start: *const c_void) -> Option<String> {
+    // SAFETY: the caller promises that one byte is readable.
+    let first = unsafe { *start.cast::<u8>() };
+    (first == b'\n' || first == b'\r' || first == b'\t' || (b' '..=b'~').contains(&first)).then(
+        || {
+            // SAFETY: the caller promises that a text which starts so is zero-terminated.
+            unsafe { CStr::from_ptr(start.cast()) }.to_string_lossy().into_owned()
+        },
+    )
 }
 
 /// A function of the C interface and its name; [`crate::link`] keeps them in the binary.

@@ -44,6 +44,7 @@ pub const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
 
 mod activity;
 mod code;
+mod compute;
 mod cublas;
 mod cudart;
 mod cupti;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use crate::activity::{Activity, Record};
 use crate::code::{Answer, Code};
+use crate::compute::{self, Image};
 use crate::events::Events;
 use crate::faults::Schedule;
 use crate::host::{HostMemory, Origin};
@@ -53,6 +54,19 @@ pub(crate) struct Stream {
     pub(crate) priority: i32,
 }
 
+#[derive(Debug)]
+pub(crate) struct Module {
+    pub(crate) context: Handle,
+    pub(crate) image: Image,
+}
+
+/// A kernel of a module.
+#[derive(Debug)]
+pub(crate) struct Function {
+    pub(crate) module: Handle,
+    pub(crate) code: compute::Code,
+}
+
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Library {
     pub(crate) context: Handle,
@@ -89,12 +103,10 @@ pub(crate) struct Machine {
     pub(crate) streams: BTreeMap<Handle, Stream>,
     pub(crate) events: Events,
     pub(crate) pools: BTreeMap<Handle, Pool>,
-    /// The context of each module.
-    pub(crate) modules: BTreeMap<Handle, Handle>,
-    /// The handle of each function, by module and name. The next map has the module of each
-    /// function.
-    pub(crate) functions: BTreeMap<(Handle, String), Handle>,
-    pub(crate) function_modules: BTreeMap<Handle, Handle>,
+    pub(crate) modules: BTreeMap<Handle, Module>,
+    /// The handle of each function, by module and name.
+    pub(crate) function_names: BTreeMap<(Handle, String), Handle>,
+    pub(crate) functions: BTreeMap<Handle, Function>,
     pub(crate) libraries: BTreeMap<Handle, Library>,
     pub(crate) host: HostMemory,
     pub(crate) values: Values,
@@ -115,8 +127,8 @@ impl Machine {
             events: Events::default(),
             pools: BTreeMap::new(),
             modules: BTreeMap::new(),
+            function_names: BTreeMap::new(),
             functions: BTreeMap::new(),
-            function_modules: BTreeMap::new(),
             libraries: BTreeMap::new(),
             host: HostMemory::default(),
             values: Values::new(Limits::DEFAULT),
@@ -237,14 +249,14 @@ impl Machine {
         self.contexts.remove(&context);
         self.streams.retain(|_, stream| stream.context != context);
         self.events.destroy_all_of(context);
-        self.modules.retain(|_, owner| *owner != context);
+        self.modules.retain(|_, module| module.context != context);
         let ended = self.libraries.extract_if(.., |_, library| library.context == context);
         for (handle, library) in ended {
             self.activity.record_release(device, handle, library.workspace);
         }
         let modules = &self.modules;
-        self.functions.retain(|(module, _), _| modules.contains_key(module));
-        self.function_modules.retain(|_, module| modules.contains_key(module));
+        self.function_names.retain(|(module, _), _| modules.contains_key(module));
+        self.functions.retain(|_, function| modules.contains_key(&function.module));
         Ok(())
     }
 

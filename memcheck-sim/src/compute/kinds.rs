@@ -17,7 +17,7 @@ pub(crate) enum Kind {
     /// The same type, which some kernels call `fp8_e4m3`.
     Fp8,
     /// The kernel has no element type in its name.
-    None,
+    Untyped,
 }
 
 impl Kind {
@@ -35,13 +35,13 @@ impl Kind {
             Self::F64 => "_f64",
             Self::F8 => "_f8_e4m3",
             Self::Fp8 => "_fp8_e4m3",
-            Self::None => "",
+            Self::Untyped => "",
         }
     }
 
     pub(crate) fn width(self) -> u64 {
         match self {
-            Self::U8 | Self::F8 | Self::Fp8 | Self::None => 1,
+            Self::U8 | Self::F8 | Self::Fp8 | Self::Untyped => 1,
             Self::I16 | Self::Bf16 | Self::F16 => 2,
             Self::U32 | Self::I32 | Self::F32 => 4,
             Self::I64 | Self::F64 => 8,

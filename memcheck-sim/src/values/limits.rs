@@ -31,11 +31,15 @@ impl Work {
         Self { limits, done: 0 }
     }
 
+    pub(super) fn permits(&self, operations: u64) -> bool {
+        operations <= self.limits.launch
+            && self.done.saturating_add(operations) <= self.limits.total
+    }
+
     /// Counts the operations of a launch. Returns false, and counts nothing, if a limit does not
     /// permit them.
     pub(super) fn charge(&mut self, operations: u64) -> bool {
-        let allowed = operations <= self.limits.launch
-            && self.done.saturating_add(operations) <= self.limits.total;
+        let allowed = self.permits(operations);
         if allowed {
             self.done += operations;
         }

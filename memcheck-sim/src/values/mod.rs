@@ -48,6 +48,15 @@ pub(crate) enum Part<'a> {
     Bytes(&'a [u8]),
 }
 
+/// Bytes that a copy moves in the time of one operation of a kernel.
+const BYTES_OF_AN_OPERATION: u64 = 16;
+
+/// The largest block that can use the reserve.
+const SMALL: u64 = 64 << 10;
+/// Bytes above the limit for small blocks, so that token ids and layouts are known where large
+/// weights have filled the store.
+const RESERVE: u64 = 8 << 20;
+
 /// The number of reads by the program that met unknown bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct UnknownReads {
@@ -85,7 +94,13 @@ impl Values {
         }
     }
 
-    /// Counts the operations of a launch. Returns false if the launch must not be computed.
+    /// Returns whether the limits permit a launch with this many operations.
+    pub(crate) fn permits(&self, operations: u64) -> bool {
+        self.work.permits(operations)
+    }
+
+    /// Counts the operations of a launch. Returns false, and counts nothing, if the limits do not
+    /// permit them.
     pub(crate) fn charge(&mut self, operations: u64) -> bool {
         self.work.charge(operations)
     }
@@ -147,6 +162,10 @@ impl Values {
 
     /// Copies the known bytes of `from`. What is unknown there becomes unknown in `to`.
     pub(crate) fn copy(&mut self, to: Span, from: Span) {
+        let is_stored = self.view(from).is_some_and(|view| view.bytes().is_some());
+        if is_stored && !self.charge(from.length / BYTES_OF_AN_OPERATION) {
+            return self.forget(to);
+        }
         let mut parts = Vec::new();
         self.read(from, |offset, part| match part {
             Part::Zeros(length) => parts.push((offset, length, None)),
@@ -190,8 +209,9 @@ impl Values {
         })
     }
 
-    pub(crate) fn is_known(&self, span: Span) -> bool {
-        self.blocks.get(&span.block).is_some_and(|contents| contents.known.contains(&span.range()))
+    /// Returns what is known of the block of a range; `None` if nothing is.
+    pub(crate) fn view(&self, span: Span) -> Option<View<'_>> {
+        self.blocks.get(&span.block).map(|contents| View { contents, offset: span.offset })
     }
 
     /// Makes sure that the block has storage. If the limit does not permit it, the block becomes
@@ -201,7 +221,8 @@ impl Values {
         if !contents.bytes.is_empty() {
             return true;
         }
-        if self.stored.saturating_add(span.size) > self.limit {
+        let reserve = if span.size <= SMALL { RESERVE } else { 0 };
+        if self.stored.saturating_add(span.size) > self.limit + reserve {
             self.blocks.remove(&span.block);
             return false;
         }
@@ -214,6 +235,27 @@ impl Values {
 impl Contents {
     fn unknown() -> Self {
         Self { known: Ranges::default(), bytes: Vec::new() }
+    }
+}
+
+/// What is known of a block, from an offset on.
+pub(crate) struct View<'a> {
+    contents: &'a Contents,
+    offset: u64,
+}
+
+impl<'a> View<'a> {
+    /// Returns whether `length` bytes from `first` on are known.
+    pub(crate) fn knows(&self, first: u64, length: u64) -> bool {
+        let start = self.offset + first;
+        self.contents.known.contains(&(start..start + length))
+    }
+
+    /// Returns the stored bytes; `None` if all known bytes are zeros. Unknown bytes have no
+    /// meaning.
+    pub(crate) fn bytes(&self) -> Option<&'a [u8]> {
+        let bytes = &self.contents.bytes;
+        (!bytes.is_empty()).then(|| &bytes[self.offset as usize..])
     }
 }
 

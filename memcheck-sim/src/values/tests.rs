@@ -32,9 +32,11 @@ fn zeros_and_unknown_bytes_are_different_and_need_no_storage() {
     let mut values = values(SIZE);
     let huge = Span { block: 9, size: 1 << 40, offset: 0, length: 1 << 40 };
     values.zero(huge);
-    assert!(values.is_known(huge));
+    assert!(values.view(huge).unwrap().knows(0, huge.size));
     values.forget(Span { offset: 5, length: 3, ..huge });
-    assert!(!values.is_known(huge));
+    let view = values.view(Span { offset: 4, ..huge }).unwrap();
+    assert!(!view.knows(0, huge.size - 4) && view.knows(0, 1) && !view.knows(1, 1));
+    assert!(view.bytes().is_none());
     assert_eq!(values.bytes(Span { offset: 0, length: 5, ..huge }).unwrap(), [0_u8; 5].as_slice());
     assert_eq!(values.bytes(Span { offset: 7, length: 2, ..huge }), None);
     assert_eq!(values.stored, 0);
@@ -43,19 +45,28 @@ fn zeros_and_unknown_bytes_are_different_and_need_no_storage() {
 
 #[test]
 fn a_block_that_exceeds_the_limit_becomes_unknown() {
-    let mut values = values(2 * SIZE);
-    for block in [100, 200, 300] {
-        values.zero(span(block, 0, SIZE));
-        values.write(span(block, 4, 2), &[1, 2]);
+    const LARGE: u64 = SMALL + 1;
+    let large = |block| Span { block, size: LARGE, offset: 4, length: 2 };
+    let knows = |values: &Values, block, first| {
+        values.view(Span { offset: 0, ..large(block) }).is_some_and(|view| view.knows(first, 1))
+    };
+    let mut values = values(2 * LARGE);
+    for block in [1 << 20, 2 << 20, 3 << 20] {
+        values.zero(Span { offset: 0, length: LARGE, ..large(block) });
+        values.write(large(block), &[1, 2]);
     }
-    assert_eq!(values.stored, 2 * SIZE);
-    assert_eq!(seen(&values, 200)[3..7], [Some(0), Some(1), Some(2), Some(0)]);
-    assert_eq!(seen(&values, 300), [None; SIZE as usize]);
+    assert_eq!(values.stored, 2 * LARGE);
+    assert_eq!(values.bytes(large(2 << 20)).unwrap(), [1_u8, 2].as_slice());
+    assert!(values.view(large(3 << 20)).is_none());
+    // A small block still has room.
+    values.write(span(100, 0, 2), &[1, 2]);
+    assert_eq!(values.stored, 2 * LARGE + SIZE);
+    values.forget_block(1 << 20);
     values.forget_block(100);
-    values.write(span(300, 4, 2), &[1, 2]);
-    assert_eq!(seen(&values, 300)[3..7], [None, Some(1), Some(2), None]);
-    values.zero(span(300, 0, SIZE));
-    assert_eq!(values.stored, SIZE);
+    values.write(large(3 << 20), &[1, 2]);
+    assert!(knows(&values, 3 << 20, 4) && !knows(&values, 3 << 20, 3));
+    values.zero(Span { offset: 0, length: LARGE, ..large(3 << 20) });
+    assert_eq!(values.stored, LARGE);
     values.forget_all();
     assert_eq!((values.stored, values.blocks.len()), (0, 0));
 }

@@ -1,11 +1,12 @@
 //! The kernels of candle-kernels 0.11 with their arguments, one row for each kernel.
 //!
 //! A kernel of a module is named `{root}{suffix of the type}`. It exists from a compute capability
-//! on, which is the macro `__CUDA_ARCH__` around its definition.
+//! on, which is the macro `__CUDA_ARCH__` around its definition. The rows come from the sources of
+//! candle-kernels 0.11.1, after the C preprocessor.
 //!
-//! The letters of `arguments` are the types of the arguments in order: `p` pointer, `s` `size_t`,
-//! `l` `int64_t`, `i` `int`, `u` `unsigned`, `f` `float`, `d` `double`, `b` `bool`, and `t` the
-//! element type.
+//! The letters of `arguments` are the types of the arguments in order: `p` a pointer that the kernel
+//! reads, `w` a pointer that it writes, `s` `size_t`, `l` `int64_t`, `i` `int`, `u` `unsigned`, `f`
+//! `float`, `d` `double`, `b` `bool`, and `t` the element type.
 
 mod elementwise;
 mod quantized;
@@ -26,7 +27,93 @@ pub(crate) struct Row {
 /// A type for which a kernel exists, and the compute capability, such as 80, from which it exists.
 pub(super) type Variant = (Kind, u8);
 
-pub(super) const ALWAYS: u8 = 0;
+/// On every card.
+const ALWAYS: u8 = 0;
+/// Types for which several kernels exist.
+const FLOATS: &[Variant] =
+    &[(Kind::Bf16, 80), (Kind::F16, ALWAYS), (Kind::F32, ALWAYS), (Kind::F64, ALWAYS)];
+const FLOATS_FP8: &[Variant] = &[
+    (Kind::Bf16, 80),
+    (Kind::F16, ALWAYS),
+    (Kind::F32, ALWAYS),
+    (Kind::F64, ALWAYS),
+    (Kind::Fp8, 89),
+];
+const NUMBERS: &[Variant] = &[
+    (Kind::U8, ALWAYS),
+    (Kind::U32, ALWAYS),
+    (Kind::I64, ALWAYS),
+    (Kind::Bf16, 80),
+    (Kind::F16, ALWAYS),
+    (Kind::F32, ALWAYS),
+    (Kind::F64, ALWAYS),
+];
+const NUMBERS_F8: &[Variant] = &[
+    (Kind::U8, ALWAYS),
+    (Kind::U32, ALWAYS),
+    (Kind::I64, ALWAYS),
+    (Kind::Bf16, 80),
+    (Kind::F16, ALWAYS),
+    (Kind::F32, ALWAYS),
+    (Kind::F64, ALWAYS),
+    (Kind::F8, 89),
+];
+const NUMBERS_FP8: &[Variant] = &[
+    (Kind::U8, ALWAYS),
+    (Kind::U32, ALWAYS),
+    (Kind::I64, ALWAYS),
+    (Kind::Bf16, 80),
+    (Kind::F16, ALWAYS),
+    (Kind::F32, ALWAYS),
+    (Kind::F64, ALWAYS),
+    (Kind::Fp8, 89),
+];
+const NUMBERS_F8_80: &[Variant] = &[
+    (Kind::U8, ALWAYS),
+    (Kind::U32, ALWAYS),
+    (Kind::I64, ALWAYS),
+    (Kind::Bf16, 80),
+    (Kind::F16, ALWAYS),
+    (Kind::F32, ALWAYS),
+    (Kind::F64, ALWAYS),
+    (Kind::F8, 80),
+];
+const NUMBERS_BF16: &[Variant] = &[
+    (Kind::U8, ALWAYS),
+    (Kind::U32, ALWAYS),
+    (Kind::I64, ALWAYS),
+    (Kind::Bf16, ALWAYS),
+    (Kind::F16, ALWAYS),
+    (Kind::F32, ALWAYS),
+    (Kind::F64, ALWAYS),
+    (Kind::F8, 80),
+];
+const IMAGES: &[Variant] = &[
+    (Kind::U8, ALWAYS),
+    (Kind::U32, ALWAYS),
+    (Kind::Bf16, 80),
+    (Kind::F16, ALWAYS),
+    (Kind::F32, ALWAYS),
+    (Kind::F64, ALWAYS),
+];
+const UNTYPED: &[Variant] = &[(Kind::Untyped, ALWAYS)];
+const HALF_SINGLE: &[Variant] = &[(Kind::F16, ALWAYS), (Kind::F32, ALWAYS)];
+const F8_ONLY: &[Variant] = &[(Kind::F8, 89)];
+const FP8_ONLY: &[Variant] = &[(Kind::Fp8, 89)];
+
+const fn row(
+    root: &'static str,
+    kinds: &'static [Variant],
+    arguments: &'static str,
+    run: Run,
+) -> Row {
+    Row { root, kinds, arguments, run: Some(run) }
+}
+
+/// A kernel that is not computed.
+const fn listed(root: &'static str, kinds: &'static [Variant], arguments: &'static str) -> Row {
+    Row { root, kinds, arguments, run: None }
+}
 
 /// The rows of a module, by the name of its source file.
 static MODULES: &[(&str, &[Row])] = &[
@@ -116,9 +203,7 @@ mod tests {
     #[test]
     fn the_modules_have_the_names_of_candle_kernels() {
         assert_eq!([90, 89, 80, 75].map(|it| names(it).len()), [755, 755, 705, 591]);
-        let of = |stem| -> usize {
-            module(stem).unwrap().iter().map(|row| row.kinds.len()).sum()
-        };
+        let of = |stem| -> usize { module(stem).unwrap().iter().map(|row| row.kinds.len()).sum() };
         let counts = MODULES.iter().map(|&(stem, _)| of(stem)).collect::<Vec<_>>();
         assert_eq!(counts, [10, 96, 58, 66, 24, 125, 142, 71, 14, 26, 123]);
     }
