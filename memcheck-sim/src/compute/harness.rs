@@ -2,6 +2,7 @@
 
 use super::arguments::Arguments;
 use super::element::Element;
+use super::launch::Shape;
 use super::table;
 use crate::machine::{Handle, Machine};
 use crate::memory;
@@ -52,12 +53,30 @@ impl Device {
         Some(bytes.chunks_exact(T::WIDTH).map(T::load).collect())
     }
 
+    /// Launches a kernel that does not read its shape.
     #[track_caller]
     pub(super) fn launch(&mut self, name: &str, arguments: &[[u8; 8]]) {
+        self.launch_blocks(name, 1, 1, arguments);
+    }
+
+    /// Launches a kernel with this number of blocks and of threads in each of them.
+    #[track_caller]
+    pub(super) fn launch_blocks(
+        &mut self,
+        name: &str,
+        blocks: u32,
+        threads: u32,
+        arguments: &[[u8; 8]],
+    ) {
+        self.launch_shaped(name, Shape { grid: [blocks, 1, 1], block: [threads, 1, 1] }, arguments);
+    }
+
+    #[track_caller]
+    pub(super) fn launch_shaped(&mut self, name: &str, shape: Shape, arguments: &[[u8; 8]]) {
         let kernel = table::find(table::all(), name, 90)
             .unwrap_or_else(|| panic!("the table has no kernel {name}"));
         assert_eq!(kernel.widths().count(), arguments.len(), "the arguments of {name}");
-        kernel.launch(&mut self.machine, Arguments::of(arguments));
+        kernel.launch(&mut self.machine, shape, Arguments::of(arguments));
     }
 
     /// Returns whether any byte of the block is known.

@@ -5,6 +5,7 @@ use super::element::Element;
 use super::kinds::Kind;
 use super::layout::Layout;
 use crate::machine::Machine;
+use crate::values::View;
 
 /// The reason why a kernel has no result: a value that it depends on is unknown, or a limit does
 /// not permit the launch.
@@ -13,11 +14,19 @@ pub(crate) struct Unknown;
 
 pub(crate) type Known<T = ()> = Result<T, Unknown>;
 
+/// The numbers of blocks and of threads in a block, along x, y and z.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+}
+
 /// A launch of a kernel with a known signature.
 pub(crate) struct Launch<'a> {
     pub(super) machine: &'a mut Machine,
     /// The element type in the kernel's name.
     pub(crate) kind: Kind,
+    pub(crate) shape: Shape,
     pub(super) arguments: Arguments,
 }
 
@@ -118,6 +127,16 @@ impl Source<'_> {
         })
     }
 
+    /// Opens `count` elements for reads in any order.
+    pub(crate) fn random<T: Element>(&self, address: u64, count: u64) -> Known<Random<'_, T>> {
+        let length = count.checked_mul(T::WIDTH as u64).ok_or(Unknown)?;
+        let Some(span) = self.machine.span(address, length.max(1)) else {
+            return Ok(Random::Read(self.elements(address, count)?));
+        };
+        let view = self.machine.values.view(span).ok_or(Unknown)?;
+        Ok(Random::Block { is_known: view.knows(0, length), view, count })
+    }
+
     /// Returns the layouts of `operands` tensors that have the same dims, from a kernel's argument
     /// `info`: the dims, then the strides of each tensor. A null `info` means that all are
     /// contiguous, with `count` elements.
@@ -147,6 +166,36 @@ impl Source<'_> {
     pub(crate) fn words(&self, address: u64, count: u64) -> Known<Vec<u64>> {
         let words: Vec<i64> = self.elements(address, count)?;
         Ok(words.into_iter().map(|word| word as u64).collect())
+    }
+}
+
+/// Elements that are read in any order. Only those that are read must be known.
+pub(crate) enum Random<'a, T> {
+    Block { view: View<'a>, count: u64, is_known: bool },
+    Read(Vec<T>),
+}
+
+impl<T: Element> Random<'_, T> {
+    pub(crate) fn get(&self, index: u64) -> Known<T> {
+        match self {
+            Self::Read(all) => all.get(index as usize).copied().ok_or(Unknown),
+            Self::Block { view, count, is_known } => {
+                let (first, width) = (index.saturating_mul(T::WIDTH as u64), T::WIDTH);
+                if index >= *count || !(*is_known || view.knows(first, width as u64)) {
+                    return Err(Unknown);
+                }
+                let bytes = view.bytes().map(|bytes| &bytes[first as usize..][..width]);
+                Ok(bytes.map_or_else(T::default, T::load))
+            }
+        }
+    }
+
+    /// Reads consecutive elements.
+    pub(crate) fn run(&self, first: u64, count: u64, to: &mut Vec<T>) -> Known {
+        for index in first..first.saturating_add(count) {
+            to.push(self.get(index)?);
+        }
+        Ok(())
     }
 }
 

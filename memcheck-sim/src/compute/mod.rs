@@ -13,16 +13,23 @@ mod arguments;
 mod binary;
 mod cast;
 mod compare;
+mod conv;
 mod copy;
 mod element;
 mod fill;
 #[cfg(test)]
 mod harness;
 mod image;
+mod indexing;
 mod kinds;
 mod launch;
 mod layout;
+mod norms;
+mod pool;
+mod reduce;
+mod rope;
 mod select;
+mod sort;
 mod table;
 mod unary;
 
@@ -32,7 +39,7 @@ pub(crate) use arguments::Arguments;
 pub(crate) use element::Element;
 pub(crate) use image::{Code, Image};
 pub(crate) use kinds::Kind;
-pub(crate) use launch::{Known, Launch, Unknown};
+pub(crate) use launch::{Known, Launch, Shape, Unknown};
 
 use crate::machine::Machine;
 use crate::memory;
@@ -100,8 +107,8 @@ use with_any;
 
 impl table::Kernel {
     /// Computes a launch.
-    pub(crate) fn launch(self, machine: &mut Machine, arguments: Arguments) {
-        let mut launch = Launch { machine, kind: self.kind, arguments };
+    pub(crate) fn launch(self, machine: &mut Machine, shape: Shape, arguments: Arguments) {
+        let mut launch = Launch { machine, kind: self.kind, shape, arguments };
         let done = self.row.run.map_or(Err(Unknown), |run| run(&mut launch));
         if done == Err(Unknown) {
             for (number, _) in self.row.arguments.match_indices('w') {

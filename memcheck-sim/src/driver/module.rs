@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_uint, c_void};
 
 use super::{current, device};
 use crate::code::{Answer, Code};
-use crate::compute::{self, Arguments, Image};
+use crate::compute::{self, Arguments, Image, Shape};
 use crate::ffi::{self, In, Out, Text, exports, text_of};
 use crate::machine::{Function, Handle, Machine, Module, with};
 
@@ -221,16 +221,21 @@ fn launch(
         machine.stream_context(stream, current::get())?;
         machine.touch()?;
         machine.launched();
-        compute(machine, &code, arguments)
+        compute(machine, &code, Shape { grid, block }, arguments)
     })
 }
 
-fn compute(machine: &mut Machine, code: &compute::Code, arguments: *const *mut c_void) -> Answer {
+fn compute(
+    machine: &mut Machine,
+    code: &compute::Code,
+    shape: Shape,
+    arguments: *const *mut c_void,
+) -> Answer {
     match code {
         compute::Code::Known(kernel) => {
             // SAFETY: the C caller promises that the arguments are those of this kernel.
             let arguments = unsafe { Arguments::read(arguments, kernel.widths()) };
-            kernel.launch(machine, arguments.ok_or(Code::INVALID_VALUE)?);
+            kernel.launch(machine, shape, arguments.ok_or(Code::INVALID_VALUE)?);
         }
         compute::Code::Parameters(sizes) => {
             // SAFETY: the C caller promises that the arguments are those of this kernel.
