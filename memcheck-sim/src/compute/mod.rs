@@ -26,6 +26,7 @@ mod launch;
 mod layout;
 mod norms;
 mod pool;
+mod quantized;
 mod reduce;
 mod rope;
 mod select;
