@@ -71,7 +71,11 @@ pub(crate) struct Source<'a> {
     machine: &'a Machine,
 }
 
-impl Source<'_> {
+impl<'a> Source<'a> {
+    pub(super) fn new(machine: &'a Machine) -> Self {
+        Self { machine }
+    }
+
     /// Reads `count` consecutive elements.
     pub(crate) fn elements<T: Element>(&self, address: u64, count: u64) -> Known<Vec<T>> {
         if count == 0 {
@@ -159,7 +163,7 @@ fn picked<T: Element>(layout: &Layout, element: impl Fn(u64) -> T) -> Vec<T> {
     all
 }
 
-fn to_bytes<T: Element>(elements: &[T]) -> Vec<u8> {
+pub(super) fn to_bytes<T: Element>(elements: &[T]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(elements.len() * T::WIDTH);
     for &element in elements {
         element.store(&mut bytes);

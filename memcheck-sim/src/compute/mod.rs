@@ -22,6 +22,7 @@ mod image;
 mod kinds;
 mod launch;
 mod layout;
+mod product;
 mod select;
 mod table;
 mod unary;
@@ -29,10 +30,11 @@ mod unary;
 use std::sync::Arc;
 
 pub(crate) use arguments::Arguments;
-pub(crate) use element::Element;
+pub(crate) use element::{Element, Real};
 pub(crate) use image::{Code, Image};
 pub(crate) use kinds::Kind;
 pub(crate) use launch::{Known, Launch, Unknown};
+pub(crate) use product::{Operand, Product, Scales, absolute_sum};
 
 use crate::machine::Machine;
 use crate::memory;
