@@ -43,26 +43,35 @@ impl Launch<'_> {
         operations: u64,
         compute: impl FnOnce(&Source<'_>) -> Known<Vec<T>>,
     ) -> Known {
-        let result = match self.machine.values.permits(operations) {
-            true => compute(&Source { machine: self.machine }),
-            false => Err(Unknown),
-        };
-        match result {
-            Ok(elements) => {
-                debug_assert_eq!(elements.len() as u64, count);
-                self.machine.values.charge(operations);
-                self.machine.write_elements(address, &to_bytes(&elements));
-            }
-            Err(Unknown) => {
-                self.machine.overwritten(address, count.saturating_mul(T::WIDTH as u64));
-            }
-        }
+        produce(self.machine, address, count, operations, compute);
         Ok(())
     }
 
     /// Returns the memory for reading.
     pub(crate) fn source(&self) -> Source<'_> {
         Source { machine: self.machine }
+    }
+}
+
+/// As [`Launch::produce`].
+pub(super) fn produce<T: Element>(
+    machine: &mut Machine,
+    address: u64,
+    count: u64,
+    operations: u64,
+    compute: impl FnOnce(&Source<'_>) -> Known<Vec<T>>,
+) {
+    let result = match machine.values.permits(operations) {
+        true => compute(&Source { machine }),
+        false => Err(Unknown),
+    };
+    match result {
+        Ok(elements) => {
+            debug_assert_eq!(elements.len() as u64, count);
+            machine.values.charge(operations);
+            machine.write_elements(address, &to_bytes(&elements));
+        }
+        Err(Unknown) => machine.overwritten(address, count.saturating_mul(T::WIDTH as u64)),
     }
 }
 

@@ -23,6 +23,7 @@ mod kinds;
 mod launch;
 mod layout;
 mod product;
+mod random;
 mod select;
 mod table;
 mod unary;
@@ -35,6 +36,7 @@ pub(crate) use image::{Code, Image};
 pub(crate) use kinds::Kind;
 pub(crate) use launch::{Known, Launch, Unknown};
 pub(crate) use product::{Operand, Product, Scales, absolute_sum};
+pub(crate) use random::{Distribution, Generator};
 
 use crate::machine::Machine;
 use crate::memory;
