@@ -45,6 +45,11 @@ impl<T> Out<T> {
         self.0
     }
 
+    /// Returns the pointer's number, for a result that can be in device memory.
+    pub(crate) fn number(&self) -> u64 {
+        self.0 as u64
+    }
+
     pub(crate) fn is_null(&self) -> bool {
         self.0.is_null()
     }
@@ -121,6 +126,16 @@ pub(crate) unsafe fn text_of(start: *const c_void) -> Option<String> {
             unsafe { CStr::from_ptr(start.cast()) }.to_string_lossy().into_owned()
         },
     )
+}
+
+/// Returns `length` bytes of the host.
+///
+/// # Safety
+///
+/// `address` must be readable for `length` bytes.
+pub(crate) unsafe fn bytes(address: u64, length: u64) -> Vec<u8> {
+    // SAFETY: the caller makes the same promise.
+    unsafe { std::slice::from_raw_parts(address as *const u8, length as usize).to_vec() }
 }
 
 /// A function of the C interface and its name; [`crate::link`] keeps them in the binary.

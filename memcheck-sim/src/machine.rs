@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::activity::{Activity, Record};
 use crate::code::{Answer, Code};
-use crate::compute::{self, Image};
+use crate::compute::{self, Generator, Image};
 use crate::events::Events;
 use crate::faults::Schedule;
 use crate::host::{HostMemory, Origin};
@@ -74,6 +74,8 @@ pub(crate) struct Library {
     pub(crate) pointer_mode: i32,
     pub(crate) math_mode: i32,
     pub(crate) atomics_mode: i32,
+    /// The state of a generator of cuRAND.
+    pub(crate) generator: Generator,
     /// The estimated size in bytes of the library's own allocation.
     pub(crate) workspace: u64,
 }

@@ -52,20 +52,7 @@ impl Launch<'_> {
         operations: u64,
         compute: impl FnOnce(&Source<'_>) -> Known<Vec<T>>,
     ) -> Known {
-        let result = match self.machine.values.permits(operations) {
-            true => compute(&Source { machine: self.machine }),
-            false => Err(Unknown),
-        };
-        match result {
-            Ok(elements) => {
-                debug_assert_eq!(elements.len() as u64, count);
-                self.machine.values.charge(operations);
-                self.machine.write_elements(address, &to_bytes(&elements));
-            }
-            Err(Unknown) => {
-                self.machine.overwritten(address, count.saturating_mul(T::WIDTH as u64));
-            }
-        }
+        produce(self.machine, address, count, operations, compute);
         Ok(())
     }
 
@@ -75,12 +62,38 @@ impl Launch<'_> {
     }
 }
 
+/// As [`Launch::produce`].
+pub(super) fn produce<T: Element>(
+    machine: &mut Machine,
+    address: u64,
+    count: u64,
+    operations: u64,
+    compute: impl FnOnce(&Source<'_>) -> Known<Vec<T>>,
+) {
+    let result = match machine.values.permits(operations) {
+        true => compute(&Source { machine }),
+        false => Err(Unknown),
+    };
+    match result {
+        Ok(elements) => {
+            debug_assert_eq!(elements.len() as u64, count);
+            machine.values.charge(operations);
+            machine.write_elements(address, &to_bytes(&elements));
+        }
+        Err(Unknown) => machine.overwritten(address, count.saturating_mul(T::WIDTH as u64)),
+    }
+}
+
 /// Device memory for reading.
 pub(crate) struct Source<'a> {
     machine: &'a Machine,
 }
 
-impl Source<'_> {
+impl<'a> Source<'a> {
+    pub(super) fn new(machine: &'a Machine) -> Self {
+        Self { machine }
+    }
+
     /// Reads `count` consecutive elements.
     pub(crate) fn elements<T: Element>(&self, address: u64, count: u64) -> Known<Vec<T>> {
         if count == 0 {
@@ -208,7 +221,7 @@ fn picked<T: Element>(layout: &Layout, element: impl Fn(u64) -> T) -> Vec<T> {
     all
 }
 
-fn to_bytes<T: Element>(elements: &[T]) -> Vec<u8> {
+pub(super) fn to_bytes<T: Element>(elements: &[T]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(elements.len() * T::WIDTH);
     for &element in elements {
         element.store(&mut bytes);

@@ -26,7 +26,9 @@ mod launch;
 mod layout;
 mod norms;
 mod pool;
-mod quantized;
+mod product;
+pub(crate) mod quantized;
+mod random;
 mod reduce;
 mod rope;
 mod select;
@@ -37,10 +39,12 @@ mod unary;
 use std::sync::Arc;
 
 pub(crate) use arguments::Arguments;
-pub(crate) use element::Element;
+pub(crate) use element::{Element, Real};
 pub(crate) use image::{Code, Image};
 pub(crate) use kinds::Kind;
 pub(crate) use launch::{Known, Launch, Shape, Unknown};
+pub(crate) use product::{Operand, Product, Scales, absolute_sum};
+pub(crate) use random::{Distribution, Generator};
 
 use crate::machine::Machine;
 use crate::memory;

@@ -16,7 +16,7 @@ pub(crate) struct Limits {
 
 impl Limits {
     /// The limits of a process that does not set its own.
-    pub(crate) const DEFAULT: Self = Self { bytes: 256 << 20, launch: 1 << 23, total: 1 << 33 };
+    pub(crate) const DEFAULT: Self = Self { bytes: 256 << 20, launch: 1 << 21, total: 1 << 31 };
 }
 
 /// Counts the operations of a process.

@@ -14,9 +14,10 @@ pub(crate) use blocks::Format;
 use dot::{Input, Q8_1};
 
 use super::element::{Element, Real};
-use super::launch::Source;
+use super::launch::{Source, produce};
 use super::reduce::tree;
 use super::{ELEMENT, Kind, Known, Launch, Unknown, with_real};
+use crate::machine::Machine;
 
 fn blocks(source: &Source<'_>, format: Format, address: u64, count: u64) -> Known<Vec<Block>> {
     let length = count.checked_mul(format.bytes() as u64).ok_or(Unknown)?;
@@ -87,7 +88,8 @@ pub(super) fn quantize(launch: &mut Launch<'_>) -> Known {
     let (from, to) = (launch.long(0), launch.long(1));
     let [columns, padded] = [2, 3].map(|at| size(launch.value(at)));
     let rows = u64::from(launch.shape.grid[1]);
-    quantize_rows(launch, Kind::F32, from, to, [columns, padded, rows])
+    quantize_rows(launch.machine, Kind::F32, from, to, [columns, padded, rows]);
+    Ok(())
 }
 
 fn size(value: i32) -> u64 {
@@ -96,16 +98,16 @@ fn size(value: i32) -> u64 {
 
 /// Quantizes rows to blocks of 32 elements: the scale, the true sum, and the quants.
 pub(crate) fn quantize_rows(
-    launch: &mut Launch<'_>,
+    machine: &mut Machine,
     kind: Kind,
     from: u64,
     to: u64,
     [columns, padded, rows]: [u64; 3],
-) -> Known {
+) {
     let (each, bytes) = (Q8_1.0 as u64, Q8_1.1 as u64);
     let elements = rows.saturating_mul(padded);
     let length = elements.saturating_mul(bytes) / each;
-    launch.produce::<u8>(to, length, elements.saturating_mul(ELEMENT), |source| {
+    produce::<u8>(machine, to, length, elements.saturating_mul(ELEMENT), |source| {
         if !padded.is_multiple_of(each) || columns > padded {
             return Err(Unknown);
         }
@@ -119,7 +121,7 @@ pub(crate) fn quantize_rows(
             }
         }
         Ok(result)
-    })
+    });
 }
 
 fn quantize_block(block: &[f32], to: &mut Vec<u8>) -> Known {
@@ -157,15 +159,15 @@ pub(super) fn vectors(launch: &mut Launch<'_>, format: Format, batch: u64) -> Kn
     let vector_stride = padded / Q8_1.0 as u64;
     let product =
         Product { format, weights, vectors, to, columns, rows, vector_stride, stride, batch };
-    product.run(launch, Kind::F32)
+    product.run(launch.machine, Kind::F32)
 }
 
 impl Product {
     /// Computes the product. `kind` is the type of the results.
-    pub(crate) fn run(self, launch: &mut Launch<'_>, kind: Kind) -> Known {
+    pub(crate) fn run(self, machine: &mut Machine, kind: Kind) -> Known {
         let work = self.rows.saturating_mul(self.columns).saturating_mul(self.batch);
-        let result = match launch.machine.values.charge(work) {
-            true => self.compute(&launch.source()),
+        let result = match machine.values.charge(work) {
+            true => self.compute(&Source::new(machine)),
             false => Err(Unknown),
         };
         with_real!(kind, T => {
@@ -173,10 +175,10 @@ impl Product {
                 let offset = number.saturating_mul(self.stride).saturating_mul(T::WIDTH as u64);
                 let to = self.to.saturating_add(offset);
                 let result = result.as_ref().map(|all| &all[number as usize]);
-                launch.produce::<T>(to, self.rows, 0, |_| {
+                produce::<T>(machine, to, self.rows, 0, |_| {
                     let result = result.map_err(|_| Unknown)?;
                     Ok(result.iter().map(|&value| T::from_f64(f64::from(value))).collect())
-                })?;
+                });
             }
             Ok(())
         })
