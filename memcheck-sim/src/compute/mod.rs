@@ -24,6 +24,7 @@ mod indexing;
 mod kinds;
 mod launch;
 mod layout;
+pub(crate) mod moe;
 mod norms;
 mod pool;
 mod product;

@@ -9,7 +9,7 @@ pub(super) const Q8_1: (usize, usize) = (32, 36);
 
 /// A block of a quantized vector.
 #[derive(Debug, Clone)]
-pub(super) struct Input {
+pub(crate) struct Input {
     d: f32,
     /// The sum of the elements before they were quantized.
     sum: f32,

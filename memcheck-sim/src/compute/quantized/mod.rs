@@ -11,13 +11,17 @@ use half::{bf16, f16};
 
 use blocks::Block;
 pub(crate) use blocks::Format;
-use dot::{Input, Q8_1};
+pub(crate) use dot::Input;
+use dot::Q8_1;
 
 use super::element::{Element, Real};
 use super::launch::{Source, produce};
 use super::reduce::tree;
 use super::{ELEMENT, Kind, Known, Launch, Unknown, with_real};
 use crate::machine::Machine;
+
+/// Elements of a row are padded to a multiple of this number.
+const ROW_PADDING: u64 = 512;
 
 fn blocks(source: &Source<'_>, format: Format, address: u64, count: u64) -> Known<Vec<Block>> {
     let length = count.checked_mul(format.bytes() as u64).ok_or(Unknown)?;
@@ -246,6 +250,54 @@ pub(super) fn experts(launch: &mut Launch<'_>, format: Format) -> Known {
         }
         Ok(result)
     })
+}
+
+/// The matrices of experts.
+pub(crate) struct Weights {
+    pub(crate) format: Format,
+    pub(crate) address: u64,
+    pub(crate) rows: u64,
+    pub(crate) columns: u64,
+}
+
+impl Weights {
+    fn expert(&self, source: &Source<'_>, number: u64) -> Known<Vec<Vec<Block>>> {
+        let each = self.columns / self.format.elements() as u64;
+        let bytes = each * self.format.bytes() as u64;
+        let offset = number.saturating_mul(self.rows).saturating_mul(bytes);
+        let address = self.address.saturating_add(offset);
+        let row = |row| blocks(source, self.format, address.saturating_add(row * bytes), each);
+        (0..self.rows).map(row).collect()
+    }
+
+    /// Multiplies an expert and a vector.
+    pub(crate) fn multiply(
+        &self,
+        source: &Source<'_>,
+        expert: u64,
+        vector: &[Input],
+        warps: usize,
+    ) -> Known<Vec<f32>> {
+        let rows = self.expert(source, expert)?;
+        rows.iter().map(|row| dot::product(self.format, row, vector, warps)).collect()
+    }
+
+    /// Returns the elements of an expert.
+    pub(crate) fn values(&self, source: &Source<'_>, expert: u64) -> Known<Vec<Vec<f32>>> {
+        let rows = self.expert(source, expert)?;
+        Ok(rows.iter().map(|row| row.iter().flat_map(Block::values).collect()).collect())
+    }
+}
+
+/// Reads vector `number`, of which each is padded to a multiple of 512 elements.
+pub(crate) fn vector_of(
+    source: &Source<'_>,
+    address: u64,
+    number: u64,
+    columns: u64,
+) -> Known<Vec<Input>> {
+    let padded = columns.next_multiple_of(ROW_PADDING) / Q8_1.0 as u64 * Q8_1.1 as u64;
+    vector(source, address.saturating_add(number.saturating_mul(padded)), columns)
 }
 
 #[cfg(test)]
