@@ -21,6 +21,7 @@ use std::ffi::{c_int, c_longlong, c_void};
 
 use crate::compute::Kind;
 use crate::compute::moe::{Experts, Routing};
+use crate::compute::quantized::tiles::{self, Scales};
 use crate::compute::quantized::{self, Format, Product};
 use crate::cudart;
 use crate::ffi::Symbol;
@@ -296,19 +297,26 @@ mmvq_quantize! {
 
 /// The products of a quantized matrix with many rows.
 macro_rules! mmq {
-    ($($name:ident)*) => {
+    ($($name:ident: $format:ident,)*) => {
         $(
             #[unsafe(no_mangle)]
             pub(crate) unsafe extern "C" fn $name(
-                fixup: *mut c_void, _x: *const c_void, _y: *const c_void, dst: *mut c_void,
-                _ncols_x: c_longlong, _nrows_x: c_longlong, _ncols_y: c_longlong,
-                _stride_x: c_longlong, _stride_dst: c_longlong, _cc: c_int, _nsm: c_int,
+                fixup: *mut c_void, x: *const c_void, y: *const c_void, dst: *mut c_void,
+                ncols_x: c_longlong, nrows_x: c_longlong, ncols_y: c_longlong,
+                _stride_x: c_longlong, stride_dst: c_longlong, _cc: c_int, _nsm: c_int,
                 _smpbo: c_longlong, _warp: c_int, stream: *mut c_void,
             ) {
                 if !fixup.is_null() {
                     launch(fixup, stream);
                 }
-                launch(dst, stream);
+                let sizes = [ncols_x, nrows_x, stride_dst, ncols_y];
+                let [columns, rows, stride, batch] =
+                    sizes.map(|size| u64::try_from(size).unwrap_or(0));
+                let product = Product {
+                    format: Format::$format, weights: x as u64, vectors: y as u64, to: dst as u64,
+                    columns, rows, vector_stride: 0, stride, batch,
+                };
+                compute(stream, |machine| product.run_tiled(machine));
             }
         )*
         static MMQ: &[Symbol] =
@@ -317,23 +325,37 @@ macro_rules! mmq {
 }
 
 mmq! {
-    launch_mmq_gguf_q4_0 launch_mmq_gguf_q4_1 launch_mmq_gguf_q5_0 launch_mmq_gguf_q5_1
-    launch_mmq_gguf_q8_0 launch_mmq_gguf_q2_k launch_mmq_gguf_q3_k launch_mmq_gguf_q4_k
-    launch_mmq_gguf_q5_k launch_mmq_gguf_q6_k
+    launch_mmq_gguf_q4_0: Q4_0,
+    launch_mmq_gguf_q4_1: Q4_1,
+    launch_mmq_gguf_q5_0: Q5_0,
+    launch_mmq_gguf_q5_1: Q5_1,
+    launch_mmq_gguf_q8_0: Q8_0,
+    launch_mmq_gguf_q2_k: Q2K,
+    launch_mmq_gguf_q3_k: Q3K,
+    launch_mmq_gguf_q4_k: Q4K,
+    launch_mmq_gguf_q5_k: Q5K,
+    launch_mmq_gguf_q6_k: Q6K,
 }
 
 /// The quantizers of the input of these products.
 macro_rules! mmq_quantize {
-    ($($name:ident)*) => {
+    ($($name:ident: $scales:ident,)*) => {
         $(
             #[unsafe(no_mangle)]
             pub(crate) unsafe extern "C" fn $name(
-                _x: *const c_void, _ids: *const c_int, vy: *mut c_void, _type_x: c_int,
-                _ne00: c_longlong, _s01: c_longlong, _s02: c_longlong, _s03: c_longlong,
-                _ne0: c_longlong, _ne1: c_longlong, _ne2: c_longlong, _ne3: c_longlong,
+                x: *const c_void, ids: *const c_int, vy: *mut c_void, _type_x: c_int,
+                ne00: c_longlong, s01: c_longlong, _s02: c_longlong, _s03: c_longlong,
+                ne0: c_longlong, ne1: c_longlong, ne2: c_longlong, ne3: c_longlong,
                 stream: *mut c_void,
             ) {
-                launch(vy, stream);
+                // candle passes no ids and one matrix.
+                if !ids.is_null() || (ne2, ne3) != (1, 1) {
+                    return launch(vy, stream);
+                }
+                let sizes = [ne00, s01, ne0, ne1].map(|size| u64::try_from(size).unwrap_or(0));
+                compute(stream, |machine| {
+                    tiles::quantize(machine, Scales::$scales, x as u64, vy as u64, sizes);
+                });
             }
         )*
         static MMQ_QUANTIZE: &[Symbol] =
@@ -341,7 +363,11 @@ macro_rules! mmq_quantize {
     };
 }
 
-mmq_quantize! { launch_mmq_quantize_q8_1_D4 launch_mmq_quantize_q8_1_DS4 launch_mmq_quantize_q8_1_D2S6 }
+mmq_quantize! {
+    launch_mmq_quantize_q8_1_D4: D4,
+    launch_mmq_quantize_q8_1_DS4: Ds4,
+    launch_mmq_quantize_q8_1_D2S6: D2s6,
+}
 
 /// Sorts tokens by expert. Only candle's feature `cutile` calls it.
 #[unsafe(no_mangle)]

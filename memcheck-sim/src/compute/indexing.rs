@@ -217,7 +217,7 @@ impl Scatter {
         let work = product(&[self.left, self.of_ids, self.right, 4 * ELEMENT]);
         let width = T::WIDTH as u64;
         let length = product(&[self.left, self.dim, self.right, width]);
-        let runs = match length < u64::MAX && launch.machine.values.charge(work) {
+        let runs = match length < u64::MAX && launch.machine.values.permits(work) {
             true => self.runs(&launch.source()),
             false => Err(Unknown),
         };
@@ -225,6 +225,7 @@ impl Scatter {
             launch.machine.overwritten(self.to, length);
             return Ok(());
         };
+        launch.machine.values.charge(work);
         for Run { first, elements } in runs {
             let address = self.to.wrapping_add(first * width);
             let count = elements.len() as u64;

@@ -104,8 +104,9 @@ impl Routing {
         (to, result): (u64, Kind),
     ) {
         let [m, n, k] = [self.m, self.n, self.k].map(|it| u64::try_from(it).unwrap_or(0));
-        let work = m.saturating_mul(n).saturating_mul(k);
-        let tasks = match machine.values.charge(work) {
+        let of_row = n.saturating_mul(k);
+        let work = m.saturating_mul(of_row);
+        let tasks = match machine.values.permits(work) {
             true => self.tasks(&Source::new(machine)),
             false => Err(Unknown),
         };
@@ -139,9 +140,9 @@ impl Routing {
             };
             let address = to.saturating_add(task.token.saturating_mul(n * result.width()));
             match result {
-                Kind::F32 => produce::<f32>(machine, address, n, 0, row),
-                Kind::F16 => produce::<f16>(machine, address, n, 0, |it| rounded(row(it)?)),
-                _ => produce::<bf16>(machine, address, n, 0, |it| rounded(row(it)?)),
+                Kind::F32 => produce::<f32>(machine, address, n, of_row, row),
+                Kind::F16 => produce::<f16>(machine, address, n, of_row, |it| rounded(row(it)?)),
+                _ => produce::<bf16>(machine, address, n, of_row, |it| rounded(row(it)?)),
             }
         }
     }

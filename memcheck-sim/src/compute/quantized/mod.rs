@@ -6,6 +6,7 @@
 
 mod blocks;
 mod dot;
+pub(crate) mod tiles;
 
 use half::{bf16, f16};
 
@@ -170,10 +171,13 @@ impl Product {
     /// Computes the product. `kind` is the type of the results.
     pub(crate) fn run(self, machine: &mut Machine, kind: Kind) -> Known {
         let work = self.rows.saturating_mul(self.columns).saturating_mul(self.batch);
-        let result = match machine.values.charge(work) {
+        let result = match machine.values.permits(work) {
             true => self.compute(&Source::new(machine)),
             false => Err(Unknown),
         };
+        if result.is_ok() {
+            machine.values.charge(work);
+        }
         with_real!(kind, T => {
             for number in 0..self.batch {
                 let offset = number.saturating_mul(self.stride).saturating_mul(T::WIDTH as u64);
