@@ -220,6 +220,42 @@ fn vector(source: &Source<'_>, address: u64, columns: u64) -> Known<Vec<Input>> 
     Ok(bytes.chunks_exact(Q8_1.1).map(Input::decode).collect())
 }
 
+/// `void* x, f32* y, f32* dst, i32 ncols, i32 nrows`
+///
+/// The product with a vector that is not quantized, of blocks with 32 elements. In each step of 64
+/// columns a thread has two elements.
+pub(super) fn dequantized_vector(launch: &mut Launch<'_>, format: Format) -> Known {
+    let [weights, y, to] = [0, 1, 2].map(|at| launch.long(at));
+    let [columns, rows] = [3, 4].map(|at| size(launch.value(at)));
+    launch.produce::<f32>(to, rows, rows.saturating_mul(columns), |source| {
+        // With half a step, the device reads beyond the row.
+        if !columns.is_multiple_of(64) {
+            return Err(Unknown);
+        }
+        let y: Vec<f32> = source.elements(y, columns)?;
+        let each = columns / format.elements() as u64;
+        let blocks = blocks(source, format, weights, rows.saturating_mul(each))?;
+        let values: Vec<f32> = blocks.iter().flat_map(Block::values).collect();
+        (0..rows as usize)
+            .map(|row| {
+                let row = &values[row * y.len()..][..y.len()];
+                let mut lanes = vec![0_f32; 32];
+                for (number, (row, y)) in row.chunks_exact(32).zip(y.chunks_exact(32)).enumerate() {
+                    for at in 0..16 {
+                        let pair = match format {
+                            Format::Q8_0 => [2 * at, 2 * at + 1],
+                            _ => [at, at + 16],
+                        };
+                        let lane = &mut lanes[number % 2 * 16 + at];
+                        pair.iter().for_each(|&element| *lane += row[element] * y[element]);
+                    }
+                }
+                tree(lanes, |a, b| a + b)
+            })
+            .collect()
+    })
+}
+
 /// `void* w, void* q8_1 in, u32* ids, f32* out, i32 n, k, batch, topk, k_padded, input_dim1`
 ///
 /// The kernel takes `n * k / 256` blocks for an expert in each format, which for blocks of 32

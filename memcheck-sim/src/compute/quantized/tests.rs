@@ -98,11 +98,16 @@ fn a_product_has_the_exact_result_of_a_device() {
         weights.extend((0..16).map(|at| quant(block[at]) | quant(block[at + 16]) << 4));
     }
     let mut device = Device::new();
-    let y = quantized(&mut device, &[vector]);
+    let y = quantized(&mut device, std::slice::from_ref(&vector));
     let (x, to) = (device.upload(&weights), device.allocate(4));
     let all = arguments![x, y, to, 256_i32, 1_i32, 512_i32, 1_i32];
     device.launch_blocks("mul_mat_vec_q4_0_q8_1_cuda1", 1, 128, &all);
     assert_eq!(device.download(to, 1), Some(vec![5_561_664.5_f32]));
+    // Without the quantization of the vector.
+    let y = device.upload(&vector);
+    let all = arguments![x, y, to, 256_i32, 1_i32];
+    device.launch_blocks("dequantize_mul_mat_vec_q4_0_cuda", 1, 32, &all);
+    assert_eq!(device.download(to, 1), Some(vec![5_561_851_f32]));
 }
 
 #[test]

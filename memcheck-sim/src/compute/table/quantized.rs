@@ -17,14 +17,24 @@ pub(super) static QUANTIZED: &[Row] = &[
     row("dequantize_block_q8_K", HALF_SINGLE, "pw", |it| quantized::dequantize(it, Format::Q8K)),
     listed("dequantize_mul_mat_vec_q2_k", UNTYPED, "ppwii"),
     listed("dequantize_mul_mat_vec_q3_k", UNTYPED, "ppwii"),
-    listed("dequantize_mul_mat_vec_q4_0_cuda", UNTYPED, "ppwii"),
-    listed("dequantize_mul_mat_vec_q4_1_cuda", UNTYPED, "ppwii"),
+    row("dequantize_mul_mat_vec_q4_0_cuda", UNTYPED, "ppwii", |it| {
+        quantized::dequantized_vector(it, Format::Q4_0)
+    }),
+    row("dequantize_mul_mat_vec_q4_1_cuda", UNTYPED, "ppwii", |it| {
+        quantized::dequantized_vector(it, Format::Q4_1)
+    }),
     listed("dequantize_mul_mat_vec_q4_k", UNTYPED, "ppwii"),
-    listed("dequantize_mul_mat_vec_q5_0_cuda", UNTYPED, "ppwii"),
-    listed("dequantize_mul_mat_vec_q5_1_cuda", UNTYPED, "ppwii"),
+    row("dequantize_mul_mat_vec_q5_0_cuda", UNTYPED, "ppwii", |it| {
+        quantized::dequantized_vector(it, Format::Q5_0)
+    }),
+    row("dequantize_mul_mat_vec_q5_1_cuda", UNTYPED, "ppwii", |it| {
+        quantized::dequantized_vector(it, Format::Q5_1)
+    }),
     listed("dequantize_mul_mat_vec_q5_k", UNTYPED, "ppwi"),
     listed("dequantize_mul_mat_vec_q6_k", UNTYPED, "ppwii"),
-    listed("dequantize_mul_mat_vec_q8_0_cuda", UNTYPED, "ppwii"),
+    row("dequantize_mul_mat_vec_q8_0_cuda", UNTYPED, "ppwii", |it| {
+        quantized::dequantized_vector(it, Format::Q8_0)
+    }),
     row(
         "get_rows",
         &[(Kind::Bf16, ALWAYS), (Kind::F16, ALWAYS), (Kind::F32, ALWAYS)],
