@@ -20,6 +20,7 @@
 
 use std::ffi::{c_int, c_longlong, c_void};
 
+use crate::compute::Memory as _;
 use crate::cudart;
 use crate::ffi::Symbol;
 use crate::machine::{Handle, with};
