@@ -10,7 +10,9 @@ use half::f16;
 use memcheck_core::cards::Card;
 
 use crate::code::{Answer, Code};
-use crate::compute::{Element as _, Kind, Operand, Product, Real, Scales, absolute_sum};
+use crate::compute::{
+    Element as _, Kind, Memory as _, Operand, Product, Real, Scales, absolute_sum,
+};
 use crate::driver::{VERSION, current};
 use crate::ffi::{self, Out, Symbol, exports};
 use crate::machine::{Handle, Library, Machine, with};
@@ -367,7 +369,7 @@ fn sum<T: Real>(handle: Handle, n: c_int, x: u64, incx: c_int, result: Out<T>) -
             (false, Some(sum)) => {
                 let mut bytes = Vec::new();
                 sum.store(&mut bytes);
-                machine.write_elements(result.number(), &bytes);
+                machine.write_bytes(result.number(), &bytes);
             }
             (false, None) => machine.overwritten(result.number(), T::WIDTH as u64),
         }

@@ -19,10 +19,10 @@
 
 use std::ffi::{c_int, c_longlong, c_void};
 
-use crate::compute::Kind;
 use crate::compute::moe::{Experts, Routing};
 use crate::compute::quantized::tiles::{self, Scales};
 use crate::compute::quantized::{self, Format, Product};
+use crate::compute::{Kind, Memory as _};
 use crate::cudart;
 use crate::ffi::Symbol;
 use crate::machine::{Handle, Machine, with};

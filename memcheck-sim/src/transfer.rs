@@ -3,10 +3,10 @@
 use std::ffi::c_void;
 
 use crate::code::{Answer, Code};
-use crate::compute::Element;
+use crate::compute::Memory;
 use crate::machine::Machine;
 use crate::memory::{self, Block};
-use crate::values::{Part, Span};
+use crate::values::{Part, Span, Values};
 
 /// One end of a copy, as the C function describes it.
 #[derive(Debug, Clone, Copy)]
@@ -97,89 +97,6 @@ impl Machine {
         Ok(())
     }
 
-    /// Makes `length` bytes at `to` unknown, because a library has written there. Memory that is
-    /// not in a block of a device is ignored.
-    pub(crate) fn overwritten(&mut self, to: u64, length: u64) {
-        if let Some(span) = self.span(to, length) {
-            self.values.forget(span);
-        }
-    }
-
-    /// Makes the block from `to` to its end unknown, because a kernel has written there an unknown
-    /// number of bytes.
-    pub(crate) fn overwritten_from(&mut self, to: u64) {
-        let Some(device) = memory::region(to).and_then(|ordinal| self.devices.get(ordinal)) else {
-            return;
-        };
-        if let Some((start, block)) = device.memory.find(to) {
-            self.overwritten(to, block.bytes - (to - start));
-        }
-    }
-
-    /// Writes the result of a kernel. Memory that is not in a live block is ignored.
-    pub(crate) fn write_elements(&mut self, address: u64, bytes: &[u8]) {
-        if bytes.is_empty() {
-            return;
-        }
-        if let Some(span) = self.span(address, bytes.len() as u64) {
-            self.values.write(span, bytes);
-        } else if self.host.holds(address, bytes.len() as u64) {
-            // SAFETY: a live host block contains these bytes. A kernel's result is the simulator's
-            // memory, so the two do not overlap.
-            unsafe {
-                (address as *mut u8).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
-            }
-        }
-    }
-
-    /// Copies the known bytes of a kernel's input to its output. What is unknown there, or not in a
-    /// live block, becomes unknown.
-    pub(crate) fn copy_elements(&mut self, to: u64, from: u64, length: u64) {
-        match (self.span(to, length), self.span(from, length)) {
-            (Some(to), Some(from)) => self.values.copy(to, from),
-            (_, None) if self.host.holds(from, length) => {
-                let bytes = self.host_bytes(from, length).unwrap_or_default();
-                self.write_elements(to, &bytes);
-            }
-            (None, Some(from)) => {
-                if let Some(bytes) = self.values.bytes(from).map(std::borrow::Cow::into_owned) {
-                    self.write_elements(to, &bytes);
-                }
-            }
-            (_, None) => self.overwritten(to, length),
-        }
-    }
-
-    /// Makes `count` elements zeros if `value` is zero in all its bits. Returns whether it did.
-    pub(crate) fn zero_elements<T: Element>(&mut self, to: u64, count: u64, value: T) -> bool {
-        let mut bytes = Vec::new();
-        value.store(&mut bytes);
-        let span = self.span(to, count.saturating_mul(T::WIDTH as u64));
-        match span.filter(|_| count > 0 && bytes.iter().all(|&byte| byte == 0)) {
-            Some(span) => {
-                self.values.zero(span);
-                true
-            }
-            None => false,
-        }
-    }
-
-    /// Returns `length` bytes of pinned, managed or registered memory.
-    pub(crate) fn host_bytes(&self, address: u64, length: u64) -> Option<Vec<u8>> {
-        self.host.holds(address, length).then(|| {
-            // SAFETY: a live host block contains these bytes.
-            unsafe { std::slice::from_raw_parts(address as *const u8, length as usize).to_vec() }
-        })
-    }
-
-    /// Returns the range of `length` bytes at `address` if one live block of a device contains it.
-    pub(crate) fn span(&self, address: u64, length: u64) -> Option<Span> {
-        let device = self.devices.get(memory::region(address)?)?;
-        let (block, Block { bytes: size, .. }) = device.memory.find(address)?;
-        let offset = address - block;
-        (length <= size - offset).then_some(Span { block, size, offset, length })
-    }
-
     fn place(&self, end: End, length: u64) -> Answer<Place> {
         let (address, may_be_pageable) = match end {
             End::Host(pointer) if pointer.is_null() => return Err(Code::INVALID_VALUE),
@@ -196,6 +113,51 @@ impl Machine {
                 Ok(Place::Host(address as *mut u8))
             }
             _ => Err(Code::INVALID_VALUE),
+        }
+    }
+}
+
+impl Memory for Machine {
+    fn values(&self) -> &Values {
+        &self.values
+    }
+
+    fn values_mut(&mut self) -> &mut Values {
+        &mut self.values
+    }
+
+    fn span(&self, address: u64, length: u64) -> Option<Span> {
+        self.span_to_end(address)
+            .filter(|rest| length <= rest.length)
+            .map(|rest| Span { length, ..rest })
+    }
+
+    fn span_to_end(&self, address: u64) -> Option<Span> {
+        let device = self.devices.get(memory::region(address)?)?;
+        let (block, Block { bytes: size, .. }) = device.memory.find(address)?;
+        let offset = address - block;
+        Some(Span { block, size, offset, length: size - offset })
+    }
+
+    fn host_bytes(&self, address: u64, length: u64) -> Option<Vec<u8>> {
+        self.host.holds(address, length).then(|| {
+            // SAFETY: a live host block contains these bytes.
+            unsafe { std::slice::from_raw_parts(address as *const u8, length as usize).to_vec() }
+        })
+    }
+
+    fn write_bytes(&mut self, address: u64, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        if let Some(span) = self.span(address, bytes.len() as u64) {
+            self.values.write(span, bytes);
+        } else if self.host.holds(address, bytes.len() as u64) {
+            // SAFETY: a live host block contains these bytes. A kernel's result is the simulator's
+            // memory, so the two do not overlap.
+            unsafe {
+                (address as *mut u8).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+            }
         }
     }
 }

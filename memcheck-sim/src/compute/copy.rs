@@ -31,13 +31,13 @@ pub(super) fn rows(launch: &mut Launch<'_>) -> Known {
     // A row costs a search for its blocks, however short it is.
     let operations = if gapless { 0 } else { rows.saturating_mul(ELEMENT).saturating_add(all) };
     let extent = (rows - 1).saturating_mul(to_stride).saturating_add(columns);
-    if !launch.machine.values.charge(operations) {
-        launch.machine.overwritten(to, extent.saturating_mul(width));
+    if !launch.memory.values_mut().charge(operations) {
+        launch.memory.overwritten(to, extent.saturating_mul(width));
         return Ok(());
     }
     for row in 0..rows {
         let (from, to) = (from + row * from_stride * width, to + row * to_stride * width);
-        launch.machine.copy_elements(to, from, columns * width);
+        launch.memory.copy_bytes(to, from, columns * width);
     }
     Ok(())
 }

@@ -15,20 +15,20 @@ pub(super) fn set(launch: &mut Launch<'_>) -> Known {
         }
         let mut bytes = Vec::new();
         value.store(&mut bytes);
-        if !launch.machine.values.charge(count.saturating_mul(2 * ELEMENT)) {
+        if !launch.memory.values_mut().charge(count.saturating_mul(2 * ELEMENT)) {
             let extent = layout.extent().saturating_mul(T::WIDTH as u64);
-            launch.machine.overwritten(output, extent);
+            launch.memory.overwritten(output, extent);
             return Ok(());
         }
         layout.rows(|first, stride, length| {
             if stride == 1 {
                 let address = output + first * T::WIDTH as u64;
-                launch.machine.write_elements(address, &bytes.repeat(length as usize));
+                launch.memory.write_bytes(address, &bytes.repeat(length as usize));
                 return true;
             }
             for at in 0..length {
                 let address = output + (first + at * stride) * T::WIDTH as u64;
-                launch.machine.write_elements(address, &bytes);
+                launch.memory.write_bytes(address, &bytes);
             }
             true
         });
@@ -45,7 +45,11 @@ pub(super) fn fill(launch: &mut Launch<'_>) -> Known {
 }
 
 fn repeat<T: Element>(launch: &mut Launch<'_>, output: u64, count: u64, value: T) -> Known {
-    if launch.machine.zero_elements(output, count, value) {
+    let mut bytes = Vec::new();
+    value.store(&mut bytes);
+    let length = count.saturating_mul(T::WIDTH as u64);
+    if count > 0 && bytes.iter().all(|&byte| byte == 0) && launch.memory.zero_bytes(output, length)
+    {
         return Ok(());
     }
     launch.produce(output, count, count, |_| Ok(vec![value; count as usize]))

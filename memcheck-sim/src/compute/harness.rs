@@ -3,9 +3,9 @@
 use super::arguments::Arguments;
 use super::element::Element;
 use super::launch::Shape;
+use super::memory::Memory as _;
 use super::table;
 use crate::machine::{Handle, Machine};
-use crate::memory;
 
 /// Returns the arguments of a launch, each with the width of its type.
 macro_rules! arguments {
@@ -42,7 +42,7 @@ impl Device {
         let address = self.allocate(elements.len() * T::WIDTH);
         let mut bytes = Vec::new();
         elements.iter().for_each(|element| element.store(&mut bytes));
-        self.machine.write_elements(address, &bytes);
+        self.machine.write_bytes(address, &bytes);
         address
     }
 
@@ -81,9 +81,7 @@ impl Device {
 
     /// Returns whether any byte of the block is known.
     pub(super) fn is_known(&self, address: u64) -> bool {
-        let device = memory::region(address).unwrap();
-        let (start, block) = self.machine.devices[device].memory.find(address).unwrap();
-        let span = self.machine.span(start, block.bytes).unwrap();
+        let span = self.machine.span_to_end(address).unwrap();
         self.machine.values.view(span).is_some()
     }
 }

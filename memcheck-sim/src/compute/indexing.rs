@@ -217,15 +217,15 @@ impl Scatter {
         let work = product(&[self.left, self.of_ids, self.right, 4 * ELEMENT]);
         let width = T::WIDTH as u64;
         let length = product(&[self.left, self.dim, self.right, width]);
-        let runs = match length < u64::MAX && launch.machine.values.permits(work) {
+        let runs = match length < u64::MAX && launch.memory.values().permits(work) {
             true => self.runs(&launch.source()),
             false => Err(Unknown),
         };
         let Ok(runs) = runs else {
-            launch.machine.overwritten(self.to, length);
+            launch.memory.overwritten(self.to, length);
             return Ok(());
         };
-        launch.machine.values.charge(work);
+        launch.memory.values_mut().charge(work);
         for Run { first, elements } in runs {
             let address = self.to.wrapping_add(first * width);
             let count = elements.len() as u64;
@@ -236,7 +236,7 @@ impl Scatter {
                 .map(|(at, element)| change(old.as_ref().map(|old| old[at]), element));
             match new.collect::<Option<Vec<T>>>() {
                 Some(new) => launch.produce(address, count, 0, |_| Ok(new))?,
-                None => launch.machine.overwritten(address, count * width),
+                None => launch.memory.overwritten(address, count * width),
             }
         }
         Ok(())

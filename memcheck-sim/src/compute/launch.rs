@@ -4,7 +4,7 @@ use super::arguments::Arguments;
 use super::element::Element;
 use super::kinds::Kind;
 use super::layout::Layout;
-use crate::machine::Machine;
+use super::memory::Memory;
 use crate::values::View;
 
 /// The reason why a kernel has no result: a value that it depends on is unknown, or a limit does
@@ -23,7 +23,7 @@ pub(crate) struct Shape {
 
 /// A launch of a kernel with a known signature.
 pub(crate) struct Launch<'a> {
-    pub(super) machine: &'a mut Machine,
+    pub(super) memory: &'a mut dyn Memory,
     /// The element type in the kernel's name.
     pub(crate) kind: Kind,
     pub(crate) shape: Shape,
@@ -52,46 +52,46 @@ impl Launch<'_> {
         operations: u64,
         compute: impl FnOnce(&Source<'_>) -> Known<Vec<T>>,
     ) -> Known {
-        produce(self.machine, address, count, operations, compute);
+        produce(self.memory, address, count, operations, compute);
         Ok(())
     }
 
     /// Returns the memory for reading.
     pub(crate) fn source(&self) -> Source<'_> {
-        Source { machine: self.machine }
+        Source { memory: self.memory }
     }
 }
 
 /// As [`Launch::produce`].
 pub(super) fn produce<T: Element>(
-    machine: &mut Machine,
+    memory: &mut dyn Memory,
     address: u64,
     count: u64,
     operations: u64,
     compute: impl FnOnce(&Source<'_>) -> Known<Vec<T>>,
 ) {
-    let result = match machine.values.permits(operations) {
-        true => compute(&Source { machine }),
+    let result = match memory.values().permits(operations) {
+        true => compute(&Source { memory }),
         false => Err(Unknown),
     };
     match result {
         Ok(elements) => {
             debug_assert_eq!(elements.len() as u64, count);
-            machine.values.charge(operations);
-            machine.write_elements(address, &to_bytes(&elements));
+            memory.values_mut().charge(operations);
+            memory.write_bytes(address, &to_bytes(&elements));
         }
-        Err(Unknown) => machine.overwritten(address, count.saturating_mul(T::WIDTH as u64)),
+        Err(Unknown) => memory.overwritten(address, count.saturating_mul(T::WIDTH as u64)),
     }
 }
 
 /// Device memory for reading.
 pub(crate) struct Source<'a> {
-    machine: &'a Machine,
+    memory: &'a dyn Memory,
 }
 
 impl<'a> Source<'a> {
-    pub(super) fn new(machine: &'a Machine) -> Self {
-        Self { machine }
+    pub(super) fn new(memory: &'a dyn Memory) -> Self {
+        Self { memory }
     }
 
     /// Reads `count` consecutive elements.
@@ -100,13 +100,13 @@ impl<'a> Source<'a> {
             return Ok(Vec::new());
         }
         let length = count.checked_mul(T::WIDTH as u64).ok_or(Unknown)?;
-        match self.machine.span(address, length) {
+        match self.memory.span(address, length) {
             Some(span) => {
-                let bytes = self.machine.values.bytes(span).ok_or(Unknown)?;
+                let bytes = self.memory.values().bytes(span).ok_or(Unknown)?;
                 Ok(bytes.chunks_exact(T::WIDTH).map(T::load).collect())
             }
             None => {
-                let bytes = self.machine.host_bytes(address, length).ok_or(Unknown)?;
+                let bytes = self.memory.host_bytes(address, length).ok_or(Unknown)?;
                 Ok(bytes.chunks_exact(T::WIDTH).map(T::load).collect())
             }
         }
@@ -119,11 +119,11 @@ impl<'a> Source<'a> {
             return self.elements(address, layout.count());
         }
         let length = layout.extent().checked_mul(width).ok_or(Unknown)?;
-        let Some(span) = self.machine.span(address, length) else {
+        let Some(span) = self.memory.span(address, length) else {
             let all: Vec<T> = self.elements(address, layout.extent())?;
             return Ok(picked(layout, |index| all[index as usize]));
         };
-        let view = self.machine.values.view(span).ok_or(Unknown)?;
+        let view = self.memory.values().view(span).ok_or(Unknown)?;
         let is_known = view.knows(0, length)
             || layout.rows(|first, stride, count| match stride {
                 0 | 1 => view.knows(first * width, if stride == 0 { width } else { count * width }),
@@ -143,10 +143,10 @@ impl<'a> Source<'a> {
     /// Opens `count` elements for reads in any order.
     pub(crate) fn random<T: Element>(&self, address: u64, count: u64) -> Known<Random<'_, T>> {
         let length = count.checked_mul(T::WIDTH as u64).ok_or(Unknown)?;
-        let Some(span) = self.machine.span(address, length.max(1)) else {
+        let Some(span) = self.memory.span(address, length.max(1)) else {
             return Ok(Random::Read(self.elements(address, count)?));
         };
-        let view = self.machine.values.view(span).ok_or(Unknown)?;
+        let view = self.memory.values().view(span).ok_or(Unknown)?;
         Ok(Random::Block { is_known: view.knows(0, length), view, count })
     }
 

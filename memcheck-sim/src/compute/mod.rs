@@ -24,6 +24,7 @@ mod indexing;
 mod kinds;
 mod launch;
 mod layout;
+mod memory;
 pub(crate) mod moe;
 mod norms;
 mod pool;
@@ -44,11 +45,9 @@ pub(crate) use element::{Element, Real};
 pub(crate) use image::{Code, Image};
 pub(crate) use kinds::Kind;
 pub(crate) use launch::{Known, Launch, Shape, Unknown};
+pub(crate) use memory::Memory;
 pub(crate) use product::{Operand, Product, Scales, absolute_sum};
 pub(crate) use random::{Distribution, Generator};
-
-use crate::machine::Machine;
-use crate::memory;
 
 /// Computes a kernel. An error means that the kernel is not computed at all; the blocks that it can
 /// write then become unknown.
@@ -113,12 +112,12 @@ use with_any;
 
 impl table::Kernel {
     /// Computes a launch.
-    pub(crate) fn launch(self, machine: &mut Machine, shape: Shape, arguments: Arguments) {
-        let mut launch = Launch { machine, kind: self.kind, shape, arguments };
+    pub(crate) fn launch(self, memory: &mut dyn Memory, shape: Shape, arguments: Arguments) {
+        let mut launch = Launch { memory, kind: self.kind, shape, arguments };
         let done = self.row.run.map_or(Err(Unknown), |run| run(&mut launch));
         if done == Err(Unknown) {
             for (number, _) in self.row.arguments.match_indices('w') {
-                machine.overwritten_from(arguments.long(number));
+                memory.overwritten_from(arguments.long(number));
             }
         }
     }
@@ -126,19 +125,18 @@ impl table::Kernel {
 
 /// Makes unknown whatever a kernel can write of which only the sizes of the parameters are known.
 /// `parameters` are their bytes.
-pub(crate) fn launch_unknown(machine: &mut Machine, parameters: &[Vec<u8>]) {
+pub(crate) fn launch_unknown(memory: &mut dyn Memory, parameters: &[Vec<u8>]) {
     for word in parameters.iter().flat_map(|parameter| parameter.chunks_exact(8)) {
         let address = u64::from_ne_bytes(word.try_into().expect("a chunk has 8 bytes"));
-        let device = memory::region(address).and_then(|ordinal| machine.devices.get(ordinal));
-        if let Some((block, _)) = device.and_then(|device| device.memory.find(address)) {
-            machine.values.forget_block(block);
+        if let Some(span) = memory.span_to_end(address) {
+            memory.values_mut().forget_block(span.block);
         }
     }
 }
 
 /// Makes everything unknown, because a kernel without a signature was launched.
-pub(crate) fn launch_opaque(machine: &mut Machine) {
-    machine.values.forget_all();
+pub(crate) fn launch_opaque(memory: &mut dyn Memory) {
+    memory.values_mut().forget_all();
 }
 
 /// Reads the parameters of a kernel of which only their sizes are known.

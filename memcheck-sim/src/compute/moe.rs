@@ -6,9 +6,9 @@ use half::{bf16, f16};
 
 use super::element::Real;
 use super::launch::{Source, produce};
+use super::memory::Memory;
 use super::quantized::{Format, Weights, vector_of};
 use super::{Kind, Known, Unknown};
-use crate::machine::Machine;
 
 /// The tokens of a mixture of experts.
 #[derive(Debug, Clone, Copy)]
@@ -70,7 +70,7 @@ impl Routing {
     }
 
     /// Writes how many tokens each expert has, and where they begin.
-    pub(crate) fn count(&self, machine: &mut Machine, counts: u64, offsets: u64) {
+    pub(crate) fn count(&self, memory: &mut dyn Memory, counts: u64, offsets: u64) {
         let count = u64::try_from(self.count).unwrap_or(0);
         let of_experts = |source: &Source<'_>| -> Known<Vec<i32>> {
             let all: Vec<i32> =
@@ -82,8 +82,8 @@ impl Routing {
             }
             Ok(counts)
         };
-        produce::<i32>(machine, counts, count, count, of_experts);
-        produce::<i32>(machine, offsets, count + 1, count, |source| {
+        produce::<i32>(memory, counts, count, count, of_experts);
+        produce::<i32>(memory, offsets, count + 1, count, |source| {
             let mut end = 0;
             let ends = of_experts(source)?.into_iter().map(|count| {
                 end += count;
@@ -97,7 +97,7 @@ impl Routing {
     /// output.
     pub(crate) fn run(
         self,
-        machine: &mut Machine,
+        memory: &mut dyn Memory,
         experts: Experts,
         (input, kind): (u64, Kind),
         weights: u64,
@@ -106,13 +106,13 @@ impl Routing {
         let [m, n, k] = [self.m, self.n, self.k].map(|it| u64::try_from(it).unwrap_or(0));
         let of_row = n.saturating_mul(k);
         let work = m.saturating_mul(of_row);
-        let tasks = match machine.values.permits(work) {
-            true => self.tasks(&Source::new(machine)),
+        let tasks = match memory.values().permits(work) {
+            true => self.tasks(&Source::new(memory)),
             false => Err(Unknown),
         };
         let Ok(tasks) = tasks else {
             // The rows that are written are unknown.
-            return machine.overwritten_from(to);
+            return memory.overwritten_from(to);
         };
         for task in tasks {
             let row = |source: &Source<'_>| -> Known<Vec<f32>> {
@@ -140,9 +140,9 @@ impl Routing {
             };
             let address = to.saturating_add(task.token.saturating_mul(n * result.width()));
             match result {
-                Kind::F32 => produce::<f32>(machine, address, n, of_row, row),
-                Kind::F16 => produce::<f16>(machine, address, n, of_row, |it| rounded(row(it)?)),
-                _ => produce::<bf16>(machine, address, n, of_row, |it| rounded(row(it)?)),
+                Kind::F32 => produce::<f32>(memory, address, n, of_row, row),
+                Kind::F16 => produce::<f16>(memory, address, n, of_row, |it| rounded(row(it)?)),
+                _ => produce::<bf16>(memory, address, n, of_row, |it| rounded(row(it)?)),
             }
         }
     }
@@ -267,7 +267,7 @@ mod tests {
         let mut device = Device::new();
         let mut routing = routing(&mut device, 0, 2);
         let (input, weights) = (device.allocate(16), device.upload(&[1_f32; 8]));
-        device.machine.write_elements(input, &[0; 8]);
+        device.machine.write_bytes(input, &[0; 8]);
         let to = device.upload(&[9_f32; 6]);
         let machine = &mut device.machine;
         routing.run(machine, Experts::Plain, (input, Kind::F32), weights, (to, Kind::F32));

@@ -7,8 +7,8 @@
 use super::element::{Element, Real};
 use super::launch::{Source, to_bytes};
 use super::layout::Layout;
+use super::memory::Memory;
 use super::{Kind, Known, Unknown, with_real};
-use crate::machine::Machine;
 
 /// A matrix operand.
 #[derive(Debug, Clone, Copy)]
@@ -52,28 +52,28 @@ impl Operand {
 
 impl Product {
     /// Computes the products whose inputs are known. The others become unknown.
-    pub(crate) fn run(&self, machine: &mut Machine) {
+    pub(crate) fn run(&self, memory: &mut dyn Memory) {
         let one = self.m.saturating_mul(self.n).saturating_mul(self.k.max(1));
         let operations = one.saturating_mul(self.batch);
-        if !machine.values.permits(operations) {
+        if !memory.values().permits(operations) {
             let last = (self.batch - 1).saturating_mul(self.c.stride.unsigned_abs());
             let length = last.saturating_add(self.extent()).saturating_mul(self.output.width());
-            return machine.overwritten(self.c.address, length);
+            return memory.overwritten(self.c.address, length);
         }
         let mut packed = Packed::default();
         for index in 0..self.batch {
             let to = self.c.of_batch(index, self.output);
             let bytes = if self.inputs == Kind::F64 {
-                self.compute::<f64>(machine, index, &mut packed.double)
+                self.compute::<f64>(memory, index, &mut packed.double)
             } else {
-                self.compute::<f32>(machine, index, &mut packed.single)
+                self.compute::<f32>(memory, index, &mut packed.single)
             };
             match bytes {
                 Ok(bytes) => {
-                    machine.values.charge(one);
-                    self.write(machine, to, &bytes);
+                    memory.values_mut().charge(one);
+                    self.write(memory, to, &bytes);
                 }
-                Err(Unknown) => machine.overwritten(to, self.extent() * self.output.width()),
+                Err(Unknown) => memory.overwritten(to, self.extent() * self.output.width()),
             }
         }
     }
@@ -86,11 +86,11 @@ impl Product {
     /// Returns the bytes of one C without gaps.
     fn compute<W: Real>(
         &self,
-        machine: &Machine,
+        memory: &dyn Memory,
         index: u64,
         packed: &mut Option<(u64, Vec<W>)>,
     ) -> Known<Vec<u8>> {
-        let source = Source::new(machine);
+        let source = Source::new(memory);
         let Scales { alpha, beta } = self.scales.ok_or(Unknown)?;
         let (m, n, k) = (self.m as usize, self.n as usize, self.k as usize);
         // B is read first: it holds the activations, which are more often unknown.
@@ -145,13 +145,13 @@ impl Product {
         })
     }
 
-    fn write(&self, machine: &mut Machine, to: u64, bytes: &[u8]) {
+    fn write(&self, memory: &mut dyn Memory, to: u64, bytes: &[u8]) {
         let width = self.output.width();
         if self.c.leading == self.m {
-            return machine.write_elements(to, bytes);
+            return memory.write_bytes(to, bytes);
         }
         for (column, bytes) in bytes.chunks_exact((self.m * width) as usize).enumerate() {
-            machine.write_elements(to + column as u64 * self.c.leading * width, bytes);
+            memory.write_bytes(to + column as u64 * self.c.leading * width, bytes);
         }
     }
 }
@@ -165,17 +165,17 @@ struct Packed {
 
 /// Sums the absolute values of `count` elements with a step; `None` if one of them is unknown.
 pub(crate) fn absolute_sum<T: Real>(
-    machine: &mut Machine,
+    memory: &mut dyn Memory,
     count: u64,
     address: u64,
     step: u64,
 ) -> Option<T> {
-    if !machine.values.permits(count) {
+    if !memory.values().permits(count) {
         return None;
     }
     let layout = Layout::new(&[count], &[step]);
-    let elements: Vec<T> = Source::new(machine).strided(address, &layout).ok()?;
-    machine.values.charge(count);
+    let elements: Vec<T> = Source::new(memory).strided(address, &layout).ok()?;
+    memory.values_mut().charge(count);
     Some(elements.into_iter().fold(T::default(), |sum, element| sum.plus(element.abs())))
 }
 
@@ -267,7 +267,7 @@ mod tests {
     fn only_the_products_of_unknown_inputs_are_unknown() {
         let mut device = Device::new();
         let a = device.allocate(8);
-        device.machine.write_elements(a + 4, &2_f32.to_ne_bytes());
+        device.machine.write_bytes(a + 4, &2_f32.to_ne_bytes());
         let (b, c) = (device.upload(&[3_f32]), device.upload(&[0_f32; 2]));
         let operands = [operand(a, false, 1, 1), operand(b, false, 1, 0), operand(c, false, 1, 1)];
         let product = Product { batch: 2, ..product(Kind::F32, [1, 1, 1], operands) };

@@ -6,7 +6,7 @@
 use super::Known;
 use super::element::Element;
 use super::launch::Source;
-use crate::machine::Machine;
+use super::memory::Memory;
 
 /// The state of a generator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -44,7 +44,7 @@ impl Generator {
     /// permit it, so that the numbers after them stay the same.
     pub(crate) fn generate<T: Element>(
         &mut self,
-        machine: &mut Machine,
+        memory: &mut dyn Memory,
         to: u64,
         count: u64,
         distribution: Distribution,
@@ -53,7 +53,7 @@ impl Generator {
         self.position = start.wrapping_add(count);
         let operations = count.saturating_mul(NUMBER);
         let seed = self.seed;
-        super::launch::produce(machine, to, count, operations, |_: &Source<'_>| -> Known<Vec<T>> {
+        super::launch::produce(memory, to, count, operations, |_: &Source<'_>| -> Known<Vec<T>> {
             let bits = |at: u64| mixed(seed, start.wrapping_add(at));
             (0..count).map(|at| number(distribution, at, bits)).collect()
         });

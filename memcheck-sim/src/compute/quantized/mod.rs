@@ -17,9 +17,9 @@ use dot::Q8_1;
 
 use super::element::{Element, Real};
 use super::launch::{Source, produce};
+use super::memory::Memory;
 use super::reduce::tree;
 use super::{ELEMENT, Kind, Known, Launch, Unknown, with_real};
-use crate::machine::Machine;
 
 /// Elements of a row are padded to a multiple of this number.
 const ROW_PADDING: u64 = 512;
@@ -93,7 +93,7 @@ pub(super) fn quantize(launch: &mut Launch<'_>) -> Known {
     let (from, to) = (launch.long(0), launch.long(1));
     let [columns, padded] = [2, 3].map(|at| size(launch.value(at)));
     let rows = u64::from(launch.shape.grid[1]);
-    quantize_rows(launch.machine, Kind::F32, from, to, [columns, padded, rows]);
+    quantize_rows(launch.memory, Kind::F32, from, to, [columns, padded, rows]);
     Ok(())
 }
 
@@ -103,7 +103,7 @@ fn size(value: i32) -> u64 {
 
 /// Quantizes rows to blocks of 32 elements: the scale, the true sum, and the quants.
 pub(crate) fn quantize_rows(
-    machine: &mut Machine,
+    memory: &mut dyn Memory,
     kind: Kind,
     from: u64,
     to: u64,
@@ -112,7 +112,7 @@ pub(crate) fn quantize_rows(
     let (each, bytes) = (Q8_1.0 as u64, Q8_1.1 as u64);
     let elements = rows.saturating_mul(padded);
     let length = elements.saturating_mul(bytes) / each;
-    produce::<u8>(machine, to, length, elements.saturating_mul(ELEMENT), |source| {
+    produce::<u8>(memory, to, length, elements.saturating_mul(ELEMENT), |source| {
         if !padded.is_multiple_of(each) || columns > padded {
             return Err(Unknown);
         }
@@ -164,26 +164,26 @@ pub(super) fn vectors(launch: &mut Launch<'_>, format: Format, batch: u64) -> Kn
     let vector_stride = padded / Q8_1.0 as u64;
     let product =
         Product { format, weights, vectors, to, columns, rows, vector_stride, stride, batch };
-    product.run(launch.machine, Kind::F32)
+    product.run(launch.memory, Kind::F32)
 }
 
 impl Product {
     /// Computes the product. `kind` is the type of the results.
-    pub(crate) fn run(self, machine: &mut Machine, kind: Kind) -> Known {
+    pub(crate) fn run(self, memory: &mut dyn Memory, kind: Kind) -> Known {
         let work = self.rows.saturating_mul(self.columns).saturating_mul(self.batch);
-        let result = match machine.values.permits(work) {
-            true => self.compute(&Source::new(machine)),
+        let result = match memory.values().permits(work) {
+            true => self.compute(&Source::new(memory)),
             false => Err(Unknown),
         };
         if result.is_ok() {
-            machine.values.charge(work);
+            memory.values_mut().charge(work);
         }
         with_real!(kind, T => {
             for number in 0..self.batch {
                 let offset = number.saturating_mul(self.stride).saturating_mul(T::WIDTH as u64);
                 let to = self.to.saturating_add(offset);
                 let result = result.as_ref().map(|all| &all[number as usize]);
-                produce::<T>(machine, to, self.rows, 0, |_| {
+                produce::<T>(memory, to, self.rows, 0, |_| {
                     let result = result.map_err(|_| Unknown)?;
                     Ok(result.iter().map(|&value| T::from_f64(f64::from(value))).collect())
                 });

@@ -8,11 +8,11 @@ use half::f16;
 
 use super::super::element::Element;
 use super::super::launch::{Source, produce};
+use super::super::memory::Memory;
 use super::super::reduce::tree;
 use super::super::{ELEMENT, Known, Unknown};
 use super::blocks::{Block, Format, half};
 use super::{Product, blocks};
-use crate::machine::Machine;
 
 /// The elements and the bytes of a block: 16 bytes of scales and sums, then the quants.
 const BLOCK: (u64, u64) = (128, 144);
@@ -40,7 +40,7 @@ impl Scales {
 
 /// Quantizes `rows` of `columns` elements, which are `stride` apart, with zeros up to `padded`.
 pub(crate) fn quantize(
-    machine: &mut Machine,
+    memory: &mut dyn Memory,
     scales: Scales,
     from: u64,
     to: u64,
@@ -48,7 +48,7 @@ pub(crate) fn quantize(
 ) {
     let elements = rows.saturating_mul(padded);
     let length = (elements / BLOCK.0).saturating_mul(BLOCK.1);
-    produce::<u8>(machine, to, length, elements.saturating_mul(ELEMENT), |source| {
+    produce::<u8>(memory, to, length, elements.saturating_mul(ELEMENT), |source| {
         if !padded.is_multiple_of(BLOCK.0) || !columns.is_multiple_of(4) || columns > padded {
             return Err(Unknown);
         }
@@ -104,19 +104,19 @@ fn block(scales: Scales, elements: &[f32], to: &mut Vec<u8>) -> Known {
 impl Product {
     /// Computes the product with vectors in blocks of 128 elements, of which those for the same
     /// columns are together.
-    pub(crate) fn run_tiled(self, machine: &mut Machine) {
+    pub(crate) fn run_tiled(self, memory: &mut dyn Memory) {
         let work = self.rows.saturating_mul(self.columns).saturating_mul(self.batch);
-        let result = match machine.values.permits(work) {
-            true => self.compute_tiled(&Source::new(machine)),
+        let result = match memory.values().permits(work) {
+            true => self.compute_tiled(&Source::new(memory)),
             false => Err(Unknown),
         };
         if result.is_ok() {
-            machine.values.charge(work);
+            memory.values_mut().charge(work);
         }
         for number in 0..self.batch {
             let offset = number.saturating_mul(self.stride).saturating_mul(4);
             let row = result.as_ref().map(|all| all[number as usize].clone()).map_err(|_| Unknown);
-            produce::<f32>(machine, self.to.saturating_add(offset), self.rows, 0, |_| row);
+            produce::<f32>(memory, self.to.saturating_add(offset), self.rows, 0, |_| row);
         }
     }
 
