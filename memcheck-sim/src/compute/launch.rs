@@ -1,4 +1,4 @@
-//! What a kernel sees of a launch: its arguments, and the memory that it reads and writes.
+//! A launch as its kernel sees it: the arguments, and the memory that it reads and writes.
 
 use super::arguments::Arguments;
 use super::element::Element;
