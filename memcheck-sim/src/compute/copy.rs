@@ -31,6 +31,11 @@ pub(super) fn rows(launch: &mut Launch<'_>) -> Known {
     // A row costs a search for its blocks, however short it is.
     let operations = if gapless { 0 } else { rows.saturating_mul(ELEMENT).saturating_add(all) };
     let extent = (rows - 1).saturating_mul(to_stride).saturating_add(columns);
+    // No row is beyond the end of the address space.
+    let of_source = (rows - 1).saturating_mul(from_stride).saturating_add(columns);
+    for (start, elements) in [(from, of_source), (to, extent)] {
+        start.checked_add(elements.checked_mul(width).ok_or(Unknown)?).ok_or(Unknown)?;
+    }
     if !launch.memory.values_mut().charge(operations) {
         launch.memory.overwritten(to, extent.saturating_mul(width));
         return Ok(());

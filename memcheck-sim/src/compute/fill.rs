@@ -1,7 +1,7 @@
 //! One value for many elements.
 
 use super::element::Element;
-use super::{ELEMENT, Known, Launch, with_any};
+use super::{ELEMENT, Known, Launch, Unknown, with_any};
 
 /// `usize n, usize num_dims, info*, T value, T* out`, which writes through the strides of `out`.
 pub(super) fn set(launch: &mut Launch<'_>) -> Known {
@@ -13,11 +13,12 @@ pub(super) fn set(launch: &mut Launch<'_>) -> Known {
         if layout.is_contiguous() {
             return repeat(launch, output, count, value);
         }
+        let length = layout.extent().checked_mul(T::WIDTH as u64).ok_or(Unknown)?;
+        output.checked_add(length).ok_or(Unknown)?;
         let mut bytes = Vec::new();
         value.store(&mut bytes);
         if !launch.memory.values_mut().charge(count.saturating_mul(2 * ELEMENT)) {
-            let extent = layout.extent().saturating_mul(T::WIDTH as u64);
-            launch.memory.overwritten(output, extent);
+            launch.memory.overwritten(output, length);
             return Ok(());
         }
         layout.rows(|first, stride, length| {

@@ -75,7 +75,7 @@ impl std::fmt::Debug for Image {
     }
 }
 
-/// What the stand-in compiler writes into its PTX instead of code.
+/// The text that the stand-in compiler writes into its PTX instead of code.
 struct StandIn<'a> {
     /// The name of the source file without its extension.
     stem: &'a str,

@@ -73,7 +73,9 @@ impl Product {
                     memory.values_mut().charge(one);
                     self.write(memory, to, &bytes);
                 }
-                Err(Unknown) => memory.overwritten(to, self.extent() * self.output.width()),
+                Err(Unknown) => {
+                    memory.overwritten(to, self.extent().saturating_mul(self.output.width()))
+                }
             }
         }
     }
@@ -151,7 +153,8 @@ impl Product {
             return memory.write_bytes(to, bytes);
         }
         for (column, bytes) in bytes.chunks_exact((self.m * width) as usize).enumerate() {
-            memory.write_bytes(to + column as u64 * self.c.leading * width, bytes);
+            let offset = (column as u64 * self.c.leading).wrapping_mul(width);
+            memory.write_bytes(to.wrapping_add(offset), bytes);
         }
     }
 }

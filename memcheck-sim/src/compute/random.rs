@@ -16,7 +16,7 @@ pub(crate) struct Generator {
     pub(crate) position: u64,
 }
 
-/// What a generator writes.
+/// The numbers that a generator writes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Distribution {
     /// All bits are random.

@@ -3,6 +3,8 @@
 use super::harness::{Device, arguments};
 use super::*;
 
+use proptest::prelude::*;
+
 #[test]
 fn a_kernel_that_is_not_computed_makes_what_it_writes_unknown() {
     let mut device = Device::new();
@@ -44,4 +46,40 @@ fn a_launch_that_exceeds_a_limit_has_an_unknown_result() {
     assert_eq!(device.download(to, 1), Some(vec![1_f32]));
     device.launch("uexp_f32", &arguments![most + 1, 0_u64, 0_u64, from, to]);
     assert_eq!(device.download::<f32>(to, 1), None);
+}
+
+/// An argument: an address in or near one of two blocks, a small number, or any number.
+fn argument() -> impl Strategy<Value = (u8, u64)> {
+    (0..6_u8, prop_oneof![0..12_u64, any::<u64>()])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn no_launch_panics_or_reads_outside_of_a_block(
+        (row, kind) in (any::<prop::sample::Index>(), any::<prop::sample::Index>()),
+        arguments in prop::collection::vec(argument(), 16),
+        layout in prop::collection::vec(prop_oneof![0..5_u64, any::<u64>()], 8),
+    ) {
+        let rows: Vec<_> = table::all().collect();
+        let row = *row.get(&rows);
+        let kernel = table::Kernel { row, kind: kind.get(row.kinds).0 };
+        let mut device = Device::new();
+        let words: Vec<i64> = layout.into_iter().map(|word| word as i64).collect();
+        let (info, data) = (device.upload(&words), device.upload(&[1_u8; 256]));
+        let values: Vec<[u8; 8]> = arguments
+            .into_iter()
+            .take(kernel.widths().count())
+            .map(|(kind, number)| match kind {
+                0 => info,
+                1 => data,
+                2 => data + number % 300,
+                3 => 0,
+                _ => number,
+            })
+            .map(u64::to_ne_bytes)
+            .collect();
+        kernel.launch(&mut device.machine, Arguments::of(&values));
+    }
 }

@@ -238,7 +238,7 @@ impl Contents {
     }
 }
 
-/// What is known of a block, from an offset on.
+/// The known bytes of a block, from an offset on.
 pub(crate) struct View<'a> {
     contents: &'a Contents,
     offset: u64,

@@ -30,7 +30,7 @@ fn flat(tensor: &Tensor) -> Result<Vec<f64>> {
 /// Asserts that `compute` gives the same on both devices; it gets the inputs on each.
 #[track_caller]
 fn assert_same(
-    what: &str,
+    name: &str,
     device: &Device,
     inputs: &[&Tensor],
     compute: impl Fn(&[Tensor]) -> Result<Tensor>,
@@ -43,16 +43,16 @@ fn assert_same(
     };
     let (there, here) = match (of(device), of(&Device::Cpu)) {
         (Ok(there), Ok(here)) => (there, here),
-        (there, here) => panic!("{what}: the device gives {there:?}, and the CPU {here:?}"),
+        (there, here) => panic!("{name}: the device gives {there:?}, and the CPU {here:?}"),
     };
-    assert_eq!((there.0, there.1.len()), (here.0, here.1.len()), "{what}");
+    assert_eq!((there.0, there.1.len()), (here.0, here.1.len()), "{name}");
     for (at, (there, expected)) in there.1.iter().zip(&here.1).enumerate() {
         let error = (there - expected).abs() / expected.abs().max(1.0);
         let same = there == expected || (there.is_nan() && expected.is_nan());
         let tolerance = inputs.iter().map(|input| tolerance(input.dtype())).fold(0.0, f64::max);
         assert!(
             same || error <= tolerance,
-            "{what}: element {at} is {there}, and {expected} on the CPU"
+            "{name}: element {at} is {there}, and {expected} on the CPU"
         );
     }
 }
