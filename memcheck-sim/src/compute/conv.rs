@@ -215,7 +215,7 @@ fn convolve(
     let [batch, channels, ..] = image.dims;
     let [out, _, rows, columns] = kernel.dims;
     let count = product(&[batch, out, height, width]);
-    let work = product(&[count, channels.max(1), rows.max(1), columns]).saturating_add(count);
+    let work = product(&[count, channels.max(1), rows.max(1), columns.max(1)]).saturating_add(count);
     with_pixel!(launch.kind, T => launch.produce::<T>(to, count, work, |source| {
         type Sum = <T as Pixel>::Sum;
         let pixels = image.open::<T>(source, from)?;

@@ -214,7 +214,7 @@ impl Scatter {
         change: impl Fn(Option<T>, T) -> Option<T>,
     ) -> Known {
         // A run of places costs a search for its block, and most runs can be short.
-        let work = product(&[self.left, self.of_ids, self.right, 4 * ELEMENT]);
+        let work = product(&[self.left.max(1), self.of_ids.max(1), self.right.max(1), 4 * ELEMENT]);
         let width = T::WIDTH as u64;
         let length = product(&[self.left, self.dim, self.right, width]);
         let runs = match length < u64::MAX && launch.memory.values().permits(work) {

@@ -70,6 +70,8 @@ pub(super) fn produce<T: Element>(
     operations: u64,
     compute: impl FnOnce(&Source<'_>) -> Known<Vec<T>>,
 ) {
+    // A kernel visits each element, even if another dim is 0.
+    let operations = operations.max(count);
     let result = match memory.values().permits(operations) {
         true => compute(&Source { memory }),
         false => Err(Unknown),

@@ -61,6 +61,8 @@ proptest! {
         (row, kind) in (any::<prop::sample::Index>(), any::<prop::sample::Index>()),
         arguments in prop::collection::vec(argument(), 16),
         layout in prop::collection::vec(prop_oneof![0..5_u64, any::<u64>()], 8),
+        grid in prop::array::uniform3(prop_oneof![1..5_u32, 1..65_536_u32]),
+        block in prop::array::uniform3(1..11_u32),
     ) {
         let rows: Vec<_> = table::all().collect();
         let row = *row.get(&rows);
@@ -80,6 +82,7 @@ proptest! {
             })
             .map(u64::to_ne_bytes)
             .collect();
-        kernel.launch(&mut device.machine, Arguments::of(&values));
+        let shape = Shape { grid, block };
+        kernel.launch(&mut device.machine, shape, Arguments::of(&values));
     }
 }

@@ -170,7 +170,8 @@ pub(super) fn vectors(launch: &mut Launch<'_>, format: Format, batch: u64) -> Kn
 impl Product {
     /// Computes the product. `kind` is the type of the results.
     pub(crate) fn run(self, memory: &mut dyn Memory, kind: Kind) -> Known {
-        let work = self.rows.saturating_mul(self.columns).saturating_mul(self.batch);
+        let dims = [self.rows, self.columns, self.batch];
+        let work = dims.into_iter().fold(1_u64, |work, dim| work.saturating_mul(dim.max(1)));
         let result = match memory.values().permits(work) {
             true => self.compute(&Source::new(memory)),
             false => Err(Unknown),

@@ -105,7 +105,8 @@ impl Product {
     /// Computes the product with vectors in blocks of 128 elements, of which those for the same
     /// columns are together.
     pub(crate) fn run_tiled(self, memory: &mut dyn Memory) {
-        let work = self.rows.saturating_mul(self.columns).saturating_mul(self.batch);
+        let dims = [self.rows, self.columns, self.batch];
+        let work = dims.into_iter().fold(1_u64, |work, dim| work.saturating_mul(dim.max(1)));
         let result = match memory.values().permits(work) {
             true => self.compute_tiled(&Source::new(memory)),
             false => Err(Unknown),
