@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 mod json;
 
 /// A run takes milliseconds.
-const LONGEST: Duration = Duration::from_secs(5);
+const LONGEST: Duration = Duration::from_secs(30);
 
 fn corpus(target: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(target);

@@ -11,7 +11,6 @@ use super::TESTS;
 use super::processes::{Process, VARIABLE, with_variable};
 use crate::fixture::{Project, command, interrupt};
 
-const LIMIT: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(120);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,15 +78,17 @@ pub(super) struct Scene {
     project: Project,
     temporary: tempfile::TempDir,
     number: std::cell::Cell<u32>,
+    /// In which a command must end after a signal, and its processes after it.
+    limit: Duration,
 }
 
 const JSON: [&str; 4] = ["--device", "cpu", "--message-format", "json"];
 
 impl Scene {
-    pub(super) fn new(has_archive: bool) -> Self {
+    pub(super) fn new(has_archive: bool, limit: Duration) -> Self {
         let project = Project::new(TESTS);
         let temporary = tempfile::tempdir().expect("a temporary folder");
-        let scene = Self { project, temporary, number: Default::default() };
+        let scene = Self { project, temporary, number: Default::default(), limit };
         scene.ends(&["list", "--device", "cpu"], &[0]);
         if has_archive {
             scene.ends(&["archive", "--archive-file", "app.tar.zst", "--device", "cpu"], &[0]);
@@ -186,7 +187,7 @@ impl Scene {
         let until_end = sent.elapsed();
         let ended = Instant::now();
         let mut left = with_variable(value);
-        while !left.is_empty() && ended.elapsed() < LIMIT * 3 {
+        while !left.is_empty() && ended.elapsed() < self.limit * 3 {
             std::thread::sleep(Duration::from_millis(5));
             left = with_variable(value);
         }
@@ -201,14 +202,17 @@ impl Scene {
             }
         };
         let names = || left.iter().map(|process| process.arguments.join(" ")).collect::<Vec<_>>();
-        check(until_none < LIMIT, format!("{until_none:?} after the end there is {:?}", names()));
+        check(
+            until_none < self.limit,
+            format!("{until_none:?} after the end there is {:?}", names()),
+        );
         if fault != Fault::Kill {
             // Before its `main` a process cannot handle a signal.
-            let is_early = status.signal().is_some() && sent - started < Duration::from_millis(100);
+            let is_early = status.signal().is_some() && sent - started < self.limit / 10;
             let is_expected = code == 130 || code == self.summary() || is_early;
             check(is_expected, format!("exit code {code}"));
-            check(until_end < LIMIT, format!("it ended after {until_end:?}"));
-            check(until_none < LIMIT / 5, format!("processes ended {until_none:?} later"));
+            check(until_end < self.limit, format!("it ended after {until_end:?}"));
+            check(until_none < self.limit / 5, format!("processes ended {until_none:?} later"));
             check(folders.is_empty(), format!("{folders:?} is left"));
         }
         // The processes of a failed moment must not disturb the next one.

@@ -41,7 +41,7 @@ fn is_running(number: i32) -> bool {
 fn assert_ends(number: i32) {
     let started = Instant::now();
     while is_running(number) {
-        assert!(started.elapsed() < Duration::from_secs(1), "{number} still runs");
+        assert!(started.elapsed() < PATIENCE, "{number} still runs");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
