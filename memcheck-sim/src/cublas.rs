@@ -1,21 +1,27 @@
 //! cuBLAS: its handles, and the products that candle and cudarc request.
 //!
-//! The simulator computes nothing. The memory that cuBLAS allocates for itself is not an allocation
+//! The memory that cuBLAS allocates for itself is not an allocation
 //! of the program and does not reduce the capacity. NVML's figure contains an estimate of it, and
 //! CUPTI reports it.
 
 use std::ffi::{CStr, c_char, c_int, c_longlong};
 
+use half::f16;
 use memcheck_core::cards::Card;
 
 use crate::code::{Answer, Code};
+use crate::compute::{
+    Element as _, Kind, Memory as _, Operand, Product, Real, Scales, absolute_sum,
+};
 use crate::driver::{VERSION, current};
 use crate::ffi::{self, Out, Symbol, exports};
-use crate::machine::{Handle, Library, with};
+use crate::machine::{Handle, Library, Machine, with};
 
-/// `cudaDataType_t` of f32 and f64.
+/// The values of `cudaDataType_t` in which products are computed.
 const R_32F: c_int = 0;
 const R_64F: c_int = 1;
+const R_16F: c_int = 2;
+const R_16BF: c_int = 14;
 
 /// The library that CUPTI names as the source of the workspace.
 const LIBRARY: &CStr = c"libcublas.so.13";
@@ -108,73 +114,82 @@ exports! { ffi::cublas;
     }
 
     fn cublasSgemm_v2(
-        handle: Handle, _ta: c_int, _tb: c_int, m: c_int, n: c_int, k: c_int, _alpha: u64,
-        a: u64, _lda: c_int, b: u64, _ldb: c_int, _beta: u64, c: u64, ldc: c_int,
+        handle: Handle, ta: c_int, tb: c_int, m: c_int, n: c_int, k: c_int, alpha: u64,
+        a: u64, lda: c_int, b: u64, ldb: c_int, beta: u64, c: u64, ldc: c_int,
     ) {
-        Product { m, n, k, a, b, c, kind: R_32F, ldc, stride: 0, batch: 1 }.run(handle)
+        let operands = [(a, lda, 0), (b, ldb, 0), (c, ldc, 0)];
+        Call::new([m, n, k, 1], [ta, tb], operands, [alpha, beta]).run(handle)
     }
 
     fn cublasDgemm_v2(
-        handle: Handle, _ta: c_int, _tb: c_int, m: c_int, n: c_int, k: c_int, _alpha: u64,
-        a: u64, _lda: c_int, b: u64, _ldb: c_int, _beta: u64, c: u64, ldc: c_int,
+        handle: Handle, ta: c_int, tb: c_int, m: c_int, n: c_int, k: c_int, alpha: u64,
+        a: u64, lda: c_int, b: u64, ldb: c_int, beta: u64, c: u64, ldc: c_int,
     ) {
-        Product { m, n, k, a, b, c, kind: R_64F, ldc, stride: 0, batch: 1 }.run(handle)
+        let operands = [(a, lda, 0), (b, ldb, 0), (c, ldc, 0)];
+        Call::new([m, n, k, 1], [ta, tb], operands, [alpha, beta]).of(R_64F).run(handle)
     }
 
     fn cublasGemmEx(
-        handle: Handle, _ta: c_int, _tb: c_int, m: c_int, n: c_int, k: c_int, _alpha: u64,
-        a: u64, _atype: c_int, _lda: c_int, b: u64, _btype: c_int, _ldb: c_int, _beta: u64,
-        c: u64, kind: c_int, ldc: c_int, _compute: c_int, _algorithm: c_int,
+        handle: Handle, ta: c_int, tb: c_int, m: c_int, n: c_int, k: c_int, alpha: u64,
+        a: u64, atype: c_int, lda: c_int, b: u64, btype: c_int, ldb: c_int, beta: u64,
+        c: u64, ctype: c_int, ldc: c_int, compute: c_int, _algorithm: c_int,
     ) {
-        Product { m, n, k, a, b, c, kind, ldc, stride: 0, batch: 1 }.run(handle)
+        let operands = [(a, lda, 0), (b, ldb, 0), (c, ldc, 0)];
+        let call = Call::new([m, n, k, 1], [ta, tb], operands, [alpha, beta]);
+        call.in_types([atype, btype, ctype], compute).run(handle)
     }
 
     fn cublasSgemmStridedBatched(
-        handle: Handle, _ta: c_int, _tb: c_int, m: c_int, n: c_int, k: c_int, _alpha: u64,
-        a: u64, _lda: c_int, _sa: c_longlong, b: u64, _ldb: c_int, _sb: c_longlong, _beta: u64,
-        c: u64, ldc: c_int, stride: c_longlong, batch: c_int,
+        handle: Handle, ta: c_int, tb: c_int, m: c_int, n: c_int, k: c_int, alpha: u64,
+        a: u64, lda: c_int, sa: c_longlong, b: u64, ldb: c_int, sb: c_longlong, beta: u64,
+        c: u64, ldc: c_int, sc: c_longlong, batch: c_int,
     ) {
-        Product { m, n, k, a, b, c, kind: R_32F, ldc, stride, batch }.run(handle)
+        let operands = [(a, lda, sa), (b, ldb, sb), (c, ldc, sc)];
+        Call::new([m, n, k, batch], [ta, tb], operands, [alpha, beta]).run(handle)
     }
 
     fn cublasDgemmStridedBatched(
-        handle: Handle, _ta: c_int, _tb: c_int, m: c_int, n: c_int, k: c_int, _alpha: u64,
-        a: u64, _lda: c_int, _sa: c_longlong, b: u64, _ldb: c_int, _sb: c_longlong, _beta: u64,
-        c: u64, ldc: c_int, stride: c_longlong, batch: c_int,
+        handle: Handle, ta: c_int, tb: c_int, m: c_int, n: c_int, k: c_int, alpha: u64,
+        a: u64, lda: c_int, sa: c_longlong, b: u64, ldb: c_int, sb: c_longlong, beta: u64,
+        c: u64, ldc: c_int, sc: c_longlong, batch: c_int,
     ) {
-        Product { m, n, k, a, b, c, kind: R_64F, ldc, stride, batch }.run(handle)
+        let operands = [(a, lda, sa), (b, ldb, sb), (c, ldc, sc)];
+        Call::new([m, n, k, batch], [ta, tb], operands, [alpha, beta]).of(R_64F).run(handle)
     }
 
     fn cublasGemmStridedBatchedEx(
-        handle: Handle, _ta: c_int, _tb: c_int, m: c_int, n: c_int, k: c_int, _alpha: u64,
-        a: u64, _atype: c_int, _lda: c_int, _sa: c_longlong,
-        b: u64, _btype: c_int, _ldb: c_int, _sb: c_longlong, _beta: u64,
-        c: u64, kind: c_int, ldc: c_int, stride: c_longlong, batch: c_int,
-        _compute: c_int, _algorithm: c_int,
+        handle: Handle, ta: c_int, tb: c_int, m: c_int, n: c_int, k: c_int, alpha: u64,
+        a: u64, atype: c_int, lda: c_int, sa: c_longlong,
+        b: u64, btype: c_int, ldb: c_int, sb: c_longlong, beta: u64,
+        c: u64, ctype: c_int, ldc: c_int, sc: c_longlong, batch: c_int,
+        compute: c_int, _algorithm: c_int,
     ) {
-        Product { m, n, k, a, b, c, kind, ldc, stride, batch }.run(handle)
+        let operands = [(a, lda, sa), (b, ldb, sb), (c, ldc, sc)];
+        let call = Call::new([m, n, k, batch], [ta, tb], operands, [alpha, beta]);
+        call.in_types([atype, btype, ctype], compute).run(handle)
     }
 
     fn cublasSgemv_v2(
-        handle: Handle, transposed: c_int, m: c_int, n: c_int, _alpha: u64,
-        a: u64, _lda: c_int, x: u64, _incx: c_int, _beta: u64, y: u64, _incy: c_int,
+        handle: Handle, transposed: c_int, m: c_int, n: c_int, alpha: u64,
+        a: u64, lda: c_int, x: u64, incx: c_int, beta: u64, y: u64, incy: c_int,
     ) {
-        vector(handle, [transposed, m, n], [a, x, y], R_32F)
+        Call::vector(transposed, [m, n], [(a, lda), (x, incx), (y, incy)], [alpha, beta]).run(handle)
     }
 
     fn cublasDgemv_v2(
-        handle: Handle, transposed: c_int, m: c_int, n: c_int, _alpha: u64,
-        a: u64, _lda: c_int, x: u64, _incx: c_int, _beta: u64, y: u64, _incy: c_int,
+        handle: Handle, transposed: c_int, m: c_int, n: c_int, alpha: u64,
+        a: u64, lda: c_int, x: u64, incx: c_int, beta: u64, y: u64, incy: c_int,
     ) {
-        vector(handle, [transposed, m, n], [a, x, y], R_64F)
+        let call = Call::vector(transposed, [m, n], [(a, lda), (x, incx), (y, incy)], [alpha, beta]);
+        call.of(R_64F).run(handle)
     }
 
-    fn cublasSasum_v2(handle: Handle, _n: c_int, _x: u64, _incx: c_int, result: Out<f32>) {
-        sum(handle, result)
+    fn cublasSasum_v2(handle: Handle, n: c_int, x: u64, incx: c_int, result: Out<f32>) {
+        sum(handle, n, x, incx, result)
     }
 
-    fn cublasDasum_v2(handle: Handle, _n: c_int, _x: u64, _incx: c_int, result: Out<f64>) {
-        sum(handle, result)
+    fn cublasDasum_v2(handle: Handle, n: c_int, x: u64, incx: c_int, result: Out<f64>) {
+        sum(handle, n, x, incx, result)
     }
 }
 
@@ -214,7 +229,7 @@ fn text(status: c_int) -> &'static CStr {
     }
 }
 
-fn library(machine: &mut crate::machine::Machine, handle: Handle) -> Answer<&mut Library> {
+fn library(machine: &mut Machine, handle: Handle) -> Answer<&mut Library> {
     machine.libraries.get_mut(&handle).ok_or(Code::INVALID_HANDLE)
 }
 
@@ -222,69 +237,164 @@ fn read<T>(handle: Handle, work: impl FnOnce(&mut Library) -> T) -> Answer<T> {
     with(|machine| library(machine, handle).map(work))
 }
 
-/// A batch of column-major products, C = A B.
-struct Product {
-    m: c_int,
-    n: c_int,
-    k: c_int,
-    a: u64,
-    b: u64,
-    c: u64,
-    kind: c_int,
-    ldc: c_int,
-    /// Number of elements from one C to the next.
-    stride: c_longlong,
-    batch: c_int,
+/// The arguments of a product, as C passes them: `C = alpha op(A) op(B) + beta C`.
+struct Call {
+    /// m, n, k and the number of products.
+    sizes: [c_int; 4],
+    transposed: [c_int; 2],
+    /// The addresses of A, B and C, their leading dimensions and the elements from one of the batch
+    /// to the next.
+    operands: [(u64, c_int, c_longlong); 3],
+    /// The `cudaDataType_t` of A, B, C and of the scales.
+    types: [c_int; 4],
+    /// The addresses of alpha and beta.
+    scales: [u64; 2],
 }
 
-impl Product {
+impl Call {
+    /// A product in f32.
+    fn new(
+        sizes: [c_int; 4],
+        transposed: [c_int; 2],
+        operands: [(u64, c_int, c_longlong); 3],
+        scales: [u64; 2],
+    ) -> Self {
+        Self { sizes, transposed, operands, types: [R_32F; 4], scales }
+    }
+
+    /// A product of an m x n matrix and a vector, which is a product of matrices with one column.
+    /// The leading dimension of a row is the step from one element to the next.
+    fn vector(
+        transposed: c_int,
+        [m, n]: [c_int; 2],
+        [(a, lda), (x, incx), (y, incy)]: [(u64, c_int); 3],
+        scales: [u64; 2],
+    ) -> Self {
+        let (rows, columns) = if transposed == 0 { (m, n) } else { (n, m) };
+        // The row y = x op(A), so that both vectors can have a step.
+        let operands = [(x, incx, 0), (a, lda, 0), (y, incy, 0)];
+        let turned = c_int::from(transposed == 0);
+        // A vector that is read backwards is not computed.
+        let scales = if incx < 0 || incy < 0 { [0; 2] } else { scales };
+        let operands = operands.map(|(address, step, _)| (address, step.abs(), 0));
+        Self::new([1, rows, columns, 1], [0, turned], operands, scales)
+    }
+
+    fn of(self, kind: c_int) -> Self {
+        Self { types: [kind; 4], ..self }
+    }
+
+    /// Sets the types of A, B and C, and that of the scales by a `cublasComputeType_t`.
+    fn in_types(self, [a, b, c]: [c_int; 3], compute: c_int) -> Self {
+        let scale = match compute {
+            64 | 65 => R_16F,
+            70 | 71 => R_64F,
+            _ => R_32F,
+        };
+        Self { types: [a, b, c, scale], ..self }
+    }
+
     fn run(self, handle: Handle) -> Answer {
-        let sizes = [self.m, self.n, self.k, self.batch];
-        if sizes.iter().any(|&size| size < 0) || self.ldc < self.m.max(1) {
+        let [m, n, k, batch] = self.sizes;
+        let [a, b, c] = self.operands;
+        if self.sizes.iter().any(|&size| size < 0) || c.1 < m.max(1) || a.1 < 0 || b.1 < 0 {
             return Err(Code::INVALID_VALUE);
         }
-        if sizes[..2].contains(&0) || self.batch == 0 {
+        if m == 0 || n == 0 || batch == 0 {
             return Ok(());
         }
-        if self.c == 0 || (self.k > 0 && (self.a == 0 || self.b == 0)) {
+        if c.0 == 0 || (k > 0 && (a.0 == 0 || b.0 == 0)) {
             return Err(Code::INVALID_VALUE);
         }
-        let element = width(self.kind).ok_or(Code::NOT_SUPPORTED)?;
-        let one = (self.n as u64 - 1) * self.ldc as u64 + self.m as u64;
-        let all =
-            (self.batch as u64 - 1).saturating_mul(self.stride.unsigned_abs()).saturating_add(one);
-        count_write(handle, self.c, all.saturating_mul(element))
+        let element = width(self.types[2]).ok_or(Code::NOT_SUPPORTED)?;
+        with(|machine| {
+            let on_host = count(machine, handle)?.pointer_mode == 0;
+            match self.product(machine, on_host) {
+                Some(product) => product.run(machine),
+                None => {
+                    let one = (n as u64 - 1) * c.1 as u64 + m as u64;
+                    let rest = (batch as u64 - 1).saturating_mul(c.2.unsigned_abs());
+                    machine.overwritten(c.0, rest.saturating_add(one).saturating_mul(element));
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Returns the product; `None` if its types are not computed.
+    fn product(&self, machine: &Machine, on_host: bool) -> Option<Product> {
+        let [m, n, k, batch] = self.sizes.map(|size| size as u64);
+        let [a, b, output, scale] = self.types.map(kind);
+        let inputs = a.filter(|_| a == b)?;
+        let operand = |number: usize| {
+            let (address, leading, stride) = self.operands[number];
+            let transposed = self.transposed.get(number).is_some_and(|&it| it != 0);
+            Operand { address, transposed, leading: leading as u64, stride }
+        };
+        let [alpha, beta] =
+            self.scales.map(|address| read_scale(machine, address, scale?, on_host));
+        let scales = alpha.zip(beta).map(|(alpha, beta)| Scales { alpha, beta });
+        let [a, b, c] = [0, 1, 2].map(operand);
+        Some(Product { m, n, k, batch, inputs, output: output?, a, b, c, scales })
     }
 }
 
-fn vector(
-    handle: Handle,
-    [transposed, m, n]: [c_int; 3],
-    [a, x, y]: [u64; 3],
-    kind: c_int,
-) -> Answer {
-    if m < 0 || n < 0 || [a, x, y].contains(&0) {
-        return Err(Code::INVALID_VALUE);
+/// Reads alpha or beta; `None` if it is unknown.
+fn read_scale(machine: &Machine, address: u64, kind: Kind, on_host: bool) -> Option<f64> {
+    let width = kind.width();
+    let bytes = match on_host {
+        // SAFETY: the C caller promises that a scale on the host is readable in its type.
+        true => (address != 0).then(|| unsafe { crate::ffi::bytes(address, width) })?,
+        false => machine.values.bytes(machine.span(address, width)?)?.into_owned(),
+    };
+    match kind {
+        Kind::F16 => Some(f16::load(&bytes).to_f64()),
+        Kind::F32 => Some(f32::load(&bytes).into()),
+        Kind::F64 => Some(f64::load(&bytes)),
+        _ => None,
     }
-    let rows = if transposed == 0 { m } else { n };
-    count_write(handle, y, rows as u64 * width(kind).ok_or(Code::NOT_SUPPORTED)?)
 }
 
-fn sum<T: Default>(handle: Handle, result: Out<T>) -> Answer {
-    let on_host = read(handle, |library| library.pointer_mode == 0)?;
-    count_write(handle, 0, 0)?;
-    if on_host { result.put(T::default()) } else { Ok(()) }
+fn sum<T: Real>(handle: Handle, n: c_int, x: u64, incx: c_int, result: Out<T>) -> Answer {
+    let (on_host, sum) = with(|machine| {
+        let on_host = count(machine, handle)?.pointer_mode == 0;
+        let sum = if n <= 0 || incx <= 0 {
+            Some(T::default())
+        } else {
+            absolute_sum::<T>(machine, n as u64, x, incx as u64)
+        };
+        match (on_host, sum) {
+            (true, None) => machine.values.count_read(T::WIDTH as u64),
+            (true, Some(_)) => {}
+            (false, Some(sum)) => {
+                let mut bytes = Vec::new();
+                sum.store(&mut bytes);
+                machine.write_bytes(result.number(), &bytes);
+            }
+            (false, None) => machine.overwritten(result.number(), T::WIDTH as u64),
+        }
+        Ok((on_host, sum))
+    })?;
+    if on_host { result.put(sum.unwrap_or_default()) } else { Ok(()) }
 }
 
-/// Counts a kernel of the library that wrote `bytes` at `to`.
-fn count_write(handle: Handle, to: u64, bytes: u64) -> Answer {
-    with(|machine| {
-        let library = *library(machine, handle)?;
-        machine.stream_context(library.stream, library.context)?;
-        machine.touch()?;
-        machine.launched();
-        machine.overwritten(to, bytes);
-        Ok(())
+/// Counts a kernel of the library, and returns the handle's settings.
+fn count(machine: &mut Machine, handle: Handle) -> Answer<Library> {
+    let library = *library(machine, handle)?;
+    machine.stream_context(library.stream, library.context)?;
+    machine.touch()?;
+    machine.launched();
+    Ok(library)
+}
+
+/// Returns the element type of a `cudaDataType_t` in which products are computed.
+fn kind(kind: c_int) -> Option<Kind> {
+    Some(match kind {
+        R_32F => Kind::F32,
+        R_64F => Kind::F64,
+        R_16F => Kind::F16,
+        R_16BF => Kind::Bf16,
+        _ => return None,
     })
 }
 

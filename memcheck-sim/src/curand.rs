@@ -1,10 +1,11 @@
-//! cuRAND: generators that write no numbers.
+//! cuRAND: generators of random numbers, which are not those of NVIDIA's generators.
 //!
-//! A tensor of random numbers reads as zeros. The memory of a generator's state is not modeled.
+//! The memory of a generator's state is not modeled.
 
 use std::ffi::{c_int, c_uint, c_ulonglong};
 
 use crate::code::{Answer, Code};
+use crate::compute::{Distribution, Element, Generator};
 use crate::driver::{VERSION, current};
 use crate::ffi::{self, Out, exports};
 use crate::machine::{Handle, Library, Machine, with};
@@ -40,12 +41,18 @@ exports! { ffi::curand;
         })
     }
 
-    fn curandSetPseudoRandomGeneratorSeed(generator: Handle, _seed: c_ulonglong) {
-        with(|machine| library(machine, generator).map(drop))
+    fn curandSetPseudoRandomGeneratorSeed(generator: Handle, seed: c_ulonglong) {
+        with(|machine| {
+            library(machine, generator)?.generator = Generator { seed, position: 0 };
+            Ok(())
+        })
     }
 
-    fn curandSetGeneratorOffset(generator: Handle, _offset: c_ulonglong) {
-        with(|machine| library(machine, generator).map(drop))
+    fn curandSetGeneratorOffset(generator: Handle, offset: c_ulonglong) {
+        with(|machine| {
+            library(machine, generator)?.generator.position = offset;
+            Ok(())
+        })
     }
 
     fn curandSetGeneratorOrdering(generator: Handle, _order: c_int) {
@@ -61,43 +68,45 @@ exports! { ffi::curand;
     }
 
     fn curandGenerate(generator: Handle, to: u64, count: usize) {
-        generate(generator, to, count, 4)
+        generate::<u32>(generator, to, count, Distribution::Bits)
     }
 
     fn curandGenerateLongLong(generator: Handle, to: u64, count: usize) {
-        generate(generator, to, count, 8)
+        generate::<i64>(generator, to, count, Distribution::Bits)
     }
 
     fn curandGenerateUniform(generator: Handle, to: u64, count: usize) {
-        generate(generator, to, count, 4)
+        generate::<f32>(generator, to, count, Distribution::Uniform)
     }
 
     fn curandGenerateUniformDouble(generator: Handle, to: u64, count: usize) {
-        generate(generator, to, count, 8)
+        generate::<f64>(generator, to, count, Distribution::Uniform)
     }
 
-    fn curandGenerateNormal(generator: Handle, to: u64, count: usize, _mean: f32, _deviation: f32) {
+    fn curandGenerateNormal(generator: Handle, to: u64, count: usize, mean: f32, deviation: f32) {
         check_pairs(count)?;
-        generate(generator, to, count, 4)
+        let (mean, deviation) = (mean.into(), deviation.into());
+        generate::<f32>(generator, to, count, Distribution::Normal { mean, deviation })
     }
 
-    fn curandGenerateNormalDouble(generator: Handle, to: u64, count: usize, _mean: f64, _deviation: f64) {
+    fn curandGenerateNormalDouble(generator: Handle, to: u64, count: usize, mean: f64, deviation: f64) {
         check_pairs(count)?;
-        generate(generator, to, count, 8)
+        generate::<f64>(generator, to, count, Distribution::Normal { mean, deviation })
     }
 
-    fn curandGenerateLogNormal(generator: Handle, to: u64, count: usize, _mean: f32, _deviation: f32) {
+    fn curandGenerateLogNormal(generator: Handle, to: u64, count: usize, mean: f32, deviation: f32) {
         check_pairs(count)?;
-        generate(generator, to, count, 4)
+        let (mean, deviation) = (mean.into(), deviation.into());
+        generate::<f32>(generator, to, count, Distribution::LogNormal { mean, deviation })
     }
 
-    fn curandGenerateLogNormalDouble(generator: Handle, to: u64, count: usize, _mean: f64, _deviation: f64) {
+    fn curandGenerateLogNormalDouble(generator: Handle, to: u64, count: usize, mean: f64, deviation: f64) {
         check_pairs(count)?;
-        generate(generator, to, count, 8)
+        generate::<f64>(generator, to, count, Distribution::LogNormal { mean, deviation })
     }
 
     fn curandGeneratePoisson(generator: Handle, to: u64, count: usize, _lambda: f64) {
-        generate(generator, to, count, 4)
+        generate::<u32>(generator, to, count, Distribution::Poisson)
     }
 }
 
@@ -111,13 +120,19 @@ fn library(machine: &mut Machine, generator: Handle) -> Answer<&mut Library> {
     machine.libraries.get_mut(&generator).ok_or(Code::INVALID_HANDLE)
 }
 
-fn generate(generator: Handle, to: u64, count: usize, width: u64) -> Answer {
+fn generate<T: Element>(
+    generator: Handle,
+    to: u64,
+    count: usize,
+    distribution: Distribution,
+) -> Answer {
     with(|machine| {
-        let library = *library(machine, generator)?;
-        machine.stream_context(library.stream, library.context)?;
+        let mut state = *library(machine, generator)?;
+        machine.stream_context(state.stream, state.context)?;
         machine.touch()?;
         machine.launched();
-        machine.overwritten(to, (count as u64).saturating_mul(width));
+        state.generator.generate::<T>(machine, to, count as u64, distribution);
+        *library(machine, generator)? = state;
         Ok(())
     })
 }

@@ -6,7 +6,7 @@
 //! is null or valid as CUDA documents it. The null check is made here, once, so that the other
 //! modules of the simulator can be safe code.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, c_char, c_int, c_void};
 
 use crate::code::{Answer, Code};
 
@@ -43,6 +43,11 @@ impl<T> Out<T> {
     /// Returns the pointer itself, for parameters that C declares as an array.
     pub(crate) fn address(self) -> *mut T {
         self.0
+    }
+
+    /// Returns the pointer's number, for a result that can be in device memory.
+    pub(crate) fn number(&self) -> u64 {
+        self.0 as u64
     }
 
     pub(crate) fn is_null(&self) -> bool {
@@ -104,6 +109,33 @@ impl Text {
         // caller.
         Ok(unsafe { CStr::from_ptr(self.0) }.to_string_lossy().into_owned())
     }
+}
+
+/// Returns the text at `start`; `None` if no text starts there, such as in binary code.
+///
+/// # Safety
+///
+/// `start` must be readable for one byte. If this byte is printable or white space, it must start a
+/// zero-terminated text.
+pub(crate) unsafe fn text_of(start: *const c_void) -> Option<String> {
+    // SAFETY: the caller promises that one byte is readable.
+    let first = unsafe { *start.cast::<u8>() };
+    (first == b'\n' || first == b'\r' || first == b'\t' || (b' '..=b'~').contains(&first)).then(
+        || {
+            // SAFETY: the caller promises that a text which starts so is zero-terminated.
+            unsafe { CStr::from_ptr(start.cast()) }.to_string_lossy().into_owned()
+        },
+    )
+}
+
+/// Returns `length` bytes of the host.
+///
+/// # Safety
+///
+/// `address` must be readable for `length` bytes.
+pub(crate) unsafe fn bytes(address: u64, length: u64) -> Vec<u8> {
+    // SAFETY: the caller makes the same promise.
+    unsafe { std::slice::from_raw_parts(address as *const u8, length as usize).to_vec() }
 }
 
 /// A function of the C interface and its name; [`crate::link`] keeps them in the binary.

@@ -1,9 +1,8 @@
 //! The launchers of candle-kernels' C code, which nvcc would compile in a build for a real device.
 //!
-//! A launch does nothing, like one through `cuLaunchKernel`. But these functions have typed
-//! arguments, so the simulator forgets the known contents of their output buffers. Three of them
-//! allocate scratch memory. The simulated ones must allocate it through the same symbols, so
-//! that a probe of allocations can see it:
+//! A launch computes its output, like one through `cuLaunchKernel`, or makes it unknown. Three of
+//! these functions allocate scratch memory. The simulated ones must allocate it through the same
+//! symbols, so that a probe of allocations can see it:
 //!
 //! | launcher | bytes, all freed before it returns | source |
 //! |---|---|---|
@@ -20,9 +19,13 @@
 
 use std::ffi::{c_int, c_longlong, c_void};
 
+use crate::compute::moe::{Experts, Routing};
+use crate::compute::quantized::tiles::{self, Scales};
+use crate::compute::quantized::{self, Format, Product};
+use crate::compute::{Kind, Memory as _};
 use crate::cudart;
 use crate::ffi::Symbol;
-use crate::machine::{Handle, with};
+use crate::machine::{Handle, Machine, with};
 
 #[cfg(not(any(test, feature = "standalone")))]
 unsafe extern "C" {
@@ -69,16 +72,39 @@ fn scan(counts: *mut c_void, offsets: *mut c_void, stream: *mut c_void) {
     }
 }
 
-/// Launches one kernel that writes to `output`.
+/// Launches one kernel that writes unknown values to `output`.
 fn launch(output: *mut c_void, stream: *mut c_void) {
+    compute(stream, |machine| machine.overwritten_from(output as u64));
+}
+
+/// Launches one kernel that `work` computes.
+fn compute(stream: *mut c_void, work: impl FnOnce(&mut Machine)) {
     let _quiet = memcheck_core::measurement::quiet::enter();
     // A launcher returns no result, so an error is only stored as the thread's last error.
     if cudart::status(cudart::launch(stream as Handle)) == 0 {
         cudart::status(with(|machine| {
-            machine.overwritten_from(output as u64);
+            work(machine);
             Ok(())
         }));
     }
+}
+
+/// The type of a product's input with the number `dtype`.
+fn kind(dtype: c_int) -> Kind {
+    if dtype == 0 { Kind::F16 } else { Kind::Bf16 }
+}
+
+/// The format with the number `quantization`.
+fn format(quantization: c_int) -> Option<Format> {
+    Some(match quantization {
+        0 => Format::Q8_0,
+        1 => Format::Q4K,
+        2 => Format::Q2K,
+        3 => Format::Q3K,
+        4 => Format::Q5K,
+        5 => Format::Q6K,
+        _ => return None,
+    })
 }
 
 macro_rules! launchers {
@@ -96,10 +122,10 @@ macro_rules! launchers {
 
 launchers! {
     fn moe_gemm_wmma(
-        _input: *const c_void, _weights: *const c_void, _tokens: *const c_int,
-        _experts: *const c_int, _scales: *const f32, output: *mut c_void,
-        counts: *mut c_int, offsets: *mut c_int, _num_experts: c_int, _topk: c_int,
-        _m: c_int, _n: c_int, _k: c_int, _dtype: c_int, prefill: bool, stream: *mut c_void,
+        input: *const c_void, weights: *const c_void, tokens: *const c_int,
+        experts: *const c_int, scales: *const f32, output: *mut c_void,
+        counts: *mut c_int, offsets: *mut c_int, num_experts: c_int, topk: c_int,
+        m: c_int, n: c_int, k: c_int, dtype: c_int, prefill: bool, stream: *mut c_void,
     ) {
         if prefill {
             scan(counts.cast(), offsets.cast(), stream);
@@ -107,54 +133,102 @@ launchers! {
             launch(counts.cast(), stream);
             launch(offsets.cast(), stream);
         }
-        launch(output, stream);
+        let routing = Routing {
+            tokens: tokens as u64, experts: experts as u64, factors: scales as u64,
+            count: num_experts, topk, m, n, k,
+        };
+        compute(stream, |machine| {
+            routing.count(machine, counts as u64, offsets as u64);
+            let (input, to) = ((input as u64, kind(dtype)), (output as u64, kind(dtype)));
+            routing.run(machine, Experts::Plain, input, weights as u64, to);
+        });
     }
 
     fn moe_gemm_gguf(
-        _input: *const f32, _weights: *const c_void, _tokens: *const c_int,
-        _experts: *const c_int, scales: *const f32, output: *mut c_void,
-        _num_experts: c_int, topk: c_int, m: c_int, _n: c_int, k: c_int,
-        _quantization: c_int, stream: *mut c_void,
+        input: *const f32, weights: *const c_void, tokens: *const c_int,
+        experts: *const c_int, scales: *const f32, output: *mut c_void,
+        num_experts: c_int, topk: c_int, m: c_int, n: c_int, k: c_int,
+        quantization: c_int, stream: *mut c_void,
     ) {
-        with_scratch(gguf_scratch(!scales.is_null(), topk, m, k), stream, |quantized| {
-            launch(quantized, stream);
-            launch(output, stream);
+        let routing = Routing {
+            tokens: tokens as u64, experts: experts as u64, factors: scales as u64,
+            count: num_experts, topk, m, n, k,
+        };
+        let rows = gguf_rows(!scales.is_null(), topk, m);
+        with_scratch(gguf_scratch(rows, k), stream, |quantized| {
+            let quantized = quantized as u64;
+            compute(stream, |machine| {
+                let sizes = [i64::from(k), padded(k), rows];
+                let sizes = sizes.map(|size| u64::try_from(size).unwrap_or(0));
+                quantized::quantize_rows(machine, Kind::F32, input as u64, quantized, sizes);
+            });
+            let Some(format) = format(quantization) else { return launch(output, stream) };
+            compute(stream, |machine| {
+                let (from, to) = ((quantized, Kind::F32), (output as u64, Kind::F32));
+                routing.run(machine, Experts::Quantized(format), from, weights as u64, to);
+            });
         });
     }
 
     fn moe_gemm_gguf_prefill(
-        _input: *const c_void, _weights: *const u8, _tokens: *const c_int,
-        _experts: *const c_int, _scales: *const f32, output: *mut c_void,
-        num_experts: c_int, _topk: c_int, _m: c_int, _n: c_int, _k: c_int,
-        _dtype: c_int, _quantization: c_int, stream: *mut c_void,
+        input: *const c_void, weights: *const u8, tokens: *const c_int,
+        experts: *const c_int, scales: *const f32, output: *mut c_void,
+        num_experts: c_int, topk: c_int, m: c_int, n: c_int, k: c_int,
+        dtype: c_int, quantization: c_int, stream: *mut c_void,
     ) {
-        let experts = i64::from(num_experts);
-        with_scratch(4 * experts, stream, |counts| {
-            with_scratch(4 * (experts + 1), stream, |offsets| {
+        let routing = Routing {
+            tokens: tokens as u64, experts: experts as u64, factors: scales as u64,
+            count: num_experts, topk, m, n, k,
+        };
+        let number = i64::from(num_experts);
+        with_scratch(4 * number, stream, |counts| {
+            with_scratch(4 * (number + 1), stream, |offsets| {
                 scan(counts, offsets, stream);
-                launch(output, stream);
+                let Some(format) = format(quantization) else { return launch(output, stream) };
+                compute(stream, |machine| {
+                    let (from, to) = ((input as u64, kind(dtype)), (output as u64, Kind::F32));
+                    routing.run(machine, Experts::Dequantized(format), from, weights as u64, to);
+                });
             });
         });
     }
 }
 
+/// Returns the rows of the input of `moe_gemm_gguf`.
+fn gguf_rows(weighted: bool, topk: c_int, m: c_int) -> i64 {
+    i64::from(if weighted { m } else { m / topk.max(1) })
+}
+
 /// Returns the bytes that `moe_gemm_gguf` allocates for its quantized input.
-fn gguf_scratch(weighted: bool, topk: c_int, m: c_int, k: c_int) -> i64 {
-    let rows = i64::from(if weighted { m } else { m / topk.max(1) });
-    let padded = (i64::from(k) + MATRIX_ROW_PADDING - 1) / MATRIX_ROW_PADDING * MATRIX_ROW_PADDING;
-    rows * (padded / Q8_1.0 * Q8_1.1)
+fn gguf_scratch(rows: i64, k: c_int) -> i64 {
+    rows * (padded(k) / Q8_1.0 * Q8_1.1)
+}
+
+fn padded(k: c_int) -> i64 {
+    (i64::from(k) + MATRIX_ROW_PADDING - 1) / MATRIX_ROW_PADDING * MATRIX_ROW_PADDING
 }
 
 /// The 30 products of a quantized matrix with few rows.
 macro_rules! mmvq {
-    ($($name:ident)*) => {
+    ($($name:ident: $format:ident $kind:ident,)*) => {
         $(
             #[unsafe(no_mangle)]
             pub(crate) unsafe extern "C" fn $name(
-                _vx: *const c_void, _vy: *const c_void, dst: *mut c_void, _ncols: c_int, _nrows: c_int,
-                _stride_y: c_int, _stride_dst: c_int, _b_size: c_int, stream: *mut c_void,
+                vx: *const c_void, vy: *const c_void, dst: *mut c_void, ncols: c_int, nrows: c_int,
+                stride_y: c_int, stride_dst: c_int, b_size: c_int, stream: *mut c_void,
             ) {
-                launch(dst, stream);
+                let sizes = [ncols, nrows, stride_y, stride_dst, b_size];
+                let [columns, rows, vector_stride, stride, batch] =
+                    sizes.map(|size| u64::try_from(size).unwrap_or(0));
+                let product = Product {
+                    format: Format::$format, weights: vx as u64, vectors: vy as u64,
+                    to: dst as u64, columns, rows, vector_stride, stride, batch,
+                };
+                compute(stream, |machine| {
+                    if product.run(machine, Kind::$kind).is_err() {
+                        machine.overwritten_from(dst as u64);
+                    }
+                });
             }
         )*
         static MMVQ: &[Symbol] =
@@ -163,28 +237,51 @@ macro_rules! mmvq {
 }
 
 mmvq! {
-    launch_mmvq_gguf_q4_0_bf16_plain launch_mmvq_gguf_q4_0_f32_plain launch_mmvq_gguf_q4_0_f16_plain
-    launch_mmvq_gguf_q4_1_bf16_plain launch_mmvq_gguf_q4_1_f32_plain launch_mmvq_gguf_q4_1_f16_plain
-    launch_mmvq_gguf_q5_0_bf16_plain launch_mmvq_gguf_q5_0_f32_plain launch_mmvq_gguf_q5_0_f16_plain
-    launch_mmvq_gguf_q5_1_bf16_plain launch_mmvq_gguf_q5_1_f32_plain launch_mmvq_gguf_q5_1_f16_plain
-    launch_mmvq_gguf_q8_0_bf16_plain launch_mmvq_gguf_q8_0_f32_plain launch_mmvq_gguf_q8_0_f16_plain
-    launch_mmvq_gguf_q2_k_bf16_plain launch_mmvq_gguf_q2_k_f32_plain launch_mmvq_gguf_q2_k_f16_plain
-    launch_mmvq_gguf_q3_k_bf16_plain launch_mmvq_gguf_q3_k_f32_plain launch_mmvq_gguf_q3_k_f16_plain
-    launch_mmvq_gguf_q4_k_bf16_plain launch_mmvq_gguf_q4_k_f32_plain launch_mmvq_gguf_q4_k_f16_plain
-    launch_mmvq_gguf_q5_k_bf16_plain launch_mmvq_gguf_q5_k_f32_plain launch_mmvq_gguf_q5_k_f16_plain
-    launch_mmvq_gguf_q6_k_bf16_plain launch_mmvq_gguf_q6_k_f32_plain launch_mmvq_gguf_q6_k_f16_plain
+    launch_mmvq_gguf_q4_0_bf16_plain: Q4_0 Bf16,
+    launch_mmvq_gguf_q4_0_f32_plain: Q4_0 F32,
+    launch_mmvq_gguf_q4_0_f16_plain: Q4_0 F16,
+    launch_mmvq_gguf_q4_1_bf16_plain: Q4_1 Bf16,
+    launch_mmvq_gguf_q4_1_f32_plain: Q4_1 F32,
+    launch_mmvq_gguf_q4_1_f16_plain: Q4_1 F16,
+    launch_mmvq_gguf_q5_0_bf16_plain: Q5_0 Bf16,
+    launch_mmvq_gguf_q5_0_f32_plain: Q5_0 F32,
+    launch_mmvq_gguf_q5_0_f16_plain: Q5_0 F16,
+    launch_mmvq_gguf_q5_1_bf16_plain: Q5_1 Bf16,
+    launch_mmvq_gguf_q5_1_f32_plain: Q5_1 F32,
+    launch_mmvq_gguf_q5_1_f16_plain: Q5_1 F16,
+    launch_mmvq_gguf_q8_0_bf16_plain: Q8_0 Bf16,
+    launch_mmvq_gguf_q8_0_f32_plain: Q8_0 F32,
+    launch_mmvq_gguf_q8_0_f16_plain: Q8_0 F16,
+    launch_mmvq_gguf_q2_k_bf16_plain: Q2K Bf16,
+    launch_mmvq_gguf_q2_k_f32_plain: Q2K F32,
+    launch_mmvq_gguf_q2_k_f16_plain: Q2K F16,
+    launch_mmvq_gguf_q3_k_bf16_plain: Q3K Bf16,
+    launch_mmvq_gguf_q3_k_f32_plain: Q3K F32,
+    launch_mmvq_gguf_q3_k_f16_plain: Q3K F16,
+    launch_mmvq_gguf_q4_k_bf16_plain: Q4K Bf16,
+    launch_mmvq_gguf_q4_k_f32_plain: Q4K F32,
+    launch_mmvq_gguf_q4_k_f16_plain: Q4K F16,
+    launch_mmvq_gguf_q5_k_bf16_plain: Q5K Bf16,
+    launch_mmvq_gguf_q5_k_f32_plain: Q5K F32,
+    launch_mmvq_gguf_q5_k_f16_plain: Q5K F16,
+    launch_mmvq_gguf_q6_k_bf16_plain: Q6K Bf16,
+    launch_mmvq_gguf_q6_k_f32_plain: Q6K F32,
+    launch_mmvq_gguf_q6_k_f16_plain: Q6K F16,
 }
 
 /// The quantizers of the input of these products.
 macro_rules! mmvq_quantize {
-    ($($name:ident)*) => {
+    ($($name:ident: $kind:ident,)*) => {
         $(
             #[unsafe(no_mangle)]
             pub(crate) unsafe extern "C" fn $name(
-                _x: *const c_void, vy: *mut c_void, _kx: c_int, _kx_padded: c_int, _rows: c_int,
+                x: *const c_void, vy: *mut c_void, kx: c_int, kx_padded: c_int, rows: c_int,
                 stream: *mut c_void,
             ) {
-                launch(vy, stream);
+                let sizes = [kx, kx_padded, rows].map(|size| u64::try_from(size).unwrap_or(0));
+                compute(stream, |machine| {
+                    quantized::quantize_rows(machine, Kind::$kind, x as u64, vy as u64, sizes);
+                });
             }
         )*
         static MMVQ_QUANTIZE: &[Symbol] =
@@ -193,26 +290,33 @@ macro_rules! mmvq_quantize {
 }
 
 mmvq_quantize! {
-    launch_mmvq_gguf_quantize_q8_1_bf16
-    launch_mmvq_gguf_quantize_q8_1_f16
-    launch_mmvq_gguf_quantize_q8_1_f32
+    launch_mmvq_gguf_quantize_q8_1_bf16: Bf16,
+    launch_mmvq_gguf_quantize_q8_1_f16: F16,
+    launch_mmvq_gguf_quantize_q8_1_f32: F32,
 }
 
 /// The products of a quantized matrix with many rows.
 macro_rules! mmq {
-    ($($name:ident)*) => {
+    ($($name:ident: $format:ident,)*) => {
         $(
             #[unsafe(no_mangle)]
             pub(crate) unsafe extern "C" fn $name(
-                fixup: *mut c_void, _x: *const c_void, _y: *const c_void, dst: *mut c_void,
-                _ncols_x: c_longlong, _nrows_x: c_longlong, _ncols_y: c_longlong,
-                _stride_x: c_longlong, _stride_dst: c_longlong, _cc: c_int, _nsm: c_int,
+                fixup: *mut c_void, x: *const c_void, y: *const c_void, dst: *mut c_void,
+                ncols_x: c_longlong, nrows_x: c_longlong, ncols_y: c_longlong,
+                _stride_x: c_longlong, stride_dst: c_longlong, _cc: c_int, _nsm: c_int,
                 _smpbo: c_longlong, _warp: c_int, stream: *mut c_void,
             ) {
                 if !fixup.is_null() {
                     launch(fixup, stream);
                 }
-                launch(dst, stream);
+                let sizes = [ncols_x, nrows_x, stride_dst, ncols_y];
+                let [columns, rows, stride, batch] =
+                    sizes.map(|size| u64::try_from(size).unwrap_or(0));
+                let product = Product {
+                    format: Format::$format, weights: x as u64, vectors: y as u64, to: dst as u64,
+                    columns, rows, vector_stride: 0, stride, batch,
+                };
+                compute(stream, |machine| product.run_tiled(machine));
             }
         )*
         static MMQ: &[Symbol] =
@@ -221,23 +325,37 @@ macro_rules! mmq {
 }
 
 mmq! {
-    launch_mmq_gguf_q4_0 launch_mmq_gguf_q4_1 launch_mmq_gguf_q5_0 launch_mmq_gguf_q5_1
-    launch_mmq_gguf_q8_0 launch_mmq_gguf_q2_k launch_mmq_gguf_q3_k launch_mmq_gguf_q4_k
-    launch_mmq_gguf_q5_k launch_mmq_gguf_q6_k
+    launch_mmq_gguf_q4_0: Q4_0,
+    launch_mmq_gguf_q4_1: Q4_1,
+    launch_mmq_gguf_q5_0: Q5_0,
+    launch_mmq_gguf_q5_1: Q5_1,
+    launch_mmq_gguf_q8_0: Q8_0,
+    launch_mmq_gguf_q2_k: Q2K,
+    launch_mmq_gguf_q3_k: Q3K,
+    launch_mmq_gguf_q4_k: Q4K,
+    launch_mmq_gguf_q5_k: Q5K,
+    launch_mmq_gguf_q6_k: Q6K,
 }
 
 /// The quantizers of the input of these products.
 macro_rules! mmq_quantize {
-    ($($name:ident)*) => {
+    ($($name:ident: $scales:ident,)*) => {
         $(
             #[unsafe(no_mangle)]
             pub(crate) unsafe extern "C" fn $name(
-                _x: *const c_void, _ids: *const c_int, vy: *mut c_void, _type_x: c_int,
-                _ne00: c_longlong, _s01: c_longlong, _s02: c_longlong, _s03: c_longlong,
-                _ne0: c_longlong, _ne1: c_longlong, _ne2: c_longlong, _ne3: c_longlong,
+                x: *const c_void, ids: *const c_int, vy: *mut c_void, _type_x: c_int,
+                ne00: c_longlong, s01: c_longlong, _s02: c_longlong, _s03: c_longlong,
+                ne0: c_longlong, ne1: c_longlong, ne2: c_longlong, ne3: c_longlong,
                 stream: *mut c_void,
             ) {
-                launch(vy, stream);
+                // candle passes no ids and one matrix.
+                if !ids.is_null() || (ne2, ne3) != (1, 1) {
+                    return launch(vy, stream);
+                }
+                let sizes = [ne00, s01, ne0, ne1].map(|size| u64::try_from(size).unwrap_or(0));
+                compute(stream, |machine| {
+                    tiles::quantize(machine, Scales::$scales, x as u64, vy as u64, sizes);
+                });
             }
         )*
         static MMQ_QUANTIZE: &[Symbol] =
@@ -245,7 +363,11 @@ macro_rules! mmq_quantize {
     };
 }
 
-mmq_quantize! { launch_mmq_quantize_q8_1_D4 launch_mmq_quantize_q8_1_DS4 launch_mmq_quantize_q8_1_D2S6 }
+mmq_quantize! {
+    launch_mmq_quantize_q8_1_D4: D4,
+    launch_mmq_quantize_q8_1_DS4: Ds4,
+    launch_mmq_quantize_q8_1_D2S6: D2s6,
+}
 
 /// Sorts tokens by expert. Only candle's feature `cutile` calls it.
 #[unsafe(no_mangle)]
@@ -279,10 +401,10 @@ mod tests {
     #[test]
     fn scratch_has_the_size_that_the_c_code_computes() {
         // With k = 2048 a row has 2048 / 32 blocks of 36 bytes.
-        assert_eq!(gguf_scratch(true, 8, 16, 2048), 16 * 64 * 36);
-        assert_eq!(gguf_scratch(false, 8, 16, 2048), 2 * 64 * 36);
+        assert_eq!(gguf_scratch(gguf_rows(true, 8, 16), 2048), 16 * 64 * 36);
+        assert_eq!(gguf_scratch(gguf_rows(false, 8, 16), 2048), 2 * 64 * 36);
         // Rows are padded to 512 elements.
-        assert_eq!(gguf_scratch(true, 8, 1, 513), 32 * 36);
+        assert_eq!(gguf_scratch(gguf_rows(true, 8, 1), 513), 32 * 36);
     }
 
     #[test]

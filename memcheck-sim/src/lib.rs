@@ -2,16 +2,17 @@
 //!
 //! A test binary that links this crate needs no CUDA library. The crate answers every call that
 //! cudarc makes to the driver, cuBLAS, cuRAND, the runtime API and NVML, so candle's real CUDA
-//! backend and the real cudarc run on it unmodified. Kernels do nothing, and device memory consists
-//! of addresses without backing. A model of any size therefore takes almost no time and no memory,
-//! but the program makes the same allocations and frees, in the same order, as on a device.
+//! backend and the real cudarc run on it unmodified. Kernels compute small results. Large ones are
+//! unknown, and device memory then consists of addresses without backing. A model of any size
+//! therefore takes almost no time and no memory, but the program makes the same allocations and
+//! frees, in the same order, as on a device.
 //!
 //! # What it cannot know
 //!
-//! - **Values.** Device memory reads as zeros. Small uploads (64 KiB each, 8 MiB together) read
-//!   back unchanged until a call overwrites them. The simulator cannot see the writes of kernels
-//!   that are launched through `cuLaunchKernel`. If the control flow of a program depends on values
-//!   (expert routing, stop tokens), the program always takes the same branch.
+//! - **Values beyond its limits.** Values are stored up to 256 MiB, and a launch computes at most
+//!   2^21 operations. Results of other launches, and of kernels that the simulator does not
+//!   compute, are unknown. They read as zeros, and [`Statistics::unknown_reads`] counts these
+//!   reads.
 //! - **Memory that libraries allocate for themselves**: contexts, workspaces, code. NVML's figure
 //!   and the records of CUPTI contain estimates for contexts and for cuBLAS's workspace.
 //! - **`reserved` and NVML's figures**: these are estimates, and the code marks them as such.
@@ -46,7 +47,7 @@ pub const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
 
 mod activity;
 mod code;
-mod contents;
+mod compute;
 mod cublas;
 mod cudart;
 mod cupti;
@@ -72,6 +73,7 @@ mod spec;
 mod transfer;
 mod unsupported;
 mod uuid;
+mod values;
 mod version;
 
 pub use faults::{Faults, FaultsError, Named};

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::activity::{Activity, Record};
 use crate::code::{Answer, Code};
-use crate::contents::Contents;
+use crate::compute::{self, Generator, Image};
 use crate::events::Events;
 use crate::faults::Schedule;
 use crate::host::{HostMemory, Origin};
@@ -18,6 +18,7 @@ use crate::memory::{self, Block, Memory};
 use crate::pools::Pool;
 use crate::processes::Process;
 use crate::spec::{self, DeviceSpec, Spec};
+use crate::values::{Limits, Values};
 
 pub(crate) use crate::handle::Handle;
 
@@ -53,6 +54,19 @@ pub(crate) struct Stream {
     pub(crate) priority: i32,
 }
 
+#[derive(Debug)]
+pub(crate) struct Module {
+    pub(crate) context: Handle,
+    pub(crate) image: Image,
+}
+
+/// A kernel of a module.
+#[derive(Debug)]
+pub(crate) struct Function {
+    pub(crate) module: Handle,
+    pub(crate) code: compute::Code,
+}
+
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Library {
     pub(crate) context: Handle,
@@ -60,6 +74,8 @@ pub(crate) struct Library {
     pub(crate) pointer_mode: i32,
     pub(crate) math_mode: i32,
     pub(crate) atomics_mode: i32,
+    /// The state of a generator of cuRAND.
+    pub(crate) generator: Generator,
     /// The estimated size in bytes of the library's own allocation.
     pub(crate) workspace: u64,
 }
@@ -76,6 +92,10 @@ pub struct Statistics {
     pub frees: u64,
     /// Launched kernels, those of libraries and of candle's C code included.
     pub launches: u64,
+    /// Copies to the host that met unknown values.
+    pub unknown_reads: u64,
+    /// The unknown bytes of these copies, which the program got as zeros.
+    pub unknown_bytes: u64,
 }
 
 #[derive(Debug)]
@@ -85,15 +105,13 @@ pub(crate) struct Machine {
     pub(crate) streams: BTreeMap<Handle, Stream>,
     pub(crate) events: Events,
     pub(crate) pools: BTreeMap<Handle, Pool>,
-    /// The context of each module.
-    pub(crate) modules: BTreeMap<Handle, Handle>,
-    /// The handle of each function, by module and name. The next map has the module of each
-    /// function.
-    pub(crate) functions: BTreeMap<(Handle, String), Handle>,
-    pub(crate) function_modules: BTreeMap<Handle, Handle>,
+    pub(crate) modules: BTreeMap<Handle, Module>,
+    /// The handle of each function, by module and name.
+    pub(crate) function_names: BTreeMap<(Handle, String), Handle>,
+    pub(crate) functions: BTreeMap<Handle, Function>,
     pub(crate) libraries: BTreeMap<Handle, Library>,
     pub(crate) host: HostMemory,
-    pub(crate) contents: Contents,
+    pub(crate) values: Values,
     /// The simulated processes of other users.
     pub(crate) processes: Vec<Process>,
     /// The records for CUPTI.
@@ -111,11 +129,11 @@ impl Machine {
             events: Events::default(),
             pools: BTreeMap::new(),
             modules: BTreeMap::new(),
+            function_names: BTreeMap::new(),
             functions: BTreeMap::new(),
-            function_modules: BTreeMap::new(),
             libraries: BTreeMap::new(),
             host: HostMemory::default(),
-            contents: Contents::default(),
+            values: Values::new(Limits::DEFAULT),
             processes: spec.processes.clone(),
             activity: Activity::default(),
             schedule: Schedule::new(spec.faults),
@@ -161,6 +179,8 @@ impl Machine {
             allocations: self.schedule.allocations(),
             frees: self.schedule.frees(),
             launches: self.schedule.launches(),
+            unknown_reads: self.values.unknown_reads().reads,
+            unknown_bytes: self.values.unknown_reads().bytes,
         }
     }
 
@@ -231,14 +251,14 @@ impl Machine {
         self.contexts.remove(&context);
         self.streams.retain(|_, stream| stream.context != context);
         self.events.destroy_all_of(context);
-        self.modules.retain(|_, owner| *owner != context);
+        self.modules.retain(|_, module| module.context != context);
         let ended = self.libraries.extract_if(.., |_, library| library.context == context);
         for (handle, library) in ended {
             self.activity.record_release(device, handle, library.workspace);
         }
         let modules = &self.modules;
-        self.functions.retain(|(module, _), _| modules.contains_key(module));
-        self.function_modules.retain(|_, module| modules.contains_key(module));
+        self.function_names.retain(|(module, _), _| modules.contains_key(module));
+        self.functions.retain(|_, function| modules.contains_key(&function.module));
         Ok(())
     }
 
@@ -313,7 +333,7 @@ impl Machine {
 
     fn release_block(&mut self, device: usize, address: u64) -> Answer {
         let block = self.devices[device].memory.release(address)?;
-        self.contents.forget(address, block.bytes);
+        self.values.forget_block(address);
         if let Some(pool) = block.pool.and_then(|pool| self.pools.get_mut(&pool)) {
             pool.freed(block.bytes);
         }

@@ -1,11 +1,12 @@
-//! Copies and fills, with a check of the bounds. Small contents are kept.
+//! Copies and fills, with a check of the bounds. They keep the values that are known.
 
 use std::ffi::c_void;
 
 use crate::code::{Answer, Code};
-use crate::contents::MAX_COPY;
+use crate::compute::Memory;
 use crate::machine::Machine;
-use crate::memory;
+use crate::memory::{self, Block};
+use crate::values::{Part, Span, Values};
 
 /// One end of a copy, as the C function describes it.
 #[derive(Debug, Clone, Copy)]
@@ -21,8 +22,8 @@ pub(crate) enum End {
 /// One end of a copy after its address was looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// An address of a device, without backing.
-    Device(u64),
+    /// Memory of a device.
+    Device(Span),
     /// Memory of this process.
     Host(*mut u8),
 }
@@ -41,27 +42,27 @@ impl Machine {
         }
         let bytes = length as u64;
         match (self.place(to, bytes)?, self.place(from, bytes)?) {
-            (Place::Device(to), Place::Device(from)) => self.contents.copy(to, from, bytes),
-            (Place::Device(to), Place::Host(_)) if bytes > MAX_COPY => {
-                self.contents.forget(to, bytes)
-            }
+            (Place::Device(to), Place::Device(from)) => self.values.copy(to, from),
             (Place::Device(to), Place::Host(from)) => {
                 // SAFETY: the source is readable for `length` bytes, because the caller promises it
                 // or because the map of live host blocks contains it.
                 let from = unsafe { std::slice::from_raw_parts(from, length) };
-                self.contents.store(to, from);
+                self.values.write(to, from);
             }
             (Place::Host(to), Place::Device(from)) => {
                 // SAFETY: the target is writable for `length` bytes, for the same reasons. The
-                // slices that `read` passes are within `length`. They are the simulator's memory,
+                // parts that `read` passes are within `length`. They are the simulator's memory,
                 // so they do not overlap the target.
-                unsafe {
+                let unknown = unsafe {
                     to.write_bytes(0, length);
-                    self.contents.read(from, bytes, |offset, known| {
-                        to.add(offset as usize)
-                            .copy_from_nonoverlapping(known.as_ptr(), known.len());
-                    });
-                }
+                    self.values.read(from, |offset, part| {
+                        if let Part::Bytes(bytes) = part {
+                            to.add(offset as usize)
+                                .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+                        }
+                    })
+                };
+                self.values.count_read(unknown);
             }
             // SAFETY: both are valid for `length` bytes, for the same reasons; `copy_to` allows
             // overlap.
@@ -78,10 +79,10 @@ impl Machine {
             return Ok(());
         }
         match self.place(End::Device(to), length as u64)? {
-            Place::Device(to) if length as u64 <= MAX_COPY && pattern.iter().any(|&b| b != 0) => {
-                self.contents.store(to, &pattern.repeat(count));
-            }
-            Place::Device(to) => self.contents.forget(to, length as u64),
+            Place::Device(to) if pattern.iter().all(|&byte| byte == 0) => self.values.zero(to),
+            // A pattern that exceeds the limits is not stored.
+            Place::Device(to) if !self.values.charge(length as u64) => self.values.forget(to),
+            Place::Device(to) => self.values.write(to, &pattern.repeat(count)),
             Place::Host(to) => {
                 for index in 0..count {
                     // SAFETY: a live host block contains `length` bytes at `to`, and `count`
@@ -96,22 +97,6 @@ impl Machine {
         Ok(())
     }
 
-    /// Forgets `length` bytes at `to`, because a library has written there.
-    pub(crate) fn overwritten(&mut self, to: u64, length: u64) {
-        self.contents.forget(to, length);
-    }
-
-    /// Forgets the block from `to` to its end, because a kernel has written there an unknown number
-    /// of bytes.
-    pub(crate) fn overwritten_from(&mut self, to: u64) {
-        let Some(device) = memory::region(to).and_then(|ordinal| self.devices.get(ordinal)) else {
-            return;
-        };
-        if let Some((start, block)) = device.memory.find(to) {
-            self.contents.forget(to, block.bytes - (to - start));
-        }
-    }
-
     fn place(&self, end: End, length: u64) -> Answer<Place> {
         let (address, may_be_pageable) = match end {
             End::Host(pointer) if pointer.is_null() => return Err(Code::INVALID_VALUE),
@@ -119,12 +104,8 @@ impl Machine {
             End::Device(address) => (address, false),
             End::Any(address) => (address, true),
         };
-        if let Some(ordinal) = memory::region(address) {
-            let device = self.devices.get(ordinal).ok_or(Code::INVALID_VALUE)?;
-            return match device.memory.holds(address, length) {
-                true => Ok(Place::Device(address)),
-                false => Err(Code::INVALID_VALUE),
-            };
+        if memory::region(address).is_some() {
+            return self.span(address, length).map(Place::Device).ok_or(Code::INVALID_VALUE);
         }
         match address {
             0 => Err(Code::INVALID_VALUE),
@@ -132,6 +113,51 @@ impl Machine {
                 Ok(Place::Host(address as *mut u8))
             }
             _ => Err(Code::INVALID_VALUE),
+        }
+    }
+}
+
+impl Memory for Machine {
+    fn values(&self) -> &Values {
+        &self.values
+    }
+
+    fn values_mut(&mut self) -> &mut Values {
+        &mut self.values
+    }
+
+    fn span(&self, address: u64, length: u64) -> Option<Span> {
+        self.span_to_end(address)
+            .filter(|rest| length <= rest.length)
+            .map(|rest| Span { length, ..rest })
+    }
+
+    fn span_to_end(&self, address: u64) -> Option<Span> {
+        let device = self.devices.get(memory::region(address)?)?;
+        let (block, Block { bytes: size, .. }) = device.memory.find(address)?;
+        let offset = address - block;
+        Some(Span { block, size, offset, length: size - offset })
+    }
+
+    fn host_bytes(&self, address: u64, length: u64) -> Option<Vec<u8>> {
+        self.host.holds(address, length).then(|| {
+            // SAFETY: a live host block contains these bytes.
+            unsafe { std::slice::from_raw_parts(address as *const u8, length as usize).to_vec() }
+        })
+    }
+
+    fn write_bytes(&mut self, address: u64, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        if let Some(span) = self.span(address, bytes.len() as u64) {
+            self.values.write(span, bytes);
+        } else if self.host.holds(address, bytes.len() as u64) {
+            // SAFETY: a live host block contains these bytes. A kernel's result is the simulator's
+            // memory, so the two do not overlap.
+            unsafe {
+                (address as *mut u8).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+            }
         }
     }
 }
@@ -166,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_upload_reads_back_until_it_is_overwritten() {
+    fn an_upload_reads_back_until_it_is_overwritten() {
         let (mut machine, context) = machine();
         let a = machine.allocate(context, 100).unwrap();
         upload(&mut machine, a + 10, &[1, 2, 3, 4]).unwrap();
@@ -177,6 +203,11 @@ mod tests {
         assert_eq!(download(&mut machine, a + 10, 4).unwrap(), [1, 7, 8, 0]);
         machine.overwritten_from(a);
         assert_eq!(download(&mut machine, a, 100).unwrap(), [0; 100]);
+        // Each of the four downloads met unknown bytes.
+        assert_eq!(machine.values.unknown_reads().reads, 3);
+        machine.fill(a, &[0], 100).unwrap();
+        download(&mut machine, a, 100).unwrap();
+        assert_eq!(machine.values.unknown_reads().reads, 3);
     }
 
     #[test]

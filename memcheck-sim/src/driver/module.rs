@@ -1,14 +1,12 @@
-//! Modules, functions and launches. Kernels do nothing.
-//!
-//! The simulator does not read the image of a module. It assumes that the image contains every
-//! name.
+//! Modules, functions and launches. [`compute`] has the kernels.
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use super::{current, device, stream};
+use super::{current, device};
 use crate::code::{Answer, Code};
-use crate::ffi::{self, In, Out, Text, exports};
-use crate::machine::{Handle, with};
+use crate::compute::{self, Arguments, Image, Shape};
+use crate::ffi::{self, In, Out, Text, exports, text_of};
+use crate::machine::{Function, Handle, Machine, Module, with};
 
 /// The part of `CUlaunchConfig` that the simulator reads.
 #[repr(C)]
@@ -22,12 +20,13 @@ pub(crate) struct LaunchConfig {
 
 exports! { ffi::driver;
     fn cuModuleLoad(module: Out<Handle>, name: Text) {
-        let name = name.get()?;
-        if std::path::Path::new(&name).exists() { load(module) } else { Err(Code(301)) }
+        // CUDA_ERROR_FILE_NOT_FOUND.
+        let image = std::fs::read(name.get()?).map_err(|_| Code(301))?;
+        load(module, Image::of_text(&String::from_utf8_lossy(&image)))
     }
 
     fn cuModuleLoadData(module: Out<Handle>, image: *const c_void) {
-        if image.is_null() { Err(Code::INVALID_VALUE) } else { load(module) }
+        load_data(module, image)
     }
 
     fn cuModuleLoadDataEx(
@@ -37,18 +36,18 @@ exports! { ffi::driver;
         _options: *mut c_int,
         _values: *mut *mut c_void,
     ) {
-        if image.is_null() { Err(Code::INVALID_VALUE) } else { load(module) }
+        load_data(module, image)
     }
 
     fn cuModuleLoadFatBinary(module: Out<Handle>, image: *const c_void) {
-        if image.is_null() { Err(Code::INVALID_VALUE) } else { load(module) }
+        load_data(module, image)
     }
 
     fn cuModuleUnload(module: Handle) {
         with(|machine| {
             machine.modules.remove(&module).ok_or(Code::INVALID_HANDLE)?;
-            machine.functions.retain(|(owner, _), _| *owner != module);
-            machine.function_modules.retain(|_, owner| *owner != module);
+            machine.function_names.retain(|(owner, _), _| *owner != module);
+            machine.functions.retain(|_, function| function.module != module);
             Ok(())
         })
     }
@@ -56,10 +55,18 @@ exports! { ffi::driver;
     fn cuModuleGetFunction(function: Out<Handle>, module: Handle, name: Text) {
         let name = name.get()?;
         function.put(with(|machine| {
-            machine.modules.get(&module).ok_or(Code::INVALID_HANDLE)?;
-            let fresh = machine.handle();
-            let handle = *machine.functions.entry((module, name)).or_insert(fresh);
-            machine.function_modules.insert(handle, module);
+            let Module { context, image } =
+                machine.modules.get(&module).ok_or(Code::INVALID_HANDLE)?;
+            let key = (module, name);
+            if let Some(&known) = machine.function_names.get(&key) {
+                return Ok(known);
+            }
+            let device = machine.contexts.get(context).ok_or(Code::INVALID_CONTEXT)?.device;
+            let (major, minor) = machine.devices[device].spec.card.compute;
+            let code = image.find(&key.1, major * 10 + minor).ok_or(Code::NOT_FOUND)?;
+            let handle = machine.handle();
+            machine.function_names.insert(key, handle);
+            machine.functions.insert(handle, Function { module, code });
             Ok(handle)
         })?)
     }
@@ -102,20 +109,20 @@ exports! { ffi::driver;
         bx: c_uint, by: c_uint, bz: c_uint,
         _shared: c_uint,
         stream: Handle,
-        _arguments: *mut *mut c_void,
+        arguments: *mut *mut c_void,
         _extra: *mut *mut c_void,
     ) {
-        launch(function, [gx, gy, gz], [bx, by, bz], stream)
+        launch(function, [gx, gy, gz], [bx, by, bz], stream, arguments)
     }
 
     fn cuLaunchKernelEx(
         config: In<LaunchConfig>,
         function: Handle,
-        _arguments: *mut *mut c_void,
+        arguments: *mut *mut c_void,
         _extra: *mut *mut c_void,
     ) {
         let config = config.get()?;
-        launch(function, config.grid, config.block, config.stream)
+        launch(function, config.grid, config.block, config.stream, arguments)
     }
 
     fn cuLaunchCooperativeKernel(
@@ -124,9 +131,9 @@ exports! { ffi::driver;
         bx: c_uint, by: c_uint, bz: c_uint,
         _shared: c_uint,
         stream: Handle,
-        _arguments: *mut *mut c_void,
+        arguments: *mut *mut c_void,
     ) {
-        launch(function, [gx, gy, gz], [bx, by, bz], stream)
+        launch(function, [gx, gy, gz], [bx, by, bz], stream, arguments)
     }
 
     fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
@@ -163,41 +170,84 @@ exports! { ffi::driver;
     }
 }
 
-fn load(module: Out<Handle>) -> Answer {
+fn load_data(module: Out<Handle>, image: *const c_void) -> Answer {
+    if image.is_null() {
+        return Err(Code::INVALID_VALUE);
+    }
+    // SAFETY: the C caller promises that the image is a zero-terminated text or binary code, which
+    // starts with another byte.
+    let text = unsafe { text_of(image) };
+    load(module, text.map_or_else(Image::default, |text| Image::of_text(&text)))
+}
+
+fn load(module: Out<Handle>, image: Image) -> Answer {
     module.put(with(|machine| {
         let context = current::get();
         machine.context(context)?;
         machine.schedule.module()?;
         let handle = machine.handle();
-        machine.modules.insert(handle, context);
+        machine.modules.insert(handle, Module { context, image });
         Ok(handle)
     })?)
 }
 
 fn module_of(function: Handle) -> Answer<Handle> {
-    with(|machine| machine.function_modules.get(&function).copied().ok_or(Code::INVALID_HANDLE))
+    with(|machine| machine.functions.get(&function).map(|it| it.module).ok_or(Code::INVALID_HANDLE))
 }
 
 /// Returns the compute capability for which a module is compiled, as PTX and as binary code, in the
 /// form 90. It is assumed to be that of the card.
 fn compute_version(module: Handle) -> Answer<c_int> {
     with(|machine| {
-        let context = *machine.modules.get(&module).ok_or(Code::INVALID_HANDLE)?;
+        let context = machine.modules.get(&module).ok_or(Code::INVALID_HANDLE)?.context;
         let device = machine.context(context)?.device;
         let (major, minor) = machine.devices[device].spec.card.compute;
         Ok(c_int::from(major) * 10 + c_int::from(minor))
     })
 }
 
-/// Makes the checks of the driver before a launch.
-fn launch(function: Handle, grid: [c_uint; 3], block: [c_uint; 3], stream: Handle) -> Answer {
-    module_of(function)?;
-    check_sizes(grid, block)?;
-    stream::touch(stream)?;
+/// Makes the checks of the driver, then computes the kernel.
+fn launch(
+    function: Handle,
+    grid: [c_uint; 3],
+    block: [c_uint; 3],
+    stream: Handle,
+    arguments: *const *mut c_void,
+) -> Answer {
     with(|machine| {
+        let code = &machine.functions.get(&function).ok_or(Code::INVALID_HANDLE)?.code;
+        let code = code.clone();
+        check_sizes(grid, block)?;
+        machine.stream_context(stream, current::get())?;
+        machine.touch()?;
         machine.launched();
-        Ok(())
+        compute(machine, &code, Shape { grid, block }, arguments)
     })
+}
+
+fn compute(
+    machine: &mut Machine,
+    code: &compute::Code,
+    shape: Shape,
+    arguments: *const *mut c_void,
+) -> Answer {
+    match code {
+        compute::Code::Known(kernel) => {
+            // SAFETY: the C caller promises that the arguments are those of this kernel.
+            let arguments = unsafe { Arguments::read(arguments, kernel.widths()) };
+            kernel.launch(machine, shape, arguments.ok_or(Code::INVALID_VALUE)?);
+        }
+        compute::Code::Parameters(sizes) => {
+            // SAFETY: the C caller promises that the arguments are those of this kernel.
+            match unsafe { compute::parameters(arguments, sizes) } {
+                Some(parameters) => compute::launch_unknown(machine, &parameters),
+                // The arguments are in a buffer of the caller, which is not read.
+                None => compute::launch_opaque(machine),
+            }
+        }
+        compute::Code::Opaque => compute::launch_opaque(machine),
+    }
+    Ok(())
 }
 
 /// Checks the sizes that every device accepts.

@@ -16,6 +16,7 @@ mod scaling;
 mod sharded;
 mod t5;
 mod training;
+mod values;
 mod whisper;
 
 use memcheck_runtime::Trial;

@@ -133,6 +133,11 @@ fn command(
     if !features.is_empty() {
         command.arg("--features").arg(features.join(","));
     }
+    if kind == DeviceKind::Sim {
+        // The simulated device computes values. Without optimization a training step takes many
+        // times as long.
+        command.args(["--config", "profile.dev.package.memcheck-sim.opt-level=2"]);
+    }
     command.arg("--target-dir").arg(target_directory(workspace, kind));
     if let Some(directory) = directories::build_directory(workspace, kind) {
         command.env(directories::BUILD_DIRECTORY, directory);

@@ -156,7 +156,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let toolkit = Toolkit::prepare(folder.path().to_owned()).unwrap();
         let nvcc = toolkit.root.join("bin/nvcc");
-        let asked = |args: &[&str]| Command::new(&nvcc).args(args).output().unwrap();
+        let asked = |args: &[&str]| {
+            let package = [("CARGO_PKG_NAME", "candle-kernels"), ("CARGO_PKG_VERSION", "0.11.1")];
+            Command::new(&nvcc).args(args).envs(package).output().unwrap()
+        };
         let version = String::from_utf8(asked(&["--version"]).stdout).unwrap();
         // cudarc reads the fourth line from the text after "release" on.
         let fourth = version.lines().nth(3).unwrap();
@@ -168,7 +171,13 @@ mod tests {
         let done =
             asked(&["--ptx", "--default-stream", "per-thread", "--output-directory", out, source]);
         assert!(done.status.success());
-        assert!(fs::read_to_string(folder.path().join("a b.ptx")).unwrap().contains(".version"));
+        let ptx = fs::read_to_string(folder.path().join("a b.ptx")).unwrap();
+        assert!(ptx.contains(".version"), "{ptx}");
+        // memcheck-sim reads these names.
+        assert!(
+            ptx.contains(" of memcheck-sim from a b.cu of candle-kernels 0.11.1: no code\n"),
+            "{ptx}"
+        );
         assert!(!asked(&["--unheard"]).status.success());
     }
 }

@@ -1,0 +1,61 @@
+//! The memory that kernels read and write. The machine implements it.
+
+use crate::values::{Span, Values};
+
+pub(crate) trait Memory {
+    fn values(&self) -> &Values;
+    fn values_mut(&mut self) -> &mut Values;
+
+    /// Returns the range of `length` bytes at `address` if one live block of a device contains it.
+    fn span(&self, address: u64, length: u64) -> Option<Span>;
+
+    /// Returns the range from `address` to the end of the block that contains it.
+    fn span_to_end(&self, address: u64) -> Option<Span>;
+
+    /// Returns `length` bytes of pinned, managed or registered memory.
+    fn host_bytes(&self, address: u64, length: u64) -> Option<Vec<u8>>;
+
+    /// Writes the result of a kernel. Memory that is not in a live block is ignored.
+    fn write_bytes(&mut self, address: u64, bytes: &[u8]);
+
+    /// Makes `length` bytes unknown, because a kernel or a library has written there. Memory that
+    /// is not in a block of a device is ignored.
+    fn overwritten(&mut self, address: u64, length: u64) {
+        if let Some(span) = self.span(address, length) {
+            self.values_mut().forget(span);
+        }
+    }
+
+    /// Makes the block from `address` to its end unknown, because a kernel has written there an
+    /// unknown number of bytes.
+    fn overwritten_from(&mut self, address: u64) {
+        if let Some(span) = self.span_to_end(address) {
+            self.values_mut().forget(span);
+        }
+    }
+
+    /// Makes `length` bytes zeros. Returns whether a block of a device contains them.
+    fn zero_bytes(&mut self, address: u64, length: u64) -> bool {
+        let span = self.span(address, length);
+        if let Some(span) = span {
+            self.values_mut().zero(span);
+        }
+        span.is_some()
+    }
+
+    /// Copies the known bytes of a kernel's input to its output. What is unknown there, or not in a
+    /// live block, becomes unknown.
+    fn copy_bytes(&mut self, to: u64, from: u64, length: u64) {
+        if let (Some(to), Some(from)) = (self.span(to, length), self.span(from, length)) {
+            return self.values_mut().copy(to, from);
+        }
+        let bytes = match self.span(from, length) {
+            Some(from) => self.values().bytes(from).map(std::borrow::Cow::into_owned),
+            None => self.host_bytes(from, length),
+        };
+        match bytes {
+            Some(bytes) => self.write_bytes(to, &bytes),
+            None => self.overwritten(to, length),
+        }
+    }
+}

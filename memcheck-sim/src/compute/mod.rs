@@ -1,0 +1,157 @@
+//! Kernels that compute: the simulated device runs those of candle-kernels on the values of device
+//! memory, as far as these are known.
+//!
+//! A kernel has a row in [`table`], which names its arguments and the function that computes it.
+//! The function reads its inputs, checks that they are known, and writes its outputs. If an input
+//! is unknown, or if the launch exceeds a limit ([`crate::values::Limits`]), the outputs become
+//! unknown.
+//!
+//! Kernels are computed one after the other, at the call that launches them. This is correct
+//! because all other work of the simulated device is complete then.
+
+mod affine;
+mod arguments;
+mod binary;
+mod cast;
+mod compare;
+mod conv;
+mod copy;
+mod element;
+mod fill;
+#[cfg(test)]
+mod harness;
+mod image;
+mod indexing;
+mod kinds;
+mod launch;
+mod layout;
+mod memory;
+pub(crate) mod moe;
+mod norms;
+mod pool;
+mod product;
+pub(crate) mod quantized;
+mod random;
+mod reduce;
+mod rope;
+mod select;
+mod sort;
+mod table;
+mod unary;
+
+use std::sync::Arc;
+
+pub(crate) use arguments::Arguments;
+pub(crate) use element::{Element, Real};
+pub(crate) use image::{Code, Image};
+pub(crate) use kinds::Kind;
+pub(crate) use launch::{Known, Launch, Shape, Unknown};
+pub(crate) use memory::Memory;
+pub(crate) use product::{Operand, Product, Scales, absolute_sum};
+pub(crate) use random::{Distribution, Generator};
+
+/// Computes a kernel. An error means that the kernel is not computed at all; the blocks that it can
+/// write then become unknown.
+pub(crate) type Run = fn(&mut Launch<'_>) -> Known;
+
+/// The work of one element, for the limits. A product of matrices counts one operation for each
+/// multiplication.
+pub(crate) const ELEMENT: u64 = 8;
+
+/// Calls `$work` with `$T` as the element type of a floating-point kernel.
+macro_rules! with_real {
+    ($kind:expr, $T:ident => $work:expr) => {
+        match $kind {
+            $crate::compute::Kind::F32 => {
+                type $T = f32;
+                $work
+            }
+            $crate::compute::Kind::F64 => {
+                type $T = f64;
+                $work
+            }
+            $crate::compute::Kind::F16 => {
+                type $T = half::f16;
+                $work
+            }
+            $crate::compute::Kind::Bf16 => {
+                type $T = half::bf16;
+                $work
+            }
+            _ => Err($crate::compute::Unknown),
+        }
+    };
+}
+use with_real;
+
+/// Calls `$work` with `$T` as the element type of a kernel for numbers.
+macro_rules! with_number {
+    ($kind:expr, $T:ident => $work:expr) => {
+        match $kind {
+            $crate::compute::Kind::U8 => { type $T = u8; $work }
+            $crate::compute::Kind::U32 => { type $T = u32; $work }
+            $crate::compute::Kind::I16 => { type $T = i16; $work }
+            $crate::compute::Kind::I32 => { type $T = i32; $work }
+            $crate::compute::Kind::I64 => { type $T = i64; $work }
+            kind => $crate::compute::with_real!(kind, $T => $work),
+        }
+    };
+}
+use with_number;
+
+/// Calls `$work` with `$T` as an element type of the right width, for a kernel that does not
+/// compute with elements. f8 is a `u8` here.
+macro_rules! with_any {
+    ($kind:expr, $T:ident => $work:expr) => {
+        match $kind {
+            $crate::compute::Kind::F8 => { type $T = u8; $work }
+            kind => $crate::compute::with_number!(kind, $T => $work),
+        }
+    };
+}
+use with_any;
+
+impl table::Kernel {
+    /// Computes a launch.
+    pub(crate) fn launch(self, memory: &mut dyn Memory, shape: Shape, arguments: Arguments) {
+        let mut launch = Launch { memory, kind: self.kind, shape, arguments };
+        let done = self.row.run.map_or(Err(Unknown), |run| run(&mut launch));
+        if done == Err(Unknown) {
+            for (number, _) in self.row.arguments.match_indices('w') {
+                memory.overwritten_from(arguments.long(number));
+            }
+        }
+    }
+}
+
+/// Makes unknown whatever a kernel can write of which only the sizes of the parameters are known.
+/// `parameters` are their bytes.
+pub(crate) fn launch_unknown(memory: &mut dyn Memory, parameters: &[Vec<u8>]) {
+    for word in parameters.iter().flat_map(|parameter| parameter.chunks_exact(8)) {
+        let address = u64::from_ne_bytes(word.try_into().expect("a chunk has 8 bytes"));
+        if let Some(span) = memory.span_to_end(address) {
+            memory.values_mut().forget_block(span.block);
+        }
+    }
+}
+
+/// Makes everything unknown, because a kernel without a signature was launched.
+pub(crate) fn launch_opaque(memory: &mut dyn Memory) {
+    memory.values_mut().forget_all();
+}
+
+/// Reads the parameters of a kernel of which only their sizes are known.
+///
+/// # Safety
+///
+/// As for [`Arguments::read`].
+pub(crate) unsafe fn parameters(
+    pointers: *const *mut std::ffi::c_void,
+    sizes: &Arc<[u64]>,
+) -> Option<Vec<Vec<u8>>> {
+    // SAFETY: the caller makes the same promise.
+    unsafe { arguments::bytes(pointers, sizes) }
+}
+
+#[cfg(test)]
+mod tests;

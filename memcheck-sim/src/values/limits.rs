@@ -1,0 +1,64 @@
+//! The limits of what the simulated device stores and computes.
+//!
+//! The limits count bytes and operations and never time, so that a program computes the same values
+//! on every computer.
+
+/// The limits of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// Bytes of contents that are stored at the same time.
+    pub(crate) bytes: u64,
+    /// Operations of one launch.
+    pub(crate) launch: u64,
+    /// Operations of all launches together.
+    pub(crate) total: u64,
+}
+
+impl Limits {
+    /// The limits of a process that does not set its own.
+    pub(crate) const DEFAULT: Self = Self { bytes: 256 << 20, launch: 1 << 21, total: 1 << 31 };
+}
+
+/// Counts the operations of a process.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Work {
+    limits: Limits,
+    done: u64,
+}
+
+impl Work {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self { limits, done: 0 }
+    }
+
+    pub(super) fn permits(&self, operations: u64) -> bool {
+        operations <= self.limits.launch
+            && self.done.saturating_add(operations) <= self.limits.total
+    }
+
+    /// Counts the operations of a launch. Returns false, and counts nothing, if a limit does not
+    /// permit them.
+    pub(super) fn charge(&mut self, operations: u64) -> bool {
+        let allowed = self.permits(operations);
+        if allowed {
+            self.done += operations;
+        }
+        allowed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_launch_that_is_refused_does_not_count() {
+        let mut work = Work::new(Limits { bytes: 0, launch: 10, total: 15 });
+        assert!(!work.charge(11));
+        assert!(work.charge(10));
+        assert!(!work.charge(6));
+        assert!(work.charge(5));
+        assert!(!work.charge(1));
+        assert!(work.charge(0));
+    }
+}
