@@ -1,8 +1,10 @@
 //! The element types as Rust types, with the device's rules of rounding.
 //!
 //! Operations on f16 and bf16 are made in f32 and rounded once, which is exact for `+ - * /` and
-//! the square root. The functions of `libm` are the same on every computer. Those of a device
-//! differ from them in the last bits.
+//! the square root. A function of f32 is computed in f64 and rounded, which is faster than a
+//! function of f32 without optimization. The result is the nearest f32 on every computer, unless the
+//! f64 is within its own error of a tie. The functions of `libm` are the same on every computer.
+//! Those of a device differ in the last bits.
 
 use half::{bf16, f16};
 
@@ -23,7 +25,14 @@ pub(crate) trait Element:
 
     /// Reads an element from exactly `WIDTH` bytes.
     fn load(bytes: &[u8]) -> Self;
-    fn store(self, to: &mut Vec<u8>);
+    /// Writes an element to exactly `WIDTH` bytes.
+    fn store_at(self, to: &mut [u8]);
+
+    fn store(self, to: &mut Vec<u8>) {
+        let start = to.len();
+        to.resize(start + Self::WIDTH, 0);
+        self.store_at(&mut to[start..]);
+    }
 
     /// Converts with rounding to the nearest value. A real number that is out of range becomes the
     /// nearest integer; an integer that is out of range wraps.
@@ -85,8 +94,8 @@ macro_rules! integer {
                 Self::from_ne_bytes(bytes.try_into().expect("an element has its own width"))
             }
 
-            fn store(self, to: &mut Vec<u8>) {
-                to.extend_from_slice(&self.to_ne_bytes());
+            fn store_at(self, to: &mut [u8]) {
+                to.copy_from_slice(&self.to_ne_bytes());
             }
 
             fn from_number(number: Number) -> Self {
@@ -130,7 +139,7 @@ macro_rules! integer {
 integer! { u8, U8; u32, U32; i16, I16; i32, I32; i64, I64; }
 
 macro_rules! real {
-    ($($type:ident, $kind:ident, $($libm:ident)*;)*) => {$(
+    ($($type:ident, $kind:ident, $functions:ident;)*) => {$(
         impl Element for $type {
             const WIDTH: usize = size_of::<$type>();
             const KIND: Kind = Kind::$kind;
@@ -139,8 +148,8 @@ macro_rules! real {
                 Self::from_ne_bytes(bytes.try_into().expect("an element has its own width"))
             }
 
-            fn store(self, to: &mut Vec<u8>) {
-                to.extend_from_slice(&self.to_ne_bytes());
+            fn store_at(self, to: &mut [u8]) {
+                to.copy_from_slice(&self.to_ne_bytes());
             }
 
             fn from_number(number: Number) -> Self {
@@ -194,7 +203,7 @@ macro_rules! real {
                 value
             }
 
-            real!(@functions $($libm)*);
+            real!(@functions $functions);
 
             fn normcdf(self) -> Self {
                 (0.5 * libm::erfc(-f64::from(self) * std::f64::consts::FRAC_1_SQRT_2)) as Self
@@ -225,41 +234,37 @@ macro_rules! real {
             }
         }
     )*};
-    (@functions $exp:ident $ln:ident $sin:ident $cos:ident $tanh:ident $erf:ident $pow:ident) => {
-        fn exp(self) -> Self {
-            libm::$exp(self)
-        }
-
-        fn ln(self) -> Self {
-            libm::$ln(self)
-        }
-
-        fn sin(self) -> Self {
-            libm::$sin(self)
-        }
-
-        fn cos(self) -> Self {
-            libm::$cos(self)
-        }
-
-        fn tanh(self) -> Self {
-            libm::$tanh(self)
-        }
+    (@functions wide) => {
+        real!(@wide exp ln sin cos tanh);
 
         fn erf(self) -> Self {
-            libm::$erf(self)
+            libm::erff(self)
         }
 
         fn powf(self, exponent: Self) -> Self {
-            libm::$pow(self, exponent)
+            f64::from(self).powf(exponent.into()) as Self
         }
     };
+    (@functions libm) => {
+        real!(@libm exp exp, ln log, sin sin, cos cos, tanh tanh, erf erf);
+
+        fn powf(self, exponent: Self) -> Self {
+            libm::pow(self, exponent)
+        }
+    };
+    (@wide $($name:ident)*) => {$(
+        fn $name(self) -> Self {
+            f64::from(self).$name() as Self
+        }
+    )*};
+    (@libm $($name:ident $function:ident),*) => {$(
+        fn $name(self) -> Self {
+            libm::$function(self)
+        }
+    )*};
 }
 
-real! {
-    f32, F32, expf logf sinf cosf tanhf erff powf;
-    f64, F64, exp log sin cos tanh erf pow;
-}
+real! { f32, F32, wide; f64, F64, libm; }
 
 macro_rules! half {
     ($($type:ident, $kind:ident;)*) => {$(
@@ -271,8 +276,8 @@ macro_rules! half {
                 Self::from_ne_bytes(bytes.try_into().expect("an element has its own width"))
             }
 
-            fn store(self, to: &mut Vec<u8>) {
-                to.extend_from_slice(&self.to_ne_bytes());
+            fn store_at(self, to: &mut [u8]) {
+                to.copy_from_slice(&self.to_ne_bytes());
             }
 
             fn from_number(number: Number) -> Self {

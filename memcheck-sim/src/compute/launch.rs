@@ -224,9 +224,9 @@ fn picked<T: Element>(layout: &Layout, element: impl Fn(u64) -> T) -> Vec<T> {
 }
 
 pub(super) fn to_bytes<T: Element>(elements: &[T]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(elements.len() * T::WIDTH);
-    for &element in elements {
-        element.store(&mut bytes);
+    let mut bytes = vec![0; elements.len() * T::WIDTH];
+    for (to, &element) in bytes.chunks_exact_mut(T::WIDTH).zip(elements) {
+        element.store_at(to);
     }
     bytes
 }

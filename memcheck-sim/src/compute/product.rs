@@ -4,6 +4,8 @@
 //! same on every computer. cuBLAS does not state its order, so its last bits can differ, and its
 //! results of 16-bit sums and of TF32 are less exact.
 
+use half::{bf16, f16};
+
 use super::element::{Element, Real};
 use super::launch::{Source, to_bytes};
 use super::layout::Layout;
@@ -63,10 +65,12 @@ impl Product {
         let mut packed = Packed::default();
         for index in 0..self.batch {
             let to = self.c.of_batch(index, self.output);
-            let bytes = if self.inputs == Kind::F64 {
-                self.compute::<f64>(memory, index, &mut packed.double)
-            } else {
-                self.compute::<f32>(memory, index, &mut packed.single)
+            let bytes = match self.inputs {
+                Kind::F64 => self.compute::<f64>(memory, index, &mut packed.double),
+                Kind::F32 => self.compute::<f32>(memory, index, &mut packed.single),
+                Kind::F16 => self.compute::<f16>(memory, index, &mut packed.single),
+                Kind::Bf16 => self.compute::<bf16>(memory, index, &mut packed.single),
+                _ => Err(Unknown),
             };
             match bytes {
                 Ok(bytes) => {
@@ -86,11 +90,11 @@ impl Product {
     }
 
     /// Returns the bytes of one C without gaps.
-    fn compute<W: Real>(
+    fn compute<T: Real>(
         &self,
         memory: &dyn Memory,
         index: u64,
-        packed: &mut Option<(u64, Vec<W>)>,
+        packed: &mut Option<(u64, Vec<T::Wide>)>,
     ) -> Known<Vec<u8>> {
         let source = Source::new(memory);
         let Scales { alpha, beta } = self.scales.ok_or(Unknown)?;
@@ -98,15 +102,15 @@ impl Product {
         // B is read first: it holds the activations, which are more often unknown.
         let b = self.b.of_batch(index, self.inputs);
         let steps = if self.b.transposed { [1, self.b.leading] } else { [self.b.leading, 1] };
-        let b: Vec<W> = self.read(&source, self.inputs, b, [self.n, self.k], steps)?;
+        let b = read_wide::<T>(&source, b, [self.n, self.k], steps)?;
         let a = self.a.of_batch(index, self.inputs);
         let steps = if self.a.transposed { [1, self.a.leading] } else { [self.a.leading, 1] };
         // One A for a whole batch is read once.
         if packed.as_ref().is_none_or(|&(address, _)| address != a) {
-            *packed = Some((a, self.read(&source, self.inputs, a, [self.k, self.m], steps)?));
+            *packed = Some((a, read_wide::<T>(&source, a, [self.k, self.m], steps)?));
         }
         let a = packed.as_ref().map_or(&[][..], |(_, a)| a);
-        let mut sums = vec![W::default(); m * n];
+        let mut sums = vec![T::Wide::default(); m * n];
         for (column, sums) in sums.chunks_exact_mut(m).enumerate() {
             for (row, &factor) in a.chunks_exact(m).zip(&b[column * k..]) {
                 for (sum, &element) in sums.iter_mut().zip(row) {
@@ -114,36 +118,24 @@ impl Product {
                 }
             }
         }
-        let alpha = W::from_f64(alpha);
-        if alpha != W::from_f64(1.0) {
+        let alpha = T::Wide::from_f64(alpha);
+        if alpha != T::Wide::from_f64(1.0) {
             sums.iter_mut().for_each(|sum| *sum = sum.times(alpha));
         }
         if beta != 0.0 {
-            let (c, beta) = (self.c.of_batch(index, self.output), W::from_f64(beta));
-            let steps = [self.c.leading, 1];
-            let old: Vec<W> = self.read(&source, self.output, c, [self.n, self.m], steps)?;
-            for (sum, old) in sums.iter_mut().zip(old) {
-                *sum = sum.plus(old.times(beta));
-            }
+            let (c, beta) = (self.c.of_batch(index, self.output), T::Wide::from_f64(beta));
+            let layout = Layout::new(&[self.n, self.m], &[self.c.leading, 1]);
+            with_real!(self.output, C => {
+                let old: Vec<C> = source.strided(c, &layout)?;
+                for (sum, old) in sums.iter_mut().zip(old) {
+                    *sum = sum.plus(T::Wide::from_number(old.number()).times(beta));
+                }
+                Ok(())
+            })?;
         }
-        with_real!(self.output, T => {
-            let rounded: Vec<T> = sums.iter().map(|sum| T::from_number(sum.number())).collect();
+        with_real!(self.output, C => {
+            let rounded: Vec<C> = sums.iter().map(|sum| C::from_number(sum.number())).collect();
             Ok(to_bytes(&rounded))
-        })
-    }
-
-    fn read<W: Real>(
-        &self,
-        source: &Source<'_>,
-        kind: Kind,
-        address: u64,
-        dims: [u64; 2],
-        steps: [u64; 2],
-    ) -> Known<Vec<W>> {
-        let layout = Layout::new(&dims, &steps);
-        with_real!(kind, T => {
-            let elements: Vec<T> = source.strided(address, &layout)?;
-            Ok(elements.into_iter().map(|element| W::from_number(element.number())).collect())
         })
     }
 
@@ -157,6 +149,17 @@ impl Product {
             memory.write_bytes(to.wrapping_add(offset), bytes);
         }
     }
+}
+
+/// Reads a matrix in the type of its sums.
+fn read_wide<T: Real>(
+    source: &Source<'_>,
+    address: u64,
+    dims: [u64; 2],
+    steps: [u64; 2],
+) -> Known<Vec<T::Wide>> {
+    let elements: Vec<T> = source.strided(address, &Layout::new(&dims, &steps))?;
+    Ok(elements.into_iter().map(T::wide).collect())
 }
 
 /// The last A that was read, by its address.
@@ -186,8 +189,6 @@ pub(crate) fn absolute_sum<T: Real>(
 mod tests {
     use super::*;
     use crate::compute::harness::Device;
-
-    use half::{bf16, f16};
 
     fn operand(address: u64, transposed: bool, leading: u64, stride: i64) -> Operand {
         Operand { address, transposed, leading, stride }
