@@ -21,14 +21,8 @@ pub(crate) enum View {
     Broadcast,
 }
 
-const VIEWS: [View; 6] = [
-    View::Contiguous,
-    View::Transposed,
-    View::Rotated,
-    View::Part,
-    View::Strided,
-    View::Broadcast,
-];
+const VIEWS: [View; 6] =
+    [View::Contiguous, View::Transposed, View::Rotated, View::Part, View::Strided, View::Broadcast];
 
 const TYPES: [DType; 7] =
     [DType::F32, DType::F64, DType::F16, DType::BF16, DType::U8, DType::U32, DType::I64];
@@ -49,7 +43,8 @@ pub(crate) struct Case {
 
 pub(crate) fn cases() -> impl Strategy<Value = Case> {
     // Most dims are small. Some are zero, and some exceed a warp or a block of threads.
-    let dim = prop_oneof![1 => Just(0_usize), 20 => 1_usize..6, 4 => 6_usize..40, 1 => 200_usize..1200];
+    let dim =
+        prop_oneof![1 => Just(0_usize), 20 => 1_usize..6, 4 => 6_usize..40, 1 => 200_usize..1200];
     let dims = prop::collection::vec(dim, 1..5).prop_map(limited);
     let view = || prop::sample::select(&VIEWS[..]);
     (

@@ -87,7 +87,12 @@ fn rows(case: &Case, device: &Device) -> Result<(Tensor, Tensor, Tensor)> {
     Ok((x, scale, shift))
 }
 
-fn rope(case: &Case, device: &Device, of: fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>, thd: bool) -> Result<Tensor> {
+fn rope(
+    case: &Case,
+    device: &Device,
+    of: fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>,
+    thd: bool,
+) -> Result<Tensor> {
     let [b, h, t, d] = four(case);
     let d = 2 * d;
     let dims = if thd { [b, t, h, d] } else { [b, h, t, d] };
@@ -137,7 +142,8 @@ fn quantized(case: &Case, device: &Device) -> Result<Tensor> {
 
 fn dequantized(case: &Case, device: &Device) -> Result<Tensor> {
     let weights = Numbers::new(case.seed).tensor(&[2, 256], DType::F32)?;
-    let format = [GgmlDType::Q4_0, GgmlDType::Q5_1, GgmlDType::Q8_0, GgmlDType::Q3K, GgmlDType::Q6K];
+    let format =
+        [GgmlDType::Q4_0, GgmlDType::Q5_1, GgmlDType::Q8_0, GgmlDType::Q3K, GgmlDType::Q6K];
     let format = format[case.choices[0] % format.len()];
     QTensor::quantize_onto(&weights, format, device)?.dequantize(device)
 }
@@ -193,7 +199,8 @@ const COPIES: [Operation; 10] = [
     ("contiguous", |case, device| one(case, device)?.contiguous()),
     ("copy", |case, device| one(case, device)?.copy()),
     ("cast", |case, device| {
-        let types = [DType::U8, DType::U32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64];
+        let types =
+            [DType::U8, DType::U32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64];
         let x = one(case, device)?;
         // A device does not define the conversion of a negative number to an unsigned integer.
         let x = if case.dtype.is_float() { x.abs()? } else { x };
@@ -207,7 +214,11 @@ const COPIES: [Operation; 10] = [
     ("slice_set", |case, device| {
         let (x, dim) = (one(case, device)?.copy()?, dim(case));
         let length = case.dims[dim] / 2;
-        x.slice_set(&x.narrow(dim, 0, length)?.copy()?.contiguous()?, dim, case.dims[dim] - length)?;
+        x.slice_set(
+            &x.narrow(dim, 0, length)?.copy()?.contiguous()?,
+            dim,
+            case.dims[dim] - length,
+        )?;
         Ok(x)
     }),
     ("const_set", |case, device| {
@@ -218,12 +229,23 @@ const COPIES: [Operation; 10] = [
         Ok(x)
     }),
     ("where", |case, device| {
-        let (x, y) = (one(case, device)?, viewed(&mut Numbers::new(case.seed ^ 5), &case.dims, case.dtype, case.views[1], device)?);
+        let (x, y) = (
+            one(case, device)?,
+            viewed(
+                &mut Numbers::new(case.seed ^ 5),
+                &case.dims,
+                case.dtype,
+                case.views[1],
+                device,
+            )?,
+        );
         let condition = Numbers::new(case.seed ^ 6).ids(&case.dims, 2, id_type(case))?;
         condition.to_device(device)?.where_cond(&x, &y)
     }),
     ("flip", |case, device| one(case, device)?.flip(&[dim(case)])),
-    ("full", |case, device| Tensor::full(case.seed as u32 % 7, &case.dims[..], device)?.to_dtype(case.dtype)),
+    ("full", |case, device| {
+        Tensor::full(case.seed as u32 % 7, &case.dims[..], device)?.to_dtype(case.dtype)
+    }),
     ("reshape", |case, device| one(case, device)?.flatten_all()),
 ];
 
@@ -256,7 +278,11 @@ fn distinct(case: &Case, device: &Device) -> Result<Tensor> {
 const INDEXING: [Operation; 6] = [
     ("index_select", |case, device| {
         let (x, dim) = (one(case, device)?.contiguous()?, dim(case));
-        let ids = Numbers::new(case.seed ^ 7).ids(&[1 + case.choices[2] % 5], case.dims[dim], id_type(case))?;
+        let ids = Numbers::new(case.seed ^ 7).ids(
+            &[1 + case.choices[2] % 5],
+            case.dims[dim],
+            id_type(case),
+        )?;
         x.index_select(&ids.to_device(device)?, dim)
     }),
     ("gather", |case, device| indexed(case, device, |x, ids, _, dim| x.gather(ids, dim))),
@@ -271,7 +297,8 @@ const INDEXING: [Operation; 6] = [
         let mut dims = case.dims.clone();
         dims[dim] = 1 + case.choices[2] % 5;
         let mut numbers = Numbers::new(case.seed ^ 8);
-        let ids = numbers.ids(&dims[dim..=dim], case.dims[dim], id_type(case))?.to_device(device)?;
+        let ids =
+            numbers.ids(&dims[dim..=dim], case.dims[dim], id_type(case))?.to_device(device)?;
         x.index_add(&ids, &numbers.tensor(&dims, case.dtype)?.to_device(device)?, dim)
     }),
     ("embedding", |case, device| {
@@ -323,7 +350,8 @@ const LAYERS: [Operation; 9] = [
 const IMAGES: [Operation; 9] = [
     ("conv1d", |case, device| {
         let [b, c, _, l] = four(case);
-        let x = viewed(&mut Numbers::new(case.seed), &[b, c, l], case.dtype, case.views[0], device)?;
+        let x =
+            viewed(&mut Numbers::new(case.seed), &[b, c, l], case.dtype, case.views[0], device)?;
         let [size, padding, stride, dilation] = convolution(case);
         x.conv1d(&kernel(case, &[3, c, size], device)?, padding, stride, dilation, 1)
     }),
@@ -335,7 +363,8 @@ const IMAGES: [Operation; 9] = [
     }),
     ("conv_transpose1d", |case, device| {
         let [b, c, _, l] = four(case);
-        let x = viewed(&mut Numbers::new(case.seed), &[b, c, l], case.dtype, case.views[0], device)?;
+        let x =
+            viewed(&mut Numbers::new(case.seed), &[b, c, l], case.dtype, case.views[0], device)?;
         let [size, padding, stride, dilation] = convolution(case);
         let kernel = kernel(case, &[c, 2, size + 2], device)?;
         x.conv_transpose1d(&kernel, padding, 0, stride, dilation, 1)
@@ -374,8 +403,9 @@ fn convolution(case: &Case) -> [usize; 4] {
 }
 
 /// All operations.
-pub(crate) static OPERATIONS: std::sync::LazyLock<Vec<Operation>> = std::sync::LazyLock::new(|| {
-    let groups: [&[Operation]; 8] =
-        [&UNARY, &BINARY, &COPIES, &REDUCTIONS, &INDEXING, &PRODUCTS, &LAYERS, &IMAGES];
-    groups.concat()
-});
+pub(crate) static OPERATIONS: std::sync::LazyLock<Vec<Operation>> =
+    std::sync::LazyLock::new(|| {
+        let groups: [&[Operation]; 8] =
+            [&UNARY, &BINARY, &COPIES, &REDUCTIONS, &INDEXING, &PRODUCTS, &LAYERS, &IMAGES];
+        groups.concat()
+    });
