@@ -57,6 +57,10 @@ real:
     scripts/cuda-toolkit >/dev/null
     cargo test -p memcheck-functional real:: -- --ignored --nocapture --test-threads 1
 
+# The CUDA tests that candle-core ships, on the simulated device. Prints how many of each file pass.
+candle-tests:
+    cargo test -p memcheck-functional candle_tests:: -- --nocapture
+
 # Thirty runs on each device, bit by bit.
 exactness:
     cargo test -p memcheck-functional exactness -- --ignored --nocapture

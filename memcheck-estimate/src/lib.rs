@@ -29,13 +29,14 @@ use std::cell::Cell;
 use std::io::Read;
 use std::panic::AssertUnwindSafe;
 
-use candle_core::Device;
+use candle_core::{Device, Tensor};
 use memcheck_core::wire::estimate::{Answer, Estimate, Question, VERSION};
 
 use crate::problem::Problem;
 use crate::stage::Stage;
 
 pub use crate::families::architectures;
+pub use crate::weights::Elements;
 
 /// The program: reads one question and prints one answer.
 pub fn main() {
@@ -119,4 +120,35 @@ fn estimate(
             .push(format!("on a GPU the results are wrong but the memory is correct: {why}"));
     }
     Ok(estimate)
+}
+
+/// Runs a model whose weights have the values that `elements` returns, for tests that compare the
+/// values of devices. `next` gets the output for the prompt, and for each generated token, and
+/// returns the token that follows.
+///
+/// # Errors
+///
+/// The message of an error of the model or of the question.
+pub fn generate(
+    question: &Question,
+    elements: Elements,
+    prompt: &[u32],
+    device: &Device,
+    mut next: impl FnMut(&Tensor) -> candle_core::Result<u32>,
+) -> Result<(), String> {
+    let mut run = || -> Result<(), Problem> {
+        let checked = question::check(question)?;
+        let mut model = measure::load_filled(&checked, elements, device)?;
+        let ids = Tensor::new(prompt, device)?.unsqueeze(0)?;
+        let mut token = next(&model.prompt(&ids)?)?;
+        for number in 0..checked.generate {
+            let ids = Tensor::new(&[[token]], device)?;
+            token = next(&model.step(&ids, prompt.len() + number)?)?;
+        }
+        Ok(())
+    };
+    run().map_err(|problem| match problem.answer() {
+        Answer::Measured(_) => String::new(),
+        Answer::Refused(refusal) => refusal.message,
+    })
 }

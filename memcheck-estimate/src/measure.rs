@@ -11,7 +11,7 @@ use crate::families::{Context, Model};
 use crate::problem::Problem;
 use crate::question::Checked;
 use crate::stage::Stage;
-use crate::weights::Weights;
+use crate::weights::{Elements, Weights};
 
 /// Bytes of the canary allocation.
 const CANARY: usize = 1 << 20;
@@ -40,6 +40,35 @@ pub(crate) fn check_no_lost_events() -> Result<(), Problem> {
     }
 }
 
+/// Creates the store of a model's weights.
+fn store(checked: &Checked, trained: bool) -> Weights {
+    let tied = checked.config.get("tie_word_embeddings").and_then(|tied| tied.as_bool());
+    Weights::new(tied.unwrap_or(false), trained).without(checked.family.absent)
+}
+
+fn context(checked: &Checked, weights: &Weights, device: &Device) -> Context {
+    let Checked { config, model, dtype, batch, .. } = checked;
+    Context {
+        config: config.clone(),
+        name: model.clone(),
+        store: weights.clone(),
+        weights: weights.builder(*dtype, device),
+        dtype: *dtype,
+        device: device.clone(),
+        batch: *batch,
+    }
+}
+
+/// Loads a model whose weights have values, without measuring it.
+pub(crate) fn load_filled(
+    checked: &Checked,
+    elements: Elements,
+    device: &Device,
+) -> Result<Box<dyn Model>, Problem> {
+    let weights = store(checked, false).filled(elements);
+    (checked.family.load)(&context(checked, &weights, device))
+}
+
 /// A loaded model and the memory that loading took.
 pub(crate) struct Loaded {
     pub(crate) model: Box<dyn Model>,
@@ -52,18 +81,9 @@ pub(crate) struct Loaded {
 
 impl Loaded {
     pub(crate) fn load(checked: &Checked, trained: bool, device: &Device) -> Result<Self, Problem> {
-        let Checked { family, config, model: name, dtype, batch, .. } = checked;
-        let tied = config.get("tie_word_embeddings").and_then(|tied| tied.as_bool());
-        let weights = Weights::new(tied.unwrap_or(false), trained).without(family.absent);
-        let context = Context {
-            config: config.clone(),
-            name: name.clone(),
-            store: weights.clone(),
-            weights: weights.builder(*dtype, device),
-            dtype: *dtype,
-            device: device.clone(),
-            batch: *batch,
-        };
+        let Checked { family, .. } = checked;
+        let weights = store(checked, trained);
+        let context = context(checked, &weights, device);
         let before = usage(device).allocated;
         reset_peak(device);
         let model = (family.load)(&context)?;

@@ -8,6 +8,9 @@ use candle_core::{DType, Device, Error, Result, Shape, Tensor, Var};
 use candle_nn::var_builder::SimpleBackend;
 use candle_nn::{Init, VarBuilder};
 
+/// Returns the elements of a weight from its name and their number.
+pub type Elements = fn(&str, usize) -> Vec<f32>;
+
 /// The tensors that a model has asked for.
 #[derive(Debug, Default)]
 struct Created {
@@ -31,18 +34,35 @@ pub(crate) struct Weights {
     trained: bool,
     /// Endings of names that the file does not contain.
     absent: &'static [&'static str],
+    /// The elements of the weights; `None` for zeros.
+    elements: Option<Elements>,
 }
 
 impl Weights {
     /// Creates the store. `tied` means that the file has no `lm_head`; `trained` means that the
     /// weights are variables.
     pub(crate) fn new(tied: bool, trained: bool) -> Self {
-        Self { created: Arc::default(), tied, trained, absent: &[] }
+        Self { created: Arc::default(), tied, trained, absent: &[], elements: None }
     }
 
     /// Removes the names with these endings, because a model can check which names exist.
     pub(crate) fn without(self, absent: &'static [&'static str]) -> Self {
         Self { absent, ..self }
+    }
+
+    /// Makes the weights have values.
+    pub(crate) fn filled(self, elements: Elements) -> Self {
+        Self { elements: Some(elements), ..self }
+    }
+
+    fn tensor(&self, shape: &Shape, name: &str, dtype: DType, device: &Device) -> Result<Tensor> {
+        match self.elements {
+            None => Tensor::zeros(shape, dtype, device),
+            Some(elements) => {
+                let elements = elements(name, shape.elem_count());
+                Tensor::from_vec(elements, shape, &Device::Cpu)?.to_dtype(dtype)?.to_device(device)
+            }
+        }
     }
 
     /// Returns the builder that a model's constructor takes.
@@ -115,7 +135,7 @@ impl SimpleBackend for Weights {
             created.variables.insert(name.to_owned(), variable);
             tensor
         } else {
-            Tensor::zeros(&shape, dtype, device)?
+            self.tensor(&shape, name, dtype, device)?
         };
         if created.elements.insert(name.to_owned(), elements).is_some() {
             created.duplicated += bytes;
@@ -128,7 +148,7 @@ impl SimpleBackend for Weights {
     /// the tensors that they keep with a shape.
     fn get_unchecked(&self, name: &str, dtype: DType, device: &Device) -> Result<Tensor> {
         match self.lock().shapes.get(name) {
-            Some(&shape) => Tensor::zeros(shape, dtype, device),
+            Some(&shape) => self.tensor(&shape.into(), name, dtype, device),
             None => candle_core::bail!(
                 "the shape of `{name}` is known only from the weights, which are not read"
             ),

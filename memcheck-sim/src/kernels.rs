@@ -19,6 +19,7 @@
 
 use std::ffi::{c_int, c_longlong, c_void};
 
+use crate::compute::align::Alignment;
 use crate::compute::moe::{Experts, Routing};
 use crate::compute::quantized::tiles::{self, Scales};
 use crate::compute::quantized::{self, Format, Product};
@@ -372,20 +373,31 @@ mmq_quantize! {
 /// Sorts tokens by expert. Only candle's feature `cutile` calls it.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn candle_launch_moe_align(
-    _topk: *const c_int,
+    topk: *const c_int,
     sorted: *mut c_int,
     experts: *mut c_int,
     padded: *mut c_int,
     cumsum: *mut c_int,
-    _num_experts: c_int,
-    _block: c_int,
-    _numel: c_int,
-    _max_padded: c_int,
+    num_experts: c_int,
+    block: c_int,
+    numel: c_int,
+    max_padded: c_int,
     stream: *mut c_void,
 ) -> c_int {
-    for output in [sorted, experts, padded, cumsum] {
-        launch(output.cast(), stream);
-    }
+    let [count, block, tokens, most] =
+        [num_experts, block, numel, max_padded].map(|size| u64::try_from(size).unwrap_or(0));
+    let alignment = Alignment {
+        experts_of_tokens: topk as u64,
+        sorted: sorted as u64,
+        experts: experts as u64,
+        padded: padded as u64,
+        ends: cumsum as u64,
+        count,
+        block,
+        tokens,
+        most,
+    };
+    compute(stream, |machine| alignment.run(machine));
     0
 }
 

@@ -96,6 +96,8 @@ pub struct Statistics {
     pub unknown_reads: u64,
     /// The unknown bytes of these copies, which the program got as zeros.
     pub unknown_bytes: u64,
+    /// Reads and writes of kernels that began in a block and ended outside of it.
+    pub outside: u64,
 }
 
 #[derive(Debug)]
@@ -181,6 +183,7 @@ impl Machine {
             launches: self.schedule.launches(),
             unknown_reads: self.values.unknown_reads().reads,
             unknown_bytes: self.values.unknown_reads().bytes,
+            outside: self.values.outside(),
         }
     }
 

@@ -150,7 +150,7 @@ impl Memory for Machine {
         if bytes.is_empty() {
             return;
         }
-        if let Some(span) = self.span(address, bytes.len() as u64) {
+        if let Some(span) = self.accessed(address, bytes.len() as u64) {
             self.values.write(span, bytes);
         } else if self.host.holds(address, bytes.len() as u64) {
             // SAFETY: a live host block contains these bytes. A kernel's result is the simulator's

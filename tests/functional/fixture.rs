@@ -279,6 +279,11 @@ impl Project {
         Self::with_manifest(name.to_owned(), &manifest)
     }
 
+    /// A package with this name and with `manifest` appended to the default manifest.
+    pub(crate) fn package(name: &str, manifest: &str) -> Self {
+        Self::with_manifest(name.to_owned(), &format!("{ALIGNED}{MANIFEST}{manifest}"))
+    }
+
     /// The same without the features that let it share candle with this workspace.
     pub(crate) fn plain(manifest: &str) -> Self {
         Self::with_manifest(unused_name(), &format!("{MANIFEST}{manifest}"))

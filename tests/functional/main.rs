@@ -8,6 +8,7 @@ mod archive;
 mod bad_binaries;
 mod baselines;
 mod benches;
+mod candle_tests;
 mod cases;
 mod configuration;
 mod controls;

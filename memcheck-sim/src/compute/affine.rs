@@ -2,15 +2,15 @@
 
 use super::element::Element as _;
 use super::unary::map;
-use super::{Known, Launch, with_number};
+use super::{Known, Launch, with_element};
 
 /// `usize n, usize num_dims, info*, T* in, T* out, T mul, T add`
 ///
 /// A device can fuse the two operations into one rounding. They are made in two roundings here, as
 /// on the CPU.
 pub(super) fn run(launch: &mut Launch<'_>) -> Known {
-    with_number!(launch.kind, T => {
+    with_element!(launch.kind, T => {
         let (factor, summand): (T, T) = (launch.value(5), launch.value(6));
-        map(launch, 3, 4, |x: T| x.times(factor).plus(summand))
+        map(launch, 3, 4, |x: T| x.times_plus(factor, summand))
     })
 }

@@ -1,7 +1,7 @@
 //! Arithmetic on two elements.
 
 use super::element::Element;
-use super::{ELEMENT, Known, Launch, with_number};
+use super::{ELEMENT, Known, Launch, with_element};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arithmetic {
@@ -15,7 +15,7 @@ pub(super) enum Arithmetic {
 
 /// `usize n, usize num_dims, info* (dims, strides of lhs, strides of rhs), T* lhs, T* rhs, T* out`
 pub(super) fn run(launch: &mut Launch<'_>, op: Arithmetic) -> Known {
-    with_number!(launch.kind, T => zip(launch, |x: T, y: T| match op {
+    with_element!(launch.kind, T => zip(launch, |x: T, y: T| match op {
         Arithmetic::Add => x.plus(y),
         Arithmetic::Sub => x.minus(y),
         Arithmetic::Mul => x.times(y),

@@ -2,14 +2,14 @@
 
 use super::element::Element;
 use super::unary::map;
-use super::{Kind, Known, Launch, with_number};
+use super::{Kind, Known, Launch, with_element};
 
 /// `usize n, usize num_dims, info*, S* in, D* out`; `from` is S, and the launch has D.
 ///
 /// A real number that is out of an integer's range becomes the nearest integer. On a device that is
 /// not determined for `u8`.
 pub(super) fn run(launch: &mut Launch<'_>, from: Kind) -> Known {
-    with_number!(from, S => with_number!(launch.kind, D => {
+    with_element!(from, S => with_element!(launch.kind, D => {
         map(launch, 3, 4, |x: S| D::from_number(x.number()))
     }))
 }

@@ -1,7 +1,7 @@
 //! Comparisons of two elements. The result is a `u8`, 1 or 0.
 
 use super::binary::zip;
-use super::{Known, Launch, with_number};
+use super::{Known, Launch, with_element};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Comparison {
@@ -15,7 +15,7 @@ pub(super) enum Comparison {
 
 /// `usize n, usize num_dims, info* (dims, strides of lhs, strides of rhs), T* lhs, T* rhs, u8* out`
 pub(super) fn run(launch: &mut Launch<'_>, comparison: Comparison) -> Known {
-    with_number!(launch.kind, T => zip(launch, |x: T, y: T| u8::from(match comparison {
+    with_element!(launch.kind, T => zip(launch, |x: T, y: T| u8::from(match comparison {
         Comparison::Eq => x == y,
         Comparison::Ne => x != y,
         Comparison::Lt => x < y,

@@ -48,6 +48,11 @@ pub(crate) trait Element:
     fn larger(self, other: Self) -> Self;
     fn smaller(self, other: Self) -> Self;
 
+    /// Returns `self * factor + summand`, with a rounding after each operation.
+    fn times_plus(self, factor: Self, summand: Self) -> Self {
+        self.times(factor).plus(summand)
+    }
+
     fn is_zero(self) -> bool {
         self == Self::default()
     }

@@ -5,7 +5,7 @@
 
 use super::element::{Element, Number};
 use super::launch::{Random, Source};
-use super::{ELEMENT, Kind, Known, Launch, Unknown, with_number};
+use super::{ELEMENT, Kind, Known, Launch, Unknown, with_element};
 
 /// Reads ids as positions, with `None` where there is no element.
 fn positions(
@@ -37,6 +37,8 @@ fn positions(
     match kind {
         Kind::U8 => of::<u8>(source, address, count, dim),
         Kind::U32 => of::<u32>(source, address, count, dim),
+        Kind::I16 => of::<i16>(source, address, count, dim),
+        Kind::I32 => of::<i32>(source, address, count, dim),
         Kind::I64 => of::<i64>(source, address, count, dim),
         _ => Err(Unknown),
     }
@@ -54,7 +56,7 @@ fn product(factors: &[u64]) -> u64 {
 pub(super) fn select(launch: &mut Launch<'_>, ids: Kind) -> Known {
     let [count, rank, info, at, from, to, left, dim, of_ids, right] =
         std::array::from_fn(|number| launch.long(number));
-    with_number!(launch.kind, T => {
+    with_element!(launch.kind, T => {
         launch.produce::<T>(to, count, count.saturating_mul(ELEMENT), |source| {
             if product(&[left, of_ids, right]) != count {
                 return Err(Unknown);
@@ -128,7 +130,7 @@ impl Restrided {
 pub(super) fn gather(launch: &mut Launch<'_>, ids: Kind) -> Known {
     let [count, at, from, to, left, dim, of_ids, right] =
         std::array::from_fn(|number| launch.long(number));
-    with_number!(launch.kind, T => {
+    with_element!(launch.kind, T => {
         launch.produce::<T>(to, count, count.saturating_mul(ELEMENT), |source| {
             if count == 0 {
                 return Ok(Vec::new());
@@ -163,7 +165,7 @@ pub(super) fn add(launch: &mut Launch<'_>, ids: Kind) -> Known {
     let [at, of_ids, from, to, left, _, dim, right] =
         std::array::from_fn(|number| launch.long(number));
     let scatter = Scatter { ids, at, from, to, left, of_ids, dim, right, shared: true };
-    with_number!(launch.kind, T => scatter.run(launch, |old: Option<T>, new| old.map(|it| it.plus(new))))
+    with_element!(launch.kind, T => scatter.run(launch, |old: Option<T>, new| old.map(|it| it.plus(new))))
 }
 
 /// `I* ids, T* in, T* out, usize left, src_dim, dst_dim, right`
@@ -171,13 +173,13 @@ pub(super) fn add(launch: &mut Launch<'_>, ids: Kind) -> Known {
 /// Of several elements for the same place the last one stays.
 pub(super) fn scatter(launch: &mut Launch<'_>, ids: Kind) -> Known {
     let scatter = Scatter::of(launch, ids);
-    with_number!(launch.kind, T => scatter.run(launch, |_, new: T| Some(new)))
+    with_element!(launch.kind, T => scatter.run(launch, |_, new: T| Some(new)))
 }
 
 /// As `scatter`, but adds the elements in order, with a rounding to T after each.
 pub(super) fn scatter_add(launch: &mut Launch<'_>, ids: Kind) -> Known {
     let scatter = Scatter::of(launch, ids);
-    with_number!(launch.kind, T => scatter.run(launch, |old: Option<T>, new| old.map(|it| it.plus(new))))
+    with_element!(launch.kind, T => scatter.run(launch, |old: Option<T>, new| old.map(|it| it.plus(new))))
 }
 
 /// A kernel that changes elements of its target.

@@ -56,6 +56,11 @@ impl Launch<'_> {
         Ok(())
     }
 
+    /// Returns whether the limits permit this many operations.
+    pub(crate) fn permits(&self, operations: u64) -> bool {
+        self.memory.values().permits(operations)
+    }
+
     /// Returns the memory for reading.
     pub(crate) fn source(&self) -> Source<'_> {
         Source { memory: self.memory }
@@ -102,7 +107,7 @@ impl<'a> Source<'a> {
             return Ok(Vec::new());
         }
         let length = count.checked_mul(T::WIDTH as u64).ok_or(Unknown)?;
-        match self.memory.span(address, length) {
+        match self.memory.accessed(address, length) {
             Some(span) => {
                 let bytes = self.memory.values().bytes(span).ok_or(Unknown)?;
                 Ok(bytes.chunks_exact(T::WIDTH).map(T::load).collect())
@@ -121,7 +126,7 @@ impl<'a> Source<'a> {
             return self.elements(address, layout.count());
         }
         let length = layout.extent().checked_mul(width).ok_or(Unknown)?;
-        let Some(span) = self.memory.span(address, length) else {
+        let Some(span) = self.memory.accessed(address, length) else {
             let all: Vec<T> = self.elements(address, layout.extent())?;
             return Ok(picked(layout, |index| all[index as usize]));
         };
@@ -145,7 +150,7 @@ impl<'a> Source<'a> {
     /// Opens `count` elements for reads in any order.
     pub(crate) fn random<T: Element>(&self, address: u64, count: u64) -> Known<Random<'_, T>> {
         let length = count.checked_mul(T::WIDTH as u64).ok_or(Unknown)?;
-        let Some(span) = self.memory.span(address, length.max(1)) else {
+        let Some(span) = self.memory.accessed(address, length.max(1)) else {
             return Ok(Random::Read(self.elements(address, count)?));
         };
         let view = self.memory.values().view(span).ok_or(Unknown)?;

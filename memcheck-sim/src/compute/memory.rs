@@ -12,6 +12,16 @@ pub(crate) trait Memory {
     /// Returns the range from `address` to the end of the block that contains it.
     fn span_to_end(&self, address: u64) -> Option<Span>;
 
+    /// As [`Memory::span`], for an access of a kernel. Counts one that begins in a block and ends
+    /// outside of it, which would be a defect of the kernel.
+    fn accessed(&self, address: u64, length: u64) -> Option<Span> {
+        let span = self.span(address, length);
+        if span.is_none() && self.span_to_end(address).is_some() {
+            self.values().count_outside();
+        }
+        span
+    }
+
     /// Returns `length` bytes of pinned, managed or registered memory.
     fn host_bytes(&self, address: u64, length: u64) -> Option<Vec<u8>>;
 
@@ -21,7 +31,7 @@ pub(crate) trait Memory {
     /// Makes `length` bytes unknown, because a kernel or a library has written there. Memory that
     /// is not in a block of a device is ignored.
     fn overwritten(&mut self, address: u64, length: u64) {
-        if let Some(span) = self.span(address, length) {
+        if let Some(span) = self.accessed(address, length) {
             self.values_mut().forget(span);
         }
     }

@@ -10,6 +10,7 @@
 //! because all other work of the simulated device is complete then.
 
 mod affine;
+pub(crate) mod align;
 mod arguments;
 mod binary;
 mod cast;
@@ -17,6 +18,7 @@ mod compare;
 mod conv;
 mod copy;
 mod element;
+mod f8;
 mod fill;
 #[cfg(test)]
 mod harness;
@@ -36,6 +38,7 @@ mod reduce;
 mod rope;
 mod select;
 mod sort;
+mod sum;
 mod table;
 mod unary;
 
@@ -99,6 +102,20 @@ macro_rules! with_number {
 }
 use with_number;
 
+/// As `with_number`, and for the type of 8 bits, which has two names.
+macro_rules! with_element {
+    ($kind:expr, $T:ident => $work:expr) => {
+        match $kind {
+            $crate::compute::Kind::F8 | $crate::compute::Kind::Fp8 => {
+                type $T = $crate::compute::f8::F8;
+                $work
+            }
+            kind => $crate::compute::with_number!(kind, $T => $work),
+        }
+    };
+}
+use with_element;
+
 /// Calls `$work` with `$T` as an element type of the right width, for a kernel that does not
 /// compute with elements. f8 is a `u8` here.
 macro_rules! with_any {
@@ -115,8 +132,7 @@ impl table::Kernel {
     /// Computes a launch.
     pub(crate) fn launch(self, memory: &mut dyn Memory, shape: Shape, arguments: Arguments) {
         let mut launch = Launch { memory, kind: self.kind, shape, arguments };
-        let done = self.row.run.map_or(Err(Unknown), |run| run(&mut launch));
-        if done == Err(Unknown) {
+        if (self.row.run)(&mut launch) == Err(Unknown) {
             for (number, _) in self.row.arguments.match_indices('w') {
                 memory.overwritten_from(arguments.long(number));
             }

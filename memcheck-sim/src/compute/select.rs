@@ -1,16 +1,18 @@
 //! The choice between two elements.
 
 use super::element::Element;
-use super::{ELEMENT, Kind, Known, Launch, Unknown, with_number};
+use super::{ELEMENT, Kind, Known, Launch, Unknown, with_element};
 
 /// `usize n, usize num_dims, info* (dims, strides of ids, of t and of f), I* ids, T* t, T* f, T*
 /// out`
 ///
 /// The element of `t` if the id is not zero, otherwise that of `f`. Both must be known.
 pub(super) fn run(launch: &mut Launch<'_>, ids: Kind) -> Known {
-    with_number!(launch.kind, T => match ids {
+    with_element!(launch.kind, T => match ids {
         Kind::U8 => select::<u8, T>(launch),
         Kind::U32 => select::<u32, T>(launch),
+        Kind::I16 => select::<i16, T>(launch),
+        Kind::I32 => select::<i32, T>(launch),
         Kind::I64 => select::<i64, T>(launch),
         _ => Err(Unknown),
     })

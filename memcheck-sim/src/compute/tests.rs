@@ -6,16 +6,12 @@ use super::*;
 use proptest::prelude::*;
 
 #[test]
-fn a_kernel_that_is_not_computed_makes_what_it_writes_unknown() {
+fn a_kernel_that_cannot_be_computed_makes_what_it_writes_unknown() {
     let mut device = Device::new();
-    let (x, weights) = (device.upload(&[1_u8; 64]), device.upload(&[1_u8; 64]));
-    let out = device.upload(&[1_u8; 64]);
-    device.launch(
-        "mul_mat_q4_0",
-        &arguments![x, weights, out + 16, 1_i32, 1_i32, 1_i32, 1_i32, 1_i32],
-    );
+    let (x, out) = (device.upload(&[1_u8; 64]), device.upload(&[1_u8; 64]));
+    // Without a layout, the number of results is not known.
+    device.launch("sum_f32", &arguments![6_u64, 2_u64, 1_u64, 0_u64, x, out + 16]);
     assert_eq!(device.download(x, 64), Some(vec![1_u8; 64]));
-    assert_eq!(device.download(weights, 64), Some(vec![1_u8; 64]));
     assert_eq!(device.download(out, 16), Some(vec![1_u8; 16]));
     assert_eq!(device.download::<u8>(out + 16, 1), None);
     assert_eq!(device.download::<u8>(out + 63, 1), None);
@@ -46,6 +42,17 @@ fn a_launch_that_exceeds_a_limit_has_an_unknown_result() {
     assert_eq!(device.download(to, 1), Some(vec![1_f32]));
     device.launch("uexp_f32", &arguments![most + 1, 0_u64, 0_u64, from, to]);
     assert_eq!(device.download::<f32>(to, 1), None);
+}
+
+#[test]
+fn an_access_that_ends_outside_of_its_block_is_counted() {
+    let mut device = Device::new();
+    let (from, to) = (device.upload(&[1_f32; 2]), device.upload(&[1_f32; 4]));
+    device.launch("uexp_f32", &arguments![2_u64, 0_u64, 0_u64, from, to]);
+    assert_eq!(device.machine.values.outside(), 0);
+    device.launch("uexp_f32", &arguments![200_u64, 0_u64, 0_u64, from, to]);
+    // The read of the input, and the result that becomes unknown.
+    assert_eq!(device.machine.values.outside(), 2);
 }
 
 /// An argument: an address in or near one of two blocks, a small number, or any number.

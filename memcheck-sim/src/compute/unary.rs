@@ -1,6 +1,7 @@
 //! Functions of one element.
 
 use super::element::{Element, Real};
+use super::f8::F8;
 use super::{ELEMENT, Kind, Known, Launch, with_real};
 
 /// A function of one element. Each is computed in the steps of candle's kernel, of which each
@@ -39,11 +40,18 @@ pub(super) enum WithParameter {
 
 /// `usize n, usize num_dims, info*, T* in, T* out`
 pub(super) fn run(launch: &mut Launch<'_>, op: Op) -> Known {
+    if launch.kind == Kind::Fp8 {
+        return map(launch, 3, 4, |x: F8| F8::from_f32(apply(op, x.to_f32())));
+    }
     with_real!(launch.kind, T => map(launch, 3, 4, |x: T| apply(op, x)))
 }
 
 /// `usize n, usize num_dims, info*, T parameter, T* in, T* out`
 pub(super) fn run_with_parameter(launch: &mut Launch<'_>, op: WithParameter) -> Known {
+    if launch.kind == Kind::Fp8 {
+        let parameter = launch.value::<F8>(3).to_f32();
+        return map(launch, 4, 5, |x: F8| F8::from_f32(apply_with(op, x.to_f32(), parameter)));
+    }
     with_real!(launch.kind, T => {
         let parameter: T = launch.value(3);
         map(launch, 4, 5, |x: T| apply_with(op, x, parameter))

@@ -12,6 +12,7 @@ mod limits;
 mod ranges;
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -74,6 +75,8 @@ pub(crate) struct Values {
     stored: u64,
     work: Work,
     unknown_reads: UnknownReads,
+    /// Accesses of kernels that begin in a block and end outside of it.
+    outside: Cell<u64>,
 }
 
 #[derive(Debug)]
@@ -91,6 +94,7 @@ impl Values {
             stored: 0,
             work: Work::new(limits),
             unknown_reads: UnknownReads::default(),
+            outside: Cell::new(0),
         }
     }
 
@@ -107,6 +111,15 @@ impl Values {
 
     pub(crate) fn unknown_reads(&self) -> UnknownReads {
         self.unknown_reads
+    }
+
+    pub(crate) fn outside(&self) -> u64 {
+        self.outside.get()
+    }
+
+    /// Counts an access of a kernel that begins in a block and ends outside of it.
+    pub(crate) fn count_outside(&self) {
+        self.outside.set(self.outside.get() + 1);
     }
 
     /// Counts a read by the program of `unknown` unknown bytes.

@@ -10,6 +10,7 @@ mod forms;
 mod helpers;
 mod kernels;
 mod largest_batch;
+mod learning;
 mod llama;
 mod mixed_precision;
 mod scaling;

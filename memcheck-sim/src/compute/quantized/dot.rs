@@ -10,10 +10,10 @@ pub(super) const Q8_1: (usize, usize) = (32, 36);
 /// A block of a quantized vector.
 #[derive(Debug, Clone)]
 pub(crate) struct Input {
-    d: f32,
+    pub(super) d: f32,
     /// The sum of the elements before they were quantized.
-    sum: f32,
-    quants: Vec<i32>,
+    pub(super) sum: f32,
+    pub(super) quants: Vec<i32>,
 }
 
 impl Input {

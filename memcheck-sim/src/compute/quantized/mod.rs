@@ -6,6 +6,7 @@
 
 mod blocks;
 mod dot;
+mod matrices;
 pub(crate) mod tiles;
 
 use half::{bf16, f16};
@@ -14,6 +15,7 @@ use blocks::Block;
 pub(crate) use blocks::Format;
 pub(crate) use dot::Input;
 use dot::Q8_1;
+pub(super) use matrices::{dequantized_k, matrices};
 
 use super::element::{Element, Real};
 use super::launch::{Source, produce};
@@ -170,14 +172,31 @@ pub(super) fn vectors(launch: &mut Launch<'_>, format: Format, batch: u64) -> Kn
 impl Product {
     /// Computes the product. `kind` is the type of the results.
     pub(crate) fn run(self, memory: &mut dyn Memory, kind: Kind) -> Known {
+        // The device uses fewer threads for more vectors.
+        let warps = if self.batch <= 4 { 4 } else { 2 };
+        self.run_with(memory, kind, |row, vector| dot::product(self.format, row, vector, warps))
+    }
+
+    /// Computes the product. `dot` multiplies a row and a vector.
+    fn run_with(
+        self,
+        memory: &mut dyn Memory,
+        kind: Kind,
+        dot: impl Fn(&[Block], &[Input]) -> Known<f32>,
+    ) -> Known {
         let dims = [self.rows, self.columns, self.batch];
         let work = dims.into_iter().fold(1_u64, |work, dim| work.saturating_mul(dim.max(1)));
         let result = match memory.values().permits(work) {
-            true => self.compute(&Source::new(memory)),
+            true => self.compute(&Source::new(memory), dot),
             false => Err(Unknown),
         };
-        if result.is_ok() {
-            memory.values_mut().charge(work);
+        match &result {
+            Ok(_) => {
+                memory.values_mut().charge(work);
+            }
+            // The vectors of a large batch are not visited one by one.
+            Err(Unknown) if self.batch > 8 => return Err(Unknown),
+            Err(Unknown) => {}
         }
         with_real!(kind, T => {
             for number in 0..self.batch {
@@ -193,9 +212,11 @@ impl Product {
         })
     }
 
-    fn compute(self, source: &Source<'_>) -> Known<Vec<Vec<f32>>> {
-        // The device uses fewer threads for more vectors.
-        let warps = if self.batch <= 4 { 4 } else { 2 };
+    fn compute(
+        self,
+        source: &Source<'_>,
+        dot: impl Fn(&[Block], &[Input]) -> Known<f32>,
+    ) -> Known<Vec<Vec<f32>>> {
         let vectors = (0..self.batch)
             .map(|number| {
                 let offset = number.saturating_mul(self.vector_stride * Q8_1.1 as u64);
@@ -208,7 +229,7 @@ impl Product {
             let offset = number.saturating_mul(each * self.format.bytes() as u64);
             let row = blocks(source, self.format, self.weights.saturating_add(offset), each)?;
             for (result, vector) in results.iter_mut().zip(&vectors) {
-                result.push(dot::product(self.format, &row, vector, warps)?);
+                result.push(dot(&row, vector)?);
             }
         }
         Ok(results)
@@ -287,7 +308,8 @@ pub(super) fn experts(launch: &mut Launch<'_>, format: Format) -> Known {
                 stride: 0,
                 batch: 1,
             };
-            result.append(&mut product.compute(source)?[0]);
+            let dot = |row: &[Block], vector: &[Input]| dot::product(format, row, vector, 4);
+            result.append(&mut product.compute(source, dot)?[0]);
         }
         Ok(result)
     })

@@ -70,7 +70,7 @@ pub(super) static CAST: &[Row] = &[
     ),
     row("cast_f32", NUMBERS_BF16, "ssppw", |it| cast::run(it, Kind::F32)),
     row("cast_f64", NUMBERS_BF16, "ssppw", |it| cast::run(it, Kind::F64)),
-    listed(
+    row(
         "cast_f8_e4m3",
         &[
             (Kind::U8, 80),
@@ -82,8 +82,9 @@ pub(super) static CAST: &[Row] = &[
             (Kind::F8, 80),
         ],
         "ssppw",
+        |it| cast::run(it, Kind::F8),
     ),
-    listed("cast_i32", &[(Kind::F8, 80)], "ssppw"),
+    row("cast_i32", &[(Kind::F8, 80)], "ssppw", |it| cast::run(it, Kind::I32)),
     row(
         "cast_i64",
         &[
@@ -107,8 +108,8 @@ pub(super) static FILL: &[Row] = &[
 ];
 
 pub(super) static TERNARY: &[Row] = &[
-    listed("where_i16", FP8_ONLY, "ssppppw"),
-    listed("where_i32", FP8_ONLY, "ssppppw"),
+    row("where_i16", FP8_ONLY, "ssppppw", |it| select::run(it, Kind::I16)),
+    row("where_i32", FP8_ONLY, "ssppppw", |it| select::run(it, Kind::I32)),
     row("where_i64", NUMBERS_FP8, "ssppppw", |it| select::run(it, Kind::I64)),
     row("where_u32", NUMBERS_FP8, "ssppppw", |it| select::run(it, Kind::U32)),
     row("where_u8", NUMBERS_FP8, "ssppppw", |it| select::run(it, Kind::U8)),

@@ -20,8 +20,7 @@ pub(crate) struct Row {
     pub(super) root: &'static str,
     pub(super) kinds: &'static [Variant],
     pub(super) arguments: &'static str,
-    /// Computes the kernel. Without it, the blocks that the kernel can write become unknown.
-    pub(super) run: Option<Run>,
+    pub(super) run: Run,
 }
 
 /// A type for which a kernel exists, and the compute capability, such as 80, from which it exists.
@@ -107,12 +106,7 @@ const fn row(
     arguments: &'static str,
     run: Run,
 ) -> Row {
-    Row { root, kinds, arguments, run: Some(run) }
-}
-
-/// A kernel that is not computed.
-const fn listed(root: &'static str, kinds: &'static [Variant], arguments: &'static str) -> Row {
-    Row { root, kinds, arguments, run: None }
+    Row { root, kinds, arguments, run }
 }
 
 /// The rows of a module, by the name of its source file.

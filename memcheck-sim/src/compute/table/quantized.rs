@@ -15,23 +15,33 @@ pub(super) static QUANTIZED: &[Row] = &[
     row("dequantize_block_q6_K", HALF_SINGLE, "pw", |it| quantized::dequantize(it, Format::Q6K)),
     row("dequantize_block_q8_0", HALF_SINGLE, "pwi", |it| quantized::dequantize(it, Format::Q8_0)),
     row("dequantize_block_q8_K", HALF_SINGLE, "pw", |it| quantized::dequantize(it, Format::Q8K)),
-    listed("dequantize_mul_mat_vec_q2_k", UNTYPED, "ppwii"),
-    listed("dequantize_mul_mat_vec_q3_k", UNTYPED, "ppwii"),
+    row("dequantize_mul_mat_vec_q2_k", UNTYPED, "ppwii", |it| {
+        quantized::dequantized_k(it, Format::Q2K)
+    }),
+    row("dequantize_mul_mat_vec_q3_k", UNTYPED, "ppwii", |it| {
+        quantized::dequantized_k(it, Format::Q3K)
+    }),
     row("dequantize_mul_mat_vec_q4_0_cuda", UNTYPED, "ppwii", |it| {
         quantized::dequantized_vector(it, Format::Q4_0)
     }),
     row("dequantize_mul_mat_vec_q4_1_cuda", UNTYPED, "ppwii", |it| {
         quantized::dequantized_vector(it, Format::Q4_1)
     }),
-    listed("dequantize_mul_mat_vec_q4_k", UNTYPED, "ppwii"),
+    row("dequantize_mul_mat_vec_q4_k", UNTYPED, "ppwii", |it| {
+        quantized::dequantized_k(it, Format::Q4K)
+    }),
     row("dequantize_mul_mat_vec_q5_0_cuda", UNTYPED, "ppwii", |it| {
         quantized::dequantized_vector(it, Format::Q5_0)
     }),
     row("dequantize_mul_mat_vec_q5_1_cuda", UNTYPED, "ppwii", |it| {
         quantized::dequantized_vector(it, Format::Q5_1)
     }),
-    listed("dequantize_mul_mat_vec_q5_k", UNTYPED, "ppwi"),
-    listed("dequantize_mul_mat_vec_q6_k", UNTYPED, "ppwii"),
+    row("dequantize_mul_mat_vec_q5_k", UNTYPED, "ppwi", |it| {
+        quantized::dequantized_k(it, Format::Q5K)
+    }),
+    row("dequantize_mul_mat_vec_q6_k", UNTYPED, "ppwii", |it| {
+        quantized::dequantized_k(it, Format::Q6K)
+    }),
     row("dequantize_mul_mat_vec_q8_0_cuda", UNTYPED, "ppwii", |it| {
         quantized::dequantized_vector(it, Format::Q8_0)
     }),
@@ -69,16 +79,16 @@ pub(super) static QUANTIZED: &[Row] = &[
     row("indexed_moe_forward_q8_0_q8_1", UNTYPED, "pppwiiiiii", |it| {
         quantized::experts(it, Format::Q8_0)
     }),
-    listed("mul_mat_q2_K", UNTYPED, "ppwiiiii"),
-    listed("mul_mat_q3_K", UNTYPED, "ppwiiiii"),
-    listed("mul_mat_q4_0", UNTYPED, "ppwiiiii"),
-    listed("mul_mat_q4_1", UNTYPED, "ppwiiiii"),
-    listed("mul_mat_q4_K", UNTYPED, "ppwiiiii"),
-    listed("mul_mat_q5_0", UNTYPED, "ppwiiiii"),
-    listed("mul_mat_q5_1", UNTYPED, "ppwiiiii"),
-    listed("mul_mat_q5_K", UNTYPED, "ppwiiiii"),
-    listed("mul_mat_q6_K", UNTYPED, "ppwiiiii"),
-    listed("mul_mat_q8_0", UNTYPED, "ppwiiiii"),
+    row("mul_mat_q2_K", UNTYPED, "ppwiiiii", |it| quantized::matrices(it, Format::Q2K)),
+    row("mul_mat_q3_K", UNTYPED, "ppwiiiii", |it| quantized::matrices(it, Format::Q3K)),
+    row("mul_mat_q4_0", UNTYPED, "ppwiiiii", |it| quantized::matrices(it, Format::Q4_0)),
+    row("mul_mat_q4_1", UNTYPED, "ppwiiiii", |it| quantized::matrices(it, Format::Q4_1)),
+    row("mul_mat_q4_K", UNTYPED, "ppwiiiii", |it| quantized::matrices(it, Format::Q4K)),
+    row("mul_mat_q5_0", UNTYPED, "ppwiiiii", |it| quantized::matrices(it, Format::Q5_0)),
+    row("mul_mat_q5_1", UNTYPED, "ppwiiiii", |it| quantized::matrices(it, Format::Q5_1)),
+    row("mul_mat_q5_K", UNTYPED, "ppwiiiii", |it| quantized::matrices(it, Format::Q5K)),
+    row("mul_mat_q6_K", UNTYPED, "ppwiiiii", |it| quantized::matrices(it, Format::Q6K)),
+    row("mul_mat_q8_0", UNTYPED, "ppwiiiii", |it| quantized::matrices(it, Format::Q8_0)),
     row("quantize_q8_1", UNTYPED, "pwii", quantized::quantize),
     row("mul_mat_vec_q2_K_q8_1_cuda1", UNTYPED, "ppwiiii", |it| {
         quantized::vectors(it, Format::Q2K, 1)

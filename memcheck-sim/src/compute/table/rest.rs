@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::compute::reduce::{self, Extreme};
-use crate::compute::{conv, indexing, norms, pool, rope, sort};
+use crate::compute::{conv, indexing, norms, pool, rope, sort, sum};
 
 pub(super) static CONV: &[Row] = &[
     row("avg_pool2d", IMAGES, "sssssppw", pool::average),
@@ -19,26 +19,26 @@ pub(super) static CONV: &[Row] = &[
 ];
 
 pub(super) static INDEXING: &[Row] = &[
-    listed("gather_i16", F8_ONLY, "sppwssss"),
-    listed("gather_i32", F8_ONLY, "sppwssss"),
+    row("gather_i16", F8_ONLY, "sppwssss", |it| indexing::gather(it, Kind::I16)),
+    row("gather_i32", F8_ONLY, "sppwssss", |it| indexing::gather(it, Kind::I32)),
     row("gather_i64", NUMBERS_F8, "sppwssss", |it| indexing::gather(it, Kind::I64)),
     row("gather_u32", NUMBERS_F8, "sppwssss", |it| indexing::gather(it, Kind::U32)),
     row("gather_u8", NUMBERS_F8, "sppwssss", |it| indexing::gather(it, Kind::U8)),
-    listed("ia_i16", F8_ONLY, "pspwssss"),
-    listed("ia_i32", F8_ONLY, "pspwssss"),
+    row("ia_i16", F8_ONLY, "pspwssss", |it| indexing::add(it, Kind::I16)),
+    row("ia_i32", F8_ONLY, "pspwssss", |it| indexing::add(it, Kind::I32)),
     row("ia_i64", NUMBERS_F8, "pspwssss", |it| indexing::add(it, Kind::I64)),
     row("ia_u32", NUMBERS_F8, "pspwssss", |it| indexing::add(it, Kind::U32)),
     row("ia_u8", NUMBERS_F8, "pspwssss", |it| indexing::add(it, Kind::U8)),
-    listed("is_i16", F8_ONLY, "sspppwssss"),
-    listed("is_i32", F8_ONLY, "sspppwssss"),
+    row("is_i16", F8_ONLY, "sspppwssss", |it| indexing::select(it, Kind::I16)),
+    row("is_i32", F8_ONLY, "sspppwssss", |it| indexing::select(it, Kind::I32)),
     row("is_i64", NUMBERS_F8, "sspppwssss", |it| indexing::select(it, Kind::I64)),
     row("is_u32", NUMBERS_F8, "sspppwssss", |it| indexing::select(it, Kind::U32)),
     row("is_u8", NUMBERS_F8, "sspppwssss", |it| indexing::select(it, Kind::U8)),
     row("s_i64", NUMBERS, "ppwssss", |it| indexing::scatter(it, Kind::I64)),
     row("s_u32", NUMBERS, "ppwssss", |it| indexing::scatter(it, Kind::U32)),
     row("s_u8", NUMBERS, "ppwssss", |it| indexing::scatter(it, Kind::U8)),
-    listed("sa_i16", F8_ONLY, "ppwssss"),
-    listed("sa_i32", F8_ONLY, "ppwssss"),
+    row("sa_i16", F8_ONLY, "ppwssss", |it| indexing::scatter_add(it, Kind::I16)),
+    row("sa_i32", F8_ONLY, "ppwssss", |it| indexing::scatter_add(it, Kind::I32)),
     row("sa_i64", NUMBERS_F8, "ppwssss", |it| indexing::scatter_add(it, Kind::I64)),
     row("sa_u32", NUMBERS_F8, "ppwssss", |it| indexing::scatter_add(it, Kind::U32)),
     row("sa_u8", NUMBERS_F8, "ppwssss", |it| indexing::scatter_add(it, Kind::U8)),
@@ -57,7 +57,7 @@ pub(super) static REDUCE: &[Row] = &[
     row("rope_i", FLOATS, "pppwuuu", rope::interleaved),
     row("rope_thd", FLOATS, "pppwuuuuu", rope::positions_first),
     row("softmax", FLOATS, "pwi", norms::softmax),
-    listed(
+    row(
         "sum",
         &[
             (Kind::U32, ALWAYS),
@@ -67,6 +67,7 @@ pub(super) static REDUCE: &[Row] = &[
             (Kind::F64, ALWAYS),
         ],
         "sssppw",
+        sum::run,
     ),
 ];
 

@@ -1,0 +1,174 @@
+//! Runs candle-core's own CUDA tests on the simulated device. Their sources are those of the
+//! dependency, which cargo has fetched. `just candle-tests` prints the table.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use crate::fixture::{Project, cargo, share_build, workspace};
+
+/// The dependencies that the tests name, in addition to candle-core. The features are those with
+/// which candle is compiled.
+const DEPENDENCIES: &str = "\
+[features]
+default = [\"cuda\"]
+# `test_device!` asks for this feature of the package that contains the test.
+cuda = []
+# The tests ask for these, too.
+cutile = []
+metal = []
+
+[dev-dependencies]
+anyhow = \"1\"
+float8 = { version = \"0.7\", features = [\"num-traits\", \"rand_distr\"] }
+half = { version = \"2.7\", default-features = false }
+memcheck-runtime = { path = \"RUNTIME\" }
+memcheck-sim = { path = \"RUNTIME/../memcheck-sim\" }
+rand = \"0.9\"
+";
+
+/// Appended to each file. The linker must include the simulated device, so the test executable must
+/// use it. The tests name cudarc, of which candle-core exports the version that it uses.
+const LINKS_THE_DEVICE: &str = "
+#[allow(unused_imports)]
+use candle_core::cuda_backend::cudarc;
+use memcheck_runtime as _;
+#[test]
+fn simulated_cuda_is_linked() {
+    assert!(memcheck_sim::link() > 0);
+}
+";
+
+/// Returns the folder of the tests of candle-core's source.
+fn sources() -> PathBuf {
+    let output = cargo()
+        .args(["metadata", "--format-version", "1", "--locked"])
+        .current_dir(workspace())
+        .output()
+        .expect("cargo runs");
+    let metadata: serde_json::Value =
+        serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON");
+    let packages = metadata["packages"].as_array().expect("a list of packages");
+    let candle = packages.iter().find(|package| package["name"] == "candle-core");
+    let manifest = candle.and_then(|package| package["manifest_path"].as_str());
+    PathBuf::from(manifest.expect("the path of candle-core")).with_file_name("tests")
+}
+
+/// Copies the files with CUDA tests into a package.
+fn package() -> Project {
+    let project = Project::package("candle-own-tests", DEPENDENCIES);
+    for entry in std::fs::read_dir(sources()).expect("candle-core has tests").flatten() {
+        let name = entry.file_name().into_string().expect("a name in UTF-8");
+        // The tests of cutile need its compiler.
+        if !name.ends_with("_tests.rs") || name.starts_with("cutile") {
+            continue;
+        }
+        let text = std::fs::read_to_string(entry.path()).expect("the tests are readable");
+        if ["test_device!", "feature = \"cuda\""].iter().any(|mark| text.contains(mark)) {
+            project.write(&format!("tests/{name}"), &format!("{text}{LINKS_THE_DEVICE}"));
+        }
+    }
+    project
+}
+
+/// Builds the tests for the simulated device and runs those with CUDA in their name.
+fn run(project: &Project) -> Output {
+    let printed = project.memcheck(&["env", "--message-format", "json"]).exits(0);
+    let mut command: Command = cargo();
+    command
+        .args(["test", "--tests", "--no-fail-fast", "--features", "memcheck-runtime/sim"])
+        .args(["--", "cuda", "gpu"])
+        .current_dir(project.path());
+    share_build(&mut command);
+    for line in printed.json() {
+        let Some(name) = line["name"].as_str() else { continue };
+        match line["value"].as_str() {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.output().expect("cargo runs")
+}
+
+/// True for a test that passes, by file and test.
+type Results = BTreeMap<(String, String), bool>;
+
+/// Reads the lines of libtest. Each file's lines follow cargo's line about its executable, which
+/// is on stderr; libtest's line about the number of tests separates them on stdout.
+fn results(stdout: &str, files: &[String]) -> Results {
+    let mut files = files.iter();
+    let mut file = String::new();
+    let mut results = Results::new();
+    for line in stdout.lines() {
+        if line.starts_with("running ") {
+            file = files.next().cloned().unwrap_or_default();
+        }
+        let Some((name, result)) =
+            line.strip_prefix("test ").and_then(|line| line.split_once(" ... "))
+        else {
+            continue;
+        };
+        if name != "simulated_cuda_is_linked" {
+            results.insert((file.clone(), name.to_owned()), result == "ok");
+        }
+    }
+    results
+}
+
+/// Returns the files of the test executables, in the order in which cargo runs them.
+fn files(stderr: &str) -> Vec<String> {
+    let running = stderr.lines().filter_map(|line| line.trim().strip_prefix("Running "));
+    running
+        .map(|line| {
+            let path = line.trim_start_matches("unittests ");
+            path.split_whitespace().next().unwrap_or_default().to_owned()
+        })
+        .collect()
+}
+
+fn table(results: &Results) -> String {
+    let mut counts: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
+    for ((file, _), &passes) in results {
+        let (passed, all) = counts.entry(file).or_default();
+        *passed += u32::from(passes);
+        *all += 1;
+    }
+    let mut text = format!("{:<32} {:>6} {:>6}\n", "file", "passed", "of");
+    for (file, (passed, all)) in &counts {
+        writeln!(text, "{file:<32} {passed:>6} {all:>6}").expect("a string can be written");
+    }
+    let passed = results.values().filter(|&&passes| passes).count();
+    writeln!(text, "{:<32} {passed:>6} {:>6}", "all", results.len()).expect("as above");
+    for ((file, name), _) in results.iter().filter(|(_, passes)| !**passes) {
+        writeln!(text, "failed: {file} {name}").expect("as above");
+    }
+    text
+}
+
+/// The number of tests with `cuda` or `gpu` in their names that candle-core 0.11.1 has.
+const TESTS: usize = 109;
+
+#[test]
+fn candles_own_cuda_tests_pass_on_the_simulated_device() {
+    let project = package();
+    let output = run(&project);
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let results = results(&stdout, &files(&stderr));
+    println!("{}", table(&results));
+    let all = results.len();
+    assert!(results.values().all(|&passes| passes) && all == TESTS, "{all}\n{stdout}\n{stderr}");
+}
+
+#[test]
+fn a_test_that_fails_is_counted_and_named() {
+    let stdout = "\nrunning 1 test\ntest a_gpu ... ok\n\n\
+                  running 2 tests\ntest b_gpu ... FAILED\ntest simulated_cuda_is_linked ... ok\n";
+    let stderr = "   Running tests/a.rs (target/a-1)\n     Running tests/b.rs (target/b-2)\n";
+    let table = table(&results(stdout, &files(stderr)));
+    let rows: Vec<Vec<&str>> =
+        table.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[1..4], [["tests/a.rs", "1", "1"], ["tests/b.rs", "0", "1"], ["all", "1", "2"]]);
+    assert_eq!(rows[4], ["failed:", "tests/b.rs", "b_gpu"]);
+}
