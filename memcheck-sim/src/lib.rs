@@ -56,6 +56,7 @@ mod driver;
 mod events;
 mod faults;
 mod ffi;
+mod flash;
 mod handle;
 pub mod hooked;
 mod host;

@@ -1,7 +1,9 @@
 //! The anchor that keeps every exported function in the binary.
 
 use crate::ffi::Symbol;
-use crate::{cublas, cudart, cupti, curand, driver, kernels, nvrtc, registered, unsupported};
+use crate::{
+    cublas, cudart, cupti, curand, driver, flash, kernels, nvrtc, registered, unsupported,
+};
 
 /// Every exported function of the C interface. The hooked functions are only exported with the
 /// feature `standalone`.
@@ -17,6 +19,7 @@ static TABLES: &[&[&[Symbol]]] = &[
         registered::OTHERS,
     ],
     kernels::EXPORTS,
+    &[flash::EXPORTS],
     unsupported::EXPORTS,
     #[cfg(feature = "standalone")]
     &[crate::hooked::EXPORTS],

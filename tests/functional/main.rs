@@ -20,6 +20,7 @@ mod faults;
 mod fidelity;
 mod fit;
 mod fixture;
+mod flash_attention;
 mod floods;
 mod gpus;
 mod growth;

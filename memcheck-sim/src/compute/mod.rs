@@ -11,6 +11,7 @@
 
 mod affine;
 mod arguments;
+mod attention;
 mod binary;
 mod cast;
 mod compare;
@@ -42,6 +43,7 @@ mod unary;
 use std::sync::Arc;
 
 pub(crate) use arguments::Arguments;
+pub(crate) use attention::{Attention, Rows, Table};
 pub(crate) use element::{Element, Real};
 pub(crate) use image::{Code, Image};
 pub(crate) use kinds::Kind;
