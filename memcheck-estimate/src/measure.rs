@@ -52,7 +52,7 @@ pub(crate) struct Loaded {
 
 impl Loaded {
     pub(crate) fn load(checked: &Checked, trained: bool, device: &Device) -> Result<Self, Problem> {
-        let Checked { family, config, model: name, dtype, batch, .. } = checked;
+        let Checked { family, config, model: name, dtype, batch, flash_attn, .. } = checked;
         let tied = config.get("tie_word_embeddings").and_then(|tied| tied.as_bool());
         let weights = Weights::new(tied.unwrap_or(false), trained).without(family.absent);
         let context = Context {
@@ -63,6 +63,7 @@ impl Loaded {
             dtype: *dtype,
             device: device.clone(),
             batch: *batch,
+            flash_attn: *flash_attn,
         };
         let before = usage(device).allocated;
         reset_peak(device);

@@ -171,6 +171,7 @@ fn question(model: &str) -> Question {
         seq: 8,
         generate: 0,
         train: false,
+        flash_attn: false,
         dtype: None,
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::ffi::Symbol;
 use crate::{
-    cublas, cudart, cupti, curand, driver, flash, kernels, nvrtc, registered, unsupported,
+    cublas, cudart, cudnn, cupti, curand, driver, flash, kernels, nccl, nvrtc, registered,
+    unsupported,
 };
 
 /// Every exported function of the C interface. The hooked functions are only exported with the
@@ -18,6 +19,8 @@ static TABLES: &[&[&[Symbol]]] = &[
         registered::EXPORTS,
         registered::OTHERS,
     ],
+    &[cudnn::EXPORTS, cudnn::OTHERS],
+    &[nccl::EXPORTS, nccl::OTHERS],
     kernels::EXPORTS,
     &[flash::EXPORTS],
     unsupported::EXPORTS,

@@ -16,6 +16,7 @@ mod binary;
 mod cast;
 mod compare;
 mod conv;
+mod convolution;
 mod copy;
 mod element;
 mod fill;
@@ -44,6 +45,7 @@ use std::sync::Arc;
 
 pub(crate) use arguments::Arguments;
 pub(crate) use attention::{Attention, Rows, Table};
+pub(crate) use convolution::{Convolution, Convolve, Tensor};
 pub(crate) use element::{Element, Real};
 pub(crate) use image::{Code, Image};
 pub(crate) use kinds::Kind;

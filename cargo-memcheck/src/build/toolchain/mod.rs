@@ -25,7 +25,8 @@ const LIBRARY: &str = include_str!("../../../toolkit/library.ld");
 const LIBCUDA: &str = include_str!("../../../toolkit/libcuda.ld");
 const NVML: &str = include_str!("../../../toolkit/nvml.c");
 
-const LIBRARIES: [&str; 6] = ["cuda", "cublas", "cublasLt", "curand", "nvrtc", "cudart"];
+const LIBRARIES: [&str; 8] =
+    ["cuda", "cublas", "cublasLt", "curand", "nvrtc", "cudart", "cudnn", "nccl"];
 
 /// In cudarc's format.
 const CUDA_VERSION: &str = "13000";
