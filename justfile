@@ -57,6 +57,10 @@ real:
     scripts/cuda-toolkit >/dev/null
     cargo test -p memcheck-functional real:: -- --ignored --nocapture --test-threads 1
 
+# candle's features `cudnn` and `nccl`, and `estimate --flash-attn`. Compiles candle with other features.
+features:
+    cargo test -p memcheck-functional -- --ignored --test-threads 1 candle_features estimate::flash_attention
+
 # Thirty runs on each device, bit by bit.
 exactness:
     cargo test -p memcheck-functional exactness -- --ignored --nocapture

@@ -16,8 +16,9 @@
 //! - **Memory that libraries allocate for themselves**: contexts, workspaces, code. NVML's figure
 //!   and the records of CUPTI contain estimates for contexts and for cuBLAS's workspace.
 //! - **`reserved` and NVML's figures**: these are estimates, and the code marks them as such.
+//! - **Workspaces of cuDNN**: their sizes are estimates ([`workspaces`]).
 //! - **Graph capture, virtual memory management, arrays, textures, run-time compilation, cuBLASLt,
-//!   cuDNN, NCCL**: these calls fail, never silently. The first call of each function prints its
+//!   and most of cuDNN and NCCL**: these calls fail, never silently. The first call of each function prints its
 //!   name on stderr, and [`unsupported_calls`] lists them.
 //!
 //! # How a program links it

@@ -8,6 +8,7 @@ mod archive;
 mod bad_binaries;
 mod baselines;
 mod benches;
+mod candle_features;
 mod cases;
 mod configuration;
 mod controls;
