@@ -61,6 +61,10 @@ real:
 candle-tests:
     cargo test -p memcheck-functional candle_tests:: -- --nocapture
 
+# candle's features `cudnn` and `nccl`, and `estimate --flash-attn`. Compiles candle with other features.
+features:
+    cargo test -p memcheck-functional -- --ignored --test-threads 1 candle_features estimate::flash_attention
+
 # Thirty runs on each device, bit by bit.
 exactness:
     cargo test -p memcheck-functional exactness -- --ignored --nocapture

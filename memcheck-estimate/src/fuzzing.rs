@@ -32,6 +32,7 @@ fn check(text: &[u8]) -> bool {
         seq: 64,
         generate: 8,
         train: false,
+        flash_attn: false,
         dtype: None,
     };
     question::check(&question).is_ok_and(|checked| {

@@ -47,7 +47,7 @@ fn store(checked: &Checked, trained: bool) -> Weights {
 }
 
 fn context(checked: &Checked, weights: &Weights, device: &Device) -> Context {
-    let Checked { config, model, dtype, batch, .. } = checked;
+    let Checked { config, model, dtype, batch, flash_attn, .. } = checked;
     Context {
         config: config.clone(),
         name: model.clone(),
@@ -56,6 +56,7 @@ fn context(checked: &Checked, weights: &Weights, device: &Device) -> Context {
         dtype: *dtype,
         device: device.clone(),
         batch: *batch,
+        flash_attn: *flash_attn,
     }
 }
 

@@ -30,11 +30,15 @@ pub(crate) struct Checked {
     pub(crate) batch: usize,
     pub(crate) seq: usize,
     pub(crate) generate: usize,
+    pub(crate) flash_attn: bool,
 }
 
 impl Checked {
-    /// The number of attention scores of one sequence: heads x prompt²; 0 without attention.
+    /// The number of attention scores of one sequence: heads x prompt²; 0 if they are not stored.
     fn scores(&self) -> u64 {
+        if self.flash_attn {
+            return 0;
+        }
         let heads = ["num_attention_heads", "num_heads", "n_head", "encoder_attention_heads"];
         let heads = heads.iter().find_map(|key| self.config.get(key)?.as_u64()).unwrap_or(0);
         let seq = self.seq as u64;
@@ -75,16 +79,18 @@ pub(crate) fn check(question: &Question) -> Result<Checked, Problem> {
     sizes::check_bounds(config)?;
     let Value::Object(outer) = &question.config else { unreachable!("checked above") };
     let dtype = parse_dtype(question, [config, outer])?;
-    let (config, notes) = family.adapted(config);
+    let (config, notes) = family.adapted(config, question.flash_attn);
     sizes::check_divisions(&config)?;
     check_tokens(question)?;
     check_kind(question, &model, family)?;
+    check_flash_attention(question, &model, family, dtype)?;
     check_positions(question, family, &config)?;
     check_host_memory(question, family)?;
     let [batch, seq, generate] =
         [question.batch, question.seq, question.generate].map(|n| usize::try_from(n).unwrap_or(0));
     let config = Value::Object(config);
-    Ok(Checked { family, config, model, notes, dtype, batch, seq, generate })
+    let flash_attn = question.flash_attn;
+    Ok(Checked { family, config, model, notes, dtype, batch, seq, generate, flash_attn })
 }
 
 /// Returns the requested element type or, without one, the first that these configurations name.
@@ -142,6 +148,35 @@ fn check_kind(question: &Question, model: &str, family: &ModelFamily) -> Result<
     if question.generate > 0 && question.train {
         return Err(Problem::invalid_question("a training step does not generate tokens")
             .hint("use either --generate or --train"));
+    }
+    Ok(())
+}
+
+fn check_flash_attention(
+    question: &Question,
+    model: &str,
+    family: &ModelFamily,
+    dtype: DType,
+) -> Result<(), Problem> {
+    if !question.flash_attn {
+        return Ok(());
+    }
+    if !family.flash_attn {
+        return Err(Problem::invalid_question(format!(
+            "candle's `{model}` has no flash-attention"
+        ))
+        .hint("remove --flash-attn"));
+    }
+    if !matches!(dtype, DType::F16 | DType::BF16) {
+        return Err(Problem::invalid_question("flash-attention computes in f16 and bf16 only")
+            .hint("use --dtype f16 or bf16"));
+    }
+    if question.train {
+        return Err(Problem::invalid_question("candle's flash-attention has no backward pass")
+            .hint("use either --flash-attn or --train"));
+    }
+    if !cfg!(feature = "flash-attn") {
+        return Err(Problem::not_measured("the estimator was built without flash-attention"));
     }
     Ok(())
 }

@@ -155,6 +155,12 @@ fn invalid_questions_are_refused() {
         (Question { seq: 60, generate: 5, ..llama() }, Why::Question, "the model's 64 positions"),
         (Question { dtype: Some("i4".into()), ..llama() }, Why::Question, "not an element type"),
         (
+            Question { flash_attn: true, ..question("bert") },
+            Why::Question,
+            "`bert` has no flash-attention",
+        ),
+        (Question { flash_attn: true, ..llama() }, Why::Question, "f16 and bf16 only"),
+        (
             Question { generate: 1, train: true, ..llama() },
             Why::Question,
             "does not generate tokens",

@@ -25,6 +25,7 @@ impl Code {
     pub(crate) const ECC_UNCORRECTABLE: Self = Self(214);
     pub(crate) const INVALID_PTX: Self = Self(218);
     pub(crate) const UNSUPPORTED_PTX_VERSION: Self = Self(222);
+    pub(crate) const OPERATING_SYSTEM: Self = Self(304);
     pub(crate) const INVALID_HANDLE: Self = Self(400);
     pub(crate) const NOT_FOUND: Self = Self(500);
     pub(crate) const PEER_ACCESS_ALREADY_ENABLED: Self = Self(704);
@@ -39,6 +40,10 @@ impl Code {
     pub(crate) const INSUFFICIENT_SIZE: Self = Self(-7);
     /// `CURAND_STATUS_LENGTH_NOT_MULTIPLE`, which the driver API lacks.
     pub(crate) const LENGTH_NOT_MULTIPLE: Self = Self(-105);
+    /// `ncclInvalidUsage`, which the driver API lacks.
+    pub(crate) const INVALID_USAGE: Self = Self(-205);
+    /// `ncclRemoteError`, which the driver API lacks.
+    pub(crate) const REMOTE: Self = Self(-206);
 
     /// Returns the `cublasStatus_t` for this code.
     pub(crate) fn cublas(self) -> c_int {
@@ -64,6 +69,34 @@ impl Code {
             Self::INVALID_CONTEXT | Self::CONTEXT_IS_DESTROYED | Self::INSUFFICIENT_DRIVER => 203,
             Self::DEVICE_UNAVAILABLE => 202,
             _ => 999,
+        }
+    }
+}
+
+impl Code {
+    /// Returns the `cudnnStatus_t` for this code.
+    pub(crate) fn cudnn(self) -> c_int {
+        match self {
+            Self::INVALID_VALUE => 2000,
+            Self::NOT_SUPPORTED => 3000,
+            Self::INVALID_CONTEXT
+            | Self::INVALID_HANDLE
+            | Self::CONTEXT_IS_DESTROYED
+            | Self::INSUFFICIENT_DRIVER => 1001,
+            _ => 5000,
+        }
+    }
+}
+
+impl Code {
+    /// Returns the `ncclResult_t` for this code.
+    pub(crate) fn nccl(self) -> c_int {
+        match self {
+            Self::OPERATING_SYSTEM => 2,
+            Self::INVALID_VALUE | Self::INVALID_HANDLE => 4,
+            Self::INVALID_USAGE => 5,
+            Self::REMOTE => 6,
+            _ => 1,
         }
     }
 }

@@ -158,6 +158,16 @@ pub(crate) fn cublas(answer: Answer) -> c_int {
     answer.err().map_or(0, Code::cublas)
 }
 
+/// Returns cuDNN's return value.
+pub(crate) fn cudnn(answer: Answer) -> c_int {
+    answer.err().map_or(0, Code::cudnn)
+}
+
+/// Returns NCCL's return value.
+pub(crate) fn nccl(answer: Answer) -> c_int {
+    answer.err().map_or(0, Code::nccl)
+}
+
 /// Returns cuRAND's return value.
 pub(crate) fn curand(answer: Answer) -> c_int {
     answer.err().map_or(0, Code::curand)

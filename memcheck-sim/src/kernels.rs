@@ -79,7 +79,7 @@ fn launch(output: *mut c_void, stream: *mut c_void) {
 }
 
 /// Launches one kernel that `work` computes.
-fn compute(stream: *mut c_void, work: impl FnOnce(&mut Machine)) {
+pub(crate) fn compute(stream: *mut c_void, work: impl FnOnce(&mut Machine)) {
     let _quiet = memcheck_core::measurement::quiet::enter();
     // A launcher returns no result, so an error is only stored as the thread's last error.
     if cudart::status(cudart::launch(stream as Handle)) == 0 {

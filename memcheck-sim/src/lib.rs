@@ -16,8 +16,9 @@
 //! - **Memory that libraries allocate for themselves**: contexts, workspaces, code. NVML's figure
 //!   and the records of CUPTI contain estimates for contexts and for cuBLAS's workspace.
 //! - **`reserved` and NVML's figures**: these are estimates, and the code marks them as such.
+//! - **Workspaces of cuDNN**: their sizes are estimates ([`workspaces`]).
 //! - **Graph capture, virtual memory management, arrays, textures, run-time compilation, cuBLASLt,
-//!   cuDNN, NCCL**: these calls fail, never silently. The first call of each function prints its
+//!   and most of cuDNN and NCCL**: these calls fail, never silently. The first call of each function prints its
 //!   name on stderr, and [`unsupported_calls`] lists them.
 //!
 //! # How a program links it
@@ -50,12 +51,15 @@ mod code;
 mod compute;
 mod cublas;
 mod cudart;
+mod cudnn;
 mod cupti;
 mod curand;
+mod descriptors;
 mod driver;
 mod events;
 mod faults;
 mod ffi;
+mod flash;
 mod handle;
 pub mod hooked;
 mod host;
@@ -63,6 +67,7 @@ mod kernels;
 mod link;
 mod machine;
 mod memory;
+mod nccl;
 mod nvml;
 mod nvrtc;
 mod pools;
@@ -76,6 +81,7 @@ mod uuid;
 mod values;
 mod version;
 
+pub use cudnn::{Workspaces, workspaces};
 pub use faults::{Faults, FaultsError, Named};
 pub use link::link;
 pub use machine::{ConfigureError, Statistics, configure, statistics};

@@ -1,7 +1,10 @@
 //! The anchor that keeps every exported function in the binary.
 
 use crate::ffi::Symbol;
-use crate::{cublas, cudart, cupti, curand, driver, kernels, nvrtc, registered, unsupported};
+use crate::{
+    cublas, cudart, cudnn, cupti, curand, driver, flash, kernels, nccl, nvrtc, registered,
+    unsupported,
+};
 
 /// Every exported function of the C interface. The hooked functions are only exported with the
 /// feature `standalone`.
@@ -16,7 +19,10 @@ static TABLES: &[&[&[Symbol]]] = &[
         registered::EXPORTS,
         registered::OTHERS,
     ],
+    &[cudnn::EXPORTS, cudnn::OTHERS],
+    &[nccl::EXPORTS, nccl::OTHERS],
     kernels::EXPORTS,
+    &[flash::EXPORTS],
     unsupported::EXPORTS,
     #[cfg(feature = "standalone")]
     &[crate::hooked::EXPORTS],

@@ -11,6 +11,7 @@ use std::time::Duration;
 use crate::activity::{Activity, Record};
 use crate::code::{Answer, Code};
 use crate::compute::{self, Generator, Image};
+use crate::descriptors::Descriptor;
 use crate::events::Events;
 use crate::faults::Schedule;
 use crate::host::{HostMemory, Origin};
@@ -112,6 +113,8 @@ pub(crate) struct Machine {
     pub(crate) function_names: BTreeMap<(Handle, String), Handle>,
     pub(crate) functions: BTreeMap<Handle, Function>,
     pub(crate) libraries: BTreeMap<Handle, Library>,
+    /// The descriptors of cuDNN.
+    pub(crate) descriptors: BTreeMap<Handle, Descriptor>,
     pub(crate) host: HostMemory,
     pub(crate) values: Values,
     /// The simulated processes of other users.
@@ -134,6 +137,7 @@ impl Machine {
             function_names: BTreeMap::new(),
             functions: BTreeMap::new(),
             libraries: BTreeMap::new(),
+            descriptors: BTreeMap::new(),
             host: HostMemory::default(),
             values: Values::new(Limits::DEFAULT),
             processes: spec.processes.clone(),

@@ -1,6 +1,7 @@
 //! `cargo memcheck estimate`: configurations written by hand from published hyper-parameters,
 //! compared with closed formulas.
 
+mod flash_attention;
 mod generated;
 mod published;
 mod refused;

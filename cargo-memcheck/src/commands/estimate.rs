@@ -19,7 +19,7 @@ use crate::invocation::cli::EstimateArgs;
 use crate::invocation::devices;
 use crate::invocation::options::{Flags, OptionsError, environment};
 use crate::invocation::values::Format;
-use crate::presentation::presenters::estimate as presenters;
+use crate::presentation::presenters::estimate::{self as presenters, Figures};
 use crate::system::error::{CommandError, Failure};
 use crate::system::printing::print;
 
@@ -79,17 +79,42 @@ pub(super) fn estimate(args: &EstimateArgs) -> Result<u8, Failure> {
         seq: args.seq,
         generate: args.generate,
         train: args.train,
+        flash_attn: false,
         dtype: args.dtype.and_then(|dtype| Some(dtype.to_possible_value()?.get_name().to_owned())),
     };
-    let (kind, cargo) = Estimator::target(args.build.as_cargo())?;
+    let (kind, cargo) = Estimator::target(args.build.as_cargo(), args.flash_attn)?;
     let flags = Flags::new(&args.output, &cargo).devices(&["sim".to_owned()])?;
     let estimator = Estimator::build(&Session::open(flags)?, kind)?;
+    let with_flash = Question { flash_attn: true, ..question.clone() };
+    let questions = [Some(question), args.flash_attn.then_some(with_flash)];
+    let mut code = exit::OK;
+    let mut all = Vec::new();
+    for question in questions.into_iter().flatten() {
+        let figures = measure(&estimator, &question, &machines)?;
+        // The figures without flash-attention are only for comparison.
+        code = exit_code(&figures.estimate, &figures.tried);
+        all.push(figures);
+    }
+    for figures in all {
+        match args.output.form.message_format {
+            Format::Json => presenters::json(&figures),
+            Format::Human => print(&presenters::human(&figures, args.output.verbosity())),
+        }
+    }
+    Ok(code)
+}
+
+fn measure(
+    estimator: &Estimator,
+    question: &Question,
+    machines: &[String],
+) -> Result<Figures, Failure> {
     let mut ran = true;
-    let estimate = match estimator.estimate(&question, ROOMY)? {
+    let estimate = match estimator.estimate(question, ROOMY)? {
         Answer::Measured(estimate) => *estimate,
         Answer::Refused(refusal) if refusal.runs_at.is_some() => {
             ran = false;
-            let estimate = extrapolate_batch(&estimator, &question, refusal)?;
+            let estimate = extrapolate_batch(estimator, question, refusal)?;
             fits(estimate.peak, &ROOMY.parse()?).map_err(EstimateError::TooLarge)?;
             estimate
         }
@@ -99,9 +124,9 @@ pub(super) fn estimate(args: &EstimateArgs) -> Result<u8, Failure> {
         Answer::Refused(refusal) => return Err(EstimateError::Refused(refusal).into()),
     };
     let mut tried = Vec::new();
-    for machine in machines.into_iter().filter(|_| estimate.is_run()) {
+    for machine in machines.iter().filter(|_| estimate.is_run()) {
         let result = if ran {
-            match estimator.estimate(&question, &machine)? {
+            match estimator.estimate(question, machine)? {
                 Answer::Measured(estimate) => Ok(estimate.peak),
                 Answer::Refused(refusal) if refusal.why == Why::OutOfMemory => Err(refusal.message),
                 Answer::Refused(refusal) => return Err(EstimateError::Refused(refusal).into()),
@@ -112,13 +137,7 @@ pub(super) fn estimate(args: &EstimateArgs) -> Result<u8, Failure> {
         tried.push(DeviceFit { device: format!("sim:{machine}"), result });
     }
     let cards = cards(&estimate);
-    match args.output.form.message_format {
-        Format::Json => presenters::json(&estimate, &cards, &tried),
-        Format::Human => {
-            print(&presenters::human(&estimate, &cards, &tried, args.output.verbosity()));
-        }
-    }
-    Ok(exit_code(&estimate, &tried))
+    Ok(Figures { estimate, cards, tried, flash_attn: question.flash_attn })
 }
 
 /// candle cannot run this batch: the figures follow from the laws of smaller ones.

@@ -22,6 +22,9 @@ use crate::system::process::{self, Short};
 
 const ESTIMATOR: &str = "memcheck-estimate";
 
+/// The feature of the estimator that compiles candle-transformers with flash-attention.
+const FLASH_ATTENTION: &str = "memcheck-estimate/flash-attn";
+
 const SOURCE: &str = "\
 //! Written by `cargo memcheck estimate`.
 
@@ -71,10 +74,15 @@ pub(crate) struct Estimator {
 
 impl Estimator {
     /// In the workspace if it is a member, else in a package that this function writes.
-    pub(crate) fn target(cargo: CargoOptions) -> Result<(ProgramKind, CargoOptions), Failure> {
+    pub(crate) fn target(
+        mut cargo: CargoOptions,
+        flash_attn: bool,
+    ) -> Result<(ProgramKind, CargoOptions), Failure> {
         let workspace = Workspace::load(&cargo)?;
         let member = workspace.members().iter().any(|package| package.name.as_str() == ESTIMATOR);
         let name = vec![ESTIMATOR.to_owned()];
+        // Only now, because the user's workspace does not have this feature.
+        cargo.features.extend(flash_attn.then(|| FLASH_ATTENTION.to_owned()));
         Ok(if member {
             // It is built as an example, because an example has the features that the tests of the
             // workspace have. So both use the same build of candle.
@@ -166,6 +174,7 @@ mod tests {
             seq: 1,
             generate: 0,
             train: false,
+            flash_attn: false,
             dtype: None,
         };
         let failure = Estimator { binary }.estimate(&question, "h200").unwrap_err();

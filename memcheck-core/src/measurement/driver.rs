@@ -2,17 +2,20 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::size::both;
+use crate::size::{both, exact};
 use crate::space::Space;
 
 /// The names of the figures that a simulated device can only estimate.
-pub const ESTIMATES: [&str; 3] = ["reserved", "peak_reserved", "device_used"];
+const ESTIMATES: [&str; 3] = ["reserved", "peak_reserved", "device_used"];
+
+/// The names of the figures that contain the workspaces of cuDNN, which live during one call.
+const OF_WORKSPACES: [&str; 2] = ["peak_allocated", "allocated_total"];
 
 /// The observations of the driver, NVML and CUPTI in one run of a test on a GPU.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Driver {
-    /// True if the driver is simulated. Then the figures in [`ESTIMATES`] are estimates.
+    /// True if the driver is simulated. Then some figures are [estimates](Self::estimates).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub simulated: bool,
     /// The GPU; `None` with a simulated driver.
@@ -24,6 +27,35 @@ pub struct Driver {
     /// Other processes on the devices that refused an allocation.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<Occupant>,
+    /// The workspaces of cuDNN that the program allocated on a simulated device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspaces: Option<Workspaces>,
+}
+
+impl Driver {
+    /// Returns the names of the figures that are estimates.
+    pub fn estimates(&self) -> Vec<&'static str> {
+        let reserved = ESTIMATES.iter().filter(|_| self.simulated);
+        let allocated = OF_WORKSPACES.iter().filter(|_| self.workspaces.is_some());
+        reserved.chain(allocated).copied().collect()
+    }
+}
+
+/// Workspaces whose sizes the simulated cuDNN has estimated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Workspaces {
+    /// Their number.
+    pub count: u64,
+    /// The bytes of the largest.
+    pub largest: u64,
+}
+
+impl Workspaces {
+    /// `workspaces of cuDNN: 12, the largest of 576 B (576 B)`.
+    pub fn shown(&self) -> String {
+        let Self { count, largest } = self;
+        format!("workspaces of cuDNN: {}, the largest of {}", exact(*count), both(*largest))
+    }
 }
 
 /// A GPU, with the names that its driver and NVML use.

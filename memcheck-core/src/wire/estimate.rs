@@ -6,7 +6,7 @@ mod by_law;
 use serde::{Deserialize, Serialize};
 
 /// The version of these types; both sides must have the same.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// A model and the sizes to estimate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -23,6 +23,8 @@ pub struct Question {
     pub generate: u64,
     /// True to measure a training step instead of inference.
     pub train: bool,
+    /// True to run the model with flash-attention.
+    pub flash_attn: bool,
     /// The name of the element type; `None` for that of the configuration.
     pub dtype: Option<String>,
 }

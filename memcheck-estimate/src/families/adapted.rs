@@ -8,11 +8,18 @@ use super::ModelFamily;
 impl ModelFamily {
     /// Returns the configuration in the form that candle's types parse, and remarks for the reader
     /// about the changes.
-    pub(crate) fn adapted(&self, config: &Map<String, Value>) -> (Map<String, Value>, Vec<String>) {
+    pub(crate) fn adapted(
+        &self,
+        config: &Map<String, Value>,
+        flash_attn: bool,
+    ) -> (Map<String, Value>, Vec<String>) {
         let mut config = config.clone();
         // A null value means the same as a missing key.
         config.retain(|_, value| !value.is_null());
         // These keys concern speed, or training that candle does not support.
+        if self.flash_attn {
+            config.insert("use_flash_attn".to_owned(), json!(flash_attn));
+        }
         default(&mut config, "use_flash_attn", json!(false));
         default(&mut config, "use_cache", json!(true));
         default(&mut config, "use_sliding_window", json!(false));
@@ -123,7 +130,7 @@ mod tests {
 
     fn adapted(config: Value) -> (Map<String, Value>, Vec<String>) {
         let config = config.as_object().unwrap();
-        find(config).unwrap().1.adapted(config)
+        find(config).unwrap().1.adapted(config, false)
     }
 
     #[test]

@@ -15,16 +15,19 @@ const NO_WINDOW: u64 = 1 << 27;
 
 pub(super) const TABLE: &[ModelFamily] = &[
     ModelFamily::decoder(&["llama"], llama)
+        .flash()
         .masked_by(1)
         .with_defaults(defaults::LLAMA)
         .scaled_by(&["llama3"]),
     ModelFamily::decoder(&["mistral"], |c| {
         load(c, m::mistral::Model::new, m::mistral::Model::forward)
     })
+    .flash()
     .with_defaults(defaults::MISTRAL),
     ModelFamily::decoder(&["mixtral"], |c| {
         load(c, m::mixtral::Model::new, m::mixtral::Model::forward)
     })
+    .flash()
     .adapted_by(window)
     .with_defaults(defaults::MIXTRAL)
     .with_note(ROUTED),
@@ -54,22 +57,29 @@ pub(super) const TABLE: &[ModelFamily] = &[
     })
     .with_defaults(defaults::SMOLLM3),
     ModelFamily::decoder(&["gemma"], |c| {
-        load(c, |config, vb| m::gemma::Model::new(false, config, vb), m::gemma::Model::forward)
+        let flash = c.flash_attn;
+        load(c, |config, vb| m::gemma::Model::new(flash, config, vb), m::gemma::Model::forward)
     })
+    .flash()
     .adapted_by(one_activation)
     .with_defaults(defaults::GEMMA),
     ModelFamily::decoder(&["gemma2"], |c| {
-        load(c, |config, vb| m::gemma2::Model::new(false, config, vb), m::gemma2::Model::forward)
+        let flash = c.flash_attn;
+        load(c, |config, vb| m::gemma2::Model::new(flash, config, vb), m::gemma2::Model::forward)
     })
+    .flash()
     .with_defaults(defaults::GEMMA2),
     ModelFamily::decoder(&["gemma3", "gemma3_text"], |c| {
-        load(c, |config, vb| m::gemma3::Model::new(false, config, vb), m::gemma3::Model::forward)
+        let flash = c.flash_attn;
+        load(c, |config, vb| m::gemma3::Model::new(flash, config, vb), m::gemma3::Model::forward)
     })
+    .flash()
     .adapted_by(|config| rename(config, "_sliding_window_pattern", "sliding_window_pattern"))
     .with_defaults(defaults::GEMMA3),
     ModelFamily::decoder(&["gemma4", "gemma4_text"], |c| {
         load(c, m::gemma4::text::TextModel::new, m::gemma4::text::TextModel::forward)
     })
+    .flash()
     .with_defaults(defaults::GEMMA),
     ModelFamily::decoder(&["phi"], |c| {
         load(c, m::phi::Model::new, |model, ids, _| m::phi::Model::forward(model, ids))
@@ -94,6 +104,7 @@ pub(super) const TABLE: &[ModelFamily] = &[
     ModelFamily::decoder(&["stablelm", "stablelm_epoch"], |c| {
         load(c, m::stable_lm::Model::new, m::stable_lm::Model::forward)
     })
+    .flash()
     .adapted_by(stable_lm)
     .with_defaults(defaults::STABLELM),
     ModelFamily::decoder(&["olmo"], |c| load(c, m::olmo::Model::new, m::olmo::Model::forward))
@@ -112,10 +123,12 @@ pub(super) const TABLE: &[ModelFamily] = &[
     .unbounded()
     .with_defaults(defaults::FALCON),
     ModelFamily::decoder(&["granite"], granite)
+        .flash()
         .masked_by(1)
         .with_defaults(defaults::LLAMA)
         .scaled_by(&[]),
     ModelFamily::decoder(&["granitemoehybrid"], granite_hybrid)
+        .flash()
         .masked_by(1)
         .with_defaults(defaults::LLAMA)
         .scaled_by(&[]),
@@ -138,8 +151,10 @@ pub(super) const TABLE: &[ModelFamily] = &[
     ModelFamily::decoder(&["helium"], |c| {
         load(c, m::helium::Model::new, m::helium::Model::forward)
     })
+    .flash()
     .with_defaults(defaults::HELIUM),
     ModelFamily::decoder(&["lfm2"], lfm2)
+        .flash()
         .masked_by(1)
         .adapted_by(lfm2_names)
         .with_defaults(defaults::LFM2),
@@ -188,7 +203,7 @@ fn run<M: 'static>(
 
 fn llama(context: &Context) -> Loaded {
     use m::llama::{Cache, Llama, LlamaConfig};
-    let config = context.read::<LlamaConfig>()?.into_config(false);
+    let config = context.read::<LlamaConfig>()?.into_config(context.flash_attn);
     let model = Llama::load(context.weights.clone(), &config)?;
     let cache = Cache::new(true, context.dtype, &config, &context.device)?;
     run((model, cache), |(model, cache), ids, position| model.forward(ids, position, cache))
@@ -196,7 +211,7 @@ fn llama(context: &Context) -> Loaded {
 
 fn granite(context: &Context) -> Loaded {
     use m::granite::{Cache, Granite, GraniteConfig};
-    let config = context.read::<GraniteConfig>()?.into_config(false);
+    let config = context.read::<GraniteConfig>()?.into_config(context.flash_attn);
     let model = Granite::load(context.weights.clone(), &config)?;
     let cache = Cache::new(true, context.dtype, &config, &context.device)?;
     run((model, cache), |(model, cache), ids, position| model.forward(ids, position, cache))
@@ -204,7 +219,7 @@ fn granite(context: &Context) -> Loaded {
 
 fn granite_hybrid(context: &Context) -> Loaded {
     use m::granitemoehybrid::{GraniteMoeHybrid, GraniteMoeHybridCache, GraniteMoeHybridConfig};
-    let config = context.read::<GraniteMoeHybridConfig>()?.into_config(false);
+    let config = context.read::<GraniteMoeHybridConfig>()?.into_config(context.flash_attn);
     let model = GraniteMoeHybrid::load(context.weights.clone(), &config)?;
     let cache = GraniteMoeHybridCache::new(true, context.dtype, &config, &context.device)?;
     run((model, cache), |(model, cache), ids, position| model.forward(ids, position, cache))
@@ -212,7 +227,7 @@ fn granite_hybrid(context: &Context) -> Loaded {
 
 fn lfm2(context: &Context) -> Loaded {
     use m::lfm2::{Cache, Lfm2Config, Model as Lfm2};
-    let config = context.read::<Lfm2Config>()?.into_config(false);
+    let config = context.read::<Lfm2Config>()?.into_config(context.flash_attn);
     let model = Lfm2::new(&config, context.weights.clone())?;
     let cache = Cache::new(true, context.dtype, &config, &context.device)?;
     run((model, cache), |(model, cache), ids, position| model.forward(ids, position, cache))

@@ -37,6 +37,7 @@ pub(crate) struct Context {
     pub(crate) dtype: DType,
     pub(crate) device: Device,
     pub(crate) batch: usize,
+    pub(crate) flash_attn: bool,
 }
 
 impl Context {
@@ -94,6 +95,8 @@ pub(crate) struct ModelFamily {
     /// True if the model's code reads on the host which tokens go to which expert. Such code fails
     /// on a simulated device, because memory there has no values.
     pub(crate) reads_routing: bool,
+    /// True if candle's code can use flash-attention (`use_flash_attn`).
+    pub(crate) flash_attn: bool,
     /// Converts names of Hugging Face to those of candle.
     adapt: fn(&mut Map<String, Value>),
     /// Values that candle requires and published files omit, as JSON.
@@ -129,6 +132,7 @@ impl ModelFamily {
             absent: &[],
             one_sequence: false,
             reads_routing: false,
+            flash_attn: false,
             adapt: |_| {},
             defaults: "{}",
             scalings: None,
@@ -159,6 +163,10 @@ impl ModelFamily {
 
     const fn reading_routing(self) -> Self {
         Self { reads_routing: true, ..self }
+    }
+
+    const fn flash(self) -> Self {
+        Self { flash_attn: true, ..self }
     }
 
     const fn one_sequence(self) -> Self {

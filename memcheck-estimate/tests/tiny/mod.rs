@@ -170,6 +170,7 @@ pub(crate) fn question(model: &str) -> Question {
         seq: 8,
         generate: 0,
         train: false,
+        flash_attn: false,
         dtype: None,
     }
 }

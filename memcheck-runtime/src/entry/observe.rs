@@ -34,6 +34,7 @@ impl OtherCounters {
         }
         record.driver.simulated = cuda::is_simulated();
         record.driver.gpu = gpu(device, own);
+        record.driver.workspaces = workspaces();
         let Some(measured) = record.spaces.get_mut(&own) else { return };
         match pool::read(device) {
             Ok(Some(pool)) => {
@@ -68,6 +69,18 @@ impl OtherCounters {
 fn gpu(device: &Device, own: Space) -> Option<memcheck_core::measurement::driver::Gpu> {
     let name = crate::probe::card::card(device).ok().flatten()?.name;
     Some(memcheck_core::measurement::driver::Gpu { name, uuid: nvml::name_of(own).ok() })
+}
+
+/// The workspaces that the simulated cuDNN has estimated.
+#[cfg(feature = "sim")]
+fn workspaces() -> Option<memcheck_core::measurement::driver::Workspaces> {
+    let memcheck_sim::Workspaces { count, largest } = memcheck_sim::workspaces()?;
+    Some(memcheck_core::measurement::driver::Workspaces { count, largest })
+}
+
+#[cfg(all(feature = "cuda", not(feature = "sim")))]
+fn workspaces() -> Option<memcheck_core::measurement::driver::Workspaces> {
+    None
 }
 
 #[cfg(feature = "sim")]

@@ -4,9 +4,10 @@
 use half::{bf16, f16};
 
 use super::element::Element;
-use super::launch::{Random, Source};
+use super::launch::{Random, Source, produce};
 use super::layout::Layout;
-use super::{ELEMENT, Known, Launch, Unknown};
+use super::memory::Memory;
+use super::{ELEMENT, Kind, Known, Launch, Unknown};
 
 /// An element type of images, with the type of its sums: f32 for the types of 16 bits, otherwise
 /// its own. Integers wrap.
@@ -71,7 +72,7 @@ pub(super) use with_pixel;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shaped<const RANK: usize> {
     pub(super) dims: [u64; RANK],
-    strides: [u64; RANK],
+    pub(super) strides: [u64; RANK],
 }
 
 impl<const RANK: usize> Shaped<RANK> {
@@ -123,10 +124,10 @@ pub(super) fn product(factors: &[u64]) -> u64 {
 }
 
 /// Where the kernel's element `offset` meets the input for the output at `at`; `None` outside.
-type Tap<'a> = &'a dyn Fn(u64, u64) -> Option<u64>;
+pub(super) type Tap<'a> = &'a dyn Fn(u64, u64) -> Option<u64>;
 
 /// The position without the padding, if it is in the input.
-fn inside(position: u64, padding: u64, length: u64) -> Option<u64> {
+pub(super) fn inside(position: u64, padding: u64, length: u64) -> Option<u64> {
     (position >= padding && position < length.wrapping_add(padding)).then(|| position - padding)
 }
 
@@ -195,15 +196,15 @@ fn transposed_tap(
 
 /// The shape of a convolution. The kernel's dims are output channels, input channels, rows and
 /// columns.
-struct Convolution {
-    image: Shaped<4>,
-    kernel: Shaped<4>,
-    height: u64,
-    width: u64,
+pub(super) struct Convolution {
+    pub(super) image: Shaped<4>,
+    pub(super) kernel: Shaped<4>,
+    pub(super) height: u64,
+    pub(super) width: u64,
 }
 
-/// Sums columns of the kernel, then rows, then channels. `first` is the number of the pointer
-/// `src`.
+/// As [`convolve_at`]. `first` is the number of the pointer `src`, before those of kernel and
+/// output.
 fn convolve(
     launch: &mut Launch<'_>,
     first: usize,
@@ -211,37 +212,58 @@ fn convolve(
     row: Tap<'_>,
     column: Tap<'_>,
 ) -> Known {
-    let [from, kernel_at, to] = [0, 1, 2].map(|at| launch.long(first + at));
-    let Convolution { image, kernel, height, width } = shape;
-    let [batch, channels, ..] = image.dims;
-    let [out, _, rows, columns] = kernel.dims;
+    let addresses = [0, 1, 2].map(|at| launch.long(first + at));
+    convolve_at(launch.memory, launch.kind, addresses, &shape, row, column)
+}
+
+/// Sums columns of the kernel, then rows, then channels. An image with more channels than the
+/// kernel has groups of them.
+pub(super) fn convolve_at(
+    memory: &mut dyn Memory,
+    kind: Kind,
+    [from, kernel_at, to]: [u64; 3],
+    shape: &Convolution,
+    row: Tap<'_>,
+    column: Tap<'_>,
+) -> Known {
+    let &Convolution { image, kernel, height, width } = shape;
+    let [batch, all_channels, ..] = image.dims;
+    let [out, channels, rows, columns] = kernel.dims;
+    let of_group = out / (all_channels / channels.max(1)).max(1);
     let count = product(&[batch, out, height, width]);
     let work =
         product(&[count, channels.max(1), rows.max(1), columns.max(1)]).saturating_add(count);
-    with_pixel!(launch.kind, T => launch.produce::<T>(to, count, work, |source| {
-        type Sum = <T as Pixel>::Sum;
-        let pixels = image.open::<T>(source, from)?;
-        let weights = kernel.open::<T>(source, kernel_at)?;
-        let mut all = Vec::with_capacity(count as usize);
-        for index in 0..count {
-            let (x, y) = (index % width, index / width % height);
-            let (filter, image_at) = (index / (width * height) % out, index / (width * height * out));
-            let mut sum = Sum::default();
-            for of_column in 0..columns {
-                let Some(column) = column(x, of_column) else { continue };
-                for of_row in 0..rows {
-                    let Some(row) = row(y, of_row) else { continue };
-                    for channel in 0..channels {
-                        let pixel = pixels.get(image.index([image_at, channel, row, column]))?;
-                        let weight = weights.get(kernel.index([filter, channel, of_row, of_column]))?;
-                        sum = sum.plus(pixel.widen().times(weight.widen()));
+    with_pixel!(kind, T => {
+        produce::<T>(memory, to, count, work, |source| {
+            type Sum = <T as Pixel>::Sum;
+            let pixels = image.open::<T>(source, from)?;
+            let weights = kernel.open::<T>(source, kernel_at)?;
+            let mut all = Vec::with_capacity(count as usize);
+            for index in 0..count {
+                let (x, y) = (index % width, index / width % height);
+                let filter = index / (width * height) % out;
+                let image_at = index / (width * height * out);
+                let first = filter / of_group.max(1) * channels;
+                let mut sum = Sum::default();
+                for of_column in 0..columns {
+                    let Some(column) = column(x, of_column) else { continue };
+                    for of_row in 0..rows {
+                        let Some(row) = row(y, of_row) else { continue };
+                        for channel in 0..channels {
+                            let at = [image_at, first + channel, row, column];
+                            let pixel = pixels.get(image.index(at))?;
+                            let at = [filter, channel, of_row, of_column];
+                            let weight = weights.get(kernel.index(at))?;
+                            sum = sum.plus(pixel.widen().times(weight.widen()));
+                        }
                     }
                 }
+                all.push(T::narrow(sum));
             }
-            all.push(T::narrow(sum));
-        }
-        Ok(all)
-    }))
+            Ok(all)
+        });
+        Ok(())
+    })
 }
 
 /// `usize threads, l_out, l_k, stride, padding, dilation, info*, T* src, T* dst`, to (batch, l_out,

@@ -25,6 +25,14 @@ pub(crate) trait Memory {
     /// Returns `length` bytes of pinned, managed or registered memory.
     fn host_bytes(&self, address: u64, length: u64) -> Option<Vec<u8>>;
 
+    /// Returns the bytes of a kernel's input if all of them are known.
+    fn known_bytes(&self, address: u64, length: u64) -> Option<Vec<u8>> {
+        match self.span(address, length) {
+            Some(span) => self.values().bytes(span).map(std::borrow::Cow::into_owned),
+            None => self.host_bytes(address, length),
+        }
+    }
+
     /// Writes the result of a kernel. Memory that is not in a live block is ignored.
     fn write_bytes(&mut self, address: u64, bytes: &[u8]);
 
@@ -59,11 +67,7 @@ pub(crate) trait Memory {
         if let (Some(to), Some(from)) = (self.span(to, length), self.span(from, length)) {
             return self.values_mut().copy(to, from);
         }
-        let bytes = match self.span(from, length) {
-            Some(from) => self.values().bytes(from).map(std::borrow::Cow::into_owned),
-            None => self.host_bytes(from, length),
-        };
-        match bytes {
+        match self.known_bytes(from, length) {
             Some(bytes) => self.write_bytes(to, &bytes),
             None => self.overwritten(to, length),
         }

@@ -12,10 +12,12 @@
 mod affine;
 pub(crate) mod align;
 mod arguments;
+mod attention;
 mod binary;
 mod cast;
 mod compare;
 mod conv;
+mod convolution;
 mod copy;
 mod element;
 mod f8;
@@ -45,6 +47,8 @@ mod unary;
 use std::sync::Arc;
 
 pub(crate) use arguments::Arguments;
+pub(crate) use attention::{Attention, Rows, Table};
+pub(crate) use convolution::{Convolution, Convolve, Tensor};
 pub(crate) use element::{Element, Real};
 pub(crate) use image::{Code, Image};
 pub(crate) use kinds::Kind;

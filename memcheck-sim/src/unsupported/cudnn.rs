@@ -1,7 +1,7 @@
 //! cuDNN (candle's feature `cudnn`).
 //!
-//! cudarc 0.19.10 binds these names, and the simulator does not implement them. A call prints its
-//! name and returns `CUDNN_STATUS_NOT_SUPPORTED`.
+//! cudarc 0.19.10 binds these names, and the simulator does not implement them; those that it does
+//! implement are in `crate::cudnn`. A call prints its name and returns `CUDNN_STATUS_NOT_SUPPORTED`.
 
 use crate::refused::unsupported;
 
@@ -16,28 +16,25 @@ unsupported! { 3000;
     cudnnBuildRNNDynamic cudnnCTCLoss cudnnCTCLoss_v8 cudnnCnnInferVersionCheck
     cudnnCnnTrainVersionCheck cudnnCnnVersionCheck cudnnConvolutionBackwardBias
     cudnnConvolutionBackwardData cudnnConvolutionBackwardFilter
-    cudnnConvolutionBiasActivationForward cudnnConvolutionForward cudnnCopyAlgorithmDescriptor
-    cudnnCreate cudnnCreateActivationDescriptor cudnnCreateAlgorithmDescriptor
+    cudnnConvolutionBiasActivationForward cudnnCopyAlgorithmDescriptor
+    cudnnCreateActivationDescriptor cudnnCreateAlgorithmDescriptor
     cudnnCreateAlgorithmPerformance cudnnCreateAttnDescriptor cudnnCreateCTCLossDescriptor
-    cudnnCreateConvolutionDescriptor cudnnCreateDropoutDescriptor cudnnCreateFilterDescriptor
-    cudnnCreateFusedOpsConstParamPack cudnnCreateFusedOpsPlan
+    cudnnCreateDropoutDescriptor cudnnCreateFusedOpsConstParamPack cudnnCreateFusedOpsPlan
     cudnnCreateFusedOpsVariantParamPack cudnnCreateLRNDescriptor cudnnCreateOpTensorDescriptor
     cudnnCreatePersistentRNNPlan cudnnCreatePoolingDescriptor cudnnCreateRNNDataDescriptor
     cudnnCreateRNNDescriptor cudnnCreateReduceTensorDescriptor cudnnCreateSeqDataDescriptor
-    cudnnCreateSpatialTransformerDescriptor cudnnCreateTensorDescriptor
-    cudnnCreateTensorTransformDescriptor cudnnDeriveBNTensorDescriptor
-    cudnnDeriveNormTensorDescriptor cudnnDestroy cudnnDestroyActivationDescriptor
-    cudnnDestroyAlgorithmDescriptor cudnnDestroyAlgorithmPerformance cudnnDestroyAttnDescriptor
-    cudnnDestroyCTCLossDescriptor cudnnDestroyConvolutionDescriptor
-    cudnnDestroyDropoutDescriptor cudnnDestroyFilterDescriptor
-    cudnnDestroyFusedOpsConstParamPack cudnnDestroyFusedOpsPlan
+    cudnnCreateSpatialTransformerDescriptor cudnnCreateTensorTransformDescriptor
+    cudnnDeriveBNTensorDescriptor cudnnDeriveNormTensorDescriptor
+    cudnnDestroyActivationDescriptor cudnnDestroyAlgorithmDescriptor
+    cudnnDestroyAlgorithmPerformance cudnnDestroyAttnDescriptor cudnnDestroyCTCLossDescriptor
+    cudnnDestroyDropoutDescriptor cudnnDestroyFusedOpsConstParamPack cudnnDestroyFusedOpsPlan
     cudnnDestroyFusedOpsVariantParamPack cudnnDestroyLRNDescriptor
     cudnnDestroyOpTensorDescriptor cudnnDestroyPersistentRNNPlan cudnnDestroyPoolingDescriptor
     cudnnDestroyRNNDataDescriptor cudnnDestroyRNNDescriptor cudnnDestroyReduceTensorDescriptor
     cudnnDestroySeqDataDescriptor cudnnDestroySpatialTransformerDescriptor
-    cudnnDestroyTensorDescriptor cudnnDestroyTensorTransformDescriptor
-    cudnnDivisiveNormalizationBackward cudnnDivisiveNormalizationForward cudnnDropoutBackward
-    cudnnDropoutForward cudnnDropoutGetReserveSpaceSize cudnnDropoutGetStatesSize
+    cudnnDestroyTensorTransformDescriptor cudnnDivisiveNormalizationBackward
+    cudnnDivisiveNormalizationForward cudnnDropoutBackward cudnnDropoutForward
+    cudnnDropoutGetReserveSpaceSize cudnnDropoutGetStatesSize
     cudnnFindConvolutionBackwardDataAlgorithm cudnnFindConvolutionBackwardDataAlgorithmEx
     cudnnFindConvolutionBackwardFilterAlgorithm cudnnFindConvolutionBackwardFilterAlgorithmEx
     cudnnFindConvolutionForwardAlgorithm cudnnFindConvolutionForwardAlgorithmEx
@@ -55,9 +52,7 @@ unsupported! { 3000;
     cudnnGetConvolutionBackwardDataWorkspaceSize
     cudnnGetConvolutionBackwardFilterAlgorithmMaxCount
     cudnnGetConvolutionBackwardFilterAlgorithm_v7 cudnnGetConvolutionBackwardFilterWorkspaceSize
-    cudnnGetConvolutionForwardAlgorithmMaxCount cudnnGetConvolutionForwardAlgorithm_v7
-    cudnnGetConvolutionForwardWorkspaceSize cudnnGetConvolutionGroupCount
-    cudnnGetConvolutionMathType cudnnGetConvolutionNdDescriptor
+    cudnnGetConvolutionGroupCount cudnnGetConvolutionMathType cudnnGetConvolutionNdDescriptor
     cudnnGetConvolutionNdForwardOutputDim cudnnGetConvolutionReorderType
     cudnnGetDropoutDescriptor cudnnGetFilter4dDescriptor cudnnGetFilterNdDescriptor
     cudnnGetFilterSizeInBytes cudnnGetFoldedConvBackwardDataDescriptors
@@ -76,11 +71,11 @@ unsupported! { 3000;
     cudnnGetRNNTempSpaceSizes cudnnGetRNNTrainingReserveSize cudnnGetRNNWeightParams
     cudnnGetRNNWeightSpaceSize cudnnGetRNNWorkspaceSize cudnnGetReduceTensorDescriptor
     cudnnGetReductionIndicesSize cudnnGetReductionWorkspaceSize cudnnGetSeqDataDescriptor
-    cudnnGetStream cudnnGetTensor4dDescriptor cudnnGetTensorNdDescriptor
-    cudnnGetTensorSizeInBytes cudnnGetTensorTransformDescriptor cudnnGraphVersionCheck
-    cudnnIm2Col cudnnInitTransformDest cudnnLRNCrossChannelBackward cudnnLRNCrossChannelForward
-    cudnnMakeFusedOpsPlan cudnnMultiHeadAttnBackwardData cudnnMultiHeadAttnBackwardWeights
-    cudnnMultiHeadAttnForward cudnnNormalizationBackward cudnnNormalizationForwardInference
+    cudnnGetTensor4dDescriptor cudnnGetTensorNdDescriptor cudnnGetTensorSizeInBytes
+    cudnnGetTensorTransformDescriptor cudnnGraphVersionCheck cudnnIm2Col cudnnInitTransformDest
+    cudnnLRNCrossChannelBackward cudnnLRNCrossChannelForward cudnnMakeFusedOpsPlan
+    cudnnMultiHeadAttnBackwardData cudnnMultiHeadAttnBackwardWeights cudnnMultiHeadAttnForward
+    cudnnNormalizationBackward cudnnNormalizationForwardInference
     cudnnNormalizationForwardTraining cudnnOpTensor cudnnOpsInferVersionCheck
     cudnnOpsTrainVersionCheck cudnnOpsVersionCheck cudnnPoolingBackward cudnnPoolingForward
     cudnnQueryRuntimeError cudnnRNNBackwardData cudnnRNNBackwardDataEx cudnnRNNBackwardData_v8
@@ -93,19 +88,17 @@ unsupported! { 3000;
     cudnnSetActivationDescriptorSwishBeta cudnnSetAlgorithmDescriptor
     cudnnSetAlgorithmPerformance cudnnSetAttnDescriptor cudnnSetCTCLossDescriptor
     cudnnSetCTCLossDescriptorEx cudnnSetCTCLossDescriptor_v8 cudnnSetCTCLossDescriptor_v9
-    cudnnSetCallback cudnnSetConvolution2dDescriptor cudnnSetConvolutionGroupCount
-    cudnnSetConvolutionMathType cudnnSetConvolutionNdDescriptor cudnnSetConvolutionReorderType
-    cudnnSetDropoutDescriptor cudnnSetFilter4dDescriptor cudnnSetFilterNdDescriptor
-    cudnnSetFusedOpsConstParamPackAttribute cudnnSetFusedOpsVariantParamPackAttribute
-    cudnnSetLRNDescriptor cudnnSetOpTensorDescriptor cudnnSetPersistentRNNPlan
-    cudnnSetPooling2dDescriptor cudnnSetPoolingNdDescriptor cudnnSetRNNAlgorithmDescriptor
-    cudnnSetRNNBiasMode cudnnSetRNNDataDescriptor cudnnSetRNNDescriptor_v6
-    cudnnSetRNNDescriptor_v8 cudnnSetRNNMatrixMathType cudnnSetRNNPaddingMode
-    cudnnSetRNNProjectionLayers cudnnSetReduceTensorDescriptor cudnnSetSeqDataDescriptor
-    cudnnSetSpatialTransformerNdDescriptor cudnnSetStream cudnnSetTensor
-    cudnnSetTensor4dDescriptor cudnnSetTensor4dDescriptorEx cudnnSetTensorNdDescriptor
-    cudnnSetTensorNdDescriptorEx cudnnSetTensorTransformDescriptor cudnnSoftmaxBackward
-    cudnnSoftmaxForward cudnnSpatialTfGridGeneratorBackward cudnnSpatialTfGridGeneratorForward
-    cudnnSpatialTfSamplerBackward cudnnSpatialTfSamplerForward cudnnTransformFilter
-    cudnnTransformTensor cudnnTransformTensorEx
+    cudnnSetCallback cudnnSetConvolutionNdDescriptor cudnnSetConvolutionReorderType
+    cudnnSetDropoutDescriptor cudnnSetFilterNdDescriptor cudnnSetFusedOpsConstParamPackAttribute
+    cudnnSetFusedOpsVariantParamPackAttribute cudnnSetLRNDescriptor cudnnSetOpTensorDescriptor
+    cudnnSetPersistentRNNPlan cudnnSetPooling2dDescriptor cudnnSetPoolingNdDescriptor
+    cudnnSetRNNAlgorithmDescriptor cudnnSetRNNBiasMode cudnnSetRNNDataDescriptor
+    cudnnSetRNNDescriptor_v6 cudnnSetRNNDescriptor_v8 cudnnSetRNNMatrixMathType
+    cudnnSetRNNPaddingMode cudnnSetRNNProjectionLayers cudnnSetReduceTensorDescriptor
+    cudnnSetSeqDataDescriptor cudnnSetSpatialTransformerNdDescriptor cudnnSetTensor
+    cudnnSetTensorNdDescriptor cudnnSetTensorNdDescriptorEx cudnnSetTensorTransformDescriptor
+    cudnnSoftmaxBackward cudnnSoftmaxForward cudnnSpatialTfGridGeneratorBackward
+    cudnnSpatialTfGridGeneratorForward cudnnSpatialTfSamplerBackward
+    cudnnSpatialTfSamplerForward cudnnTransformFilter cudnnTransformTensor
+    cudnnTransformTensorEx
 }

@@ -44,7 +44,7 @@ macro_rules! texts {
 }
 
 texts! {
-    cublasLtGetStatusName cublasLtGetStatusString cudnnGetErrorString ncclGetErrorString ncclGetLastError
+    cublasLtGetStatusName cublasLtGetStatusString ncclGetLastError
 }
 
 /// Functions that return a number, which is always 0.
@@ -63,6 +63,5 @@ macro_rules! sizes {
 }
 
 sizes! {
-    cublasLtGetCudartVersion cublasLtGetVersion cudnnGetCudartVersion cudnnGetMaxDeviceVersion
-    cudnnGetVersion
+    cublasLtGetCudartVersion cublasLtGetVersion cudnnGetMaxDeviceVersion
 }

@@ -19,12 +19,14 @@ use crate::system::files::{self, Replacement};
 use crate::system::process::{self, Short};
 
 const NVCC: &str = include_str!("../../../toolkit/nvcc");
+const GIT: &str = include_str!("../../../toolkit/git");
 const LIBRARY: &str = include_str!("../../../toolkit/library.ld");
 /// Defines every name of the CUDA libraries that no other object defines.
 const LIBCUDA: &str = include_str!("../../../toolkit/libcuda.ld");
 const NVML: &str = include_str!("../../../toolkit/nvml.c");
 
-const LIBRARIES: [&str; 6] = ["cuda", "cublas", "cublasLt", "curand", "nvrtc", "cudart"];
+const LIBRARIES: [&str; 8] =
+    ["cuda", "cublas", "cublasLt", "curand", "nvrtc", "cudart", "cudnn", "nccl"];
 
 /// In cudarc's format.
 const CUDA_VERSION: &str = "13000";
@@ -47,9 +49,11 @@ impl Toolkit {
             for folder in ["bin", "include", "lib", "lib64"] {
                 fs::create_dir_all(root.join(folder))?;
             }
-            let nvcc = root.join("bin/nvcc");
-            files::replace_if_different(&nvcc, NVCC.as_bytes())?;
-            fs::set_permissions(&nvcc, fs::Permissions::from_mode(0o755))?;
+            for (name, text) in [("nvcc", NVCC), ("git", GIT)] {
+                let script = root.join("bin").join(name);
+                files::replace_if_different(&script, text.as_bytes())?;
+                fs::set_permissions(&script, fs::Permissions::from_mode(0o755))?;
+            }
             for library in LIBRARIES {
                 for folder in ["lib", "lib64"] {
                     let path = root.join(folder).join(format!("lib{library}.so"));
@@ -83,6 +87,7 @@ impl Toolkit {
             ("NVCC", bin.join("nvcc").into_os_string()),
             ("CUDARC_CUDA_VERSION", CUDA_VERSION.into()),
             (COMPUTE_CAPABILITY_VARIABLE, capability.into()),
+            ("CUDAFORGE_HOME", self.root.join("cudaforge").into_os_string()),
             ("PATH", prepended(&bin, "PATH")),
             ("LIBRARY_PATH", library_path),
         ];
@@ -179,5 +184,41 @@ mod tests {
             "{ptx}"
         );
         assert!(!asked(&["--unheard"]).status.success());
+    }
+
+    #[test]
+    fn the_stand_in_git_answers_only_in_the_checkouts_of_the_toolkit() {
+        let folder = tempfile::tempdir().unwrap();
+        let toolkit = Toolkit::prepare(folder.path().join("a toolkit")).unwrap();
+        let checkouts = toolkit.root.join("cudaforge/git/checkouts");
+        let checkout = checkouts.join("cutlass-0123456789abcdef");
+        fs::create_dir_all(&checkouts).unwrap();
+        let git = |arguments: &[&str], folder: &Path| {
+            let mut command = Command::new(toolkit.root.join("bin/git"));
+            command.args(arguments).current_dir(folder).output().unwrap()
+        };
+        // The commands of cudaforge, in their order.
+        let url = "https://example.invalid/cutlass.git";
+        let clone = ["clone", "--depth", "1", "--sparse", url, checkout.to_str().unwrap()];
+        assert!(git(&clone, folder.path()).status.success());
+        let commit = "0123456789abcdef0123456789abcdef01234567";
+        for arguments in [
+            &["sparse-checkout", "set", "include", "tools/util/include"][..],
+            &["fetch", "origin", commit],
+            &["checkout", commit],
+        ] {
+            assert!(git(arguments, &checkout).status.success(), "{arguments:?}");
+        }
+        assert!(checkout.join("tools/util/include").is_dir());
+        assert_eq!(
+            git(&["rev-parse", "HEAD"], &checkout).stdout,
+            format!("{commit}\n").into_bytes()
+        );
+        // A real git answers elsewhere, if there is one.
+        assert!(!git(&["rev-parse", "HEAD"], folder.path()).status.success());
+        let elsewhere = folder.path().join("elsewhere");
+        let clone = ["clone", folder.path().to_str().unwrap(), elsewhere.to_str().unwrap()];
+        assert!(!git(&clone, folder.path()).status.success());
+        assert!(!elsewhere.join(".git").exists());
     }
 }

@@ -25,6 +25,10 @@ pub(crate) struct EstimateArgs {
     /// Measure a training step (forward pass, backward pass, AdamW) instead of inference.
     #[arg(long, conflicts_with = "generate")]
     pub(crate) train: bool,
+    /// Also measure the model with flash-attention, which candle-transformers has for some models
+    /// in f16 and bf16.
+    #[arg(long, conflicts_with = "train")]
+    pub(crate) flash_attn: bool,
     /// Element type of weights and activations (default: that of the configuration, or f32).
     #[arg(long, value_name = "DTYPE")]
     pub(crate) dtype: Option<DtypeFlag>,
@@ -91,6 +95,8 @@ mod tests {
         };
         assert!(read("--batch 8 --seq 4096 --generate 256 --dtype bf16").is_ok());
         assert!(read("--seq 1 --train --device sim:t4 --device sim").is_ok());
+        assert!(read("--seq 1 --flash-attn --generate 2").is_ok());
+        assert!(read("--seq 1 --flash-attn --train").is_err());
         for wrong in
             ["", "--seq 0", "--seq 1 --batch 0", "--seq -1", "--seq 1 --train --generate 1"]
         {

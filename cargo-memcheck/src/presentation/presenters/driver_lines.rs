@@ -43,6 +43,10 @@ fn of_record(record: &Record) -> Vec<String> {
             lines.push(mark(format!("driver and NVML of {space}: {}", figures.join(", "))));
         }
     }
+    if let Some(workspaces) = &record.driver.workspaces {
+        let text = format!("peak_allocated contains {}", workspaces.shown());
+        lines.push(format!("{text} ({ESTIMATE})"));
+    }
     if let Some(untracked) = &record.driver.untracked {
         lines.extend(self::untracked(untracked).into_iter().map(mark_first(mark)));
     }
@@ -70,7 +74,7 @@ fn untracked(untracked: &Untracked) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use memcheck_core::measurement::driver::{Gpu, Item};
+    use memcheck_core::measurement::driver::{Gpu, Item, Workspaces};
     use memcheck_core::measurement::repeats;
     use memcheck_core::space::Space;
 
@@ -221,5 +225,22 @@ mod tests {
             }
             assert!(!junit.contains("peak_allocated.estimate"), "{junit}");
         }
+    }
+
+    #[test]
+    fn every_output_marks_the_peak_that_contains_workspaces_of_cudnn() {
+        let mut outcome = on_a_gpu(true);
+        let record = &mut outcome.report.as_mut().unwrap().record;
+        record.driver.workspaces = Some(Workspaces { count: 12, largest: 2048 });
+        let line =
+            "peak_allocated contains workspaces of cuDNN: 12, the largest of 2,048 B (2.0 KiB)";
+        let html = text(Html::default(), &outcome);
+        for text in [lines(&outcome).join("\n"), text(Markdown::default(), &outcome), html] {
+            assert!(text.contains(&format!("{line} ({ESTIMATE})")), "{text}");
+        }
+        let json = text(JsonLines::new(Vec::new()), &outcome);
+        assert!(json.contains("\"device_used\",\"peak_allocated\",\"allocated_total\"]"), "{json}");
+        let junit = text(Junit::default(), &outcome);
+        assert!(junit.contains("cuda:0.peak_allocated.estimate"), "{junit}");
     }
 }

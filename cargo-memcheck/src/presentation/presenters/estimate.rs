@@ -17,12 +17,22 @@ const VERSION: u32 = 1;
 /// With the free bytes of each card on which the model fits.
 type Cards = [(&'static Card, Option<u64>)];
 
+/// One estimate, and where it fits.
+#[derive(Debug)]
+pub(crate) struct Figures {
+    pub(crate) estimate: Estimate,
+    pub(crate) cards: Vec<(&'static Card, Option<u64>)>,
+    pub(crate) tried: Vec<DeviceFit>,
+    pub(crate) flash_attn: bool,
+}
+
 #[derive(Serialize)]
 struct EstimateLine<'a> {
     r#type: &'static str,
     version: u32,
     #[serde(flatten)]
     estimate: &'a Estimate,
+    flash_attn: bool,
     cards: Vec<CardLine>,
 }
 
@@ -39,12 +49,14 @@ struct CardLine {
 struct DeviceLine<'a> {
     r#type: &'static str,
     device: &'a str,
+    flash_attn: bool,
     fits: bool,
     peak: Option<u64>,
     message: Option<&'a str>,
 }
 
-pub(crate) fn json(estimate: &Estimate, cards: &Cards, tried: &[DeviceFit]) {
+pub(crate) fn json(figures: &Figures) {
+    let &Figures { ref estimate, ref cards, ref tried, flash_attn } = figures;
     let card = |&(card, headroom): &(&'static Card, Option<u64>)| CardLine {
         card: card.id,
         bytes: card.bytes,
@@ -52,11 +64,13 @@ pub(crate) fn json(estimate: &Estimate, cards: &Cards, tried: &[DeviceFit]) {
         headroom,
     };
     let cards = cards.iter().map(card).collect();
-    super::json::print(&EstimateLine { r#type: "estimate", version: VERSION, estimate, cards });
+    let (r#type, version) = ("estimate", VERSION);
+    super::json::print(&EstimateLine { r#type, version, estimate, flash_attn, cards });
     for DeviceFit { device, result } in tried {
         super::json::print(&DeviceLine {
             r#type: "estimate-device",
             device,
+            flash_attn,
             fits: result.is_ok(),
             peak: result.as_ref().ok().copied(),
             message: result.as_ref().err().map(String::as_str),
@@ -64,15 +78,11 @@ pub(crate) fn json(estimate: &Estimate, cards: &Cards, tried: &[DeviceFit]) {
     }
 }
 
-pub(crate) fn human(
-    estimate: &Estimate,
-    cards: &Cards,
-    tried: &[DeviceFit],
-    verbosity: Verbosity,
-) -> String {
+pub(crate) fn human(figures: &Figures, verbosity: Verbosity) -> String {
+    let &Figures { ref estimate, ref cards, ref tried, flash_attn } = figures;
     let mut text = String::new();
     let mut table = EstimateText(&mut text);
-    table.title(estimate);
+    table.title(estimate, flash_attn);
     table.row("weights", estimate.weights, &parameters(estimate));
     if estimate.tables > 0 {
         table.row("tables", estimate.tables, "further memory after loading, such as rotary tables");
@@ -140,7 +150,7 @@ impl EstimateText<'_> {
         let _ = writeln!(self.0, "{text}");
     }
 
-    fn title(&mut self, estimate: &Estimate) {
+    fn title(&mut self, estimate: &Estimate, flash_attn: bool) {
         let Estimate { model, dtype, batch, seq, generate, .. } = estimate;
         let mut what = format!("{} in {dtype}: batch {}", style::strong(model), exact(*batch));
         let _ = write!(what, ", {} tokens", exact(*seq));
@@ -148,6 +158,9 @@ impl EstimateText<'_> {
             what.push_str(", one training step");
         } else if *generate > 0 {
             let _ = write!(what, " of prompt, {} generated", exact(*generate));
+        }
+        if flash_attn {
+            what.push_str(", with flash-attention");
         }
         self.line(&what);
     }

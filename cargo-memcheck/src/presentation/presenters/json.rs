@@ -11,7 +11,7 @@ use memcheck_core::growth::survivors::Growth;
 use memcheck_core::judgement::finding::{Code, Finding, Level};
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::limits::Limits;
-use memcheck_core::measurement::driver::{ESTIMATES, Occupant, Untracked};
+use memcheck_core::measurement::driver::{Occupant, Untracked};
 use memcheck_core::measurement::record::{self, Mark, Metrics};
 use memcheck_core::measurement::repeats::{Range, Repeats};
 use memcheck_core::presentation::digest::Digest;
@@ -62,8 +62,8 @@ struct TestFinished<'a> {
     #[serde(skip_serializing_if = "<[Code]>::is_empty")]
     denied: &'a [Code],
     metrics: BTreeMap<Space, Metrics>,
-    #[serde(skip_serializing_if = "<[&str]>::is_empty")]
-    estimates: &'static [&'static str],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    estimates: Vec<&'static str>,
     iterations: Vec<Iterations<'a>>,
     limits: &'a Limits,
     #[serde(skip_serializing_if = "<[Mark]>::is_empty")]
@@ -223,10 +223,7 @@ impl<W: Write> Presenter for JsonLines<W> {
             findings: &outcome.verdict.findings,
             denied: &outcome.verdict.denied,
             metrics: spaces().map(|(space, measured)| (*space, measured.metrics)).collect(),
-            estimates: match record {
-                Some(record) if record.driver.simulated => &ESTIMATES,
-                _ => &[],
-            },
+            estimates: record.map_or_else(Vec::new, |record| record.driver.estimates()),
             iterations: spaces()
                 .map(|(space, measured)| Iterations {
                     space: *space,

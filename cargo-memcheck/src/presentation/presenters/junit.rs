@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use memcheck_core::judgement::finding::Level;
 use memcheck_core::judgement::verdict::Status;
-use memcheck_core::measurement::driver::ESTIMATES;
 use memcheck_core::measurement::repeats::Repeats;
 use quick_junit::{NonSuccessKind, Report as Xml, TestCase, TestCaseStatus, TestSuite};
 
@@ -49,11 +48,12 @@ impl Presenter for Junit {
         let mut case = TestCase::new(task.name(), status);
         case.set_classname(&task.binary.id).set_time(outcome.duration);
         if let Some(report) = &outcome.report {
+            let estimates = report.record.driver.estimates();
             for (space, measured) in &report.record.spaces {
                 let figures = serde_json::to_value(measured.metrics).unwrap_or_default();
                 for (name, value) in figures.as_object().into_iter().flatten() {
                     case.add_property((format!("{space}.{name}"), value.to_string()));
-                    if report.record.driver.simulated && ESTIMATES.contains(&name.as_str()) {
+                    if estimates.contains(&name.as_str()) {
                         case.add_property((format!("{space}.{name}.estimate"), "true".to_owned()));
                     }
                 }

@@ -1,0 +1,14 @@
+//! Descriptors of cuDNN: what a program has stated about its tensors, filters and convolutions.
+
+use crate::compute::{Convolution, Tensor};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Descriptor {
+    /// Created, but not set.
+    EmptyTensor,
+    EmptyFilter,
+    EmptyConvolution,
+    Tensor(Tensor),
+    Filter(Tensor),
+    Convolution(Convolution),
+}
