@@ -81,6 +81,7 @@ pub mod __private {
     pub use memcheck_core::limits::Layer;
     pub use memcheck_core::size::Size;
     pub use memcheck_core::tolerance::Tolerance;
+    pub use memcheck_core::values::Contents;
     pub use std::clone::Clone;
 
     pub use crate::attribution::{count, follow};

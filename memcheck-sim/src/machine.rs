@@ -133,7 +133,7 @@ impl Machine {
             functions: BTreeMap::new(),
             libraries: BTreeMap::new(),
             host: HostMemory::default(),
-            values: Values::new(Limits::DEFAULT),
+            values: Values::new(Limits::of(spec.values)),
             processes: spec.processes.clone(),
             activity: Activity::default(),
             schedule: Schedule::new(spec.faults),

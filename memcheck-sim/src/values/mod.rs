@@ -105,6 +105,11 @@ impl Values {
         self.work.charge(operations)
     }
 
+    /// True if every byte is unknown at all times.
+    fn keeps_nothing(&self) -> bool {
+        self.limit == 0
+    }
+
     pub(crate) fn unknown_reads(&self) -> UnknownReads {
         self.unknown_reads
     }
@@ -142,6 +147,9 @@ impl Values {
 
     /// Makes a range zeros.
     pub(crate) fn zero(&mut self, span: Span) {
+        if self.keeps_nothing() {
+            return;
+        }
         if span.is_whole() {
             self.forget_block(span.block);
         }
@@ -217,12 +225,15 @@ impl Values {
     /// Makes sure that the block has storage. If the limit does not permit it, the block becomes
     /// unknown.
     fn make_stored(&mut self, span: Span) -> bool {
+        if self.keeps_nothing() {
+            return false;
+        }
         let contents = self.blocks.entry(span.block).or_insert_with(Contents::unknown);
         if !contents.bytes.is_empty() {
             return true;
         }
         let reserve = if span.size <= SMALL { RESERVE } else { 0 };
-        if self.stored.saturating_add(span.size) > self.limit + reserve {
+        if self.stored.saturating_add(span.size) > self.limit.saturating_add(reserve) {
             self.blocks.remove(&span.block);
             return false;
         }
