@@ -52,6 +52,7 @@ mod phases;
 mod prefetch;
 mod probe;
 mod quiet_thread;
+mod reads;
 mod recorder;
 mod scope;
 mod site;

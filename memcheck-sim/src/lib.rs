@@ -82,7 +82,7 @@ pub use link::link;
 pub use machine::{ConfigureError, Statistics, configure, statistics};
 pub use nvml::{CONTEXT_ESTIMATE, NvmlError, attach_nvml, nvml_table};
 pub use processes::{Process, ProcessesError, processes};
-pub use reads::observe_unknown_reads;
+pub use reads::{UnknownRead, observe_unknown_reads};
 pub use refused::unsupported_calls;
 pub use spec::{
     DEFAULT_MACHINE, DeviceSpec, FAULTS_VARIABLE, MACHINE_VARIABLE, MAX_CAPACITY, MAX_DEVICES,

@@ -4,25 +4,36 @@ use std::sync::OnceLock;
 
 use crate::machine::Machine;
 
-static OBSERVER: OnceLock<fn(u64)> = OnceLock::new();
+/// A read of unknown values by the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnknownRead {
+    /// The number of unknown bytes, which read as zeros.
+    pub bytes: u64,
+    /// candle's name of the element type, such as `f32`, if the kernel that left the values unknown
+    /// determines it.
+    pub element: Option<&'static str>,
+}
 
-/// Sets the function that is called for each read of unknown values by the program, with the number
-/// of unknown bytes. Only the first call has an effect.
+static OBSERVER: OnceLock<fn(UnknownRead)> = OnceLock::new();
+
+/// Sets the function that is called for each read of unknown values by the program. Only the first
+/// call has an effect.
 ///
 /// The function runs on the thread that reads. It must not call a CUDA function, because the
 /// simulated machine is locked.
-pub fn observe_unknown_reads(observer: fn(u64)) {
+pub fn observe_unknown_reads(observer: fn(UnknownRead)) {
     let _ = OBSERVER.set(observer);
 }
 
 impl Machine {
-    /// Counts a read by the program of `unknown` unknown bytes, and reports it.
-    pub(crate) fn count_read(&mut self, unknown: u64) {
-        self.values.count_read(unknown);
-        if unknown > 0
+    /// Counts a read by the program, and reports it.
+    pub(crate) fn count_read(&mut self, bytes: u64, element: Option<&'static str>) {
+        self.values.count_read(bytes);
+        if bytes > 0
             && let Some(observer) = OBSERVER.get()
         {
-            observer(unknown);
+            observer(UnknownRead { bytes, element });
         }
     }
 }

@@ -10,6 +10,7 @@
 
 mod limits;
 mod ranges;
+mod types;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use std::ops::Range;
 pub(crate) use limits::Limits;
 use limits::Work;
 use ranges::Ranges;
+use types::Types;
 
 /// A range of bytes in a live block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +75,7 @@ pub(crate) struct Values {
     /// Bytes that are stored.
     stored: u64,
     work: Work,
+    types: Types,
     unknown_reads: UnknownReads,
 }
 
@@ -90,6 +93,7 @@ impl Values {
             limit: limits.bytes,
             stored: 0,
             work: Work::new(limits),
+            types: Types::new(),
             unknown_reads: UnknownReads::default(),
         }
     }
@@ -122,8 +126,23 @@ impl Values {
         }
     }
 
+    /// Makes a range unknown, because a kernel has written elements there whose type has this name.
+    pub(crate) fn forget_elements(&mut self, span: Span, name: Option<&'static str>) {
+        self.forget(span);
+        if let Some(name) = name {
+            self.types.note(span.block, name);
+        }
+    }
+
+    /// Returns the name of the type of the elements that a kernel has left unknown in a block, as
+    /// far as it is known.
+    pub(crate) fn element_type(&self, block: u64) -> Option<&'static str> {
+        self.types.get(block)
+    }
+
     /// Makes a range unknown.
     pub(crate) fn forget(&mut self, span: Span) {
+        self.types.forget(span.block);
         // PERF: every launch of a large model calls this, and its blocks are unknown already.
         let Some(contents) = self.blocks.get_mut(&span.block) else { return };
         contents.known.remove(span.range());
@@ -134,6 +153,7 @@ impl Values {
 
     /// Makes a block unknown, because it was freed or cannot be stored.
     pub(crate) fn forget_block(&mut self, block: u64) {
+        self.types.forget(block);
         if let Some(contents) = self.blocks.remove(&block) {
             self.stored -= contents.bytes.len() as u64;
         }
