@@ -44,6 +44,7 @@ mod device;
 mod entry;
 mod following;
 mod intern;
+mod kernel;
 mod largest_batch;
 mod ledger;
 mod mapping;
@@ -62,6 +63,7 @@ mod trial;
 
 pub use audit::{Alert, AlertReason, Audit};
 pub use cleanup::Cleanup;
+pub use kernel::{KernelElement, KernelLaunch, register_kernel, register_kernel_with};
 pub use largest_batch::{LargestBatch, LargestBatchError, largest_batch};
 pub use memcheck_core::measurement::placement::DeviceMap;
 pub use memcheck_macros::mem_test;

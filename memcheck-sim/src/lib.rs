@@ -11,7 +11,8 @@
 //!
 //! - **Values beyond its limits.** Values are stored up to 256 MiB, and a launch computes at most
 //!   2^21 operations, unless [`Spec::values`] sets other limits. Results of other launches, and of
-//!   kernels that the simulator does not compute, are unknown. They read as zeros,
+//!   kernels that the simulator does not compute and for which [`register_kernel`] has no function,
+//!   are unknown. They read as zeros,
 //!   [`Statistics::unknown_reads`] counts these reads, and [`observe_unknown_reads`] reports them.
 //! - **Memory that libraries allocate for themselves**: contexts, workspaces, code. NVML's figure
 //!   and the records of CUPTI contain estimates for contexts and for cuBLAS's workspace.
@@ -77,6 +78,7 @@ mod uuid;
 mod values;
 mod version;
 
+pub use compute::host::{HostLaunch, register_kernel, register_kernel_with};
 pub use faults::{Faults, FaultsError, Named};
 pub use link::link;
 pub use machine::{ConfigureError, Statistics, configure, statistics};

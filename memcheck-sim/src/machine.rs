@@ -5,7 +5,7 @@
 //! panicked while it held the mutex.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::activity::{Activity, Record};
@@ -64,6 +64,7 @@ pub(crate) struct Module {
 #[derive(Debug)]
 pub(crate) struct Function {
     pub(crate) module: Handle,
+    pub(crate) name: Arc<str>,
     pub(crate) code: compute::Code,
 }
 
