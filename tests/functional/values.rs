@@ -64,14 +64,61 @@ fn before_and_after_the_iterations(trial: &mut Trial) -> Result<()> {
 }
 ";
 
-fn run(arguments: &[&str], variables: &[(&str, &str)]) -> Run {
-    let project = Project::bare(MANIFEST);
-    project.write("tests/mem.rs", TESTS);
-    project.write(".config/memcheck.toml", "");
-    run_in(&project, arguments, variables)
+/// A kernel of PTX that a program writes itself, in three variants.
+const KERNEL: &str = "\
+use candle_core::cuda_backend::cudarc::driver::{LaunchConfig, PushKernelArg};
+use candle_core::{Device, Tensor};
+use memcheck_runtime::{mem_test, register_kernel};
+
+/// Multiplies four numbers by 2.5.
+fn scale(name: &str, device: &Device) -> anyhow::Result<Vec<f32>> {
+    let ptx = format!(
+        \".version 8.0\\n.target sm_75\\n.address_size 64\\n.visible .entry {name}(\\n\
+         .param .u64 from,\\n.param .u64 to,\\n.param .f32 factor,\\n.param .u32 count\\n)\\n{{ ret; }}\"
+    );
+    let cuda = device.as_cuda_device()?;
+    let function = cuda.get_or_load_custom_func(name, name, &ptx)?;
+    let from = cuda.clone_htod(&[1f32, 2., 3., 4.])?;
+    let to = cuda.alloc_zeros::<f32>(4)?;
+    let mut launch = function.builder();
+    launch.arg(&from).arg(&to).arg(&2.5f32).arg(&4u32);
+    // SAFETY: the arguments are those of the kernel.
+    unsafe { launch.launch(LaunchConfig::for_num_elems(4)) }?;
+    Ok(cuda.clone_dtoh(&to)?)
 }
 
-fn run_in(project: &Project, arguments: &[&str], variables: &[(&str, &str)]) -> Run {
+#[mem_test(baseline = false, device = \"cuda\", iterations = 1, warmup = 0)]
+fn registered(device: &Device) -> anyhow::Result<()> {
+    register_kernel(\"scale\", |launch| {
+        assert_eq!(launch.block()[0] * launch.grid()[0], 1024);
+        let (factor, count) = (launch.value::<f32>(2)?, launch.value::<u32>(3)?);
+        let numbers = launch.read::<f32>(0, count as usize)?;
+        let scaled: Vec<f32> = numbers.into_iter().map(|number| number * factor).collect();
+        launch.write(1, &scaled)
+    });
+    anyhow::ensure!(scale(\"scale\", device)? == [2.5, 5., 7.5, 10.]);
+    Ok(())
+}
+
+#[mem_test(baseline = false, device = \"cuda\", iterations = 1, warmup = 0)]
+fn unregistered(device: &Device) -> anyhow::Result<()> {
+    scale(\"unregistered\", device).map(drop)
+}
+
+#[mem_test(baseline = false, device = \"cuda\", iterations = 1, warmup = 0)]
+fn refused(device: &Device) -> anyhow::Result<()> {
+    register_kernel(\"refused\", |launch| launch.value::<f64>(2).map(drop));
+    scale(\"refused\", device).map(drop)
+}
+";
+
+fn project() -> Project {
+    let project = Project::bare(MANIFEST);
+    project.write("tests/mem.rs", TESTS);
+    project
+}
+
+fn run(project: &Project, arguments: &[&str], variables: &[(&str, &str)]) -> Run {
     let mut all = vec!["run", "--device", "sim:t4", "--message-format", "json", "--no-ci"];
     all.extend(arguments);
     memcheck_with(project.path(), &all, variables)
@@ -79,16 +126,15 @@ fn run_in(project: &Project, arguments: &[&str], variables: &[(&str, &str)]) -> 
 
 #[test]
 fn a_sampler_with_a_temperature_has_the_values_of_the_cpu() {
-    let project = Project::bare(MANIFEST);
-    project.write("tests/mem.rs", TESTS);
-    let known = run_in(&project, &["sampler", "read", "--strict-values"], &[]).exits(0);
+    let project = project();
+    let known = run(&project, &["sampler", "read", "--strict-values"], &[]).exits(0);
     for test in ["sampler", "read"] {
         assert!(known.test(test).get("values").is_none(), "{}", known.stdout);
     }
     assert!(!known.stderr.contains("unknown"), "{}", known.stderr);
 
     // The probabilities are zeros, which the sampler refuses.
-    let unknown = run_in(&project, &["sampler", "read", "--values", "never"], &[]).exits(100);
+    let unknown = run(&project, &["sampler", "read", "--values", "never"], &[]).exits(100);
     assert_eq!(unknown.codes("sampler"), ["test-failed"]);
     let values = unknown.test("sampler")["values"].clone();
     assert_eq!(values["unknown_reads"], 1, "{values}");
@@ -102,7 +148,7 @@ fn a_sampler_with_a_temperature_has_the_values_of_the_cpu() {
     assert_eq!(unknown.test("read")["metrics"], known.test("read")["metrics"]);
 
     let strict = ["sampler", "read", "--values", "never", "--strict-values"];
-    let strict = run_in(&project, &strict, &[]).exits(104);
+    let strict = run(&project, &strict, &[]).exits(104);
     let finding = strict.test("read")["findings"][0].clone();
     assert_eq!(finding["code"], "not-measured");
     let message = "the body read unknown values of device memory 12 times, as zeros: at \
@@ -114,8 +160,7 @@ fn a_sampler_with_a_temperature_has_the_values_of_the_cpu() {
 
 #[test]
 fn the_line_of_a_test_and_its_reports_have_the_mark() {
-    let project = Project::bare(MANIFEST);
-    project.write("tests/mem.rs", TESTS);
+    let project = project();
     let arguments = [
         "run",
         "--device",
@@ -149,6 +194,8 @@ fn the_line_of_a_test_and_its_reports_have_the_mark() {
 
 #[test]
 fn the_setting_comes_from_every_source() {
+    let project = project();
+    let run = |arguments: &[&str], variables: &[(&str, &str)]| run(&project, arguments, variables);
     let reads = |run: &Run, test: &str| run.test(test)["values"]["unknown_reads"].clone();
     let attribute = run(&["without_values"], &[]).exits(0);
     assert_eq!(reads(&attribute, "without_values"), 12);
@@ -163,11 +210,21 @@ fn the_setting_comes_from_every_source() {
     let wrong = run(&["--values", "some"], &[]).exits(2);
     assert!(wrong.stderr.contains("neither `auto`, `never` nor a size"), "{}", wrong.stderr);
 
-    let project = Project::bare(MANIFEST);
-    project.write("tests/mem.rs", TESTS);
     let config = "[default]\nvalues = \"never\"\nstrict_values = true\n";
     project.write(".config/memcheck.toml", config);
-    let strict = run_in(&project, &["before_and_after"], &[]).exits(104);
+    let strict = run(&["before_and_after"], &[]).exits(104);
     assert_eq!(strict.codes("before_and_after_the_iterations"), ["not-measured"]);
-    run_in(&project, &["before_and_after", "--device", "cpu"], &[]).exits(0);
+}
+
+#[test]
+fn a_host_function_computes_a_kernel_of_the_program() {
+    let project = Project::bare(MANIFEST);
+    project.write("tests/mem.rs", KERNEL);
+    let known = run(&project, &["--strict-values"], &[]).exits(104);
+    assert!(known.codes("registered").is_empty(), "{}", known.stdout);
+    // Without a function, or with one that cannot compute the launch, the result is unknown.
+    for test in ["unregistered", "refused"] {
+        assert_eq!(known.codes(test), ["not-measured"]);
+        assert_eq!(known.test(test)["values"]["unknown_reads"], 1);
+    }
 }
