@@ -21,7 +21,7 @@
 
 pub use memcheck_limits::{
     bound, capacity, cards, characters, device, law, limits, search, shape, size, space, tolerance,
-    with_limits,
+    values, with_limits,
 };
 
 /// The folder of this crate's sources. It identifies the crate's frames in a call stack.

@@ -19,6 +19,7 @@ pub mod shape;
 pub mod size;
 pub mod space;
 pub mod tolerance;
+pub mod values;
 
 /// The name of the static in which `#[mem_test]` describes a test. The static's closures call the
 /// body, so their stack frames are on every call stack of the body.

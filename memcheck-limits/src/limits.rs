@@ -14,11 +14,14 @@ use serde::de::{DeserializeSeed, Error, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use self::kinds::{AtLeastOne, Bytes, Count, Deviation, LimitKind, Number, Optional, Room, Share};
-use self::kinds::{Switch, Time};
+use self::kinds::{
+    AtLeastOne, Bytes, Count, Deviation, Kept, LimitKind, Number, Optional, Room, Share, Switch,
+    Time,
+};
 use crate::device::Family;
 use crate::size::Size;
 use crate::tolerance::Tolerance;
+use crate::values::Contents;
 use crate::with_limits;
 
 /// Default limit of growth: 1 MiB (1024² bytes) in an iteration, because guides to profiling memory

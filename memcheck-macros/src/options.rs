@@ -5,7 +5,7 @@
 
 use memcheck_limits::device::Need;
 use memcheck_limits::limits::kinds::{
-    AtLeastOne, Bytes, Count, Deviation, Number, Optional, Room, Share, Switch, Time,
+    AtLeastOne, Bytes, Count, Deviation, Kept, Number, Optional, Room, Share, Switch, Time,
 };
 use memcheck_limits::limits::{KEYS, Layer};
 use memcheck_limits::with_limits;

@@ -6,9 +6,11 @@ use std::fmt::Display;
 use memcheck_limits::bound::Bound;
 use memcheck_limits::capacity::Capacity;
 use memcheck_limits::limits::kinds::{
-    AtLeastOne, Bytes, Count, Deviation, LimitKind, Number, Optional, Room, Share, Switch, Time,
+    AtLeastOne, Bytes, Count, Deviation, Kept, LimitKind, Number, Optional, Room, Share, Switch,
+    Time,
 };
 use memcheck_limits::size::Size;
+use memcheck_limits::values::Contents;
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Expr, ExprLit, ExprUnary, Lit, LitStr, UnOp};
@@ -153,6 +155,22 @@ impl LimitValue for Deviation {
     fn expression(stated: &Self::Stated, private: &TokenStream) -> TokenStream {
         let (percent, bytes) = (stated.percent, stated.bytes);
         some(quote!(#private::Tolerance { percent: #percent, bytes: #bytes }))
+    }
+}
+
+impl LimitValue for Kept {
+    fn read(value: &Expr) -> syn::Result<Contents> {
+        parse_string::<Self>(value, "`\"auto\"`, `\"never\"` or a size such as `\"256 MiB\"`")
+    }
+
+    fn expression(stated: &Contents, private: &TokenStream) -> TokenStream {
+        some(match stated {
+            Contents::Auto => quote!(#private::Contents::Auto),
+            Contents::Never => quote!(#private::Contents::Never),
+            Contents::AtMost(Size(bytes)) => {
+                quote!(#private::Contents::AtMost(#private::Size(#bytes)))
+            }
+        })
     }
 }
 

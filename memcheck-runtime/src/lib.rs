@@ -44,6 +44,7 @@ mod device;
 mod entry;
 mod following;
 mod intern;
+mod kernel;
 mod largest_batch;
 mod ledger;
 mod mapping;
@@ -52,6 +53,7 @@ mod phases;
 mod prefetch;
 mod probe;
 mod quiet_thread;
+mod reads;
 mod recorder;
 mod scope;
 mod site;
@@ -61,6 +63,7 @@ mod trial;
 
 pub use audit::{Alert, AlertReason, Audit};
 pub use cleanup::Cleanup;
+pub use kernel::{KernelElement, KernelLaunch, register_kernel, register_kernel_with};
 pub use largest_batch::{LargestBatch, LargestBatchError, largest_batch};
 pub use memcheck_core::measurement::placement::DeviceMap;
 pub use memcheck_macros::mem_test;
@@ -81,6 +84,7 @@ pub mod __private {
     pub use memcheck_core::limits::Layer;
     pub use memcheck_core::size::Size;
     pub use memcheck_core::tolerance::Tolerance;
+    pub use memcheck_core::values::Contents;
     pub use std::clone::Clone;
 
     pub use crate::attribution::{count, follow};

@@ -12,7 +12,7 @@ use crate::outcome::Returned;
 use crate::probe::tensor;
 use crate::recorder::Recorder;
 use crate::usage::Usage;
-use crate::{block, canary, device, ledger};
+use crate::{block, canary, device, ledger, reads};
 
 /// Name and value of each parameter of one run, in the order of the attribute.
 pub(crate) type Case = Vec<(&'static str, String)>;
@@ -204,6 +204,7 @@ impl Trial {
         let _quiet = quiet::enter();
         let mut recorder = self.recorder();
         let further = recorder.further_iterations();
+        reads::set_counting(further == 0);
         if further == 0 {
             recorder.end_iterations();
         }
@@ -215,6 +216,7 @@ impl Trial {
         let _quiet = quiet::enter();
         let mut recorder = self.recorder();
         let is_extended = recorder.handle_failure();
+        reads::set_counting(true);
         recorder.end_iterations();
         is_extended
     }

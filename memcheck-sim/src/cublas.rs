@@ -364,7 +364,7 @@ fn sum<T: Real>(handle: Handle, n: c_int, x: u64, incx: c_int, result: Out<T>) -
             absolute_sum::<T>(machine, n as u64, x, incx as u64)
         };
         match (on_host, sum) {
-            (true, None) => machine.values.count_read(T::WIDTH as u64),
+            (true, None) => machine.count_read(T::WIDTH as u64, T::KIND.name()),
             (true, Some(_)) => {}
             (false, Some(sum)) => {
                 let mut bytes = Vec::new();

@@ -10,9 +10,10 @@
 //! # What it cannot know
 //!
 //! - **Values beyond its limits.** Values are stored up to 256 MiB, and a launch computes at most
-//!   2^21 operations. Results of other launches, and of kernels that the simulator does not
-//!   compute, are unknown. They read as zeros, and [`Statistics::unknown_reads`] counts these
-//!   reads.
+//!   2^21 operations, unless [`Spec::values`] sets other limits. Results of other launches, and of
+//!   kernels that the simulator does not compute and for which [`register_kernel`] has no function,
+//!   are unknown. They read as zeros,
+//!   [`Statistics::unknown_reads`] counts these reads, and [`observe_unknown_reads`] reports them.
 //! - **Memory that libraries allocate for themselves**: contexts, workspaces, code. NVML's figure
 //!   and the records of CUPTI contain estimates for contexts and for cuBLAS's workspace.
 //! - **`reserved` and NVML's figures**: these are estimates, and the code marks them as such.
@@ -33,7 +34,7 @@
 //! then also exports the hooked functions and NVML.
 //!
 //! The machine is set by [`configure`]. Otherwise the first call reads it from the environment:
-//! [`MACHINE_VARIABLE`], [`FAULTS_VARIABLE`] and [`PROCESSES_VARIABLE`].
+//! [`MACHINE_VARIABLE`], [`FAULTS_VARIABLE`], [`PROCESSES_VARIABLE`] and [`VALUES_VARIABLE`].
 //!
 //! The simulator marks the thread as [quiet](memcheck_core::measurement::quiet) while it works, so
 //! that a counting allocator can leave out the simulator's own host allocations.
@@ -72,6 +73,7 @@ mod nvml;
 mod nvrtc;
 mod pools;
 mod processes;
+mod reads;
 mod refused;
 mod registered;
 mod spec;
@@ -81,14 +83,16 @@ mod uuid;
 mod values;
 mod version;
 
+pub use compute::host::{HostLaunch, register_kernel, register_kernel_with};
 pub use cudnn::{Workspaces, workspaces};
 pub use faults::{Faults, FaultsError, Named};
 pub use link::link;
 pub use machine::{ConfigureError, Statistics, configure, statistics};
 pub use nvml::{CONTEXT_ESTIMATE, NvmlError, attach_nvml, nvml_table};
 pub use processes::{Process, ProcessesError, processes};
+pub use reads::{UnknownRead, observe_unknown_reads};
 pub use refused::unsupported_calls;
 pub use spec::{
     DEFAULT_MACHINE, DeviceSpec, FAULTS_VARIABLE, MACHINE_VARIABLE, MAX_CAPACITY, MAX_DEVICES,
-    PROCESSES_VARIABLE, Spec, SpecError, VISIBLE_VARIABLE,
+    PROCESSES_VARIABLE, Spec, SpecError, VALUES_VARIABLE, VISIBLE_VARIABLE,
 };

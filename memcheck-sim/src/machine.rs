@@ -5,7 +5,7 @@
 //! panicked while it held the mutex.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::activity::{Activity, Record};
@@ -65,6 +65,7 @@ pub(crate) struct Module {
 #[derive(Debug)]
 pub(crate) struct Function {
     pub(crate) module: Handle,
+    pub(crate) name: Arc<str>,
     pub(crate) code: compute::Code,
 }
 
@@ -139,7 +140,7 @@ impl Machine {
             libraries: BTreeMap::new(),
             descriptors: BTreeMap::new(),
             host: HostMemory::default(),
-            values: Values::new(Limits::DEFAULT),
+            values: Values::new(Limits::of(spec.values)),
             processes: spec.processes.clone(),
             activity: Activity::default(),
             schedule: Schedule::new(spec.faults),

@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 pub use memcheck_core::request::machine::{MAX_CAPACITY, MAX_DEVICES, MachineGpu as DeviceSpec};
 use memcheck_core::request::machine::{Machine, MachineError};
+use memcheck_core::values::{Contents, ContentsError};
 
 use crate::faults::{Faults, FaultsError};
 use crate::processes::{Process, ProcessesError, processes};
@@ -18,6 +19,8 @@ pub const MACHINE_VARIABLE: &str = "MEMCHECK_SIM";
 pub const FAULTS_VARIABLE: &str = "MEMCHECK_SIM_FAULTS";
 /// The environment variable that lists the processes of other users on the machine.
 pub const PROCESSES_VARIABLE: &str = "MEMCHECK_SIM_PROCESSES";
+/// The environment variable that limits the contents of device memory.
+pub const VALUES_VARIABLE: &str = "MEMCHECK_VALUES";
 /// The environment variable that hides devices from a program that was built for real devices
 /// (feature `standalone`). A build for the simulated device ignores it.
 pub const VISIBLE_VARIABLE: &str = "CUDA_VISIBLE_DEVICES";
@@ -36,6 +39,8 @@ pub struct Spec {
     pub faults: Faults,
     /// The processes of other users; none by default.
     pub processes: Vec<Process>,
+    /// The contents of device memory.
+    pub values: Contents,
 }
 
 /// The error of a text that does not describe a machine.
@@ -50,6 +55,9 @@ pub enum SpecError {
     /// The text of the processes is invalid, or one is on a device that does not exist.
     #[error(transparent)]
     Processes(#[from] ProcessesError),
+    /// The text of the contents is invalid.
+    #[error("{VALUES_VARIABLE}: {0}")]
+    Values(#[from] ContentsError),
     /// An environment variable is not valid UTF-8.
     #[error("{0} is not valid UTF-8")]
     NotText(&'static str),
@@ -60,9 +68,9 @@ fn hint(error: &MachineError) -> String {
 }
 
 impl Spec {
-    /// Reads the machine that [`MACHINE_VARIABLE`], [`FAULTS_VARIABLE`] and [`PROCESSES_VARIABLE`]
-    /// describe. A variable that is unset or empty means [`DEFAULT_MACHINE`], no faults or no
-    /// processes.
+    /// Reads the machine that [`MACHINE_VARIABLE`], [`FAULTS_VARIABLE`], [`PROCESSES_VARIABLE`] and
+    /// [`VALUES_VARIABLE`] describe. A variable that is unset or empty means [`DEFAULT_MACHINE`],
+    /// no faults, no processes or the default contents.
     pub fn from_env() -> Result<Self, SpecError> {
         let text = |variable| match env::var(variable) {
             Ok(text) => Ok(text),
@@ -73,6 +81,11 @@ impl Spec {
         let machine = if machine.trim().is_empty() { DEFAULT_MACHINE } else { &machine };
         let spec = machine.parse::<Self>()?.with_faults(text(FAULTS_VARIABLE)?.parse()?);
         let spec = spec.with_processes(processes(&text(PROCESSES_VARIABLE)?)?)?;
+        let values = match text(VALUES_VARIABLE)?.as_str() {
+            "" => Contents::Auto,
+            text => text.parse()?,
+        };
+        let spec = spec.with_values(values);
         // Only a program that was built for real GPUs selects devices with this variable.
         match env::var(VISIBLE_VARIABLE) {
             Ok(words) if cfg!(feature = "standalone") => Ok(spec.visible(&words)),
@@ -110,12 +123,18 @@ impl Spec {
             numbers: places.iter().map(|&place| self.numbers[place]).collect(),
             processes: self.processes.iter().filter_map(moved).collect(),
             faults: self.faults,
+            values: self.values,
         }
     }
 
     /// Replaces the faults.
     pub fn with_faults(self, faults: Faults) -> Self {
         Self { faults, ..self }
+    }
+
+    /// Replaces the contents of device memory.
+    pub fn with_values(self, values: Contents) -> Self {
+        Self { values, ..self }
     }
 
     /// Replaces the processes of other users.
@@ -155,13 +174,14 @@ impl FromStr for Spec {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let Machine { gpus: devices } = text.parse()?;
         let numbers = (0..).take(devices.len()).collect();
-        Ok(Self { devices, numbers, faults: Faults::default(), processes: Vec::new() })
+        let (faults, processes) = (Faults::default(), Vec::new());
+        Ok(Self { devices, numbers, faults, processes, values: Contents::Auto })
     }
 }
 
 impl fmt::Display for Spec {
-    /// Writes a text that [`FromStr`] parses to the same devices. It does not contain faults and
-    /// processes.
+    /// Writes a text that [`FromStr`] parses to the same devices. It does not contain faults,
+    /// processes and contents.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Machine { gpus: self.devices.clone() }.fmt(f)
     }

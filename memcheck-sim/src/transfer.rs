@@ -62,7 +62,7 @@ impl Machine {
                         }
                     })
                 };
-                self.values.count_read(unknown);
+                self.count_read(unknown, self.values.element_type(from.block));
             }
             // SAFETY: both are valid for `length` bytes, for the same reasons; `copy_to` allows
             // overlap.

@@ -56,3 +56,4 @@ mod unstable;
 mod unwritten;
 mod user_code;
 mod user_package;
+mod values;

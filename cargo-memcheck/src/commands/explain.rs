@@ -1,7 +1,7 @@
 //! `cargo memcheck explain`: prints the pages of findings and their causes on stdout.
 
 use memcheck_core::judgement::diagnosis::RULES;
-use memcheck_core::judgement::finding::{Class, TABLE};
+use memcheck_core::judgement::finding::{Class, MARKS, TABLE};
 use memcheck_core::wire::exit;
 
 use crate::system::error::{CommandError, Failure};
@@ -36,7 +36,8 @@ fn page(code: &str) -> Result<&'static str, UnknownCode> {
     let mut pages = TABLE
         .iter()
         .map(|row| (row.name, row.page))
-        .chain(RULES.iter().map(|rule| (rule.code, rule.page)));
+        .chain(RULES.iter().map(|rule| (rule.code, rule.page)))
+        .chain(MARKS.iter().map(|mark| (mark.name, mark.page)));
     let page = pages.find(|(name, _)| *name == code).map(|(_, page)| page);
     page.ok_or_else(|| UnknownCode(code.to_owned()))
 }
@@ -57,6 +58,10 @@ fn list() -> String {
     for rule in RULES {
         text += &format!("  {:<24}{}\n", rule.code, rule.title);
     }
+    text += "marks on the line of a test\n";
+    for mark in MARKS {
+        text += &format!("  {:<24}{}\n", mark.name, mark.title);
+    }
     text
 }
 
@@ -69,6 +74,7 @@ fn nearest(typed: &str) -> Option<&'static str> {
         .iter()
         .map(|row| row.name)
         .chain(RULES.iter().map(|rule| rule.code))
+        .chain(MARKS.iter().map(|mark| mark.name))
         .map(|name| (similar::TextDiff::from_chars(typed.as_str(), name).ratio(), name))
         .filter(|(ratio, name)| *ratio > 0.6 || part(name))
         .max_by(|(a, _), (b, _)| a.total_cmp(b))
@@ -89,6 +95,10 @@ mod tests {
             assert!(list().contains(rule.code));
             assert!(page(rule.code).unwrap().contains(rule.code));
         }
+        for mark in MARKS {
+            assert!(list().contains(mark.name) && page(mark.name).unwrap().contains(mark.name));
+        }
+        assert_eq!(nearest("unknown_value"), Some("unknown-values"));
         assert_eq!(nearest("graph_keep"), Some("graph-kept"));
         assert_eq!(nearest("leek"), Some("leak"));
         assert_eq!(nearest("peak_limit"), Some("peak-limit"));

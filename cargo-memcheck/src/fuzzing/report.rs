@@ -74,6 +74,9 @@ pub(super) fn complete(report: &mut Report) {
         report.record.attribute(*unresolved, frames);
         blame::note_once(&mut report.record);
     }
+    if let Some(values) = &mut report.record.values {
+        values.resolve(frames);
+    }
     let record = &report.record;
     let mut figures = Figures::of(record);
     for figure in figures.0.values_mut().flat_map(|by_name| by_name.values_mut()) {

@@ -120,6 +120,24 @@ codes! {
     NotBuilt = "not-built", Bookkeeping, Deny, "a test target was not built";
 }
 
+/// A mark on the line of a test, which is not a finding.
+#[derive(Debug, Clone, Copy)]
+pub struct Mark {
+    /// The stable kebab-case name.
+    pub name: &'static str,
+    /// A summary in one line.
+    pub title: &'static str,
+    /// The explanation that `cargo memcheck explain NAME` prints.
+    pub page: &'static str,
+}
+
+/// Every mark.
+pub const MARKS: &[Mark] = &[Mark {
+    name: "unknown-values",
+    title: "the body read unknown values of the simulated device",
+    page: include_str!("../../pages/unknown-values.md"),
+}];
+
 /// The reason why a text is not a code, or why a code cannot have a level.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CodeError {

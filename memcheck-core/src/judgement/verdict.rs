@@ -37,6 +37,7 @@ pub fn judge(
     let mut findings: Vec<Finding> = Vec::new();
     findings.extend(ended);
     findings.extend(unmeasured::instrument_failures(record));
+    findings.extend(unmeasured::unknown_values(record, limits));
     if returned {
         findings.extend(unmeasured::incomplete(record, limits));
     }

@@ -10,4 +10,5 @@ pub mod quiet;
 pub mod record;
 pub mod repeats;
 pub mod stack;
+pub mod unknown_reads;
 pub mod validity;

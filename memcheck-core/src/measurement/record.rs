@@ -15,6 +15,7 @@ use crate::measurement::attribution::{Attribution, Unresolved};
 use crate::measurement::driver::Driver;
 use crate::measurement::repeats::Repeats;
 use crate::measurement::stack::Frame;
+use crate::measurement::unknown_reads::UnknownReads;
 use crate::size::both;
 use crate::space::Space;
 
@@ -231,6 +232,9 @@ pub struct Record {
     /// The figures of the driver, NVML and CUPTI, in addition to the program's own calls.
     #[serde(default)]
     pub driver: Driver,
+    /// The reads of unknown values of the simulated device; `None` if there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub values: Option<UnknownReads>,
     /// The points that `trial.mark` recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<Mark>,
@@ -269,6 +273,11 @@ impl Record {
     pub fn attribute(&mut self, unresolved: Unresolved, lookup: impl FnMut(u64) -> Vec<Frame>) {
         self.attribution = Some(unresolved.resolve(lookup));
         self.note_peaks();
+    }
+
+    /// True if the reads of unknown values have no lines yet.
+    pub fn has_unnamed_reads(&self) -> bool {
+        self.values.as_ref().is_some_and(|values| values.unresolved.is_some())
     }
 
     /// True if a second round showed that judged memory is allocated once in the process.

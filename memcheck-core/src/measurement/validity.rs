@@ -54,7 +54,7 @@ type Checked = Result<(), Invalid>;
 
 /// A record, without the stacks that have no names yet.
 pub(super) fn record(record: &Record) -> Checked {
-    let Record { judged, spaces, attribution, longer, driver, .. } = record;
+    let Record { judged, spaces, attribution, longer, driver, values, .. } = record;
     let mut distinct = judged.clone();
     distinct.sort_unstable();
     distinct.dedup();
@@ -68,6 +68,10 @@ pub(super) fn record(record: &Record) -> Checked {
         if let Some(attribution) = attribution {
             self::attribution(name, attribution, attribution.stacks.len())?;
         }
+    }
+    if let Some(values) = values {
+        sum("values.reads", [values.reads])?;
+        sum("values.bytes", [values.bytes])?;
     }
     let items = || driver.untracked.iter().flat_map(|untracked| &untracked.items);
     sum("driver.untracked.items.bytes", items().map(|item| item.bytes))?;

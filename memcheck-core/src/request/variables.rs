@@ -3,7 +3,8 @@
 
 use crate::limits::Layer;
 use crate::limits::kinds::{
-    AtLeastOne, Bytes, Count, Deviation, LimitKind, Number, Optional, Room, Share, Time,
+    AtLeastOne, Bytes, Count, Deviation, Kept, LimitKind, Number, Optional, Room, Share, Switch,
+    Time,
 };
 use crate::with_limits;
 
@@ -148,6 +149,7 @@ mod tests {
         let layer = layer(|name| {
             Some(match name {
                 "MEMCHECK_TOLERANCE" => "2%".to_owned(),
+                "MEMCHECK_STRICT_VALUES" => "true".to_owned(),
                 "MEMCHECK_TIMEOUT" | "MEMCHECK_EVIDENCE" => "5s".to_owned(),
                 _ => "3".to_owned(),
             })

@@ -203,7 +203,8 @@ pub struct Report {
     /// The figures and facts of the run.
     pub record: Record,
     /// The attribution while its stacks have no names. Who resolves it must also judge the record:
-    /// until then the verdict is only about the process, and `pending` may have to be removed.
+    /// until then the verdict is only about the process, and `pending` may have to be removed. The
+    /// same holds for a record with [`Record::has_unnamed_reads`].
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unresolved: Option<Box<Unresolved>>,
     /// The verdict on the record.

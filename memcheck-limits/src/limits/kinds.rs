@@ -11,6 +11,7 @@ use crate::bound::Bound;
 use crate::capacity::Capacity;
 use crate::size::Size;
 use crate::tolerance::Tolerance;
+use crate::values::Contents;
 
 /// A kind of value.
 pub trait LimitKind {
@@ -22,6 +23,8 @@ pub trait LimitKind {
     type Wire: Serialize + DeserializeOwned;
     /// The placeholder of the value in help texts.
     const PLACEHOLDER: &'static str;
+    /// The value of a flag that is given without one; empty if a flag needs a value.
+    const IF_BARE: &'static [&'static str] = &[];
 
     /// Parses a flag or a variable.
     ///
@@ -132,6 +135,15 @@ impl LimitKind for Deviation {
     in_force_as_stated!(Tolerance);
 }
 
+/// The contents of device memory.
+#[derive(Debug, Clone, Copy)]
+pub enum Kept {}
+
+impl LimitKind for Kept {
+    stated_as!(Contents, "CONTENTS");
+    in_force_as_stated!(Contents);
+}
+
 /// Yes or no.
 #[derive(Debug, Clone, Copy)]
 pub enum Switch {}
@@ -139,6 +151,7 @@ pub enum Switch {}
 impl LimitKind for Switch {
     stated_as!(bool, "BOOL");
     in_force_as_stated!(bool);
+    const IF_BARE: &'static [&'static str] = &["true"];
 }
 
 /// A number of bytes.

@@ -87,6 +87,15 @@ macro_rules! with_limits {
                 /// Maximum duration of a test, such as "60s" (built-in default: 10m)
                 timeout: Time,
                 "MEMCHECK_TIMEOUT", programs: true, default: |_| DEFAULT_TIMEOUT;
+
+                /// Contents of device memory on the simulated device: "auto", "never" or a limit
+                /// such as "256 MiB" (built-in default: auto)
+                values: Kept,
+                "MEMCHECK_VALUES", programs: true, default: |_| Contents::Auto;
+
+                /// A test that reads unknown values of the simulated device is not measured
+                strict_values: Switch,
+                "MEMCHECK_STRICT_VALUES", programs: false, default: |_| false;
             }
             attribute_and_file {
                 /// True if figures are compared with a snapshot

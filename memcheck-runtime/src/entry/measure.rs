@@ -22,7 +22,7 @@ use crate::description::Description;
 use crate::probe;
 use crate::recorder::Recorder;
 use crate::trial::{self, Case, Trial};
-use crate::{attribution, block, canary, device, ledger, scope, snapshot};
+use crate::{attribution, block, canary, device, ledger, reads, scope, snapshot};
 
 #[derive(Debug)]
 pub(super) struct Measured {
@@ -53,7 +53,9 @@ pub(super) fn measure(description: &'static Description, job: &Job) -> Result<Me
     let reach = (&limits, job.reach);
     let mut trial = Trial::new(ready.device.clone(), reach, case.clone(), progress);
     let case_again = case.clone();
+    reads::start();
     let outcome = body::run(description, &mut trial);
+    let values = reads::finish(job.sources());
     if ready.attributor.is_some() && !job.own_subscriber && restart::is_needed(&outcome) {
         let error = restart::exec_again(job);
         eprintln!("memcheck: the test cannot be run again: {error}");
@@ -67,6 +69,7 @@ pub(super) fn measure(description: &'static Description, job: &Job) -> Result<Me
         },
         job,
     );
+    record.values = values;
     if job.reach != Reach::Decision {
         rounds::run_second(description, (&device, case_again), &mut record);
     }
@@ -93,7 +96,7 @@ impl Ready {
     fn prepare(job: &Job, request: &Request, limits: &Limits) -> Result<Self, Refusal> {
         let on_gpu = request.family() == Some(Family::Cuda);
         ledger::prepare()?;
-        open::prepare(request, limits.fits.value)?;
+        open::prepare(request, limits)?;
         let counters = OtherCounters::start(on_gpu && job.follow != Follow::No);
         let device = open::device(request)
             .map_err(|error| device_refusal(error.to_string(), error.is_device_fault()))?;
@@ -238,6 +241,7 @@ fn assemble(
         unsupported_calls: unsupported_calls(),
         notes,
         driver: Default::default(),
+        values: None,
         marks: recorder.take_marks(),
         attribution: None,
         longer: None,

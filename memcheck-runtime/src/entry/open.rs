@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use candle_core::Device;
-use memcheck_core::capacity::Capacity;
 use memcheck_core::device::Request;
+use memcheck_core::limits::Limits;
 use memcheck_core::space::Space;
 
 #[cfg(all(feature = "cuda", not(feature = "sim")))]
@@ -46,19 +46,19 @@ pub(super) fn device(request: &Request) -> Result<Device, OpenError> {
 }
 
 /// Prepares the device of `request`, so that this process can open it and each device holds at most
-/// `fits`. The simulated machine gets devices of that size. On a real driver the probes refuse
+/// `fits`. The simulated machine gets devices of that size, and the contents of `values`. On a real driver the probes refuse
 /// allocations above it.
-pub(super) fn prepare(request: &Request, fits: Option<Capacity>) -> Result<(), OpenError> {
+pub(super) fn prepare(request: &Request, limits: &Limits) -> Result<(), OpenError> {
     // `fits` does not limit the host.
     #[cfg(not(feature = "cuda"))]
-    let _ = fits;
+    let _ = limits;
     match request {
         Request::Cpu => Ok(()),
         #[cfg(feature = "sim")]
-        Request::Sim(machine) => simulate(machine.as_deref(), fits),
+        Request::Sim(machine) => simulate(machine.as_deref(), limits),
         #[cfg(all(feature = "cuda", not(feature = "sim")))]
         Request::Cuda(_) => {
-            if let Some(fits) = fits {
+            if let Some(fits) = limits.fits.value {
                 probe::cuda::limit::set(fits.bytes());
             }
             Ok(())
@@ -87,7 +87,7 @@ fn machine_of(name: Option<&str>) -> Result<memcheck_sim::Spec, memcheck_sim::Sp
 }
 
 #[cfg(feature = "sim")]
-fn simulate(machine: Option<&str>, fits: Option<Capacity>) -> Result<(), OpenError> {
+fn simulate(machine: Option<&str>, limits: &Limits) -> Result<(), OpenError> {
     use memcheck_core::request::variables::{SIM_FAULTS, SIM_PROCESSES};
     fn machine_error(error: impl std::fmt::Display) -> OpenError {
         OpenError::Machine(error.to_string())
@@ -98,7 +98,8 @@ fn simulate(machine: Option<&str>, fits: Option<Capacity>) -> Result<(), OpenErr
     let in_processes = |error| machine_error(format!("{}: {error}", SIM_PROCESSES.name));
     let processes = memcheck_sim::processes(&processes).map_err(in_processes)?;
     spec = spec.with_processes(processes).map_err(in_processes)?;
-    if let Some(fits) = fits {
+    spec = spec.with_values(limits.values.value);
+    if let Some(fits) = limits.fits.value {
         spec.limit(fits.bytes());
     }
     let faults = std::env::var(SIM_FAULTS.name).unwrap_or_default();

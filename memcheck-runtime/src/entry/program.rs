@@ -28,7 +28,7 @@ use memcheck_core::wire::protocol::{self, ProgramJob, Reach, Refusal, Report};
 use super::{measure, open, session, settings};
 use crate::attribution::{self, Attributor};
 use crate::recorder::Recorder;
-use crate::{block, canary, ledger, scope};
+use crate::{block, canary, ledger, reads, scope};
 
 /// The state of a program that is being followed.
 struct Following {
@@ -80,7 +80,7 @@ fn error_text(error: impl std::fmt::Display) -> String {
 
 /// Prepares the device and the probes.
 fn prepare(job: &ProgramJob) -> Result<(), String> {
-    open::prepare(&job.device, job.limits.fits.value).map_err(error_text)?;
+    open::prepare(&job.device, &job.limits).map_err(error_text)?;
     ledger::prepare().map_err(error_text)?;
     ledger::arm();
     Ok(())
@@ -100,6 +100,7 @@ fn follow(job: ProgramJob, path: PathBuf) -> Result<(), String> {
         return Err("the system refused to register an exit handler".to_owned());
     }
     ledger::reset();
+    reads::start();
     Ok(())
 }
 
@@ -170,6 +171,7 @@ fn report(following: Following) -> Report {
         unsupported_calls: measure::unsupported_calls(),
         notes,
         driver: Default::default(),
+        values: reads::finish(&job.workspace),
         marks: Vec::new(),
         attribution: None,
         longer: None,
@@ -177,9 +179,11 @@ fn report(following: Following) -> Report {
     };
     let level = |code: Code| code.default_level(false);
     let findings = match attribution {
+        None if !record.has_unnamed_reads() => {
+            verdict::judge(&record, &Baseline::Off, &record.limits, level).findings
+        }
         // The command judges the record, because it looks up the names of the call stacks.
-        Some(_) => Vec::new(),
-        None => verdict::judge(&record, &Baseline::Off, &record.limits, level).findings,
+        _ => Vec::new(),
     };
     Report {
         version: protocol::VERSION,

@@ -72,9 +72,17 @@ fn report(description: &Description, job: &Job, measured: Measured) -> Report {
         record.attribute(unresolved, |call| symbols.frames(call));
         blame::note_once(&mut record);
     }
+    if job.alone
+        && let Some(values) = record.values.as_mut()
+    {
+        let mut symbols = Symbols::open(Path::new(EXECUTABLE));
+        values.resolve(|call| symbols.frames(call));
+    }
     let mut findings = match attribution {
-        Some(_) => Vec::new(),
-        None => verdict::judge(&record, &baseline, &record.limits, level).findings,
+        None if !record.has_unnamed_reads() => {
+            verdict::judge(&record, &baseline, &record.limits, level).findings
+        }
+        _ => Vec::new(),
     };
     if job.alone {
         findings.extend(relations::findings(description, job, &record));

@@ -47,6 +47,12 @@ pub(crate) fn current_context() -> u32 {
     if ON.load(Relaxed) { unwind::current_context() } else { 0 }
 }
 
+/// The return addresses of the caller's stack, the innermost first. The caller must be quiet.
+#[cfg_attr(not(feature = "sim"), expect(dead_code, reason = "only the simulator reports reads"))]
+pub(crate) fn frames() -> Vec<u64> {
+    unwind::frames()
+}
+
 /// Runs `work`. The frames around this call cannot change in the meantime, so that walks do not
 /// compare them.
 pub(crate) fn with_fixed_frames<R>(work: impl FnOnce() -> R) -> R {

@@ -162,7 +162,25 @@ pub(super) fn current_context() -> u32 {
     with_walker(|walker| walker.number(unwinder, start)).unwrap_or(0)
 }
 
+/// The return addresses of the caller's stack, the innermost first. Also if sites are not recorded,
+/// for events that are rare.
+#[inline(never)]
+pub(super) fn frames() -> Vec<u64> {
+    prepare();
+    let Some(unwinder) = UNWINDER.get() else { return Vec::new() };
+    let start = arch::start();
+    with_walker(|walker| walker.frames(unwinder, start)).unwrap_or_default()
+}
+
 impl Walker {
+    /// The return addresses of the stack that begins at `start`, the innermost first.
+    fn frames(&mut self, unwinder: &arch::Unwinder<Bytes, Policy>, start: Start) -> Vec<u64> {
+        let (kept, count) = self.walk(unwinder, start);
+        let new = self.new[..count].iter().map(|&(frame, _)| frame);
+        let (known, _) = self.stacks.last().frames();
+        new.chain(known[..kept].iter().rev().copied()).collect()
+    }
+
     /// The number of the context of the stack that begins at `start`.
     fn number(&mut self, unwinder: &arch::Unwinder<Bytes, Policy>, start: Start) -> u32 {
         let scope = scope::current();

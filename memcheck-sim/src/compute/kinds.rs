@@ -39,6 +39,21 @@ impl Kind {
         }
     }
 
+    /// The name of candle's type. A kernel for bytes is used for more than one type.
+    pub(crate) fn name(self) -> Option<&'static str> {
+        Some(match self {
+            Self::U8 | Self::F8 | Self::Fp8 | Self::Untyped => return None,
+            Self::U32 => "u32",
+            Self::I16 => "i16",
+            Self::I32 => "i32",
+            Self::I64 => "i64",
+            Self::Bf16 => "bf16",
+            Self::F16 => "f16",
+            Self::F32 => "f32",
+            Self::F64 => "f64",
+        })
+    }
+
     pub(crate) fn width(self) -> u64 {
         match self {
             Self::U8 | Self::F8 | Self::Fp8 | Self::Untyped => 1,

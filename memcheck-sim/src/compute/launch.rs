@@ -87,7 +87,7 @@ pub(super) fn produce<T: Element>(
             memory.values_mut().charge(operations);
             memory.write_bytes(address, &to_bytes(&elements));
         }
-        Err(Unknown) => memory.overwritten(address, count.saturating_mul(T::WIDTH as u64)),
+        Err(Unknown) => memory.overwritten_elements(address, count, T::KIND),
     }
 }
 

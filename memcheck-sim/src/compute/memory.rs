@@ -1,5 +1,6 @@
 //! The memory that kernels read and write. The machine implements it.
 
+use super::kinds::Kind;
 use crate::values::{Span, Values};
 
 pub(crate) trait Memory {
@@ -41,6 +42,13 @@ pub(crate) trait Memory {
     fn overwritten(&mut self, address: u64, length: u64) {
         if let Some(span) = self.accessed(address, length) {
             self.values_mut().forget(span);
+        }
+    }
+
+    /// Makes `count` elements of a type unknown, because a kernel has written them.
+    fn overwritten_elements(&mut self, address: u64, count: u64, kind: Kind) {
+        if let Some(span) = self.span(address, count.saturating_mul(kind.width())) {
+            self.values_mut().forget_elements(span, kind.name());
         }
     }
 

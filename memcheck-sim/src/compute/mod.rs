@@ -24,6 +24,7 @@ mod f8;
 mod fill;
 #[cfg(test)]
 mod harness;
+pub(crate) mod host;
 mod image;
 mod indexing;
 mod kinds;
@@ -144,9 +145,17 @@ impl table::Kernel {
     }
 }
 
-/// Makes unknown whatever a kernel can write of which only the sizes of the parameters are known.
-/// `parameters` are their bytes.
-pub(crate) fn launch_unknown(memory: &mut dyn Memory, parameters: &[Vec<u8>]) {
+/// Computes a kernel with the host function that the program has registered for its name, else makes
+/// unknown whatever it can write. `parameters` are the bytes of its arguments.
+pub(crate) fn launch_foreign(
+    memory: &mut dyn Memory,
+    name: &str,
+    shape: Shape,
+    parameters: &[Vec<u8>],
+) {
+    if host::launch(name, memory, shape, parameters) {
+        return;
+    }
     for word in parameters.iter().flat_map(|parameter| parameter.chunks_exact(8)) {
         let address = u64::from_ne_bytes(word.try_into().expect("a chunk has 8 bytes"));
         if let Some(span) = memory.span_to_end(address) {

@@ -59,8 +59,8 @@ impl Product {
         let operations = one.saturating_mul(self.batch);
         if !memory.values().permits(operations) {
             let last = (self.batch - 1).saturating_mul(self.c.stride.unsigned_abs());
-            let length = last.saturating_add(self.extent()).saturating_mul(self.output.width());
-            return memory.overwritten(self.c.address, length);
+            let count = last.saturating_add(self.extent());
+            return memory.overwritten_elements(self.c.address, count, self.output);
         }
         let mut packed = Packed::default();
         for index in 0..self.batch {
@@ -77,9 +77,7 @@ impl Product {
                     memory.values_mut().charge(one);
                     self.write(memory, to, &bytes);
                 }
-                Err(Unknown) => {
-                    memory.overwritten(to, self.extent().saturating_mul(self.output.width()))
-                }
+                Err(Unknown) => memory.overwritten_elements(to, self.extent(), self.output),
             }
         }
     }

@@ -25,7 +25,8 @@ fn a_kernel_without_a_row_makes_unknown_what_it_can_reach() {
     let mut structure = vec![0; 8];
     structure.extend((blocks[1] + 8).to_ne_bytes());
     let parameters = [blocks[0].to_ne_bytes().to_vec(), structure, vec![7; 4]];
-    launch_unknown(&mut device.machine, &parameters);
+    let shape = Shape { grid: [1; 3], block: [1; 3] };
+    launch_foreign(&mut device.machine, "tests_unregistered", shape, &parameters);
     assert_eq!(blocks.map(|block| device.is_known(block)), [false, false, true]);
     launch_opaque(&mut device.machine);
     assert!(!device.is_known(blocks[2]));

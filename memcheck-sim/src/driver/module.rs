@@ -65,8 +65,9 @@ exports! { ffi::driver;
             let (major, minor) = machine.devices[device].spec.card.compute;
             let code = image.find(&key.1, major * 10 + minor).ok_or(Code::NOT_FOUND)?;
             let handle = machine.handle();
+            let name = key.1.as_str().into();
             machine.function_names.insert(key, handle);
-            machine.functions.insert(handle, Function { module, code });
+            machine.functions.insert(handle, Function { module, name, code });
             Ok(handle)
         })?)
     }
@@ -215,18 +216,19 @@ fn launch(
     arguments: *const *mut c_void,
 ) -> Answer {
     with(|machine| {
-        let code = &machine.functions.get(&function).ok_or(Code::INVALID_HANDLE)?.code;
-        let code = code.clone();
+        let function = machine.functions.get(&function).ok_or(Code::INVALID_HANDLE)?;
+        let (name, code) = (function.name.clone(), function.code.clone());
         check_sizes(grid, block)?;
         machine.stream_context(stream, current::get())?;
         machine.touch()?;
         machine.launched();
-        compute(machine, &code, Shape { grid, block }, arguments)
+        compute(machine, &name, &code, Shape { grid, block }, arguments)
     })
 }
 
 fn compute(
     machine: &mut Machine,
+    name: &str,
     code: &compute::Code,
     shape: Shape,
     arguments: *const *mut c_void,
@@ -240,12 +242,20 @@ fn compute(
         compute::Code::Parameters(sizes) => {
             // SAFETY: the C caller promises that the arguments are those of this kernel.
             match unsafe { compute::parameters(arguments, sizes) } {
-                Some(parameters) => compute::launch_unknown(machine, &parameters),
+                Some(parameters) => compute::launch_foreign(machine, name, shape, &parameters),
                 // The arguments are in a buffer of the caller, which is not read.
                 None => compute::launch_opaque(machine),
             }
         }
-        compute::Code::Opaque => compute::launch_opaque(machine),
+        compute::Code::Opaque => {
+            // SAFETY: the program has promised that every launch has these arguments.
+            let parameters = compute::host::stated_sizes(name)
+                .and_then(|sizes| unsafe { compute::parameters(arguments, &sizes) });
+            match parameters {
+                Some(parameters) => compute::launch_foreign(machine, name, shape, &parameters),
+                None => compute::launch_opaque(machine),
+            }
+        }
     }
     Ok(())
 }

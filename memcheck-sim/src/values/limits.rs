@@ -3,6 +3,9 @@
 //! The limits count bytes and operations and never time, so that a program computes the same values
 //! on every computer.
 
+use memcheck_core::size::Size;
+use memcheck_core::values::Contents;
+
 /// The limits of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limits {
@@ -17,6 +20,25 @@ pub(crate) struct Limits {
 impl Limits {
     /// The limits of a process that does not set its own.
     pub(crate) const DEFAULT: Self = Self { bytes: 256 << 20, launch: 1 << 21, total: 1 << 31 };
+    /// No byte is known.
+    const NONE: Self = Self { bytes: 0, launch: 0, total: 0 };
+
+    /// Returns the limits of a setting.
+    ///
+    /// A size above the default raises the limits of work in proportion, because larger blocks
+    /// need more operations. A smaller size leaves them.
+    pub(crate) fn of(contents: Contents) -> Self {
+        let Size(bytes) = match contents {
+            Contents::Auto => return Self::DEFAULT,
+            Contents::Never => return Self::NONE,
+            Contents::AtMost(size) => size,
+        };
+        let raised = |work: u64| {
+            let more = u128::from(work) * u128::from(bytes) / u128::from(Self::DEFAULT.bytes);
+            u64::try_from(more).unwrap_or(u64::MAX).max(work)
+        };
+        Self { bytes, launch: raised(Self::DEFAULT.launch), total: raised(Self::DEFAULT.total) }
+    }
 }
 
 /// Counts the operations of a process.
@@ -50,6 +72,17 @@ impl Work {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_setting_changes_the_limits_of_bytes_and_raises_those_of_work() {
+        let of = |bytes| Limits::of(Contents::AtMost(Size(bytes)));
+        assert_eq!(Limits::of(Contents::Auto), Limits::DEFAULT);
+        assert_eq!(of(256 << 20), Limits::DEFAULT);
+        assert_eq!(of(1 << 30), Limits { bytes: 1 << 30, launch: 1 << 23, total: 1 << 33 });
+        assert_eq!(of(1), Limits { bytes: 1, ..Limits::DEFAULT });
+        assert_eq!(of(u64::MAX).total, u64::MAX);
+        assert!(!Work::new(Limits::of(Contents::Never)).permits(1));
+    }
 
     #[test]
     fn a_launch_that_is_refused_does_not_count() {

@@ -10,6 +10,7 @@
 
 mod limits;
 mod ranges;
+mod types;
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -19,6 +20,7 @@ use std::ops::Range;
 pub(crate) use limits::Limits;
 use limits::Work;
 use ranges::Ranges;
+use types::Types;
 
 /// A range of bytes in a live block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +76,7 @@ pub(crate) struct Values {
     /// Bytes that are stored.
     stored: u64,
     work: Work,
+    types: Types,
     unknown_reads: UnknownReads,
     /// Accesses of kernels that begin in a block and end outside of it.
     outside: Cell<u64>,
@@ -93,6 +96,7 @@ impl Values {
             limit: limits.bytes,
             stored: 0,
             work: Work::new(limits),
+            types: Types::new(),
             unknown_reads: UnknownReads::default(),
             outside: Cell::new(0),
         }
@@ -107,6 +111,11 @@ impl Values {
     /// permit them.
     pub(crate) fn charge(&mut self, operations: u64) -> bool {
         self.work.charge(operations)
+    }
+
+    /// True if every byte is unknown at all times.
+    fn keeps_nothing(&self) -> bool {
+        self.limit == 0
     }
 
     pub(crate) fn unknown_reads(&self) -> UnknownReads {
@@ -130,8 +139,23 @@ impl Values {
         }
     }
 
+    /// Makes a range unknown, because a kernel has written elements there whose type has this name.
+    pub(crate) fn forget_elements(&mut self, span: Span, name: Option<&'static str>) {
+        self.forget(span);
+        if let Some(name) = name {
+            self.types.note(span.block, name);
+        }
+    }
+
+    /// Returns the name of the type of the elements that a kernel has left unknown in a block, as
+    /// far as it is known.
+    pub(crate) fn element_type(&self, block: u64) -> Option<&'static str> {
+        self.types.get(block)
+    }
+
     /// Makes a range unknown.
     pub(crate) fn forget(&mut self, span: Span) {
+        self.types.forget(span.block);
         // PERF: every launch of a large model calls this, and its blocks are unknown already.
         let Some(contents) = self.blocks.get_mut(&span.block) else { return };
         contents.known.remove(span.range());
@@ -142,6 +166,7 @@ impl Values {
 
     /// Makes a block unknown, because it was freed or cannot be stored.
     pub(crate) fn forget_block(&mut self, block: u64) {
+        self.types.forget(block);
         if let Some(contents) = self.blocks.remove(&block) {
             self.stored -= contents.bytes.len() as u64;
         }
@@ -155,6 +180,9 @@ impl Values {
 
     /// Makes a range zeros.
     pub(crate) fn zero(&mut self, span: Span) {
+        if self.keeps_nothing() {
+            return;
+        }
         if span.is_whole() {
             self.forget_block(span.block);
         }
@@ -230,12 +258,15 @@ impl Values {
     /// Makes sure that the block has storage. If the limit does not permit it, the block becomes
     /// unknown.
     fn make_stored(&mut self, span: Span) -> bool {
+        if self.keeps_nothing() {
+            return false;
+        }
         let contents = self.blocks.entry(span.block).or_insert_with(Contents::unknown);
         if !contents.bytes.is_empty() {
             return true;
         }
         let reserve = if span.size <= SMALL { RESERVE } else { 0 };
-        if self.stored.saturating_add(span.size) > self.limit + reserve {
+        if self.stored.saturating_add(span.size) > self.limit.saturating_add(reserve) {
             self.blocks.remove(&span.block);
             return false;
         }

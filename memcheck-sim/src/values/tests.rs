@@ -1,5 +1,6 @@
 use super::*;
 
+use memcheck_core::values::Contents;
 use proptest::prelude::*;
 
 const SIZE: u64 = 16;
@@ -69,6 +70,18 @@ fn a_block_that_exceeds_the_limit_becomes_unknown() {
     assert_eq!(values.stored, LARGE);
     values.forget_all();
     assert_eq!((values.stored, values.blocks.len()), (0, 0));
+}
+
+#[test]
+fn without_contents_every_byte_is_unknown() {
+    let mut values = Values::new(Limits::of(Contents::Never));
+    values.write(span(100, 0, 2), &[1, 2]);
+    values.zero(span(100, 0, SIZE));
+    values.copy(span(200, 0, SIZE), span(100, 0, SIZE));
+    for block in [100, 200] {
+        assert_eq!(seen(&values, block), [None; SIZE as usize]);
+    }
+    assert!(values.blocks.is_empty() && !values.permits(1));
 }
 
 #[test]

@@ -23,15 +23,24 @@ pub(super) struct Names(Mutex<HashMap<PathBuf, Symbols>>);
 impl Names {
     /// A report that its process has already judged does not change.
     pub(super) fn complete(&self, report: &mut Report, executable: &Path, levels: &Levels) {
-        let Some(unresolved) = report.unresolved.take() else { return };
+        let unresolved = report.unresolved.take();
         let record = &mut report.record;
+        let is_attributed = unresolved.is_some();
+        if !is_attributed && !record.has_unnamed_reads() {
+            return;
+        }
         {
             let mut executables = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             let symbols = executables
                 .entry(executable.to_owned())
                 .or_insert_with(|| Symbols::open(executable));
-            record.attribute(*unresolved, |call| symbols.frames(call));
-            blame::note_once(record);
+            if let Some(unresolved) = unresolved {
+                record.attribute(*unresolved, |call| symbols.frames(call));
+                blame::note_once(record);
+            }
+            if let Some(values) = &mut record.values {
+                values.resolve(|call| symbols.frames(call));
+            }
         }
         let level = |code| levels.of(code);
         let baseline = baseline(report);
@@ -40,7 +49,8 @@ impl Names {
         findings.append(&mut report.verdict.findings);
         if let Some(pending) = report.pending.take() {
             let settled = if verdict::is_worth_keeping(&findings) {
-                add_holders(&pending, record).map(|()| Some(pending))
+                let holders = if is_attributed { add_holders(&pending, record) } else { Ok(()) };
+                holders.map(|()| Some(pending))
             } else {
                 pending_file::remove(&pending).map(|()| None)
             };

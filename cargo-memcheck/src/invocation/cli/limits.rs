@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use memcheck_core::limits::Layer;
 use memcheck_core::limits::kinds::{
-    AtLeastOne, Bytes, Count, Deviation, LimitKind, Number, Optional, Room, Share, Time,
+    AtLeastOne, Bytes, Count, Deviation, Kept, LimitKind, Number, Optional, Room, Share, Switch,
+    Time,
 };
 use memcheck_core::with_limits;
 
@@ -25,6 +26,9 @@ macro_rules! define {
                     long,
                     value_name = <$kind>::PLACEHOLDER,
                     value_parser = <$kind as LimitKind>::parse,
+                    num_args = usize::from(<$kind>::IF_BARE.is_empty())..=1,
+                    require_equals = !<$kind>::IF_BARE.is_empty(),
+                    default_missing_values = <$kind>::IF_BARE,
                 )]
                 pub(crate) $name: Option<<$kind as LimitKind>::Stated>,
             )*

@@ -14,6 +14,7 @@ use memcheck_core::judgement::diagnosis::Cause;
 use memcheck_core::judgement::finding::{Code, Finding, GrownHolder, Level, Site, Via};
 use memcheck_core::judgement::location;
 use memcheck_core::judgement::verdict::Status;
+use memcheck_core::measurement::unknown_reads::{ReadSite, UnknownReads};
 
 use super::annotations::GithubAnnotations;
 use super::example::leaky;
@@ -92,6 +93,10 @@ fn outcome(text: &str, output: &str) -> TestOutcome {
         place.tensor.as_mut().unwrap().dtype = text.to_owned();
     }
     attribution.survivors[0].scope = text.to_owned();
+    let at = || Some(text.to_owned());
+    let site = ReadSite { at: at(), element: at(), reads: 1 };
+    let values = UnknownReads { reads: 1, sites: vec![site], ..UnknownReads::default() };
+    outcome.report.as_mut().unwrap().record.values = Some(values);
     let (name, uuid) = (text.to_owned(), Some(text.to_owned()));
     let gpu = Some(RanOn { index: None, name, uuid });
     let output = Output { stdout: output.to_owned(), stderr: output.to_owned(), is_cut: false };

@@ -14,6 +14,7 @@ use memcheck_core::limits::Limits;
 use memcheck_core::measurement::driver::{Occupant, Untracked};
 use memcheck_core::measurement::record::{self, Mark, Metrics};
 use memcheck_core::measurement::repeats::{Range, Repeats};
+use memcheck_core::measurement::unknown_reads::{ReadSite, UnknownReads};
 use memcheck_core::presentation::digest::Digest;
 use memcheck_core::shape::ScalingReport;
 use memcheck_core::space::Space;
@@ -72,6 +73,8 @@ struct TestFinished<'a> {
     notes: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     followed: Option<FollowedIterations<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    values: Option<UnknownValues<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     repeat: Option<Repeat>,
     growth: BTreeMap<Space, Growth>,
@@ -176,6 +179,22 @@ impl<'a> FollowedIterations<'a> {
     }
 }
 
+/// Present only if the body read unknown values of the simulated device.
+#[derive(Debug, Serialize)]
+struct UnknownValues<'a> {
+    unknown_reads: u64,
+    unknown_bytes: u64,
+    at: Vec<&'a str>,
+    sites: &'a [ReadSite],
+}
+
+impl<'a> UnknownValues<'a> {
+    fn of(values: &'a UnknownReads) -> Self {
+        let UnknownReads { reads, bytes, sites, unresolved: _ } = values;
+        Self { unknown_reads: *reads, unknown_bytes: *bytes, at: values.lines(), sites }
+    }
+}
+
 pub(crate) struct JsonLines<W> {
     to: W,
 }
@@ -235,6 +254,7 @@ impl<W: Write> Presenter for JsonLines<W> {
             followed: record
                 .and_then(|record| record.followed.as_ref())
                 .map(FollowedIterations::of),
+            values: record.and_then(|record| record.values.as_ref()).map(UnknownValues::of),
             repeat: record.and_then(|record| record.repeats.as_ref()).map(Repeat::of),
             growth: spaces()
                 .filter(|(space, _)| record.is_some_and(|record| record.judged.contains(space)))

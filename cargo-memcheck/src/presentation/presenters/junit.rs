@@ -7,7 +7,7 @@ use memcheck_core::judgement::verdict::Status;
 use memcheck_core::measurement::repeats::Repeats;
 use quick_junit::{NonSuccessKind, Report as Xml, TestCase, TestCaseStatus, TestSuite};
 
-use super::{findings, summary};
+use super::{findings, summary, unknown_reads};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::invocation::values::Verbosity;
@@ -63,6 +63,12 @@ impl Presenter for Junit {
         for range in repeats.into_iter().flat_map(Repeats::ranges) {
             let name = format!("{}.{}.range", range.space, range.metric);
             case.add_property((name, format!("{}..{}", range.least, range.greatest)));
+        }
+        if let Some(values) = unknown_reads::of(outcome) {
+            case.add_property(("unknown_reads".to_owned(), values.reads.to_string()));
+            for line in values.lines() {
+                case.add_property(("unknown_reads.at".to_owned(), line.to_owned()));
+            }
         }
         if let Some(gpu) = &outcome.gpu {
             case.add_property(("gpu".to_owned(), gpu.shown()));

@@ -9,7 +9,7 @@ use memcheck_core::size::{Size, exact};
 
 use inline::{code, fenced, message};
 
-use super::{driver_lines, findings, summary};
+use super::{driver_lines, findings, summary, unknown_reads};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::invocation::values::Verbosity;
@@ -71,6 +71,9 @@ impl Presenter for Markdown {
             );
         }
         if let Some(note) = driver_lines::repeats(outcome) {
+            let _ = writeln!(self.notes, "- {test} on {leg}: {}", message(&note));
+        }
+        if let Some(note) = unknown_reads::note(outcome) {
             let _ = writeln!(self.notes, "- {test} on {leg}: {}", message(&note));
         }
         let laws = findings::laws(&outcome.across.laws, Verbosity::Normal);

@@ -28,6 +28,7 @@ pub(crate) mod style;
 mod summary;
 mod terminal;
 mod trace;
+mod unknown_reads;
 
 pub(crate) use broadcast::Broadcast;
 pub(crate) use failure::{failure, reported};

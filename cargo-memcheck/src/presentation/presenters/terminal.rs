@@ -12,7 +12,7 @@ use memcheck_core::space::Space;
 use memcheck_core::wire::exit;
 use memcheck_core::wire::protocol::Progress;
 
-use super::{driver_lines, findings, style, summary};
+use super::{driver_lines, findings, style, summary, unknown_reads};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::invocation::devices::Leg;
@@ -109,6 +109,9 @@ impl Terminal {
                     Size(measured.metrics.growth)
                 ));
             }
+            if let Some(values) = &record.values {
+                line.push_str(&format!("  {}", style::warning(&values.mark())));
+            }
         }
         line
     }
@@ -184,6 +187,7 @@ impl Terminal {
             lines.extend(
                 driver_lines::repeats(outcome).map(|note| format!("{:13}note: {note}", "")),
             );
+            lines.extend(unknown_reads::note(outcome).map(|note| format!("{:13}note: {note}", "")));
             lines.extend(self.driver(outcome));
             lines.extend(self.output(outcome));
         }

@@ -377,3 +377,27 @@ fn memory_that_is_allocated_once_in_a_process_is_retained_only_above_a_limit_tha
     }
     assert!(left(Some(0)).holds_once() && !left(Some(1)).holds_once() && !left(None).holds_once());
 }
+
+#[test]
+fn unknown_values_are_a_finding_only_if_the_user_wants_to_know() {
+    use crate::measurement::unknown_reads::{ReadSite, UnknownReads};
+    use crate::values::Contents;
+    let site = ReadSite { at: Some("src/x.rs:12".into()), element: Some("f32".into()), reads: 2 };
+    let values = UnknownReads { reads: 2, bytes: 8, sites: vec![site], unresolved: None };
+    let known = record(armed(Metrics::default()));
+    let unknown = Record { values: Some(values), ..known.clone() };
+    let strict = || Layer { strict_values: Some(true), ..Layer::default() };
+    assert!(codes(&unknown, &Baseline::Off, Layer::default()).is_empty());
+    assert!(codes(&known, &Baseline::Off, strict()).is_empty());
+    let never = Layer { values: Some(Contents::Never), ..strict() };
+    for (layer, step) in [(strict(), "raise `values`"), (never, "`values` is \"never\"")] {
+        let verdict =
+            judge(&unknown, &Baseline::Missing, &limits(layer), |code| code.default_level(true));
+        assert_eq!(verdict.status, Status::NotMeasured);
+        let [finding] = verdict.findings.try_into().expect("one finding");
+        let message =
+            "the body read unknown values of device memory 2 times, as zeros: at src/x.rs:12 (f32)";
+        assert_eq!(finding.message, message);
+        assert!(finding.hint.unwrap().starts_with(step));
+    }
+}

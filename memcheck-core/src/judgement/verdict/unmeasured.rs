@@ -5,6 +5,7 @@ use crate::limits::{Limits, Source};
 use crate::measurement::record::{COUNTED_GPUS, Outcome, Record};
 use crate::size::counted;
 use crate::space::Space;
+use crate::values::Contents;
 
 pub(super) fn instrument_failures(record: &Record) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -40,6 +41,19 @@ pub(super) fn instrument_failures(record: &Record) -> Vec<Finding> {
         ));
     }
     findings
+}
+
+/// The body acted on values that are not real, and the user wants to know this.
+pub(super) fn unknown_values(record: &Record, limits: &Limits) -> Option<Finding> {
+    let values = record.values.as_ref().filter(|_| limits.strict_values.value)?;
+    let finding = Finding::new(Code::NotMeasured, values.sentence());
+    Some(finding.hint(match limits.values.value {
+        Contents::Never => "`values` is \"never\" and `strict_values` is set: remove one of them",
+        Contents::Auto | Contents::AtMost(_) => {
+            "raise `values`, use a smaller model, or remove `strict_values`: `cargo memcheck \
+             explain unknown-values`"
+        }
+    }))
 }
 
 fn lost_events(record: &Record) -> Vec<Finding> {

@@ -49,6 +49,7 @@ pub(crate) fn record(measured: SpaceRecord) -> Record {
         attribution: None,
         longer: None,
         repeats: None,
+        values: None,
     }
 }
 

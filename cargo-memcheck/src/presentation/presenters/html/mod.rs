@@ -11,7 +11,7 @@ use memcheck_core::measurement::record::SpaceRecord;
 use memcheck_core::size::exact;
 use memcheck_core::space::Space;
 
-use super::{driver_lines, summary};
+use super::{driver_lines, summary, unknown_reads};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::invocation::values::Verbosity;
@@ -60,7 +60,10 @@ impl Presenter for Html {
             tr {
                 td { (name) }
                 td { (task.leg.name()) }
-                td class=(status) { (status) }
+                td class=(status) {
+                    (status)
+                    @if let Some(values) = unknown_reads::of(outcome) { ", " (values.mark()) }
+                }
                 td.n { (exact(metrics.peak_allocated)) }
                 td.n { (exact(metrics.growth)) }
                 td.n { (exact(metrics.retained)) }
@@ -78,6 +81,7 @@ impl Presenter for Html {
                 summary class=(status) { (name) " on " (task.leg.name()) }
                 @for finding in &outcome.verdict.findings { (findings::finding(finding)) }
                 @if let Some(note) = driver_lines::repeats(outcome) { p { "note: " (note) } }
+                @if let Some(note) = unknown_reads::note(outcome) { p { "note: " (note) } }
                 @for line in super::findings::laws(&outcome.across.laws, Verbosity::Normal) {
                     p { (line) }
                 }
