@@ -67,7 +67,13 @@ fn finding(text: &str) -> Finding {
     };
     Finding {
         sites: vec![site],
-        grown: vec![GrownHolder { holder: text.to_owned(), then: 0, now: 1 }],
+        grown: vec![GrownHolder {
+            holder: text.to_owned(),
+            place: Some(text.to_owned()),
+            then: 0,
+            now: 1,
+        }],
+        shrunk: vec![GrownHolder { holder: text.to_owned(), place: None, then: 1, now: 0 }],
         cause: Some(cause),
         hint: some(),
         ..Finding::new(Code::Leak, text)
