@@ -3,6 +3,7 @@
 mod accept;
 mod archive;
 mod bench;
+mod compare;
 mod completions;
 mod doctor;
 mod earlier;
@@ -95,6 +96,9 @@ fn command(args: Vec<OsString>) -> u8 {
         }
         Command::Report(args) => {
             run_command(&args.output.form, FinalLine::FromCommand, &|| report::report(args))
+        }
+        Command::Compare(args) => {
+            run_command(&args.output.form, FinalLine::FromMain, &|| compare::compare(args))
         }
         Command::Archive(args) => {
             run_command(&args.output.form, FinalLine::FromMain, &|| archive::archive(args))

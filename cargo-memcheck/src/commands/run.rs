@@ -209,6 +209,11 @@ impl RunState<'_> {
                 Err(failure) => self.fail(&failure),
             }
         }
+        if self.tally.unstarted.is_empty() && self.session.options.warns_about_filters() {
+            for warning in self.session.unmatched_filters(&self.listed) {
+                eprint_line!("{} {warning}", style::warning("warning:"));
+            }
+        }
         let exit_code = self.tally.exit_code(self.session.options.scheduling.no_tests);
         let selected = results::selected(self.session, &self.listed);
         let lost = self.store.end(selected, &self.tally, exit_code);

@@ -2,6 +2,7 @@
 //! tests.
 
 pub mod capture;
+pub mod compare;
 pub mod explain;
 pub mod process;
 pub mod relations;

@@ -4,6 +4,7 @@
 
 mod annotations;
 mod broadcast;
+pub(crate) mod compare;
 mod driver_lines;
 pub(crate) mod estimate;
 #[cfg(any(test, fuzzing))]
@@ -20,6 +21,7 @@ mod html;
 pub(crate) mod json;
 mod junit;
 mod markdown;
+mod next_step;
 pub(crate) mod plan;
 pub(crate) mod profile;
 pub(crate) mod reports;

@@ -76,18 +76,20 @@ pub(crate) fn begin(reports: &[ReportFile]) {
 
 /// For a command that ends before its first test. Returns its exit code.
 pub(crate) fn without_tests(reports: &[ReportFile], tally: &Tally, exit_code: u8) -> u8 {
-    finish(open(reports), tally, exit_code)
+    finish(open(reports), tally, exit_code).0
 }
 
-pub(super) fn finish(reports: Vec<OpenReport>, tally: &Tally, exit_code: u8) -> u8 {
-    let mut code = exit_code;
+/// Returns the exit code, and the files that were written.
+pub(super) fn finish(reports: Vec<OpenReport>, tally: &Tally, exit_code: u8) -> (u8, Vec<PathBuf>) {
+    let (mut code, mut files) = (exit_code, Vec::new());
     for (path, mut report) in reports {
         let written = caught(|| {
             report.finished(tally, exit_code);
             write(&path, report.as_ref())
         });
         match written {
-            Ok(Ok(())) => {}
+            Ok(Ok(())) if is_special(&path) => {}
+            Ok(Ok(())) => files.push(path),
             Ok(Err(error)) => {
                 super::failure(&error.into());
                 code = if code == exit::OK { exit::REPORT } else { code };
@@ -98,7 +100,7 @@ pub(super) fn finish(reports: Vec<OpenReport>, tally: &Tally, exit_code: u8) -> 
             }
         }
     }
-    code
+    (code, files)
 }
 
 fn write(path: &Path, report: &dyn ReportWriter) -> Result<(), ReportError> {
@@ -108,7 +110,7 @@ fn write(path: &Path, report: &dyn ReportWriter) -> Result<(), ReportError> {
 }
 
 /// A report can be sent to a device or a pipe, and its name can be a link.
-fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+pub(super) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     if is_special(path) {
         return fs::write(path, text);
     }
@@ -146,7 +148,8 @@ mod tests {
         for (_, report) in &mut open {
             report.test_finished(&task(), &leaky());
         }
-        assert_eq!(finish(open, &Tally { failed: 1, ..Tally::default() }, 100), 100);
+        let (code, files) = finish(open, &Tally { failed: 1, ..Tally::default() }, 100);
+        assert_eq!((code, files.len()), (100, reports.len()));
         let earlier: Vec<String> = texts().collect();
         assert!(earlier.iter().all(|text| !text.contains("has not ended")));
         begin(&reports);
