@@ -96,15 +96,20 @@ fn the_working_tree_is_compared_with_a_revision() {
     git(project.path(), &["init", "--quiet", "--initial-branch", "main"]);
     git(project.path(), &["add", "."]);
     git(project.path(), &["commit", "--quiet", "--message", "base"]);
-    write(&project, 2);
+    write(&project, 3);
     let arguments = ["compare", "main", "--", "--device", "cpu"];
     let run = memcheck(project.path(), &arguments).exits(0);
     assert!(run.stdout.contains("base: main ("), "{}", run.stdout);
     assert!(run.stdout.contains("head: the working tree ("), "{}", run.stdout);
     assert!(run.stdout.contains("1 test changed (1 worse), 1 unchanged"), "{}", run.stdout);
-    assert!(run.stdout.contains("+4.0 KiB"), "{}", run.stdout);
+    assert!(run.stdout.contains("+12.0 KiB"), "{}", run.stdout);
     assert_eq!(git(project.path(), &["worktree", "list"]).lines().count(), 1);
     assert!(project.read("tests/mem.rs").contains("_b1"), "the working tree was changed");
+    // The executables of the revision are not taken for those of the working tree.
+    let peak = |run: crate::fixture::Run| {
+        run.test("holds")["metrics"]["host"]["peak_allocated"].as_u64().unwrap()
+    };
+    assert_eq!(peak(project.run(&["--ci"])), 16 << 10);
 
     // A revision that does not build ends with the code of the build.
     project.write("tests/mem.rs", "this is not Rust\n");

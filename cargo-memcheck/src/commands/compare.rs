@@ -132,7 +132,8 @@ fn read(args: &CompareArgs, operand: &Operand, role: &str) -> Result<(Results, S
         Operand::Results(folder) => (folder.clone(), folder.display().to_string(), None),
         Operand::Revision(name) => {
             let places = places(args)?;
-            let checkout = Checkout::create(name, places.root(), places.own_directory())?;
+            let manifest = args.manifest_path.as_deref();
+            let checkout = Checkout::create(name, manifest, places.own_directory())?;
             let folder = run(args, &places, Some(&checkout), (name, role))?;
             (folder, name.clone(), Some(checkout.commit().to_owned()))
         }
@@ -181,7 +182,10 @@ fn run(
     arguments.push(format!("--target-dir={}", target.display()));
     arguments.push(format!("--results={}", results.display()));
     let folder = match (checkout, &args.manifest_path) {
-        (Some(checkout), _) => checkout.folder().to_owned(),
+        (Some(checkout), _) => {
+            arguments.extend(checkout.arguments(&args.run)?);
+            checkout.folder().to_owned()
+        }
         (None, Some(manifest)) => {
             arguments.push(format!("--manifest-path={}", manifest.display()));
             std::env::current_dir().map_err(anyhow::Error::from)?

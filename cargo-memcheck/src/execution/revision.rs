@@ -1,5 +1,10 @@
 //! Runs the tests of another revision: in a worktree next to the workspace, with its target
 //! directory, so that the dependencies are compiled once.
+//!
+//! Cargo tells packages of a workspace apart by their paths below its root, and sees changes by the
+//! times of files. In a shared target directory it would therefore take the executables of the
+//! worktree for those of the workspace, whose sources are older. A setting of the profile that has
+//! no influence on memory gives the packages of the worktree other hashes.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -9,6 +14,8 @@ use std::time::Duration;
 use anyhow::Context;
 use memcheck_core::wire::exit;
 
+use crate::build::workspace::Workspace;
+use crate::invocation::values::CargoOptions;
 use crate::system::error::{CommandError, Failure};
 use crate::system::process::{self, INTERRUPTED, Interrupt, Membership, Short, Supervised, Terms};
 
@@ -74,8 +81,10 @@ pub(crate) struct Checkout {
     commit: String,
     repository: PathBuf,
     worktree: PathBuf,
-    /// The folder of the workspace in the worktree.
+    /// The current folder in the worktree.
     folder: PathBuf,
+    /// The manifest that the user named, in the worktree.
+    manifest: Option<PathBuf>,
     /// The lock ends with the file.
     _lock: File,
 }
@@ -84,26 +93,52 @@ impl Checkout {
     /// `own` is the tool's folder in the target directory. The worktree is next to the repository,
     /// because relative paths of dependencies, and cargo's configuration in folders above, must
     /// mean the same there. Its path does not change, so that cargo can reuse what it has built.
-    pub(crate) fn create(revision: &str, workspace: &Path, own: &Path) -> Result<Self, Failure> {
+    pub(crate) fn create(
+        revision: &str,
+        manifest: Option<&Path>,
+        own: &Path,
+    ) -> Result<Self, Failure> {
         let unknown = || RevisionError::Unknown(revision.to_owned());
         let commit = resolve(revision).ok_or_else(unknown)?;
-        let root = git(workspace, &["rev-parse", "--show-toplevel"]).map_err(|_| unknown())?;
-        let prefix = git(workspace, &["rev-parse", "--show-prefix"]).map_err(|_| unknown())?;
+        let here = Path::new(".");
+        let root = git(here, &["rev-parse", "--show-toplevel"]).map_err(|_| unknown())?;
+        let prefix = git(here, &["rev-parse", "--show-prefix"]).map_err(|_| unknown())?;
         let repository = PathBuf::from(root);
         let lock = lock(own)?;
         let name = repository.file_name().unwrap_or_default().to_string_lossy();
         let parent = repository.parent().unwrap_or(&repository);
         let worktree = parent.join(format!(".{name}-memcheck-base"));
         let folder = worktree.join(prefix);
-        let checkout = Self { commit, repository, worktree, folder, _lock: lock };
+        let manifest = manifest.map(|path| {
+            let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+            path.strip_prefix(&repository).map_or(path.clone(), |path| worktree.join(path))
+        });
+        let checkout = Self { commit, repository, worktree, folder, manifest, _lock: lock };
         // A comparison that was killed leaves its worktree.
         checkout.remove();
         let path = checkout.worktree.to_string_lossy().into_owned();
         let arguments =
             ["worktree", "add", "--quiet", "--force", "--detach", &path, &checkout.commit];
-        git(&checkout.repository, &arguments)
-            .map_err(|why| RevisionError::Checkout(revision.to_owned(), why))?;
+        let refused = |why: String| RevisionError::Checkout(revision.to_owned(), why);
+        git(&checkout.repository, &arguments).map_err(refused)?;
+        if !checkout.folder.is_dir() {
+            return Err(refused("the current folder does not exist there".to_owned()).into());
+        }
         Ok(checkout)
+    }
+
+    /// The arguments of `run` for the workspace of the worktree.
+    pub(crate) fn arguments(&self, typed: &[String]) -> Result<Vec<String>, Failure> {
+        let above = || self.folder.ancestors().map(|folder| folder.join("Cargo.toml"));
+        let manifest = self.manifest.clone().or_else(|| above().find(|path| path.is_file()));
+        let flags = CargoOptions { manifest_path: manifest, ..CargoOptions::default() };
+        let workspace = Workspace::outline(&flags)?;
+        let names = workspace.members().into_iter().map(|package| package.name.to_string());
+        let mut arguments = distinct(names, &profile(typed));
+        if let Some(manifest) = &self.manifest {
+            arguments.push(format!("--manifest-path={}", manifest.display()));
+        }
+        Ok(arguments)
     }
 
     pub(crate) fn commit(&self) -> &str {
@@ -125,6 +160,26 @@ impl Drop for Checkout {
     fn drop(&mut self) {
         self.remove();
     }
+}
+
+/// The profile that the arguments of a run select.
+fn profile(typed: &[String]) -> String {
+    let mut arguments = typed.iter().take_while(|argument| *argument != "--");
+    let mut profile = "dev";
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "-r" | "--release" => profile = "release",
+            "--profile" => profile = arguments.next().map_or(profile, String::as_str),
+            other => profile = other.strip_prefix("--profile=").unwrap_or(profile),
+        }
+    }
+    profile.to_owned()
+}
+
+/// The default of the profile `dev` is 256, and that of `release` is 16.
+fn distinct(packages: impl Iterator<Item = String>, profile: &str) -> Vec<String> {
+    let setting = |name| format!("--config=profile.{profile}.package.{name}.codegen-units=255");
+    packages.map(setting).collect()
 }
 
 fn lock(own: &Path) -> Result<File, Failure> {
@@ -163,4 +218,30 @@ pub(crate) fn run(folder: &Path, arguments: &[String]) -> Result<u8, Failure> {
         return Ok(INTERRUPTED);
     }
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::INTERNAL))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_packages_of_a_worktree_get_other_hashes_in_the_profile_of_the_run() {
+        let of = |typed: &[&str]| {
+            let typed: Vec<String> = typed.iter().map(|&word| word.to_owned()).collect();
+            distinct(["app".to_owned()].into_iter(), &profile(&typed)).remove(0)
+        };
+        assert_eq!(of(&[]), "--config=profile.dev.package.app.codegen-units=255");
+        for typed in
+            [&["--release"][..], &["-r"], &["--profile", "release"], &["--profile=release"]]
+        {
+            assert!(of(typed).contains("profile.release.package.app"), "{typed:?}");
+        }
+        assert!(of(&["--", "--release"]).contains("profile.dev."));
+    }
+
+    #[test]
+    fn a_revision_cannot_be_an_option() {
+        assert_eq!(resolve("--help"), None);
+        assert_eq!(resolve("no-such-revision-of-this-repository"), None);
+    }
 }
