@@ -11,6 +11,7 @@ mod env;
 mod estimate;
 mod explain;
 mod fit;
+mod history;
 mod list;
 mod one;
 mod pending;
@@ -99,6 +100,9 @@ fn command(args: Vec<OsString>) -> u8 {
         }
         Command::Compare(args) => {
             run_command(&args.output.form, FinalLine::FromMain, &|| compare::compare(args))
+        }
+        Command::History(args) => {
+            run_command(&args.output.form, FinalLine::FromMain, &|| history::history(args))
         }
         Command::Archive(args) => {
             run_command(&args.output.form, FinalLine::FromMain, &|| archive::archive(args))

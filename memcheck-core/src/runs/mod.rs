@@ -4,5 +4,6 @@
 pub mod capture;
 pub mod compare;
 pub mod explain;
+pub mod history;
 pub mod process;
 pub mod relations;

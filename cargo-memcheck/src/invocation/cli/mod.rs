@@ -9,6 +9,7 @@ mod bench;
 mod compare;
 mod estimate;
 mod fit;
+mod history;
 mod levels;
 mod libtest;
 mod limits;
@@ -32,6 +33,7 @@ pub(crate) use bench::BenchArgs;
 pub(crate) use compare::CompareArgs;
 pub(crate) use estimate::EstimateArgs;
 pub(crate) use fit::FitArgs;
+pub(crate) use history::HistoryArgs;
 pub(crate) use levels::LevelFlags;
 pub(crate) use libtest::{LibtestArgs, LibtestError};
 pub(crate) use limits::LimitFlags;
@@ -91,6 +93,8 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Compare two runs, or a branch with another: `compare main`.
     Compare(CompareArgs),
+    /// Plot a figure of a test over the runs of a history.
+    History(HistoryArgs),
     /// Make pending snapshots the baselines.
     Accept(SnapshotArgs),
     /// Discard pending snapshots.

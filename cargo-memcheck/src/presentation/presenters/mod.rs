@@ -3,8 +3,10 @@
 //! receive the same events, in the order of the run.
 
 mod annotations;
+mod bencher;
 mod broadcast;
 pub(crate) mod compare;
+mod csv;
 mod driver_lines;
 pub(crate) mod estimate;
 #[cfg(any(test, fuzzing))]
@@ -15,6 +17,7 @@ mod failure;
 mod findings;
 pub(crate) mod fit;
 mod flamegraph;
+pub(crate) mod history;
 #[cfg(test)]
 mod hostile;
 mod html;

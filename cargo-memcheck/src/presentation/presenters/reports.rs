@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use memcheck_core::wire::exit;
 
+use super::bencher::Bencher;
+use super::csv::Csv;
 use super::flamegraph::FlameGraph;
 use super::html::Html;
 use super::json::JsonLines;
@@ -39,6 +41,8 @@ pub(super) fn open(reports: &[ReportFile]) -> Vec<OpenReport> {
     let writer = |report: &ReportFile| -> Box<dyn ReportWriter> {
         match report.kind {
             "junit" => Box::new(Junit::default()),
+            "csv" => Box::new(Csv::default()),
+            "bencher" => Box::new(Bencher::default()),
             "markdown" => Box::new(Markdown::default()),
             "html" => Box::new(Html::default()),
             "flamegraph" => Box::new(FlameGraph::default()),
