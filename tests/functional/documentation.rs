@@ -155,6 +155,8 @@ fn the_reference_has_the_same_flags_as_the_program() {
         ("report", table("| flag of `report` | meaning |\n")),
         ("archive", table("| flag of `archive` | meaning |\n")),
         ("bench", table("| flag of `bench` | meaning |\n")),
+        ("history", table("| flag of `history` | meaning |\n")),
+        ("compare", table("| flag of `compare` | meaning |\n")),
     ];
     for (command, own) in own {
         let help = flags(&memcheck(&workspace(), &[command, "--help"]).exits(0).stdout);

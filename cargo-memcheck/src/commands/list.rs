@@ -94,6 +94,11 @@ pub(super) fn list(args: &ListArgs) -> Result<u8, Failure> {
         }
         Format::Human => print_table(&tasks),
     }
+    if session.options.warns_about_filters() {
+        for warning in session.unmatched_filters(&legs) {
+            eprint_line!("{} {warning}", style::warning("warning:"));
+        }
+    }
     if none {
         let has = |wanted| tasks.iter().any(|(_, fate)| *fate == wanted);
         let filters = &session.options.selection.filters;

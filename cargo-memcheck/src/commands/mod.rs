@@ -3,6 +3,7 @@
 mod accept;
 mod archive;
 mod bench;
+mod compare;
 mod completions;
 mod doctor;
 mod earlier;
@@ -10,6 +11,7 @@ mod env;
 mod estimate;
 mod explain;
 mod fit;
+mod history;
 mod list;
 mod one;
 mod pending;
@@ -95,6 +97,12 @@ fn command(args: Vec<OsString>) -> u8 {
         }
         Command::Report(args) => {
             run_command(&args.output.form, FinalLine::FromCommand, &|| report::report(args))
+        }
+        Command::Compare(args) => {
+            run_command(&args.output.form, FinalLine::FromMain, &|| compare::compare(args))
+        }
+        Command::History(args) => {
+            run_command(&args.output.form, FinalLine::FromMain, &|| history::history(args))
         }
         Command::Archive(args) => {
             run_command(&args.output.form, FinalLine::FromMain, &|| archive::archive(args))

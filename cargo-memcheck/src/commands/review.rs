@@ -21,6 +21,7 @@ use crate::system::shell;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReviewDecision {
     Accept,
+    AcceptAll,
     Reject,
     Skip,
     Stop,
@@ -31,19 +32,33 @@ pub(super) fn review(args: &SnapshotArgs) -> Result<u8, Failure> {
     let term = Term::stderr();
     let asks = term.is_term() && console::user_attended();
     let (format, verbosity) = (args.output.form.message_format, args.output.verbosity());
-    let mut left = 0;
+    let (mut left, mut accepts_all) = (0, false);
     for (number, file) in files.iter().enumerate() {
         let checked = baselines::check(&file.path);
         let of_all = format!("[{}/{}]", number + 1, files.len());
         show(file, &checked, &workspace, &of_all, verbosity);
-        let decision = if asks { ask(&term, checked.is_ok())? } else { ReviewDecision::Skip };
+        let decision = match (accepts_all, &checked) {
+            (true, Ok(_)) => ReviewDecision::Accept,
+            // An invalid snapshot cannot be accepted, so that it needs a decision.
+            _ if asks => ask(&term, checked.is_ok())?,
+            _ => ReviewDecision::Skip,
+        };
+        let decision = match decision {
+            ReviewDecision::AcceptAll => {
+                accepts_all = true;
+                ReviewDecision::Accept
+            }
+            other => other,
+        };
         match (decision, checked) {
-            (ReviewDecision::Accept, Ok(checked)) => {
+            (ReviewDecision::Accept | ReviewDecision::AcceptAll, Ok(checked)) => {
                 baselines::accept(file, &checked)?;
                 json::snapshot(format, "accepted", &file.target);
                 print_decision(verbosity, "accepted", &pending::shown(&file.target, &workspace));
             }
-            (ReviewDecision::Accept, Err(error)) => return Err(error.into()),
+            (ReviewDecision::Accept | ReviewDecision::AcceptAll, Err(error)) => {
+                return Err(error.into());
+            }
             (ReviewDecision::Reject, _) => {
                 baselines::reject(file)?;
                 json::snapshot(format, "rejected", &file.path);
@@ -82,13 +97,31 @@ fn show(
     match checked {
         Ok(_) if verbosity == Verbosity::Quiet => {}
         Ok(new) => {
-            eprint_line!("{}", baselines::diff::text(file, new));
+            eprint_line!("{}", colored(&baselines::diff::text(file, new)));
             if verbosity == Verbosity::Verbose {
                 eprint_line!("whole snapshot:\n{}", new.body.to_yaml().trim_end());
             }
         }
         Err(error) => eprint_line!("{} {error}", style::error("error:")),
     }
+}
+
+/// A figure that is higher is a warning, and one that is lower is good.
+fn colored(changes: &str) -> String {
+    let line = |line: &str| {
+        let last = line.split_whitespace().rev().find(|word| !word.starts_with('('));
+        match last.and_then(|word| word.chars().next()) {
+            _ if line.starts_with("at the peak: -") => style::good(line),
+            _ if line.starts_with("at the peak: +") || line.starts_with('+') => {
+                style::warning(line)
+            }
+            _ if line.starts_with('-') => style::good(line),
+            Some('+') => style::warning(line),
+            Some('-') => style::good(line),
+            _ => line.to_owned(),
+        }
+    };
+    changes.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn print_decision(verbosity: Verbosity, what: &str, path: &str) {
@@ -115,24 +148,59 @@ fn command(word: &str, file: &SnapshotFile, from: Option<&Path>) -> String {
     }
 }
 
+const KEYS: &str =
+    "a accept, A accept this and all that follow, r reject, s skip, q quit, ? explain the keys";
+const KEYS_OF_INVALID: &str = "r reject, s skip, q quit, ? explain the keys";
+const EXPLAINED: &str = "  a  the new figures become the baseline
+  A  the same for this snapshot and all that follow
+  r  the pending snapshot is removed, and the baseline stays
+  s  the snapshot stays pending
+  q  this snapshot and all that follow stay pending";
+
 fn ask(term: &Term, sound: bool) -> anyhow::Result<ReviewDecision> {
-    let keys =
-        if sound { "a accept, r reject, s skip, q quit" } else { "r reject, s skip, q quit" };
+    let keys = if sound { KEYS } else { KEYS_OF_INVALID };
+    eprint_line!("{}", style::hint(keys));
     loop {
-        eprint_line!("{}", style::hint(keys));
-        match term.read_key().context("reading a key")? {
-            Key::Char('a' | 'A') if sound => return Ok(ReviewDecision::Accept),
-            Key::Char('r' | 'R') => return Ok(ReviewDecision::Reject),
-            Key::Char('s' | 'S') => return Ok(ReviewDecision::Skip),
-            Key::Char('q' | 'Q') | Key::Escape | Key::CtrlC => return Ok(ReviewDecision::Stop),
-            _ => {}
+        match decision(&term.read_key().context("reading a key")?, sound) {
+            Ok(decision) => return Ok(decision),
+            Err(Some(key)) => {
+                eprint_line!("{} `{key}` is not one of the keys: {keys}", style::warning("?"));
+            }
+            Err(None) => eprint_line!("{EXPLAINED}"),
         }
+    }
+}
+
+/// An unknown key is an error with its name; `?` is one without a name.
+fn decision(key: &Key, sound: bool) -> Result<ReviewDecision, Option<String>> {
+    match key {
+        Key::Char('a') if sound => Ok(ReviewDecision::Accept),
+        Key::Char('A') if sound => Ok(ReviewDecision::AcceptAll),
+        Key::Char('r' | 'R') => Ok(ReviewDecision::Reject),
+        Key::Char('s' | 'S') => Ok(ReviewDecision::Skip),
+        Key::Char('q' | 'Q') | Key::Escape | Key::CtrlC => Ok(ReviewDecision::Stop),
+        Key::Char('?' | 'h' | 'H') => Err(None),
+        Key::Char(other) => Err(Some(other.to_string())),
+        other => Err(Some(format!("{other:?}"))),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_unknown_key_is_named_and_an_invalid_snapshot_cannot_be_accepted() {
+        assert_eq!(decision(&Key::Char('a'), true), Ok(ReviewDecision::Accept));
+        assert_eq!(decision(&Key::Char('A'), true), Ok(ReviewDecision::AcceptAll));
+        for key in ['a', 'A'] {
+            assert_eq!(decision(&Key::Char(key), false), Err(Some(key.to_string())));
+        }
+        assert_eq!(decision(&Key::Char('x'), true), Err(Some("x".to_owned())));
+        assert_eq!(decision(&Key::Enter, true), Err(Some("Enter".to_owned())));
+        assert_eq!(decision(&Key::Char('?'), true), Err(None));
+        assert_eq!(decision(&Key::Escape, true), Ok(ReviewDecision::Stop));
+    }
 
     #[test]
     fn a_printed_command_has_the_name_of_the_file_as_one_word() {

@@ -1,6 +1,7 @@
 //! `cargo memcheck run`: builds, lists, runs and presents one device after another, so that the
 //! first verdict does not wait for the second build.
 
+use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Context;
@@ -20,6 +21,7 @@ use crate::invocation::devices::Leg;
 use crate::invocation::options::Flags;
 use crate::invocation::values::{Format, NoTests};
 use crate::presentation::events::Presenter;
+use crate::presentation::history::{self, State};
 use crate::presentation::presenters::{Broadcast, JsonLines, reports, stopped, style};
 use crate::presentation::results::{self, RunDescription, Store};
 use crate::presentation::tally::Tally;
@@ -64,6 +66,7 @@ fn flags(args: &RunArgs) -> Result<Flags, Failure> {
         output,
         cargo,
         results,
+        history,
         libtest,
     } = args;
     let flags = Flags::new(output, cargo).select(select)?.schedule(schedule)?.partition(part)?;
@@ -73,6 +76,7 @@ fn flags(args: &RunArgs) -> Result<Flags, Failure> {
         limits: limits.layer(),
         reports: report.clone(),
         results: results.clone(),
+        history: history.clone(),
         ..flags.levels(levels)?.libtest(libtest)?
     })
 }
@@ -209,10 +213,28 @@ impl RunState<'_> {
                 Err(failure) => self.fail(&failure),
             }
         }
+        if self.tally.unstarted.is_empty() && self.session.options.warns_about_filters() {
+            for warning in self.session.unmatched_filters(&self.listed) {
+                eprint_line!("{} {warning}", style::warning("warning:"));
+            }
+        }
         let exit_code = self.tally.exit_code(self.session.options.scheduling.no_tests);
         let selected = results::selected(self.session, &self.listed);
-        let lost = self.store.end(selected, &self.tally, exit_code);
+        let lost = self.store.end(selected, &self.tally, exit_code).or_else(|| self.remember());
         self.broadcast.finish(&self.tally, exit_code, lost)
+    }
+}
+
+impl RunState<'_> {
+    /// Appends the figures to the history. Returns the error.
+    fn remember(&self) -> Option<(PathBuf, anyhow::Error)> {
+        let file = self.session.options.history.as_ref()?;
+        let state = State::of(self.session.workspace.root(), self.session.commit());
+        let stored = results::read(&self.session.results_directory());
+        match stored.context("reading the results") {
+            Ok(stored) => history::append(file, &stored.tests, &state).err(),
+            Err(error) => Some((file.clone(), error)),
+        }
     }
 }
 

@@ -5,5 +5,6 @@ pub(crate) mod estimator;
 pub(crate) mod fit;
 pub(crate) mod note;
 pub(crate) mod relations;
+pub(crate) mod revision;
 pub(crate) mod run;
 pub(crate) mod schedule;

@@ -5,7 +5,7 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -66,6 +66,32 @@ pub(crate) fn replace(target: &Path, contents: &[u8]) -> io::Result<()> {
     let mut replacement = Replacement::new(target)?;
     replacement.file().write_all(contents)?;
     replacement.commit().map(drop)
+}
+
+/// Appends lines to a file, or creates it with its folder. Other processes can append at the same
+/// time. Part of a line that a killed process has left gets an end.
+pub(crate) fn append(target: &Path, lines: &[u8]) -> io::Result<()> {
+    fs::create_dir_all(folder(target))?;
+    let mut file = File::options().create(true).append(true).read(true).open(target)?;
+    // A file system without locks has other ways to keep writers apart, or one writer.
+    let _ = file.lock();
+    let length = file.seek(SeekFrom::End(0))?;
+    let mut text = Vec::with_capacity(lines.len() + 1);
+    if length > 0 {
+        let mut last = [0];
+        file.seek(SeekFrom::Start(length - 1))?;
+        file.read_exact(&mut last)?;
+        if last != *b"\n" {
+            text.push(b'\n');
+        }
+    }
+    text.extend_from_slice(lines);
+    let written = file.write_all(&text).and_then(|()| file.sync_data());
+    if written.is_err() {
+        // A part of the lines would be a damaged history.
+        let _ = file.set_len(length);
+    }
+    written
 }
 
 /// Returns true if the contents were different.

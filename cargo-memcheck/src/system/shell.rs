@@ -5,6 +5,16 @@ pub(crate) fn quote(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
+/// In quotes only if a shell would give one of its characters a meaning.
+pub(crate) fn word(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.:/@%+=,".contains(c);
+    if !word.is_empty() && !word.starts_with('-') && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        quote(word)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -32,6 +42,8 @@ mod tests {
                 .unwrap();
             assert_eq!(String::from_utf8(output.stdout).unwrap(), word);
             assert_eq!(shlex::split(&quote(word)), Some(vec![word.to_owned()]));
+            assert_eq!(super::word(word), quote(word));
         }
+        assert_eq!(super::word("llama::kv_cache"), "llama::kv_cache");
     }
 }

@@ -257,14 +257,17 @@ impl<'de> Deserialize<'de> for Code {
     }
 }
 
-/// A holder that is new at the peak or holds more than in the baseline.
+/// A holder that holds more at the peak than in the baseline, or less.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GrownHolder {
     /// A description of the holder: `softmax [8,12,512,512] f32 in encoder.3.attn`.
     pub holder: String,
+    /// Its line of the program now, as `src/model.rs:42`. A baseline has no lines.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub place: Option<String>,
     /// Bytes in the baseline; 0 if the holder was not among the largest there.
     pub then: u64,
-    /// Bytes now.
+    /// Bytes now; 0 if it holds nothing at the peak.
     pub now: u64,
 }
 
@@ -302,6 +305,9 @@ pub struct Finding {
     /// Holders that are new at the peak or hold more than in the baseline.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub grown: Vec<GrownHolder>,
+    /// Holders that hold less at the peak than in the baseline.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub shrunk: Vec<GrownHolder>,
     /// The kind of mistake, if one is recognized.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cause: Option<crate::judgement::diagnosis::Cause>,
@@ -392,6 +398,7 @@ impl Finding {
             hint: None,
             sites: Vec::new(),
             grown: Vec::new(),
+            shrunk: Vec::new(),
             cause: None,
         }
     }

@@ -1,6 +1,7 @@
 //! Call stacks in readable form: the owner of each frame, the frames that are shown, and the candle
 //! operation. The caller must resolve addresses first.
 
+mod backtrace;
 mod ends;
 mod frame;
 mod operation;
@@ -9,6 +10,7 @@ mod sources;
 
 use serde::{Deserialize, Serialize};
 
+pub use backtrace::program_frames;
 pub use frame::Frame;
 use frame::plain;
 pub use owner::Owner;

@@ -6,72 +6,156 @@ use crate::size::{self, Size, both};
 /// The part of a finding that is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Much {
-    /// At most three sites and three further lines of a long message.
+    /// At most three sites, and eight further lines of a long message.
     Few,
     /// Everything.
     All,
 }
 
+const FEW_SITES: usize = 3;
+const FEW_LINES: usize = 8;
+
 impl Much {
-    fn limit(self, all: usize) -> usize {
+    fn limit(self, few: usize, all: usize) -> usize {
         match self {
-            Self::Few => all.min(3),
+            Self::Few => all.min(few),
             Self::All => all,
         }
     }
 }
 
-/// The lines of a finding, the first one being `code: message`.
+/// The question that a line of a finding answers, by which a terminal colors it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// What happened: the code, and the first line of the message.
+    Summary,
+    /// Further lines of the message.
+    Message,
+    /// A line of the program.
+    Place,
+    /// The operation and the tensor that were allocated.
+    Operation,
+    /// How much: blocks and bytes.
+    Amount,
+    /// How much is not printed.
+    More,
+    /// Why: the cause with its evidence.
+    Cause,
+    /// What to do.
+    Remedy,
+}
+
+/// A line of a finding, with its indentation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// The question that the line answers.
+    pub part: Part,
+    /// The text.
+    pub text: String,
+}
+
+fn line(part: Part, text: impl Into<String>) -> Line {
+    Line { part, text: text.into() }
+}
+
+/// The texts of [`parts`].
 pub fn lines(finding: &Finding, extent: Much) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
+    parts(finding, extent).into_iter().map(|line| line.text).collect()
+}
+
+/// The lines of a finding, the first one being `code: message`.
+pub fn parts(finding: &Finding, extent: Much) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
     let mut message = finding.message.lines();
-    lines.push(format!("{}: {}", finding.code, message.next().unwrap_or_default()));
+    let first = message.next().unwrap_or_default();
+    lines.push(line(Part::Summary, format!("{}: {first}", finding.code)));
     // An error text of the body can have many lines.
     let rest: Vec<&str> = message.collect();
-    let shown = extent.limit(rest.len());
-    lines.extend(rest[..shown].iter().map(|line| format!("  {line}")));
+    let shown = extent.limit(FEW_LINES, rest.len());
+    lines.extend(rest[..shown].iter().map(|text| line(Part::Message, format!("  {text}"))));
     if shown < rest.len() {
-        lines.push(more(rest.len() - shown, "line", "lines"));
+        lines.push(more(&size::counted((rest.len() - shown) as u64, "more line", "more lines")));
     }
-    let shown = extent.limit(finding.grown.len());
-    lines.extend(finding.grown[..shown].iter().map(|grown| format!("  {}", self::grown(grown))));
-    let shown = extent.limit(finding.sites.len());
-    let few = finding.sites[..shown].iter().flat_map(self::site);
-    lines.extend(few.map(|line| format!("  {line}")));
-    if shown < finding.sites.len() {
-        let hidden = &finding.sites[shown..];
-        let (one, several) = if hidden.iter().all(|site| site.place().is_some()) {
-            ("call site", "call sites")
-        } else {
-            ("group of blocks", "groups of blocks")
-        };
-        lines.push(more(hidden.len(), one, several));
-    }
+    lines.extend(changed(
+        &finding.grown,
+        extent,
+        "more holder that grew",
+        "more holders that grew",
+    ));
+    lines.extend(changed(
+        &finding.shrunk,
+        extent,
+        "more holder that shrank",
+        "more holders that shrank",
+    ));
+    // The holders that changed are the explanation. The sites have the unchanged ones too.
+    let is_explained = extent == Much::Few && !finding.grown.is_empty();
+    lines.extend((!is_explained).then(|| sites(&finding.sites, extent)).into_iter().flatten());
     if let Some(cause) = &finding.cause {
-        lines.push(format!("  cause: {} ({})", cause.title, cause.code));
-        lines.push(format!("    evidence: {}", cause.evidence));
-        lines.push(format!("    remedy: {}", cause.remedy));
+        lines.push(line(Part::Cause, format!("  cause: {} ({})", cause.title, cause.code)));
+        lines.push(line(Part::Cause, format!("    evidence: {}", cause.evidence)));
+        lines.push(line(Part::Remedy, format!("    remedy: {}", cause.remedy)));
     }
     if let Some(hint) = &finding.hint {
-        lines.push(format!("  hint: {hint}"));
+        lines.push(line(Part::Remedy, format!("  hint: {hint}")));
     }
     lines
 }
 
-fn more(count: usize, one: &str, several: &str) -> String {
-    format!("  … {count} more {}", if count == 1 { one } else { several })
+fn more(what: &str) -> Line {
+    line(Part::More, format!("  … {what}"))
 }
 
-/// Formats a holder that has more bytes at the peak than in the baseline.
-pub fn grown(grown: &GrownHolder) -> String {
-    let was = match grown.then {
-        0 => "new at the peak".to_owned(),
-        then => format!("was {}", Size(then)),
+fn changed(all: &[GrownHolder], extent: Much, one: &str, several: &str) -> Vec<Line> {
+    let (shown, hidden) = all.split_at(extent.limit(FEW_SITES, all.len()));
+    let mut lines: Vec<Line> =
+        shown.iter().map(|holder| line(Part::Amount, format!("  {}", grown(holder)))).collect();
+    if !hidden.is_empty() {
+        let bytes =
+            hidden.iter().fold(0, |sum: u64, it| sum.saturating_add(it.now.abs_diff(it.then)));
+        let count = size::counted(hidden.len() as u64, one, several);
+        lines.push(more(&format!("{count}, {} in all", Size(bytes))));
+    }
+    lines
+}
+
+fn sites(all: &[Site], extent: Much) -> Vec<Line> {
+    let (shown, hidden) = all.split_at(extent.limit(FEW_SITES, all.len()));
+    let mut lines: Vec<Line> = shown.iter().flat_map(site).collect();
+    if !hidden.is_empty() {
+        let placed = hidden.iter().filter(|site| site.place().is_some()).count();
+        let (one, several) = if placed == hidden.len() {
+            ("more call site", "more call sites")
+        } else {
+            ("more group of blocks", "more groups of blocks")
+        };
+        let bytes = hidden.iter().fold(0, |sum: u64, site| sum.saturating_add(site.bytes));
+        // A group without a call site is followed by the sites that hold its blocks, so that their
+        // sum would count these blocks twice.
+        let is_sum = placed == 0 || placed == hidden.len();
+        let bytes = is_sum.then(|| format!(", {}", Size(bytes))).unwrap_or_default();
+        lines.push(more(&(size::counted(hidden.len() as u64, one, several) + &bytes)));
+    }
+    lines
+}
+
+/// Formats a holder that has more bytes at the peak than in the baseline, or fewer.
+pub fn grown(holder: &GrownHolder) -> String {
+    let GrownHolder { holder: label, place, then, now } = holder;
+    let (sign, difference) = (if now < then { '-' } else { '+' }, now.abs_diff(*then));
+    let was = match (*then, *now) {
+        (0, _) => "new at the peak".to_owned(),
+        (then, 0) => format!("was {}, is gone", Size(then)),
+        (then, _) => {
+            let percent = difference as f64 * 100.0 / then as f64;
+            format!("was {}, {sign}{percent:.1}%", Size(then))
+        }
     };
-    format!("+{} {} ({was})", Size(grown.now - grown.then), grown.holder)
+    let place = place.as_ref().map(|place| format!(" at {place}")).unwrap_or_default();
+    format!("{sign}{} {label}{place} ({was})", Size(difference))
 }
 
-fn site(site: &Site) -> Vec<String> {
+fn site(site: &Site) -> Vec<Line> {
     let mut what = Vec::new();
     what.extend(site.operation.clone());
     what.extend(site.tensor.clone());
@@ -81,27 +165,30 @@ fn site(site: &Site) -> Vec<String> {
         None => format!("{}, {}", size::blocks(site.count), both(site.bytes)),
     };
     let note = site.note.as_ref().map(|note| format!(": {note}")).unwrap_or_default();
-    let Some(place) = site.place() else { return vec![format!("{amount}{note}")] };
+    let Some(place) = site.place() else {
+        return vec![line(Part::Amount, format!("  {amount}{note}"))];
+    };
     let function = site.function.as_deref().map(|function| format!(" ({function})"));
     let program = format!("{place}{}", function.unwrap_or_default());
-    let mut lines = vec![match &site.via {
+    let program = match &site.via {
         Some(Via { file, line, function }) => {
             format!("{function} ({file}:{line}), called from {program}")
         }
         None => program,
-    }];
+    };
+    let mut lines = vec![line(Part::Place, format!("  {program}"))];
     if !what.is_empty() {
-        lines.push(format!("  {}", what.join(" ")));
+        lines.push(line(Part::Operation, format!("    {}", what.join(" "))));
     }
-    lines.push(format!("  {amount}{note}"));
+    lines.push(line(Part::Amount, format!("    {amount}{note}")));
     lines
 }
 
 /// The number of blocks, and their size if all have the same.
 pub fn blocks(site: &Site) -> String {
     match site.block {
-        Some(block) => format!("{} x {}", site.count, both(block)),
-        None => site.count.to_string(),
+        Some(block) => format!("{} x {}", size::exact(site.count), both(block)),
+        None => size::exact(site.count),
     }
 }
 
@@ -127,36 +214,82 @@ mod tests {
         };
         let finding = Finding {
             sites: (1..=5).map(site).collect(),
-            ..Finding::new(Code::Leak, "first\n2\n3\n4\n5").hint("what to do")
+            ..Finding::new(Code::Leak, "first\n2\n3\n4\n5\n6\n7\n8\n9\n10").hint("what to do")
         };
         let few = lines(&finding, Much::Few);
-        assert_eq!(few[..5], ["leak: first", "  2", "  3", "  4", "  … 1 more line"]);
+        assert_eq!((few[0].as_str(), few[8].as_str()), ("leak: first", "  9"));
+        assert_eq!(few[9], "  … 1 more line");
         assert_eq!(
-            few[5..8],
+            few[10..13],
             [
                 "  tests/mem.rs:1 (mem::step)",
                 "    matmul [8,128] f32 in layer.3",
                 "    10 x 4,096 B (4.0 KiB): steady"
             ]
         );
-        assert_eq!(few[14..], ["  … 2 more call sites", "  hint: what to do"]);
+        assert_eq!(few[19..], ["  … 2 more call sites, 80.0 KiB", "  hint: what to do"]);
         let four = Finding { sites: finding.sites[..4].to_vec(), ..finding.clone() };
-        assert!(lines(&four, Much::Few).contains(&"  … 1 more call site".to_owned()));
+        assert!(lines(&four, Much::Few).contains(&"  … 1 more call site, 40.0 KiB".to_owned()));
         let by_size = Site { file: None, function: None, ..finding.sites[0].clone() };
         let sizes = Finding { sites: vec![by_size; 5], ..finding.clone() };
-        assert!(lines(&sizes, Much::Few).contains(&"  … 2 more groups of blocks".to_owned()));
+        assert!(
+            lines(&sizes, Much::Few).contains(&"  … 2 more groups of blocks, 80.0 KiB".to_owned())
+        );
         let via = Via {
             file: "candle-mi-0.2.2/src/util/masks.rs".into(),
             line: 97,
             function: "candle_mi::util::masks::create_causal_mask".into(),
         };
         assert_eq!(
-            super::site(&Site { via: Some(via), ..site(14) })[0],
-            "candle_mi::util::masks::create_causal_mask (candle-mi-0.2.2/src/util/masks.rs:97), \
+            super::site(&Site { via: Some(via), ..site(14) })[0].text,
+            "  candle_mi::util::masks::create_causal_mask (candle-mi-0.2.2/src/util/masks.rs:97), \
              called from tests/mem.rs:14 (mem::step)"
         );
         let all = lines(&finding, Much::All);
-        assert_eq!(all.len(), 5 + 5 * 3 + 1);
+        assert_eq!(all.len(), 10 + 5 * 3 + 1);
         assert!(!all.iter().any(|line| line.contains("more")), "{all:?}");
+    }
+
+    #[test]
+    fn the_holders_of_a_regression_are_printed_instead_of_the_unchanged_sites() {
+        let holder = |name: &str, then, now| GrownHolder {
+            holder: name.to_owned(),
+            place: (now > 0).then(|| "src/model.rs:42".to_owned()),
+            then,
+            now,
+        };
+        let site = Site { file: Some("src/unchanged.rs".into()), count: 1, ..Site::default() };
+        let mut finding = Finding {
+            grown: vec![holder("softmax", 0, 4_096), holder("matmul", 2_048, 3_072)],
+            shrunk: vec![holder("relu", 4_096, 0)],
+            sites: vec![site],
+            ..Finding::new(Code::PeakRegression, "higher")
+        };
+        let expected = [
+            "peak-regression: higher",
+            "  +4.0 KiB softmax at src/model.rs:42 (new at the peak)",
+            "  +1.0 KiB matmul at src/model.rs:42 (was 2.0 KiB, +50.0%)",
+            "  -4.0 KiB relu (was 4.0 KiB, is gone)",
+        ];
+        assert_eq!(lines(&finding, Much::Few), expected);
+        assert!(lines(&finding, Much::All).iter().any(|line| line.contains("unchanged")));
+        finding.grown = vec![holder("softmax", 0, 1_024); 5];
+        let few = lines(&finding, Much::Few);
+        assert!(
+            few.contains(&"  … 2 more holders that grew, 2.0 KiB in all".to_owned()),
+            "{few:?}"
+        );
+        finding.grown.clear();
+        assert!(lines(&finding, Much::Few).iter().any(|line| line.contains("unchanged")));
+    }
+
+    #[test]
+    fn groups_and_the_sites_that_hold_them_are_not_added_up() {
+        let group = Site { bytes: 64, count: 1, block: Some(64), ..Site::default() };
+        let holder = Site { file: Some("src/model.rs".into()), ..group.clone() };
+        let sites = vec![group.clone(), group.clone(), group.clone(), group, holder];
+        let finding = Finding { sites, ..Finding::new(Code::Leak, "first") };
+        let few = lines(&finding, Much::Few);
+        assert_eq!(few.last().unwrap(), "  … 2 more groups of blocks");
     }
 }

@@ -2,6 +2,8 @@
 //! tests.
 
 pub mod capture;
+pub mod compare;
 pub mod explain;
+pub mod history;
 pub mod process;
 pub mod relations;

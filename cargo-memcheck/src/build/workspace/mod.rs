@@ -59,7 +59,7 @@ impl Workspace {
 
     /// Folders and members only, because cargo may have to download the dependencies to describe
     /// them.
-    fn outline(flags: &CargoOptions) -> Result<Self, WorkspaceError> {
+    pub(crate) fn outline(flags: &CargoOptions) -> Result<Self, WorkspaceError> {
         Self::run_metadata(flags, &["--no-deps"])
     }
 

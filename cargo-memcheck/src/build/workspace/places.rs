@@ -60,6 +60,10 @@ impl Places {
         &self.root
     }
 
+    pub(crate) fn own_directory(&self) -> &Path {
+        &self.own
+    }
+
     pub(crate) fn pending_directory(&self) -> PathBuf {
         self.own.join("pending")
     }

@@ -16,6 +16,7 @@ use crate::invocation::devices::{DeviceKind, Leg};
 use crate::invocation::options::{
     Flags, Mode, Options, Pending, ReportContext, Selection, Typed, environment,
 };
+use crate::invocation::suggestion;
 use crate::invocation::values::Verbosity;
 use crate::system::binary::Binary;
 use crate::system::error::Failure;
@@ -95,6 +96,15 @@ impl Session {
         if self.options.mode == Mode::Ci {
             eprint_line!("ci: the source tree is not changed");
         }
+    }
+
+    /// A warning for each filter that matches no test of these legs.
+    pub(crate) fn unmatched_filters(&self, legs: &[LegTests]) -> Vec<String> {
+        let carried = legs.iter().flat_map(|leg| &leg.carried);
+        let names: Vec<&str> =
+            carried.flat_map(|it| &it.tests).map(|entry| entry.name.as_str()).collect();
+        let Selection { filters, exact, .. } = &self.options.selection;
+        suggestion::unmatched(filters, *exact, &names)
     }
 
     pub(crate) fn choose(&self, tests: &LegTests) -> Chosen {

@@ -6,11 +6,14 @@
 
 mod archive;
 mod bench;
+mod compare;
 mod estimate;
 mod fit;
+mod history;
 mod levels;
 mod libtest;
 mod limits;
+mod mistyped;
 mod one;
 mod output;
 mod plan;
@@ -21,13 +24,16 @@ mod select;
 mod snapshots;
 
 use std::ffi::{OsStr, OsString};
+use std::sync::OnceLock;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
 pub(crate) use archive::ArchiveArgs;
 pub(crate) use bench::BenchArgs;
+pub(crate) use compare::CompareArgs;
 pub(crate) use estimate::EstimateArgs;
 pub(crate) use fit::FitArgs;
+pub(crate) use history::HistoryArgs;
 pub(crate) use levels::LevelFlags;
 pub(crate) use libtest::{LibtestArgs, LibtestError};
 pub(crate) use limits::LimitFlags;
@@ -41,6 +47,7 @@ pub(crate) use select::{CiFlags, PartFlags, SelectFlags};
 pub(crate) use snapshots::{PruneArgs, SnapshotArgs};
 
 use super::values::ReportFile;
+use mistyped::mistyped_subcommand;
 
 const AFTER_HELP: &str = "\
 `cargo memcheck [FILTERS]… [OPTIONS]` is the same as `cargo memcheck run …`.
@@ -84,6 +91,10 @@ pub(crate) enum Command {
     Archive(ArchiveArgs),
     /// Print the results of a run again, or join the results of its shards.
     Report(ReportArgs),
+    /// Compare two runs, or a branch with another: `compare main`.
+    Compare(CompareArgs),
+    /// Plot a figure of a test over the runs of a history.
+    History(HistoryArgs),
     /// Make pending snapshots the baselines.
     Accept(SnapshotArgs),
     /// Discard pending snapshots.
@@ -111,7 +122,8 @@ pub(crate) enum Command {
 impl Cli {
     /// Parses the command line. `args` must start with the name of the program.
     pub(crate) fn read(args: Vec<OsString>) -> Result<Self, clap::Error> {
-        Self::try_parse_from(with_subcommand(args))
+        let args = with_subcommand(args)?;
+        Self::try_parse_from(args)
     }
 }
 
@@ -146,7 +158,11 @@ pub(crate) fn requested_reports(args: &[OsString]) -> Vec<ReportFile> {
 }
 
 /// Removes cargo's `memcheck`, and inserts `run` if the command line has no subcommand.
-fn with_subcommand(args: Vec<OsString>) -> Vec<OsString> {
+///
+/// # Errors
+/// If the first word is a mistyped subcommand. As a filter it would run other tests than those that
+/// the user expects, after a build of minutes.
+fn with_subcommand(args: Vec<OsString>) -> Result<Vec<OsString>, clap::Error> {
     let mut args = args.into_iter();
     let program = args.next().unwrap_or_else(|| "cargo-memcheck".into());
     let mut rest: Vec<OsString> = args.collect();
@@ -154,10 +170,23 @@ fn with_subcommand(args: Vec<OsString>) -> Vec<OsString> {
         rest.remove(0);
     }
     if !rest.first().is_some_and(|first| is_complete(first)) {
+        if let Some(word) = rest.first().and_then(|first| first.to_str())
+            && let Some(meant) = mistyped_subcommand(word)
+        {
+            return Err(unrecognized(word, meant));
+        }
         rest.insert(0, "run".into());
     }
     rest.insert(0, program);
-    rest
+    Ok(rest)
+}
+
+fn unrecognized(word: &str, meant: &str) -> clap::Error {
+    let message = format!(
+        "unrecognized subcommand '{word}': did you mean `cargo memcheck {meant}`?\n\nhint: as a \
+         filter, write `cargo memcheck run {word}`"
+    );
+    command().error(clap::error::ErrorKind::InvalidSubcommand, message)
 }
 
 fn is_complete(first: &OsStr) -> bool {
@@ -167,7 +196,17 @@ fn is_complete(first: &OsStr) -> bool {
 }
 
 pub(crate) fn is_subcommand(word: &str) -> bool {
-    Cli::command().get_subcommands().any(|command| command.get_name() == word)
+    subcommands().contains(&word)
+}
+
+/// The names of all subcommands.
+pub(crate) fn subcommands() -> &'static [&'static str] {
+    static NAMES: OnceLock<Vec<&'static str>> = OnceLock::new();
+    NAMES.get_or_init(|| {
+        let command = Cli::command();
+        let names = command.get_subcommands().map(|command| command.get_name().to_owned());
+        names.map(|name| &*name.leak()).collect()
+    })
 }
 
 #[cfg(test)]
@@ -186,12 +225,23 @@ mod tests {
     #[test]
     fn cargo_and_the_alias_mean_the_same() {
         for line in ["x memcheck run a", "x run a", "x memcheck a", "x a"] {
-            assert_eq!(with_subcommand(words(line)), words("x run a"), "{line}");
+            assert_eq!(with_subcommand(words(line)).unwrap(), words("x run a"), "{line}");
         }
-        assert_eq!(with_subcommand(words("x memcheck")), words("x run"));
-        assert_eq!(with_subcommand(words("x -p app")), words("x run -p app"));
-        assert_eq!(with_subcommand(words("x memcheck --help")), words("x --help"));
-        assert_eq!(with_subcommand(words("x memcheck list")), words("x list"));
+        assert_eq!(with_subcommand(words("x memcheck")).unwrap(), words("x run"));
+        assert_eq!(with_subcommand(words("x -p app")).unwrap(), words("x run -p app"));
+        assert_eq!(with_subcommand(words("x memcheck --help")).unwrap(), words("x --help"));
+        assert_eq!(with_subcommand(words("x memcheck list")).unwrap(), words("x list"));
+    }
+
+    #[test]
+    fn a_mistyped_subcommand_is_a_usage_error() {
+        for line in ["x memcheck profle a", "x lsit"] {
+            let error = Cli::read(words(line)).unwrap_err();
+            assert_eq!(error.kind(), clap::error::ErrorKind::InvalidSubcommand, "{line}");
+            assert!(error.to_string().contains("did you mean `cargo memcheck "), "{error}");
+        }
+        let run = ["x run profle", "x -q profle", "x memcheck bert"];
+        assert!(run.iter().all(|line| Cli::read(words(line)).is_ok()));
     }
 
     #[test]

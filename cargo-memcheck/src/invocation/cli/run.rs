@@ -37,6 +37,9 @@ pub(crate) struct RunArgs {
     /// Directory for the results, which `report` reads (default: target/memcheck/results).
     #[arg(long, value_name = "DIR", help_heading = "Reports")]
     pub(crate) results: Option<PathBuf>,
+    /// Append the figures to this file, which `history` reads.
+    #[arg(long, value_name = "FILE", help_heading = "Reports")]
+    pub(crate) history: Option<PathBuf>,
     /// Arguments for the test harness.
     #[arg(last = true, value_name = "LIBTEST-ARGS")]
     pub(crate) libtest: Vec<String>,
@@ -139,8 +142,8 @@ pub(crate) struct ScheduleFlags {
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Reports")]
 pub(crate) struct ReportFlags {
-    /// Write a report: junit=PATH, json=PATH, markdown=PATH, html=PATH, flamegraph=PATH or
-    /// trace=PATH (may be repeated).
+    /// Write a report: junit=PATH, json=PATH, csv=PATH, bencher=PATH, markdown=PATH, html=PATH,
+    /// flamegraph=PATH or trace=PATH (may be repeated).
     #[arg(long, value_name = "KIND=PATH")]
     pub(crate) report: Vec<ReportFile>,
     /// Annotate source lines in CI (on stderr).

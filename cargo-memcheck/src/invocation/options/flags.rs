@@ -39,6 +39,7 @@ pub(crate) struct Flags {
     pub(crate) levels: BTreeMap<Code, Level>,
     pub(crate) reports: ReportFlags,
     pub(crate) results: Option<PathBuf>,
+    pub(crate) history: Option<PathBuf>,
     pub(crate) sharing: Sharing,
     pub(crate) probe: Probe,
 }

@@ -19,7 +19,7 @@ use memcheck_core::runs::explain::Explain;
 
 use crate::invocation::config::Configuration;
 use crate::invocation::devices::RequestedDevices;
-use crate::invocation::values::{CargoOptions, NoTests, RunIgnored};
+use crate::invocation::values::{CargoOptions, NoTests, RunIgnored, Verbosity};
 use crate::system::launcher::Launcher;
 use crate::system::libraries::LibrarySearch;
 use crate::system::process::Capture;
@@ -62,6 +62,7 @@ pub(crate) struct Options {
     pub(crate) scheduling: Scheduling,
     pub(crate) reporting: ReportingOptions,
     pub(crate) results: Option<PathBuf>,
+    pub(crate) history: Option<PathBuf>,
     pub(crate) search: LibrarySearch,
     pub(crate) mode: Mode,
     pub(crate) requested: RequestedDevices,
@@ -73,6 +74,13 @@ pub(crate) struct Options {
     pub(crate) configuration: Configuration,
     /// The value of `RAYON_NUM_THREADS` for tests.
     pub(crate) rayon_threads: String,
+}
+
+impl Options {
+    /// False if the user has asked for silence about tests that are not there.
+    pub(crate) fn warns_about_filters(&self) -> bool {
+        self.reporting.verbosity > Verbosity::Quiet && self.scheduling.no_tests != NoTests::Pass
+    }
 }
 
 /// A value that is not UTF-8 would otherwise be taken for an unset one.

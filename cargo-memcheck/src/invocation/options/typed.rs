@@ -98,6 +98,7 @@ impl Typed {
             },
             reporting,
             results: flags.results,
+            history: flags.history,
             search: LibrarySearch::new(library_path),
             mode,
             requested,

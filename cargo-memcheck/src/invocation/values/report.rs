@@ -13,8 +13,8 @@ pub(crate) struct ReportFile {
 
 impl ReportFile {
     /// The kinds of reports.
-    pub(crate) const KINDS: [&'static str; 6] =
-        ["junit", "json", "markdown", "html", "flamegraph", "trace"];
+    pub(crate) const KINDS: [&'static str; 8] =
+        ["junit", "json", "csv", "bencher", "markdown", "html", "flamegraph", "trace"];
 }
 
 impl std::str::FromStr for ReportFile {
@@ -48,6 +48,9 @@ mod tests {
             assert!(wrong.parse::<ReportFile>().is_err(), "{wrong}");
         }
         let error = "pdf=a".parse::<ReportFile>().unwrap_err();
-        assert!(error.contains("junit, json, markdown, html, flamegraph, trace"), "{error}");
+        assert!(
+            error.contains("junit, json, csv, bencher, markdown, html, flamegraph, trace"),
+            "{error}"
+        );
     }
 }

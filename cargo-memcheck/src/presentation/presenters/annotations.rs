@@ -1,7 +1,10 @@
-//! GitHub's workflow commands, which show each finding at the line of its test. They are printed on
-//! stderr, so that the contents of stdout do not change. GitHub's runner reads both.
+//! GitHub's workflow commands, which show each finding at the line that causes it. They are printed
+//! on stderr, so that the contents of stdout do not change. GitHub's runner reads both.
+//!
+//! GitHub shows ten annotations of a step. A failure is printed at once, and warnings wait for the
+//! end, so that they do not take the places of failures.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use memcheck_core::judgement::finding::{Class, Finding, Level};
 use memcheck_core::judgement::location;
@@ -9,36 +12,60 @@ use memcheck_core::judgement::location;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::presentation::events::Presenter;
+use crate::presentation::tally::Tally;
 use crate::system::escape::{Form, escape};
 use crate::system::printing::eprint_raw;
+
+const MOST: usize = 10;
 
 #[derive(Debug)]
 pub(crate) struct GithubAnnotations {
     workspace_root: PathBuf,
+    printed: usize,
+    warnings: Vec<String>,
+}
+
+#[derive(Debug)]
+pub(super) struct Annotation {
+    denied: bool,
+    pub(super) text: String,
 }
 
 impl GithubAnnotations {
     pub(crate) fn new(workspace_root: PathBuf) -> Self {
-        Self { workspace_root }
+        Self { workspace_root, printed: 0, warnings: Vec::new() }
     }
 
-    pub(super) fn of_test(&self, task: &Task, outcome: &TestOutcome) -> Vec<String> {
-        let file = location::source(&self.workspace_root, task.subject.file());
-        let file = file.strip_prefix(&self.workspace_root).unwrap_or(&file);
-        let place =
-            format!("file={},line={}", property(&file.display().to_string()), task.subject.line());
+    pub(super) fn of_test(&self, task: &Task, outcome: &TestOutcome) -> Vec<Annotation> {
         let annotation = |finding: &Finding| {
             let denied = match finding.code.row().class {
                 Class::Measured | Class::Instrument => true,
                 Class::Bookkeeping => outcome.verdict.denied.contains(&finding.code),
             };
             let title = format!("{} on {}: {}", task.name(), task.leg.name(), finding.code);
-            command(denied, &place, &title, &finding.message)
+            let (file, line) = self
+                .line_of(finding)
+                .unwrap_or_else(|| (self.relative(task.subject.file()), task.subject.line()));
+            let place = format!("file={},line={line}", property(&file.display().to_string()));
+            command(denied, &place, &title, &message(finding))
         };
         outcome.verdict.findings.iter().map(annotation).collect()
     }
 
-    pub(super) fn of_note(&self, note: &Note) -> String {
+    /// The first line of the workspace that the finding names.
+    fn line_of(&self, finding: &Finding) -> Option<(PathBuf, u32)> {
+        finding.sites.iter().find_map(|site| {
+            let file = self.relative(Path::new(site.file.as_ref()?));
+            file.is_relative().then_some((file, site.line?))
+        })
+    }
+
+    fn relative(&self, file: &Path) -> PathBuf {
+        let file = location::source(&self.workspace_root, file);
+        file.strip_prefix(&self.workspace_root).unwrap_or(&file).to_owned()
+    }
+
+    pub(super) fn of_note(&self, note: &Note) -> Annotation {
         let place = note.path.as_ref().map(|path| {
             let path = path.strip_prefix(&self.workspace_root).unwrap_or(path);
             format!("file={}", property(&path.display().to_string()))
@@ -47,22 +74,59 @@ impl GithubAnnotations {
         let title = note.finding.code.name();
         command(denied, &place.unwrap_or_default(), title, &note.finding.message)
     }
+
+    /// Returns the annotations that can be printed now.
+    fn add(&mut self, annotations: Vec<Annotation>) -> Vec<String> {
+        let mut now = Vec::new();
+        for Annotation { denied, text } in annotations {
+            if !denied {
+                self.warnings.push(text);
+            } else if self.printed < MOST {
+                self.printed += 1;
+                now.push(text);
+            }
+        }
+        now
+    }
+
+    fn rest(&mut self) -> Vec<String> {
+        let room = MOST - self.printed;
+        self.printed = MOST;
+        std::mem::take(&mut self.warnings).into_iter().take(room).collect()
+    }
+}
+
+/// What happened, why and what to do.
+fn message(finding: &Finding) -> String {
+    let mut lines = vec![finding.message.clone()];
+    if let Some(cause) = &finding.cause {
+        lines.push(format!("cause: {} ({}): {}", cause.title, cause.code, cause.evidence));
+        lines.push(format!("remedy: {}", cause.remedy));
+    }
+    lines.join("\n")
 }
 
 impl Presenter for GithubAnnotations {
     fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
-        self.of_test(task, outcome).iter().for_each(|line| eprint_raw(line));
+        let annotations = self.of_test(task, outcome);
+        self.add(annotations).iter().for_each(|line| eprint_raw(line));
     }
 
     fn note(&mut self, note: &Note) {
-        eprint_raw(&self.of_note(note));
+        let annotation = self.of_note(note);
+        self.add(vec![annotation]).iter().for_each(|line| eprint_raw(line));
+    }
+
+    fn finished(&mut self, _tally: &Tally, _exit_code: u8) {
+        self.rest().iter().for_each(|line| eprint_raw(line));
     }
 }
 
-fn command(denied: bool, place: &str, title: &str, message: &str) -> String {
+fn command(denied: bool, place: &str, title: &str, message: &str) -> Annotation {
     let level = if denied { "error" } else { "warning" };
     let separator = if place.is_empty() { "" } else { "," };
-    format!("::{level} {place}{separator}title={}::{}", property(title), data(message))
+    let text = format!("::{level} {place}{separator}title={}::{}", property(title), data(message));
+    Annotation { denied, text }
 }
 
 fn data(text: &str) -> String {
@@ -76,14 +140,52 @@ fn property(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::example::leaky;
     use super::*;
+    use crate::discovery::task::example::task;
 
     #[test]
     fn texts_are_escaped_as_the_runner_wants_them() {
         assert_eq!(
-            command(true, "file=a.rs,line=3", "a::b, c", "100%\nmore: x"),
+            command(true, "file=a.rs,line=3", "a::b, c", "100%\nmore: x").text,
             "::error file=a.rs,line=3,title=a%3A%3Ab%2C c::100%25%0Amore: x"
         );
-        assert_eq!(command(false, "", "not-built", "m"), "::warning title=not-built::m");
+        assert_eq!(command(false, "", "not-built", "m").text, "::warning title=not-built::m");
+    }
+
+    #[test]
+    fn a_finding_is_shown_at_the_line_that_leaks_with_its_cause() {
+        let annotations = GithubAnnotations::new("/ws".into());
+        let mut outcome = leaky();
+        let texts = |outcome: &TestOutcome| -> Vec<String> {
+            annotations.of_test(&task(), outcome).into_iter().map(|it| it.text).collect()
+        };
+        let leak = texts(&outcome).remove(0);
+        assert!(leak.starts_with("::error file=src/model.rs,line=20,title="), "{leak}");
+        assert!(leak.contains("%0Acause: ") && leak.contains("%0Aremedy: "), "{leak}");
+        let finding = &mut outcome.verdict.findings[0];
+        finding.cause = None;
+        finding.sites.iter_mut().for_each(|site| site.file = Some("/elsewhere/x.rs".to_owned()));
+        let leak = texts(&outcome).remove(0);
+        let (file, line) = (task().subject.file().to_owned(), task().subject.line());
+        let file = annotations.relative(&file);
+        assert!(leak.contains(&format!("file={},line={line},", file.display())), "{leak}");
+        assert!(!leak.contains("cause"), "{leak}");
+    }
+
+    #[test]
+    fn failures_come_before_warnings_and_ten_are_printed() {
+        let mut annotations = GithubAnnotations::new("/ws".into());
+        let some = |denied, count: usize| -> Vec<Annotation> {
+            (0..count).map(|_| command(denied, "", "title", "m")).collect()
+        };
+        assert_eq!(annotations.add(some(false, 30)).len(), 0);
+        assert_eq!(annotations.add(some(true, 7)).len(), 7);
+        let rest = annotations.rest();
+        assert_eq!(rest.len(), 3);
+        assert!(rest.iter().all(|text| text.starts_with("::warning ")), "{rest:?}");
+        let mut full = GithubAnnotations::new("/ws".into());
+        assert_eq!(full.add(some(true, 12)).len(), 10);
+        assert_eq!(full.add(some(false, 1)).len() + full.rest().len(), 0);
     }
 }

@@ -7,19 +7,23 @@ use memcheck_core::wire::exit;
 
 use super::annotations::GithubAnnotations;
 use super::reports::{self, OpenReport, ReportError};
+use super::style;
 use super::terminal::Terminal;
 use crate::invocation::options::{Annotations, ReportContext};
+use crate::invocation::values::Verbosity;
 use crate::presentation::events::Presenter;
 use crate::presentation::tally::Tally;
 use crate::system::error::{Failure, Reported};
 use crate::system::panics::{self, caught};
-use crate::system::printing;
+use crate::system::printing::{self, eprint_line};
 use crate::system::process::{INTERRUPTED, Interrupt};
+use crate::system::shell;
 
 pub(crate) struct Broadcast {
     presenters: Vec<Box<dyn Presenter>>,
     reports: Vec<OpenReport>,
     failure: Option<Reported>,
+    verbosity: Verbosity,
 }
 
 impl Broadcast {
@@ -37,11 +41,12 @@ impl Broadcast {
         }
         presenters.extend(on_stdout);
         let reports = reports::open(&report_context.reporting.reports);
-        Self { presenters, reports, failure: None }
+        let verbosity = report_context.reporting.verbosity;
+        Self { presenters, reports, failure: None, verbosity }
     }
 
     pub(crate) fn notify(&mut self, mut what: impl FnMut(&mut dyn Presenter)) {
-        let Self { presenters, reports, failure } = self;
+        let Self { presenters, reports, failure, verbosity: _ } = self;
         let presenters = presenters.iter_mut().map(|presenter| presenter.as_mut());
         let reports = reports.iter_mut().map(|(_, report)| report.as_mut() as &mut dyn Presenter);
         for presenter in presenters.chain(reports) {
@@ -77,7 +82,8 @@ impl Broadcast {
             super::failure(&ReportError(path, format!("{error:#}")).into());
             exit_code = if exit_code == exit::OK { exit::REPORT } else { exit_code };
         }
-        exit_code = reports::finish(self.reports, &tally, exit_code);
+        let (code, written) = reports::finish(self.reports, &tally, exit_code);
+        exit_code = code;
         // A signal may have arrived while the reports were written.
         tally.interrupted |= Interrupt::has_come();
         if tally.interrupted && tally.failure.is_none() {
@@ -88,6 +94,11 @@ impl Broadcast {
             if let Err(panicked) = caught(|| presenter.finished(&tally, exit_code)) {
                 keep(&mut self.failure, panicked);
                 exit_code = exit::PANIC;
+            }
+        }
+        if self.verbosity > Verbosity::Quiet {
+            for file in written {
+                eprint_line!("report: {}", style::hint(&shell::word(&file.to_string_lossy())));
             }
         }
         exit_code
@@ -146,6 +157,7 @@ mod tests {
             presenters: vec![Box::new(Bad), Box::new(others.clone())],
             reports: Vec::new(),
             failure: None,
+            verbosity: Verbosity::Normal,
         };
         broadcast.notify(|to| to.test_finished(&task(), &leaky()));
         assert!(broadcast.failure().unwrap().message.contains("out of bounds"));

@@ -4,6 +4,8 @@
 use std::path::Path;
 
 use super::annotations::GithubAnnotations;
+use super::bencher::Bencher;
+use super::csv::Csv;
 use super::flamegraph::FlameGraph;
 use super::html::Html;
 use super::json::JsonLines;
@@ -19,8 +21,18 @@ use crate::system::printing::SuspendedCommands;
 use crate::system::process::Capture;
 
 /// The names of the presenters, in the order of [`present`].
-pub(crate) const NAMES: [&str; 8] =
-    ["terminal", "annotations", "json", "junit", "markdown", "html", "flamegraph", "trace"];
+pub(crate) const NAMES: [&str; 10] = [
+    "terminal",
+    "annotations",
+    "json",
+    "junit",
+    "csv",
+    "bencher",
+    "markdown",
+    "html",
+    "flamegraph",
+    "trace",
+];
 
 /// Passes the same events to the presenter with this name. Returns its report, if it writes one.
 pub(crate) fn present(
@@ -35,6 +47,8 @@ pub(crate) fn present(
             shown(&mut GithubAnnotations::new("/w".into()), replay)
         }
         "json" => written(JsonLines::new(Vec::new()), replay),
+        "csv" => written(Csv::default(), replay),
+        "bencher" => written(Bencher::default(), replay),
         "junit" => written(Junit::default(), replay),
         "markdown" => written(Markdown::default(), replay),
         "html" => written(Html::default(), replay),

@@ -6,19 +6,26 @@ use memcheck_core::presentation::text::{self, Much};
 use memcheck_core::shape::{Fit, ScalingReport};
 use memcheck_core::size::exact;
 
+use memcheck_core::presentation::text::Line;
 pub(super) use memcheck_core::presentation::text::{blocks, grown};
 
 use crate::invocation::values::Verbosity;
 
 /// The first line is `code: message`. Names only a few call sites unless the output is verbose.
 pub(super) fn lines(finding: &Finding, verbosity: Verbosity) -> Vec<String> {
-    text::lines(
-        finding,
-        match verbosity {
-            Verbosity::Verbose => Much::All,
-            Verbosity::Normal | Verbosity::Quiet => Much::Few,
-        },
-    )
+    text::lines(finding, extent(verbosity))
+}
+
+/// The same lines with their parts.
+pub(super) fn parts(finding: &Finding, verbosity: Verbosity) -> Vec<Line> {
+    text::parts(finding, extent(verbosity))
+}
+
+fn extent(verbosity: Verbosity) -> Much {
+    match verbosity {
+        Verbosity::Verbose => Much::All,
+        Verbosity::Normal | Verbosity::Quiet => Much::Few,
+    }
 }
 
 /// `peak = 31.2 MiB + 1.5 KiB*seq`, and the sizes that fit. Verbose output has the exact

@@ -68,7 +68,13 @@ fn finding(text: &str) -> Finding {
     };
     Finding {
         sites: vec![site],
-        grown: vec![GrownHolder { holder: text.to_owned(), then: 0, now: 1 }],
+        grown: vec![GrownHolder {
+            holder: text.to_owned(),
+            place: Some(text.to_owned()),
+            then: 0,
+            now: 1,
+        }],
+        shrunk: vec![GrownHolder { holder: text.to_owned(), place: None, then: 1, now: 0 }],
         cause: Some(cause),
         hint: some(),
         ..Finding::new(Code::Leak, text)
@@ -180,7 +186,7 @@ fn the_terminal_gets_no_escape_sequence_but_colors() {
             assert_no_command(&plain, &string);
             assert_eq!(plain.lines().count(), lines.len(), "{string:?}: {plain}");
             if output.is_empty() {
-                let ours = ["0", "1", "2", "1;31", "1;32", "1;33", "33", "36"];
+                let ours = ["0", "1", "2", "1;31", "1;32", "1;33", "33", "35", "36"];
                 assert!(codes.iter().all(|code| ours.contains(code)), "{string:?}: {codes:?}");
             }
         }
@@ -246,7 +252,7 @@ fn annotations_are_one_command_for_each_finding() {
         let mut lines = annotations.of_test(&task(&string), &outcome(&string, ""));
         lines.push(annotations.of_note(&note(&string)));
         assert_eq!(lines.len(), 2);
-        for line in lines {
+        for line in lines.into_iter().map(|annotation| annotation.text) {
             assert!(!line.contains(is_special), "{string:?}: {line:?}");
             let (head, _) = line.strip_prefix("::error ").unwrap().split_once("::").unwrap();
             for property in head.split(',') {

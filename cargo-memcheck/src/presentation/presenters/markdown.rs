@@ -1,6 +1,6 @@
 //! A Markdown report, for example for a pull request: the failures first, then a table.
 
-mod inline;
+pub(super) mod inline;
 
 use std::fmt::Write;
 

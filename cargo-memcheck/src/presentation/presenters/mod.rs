@@ -3,7 +3,10 @@
 //! receive the same events, in the order of the run.
 
 mod annotations;
+mod bencher;
 mod broadcast;
+pub(crate) mod compare;
+mod csv;
 mod driver_lines;
 pub(crate) mod estimate;
 #[cfg(any(test, fuzzing))]
@@ -14,12 +17,14 @@ mod failure;
 mod findings;
 pub(crate) mod fit;
 mod flamegraph;
+pub(crate) mod history;
 #[cfg(test)]
 mod hostile;
 mod html;
 pub(crate) mod json;
 mod junit;
 mod markdown;
+mod next_step;
 pub(crate) mod plan;
 pub(crate) mod profile;
 pub(crate) mod reports;

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use memcheck_core::wire::exit;
 
+use super::bencher::Bencher;
+use super::csv::Csv;
 use super::flamegraph::FlameGraph;
 use super::html::Html;
 use super::json::JsonLines;
@@ -39,6 +41,8 @@ pub(super) fn open(reports: &[ReportFile]) -> Vec<OpenReport> {
     let writer = |report: &ReportFile| -> Box<dyn ReportWriter> {
         match report.kind {
             "junit" => Box::new(Junit::default()),
+            "csv" => Box::new(Csv::default()),
+            "bencher" => Box::new(Bencher::default()),
             "markdown" => Box::new(Markdown::default()),
             "html" => Box::new(Html::default()),
             "flamegraph" => Box::new(FlameGraph::default()),
@@ -76,18 +80,20 @@ pub(crate) fn begin(reports: &[ReportFile]) {
 
 /// For a command that ends before its first test. Returns its exit code.
 pub(crate) fn without_tests(reports: &[ReportFile], tally: &Tally, exit_code: u8) -> u8 {
-    finish(open(reports), tally, exit_code)
+    finish(open(reports), tally, exit_code).0
 }
 
-pub(super) fn finish(reports: Vec<OpenReport>, tally: &Tally, exit_code: u8) -> u8 {
-    let mut code = exit_code;
+/// Returns the exit code, and the files that were written.
+pub(super) fn finish(reports: Vec<OpenReport>, tally: &Tally, exit_code: u8) -> (u8, Vec<PathBuf>) {
+    let (mut code, mut files) = (exit_code, Vec::new());
     for (path, mut report) in reports {
         let written = caught(|| {
             report.finished(tally, exit_code);
             write(&path, report.as_ref())
         });
         match written {
-            Ok(Ok(())) => {}
+            Ok(Ok(())) if is_special(&path) => {}
+            Ok(Ok(())) => files.push(path),
             Ok(Err(error)) => {
                 super::failure(&error.into());
                 code = if code == exit::OK { exit::REPORT } else { code };
@@ -98,7 +104,7 @@ pub(super) fn finish(reports: Vec<OpenReport>, tally: &Tally, exit_code: u8) -> 
             }
         }
     }
-    code
+    (code, files)
 }
 
 fn write(path: &Path, report: &dyn ReportWriter) -> Result<(), ReportError> {
@@ -108,7 +114,7 @@ fn write(path: &Path, report: &dyn ReportWriter) -> Result<(), ReportError> {
 }
 
 /// A report can be sent to a device or a pipe, and its name can be a link.
-fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+pub(super) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     if is_special(path) {
         return fs::write(path, text);
     }
@@ -146,7 +152,8 @@ mod tests {
         for (_, report) in &mut open {
             report.test_finished(&task(), &leaky());
         }
-        assert_eq!(finish(open, &Tally { failed: 1, ..Tally::default() }, 100), 100);
+        let (code, files) = finish(open, &Tally { failed: 1, ..Tally::default() }, 100);
+        assert_eq!((code, files.len()), (100, reports.len()));
         let earlier: Vec<String> = texts().collect();
         assert!(earlier.iter().all(|text| !text.contains("has not ended")));
         begin(&reports);

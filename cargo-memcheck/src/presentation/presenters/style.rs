@@ -39,6 +39,21 @@ pub(crate) fn hint(text: &str) -> String {
     styled("36", text)
 }
 
+/// A line of the program.
+pub(crate) fn place(text: &str) -> String {
+    styled("35", text)
+}
+
+/// A number of blocks or of bytes.
+pub(crate) fn amount(text: &str) -> String {
+    styled("33", text)
+}
+
+/// A figure that improved.
+pub(crate) fn good(text: &str) -> String {
+    styled("32", text)
+}
+
 pub(crate) fn dim(text: &str) -> String {
     styled("2", text)
 }

@@ -1,18 +1,22 @@
 //! The output for people: one line for each test, its findings, a progress bar and a summary. All
 //! of it goes to stderr.
 
+mod layout;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use memcheck_core::judgement::finding::{Class, Code, Level};
+use memcheck_core::judgement::finding::{Class, Code, Finding, Level};
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::size::Size;
 use memcheck_core::space::Space;
 use memcheck_core::wire::exit;
 use memcheck_core::wire::protocol::Progress;
 
-use super::{driver_lines, findings, style, summary, unknown_reads};
+use layout::INDENT;
+
+use super::{driver_lines, findings, next_step, style, summary, unknown_reads};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::invocation::devices::Leg;
@@ -36,13 +40,24 @@ pub(crate) struct Terminal {
     filters: Vec<String>,
     several_legs: bool,
     running: BTreeMap<(String, String), String>,
+    /// Columns of the terminal.
+    columns: Option<usize>,
+    /// Failures of the leg.
+    failed: usize,
+    /// Ignored tests that are not printed yet.
+    ignored: Vec<String>,
+    /// One line for each test that failed, with the next command.
+    failures: Vec<String>,
 }
+
+/// More ignored tests are counted and not named.
+const NAMED: usize = 3;
 
 impl Terminal {
     pub(crate) fn new(report_context: &ReportContext<'_>, legs: usize) -> Self {
         let bar = ProgressBar::hidden();
         bar.set_style(
-            ProgressStyle::with_template("{spinner} [{pos}/{len}] {wide_msg}")
+            ProgressStyle::with_template("{spinner} [{pos}/{len}{prefix}] {wide_msg}")
                 .expect("the template is valid"),
         );
         Self {
@@ -54,7 +69,53 @@ impl Terminal {
             filters: report_context.filters.to_vec(),
             several_legs: legs > 1,
             running: BTreeMap::new(),
+            columns: layout::columns(),
+            failed: 0,
+            ignored: Vec::new(),
+            failures: Vec::new(),
         }
+    }
+
+    /// All ignored tests of a leg in one line. Verbose output has a line for each instead.
+    fn ignored_line(&mut self) -> Option<String> {
+        let names = std::mem::take(&mut self.ignored);
+        let status = style::status(Status::Ignored);
+        let hint = "--run-ignored all runs";
+        match names.as_slice() {
+            [] => None,
+            [one] => Some(format!("{status} {one} ({hint} it)")),
+            few if few.len() <= NAMED => Some(format!("{status} {} ({hint} them)", few.join(", "))),
+            all => {
+                Some(format!("{status} {} tests (--verbose lists them, {hint} them)", all.len()))
+            }
+        }
+    }
+
+    fn print_ignored(&mut self) {
+        if let Some(line) = self.ignored_line() {
+            self.print(&[line]);
+        }
+    }
+
+    /// `FAIL app::mem llama::kv_cache: leak  cargo memcheck profile …`.
+    fn keep_failure(&mut self, task: &Task, outcome: &TestOutcome) {
+        let verdict = &outcome.verdict;
+        if matches!(verdict.status, Status::Passed | Status::Ignored) {
+            return;
+        }
+        self.failed += 1;
+        self.bar.set_prefix(format!(", {} failed", self.failed));
+        let leg = if self.several_legs { format!(" ({})", task.leg.name()) } else { String::new() };
+        let next = next_step::command(task, verdict).map(|command| style::hint(&command));
+        self.failures.push(format!(
+            "{} {} {}{}: {}  {}",
+            style::status(verdict.status),
+            style::dim(&task.binary.id),
+            style::strong(task.name()),
+            style::dim(&leg),
+            next_step::codes(verdict),
+            next.unwrap_or_default(),
+        ));
     }
 
     fn refresh(&self) {
@@ -73,7 +134,7 @@ impl Terminal {
     }
 
     /// `PASS [   0.012s] app::mem llama::kv_cache  peak 502.5 MiB  growth 0 B`.
-    fn line(&self, task: &Task, outcome: &TestOutcome) -> String {
+    fn line(&self, task: &Task, outcome: &TestOutcome) -> Vec<String> {
         let time = format!("[{:>8.3}s]", outcome.duration.as_secs_f64());
         let mut line = format!(
             "{} {} {} {}",
@@ -95,6 +156,7 @@ impl Terminal {
                 let mut findings = outcome.verdict.findings.iter();
                 findings.any(|finding| finding.space == Some(space))
             };
+            let mut figures = String::new();
             // Every tensor comes with some small blocks, so that their figures matter only if a
             // finding concerns them.
             let shown = |space: &&Space| **space != Space::HostSmall || found(**space);
@@ -103,41 +165,44 @@ impl Terminal {
                 judged.iter().filter_map(|space| record.spaces.get_key_value(space))
             {
                 let name = if judged.len() > 1 { format!("{space} ") } else { String::new() };
-                line.push_str(&format!(
+                figures.push_str(&format!(
                     "  {name}peak {}  growth {}",
                     Size(measured.metrics.peak_allocated),
                     Size(measured.metrics.growth)
                 ));
             }
             if let Some(values) = &record.values {
-                line.push_str(&format!("  {}", style::warning(&values.mark())));
+                figures.push_str(&format!("  {}", style::warning(&values.mark())));
             }
+            // The marks of colors have no width.
+            let width = console::measure_text_width;
+            if self.columns.is_some_and(|columns| width(&line) + width(&figures) > columns) {
+                return vec![line, format!("{:INDENT$}{}", "", figures.trim_start())];
+            }
+            line.push_str(&figures);
         }
-        line
+        vec![line]
     }
 
     fn findings(&self, outcome: &TestOutcome) -> Vec<String> {
         let verbose = self.verbosity == Verbosity::Verbose;
-        let indented = |line: String| format!("{:13}{line}", "");
         let mut lines = Vec::new();
         for finding in &outcome.verdict.findings {
             let counts = match finding.code.row().class {
                 Class::Measured | Class::Instrument => true,
                 Class::Bookkeeping => outcome.verdict.denied.contains(&finding.code),
             };
-            let mut text = findings::lines(finding, self.verbosity).into_iter();
             // All tests of a first run lack a baseline. The summary states the next step, so that
             // it need not be repeated here.
             if !verbose && finding.code == Code::MissingBaseline {
                 if !counts {
                     continue;
                 }
-                text = vec![text.next().unwrap_or_default()].into_iter();
+                let brief = Finding { hint: None, ..finding.clone() };
+                lines.extend(layout::finding(&brief, self.verbosity, counts, self.columns));
+                continue;
             }
-            let first = text.next().unwrap_or_default();
-            let first = if counts { style::error(&first) } else { style::warning(&first) };
-            lines.push(indented(first));
-            lines.extend(text.map(indented));
+            lines.extend(layout::finding(finding, self.verbosity, counts, self.columns));
         }
         lines
     }
@@ -181,17 +246,22 @@ impl Terminal {
         let mut lines = Vec::new();
         let uneventful = matches!(outcome.verdict.status, Status::Passed | Status::Ignored);
         if self.verbosity > Verbosity::Quiet || !uneventful {
-            lines.push(self.line(task, outcome));
-            lines.extend(laws(outcome, self.verbosity));
+            lines.extend(self.line(task, outcome));
+            lines.extend(self.laws(outcome));
             lines.extend(self.findings(outcome));
+            let notes = driver_lines::repeats(outcome).into_iter().chain(unknown_reads::note(outcome));
             lines.extend(
-                driver_lines::repeats(outcome).map(|note| format!("{:13}note: {note}", "")),
+                notes.flat_map(|note| layout::below(&format!("note: {note}"), self.columns)),
             );
-            lines.extend(unknown_reads::note(outcome).map(|note| format!("{:13}note: {note}", "")));
             lines.extend(self.driver(outcome));
             lines.extend(self.output(outcome));
         }
         lines
+    }
+
+    fn laws(&self, outcome: &TestOutcome) -> Vec<String> {
+        let lines = findings::laws(&outcome.across.laws, self.verbosity);
+        lines.iter().flat_map(|line| layout::below(line, self.columns)).collect()
     }
 
     pub(super) fn note_lines(&self, note: &Note) -> Vec<String> {
@@ -218,13 +288,11 @@ fn key(task: &Task) -> (String, String) {
     (task.binary.id.clone(), task.name().to_owned())
 }
 
-fn laws(outcome: &TestOutcome, verbosity: Verbosity) -> Vec<String> {
-    let lines = findings::laws(&outcome.across.laws, verbosity).into_iter();
-    lines.map(|line| format!("{:13}{line}", "")).collect()
-}
-
 impl Presenter for Terminal {
     fn leg_started(&mut self, leg: &Leg, tests: usize) {
+        self.print_ignored();
+        self.failed = 0;
+        self.bar.set_prefix("");
         if self.verbosity > Verbosity::Quiet {
             let plural = if tests == 1 { "" } else { "s" };
             self.print(&[format!("running {tests} memory test{plural} on {}", leg.name())]);
@@ -254,8 +322,14 @@ impl Presenter for Terminal {
 
     fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
         self.running.remove(&key(task));
-        self.print(&self.result(task, outcome));
-        if outcome.verdict.status != Status::Ignored {
+        let is_ignored = outcome.verdict.status == Status::Ignored;
+        match self.verbosity {
+            Verbosity::Quiet if is_ignored => {}
+            Verbosity::Normal if is_ignored => self.ignored.push(task.name().to_owned()),
+            _ => self.print(&self.result(task, outcome)),
+        }
+        self.keep_failure(task, outcome);
+        if !is_ignored {
             self.bar.inc(1);
         }
         self.refresh();
@@ -267,6 +341,7 @@ impl Presenter for Terminal {
 
     fn leg_finished(&mut self, leg: &Leg, tally: &Tally) {
         self.bar.finish_and_clear();
+        self.print_ignored();
         if self.several_legs && self.verbosity > Verbosity::Quiet {
             // The summary reports if no test ran at all.
             let ok = tally.exit_code(NoTests::Pass) == exit::OK && tally.not_run == 0;
@@ -276,7 +351,9 @@ impl Presenter for Terminal {
 
     fn finished(&mut self, tally: &Tally, exit_code: u8) {
         self.bar.finish_and_clear();
+        self.print_ignored();
         let mut lines = vec![verdict("", tally, exit_code == exit::OK)];
+        lines.append(&mut self.failures);
         lines.extend(summary::repeated(tally));
         lines.extend(summary::next_steps(tally, &self.filters, &self.pending, self.no_tests));
         self.print(&lines);

@@ -52,12 +52,32 @@ impl Holders {
             .iter()
             .map(|(holder, &now)| {
                 let then = before.get(holder).copied().unwrap_or(0);
-                GrownHolder { holder: holder.clone(), then, now }
+                GrownHolder { holder: holder.clone(), place: None, then, now }
             })
             .filter(|grown| grown.now > grown.then && !(grown.then == 0 && grown.now <= left_out))
             .collect();
         grown.sort_by_key(|grown| std::cmp::Reverse(grown.now - grown.then));
         grown
+    }
+
+    /// The holders of this baseline that hold less of `space` in a record with attribution, the
+    /// largest difference first.
+    pub fn shrunk(&self, record: &Record, space: Space) -> Vec<GrownHolder> {
+        let Some(attribution) = &record.attribution else { return Vec::new() };
+        let all = blame::labels(attribution, space);
+        let mut shrunk: Vec<GrownHolder> = self
+            .0
+            .get(&space)
+            .into_iter()
+            .flatten()
+            .map(|(holder, &then)| {
+                let now = all.get(holder).copied().unwrap_or(0);
+                GrownHolder { holder: holder.clone(), place: None, then, now }
+            })
+            .filter(|holder| holder.now < holder.then)
+            .collect();
+        shrunk.sort_by_key(|holder| std::cmp::Reverse(holder.then - holder.now));
+        shrunk
     }
 }
 

@@ -5,11 +5,12 @@ use crate::judgement::finding::{Code, Finding};
 use crate::judgement::{blame, fault};
 use crate::limits::Limits;
 use crate::measurement::record::{Outcome, Record, RefusedAllocation};
+use crate::measurement::stack::program_frames;
 use crate::size::both;
 use crate::space::Space;
 
 pub(super) fn judge_outcome(record: &Record, limits: &Limits) -> Option<Finding> {
-    let (what, text) = match (&record.outcome, &record.should_panic) {
+    let (what, whole) = match (&record.outcome, &record.should_panic) {
         (Outcome::Returned, None) => return None,
         (Outcome::Panicked { message }, Some(expected)) if message.contains(expected) => {
             return None;
@@ -29,10 +30,14 @@ pub(super) fn judge_outcome(record: &Record, limits: &Limits) -> Option<Finding>
                 "the test did not panic, although it is marked #[should_panic]",
             ));
         }
-        (Outcome::Failed { error }, _) => ("returned an error", gist(error)),
-        (Outcome::Panicked { message }, None) => ("panicked", gist(message)),
+        (Outcome::Failed { error }, _) => ("returned an error", error),
+        (Outcome::Panicked { message }, None) => ("panicked", message),
     };
-    let ended = format!("the body {what}: {text}");
+    let text = gist(whole);
+    let ended: Vec<String> = std::iter::once(format!("the body {what}: {text}"))
+        .chain(program_frames(whole).into_iter().map(|frame| format!("at {frame}")))
+        .collect();
+    let ended = ended.join("\n");
     let refused = refusal(record, text);
     if let Some(finding) = refused.and_then(|found| fit::refused(record, limits, found, &ended)) {
         return Some(finding);

@@ -2,7 +2,7 @@
 
 use crate::judgement::baseline::{self, Baseline, Change, Figures, Holders};
 use crate::judgement::blame;
-use crate::judgement::finding::{Code, Finding};
+use crate::judgement::finding::{Code, Finding, Site};
 use crate::limits::Limits;
 use crate::measurement::record::Record;
 use crate::size::both;
@@ -62,11 +62,16 @@ pub(super) fn compare_with_baseline(
         .iter()
         .filter_map(|change| judge_change(change, limits))
         .map(|finding| match (finding.code, finding.space) {
-            (Code::PeakRegression, Some(space)) => Finding {
-                grown: now.grown(holders, space),
-                sites: blame::at_peak(record, space),
-                ..finding
-            },
+            (Code::PeakRegression, Some(space)) => {
+                let sites = blame::at_peak(record, space);
+                let (mut grown, mut shrunk) =
+                    (now.grown(holders, space), holders.shrunk(record, space));
+                for holder in grown.iter_mut().chain(&mut shrunk) {
+                    let site = sites.iter().find(|site| blame::label(site) == holder.holder);
+                    holder.place = site.and_then(Site::place);
+                }
+                Finding { grown, shrunk, sites, ..finding }
+            }
             (Code::AllocationsRegression, Some(space)) => {
                 Finding { sites: blame::allocating(record, space), ..finding }
             }

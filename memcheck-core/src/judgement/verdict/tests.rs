@@ -316,6 +316,13 @@ fn a_backtrace_is_not_part_of_the_message() {
         "boom\n\nCaused by:\n    0: a\n    1: b"
     );
     assert_eq!(ended::gist("boom\n\nStack backtrace:\n   0: x"), "boom");
+    let frame = "\n   1: app::forward\n             at ./src/model.rs:42:9";
+    let error = format!("boom\n   0: candle_core::error::Error::bt{frame}");
+    let mut run = record(armed(Metrics::default()));
+    run.outcome = Outcome::Failed { error };
+    let verdict = judge(&run, &Baseline::Off, &run.limits, |code| code.default_level(false));
+    let message = &verdict.findings[0].message;
+    assert_eq!(message, "the body returned an error: boom\nat src/model.rs:42 (app::forward)");
 }
 
 #[test]

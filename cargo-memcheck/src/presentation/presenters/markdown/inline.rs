@@ -4,7 +4,7 @@
 use crate::system::escape;
 
 /// A name as code, also inside a table.
-pub(super) fn code(name: &str) -> String {
+pub(in crate::presentation::presenters) fn code(name: &str) -> String {
     let name = escape::line(name);
     if name.is_empty() {
         return "(empty)".to_owned();
@@ -17,7 +17,7 @@ pub(super) fn code(name: &str) -> String {
 }
 
 /// A message in which backticks enclose code.
-pub(super) fn message(text: &str) -> String {
+pub(in crate::presentation::presenters) fn message(text: &str) -> String {
     let text = escape::line(text);
     let parts: Vec<&str> = text.split('`').collect();
     let is_balanced = parts.len() % 2 == 1;
@@ -44,7 +44,7 @@ fn entities(text: &str) -> String {
 }
 
 /// Lines as they are. The fence is longer than all fences in the text.
-pub(super) fn fenced(text: &str) -> String {
+pub(in crate::presentation::presenters) fn fenced(text: &str) -> String {
     let text = escape::escape(text, escape::Form::Text);
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);

@@ -1,0 +1,227 @@
+//! `cargo memcheck compare`: prints the differences between two runs. A run is a directory of
+//! results, or a revision whose tests are run first.
+
+use std::path::{Path, PathBuf};
+
+use memcheck_core::runs::compare::{Measured, TestId, compare as compare_runs};
+use memcheck_core::wire::exit;
+
+use crate::build::workspace::Places;
+use crate::execution::revision::{self, Checkout, RevisionError};
+use crate::invocation::cli::CompareArgs;
+use crate::invocation::values::{CargoOptions, Format, ReportFile, Verbosity};
+use crate::presentation::presenters::compare::{Compared, Side, print_json, print_text};
+use crate::presentation::presenters::style;
+use crate::presentation::results::{self, Results, ResultsError};
+use crate::system::error::{CommandError, Failure};
+use crate::system::printing::eprint_line;
+
+const KINDS: [&str; 3] = ["markdown", "html", "json"];
+
+#[derive(Debug, thiserror::Error)]
+enum CompareError {
+    #[error("{path} is a file and not a directory of results: an archive has tests, but no results", path = .0.display())]
+    File(PathBuf),
+    #[error("`{0}` is neither a directory of results nor a revision")]
+    Unknown(String),
+    #[error("a comparison has no `{0}` report: markdown, html, json")]
+    Kind(&'static str),
+    #[error("{path} is incomplete: {why}", path = .0.display(), why = .1)]
+    Incomplete(PathBuf, String),
+    #[error("arguments of `run` need a revision: both sides are directories of results")]
+    NothingRuns,
+}
+
+impl CommandError for CompareError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Incomplete(..) => exit::NOT_MEASURED,
+            Self::File(_) | Self::Unknown(_) | Self::Kind(_) | Self::NothingRuns => exit::USAGE,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::File(_) => {
+                "`cargo memcheck run --archive-file FILE --results DIR` measures it; then compare \
+                 DIR"
+            }
+            Self::Unknown(_) => "`cargo memcheck run --results DIR` writes results",
+            Self::Incomplete(..) => "a comparison needs the results of the whole run",
+            Self::Kind(_) | Self::NothingRuns => return None,
+        };
+        Some(hint.to_owned())
+    }
+}
+
+/// One side as it was typed.
+#[derive(Debug, PartialEq, Eq)]
+enum Operand {
+    Results(PathBuf),
+    Revision(String),
+    WorkingTree,
+}
+
+impl Operand {
+    fn read(text: &str) -> Result<Self, CompareError> {
+        let path = Path::new(text);
+        if results::file(path).is_file() {
+            return Ok(Self::Results(path.to_owned()));
+        }
+        match revision::resolve(text) {
+            Some(_) => Ok(Self::Revision(text.to_owned())),
+            None if path.is_dir() => Ok(Self::Results(path.to_owned())),
+            None if path.exists() => Err(CompareError::File(path.to_owned())),
+            None => Err(CompareError::Unknown(text.to_owned())),
+        }
+    }
+}
+
+pub(super) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
+    if let Some(ReportFile { kind, .. }) =
+        args.report.iter().find(|report| !KINDS.contains(&report.kind))
+    {
+        return Err(CompareError::Kind(kind).into());
+    }
+    let base = Operand::read(&args.base)?;
+    let head = match (&args.head, &base) {
+        (Some(head), _) => Operand::read(head)?,
+        (None, Operand::Results(_)) => Operand::Results(places(args)?.results_directory()),
+        (None, _) => Operand::WorkingTree,
+    };
+    let runs = |operand: &Operand| !matches!(operand, Operand::Results(_));
+    if !args.run.is_empty() && !runs(&base) && !runs(&head) {
+        return Err(CompareError::NothingRuns.into());
+    }
+    let (base_results, base) = read(args, &base, "base")?;
+    let (head_results, head) = read(args, &head, "head")?;
+    let (base_tests, head_tests) = (measured(&base_results), measured(&head_results));
+    let comparison = compare_runs(&base_tests, &head_tests, args.tolerance);
+    let compared = Compared { base, head, comparison };
+    match args.output.form.message_format {
+        Format::Json => print_json(&compared),
+        Format::Human => print_text(&compared),
+    }
+    compared.write(&args.report)?;
+    let fails = args.fail_on_regression && compared.comparison.worse() > 0;
+    Ok(if fails { exit::FAILED } else { exit::OK })
+}
+
+fn places(args: &CompareArgs) -> Result<Places, Failure> {
+    let (manifest_path, target_dir) = (args.manifest_path.clone(), args.target_dir.clone());
+    Ok(Places::find(&CargoOptions { manifest_path, target_dir, ..CargoOptions::default() })?)
+}
+
+fn measured(results: &Results) -> Vec<Measured<'_>> {
+    let test = |test: &'_ results::Test| TestId {
+        package: test.task.package.clone(),
+        binary: test.task.binary.id.clone(),
+        test: test.task.name().to_owned(),
+        device: test.task.leg.name(),
+    };
+    let measured = results.tests.iter().map(|it| Measured {
+        id: test(it),
+        verdict: &it.outcome.verdict,
+        record: it.outcome.report.as_ref().map(|report| &report.record),
+    });
+    measured.collect()
+}
+
+fn read(args: &CompareArgs, operand: &Operand, role: &str) -> Result<(Results, Side), Failure> {
+    let (folder, name, commit) = match operand {
+        Operand::Results(folder) => (folder.clone(), folder.display().to_string(), None),
+        Operand::Revision(name) => {
+            let places = places(args)?;
+            let manifest = args.manifest_path.as_deref();
+            let checkout = Checkout::create(name, manifest, places.own_directory())?;
+            let folder = run(args, &places, Some(&checkout), (name, role))?;
+            (folder, name.clone(), Some(checkout.commit().to_owned()))
+        }
+        Operand::WorkingTree => {
+            let folder = run(args, &places(args)?, None, ("the working tree", role))?;
+            (folder, "the working tree".to_owned(), None)
+        }
+    };
+    let results = results::read(&folder)?;
+    // Missing tests would be reported as removed.
+    if let Some(why) = &results.incomplete {
+        return Err(CompareError::Incomplete(results::file(&folder), why.clone()).into());
+    }
+    let commit = commit.or_else(|| results.run.commit().map(str::to_owned));
+    let tests = results.tests.len();
+    Ok((results, Side { name, commit, tests }))
+}
+
+/// Runs the tests of a revision or of the working tree. Returns the folder of the results.
+fn run(
+    args: &CompareArgs,
+    places: &Places,
+    checkout: Option<&Checkout>,
+    (name, role): (&str, &str),
+) -> Result<PathBuf, Failure> {
+    let own = places.own_directory();
+    let results = own.join("compare").join(role);
+    results::discard(&results)?;
+    let verbosity = args.output.verbosity();
+    if verbosity > Verbosity::Quiet {
+        eprint_line!("{}", style::strong(&format!("{role}: running the tests of {name}")));
+    }
+    let target = own.parent().unwrap_or(own);
+    let mut arguments: Vec<String> = ["run", "--ci", "--annotations", "none", "-A"]
+        .into_iter()
+        .chain(["missing-baseline", "-A", "uncomparable-baseline", "-A", "improved"])
+        .map(str::to_owned)
+        .collect();
+    if verbosity < Verbosity::Verbose {
+        arguments.push("--quiet".to_owned());
+    }
+    if !args.run.iter().any(|arg| arg.starts_with("--explain") || arg.starts_with("--repeat")) {
+        // Only call sites explain a difference.
+        arguments.extend(["--explain", "always"].map(str::to_owned));
+    }
+    arguments.push(format!("--target-dir={}", target.display()));
+    arguments.push(format!("--results={}", results.display()));
+    let folder = match (checkout, &args.manifest_path) {
+        (Some(checkout), _) => {
+            arguments.extend(checkout.arguments(&args.run)?);
+            checkout.folder().to_owned()
+        }
+        (None, Some(manifest)) => {
+            arguments.push(format!("--manifest-path={}", manifest.display()));
+            std::env::current_dir().map_err(anyhow::Error::from)?
+        }
+        (None, None) => std::env::current_dir().map_err(anyhow::Error::from)?,
+    };
+    arguments.extend(args.run.iter().cloned());
+    let code = revision::run(&folder, &arguments)?;
+    // A run with failures has results, and one whose build failed has none.
+    match results::read(&results) {
+        Ok(_) => Ok(results),
+        Err(ResultsError::None(_) | ResultsError::NoFolder(_)) => {
+            Err(RevisionError::Run(name.to_owned(), code).into())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_side_is_results_or_a_revision_and_an_archive_is_refused_with_the_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        let results = folder.path().join("run");
+        std::fs::create_dir(&results).unwrap();
+        std::fs::write(results::file(&results), "").unwrap();
+        let text = |path: &Path| path.to_str().unwrap().to_owned();
+        assert_eq!(Operand::read(&text(&results)).unwrap(), Operand::Results(results));
+        let archive = folder.path().join("tests.tar.zst");
+        std::fs::write(&archive, "").unwrap();
+        let error = Operand::read(&text(&archive)).unwrap_err();
+        assert!(error.to_string().contains("an archive has tests, but no results"), "{error}");
+        assert!(error.hint().unwrap().contains("--archive-file"));
+        let error = Operand::read("no such/thing").unwrap_err();
+        assert_eq!(error.exit_code(), exit::USAGE);
+    }
+}

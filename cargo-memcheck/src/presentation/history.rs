@@ -1,0 +1,68 @@
+//! Appends the figures of a run to the file of `--history`.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use anyhow::Context;
+use memcheck_core::judgement::baseline::Figures;
+use memcheck_core::runs::compare::TestId;
+use memcheck_core::runs::history::{Entry, VERSION};
+
+use crate::invocation::options::hash;
+use crate::presentation::presenters::json;
+use crate::presentation::results::Test;
+use crate::system::files;
+
+/// The state of the sources that the figures belong to.
+#[derive(Debug, Clone)]
+pub(crate) struct State {
+    pub(crate) commit: Option<String>,
+    pub(crate) lock: Option<String>,
+    pub(crate) time: String,
+}
+
+impl State {
+    pub(crate) fn of(workspace: &Path, commit: Option<String>) -> Self {
+        let lock = std::fs::read_to_string(workspace.join("Cargo.lock")).ok();
+        Self {
+            commit,
+            lock: lock.map(|text| format!("{:016x}", hash(&text))),
+            time: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        }
+    }
+}
+
+/// Tests without a complete record have no figures.
+fn lines(tests: &[Test], state: &State) -> String {
+    let mut text = String::new();
+    for Test { task, outcome, .. } in tests {
+        let Some(report) = &outcome.report else { continue };
+        let entry = Entry {
+            version: VERSION,
+            time: state.time.clone(),
+            commit: state.commit.clone(),
+            lock: state.lock.clone(),
+            id: TestId {
+                package: task.package.clone(),
+                binary: task.binary.id.clone(),
+                test: task.name().to_owned(),
+                device: task.leg.name(),
+            },
+            status: outcome.verdict.status,
+            figures: Figures::of(&report.record),
+        };
+        text.push_str(&json::text(&entry));
+        text.push('\n');
+    }
+    text
+}
+
+/// Returns the file and the error if it could not be written.
+pub(crate) fn append(
+    file: &Path,
+    tests: &[Test],
+    state: &State,
+) -> Result<(), (PathBuf, anyhow::Error)> {
+    let appended = files::append(file, lines(tests, state).as_bytes());
+    appended.context("appending to the history").map_err(|error| (file.to_owned(), error))
+}

@@ -1,0 +1,164 @@
+//! The history of a figure: a plot over the runs, and the runs in which it changed.
+
+use memcheck_core::runs::history::{Entry, Series};
+use memcheck_core::size::{Size, exact};
+use serde_json::json;
+
+use super::{json, style};
+use crate::system::escape;
+use crate::system::printing::print_lines;
+
+const HEIGHT: u32 = 8;
+/// Of a plot, with the labels of its axis.
+const NARROWEST: u32 = 10;
+const LABELS: u32 = 16;
+
+pub(crate) fn print(all: &[Series<'_>], figure: &str) {
+    print_lines(&lines(all, figure));
+}
+
+fn lines(all: &[Series<'_>], figure: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    for series in all {
+        if !lines.is_empty() {
+            lines.push(String::new());
+        }
+        let id = series.id;
+        let title = format!("{} {} ({})", id.binary, id.test, id.device);
+        let runs = memcheck_core::size::counted(series.points.len() as u64, "run", "runs");
+        lines.push(style::strong(&escape::line(&title)));
+        lines.push(format!("{figure} of {}, {runs}", series.space));
+        lines.extend(plot(series, figure).lines().map(|line| line.trim_end().to_owned()));
+        lines.extend(changes(series, figure));
+    }
+    lines
+}
+
+/// The largest unit in which the largest value is at least 1.
+fn unit(most: u64) -> (f64, &'static str) {
+    let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    let found = units.into_iter().find(|(bytes, _)| most >= *bytes);
+    found.map_or((1.0, "B"), |(bytes, name)| (bytes as f64, name))
+}
+
+fn plot(series: &Series<'_>, figure: &str) -> String {
+    let most = series.points.iter().map(|(_, value)| *value).max().unwrap_or(0);
+    let (scale, name) = if is_bytes(figure) { unit(most) } else { (1.0, "allocations") };
+    let values: Vec<f64> = series.points.iter().map(|(_, value)| *value as f64 / scale).collect();
+    // A single point has no line.
+    let values = if values.len() == 1 { vec![values[0]; 2] } else { values };
+    let (_, columns) = console::Term::stdout().size_checked().unwrap_or((24, 80));
+    let most = u32::from(columns).saturating_sub(LABELS).max(NARROWEST);
+    let mut config = rasciigraph::Config::default().with_caption(name.to_owned());
+    // A figure that never changes is a line at one height.
+    if values.iter().any(|value| *value != values[0]) {
+        config = config.with_height(HEIGHT);
+    }
+    if values.len() > most as usize {
+        config = config.with_width(most);
+    }
+    rasciigraph::plot(values, config)
+}
+
+fn is_bytes(figure: &str) -> bool {
+    figure != "allocations"
+}
+
+/// The first run, and each run whose value differs from the one before.
+fn changes(series: &Series<'_>, figure: &str) -> Vec<String> {
+    let value = |value: u64| match is_bytes(figure) {
+        true => format!("{} B ({})", exact(value), Size(value)),
+        false => exact(value),
+    };
+    let mut lines = Vec::new();
+    let mut before: Option<u64> = None;
+    for (entry, now) in &series.points {
+        let line = match before {
+            Some(then) if then == *now => continue,
+            None => value(*now),
+            Some(then) => {
+                let sign = if *now < then { '-' } else { '+' };
+                format!("{} ({sign}{})", value(*now), value(now.abs_diff(then)))
+            }
+        };
+        let line = format!("  {}  {line}", described(entry));
+        let is_higher = before.is_some_and(|then| *now > then);
+        lines.push(if is_higher { style::warning(&line) } else { line });
+        before = Some(*now);
+    }
+    lines
+}
+
+/// `2026-11-23T06:00:00Z 0123456789`.
+fn described(entry: &Entry) -> String {
+    let commit = entry.commit.as_deref().map_or("-", |it| it.get(..10).unwrap_or(it));
+    escape::line(&format!("{} {commit:<10}", entry.time))
+}
+
+/// One object `history` for each series.
+pub(crate) fn print_json(all: &[Series<'_>], figure: &str) {
+    for series in all {
+        let points = series.points.iter().map(|(entry, value)| {
+            json!({"time": entry.time, "commit": entry.commit, "lock": entry.lock, "value": value})
+        });
+        let points: Vec<serde_json::Value> = points.collect();
+        let id = series.id;
+        json::print(&json!({
+            "type": "history",
+            "package": id.package,
+            "binary": id.binary,
+            "test": id.test,
+            "device": id.device,
+            "space": series.space,
+            "figure": figure,
+            "points": points,
+        }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use memcheck_core::runs::history::{parse, series};
+
+    use super::*;
+
+    fn entries(values: &[u64]) -> Vec<Entry> {
+        let line = |(number, value): (usize, &u64)| {
+            json!({
+                "version": 1, "time": format!("2026-11-{:02}T00:00:00Z", number + 1),
+                "commit": "0123456789abcdef", "package": "app", "binary": "app::mem", "test": "a",
+                "device": "cpu", "status": "passed",
+                "figures": {"host": {"peak_allocated": value, "allocations": value}},
+            })
+            .to_string()
+        };
+        parse(&values.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")).unwrap()
+    }
+
+    fn shown(values: &[u64], figure: &str) -> String {
+        let entries = entries(values);
+        let text = lines(&series(&entries, figure, |_| true), figure).join("\n");
+        console::strip_ansi_codes(&escape::terminal(&text)).into_owned()
+    }
+
+    #[test]
+    fn a_figure_is_plotted_with_the_runs_in_which_it_changed() {
+        let mib = 1 << 20;
+        let text = shown(&[mib, mib, 3 * mib, 3 * mib], "peak_allocated");
+        assert!(text.starts_with("app::mem a (cpu)\npeak_allocated of host, 4 runs\n"), "{text}");
+        assert!(text.contains("3.00") && text.contains("1.00") && text.contains("MiB"), "{text}");
+        assert_eq!(text.matches("2026-").count(), 2, "{text}");
+        let last = text.lines().last().unwrap();
+        assert!(last.contains("2026-11-03") && last.contains("(+2,097,152 B (2.0 MiB))"), "{last}");
+    }
+
+    #[test]
+    fn one_run_and_a_constant_figure_have_a_plot() {
+        for values in [&[7][..], &[7, 7, 7], &[0, 0], &[7; 500]] {
+            let text = shown(values, "allocations");
+            assert!(text.contains("allocations of host"), "{text}");
+            assert!(text.lines().count() < 20, "{text}");
+            assert!(text.lines().all(|line| line.chars().count() < 100), "{text}");
+        }
+    }
+}

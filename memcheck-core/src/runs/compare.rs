@@ -1,0 +1,369 @@
+//! Compares two runs of the memory tests, such as those of a branch and of its base. It judges
+//! nothing: limits and baselines have no part in it.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::judgement::baseline::{self, Figures, Holders};
+use crate::judgement::blame;
+use crate::judgement::finding::{Code, GrownHolder, Site};
+use crate::judgement::verdict::{Status, Verdict};
+use crate::measurement::record::Record;
+use crate::space::Space;
+use crate::tolerance::Tolerance;
+
+/// The figures that make a test worse if they rise. The others explain them.
+const JUDGED: [&str; 4] = ["peak_allocated", "growth", "retained", "allocations"];
+
+/// The identity of a test in both runs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct TestId {
+    /// The package.
+    pub package: String,
+    /// The executable: `app::mem`.
+    pub binary: String,
+    /// The path of the test.
+    pub test: String,
+    /// The device of the run: `sim:h200`.
+    pub device: String,
+}
+
+/// A test of one of the runs.
+#[derive(Debug, Clone)]
+pub struct Measured<'a> {
+    /// The test.
+    pub id: TestId,
+    /// Its verdict.
+    pub verdict: &'a Verdict,
+    /// Its measurements, if it has a complete record.
+    pub record: Option<&'a Record>,
+}
+
+/// A figure that differs between the runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FigureChange {
+    /// The memory space.
+    pub space: Space,
+    /// The name: `peak_allocated`.
+    pub figure: String,
+    /// The value in the base; absent if the base did not measure it.
+    pub base: Option<u64>,
+    /// The value in the head; absent if the head did not measure it.
+    pub head: Option<u64>,
+}
+
+impl FigureChange {
+    /// True if the unit is bytes.
+    pub fn is_bytes(&self) -> bool {
+        self.figure != "allocations"
+    }
+
+    /// The difference without its sign; 0 if one of the runs lacks the figure.
+    pub fn difference(&self) -> u64 {
+        self.base.zip(self.head).map_or(0, |(base, head)| base.abs_diff(head))
+    }
+
+    /// True if the figure makes the test worse.
+    pub fn is_worse(&self) -> bool {
+        let is_higher = self.base.zip(self.head).is_some_and(|(base, head)| head > base);
+        is_higher && JUDGED.contains(&self.figure.as_str())
+    }
+}
+
+/// A test that both runs have, and that differs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ChangedTest {
+    /// The test.
+    #[serde(flatten)]
+    pub id: TestId,
+    /// Its status in the base.
+    pub base: Status,
+    /// Its status in the head.
+    pub head: Status,
+    /// The figures that differ, the largest difference first.
+    pub figures: Vec<FigureChange>,
+    /// The holders that are new at the peak or hold more there, if both runs have call sites.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub grown: Vec<GrownHolder>,
+    /// The holders that hold less at the peak.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub shrunk: Vec<GrownHolder>,
+    /// Findings that only the head has.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub new_findings: Vec<Code>,
+    /// Findings that only the base has.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gone_findings: Vec<Code>,
+    /// The conditions that differ, such as the version of candle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conditions: Option<String>,
+}
+
+impl ChangedTest {
+    /// True if a judged figure rose, or if the test failed in the head only.
+    pub fn is_worse(&self) -> bool {
+        self.figures.iter().any(FigureChange::is_worse) || (fails(self.head) && !fails(self.base))
+    }
+
+    fn largest(&self) -> u64 {
+        let bytes = self.figures.iter().filter(|figure| figure.is_bytes());
+        bytes.map(FigureChange::difference).max().unwrap_or(0)
+    }
+}
+
+/// The differences between two runs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Tests that differ: the worse ones first, then by the largest difference in bytes.
+    pub changed: Vec<ChangedTest>,
+    /// Tests that only the head has.
+    pub added: Vec<TestId>,
+    /// Tests that only the base has.
+    pub removed: Vec<TestId>,
+    /// The number of tests whose figures and status are the same in both runs.
+    pub unchanged: usize,
+}
+
+impl Comparison {
+    /// The number of tests that are worse in the head.
+    pub fn worse(&self) -> usize {
+        self.changed.iter().filter(|test| test.is_worse()).count()
+    }
+}
+
+fn fails(status: Status) -> bool {
+    matches!(status, Status::Failed | Status::NotMeasured)
+}
+
+/// Compares the tests of two runs. Figures within `tolerance` are the same; without one, the
+/// tolerance of each test counts. Ignored tests are left out.
+pub fn compare(
+    base: &[Measured<'_>],
+    head: &[Measured<'_>],
+    tolerance: Option<Tolerance>,
+) -> Comparison {
+    let by_id = |tests: &'_ [Measured<'_>]| -> BTreeMap<TestId, usize> {
+        let ran = tests.iter().enumerate();
+        let ran = ran.filter(|(_, test)| test.verdict.status != Status::Ignored);
+        ran.map(|(number, test)| (test.id.clone(), number)).collect()
+    };
+    let (of_base, of_head) = (by_id(base), by_id(head));
+    let only = |these: &BTreeMap<TestId, usize>, others: &BTreeMap<TestId, usize>| {
+        these.keys().filter(|id| !others.contains_key(id)).cloned().collect()
+    };
+    let mut comparison = Comparison {
+        added: only(&of_head, &of_base),
+        removed: only(&of_base, &of_head),
+        ..Comparison::default()
+    };
+    for (id, &number) in &of_head {
+        let Some(&other) = of_base.get(id) else { continue };
+        match compare_test(&base[other], &head[number], tolerance) {
+            Some(changed) => comparison.changed.push(changed),
+            None => comparison.unchanged += 1,
+        }
+    }
+    comparison.changed.sort_by_key(|test| Reverse((test.is_worse(), test.largest())));
+    comparison
+}
+
+/// `None` if the tests do not differ.
+fn compare_test(
+    base: &Measured<'_>,
+    head: &Measured<'_>,
+    tolerance: Option<Tolerance>,
+) -> Option<ChangedTest> {
+    let codes = |verdict: &Verdict| -> BTreeSet<Code> {
+        verdict.findings.iter().map(|finding| finding.code).filter(is_about_the_test).collect()
+    };
+    let (then, now) = (codes(base.verdict), codes(head.verdict));
+    let mut changed = ChangedTest {
+        id: head.id.clone(),
+        base: base.verdict.status,
+        head: head.verdict.status,
+        figures: Vec::new(),
+        grown: Vec::new(),
+        shrunk: Vec::new(),
+        new_findings: now.difference(&then).copied().collect(),
+        gone_findings: then.difference(&now).copied().collect(),
+        conditions: None,
+    };
+    if let (Some(then), Some(now)) = (base.record, head.record) {
+        let tolerance = tolerance.unwrap_or(now.limits.tolerance.value);
+        changed.figures = figures(then, now, tolerance);
+        changed.conditions = baseline::other_conditions(&then.facts, &now.facts);
+        (changed.grown, changed.shrunk) = holders(then, now, &changed.figures);
+    }
+    let is_same = changed.figures.is_empty()
+        && fails(changed.base) == fails(changed.head)
+        && changed.new_findings.is_empty()
+        && changed.gone_findings.is_empty();
+    (!is_same).then_some(changed)
+}
+
+/// Bookkeeping and regressions are about a baseline, which can differ between the runs.
+fn is_about_the_test(code: &Code) -> bool {
+    use crate::judgement::finding::Class;
+    let is_regression =
+        matches!(code, Code::PeakRegression | Code::AllocationsRegression | Code::GrowthRegression);
+    code.row().class != Class::Bookkeeping && !is_regression
+}
+
+fn figures(then: &Record, now: &Record, tolerance: Tolerance) -> Vec<FigureChange> {
+    let changes = baseline::changes(&Figures::of(then), &Figures::of(now), tolerance);
+    let mut figures: Vec<FigureChange> = changes
+        .into_iter()
+        .map(|change| FigureChange {
+            space: change.space,
+            figure: change.figure,
+            base: change.then,
+            head: change.now,
+        })
+        .collect();
+    figures.sort_by_key(|it| Reverse((it.is_worse(), it.is_bytes(), it.difference())));
+    figures
+}
+
+/// The holders of the spaces whose peaks differ. Both runs must have call sites.
+fn holders(
+    then: &Record,
+    now: &Record,
+    figures: &[FigureChange],
+) -> (Vec<GrownHolder>, Vec<GrownHolder>) {
+    let (mut grown, mut shrunk) = (Vec::new(), Vec::new());
+    let (before, after) = (Holders::of(then), Holders::of(now));
+    let peaks = figures.iter().filter(|change| change.figure == "peak_allocated");
+    for space in peaks.map(|change| change.space) {
+        let sites = blame::at_peak(now, space);
+        let placed = |mut holder: GrownHolder| {
+            let site = sites.iter().find(|site| blame::label(site) == holder.holder);
+            holder.place = site.and_then(Site::place);
+            holder
+        };
+        grown.extend(after.grown(&before, space).into_iter().map(placed));
+        shrunk.extend(before.shrunk(now, space).into_iter().map(placed));
+    }
+    (grown, shrunk)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judgement::finding::Finding;
+    use crate::measurement::record::Metrics;
+    use crate::measurement::record::example::{GPU, armed, record};
+
+    fn verdict(codes: &[Code]) -> Verdict {
+        let status = if codes.is_empty() { Status::Passed } else { Status::Failed };
+        let findings = codes.iter().map(|code| Finding::new(*code, "message")).collect();
+        Verdict { status, findings, denied: Vec::new() }
+    }
+
+    fn id(test: &str) -> TestId {
+        let (package, binary) = ("app".to_owned(), "app::mem".to_owned());
+        TestId { package, binary, test: test.to_owned(), device: "sim:h200".to_owned() }
+    }
+
+    fn run(peak: u64) -> Record {
+        record(armed(Metrics { peak_allocated: peak, setup: 4, ..Metrics::default() }))
+    }
+
+    /// Tests with a name, a peak and findings.
+    type Tests<'a> = &'a [(&'a str, u64, &'a [Code])];
+
+    fn compared(base: Tests<'_>, head: Tests<'_>) -> Comparison {
+        let owned = |tests: Tests<'_>| -> Vec<(TestId, Verdict, Record)> {
+            let test =
+                |(name, peak, codes): &(&str, u64, &[Code])| (id(name), verdict(codes), run(*peak));
+            tests.iter().map(test).collect()
+        };
+        let (base, head) = (owned(base), owned(head));
+        fn borrowed(tests: &[(TestId, Verdict, Record)]) -> Vec<Measured<'_>> {
+            let test = |(id, verdict, record)| Measured { id, verdict, record: Some(record) };
+            tests.iter().map(|(id, verdict, record)| test((id.clone(), verdict, record))).collect()
+        }
+        compare(&borrowed(&base), &borrowed(&head), Some(Tolerance::NONE))
+    }
+
+    #[test]
+    fn tests_that_do_not_differ_are_counted_and_the_largest_change_is_first() {
+        let base: Tests<'_> = &[
+            ("same", 8, &[]),
+            ("small", 8, &[]),
+            ("large", 8, &[]),
+            ("better", 1 << 20, &[]),
+            ("gone", 1, &[]),
+        ];
+        let head: Tests<'_> = &[
+            ("same", 8, &[]),
+            ("small", 9, &[]),
+            ("large", 99, &[]),
+            ("better", 8, &[]),
+            ("new", 1, &[]),
+        ];
+        let comparison = compared(base, head);
+        let names: Vec<&str> = comparison.changed.iter().map(|it| it.id.test.as_str()).collect();
+        assert_eq!(names, ["large", "small", "better"]);
+        assert_eq!((comparison.unchanged, comparison.worse()), (1, 2));
+        assert_eq!((comparison.added, comparison.removed), (vec![id("new")], vec![id("gone")]));
+        let peak = &comparison.changed[0].figures[0];
+        assert_eq!((peak.space, peak.figure.as_str()), (GPU, "peak_allocated"));
+        assert_eq!((peak.base, peak.head, peak.is_worse()), (Some(8), Some(99), true));
+    }
+
+    #[test]
+    fn a_run_does_not_differ_from_itself() {
+        let tests: Tests<'_> = &[("a", 8, &[]), ("b", 9, &[Code::Leak])];
+        let comparison = compared(tests, tests);
+        assert_eq!(comparison, Comparison { unchanged: 2, ..Comparison::default() });
+    }
+
+    #[test]
+    fn a_finding_is_a_change_unless_it_is_about_a_baseline() {
+        let failing = compared(&[("a", 8, &[])], &[("a", 8, &[Code::Leak])]);
+        assert_eq!(failing.changed[0].new_findings, [Code::Leak]);
+        assert_eq!(failing.worse(), 1);
+        let repaired = compared(&[("a", 8, &[Code::Leak])], &[("a", 8, &[])]);
+        assert_eq!(
+            (repaired.changed[0].gone_findings.as_slice(), repaired.worse()),
+            (&[Code::Leak][..], 0)
+        );
+        let other = compared(
+            &[("a", 8, &[Code::Leak])],
+            &[("a", 8, &[Code::Leak, Code::PeakRegression, Code::MissingBaseline])],
+        );
+        assert_eq!(other.unchanged, 1);
+    }
+
+    #[test]
+    fn the_tolerance_of_the_test_counts_unless_another_is_given() {
+        let (then, now, passed) = (run(1_000_000), run(1_000_001), verdict(&[]));
+        fn test<'a>(record: &'a Record, verdict: &'a Verdict) -> [Measured<'a>; 1] {
+            [Measured { id: id("a"), verdict, record: Some(record) }]
+        }
+        let mut tolerant = now.clone();
+        tolerant.limits.tolerance.value = "1%".parse().unwrap();
+        let changed = |now: &Record, tolerance| {
+            compare(&test(&then, &passed), &test(now, &passed), tolerance).changed.len()
+        };
+        assert_eq!(changed(&tolerant, None), 0);
+        assert_eq!(changed(&tolerant, Some(Tolerance::NONE)), 1);
+    }
+
+    #[test]
+    fn ignored_tests_and_tests_without_a_record_have_no_figures() {
+        let (ignored, failed, passed) = (
+            Verdict { status: Status::Ignored, ..verdict(&[]) },
+            verdict(&[Code::Crashed]),
+            verdict(&[]),
+        );
+        let record = run(8);
+        let of = |verdict, record| [Measured { id: id("a"), verdict, record }];
+        let none = compare(&of(&ignored, None), &of(&ignored, None), None);
+        assert_eq!(none, Comparison::default());
+        let crashed = compare(&of(&passed, Some(&record)), &of(&failed, None), None);
+        assert_eq!((crashed.changed[0].figures.len(), crashed.worse()), (0, 1));
+    }
+}
