@@ -60,7 +60,6 @@ pub struct KernelLaunch<'a> {
 }
 
 /// The launch of the simulated device. Another device has none.
-#[cfg_attr(not(feature = "sim"), expect(dead_code, reason = "only the simulated device has one"))]
 trait Launch {
     fn grid(&self) -> [u32; 3];
     fn block(&self) -> [u32; 3];
@@ -144,7 +143,6 @@ mod sealed {
         fn append_to(self, to: &mut Vec<u8>);
     }
 }
-use sealed::Bytes as _;
 
 macro_rules! elements {
     ($($type:ty),*) => {$(

@@ -184,10 +184,9 @@ fn the_line_of_a_test_and_its_reports_have_the_mark() {
     let run = run.prints(note);
     assert_eq!(run.stderr.matches("unknown reads").count(), 1, "{}", run.stderr);
     assert!(project.read("r.html").contains("passed, 12 unknown reads"));
-    assert!(project.read("r.md").contains("as zeros: at tests/mem.rs:22 (f32)"));
+    assert!(project.read("r.md").contains("as zeros: at tests&#47;mem.rs:22 (f32)"));
     let property = "name=\"unknown_reads.at\" value=\"tests/mem.rs:22\"";
     assert!(project.read("r.xml").contains(property), "{}", project.read("r.xml"));
-    // The plain harness names the lines itself.
     let explained = memcheck_with(project.path(), &["explain", "unknown-values"], &[]).exits(0);
     assert!(explained.stdout.starts_with("# unknown-values"), "{}", explained.stdout);
 }

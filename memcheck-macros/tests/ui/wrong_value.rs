@@ -18,4 +18,13 @@ fn not_a_boolean() {}
 #[mem_test(timeout = "0s")]
 fn no_time() {}
 
+#[mem_test(values = "some", strict_values = "yes")]
+fn no_contents() {}
+
+#[mem_test(values = "0 B")]
+fn nothing_is_kept() {}
+
+#[mem_test(values = 256)]
+fn not_a_text() {}
+
 fn main() {}
