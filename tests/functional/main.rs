@@ -10,6 +10,7 @@ mod baselines;
 mod benches;
 mod candle_tests;
 mod cases;
+mod comparisons;
 mod configuration;
 mod controls;
 mod detection;
