@@ -65,6 +65,27 @@ candle-tests:
 features:
     cargo test -p memcheck-functional -- --ignored --test-threads 1 candle_features estimate::flash_attention
 
+# The outputs of every architecture, and the tokens that are sampled from them, on the simulated
+# device and on the CPU.
+logits:
+    just simulated test -p memcheck-estimate --test logits \
+        --features memcheck-runtime/sim,candle-nn/cuda,candle-transformers/cuda -- --nocapture
+
+# Random operations on the simulated device and on the CPU, until the device has launched this
+# number of kernels or the seconds are over. The first difference is made smaller and printed.
+differential LAUNCHES="10000000" SECONDS="36000":
+    just simulated run -p memcheck-tests --example differential --features differential -- \
+        {{LAUNCHES}} {{SECONDS}}
+
+# Runs cargo with the simulated toolkit. Crates come from the build of `cargo memcheck`.
+[private]
+simulated *ARGS:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    eval "$(cargo memcheck env)"
+    export CARGO_BUILD_BUILD_DIR="$PWD/target" CARGO_TARGET_DIR="$PWD/target/memcheck/sim"
+    exec cargo {{ARGS}}
+
 # Thirty runs on each device, bit by bit.
 exactness:
     cargo test -p memcheck-functional exactness -- --ignored --nocapture

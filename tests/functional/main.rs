@@ -12,6 +12,7 @@ mod candle_features;
 mod candle_tests;
 mod cases;
 mod compare;
+mod comparisons;
 mod configuration;
 mod controls;
 mod detection;

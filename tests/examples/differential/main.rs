@@ -177,7 +177,9 @@ fn compare(case: &Case, device: &Device, counts: &mut Counts) -> Result<(), Stri
         }
     };
     let tolerance = tolerance(name, case.dtype, dtype);
-    let norm = here.iter().filter(|x| x.is_finite()).fold(1_f64, |norm, x| norm.max(x.abs()));
+    // A row of up to 512 products of numbers up to 4 can cancel out.
+    let least = if name == "quantized_matmul" { 2560.0 } else { 1.0 };
+    let norm = here.iter().filter(|x| x.is_finite()).fold(least, |norm: f64, x| norm.max(x.abs()));
     for (at, (there, here)) in there.iter().zip(&here).enumerate() {
         let same = there == here || (there.is_nan() && here.is_nan());
         if !same && (there - here).abs() > tolerance * norm.max(here.abs()) {
@@ -199,7 +201,13 @@ fn flat(tensor: &Tensor) -> Vec<f64> {
 fn is_different(name: &str, case: &Case) -> bool {
     match name {
         // The CPU multiplies with the inverse of the number of elements, which is 0 as an integer.
-        "avg_pool2d" | "mean" => !case.dtype.is_float(),
+        "avg_pool2d" | "mean" if !case.dtype.is_float() => true,
+        // The CPU adds in 16 bits.
+        "sum" | "sum_two" | "mean" | "cumsum" | "softmax_composed" => {
+            matches!(case.dtype, DType::F16 | DType::BF16) && case.dims.iter().any(|&dim| dim > 40)
+        }
+        // Every id is outside of an empty dim. The CPU accepts it if there is nothing to read.
+        "index_select" | "index_add" => case.dims.contains(&0),
         _ => false,
     }
 }
@@ -209,7 +217,7 @@ fn is_different(name: &str, case: &Case) -> bool {
 fn tolerance(name: &str, input: DType, output: DType) -> f64 {
     match (name, input, output) {
         // The devices quantize the vector in different formats.
-        ("quantized_matmul", _, _) => 2e-2,
+        ("quantized_matmul", _, _) => 2e-3,
         ("dequantize", _, _) => 1e-6,
         // A device computes these in f32, or with factors of f32.
         ("rms_norm" | "layer_norm" | "avg_pool2d", DType::F64, _) => 2e-5,
