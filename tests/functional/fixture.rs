@@ -428,6 +428,8 @@ fn profile(manifest: &str) -> String {
                 true
             }
             Some(krate @ ("candle-nn" | "candle-transformers")) => depends(krate),
+            // The command sets it when it builds the crate.
+            Some("memcheck-sim") => false,
             Some(_) => true,
         }
     };

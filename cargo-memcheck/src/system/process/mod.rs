@@ -50,7 +50,7 @@ const LOOK_UP: Duration = Duration::from_millis(100);
 /// For the rest of the pipes after the child has ended.
 const DRAIN: Duration = Duration::from_secs(2);
 /// For a launcher to end its job after SIGTERM, unless a second signal arrives.
-const GRACE: Duration = Duration::from_secs(10);
+const GRACE: Duration = Duration::from_secs(if cfg!(test) { 4 } else { 10 });
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ProcessKind<'a> {
