@@ -11,12 +11,13 @@ struct LoggedProject {
     project: Project,
     /// Outside the project, so that the log does not change it.
     folder: tempfile::TempDir,
+    device: &'static str,
 }
 
 impl LoggedProject {
-    fn new() -> Self {
-        let logged =
-            Self { project: Project::new(ONE), folder: tempfile::tempdir().expect("a folder") };
+    fn new(device: &'static str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let logged = Self { project: Project::new(ONE), folder, device };
         let script =
             format!("#!/bin/sh\necho \"$1\" >> {}\nexec {} \"$@\"\n", logged.log(), env!("CARGO"));
         let cargo = logged.folder.path().join("cargo");
@@ -32,7 +33,7 @@ impl LoggedProject {
     /// The number of tests that ran, and the subcommands with which cargo was started.
     fn run(&self, variables: &[(&str, &str)]) -> (usize, Vec<String>) {
         let _ = std::fs::remove_file(self.log());
-        let arguments = ["run", "--device", "cpu", "--message-format", "json", "--no-ci"];
+        let arguments = ["run", "--device", self.device, "--message-format", "json", "--no-ci"];
         let cargo = self.folder.path().join("cargo").display().to_string();
         let variables = [&[("CARGO", cargo.as_str())], variables].concat();
         let run = memcheck_with(self.project.path(), &arguments, &variables).exits(0);
@@ -66,7 +67,7 @@ impl LoggedProject {
 
 #[test]
 fn cargo_is_started_after_a_change_and_only_then() {
-    let logged = LoggedProject::new();
+    let logged = LoggedProject::new("cpu");
     assert_eq!(logged.run_until_fresh(), 1);
     let source = logged.project.read("tests/mem.rs");
     logged.assert_rebuild(
@@ -94,6 +95,13 @@ fn cargo_is_started_after_a_change_and_only_then() {
     logged.assert_rebuild(".cargo/config.toml", "[env]\nSOME = \"1\"\n", 2);
     let (_, started) = logged.run(&[("SOME_VARIABLE", "1")]);
     assert_eq!(started, ["metadata", "test"]);
+}
+
+/// The command sets a profile of a crate that Cargo.lock of the project lacks, and cargo warns.
+#[test]
+fn the_profile_of_the_simulated_device_does_not_start_cargo_in_every_run() {
+    let logged = LoggedProject::new("sim");
+    assert_eq!(logged.run_until_fresh(), 1);
 }
 
 #[test]

@@ -49,8 +49,9 @@ const PROGRESS_FD: i32 = 3;
 const LOOK_UP: Duration = Duration::from_millis(100);
 /// For the rest of the pipes after the child has ended.
 const DRAIN: Duration = Duration::from_secs(2);
-/// For a launcher to end its job after SIGTERM, unless a second signal arrives.
-const GRACE: Duration = Duration::from_secs(10);
+/// For a launcher to end its job after SIGTERM, unless a second signal arrives. A unit test waits for
+/// all of it.
+const GRACE: Duration = Duration::from_secs(if cfg!(test) { 4 } else { 10 });
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ProcessKind<'a> {
