@@ -133,7 +133,7 @@ fn sites(all: &[Site], extent: Much) -> Vec<Line> {
         // A group without a call site is followed by the sites that hold its blocks, so that their
         // sum would count these blocks twice.
         let is_sum = placed == 0 || placed == hidden.len();
-        let bytes = is_sum.then(|| format!(", {}", Size(bytes))).unwrap_or_default();
+        let bytes = if is_sum { format!(", {}", Size(bytes)) } else { String::new() };
         lines.push(more(&(size::counted(hidden.len() as u64, one, several) + &bytes)));
     }
     lines
