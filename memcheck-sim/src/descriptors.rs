@@ -1,4 +1,4 @@
-//! Descriptors of cuDNN: what a program has stated about its tensors, filters and convolutions.
+//! Descriptors of cuDNN, which hold the shapes of tensors, filters and convolutions.
 
 use crate::compute::{Convolution, Tensor};
 

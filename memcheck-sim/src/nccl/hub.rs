@@ -93,7 +93,7 @@ fn locked(hub: &Mutex<Hub>) -> std::sync::MutexGuard<'_, Hub> {
 struct Hub {
     size: usize,
     ranks: BTreeMap<usize, Rank>,
-    /// What a rank (the first number) has sent to another one, and that one has not received.
+    /// Messages from a rank (the first number) to another one that has not received them yet.
     sent: BTreeMap<(usize, usize), VecDeque<Request>>,
     /// Receipts that wait, by sender and receiver.
     awaited: BTreeMap<(usize, usize), VecDeque<Request>>,

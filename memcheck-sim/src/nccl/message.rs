@@ -1,4 +1,4 @@
-//! What ranks and the hub of a communicator write to each other: numbers of 64 bits, then bytes.
+//! The messages between ranks and the hub of a communicator: numbers of 64 bits, then bytes.
 //!
 //! Both ends are this version of the simulator, so that the form needs no version.
 
