@@ -37,8 +37,8 @@ impl Element for F8 {
         Self(F8E4M3::from_bits(bytes[0]))
     }
 
-    fn store(self, to: &mut Vec<u8>) {
-        to.push(self.0.to_bits());
+    fn store_at(self, to: &mut [u8]) {
+        to.copy_from_slice(&[self.0.to_bits()]);
     }
 
     /// The kernels convert through f32.

@@ -395,6 +395,9 @@ const IMAGES: [Operation; 9] = [
     ("upsample_bilinear2d", |case, device| {
         let aligned = case.choices[2].is_multiple_of(2);
         let (height, width) = (1 + case.choices[0] % 20, 1 + case.choices[1] % 20);
+        // If the size stays the same, the CPU returns the whole storage of a view.
+        let [_, _, own_height, own_width] = four(case);
+        let height = height + usize::from((height, width) == (own_height, own_width));
         image(case, device)?.upsample_bilinear2d(height, width, aligned)
     }),
     ("upsample_nearest1d", |case, device| {
