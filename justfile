@@ -31,6 +31,14 @@ memcheck *ARGS:
 outputs:
     OUTPUTS=write cargo test -p memcheck-functional outputs::
 
+# Bundles the script and the style of the HTML report. Needs Node.js and npm; `--check` compares.
+report-bundle *ARGS:
+    scripts/report-bundle {{ARGS}}
+
+# The pictures of the HTML report in docs/images. Needs Chromium.
+report-screenshots:
+    scripts/report-screenshots
+
 # Licenses, sources and duplicates of the dependencies, and advisories, whose database is
 # downloaded. Needs `cargo install cargo-deny --locked`.
 deny *WHICH:

@@ -9,7 +9,8 @@ use std::path::Path;
 
 use memcheck_core::growth::survivors::Grown;
 use memcheck_core::measurement::attribution::{
-    Attribution, Holder, HolderKind, Peak, Place, Refused, Survivors, Unresolved,
+    Attribution, Holder, HolderKind, Lifetime, Lifetimes, Peak, Place, Refused, Survivors,
+    Unresolved,
 };
 use memcheck_core::measurement::placement::{self, Modules, ScopeKind, Step};
 use memcheck_core::space::Space;
@@ -110,24 +111,25 @@ impl Attributor {
     ) -> Option<Unresolved> {
         site::stop();
         let has_all_tensors = tensor::stop();
-        let trace = self.collector.finish()?;
+        let mut trace = self.collector.finish()?;
         let mut indices = Indices::default();
         let places = indices.places(&trace);
-        let peaks = trace
-            .spaces
-            .iter()
-            .map(|(&space, of_space)| {
-                let (stretch, timeline) = of_space.timeline.clone().into_parts();
-                let peak = Peak {
-                    bytes: of_space.peak,
-                    iteration: of_space.peak_iteration,
-                    holders: indices.holders(&trace.peak(space), of_space.peak_iteration),
-                    stretch,
-                    timeline,
-                };
-                (space, peak)
-            })
-            .collect();
+        let held: Vec<(Space, Vec<Held>)> =
+            trace.spaces.keys().map(|&space| (space, trace.peak(space))).collect();
+        let mut peaks = BTreeMap::new();
+        for (space, held) in held {
+            let Some(of_space) = trace.spaces.remove(&space) else { continue };
+            let (stretch, timeline) = of_space.timeline.into_parts();
+            let peak = Peak {
+                bytes: of_space.peak,
+                iteration: of_space.peak_iteration,
+                holders: indices.holders(&held, of_space.peak_iteration),
+                stretch,
+                timeline,
+                lifetimes: Some(indices.lifetimes(of_space.lifetimes, of_space.peak_event)),
+            };
+            peaks.insert(space, peak);
+        }
         let refused = trace
             .refused
             .iter()
@@ -270,6 +272,18 @@ impl Indices {
         }
         let holder = |((place, kind), (bytes, count))| Holder { place, kind, bytes, count };
         merged.into_iter().map(holder).collect()
+    }
+
+    fn lifetimes(&self, mut of: trace::Lifetimes, peak: u64) -> Lifetimes {
+        let (events, ended) = (of.events, of.ended);
+        let (iterations, left_out) = (std::mem::take(&mut of.iterations), of.count_left_out());
+        let (lives, stretch, rest) = of.finish();
+        let blocks = lives.iter().filter_map(|life| {
+            let place = *self.places.get(&life.key)?;
+            Some(Lifetime { place, born: life.born, died: life.died(), bytes: life.bytes })
+        });
+        let blocks = blocks.collect();
+        Lifetimes { events, iterations, ended, peak, blocks, left_out, stretch, rest }
     }
 
     fn refused(&mut self, space: Space, refused: &trace::Refused) -> Refused {

@@ -60,12 +60,13 @@ fn broken(path: &Path, page: &str) -> Vec<String> {
     broken_links.map(|link| format!("{}: {link}", path.display())).collect()
 }
 
-/// The pages below a folder, except in build directories.
+/// The pages below a folder, except those that a build or npm has put there.
 fn pages(folder: &Path, into: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
         let (path, name) = (entry.path(), entry.file_name());
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if is_folder && name != "target" && name != ".git" {
+        let is_ours = !["target", ".git", "node_modules"].iter().any(|other| name == *other);
+        if is_folder && is_ours {
             pages(&path, into);
         } else if !is_folder && path.extension().is_some_and(|extension| extension == "md") {
             into.push(path);

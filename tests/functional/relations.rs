@@ -144,9 +144,20 @@ fn peaks_and_laws_are_judged_across_tests() {
     assert!(!run.test("train::greedy")["findings"][0]["sites"].as_array().unwrap().is_empty());
     let junit = project.read("junit.xml");
     assert!(junit.contains("name=\"host.peak_allocated.law\" value=\"4096 + 256*seq\""), "{junit}");
-    for page in ["page.md", "page.html"] {
-        assert!(project.read(page).contains("peak = 4.0 KiB + 256 B*seq"), "{page}");
+    assert!(project.read("page.md").contains("peak = 4.0 KiB + 256 B*seq"));
+    let data = crate::report_data::report_data(&project.read("page.html"));
+    let laws = data[0]["laws"].as_array().expect("laws");
+    let law = laws.iter().find(|law| law["text"] == "peak = 4.0 KiB + 256 B*seq");
+    let law = law.unwrap_or_else(|| panic!("{laws:#?}"));
+    let at = |point: &serde_json::Value| {
+        (point["at"].as_u64().unwrap(), point["value"].as_u64().unwrap())
+    };
+    for (at, value) in law["points"].as_array().unwrap().iter().map(at) {
+        assert_eq!(value, 4096 + 256 * at);
     }
+    assert!(
+        law["points"].as_array().unwrap().len() >= 3 && law["curve"].as_array().unwrap().len() >= 3
+    );
 
     // A test that broke a limit must not leave pending figures, and its law must not be pending
     // either.

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use crate::fixture::Project;
+use crate::report_data::report_data;
 
 /// A matmul of 16 KiB per iteration in a span. One of the tests keeps 4 KiB of it.
 const TESTS: &str = "
@@ -76,20 +77,54 @@ fn html_shows_sites_causes_the_peak_scopes_and_a_chart() {
     project.run(&["--explain", "always", "--report", "html=out/report.html"]).exits(100);
     let page = project.read("out/report.html");
     for part in [
-        "<strong>leak</strong>: host grows by 4,096 B",
-        "cause: <strong>",
-        "remedy: ",
-        "<polygon",
-        "host at the peak, in iteration ",
-        "<td>activations</td>",
-        "<summary>scopes of host</summary>",
-        "<td>forward</td>",
-        "steady, 4,096 B (4.0 KiB) per iteration",
-        "no growth: no block survives 10 iterations",
+        "<span class=\"code\">leak</span> host grows by 4,096 B",
+        "<strong>cause: </strong>",
+        "<strong>remedy: </strong>",
+        "at <code>tests/mem.rs:",
+        "<code class=\"source\">kept.push(",
     ] {
         assert!(page.contains(part), "`{part}` is not in\n{page}");
     }
-    assert!(!page.contains("<script") && !page.contains("http"), "the page loads other files");
+    let data = report_data(&page);
+    let test = |name: &str| data.iter().find(|test| test["test"] == name).expect("the test");
+    let (clean, leaky) = (test("clean"), test("leaky"));
+    let held = &leaky["spaces"][0]["held"];
+    assert!(held["when"].as_str().unwrap().starts_with(", in iteration "), "{held}");
+    assert!(held["kinds"].to_string().contains("activations"), "{held}");
+    assert_eq!(held["survivors"][0]["note"], "steady, 4,096 B (4.0 KiB) per iteration");
+    assert_eq!(leaky["spaces"][0]["tables"][2]["by"], "scope");
+    assert!(leaky["spaces"][0]["tables"][2]["rows"].to_string().contains("forward"));
+    assert_eq!(clean["spaces"][0]["held"]["growth"], "no growth: no block survives 10 iterations");
+    assert_blocks_add_up(held);
+}
+
+/// At each event the live blocks are those that a reader can count, and their most bytes the peak.
+fn assert_blocks_add_up(held: &Value) {
+    let lifetimes = &held["lifetimes"];
+    let column = |name: &str| -> Vec<u64> {
+        let column = lifetimes[name].as_array().expect(name).iter();
+        column.map(|value| value.as_u64().expect(name)).collect()
+    };
+    let (births, lived, bytes) = (column("born"), column("events_lived"), column("bytes"));
+    let mut changes: Vec<(u64, i64)> = Vec::new();
+    let mut born = 0;
+    for ((birth, lived), bytes) in births.iter().zip(&lived).zip(&bytes) {
+        born += birth;
+        changes.push((born, *bytes as i64));
+        if *lived > 0 {
+            changes.push((born + lived, -(*bytes as i64)));
+        }
+    }
+    changes.sort_unstable();
+    assert_eq!(changes.len() as u64, lifetimes["events"].as_u64().unwrap(), "{lifetimes}");
+    let (mut live, mut most) = (0, (0, 0));
+    for (event, change) in changes {
+        live += change;
+        most = most.max((live, -(event as i64)));
+    }
+    assert_eq!(most.0, held["peak"].as_i64().unwrap());
+    assert_eq!(-most.1, lifetimes["peak"].as_i64().unwrap());
+    assert_eq!(lifetimes["iterations"].as_array().unwrap().len(), 12);
 }
 
 #[test]

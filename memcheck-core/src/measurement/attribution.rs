@@ -3,6 +3,7 @@
 
 #[cfg(test)]
 pub(crate) mod builder;
+mod lifetimes;
 mod unresolved;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use crate::measurement::placement::Modules;
 use crate::measurement::stack::Stack;
 use crate::space::Space;
 
+pub use lifetimes::{Lifetime, Lifetimes, MOST_BLOCKS};
 pub use unresolved::Unresolved;
 
 /// The type of a tensor.
@@ -141,6 +143,9 @@ pub struct Peak {
     pub stretch: u64,
     /// Live bytes over the events of the body: the highest value of each stretch of events.
     pub timeline: Vec<u64>,
+    /// The births and deaths of its blocks; `None` in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lifetimes: Option<Lifetimes>,
 }
 
 /// An allocation that the device refused for lack of memory.

@@ -5,7 +5,7 @@
 use std::fmt::Display;
 
 use crate::growth::survivors::Group;
-use crate::measurement::attribution::{Attribution, HeldBy, Holder, Place, Unresolved};
+use crate::measurement::attribution::{Attribution, HeldBy, Holder, Lifetimes, Place, Unresolved};
 use crate::measurement::placement::{Module, Modules};
 use crate::measurement::record::{Metrics, Record, SpaceRecord};
 
@@ -140,6 +140,9 @@ fn attribution(path: &str, attribution: &Attribution, stacks: usize) -> Checked 
         let events = peak.stretch.checked_mul(peak.timeline.len() as u64);
         sum(format_args!("{path}.stretch"), [events.unwrap_or(u64::MAX)])?;
         holders(&format!("{path}.holders"), &peak.holders)?;
+        if let Some(lifetimes) = &peak.lifetimes {
+            self::lifetimes(&format!("{path}.lifetimes"), lifetimes, places.len())?;
+        }
     }
     for (space, refused) in refused {
         let path = format!("{path}.refused[{space}]");
@@ -178,6 +181,21 @@ fn holders(path: &str, holders: &[Holder], places: usize) -> Checked {
     }
     sum(format_args!("{path}.bytes"), holders.iter().map(|holder| holder.bytes))?;
     sum(format_args!("{path}.count"), holders.iter().map(|holder| holder.count))
+}
+
+fn lifetimes(path: &str, lifetimes: &Lifetimes, places: usize) -> Checked {
+    let Lifetimes { events, iterations, ended, peak, blocks, left_out, stretch, rest } = lifetimes;
+    let times = [*events, *peak, *left_out, ended.unwrap_or(0)];
+    times.iter().try_for_each(|&time| sum(format_args!("{path}.events"), [time]))?;
+    sum(format_args!("{path}.iterations"), iterations.iter().copied().max())?;
+    let sampled = stretch.checked_mul(rest.len() as u64);
+    sum(format_args!("{path}.stretch"), [sampled.unwrap_or(u64::MAX)])?;
+    sum(format_args!("{path}.rest"), rest.iter().copied().max())?;
+    for (number, life) in blocks.iter().enumerate() {
+        index(format_args!("{path}.blocks[{number}].place"), life.place, places)?;
+        sum(format_args!("{path}.blocks[{number}].born"), [life.born, life.died.unwrap_or(0)])?;
+    }
+    sum(format_args!("{path}.blocks.bytes"), blocks.iter().map(|life| life.bytes))
 }
 
 /// `within` is the path of a group in the element of the list at `path`.

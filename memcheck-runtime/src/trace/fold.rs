@@ -7,7 +7,7 @@
 use memcheck_core::space::Space;
 use rustc_hash::FxHashMap;
 
-use super::{Event, Log, Timeline};
+use super::{Event, Lifetimes, Log, Timeline};
 use crate::block::{Block, Origin};
 
 /// A place in the program together with the space and shape of its allocations.
@@ -58,16 +58,40 @@ pub(crate) struct Trace {
     pub(crate) log: Option<Log>,
     holders: FxHashMap<(Key, u32), Holder>,
     iteration: u32,
+    /// The number of iterations that have begun.
+    begun: u32,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct SpaceTrace {
     live: i64,
     pub(crate) peak: u64,
     /// The iteration of the peak; 0 is the set-up.
     pub(crate) peak_iteration: u32,
     epoch: u64,
+    /// The number of the event that reached the peak.
+    pub(crate) peak_event: u64,
     pub(crate) timeline: Timeline,
+    pub(crate) lifetimes: Lifetimes,
+}
+
+impl SpaceTrace {
+    /// The trace of a space whose first event follows after `begun` iterations.
+    fn new(begun: u32) -> Self {
+        Self {
+            live: 0,
+            peak: 0,
+            peak_iteration: 0,
+            epoch: 0,
+            peak_event: 0,
+            timeline: Timeline::default(),
+            lifetimes: Lifetimes::new(begun),
+        }
+    }
+
+    fn live(&self) -> u64 {
+        u64::try_from(self.live).unwrap_or(0)
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -103,6 +127,10 @@ impl Holder {
     }
 }
 
+fn space(spaces: &mut FxHashMap<Space, SpaceTrace>, space: Space, begun: u32) -> &mut SpaceTrace {
+    spaces.entry(space).or_insert_with(|| SpaceTrace::new(begun))
+}
+
 fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
@@ -129,24 +157,37 @@ impl Trace {
             }
             Event::Kept(block) => self.add_block(&block),
             Event::Freed(block) => {
-                let space = self.spaces.entry(block.space).or_default();
+                let space = space(&mut self.spaces, block.space, self.begun);
                 let holder = self.holders.entry((key(&block), block.origin.birth)).or_default();
                 holder.save(space.epoch);
                 holder.add(-signed(block.size), -1);
                 space.live -= signed(block.size);
-                space.timeline.push(u64::try_from(space.live).unwrap_or(0));
+                let live = space.live();
+                space.timeline.push(live);
+                space.lifetimes.freed(key(&block), &block, live);
             }
             Event::Refused(block) => {
                 let live = self.held(block.space, |holder| holder.live);
                 self.refused.insert(block.space, Refused { block, live });
             }
             Event::Shaped(block, shape) => self.set_shape(&block, shape),
-            Event::Iteration(iteration) => self.iteration = iteration,
+            Event::Iteration(iteration) => self.begin_or_end(iteration),
             Event::End => {}
         }
         if self.events.is_multiple_of(1 << 20) {
             self.prune();
         }
+    }
+
+    fn begin_or_end(&mut self, iteration: u32) {
+        self.iteration = iteration;
+        for space in self.spaces.values_mut() {
+            match iteration {
+                0 => space.lifetimes.end_iteration(),
+                _ => space.lifetimes.begin_iteration(),
+            }
+        }
+        self.begun += u32::from(iteration != 0);
     }
 
     fn count(&mut self, block: &Block, iteration: u32) {
@@ -166,17 +207,19 @@ impl Trace {
     }
 
     fn add_block(&mut self, block: &Block) {
-        let space = self.spaces.entry(block.space).or_default();
+        let space = space(&mut self.spaces, block.space, self.begun);
         let holder = self.holders.entry((key(block), block.origin.birth)).or_default();
         holder.save(space.epoch);
         holder.before_latest = space.epoch;
         holder.latest = self.iteration;
         holder.add(signed(block.size), 1);
         space.live += signed(block.size);
-        let live = u64::try_from(space.live).unwrap_or(0);
+        let live = space.live();
         space.timeline.push(live);
+        space.lifetimes.allocated(key(block), block, live);
         if live > space.peak {
             space.peak = live;
+            space.peak_event = space.lifetimes.events;
             space.peak_iteration = block.origin.birth;
             space.epoch += 1;
         }
@@ -184,8 +227,10 @@ impl Trace {
 
     /// Moves the latest block of a place from "shape unknown" to its shape.
     fn set_shape(&mut self, block: &Block, shape: u16) {
-        let epoch = self.spaces.entry(block.space).or_default().epoch;
         let (from, to) = (key(block), Key { shape, ..key(block) });
+        let space = space(&mut self.spaces, block.space, self.begun);
+        space.lifetimes.shaped(from, to, block);
+        let epoch = space.epoch;
         let birth = block.origin.birth;
         let size = signed(block.size);
         let Some(holder) = self.holders.get_mut(&(from, birth)) else { return };

@@ -6,13 +6,14 @@
 //! ```
 //!
 //! The stored data does not grow with the number of events: it consists of totals for each place in
-//! the program, the memory that was live at the peak, and a timeline of fixed length. Only a run
-//! for a plan stores the single events of one device, up to a fixed number. A push takes no lock
+//! the program, the memory that was live at the peak, a timeline of fixed length, and the births
+//! and deaths of the largest blocks, up to a fixed number. Only a run for a plan stores the single events of one device, up to a fixed number. A push takes no lock
 //! and allocates no memory. If the ring is full, the pushing thread waits until the collector has
 //! caught up.
 
 mod collector;
 mod fold;
+mod lifetimes;
 mod log;
 mod ring;
 mod timeline;
@@ -23,6 +24,7 @@ use crate::block::Block;
 
 pub(crate) use collector::{Collector, start};
 pub(crate) use fold::{Held, Key, Refused, Trace};
+pub(crate) use lifetimes::Lifetimes;
 pub(crate) use log::{Log, Logged};
 pub(crate) use timeline::Timeline;
 

@@ -40,7 +40,7 @@ impl Broadcast {
             presenters.push(Box::new(GithubAnnotations::new(workspace_root.to_owned())));
         }
         presenters.extend(on_stdout);
-        let reports = reports::open(&report_context.reporting.reports);
+        let reports = reports::open(&report_context.reporting.reports, Some(workspace_root));
         let verbosity = report_context.reporting.verbosity;
         Self { presenters, reports, failure: None, verbosity }
     }

@@ -79,7 +79,7 @@ mod tests {
     use memcheck_core::space::Space;
 
     use super::super::example::leaky;
-    use super::super::html::Html;
+    use super::super::html::{Html, readable};
     use super::super::json::JsonLines;
     use super::super::junit::Junit;
     use super::super::markdown::Markdown;
@@ -151,7 +151,9 @@ mod tests {
         let setup = record.spaces[&Space::Host].metrics.setup;
         let figures = format!("is {} to 7,340,032 B (7.0 MiB) in 2 runs", both(setup));
         assert!(repeats(&outcome).unwrap().contains(&figures));
-        for report in [text(Markdown::default(), &outcome), text(Html::default(), &outcome)] {
+        for report in
+            [text(Markdown::default(), &outcome), readable(&text(Html::default(), &outcome))]
+        {
             assert!(report.contains(&figures), "{report}");
         }
         let junit = text(Junit::default(), &outcome);
@@ -184,7 +186,7 @@ mod tests {
         assert_eq!(lines(&outcome)[0], format!("ran on {figures}"));
         for report in [
             text(Markdown::default(), &outcome),
-            text(Html::default(), &outcome),
+            readable(&text(Html::default(), &outcome)),
             text(Junit::default(), &outcome),
         ] {
             assert!(report.contains(figures), "{report}");
@@ -208,7 +210,7 @@ mod tests {
             };
             marked(&lines(&outcome).join("\n"), "terminal and profile");
             marked(&text(Markdown::default(), &outcome), "markdown");
-            marked(&text(Html::default(), &outcome), "html");
+            marked(&readable(&text(Html::default(), &outcome)), "html");
             let json = text(JsonLines::new(Vec::new()), &outcome);
             marked(&json, "json");
             let line: serde_json::Value = serde_json::from_str(&json).unwrap();

@@ -4,7 +4,7 @@ use memcheck_core::growth::survivors::{Group, Pattern, Reading};
 use memcheck_core::judgement::baseline::Baseline;
 use memcheck_core::judgement::verdict::judge;
 use memcheck_core::measurement::attribution::{
-    Attribution, HeldBy, Holder, HolderKind, Peak, Place, Survivors, Tensor,
+    Attribution, HeldBy, Holder, HolderKind, Lifetime, Lifetimes, Peak, Place, Survivors, Tensor,
 };
 use memcheck_core::measurement::stack::{Frame, Stack};
 use memcheck_core::space::Space;
@@ -43,6 +43,20 @@ fn place(stack: usize, operation: &str, scope: &str, last: u32) -> Place {
     }
 }
 
+/// One block of weights, and one of each iteration.
+fn lifetimes() -> Lifetimes {
+    let life =
+        |born: u64| Lifetime { place: usize::from(born > 1), born, died: None, bytes: 2 * MIB };
+    Lifetimes {
+        events: 13,
+        iterations: (1..=12).collect(),
+        ended: Some(13),
+        peak: 13,
+        blocks: (1..=13).map(life).collect(),
+        ..Lifetimes::default()
+    }
+}
+
 /// Weights of 2 MiB, and one output of 2 MiB for each iteration, which is retained.
 fn attribution() -> Attribution {
     let holder = |place, kind, count| Holder { place, kind, bytes: 2 * count * MIB, count };
@@ -56,6 +70,7 @@ fn attribution() -> Attribution {
         ],
         stretch: 2,
         timeline: (1..=13).map(|blocks| 2 * blocks * MIB).collect(),
+        lifetimes: Some(lifetimes()),
     };
     let survivors = Survivors {
         space: Space::Host,

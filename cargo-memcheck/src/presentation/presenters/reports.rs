@@ -37,14 +37,15 @@ impl CommandError for ReportError {
 
 pub(super) type OpenReport = (PathBuf, Box<dyn ReportWriter>);
 
-pub(super) fn open(reports: &[ReportFile]) -> Vec<OpenReport> {
+/// `root` is the folder of the workspace, for reports that show source.
+pub(super) fn open(reports: &[ReportFile], root: Option<&Path>) -> Vec<OpenReport> {
     let writer = |report: &ReportFile| -> Box<dyn ReportWriter> {
         match report.kind {
             "junit" => Box::new(Junit::default()),
             "csv" => Box::new(Csv::default()),
             "bencher" => Box::new(Bencher::default()),
             "markdown" => Box::new(Markdown::default()),
-            "html" => Box::new(Html::default()),
+            "html" => Box::new(root.map_or_else(Html::default, Html::new)),
             "flamegraph" => Box::new(FlameGraph::default()),
             "trace" => Box::new(Trace::default()),
             _ => Box::new(JsonLines::new(Vec::new())),
@@ -66,7 +67,7 @@ pub(crate) fn begin(reports: &[ReportFile]) {
         ),
     };
     let tally = Tally { failure: Some(unfinished), ..Tally::default() };
-    for (path, mut report) in open(reports) {
+    for (path, mut report) in open(reports, None) {
         if is_special(&path) {
             continue;
         }
@@ -80,7 +81,7 @@ pub(crate) fn begin(reports: &[ReportFile]) {
 
 /// For a command that ends before its first test. Returns its exit code.
 pub(crate) fn without_tests(reports: &[ReportFile], tally: &Tally, exit_code: u8) -> u8 {
-    finish(open(reports), tally, exit_code).0
+    finish(open(reports, None), tally, exit_code).0
 }
 
 /// Returns the exit code, and the files that were written.
@@ -148,7 +149,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let reports = all(folder.path());
         let texts = || reports.iter().map(|report| fs::read_to_string(&report.path).unwrap());
-        let mut open = open(&reports);
+        let mut open = open(&reports, None);
         for (_, report) in &mut open {
             report.test_finished(&task(), &leaky());
         }

@@ -249,7 +249,8 @@ impl Terminal {
             lines.extend(self.line(task, outcome));
             lines.extend(self.laws(outcome));
             lines.extend(self.findings(outcome));
-            let notes = driver_lines::repeats(outcome).into_iter().chain(unknown_reads::note(outcome));
+            let notes =
+                driver_lines::repeats(outcome).into_iter().chain(unknown_reads::note(outcome));
             lines.extend(
                 notes.flat_map(|note| layout::below(&format!("note: {note}"), self.columns)),
             );

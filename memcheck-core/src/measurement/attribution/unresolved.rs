@@ -38,6 +38,9 @@ impl Unresolved {
         let mut peaks = attribution.peaks;
         for peak in peaks.values_mut() {
             peak.holders = holders(std::mem::take(&mut peak.holders));
+            for life in peak.lifetimes.iter_mut().flat_map(|lifetimes| &mut lifetimes.blocks) {
+                life.place = place_of[life.place];
+            }
         }
         let mut refused = attribution.refused;
         for refused in refused.values_mut() {
@@ -193,7 +196,7 @@ fn join_survivors(unresolved: Vec<Survivors>, stack_of: &[usize]) -> Vec<Survivo
 mod tests {
     use super::*;
     use crate::growth::survivors::Group;
-    use crate::measurement::attribution::{HeldBy, Peak};
+    use crate::measurement::attribution::{HeldBy, Lifetime, Lifetimes, Peak};
     use crate::measurement::record::example::GPU;
 
     /// Addresses 1 and 2 are one line, 3 another, 4 is plumbing and 5 the backward pass.
@@ -252,8 +255,13 @@ mod tests {
 
     #[test]
     fn call_sites_that_resolve_to_the_same_line_become_one_with_one_holder() {
-        let peak =
-            Peak { holders: vec![holder(2, 4), holder(0, 5), holder(1, 6)], ..Peak::default() };
+        let blocks = [2, 0].map(|place| Lifetime { place, born: 1, died: None, bytes: 4 });
+        let lifetimes = Lifetimes { blocks: blocks.into(), ..Lifetimes::default() };
+        let peak = Peak {
+            holders: vec![holder(2, 4), holder(0, 5), holder(1, 6)],
+            lifetimes: Some(lifetimes),
+            ..Peak::default()
+        };
         let attribution = Attribution {
             places: vec![place(0, 1, 3), place(1, 2, 3), place(2, 1, 4)],
             peaks: [(GPU, peak)].into(),
@@ -270,6 +278,8 @@ mod tests {
         let held = &found.peaks[&GPU].holders;
         let held: Vec<_> = held.iter().map(|held| (held.place, held.bytes, held.count)).collect();
         assert_eq!(held, [(0, 10, 2), (1, 5, 1)]);
+        let lives = &found.peaks[&GPU].lifetimes.as_ref().unwrap().blocks;
+        assert_eq!(lives.iter().map(|life| life.place).collect::<Vec<_>>(), [0, 1]);
         assert_eq!(found.retained, [holder(0, 1)]);
         assert_eq!(found.hint, None);
     }

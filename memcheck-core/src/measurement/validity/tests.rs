@@ -24,7 +24,10 @@ fn valid() -> Value {
     ]);
     attribution["retained"] = holders.clone();
     attribution["peaks"] = json!({"cuda:0":
-        {"bytes": 2, "iteration": 1, "holders": holders, "stretch": 1, "timeline": [1, 2]}});
+        {"bytes": 2, "iteration": 1, "holders": holders, "stretch": 1, "timeline": [1, 2],
+         "lifetimes": {"events": 2, "iterations": [1], "ended": 2, "peak": 2,
+                       "blocks": [[0, 1, null, 1], [1, 2, 3, 1]],
+                       "left_out": 1, "stretch": 1, "rest": [1, 2]}}});
     attribution["refused"] = json!({"cuda:0": {"stack": 0, "requested": HUGE, "holders": holders}});
     attribution["devices"] = json!({"cuda:0": 1});
     attribution["modules"] = json!({
@@ -59,6 +62,10 @@ fn an_index_out_of_range_is_refused() {
     for (pointer, field) in [
         ("/attribution/places/1/stack", "attribution.places[1].stack"),
         ("/attribution/peaks/cuda:0/holders/1/place", "attribution.peaks[cuda:0].holders[1].place"),
+        (
+            "/attribution/peaks/cuda:0/lifetimes/blocks/1/0",
+            "attribution.peaks[cuda:0].lifetimes.blocks[1].place",
+        ),
         ("/attribution/retained/0/place", "attribution.retained[0].place"),
         ("/attribution/refused/cuda:0/stack", "attribution.refused[cuda:0].stack"),
         (
@@ -106,6 +113,19 @@ fn sums_that_overflow_are_refused() {
         ("/attribution/peaks/cuda:0/bytes", "attribution.peaks[cuda:0].bytes"),
         ("/attribution/peaks/cuda:0/stretch", "attribution.peaks[cuda:0].stretch"),
         ("/attribution/peaks/cuda:0/holders/0/bytes", "attribution.peaks[cuda:0].holders.bytes"),
+        (
+            "/attribution/peaks/cuda:0/lifetimes/blocks/1/3",
+            "attribution.peaks[cuda:0].lifetimes.blocks.bytes",
+        ),
+        (
+            "/attribution/peaks/cuda:0/lifetimes/blocks/1/2",
+            "attribution.peaks[cuda:0].lifetimes.blocks[1].born",
+        ),
+        (
+            "/attribution/peaks/cuda:0/lifetimes/iterations/0",
+            "attribution.peaks[cuda:0].lifetimes.iterations",
+        ),
+        ("/attribution/peaks/cuda:0/lifetimes/rest/1", "attribution.peaks[cuda:0].lifetimes.rest"),
         ("/attribution/retained/1/count", "attribution.retained.count"),
         ("/attribution/survivors/0/group/births/3", "attribution.survivors.group.births"),
         ("/attribution/survivors/0/group/live_bytes/3", "attribution.survivors.group.live_bytes"),

@@ -51,6 +51,7 @@ fn attribution() -> Attribution {
         ],
         stretch: 2,
         timeline: vec![1200, 1300, 1600, 1200],
+        lifetimes: None,
     };
     Attribution {
         stacks: vec![

@@ -1,98 +1,94 @@
-//! A self-contained HTML page: a table of the tests, and for each test its findings, a plot of live
-//! bytes over the iterations, and the holders of memory if the test has attribution.
+//! A self-contained HTML page. Cards, failures and the table of tests are plain HTML; the script
+//! renders the view of a test from its packed data when a reader opens it.
+//!
+//! ```text
+//! outcome ──► overview  rows and failures as HTML
+//!         ──► data      the view of one test ──► pack ──► <script type="application/json">
+//! ```
 
-mod attribution;
-mod chart;
-mod findings;
+mod assets;
+mod commands;
+mod data;
+mod explanation;
+mod overview;
+mod pack;
 
-use maud::{DOCTYPE, Markup, html};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use anyhow::Context;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 use memcheck_core::judgement::verdict::Status;
-use memcheck_core::measurement::record::SpaceRecord;
-use memcheck_core::size::exact;
-use memcheck_core::space::Space;
+use serde::Serialize;
 
-use super::{driver_lines, summary, unknown_reads};
+use self::data::{LawPlot, Laws, Sources, TestData, Then};
+use super::summary;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
-use crate::invocation::values::Verbosity;
 use crate::presentation::events::{Presenter, ReportWriter};
 use crate::presentation::tally::Tally;
 use crate::system::escape::{Form, escape};
 
-const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem}\
-table{border-collapse:collapse}td,th{padding:.2rem .7rem;text-align:left;border-bottom:1px solid #8884}\
-td.n{text-align:right;font-variant-numeric:tabular-nums}.failed,.not-measured{color:#c22}.needs-review{color:#a60}\
-pre{background:#8881;padding:.6rem;overflow-x:auto}svg{background:#8881}summary{cursor:pointer}\
-td{vertical-align:top}details details{margin:.4rem 0 .4rem 1rem}table{margin:.4rem 0}td pre{margin:0}";
+#[cfg(test)]
+pub(super) use pack::{readable, unpack, without_assets};
+
+/// Stands for the data and the script while the rest of the page is escaped.
+const SCRIPTS: &str = "<!-- scripts -->";
 
 #[derive(Debug, Default)]
 pub(crate) struct Html {
+    sources: Sources,
+    tests: usize,
     rows: Vec<Markup>,
-    details: Vec<Markup>,
+    failures: Vec<Markup>,
+    more_failures: usize,
+    packed: Vec<anyhow::Result<String>>,
+    laws: Laws,
+    codes: BTreeSet<String>,
     notes: Vec<String>,
     counts: String,
+    cards: Markup,
     cut_short: Vec<String>,
 }
 
-fn status_name(status: Status) -> &'static str {
-    match status {
-        Status::Passed => "passed",
-        Status::NeedsReview => "needs-review",
-        Status::Failed => "failed",
-        Status::NotMeasured => "not-measured",
-        Status::Ignored => "ignored",
+/// The data that belongs to several tests.
+#[derive(Debug, Serialize)]
+struct RunData {
+    laws: Vec<LawPlot>,
+}
+
+impl Html {
+    /// The page shows the source of lines below `root`, the folder of the workspace.
+    pub(crate) fn new(root: &Path) -> Self {
+        Self { sources: Sources::new(root), ..Self::default() }
+    }
+
+    fn add_failure(&mut self, task: &Task, outcome: &TestOutcome) {
+        if self.failures.len() == overview::MOST_FAILURES {
+            self.more_failures += 1;
+            return;
+        }
+        self.failures.push(overview::failure(self.tests, task, outcome, &self.sources));
     }
 }
 
 impl Presenter for Html {
     fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
-        let status = status_name(outcome.verdict.status);
-        let name = format!("{} {}", task.binary.id, task.name());
-        let record = outcome.report.as_ref().map(|report| &report.record);
-        let judged: Vec<(Space, &SpaceRecord)> = record
-            .into_iter()
-            .flat_map(|record| {
-                record.judged.iter().filter_map(|s| Some((*s, record.spaces.get(s)?)))
-            })
-            .collect();
-        let metrics = judged.first().map(|(_, measured)| measured.metrics).unwrap_or_default();
-        self.rows.push(html! {
-            tr {
-                td { (name) }
-                td { (task.leg.name()) }
-                td class=(status) {
-                    (status)
-                    @if let Some(values) = unknown_reads::of(outcome) { ", " (values.mark()) }
-                }
-                td.n { (exact(metrics.peak_allocated)) }
-                td.n { (exact(metrics.growth)) }
-                td.n { (exact(metrics.retained)) }
-            }
-        });
-        if outcome.verdict.status == Status::Ignored {
-            return;
+        let then = Then::read(outcome);
+        let number = self.tests;
+        self.rows.push(overview::row(number, task, outcome, &then));
+        if !matches!(outcome.verdict.status, Status::Passed | Status::Ignored) {
+            self.add_failure(task, outcome);
         }
-        let attribution = record.and_then(|record| record.attribution.as_ref());
-        let hint = attribution.and_then(|attribution| attribution.hint.as_ref());
-        let driver = driver_lines::lines(outcome);
-        let open = !matches!(outcome.verdict.status, Status::Passed);
-        self.details.push(html! {
-            details open[open] {
-                summary class=(status) { (name) " on " (task.leg.name()) }
-                @for finding in &outcome.verdict.findings { (findings::finding(finding)) }
-                @if let Some(note) = driver_lines::repeats(outcome) { p { "note: " (note) } }
-                @if let Some(note) = unknown_reads::note(outcome) { p { "note: " (note) } }
-                @for line in super::findings::laws(&outcome.across.laws, Verbosity::Normal) {
-                    p { (line) }
-                }
-                @for (space, measured) in judged {
-                    @if !measured.allocated.is_empty() { (chart::iterations(space, measured)) }
-                    @if let Some(record) = record { (attribution::space(record, space)) }
-                }
-                @if !driver.is_empty() { pre { (driver.join("\n")) } }
-                @if let Some(hint) = hint { p { "hint: " (hint) } }
-            }
-        });
+        let status = overview::status_text(outcome.verdict.status);
+        let data = TestData::new(task, outcome, (status, &then), &self.sources);
+        self.packed.push(pack::pack(&data));
+        self.laws.add(number, task, outcome);
+        for finding in &outcome.verdict.findings {
+            self.codes.insert(finding.code.to_string());
+            self.codes.extend(finding.cause.as_ref().map(|cause| cause.code.clone()));
+        }
+        self.tests += 1;
     }
 
     fn note(&mut self, note: &Note) {
@@ -101,6 +97,7 @@ impl Presenter for Html {
 
     fn finished(&mut self, tally: &Tally, _exit_code: u8) {
         self.counts = summary::counts(tally);
+        self.cards = overview::cards(tally);
         self.cut_short = summary::cut_short(tally);
         self.notes.extend(summary::repeated(tally));
     }
@@ -108,36 +105,85 @@ impl Presenter for Html {
 
 impl ReportWriter for Html {
     fn text(&self) -> anyhow::Result<Vec<u8>> {
+        let packed: Result<Vec<&String>, _> = self.packed.iter().map(Result::as_ref).collect();
+        let packed = packed.map_err(|error| anyhow::anyhow!("{error:#}"))?;
+        let run = pack::pack(&RunData { laws: self.laws.plots() })?;
+        let scripts = html! {
+            (data_script("run", &run))
+            @for (number, packed) in packed.into_iter().enumerate() {
+                (data_script(&format!("d{number}"), packed))
+            }
+        };
         let page = html! {
             (DOCTYPE)
             html lang="en" {
                 head {
                     meta charset="utf-8";
+                    meta http-equiv="Content-Security-Policy" content=(assets::policy());
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
                     title { "Memory tests: " (self.counts) }
-                    style { (maud::PreEscaped(STYLE)) }
+                    style { (PreEscaped(assets::STYLE)) }
                 }
                 body {
-                    h1 { "Memory tests: " (self.counts) }
-                    @if !self.cut_short.is_empty() { pre.failed { (self.cut_short.join("\n")) } }
-                    @if !self.notes.is_empty() { ul { @for note in &self.notes { li { (note) } } } }
-                    table {
-                        tr {
-                            th { "test" } th { "device" } th { "status" }
-                            th { "peak (bytes)" } th { "growth per iteration" } th { "retained" }
-                        }
-                        @for row in &self.rows { (row) }
+                    a.skip href="#main" { "Skip to the tests" }
+                    header.top { (self.header()) }
+                    main #main tabindex="-1" {
+                        section #overview aria-label="Overview" { (self.overview()) }
+                        section #view aria-label="Test" hidden {}
                     }
-                    h2 { "Test by test" }
-                    @for detail in &self.details { (detail) }
+                    (explanation::templates(self.codes.iter().map(String::as_str)))
+                    (PreEscaped(SCRIPTS))
                 }
             }
         };
-        Ok(escape(&page.into_string(), Form::Markup).into_bytes())
+        // The data and the script have no text of a test, and must not be changed.
+        let page = escape(&page.into_string(), Form::Markup);
+        let (before, after) = page.rsplit_once(SCRIPTS).context("the page has no scripts")?;
+        let script = html! { script { (PreEscaped(assets::SCRIPT)) } };
+        Ok([before, &scripts.into_string(), &script.into_string(), after].concat().into_bytes())
+    }
+}
+
+fn data_script(id: &str, packed: &str) -> Markup {
+    html! { script type="application/json" id=(id) { (PreEscaped(packed)) } }
+}
+
+impl Html {
+    fn header(&self) -> Markup {
+        html! {
+            h1 { "Memory tests" }
+            p.counts { (self.counts) }
+        }
+    }
+
+    fn overview(&self) -> Markup {
+        let failures = &self.failures;
+        html! {
+            @if !self.cut_short.is_empty() {
+                pre.alert role="alert" { (self.cut_short.join("\n")) }
+            }
+            (self.cards)
+            @if !self.notes.is_empty() { ul.notes { @for note in &self.notes { li { (note) } } } }
+            @if !failures.is_empty() {
+                h2 { "Needs attention" }
+                ul.failures { @for failure in failures { (failure) } }
+                @if self.more_failures > 0 { p { (self.more_failures) " more in the table" } }
+            }
+            @if !self.rows.is_empty() {
+                h2 { "Tests" }
+                noscript { p { "The view of a test needs JavaScript. The report loads no other file." } }
+                (overview::table(&self.rows))
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use memcheck_core::measurement::attribution::{Lifetime, MOST_BLOCKS};
+    use memcheck_core::space::Space;
+
     use super::super::example::leaky;
     use super::*;
     use crate::discovery::task::example::task;
@@ -145,43 +191,104 @@ mod tests {
     fn page(outcome: &TestOutcome) -> String {
         let mut html = Html::default();
         html.test_finished(&task(), outcome);
+        html.finished(&Tally { failed: 1, ..Tally::default() }, 100);
         String::from_utf8(html.text().unwrap()).unwrap()
     }
 
     #[test]
-    fn an_attributed_test_shows_sites_cause_peak_scopes_and_survivors() {
+    fn the_first_page_shows_the_failure_with_line_cause_remedy_and_command() {
         let page = page(&leaky());
         for part in [
-            "<strong>leak</strong>: host grows by 2,097,152 B",
-            "<td>src/model.rs:20</td><td>app::Model::forward</td><td>matmul</td>",
-            "<td>[512,1024] f32</td><td>model.head</td>",
+            "<span class=\"code\">leak</span> host grows by 2,097,152 B",
+            "at <code>src/model.rs:20</code>",
             "(graph-kept)",
-            "remedy: call `detach()` on the tensor that is kept",
-            "<summary>cargo memcheck explain graph-kept</summary>",
-            "live bytes over about 26 allocations and frees, from 0 to the peak of 26.0 MiB, in \
-             iteration 12",
-            "<polygon",
-            "host at the peak, in iteration 12",
-            "<td>kept from earlier iterations</td>",
-            "<summary>scopes of host</summary>",
-            "<td>model.head</td>",
-            "growth: 2,097,152 B (2.0 MiB) per iteration, over 10",
-            "steady, 2,097,152 B (2.0 MiB) per iteration",
-            "hint: no line tables",
+            "<strong>remedy: </strong>call <code>detach()</code> on the tensor that is kept",
+            "cargo memcheck profile a::b --exact",
+            "<template id=\"page-graph-kept\">",
+            "<template id=\"page-leak\">",
+            "<li class=\"card\" data-status=\"failed\" data-count=\"1\">",
+            "<td class=\"n\" data-value=\"27262976\" title=\"27,262,976 B (26.0 MiB)\">26.0 MiB</td>",
         ] {
             assert!(page.contains(part), "`{part}` is not in\n{page}");
         }
-        for foreign in ["<script", "http:", "https:", " src=", "<link"] {
-            assert!(!page.contains(foreign), "`{foreign}` is in\n{page}");
+        for foreign in ["http:", "https:", " src=", "<link"] {
+            let readable = readable(&page);
+            assert!(!readable.contains(foreign), "`{foreign}` is in\n{readable}");
         }
     }
 
     #[test]
-    fn a_test_without_call_stacks_shows_its_iterations() {
+    fn the_data_of_a_test_has_its_blocks_holders_and_survivors() {
+        let data = unpack(&page(&leaky()));
+        let test = &data[1];
+        assert_eq!(test["name"], "app::mem a::b");
+        let held = &test["spaces"][0]["held"];
+        assert_eq!(
+            (&held["peak"], held["lifetimes"]["born"][0].as_u64()),
+            (&(26 << 20).into(), Some(1))
+        );
+        assert_eq!(held["lifetimes"]["bytes"].as_array().unwrap().len(), 13);
+        assert_eq!(held["survivors"][0]["note"], "steady, 2,097,152 B (2.0 MiB) per iteration");
+        assert_eq!(held["holders"][0]["kind"], "kept from earlier iterations");
+        let place = &test["tree"]["places"][held["holders"][0]["place"].as_u64().unwrap() as usize];
+        assert_eq!(place["label"], "matmul [512,1024] f32 in model.head");
+        assert_eq!(test["hint"], "no line tables");
+        assert_eq!(test["spaces"][0]["tables"][2]["by"], "scope");
+    }
+
+    /// The blocks differ as if at random, so that they are hard to compress.
+    #[test]
+    fn a_million_events_fit_into_eight_megabytes() {
+        let mut outcome = leaky();
+        let attribution = outcome.report.as_mut().unwrap().record.attribution.as_mut().unwrap();
+        let lifetimes =
+            attribution.peaks.get_mut(&Space::Host).unwrap().lifetimes.as_mut().unwrap();
+        let mut state = 1u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % below
+        };
+        let life = |number: usize| {
+            let born = 20 * number as u64 + random(20);
+            let died = Some(born + 1 + random(100_000));
+            Lifetime { place: number % 2, born, died, bytes: random(1 << 30) }
+        };
+        lifetimes.blocks = (0..MOST_BLOCKS).map(life).collect();
+        lifetimes.events = 1_000_000;
+        let page = page(&outcome);
+        assert!(page.len() < 8_000_000, "{}", page.len());
+        let blocks = &unpack(&page)[1]["spaces"][0]["held"]["lifetimes"];
+        assert_eq!(blocks["bytes"].as_array().unwrap().len(), MOST_BLOCKS);
+    }
+
+    #[test]
+    fn a_test_without_call_stacks_has_its_iterations() {
         let mut counted = leaky();
         counted.report.as_mut().unwrap().record.attribution = None;
-        let page = page(&counted);
-        assert!(page.contains("<polyline") && page.contains("of 10 iterations"), "{page}");
-        assert!(!page.contains("<polygon") && !page.contains("at the peak"), "{page}");
+        let data = unpack(&page(&counted));
+        let space = &data[1]["spaces"][0];
+        assert_eq!(space["iterations"]["allocated"].as_array().unwrap().len(), 10);
+        assert!(space["held"].is_null());
+    }
+
+    #[test]
+    fn a_test_without_a_record_has_no_figures() {
+        let page = page(&TestOutcome::ignored());
+        assert!(page.contains(
+            "<td class=\"n\" data-value=\"-1\"><span class=\"none\">\u{2014}</span></td>"
+        ));
+        assert!(!page.contains("0 B"), "{page}");
+    }
+
+    #[test]
+    fn failures_beyond_the_first_hundred_are_in_the_table() {
+        let mut html = Html::default();
+        for _ in 0..103 {
+            html.test_finished(&task(), &leaky());
+        }
+        let page = String::from_utf8(html.text().unwrap()).unwrap();
+        assert_eq!(page.matches("<li class=\"failure failed\">").count(), 100);
+        assert_eq!(page.matches("<tr data-status=\"failed\"").count(), 103);
+        assert!(page.contains("3 more in the table"));
     }
 }

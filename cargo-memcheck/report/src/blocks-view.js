@@ -1,0 +1,380 @@
+// Memory over time, block by block: a chart with bands, zoom, and details of a block.
+
+import uPlot from 'uplot';
+
+import { bytesAxis, axis, chart, BINARY } from './charts.js';
+import { Blocks } from './blocks-model.js';
+import { bands, colored, EMPTY, REST } from './blocks-picture.js';
+import { category, color, kindColor, KINDS, pixel } from './colors.js';
+import { el, part, table } from './dom.js';
+import { snippet, stack } from './findings.js';
+import { both, counted, exact, size } from './format.js';
+
+const HEIGHT = 340;
+/** Call sites with a color of their own. */
+const MOST_SITES = 11;
+const LARGEST = 20;
+
+export function blockChart(parent, { space, held }, tree) {
+  if (!held.lifetimes || held.lifetimes.born.length === 0) return;
+  const blocks = new Blocks(held.lifetimes, tree);
+  new BlockChart(parent, space, held, blocks, tree);
+}
+
+class BlockChart {
+  constructor(parent, space, held, blocks, tree) {
+    Object.assign(this, { space, held, blocks, tree });
+    this.byKind = true;
+    this.withSetup = true;
+    this.selected = EMPTY;
+    this.hovered = EMPTY;
+    this.sites = rankSites(blocks, tree);
+    this.hint = el('div', { class: 'hint', role: 'tooltip', hidden: true });
+    this.legend = el('ul', { class: 'legend' });
+    this.details = el('aside', { class: 'details', 'aria-live': 'polite', 'aria-label': 'Selected block' },
+      el('p', { class: 'muted' }, 'Select a block to see its call stack.'));
+    const box = part(`Memory over time in ${space}`, {}, el('p', null, this.describe()), this.tools());
+    parent.append(box);
+    this.area = el('div', { class: 'blocks' });
+    box.append(this.area, this.legend, this.details, this.largest());
+    this.load();
+    this.draw();
+    this.listen();
+  }
+
+  describe() {
+    const { lifetimes, peak, when } = this.held;
+    const left = lifetimes.left_out;
+    const others = left > 0 ? ` The ${counted(left, 'smallest block is', 'smallest blocks are')} one band.` : '';
+    return `${counted(this.blocks.count + left, 'block', 'blocks')} over ${exact(lifetimes.events)} `
+      + `allocations and frees; the peak is ${both(peak)}${when}.${others}`;
+  }
+
+  tools() {
+    const toggle = (text, pressed, act) => {
+      const button = el('button', {
+        type: 'button', 'aria-pressed': pressed,
+        onclick: () => {
+          const now = button.getAttribute('aria-pressed') !== 'true';
+          button.setAttribute('aria-pressed', now);
+          act(now);
+        },
+      }, text);
+      return button;
+    };
+    const press = (text, act) => el('button', { type: 'button', onclick: act }, text);
+    return el('div', { class: 'tools', role: 'group', 'aria-label': 'Chart' },
+      toggle('Color by call site', false, (now) => { this.byKind = !now; this.repaint(); }),
+      toggle('Hide set-up', false, (now) => { this.withSetup = !now; this.load(); this.zoom(null); }),
+      press('Zoom in', () => this.zoomBy(0.5)), press('Zoom out', () => this.zoomBy(2)),
+      press('\u2190', () => this.pan(-0.25)), press('\u2192', () => this.pan(0.25)),
+      press('Peak', () => this.zoomToPeak()), press('Reset', () => this.zoom(null)));
+  }
+
+  load() {
+    const setup = KINDS.indexOf('set-up');
+    const isShown = this.withSetup ? () => true : (block) => this.blocks.kind[block] !== setup;
+    this.timeline = this.blocks.timeline(isShown);
+    this.cache = null;
+    this.plot?.setData([this.timeline.times, this.timeline.total]);
+  }
+
+  draw() {
+    const { events } = this.held.lifetimes;
+    const highest = () => this.highest();
+    this.plot = chart(this.area, this.describe(), {
+      height: HEIGHT,
+      legend: { show: false },
+      cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: true } },
+      scales: {
+        x: { time: false, range: (_, from, to) => [Math.max(0, from ?? 0), Math.max(1, Math.min(events, to ?? events))] },
+        y: { range: () => [0, highest() * 1.06 || 1] },
+      },
+      axes: [
+        axis({ label: 'iteration', splits: (plot) => this.ticks(plot), values: (_, splits) => this.tickTexts(splits) }),
+        { ...bytesAxis(), incrs: BINARY },
+      ],
+      series: [{}, { stroke: (plot) => this.outline(plot), width: 1, points: { show: false }, paths: steps }],
+      hooks: { drawAxes: [(plot) => this.paint(plot)], draw: [(plot) => this.markPeak(plot)] },
+    }, [this.timeline.times, this.timeline.total]);
+    this.area.querySelector('.u-over').append(this.hint);
+    this.repaint();
+  }
+
+  /** The highest live bytes in the visible part. */
+  highest() {
+    const { times, total } = this.timeline;
+    const { min, max } = this.plot?.scales.x ?? {};
+    let [best, before] = [0, 0];
+    for (let at = 0; at < times.length; at += 1) {
+      if (times[at] < (min ?? 0)) before = total[at];
+      else if (times[at] <= (max ?? Infinity)) best = Math.max(best, total[at]);
+    }
+    return Math.max(best, before);
+  }
+
+  /** Steps that are closer than pixels would cover the bands. */
+  outline(plot) {
+    const { times } = this.timeline;
+    const { min, max } = plot.scales.x;
+    const visible = lowerBound(times, max) - lowerBound(times, min);
+    return visible > plot.bbox.width / 2 ? 'transparent' : color('outline');
+  }
+
+  /** The beginnings of iterations or, within an iteration, events. */
+  ticks(plot) {
+    const { min, max } = plot.scales.x;
+    const starts = this.held.lifetimes.iterations.filter((start) => start >= min && start <= max);
+    const most = Math.max(2, Math.floor(plot.width / 70));
+    if (starts.length >= 2) {
+      const every = Math.ceil(starts.length / most);
+      return starts.filter((_, index) => index % every === 0);
+    }
+    const step = Math.max(1, Math.ceil((max - min) / Math.min(6, most)));
+    return Array.from({ length: Math.floor((max - min) / step) + 1 }, (_, index) => Math.ceil(min) + index * step);
+  }
+
+  tickTexts(splits) {
+    const { iterations } = this.held.lifetimes;
+    const numbers = new Map(iterations.map((start, index) => [start, index + 1]));
+    const isOfIterations = splits.length >= 2 && splits.every((split) => numbers.has(split));
+    return splits.map((split) => (isOfIterations ? String(numbers.get(split)) : `event ${exact(split)}`));
+  }
+
+  paint(plot) {
+    const { left, top, width, height } = plot.bbox;
+    const [columns, rows] = [Math.round(width), Math.round(height)];
+    if (columns < 1 || rows < 1) return;
+    const { min: from, max: to } = plot.scales.x;
+    const { max: highest } = plot.scales.y;
+    this.area.dataset.range = `${Math.round(from)} ${Math.round(to)}`;
+    const key = [from, to, highest, columns, rows].join();
+    if (this.cache?.key !== key) {
+      const area = { from, to, highest, width: columns, height: rows };
+      this.cache = { key, area, ids: bands(this.blocks, this.timeline, area) };
+    }
+    const marked = this.hovered !== EMPTY ? this.hovered : this.selected;
+    const image = colored(this.cache.ids, this.cache.area, this.colorOf(), pixel(color('edge')),
+      marked === EMPTY ? NaN : marked, pixel(color('mark')));
+    this.canvas ??= document.createElement('canvas');
+    Object.assign(this.canvas, { width: columns, height: rows });
+    this.canvas.getContext('2d').putImageData(image, 0, 0);
+    plot.ctx.drawImage(this.canvas, Math.round(left), Math.round(top));
+  }
+
+  colorOf() {
+    const rest = pixel(color('rest'));
+    const kinds = KINDS.map((kind) => pixel(kindColor(kind)));
+    if (this.byKind) return (block) => (block === REST ? rest : kinds[this.blocks.kind[block]]);
+    const sites = this.sites.map((_, index) => pixel(category(index + 1)));
+    return (block) => {
+      if (block === REST) return rest;
+      return sites[this.siteOf(block)] ?? rest;
+    };
+  }
+
+  siteOf(block) {
+    this.siteOfPlace ??= this.tree.places.map((place) => this.sites.indexOf(this.tree.siteText(place.stack)));
+    return this.siteOfPlace[this.blocks.place[block]];
+  }
+
+  markPeak(plot) {
+    const { peak } = this.held.lifetimes;
+    const { min, max } = plot.scales.x;
+    if (peak < min || peak > max) return;
+    const { ctx, bbox } = plot;
+    const x = plot.valToPos(peak, 'x', true);
+    const text = `peak ${size(this.held.peak)}`;
+    const ratio = devicePixelRatio;
+    ctx.save();
+    ctx.strokeStyle = color('bad');
+    ctx.fillStyle = color('text');
+    ctx.lineWidth = ratio;
+    ctx.setLineDash([4 * ratio, 3 * ratio]);
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+    ctx.font = `${12 * ratio}px system-ui, sans-serif`;
+    ctx.textAlign = x > bbox.left + bbox.width / 2 ? 'right' : 'left';
+    ctx.fillText(text, x + (ctx.textAlign === 'right' ? -6 : 6) * ratio, bbox.top + 13 * ratio);
+    ctx.restore();
+  }
+
+  repaint() {
+    this.plot.redraw(false, true);
+    const items = this.byKind
+      ? KINDS.filter((kind) => this.blocks.kind.includes(KINDS.indexOf(kind))).map((kind) => [kind, kindColor(kind)])
+      : [...this.sites.map((site, index) => [site, category(index + 1)]), ['other call sites', color('rest')]];
+    if (this.held.lifetimes.left_out > 0) items.push(['smaller blocks', color('rest')]);
+    this.legend.replaceChildren(...items.map(([text, fill]) => {
+      const swatch = el('span', { class: 'swatch', 'aria-hidden': 'true' });
+      swatch.style.background = fill;
+      return el('li', null, swatch, text);
+    }));
+  }
+
+  /** The block at a position of the pointer. */
+  at(event) {
+    if (!this.cache) return EMPTY;
+    const box = this.plot.over.getBoundingClientRect();
+    const { width, height } = this.cache.area;
+    const column = Math.floor((event.clientX - box.left) / box.width * width);
+    const row = Math.floor((event.clientY - box.top) / box.height * height);
+    if (column < 0 || row < 0 || column >= width || row >= height) return EMPTY;
+    return this.cache.ids[row * width + column];
+  }
+
+  listen() {
+    const { over } = this.plot;
+    over.tabIndex = 0;
+    over.setAttribute('role', 'application');
+    over.setAttribute('aria-label',
+      `Memory over time in ${this.space}. Arrow keys move, plus and minus zoom, 0 resets, P shows the peak.`);
+    over.addEventListener('mousemove', (event) => this.hover(event));
+    over.addEventListener('mouseleave', () => this.leave());
+    over.addEventListener('click', (event) => this.select(this.at(event)));
+    const keys = {
+      ArrowLeft: () => this.pan(-0.25), ArrowRight: () => this.pan(0.25),
+      '+': () => this.zoomBy(0.5), '-': () => this.zoomBy(2), 0: () => this.zoom(null), p: () => this.zoomToPeak(),
+    };
+    over.addEventListener('keydown', (event) => {
+      const act = keys[event.key];
+      if (!act || event.ctrlKey || event.metaKey || event.altKey) return;
+      event.preventDefault();
+      act();
+    });
+  }
+
+  hover(event) {
+    const block = this.at(event);
+    if (block !== this.hovered) {
+      this.hovered = block;
+      cancelAnimationFrame(this.frame);
+      this.frame = requestAnimationFrame(() => this.plot.redraw(false, false));
+      this.hint.replaceChildren(...(block === EMPTY ? [] : this.facts(block)));
+    }
+    this.hint.hidden = block === EMPTY;
+    const box = this.plot.over.getBoundingClientRect();
+    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+    const [width, height] = [this.hint.offsetWidth, this.hint.offsetHeight];
+    this.hint.style.left = `${Math.max(0, Math.min(x + 14, box.width - width))}px`;
+    this.hint.style.top = `${y + 18 + height > box.height ? Math.max(0, y - height - 10) : y + 18}px`;
+  }
+
+  leave() {
+    this.hovered = EMPTY;
+    this.hint.hidden = true;
+    this.plot.redraw(false, false);
+  }
+
+  /** Lines about a block. */
+  facts(block) {
+    const line = (...content) => el('p', null, ...content);
+    if (block === REST) {
+      return [line(el('strong', null, counted(this.held.lifetimes.left_out, 'smaller block', 'smaller blocks')))];
+    }
+    const place = this.tree.places[this.blocks.place[block]];
+    const born = this.blocks.iteration(this.blocks.born[block]);
+    const since = born === 0 ? 'allocated in the set-up' : `allocated in iteration ${exact(born)}`;
+    return [
+      line(el('strong', null, place.operation), place.tensor ? ` ${place.tensor}` : ''),
+      line(this.tree.siteText(place.stack)),
+      place.scope ? line(`span ${place.scope}`) : null,
+      line(`${both(this.blocks.bytes[block])}, ${KINDS[this.blocks.kind[block]]}`),
+      line(`${since}, ${this.end(block)}`),
+    ].filter(Boolean);
+  }
+
+  end(block) {
+    const died = this.blocks.died[block];
+    const { ended } = this.held.lifetimes;
+    const age = counted(this.blocks.age(block), 'iteration', 'iterations');
+    if (died === Infinity) return `live at the end, after ${age}`;
+    return ended !== null && died > ended ? `freed after the last iteration, ${age} later` : `freed ${age} later`;
+  }
+
+  select(block) {
+    this.selected = block;
+    this.plot.redraw(false, false);
+    if (block < 0) {
+      this.details.replaceChildren(...(block === REST ? this.facts(block) : []));
+      return;
+    }
+    const { stack: of } = this.tree.places[this.blocks.place[block]];
+    const place = this.tree.site(of)?.place;
+    this.details.replaceChildren(...[
+      ...this.facts(block), snippet(this.tree.snippets.get(place)), stack(of, this.tree, true),
+    ].filter(Boolean));
+  }
+
+  /** A table of the largest blocks, which also works without a pointer. */
+  largest() {
+    const order = Array.from(this.blocks.bytes.keys())
+      .sort((a, b) => this.blocks.bytes[b] - this.blocks.bytes[a]).slice(0, LARGEST);
+    const rows = order.map((block) => {
+      const place = this.tree.places[this.blocks.place[block]];
+      return [
+        el('button', { type: 'button', class: 'link', onclick: () => this.select(block) }, place.label),
+        this.tree.siteText(place.stack), KINDS[this.blocks.kind[block]], size(this.blocks.bytes[block]),
+        String(this.blocks.iteration(this.blocks.born[block])),
+        this.blocks.died[block] === Infinity ? 'live' : String(this.blocks.iteration(this.blocks.died[block])),
+      ];
+    });
+    const columns = [{ title: 'Block' }, { title: 'Call site' }, { title: 'Kind' },
+      { title: 'Bytes', figure: true }, { title: 'Born in', figure: true }, { title: 'Freed in', figure: true }];
+    return el('details', { class: 'part' }, el('summary', null, 'Largest blocks'),
+      table('Largest blocks', columns, rows));
+  }
+
+  zoom(range) {
+    const { events } = this.held.lifetimes;
+    const [min, max] = range ?? [0, events];
+    const span = Math.min(events, Math.max(4, max - min));
+    const from = Math.max(0, Math.min(min, events - span));
+    this.plot.setScale('x', { min: from, max: from + span });
+  }
+
+  zoomBy(factor) {
+    const { min, max } = this.plot.scales.x;
+    const [middle, half] = [(min + max) / 2, (max - min) / 2 * factor];
+    this.zoom([middle - half, middle + half]);
+  }
+
+  pan(share) {
+    const { min, max } = this.plot.scales.x;
+    const by = (max - min) * share;
+    this.zoom([min + by, max + by]);
+  }
+
+  zoomToPeak() {
+    const { peak, events } = this.held.lifetimes;
+    const half = Math.max(8, events / 20);
+    this.zoom([peak - half, peak + half]);
+  }
+}
+
+/** The index of the first value that is not less than `value`. */
+function lowerBound(sorted, value) {
+  let [low, high] = [0, sorted.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (sorted[middle] < value) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** The call sites with the most bytes, the largest first. */
+function rankSites(blocks, tree) {
+  const texts = tree.places.map((place) => tree.siteText(place.stack));
+  const bytes = new Map();
+  for (let block = 0; block < blocks.count; block += 1) {
+    const text = texts[blocks.place[block]];
+    bytes.set(text, (bytes.get(text) ?? 0) + blocks.bytes[block]);
+  }
+  return [...bytes].sort((a, b) => b[1] - a[1]).slice(0, MOST_SITES).map(([text]) => text);
+}
+
+/** Memory changes at events only, so that the outline has steps. */
+const steps = uPlot.paths.stepped({ align: 1 });

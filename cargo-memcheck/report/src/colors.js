@@ -1,0 +1,38 @@
+// Colors of the style sheet for canvases and flame graphs, which CSS cannot reach.
+
+const dark = matchMedia('(prefers-color-scheme: dark)');
+
+/** Calls `change` when the reader switches between light and dark. */
+export const onThemeChange = (change) => dark.addEventListener('change', change);
+
+export const isDark = () => dark.matches;
+
+/** The value of a custom property of the style sheet. */
+export const color = (name) =>
+  getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+
+/** Kinds of memory, in the order of their colors. */
+export const KINDS = ['set-up', 'activations', 'gradients', 'optimizer state', 'kept from earlier iterations'];
+
+const LIGHT = ['#8a94a6', '#3b82c4', '#d98e04', '#8b5cc7', '#d1495b', '#2a9d8f', '#b5651d', '#5f7d2f',
+  '#c2569b', '#4f6bd8', '#00809d', '#a08000'];
+const DARK = ['#6b7688', '#5aa9e6', '#f2b134', '#b08cf0', '#f2788a', '#4fc7b8', '#d99458', '#9dbd5f',
+  '#e58ac4', '#8ea2ff', '#4cc3de', '#d4b83a'];
+
+/** A categorical color; the others repeat after twelve. */
+export function category(index) {
+  const colors = isDark() ? DARK : LIGHT;
+  return colors[index % colors.length];
+}
+
+/** The color of a kind of memory. */
+export function kindColor(kind) {
+  const index = KINDS.indexOf(kind);
+  return category(index < 0 ? 1 : index);
+}
+
+/** `#rrggbb` as the number of a pixel of an image, with alpha 255. */
+export function pixel(hex) {
+  const [red, green, blue] = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+  return (255 << 24 | blue << 16 | green << 8 | red) >>> 0;
+}

@@ -1,0 +1,70 @@
+// Creates elements. Text always becomes a text node, so that no text of a test can be markup.
+
+/** Creates an element. `on…` attributes are listeners; `null` and `false` leave an attribute out. */
+export function el(tag, attributes, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
+    else if (value !== null && value !== undefined && value !== false) {
+      element.setAttribute(name, value === true ? '' : String(value));
+    }
+  }
+  element.append(...children.flat(3).filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+/** Nodes of a text in which backticks mark code. */
+export function prose(text) {
+  const pieces = text.split('`');
+  // Without a partner, a backtick is a character.
+  if (pieces.length % 2 === 0) return [text];
+  return pieces.map((piece, index) => (index % 2 === 0 ? piece : el('code', null, piece)));
+}
+
+/** A table with headers. A column is `{title, figure}`; a cell is text or a node. */
+export function table(caption, columns, rows, sums = []) {
+  const cell = (tag, column, content, scope) =>
+    el(tag, { class: column.figure ? 'n' : null, scope }, content ?? '');
+  const row = (cells, strong) =>
+    el('tr', { class: strong ? 'sum' : null }, cells.map((content, index) =>
+      cell(index === 0 ? 'th' : 'td', columns[index], content, index === 0 ? 'row' : null)));
+  return el('div', { class: 'wide', tabindex: '0', role: 'region', 'aria-label': caption },
+    el('table', null,
+      el('caption', { class: 'hidden' }, caption),
+      el('thead', null, el('tr', null,
+        columns.map((column) => cell('th', column, column.title, 'col')))),
+      el('tbody', null, rows.map((cells) => row(cells, false)), sums.map((cells) => row(cells, true)))));
+}
+
+/** A part of the page with a heading; `open: false` folds it. */
+export function part(title, { open = true } = {}, ...children) {
+  return el('details', { class: 'part', open }, el('summary', null, el('h3', null, title)), ...children);
+}
+
+/** A command that a button copies. */
+export function command(text) {
+  const state = el('span', { class: 'hidden', role: 'status' });
+  const button = el('button', { type: 'button', class: 'small', onclick: copy }, 'Copy');
+  const code = el('code', null, text);
+  async function copy() {
+    const done = await write(text, code);
+    button.textContent = done ? 'Copied' : 'Select and copy';
+    state.textContent = button.textContent;
+    setTimeout(() => { button.textContent = 'Copy'; }, 2000);
+  }
+  return el('span', { class: 'copyable' }, code, button, state);
+}
+
+/** A page of a file may have no access to the clipboard; then the text is selected. */
+async function write(text, code) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const range = document.createRange();
+    range.selectNodeContents(code);
+    getSelection().removeAllRanges();
+    getSelection().addRange(range);
+    return document.execCommand('copy');
+  }
+}

@@ -1,0 +1,98 @@
+// The findings of a test: message, call sites with their source, cause and explanation.
+
+import { el, prose } from './dom.js';
+import { both, counted, size } from './format.js';
+
+/** Call sites that are shown at once. */
+const FEW = 3;
+
+export function findings(test, tree) {
+  if (test.findings.length === 0) return [];
+  return [el('section', { class: 'findings', 'aria-label': 'Findings' },
+    test.findings.map((finding) => one(finding, tree)))];
+}
+
+function one(finding, tree) {
+  const [first, ...rest] = finding.message.split('\n');
+  return el('article', { class: 'finding' },
+    el('p', { class: 'message' }, el('span', { class: 'code' }, finding.code), ' ', prose(first)),
+    rest.length > 0 ? el('pre', null, rest.join('\n')) : null,
+    finding.grown.length > 0 ? el('ul', null, finding.grown.map(grown)) : null,
+    finding.cause ? cause(finding.cause) : null,
+    finding.hint ? el('p', null, el('strong', null, 'Hint: '), prose(finding.hint)) : null,
+    sites(finding, tree),
+    explanation(finding.code));
+}
+
+function grown({ holder, then, now }) {
+  const was = then === 0 ? 'new at the peak' : `was ${size(then)}`;
+  return el('li', null, el('strong', { class: 'more' }, `+${size(now - then)}`), ` ${holder} (${was})`);
+}
+
+function cause({ code, title, evidence, remedy }) {
+  return el('div', { class: 'cause' },
+    el('p', null, el('strong', null, 'Cause: '), `${title} (${code})`),
+    el('p', null, el('strong', null, 'Evidence: '), prose(evidence)),
+    el('p', null, el('strong', null, 'Remedy: '), prose(remedy)),
+    explanation(code));
+}
+
+/** The page that `cargo memcheck explain` prints. */
+function explanation(code) {
+  const page = document.getElementById(`page-${code}`);
+  if (!page) return null;
+  return el('details', { class: 'explanation' },
+    el('summary', null, `Explanation of ${code}`), page.content.cloneNode(true));
+}
+
+function sites({ sites: all, more }, tree) {
+  if (all.length === 0) return null;
+  const list = el('ol', { class: 'sites' }, all.slice(0, FEW).map((each) => site(each, tree)));
+  const hidden = all.slice(FEW);
+  const parts = [list];
+  if (hidden.length > 0) {
+    const bytes = hidden.reduce((sum, each) => sum + each.bytes, 0);
+    const button = el('button', {
+      type: 'button',
+      onclick: () => {
+        list.append(...hidden.map((each) => site(each, tree)));
+        button.remove();
+      },
+    }, `Show ${counted(hidden.length, 'more place', 'more places')}, ${size(bytes)}`);
+    parts.push(button);
+  }
+  if (more) parts.push(el('p', null, `${counted(more[0], 'more place', 'more places')}, ${size(more[1])}`));
+  return parts;
+}
+
+function site(each, tree) {
+  const what = [each.operation, each.tensor, each.scope && `in ${each.scope}`].filter(Boolean);
+  return el('li', null,
+    el('p', null,
+      el('strong', null, both(each.bytes)), `, ${each.blocks}`,
+      what.length > 0 ? [' by ', el('code', null, what.join(' '))] : null,
+      each.note ? `: ${each.note}` : null),
+    each.place ? el('p', { class: 'place' }, 'at ', el('code', null, each.place),
+      each.function ? ` in ${each.function}` : null) : null,
+    each.via ? el('p', { class: 'place' }, `through ${each.via}`) : null,
+    snippet(tree.snippets.get(each.place)),
+    each.stack === null ? null : stack(each.stack, tree));
+}
+
+/** The source around a line, which is marked. */
+export function snippet(of) {
+  if (!of) return null;
+  const marked = Number(of.place.slice(of.place.lastIndexOf(':') + 1));
+  return el('pre', { class: 'snippet', 'aria-label': `Source at ${of.place}` },
+    of.lines.map((text, index) => {
+      const number = of.first + index;
+      return el(number === marked ? 'mark' : 'span', { class: 'line' },
+        el('span', { class: 'number' }, String(number).padStart(5)), ` ${text}`);
+    }));
+}
+
+export function stack(index, tree, open = false) {
+  return el('details', { class: 'stack', open }, el('summary', null, 'Call stack'),
+    el('ol', null, tree.stack(index).map((frame) => el('li', { class: frame.owner },
+      el('code', null, frame.function), frame.place ? ` ${frame.place}` : null))));
+}

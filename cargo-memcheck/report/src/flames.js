@@ -1,0 +1,142 @@
+// Flame graphs by d3-flame-graph: of the peak, of the survivors, and of the difference from the
+// baseline. The frames of candle can be folded.
+
+import flamegraph from 'd3-flame-graph/src/flamegraph.js';
+import { select } from 'd3-selection';
+
+import { color, isDark, kindColor, onThemeChange } from './colors.js';
+import { el, part } from './dom.js';
+import { both, share, size } from './format.js';
+
+const calm = matchMedia('(prefers-reduced-motion: reduce)');
+const CELL = 20;
+
+/** `graphs` is a list of `{title, note, entries}`; an entry is `{stack, leaf, kind, value, delta}`. */
+export function flames(parent, space, graphs, tree) {
+  const shown = graphs.filter((graph) => graph.entries.length > 0);
+  if (shown.length === 0) return;
+  const state = { graph: shown[0], folded: true, text: '' };
+  const box = part(`Call stacks of ${space}`);
+  const area = el('div', { class: 'flames', tabindex: '0', role: 'region' });
+  const note = el('p', { class: 'note' });
+  const details = el('p', { class: 'frame-details', 'aria-live': 'polite' });
+  let chart = null;
+
+  const buttons = shown.map((graph) => el('button', {
+    type: 'button', 'aria-pressed': graph === state.graph,
+    onclick: () => { state.graph = graph; render(); },
+  }, graph.title));
+  const fold = el('button', {
+    type: 'button', 'aria-pressed': 'true',
+    onclick: () => { state.folded = !state.folded; render(); },
+  }, 'Fold candle');
+  const search = el('input', {
+    type: 'search', placeholder: 'Search frames', 'aria-label': 'Search frames',
+    oninput: () => { state.text = search.value.trim(); find(); },
+  });
+  box.append(
+    el('div', { class: 'tools' }, el('span', { role: 'group', 'aria-label': 'Graph' }, buttons), fold, search,
+      el('button', { type: 'button', onclick: () => chart.resetZoom() }, 'Reset')),
+    note, area, details);
+  parent.append(box);
+  render();
+  onThemeChange(() => area.isConnected && render());
+  new ResizeObserver(() => {
+    if (chart && Math.abs(width() - chart.width()) > 8) render();
+  }).observe(area);
+
+  function width() {
+    return Math.max(280, area.clientWidth - 2);
+  }
+
+  function render() {
+    buttons.forEach((button, index) => button.setAttribute('aria-pressed', shown[index] === state.graph));
+    fold.setAttribute('aria-pressed', state.folded);
+    const root = build(state.graph, tree, state.folded, space);
+    note.textContent = state.graph.note;
+    area.setAttribute('aria-label', `${state.graph.title}: ${size(root.value)}. `
+      + `Largest frames: ${largest(root)}`);
+    area.replaceChildren();
+    chart = flamegraph().width(width()).cellHeight(CELL).minFrameSize(2).inverted(true)
+      .transitionDuration(calm.matches ? 0 : 200).sort((a, b) => b.value - a.value)
+      .setColorMapper((node) => fill(node))
+      .label((node) => describe(node, root))
+      .setDetailsHandler((text) => { if (text !== null) details.textContent = text; })
+      .setSearchHandler((_, sum) => {
+        details.textContent = `${size(sum)} match (${share(sum, root.value)})`;
+      })
+      .onClick((node) => { details.textContent = describe(node, root); });
+    select(area).datum(root).call(chart);
+    if (state.text) find();
+  }
+
+  function find() {
+    if (state.text) chart.search(state.text);
+    else {
+      chart.clear();
+      details.textContent = '';
+    }
+  }
+}
+
+function describe(node, root) {
+  const { data } = node;
+  const change = data.delta === undefined ? ''
+    : `, ${size(Math.abs(data.delta))} ${data.delta < 0 ? 'less' : 'more'} than in the baseline`;
+  return `${data.name}${data.place ? ` at ${data.place}` : ''}: ${both(data.value)}, `
+    + `${share(data.value, root.value)}${change}`;
+}
+
+function fill(node) {
+  const { data, highlight } = node;
+  if (highlight) return color('mark');
+  if (data.delta !== undefined) return color(data.delta < 0 ? 'good-fill' : 'bad-fill');
+  if (data.kind) return kindColor(data.kind);
+  const fills = isDark()
+    ? { program: '#8a6d3b', candle: '#3f5f7f', library: '#50565f', root: '#454b55' }
+    : { program: '#f3c677', candle: '#b4cfe8', library: '#d5d8dc', root: '#e3e6ea' };
+  return fills[data.owner ?? 'root'];
+}
+
+/** The largest frames below the root, for a reader who does not see the graph. */
+function largest(root) {
+  const names = [];
+  let node = root;
+  while (node.children.length > 0 && names.length < 6) {
+    node = node.children.reduce((a, b) => (b.value > a.value ? b : a));
+    names.push(`${node.name} ${size(node.value)}`);
+  }
+  return names.join(', ');
+}
+
+function build(graph, tree, folded, space) {
+  const root = { name: space, value: 0, children: [], known: new Map() };
+  for (const entry of graph.entries) {
+    const path = frames(entry, tree, folded);
+    root.value += entry.value;
+    let node = root;
+    for (const step of path) {
+      const key = `${step.name}|${step.place ?? ''}|${step.kind ?? ''}`;
+      let child = node.known.get(key);
+      if (!child) {
+        child = { ...step, value: 0, children: [], known: new Map() };
+        node.known.set(key, child);
+        node.children.push(child);
+      }
+      child.value += entry.value;
+      if (entry.delta !== undefined) child.delta = (child.delta ?? 0) + entry.delta;
+      node = child;
+    }
+  }
+  return root;
+}
+
+/** The frames of an entry from the outermost on, and its leaf. */
+function frames({ stack, leaf, kind }, tree, folded) {
+  const path = stack === null ? [] : tree.stack(stack).map((frame) =>
+    ({ name: frame.function, place: frame.place, owner: frame.owner })).reverse();
+  // The function of candle that the program calls stays.
+  const kept = path.filter((frame, index) =>
+    !folded || frame.owner !== 'candle' || path[index - 1]?.owner !== 'candle');
+  return [...kept, { name: leaf, kind }];
+}

@@ -1,0 +1,25 @@
+// Numbers as the command prints them.
+
+const UNITS = ['KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
+
+/** `1,024` */
+export const exact = (number) => number.toLocaleString('en-US');
+
+/** `3.1 MiB` */
+export function size(bytes) {
+  const positive = Math.abs(bytes);
+  if (positive < 1024) return `${bytes} B`;
+  let [value, unit] = [positive / 1024, 0];
+  while (value >= 1024 && unit < UNITS.length - 1) [value, unit] = [value / 1024, unit + 1];
+  return `${bytes < 0 ? '\u2212' : ''}${value.toFixed(1)} ${UNITS[unit]}`;
+}
+
+/** `3,145,728 B (3.0 MiB)` */
+export const both = (bytes) =>
+  Math.abs(bytes) < 1024 ? `${bytes} B` : `${exact(bytes)} B (${size(bytes)})`;
+
+/** `1 block`, `2 blocks` */
+export const counted = (count, one, several) => `${exact(count)} ${count === 1 ? one : several}`;
+
+/** `12.5 %` */
+export const share = (part, whole) => `${((whole ? part / whole : 0) * 100).toFixed(1)} %`;

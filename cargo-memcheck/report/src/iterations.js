@@ -1,0 +1,35 @@
+// Live and peak bytes over the measured iterations, with their trend.
+
+import { bytesAxis, axis, chart } from './charts.js';
+import { color } from './colors.js';
+import { part } from './dom.js';
+import { both, exact, size } from './format.js';
+
+export function iterations(parent, { space, iterations: of }) {
+  if (!of) return;
+  const { allocated, peak, slope, growth } = of;
+  const rate = `${slope < 0 ? '\u2212' : '+'}${exact(Math.abs(Math.round(slope)))} B per iteration`;
+  const text = `${space}: live bytes, peak and trend of ${allocated.length} iterations; `
+    + `growth ${both(growth)} per iteration, trend ${rate}`;
+  const box = part(`Iterations of ${space}`);
+  parent.append(box);
+  const line = document.createElement('p');
+  line.textContent = text;
+  box.append(line);
+  const numbers = allocated.map((_, index) => index + 1);
+  // The trend goes through the middle of the points, as a Theil-Sen line does.
+  const starts = allocated.map((bytes, index) => bytes - slope * index).sort((a, b) => a - b);
+  const start = starts[Math.floor(starts.length / 2)];
+  const trend = numbers.map((_, index) => Math.max(0, start + slope * index));
+  const value = (_, bytes) => (bytes === null ? '\u2014' : size(Math.round(bytes)));
+  chart(box, text, {
+    scales: { x: { time: false }, y: { range: (_, __, highest) => [0, (highest || 1) * 1.08] } },
+    axes: [axis({ label: 'iteration', incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10000] }), bytesAxis()],
+    series: [
+      { label: 'iteration' },
+      { label: 'live', value, stroke: () => color('live'), width: 2, points: { show: numbers.length < 60 } },
+      { label: 'peak', value, stroke: () => color('muted'), dash: [4, 3] },
+      { label: 'trend', value, stroke: () => color('bad'), dash: [8, 5] },
+    ],
+  }, [numbers, allocated, peak, trend]);
+}

@@ -1,0 +1,37 @@
+// The laws of a test over its cases: the measured points and the curve of the law.
+
+import { bytesAxis, axis, chart } from './charts.js';
+import { color } from './colors.js';
+import { el, part, table } from './dom.js';
+import { exact, size } from './format.js';
+
+export function laws(parent, own) {
+  for (const law of own) one(parent, law);
+}
+
+function one(parent, law) {
+  const text = (value) => (law.metric === 'allocations' ? exact(value) : size(value));
+  const box = part(`Law of ${law.metric} in ${law.space}`, {},
+    el('p', null, el('strong', null, law.text)),
+    el('p', null, `allowed: ${law.allowed}`, law.with ? `; the curve has ${law.with}` : null));
+  parent.append(box);
+  const at = [...new Set([...law.points.map((point) => point.at), ...law.curve.map(([x]) => x)])]
+    .sort((a, b) => a - b);
+  const curve = new Map(law.curve);
+  const points = new Map();
+  // Several cases can have the same size on this axis; the largest is drawn, and all are in the table.
+  for (const { at: x, value } of law.points) points.set(x, Math.max(value, points.get(x) ?? 0));
+  const value = (_, number) => (number === null ? '\u2014' : text(number));
+  const line = (label, stroke, rest) => ({ label, stroke: () => color(stroke), value, ...rest });
+  chart(box, `${law.metric} over ${law.size}: ${law.text}`, {
+    scales: { x: { time: false }, y: { range: (_, __, highest) => [0, (highest || 1) * 1.08] } },
+    axes: [axis({ label: law.size }), law.metric === 'allocations' ? axis({ size: 76 }) : bytesAxis()],
+    series: [
+      { label: law.size },
+      line('law', 'bad', { width: 2, spanGaps: true, points: { show: false } }),
+      line('measured', 'live', { width: 0, paths: () => null, points: { show: true, size: 8 } }),
+    ],
+  }, [at, at.map((x) => curve.get(x) ?? null), at.map((x) => points.get(x) ?? null)]);
+  box.append(table('Measured cases', [{ title: 'Case' }, { title: law.metric, figure: true }],
+    law.points.map((point) => [point.label, text(point.value)])));
+}

@@ -1,0 +1,121 @@
+// The view of one test.
+
+import { read, Tree } from './data.js';
+import { command, el, part, table } from './dom.js';
+import { both, exact, share, size } from './format.js';
+import { findings } from './findings.js';
+import { iterations } from './iterations.js';
+import { laws } from './laws.js';
+import { space } from './space.js';
+
+/** Renders test `number` into `view`. Returns its name, or nothing if the reader has moved on. */
+export async function showTest(view, number, isCurrent, show) {
+  delete view.dataset.ready;
+  const [test, run] = await Promise.all([read(`d${number}`), read('run')]);
+  if (!isCurrent()) return undefined;
+  if (!test) {
+    view.replaceChildren(back(), el('p', null, 'The report has no such test.'));
+    show();
+    return undefined;
+  }
+  const tree = new Tree(test.tree, test.snippets);
+  const heading = el('h2', { tabindex: '-1' }, test.test);
+  view.replaceChildren(
+    el('nav', { class: 'crumbs', 'aria-label': 'Tests' }, back(), ...neighbors(number)),
+    heading,
+    facts(test),
+  );
+  // Charts need the width of the page.
+  show();
+  const own = run?.laws.filter((law) => law.test === number) ?? [];
+  view.append(...findings(test, tree), commands(test), ...figures(test));
+  if (test.spaces.length > 0) {
+    const area = el('div');
+    const choose = (chosen) => {
+      area.replaceChildren();
+      space(area, chosen, tree);
+      iterations(area, chosen);
+    };
+    view.append(...chooser(test, choose), area);
+    choose(test.spaces[0]);
+  }
+  laws(view, own);
+  view.append(...remarks(test));
+  heading.focus({ preventScroll: true });
+  view.dataset.ready = number;
+  return test.test;
+}
+
+const back = () => el('a', { href: '#' }, '\u2190 All tests');
+
+/** The tests before and after this one in the order of the table, as it is filtered. */
+function neighbors(number) {
+  const rows = [...document.querySelectorAll('#tests tbody tr:not([hidden])')];
+  const links = rows.map((row) => row.querySelector('a.test').getAttribute('href'));
+  const at = links.indexOf(`#t${number}`);
+  const link = (place, text) => links[place] && at >= 0
+    ? [el('a', { href: links[place] }, text)] : [];
+  return [...link(at - 1, '\u2039 Previous'), ...link(at + 1, 'Next \u203a')];
+}
+
+function facts(test) {
+  const status = test.status.replace(' ', '-').replace('to-review', 'needs-review');
+  return el('p', { class: 'facts' },
+    el('span', { class: `status ${status}` }, test.status), ' ',
+    el('span', null, `${test.name.slice(0, -test.test.length).trim()} on ${test.device}`), ' ',
+    el('code', null, test.place), ' ',
+    test.seconds > 0 ? el('span', null, `${test.seconds.toFixed(2)} s`) : null);
+}
+
+function commands({ commands: next }) {
+  if (next.length === 0) return el('div');
+  return el('section', { class: 'next', 'aria-label': 'Next commands' },
+    el('h3', null, 'Next'),
+    el('dl', null, next.map(({ purpose, command: text }) =>
+      [el('dt', null, purpose), el('dd', null, command(text))])));
+}
+
+function figures({ figures: rows }) {
+  if (rows.length === 0) return [];
+  const several = new Set(rows.map((row) => row.space)).size > 1;
+  const isCount = (row) => row.name === 'allocations';
+  const text = (row, value) => (isCount(row) ? exact(value) : size(value));
+  const difference = (row) => {
+    const change = row.now - row.then;
+    if (change === 0) return 'none';
+    const sign = change > 0 ? '+' : '\u2212';
+    return el('span', { class: change > 0 ? 'more' : 'less' },
+      `${sign}${text(row, Math.abs(change))} (${sign}${share(Math.abs(change), row.then)})`);
+  };
+  const columns = [{ title: 'Figure' }, { title: 'Now', figure: true },
+    { title: 'Baseline', figure: true }, { title: 'Change', figure: true }, { title: 'Limit', figure: true }];
+  const cells = rows.map((row) => [
+    several ? `${row.name} of ${row.space}` : row.name,
+    el('span', { title: isCount(row) ? null : both(row.now) }, text(row, row.now)),
+    row.then === null ? '\u2014' : text(row, row.then),
+    row.then === null ? '\u2014' : difference(row),
+    row.limit ?? '\u2014',
+  ]);
+  return [el('h3', null, 'Figures'), table('Figures of the test', columns, cells)];
+}
+
+/** Buttons for the spaces of the test. */
+function chooser({ spaces }, choose) {
+  if (spaces.length === 1) return [];
+  const buttons = spaces.map((one, index) => el('button', {
+    type: 'button', 'aria-pressed': index === 0,
+    onclick: () => {
+      buttons.forEach((button, other) => button.setAttribute('aria-pressed', other === index));
+      choose(one);
+    },
+  }, one.judged ? one.space : `${one.space} (not judged)`));
+  return [el('div', { class: 'choice', role: 'group', 'aria-label': 'Memory space' }, buttons)];
+}
+
+function remarks({ notes, driver, hint }) {
+  const lines = [...notes.map((note) => `note: ${note}`), ...(hint ? [`hint: ${hint}`] : [])];
+  const parts = [];
+  if (lines.length > 0) parts.push(el('ul', { class: 'notes' }, lines.map((line) => el('li', null, line))));
+  if (driver.length > 0) parts.push(part('Driver and NVML', {}, el('pre', null, driver.join('\n'))));
+  return parts;
+}

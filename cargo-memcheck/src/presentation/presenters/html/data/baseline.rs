@@ -1,0 +1,132 @@
+//! The figures of a test next to those of its baseline and its limits.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use memcheck_core::bound::Bound;
+use memcheck_core::judgement::baseline::{self, Baseline, Figures, other_conditions};
+use memcheck_core::measurement::record::{Facts, Record};
+use memcheck_core::space::Space;
+use serde::Serialize;
+
+use crate::discovery::task::TestOutcome;
+
+/// The accepted figures of a test, if they are comparable with those of the run.
+#[derive(Debug, Default)]
+pub(in crate::presentation::presenters::html) struct Then {
+    figures: Figures,
+    holders: baseline::Holders,
+}
+
+/// A figure of one space.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(in crate::presentation::presenters::html) struct FigureRow {
+    pub(in crate::presentation::presenters::html) space: String,
+    pub(in crate::presentation::presenters::html) name: &'static str,
+    pub(in crate::presentation::presenters::html) now: u64,
+    pub(in crate::presentation::presenters::html) then: Option<u64>,
+    pub(in crate::presentation::presenters::html) limit: Option<String>,
+}
+
+/// The holders of a peak in the baseline.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Holders {
+    bytes: BTreeMap<String, u64>,
+    /// A holder that the baseline lacks had at most so many bytes.
+    least: u64,
+}
+
+/// A baseline has at most so many holders.
+const MOST_HOLDERS: usize = 12;
+
+impl Then {
+    /// Reads the snapshot of a test. A snapshot that cannot be read is a finding of the test.
+    pub(in crate::presentation::presenters::html) fn read(outcome: &TestOutcome) -> Self {
+        let report = outcome.report.as_ref();
+        let read = report.and_then(|report| {
+            let text = fs::read_to_string(report.snapshot.as_deref()?).ok()?;
+            Self::parse(&text, &report.record.facts)
+        });
+        read.unwrap_or_default()
+    }
+
+    fn parse(text: &str, now: &Facts) -> Option<Self> {
+        match Baseline::from_text(text) {
+            Baseline::Found { figures, holders, facts }
+                if other_conditions(&facts, now).is_none() =>
+            {
+                Some(Self { figures, holders })
+            }
+            _ => None,
+        }
+    }
+
+    fn figure(&self, space: Space, name: &str) -> Option<u64> {
+        self.figures.0.get(&space)?.get(name).copied()
+    }
+
+    pub(super) fn holders(&self, space: Space) -> Option<Holders> {
+        let bytes = self.holders.0.get(&space).filter(|bytes| !bytes.is_empty())?.clone();
+        let is_full = bytes.len() >= MOST_HOLDERS;
+        let least = bytes.values().min().copied().filter(|_| is_full).unwrap_or(0);
+        Some(Holders { bytes, least })
+    }
+}
+
+/// The figures of the judged spaces.
+pub(in crate::presentation::presenters::html) fn figures(
+    record: &Record,
+    then: &Then,
+) -> Vec<FigureRow> {
+    let limits = &record.limits;
+    let mut rows = Vec::new();
+    for space in &record.judged {
+        let Some(measured) = record.spaces.get(space) else { continue };
+        let metrics = &measured.metrics;
+        let peak_limit = limits.max_peak.value.as_ref().map(|bound| match bound {
+            Bound::Bytes(size) => size.to_string(),
+            Bound::Relative(relative) => relative.to_string(),
+        });
+        let size = |bytes: u64| Some(memcheck_core::size::Size(bytes).to_string());
+        let count = |count: u64| count.to_string();
+        for (name, now, limit) in [
+            ("peak_allocated", metrics.peak_allocated, peak_limit),
+            ("growth", metrics.growth, size(limits.max_growth.value)),
+            ("retained", metrics.retained, size(limits.max_retained.value)),
+            ("setup", metrics.setup, None),
+            ("allocations", metrics.allocations, limits.max_allocations.value.map(count)),
+            ("allocated_total", metrics.allocated_total, None),
+        ] {
+            let (space_name, then) = (space.to_string(), then.figure(*space, name));
+            rows.push(FigureRow { space: space_name, name, now, then, limit });
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::presentation::presenters::example::leaky;
+
+    #[test]
+    fn figures_have_the_limit_and_the_baseline() {
+        let record = leaky().report.unwrap().record;
+        let body = "host:\n  growth: 7\n  peak_allocated: 12\n  retained: 0\n  setup: 4\n  \
+                    peak_holders:\n    new [1] f32: 4";
+        let header = serde_json::to_string(&record.facts).unwrap();
+        let text = format!("---\nsource: mem.rs\ninfo: {header}\n---\n{body}\n");
+        let then = Then::parse(&text, &record.facts).unwrap();
+        let rows = figures(&record, &then);
+        let row = |name: &str| rows.iter().find(|row| row.name == name).unwrap();
+        assert_eq!((row("peak_allocated").now, row("peak_allocated").then), (26 << 20, Some(12)));
+        assert_eq!(
+            (row("growth").then, row("growth").limit.as_deref()),
+            (Some(7), Some("1.0 MiB"))
+        );
+        assert_eq!(row("allocations").then, None);
+        assert_eq!(then.holders(Space::Host).unwrap().bytes["new [1] f32"], 4);
+        let other = Facts { candle: "0.1.0".to_owned(), ..record.facts.clone() };
+        assert!(Then::parse(&text, &other).is_none() && Then::parse("torn", &other).is_none());
+    }
+}

@@ -1,0 +1,81 @@
+//! The data of a finding: its message, its call sites and its cause.
+
+use memcheck_core::judgement::diagnosis::Cause;
+use memcheck_core::judgement::finding::{Finding, GrownHolder, Site};
+use memcheck_core::measurement::stack::Stack;
+use serde::Serialize;
+
+use super::tree::Tree;
+use crate::presentation::presenters::findings;
+
+/// A report of a run with a million holders stays small.
+const MOST_SITES: usize = 50;
+
+#[derive(Debug, Serialize)]
+pub(super) struct FindingData {
+    code: String,
+    message: String,
+    space: Option<String>,
+    grown: Vec<GrownHolder>,
+    sites: Vec<SiteData>,
+    /// Call sites that are left out, and their bytes.
+    more: Option<(usize, u64)>,
+    cause: Option<Cause>,
+    hint: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct SiteData {
+    place: Option<String>,
+    function: Option<String>,
+    via: Option<String>,
+    operation: Option<String>,
+    tensor: Option<String>,
+    scope: Option<String>,
+    note: Option<String>,
+    blocks: String,
+    bytes: u64,
+    rate: u64,
+    stack: Option<usize>,
+}
+
+impl FindingData {
+    pub(super) fn new(finding: &Finding, tree: &mut Tree) -> Self {
+        let shown = finding.sites.len().min(MOST_SITES);
+        let (first, rest) = finding.sites.split_at(shown);
+        let left_out = (rest.len(), rest.iter().map(|site| site.bytes).sum());
+        Self {
+            code: finding.code.to_string(),
+            message: finding.message.clone(),
+            space: finding.space.map(|space| space.to_string()),
+            grown: finding.grown.clone(),
+            sites: first.iter().map(|site| SiteData::new(site, tree)).collect(),
+            more: (left_out.0 > 0).then_some(left_out),
+            cause: finding.cause.clone(),
+            hint: finding.hint.clone(),
+        }
+    }
+}
+
+impl SiteData {
+    fn new(site: &Site, tree: &mut Tree) -> Self {
+        tree.show(site.file.as_deref(), site.line);
+        let via = |via: &memcheck_core::judgement::finding::Via| {
+            format!("{} ({}:{})", via.function, via.file, via.line)
+        };
+        let stack = Stack { frames: site.stack.clone() };
+        Self {
+            place: site.place(),
+            function: site.function.clone(),
+            via: site.via.as_ref().map(via),
+            operation: site.operation.clone(),
+            tensor: site.tensor.clone(),
+            scope: site.scope.clone(),
+            note: site.note.clone(),
+            blocks: findings::blocks(site),
+            bytes: site.bytes,
+            rate: site.bytes_per_iteration,
+            stack: (!stack.frames.is_empty()).then(|| tree.stack(&stack)),
+        }
+    }
+}

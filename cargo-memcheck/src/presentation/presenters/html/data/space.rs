@@ -1,0 +1,220 @@
+//! The data of one memory space of a test: its iterations, and the memory that its call sites hold.
+
+use std::collections::BTreeSet;
+
+use memcheck_core::measurement::attribution::{Attribution, Holder, HolderKind, Lifetimes, Peak};
+use memcheck_core::measurement::record::Record;
+use memcheck_core::presentation::profile::{By, Profile, Sort};
+use memcheck_core::space::Space;
+use serde::Serialize;
+
+use super::baseline::Then;
+use super::shown_spaces;
+use super::tables::{self, TableData};
+use super::tree::Tree;
+use crate::presentation::presenters::profile::{
+    explain_peak_difference, growth_title, kind_name, when,
+};
+
+/// Holders and survivors with call stacks. The others are one entry.
+const MOST_HOLDERS: usize = 5_000;
+
+#[derive(Debug, Serialize)]
+pub(super) struct SpaceData {
+    space: String,
+    judged: bool,
+    iterations: Option<IterationData>,
+    held: Option<HeldData>,
+    tables: Vec<TableData>,
+}
+
+#[derive(Debug, Serialize)]
+struct IterationData {
+    allocated: Vec<u64>,
+    peak: Vec<u64>,
+    slope: f64,
+    growth: u64,
+}
+
+/// The memory that call sites hold.
+#[derive(Debug, Serialize)]
+struct HeldData {
+    peak: u64,
+    /// `, in iteration 12`, or empty.
+    when: String,
+    doubt: Option<String>,
+    kinds: Vec<(String, u64, u64)>,
+    stretch: u64,
+    timeline: Vec<u64>,
+    holders: Vec<HolderData>,
+    /// Bytes of the holders that are left out.
+    other_holders: u64,
+    growth: Option<String>,
+    survivors: Vec<SurvivorData>,
+    retained: Vec<HolderData>,
+    /// The holders in the baseline by label; `None` if the baseline names none.
+    baseline: Option<super::baseline::Holders>,
+    lifetimes: Option<LifetimeData>,
+}
+
+#[derive(Debug, Serialize)]
+struct HolderData {
+    place: usize,
+    kind: String,
+    bytes: u64,
+    blocks: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct SurvivorData {
+    stack: usize,
+    label: String,
+    note: String,
+    bytes: u64,
+    blocks: u64,
+    rate: u64,
+}
+
+/// Births and deaths in columns; times are numbers of events.
+#[derive(Debug, Default, Serialize)]
+struct LifetimeData {
+    events: u64,
+    iterations: Vec<u64>,
+    ended: Option<u64>,
+    peak: u64,
+    left_out: u64,
+    stretch: u64,
+    rest: Vec<u64>,
+    place: Vec<usize>,
+    /// Each as the difference from the birth before.
+    born: Vec<i128>,
+    /// The number of events until the free; 0 if the block is live at the end.
+    events_lived: Vec<u64>,
+    bytes: Vec<u64>,
+}
+
+pub(super) fn spaces(record: &Record, then: &Then, tree: &mut Tree) -> Vec<SpaceData> {
+    shown_spaces(record)
+        .into_iter()
+        .map(|space| {
+            let profile = Profile::of(record, space, By::Op, Sort::Peak);
+            SpaceData {
+                space: space.to_string(),
+                judged: record.judged.contains(&space),
+                iterations: iterations(record, space),
+                held: profile.as_ref().and_then(|of| held(record, space, then, of, tree)),
+                tables: tables::tables(record, space),
+            }
+        })
+        .collect()
+}
+
+fn iterations(record: &Record, space: Space) -> Option<IterationData> {
+    let measured = record.spaces.get(&space).filter(|of| !of.allocated.is_empty())?;
+    Some(IterationData {
+        allocated: measured.allocated.clone(),
+        peak: measured.peak.clone(),
+        slope: measured.slope,
+        growth: measured.metrics.growth,
+    })
+}
+
+fn held(
+    record: &Record,
+    space: Space,
+    then: &Then,
+    profile: &Profile,
+    tree: &mut Tree,
+) -> Option<HeldData> {
+    let attribution = record.attribution.as_ref()?;
+    let peak = attribution.peaks.get(&space)?;
+    let name = |kind: HolderKind| kind_name(profile.window, kind).to_owned();
+    let mut holder = |holder: &Holder| HolderData {
+        place: tree.place(attribution, holder.place),
+        kind: name(holder.kind),
+        bytes: holder.bytes,
+        blocks: holder.count,
+    };
+    let shown = peak.holders.len().min(MOST_HOLDERS);
+    let holders = peak.holders[..shown].iter().map(&mut holder).collect();
+    let is_here = |holder: &&Holder| {
+        attribution.places.get(holder.place).is_some_and(|place| place.space == space)
+    };
+    let retained = attribution.retained.iter().filter(is_here).take(MOST_HOLDERS);
+    let retained = retained.map(&mut holder).collect();
+    let kinds = profile.kinds.iter().map(|sum| (name(sum.kind), sum.bytes, sum.count)).collect();
+    // Another run may have decided the growth.
+    let decided = record.longer.as_ref().unwrap_or(attribution);
+    Some(HeldData {
+        peak: peak.bytes,
+        when: when(profile),
+        doubt: explain_peak_difference(profile, record),
+        kinds,
+        stretch: peak.stretch,
+        timeline: peak.timeline.clone(),
+        holders,
+        other_holders: peak.holders[shown..].iter().map(|holder| holder.bytes).sum(),
+        growth: profile.growth.as_ref().map(growth_title),
+        survivors: survivors(decided, space, tree),
+        retained,
+        baseline: then.holders(space),
+        lifetimes: lifetimes(attribution, peak, tree),
+    })
+}
+
+fn survivors(attribution: &Attribution, space: Space, tree: &mut Tree) -> Vec<SurvivorData> {
+    let here = attribution.survivors.iter().filter(|of| of.space == space).take(MOST_HOLDERS);
+    let mut survivors: Vec<SurvivorData> = here
+        .filter_map(|of| {
+            let stack = attribution.stacks.get(of.stack)?;
+            let tensor = of.tensors.first().map(|tensor| format!(" {tensor}"));
+            let scope = (!of.scope.is_empty()).then(|| format!(" in {}", of.scope));
+            let innermost = || stack.frames.first().map(|frame| frame.short());
+            let operation = stack.operation().or_else(innermost);
+            Some(SurvivorData {
+                stack: tree.stack(stack),
+                label: format!(
+                    "{}{}{}",
+                    operation.unwrap_or_else(|| "unknown".to_owned()),
+                    tensor.unwrap_or_default(),
+                    scope.unwrap_or_default()
+                ),
+                note: of.group.reading.describe(),
+                bytes: of.group.bytes(),
+                blocks: of.group.count(),
+                rate: of.group.reading.bytes_per_iteration,
+            })
+        })
+        .collect();
+    survivors.sort_by_key(|of| std::cmp::Reverse((of.rate, of.bytes)));
+    survivors
+}
+
+fn lifetimes(attribution: &Attribution, peak: &Peak, tree: &mut Tree) -> Option<LifetimeData> {
+    let Lifetimes { events, iterations, ended, peak, blocks, left_out, stretch, rest } =
+        peak.lifetimes.as_ref()?;
+    let mut data = LifetimeData {
+        events: *events,
+        iterations: iterations.clone(),
+        ended: *ended,
+        peak: *peak,
+        left_out: *left_out,
+        stretch: *stretch,
+        rest: rest.clone(),
+        ..LifetimeData::default()
+    };
+    // The largest call sites come first, so that the source of their lines is shown.
+    let used: BTreeSet<usize> = blocks.iter().map(|life| life.place).collect();
+    for place in used {
+        tree.place(attribution, place);
+    }
+    let mut before = 0;
+    for life in blocks {
+        data.place.push(tree.place(attribution, life.place));
+        data.born.push(i128::from(life.born) - before);
+        data.events_lived.push(life.died.map_or(0, |died| died.saturating_sub(life.born)));
+        data.bytes.push(life.bytes);
+        before = life.born.into();
+    }
+    Some(data)
+}

@@ -1,0 +1,220 @@
+//! The first page of a report as plain HTML, which needs no script: cards with the counts, the tests
+//! that did not pass, and a table of all tests.
+
+use maud::{Markup, html};
+use memcheck_core::judgement::finding::{Code, Finding};
+use memcheck_core::judgement::verdict::Status;
+use memcheck_core::size::{Size, both, exact};
+
+use super::commands::{self, NextCommand};
+use super::data::{FigureRow, Sources, Then, figures};
+use crate::discovery::task::{Task, TestOutcome};
+use crate::presentation::presenters::unknown_reads;
+use crate::presentation::tally::Tally;
+
+/// More failures are in the table only.
+pub(super) const MOST_FAILURES: usize = 100;
+
+pub(super) fn status_name(status: Status) -> &'static str {
+    match status {
+        Status::Passed => "passed",
+        Status::NeedsReview => "needs-review",
+        Status::Failed => "failed",
+        Status::NotMeasured => "not-measured",
+        Status::Ignored => "ignored",
+    }
+}
+
+/// The text of a status for people.
+pub(super) fn status_text(status: Status) -> &'static str {
+    match status {
+        Status::NeedsReview => "to review",
+        Status::NotMeasured => "not measured",
+        other => status_name(other),
+    }
+}
+
+/// A card for each count that is not zero; the script makes it a filter of the table.
+pub(super) fn cards(tally: &Tally) -> Markup {
+    let cards = [
+        ("failed", "failed", tally.failed, true),
+        ("not-measured", "not measured", tally.not_measured, false),
+        ("needs-review", "to review", tally.needs_review, false),
+        ("passed", "passed", tally.passed, true),
+        ("new", "without a baseline", tally.new, false),
+        ("ignored", "ignored", tally.ignored, false),
+        ("not-run", "not run", tally.not_run, false),
+    ];
+    html! {
+        ul.cards {
+            @for (name, text, count, always) in cards {
+                @if always || count > 0 {
+                    li.card data-status=(name) data-count=(count) {
+                        span.count { (exact(count as u64)) } span.word { (text) }
+                    }
+                }
+            }
+            @if !tally.took.is_zero() {
+                li.card { span.count { (format!("{:.1} s", tally.took.as_secs_f64())) } span.word { "time of the tests" } }
+            }
+        }
+    }
+}
+
+fn name(number: usize, task: &Task) -> Markup {
+    html! { a.test href={ "#t" (number) } { (task.name()) } " " span.binary { (task.binary.id) } }
+}
+
+/// The line of the table.
+pub(super) fn row(number: usize, task: &Task, outcome: &TestOutcome, then: &Then) -> Markup {
+    let verdict = &outcome.verdict;
+    let record = outcome.report.as_ref().map(|report| &report.record);
+    let rows = record.map(|record| figures(record, then)).unwrap_or_default();
+    let status = status_name(verdict.status);
+    let is_new = verdict.has(Code::MissingBaseline);
+    let finding = verdict.findings.iter().find(|finding| finding.code != Code::MissingBaseline);
+    let figure = |name: &str| rows.iter().find(|row| row.name == name);
+    html! {
+        tr data-status=(status) data-new[is_new] {
+            th scope="row" { (name(number, task)) }
+            td { (task.leg.name()) }
+            td {
+                span.status.(status) { (status_text(verdict.status)) }
+                @if is_new { " " span.status.new { "new" } }
+                @if let Some(values) = unknown_reads::of(outcome) { " " span.status.new { (values.mark()) } }
+            }
+            td { @if let Some(finding) = finding { span.code { (finding.code) } } }
+            (bytes(figure("peak_allocated")))
+            (change(figure("peak_allocated")))
+            (bytes(figure("growth")))
+            td.n { (limit(finding, &rows)) }
+        }
+    }
+}
+
+/// A test without a complete record has no figure, which differs from zero bytes.
+fn bytes(row: Option<&FigureRow>) -> Markup {
+    match row {
+        Some(row) => html! { td.n data-value=(row.now) title=(both(row.now)) { (Size(row.now)) } },
+        None => html! { td.n data-value="-1" { span.none { "\u{2014}" } } },
+    }
+}
+
+fn change(row: Option<&FigureRow>) -> Markup {
+    let known = row.and_then(|row| Some((row.now, row.then?)));
+    let Some((now, then)) = known else {
+        return html! { td.n data-value="0" { span.none { "\u{2014}" } } };
+    };
+    let difference = i128::from(now) - i128::from(then);
+    let (class, sign) = match difference {
+        0 => return html! { td.n data-value="0" { "0 B" } },
+        1.. => ("more", '+'),
+        _ => ("less", '\u{2212}'),
+    };
+    let share = difference as f64 / then.max(1) as f64 * 100.0;
+    html! {
+        td.n data-value=(difference) {
+            span.(class) { (sign) (Size(now.abs_diff(then))) " (" (format!("{share:+.1} %")) ")" }
+        }
+    }
+}
+
+/// The limit of the finding or, without one, those of peak and growth.
+fn limit(finding: Option<&Finding>, rows: &[FigureRow]) -> String {
+    if let Some(limit) = finding.and_then(|finding| finding.limit) {
+        let is_count = finding.is_some_and(|finding| {
+            matches!(finding.code, Code::AllocationsLimit | Code::AllocationsRegression)
+        });
+        return if is_count { exact(limit) } else { Size(limit).to_string() };
+    }
+    let of = |name: &str| rows.iter().find(|row| row.name == name)?.limit.clone();
+    match (of("peak_allocated"), of("growth")) {
+        (Some(peak), _) => format!("peak {peak}"),
+        (None, Some(growth)) => format!("growth {growth}"),
+        (None, None) => String::new(),
+    }
+}
+
+/// A test that did not pass: its finding, the line, the cause, the remedy and the next command.
+pub(super) fn failure(
+    number: usize,
+    task: &Task,
+    outcome: &TestOutcome,
+    sources: &Sources,
+) -> Markup {
+    let status = status_name(outcome.verdict.status);
+    let findings = outcome.verdict.findings.iter();
+    let findings: Vec<&Finding> =
+        findings.filter(|finding| finding.code != Code::MissingBaseline).collect();
+    html! {
+        li.failure.(status) {
+            h3 { (name(number, task)) " " span.device { (task.leg.name()) } }
+            @for finding in &findings { (self::finding(finding, sources)) }
+            @if let Some(next) = commands::most_helpful(task, outcome) { (command(&next)) }
+        }
+    }
+}
+
+/// A text in which backticks mark code.
+fn prose(text: &str) -> Markup {
+    let pieces: Vec<&str> = text.split('`').collect();
+    // Without a partner, a backtick is a character.
+    if pieces.len().is_multiple_of(2) {
+        return html! { (text) };
+    }
+    html! {
+        @for (number, piece) in pieces.into_iter().enumerate() {
+            @if number.is_multiple_of(2) { (piece) } @else { code { (piece) } }
+        }
+    }
+}
+
+fn finding(finding: &Finding, sources: &Sources) -> Markup {
+    let message = finding.message.lines().next().unwrap_or_default();
+    let site = finding.sites.iter().find(|site| site.file.is_some());
+    let place = site.and_then(|site| Some((site.file.as_deref()?, site.line?)));
+    html! {
+        p.message { span.code { (finding.code) } " " (prose(message)) }
+        @if let Some(largest) = finding.grown.first() {
+            p { "grown most: " (crate::presentation::presenters::findings::grown(largest)) }
+        }
+        @if let Some((file, line)) = place {
+            p.place {
+                "at " code { (file) ":" (line) }
+                @if let Some(source) = sources.line(file, line) { code.source { (source) } }
+            }
+        }
+        @if let Some(cause) = &finding.cause {
+            p { strong { "cause: " } (cause.title) " (" (cause.code) ")" br; strong { "remedy: " } (prose(&cause.remedy)) }
+        }
+        @if let Some(hint) = &finding.hint { p { strong { "hint: " } (prose(hint)) } }
+    }
+}
+
+fn command(next: &NextCommand) -> Markup {
+    html! { p.command { span.purpose { (next.purpose) ":" } " " code.copy { (next.command) } } }
+}
+
+/// The titles of the columns; the script makes those with a kind sort the table.
+pub(super) fn table(rows: &[Markup]) -> Markup {
+    html! {
+        div.wide {
+            table #tests {
+                caption.hidden { "All tests of the run" }
+                thead {
+                    tr {
+                        th scope="col" data-sort="text" { "Test" }
+                        th scope="col" data-sort="text" { "Device" }
+                        th scope="col" data-sort="status" { "Result" }
+                        th scope="col" data-sort="text" { "Finding" }
+                        th.n scope="col" data-sort="number" { "Peak" }
+                        th.n scope="col" data-sort="number" { "From baseline" }
+                        th.n scope="col" data-sort="number" { "Growth" }
+                        th.n scope="col" { "Limit" }
+                    }
+                }
+                tbody { @for row in rows { (row) } }
+            }
+        }
+    }
+}

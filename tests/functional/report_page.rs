@@ -1,0 +1,253 @@
+//! The HTML report in a real browser: a reader searches, opens a test, zooms, asks for a block, and
+//! switches to dark or to a phone. Skipped with the reason on a machine without Chromium.
+//! `SCREENSHOTS=write` writes the pictures of the documentation.
+
+use std::path::{Path, PathBuf};
+
+use crate::browser::Page;
+use crate::fixture::{Project, memcheck, workspace};
+
+/// Weights of 64 KiB, a product of 16 KiB in each iteration, and 4 KiB of it that is kept.
+const TESTS: &str = "
+use candle_core::{DType, Device, Tensor};
+use memcheck_runtime::{Trial, mem_test};
+
+#[mem_test(baseline = false, max_growth = \"1 KiB\")]
+fn leaky(trial: &mut Trial) -> candle_core::Result<()> {
+    let weights = Tensor::zeros((64, 256), DType::F32, trial.device())?;
+    let mut kept = Vec::with_capacity(64);
+    trial.iterate(|_| {
+        let output = weights.matmul(&weights.t()?)?;
+        kept.push(output.narrow(0, 0, 16)?.force_contiguous()?);
+        Ok(())
+    })
+}
+
+#[mem_test(baseline = false, max_growth = \"0 B\")]
+fn clean(device: &Device) -> candle_core::Result<()> {
+    Tensor::zeros((64, 64), DType::F32, device)?;
+    Ok(())
+}
+";
+
+const READY: &str = "document.documentElement.dataset.ready !== undefined";
+const OPENED: &str = "document.querySelector('#view').dataset.ready !== undefined";
+const CHART: &str = ".blocks .u-over";
+
+fn report() -> (Project, PathBuf) {
+    let project = Project::bare("[dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\" }\n");
+    project.write("tests/mem.rs", TESTS);
+    let run = ["--device", "cpu", "--explain", "always", "--report", "html=out/report.html"];
+    project.run(&run).exits(100);
+    let path = project.path().join("out/report.html");
+    (project, path)
+}
+
+fn shown_rows(page: &mut Page) -> u64 {
+    let count = "document.querySelectorAll('#tests tbody tr:not([hidden])').length";
+    page.value(count).as_u64().expect("a number")
+}
+
+/// The events that the chart shows.
+fn range(page: &mut Page) -> (u64, u64) {
+    let text = page.text("document.querySelector('.blocks').dataset.range");
+    let (from, to) = text.split_once(' ').expect("two numbers");
+    (from.parse().expect("a number"), to.parse().expect("a number"))
+}
+
+fn click_button(page: &mut Page, text: &str) {
+    let script = format!(
+        "document.querySelectorAll('[data-here]').forEach(e => delete e.dataset.here); \
+         [...document.querySelectorAll('#view button')].find(b => b.textContent === {text:?}).dataset.here = ''"
+    );
+    page.value(&script);
+    page.click_on("[data-here]");
+}
+
+#[track_caller]
+fn assert_fits(page: &mut Page, width: u64) {
+    let wide = page.value("document.documentElement.scrollWidth").as_u64().expect("a number");
+    assert!(wide <= width, "the page is {wide} pixels wide");
+}
+
+#[test]
+fn a_reader_finds_a_leak_and_its_blocks_in_a_browser() {
+    let Some(mut page) = Page::open() else { return };
+    let (_project, path) = report();
+    page.visit(&path, "", READY);
+    search_filter_and_sort(&mut page);
+    open_the_failure(&mut page);
+    ask_for_a_block(&mut page);
+    zoom(&mut page);
+    use_the_flame_graph(&mut page);
+    switch_to_dark_and_to_a_phone(&mut page, &path);
+    assert_eq!(page.errors, [""; 0]);
+}
+
+fn search_filter_and_sort(page: &mut Page) {
+    assert_eq!(shown_rows(page), 2);
+    page.click_on("#search");
+    page.insert("CLEAN");
+    assert_eq!(shown_rows(page), 1);
+    page.value("search.value = ''; search.dispatchEvent(new Event('input'))");
+    page.click_on(".card[data-status=failed] button");
+    assert_eq!(shown_rows(page), 1);
+    page.click_on(".card[data-status=failed] button");
+    assert_eq!(shown_rows(page), 2);
+    let first = "document.querySelector('#tests tbody tr a').textContent";
+    assert_eq!(page.text(first), "leaky", "failures come first");
+    page.click_on("#tests thead th:nth-child(5) button");
+    let sorted = "document.querySelector('#tests thead th:nth-child(5)').ariaSort";
+    assert_eq!(page.text(sorted), "descending");
+    page.click_on("#tests thead th:nth-child(5) button");
+    assert_eq!((page.text(sorted), page.text(first)), ("ascending".into(), "clean".into()));
+}
+
+fn open_the_failure(page: &mut Page) {
+    let failure = page.text("document.querySelector('.failure').textContent");
+    for part in ["leak", "tests/mem.rs:", "kept.push", "remedy: ", "cargo memcheck "] {
+        assert!(failure.contains(part), "{part}: {failure}");
+    }
+    page.click_on(".failure a");
+    page.wait(OPENED);
+    assert_eq!(page.text("document.activeElement.textContent"), "leaky");
+    let marked = page.text("document.querySelector('.finding .snippet mark').textContent");
+    assert!(marked.contains("kept.push"), "{marked}");
+    page.click_on(".cause .explanation summary");
+    page.wait("document.querySelector('.cause .explanation').open");
+    let explained = page.text("document.querySelector('.cause .explanation').innerText");
+    assert!(explained.contains("What to do"), "{explained}");
+}
+
+fn ask_for_a_block(page: &mut Page) {
+    // The weights are the oldest block, which is at the bottom.
+    let at = page.position(CHART, 0.5, 0.97);
+    page.hover(at);
+    page.wait("!document.querySelector('.hint').hidden");
+    let hint = page.text("document.querySelector('.hint').innerText");
+    for part in ["zeros", "[64,256] f32", "tests/mem.rs:", "65,536 B (64.0 KiB), set-up"] {
+        assert!(hint.contains(part), "{part}: {hint}");
+    }
+    page.click(at);
+    page.wait("document.querySelector('.details .stack li')");
+    let frames = page.text("document.querySelector('.details .stack').innerText");
+    assert!(frames.contains("zeros") && frames.contains("tests/mem.rs:"), "{frames}");
+    let picture = "document.querySelector('.blocks canvas').toDataURL()";
+    let with_setup = page.text(picture);
+    click_button(page, "Hide set-up");
+    let at = page.position(CHART, 0.5, 0.97);
+    page.hover(at);
+    page.wait("!document.querySelector('.hint').innerText.includes('64.0 KiB')");
+    assert_ne!(page.text(picture), with_setup);
+    click_button(page, "Hide set-up");
+}
+
+fn zoom(page: &mut Page) {
+    let all = range(page);
+    assert!(all.0 == 0 && all.1 > 24, "{all:?}");
+    let (from, to) = (page.position(CHART, 0.25, 0.5), page.position(CHART, 0.75, 0.5));
+    page.drag(from, to);
+    page.wait(&format!(
+        "document.querySelector('.blocks').dataset.range !== '{} {}'",
+        all.0, all.1
+    ));
+    let part = range(page);
+    assert!(part.0 > 0 && part.1 < all.1, "{part:?} of {all:?}");
+    click_button(page, "Reset");
+    assert_eq!(range(page), all);
+    page.value("document.querySelector('.blocks .u-over').focus()");
+    page.press("+");
+    assert!(range(page).1 < all.1);
+    page.press("0");
+    assert_eq!(range(page), all);
+}
+
+fn use_the_flame_graph(page: &mut Page) {
+    let frames = "document.querySelectorAll('.flames g.frame, .flames .frame').length";
+    let folded = page.value(frames).as_u64().expect("a number");
+    click_button(page, "Fold candle");
+    let unfolded = page.value(frames).as_u64().expect("a number");
+    assert!(unfolded > folded && folded > 2, "{folded} {unfolded}");
+    page.click_on("[aria-label='Search frames']");
+    page.insert("zeros");
+    page.wait("document.querySelector('.frame-details').textContent.includes('match')");
+    click_button(page, "Survivors");
+    let area = page.text("document.querySelector('.flames').ariaLabel");
+    assert!(area.starts_with("Survivors: 40.0 KiB."), "{area}");
+}
+
+fn switch_to_dark_and_to_a_phone(page: &mut Page, path: &Path) {
+    let background = "getComputedStyle(document.body).backgroundColor";
+    let light = page.text(background);
+    page.set_dark(true);
+    page.wait(&format!("{background} !== '{light}'"));
+    page.resize(390, 844, 2);
+    page.wait("innerWidth <= 390");
+    assert_fits(page, 390);
+    page.visit(path, "", READY);
+    assert_fits(page, 390);
+    let test = page.text("document.querySelector('.failure a').getAttribute('href')");
+    page.visit(path, &test, OPENED);
+    assert_fits(page, 390);
+}
+
+/// The check of errors and the policy of the page can fail.
+#[test]
+fn a_script_that_the_policy_forbids_does_not_run_and_is_an_error() {
+    let Some(mut page) = Page::open() else { return };
+    let (_project, path) = report();
+    let text = std::fs::read_to_string(&path).expect("the report");
+    let forged = path.with_file_name("forged.html");
+    let added = "<script>document.title = 'forged'</script><img src=\"file:///x.png\" \
+                 onerror=\"document.title = 'forged'\"></body>";
+    std::fs::write(&forged, text.replace("</body>", added)).expect("a page");
+    page.visit(&forged, "", READY);
+    assert!(page.text("document.title").starts_with("Memory tests: "));
+    let blocked = |page: &Page| {
+        page.errors.iter().filter(|error| error.contains("Content Security Policy")).count()
+    };
+    assert!(blocked(&page) >= 2, "{:?}", page.errors);
+    page.visit(&path, "", READY);
+    page.value(
+        "new Promise(done => { setTimeout(() => done(true), 200); \
+                setTimeout(() => { throw new Error('planted'); }); })",
+    );
+    assert!(page.errors.iter().any(|error| error.contains("planted")), "{:?}", page.errors);
+}
+
+/// `scripts/report-screenshots` runs it.
+#[test]
+fn pictures_of_the_report_are_written_on_request() {
+    if std::env::var("SCREENSHOTS").as_deref() != Ok("write") {
+        return;
+    }
+    let mut page = Page::open().expect("a browser");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("report.html");
+    let report = format!("html={}", path.display());
+    let target = ["-p", "memcheck-tests", "--test", "controls", "--device", "sim"];
+    let run = ["run", "--no-ci", "--run-ignored", "only", "--report", &report];
+    let tests = ["training_keeps_losses", "one_block_over_the_peak", "a_view_keeps_its_storage"];
+    memcheck(&workspace(), &[&run[..], &target, &tests].concat()).exits(100);
+    let mut take = |name: &str, fragment: &str, (width, height), dark, scroll: &str| {
+        page.resize(width, height, 1);
+        page.set_dark(dark);
+        page.visit(&path, fragment, if fragment.is_empty() { READY } else { OPENED });
+        if !scroll.is_empty() {
+            page.value(&format!("document.querySelector({scroll:?}).scrollIntoView()"));
+        }
+        page.value("new Promise(done => setTimeout(() => done(true), 500))");
+        let file = workspace().join("docs/images").join(format!("{name}.webp"));
+        std::fs::write(file, page.picture()).expect("a picture");
+    };
+    let leak = std::fs::read_to_string(folder.path().join("report.html")).expect("the report");
+    let rows = leak.split("<a class=\"test\" href=\"").skip(1);
+    let link = rows
+        .filter_map(|row| row.split_once("\">"))
+        .find(|(_, rest)| rest.starts_with("training_keeps_losses"));
+    let test = link.expect("a link to the test").0.to_owned();
+    take("report-light", "", (1200, 760), false, "");
+    take("report-blocks-light", &test, (1200, 900), false, ".choice, .blocks");
+    take("report-blocks-dark", &test, (1200, 900), true, ".choice, .blocks");
+    take("report-phone", &test, (390, 844), false, "");
+}
