@@ -1,6 +1,7 @@
 //! The reason why there are no figures, on its way from the failing call to the answer.
 
 use candle_core::Device;
+use memcheck_core::judgement::fault;
 use memcheck_core::size::both;
 use memcheck_core::wire::estimate::{Answer, EstimateRefusal, Why};
 use memcheck_runtime::__private as phases;
@@ -99,6 +100,8 @@ impl From<candle_core::Error> for Problem {
             Some("some models run only in half precision: use --dtype bf16".to_owned())
         } else if line.contains("dtype") || line.contains("kernel") {
             Some("some models run only in f32: use --dtype f32".to_owned())
+        } else if let Some((fault, _)) = fault::of(&line) {
+            Some(fault.remedy.to_owned())
         } else if line.contains("contiguous") {
             Some(
                 "candle's code fails on this prompt: use --seq 1 to measure the weights".to_owned(),

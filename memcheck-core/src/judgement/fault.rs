@@ -61,6 +61,12 @@ pub const FAULTS: &[Fault] = &[
                  --format=csv`, without the point (8.9 becomes 89), and build again",
     },
     Fault {
+        errors: &["CUDA_ERROR_NOT_FOUND"],
+        title: "a CUDA module does not contain the requested kernel",
+        remedy: "candle's kernels for bf16 and f8 exist from compute capability 8.0 and 8.9 on: use \
+                 f16 or f32 on older cards; for a kernel of your own, check its name",
+    },
+    Fault {
         errors: &["CUDA_ERROR_ECC_UNCORRECTABLE"],
         title: "the GPU's memory has an error that ECC cannot correct",
         remedy: "`nvidia-smi -q -d ECC,ROW_REMAPPER` shows the error: reset the GPU \

@@ -47,7 +47,7 @@ pub(crate) trait Memory {
 
     /// Makes `count` elements of a type unknown, because a kernel has written them.
     fn overwritten_elements(&mut self, address: u64, count: u64, kind: Kind) {
-        if let Some(span) = self.span(address, count.saturating_mul(kind.width())) {
+        if let Some(span) = self.accessed(address, count.saturating_mul(kind.width())) {
             self.values_mut().forget_elements(span, kind.name());
         }
     }

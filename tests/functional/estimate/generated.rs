@@ -9,13 +9,13 @@ use crate::fixture::Project;
 fn an_estimator_that_another_workspace_builds_has_the_same_figures() {
     let project = Project::new("");
     let config = config("smollm2-135m");
-    let options = ["--seq", "64", "--generate", "2", "--device", "sim:t4"];
+    let options = ["--seq", "64", "--generate", "2", "--device", "sim:l4"];
     let mut all = vec!["estimate", "--config", &config, "--message-format", "json"];
     all.extend(options);
     let run = project.memcheck(&all).exits(exit::OK);
     let lines = run.json();
     assert_eq!(lines[0], figures("smollm2-135m", &options));
-    assert_eq!((&lines[1]["device"], &lines[1]["fits"]), (&"sim:t4".into(), &true.into()));
+    assert_eq!((&lines[1]["device"], &lines[1]["fits"]), (&"sim:l4".into(), &true.into()));
     // The user's package must not change.
     assert!(!project.read("Cargo.toml").contains("memcheck-estimate"));
     assert!(!project.read("Cargo.lock").contains("memcheck-estimate"));

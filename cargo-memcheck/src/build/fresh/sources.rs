@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cargo_metadata::{Artifact, BuildScript, Metadata, Package, PackageId, TargetKind};
+use cargo_metadata::{Artifact, BuildScript, Metadata, PackageId, TargetKind};
 
 use super::{FLEETING, Watched};
 
@@ -16,12 +16,17 @@ pub(crate) fn sources(
     scripts: &[BuildScript],
     mut watched: Watched,
 ) -> Option<Watched> {
-    let packages: BTreeMap<&str, &Package> =
-        metadata.packages.iter().map(|package| (package.id.repr.as_str(), package)).collect();
+    // `cargo metadata` leaves out an optional dependency that only a feature of the command line
+    // switches on, as the feature for the simulated device does.
+    let folders: BTreeMap<&str, &Path> = artifacts
+        .iter()
+        .filter_map(|it| {
+            Some((it.package_id.repr.as_str(), it.manifest_path.parent()?.as_std_path()))
+        })
+        .collect();
     let root = metadata.workspace_root.as_std_path();
     for artifact in artifacts.iter().filter(|artifact| is_local(&artifact.package_id)) {
-        let package = packages.get(artifact.package_id.repr.as_str())?;
-        let folder = package.manifest_path.as_std_path().parent()?;
+        let folder = artifact.manifest_path.parent()?.as_std_path();
         for file in dep_infos(artifact)? {
             for source in listed(&fs::read_to_string(file).ok()?)? {
                 // Paths are relative to the folder in which cargo started rustc. That is the
@@ -35,11 +40,10 @@ pub(crate) fn sources(
     for script in scripts {
         // The files of a package that is not local do not change, wherever they are, because
         // another version is another package.
-        let local = match is_local(&script.package_id) {
-            true => Some(packages.get(script.package_id.repr.as_str())?),
+        let folder = match is_local(&script.package_id) {
+            true => Some(*folders.get(script.package_id.repr.as_str())?),
             false => None,
         };
-        let folder = local.and_then(|package| package.manifest_path.as_std_path().parent());
         let output = script.out_dir.as_std_path().parent()?.join("output");
         let text = fs::read_to_string(&output).ok()?;
         watched.add_output(&output);
@@ -59,7 +63,7 @@ pub(crate) fn sources(
             }
         }
         // A build script that does not name its inputs may read any file of the package.
-        if local.is_some() && !names_inputs {
+        if folder.is_some() && !names_inputs {
             return None;
         }
     }

@@ -236,7 +236,7 @@ mod tests {
         record.driver.workspaces = Some(Workspaces { count: 12, largest: 2048 });
         let line =
             "peak_allocated contains workspaces of cuDNN: 12, the largest of 2,048 B (2.0 KiB)";
-        let html = text(Html::default(), &outcome);
+        let html = readable(&text(Html::default(), &outcome));
         for text in [lines(&outcome).join("\n"), text(Markdown::default(), &outcome), html] {
             assert!(text.contains(&format!("{line} ({ESTIMATE})")), "{text}");
         }
