@@ -182,7 +182,7 @@ fn check_flash_attention(
 }
 
 /// Rejects tokens beyond the last position. At best candle reports such a token as an error. On a
-/// simulated device it cannot, because kernels do nothing and therefore do not check an index.
+/// simulated device it cannot, because kernels do not refuse an index: their result is unknown then.
 fn check_positions(
     question: &Question,
     family: &ModelFamily,

@@ -12,15 +12,15 @@
 //! - **Values beyond its limits.** Values are stored up to 256 MiB, and a launch computes at most
 //!   2^21 operations, unless [`Spec::values`] sets other limits. Results of other launches, and of
 //!   kernels that the simulator does not compute and for which [`register_kernel`] has no function,
-//!   are unknown. They read as zeros,
-//!   [`Statistics::unknown_reads`] counts these reads, and [`observe_unknown_reads`] reports them.
+//!   are unknown. They read as zeros, [`Statistics::unknown_reads`] counts these reads, and
+//!   [`observe_unknown_reads`] reports them.
 //! - **Memory that libraries allocate for themselves**: contexts, workspaces, code. NVML's figure
 //!   and the records of CUPTI contain estimates for contexts and for cuBLAS's workspace.
 //! - **`reserved` and NVML's figures**: these are estimates, and the code marks them as such.
 //! - **Workspaces of cuDNN**: their sizes are estimates ([`workspaces`]).
 //! - **Graph capture, virtual memory management, arrays, textures, run-time compilation, cuBLASLt,
-//!   and most of cuDNN and NCCL**: these calls fail, never silently. The first call of each function prints its
-//!   name on stderr, and [`unsupported_calls`] lists them.
+//!   most of cuDNN and parts of NCCL**: these calls fail, never silently. The first call of each
+//!   function prints its name on stderr, and [`unsupported_calls`] lists them.
 //!
 //! # How a program links it
 //!
