@@ -13,6 +13,7 @@ use crate::growth::survivors::{Group, Growth};
 use crate::limits::Limits;
 use crate::measurement::attribution::{Attribution, Unresolved};
 use crate::measurement::driver::Driver;
+use crate::measurement::fault_sweep::FaultSweep;
 use crate::measurement::repeats::Repeats;
 use crate::measurement::stack::Frame;
 use crate::measurement::unknown_reads::UnknownReads;
@@ -235,6 +236,10 @@ pub struct Record {
     /// The reads of unknown values of the simulated device; `None` if there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<UnknownReads>,
+    /// The refusals of the allocations of one iteration, measured in another process; `None`
+    /// without a sweep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault_sweep: Option<FaultSweep>,
     /// The points that `trial.mark` recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<Mark>,
@@ -275,9 +280,20 @@ impl Record {
         self.note_peaks();
     }
 
-    /// True if the reads of unknown values have no lines yet.
-    pub fn has_unnamed_reads(&self) -> bool {
+    /// True if reads of unknown values, or refused allocations, have no lines yet.
+    pub fn has_unnamed_lines(&self) -> bool {
         self.values.as_ref().is_some_and(|values| values.unresolved.is_some())
+            || self.fault_sweep.as_ref().is_some_and(|sweep| sweep.sources.is_some())
+    }
+
+    /// Names those lines with `lookup`.
+    pub fn name_lines(&mut self, mut lookup: impl FnMut(u64) -> Vec<Frame>) {
+        if let Some(values) = &mut self.values {
+            values.resolve(&mut lookup);
+        }
+        if let Some(sweep) = &mut self.fault_sweep {
+            sweep.resolve(&mut lookup);
+        }
     }
 
     /// True if a second round showed that judged memory is allocated once in the process.
