@@ -4,9 +4,12 @@ use std::num::NonZeroU32;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The most allocations that a sweep without a number refuses. The time of a sweep grows with the
-/// square of the allocations of an iteration.
-pub const MOST_REFUSED: u32 = 1_000;
+/// A sweep without a number refuses every allocation of an iteration with at most this many. The
+/// time of a sweep grows with the square of the allocations, so it refuses fewer of an iteration
+/// with more: as many as make a sweep of the same length.
+pub const MOST_REFUSED: u32 = 1_200;
+/// A sweep without a number refuses at least this many, if the iteration has so many.
+const LEAST_REFUSED: u64 = 100;
 
 /// The device allocations of one iteration that are refused in turn, as a person writes it:
 /// `true`, `false`, or the most that are refused.
@@ -15,7 +18,7 @@ pub enum FaultSweep {
     /// No allocation is refused.
     #[default]
     Off,
-    /// Each allocation is refused once, up to [`MOST_REFUSED`] of them.
+    /// Each allocation is refused once, and a sample of those of a large iteration.
     Each,
     /// At most this number.
     AtMost(NonZeroU32),
@@ -33,12 +36,20 @@ pub enum FaultSweepError {
 }
 
 impl FaultSweep {
-    /// The most allocations that are refused; `None` if the sweep is off.
-    pub fn most(self) -> Option<u32> {
+    /// True if allocations are refused.
+    pub fn is_on(self) -> bool {
+        self != Self::Off
+    }
+
+    /// The most allocations that are refused of an iteration with this number of them.
+    pub fn most_of(self, allocations: u64) -> u64 {
         match self {
-            Self::Off => None,
-            Self::Each => Some(MOST_REFUSED),
-            Self::AtMost(number) => Some(number.get()),
+            Self::Off => 0,
+            Self::Each => {
+                let most = u64::from(MOST_REFUSED);
+                (most * most / allocations.max(1)).clamp(LEAST_REFUSED, most)
+            }
+            Self::AtMost(number) => number.get().into(),
         }
     }
 }
@@ -113,14 +124,18 @@ mod tests {
 
     #[test]
     fn a_setting_is_a_switch_or_a_number_above_zero() {
-        for (text, most) in [("true", Some(1_000)), ("false", None), ("7", Some(7))] {
+        for (text, most) in [("true", 1_200), ("false", 0), ("7", 7)] {
             let setting: FaultSweep = text.parse().unwrap();
-            assert_eq!(setting.most(), most);
+            assert_eq!(setting.most_of(1_000), most);
+            assert_eq!(setting.is_on(), most > 0);
             assert_eq!(setting.to_string(), text);
             let json = serde_json::to_string(&setting).unwrap();
             assert_eq!(json, text);
             assert_eq!(serde_json::from_str::<FaultSweep>(&json).unwrap(), setting);
         }
+        assert_eq!(FaultSweep::Each.most_of(1), 1_200);
+        assert_eq!(FaultSweep::Each.most_of(2_400), 600);
+        assert_eq!(FaultSweep::Each.most_of(1_000_000), 100);
         for wrong in ["0", "-1", "all", ""] {
             assert!(wrong.parse::<FaultSweep>().is_err(), "{wrong}");
         }

@@ -150,13 +150,22 @@ impl FaultSweep {
         let of = counted(*allocations, "device allocation", "device allocations");
         let mut sentence = match refused == allocations {
             true if *allocations == 0 => "the iteration makes no device allocation".to_owned(),
-            true if *allocations == 1 => format!("the {of} of an iteration was refused once"),
+            true if *allocations == 1 => {
+                "the only device allocation of an iteration was refused once".to_owned()
+            }
             true => format!("each of {of} of an iteration was refused once"),
             false => format!("{} of {of} of an iteration were refused once", exact(*refused)),
         };
         if *refused > 0 {
-            let errors = counted(*errors, "returned error", "returned errors");
-            sentence.push_str(&format!(": {errors}, {} recovered", exact(*recovered)));
+            let error = if *errors == 1 { "an error" } else { "errors" };
+            let ends = [
+                (*errors > 0).then(|| format!("{} returned {error}", exact(*errors))),
+                (*recovered > 0).then(|| format!("{} recovered", exact(*recovered))),
+            ];
+            let ends: Vec<String> = ends.into_iter().flatten().collect();
+            if !ends.is_empty() {
+                sentence.push_str(&format!(": {}", ends.join(", ")));
+            }
         }
         if self.unsteady {
             sentence
@@ -175,7 +184,9 @@ pub fn note(record: &Record) -> Option<String> {
     if let Some(sweep) = &record.fault_sweep {
         return Some(format!("fault sweep: {}", sweep.sentence()));
     }
-    record.limits.fault_sweep.value.most()?;
+    if !record.limits.fault_sweep.value.is_on() {
+        return None;
+    }
     let why = match (record.family, &record.outcome) {
         (Family::Cpu, _) => "it refuses device allocations, and this test runs on the CPU",
         (_, Outcome::Returned) if !record.iterated => "the body does not call `Trial::iterate`",

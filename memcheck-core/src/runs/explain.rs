@@ -189,7 +189,7 @@ fn needs_call_sites(report: &Report) -> bool {
 
 /// A sweep refuses device memory, and needs iterations that end.
 fn needs_sweep(record: &Record) -> bool {
-    record.limits.fault_sweep.value.most().is_some()
+    record.limits.fault_sweep.value.is_on()
         && record.fault_sweep.is_none()
         && record.family == Family::Cuda
         && record.outcome == Outcome::Returned

@@ -97,8 +97,8 @@ macro_rules! with_limits {
                 strict_values: Switch,
                 "MEMCHECK_STRICT_VALUES", programs: false, default: |_| false;
 
-                /// Refuse each device allocation of one iteration in turn, in a process of its own,
-                /// at most N of them (without N: 1000)
+                /// Refuse each device allocation of one iteration in turn, in a separate process;
+                /// with N, at most N of them
                 fault_sweep: Faults,
                 "MEMCHECK_FAULT_SWEEP", programs: false, default: |_| FaultSweep::Off;
             }

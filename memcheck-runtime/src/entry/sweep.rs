@@ -65,7 +65,7 @@ fn sweep(description: &'static Description, job: &Job) -> Result<Report, Refusal
     let path = job.report.clone();
     let write = move |result: &FaultSweep| write_quickly(&path, &so_far(result.clone()));
     let settings = Settings {
-        most: job.limits.fault_sweep.value.most().unwrap_or(0),
+        sweep: job.limits.fault_sweep.value,
         deadline: began + Duration::from_secs_f64(job.limits.timeout.value.as_secs_f64() * SHARE),
         file: description.file,
         sources: site::sources(job.sources()),

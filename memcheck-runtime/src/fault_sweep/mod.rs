@@ -25,6 +25,7 @@ use memcheck_core::measurement::fault_sweep::{Calls, Effect, Failure, FaultSweep
 use memcheck_core::measurement::quiet;
 use memcheck_core::measurement::stack::Sources;
 use memcheck_core::space::Space;
+use memcheck_core::sweep;
 use rustc_hash::FxHashMap;
 
 use self::figures::{Measured, snapshots};
@@ -49,8 +50,8 @@ const MOST_STACKS: usize = 16;
 
 /// The settings of a sweep.
 pub(crate) struct Settings {
-    /// The most allocations that are refused.
-    pub(crate) most: u32,
+    /// The allocations that are refused.
+    pub(crate) sweep: sweep::FaultSweep,
     /// The moment at which the sweep must have ended.
     pub(crate) deadline: Instant,
     /// The source file of the test, as the compiler was given it.
@@ -62,7 +63,7 @@ pub(crate) struct Settings {
 
 impl std::fmt::Debug for Settings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Settings").field("most", &self.most).finish_non_exhaustive()
+        f.debug_struct("Settings").field("sweep", &self.sweep).finish_non_exhaustive()
     }
 }
 
@@ -77,6 +78,8 @@ pub(crate) struct Sweep {
 struct State {
     result: FaultSweep,
     executable: Executable,
+    /// True if the call stacks of allocations can be recorded.
+    has_sites: bool,
     /// The iteration of birth of the next iteration's blocks.
     birth: u32,
     /// The longest iteration without a refusal.
@@ -101,6 +104,7 @@ impl Sweep {
         let state = State {
             result: FaultSweep { sources, ..FaultSweep::default() },
             executable: Executable::find(),
+            has_sites: site::is_on(),
             birth: 1,
             slowest: Duration::ZERO,
             reference: Measured::default(),
@@ -142,6 +146,7 @@ impl Sweep {
         let mut state = self.state();
         let file = self.settings.file;
         let mut iterate = |state: &mut State, index| state.iterate(file, || body(index));
+        state.record_sites(false);
         for index in 0..warmup {
             if let (End::Error(error), _) = unless_panicked(iterate(&mut state, index)) {
                 state.result.ended = Some(FAILED.to_owned());
@@ -162,16 +167,18 @@ impl Sweep {
                 break;
             }
         }
+        state.record_sites(true);
         refusal::begin(None);
         let (end, _) = unless_panicked(body(&mut state));
         refusal::end();
+        state.record_sites(false);
         if let End::Error(error) = end {
             state.result.ended = Some(FAILED.to_owned());
             return error;
         }
         let (count, requests) = refusal::requests();
         let contexts: Vec<u32> = requests.iter().map(|request| request.context).collect();
-        let selected = select::select(count, &contexts, self.settings.most.into());
+        let selected = select::select(count, &contexts, self.settings.sweep.most_of(count));
         state.result.allocations = count;
         state.result.selected = selected.len() as u64;
         for (done, &number) in (1..).zip(&selected) {
@@ -190,7 +197,7 @@ impl Sweep {
             let unfinished = state.unfinished(number, request);
             (self.settings.write)(&unfinished);
             watch.begin(most.min(left), unfinished);
-            let goes_on = state.refuse(number, &mut body);
+            let goes_on = state.refuse(number, request, &mut body);
             watch.end();
             progress(done, selected.len() as u64);
             if !goes_on {
@@ -213,6 +220,15 @@ fn unless_panicked<R>((end, measured): (End<R>, Measured)) -> (End<R>, Measured)
 }
 
 impl State {
+    /// Call stacks take most of the time of an iteration, so they are recorded in few.
+    fn record_sites(&self, on: bool) {
+        if self.has_sites && on {
+            site::resume();
+        } else {
+            site::stop();
+        }
+    }
+
     /// Runs one iteration.
     fn iterate<R: Returned>(&mut self, file: &str, body: impl FnOnce() -> R) -> (End<R>, Measured) {
         self.birth += 1;
@@ -261,13 +277,16 @@ impl State {
     fn refuse<R: Returned>(
         &mut self,
         number: u64,
+        request: Request,
         body: &mut impl FnMut(&mut Self) -> (End<R>, Measured),
     ) -> bool {
         let mut before = snapshots();
         refusal::begin(Some(number));
         let (end, _) = body(self);
         // A body that makes fewer allocations than before has not been refused any.
-        let Some(request) = refusal::end() else { return true };
+        if !refusal::end() {
+            return true;
+        }
         self.result.refused += 1;
         match end {
             End::Returned => self.result.recovered += 1,
@@ -293,9 +312,14 @@ impl State {
         let Some(reference) = self.next(number, request, body) else { return false };
         before = snapshots();
         let first = self.birth + 1;
+        self.record_sites(true);
         refusal::begin(Some(number));
         body(self);
-        let Some(request) = refusal::end() else { return true };
+        let was_refused = refusal::end();
+        self.record_sites(false);
+        if !was_refused {
+            return true;
+        }
         let Some(next) = self.next(number, request, body) else { return false };
         for (space, bytes) in patiently(&reference, &before) {
             let blocks = self.left(space, first);
