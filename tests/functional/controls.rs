@@ -102,7 +102,7 @@ fn assert_faults(run: &Run) {
         ("an_error_path_panics", "the body panicked after allocation 2 of 2", 34),
         ("an_error_path_hangs", "the body had not returned ", 39),
         ("an_error_path_aborts", "the test process ended after allocation 2 of 2", 48),
-        ("an_error_path_keeps_state", "the iteration after allocation 1 of 2 at", 65),
+        ("an_error_path_keeps_state", "the iteration after allocation 2 of 2 at", 64),
     ] {
         let name = format!("faults::{test}");
         assert_eq!(run.codes(&name), ["fault-unsafe"], "{test}");

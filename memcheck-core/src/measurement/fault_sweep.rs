@@ -5,8 +5,6 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::device::Family;
-use crate::measurement::record::{Outcome, Record};
 use crate::measurement::stack::{Frame, Sources, Stack};
 use crate::size::{counted, exact};
 use crate::space::Space;
@@ -176,24 +174,6 @@ impl FaultSweep {
         }
         sentence
     }
-}
-
-/// A sentence about the sweep of a test, or about the reason why the sweep that it asks for has no
-/// effect; `None` if it asks for none.
-pub fn note(record: &Record) -> Option<String> {
-    if let Some(sweep) = &record.fault_sweep {
-        return Some(format!("fault sweep: {}", sweep.sentence()));
-    }
-    if !record.limits.fault_sweep.value.is_on() {
-        return None;
-    }
-    let why = match (record.family, &record.outcome) {
-        (Family::Cpu, _) => "it refuses device allocations, and this test runs on the CPU",
-        (_, Outcome::Returned) if !record.iterated => "the body does not call `Trial::iterate`",
-        (_, Outcome::Failed { .. } | Outcome::Panicked { .. }) => "the body did not return",
-        (_, Outcome::Returned) => return None,
-    };
-    Some(format!("`fault_sweep` had no effect: {why}"))
 }
 
 impl Failure {

@@ -286,6 +286,24 @@ impl Record {
             || self.fault_sweep.as_ref().is_some_and(|sweep| sweep.sources.is_some())
     }
 
+    /// A sentence about the fault sweep of the test, or about the reason why the sweep that it asks
+    /// for has no effect; `None` if it asks for none.
+    pub fn fault_sweep_note(&self) -> Option<String> {
+        if let Some(sweep) = &self.fault_sweep {
+            return Some(format!("fault sweep: {}", sweep.sentence()));
+        }
+        if !self.limits.fault_sweep.value.is_on() {
+            return None;
+        }
+        let why = match (self.family, &self.outcome) {
+            (Family::Cpu, _) => "it refuses device allocations, and this test runs on the CPU",
+            (_, Outcome::Returned) if !self.iterated => "the body does not call `Trial::iterate`",
+            (_, Outcome::Failed { .. } | Outcome::Panicked { .. }) => "the body did not return",
+            (_, Outcome::Returned) => return None,
+        };
+        Some(format!("`fault_sweep` had no effect: {why}"))
+    }
+
     /// Names those lines with `lookup`.
     pub fn name_lines(&mut self, mut lookup: impl FnMut(u64) -> Vec<Frame>) {
         if let Some(values) = &mut self.values {

@@ -54,17 +54,15 @@ pub(crate) fn aborting(device: &Device) -> Result<()> {
 /// Grows by 1 KiB each time its second allocation is refused.
 #[derive(Debug, Default)]
 pub(crate) struct StateFirst {
-    is_begun: bool,
     failed: usize,
 }
 
 impl StateFirst {
     pub(crate) fn step(&mut self, device: &Device) -> Result<()> {
-        self.failed += usize::from(self.is_begun);
-        self.is_begun = true;
         let _first = zeros!(1024 + 256 * self.failed, device)?;
+        self.failed += 1;
         let _second = zeros!(2048, device)?;
-        self.is_begun = false;
+        self.failed -= 1;
         Ok(())
     }
 }
