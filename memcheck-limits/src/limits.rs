@@ -15,11 +15,12 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use self::kinds::{
-    AtLeastOne, Bytes, Count, Deviation, Kept, LimitKind, Number, Optional, Room, Share, Switch,
-    Time,
+    AtLeastOne, Bytes, Count, Deviation, Faults, Kept, LimitKind, Number, Optional, Room, Share,
+    Switch, Time,
 };
 use crate::device::Family;
 use crate::size::Size;
+use crate::sweep::FaultSweep;
 use crate::tolerance::Tolerance;
 use crate::values::Contents;
 use crate::with_limits;

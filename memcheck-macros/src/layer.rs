@@ -2,7 +2,7 @@
 
 use memcheck_limits::limits::Layer;
 use memcheck_limits::limits::kinds::{
-    AtLeastOne, Bytes, Count, Deviation, Kept, Number, Optional, Room, Share, Switch, Time,
+    AtLeastOne, Bytes, Count, Deviation, Faults, Kept, Number, Optional, Room, Share, Switch, Time,
 };
 use memcheck_limits::with_limits;
 use proc_macro2::TokenStream;

@@ -5,7 +5,8 @@
 
 use memcheck_limits::device::Need;
 use memcheck_limits::limits::kinds::{
-    AtLeastOne, Bytes, Count, Deviation, Kept, Number, Optional, Room, Share, Switch, Time,
+    AtLeastOne, Bytes, Count, Deviation, Faults, Kept, LimitKind, Number, Optional, Room, Share,
+    Switch, Time,
 };
 use memcheck_limits::limits::{KEYS, Layer};
 use memcheck_limits::with_limits;
@@ -34,6 +35,14 @@ macro_rules! define {
                 _ => return Err(unknown(name)),
             }
             Ok(())
+        }
+
+        /// The value of the limit `name` if its name stands alone; `None` if it needs a value.
+        fn value_if_bare(name: &Ident) -> Option<&'static str> {
+            match name.to_string().as_str() {
+                $(stringify!($name) => <$kind>::IF_BARE.first().copied(),)*
+                _ => None,
+            }
         }
     };
 }
@@ -65,6 +74,8 @@ struct Pair {
 
 enum Value {
     Expr(Expr),
+    /// The name alone, of an option that has a value for this.
+    Bare(&'static str),
     Path(Path),
     Cases(Cases),
     Scaling(Scaling),
@@ -126,6 +137,11 @@ impl Parse for Pair {
             let scaling = Scaling::parse(&name, input)?;
             return Ok(Self { name, value: Value::Scaling(scaling) });
         }
+        if !input.peek(Token![=])
+            && let Some(value) = value_if_bare(&name)
+        {
+            return Ok(Self { name, value: Value::Bare(value) });
+        }
         if !input.peek(Token![=]) {
             return Err(syn::Error::new(name.span(), format!("expected `{name} = …`")));
         }
@@ -174,6 +190,7 @@ impl Options {
                 return Ok(());
             }
             Value::Expr(value) => value,
+            Value::Bare(value) => syn::parse_str(value)?,
         };
         let value = &value;
         match name.as_str() {

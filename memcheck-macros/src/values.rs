@@ -6,10 +6,11 @@ use std::fmt::Display;
 use memcheck_limits::bound::Bound;
 use memcheck_limits::capacity::Capacity;
 use memcheck_limits::limits::kinds::{
-    AtLeastOne, Bytes, Count, Deviation, Kept, LimitKind, Number, Optional, Room, Share, Switch,
-    Time,
+    AtLeastOne, Bytes, Count, Deviation, Faults, Kept, LimitKind, Number, Optional, Room, Share,
+    Switch, Time,
 };
 use memcheck_limits::size::Size;
+use memcheck_limits::sweep::FaultSweep;
 use memcheck_limits::values::Contents;
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -182,6 +183,24 @@ impl LimitValue for Time {
     fn expression(stated: &Self::Stated, _: &TokenStream) -> TokenStream {
         let (seconds, nanos) = (stated.as_secs(), stated.subsec_nanos());
         some(quote!(::core::time::Duration::new(#seconds, #nanos)))
+    }
+}
+
+impl LimitValue for Faults {
+    fn read(value: &Expr) -> syn::Result<FaultSweep> {
+        match literal(value) {
+            Some(Lit::Bool(boolean)) => Ok(boolean.value.into()),
+            Some(Lit::Int(_)) => {
+                let number = parse_integer(value, u32::MAX)?;
+                FaultSweep::try_from(number).map_err(|error| error_at(value, error))
+            }
+            _ => Err(error_at(value, "expected `true`, `false` or a whole number")),
+        }
+    }
+
+    fn expression(stated: &FaultSweep, private: &TokenStream) -> TokenStream {
+        let text = stated.to_string();
+        quote!(#private::fault_sweep(#text))
     }
 }
 

@@ -8,6 +8,7 @@ use memcheck_core::bound::Bound;
 use memcheck_core::device::{Family, Need, Request};
 use memcheck_core::limits::Layer;
 use memcheck_core::shape::Scaling;
+use memcheck_core::sweep::FaultSweep;
 use memcheck_core::wire::protocol::family_on;
 
 use crate::trial::{Case, Trial};
@@ -41,6 +42,11 @@ pub static DESCRIPTIONS: [&'static Description];
 
 /// Parses a bound of the attribute, which has already checked it.
 pub fn bound(text: &str) -> Option<Bound> {
+    text.parse().ok()
+}
+
+/// Parses a `fault_sweep` of the attribute, which has already checked it.
+pub fn fault_sweep(text: &str) -> Option<FaultSweep> {
     text.parse().ok()
 }
 

@@ -151,7 +151,7 @@ impl Following {
             return 0;
         }
         let wanted = match (&self.reach, &self.extension) {
-            (Reach::Screen, _) | (Reach::Horizon, Some(_)) => 0,
+            (Reach::Screen | Reach::Faults, _) | (Reach::Horizon, Some(_)) => 0,
             (Reach::Horizon, None) => {
                 let flat = self.histories.values().all(History::is_flat);
                 let horizon = self.warmup.saturating_add(self.budget.quiet).saturating_add(1);
@@ -166,8 +166,8 @@ impl Following {
             Reach::Decision => wanted.min(affordable),
             // A part of the iterations up to the horizon proves hardly more than the measured ones.
             // Therefore either all of them must run or none.
-            Reach::Screen | Reach::Horizon if affordable < wanted => 0,
-            Reach::Screen | Reach::Horizon => wanted,
+            Reach::Screen | Reach::Faults | Reach::Horizon if affordable < wanted => 0,
+            Reach::Screen | Reach::Faults | Reach::Horizon => wanted,
         };
         if allowed == 0 {
             let stop_reason = if wanted > 0 { StopReason::OutOfBudget } else { StopReason::Done };

@@ -42,6 +42,7 @@ mod cleanup;
 mod description;
 mod device;
 mod entry;
+mod fault_sweep;
 mod following;
 mod intern;
 mod kernel;
@@ -55,6 +56,7 @@ mod probe;
 mod quiet_thread;
 mod reads;
 mod recorder;
+mod refusal;
 mod scope;
 mod site;
 mod snapshot;
@@ -88,7 +90,7 @@ pub mod __private {
     pub use std::clone::Clone;
 
     pub use crate::attribution::{count, follow};
-    pub use crate::description::{DESCRIPTIONS, Description, bound};
+    pub use crate::description::{DESCRIPTIONS, Description, bound, fault_sweep};
     pub use crate::entry::run;
     pub use crate::outcome::Returned;
     pub use crate::phases::{lost_events, refused};

@@ -4,10 +4,12 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use candle_core::Device;
 use memcheck_core::limits::Limits;
+use memcheck_core::measurement::fault_sweep::FaultSweep;
 use memcheck_core::measurement::quiet;
 use memcheck_core::space::Space;
 use memcheck_core::wire::protocol::{Progress, Reach};
 
+use crate::fault_sweep::Sweep;
 use crate::outcome::Returned;
 use crate::probe::tensor;
 use crate::recorder::Recorder;
@@ -38,6 +40,8 @@ pub struct Trial {
     canaries: Mutex<Canaries>,
     case: Case,
     progress: Mutex<Option<std::fs::File>>,
+    /// Set in the process of a fault sweep.
+    sweep: Option<Sweep>,
     #[cfg(feature = "cuda")]
     watches_pool: bool,
 }
@@ -69,9 +73,19 @@ impl Trial {
             canaries: Mutex::default(),
             case,
             progress: Mutex::new(progress),
+            sweep: None,
             #[cfg(feature = "cuda")]
             watches_pool: limits.max_reserved_growth.value.is_some(),
         }
+    }
+
+    /// The same trial, whose iterations are refused allocations by `sweep`.
+    pub(crate) fn sweeping(self, sweep: Sweep) -> Self {
+        Self { sweep: Some(sweep), ..self }
+    }
+
+    pub(crate) fn into_sweep(self) -> Option<FaultSweep> {
+        self.sweep.map(Sweep::into_result)
     }
 
     /// The recorder and the canaries, after the body has returned.
@@ -151,6 +165,8 @@ impl Trial {
     /// iterations and is returned. An error in a further iteration ends the iterations too, but is
     /// not returned, because `body` need not support so many.
     ///
+    /// In the process of a fault sweep, the iterations after the warm-up all have the same argument.
+    ///
     /// If code follows the call, the closure must name its error type, because the compiler cannot
     /// infer it:
     ///
@@ -181,6 +197,14 @@ impl Trial {
             "Trial::iterate was called twice: growth is measured over one series, \
              so put both parts into one iteration or into two tests"
         );
+        if let Some(sweep) = &self.sweep {
+            return sweep.run(self.warmup, body, |done, of| {
+                let live = ledger::snapshot(device::space(&self.device)).live;
+                let count = |number| u32::try_from(number).unwrap_or(u32::MAX);
+                let progress = Progress { iteration: count(done), of: count(of), live };
+                self.report(&progress);
+            });
+        }
         let mut indices = 0..self.warmup + self.iterations;
         while !indices.is_empty() {
             for index in indices.clone() {
@@ -242,10 +266,12 @@ impl Trial {
             of: u32::try_from(of).unwrap_or(u32::MAX),
             live: ledger::snapshot(device::space(&self.device)).live,
         };
-        report_progress(
-            &mut self.progress.lock().unwrap_or_else(PoisonError::into_inner),
-            &progress,
-        );
+        self.report(&progress);
+    }
+
+    fn report(&self, progress: &Progress) {
+        let mut listener = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        report_progress(&mut listener, progress);
     }
 
     /// The current memory of the test's device.

@@ -95,6 +95,28 @@ fn assert_other_codes(run: &Run) {
     assert_eq!(lines(run, "two_allocations"), [(body(), 1), (body(), 1)]);
 }
 
+/// Each effect of a refused allocation, with the line of that allocation.
+fn assert_faults(run: &Run) {
+    for (test, effect, line) in [
+        ("an_error_path_leaks", "4,096 B (4.0 KiB) stay in cuda:0 after allocation 2 of 2", 22),
+        ("an_error_path_panics", "the body panicked after allocation 2 of 2", 34),
+        ("an_error_path_hangs", "the body had not returned ", 39),
+        ("an_error_path_aborts", "the test process ended after allocation 2 of 2", 48),
+        ("an_error_path_keeps_state", "the iteration after allocation 2 of 2 at", 64),
+    ] {
+        let name = format!("faults::{test}");
+        assert_eq!(run.codes(&name), ["fault-unsafe"], "{test}");
+        let finished = run.test(&name);
+        let message = finished["findings"][0]["message"].as_str().expect("a message");
+        assert!(message.starts_with(effect), "{message}");
+        let at = format!("tests/tests/controls/faults/unsafe_steps.rs:{line} ");
+        assert!(message.contains(&at), "{message}");
+    }
+    let left = run.test("faults::an_error_path_leaks")["findings"][0]["sites"].clone();
+    let lines = left.as_array().expect("sites").iter().map(|site| site["line"].clone());
+    assert_eq!(lines.collect::<Vec<_>>(), [22, 21]);
+}
+
 #[test]
 fn every_negative_control_has_its_finding_on_the_cpu() {
     let run = on(Leg::Host);
@@ -111,6 +133,7 @@ fn every_negative_control_has_its_finding_on_the_simulated_gpu() {
     assert_eq!(run.codes("more_than_any_card"), ["out-of-memory"]);
     let body = "controls::more_than_any_card::body".to_owned();
     assert_eq!(lines(run, "more_than_any_card"), [(body, 1)]);
+    assert_faults(run);
     let four = run.test("four_bytes_an_iteration");
     assert_eq!(four["findings"][0]["bytes_per_iteration"], 4);
     assert_eq!(run.summary()["passed"], 0);

@@ -39,7 +39,8 @@ pub fn report(input: &[u8]) {
         let merged =
             Stage::Explain.merge(report.clone(), Some(report.clone()), &Baseline::Off, level);
         let merged = Stage::Decide.merge(merged, Some(report.clone()), &Baseline::Off, level);
-        *report = Stage::Repeat.merge(merged, Some(report.clone()), &Baseline::Off, level);
+        let merged = Stage::Repeat.merge(merged, Some(report.clone()), &Baseline::Off, level);
+        *report = Stage::Sweep.merge(merged, Some(report.clone()), &Baseline::Off, level);
     }
     let outcome = TestOutcome::new(judged, Output::default(), Duration::ZERO);
     for name in every::NAMES {
@@ -74,9 +75,7 @@ pub(super) fn complete(report: &mut Report) {
         report.record.attribute(*unresolved, frames);
         blame::note_once(&mut report.record);
     }
-    if let Some(values) = &mut report.record.values {
-        values.resolve(frames);
-    }
+    report.record.name_lines(frames);
     let record = &report.record;
     let mut figures = Figures::of(record);
     for figure in figures.0.values_mut().flat_map(|by_name| by_name.values_mut()) {

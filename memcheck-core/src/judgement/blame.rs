@@ -59,7 +59,8 @@ fn with_reading(site: Site, reading: Reading) -> Site {
     }
 }
 
-fn site(stack: &Stack, scope: &str) -> Site {
+/// The site of a call stack in a scope, without figures.
+pub(super) fn site(stack: &Stack, scope: &str) -> Site {
     let user = stack.user();
     Site {
         function: user.map(Frame::path),

@@ -89,6 +89,8 @@ codes! {
     DoesNotFit = "does-not-fit", Measured, Deny, "the test needs more memory than the capacity that it must fit into";
     /// The device had no memory left.
     OutOfMemory = "out-of-memory", Measured, Deny, "the device ran out of memory";
+    /// A refused allocation left memory behind, crashed the body or stopped it.
+    FaultUnsafe = "fault-unsafe", Measured, Deny, "a refused allocation left memory behind, crashed the body or stopped it";
     /// The body failed because the GPU or its driver failed.
     DeviceFault = "device-fault", Measured, Deny, "the GPU or its driver failed while the test ran";
     /// The body panicked or returned an error.
@@ -201,7 +203,8 @@ impl Code {
             | Self::Scaling
             | Self::OutOfMemory
             | Self::DoesNotFit => true,
-            Self::DeviceFault
+            Self::FaultUnsafe
+            | Self::DeviceFault
             | Self::TestFailed
             | Self::Crashed
             | Self::TimedOut

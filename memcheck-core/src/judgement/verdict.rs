@@ -14,6 +14,7 @@ use crate::space::Space;
 pub use status::{Status, Verdict};
 
 mod ended;
+mod fault_unsafe;
 mod fit;
 mod growth;
 mod regression;
@@ -63,6 +64,7 @@ pub fn judge(
             findings.extend(allocations(record, space, measured, limits));
         }
     }
+    findings.extend(fault_unsafe::judge(record));
     if returned {
         findings.extend(regression::compare_with_baseline(record, baseline, limits));
         unstable::replace_unstable(record, baseline, limits, &mut findings);

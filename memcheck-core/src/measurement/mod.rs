@@ -4,6 +4,7 @@ pub mod attribution;
 pub mod cargo_lock;
 pub mod comparison;
 pub mod driver;
+pub mod fault_sweep;
 pub mod figures;
 pub mod placement;
 pub mod quiet;

@@ -13,6 +13,7 @@ use crate::growth::survivors::{Group, Growth};
 use crate::limits::Limits;
 use crate::measurement::attribution::{Attribution, Unresolved};
 use crate::measurement::driver::Driver;
+use crate::measurement::fault_sweep::FaultSweep;
 use crate::measurement::repeats::Repeats;
 use crate::measurement::stack::Frame;
 use crate::measurement::unknown_reads::UnknownReads;
@@ -235,6 +236,10 @@ pub struct Record {
     /// The reads of unknown values of the simulated device; `None` if there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<UnknownReads>,
+    /// The refusals of the allocations of one iteration, measured in another process; `None`
+    /// without a sweep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault_sweep: Option<FaultSweep>,
     /// The points that `trial.mark` recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<Mark>,
@@ -275,9 +280,38 @@ impl Record {
         self.note_peaks();
     }
 
-    /// True if the reads of unknown values have no lines yet.
-    pub fn has_unnamed_reads(&self) -> bool {
+    /// True if reads of unknown values, or refused allocations, have no lines yet.
+    pub fn has_unnamed_lines(&self) -> bool {
         self.values.as_ref().is_some_and(|values| values.unresolved.is_some())
+            || self.fault_sweep.as_ref().is_some_and(|sweep| sweep.sources.is_some())
+    }
+
+    /// A sentence about the fault sweep of the test, or about the reason why the sweep that it asks
+    /// for has no effect; `None` if it asks for none.
+    pub fn fault_sweep_note(&self) -> Option<String> {
+        if let Some(sweep) = &self.fault_sweep {
+            return Some(format!("fault sweep: {}", sweep.sentence()));
+        }
+        if !self.limits.fault_sweep.value.is_on() {
+            return None;
+        }
+        let why = match (self.family, &self.outcome) {
+            (Family::Cpu, _) => "it refuses device allocations, and this test runs on the CPU",
+            (_, Outcome::Returned) if !self.iterated => "the body does not call `Trial::iterate`",
+            (_, Outcome::Failed { .. } | Outcome::Panicked { .. }) => "the body did not return",
+            (_, Outcome::Returned) => return None,
+        };
+        Some(format!("`fault_sweep` had no effect: {why}"))
+    }
+
+    /// Names those lines with `lookup`.
+    pub fn name_lines(&mut self, mut lookup: impl FnMut(u64) -> Vec<Frame>) {
+        if let Some(values) = &mut self.values {
+            values.resolve(&mut lookup);
+        }
+        if let Some(sweep) = &mut self.fault_sweep {
+            sweep.resolve(&mut lookup);
+        }
     }
 
     /// True if a second round showed that judged memory is allocated once in the process.

@@ -6,6 +6,7 @@ use std::fmt::Display;
 
 use crate::growth::survivors::Group;
 use crate::measurement::attribution::{Attribution, HeldBy, Holder, Lifetimes, Place, Unresolved};
+use crate::measurement::fault_sweep::{Effect, FaultSweep};
 use crate::measurement::placement::{Module, Modules};
 use crate::measurement::record::{Metrics, Record, SpaceRecord};
 
@@ -54,7 +55,7 @@ type Checked = Result<(), Invalid>;
 
 /// A record, without the stacks that have no names yet.
 pub(super) fn record(record: &Record) -> Checked {
-    let Record { judged, spaces, attribution, longer, driver, values, .. } = record;
+    let Record { judged, spaces, attribution, longer, driver, values, fault_sweep, .. } = record;
     let mut distinct = judged.clone();
     distinct.sort_unstable();
     distinct.dedup();
@@ -73,9 +74,28 @@ pub(super) fn record(record: &Record) -> Checked {
         sum("values.reads", [values.reads])?;
         sum("values.bytes", [values.bytes])?;
     }
+    if let Some(sweep) = fault_sweep {
+        self::fault_sweep(sweep)?;
+    }
     let items = || driver.untracked.iter().flat_map(|untracked| &untracked.items);
     sum("driver.untracked.items.bytes", items().map(|item| item.bytes))?;
     sum("driver.untracked.items.blocks", items().map(|item| item.blocks))
+}
+
+fn fault_sweep(sweep: &FaultSweep) -> Checked {
+    let FaultSweep { allocations, selected, refused, errors, recovered, failures, .. } = sweep;
+    let counts = [*allocations, *selected, *refused, *errors, *recovered];
+    sum("fault_sweep.allocations", counts)?;
+    sum("fault_sweep.failures.requested", failures.iter().map(|failure| failure.requested))?;
+    sum("fault_sweep.failures.number", failures.iter().map(|failure| failure.number).max())?;
+    let left = failures.iter().filter_map(|failure| match &failure.effect {
+        Effect::Left { bytes, blocks, .. } => Some((*bytes, blocks)),
+        _ => None,
+    });
+    sum("fault_sweep.failures.bytes", left.clone().map(|(bytes, _)| bytes))?;
+    let blocks = || left.clone().flat_map(|(_, blocks)| blocks);
+    sum("fault_sweep.failures.blocks.bytes", blocks().map(|left| left.bytes))?;
+    sum("fault_sweep.failures.blocks.count", blocks().map(|left| left.count))
 }
 
 /// An attribution whose places refer to `calls`.

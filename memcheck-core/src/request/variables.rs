@@ -3,8 +3,8 @@
 
 use crate::limits::Layer;
 use crate::limits::kinds::{
-    AtLeastOne, Bytes, Count, Deviation, Kept, LimitKind, Number, Optional, Room, Share, Switch,
-    Time,
+    AtLeastOne, Bytes, Count, Deviation, Faults, Kept, LimitKind, Number, Optional, Room, Share,
+    Switch, Time,
 };
 use crate::with_limits;
 

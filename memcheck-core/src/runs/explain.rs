@@ -1,6 +1,6 @@
 //! The further runs of a test after one with figures only: one repeats a disturbed first run, one
-//! decides the growth, one explains figures by call stacks, and up to three compare figures that
-//! differed. The result of each is merged into the report of the first.
+//! decides the growth, one explains figures by call stacks, up to three compare figures that
+//! differed, and one refuses allocations. The result of each is merged into the report of the first.
 
 mod further;
 
@@ -8,10 +8,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::device::Family;
 use crate::judgement::baseline::{Baseline, Figures};
 use crate::judgement::finding::{Class, Code, Finding, Level};
 use crate::judgement::verdict;
 use crate::measurement::comparison;
+use crate::measurement::fault_sweep::FaultSweep;
 use crate::measurement::record::{Outcome, Record};
 use crate::measurement::repeats::{MOST_RUNS, Repeats};
 use crate::space::Space;
@@ -68,12 +70,21 @@ pub enum Stage {
     Explain,
     /// Measures once more, because two runs measured different figures.
     Compare,
+    /// Refuses the device allocations of one iteration in turn.
+    Sweep,
 }
 
 impl Stage {
     /// In order. Two runs differ before the three comparisons, which makes [`MOST_RUNS`].
-    pub const ALL: [Self; 6] =
-        [Self::Repeat, Self::Decide, Self::Explain, Self::Compare, Self::Compare, Self::Compare];
+    pub const ALL: [Self; 7] = [
+        Self::Repeat,
+        Self::Decide,
+        Self::Explain,
+        Self::Compare,
+        Self::Compare,
+        Self::Compare,
+        Self::Sweep,
+    ];
 
     /// The stages that measure the figures of a test, without call sites.
     pub const FIGURES: [Self; 2] = [Self::Repeat, Self::Decide];
@@ -98,6 +109,9 @@ impl Stage {
                 .as_ref()
                 .is_some_and(|repeats| repeats.asked.is_none() && repeats.runs.len() < MOST_RUNS)
                 .then(|| Run { follow, reach: Reach::Screen, expected: expected() }),
+            Self::Sweep => {
+                needs_sweep(record).then(|| Run { follow, reach: Reach::Faults, expected: None })
+            }
         }
     }
 
@@ -128,6 +142,10 @@ impl Stage {
             (Self::Explain | Self::Compare, Some(second)) if is_comparable(&first, &second) => {
                 let findings = others(&first);
                 rejudged(with_run(first, &second), findings)
+            }
+            (Self::Sweep, second) => {
+                let findings = others(&first);
+                rejudged(swept(first, second), findings)
             }
             (Self::Explain, second) => unexplained(first, second.is_some()),
             (Self::Compare, Some(_)) => first,
@@ -167,6 +185,25 @@ fn needs_call_sites(report: &Report) -> bool {
     let failed = findings.iter().any(|finding| about_memory(finding.code));
     let unexplained = failed || report.pending.is_some() || report.record.holds_once();
     report.record.attribution.is_none() && unexplained
+}
+
+/// A sweep refuses device memory, and needs iterations that end.
+fn needs_sweep(record: &Record) -> bool {
+    record.limits.fault_sweep.value.is_on()
+        && record.fault_sweep.is_none()
+        && record.family == Family::Cuda
+        && record.outcome == Outcome::Returned
+        && record.iterated
+}
+
+/// The figures of the first report, with the refusals of the second.
+fn swept(mut first: Report, second: Option<Report>) -> Report {
+    let sweep = second.and_then(|second| second.record.fault_sweep);
+    first.record.fault_sweep = Some(sweep.unwrap_or_else(|| FaultSweep {
+        ended: Some("its process wrote no record".to_owned()),
+        ..FaultSweep::default()
+    }));
+    first
 }
 
 /// The second run must be measured, and its body must get as far as that of the first.
@@ -256,6 +293,7 @@ fn reproduces(first: &Report, second: &Report) -> bool {
 /// The call sites of the second report, the figures and the growth of the earlier runs.
 fn explained(first: Report, mut second: Report) -> Report {
     second.record.repeats = first.record.repeats.clone();
+    second.record.fault_sweep = first.record.fault_sweep.clone();
     if second.record.repeats.is_some() {
         let further = comparison::compared(&second.record);
         comparison::add(&mut second.record, further);

@@ -105,6 +105,8 @@ pub enum Reach {
     Horizon,
     /// Until the growth is decided or the budget is used up.
     Decision,
+    /// Through one iteration for each allocation that is refused. The figures are not judged.
+    Faults,
 }
 
 /// The task of one test process, with all limits, so that it reads no configuration.
@@ -204,7 +206,7 @@ pub struct Report {
     pub record: Record,
     /// The attribution while its stacks have no names. Who resolves it must also judge the record:
     /// until then the verdict is only about the process, and `pending` may have to be removed. The
-    /// same holds for a record with [`Record::has_unnamed_reads`].
+    /// same holds for a record with [`Record::has_unnamed_lines`].
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unresolved: Option<Box<Unresolved>>,
     /// The verdict on the record.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::bound::Bound;
 use crate::capacity::Capacity;
 use crate::size::Size;
+use crate::sweep::FaultSweep;
 use crate::tolerance::Tolerance;
 use crate::values::Contents;
 
@@ -142,6 +143,16 @@ pub enum Kept {}
 impl LimitKind for Kept {
     stated_as!(Contents, "CONTENTS");
     in_force_as_stated!(Contents);
+}
+
+/// The allocations that are refused on purpose.
+#[derive(Debug, Clone, Copy)]
+pub enum Faults {}
+
+impl LimitKind for Faults {
+    stated_as!(FaultSweep, "N");
+    in_force_as_stated!(FaultSweep);
+    const IF_BARE: &'static [&'static str] = &["true"];
 }
 
 /// Yes or no.

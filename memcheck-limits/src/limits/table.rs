@@ -96,6 +96,11 @@ macro_rules! with_limits {
                 /// A test that reads unknown values of the simulated device is not measured
                 strict_values: Switch,
                 "MEMCHECK_STRICT_VALUES", programs: false, default: |_| false;
+
+                /// Refuse each device allocation of one iteration in turn, in a separate process;
+                /// with N, at most N of them
+                fault_sweep: Faults,
+                "MEMCHECK_FAULT_SWEEP", programs: false, default: |_| FaultSweep::Off;
             }
             attribute_and_file {
                 /// True if figures are compared with a snapshot

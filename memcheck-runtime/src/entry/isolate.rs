@@ -24,8 +24,9 @@ use memcheck_core::runs::explain::{Explain, Further, Run, Stage, further};
 use memcheck_core::runs::process::{self, End, Expected, Judged, Written};
 use memcheck_core::size::Size;
 use memcheck_core::wire::protocol::{self, Job, Report};
+use memcheck_symbols::Symbols;
 
-use super::{parent, relations, settings};
+use super::{parent, relations, session, settings};
 use crate::description::Description;
 use crate::snapshot;
 
@@ -105,7 +106,12 @@ fn measured(
     let judge = |job: &Job, ended: &Ended| {
         let end = ended.status.map_or(End::TimedOut(timeout), End::Exited);
         let expected = Expected { test: &job.test, family };
-        process::judge(&end, written(job), expected, level)
+        let mut judged = process::judge(&end, written(job), expected, level);
+        if let Some(report) = judged.report.as_mut().filter(|it| it.record.has_unnamed_lines()) {
+            let mut symbols = Symbols::open(Path::new(session::EXECUTABLE));
+            report.record.name_lines(|call| symbols.frames(call));
+        }
+        judged
     };
     let ended = run(job);
     print!("{}", ended.stdout);

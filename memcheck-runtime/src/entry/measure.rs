@@ -2,6 +2,7 @@
 //! and makes a record of everything that was counted.
 
 use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
 
 use candle_core::Device;
 use memcheck_core::device::{Family, Request};
@@ -32,23 +33,30 @@ pub(super) struct Measured {
     pub(super) baseline: Baseline,
 }
 
-pub(super) fn measure(description: &'static Description, job: &Job) -> Result<Measured, Refusal> {
-    let request = description.device_on(&job.device);
-    let family = request.family().unwrap_or(Family::Cpu);
-    let limits = job.limits.clone();
+/// The case of the job, and its listener, which hears that the test begins.
+pub(super) fn begin(
+    description: &'static Description,
+    job: &Job,
+) -> Result<(Case, Option<File>), Refusal> {
+    let limits = &job.limits;
     let case = description.case_with(&job.case).map_err(|name| Refusal {
         why: format!("`{name}` is not a parameter of `{}`", description.path()),
         device: false,
         hint: None,
     })?;
     // Must come before anything that may hang, because the test's time begins with this report.
-    let mut progress = job
-        .progress
-        .as_ref()
-        .and_then(|path| std::fs::OpenOptions::new().write(true).open(path).ok());
+    let mut progress =
+        job.progress.as_ref().and_then(|path| OpenOptions::new().write(true).open(path).ok());
     let of = limits.warmup.value.saturating_add(limits.iterations.value);
     trial::report_progress(&mut progress, &Progress { iteration: 0, of, live: 0 });
+    Ok((case, progress))
+}
 
+pub(super) fn measure(description: &'static Description, job: &Job) -> Result<Measured, Refusal> {
+    let request = description.device_on(&job.device);
+    let family = request.family().unwrap_or(Family::Cpu);
+    let limits = job.limits.clone();
+    let (case, progress) = begin(description, job)?;
     let ready = Ready::prepare(job, &request, &limits)?;
     let reach = (&limits, job.reach);
     let mut trial = Trial::new(ready.device.clone(), reach, case.clone(), progress);
@@ -82,7 +90,7 @@ pub(super) fn measure(description: &'static Description, job: &Job) -> Result<Me
 }
 
 /// A process that is ready to measure a body.
-struct Ready {
+pub(super) struct Ready {
     device: Device,
     own: Space,
     /// The spaces whose probe was tested with a canary; true if it saw the block come and go.
@@ -93,7 +101,7 @@ struct Ready {
 
 impl Ready {
     /// Opens the device, arms the probes and proves with canaries that they see blocks.
-    fn prepare(job: &Job, request: &Request, limits: &Limits) -> Result<Self, Refusal> {
+    pub(super) fn prepare(job: &Job, request: &Request, limits: &Limits) -> Result<Self, Refusal> {
         let on_gpu = request.family() == Some(Family::Cuda);
         ledger::prepare()?;
         open::prepare(request, limits)?;
@@ -132,6 +140,15 @@ impl Ready {
         };
         ledger::reset();
         Ok(Self { device, own, canaries, counters, attributor })
+    }
+
+    pub(super) fn device(&self) -> Device {
+        self.device.clone()
+    }
+
+    /// The space of the test's own device.
+    pub(super) fn own(&self) -> Space {
+        self.own
     }
 
     /// The record that `assemble` makes of a trial, completed with the armed probes and the figures
@@ -189,6 +206,19 @@ fn judged(own: Space) -> Vec<Space> {
         .collect()
 }
 
+/// The record of a process that measures no figures.
+pub(super) fn empty_record(
+    description: &Description,
+    (job, request): (&Job, &Request),
+    case: Case,
+    own: Space,
+) -> Record {
+    let limits = job.limits.clone();
+    let mut recorder = Recorder::new(own, job.reach, &limits);
+    let ended = (case, Outcome::Returned);
+    assemble(description, (job, request), limits, ended, &mut recorder, &[own])
+}
+
 fn assemble(
     description: &Description,
     (job, request): (&Job, &Request),
@@ -242,6 +272,7 @@ fn assemble(
         notes,
         driver: Default::default(),
         values: None,
+        fault_sweep: None,
         marks: recorder.take_marks(),
         attribution: None,
         longer: None,

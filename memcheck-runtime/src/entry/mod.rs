@@ -6,6 +6,7 @@
 //! cargo memcheck ────────────────────────────► (the same, directly) ─┤
 //!                                                                    ▼
 //!                                          run ──► session: measure, verdict, report
+//!                                            └───► sweep: allocations are refused in turn
 //! cargo memcheck profile --bin ──► before main ──► program: from there to its exit
 //! ```
 
@@ -25,8 +26,10 @@ mod rounds;
 mod session;
 mod settings;
 mod silence;
+mod sweep;
 
 use memcheck_core::request::variables;
+use memcheck_core::wire::protocol::Reach;
 
 use job::Purpose;
 
@@ -43,7 +46,10 @@ pub fn run(description: &'static Description) {
             if job.parent.is_some() {
                 parent::wait_for_signal();
             }
-            session::run(description, job)
+            match job.reach {
+                Reach::Faults => sweep::run(description, job),
+                Reach::Screen | Reach::Horizon | Reach::Decision => session::run(description, job),
+            }
         }
         Purpose::Job(job) => panic!("this process was started for `{}`", job.test),
         Purpose::Foreign => panic!(

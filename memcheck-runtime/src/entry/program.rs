@@ -171,6 +171,7 @@ fn report(following: Following) -> Report {
         unsupported_calls: measure::unsupported_calls(),
         notes,
         driver: Default::default(),
+        fault_sweep: None,
         values: reads::finish(&job.workspace),
         marks: Vec::new(),
         attribution: None,
@@ -179,7 +180,7 @@ fn report(following: Following) -> Report {
     };
     let level = |code: Code| code.default_level(false);
     let findings = match attribution {
-        None if !record.has_unnamed_reads() => {
+        None if !record.has_unnamed_lines() => {
             verdict::judge(&record, &Baseline::Off, &record.limits, level).findings
         }
         // The command judges the record, because it looks up the names of the call stacks.

@@ -20,7 +20,8 @@ use super::relations;
 use crate::description::Description;
 use crate::snapshot;
 
-const EXECUTABLE: &str = "/proc/self/exe";
+/// The executable of this process, for the names of its call stacks.
+pub(super) const EXECUTABLE: &str = "/proc/self/exe";
 
 /// Runs the test of this process and exits: with 0 if the test passed, with [`exit::FAILED`] if it
 /// failed. A test without a report has not passed.
@@ -72,14 +73,12 @@ fn report(description: &Description, job: &Job, measured: Measured) -> Report {
         record.attribute(unresolved, |call| symbols.frames(call));
         blame::note_once(&mut record);
     }
-    if job.alone
-        && let Some(values) = record.values.as_mut()
-    {
+    if job.alone && record.has_unnamed_lines() {
         let mut symbols = Symbols::open(Path::new(EXECUTABLE));
-        values.resolve(|call| symbols.frames(call));
+        record.name_lines(|call| symbols.frames(call));
     }
     let mut findings = match attribution {
-        None if !record.has_unnamed_reads() => {
+        None if !record.has_unnamed_lines() => {
             verdict::judge(&record, &baseline, &record.limits, level).findings
         }
         _ => Vec::new(),
@@ -120,7 +119,7 @@ fn has_expected_figures(job: &Job, record: &mut Record) -> bool {
     let Some(expected) = &job.expected else { return true };
     match job.reach {
         Reach::Decision => expected.put(&["peak_allocated", "retained"], record),
-        Reach::Screen | Reach::Horizon => {
+        Reach::Screen | Reach::Faults | Reach::Horizon => {
             expected.put(&["growth"], record);
             for measured in record.spaces.values_mut() {
                 if measured.growth == Growth::Unknown {

@@ -30,6 +30,11 @@ pub(crate) fn start() -> std::io::Result<()> {
     Ok(())
 }
 
+/// Records sites again after [`start`] and [`stop`].
+pub(crate) fn resume() {
+    ON.store(true, Relaxed);
+}
+
 /// Stops recording the sites of blocks.
 pub(crate) fn stop() {
     ON.store(false, Relaxed);

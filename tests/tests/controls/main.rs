@@ -4,6 +4,8 @@
 //! `functional/controls.rs` runs them through `cargo memcheck`, and asserts the code and the bytes
 //! per iteration of each.
 
+mod faults;
+
 use candle_core::{DType, Device, Tensor};
 use memcheck_runtime::{Trial, mem_test};
 use memcheck_tests::leaks::{KeptGradients, LastLogits, RunningLoss, Snapshots};

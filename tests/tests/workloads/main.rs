@@ -6,6 +6,7 @@
 
 mod bert;
 mod checkpointing;
+mod faults;
 mod forms;
 mod helpers;
 mod kernels;

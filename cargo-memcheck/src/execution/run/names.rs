@@ -26,7 +26,7 @@ impl Names {
         let unresolved = report.unresolved.take();
         let record = &mut report.record;
         let is_attributed = unresolved.is_some();
-        if !is_attributed && !record.has_unnamed_reads() {
+        if !is_attributed && !record.has_unnamed_lines() {
             return;
         }
         {
@@ -38,9 +38,7 @@ impl Names {
                 record.attribute(*unresolved, |call| symbols.frames(call));
                 blame::note_once(record);
             }
-            if let Some(values) = &mut record.values {
-                values.resolve(|call| symbols.frames(call));
-            }
+            record.name_lines(|call| symbols.frames(call));
         }
         let level = |code| levels.of(code);
         let baseline = baseline(report);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use memcheck_core::limits::Layer;
 use memcheck_core::limits::kinds::{
-    AtLeastOne, Bytes, Count, Deviation, Kept, LimitKind, Number, Optional, Room, Share, Switch,
-    Time,
+    AtLeastOne, Bytes, Count, Deviation, Faults, Kept, LimitKind, Number, Optional, Room, Share,
+    Switch, Time,
 };
 use memcheck_core::with_limits;
 

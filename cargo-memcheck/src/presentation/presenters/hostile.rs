@@ -15,6 +15,7 @@ use memcheck_core::judgement::diagnosis::Cause;
 use memcheck_core::judgement::finding::{Code, Finding, GrownHolder, Level, Site, Via};
 use memcheck_core::judgement::location;
 use memcheck_core::judgement::verdict::Status;
+use memcheck_core::measurement::fault_sweep::{Calls, Effect, Failure, FaultSweep};
 use memcheck_core::measurement::unknown_reads::{ReadSite, UnknownReads};
 
 use super::annotations::GithubAnnotations;
@@ -105,6 +106,11 @@ fn outcome(text: &str, output: &str) -> TestOutcome {
     let site = ReadSite { at: at(), element: at(), reads: 1 };
     let values = UnknownReads { reads: 1, sites: vec![site], ..UnknownReads::default() };
     outcome.report.as_mut().unwrap().record.values = Some(values);
+    let effect = Effect::Panicked { message: text.to_owned() };
+    let calls = Calls::Addresses(Vec::new());
+    let failure = Failure { number: 1, requested: 1, calls, effect };
+    let sweep = FaultSweep { ended: at(), failures: vec![failure], ..FaultSweep::default() };
+    outcome.report.as_mut().unwrap().record.fault_sweep = Some(sweep);
     let (name, uuid) = (text.to_owned(), Some(text.to_owned()));
     let gpu = Some(RanOn { index: None, name, uuid });
     let output = Output { stdout: output.to_owned(), stderr: output.to_owned(), is_cut: false };

@@ -12,6 +12,7 @@ use memcheck_core::judgement::finding::{Code, Finding, Level};
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::limits::Limits;
 use memcheck_core::measurement::driver::{Occupant, Untracked};
+use memcheck_core::measurement::fault_sweep::FaultSweep;
 use memcheck_core::measurement::record::{self, Mark, Metrics};
 use memcheck_core::measurement::repeats::{Range, Repeats};
 use memcheck_core::measurement::unknown_reads::{ReadSite, UnknownReads};
@@ -75,6 +76,8 @@ struct TestFinished<'a> {
     followed: Option<FollowedIterations<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     values: Option<UnknownValues<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fault_sweep: Option<Refusals<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     repeat: Option<Repeat>,
     growth: BTreeMap<Space, Growth>,
@@ -195,6 +198,30 @@ impl<'a> UnknownValues<'a> {
     }
 }
 
+/// Present only for a test whose allocations were refused. Its failures are findings.
+#[derive(Debug, Serialize)]
+struct Refusals<'a> {
+    allocations: u64,
+    refused: u64,
+    errors: u64,
+    recovered: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended: Option<&'a str>,
+}
+
+impl<'a> Refusals<'a> {
+    fn of(sweep: &'a FaultSweep) -> Self {
+        let FaultSweep { allocations, refused, errors, recovered, ended, .. } = sweep;
+        Self {
+            allocations: *allocations,
+            refused: *refused,
+            errors: *errors,
+            recovered: *recovered,
+            ended: ended.as_deref(),
+        }
+    }
+}
+
 pub(crate) struct JsonLines<W> {
     to: W,
 }
@@ -255,6 +282,7 @@ impl<W: Write> Presenter for JsonLines<W> {
                 .and_then(|record| record.followed.as_ref())
                 .map(FollowedIterations::of),
             values: record.and_then(|record| record.values.as_ref()).map(UnknownValues::of),
+            fault_sweep: record.and_then(|record| record.fault_sweep.as_ref()).map(Refusals::of),
             repeat: record.and_then(|record| record.repeats.as_ref()).map(Repeat::of),
             growth: spaces()
                 .filter(|(space, _)| record.is_some_and(|record| record.judged.contains(space)))

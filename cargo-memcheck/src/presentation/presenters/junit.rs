@@ -70,6 +70,9 @@ impl Presenter for Junit {
                 case.add_property(("unknown_reads.at".to_owned(), line.to_owned()));
             }
         }
+        if let Some(sweep) = outcome.report.as_ref().and_then(|it| it.record.fault_sweep.as_ref()) {
+            case.add_property(("fault_sweep.refused".to_owned(), sweep.refused.to_string()));
+        }
         if let Some(gpu) = &outcome.gpu {
             case.add_property(("gpu".to_owned(), gpu.shown()));
         }

@@ -14,6 +14,7 @@ pub(crate) mod every;
 #[cfg(test)]
 mod example;
 mod failure;
+mod fault_sweep;
 mod findings;
 pub(crate) mod fit;
 mod flamegraph;

@@ -16,7 +16,7 @@ use memcheck_core::wire::protocol::Progress;
 
 use layout::INDENT;
 
-use super::{driver_lines, findings, next_step, style, summary, unknown_reads};
+use super::{driver_lines, fault_sweep, findings, next_step, style, summary, unknown_reads};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::invocation::devices::Leg;
@@ -249,8 +249,10 @@ impl Terminal {
             lines.extend(self.line(task, outcome));
             lines.extend(self.laws(outcome));
             lines.extend(self.findings(outcome));
-            let notes =
-                driver_lines::repeats(outcome).into_iter().chain(unknown_reads::note(outcome));
+            let notes = driver_lines::repeats(outcome)
+                .into_iter()
+                .chain(unknown_reads::note(outcome))
+                .chain(fault_sweep::note(outcome));
             lines.extend(
                 notes.flat_map(|note| layout::below(&format!("note: {note}"), self.columns)),
             );

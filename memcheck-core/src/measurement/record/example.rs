@@ -50,6 +50,7 @@ pub(crate) fn record(measured: SpaceRecord) -> Record {
         longer: None,
         repeats: None,
         values: None,
+        fault_sweep: None,
     }
 }
 

@@ -9,6 +9,7 @@
 //!
 //! `driver` and `cudart` are tables of the functions, one for each library. `next` generates a
 //! probe from each row. `limit` refuses allocations above the limit of a test.
+//! [`crate::refusal`] refuses one on purpose.
 
 mod cudart;
 mod driver;
@@ -24,7 +25,7 @@ use candle_core::cuda_backend::cudarc::driver::{result, sys};
 use memcheck_core::space::Space;
 
 use super::{recording, tensor};
-use crate::{ledger, scope};
+use crate::{ledger, refusal, scope};
 
 /// `CUDA_SUCCESS` and `cudaSuccess`.
 const SUCCESS: c_int = 0;
@@ -120,6 +121,9 @@ pub(crate) fn managed_block(device: &Device) -> candle_core::Result<()> {
 /// True if `size` further bytes must be refused without a call of the driver.
 #[inline]
 fn is_refused(space: fn() -> Option<Space>, size: usize) -> bool {
+    if refusal::is_on() && is_refused_on_purpose(space, size) {
+        return true;
+    }
     #[cfg(not(feature = "sim"))]
     return ledger::is_armed() && limit::is_set() && {
         let space = space();
@@ -135,6 +139,11 @@ fn is_refused(space: fn() -> Option<Space>, size: usize) -> bool {
         let _ = (space, size);
         false
     }
+}
+
+#[cold]
+fn is_refused_on_purpose(space: fn() -> Option<Space>, size: usize) -> bool {
+    matches!(space(), Some(Space::Cuda(_))) && refusal::refuses(size as u64)
 }
 
 /// Records the outcome of an allocation of `size` bytes by the function `name`.

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::commands::{self, NextCommand};
 use crate::discovery::task::{Task, TestOutcome};
-use crate::presentation::presenters::{driver_lines, unknown_reads};
+use crate::presentation::presenters::{driver_lines, fault_sweep, unknown_reads};
 
 pub(super) use baseline::{FigureRow, Then, figures};
 pub(super) use laws::{LawPlot, Laws};
@@ -59,6 +59,7 @@ impl TestData {
         let mut notes: Vec<String> = record.map(|record| record.notes.clone()).unwrap_or_default();
         notes.extend(driver_lines::repeats(outcome));
         notes.extend(unknown_reads::note(outcome));
+        notes.extend(fault_sweep::note(outcome));
         Self {
             name: format!("{} {}", task.binary.id, task.name()),
             test: task.name().to_owned(),
