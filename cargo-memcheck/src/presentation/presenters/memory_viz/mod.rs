@@ -45,7 +45,7 @@ impl<F: Form> Presenter for Snapshot<F> {
     fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
         let Some(report) = &outcome.report else { return };
         let Some(attribution) = &report.record.attribution else { return };
-        // The judged spaces come first, because the viewer opens its first device.
+        // The viewer numbers its devices, so that the judged spaces of a test have the first numbers.
         let judged = &report.record.judged;
         let others = attribution.peaks.keys().filter(|space| !judged.contains(space));
         for space in judged.iter().chain(others) {
