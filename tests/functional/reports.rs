@@ -1,6 +1,8 @@
 //! The reports about a test that ran with attribution: the JSON stream, the HTML page and the
 //! trace.
 
+use std::process::Command;
+
 use serde_json::Value;
 
 use crate::fixture::Project;
@@ -130,7 +132,9 @@ fn assert_blocks_add_up(held: &Value) {
 #[test]
 fn a_trace_has_the_events_and_a_mark_at_the_peak() {
     let project = project();
-    let reports = ["--report", "trace=trace.json", "--report", "flamegraph=peak.svg"];
+    let mut kinds = vec!["trace=trace.json", "flamegraph=peak.svg", "pprof=peak.pb.gz"];
+    kinds.extend(["memory-viz=a.pickle", "memory-viz-json=a.json", "sarif=a.sarif"]);
+    let reports: Vec<&str> = kinds.into_iter().flat_map(|kind| ["--report", kind]).collect();
     let run = project.run(&reports).exits(100);
     let peak = &run.test("leaky")["metrics"]["host"]["peak_allocated"];
     let trace: Value = serde_json::from_str(&project.read("trace.json")).unwrap();
@@ -164,4 +168,54 @@ fn a_trace_has_the_events_and_a_mark_at_the_peak() {
     };
     assert_eq!(bytes("host at its peak"), peak.as_u64().unwrap());
     assert!(bytes("in forward") > 0);
+    assert_snapshots(&project, peak);
+    assert_pprof(&project, peak);
+    let sarif: Value = serde_json::from_str(&project.read("a.sarif")).unwrap();
+    let results = sarif["runs"][0]["results"].as_array().unwrap();
+    let leak = results.iter().find(|result| result["ruleId"] == "leak").expect("a leak");
+    let place = &leak["locations"][0]["physicalLocation"];
+    assert_eq!(place["artifactLocation"]["uri"], "tests/mem.rs");
+    let line = place["region"]["startLine"].as_u64().unwrap() as usize;
+    assert!(TESTS.lines().nth(line - 1).unwrap().contains("kept.push("), "line {line}");
+}
+
+/// The output of a program; `None` with a printed reason if this machine does not have it.
+fn read_by(project: &Project, program: &str, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(arguments).current_dir(project.path()).output();
+    let Ok(output) = output else {
+        eprintln!("skipped: this machine has no {program}");
+        return None;
+    };
+    assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
+    Some(String::from_utf8(output.stdout).expect("text"))
+}
+
+/// Adds up the blocks of a trace as PyTorch's viewer does, and compares the snapshots with each
+/// other: a pickle is read by Python's own reader.
+fn assert_snapshots(project: &Project, peak: &Value) {
+    let json: Value = serde_json::from_str(&project.read("a.json")).unwrap();
+    let (mut live, mut most) = (0, 0);
+    for event in json["device_traces"][0].as_array().unwrap() {
+        let size = event["size"].as_i64().unwrap();
+        live += match event["action"].as_str().unwrap() {
+            "alloc" => size,
+            "free_completed" => -size,
+            _ => 0,
+        };
+        most = most.max(live);
+    }
+    assert_eq!(most, peak.as_i64().unwrap());
+    let segments = json["segments"].as_array().unwrap();
+    let of_host = segments.iter().filter(|segment| segment["device"] == 0);
+    assert_eq!(of_host.map(|it| it["total_size"].as_i64().unwrap()).sum::<i64>(), live);
+    let script = "import json, pickle; print(json.dumps(pickle.load(open('a.pickle', 'rb'))))";
+    let Some(pickled) = read_by(project, "python3", &["-c", script]) else { return };
+    assert_eq!(serde_json::from_str::<Value>(&pickled).unwrap(), json);
+}
+
+fn assert_pprof(project: &Project, peak: &Value) {
+    let arguments = ["tool", "pprof", "-top", "-unit=B", "-tagfocus=host", "peak.pb.gz"];
+    let Some(top) = read_by(project, "go", &arguments) else { return };
+    assert!(top.contains(&format!("{peak}B")), "{peak}: {top}");
+    assert!(top.contains("host") && top.contains("matmul"), "{top}");
 }

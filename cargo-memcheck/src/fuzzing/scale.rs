@@ -34,8 +34,20 @@ const CASES: [Case; 4] = [
     Case { name: "survivors", size: 100_000, input: survivors, run: judge, steps: REPORT },
 ];
 
-const REPORT: &[&str] =
-    &["judge", "profile", "terminal", "json", "junit", "markdown", "html", "flamegraph", "trace"];
+const REPORT: &[&str] = &[
+    "judge",
+    "profile",
+    "terminal",
+    "json",
+    "junit",
+    "sarif",
+    "markdown",
+    "html",
+    "flamegraph",
+    "trace",
+    "pprof",
+    "memory-viz",
+];
 
 fn present(text: &str, step: &str) {
     let run = results::parse("/r".as_ref(), text, false).expect("the stream is valid");

@@ -142,8 +142,9 @@ pub(crate) struct ScheduleFlags {
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Reports")]
 pub(crate) struct ReportFlags {
-    /// Write a report: junit=PATH, json=PATH, csv=PATH, bencher=PATH, markdown=PATH, html=PATH,
-    /// flamegraph=PATH or trace=PATH (may be repeated).
+    /// Write a report: junit=PATH, json=PATH, csv=PATH, bencher=PATH, sarif=PATH, markdown=PATH,
+    /// html=PATH, flamegraph=PATH, trace=PATH, pprof=PATH, memory-viz=PATH or memory-viz-json=PATH
+    /// (may be repeated).
     #[arg(long, value_name = "KIND=PATH")]
     pub(crate) report: Vec<ReportFile>,
     /// Annotate source lines in CI (on stderr).

@@ -13,8 +13,20 @@ pub(crate) struct ReportFile {
 
 impl ReportFile {
     /// The kinds of reports.
-    pub(crate) const KINDS: [&'static str; 8] =
-        ["junit", "json", "csv", "bencher", "markdown", "html", "flamegraph", "trace"];
+    pub(crate) const KINDS: [&'static str; 12] = [
+        "junit",
+        "json",
+        "csv",
+        "bencher",
+        "sarif",
+        "markdown",
+        "html",
+        "flamegraph",
+        "trace",
+        "pprof",
+        "memory-viz",
+        "memory-viz-json",
+    ];
 }
 
 impl std::str::FromStr for ReportFile {
@@ -49,7 +61,7 @@ mod tests {
         }
         let error = "pdf=a".parse::<ReportFile>().unwrap_err();
         assert!(
-            error.contains("junit, json, csv, bencher, markdown, html, flamegraph, trace"),
+            error.contains("junit, json, csv, bencher, sarif, markdown, html, flamegraph, trace"),
             "{error}"
         );
     }

@@ -4,11 +4,12 @@
 //! GitHub shows ten annotations of a step. A failure is printed at once, and warnings wait for the
 //! end, so that they do not take the places of failures.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use memcheck_core::judgement::finding::{Class, Finding, Level};
-use memcheck_core::judgement::location;
+use memcheck_core::judgement::finding::{Finding, Level};
 
+use super::findings;
+use super::places::Places;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::presentation::events::Presenter;
@@ -20,7 +21,7 @@ const MOST: usize = 10;
 
 #[derive(Debug)]
 pub(crate) struct GithubAnnotations {
-    workspace_root: PathBuf,
+    places: Places,
     printed: usize,
     warnings: Vec<String>,
 }
@@ -33,42 +34,23 @@ pub(super) struct Annotation {
 
 impl GithubAnnotations {
     pub(crate) fn new(workspace_root: PathBuf) -> Self {
-        Self { workspace_root, printed: 0, warnings: Vec::new() }
+        Self { places: Places::new(workspace_root), printed: 0, warnings: Vec::new() }
     }
 
     pub(super) fn of_test(&self, task: &Task, outcome: &TestOutcome) -> Vec<Annotation> {
         let annotation = |finding: &Finding| {
-            let denied = match finding.code.row().class {
-                Class::Measured | Class::Instrument => true,
-                Class::Bookkeeping => outcome.verdict.denied.contains(&finding.code),
-            };
+            let denied = findings::is_denied(finding, &outcome.verdict);
             let title = format!("{} on {}: {}", task.name(), task.leg.name(), finding.code);
-            let (file, line) = self
-                .line_of(finding)
-                .unwrap_or_else(|| (self.relative(task.subject.file()), task.subject.line()));
+            let (file, line) = self.places.of_finding(task, finding);
             let place = format!("file={},line={line}", property(&file.display().to_string()));
-            command(denied, &place, &title, &message(finding))
+            command(denied, &place, &title, &findings::explained(finding))
         };
         outcome.verdict.findings.iter().map(annotation).collect()
     }
 
-    /// The first line of the workspace that the finding names.
-    fn line_of(&self, finding: &Finding) -> Option<(PathBuf, u32)> {
-        finding.sites.iter().find_map(|site| {
-            let file = self.relative(Path::new(site.file.as_ref()?));
-            file.is_relative().then_some((file, site.line?))
-        })
-    }
-
-    fn relative(&self, file: &Path) -> PathBuf {
-        let file = location::source(&self.workspace_root, file);
-        file.strip_prefix(&self.workspace_root).unwrap_or(&file).to_owned()
-    }
-
     pub(super) fn of_note(&self, note: &Note) -> Annotation {
         let place = note.path.as_ref().map(|path| {
-            let path = path.strip_prefix(&self.workspace_root).unwrap_or(path);
-            format!("file={}", property(&path.display().to_string()))
+            format!("file={}", property(&self.places.relative(path).display().to_string()))
         });
         let denied = note.level == Level::Deny;
         let title = note.finding.code.name();
@@ -94,16 +76,6 @@ impl GithubAnnotations {
         self.printed = MOST;
         std::mem::take(&mut self.warnings).into_iter().take(room).collect()
     }
-}
-
-/// What happened, why and what to do.
-fn message(finding: &Finding) -> String {
-    let mut lines = vec![finding.message.clone()];
-    if let Some(cause) = &finding.cause {
-        lines.push(format!("cause: {} ({}): {}", cause.title, cause.code, cause.evidence));
-        lines.push(format!("remedy: {}", cause.remedy));
-    }
-    lines.join("\n")
 }
 
 impl Presenter for GithubAnnotations {
@@ -168,7 +140,7 @@ mod tests {
         finding.sites.iter_mut().for_each(|site| site.file = Some("/elsewhere/x.rs".to_owned()));
         let leak = texts(&outcome).remove(0);
         let (file, line) = (task().subject.file().to_owned(), task().subject.line());
-        let file = annotations.relative(&file);
+        let file = annotations.places.relative(&file);
         assert!(leak.contains(&format!("file={},line={line},", file.display())), "{leak}");
         assert!(!leak.contains("cause"), "{leak}");
     }

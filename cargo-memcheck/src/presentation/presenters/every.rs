@@ -11,6 +11,9 @@ use super::html::Html;
 use super::json::JsonLines;
 use super::junit::Junit;
 use super::markdown::Markdown;
+use super::memory_viz;
+use super::pprof::Pprof;
+use super::sarif::Sarif;
 use super::terminal::Terminal;
 use super::trace::Trace;
 use crate::invocation::options::{Annotations, Pending, ReportContext, ReportingOptions};
@@ -21,7 +24,7 @@ use crate::system::printing::SuspendedCommands;
 use crate::system::process::Capture;
 
 /// The names of the presenters, in the order of [`present`].
-pub(crate) const NAMES: [&str; 10] = [
+pub(crate) const NAMES: [&str; 14] = [
     "terminal",
     "annotations",
     "json",
@@ -32,6 +35,10 @@ pub(crate) const NAMES: [&str; 10] = [
     "html",
     "flamegraph",
     "trace",
+    "sarif",
+    "pprof",
+    "memory-viz",
+    "memory-viz-json",
 ];
 
 /// Passes the same events to the presenter with this name. Returns its report, if it writes one.
@@ -52,6 +59,10 @@ pub(crate) fn present(
         "junit" => written(Junit::default(), replay),
         "markdown" => written(Markdown::default(), replay),
         "html" => written(Html::default(), replay),
+        "sarif" => written(Sarif::default(), replay),
+        "pprof" => written(Pprof::default(), replay),
+        "memory-viz" => written(memory_viz::Pickle::default(), replay),
+        "memory-viz-json" => written(memory_viz::Json::default(), replay),
         "flamegraph" => written(FlameGraph::default(), replay),
         _ => written(Trace::default(), replay),
     }

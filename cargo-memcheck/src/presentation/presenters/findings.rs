@@ -1,7 +1,8 @@
 //! Findings and laws as lines of text, in the wording of memcheck-core. Terminal, JUnit and
 //! Markdown share these lines, so that all of them show the same text. HTML has tables instead.
 
-use memcheck_core::judgement::finding::Finding;
+use memcheck_core::judgement::finding::{Class, Finding};
+use memcheck_core::judgement::verdict::Verdict;
 use memcheck_core::presentation::text::{self, Much};
 use memcheck_core::shape::{Fit, ScalingReport};
 use memcheck_core::size::exact;
@@ -19,6 +20,24 @@ pub(super) fn lines(finding: &Finding, verbosity: Verbosity) -> Vec<String> {
 /// The same lines with their parts.
 pub(super) fn parts(finding: &Finding, verbosity: Verbosity) -> Vec<Line> {
     text::parts(finding, extent(verbosity))
+}
+
+/// What happened, why and what to do, without call sites.
+pub(super) fn explained(finding: &Finding) -> String {
+    let mut lines = vec![finding.message.clone()];
+    if let Some(cause) = &finding.cause {
+        lines.push(format!("cause: {} ({}): {}", cause.title, cause.code, cause.evidence));
+        lines.push(format!("remedy: {}", cause.remedy));
+    }
+    lines.join("\n")
+}
+
+/// True if the finding makes its test fail.
+pub(super) fn is_denied(finding: &Finding, verdict: &Verdict) -> bool {
+    match finding.code.row().class {
+        Class::Measured | Class::Instrument => true,
+        Class::Bookkeeping => verdict.denied.contains(&finding.code),
+    }
 }
 
 fn extent(verbosity: Verbosity) -> Much {

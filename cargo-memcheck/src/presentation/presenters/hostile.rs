@@ -25,6 +25,8 @@ use super::html::{Html, unpack, without_assets};
 use super::json::JsonLines;
 use super::junit::Junit;
 use super::markdown::Markdown;
+use super::memory_viz;
+use super::sarif::Sarif;
 use super::terminal::Terminal;
 use super::trace::Trace;
 use crate::discovery::task::{Task, TestOutcome, TestSubject, example};
@@ -221,6 +223,22 @@ fn json_keeps_the_strings_and_has_only_printable_characters() {
         assert_no_control(&trace, &string);
         assert_no_command(&trace, &string);
         serde_json::from_str::<serde_json::Value>(&trace).unwrap();
+        let snapshot = text(memory_viz::Json::default(), &task, &outcome, &note);
+        assert_no_control(&snapshot, &string);
+        assert_no_command(&snapshot, &string);
+        let snapshot: serde_json::Value = serde_json::from_str(&snapshot).unwrap();
+        let frame = &snapshot["segments"][0]["blocks"][0]["frames"][0];
+        assert_eq!(frame["name"], string);
+        let sarif = text(Sarif::default(), &task, &outcome, &note);
+        assert_no_control(&sarif, &string);
+        assert_no_command(&sarif, &string);
+        let sarif: serde_json::Value = serde_json::from_str(&sarif).unwrap();
+        let result = &sarif["runs"][0]["results"][0];
+        let message = result["message"]["text"].as_str().unwrap();
+        assert!(!message.contains("]("), "{message}");
+        let uri = &result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"];
+        let is_of_uri = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%:".contains(&byte);
+        assert!(uri.as_str().unwrap().bytes().all(is_of_uri), "{uri}");
     }
 }
 

@@ -15,6 +15,9 @@ use super::html::Html;
 use super::json::JsonLines;
 use super::junit::Junit;
 use super::markdown::Markdown;
+use super::memory_viz;
+use super::pprof::Pprof;
+use super::sarif::Sarif;
 use super::style;
 use super::trace::Trace;
 use crate::invocation::values::ReportFile;
@@ -46,6 +49,10 @@ pub(super) fn open(reports: &[ReportFile], root: Option<&Path>) -> Vec<OpenRepor
             "bencher" => Box::new(Bencher::default()),
             "markdown" => Box::new(Markdown::default()),
             "html" => Box::new(root.map_or_else(Html::default, Html::new)),
+            "sarif" => Box::new(root.map_or_else(Sarif::default, Sarif::new)),
+            "pprof" => Box::new(Pprof::default()),
+            "memory-viz" => Box::new(memory_viz::Pickle::default()),
+            "memory-viz-json" => Box::new(memory_viz::Json::default()),
             "flamegraph" => Box::new(FlameGraph::default()),
             "trace" => Box::new(Trace::default()),
             _ => Box::new(JsonLines::new(Vec::new())),
@@ -135,6 +142,8 @@ fn is_special(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
     use super::super::example::leaky;
     use super::*;
     use crate::discovery::task::example::task;
@@ -144,11 +153,20 @@ mod tests {
         ReportFile::KINDS.iter().map(file).collect()
     }
 
+    /// The texts of a report, which can be compressed.
+    fn readable(bytes: &[u8]) -> String {
+        let mut unpacked = Vec::new();
+        match flate2::read::GzDecoder::new(bytes).read_to_end(&mut unpacked) {
+            Ok(_) => String::from_utf8_lossy(&unpacked).into_owned(),
+            Err(_) => String::from_utf8_lossy(bytes).into_owned(),
+        }
+    }
+
     #[test]
     fn a_report_of_an_earlier_run_is_replaced_when_a_run_starts() {
         let folder = tempfile::tempdir().unwrap();
         let reports = all(folder.path());
-        let texts = || reports.iter().map(|report| fs::read_to_string(&report.path).unwrap());
+        let texts = || reports.iter().map(|report| readable(&fs::read(&report.path).unwrap()));
         let mut open = open(&reports, None);
         for (_, report) in &mut open {
             report.test_finished(&task(), &leaky());
