@@ -61,6 +61,7 @@ mod events;
 mod faults;
 mod ffi;
 mod flash;
+mod graphs;
 mod handle;
 pub mod hooked;
 mod host;

@@ -57,6 +57,7 @@ pub(crate) use launch::{Known, Launch, Shape, Unknown};
 pub(crate) use memory::Memory;
 pub(crate) use product::{Operand, Product, Scales, absolute_sum};
 pub(crate) use random::{Distribution, Generator};
+pub(crate) use table::Kernel;
 
 /// Computes a kernel. An error means that the kernel is not computed at all; the blocks that it can
 /// write then become unknown.

@@ -125,18 +125,6 @@ exports! { ffi::driver;
         check_block(address)
     }
 
-    fn cuMemHostRegister_v2(pointer: *mut c_void, length: usize, flags: c_uint) {
-        check_context(None)?;
-        with(|machine| machine.host.register(pointer as u64, length as u64, flags))
-    }
-
-    fn cuMemHostUnregister(pointer: *mut c_void) {
-        with(|machine| {
-            let registered = |origin| origin == Origin::Registered;
-            machine.host.release(pointer as u64, registered).map(drop).map_err(|_| Code(713))
-        })
-    }
-
     fn cuMemHostGetDevicePointer_v2(address: Out<u64>, pointer: *mut c_void, _flags: c_uint) {
         with(|machine| machine.host.find(pointer as u64).map(drop).ok_or(Code::INVALID_VALUE))?;
         address.put(pointer as u64)
@@ -159,8 +147,9 @@ fn check_context(stream: Option<Handle>) -> Answer {
 
 fn copy(to: End, from: End, length: usize, stream: Option<Handle>) -> Answer {
     check_context(stream)?;
-    // SAFETY: the C caller promises that the host ends are valid, as these functions require.
-    with(|machine| unsafe { machine.copy(to, from, length) })
+    // SAFETY: the C caller promises that the host ends are valid, as these functions require, for a
+    // stream that is being captured also during the launches of the graph.
+    with(|machine| unsafe { machine.copy_on(stream.unwrap_or(0), to, from, length) })
 }
 
 fn peer(
@@ -179,7 +168,7 @@ fn peer(
 
 fn fill(to: u64, pattern: &[u8], count: usize, stream: Option<Handle>) -> Answer {
     check_context(stream)?;
-    with(|machine| machine.fill(to, pattern, count))
+    with(|machine| machine.fill_on(stream.unwrap_or(0), to, pattern, count))
 }
 
 /// Checks that managed memory exists. Its location does not matter here.
