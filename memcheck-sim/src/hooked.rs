@@ -97,7 +97,7 @@ hooked! {
         })
     }
 
-    ffi::driver: cuStreamBeginCapture_v2(stream: *mut c_void, mode: c_int) {
+    ffi::driver: cuStreamBeginCapture_v2(stream: *mut c_void, mode: c_uint) {
         let mode = Mode::of(mode)?;
         with(|machine| machine.begin_capture(stream as Handle, current::get(), mode).map(drop))
     }
@@ -111,12 +111,11 @@ hooked! {
             }
         }
     }
-    ffi::driver: cuGraphInstantiateWithFlags(
-        executable: *mut *mut c_void, graph: *mut c_void, flags: u64
-    ) {
-        let executable = result(executable)?;
-        let handle = with(|machine| machine.instantiate(graph as Handle, flags))?;
-        executable.put(handle as *mut c_void)
+    ffi::driver: cuGraphUpload(executable: *mut c_void, stream: *mut c_void) {
+        with(|machine| {
+            machine.stream_context(stream as Handle, current::get())?;
+            machine.upload(executable as Handle)
+        })
     }
     ffi::driver: cuGraphLaunch(executable: *mut c_void, stream: *mut c_void) {
         launch_graph(executable as Handle, stream as Handle)

@@ -1,8 +1,7 @@
-//! CUDA graphs: the calls about them that neither allocate nor free. The others are in `hooked`.
+//! CUDA graphs: the calls that neither take nor release memory. The others are in `hooked`.
 
 use std::ffi::{c_int, c_ulonglong};
 
-use super::current;
 use crate::code::Code;
 use crate::ffi::{self, In, Out, exports};
 use crate::machine::{Handle, with};
@@ -64,10 +63,10 @@ exports! { ffi::driver;
         })
     }
 
-    fn cuGraphUpload(executable: Handle, stream: Handle) {
-        with(|machine| {
-            machine.stream_context(stream, current::get())?;
-            machine.upload(executable)
-        })
+    fn cuGraphInstantiateWithFlags(executable: Out<Handle>, graph: Handle, flags: c_ulonglong) {
+        if executable.is_null() {
+            return Err(Code::INVALID_VALUE);
+        }
+        executable.put(with(|machine| machine.instantiate(graph, flags))?)
     }
 }

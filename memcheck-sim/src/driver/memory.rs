@@ -188,19 +188,21 @@ fn block(address: u64) -> Answer<(u64, u64)> {
     })
 }
 
-/// Returns a value of `CU_POINTER_ATTRIBUTE_*`: context, memory type, pointers, managed, ordinal
-/// and range. The attribute determines the width of the value.
+/// Returns a value of `CU_POINTER_ATTRIBUTE_*`: context, memory type, pointers, managed, ordinal,
+/// range and whether it is mapped. The attribute determines the width of the value.
 fn pointer_attribute(value: Out<u64>, attribute: c_int, address: u64) -> Answer {
     let (start, bytes) = block(address)?;
-    let (ordinal, context, host) = with(|machine| match region(address) {
+    let (ordinal, context, host, is_mapped) = with(|machine| match region(address) {
         Some(ordinal) => {
             let found = machine.devices.get(ordinal).and_then(|device| device.memory.find(address));
-            Ok((ordinal, found.map_or(0, |(_, block)| block.context), None))
+            let block = found.map(|(_, block)| block);
+            let is_mapped = block.is_some_and(|block| block.in_use);
+            Ok((ordinal, block.map_or(0, |block| block.context), None, is_mapped))
         }
         None => {
             let origin = machine.host.find(address).map(|(_, block)| block.origin);
             let ordinal = if let Some(Origin::Managed(ordinal)) = origin { ordinal } else { 0 };
-            Ok((ordinal, 0, origin))
+            Ok((ordinal, 0, origin, true))
         }
     })?;
     let managed = matches!(host, Some(Origin::Managed(_)));
@@ -215,6 +217,7 @@ fn pointer_attribute(value: Out<u64>, attribute: c_int, address: u64) -> Answer 
         9 => value.narrow(ordinal as u32),
         11 => value.put(start),
         12 => value.put(bytes),
+        13 => value.narrow(is_mapped.into()),
         _ => Err(Code::NOT_SUPPORTED),
     }
 }

@@ -16,7 +16,7 @@ pub(crate) enum Mode {
 }
 
 impl Mode {
-    pub(crate) fn of(number: i32) -> Answer<Self> {
+    pub(crate) fn of(number: u32) -> Answer<Self> {
         Ok(match number {
             0 => Self::Global,
             1 => Self::ThreadLocal,
