@@ -51,7 +51,7 @@ pub(crate) use arguments::Arguments;
 pub(crate) use attention::{Attention, Rows, Table};
 pub(crate) use convolution::{Convolution, Convolve, Tensor};
 pub(crate) use element::{Element, Real};
-pub(crate) use image::{Code, Image};
+pub(crate) use image::{ANY_NAME, Code, Image, RUN_TIME};
 pub(crate) use kinds::Kind;
 pub(crate) use launch::{Known, Launch, Shape, Unknown};
 pub(crate) use memory::Memory;
