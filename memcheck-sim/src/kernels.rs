@@ -130,7 +130,7 @@ launchers! {
             launch(offsets, stream);
         }
         let routing = Routing {
-            tokens: tokens, experts: experts, factors: scales,
+            tokens, experts, factors: scales,
             count: num_experts, topk, m, n, k,
         };
         compute(stream, move |machine| {
@@ -147,7 +147,7 @@ launchers! {
         quantization: c_int, stream: *mut c_void,
     ) {
         let routing = Routing {
-            tokens: tokens, experts: experts, factors: scales,
+            tokens, experts, factors: scales,
             count: num_experts, topk, m, n, k,
         };
         let rows = gguf_rows(scales != 0, topk, m);
@@ -172,7 +172,7 @@ launchers! {
         dtype: c_int, quantization: c_int, stream: *mut c_void,
     ) {
         let routing = Routing {
-            tokens: tokens, experts: experts, factors: scales,
+            tokens, experts, factors: scales,
             count: num_experts, topk, m, n, k,
         };
         let number = i64::from(num_experts);
@@ -382,9 +382,9 @@ pub(crate) unsafe extern "C" fn candle_launch_moe_align(
         [num_experts, block, numel, max_padded].map(|size| u64::try_from(size).unwrap_or(0));
     let alignment = Alignment {
         experts_of_tokens: topk,
-        sorted: sorted,
-        experts: experts,
-        padded: padded,
+        sorted,
+        experts,
+        padded,
         ends: cumsum,
         count,
         block,

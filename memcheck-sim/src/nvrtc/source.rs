@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use crate::compute::ANY_NAME;
 
 /// The first line of the text.
-pub(crate) const HEAD: &str = crate::compute::RUN_TIME;
+const HEAD: &str = crate::compute::RUN_TIME;
 
 /// Returns the PTX of a source and its headers: its kernels and the sizes of their parameters.
 pub(super) fn ptx(texts: &[String], includes: &[String]) -> String {
