@@ -10,8 +10,8 @@ use crate::code::{Answer, Code};
 use crate::cudart;
 use crate::driver::current;
 use crate::ffi::{self, Out};
-use crate::graphs::{Mode, Step};
 use crate::host::Origin;
+use crate::machine::graphs::{Mode, Step};
 use crate::machine::{Handle, with};
 
 macro_rules! hooked {

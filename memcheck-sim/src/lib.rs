@@ -62,7 +62,6 @@ mod events;
 mod faults;
 mod ffi;
 mod flash;
-mod graphs;
 mod handle;
 pub mod hooked;
 mod host;

@@ -4,6 +4,8 @@
 //! mutex ([`with`]), which the first call creates. The machine stays usable after a thread has
 //! panicked while it held the mutex.
 
+pub(crate) mod graphs;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -14,13 +16,13 @@ use crate::compute::{self, Generator, Image, Memory as _};
 use crate::descriptors::Descriptor;
 use crate::events::Events;
 use crate::faults::Schedule;
-use crate::graphs::Graphs;
 use crate::host::{HostMemory, Origin};
 use crate::memory::{self, Block, Memory};
 use crate::pools::Pool;
 use crate::processes::Process;
 use crate::spec::{self, DeviceSpec, Spec};
 use crate::values::{Limits, Values};
+use graphs::Graphs;
 
 pub(crate) use crate::handle::Handle;
 
