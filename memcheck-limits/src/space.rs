@@ -17,6 +17,9 @@ pub enum Space {
     /// Managed memory that was allocated for the device with this ordinal (`cuMemAllocManaged`). It
     /// has one address on the host and on all devices.
     Managed(u16),
+    /// Memory that CUDA graphs hold on the device with this ordinal (allocations on a stream that is
+    /// being captured). The graph keeps it after the program has freed it.
+    Graph(u16),
 }
 
 impl Space {
@@ -25,10 +28,10 @@ impl Space {
         matches!(self, Self::Cuda(_))
     }
 
-    /// True for memory that a CUDA driver allocates: the memory of a GPU, and host memory that is
-    /// pinned or managed for one.
+    /// True for memory that a CUDA driver allocates: the memory of a GPU and of its graphs, and host
+    /// memory that is pinned or managed for one.
     pub fn is_of_driver(self) -> bool {
-        matches!(self, Self::Cuda(_) | Self::Pinned(_) | Self::Managed(_))
+        matches!(self, Self::Cuda(_) | Self::Pinned(_) | Self::Managed(_) | Self::Graph(_))
     }
 }
 
@@ -40,6 +43,7 @@ impl std::fmt::Display for Space {
             Self::Cuda(ordinal) => f.pad(&format!("cuda:{ordinal}")),
             Self::Pinned(ordinal) => f.pad(&format!("cuda:{ordinal}/pinned")),
             Self::Managed(ordinal) => f.pad(&format!("cuda:{ordinal}/managed")),
+            Self::Graph(ordinal) => f.pad(&format!("cuda:{ordinal}/graph")),
         }
     }
 }
@@ -47,7 +51,8 @@ impl std::fmt::Display for Space {
 /// The error of a text that does not name a space.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is not a memory space: expected host, host/small, cuda:N, cuda:N/pinned or cuda:N/managed"
+    "`{0}` is not a memory space: expected host, host/small, cuda:N, cuda:N/pinned, cuda:N/managed \
+     or cuda:N/graph"
 )]
 pub struct SpaceError(String);
 
@@ -66,6 +71,7 @@ impl std::str::FromStr for Space {
                 None => Some(Self::Cuda(ordinal)),
                 Some("pinned") => Some(Self::Pinned(ordinal)),
                 Some("managed") => Some(Self::Managed(ordinal)),
+                Some("graph") => Some(Self::Graph(ordinal)),
                 Some(_) => None,
             }
         };
@@ -96,7 +102,7 @@ mod tests {
     #[test]
     fn names_round_trip() {
         let devices = [0, 11].into_iter().flat_map(|ordinal| {
-            [Space::Cuda(ordinal), Space::Pinned(ordinal), Space::Managed(ordinal)]
+            [Space::Cuda, Space::Pinned, Space::Managed, Space::Graph].map(|space| space(ordinal))
         });
         for space in [Space::Host, Space::HostSmall].into_iter().chain(devices) {
             assert_eq!(space.to_string().parse(), Ok(space));

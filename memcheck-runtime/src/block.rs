@@ -3,8 +3,8 @@
 use memcheck_core::measurement::record::COUNTED_GPUS;
 use memcheck_core::space::Space;
 
-/// Spaces of one GPU: its own memory, pinned and managed memory.
-const SPACES_PER_DEVICE: usize = 3;
+/// Spaces of one GPU: its own memory, pinned memory, managed memory, and the memory of graphs.
+const SPACES_PER_DEVICE: usize = 4;
 /// The two spaces of the host, followed by those of each GPU.
 pub(crate) const SPACES: usize = 2 + SPACES_PER_DEVICE * COUNTED_GPUS;
 
@@ -93,6 +93,7 @@ pub(crate) fn index(space: Space) -> Option<usize> {
         Space::Cuda(ordinal) => of_gpu(ordinal, 0),
         Space::Pinned(ordinal) => of_gpu(ordinal, 1),
         Space::Managed(ordinal) => of_gpu(ordinal, 2),
+        Space::Graph(ordinal) => of_gpu(ordinal, 3),
     }
 }
 
@@ -104,7 +105,8 @@ pub(crate) fn space(index: usize) -> Space {
     match of_device % SPACES_PER_DEVICE {
         0 => Space::Cuda(ordinal),
         1 => Space::Pinned(ordinal),
-        _ => Space::Managed(ordinal),
+        2 => Space::Managed(ordinal),
+        _ => Space::Graph(ordinal),
     }
 }
 

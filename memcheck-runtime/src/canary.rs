@@ -34,12 +34,13 @@ pub(crate) fn in_space(space: Space) -> candle_core::Result<bool> {
         #[cfg(feature = "cuda")]
         Space::Cuda(ordinal) => on_device(&Device::new_cuda(ordinal.into())?),
         #[cfg(feature = "cuda")]
-        Space::Pinned(ordinal) | Space::Managed(ordinal) => {
+        Space::Pinned(ordinal) | Space::Managed(ordinal) | Space::Graph(ordinal) => {
             let device = Device::new_cuda(ordinal.into())?;
             let mut allocated = Ok(());
             let seen = is_seen(space, || {
                 allocated = match space {
                     Space::Pinned(_) => probe::cuda::pinned_block(&device),
+                    Space::Graph(_) => probe::cuda::graph_block(&device),
                     _ => probe::cuda::managed_block(&device),
                 };
             });

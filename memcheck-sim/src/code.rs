@@ -32,9 +32,17 @@ impl Code {
     pub(crate) const PEER_ACCESS_NOT_ENABLED: Self = Self(705);
     pub(crate) const CONTEXT_IS_DESTROYED: Self = Self(709);
     pub(crate) const LAUNCH_FAILED: Self = Self(719);
+    pub(crate) const ILLEGAL_STATE: Self = Self(401);
     pub(crate) const NOT_SUPPORTED: Self = Self(801);
     pub(crate) const SYSTEM_NOT_READY: Self = Self(802);
     pub(crate) const SYSTEM_DRIVER_MISMATCH: Self = Self(803);
+    pub(crate) const CAPTURE_UNSUPPORTED: Self = Self(900);
+    pub(crate) const CAPTURE_INVALIDATED: Self = Self(901);
+    pub(crate) const CAPTURE_MERGE: Self = Self(902);
+    pub(crate) const CAPTURE_UNMATCHED: Self = Self(903);
+    pub(crate) const CAPTURE_ISOLATION: Self = Self(905);
+    pub(crate) const CAPTURED_EVENT: Self = Self(907);
+    pub(crate) const CAPTURE_WRONG_THREAD: Self = Self(908);
     pub(crate) const UNKNOWN: Self = Self(999);
     /// `NVML_ERROR_INSUFFICIENT_SIZE`, which the driver API lacks.
     pub(crate) const INSUFFICIENT_SIZE: Self = Self(-7);
@@ -127,6 +135,9 @@ pub(crate) fn describe(code: c_int) -> Option<(&'static CStr, &'static CStr)> {
             c"the provided PTX was compiled with an unsupported toolchain.",
         ),
         400 => (c"CUDA_ERROR_INVALID_HANDLE", c"invalid resource handle"),
+        401 => {
+            (c"CUDA_ERROR_ILLEGAL_STATE", c"the operation cannot be performed in the present state")
+        }
         500 => (c"CUDA_ERROR_NOT_FOUND", c"named symbol not found"),
         600 => (c"CUDA_ERROR_NOT_READY", c"device not ready"),
         700 => (c"CUDA_ERROR_ILLEGAL_ADDRESS", c"an illegal memory access was encountered"),
@@ -139,6 +150,34 @@ pub(crate) fn describe(code: c_int) -> Option<(&'static CStr, &'static CStr)> {
         803 => (
             c"CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
             c"system has unsupported display driver / cuda driver combination",
+        ),
+        900 => (
+            c"CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
+            c"operation not permitted when stream is capturing",
+        ),
+        901 => (
+            c"CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
+            c"operation failed due to a previous error during capture",
+        ),
+        902 => (
+            c"CUDA_ERROR_STREAM_CAPTURE_MERGE",
+            c"operation would result in a merge of separate capture sequences",
+        ),
+        903 => (
+            c"CUDA_ERROR_STREAM_CAPTURE_UNMATCHED",
+            c"capture was not ended in the same stream as it began",
+        ),
+        905 => (
+            c"CUDA_ERROR_STREAM_CAPTURE_ISOLATION",
+            c"dependency created on uncaptured work in another stream",
+        ),
+        907 => (
+            c"CUDA_ERROR_CAPTURED_EVENT",
+            c"operation not permitted on an event last recorded in a capturing stream",
+        ),
+        908 => (
+            c"CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD",
+            c"attempt to terminate a thread-local capture sequence from another thread",
         ),
         999 => (c"CUDA_ERROR_UNKNOWN", c"unknown error"),
         _ => return None,

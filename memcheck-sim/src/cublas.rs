@@ -307,16 +307,22 @@ impl Call {
             return Err(Code::INVALID_VALUE);
         }
         let element = width(self.types[2]).ok_or(Code::NOT_SUPPORTED)?;
+        let one = (n as u64 - 1) * c.1 as u64 + m as u64;
+        let rest = (batch as u64 - 1).saturating_mul(c.2.unsigned_abs());
+        let length = rest.saturating_add(one).saturating_mul(element);
+        let finish = move |machine: &mut Machine, product: Option<Product>| match product {
+            Some(product) => product.run(machine),
+            None => machine.overwritten(c.0, length),
+        };
         with(|machine| {
-            let on_host = count(machine, handle)?.pointer_mode == 0;
-            match self.product(machine, on_host) {
-                Some(product) => product.run(machine),
-                None => {
-                    let one = (n as u64 - 1) * c.1 as u64 + m as u64;
-                    let rest = (batch as u64 - 1).saturating_mul(c.2.unsigned_abs());
-                    machine.overwritten(c.0, rest.saturating_add(one).saturating_mul(element));
-                }
-            }
+            let library = used(machine, handle)?;
+            // Scales on the host are read at the call, those on the device when the work is done.
+            let product = (library.pointer_mode == 0).then(|| self.product(machine, true));
+            machine.submit(library.stream, move |machine| {
+                machine.launched();
+                let product = product.unwrap_or_else(|| self.product(machine, false));
+                finish(machine, product);
+            });
             Ok(())
         })
     }
@@ -357,7 +363,11 @@ fn read_scale(machine: &Machine, address: u64, kind: Kind, on_host: bool) -> Opt
 
 fn sum<T: Real>(handle: Handle, n: c_int, x: u64, incx: c_int, result: Out<T>) -> Answer {
     let (on_host, sum) = with(|machine| {
-        let on_host = count(machine, handle)?.pointer_mode == 0;
+        let library = used(machine, handle)?;
+        // The result is for the host, or it is not recorded: both wait for the stream.
+        machine.graphs.forbid_wait(library.stream)?;
+        machine.launched();
+        let on_host = library.pointer_mode == 0;
         let sum = if n <= 0 || incx <= 0 {
             Some(T::default())
         } else {
@@ -378,12 +388,11 @@ fn sum<T: Real>(handle: Handle, n: c_int, x: u64, incx: c_int, result: Out<T>) -
     if on_host { result.put(sum.unwrap_or_default()) } else { Ok(()) }
 }
 
-/// Counts a kernel of the library, and returns the handle's settings.
-fn count(machine: &mut Machine, handle: Handle) -> Answer<Library> {
+/// Counts a call that launches a kernel, and returns the handle's settings.
+fn used(machine: &mut Machine, handle: Handle) -> Answer<Library> {
     let library = *library(machine, handle)?;
     machine.stream_context(library.stream, library.context)?;
     machine.touch()?;
-    machine.launched();
     Ok(library)
 }
 

@@ -12,7 +12,7 @@ use memcheck_core::cards::Card;
 use crate::code::{Answer, Code, describe};
 use crate::driver::current;
 use crate::ffi::{Out, Symbol, exports};
-use crate::machine::{Handle, with};
+use crate::machine::{Handle, Machine, with};
 use crate::transfer::End;
 
 thread_local! {
@@ -98,7 +98,18 @@ exports! { status;
 
     fn cudaDeviceSynchronize() {
         let context = context()?;
-        with(|machine| machine.synchronize(context))
+        with(|machine| {
+            machine.graphs.forbid_unsafe()?;
+            machine.synchronize(context)
+        })
+    }
+
+    fn cudaStreamIsCapturing(stream: Handle, state: Out<c_int>) {
+        let context = context()?;
+        state.put(with(|machine| {
+            machine.stream_context(stream, context)?;
+            Ok(machine.graphs.status(stream))
+        })?)
     }
 
     fn cudaStreamSynchronize(stream: Handle) {
@@ -156,7 +167,7 @@ exports! { status;
         _shared: usize,
         stream: Handle,
     ) {
-        launch(stream)
+        launch(stream, |_| {})
     }
 
     fn cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
@@ -203,6 +214,7 @@ fn synchronize(stream: Handle) -> Answer {
     let context = context()?;
     with(|machine| {
         let context = machine.stream_context(stream, context)?;
+        machine.graphs.forbid_wait(stream)?;
         machine.synchronize(context)
     })
 }
@@ -211,7 +223,7 @@ pub(crate) fn fill(to: u64, value: c_int, count: usize, stream: Handle) -> Answe
     let context = context()?;
     with(|machine| {
         machine.stream_context(stream, context)?;
-        machine.fill(to, &[value as u8], count)
+        machine.fill_on(stream, to, &[value as u8], count)
     })
 }
 
@@ -230,18 +242,25 @@ fn copy(to: u64, from: u64, length: usize, kind: c_int, stream: Handle) -> Answe
     let context = context()?;
     with(|machine| {
         machine.stream_context(stream, context)?;
-        // SAFETY: the C caller promises that the host ends are valid, as cudaMemcpy requires.
-        unsafe { machine.copy(to, from, length) }
+        // SAFETY: the C caller promises that the host ends are valid, as cudaMemcpy requires, for a
+        // stream that is being captured also during the launches of the graph.
+        unsafe { machine.copy_on(stream, to, from, length) }
     })
 }
 
-/// Launches a kernel on `stream`, which does nothing.
-pub(crate) fn launch(stream: Handle) -> Answer {
+/// Launches a kernel on `stream`, which does `work`.
+pub(crate) fn launch(
+    stream: Handle,
+    work: impl Fn(&mut Machine) + Send + Sync + 'static,
+) -> Answer {
     let context = context()?;
     with(|machine| {
         machine.stream_context(stream, context)?;
         machine.touch()?;
-        machine.launched();
+        machine.submit(stream, move |machine| {
+            machine.launched();
+            work(machine);
+        });
         Ok(())
     })
 }

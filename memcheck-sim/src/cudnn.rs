@@ -235,13 +235,16 @@ exports! { ffi::cudnn;
             let Library { context, stream, .. } = *library(machine, handle)?;
             machine.stream_context(stream, context)?;
             machine.touch()?;
-            machine.launched();
-            if needed > 0 {
-                machine.overwritten(workspace_at, needed);
-            }
             let Problem { image, filter, output, convolution } = problem;
-            let convolve = Convolve { image, filter, output, convolution, addresses: [x, w, y] };
-            convolve.run(machine, scales == [1.0, 0.0]);
+            machine.submit(stream, move |machine| {
+                machine.launched();
+                if needed > 0 {
+                    machine.overwritten(workspace_at, needed);
+                }
+                let addresses = [x, w, y];
+                let convolve = Convolve { image, filter, output, convolution, addresses };
+                convolve.run(machine, scales == [1.0, 0.0]);
+            });
             Ok(())
         })
     }

@@ -5,7 +5,7 @@
 use std::ffi::{c_int, c_uint, c_ulonglong};
 
 use crate::code::{Answer, Code};
-use crate::compute::{Distribution, Element, Generator};
+use crate::compute::{Distribution, Element, Generator, Memory as _};
 use crate::driver::{VERSION, current};
 use crate::ffi::{self, Out, exports};
 use crate::machine::{Handle, Library, Machine, with};
@@ -127,12 +127,20 @@ fn generate<T: Element>(
     distribution: Distribution,
 ) -> Answer {
     with(|machine| {
-        let mut state = *library(machine, generator)?;
-        machine.stream_context(state.stream, state.context)?;
+        let Library { stream, context, .. } = *library(machine, generator)?;
+        machine.stream_context(stream, context)?;
         machine.touch()?;
-        machine.launched();
-        state.generator.generate::<T>(machine, to, count as u64, distribution);
-        *library(machine, generator)? = state;
+        machine.submit(stream, move |machine| {
+            machine.launched();
+            // The numbers of a generator that was destroyed before a launch are unknown.
+            let Ok(&mut Library { generator: mut state, .. }) = library(machine, generator) else {
+                return machine.overwritten(to, count as u64 * T::WIDTH as u64);
+            };
+            state.generate::<T>(machine, to, count as u64, distribution);
+            if let Ok(library) = library(machine, generator) {
+                library.generator = state;
+            }
+        });
         Ok(())
     })
 }

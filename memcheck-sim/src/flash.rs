@@ -87,7 +87,7 @@ pub(crate) unsafe extern "C" fn run_mha(
         prefixes: Table { address: prefixes, stride: prefixes_batch.into() },
         prefix_count: u64::try_from(prefix_count).unwrap_or(0),
     };
-    compute(stream, |machine| attention.run(machine));
+    compute(stream, move |machine| attention.run(machine));
 }
 
 /// Flash-attention 3. Its kernels do not read the slopes. Its C code does not set `is_local`, so
@@ -158,7 +158,7 @@ pub(crate) unsafe extern "C" fn run_mha_v3(
         window: [-1, -1],
         ..Attention::default()
     };
-    compute(stream, |machine| {
+    compute(stream, move |machine| {
         attention.run(machine);
         // The scheduler counts its tiles there.
         machine.overwritten(counter, 4);

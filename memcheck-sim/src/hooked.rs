@@ -11,6 +11,7 @@ use crate::cudart;
 use crate::driver::current;
 use crate::ffi::{self, Out};
 use crate::host::Origin;
+use crate::machine::graphs::{Mode, Step};
 use crate::machine::{Handle, with};
 
 macro_rules! hooked {
@@ -82,6 +83,54 @@ hooked! {
     }
     ffi::driver: cuMemFreeHost(p: *mut c_void) {
         free_host(p)
+    }
+    ffi::driver: cuMemHostRegister_v2(p: *mut c_void, bytesize: usize, flags: c_uint) {
+        with(|machine| {
+            machine.context(current::get())?;
+            machine.host.register(p as u64, bytesize as u64, flags)
+        })
+    }
+    ffi::driver: cuMemHostUnregister(p: *mut c_void) {
+        with(|machine| {
+            let registered = |origin| origin == Origin::Registered;
+            machine.host.release(p as u64, registered).map(drop).map_err(|_| Code(713))
+        })
+    }
+
+    ffi::driver: cuStreamBeginCapture_v2(stream: *mut c_void, mode: c_uint) {
+        let mode = Mode::of(mode)?;
+        with(|machine| machine.begin_capture(stream as Handle, current::get(), mode).map(drop))
+    }
+    ffi::driver: cuStreamEndCapture(stream: *mut c_void, graph: *mut *mut c_void) {
+        let graph = result(graph)?;
+        match with(|machine| machine.end_capture(stream as Handle)) {
+            Ok(handle) => graph.put(handle as *mut c_void),
+            Err(code) => {
+                graph.offer(std::ptr::null_mut());
+                Err(code)
+            }
+        }
+    }
+    ffi::driver: cuGraphUpload(executable: *mut c_void, stream: *mut c_void) {
+        with(|machine| {
+            machine.stream_context(stream as Handle, current::get())?;
+            machine.upload(executable as Handle)
+        })
+    }
+    ffi::driver: cuGraphLaunch(executable: *mut c_void, stream: *mut c_void) {
+        launch_graph(executable as Handle, stream as Handle)
+    }
+    ffi::driver: cuGraphExecDestroy(executable: *mut c_void) {
+        with(|machine| machine.destroy_executable(executable as Handle))
+    }
+    ffi::driver: cuGraphDestroy(graph: *mut c_void) {
+        with(|machine| machine.destroy_graph(graph as Handle))
+    }
+    ffi::driver: cuDeviceGraphMemTrim(device: c_int) {
+        with(|machine| {
+            machine.device(device)?;
+            machine.trim_graphs(device as usize)
+        })
     }
 
     cudart::status: cudaMalloc(dev_ptr: *mut *mut c_void, size: usize) {
@@ -218,8 +267,34 @@ fn free(address: u64) -> Answer {
 }
 
 fn free_ordered(address: u64, current: Handle, stream: *mut c_void) -> Answer {
-    with(|machine| machine.stream_context(stream as Handle, current).map(drop))?;
-    free(address)
+    let is_recorded = with(|machine| {
+        machine.stream_context(stream as Handle, current)?;
+        machine.free_on(stream as Handle, address)
+    })?;
+    if is_recorded { Ok(()) } else { free(address) }
+}
+
+/// Does the work of a graph. Functions of the program run without the lock of the machine, and count.
+fn launch_graph(executable: Handle, stream: Handle) -> Answer {
+    let steps = with(|machine| {
+        machine.stream_context(stream, current::get())?;
+        machine.graphs.forbid_wait(stream)?;
+        machine.start(executable)
+    })?;
+    for step in steps {
+        match step {
+            Step::Device(work) => with(|machine| {
+                work(machine);
+                Ok(())
+            })?,
+            // SAFETY: the program has passed the function and the data that it takes, for every
+            // launch of the graph.
+            Step::Host(function, data) => memcheck_core::measurement::quiet::lifted(|| unsafe {
+                function(data as *mut c_void);
+            }),
+        }
+    }
+    Ok(())
 }
 
 fn free_host(pointer: *mut c_void) -> Answer {

@@ -26,7 +26,7 @@ use crate::compute::quantized::{self, Format, Product};
 use crate::compute::{Kind, Memory as _};
 use crate::cudart;
 use crate::ffi::Symbol;
-use crate::machine::{Handle, Machine, with};
+use crate::machine::{Handle, Machine};
 
 #[cfg(not(any(test, feature = "standalone")))]
 unsafe extern "C" {
@@ -44,12 +44,12 @@ const MATRIX_ROW_PADDING: i64 = 512;
 const Q8_1: (i64, i64) = (32, 36);
 
 /// Runs `work` with `bytes` of device memory, like C code that allocates scratch memory.
-fn with_scratch(bytes: i64, stream: *mut c_void, work: impl FnOnce(*mut c_void)) {
+fn with_scratch(bytes: i64, stream: *mut c_void, work: impl FnOnce(u64)) {
     let mut scratch = std::ptr::null_mut();
     let size = usize::try_from(bytes).unwrap_or(0);
     // SAFETY: the result pointer points to a local.
     let status = unsafe { cudaMallocAsync(&mut scratch, size, stream) };
-    work(scratch);
+    work(scratch as u64);
     if status == 0 {
         // SAFETY: the block was allocated above and has no other owner.
         unsafe { cudaFreeAsync(scratch, stream) };
@@ -61,7 +61,7 @@ fn with_scratch(bytes: i64, stream: *mut c_void, work: impl FnOnce(*mut c_void))
 const SCAN_BYTES: usize = 1023;
 
 /// Performs the calls of `thrust::inclusive_scan`, from counts to offsets.
-fn scan(counts: *mut c_void, offsets: *mut c_void, stream: *mut c_void) {
+fn scan(counts: u64, offsets: u64, stream: *mut c_void) {
     launch(counts, stream);
     let mut scratch = std::ptr::null_mut();
     // SAFETY: the result pointer points to a local.
@@ -74,20 +74,15 @@ fn scan(counts: *mut c_void, offsets: *mut c_void, stream: *mut c_void) {
 }
 
 /// Launches one kernel that writes unknown values to `output`.
-fn launch(output: *mut c_void, stream: *mut c_void) {
-    compute(stream, |machine| machine.overwritten_from(output as u64));
+fn launch(output: u64, stream: *mut c_void) {
+    compute(stream, move |machine| machine.overwritten_from(output));
 }
 
 /// Launches one kernel that `work` computes.
-pub(crate) fn compute(stream: *mut c_void, work: impl FnOnce(&mut Machine)) {
+pub(crate) fn compute(stream: *mut c_void, work: impl Fn(&mut Machine) + Send + Sync + 'static) {
     let _quiet = memcheck_core::measurement::quiet::enter();
     // A launcher returns no result, so an error is only stored as the thread's last error.
-    if cudart::status(cudart::launch(stream as Handle)) == 0 {
-        cudart::status(with(|machine| {
-            work(machine);
-            Ok(())
-        }));
-    }
+    cudart::status(cudart::launch(stream as Handle, work));
 }
 
 /// The type of a product's input with the number `dtype`.
@@ -123,62 +118,61 @@ macro_rules! launchers {
 
 launchers! {
     fn moe_gemm_wmma(
-        input: *const c_void, weights: *const c_void, tokens: *const c_int,
-        experts: *const c_int, scales: *const f32, output: *mut c_void,
-        counts: *mut c_int, offsets: *mut c_int, num_experts: c_int, topk: c_int,
+        input: u64, weights: u64, tokens: u64,
+        experts: u64, scales: u64, output: u64,
+        counts: u64, offsets: u64, num_experts: c_int, topk: c_int,
         m: c_int, n: c_int, k: c_int, dtype: c_int, prefill: bool, stream: *mut c_void,
     ) {
         if prefill {
-            scan(counts.cast(), offsets.cast(), stream);
+            scan(counts, offsets, stream);
         } else {
-            launch(counts.cast(), stream);
-            launch(offsets.cast(), stream);
+            launch(counts, stream);
+            launch(offsets, stream);
         }
         let routing = Routing {
-            tokens: tokens as u64, experts: experts as u64, factors: scales as u64,
+            tokens, experts, factors: scales,
             count: num_experts, topk, m, n, k,
         };
-        compute(stream, |machine| {
-            routing.count(machine, counts as u64, offsets as u64);
-            let (input, to) = ((input as u64, kind(dtype)), (output as u64, kind(dtype)));
-            routing.run(machine, Experts::Plain, input, weights as u64, to);
+        compute(stream, move |machine| {
+            routing.count(machine, counts, offsets);
+            let (input, to) = ((input, kind(dtype)), (output, kind(dtype)));
+            routing.run(machine, Experts::Plain, input, weights, to);
         });
     }
 
     fn moe_gemm_gguf(
-        input: *const f32, weights: *const c_void, tokens: *const c_int,
-        experts: *const c_int, scales: *const f32, output: *mut c_void,
+        input: u64, weights: u64, tokens: u64,
+        experts: u64, scales: u64, output: u64,
         num_experts: c_int, topk: c_int, m: c_int, n: c_int, k: c_int,
         quantization: c_int, stream: *mut c_void,
     ) {
         let routing = Routing {
-            tokens: tokens as u64, experts: experts as u64, factors: scales as u64,
+            tokens, experts, factors: scales,
             count: num_experts, topk, m, n, k,
         };
-        let rows = gguf_rows(!scales.is_null(), topk, m);
+        let rows = gguf_rows(scales != 0, topk, m);
         with_scratch(gguf_scratch(rows, k), stream, |quantized| {
-            let quantized = quantized as u64;
-            compute(stream, |machine| {
+            compute(stream, move |machine| {
                 let sizes = [i64::from(k), padded(k), rows];
                 let sizes = sizes.map(|size| u64::try_from(size).unwrap_or(0));
-                quantized::quantize_rows(machine, Kind::F32, input as u64, quantized, sizes);
+                quantized::quantize_rows(machine, Kind::F32, input, quantized, sizes);
             });
             let Some(format) = format(quantization) else { return launch(output, stream) };
-            compute(stream, |machine| {
-                let (from, to) = ((quantized, Kind::F32), (output as u64, Kind::F32));
-                routing.run(machine, Experts::Quantized(format), from, weights as u64, to);
+            compute(stream, move |machine| {
+                let (from, to) = ((quantized, Kind::F32), (output, Kind::F32));
+                routing.run(machine, Experts::Quantized(format), from, weights, to);
             });
         });
     }
 
     fn moe_gemm_gguf_prefill(
-        input: *const c_void, weights: *const u8, tokens: *const c_int,
-        experts: *const c_int, scales: *const f32, output: *mut c_void,
+        input: u64, weights: u64, tokens: u64,
+        experts: u64, scales: u64, output: u64,
         num_experts: c_int, topk: c_int, m: c_int, n: c_int, k: c_int,
         dtype: c_int, quantization: c_int, stream: *mut c_void,
     ) {
         let routing = Routing {
-            tokens: tokens as u64, experts: experts as u64, factors: scales as u64,
+            tokens, experts, factors: scales,
             count: num_experts, topk, m, n, k,
         };
         let number = i64::from(num_experts);
@@ -186,9 +180,9 @@ launchers! {
             with_scratch(4 * (number + 1), stream, |offsets| {
                 scan(counts, offsets, stream);
                 let Some(format) = format(quantization) else { return launch(output, stream) };
-                compute(stream, |machine| {
-                    let (from, to) = ((input as u64, kind(dtype)), (output as u64, Kind::F32));
-                    routing.run(machine, Experts::Dequantized(format), from, weights as u64, to);
+                compute(stream, move |machine| {
+                    let (from, to) = ((input, kind(dtype)), (output, Kind::F32));
+                    routing.run(machine, Experts::Dequantized(format), from, weights, to);
                 });
             });
         });
@@ -215,19 +209,19 @@ macro_rules! mmvq {
         $(
             #[unsafe(no_mangle)]
             pub(crate) unsafe extern "C" fn $name(
-                vx: *const c_void, vy: *const c_void, dst: *mut c_void, ncols: c_int, nrows: c_int,
+                vx: u64, vy: u64, dst: u64, ncols: c_int, nrows: c_int,
                 stride_y: c_int, stride_dst: c_int, b_size: c_int, stream: *mut c_void,
             ) {
                 let sizes = [ncols, nrows, stride_y, stride_dst, b_size];
                 let [columns, rows, vector_stride, stride, batch] =
                     sizes.map(|size| u64::try_from(size).unwrap_or(0));
                 let product = Product {
-                    format: Format::$format, weights: vx as u64, vectors: vy as u64,
-                    to: dst as u64, columns, rows, vector_stride, stride, batch,
+                    format: Format::$format, weights: vx, vectors: vy,
+                    to: dst, columns, rows, vector_stride, stride, batch,
                 };
-                compute(stream, |machine| {
+                compute(stream, move |machine| {
                     if product.run(machine, Kind::$kind).is_err() {
-                        machine.overwritten_from(dst as u64);
+                        machine.overwritten_from(dst);
                     }
                 });
             }
@@ -276,12 +270,12 @@ macro_rules! mmvq_quantize {
         $(
             #[unsafe(no_mangle)]
             pub(crate) unsafe extern "C" fn $name(
-                x: *const c_void, vy: *mut c_void, kx: c_int, kx_padded: c_int, rows: c_int,
+                x: u64, vy: u64, kx: c_int, kx_padded: c_int, rows: c_int,
                 stream: *mut c_void,
             ) {
                 let sizes = [kx, kx_padded, rows].map(|size| u64::try_from(size).unwrap_or(0));
-                compute(stream, |machine| {
-                    quantized::quantize_rows(machine, Kind::$kind, x as u64, vy as u64, sizes);
+                compute(stream, move |machine| {
+                    quantized::quantize_rows(machine, Kind::$kind, x, vy, sizes);
                 });
             }
         )*
@@ -302,22 +296,22 @@ macro_rules! mmq {
         $(
             #[unsafe(no_mangle)]
             pub(crate) unsafe extern "C" fn $name(
-                fixup: *mut c_void, x: *const c_void, y: *const c_void, dst: *mut c_void,
+                fixup: u64, x: u64, y: u64, dst: u64,
                 ncols_x: c_longlong, nrows_x: c_longlong, ncols_y: c_longlong,
                 _stride_x: c_longlong, stride_dst: c_longlong, _cc: c_int, _nsm: c_int,
                 _smpbo: c_longlong, _warp: c_int, stream: *mut c_void,
             ) {
-                if !fixup.is_null() {
+                if fixup != 0 {
                     launch(fixup, stream);
                 }
                 let sizes = [ncols_x, nrows_x, stride_dst, ncols_y];
                 let [columns, rows, stride, batch] =
                     sizes.map(|size| u64::try_from(size).unwrap_or(0));
                 let product = Product {
-                    format: Format::$format, weights: x as u64, vectors: y as u64, to: dst as u64,
+                    format: Format::$format, weights: x, vectors: y, to: dst,
                     columns, rows, vector_stride: 0, stride, batch,
                 };
-                compute(stream, |machine| product.run_tiled(machine));
+                compute(stream, move |machine| product.run_tiled(machine));
             }
         )*
         static MMQ: &[Symbol] =
@@ -344,18 +338,18 @@ macro_rules! mmq_quantize {
         $(
             #[unsafe(no_mangle)]
             pub(crate) unsafe extern "C" fn $name(
-                x: *const c_void, ids: *const c_int, vy: *mut c_void, _type_x: c_int,
+                x: u64, ids: u64, vy: u64, _type_x: c_int,
                 ne00: c_longlong, s01: c_longlong, _s02: c_longlong, _s03: c_longlong,
                 ne0: c_longlong, ne1: c_longlong, ne2: c_longlong, ne3: c_longlong,
                 stream: *mut c_void,
             ) {
                 // candle passes no ids and one matrix.
-                if !ids.is_null() || (ne2, ne3) != (1, 1) {
+                if ids != 0 || (ne2, ne3) != (1, 1) {
                     return launch(vy, stream);
                 }
                 let sizes = [ne00, s01, ne0, ne1].map(|size| u64::try_from(size).unwrap_or(0));
-                compute(stream, |machine| {
-                    tiles::quantize(machine, Scales::$scales, x as u64, vy as u64, sizes);
+                compute(stream, move |machine| {
+                    tiles::quantize(machine, Scales::$scales, x, vy, sizes);
                 });
             }
         )*
@@ -373,11 +367,11 @@ mmq_quantize! {
 /// Sorts tokens by expert. Only candle's feature `cutile` calls it.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn candle_launch_moe_align(
-    topk: *const c_int,
-    sorted: *mut c_int,
-    experts: *mut c_int,
-    padded: *mut c_int,
-    cumsum: *mut c_int,
+    topk: u64,
+    sorted: u64,
+    experts: u64,
+    padded: u64,
+    cumsum: u64,
     num_experts: c_int,
     block: c_int,
     numel: c_int,
@@ -387,17 +381,17 @@ pub(crate) unsafe extern "C" fn candle_launch_moe_align(
     let [count, block, tokens, most] =
         [num_experts, block, numel, max_padded].map(|size| u64::try_from(size).unwrap_or(0));
     let alignment = Alignment {
-        experts_of_tokens: topk as u64,
-        sorted: sorted as u64,
-        experts: experts as u64,
-        padded: padded as u64,
-        ends: cumsum as u64,
+        experts_of_tokens: topk,
+        sorted,
+        experts,
+        padded,
+        ends: cumsum,
         count,
         block,
         tokens,
         most,
     };
-    compute(stream, |machine| alignment.run(machine));
+    compute(stream, move |machine| alignment.run(machine));
     0
 }
 

@@ -18,8 +18,9 @@
 //!   and the records of CUPTI contain estimates for contexts and for cuBLAS's workspace.
 //! - **`reserved` and NVML's figures**: these are estimates, and the code marks them as such.
 //! - **Workspaces of cuDNN**: their sizes are estimates ([`workspaces`]).
-//! - **Graph capture, virtual memory management, arrays, textures, run-time compilation, cuBLASLt,
-//!   most of cuDNN and parts of NCCL**: these calls fail, never silently. The first call of each
+//! - **Kernels that are compiled at run time**: they launch, and their results are unknown.
+//! - **Virtual memory management, arrays, textures, graphs that are built by node, cuBLASLt, most of
+//!   cuDNN and parts of NCCL**: these calls fail, never silently. The first call of each
 //!   function prints its name on stderr, and [`unsupported_calls`] lists them.
 //!
 //! # How a program links it

@@ -4,13 +4,15 @@
 //! mutex ([`with`]), which the first call creates. The machine stays usable after a thread has
 //! panicked while it held the mutex.
 
+pub(crate) mod graphs;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::activity::{Activity, Record};
 use crate::code::{Answer, Code};
-use crate::compute::{self, Generator, Image};
+use crate::compute::{self, Generator, Image, Memory as _};
 use crate::descriptors::Descriptor;
 use crate::events::Events;
 use crate::faults::Schedule;
@@ -20,6 +22,7 @@ use crate::pools::Pool;
 use crate::processes::Process;
 use crate::spec::{self, DeviceSpec, Spec};
 use crate::values::{Limits, Values};
+use graphs::Graphs;
 
 pub(crate) use crate::handle::Handle;
 
@@ -116,6 +119,7 @@ pub(crate) struct Machine {
     pub(crate) libraries: BTreeMap<Handle, Library>,
     /// The descriptors of cuDNN.
     pub(crate) descriptors: BTreeMap<Handle, Descriptor>,
+    pub(crate) graphs: Graphs,
     pub(crate) host: HostMemory,
     pub(crate) values: Values,
     /// The simulated processes of other users.
@@ -139,6 +143,7 @@ impl Machine {
             functions: BTreeMap::new(),
             libraries: BTreeMap::new(),
             descriptors: BTreeMap::new(),
+            graphs: Graphs::default(),
             host: HostMemory::default(),
             values: Values::new(Limits::of(spec.values)),
             processes: spec.processes.clone(),
@@ -273,7 +278,19 @@ impl Machine {
     /// Allocates a block in `context` without a pool.
     pub(crate) fn allocate(&mut self, context: Handle, bytes: usize) -> Answer<u64> {
         let device = self.context(context)?.device;
-        self.allocate_block(device, Block { bytes: bytes as u64, pool: None, context })
+        self.graphs.forbid_unsafe()?;
+        let block = Block { bytes: bytes as u64, pool: None, context, in_use: true };
+        self.allocate_block(device, block)
+    }
+
+    /// Allocates a block for the memory of a graph.
+    pub(crate) fn allocate_graph_block(
+        &mut self,
+        device: usize,
+        bytes: u64,
+        context: Handle,
+    ) -> Answer<u64> {
+        self.allocate_block(device, Block { bytes, pool: None, context, in_use: true })
     }
 
     /// Allocates from `pool`, or from the current pool of the stream's device.
@@ -294,7 +311,13 @@ impl Machine {
         if bytes == 0 {
             return self.touch().map(|()| 0);
         }
-        self.allocate_block(device, Block { bytes: bytes as u64, pool: Some(pool), context })
+        if let Some(graph) = self.graphs.capture_of(stream) {
+            let address = self.allocate_in_graph(graph, context, bytes as u64)?;
+            self.submit(stream, move |machine| machine.overwritten(address, bytes as u64));
+            return Ok(address);
+        }
+        let block = Block { bytes: bytes as u64, pool: Some(pool), context, in_use: true };
+        self.allocate_block(device, block)
     }
 
     /// Returns CUPTI's records so far.
@@ -333,6 +356,7 @@ impl Machine {
         self.schedule.free()?;
         let managed = |origin| matches!(origin, Origin::Managed(_));
         match memory::region(address).filter(|&device| device < self.devices.len()) {
+            Some(_) if self.free_in_graph(address).is_some() => {}
             Some(device) => self.release_block(device, address)?,
             None => drop(self.host.release(address, managed)?),
         }

@@ -29,6 +29,8 @@ pub(crate) struct Block {
     pub(crate) pool: Option<Handle>,
     /// The context in which the block was allocated.
     pub(crate) context: Handle,
+    /// False for a block of a graph whose memory was trimmed.
+    pub(crate) in_use: bool,
 }
 
 /// Returns the device whose region contains the address. A block need not exist there.
@@ -105,10 +107,26 @@ impl Memory {
         Ok(start)
     }
 
+    /// Gives the memory of a block back, or takes it again. The block keeps its address.
+    pub(crate) fn set_in_use(&mut self, address: u64, in_use: bool) -> Answer {
+        let free = self.free_bytes();
+        let block = self.blocks.get_mut(&address).ok_or(Code::INVALID_VALUE)?;
+        match (block.in_use, in_use) {
+            (true, false) => self.used -= block.bytes,
+            (false, true) if block.bytes > free => return Err(Code::OUT_OF_MEMORY),
+            (false, true) => self.used += block.bytes,
+            _ => {}
+        }
+        block.in_use = in_use;
+        Ok(())
+    }
+
     /// Frees the block that starts at `address`.
     pub(crate) fn release(&mut self, address: u64) -> Answer<Block> {
         let block = self.blocks.remove(&address).ok_or(Code::INVALID_VALUE)?;
-        self.used -= block.bytes;
+        if block.in_use {
+            self.used -= block.bytes;
+        }
         let (mut start, mut length) = (address, rounded(block.bytes));
         if let Some((&before, &bytes)) = self.gaps.range(..start).next_back()
             && before + bytes == start
@@ -160,7 +178,7 @@ mod tests {
     use super::*;
 
     fn block(bytes: u64) -> Block {
-        Block { bytes, pool: None, context: 0 }
+        Block { bytes, pool: None, context: 0, in_use: true }
     }
 
     #[test]
@@ -200,6 +218,24 @@ mod tests {
         memory.allocate(block(600)).unwrap();
         assert_eq!((memory.used(), memory.free_bytes(), memory.capacity()), (600, 0, 1000));
         assert_eq!(Memory::new(0, 1000).shared_with(2000).free_bytes(), 0);
+    }
+
+    #[test]
+    fn a_block_that_is_not_in_use_keeps_its_address() {
+        let mut memory = Memory::new(0, 1000);
+        let a = memory.allocate(block(600)).unwrap();
+        memory.set_in_use(a, false).unwrap();
+        memory.set_in_use(a, false).unwrap();
+        assert_eq!(memory.used(), 0);
+        let b = memory.allocate(block(600)).unwrap();
+        assert_ne!(a, b);
+        assert_eq!(memory.set_in_use(a, true), Err(Code::OUT_OF_MEMORY));
+        memory.release(b).unwrap();
+        memory.set_in_use(a, true).unwrap();
+        assert_eq!(memory.used(), 600);
+        memory.set_in_use(a, false).unwrap();
+        memory.release(a).unwrap();
+        assert_eq!(memory.used(), 0);
     }
 
     #[test]

@@ -311,6 +311,10 @@ fn call(
     };
     let data = with(|machine| {
         machine.stream_context(stream, rank.context)?;
+        if machine.graphs.capture_of(stream).is_some() {
+            crate::refused::refuse("a collective operation of NCCL in a CUDA graph");
+        }
+        machine.graphs.forbid_wait(stream)?;
         machine.touch()?;
         machine.launched();
         Ok(if reads { known_bytes(machine, buffers.from, sent) } else { None })

@@ -123,7 +123,7 @@ fn launch(kernel: Handle, grid: Dim3, block: Dim3, stream: Handle) -> Answer {
     }
     // The runtime API returns "invalid configuration" where the driver API returns "invalid value".
     check_sizes(grid.sides(), block.sides()).map_err(|_| Code(9))?;
-    cudart::launch(stream)
+    cudart::launch(stream, |_| {})
 }
 
 /// Returns a handle for a program's code. The simulator does not read the code.

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use crate::code::{Answer, Code};
 use crate::compute::Memory;
-use crate::machine::Machine;
+use crate::machine::{Handle, Machine};
 use crate::memory::{self, Block};
 use crate::values::{Part, Span, Values};
 
@@ -17,6 +17,33 @@ pub(crate) enum End {
     Host(*mut c_void),
     /// A unified address: memory of the driver if the driver knows it, otherwise of the host.
     Any(u64),
+}
+
+/// An end of a copy that is recorded: its kind and its address.
+#[derive(Debug, Clone, Copy)]
+struct Detached(fn(u64) -> End, u64);
+
+impl Detached {
+    fn end(self) -> End {
+        self.0(self.1)
+    }
+
+    fn address(self) -> u64 {
+        self.1
+    }
+}
+
+impl End {
+    /// Returns the end without its pointer, so that another thread can launch the copy.
+    fn detached(self) -> Detached {
+        match self {
+            Self::Device(address) => Detached(End::Device, address),
+            Self::Host(pointer) => {
+                Detached(|address| End::Host(address as *mut c_void), pointer as u64)
+            }
+            Self::Any(address) => Detached(End::Any, address),
+        }
+    }
 }
 
 /// One end of a copy after its address was looked up.
@@ -68,6 +95,73 @@ impl Machine {
             // overlap.
             (Place::Host(to), Place::Host(from)) => unsafe { from.copy_to(to, length) },
         }
+        Ok(())
+    }
+
+    /// Copies on `stream`. If the stream is being captured, the launches of its graph copy.
+    ///
+    /// A launch reads no pageable memory, because the block can be free by then; the target is
+    /// unknown instead.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Machine::copy`]. A host end must be valid during the launches too.
+    pub(crate) unsafe fn copy_on(
+        &mut self,
+        stream: Handle,
+        to: End,
+        from: End,
+        length: usize,
+    ) -> Answer {
+        if self.graphs.capture_of(stream).is_none() {
+            // SAFETY: the caller makes the same promise.
+            return unsafe { self.copy(to, from, length) };
+        }
+        let bytes = length as u64;
+        let (target, source) = (self.place(to, bytes)?, self.place(from, bytes)?);
+        let (to, from) = (to.detached(), from.detached());
+        let is_pageable = match source {
+            Place::Host(address) => !self.host.holds(address as u64, bytes),
+            Place::Device(_) => false,
+        };
+        if length == 0 {
+            return Ok(());
+        }
+        match (target, is_pageable) {
+            (Place::Device(_), true) => {
+                let address = to.address();
+                self.submit(stream, move |machine| machine.overwritten(address, bytes));
+            }
+            _ => self.submit(stream, move |machine| {
+                // SAFETY: the caller promises that the host ends are valid during the launches.
+                let copied = unsafe { machine.copy(to.end(), from.end(), length) };
+                if copied.is_err() {
+                    machine.overwritten(to.address(), bytes);
+                }
+            }),
+        }
+        Ok(())
+    }
+
+    /// Fills on `stream`. If the stream is being captured, the launches of its graph fill.
+    pub(crate) fn fill_on(
+        &mut self,
+        stream: Handle,
+        to: u64,
+        pattern: &[u8],
+        count: usize,
+    ) -> Answer {
+        if self.graphs.capture_of(stream).is_none() {
+            return self.fill(to, pattern, count);
+        }
+        let length = pattern.len().checked_mul(count).ok_or(Code::INVALID_VALUE)? as u64;
+        self.place(End::Device(to), length)?;
+        let pattern = pattern.to_vec();
+        self.submit(stream, move |machine| {
+            if machine.fill(to, &pattern, count).is_err() {
+                machine.overwritten(to, length);
+            }
+        });
         Ok(())
     }
 
@@ -165,7 +259,6 @@ impl Memory for Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::Handle;
 
     fn machine() -> (Machine, Handle) {
         let mut machine = Machine::new(&"2xh200".parse().unwrap());

@@ -28,6 +28,7 @@ mod fixture;
 mod flash_attention;
 mod floods;
 mod gpus;
+mod graphs;
 mod growth;
 mod guide;
 mod hardware;

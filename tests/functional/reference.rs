@@ -44,6 +44,35 @@ fn baseline_figures(suffix: &str) -> BTreeSet<String> {
     figures.filter_map(|line| Some(line.trim().split_once(':')?.0.to_owned())).collect()
 }
 
+/// The functions in the simulated device's tables of refused functions.
+fn refused_calls() -> BTreeSet<String> {
+    let folder = workspace().join("memcheck-sim/src/unsupported");
+    let files =
+        std::fs::read_dir(folder).expect("the folder").map(|file| file.expect("a file").path());
+    let names = files.flat_map(|path| {
+        let text = std::fs::read_to_string(path).expect("a source");
+        let tables: Vec<String> = text
+            .split("unsupported! {")
+            .skip(1)
+            .filter_map(|rest| Some(rest.split_once(';')?.1.split_once('}')?.0.to_owned()))
+            .collect();
+        tables
+            .into_iter()
+            .flat_map(|table| table.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    });
+    names.collect()
+}
+
+#[test]
+fn the_reference_lists_every_call_that_the_simulated_device_refuses() {
+    let (program, page) = (refused_calls(), source("docs/reference/calls.md"));
+    let documented: BTreeSet<String> =
+        page.lines().skip_while(|line| !line.starts_with("## ")).flat_map(quoted).collect();
+    assert!(program.contains("cuMemCreate"), "{program:?}");
+    let differing: Vec<_> = program.symmetric_difference(&documented).collect();
+    assert!(differing.is_empty(), "calls.md and the program differ: {differing:?}");
+}
+
 const METRICS: &str = "| metric | unit | when it is read | B | meaning |\n";
 
 #[test]

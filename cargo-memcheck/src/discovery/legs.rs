@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::build::compile::{self, BuildGoal, Built};
-use crate::build::toolchain::Toolkit;
+use crate::build::toolchain::{Toolkit, gpu};
 use crate::build::workspace::TestPackage;
 use crate::discovery::archive::Unpacked;
 use crate::discovery::listing::{self, ListedExecutable};
@@ -19,6 +19,8 @@ use crate::system::printing::eprint_line;
 pub(crate) struct Legs<'a> {
     session: &'a Session,
     toolkit: Option<Toolkit>,
+    /// True if the build for the CPU uses the toolkit.
+    cpu_has_toolkit: bool,
     built: BTreeMap<DeviceKind, Built>,
     carried: BTreeMap<DeviceKind, Vec<ListedExecutable>>,
 }
@@ -26,18 +28,29 @@ pub(crate) struct Legs<'a> {
 impl<'a> Legs<'a> {
     /// An archive is listed at once, because an incomplete one must fail before the run begins.
     pub(crate) fn open(session: &'a Session) -> Result<Self, Failure> {
-        let simulated = session.legs.iter().any(|leg| leg.kind == DeviceKind::Sim);
-        let toolkit = match &session.source {
-            TestSource::Workspace if simulated => {
-                Some(Toolkit::prepare(session.workspace.toolkit_directory())?)
-            }
-            _ => None,
+        let Session { workspace, packages, .. } = session;
+        let has_kind = |kind| session.legs.iter().any(|leg| leg.kind == kind);
+        let is_built = matches!(session.source, TestSource::Workspace);
+        let simulated = is_built && has_kind(DeviceKind::Sim);
+        // Without a CUDA compiler, the build scripts for the CPU find the simulated toolkit, too.
+        let cpu_has_toolkit = is_built
+            && has_kind(DeviceKind::Cpu)
+            && workspace.always_has_cuda(packages)
+            && gpu::nvcc().is_err();
+        let toolkit = match simulated || cpu_has_toolkit {
+            true => Some(Toolkit::prepare(workspace.toolkit_directory())?),
+            false => None,
         };
-        if let Some(Err(why)) = toolkit.as_ref().map(|toolkit| &toolkit.nvml) {
+        if is_built && session.legs.iter().any(|leg| leg.kind != DeviceKind::Cpu) {
+            for warning in workspace.warnings_of_cudarc(packages) {
+                eprint_line!("warning: {warning}");
+            }
+        }
+        if simulated && let Some(Err(why)) = toolkit.as_ref().map(|toolkit| &toolkit.nvml) {
             eprint_line!("note: no simulated NVML, `device_used` is not available: {why}");
         }
         let (built, carried) = (BTreeMap::new(), BTreeMap::new());
-        let mut legs = Self { session, toolkit, built, carried };
+        let mut legs = Self { session, toolkit, cpu_has_toolkit, built, carried };
         if let TestSource::Archive(archive) = &session.source {
             for leg in &session.legs {
                 legs.built.insert(leg.kind, archive.built(leg.kind, &session.packages));
@@ -66,7 +79,11 @@ impl<'a> Legs<'a> {
             return Ok(built.clone());
         }
         let Session { workspace, options, .. } = self.session;
-        let toolkit = self.toolkit.as_ref().filter(|_| leg.kind == DeviceKind::Sim);
+        let toolkit = self.toolkit.as_ref().filter(|_| match leg.kind {
+            DeviceKind::Sim => true,
+            DeviceKind::Cpu => self.cpu_has_toolkit,
+            DeviceKind::Cuda => false,
+        });
         let subject = self.described(leg, goal);
         let build = (leg.kind, subject.as_str());
         let built = compile::build(workspace, packages, options, goal, build, toolkit)?;

@@ -254,6 +254,12 @@ pub(crate) fn size_of(address: u64) -> Option<u64> {
     BLOCKS.get(address).map(|words| Block::from_words(words).size)
 }
 
+/// The space of the live block at `address`, if there is one.
+#[cfg(any(feature = "cuda", test))]
+pub(crate) fn space_of(address: u64) -> Option<Space> {
+    BLOCKS.get(address).map(|words| Block::from_words(words).space)
+}
+
 /// Records that the live block at `address` contains a tensor of `bytes`. Returns true if the
 /// tensor is as large as the block. In this case the block gets the shape of the tensor, unless it
 /// already has a shape.

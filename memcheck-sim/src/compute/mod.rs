@@ -51,12 +51,13 @@ pub(crate) use arguments::Arguments;
 pub(crate) use attention::{Attention, Rows, Table};
 pub(crate) use convolution::{Convolution, Convolve, Tensor};
 pub(crate) use element::{Element, Real};
-pub(crate) use image::{Code, Image};
+pub(crate) use image::{ANY_NAME, Code, Image, RUN_TIME};
 pub(crate) use kinds::Kind;
 pub(crate) use launch::{Known, Launch, Shape, Unknown};
 pub(crate) use memory::Memory;
 pub(crate) use product::{Operand, Product, Scales, absolute_sum};
 pub(crate) use random::{Distribution, Generator};
+pub(crate) use table::Kernel;
 
 /// Computes a kernel. An error means that the kernel is not computed at all; the blocks that it can
 /// write then become unknown.

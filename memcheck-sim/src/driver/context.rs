@@ -123,11 +123,11 @@ exports! { ffi::driver;
     }
 
     fn cuCtxSynchronize() {
-        with(|machine| machine.synchronize(current::get()))
+        synchronize(current::get())
     }
 
     fn cuCtxSynchronize_v2(context: Handle) {
-        with(|machine| machine.synchronize(context))
+        synchronize(context)
     }
 
     fn cuCtxGetStreamPriorityRange(least: Out<c_int>, greatest: Out<c_int>) {
@@ -190,6 +190,14 @@ exports! { ffi::driver;
             Ok(())
         })
     }
+}
+
+/// Waits for all streams of a context. A capture can forbid that.
+fn synchronize(context: Handle) -> Answer {
+    with(|machine| {
+        machine.graphs.forbid_unsafe()?;
+        machine.synchronize(context)
+    })
 }
 
 fn create(context: Out<Handle>, flags: c_uint, device: c_int) -> Answer {

@@ -24,22 +24,24 @@ exports! { ffi::driver;
     }
 
     fn cuEventRecord(event: Handle, stream: Handle) {
-        context_of(event)?;
-        stream::touch(stream).map(drop)
+        record(event, stream)
     }
 
     fn cuEventRecordWithFlags(event: Handle, stream: Handle, _flags: c_uint) {
-        context_of(event)?;
-        stream::touch(stream).map(drop)
+        record(event, stream)
     }
 
     fn cuEventQuery(event: Handle) {
-        context_of(event).map(drop)
+        context_of(event)?;
+        with(|machine| machine.graphs.forbid_captured_event(event))
     }
 
     fn cuEventSynchronize(event: Handle) {
         let context = context_of(event)?;
-        with(|machine| machine.synchronize(context))
+        with(|machine| {
+            machine.graphs.forbid_captured_event(event)?;
+            machine.synchronize(context)
+        })
     }
 
     fn cuEventElapsedTime(milliseconds: Out<f32>, start: Handle, end: Handle) {
@@ -53,6 +55,15 @@ exports! { ffi::driver;
         context_of(end)?;
         milliseconds.put(0.0)
     }
+}
+
+fn record(event: Handle, stream: Handle) -> Answer {
+    context_of(event)?;
+    stream::touch(stream)?;
+    with(|machine| {
+        machine.graphs.record_event(event, stream);
+        Ok(())
+    })
 }
 
 fn context_of(event: Handle) -> Answer<Handle> {

@@ -125,18 +125,6 @@ exports! { ffi::driver;
         check_block(address)
     }
 
-    fn cuMemHostRegister_v2(pointer: *mut c_void, length: usize, flags: c_uint) {
-        check_context(None)?;
-        with(|machine| machine.host.register(pointer as u64, length as u64, flags))
-    }
-
-    fn cuMemHostUnregister(pointer: *mut c_void) {
-        with(|machine| {
-            let registered = |origin| origin == Origin::Registered;
-            machine.host.release(pointer as u64, registered).map(drop).map_err(|_| Code(713))
-        })
-    }
-
     fn cuMemHostGetDevicePointer_v2(address: Out<u64>, pointer: *mut c_void, _flags: c_uint) {
         with(|machine| machine.host.find(pointer as u64).map(drop).ok_or(Code::INVALID_VALUE))?;
         address.put(pointer as u64)
@@ -159,8 +147,9 @@ fn check_context(stream: Option<Handle>) -> Answer {
 
 fn copy(to: End, from: End, length: usize, stream: Option<Handle>) -> Answer {
     check_context(stream)?;
-    // SAFETY: the C caller promises that the host ends are valid, as these functions require.
-    with(|machine| unsafe { machine.copy(to, from, length) })
+    // SAFETY: the C caller promises that the host ends are valid, as these functions require, for a
+    // stream that is being captured also during the launches of the graph.
+    with(|machine| unsafe { machine.copy_on(stream.unwrap_or(0), to, from, length) })
 }
 
 fn peer(
@@ -179,7 +168,7 @@ fn peer(
 
 fn fill(to: u64, pattern: &[u8], count: usize, stream: Option<Handle>) -> Answer {
     check_context(stream)?;
-    with(|machine| machine.fill(to, pattern, count))
+    with(|machine| machine.fill_on(stream.unwrap_or(0), to, pattern, count))
 }
 
 /// Checks that managed memory exists. Its location does not matter here.
@@ -199,19 +188,21 @@ fn block(address: u64) -> Answer<(u64, u64)> {
     })
 }
 
-/// Returns a value of `CU_POINTER_ATTRIBUTE_*`: context, memory type, pointers, managed, ordinal
-/// and range. The attribute determines the width of the value.
+/// Returns a value of `CU_POINTER_ATTRIBUTE_*`: context, memory type, pointers, managed, ordinal,
+/// range and whether it is mapped. The attribute determines the width of the value.
 fn pointer_attribute(value: Out<u64>, attribute: c_int, address: u64) -> Answer {
     let (start, bytes) = block(address)?;
-    let (ordinal, context, host) = with(|machine| match region(address) {
+    let (ordinal, context, host, is_mapped) = with(|machine| match region(address) {
         Some(ordinal) => {
             let found = machine.devices.get(ordinal).and_then(|device| device.memory.find(address));
-            Ok((ordinal, found.map_or(0, |(_, block)| block.context), None))
+            let block = found.map(|(_, block)| block);
+            let is_mapped = block.is_some_and(|block| block.in_use);
+            Ok((ordinal, block.map_or(0, |block| block.context), None, is_mapped))
         }
         None => {
             let origin = machine.host.find(address).map(|(_, block)| block.origin);
             let ordinal = if let Some(Origin::Managed(ordinal)) = origin { ordinal } else { 0 };
-            Ok((ordinal, 0, origin))
+            Ok((ordinal, 0, origin, true))
         }
     })?;
     let managed = matches!(host, Some(Origin::Managed(_)));
@@ -226,6 +217,7 @@ fn pointer_attribute(value: Out<u64>, attribute: c_int, address: u64) -> Answer 
         9 => value.narrow(ordinal as u32),
         11 => value.put(start),
         12 => value.put(bytes),
+        13 => value.narrow(is_mapped.into()),
         _ => Err(Code::NOT_SUPPORTED),
     }
 }

@@ -8,6 +8,7 @@ mod context;
 pub(crate) mod current;
 mod device;
 mod event;
+mod graph;
 mod memory;
 mod module;
 mod pool;
@@ -22,6 +23,7 @@ pub(crate) static EXPORTS: &[&[Symbol]] = &[
     stream::EXPORTS,
     stream::CALLBACKS,
     event::EXPORTS,
+    graph::EXPORTS,
     memory::EXPORTS,
     pool::EXPORTS,
     module::EXPORTS,

@@ -207,7 +207,7 @@ fn compute_version(module: Handle) -> Answer<c_int> {
     })
 }
 
-/// Makes the checks of the driver, then computes the kernel.
+/// Makes the checks of the driver, then computes the kernel, or records it for a graph.
 fn launch(
     function: Handle,
     grid: [c_uint; 3],
@@ -221,43 +221,49 @@ fn launch(
         check_sizes(grid, block)?;
         machine.stream_context(stream, current::get())?;
         machine.touch()?;
-        machine.launched();
-        compute(machine, &name, &code, Shape { grid, block }, arguments)
+        let work = Work::read(&name, &code, arguments)?;
+        machine.submit(stream, move |machine| {
+            machine.launched();
+            work.run(machine, &name, Shape { grid, block });
+        });
+        Ok(())
     })
 }
 
-fn compute(
-    machine: &mut Machine,
-    name: &str,
-    code: &compute::Code,
-    shape: Shape,
-    arguments: *const *mut c_void,
-) -> Answer {
-    match code {
-        compute::Code::Known(kernel) => {
-            // SAFETY: the C caller promises that the arguments are those of this kernel.
-            let arguments = unsafe { Arguments::read(arguments, kernel.widths()) };
-            kernel.launch(machine, shape, arguments.ok_or(Code::INVALID_VALUE)?);
-        }
-        compute::Code::Parameters(sizes) => {
-            // SAFETY: the C caller promises that the arguments are those of this kernel.
-            match unsafe { compute::parameters(arguments, sizes) } {
-                Some(parameters) => compute::launch_foreign(machine, name, shape, &parameters),
-                // The arguments are in a buffer of the caller, which is not read.
-                None => compute::launch_opaque(machine),
+/// A kernel with its arguments.
+enum Work {
+    Known(compute::Kernel, Arguments),
+    Foreign(Vec<Vec<u8>>),
+    Opaque,
+}
+
+impl Work {
+    fn read(name: &str, code: &compute::Code, arguments: *const *mut c_void) -> Answer<Self> {
+        let sizes = match code {
+            compute::Code::Known(kernel) => {
+                // SAFETY: the C caller promises that the arguments are those of this kernel.
+                let arguments = unsafe { Arguments::read(arguments, kernel.widths()) };
+                return Ok(Self::Known(*kernel, arguments.ok_or(Code::INVALID_VALUE)?));
             }
-        }
-        compute::Code::Opaque => {
-            // SAFETY: the program has promised that every launch has these arguments.
-            let parameters = compute::host::stated_sizes(name)
-                .and_then(|sizes| unsafe { compute::parameters(arguments, &sizes) });
-            match parameters {
-                Some(parameters) => compute::launch_foreign(machine, name, shape, &parameters),
-                None => compute::launch_opaque(machine),
+            compute::Code::Parameters(sizes) => Some(sizes.clone()),
+            // The program has promised that every launch has arguments of the sizes that it stated.
+            compute::Code::Opaque => compute::host::stated_sizes(name),
+        };
+        // SAFETY: the C caller promises that the arguments are those of this kernel. Without
+        // pointers, the arguments are in a buffer of the caller, which is not read.
+        let parameters = sizes.and_then(|sizes| unsafe { compute::parameters(arguments, &sizes) });
+        Ok(parameters.map_or(Self::Opaque, Self::Foreign))
+    }
+
+    fn run(&self, machine: &mut Machine, name: &str, shape: Shape) {
+        match self {
+            Self::Known(kernel, arguments) => kernel.launch(machine, shape, *arguments),
+            Self::Foreign(parameters) => {
+                compute::launch_foreign(machine, name, shape, parameters);
             }
+            Self::Opaque => compute::launch_opaque(machine),
         }
     }
-    Ok(())
 }
 
 /// Checks the sizes that every device accepts.

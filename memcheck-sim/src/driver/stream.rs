@@ -1,7 +1,5 @@
-//! Streams. Work is complete as soon as it is queued, so streams are always idle.
-//!
-//! Capturing a stream into a graph is not simulated, because the simulator would have to record the
-//! effects of a launch of that graph.
+//! Streams. Work is complete as soon as it is queued, so streams are always idle. A stream that is
+//! being captured records its work instead (`graph`).
 
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 
@@ -31,22 +29,27 @@ exports! { ffi::driver;
     fn cuStreamSynchronize(stream: Handle) {
         with(|machine| {
             let context = machine.stream_context(stream, current::get())?;
+            machine.graphs.forbid_wait(stream)?;
             machine.synchronize(context)
         })
     }
 
     fn cuStreamQuery(stream: Handle) {
+        with(|machine| machine.graphs.forbid_wait(stream))?;
         touch(stream).map(drop)
     }
 
     fn cuStreamWaitEvent(stream: Handle, event: Handle, _flags: c_uint) {
         touch(stream)?;
-        with(|machine| machine.events.context(event).map(drop))
+        with(|machine| {
+            machine.events.context(event)?;
+            machine.graphs.wait_event(stream, event)
+        })
     }
 
     fn cuStreamIsCapturing(stream: Handle, status: Out<c_int>) {
         properties(stream)?;
-        status.put(0)
+        status.put(with(|machine| Ok(machine.graphs.status(stream)))?)
     }
 
     fn cuStreamGetCaptureInfo_v2(
@@ -57,12 +60,24 @@ exports! { ffi::driver;
         dependencies: Out<*const Handle>,
         count: Out<usize>,
     ) {
-        properties(stream)?;
-        id.offer(0);
-        graph.offer(0);
         dependencies.offer(std::ptr::null());
         count.offer(0);
-        status.put(0)
+        capture_info(stream, status, id, graph)
+    }
+
+    fn cuStreamGetCaptureInfo_v3(
+        stream: Handle,
+        status: Out<c_int>,
+        id: Out<c_ulonglong>,
+        graph: Out<Handle>,
+        dependencies: Out<*const Handle>,
+        edges: Out<*const c_void>,
+        count: Out<usize>,
+    ) {
+        dependencies.offer(std::ptr::null());
+        edges.offer(std::ptr::null());
+        count.offer(0);
+        capture_info(stream, status, id, graph)
     }
 
     fn cuStreamGetCtx(stream: Handle, context: Out<Handle>) {
@@ -100,7 +115,7 @@ exports! { ffi::driver;
 // The functions below call back into the program, whose allocations must count. They can therefore
 // be quiet only while the simulator works.
 
-/// Runs the function at once, because the stream is idle.
+/// Runs the function at once, because the stream is idle, or records it for a graph.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cuLaunchHostFunc(
     stream: Handle,
@@ -108,8 +123,14 @@ pub(crate) unsafe extern "C" fn cuLaunchHostFunc(
     data: *mut c_void,
 ) -> c_int {
     let Some(function) = function else { return Code::INVALID_VALUE.0 };
-    if let Err(code) = quietly(|| touch(stream)) {
-        return code.0;
+    let recorded = quietly(|| {
+        touch(stream)?;
+        with(|machine| Ok(machine.submit_host(stream, function, data as usize)))
+    });
+    match recorded {
+        Err(code) => return code.0,
+        Ok(true) => return 0,
+        Ok(false) => {}
     }
     // SAFETY: the caller passed a function and the data that it takes.
     unsafe { function(data) };
@@ -125,7 +146,11 @@ pub(crate) unsafe extern "C" fn cuStreamAddCallback(
     flags: c_uint,
 ) -> c_int {
     let Some(callback) = callback.filter(|_| flags == 0) else { return Code::INVALID_VALUE.0 };
-    if let Err(code) = quietly(|| touch(stream)) {
+    let allowed = || {
+        with(|machine| machine.graphs.forbid_wait(stream))?;
+        touch(stream)
+    };
+    if let Err(code) = quietly(allowed) {
         return code.0;
     }
     // SAFETY: the caller passed a function and the data that it takes.
@@ -154,6 +179,22 @@ fn create(stream: Out<Handle>, flags: c_uint, priority: c_int) -> Answer {
         machine.streams.insert(handle, Stream { context, flags, priority });
         Ok(handle)
     })?)
+}
+
+/// Reports the capture of a stream. The handle of its graph is also its number.
+fn capture_info(
+    stream: Handle,
+    status: Out<c_int>,
+    id: Out<c_ulonglong>,
+    graph: Out<Handle>,
+) -> Answer {
+    properties(stream)?;
+    let (state, handle) = with(|machine| {
+        Ok((machine.graphs.status(stream), machine.graphs.capture_of(stream).unwrap_or(0)))
+    })?;
+    id.offer(handle);
+    graph.offer(handle);
+    status.put(state)
 }
 
 /// Returns the properties of a stream. A default stream belongs to the current context.

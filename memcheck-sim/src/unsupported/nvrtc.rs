@@ -6,9 +6,7 @@
 use crate::refused::unsupported;
 
 unsupported! { 11;
-    nvrtcAddNameExpression nvrtcCompileProgram nvrtcCreateProgram nvrtcDestroyProgram
     nvrtcGetBundledHeadersInfo nvrtcGetCUBIN nvrtcGetCUBINSize nvrtcGetLTOIR nvrtcGetLTOIRSize
-    nvrtcGetLoweredName nvrtcGetNumSupportedArchs nvrtcGetOptiXIR nvrtcGetOptiXIRSize
-    nvrtcGetPTX nvrtcGetPTXSize nvrtcGetProgramLog nvrtcGetProgramLogSize nvrtcGetSupportedArchs
+    nvrtcGetNumSupportedArchs nvrtcGetOptiXIR nvrtcGetOptiXIRSize nvrtcGetSupportedArchs
     nvrtcGetTileIR nvrtcGetTileIRSize nvrtcInstallBundledHeaders nvrtcRemoveBundledHeaders
 }

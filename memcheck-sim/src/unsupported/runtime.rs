@@ -111,7 +111,7 @@ unsupported! { 801;
     cudaStreamEndCapture cudaStreamGetAttribute cudaStreamGetCaptureInfo
     cudaStreamGetCaptureInfo_v2 cudaStreamGetCaptureInfo_v3 cudaStreamGetDevResource
     cudaStreamGetDevice cudaStreamGetFlags cudaStreamGetId cudaStreamGetPriority
-    cudaStreamIsCapturing cudaStreamQuery cudaStreamSetAttribute
+    cudaStreamQuery cudaStreamSetAttribute
     cudaStreamUpdateCaptureDependencies cudaStreamUpdateCaptureDependencies_v2
     cudaStreamWaitEvent cudaThreadExchangeStreamCaptureMode cudaThreadExit
     cudaThreadGetCacheConfig cudaThreadGetLimit cudaThreadSetCacheConfig cudaThreadSetLimit

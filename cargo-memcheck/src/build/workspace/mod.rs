@@ -2,6 +2,7 @@
 //! crates those can reach.
 
 mod commit;
+mod cudarc;
 mod error;
 mod package;
 mod places;

@@ -32,13 +32,19 @@ pub(super) fn instrument_failures(record: &Record) -> Vec<Finding> {
     }
     findings.extend(lost_events(record));
     if !record.unsupported_calls.is_empty() {
-        findings.push(Finding::new(
-            Code::NotMeasured,
-            format!(
-                "the simulated device does not support {}",
-                record.unsupported_calls.join(", ")
+        findings.push(
+            Finding::new(
+                Code::NotMeasured,
+                format!(
+                    "the simulated device does not support {}",
+                    record.unsupported_calls.join(", ")
+                ),
+            )
+            .hint(
+                "leave the call out on `sim`, or measure the test with `--device cuda`: \
+             docs/reference/calls.md lists the calls that the simulated device refuses",
             ),
-        ));
+        );
     }
     findings
 }

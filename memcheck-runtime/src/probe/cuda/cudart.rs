@@ -14,10 +14,10 @@ type Handle = *mut c_void;
 
 probes! {
     allocation fn cudaMalloc(out: *mut Ptr, size: usize) in device;
-    allocation fn cudaMallocAsync(out: *mut Ptr, size: usize, stream: Handle) in device;
-    allocation fn cudaMallocAsync_ptsz(out: *mut Ptr, size: usize, stream: Handle) in device;
-    allocation fn cudaMallocFromPoolAsync(out: *mut Ptr, size: usize, pool: Handle, stream: Handle) in device;
-    allocation fn cudaMallocFromPoolAsync_ptsz(out: *mut Ptr, size: usize, pool: Handle, stream: Handle) in device;
+    ordered fn cudaMallocAsync(out: *mut Ptr, size: usize, stream: Handle) in device;
+    ordered fn cudaMallocAsync_ptsz(out: *mut Ptr, size: usize, stream: Handle) in device;
+    ordered fn cudaMallocFromPoolAsync(out: *mut Ptr, size: usize, pool: Handle, stream: Handle) in device;
+    ordered fn cudaMallocFromPoolAsync_ptsz(out: *mut Ptr, size: usize, pool: Handle, stream: Handle) in device;
     pitched fn cudaMallocPitch(out: *mut Ptr, pitch: *mut usize, width: usize, height: usize) in device;
     allocation fn cudaMallocManaged(out: *mut Ptr, size: usize, flags: c_uint) in managed;
     allocation fn cudaMallocHost(out: *mut Ptr, size: usize) in pinned;

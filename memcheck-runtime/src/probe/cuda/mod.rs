@@ -8,11 +8,12 @@
 //! (cuBLAS, cudart) bypass these functions, so only NVML reports their memory.
 //!
 //! `driver` and `cudart` are tables of the functions, one for each library. `next` generates a
-//! probe from each row. `limit` refuses allocations above the limit of a test.
-//! [`crate::refusal`] refuses one on purpose.
+//! probe from each row. `limit` refuses allocations above the limit of a test, and
+//! [`crate::refusal`] refuses one on purpose. `graph` follows the memory of CUDA graphs.
 
 mod cudart;
 mod driver;
+mod graph;
 #[cfg(not(feature = "sim"))]
 pub(crate) mod limit;
 mod next;
@@ -118,6 +119,31 @@ pub(crate) fn managed_block(device: &Device) -> candle_core::Result<()> {
     unsafe { result::malloc_managed(4096, global).and_then(|block| result::free_sync(block)) }.w()
 }
 
+/// Allocates and frees one block of the memory of a graph.
+///
+/// # Errors
+/// If the driver refuses it.
+pub(crate) fn graph_block(device: &Device) -> candle_core::Result<()> {
+    use result::stream::StreamKind;
+    let Device::Cuda(cuda) = device else { return Ok(()) };
+    cuda.cuda_stream().context().bind_to_thread().w()?;
+    let stream = result::stream::create(StreamKind::NonBlocking).w()?;
+    let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+    // SAFETY: the block is freed once on the stream that allocated it, and it is neither read nor
+    // written. The graph is never launched, and is destroyed once.
+    let captured = unsafe {
+        result::stream::begin_capture(stream, mode).and_then(|()| {
+            let freed = result::malloc_async(stream, 4096)
+                .and_then(|block| result::free_async(block, stream));
+            let graph = result::stream::end_capture(stream)?;
+            result::graph::destroy(graph).and(freed)
+        })
+    };
+    // SAFETY: the stream is destroyed once, and its capture has ended.
+    let destroyed = unsafe { result::stream::destroy(stream) };
+    captured.and(destroyed).w()
+}
+
 /// True if `size` further bytes must be refused without a call of the driver.
 #[inline]
 fn is_refused(space: fn() -> Option<Space>, size: usize) -> bool {
@@ -166,7 +192,7 @@ unsafe fn record_allocation(
             // SAFETY: by this function's contract, the call has written an address to `out`.
             let address = unsafe { out.read() };
             // An allocation of 0 bytes returns no address, which cudaMalloc allows.
-            if address != 0 {
+            if address != 0 && !graph::has_counted(space, address) {
                 scope::install_pending();
                 ledger::allocated(space, address, size as u64);
             }
@@ -183,12 +209,23 @@ unsafe fn record_allocation(
     result
 }
 
+/// The address by which the ledger knows registered host memory. Its block in the heap of the
+/// process is counted too, under the address itself, which is even.
+fn registered(address: u64) -> u64 {
+    address | 1
+}
+
 /// Records a free around the call that does it. The block is removed before the call, so that
 /// another thread cannot get the same address while it is still in the ledger. If the driver
 /// refuses the free, the block is added again, because it is still live.
 fn record_free(name: &'static str, address: u64, free: impl FnOnce() -> c_int) -> c_int {
     // Must come first, while the tensor that may be dropped here can still be read.
     tensor::settle();
+    if graph::owns(address) {
+        let result = graph::freed(address, free);
+        recording::add(name, ledger::size_of(address).unwrap_or(0), result);
+        return result;
+    }
     let block = if ledger::is_armed() { ledger::freed(address) } else { None };
     let result = free();
     recording::add(name, block.map_or(0, |block| block.size), result);

@@ -5,7 +5,8 @@
 /// A row is `allocation fn NAME(OUT, size: SIZE, …) in SPACE;` for an allocation,
 /// `pitched fn NAME(OUT, pitch, width, height, …) in SPACE;` for an allocation in rows, or
 /// `free fn NAME(ADDRESS, …);` for a free. The space `device` is the memory of the calling thread's
-/// current device.
+/// current device. An `ordered` allocation belongs to a graph if its stream is being captured.
+/// `capture`, `release`, `trim` and `launch` are the calls about graphs that [`super::graph`] follows.
 macro_rules! probes {
     ($($kind:ident fn $name:ident($($argument:ident: $type:ty),*) $(in $space:ident)?;)*) => {
         $(
@@ -41,6 +42,85 @@ macro_rules! allocation {
             super::record_allocation(stringify!($name), result, ($out.cast(), $size), space)
         }
     };
+}
+
+/// The body of a probe that records an allocation on a stream.
+macro_rules! ordered {
+    ($name:ident($out:ident, $size:ident, $stream:ident) in $space:ident) => {
+        $crate::probe::cuda::next::ordered!(@ $stream, $name($out, $size, $stream) in $space)
+    };
+    ($name:ident($out:ident, $size:ident, $pool:ident, $stream:ident) in $space:ident) => {
+        $crate::probe::cuda::next::ordered!(@ $stream, $name($out, $size, $pool, $stream) in $space)
+    };
+    (@ $stream:ident, $name:ident($out:ident, $size:ident, $($rest:ident),*) in $space:ident) => {
+        // SAFETY: the caller keeps the contract of the function, which on success has written an
+        // address to its first argument.
+        unsafe {
+            let result = match super::is_refused(super::space::$space, $size) {
+                true => super::OUT_OF_MEMORY,
+                false => next::$name($out, $size, $($rest),*),
+            };
+            let space = super::graph::space($stream, super::space::$space());
+            super::record_allocation(stringify!($name), result, ($out.cast(), $size), space)
+        }
+    };
+}
+
+/// The body of a probe that records a registration of host memory.
+macro_rules! registration {
+    ($name:ident($address:ident, $size:ident, $flags:ident) in $space:ident) => {
+        // SAFETY: the caller keeps the contract of the function, and `key` is a local.
+        unsafe {
+            let result = next::$name($address, $size, $flags);
+            let (key, space) = (super::registered($address as u64), super::space::$space());
+            super::record_allocation(stringify!($name), result, (&raw const key, $size), space)
+        }
+    };
+}
+
+/// The body of a probe that records the end of a registration.
+macro_rules! unregistration {
+    ($name:ident($address:ident)) => {
+        // SAFETY: the caller keeps the contract of the function.
+        super::record_free(stringify!($name), super::registered($address as u64), || unsafe {
+            next::$name($address)
+        })
+    };
+}
+
+/// The body of a probe that notes that a stream is being captured.
+macro_rules! capture {
+    ($name:ident($($argument:ident),*)) => {{
+        super::graph::begin();
+        // SAFETY: the caller keeps the contract of the function.
+        unsafe { next::$name($($argument),*) }
+    }};
+}
+
+/// The body of a probe of a call that can release memory of graphs.
+macro_rules! release {
+    ($name:ident($($argument:ident),*)) => {
+        // SAFETY: the caller keeps the contract of the function.
+        super::graph::released(false, || unsafe { next::$name($($argument),*) })
+    };
+}
+
+/// The body of a probe of a call that releases memory which the next launch takes again.
+macro_rules! trim {
+    ($name:ident($($argument:ident),*)) => {
+        // SAFETY: the caller keeps the contract of the function.
+        super::graph::released(true, || unsafe { next::$name($($argument),*) })
+    };
+}
+
+/// The body of a probe of a call that takes trimmed memory of graphs again.
+macro_rules! launch {
+    ($name:ident($($argument:ident),*)) => {{
+        // SAFETY: the caller keeps the contract of the function.
+        let result = unsafe { next::$name($($argument),*) };
+        super::graph::launched();
+        result
+    }};
 }
 
 /// The body of a probe that records an allocation of `$height` rows.
@@ -120,4 +200,7 @@ macro_rules! forwards {
     };
 }
 
-pub(super) use {allocation, forwards, free, pitched, probes};
+pub(super) use {
+    allocation, capture, forwards, free, launch, ordered, pitched, probes, registration, release,
+    trim, unregistration,
+};

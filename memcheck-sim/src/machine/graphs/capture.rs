@@ -1,0 +1,178 @@
+//! A capture in progress: the streams that are part of it, and the calls that it forbids.
+
+use std::thread::ThreadId;
+
+use super::{Graph, Graphs, Step};
+use crate::code::{Answer, Code};
+use crate::handle::Handle;
+use crate::machine::Machine;
+
+/// `CUstreamCaptureMode`: the threads that must not make an unsafe call during the capture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Global,
+    ThreadLocal,
+    Relaxed,
+}
+
+impl Mode {
+    pub(crate) fn of(number: u32) -> Answer<Self> {
+        Ok(match number {
+            0 => Self::Global,
+            1 => Self::ThreadLocal,
+            2 => Self::Relaxed,
+            _ => return Err(Code::INVALID_VALUE),
+        })
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Capture {
+    /// The stream that began it, and must end it.
+    origin: Handle,
+    thread: ThreadId,
+    mode: Mode,
+    is_invalid: bool,
+}
+
+impl Graphs {
+    /// Returns the graph into which a stream is being captured.
+    pub(crate) fn capture_of(&self, stream: Handle) -> Option<Handle> {
+        // PERF: programs without captures call this for each kernel.
+        if self.capturing.is_empty() { None } else { self.capturing.get(&stream).copied() }
+    }
+
+    /// Returns `CUstreamCaptureStatus`.
+    pub(crate) fn status(&self, stream: Handle) -> i32 {
+        let capture = self.capture_of(stream).and_then(|graph| self.graphs.get(&graph)?.capture);
+        capture.map_or(0, |capture| if capture.is_invalid { 2 } else { 1 })
+    }
+
+    pub(super) fn record(&mut self, graph: Handle, step: Step) {
+        if let Some(graph) = self.graphs.get_mut(&graph) {
+            graph.steps.push(step);
+        }
+    }
+
+    fn invalidate(&mut self, graph: Handle) {
+        if let Some(capture) = self.graphs.get_mut(&graph).and_then(|it| it.capture.as_mut()) {
+            capture.is_invalid = true;
+        }
+    }
+
+    /// Refuses a call that waits for a stream while it is being captured.
+    pub(crate) fn forbid_wait(&mut self, stream: Handle) -> Answer {
+        match self.capture_of(stream) {
+            None => Ok(()),
+            Some(graph) => {
+                self.invalidate(graph);
+                Err(Code::CAPTURE_UNSUPPORTED)
+            }
+        }
+    }
+
+    /// Refuses a call that could wait for any stream, such as `cuMemAlloc`, if the mode of a capture
+    /// forbids it on this thread.
+    pub(crate) fn forbid_unsafe(&mut self) -> Answer {
+        if self.capturing.is_empty() {
+            return Ok(());
+        }
+        let thread = std::thread::current().id();
+        let mut result = Ok(());
+        for capture in self.graphs.values_mut().filter_map(|graph| graph.capture.as_mut()) {
+            let forbids = match capture.mode {
+                Mode::Global => true,
+                Mode::ThreadLocal => capture.thread == thread,
+                Mode::Relaxed => false,
+            };
+            if forbids {
+                capture.is_invalid = true;
+                result = Err(Code::CAPTURE_UNSUPPORTED);
+            }
+        }
+        result
+    }
+
+    /// Notes that an event was recorded on a stream.
+    pub(crate) fn record_event(&mut self, event: Handle, stream: Handle) {
+        match self.capture_of(stream) {
+            Some(graph) => drop(self.events.insert(event, graph)),
+            None if self.events.is_empty() => {}
+            None => drop(self.events.remove(&event)),
+        }
+    }
+
+    /// Refuses a call of the host about an event that is part of a capture.
+    pub(crate) fn forbid_captured_event(&self, event: Handle) -> Answer {
+        if self.events.contains_key(&event) { Err(Code::CAPTURED_EVENT) } else { Ok(()) }
+    }
+
+    /// Makes a stream wait for an event. A stream that waits for an event of a capture becomes part
+    /// of the capture. A stream of a capture must not wait for an event from before it.
+    pub(crate) fn wait_event(&mut self, stream: Handle, event: Handle) -> Answer {
+        match (self.capture_of(stream), self.events.get(&event).copied()) {
+            (None, None) => Ok(()),
+            (None, Some(graph)) => {
+                self.capturing.insert(stream, graph);
+                Ok(())
+            }
+            (Some(own), Some(graph)) if own == graph => Ok(()),
+            (Some(own), other) => {
+                self.invalidate(own);
+                Err(other.map_or(Code::CAPTURE_ISOLATION, |_| Code::CAPTURE_MERGE))
+            }
+        }
+    }
+}
+
+impl Machine {
+    /// Begins a capture, and returns the handle of its graph.
+    pub(crate) fn begin_capture(
+        &mut self,
+        stream: Handle,
+        current: Handle,
+        mode: Mode,
+    ) -> Answer<Handle> {
+        let context = self.stream_context(stream, current)?;
+        let device = self.context(context)?.device;
+        // The legacy stream waits for all others, so it cannot be captured.
+        if stream < 2 {
+            return Err(Code::CAPTURE_UNSUPPORTED);
+        }
+        if let Some(graph) = self.graphs.capture_of(stream) {
+            self.graphs.invalidate(graph);
+            return Err(Code::ILLEGAL_STATE);
+        }
+        let handle = self.handle();
+        let thread = std::thread::current().id();
+        let capture = Capture { origin: stream, thread, mode, is_invalid: false };
+        let graph = Graph { device, exists: true, capture: Some(capture), ..Graph::default() };
+        self.graphs.graphs.insert(handle, graph);
+        self.graphs.capturing.insert(stream, handle);
+        Ok(handle)
+    }
+
+    /// Ends a capture, and returns its graph. If the capture is invalid, its memory is freed.
+    pub(crate) fn end_capture(&mut self, stream: Handle) -> Answer<Handle> {
+        let handle = self.graphs.capture_of(stream).ok_or(Code::ILLEGAL_STATE)?;
+        let graph = self.graphs.graph(handle)?;
+        let capture = graph.capture.ok_or(Code::ILLEGAL_STATE)?;
+        if capture.origin != stream {
+            self.graphs.invalidate(handle);
+            return Err(Code::CAPTURE_UNMATCHED);
+        }
+        if capture.mode != Mode::Relaxed && capture.thread != std::thread::current().id() {
+            return Err(Code::CAPTURE_WRONG_THREAD);
+        }
+        graph.capture = None;
+        graph.arena.finish();
+        self.graphs.capturing.retain(|_, graph| *graph != handle);
+        self.graphs.events.retain(|_, graph| *graph != handle);
+        if capture.is_invalid {
+            self.graphs.graph(handle)?.arena.abandon();
+            self.destroy_graph(handle)?;
+            return Err(Code::CAPTURE_INVALIDATED);
+        }
+        Ok(handle)
+    }
+}
