@@ -110,7 +110,7 @@ impl Stage {
                 .is_some_and(|repeats| repeats.asked.is_none() && repeats.runs.len() < MOST_RUNS)
                 .then(|| Run { follow, reach: Reach::Screen, expected: expected() }),
             Self::Sweep => {
-                needs_sweep(record).then(|| Run { follow, reach: Reach::Faults, expected: None })
+                needs_sweep(record).then_some(Run { follow, reach: Reach::Faults, expected: None })
             }
         }
     }

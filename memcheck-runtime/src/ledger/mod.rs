@@ -255,7 +255,7 @@ pub(crate) fn size_of(address: u64) -> Option<u64> {
 }
 
 /// The space of the live block at `address`, if there is one.
-#[cfg(any(feature = "cuda", test))]
+#[cfg(feature = "cuda")]
 pub(crate) fn space_of(address: u64) -> Option<Space> {
     BLOCKS.get(address).map(|words| Block::from_words(words).space)
 }

@@ -37,8 +37,8 @@ pub(crate) fn unwrapped(device: &Device) -> Result<()> {
 
 pub(crate) fn endless(device: &Device) -> Result<()> {
     let refused = zeros!(1024, device).is_err();
-    while refused {
-        std::thread::sleep(Duration::from_millis(10));
+    if refused {
+        std::thread::sleep(Duration::from_secs(600));
     }
     Ok(())
 }
