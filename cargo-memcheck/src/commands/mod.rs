@@ -23,6 +23,7 @@ mod prune;
 mod reject;
 mod report;
 mod review;
+mod revisions;
 mod run;
 
 use std::ffi::OsString;

@@ -22,6 +22,7 @@ mod report;
 mod run;
 mod select;
 mod snapshots;
+mod workspace;
 
 use std::ffi::{OsStr, OsString};
 use std::sync::OnceLock;
@@ -45,6 +46,7 @@ pub(crate) use report::ReportArgs;
 pub(crate) use run::{DoctorArgs, EnvArgs, ListArgs, ReportFlags, RunArgs, ScheduleFlags};
 pub(crate) use select::{CiFlags, PartFlags, SelectFlags};
 pub(crate) use snapshots::{PruneArgs, SnapshotArgs};
+pub(crate) use workspace::WorkspaceFlags;
 
 use super::values::ReportFile;
 use mistyped::mistyped_subcommand;
