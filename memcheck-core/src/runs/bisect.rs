@@ -2,13 +2,15 @@
 //! is known to be good.
 
 use memcheck_limits::names;
+use serde::{Deserialize, Serialize};
 
 use super::compare::{ChangedTest, Comparison, FigureChange};
 use crate::judgement::finding::Code;
 use crate::judgement::verdict::Status;
 
 /// The changes of a figure that make a revision bad.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Change {
     /// The figure is higher.
     #[default]
@@ -22,7 +24,7 @@ pub enum Change {
 names!(Change { "rise" => Rise, "fall" => Fall, "any" => Any });
 
 /// The rule that separates good revisions from bad ones.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Criterion {
     /// The only figure that counts. Without it, every figure of a baseline counts, and so do
     /// findings.

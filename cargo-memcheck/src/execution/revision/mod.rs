@@ -14,7 +14,7 @@ use crate::system::error::CommandError;
 use crate::system::process::{self, Short};
 
 pub(crate) use checkout::Checkout;
-pub(crate) use run::{RunOutput, run};
+pub(crate) use run::{RunOutput, bisect_run, run};
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RevisionError {

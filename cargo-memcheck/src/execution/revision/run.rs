@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use memcheck_core::wire::exit;
 
-use super::wrapper;
+use super::{git_command, wrapper};
 use crate::system::error::Failure;
 use crate::system::process::{INTERRUPTED, Interrupt, Membership, Supervised, Terms};
 
@@ -38,18 +38,27 @@ pub(crate) fn run(
     if let Some(own) = own {
         command.env(wrapper::VARIABLE, wrapper::prepare(own)?);
     }
-    wait(&command, output)
+    wait(&command, output, Some(GRACE))
+}
+
+/// Runs `git bisect run`, which starts this command at each step, and returns the exit code.
+pub(crate) fn bisect_run(worktree: &Path, step: &[&str]) -> Result<u8, Failure> {
+    let program = std::env::current_exe().context("finding this command")?;
+    let program = program.to_string_lossy();
+    let arguments = [&["bisect", "run", &program], step].concat();
+    // git does not end the step that it has started, so that all of them are killed after a signal.
+    wait(&git_command(worktree, &arguments), RunOutput::Stderr, None)
 }
 
 /// Runs a program, which ends in time after a signal, and returns its exit code.
-pub(super) fn wait(command: &Command, output: RunOutput<'_>) -> Result<u8, Failure> {
+fn wait(command: &Command, output: RunOutput<'_>, grace: Option<Duration>) -> Result<u8, Failure> {
     let log = match output {
         RunOutput::File(path) => Some(
             File::create(path).with_context(|| format!("creating {}", path.display()))?,
         ),
         RunOutput::Stderr => None,
     };
-    let terms = Terms { membership: Membership::OfCommand, grace: Some(GRACE), input: None };
+    let terms = Terms { membership: Membership::OfCommand, grace, input: None };
     let mut child = Supervised::start(command, terms, |command| {
         command.stdout(Stdio::null());
         if let Some(log) = log {
@@ -65,7 +74,10 @@ pub(super) fn wait(command: &Command, output: RunOutput<'_>) -> Result<u8, Failu
         }
         // A signal of another sender than the terminal reaches only this process.
         if Interrupt::has_come() && !is_ending {
-            child.terminate();
+            match grace {
+                Some(_) => child.terminate(),
+                None => child.kill(),
+            }
             is_ending = true;
         }
     };

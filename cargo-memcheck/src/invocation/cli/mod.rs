@@ -6,6 +6,7 @@
 
 mod archive;
 mod bench;
+mod bisect;
 mod compare;
 mod estimate;
 mod fit;
@@ -31,6 +32,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 pub(crate) use archive::ArchiveArgs;
 pub(crate) use bench::BenchArgs;
+pub(crate) use bisect::{BisectArgs, BisectStepArgs};
 pub(crate) use compare::CompareArgs;
 pub(crate) use estimate::EstimateArgs;
 pub(crate) use fit::FitArgs;
@@ -95,6 +97,11 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Compare two runs, or a branch with another: `compare main`.
     Compare(CompareArgs),
+    /// Find the commit, or the update of a dependency, that changed a figure of a test.
+    Bisect(BisectArgs),
+    /// Run one step of `git bisect run`.
+    #[command(hide = true)]
+    BisectStep(BisectStepArgs),
     /// Plot a figure of a test over the runs of a history.
     History(HistoryArgs),
     /// Make pending snapshots the baselines.
