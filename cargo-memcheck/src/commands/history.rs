@@ -47,9 +47,7 @@ impl CommandError for HistoryFailure {
 pub(super) fn history(args: &HistoryArgs) -> Result<u8, Failure> {
     let file = match &args.history {
         Some(file) => file.clone(),
-        None => {
-            Places::find(&args.workspace.cargo())?.own_directory().join("history.jsonl")
-        }
+        None => Places::find(&args.workspace.cargo())?.own_directory().join("history.jsonl"),
     };
     let text = std::fs::read_to_string(&file)
         .map_err(|error| HistoryFailure::Unreadable(file.clone(), error))?;

@@ -236,14 +236,18 @@ mod tests {
             let (name, version) = id.split_once(' ').unwrap();
             let source = match number {
                 0 => String::new(),
-                _ if version.starts_with('#') => "source = \"git+https://example.org/a".to_owned()
-                    + version
-                    + "\"\n",
+                _ if version.starts_with('#') => {
+                    "source = \"git+https://example.org/a".to_owned() + version + "\"\n"
+                }
                 _ => format!("source = \"{REGISTRY}\"\nchecksum = \"{name}{version}\"\n"),
             };
             let version = if version.starts_with('#') { "0.1.0" } else { version };
-            let dependencies: Vec<String> =
-                dependencies.split(',').map(str::trim).filter(|it| !it.is_empty()).map(|it| format!("{it:?}")).collect();
+            let dependencies: Vec<String> = dependencies
+                .split(',')
+                .map(str::trim)
+                .filter(|it| !it.is_empty())
+                .map(|it| format!("{it:?}"))
+                .collect();
             text += &format!(
                 "\n[[package]]\nname = {name:?}\nversion = {version:?}\n{source}dependencies = [{}]\n",
                 dependencies.join(", ")
@@ -299,7 +303,8 @@ mod tests {
 
     #[test]
     fn a_version_of_neither_file_is_noticed() {
-        let (older, newer) = (lock(&["app 0.1.0: a", "a 1.0.0:"]), lock(&["app 0.1.0: a", "a 1.2.0:"]));
+        let (older, newer) =
+            (lock(&["app 0.1.0: a", "a 1.0.0:"]), lock(&["app 0.1.0: a", "a 1.2.0:"]));
         let range = LockRange::between(&older, &newer).unwrap();
         assert_eq!(range.applied(&lock(&["app 0.1.0: a", "a 1.1.0:"])).unwrap(), None);
         assert_eq!(range.applied(&lock(&["app 0.1.0:"])).unwrap(), Some([0].into()));

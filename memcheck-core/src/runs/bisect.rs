@@ -152,7 +152,9 @@ mod tests {
         leaks.changed[0].new_findings = vec![Code::Leak];
         let (_, reason) = Criterion::default().reason(&leaks).unwrap();
         assert_eq!(reason, Reason::Finding(Code::Leak));
-        assert!(!is_bad(&leaks, Some("growth"), Change::Any) && !is_bad(&leaks, None, Change::Fall));
+        assert!(
+            !is_bad(&leaks, Some("growth"), Change::Any) && !is_bad(&leaks, None, Change::Fall)
+        );
         let mut crashes = changed(Vec::new());
         crashes.changed[0].head = Status::NotMeasured;
         assert!(is_bad(&crashes, None, Change::Rise) && !is_bad(&crashes, None, Change::Fall));

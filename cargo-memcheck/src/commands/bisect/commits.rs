@@ -99,7 +99,8 @@ fn finish(
     let parent = parent.ok().filter(|parent| has(parent, Outcome::Good));
     let base = search.results(parent.as_deref().unwrap_or(good))?;
     let comparison = search.compare(&base, &search.results(first_bad)?)?;
-    let commits: Result<_, Failure> = culprits.iter().map(|commit| described(top, commit)).collect();
+    let commits: Result<_, Failure> =
+        culprits.iter().map(|commit| described(top, commit)).collect();
     Ok(Some(Bisection {
         good: args.good.clone(),
         bad: super::bad(args).to_owned(),

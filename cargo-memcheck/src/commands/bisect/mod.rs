@@ -76,11 +76,8 @@ impl CommandError for BisectError {
 
 pub(super) fn bisect(args: &BisectArgs) -> Result<u8, Failure> {
     let places = Places::find(&args.workspace.cargo())?;
-    let bisection = if args.lock {
-        updates::find(args, &places)?
-    } else {
-        commits::find(args, &places)?
-    };
+    let bisection =
+        if args.lock { updates::find(args, &places)? } else { commits::find(args, &places)? };
     // After a signal no result is complete.
     let Some(bisection) = bisection.filter(|_| !Interrupt::has_come()) else {
         return Ok(INTERRUPTED);

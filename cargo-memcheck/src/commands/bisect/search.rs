@@ -64,7 +64,9 @@ impl Search {
     /// Removes the results of earlier bisections.
     pub(super) fn begin(&self) -> Result<(), Failure> {
         match std::fs::remove_dir_all(&self.results) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(anyhow::Error::from(error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(anyhow::Error::from(error))
+            }
             _ => Ok(()),
         }
         .with_context(|| format!("removing {}", self.results.display()))?;
@@ -108,8 +110,7 @@ impl Search {
     pub(super) fn measure(&self, name: &str, must_succeed: bool) -> Result<u8, Failure> {
         let verbosity = if self.is_verbose { Verbosity::Verbose } else { Verbosity::Quiet };
         let folder = self.results.join(name);
-        let arguments =
-            run_arguments((&self.own, &folder), verbosity, &self.selected, &self.typed);
+        let arguments = run_arguments((&self.own, &folder), verbosity, &self.selected, &self.typed);
         let log = self.output_of(name);
         let is_shown = must_succeed || self.is_verbose;
         let output = if is_shown { RunOutput::Stderr } else { RunOutput::File(&log) };

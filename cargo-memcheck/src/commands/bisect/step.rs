@@ -52,7 +52,8 @@ fn prefer_newer(search: &Search) {
     if git(&["for-each-ref", "refs/bisect/skip-*"]).is_ok_and(|skipped| !skipped.is_empty()) {
         return;
     }
-    let range = ["rev-list", "--bisect-all", "refs/bisect/bad", "--not", "--glob=refs/bisect/good-*"];
+    let range =
+        ["rev-list", "--bisect-all", "refs/bisect/bad", "--not", "--glob=refs/bisect/good-*"];
     let (Ok(all), Ok(own)) = (git(&range), git(&["rev-parse", "HEAD"])) else { return };
     // The largest distance comes first.
     let by_distance: Vec<(&str, &str)> = all.lines().filter_map(distance).collect();

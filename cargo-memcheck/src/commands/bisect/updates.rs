@@ -149,7 +149,8 @@ impl LockSearch<'_> {
             let new = left.iter().filter(|number| next.contains(number)).count();
             // Further updates that the wanted ones need are applied too.
             let is_part = (1..left.len()).contains(&new) && applied.is_subset(&next);
-            let is_within = next.iter().all(|number| applied.contains(number) || left.contains(number));
+            let is_within =
+                next.iter().all(|number| applied.contains(number) || left.contains(number));
             if !is_part || !is_within {
                 continue;
             }

@@ -53,9 +53,9 @@ pub(crate) fn bisect_run(worktree: &Path, step: &[&str]) -> Result<u8, Failure> 
 /// Runs a program, which ends in time after a signal, and returns its exit code.
 fn wait(command: &Command, output: RunOutput<'_>, grace: Option<Duration>) -> Result<u8, Failure> {
     let log = match output {
-        RunOutput::File(path) => Some(
-            File::create(path).with_context(|| format!("creating {}", path.display()))?,
-        ),
+        RunOutput::File(path) => {
+            Some(File::create(path).with_context(|| format!("creating {}", path.display()))?)
+        }
         RunOutput::Stderr => None,
     };
     let terms = Terms { membership: Membership::OfCommand, grace, input: None };

@@ -56,7 +56,9 @@ mod tests {
     fn the_wrapper_is_executable() {
         let folder = tempfile::tempdir().unwrap();
         let path = prepare(folder.path()).unwrap();
-        assert!(Command::new(prepare(folder.path()).unwrap()).arg("true").status().unwrap().success());
+        assert!(
+            Command::new(prepare(folder.path()).unwrap()).arg("true").status().unwrap().success()
+        );
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o755);
     }
 }
