@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::fixture::{Project, cargo, memcheck_signaled, share_build};
+use crate::fixture::{Project, Run, cargo, memcheck_signaled, share_build, workspace};
 
 /// A test that holds `count` tensors of 4 KiB.
 fn test(count: &str) -> String {
@@ -16,7 +16,11 @@ fn test(count: &str) -> String {
 
 fn git(folder: &Path, arguments: &[&str]) -> String {
     let identity = ["-c", "user.name=Ann", "-c", "user.email=ann@example.com"];
-    let output = Command::new("git").args(identity).args(arguments).current_dir(folder).output();
+    let mut command = Command::new("git");
+    for date in ["GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"] {
+        command.env(date, "2026-11-20T12:00:00Z");
+    }
+    let output = command.args(identity).args(arguments).current_dir(folder).output();
     let output = output.expect("git runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
@@ -42,9 +46,27 @@ fn assert_clean(project: &Project) {
     assert_eq!(git(project.path(), &["status", "--porcelain"]), "");
 }
 
+/// The ids of commits depend on the path of the runtime in the manifest.
+fn without_commits(text: &str) -> String {
+    let is_id = |word: &&str| word.len() == 10 && word.chars().all(|c| c.is_ascii_hexdigit());
+    let words = text.split(' ').map(|word| if is_id(&word) { "COMMIT" } else { word });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// The reference shows this output, without the lines of the run at the good revision.
+#[track_caller]
+fn assert_documented(command: &str, run: &Run) {
+    let of_run = |line: &&str| !line.starts_with("ok: ") && !line.contains("pending snapshot");
+    let steps: String = run.stderr.lines().filter(of_run).map(|line| format!("{line}\n")).collect();
+    let output = format!("{command}\n{steps}{}", run.stdout);
+    let page = std::fs::read_to_string(workspace().join("docs/reference/compare.md"));
+    let page = page.expect("the page of the reference");
+    assert!(without_commits(&page).contains(&without_commits(&output)), "{output}");
+}
+
 #[test]
 fn the_commit_that_raised_the_peak_is_found_among_twenty() {
-    let project = Project::new("");
+    let project = Project::named("bisected");
     git(project.path(), &["init", "--quiet", "--initial-branch", "main"]);
     project.write("tests/mem.rs", &test("1"));
     commit(&project, "v0");
@@ -61,16 +83,11 @@ fn the_commit_that_raised_the_peak_is_found_among_twenty() {
         let arguments = [&["bisect", "holds"], arguments, &["--", "--device", "cpu"], run].concat();
         project.memcheck(&arguments)
     };
-    let run = bisect(&["--good", "v0", "--message-format", "json"], &[]).exits(0);
-    run.summary();
-    let line = &run.json()[0];
-    assert_eq!((&line["type"], &line["range"]), (&"bisection".into(), &20.into()));
-    assert_eq!(line["commits"].as_array().unwrap().len(), 1, "{line}");
-    assert_eq!(line["commits"][0]["subject"], "v14");
-    assert!(line["builds"].as_u64().unwrap() <= 6, "{line}");
-    let figures = line["changed"][0]["figures"].as_array().unwrap();
-    let peak = figures.iter().find(|it| it["figure"] == "peak_allocated").expect("the peak");
-    assert_eq!((&peak["base"], &peak["head"]), (&4_096.into(), &12_288.into()));
+    let run = bisect(&["--good", "v0"], &[]).exits(0);
+    let expected = "first bad commit: COMMIT v14 (Ann, 2026-11-20)\n";
+    assert!(without_commits(&run.stdout).starts_with(expected), "{}", run.stdout);
+    assert!(run.stdout.contains("20 commits from v0 to HEAD, 5 builds"), "{}", run.stdout);
+    assert_documented("$ cargo memcheck bisect holds --good v0 -- --device cpu", &run);
     assert_clean(&project);
 
     // The first bad commit can be one that does not build, or the one after it.
@@ -85,9 +102,15 @@ fn the_commit_that_raised_the_peak_is_found_among_twenty() {
     run.prints("it does not build");
 
     // The last commit is measured, too.
-    let last = bisect(&["--good", "v13", "--bad", "v14"], &[]).exits(0);
-    assert!(last.stdout.starts_with("first bad commit: "), "{}", last.stdout);
-    assert!(last.stdout.contains("tests/mem.rs:6"), "{}", last.stdout);
+    let json = ["--message-format", "json"];
+    let last = bisect(&[&["--good", "v13", "--bad", "v14"], &json[..]].concat(), &[]).exits(0);
+    last.summary();
+    let line = &last.json()[0];
+    assert_eq!((&line["type"], &line["builds"]), (&"bisection".into(), &2.into()));
+    assert_eq!((&line["commits"][0]["subject"], &line["range"]), (&"v14".into(), &1.into()));
+    let figures = line["changed"][0]["figures"].as_array().unwrap();
+    let peak = figures.iter().find(|it| it["figure"] == "peak_allocated").expect("the peak");
+    assert_eq!((&peak["base"], &peak["head"]), (&4_096.into(), &12_288.into()));
     bisect(&["--good", "v14", "--bad", "v15"], &[]).exits(2).prints("v15 is good");
     bisect(&["--good", "v14", "--bad", "v14"], &[]).exits(2).prints("no commit is between");
     bisect(&["--good", "v16", "--bad", "v18"], &[]).exits(101);
