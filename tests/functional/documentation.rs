@@ -157,6 +157,7 @@ fn the_reference_has_the_same_flags_as_the_program() {
         ("bench", table("| flag of `bench` | meaning |\n")),
         ("history", table("| flag of `history` | meaning |\n")),
         ("compare", table("| flag of `compare` | meaning |\n")),
+        ("bisect", table("| flag of `bisect` | meaning |\n")),
     ];
     for (command, own) in own {
         let help = flags(&memcheck(&workspace(), &[command, "--help"]).exits(0).stdout);

@@ -8,6 +8,7 @@ mod archive;
 mod bad_binaries;
 mod baselines;
 mod benches;
+mod bisect;
 mod browser;
 mod candle_features;
 mod candle_tests;

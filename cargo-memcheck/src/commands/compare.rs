@@ -3,13 +3,14 @@
 
 use std::path::{Path, PathBuf};
 
-use memcheck_core::runs::compare::{Measured, TestId, compare as compare_runs};
+use memcheck_core::runs::compare::compare as compare_runs;
 use memcheck_core::wire::exit;
 
+use super::revisions::{measured, run_arguments};
 use crate::build::workspace::Places;
-use crate::execution::revision::{self, Checkout, RevisionError};
+use crate::execution::revision::{self, Checkout, RevisionError, RunOutput};
 use crate::invocation::cli::CompareArgs;
-use crate::invocation::values::{CargoOptions, Format, ReportFile, Verbosity};
+use crate::invocation::values::{Format, ReportFile, Verbosity};
 use crate::presentation::presenters::compare::{Compared, Side, print_json, print_text};
 use crate::presentation::presenters::style;
 use crate::presentation::results::{self, Results, ResultsError};
@@ -108,23 +109,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
 }
 
 fn places(args: &CompareArgs) -> Result<Places, Failure> {
-    let (manifest_path, target_dir) = (args.manifest_path.clone(), args.target_dir.clone());
-    Ok(Places::find(&CargoOptions { manifest_path, target_dir, ..CargoOptions::default() })?)
-}
-
-fn measured(results: &Results) -> Vec<Measured<'_>> {
-    let test = |test: &'_ results::Test| TestId {
-        package: test.task.package.clone(),
-        binary: test.task.binary.id.clone(),
-        test: test.task.name().to_owned(),
-        device: test.task.leg.name(),
-    };
-    let measured = results.tests.iter().map(|it| Measured {
-        id: test(it),
-        verdict: &it.outcome.verdict,
-        record: it.outcome.report.as_ref().map(|report| &report.record),
-    });
-    measured.collect()
+    Ok(Places::find(&args.workspace.cargo())?)
 }
 
 fn read(args: &CompareArgs, operand: &Operand, role: &str) -> Result<(Results, Side), Failure> {
@@ -132,8 +117,9 @@ fn read(args: &CompareArgs, operand: &Operand, role: &str) -> Result<(Results, S
         Operand::Results(folder) => (folder.clone(), folder.display().to_string(), None),
         Operand::Revision(name) => {
             let places = places(args)?;
-            let manifest = args.manifest_path.as_deref();
-            let checkout = Checkout::create(name, manifest, places.own_directory())?;
+            let manifest = args.workspace.manifest_path.as_deref();
+            let folders = (places.own_directory(), places.root());
+            let checkout = Checkout::create(name, manifest, folders)?;
             let folder = run(args, &places, Some(&checkout), (name, role))?;
             (folder, name.clone(), Some(checkout.commit().to_owned()))
         }
@@ -166,34 +152,17 @@ fn run(
     if verbosity > Verbosity::Quiet {
         eprint_line!("{}", style::strong(&format!("{role}: running the tests of {name}")));
     }
-    let target = own.parent().unwrap_or(own);
-    let mut arguments: Vec<String> = ["run", "--ci", "--annotations", "none", "-A"]
-        .into_iter()
-        .chain(["missing-baseline", "-A", "uncomparable-baseline", "-A", "improved"])
-        .map(str::to_owned)
-        .collect();
-    if verbosity < Verbosity::Verbose {
-        arguments.push("--quiet".to_owned());
-    }
-    if !args.run.iter().any(|arg| arg.starts_with("--explain") || arg.starts_with("--repeat")) {
-        // Only call sites explain a difference.
-        arguments.extend(["--explain", "always"].map(str::to_owned));
-    }
-    arguments.push(format!("--target-dir={}", target.display()));
-    arguments.push(format!("--results={}", results.display()));
-    let folder = match (checkout, &args.manifest_path) {
-        (Some(checkout), _) => {
-            arguments.extend(checkout.arguments(&args.run)?);
-            checkout.folder().to_owned()
+    let (folder, manifest, wrapped) = match checkout {
+        Some(checkout) => (checkout.folder().to_owned(), checkout.arguments(), Some(own)),
+        None => {
+            let manifest = args.workspace.manifest_path.as_ref();
+            let here = std::env::current_dir().map_err(anyhow::Error::from)?;
+            (here, manifest.map(|path| format!("--manifest-path={}", path.display())), None)
         }
-        (None, Some(manifest)) => {
-            arguments.push(format!("--manifest-path={}", manifest.display()));
-            std::env::current_dir().map_err(anyhow::Error::from)?
-        }
-        (None, None) => std::env::current_dir().map_err(anyhow::Error::from)?,
     };
-    arguments.extend(args.run.iter().cloned());
-    let code = revision::run(&folder, &arguments)?;
+    let manifest: Vec<String> = manifest.into_iter().collect();
+    let arguments = run_arguments((own, &results), verbosity, &manifest, &args.run);
+    let code = revision::run(&folder, &arguments, wrapped, RunOutput::Stderr)?;
     // A run with failures has results, and one whose build failed has none.
     match results::read(&results) {
         Ok(_) => Ok(results),

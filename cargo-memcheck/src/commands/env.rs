@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::build::toolchain::{NVML_VARIABLE, Toolkit};
 use crate::build::workspace::Workspace;
 use crate::invocation::cli::EnvArgs;
-use crate::invocation::values::{CargoOptions, Format};
+use crate::invocation::values::Format;
 use crate::system::error::Failure;
 use crate::system::printing::{eprint_line, print_raw};
 use crate::system::shell;
@@ -24,9 +24,8 @@ struct EnvironmentLine {
 }
 
 pub(super) fn env(args: &EnvArgs) -> Result<u8, Failure> {
-    let EnvArgs { manifest_path, target_dir, form } = args.clone();
-    let workspace =
-        Workspace::load(&CargoOptions { manifest_path, target_dir, ..CargoOptions::default() })?;
+    let EnvArgs { workspace, form } = args;
+    let workspace = Workspace::load(&workspace.cargo())?;
     let toolkit = Toolkit::prepare(workspace.toolkit_directory())?;
     let mut variables = toolkit.environment();
     match &toolkit.nvml {

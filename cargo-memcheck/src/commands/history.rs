@@ -8,7 +8,7 @@ use memcheck_core::wire::exit;
 use crate::build::workspace::Places;
 use crate::invocation::cli::HistoryArgs;
 use crate::invocation::suggestion::nearest;
-use crate::invocation::values::{CargoOptions, Format};
+use crate::invocation::values::Format;
 use crate::presentation::presenters::history as presenter;
 use crate::system::error::{CommandError, Failure};
 
@@ -47,11 +47,7 @@ impl CommandError for HistoryFailure {
 pub(super) fn history(args: &HistoryArgs) -> Result<u8, Failure> {
     let file = match &args.history {
         Some(file) => file.clone(),
-        None => {
-            let (manifest_path, target_dir) = (args.manifest_path.clone(), args.target_dir.clone());
-            let flags = CargoOptions { manifest_path, target_dir, ..CargoOptions::default() };
-            Places::find(&flags)?.own_directory().join("history.jsonl")
-        }
+        None => Places::find(&args.workspace.cargo())?.own_directory().join("history.jsonl"),
     };
     let text = std::fs::read_to_string(&file)
         .map_err(|error| HistoryFailure::Unreadable(file.clone(), error))?;

@@ -3,6 +3,7 @@
 mod accept;
 mod archive;
 mod bench;
+mod bisect;
 mod compare;
 mod completions;
 mod doctor;
@@ -23,6 +24,7 @@ mod prune;
 mod reject;
 mod report;
 mod review;
+mod revisions;
 mod run;
 
 use std::ffi::OsString;
@@ -101,6 +103,10 @@ fn command(args: Vec<OsString>) -> u8 {
         Command::Compare(args) => {
             run_command(&args.output.form, FinalLine::FromMain, &|| compare::compare(args))
         }
+        Command::Bisect(args) => {
+            run_command(&args.output.form, FinalLine::FromMain, &|| bisect::bisect(args))
+        }
+        Command::BisectStep(args) => plain(bisect::step(args)),
         Command::History(args) => {
             run_command(&args.output.form, FinalLine::FromMain, &|| history::history(args))
         }

@@ -5,7 +5,7 @@ use super::earlier;
 use crate::build::workspace::{Places, pending_of_results};
 use crate::invocation::cli::ReportArgs;
 use crate::invocation::options::{Mode, Pending, ReportContext, ReportingOptions, environment};
-use crate::invocation::values::{CargoOptions, Format};
+use crate::invocation::values::Format;
 use crate::presentation::events::Presenter;
 use crate::presentation::presenters::{self, Broadcast, JsonLines};
 use crate::presentation::results::{self, MergedRun, ResultsError};
@@ -39,8 +39,7 @@ pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
 
 /// The current folder if an archive was run there.
 fn places(args: &ReportArgs) -> Result<Places, Failure> {
-    let (manifest_path, target_dir) = (args.manifest_path.clone(), args.target_dir.clone());
-    let flags = CargoOptions { manifest_path, target_dir, ..CargoOptions::default() };
+    let flags = args.workspace.cargo();
     let (found, here) = (Places::find(&flags)?, Places::here(&flags));
     let has_results = |places: &Places| results::file(&places.results_directory()).is_file();
     let ran_here = args.folders.is_empty() && !has_results(&found) && has_results(&here);

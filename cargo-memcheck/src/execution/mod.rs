@@ -3,6 +3,7 @@
 pub(crate) mod bookkeeping;
 pub(crate) mod estimator;
 pub(crate) mod fit;
+pub(crate) mod lock_file;
 pub(crate) mod note;
 pub(crate) mod relations;
 pub(crate) mod revision;

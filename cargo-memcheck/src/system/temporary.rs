@@ -18,6 +18,30 @@ const NEW: Duration = Duration::from_secs(60);
 /// The folders of this process, so that another thread can remove them after a signal.
 static OWN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
+/// A folder with a place that others know, which is removed if a signal ends the process.
+#[derive(Debug)]
+pub(crate) struct NamedFolder(PathBuf);
+
+impl NamedFolder {
+    /// The folder need not exist yet.
+    pub(crate) fn new(path: PathBuf) -> Self {
+        own().push(path.clone());
+        Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for NamedFolder {
+    fn drop(&mut self) {
+        own().retain(|folder| *folder != self.0);
+        // A folder that was never created.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
 fn own() -> MutexGuard<'static, Vec<PathBuf>> {
     OWN.lock().unwrap_or_else(PoisonError::into_inner)
 }

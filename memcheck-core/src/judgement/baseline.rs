@@ -19,6 +19,10 @@ pub use laws::Laws;
 /// Version of the snapshot format. A snapshot of another version cannot be read.
 pub const VERSION: u32 = 1;
 
+/// The names of the figures that a baseline keeps.
+pub const FIGURES: [&str; 6] =
+    ["allocated_total", "allocations", "growth", "peak_allocated", "retained", "setup"];
+
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Entry {
     #[serde(flatten)]

@@ -104,7 +104,7 @@ pub struct ChangedTest {
 impl ChangedTest {
     /// True if a judged figure rose, or if the test failed in the head only.
     pub fn is_worse(&self) -> bool {
-        self.figures.iter().any(FigureChange::is_worse) || (fails(self.head) && !fails(self.base))
+        self.figures.iter().any(FigureChange::is_worse) || (self.head.fails() && !self.base.fails())
     }
 
     fn largest(&self) -> u64 {
@@ -131,10 +131,6 @@ impl Comparison {
     pub fn worse(&self) -> usize {
         self.changed.iter().filter(|test| test.is_worse()).count()
     }
-}
-
-fn fails(status: Status) -> bool {
-    matches!(status, Status::Failed | Status::NotMeasured)
 }
 
 /// Compares the tests of two runs. Figures within `tolerance` are the same; without one, the
@@ -197,7 +193,7 @@ fn compare_test(
         (changed.grown, changed.shrunk) = holders(then, now, &changed.figures);
     }
     let is_same = changed.figures.is_empty()
-        && fails(changed.base) == fails(changed.head)
+        && changed.base.fails() == changed.head.fails()
         && changed.new_findings.is_empty()
         && changed.gone_findings.is_empty();
     (!is_same).then_some(changed)

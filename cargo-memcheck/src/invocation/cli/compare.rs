@@ -1,10 +1,8 @@
 //! The arguments of `compare`.
 
-use std::path::PathBuf;
-
 use memcheck_core::tolerance::Tolerance;
 
-use super::OutputFlags;
+use super::{OutputFlags, WorkspaceFlags};
 use crate::invocation::values::ReportFile;
 
 /// `cargo memcheck compare`.
@@ -29,12 +27,8 @@ pub(crate) struct CompareArgs {
     pub(crate) report: Vec<ReportFile>,
     #[command(flatten)]
     pub(crate) output: OutputFlags,
-    /// Path to Cargo.toml.
-    #[arg(long, value_name = "PATH")]
-    pub(crate) manifest_path: Option<PathBuf>,
-    /// Directory for build output.
-    #[arg(long, value_name = "DIRECTORY")]
-    pub(crate) target_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) workspace: WorkspaceFlags,
     /// Arguments of `run`, for both revisions.
     #[arg(last = true, value_name = "RUN-ARGS")]
     pub(crate) run: Vec<String>,

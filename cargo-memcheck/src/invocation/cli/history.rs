@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::OutputFlags;
+use super::{OutputFlags, WorkspaceFlags};
 
 /// `cargo memcheck history`.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -24,10 +24,6 @@ pub(crate) struct HistoryArgs {
     pub(crate) last: usize,
     #[command(flatten)]
     pub(crate) output: OutputFlags,
-    /// Path to Cargo.toml.
-    #[arg(long, value_name = "PATH")]
-    pub(crate) manifest_path: Option<PathBuf>,
-    /// Directory for build output.
-    #[arg(long, value_name = "DIRECTORY")]
-    pub(crate) target_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) workspace: WorkspaceFlags,
 }

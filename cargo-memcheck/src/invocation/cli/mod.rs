@@ -6,6 +6,7 @@
 
 mod archive;
 mod bench;
+mod bisect;
 mod compare;
 mod estimate;
 mod fit;
@@ -22,6 +23,7 @@ mod report;
 mod run;
 mod select;
 mod snapshots;
+mod workspace;
 
 use std::ffi::{OsStr, OsString};
 use std::sync::OnceLock;
@@ -30,6 +32,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 pub(crate) use archive::ArchiveArgs;
 pub(crate) use bench::BenchArgs;
+pub(crate) use bisect::{BisectArgs, BisectStepArgs};
 pub(crate) use compare::CompareArgs;
 pub(crate) use estimate::EstimateArgs;
 pub(crate) use fit::FitArgs;
@@ -45,6 +48,7 @@ pub(crate) use report::ReportArgs;
 pub(crate) use run::{DoctorArgs, EnvArgs, ListArgs, ReportFlags, RunArgs, ScheduleFlags};
 pub(crate) use select::{CiFlags, PartFlags, SelectFlags};
 pub(crate) use snapshots::{PruneArgs, SnapshotArgs};
+pub(crate) use workspace::WorkspaceFlags;
 
 use super::values::ReportFile;
 use mistyped::mistyped_subcommand;
@@ -93,6 +97,11 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Compare two runs, or a branch with another: `compare main`.
     Compare(CompareArgs),
+    /// Find the commit, or the update of a dependency, that changed a figure of a test.
+    Bisect(BisectArgs),
+    /// Run one step of `git bisect run`.
+    #[command(hide = true)]
+    BisectStep(BisectStepArgs),
     /// Plot a figure of a test over the runs of a history.
     History(HistoryArgs),
     /// Make pending snapshots the baselines.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{OutputFlags, ReportFlags};
+use super::{OutputFlags, ReportFlags, WorkspaceFlags};
 use crate::invocation::values::NoTests;
 
 /// `cargo memcheck report`.
@@ -22,10 +22,6 @@ pub(crate) struct ReportArgs {
     pub(crate) report: ReportFlags,
     #[command(flatten)]
     pub(crate) output: OutputFlags,
-    /// Path to Cargo.toml.
-    #[arg(long, value_name = "PATH")]
-    pub(crate) manifest_path: Option<PathBuf>,
-    /// Directory for build output.
-    #[arg(long, value_name = "DIRECTORY")]
-    pub(crate) target_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) workspace: WorkspaceFlags,
 }

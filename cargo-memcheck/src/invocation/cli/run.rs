@@ -7,7 +7,7 @@ use memcheck_core::runs::explain::Explain;
 
 use super::{
     AnnotationsFlag, CiFlags, FormFlags, LevelFlags, LimitFlags, OutputFlags, PartFlags,
-    SelectFlags,
+    SelectFlags, WorkspaceFlags,
 };
 use crate::invocation::values::{CargoOptions, NoTests, ReportFile, UnpackOptions};
 
@@ -90,12 +90,8 @@ pub(crate) struct DoctorArgs {
 /// `cargo memcheck env`.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct EnvArgs {
-    /// Path to Cargo.toml.
-    #[arg(long, value_name = "PATH")]
-    pub(crate) manifest_path: Option<PathBuf>,
-    /// Directory for build output.
-    #[arg(long, value_name = "DIRECTORY")]
-    pub(crate) target_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) workspace: WorkspaceFlags,
     #[command(flatten)]
     pub(crate) form: FormFlags,
 }

@@ -4,6 +4,7 @@
 
 mod annotations;
 mod bencher;
+pub(crate) mod bisect;
 mod broadcast;
 pub(crate) mod compare;
 mod csv;

@@ -20,6 +20,13 @@ pub enum Status {
     Ignored,
 }
 
+impl Status {
+    /// True if the test ran and did not pass.
+    pub fn fails(self) -> bool {
+        matches!(self, Self::Failed | Self::NotMeasured)
+    }
+}
+
 /// The verdict on a record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {

@@ -10,6 +10,7 @@ use memcheck_core::runs::compare::{ChangedTest, Comparison, FigureChange, TestId
 use memcheck_core::size::{Size, counted, exact};
 
 pub(crate) use json::print as print_json;
+pub(super) use text::changed as changed_lines;
 pub(crate) use text::print as print_text;
 
 use super::reports::replace;
@@ -76,11 +77,11 @@ impl Compared {
 }
 
 /// `app::mem mem::step (sim:h200)`.
-fn title(id: &TestId) -> String {
+pub(super) fn title(id: &TestId) -> String {
     format!("{} {} ({})", id.binary, id.test, id.device)
 }
 
-fn value(change: &FigureChange, value: Option<u64>) -> String {
+pub(super) fn value(change: &FigureChange, value: Option<u64>) -> String {
     match value {
         None => "-".to_owned(),
         Some(value) if change.is_bytes() => format!("{} B", exact(value)),
@@ -89,7 +90,7 @@ fn value(change: &FigureChange, value: Option<u64>) -> String {
 }
 
 /// `+1.0 MiB (+33.3%)`.
-fn difference(change: &FigureChange) -> String {
+pub(super) fn difference(change: &FigureChange) -> String {
     let (base, head) = match (change.base, change.head) {
         (Some(base), Some(head)) => (base, head),
         (None, _) => return "new".to_owned(),

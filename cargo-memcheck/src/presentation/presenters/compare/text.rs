@@ -1,6 +1,7 @@
 //! A comparison for the terminal.
 
 use comfy_table::{CellAlignment, Table, presets};
+use memcheck_core::runs::compare::ChangedTest;
 
 use super::{Compared, difference, reasons, title, value};
 use crate::presentation::presenters::style;
@@ -17,33 +18,7 @@ pub(super) fn lines(compared: &Compared) -> Vec<String> {
         vec![format!("base: {}", base.described()), format!("head: {}", head.described())];
     for test in &comparison.changed {
         lines.push(String::new());
-        let name = escape::line(&title(&test.id));
-        lines.push(if test.is_worse() { style::error(&name) } else { style::strong(&name) });
-        let mut table = Table::new();
-        table.load_style(presets::NOTHING);
-        for change in &test.figures {
-            table.add_row([
-                format!(" {} {}", change.space, change.figure),
-                value(change, change.base),
-                "->".to_owned(),
-                value(change, change.head),
-                difference(change),
-            ]);
-        }
-        for column in [1, 3, 4] {
-            if let Some(column) = table.column_mut(column) {
-                column.set_cell_alignment(CellAlignment::Right);
-            }
-        }
-        let table = table.trim_fmt();
-        lines.extend(table.lines().zip(&test.figures).map(|(line, change)| {
-            match (change.is_worse(), change.head < change.base) {
-                (true, _) => style::warning(line),
-                (false, true) => style::good(line),
-                (false, false) => line.to_owned(),
-            }
-        }));
-        lines.extend(reasons(test).iter().map(|line| format!("  {}", escape::line(line))));
+        lines.extend(changed(test));
     }
     if !comparison.changed.is_empty() {
         lines.push(String::new());
@@ -52,5 +27,37 @@ pub(super) fn lines(compared: &Compared) -> Vec<String> {
         lines.extend(tests.iter().map(|id| format!("{word}: {}", escape::line(&title(id)))));
     }
     lines.push(style::strong(&compared.counts()));
+    lines
+}
+
+/// A changed test: its name, its figures and the reasons.
+pub(crate) fn changed(test: &ChangedTest) -> Vec<String> {
+    let name = escape::line(&title(&test.id));
+    let mut lines = vec![if test.is_worse() { style::error(&name) } else { style::strong(&name) }];
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    for change in &test.figures {
+        table.add_row([
+            format!(" {} {}", change.space, change.figure),
+            value(change, change.base),
+            "->".to_owned(),
+            value(change, change.head),
+            difference(change),
+        ]);
+    }
+    for column in [1, 3, 4] {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let table = table.trim_fmt();
+    lines.extend(table.lines().zip(&test.figures).map(|(line, change)| {
+        match (change.is_worse(), change.head < change.base) {
+            (true, _) => style::warning(line),
+            (false, true) => style::good(line),
+            (false, false) => line.to_owned(),
+        }
+    }));
+    lines.extend(reasons(test).iter().map(|line| format!("  {}", escape::line(line))));
     lines
 }

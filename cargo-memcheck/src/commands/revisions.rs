@@ -1,0 +1,51 @@
+//! Runs of other revisions, for `compare` and `bisect`.
+
+use std::path::Path;
+
+use memcheck_core::runs::compare::{Measured, TestId};
+
+use crate::invocation::values::Verbosity;
+use crate::presentation::results::{self, Results};
+
+/// The arguments of a `run` that writes nothing into its source tree. `own` is the tool's folder in
+/// the target directory, `selected` are the tests, and `typed` are the arguments of the user.
+pub(super) fn run_arguments(
+    (own, results): (&Path, &Path),
+    verbosity: Verbosity,
+    selected: &[String],
+    typed: &[String],
+) -> Vec<String> {
+    let mut arguments: Vec<String> = ["run", "--ci", "--annotations", "none", "-A"]
+        .into_iter()
+        .chain(["missing-baseline", "-A", "uncomparable-baseline", "-A", "improved"])
+        .map(str::to_owned)
+        .collect();
+    if verbosity < Verbosity::Verbose {
+        arguments.push("--quiet".to_owned());
+    }
+    if !typed.iter().any(|arg| arg.starts_with("--explain") || arg.starts_with("--repeat")) {
+        // Only call sites explain a difference.
+        arguments.extend(["--explain", "always"].map(str::to_owned));
+    }
+    arguments.push(format!("--target-dir={}", own.parent().unwrap_or(own).display()));
+    arguments.push(format!("--results={}", results.display()));
+    arguments.extend_from_slice(selected);
+    arguments.extend_from_slice(typed);
+    arguments
+}
+
+/// The tests of a run, for a comparison.
+pub(super) fn measured(results: &Results) -> Vec<Measured<'_>> {
+    let test = |test: &'_ results::Test| TestId {
+        package: test.task.package.clone(),
+        binary: test.task.binary.id.clone(),
+        test: test.task.name().to_owned(),
+        device: test.task.leg.name(),
+    };
+    let measured = results.tests.iter().map(|it| Measured {
+        id: test(it),
+        verdict: &it.outcome.verdict,
+        record: it.outcome.report.as_ref().map(|report| &report.record),
+    });
+    measured.collect()
+}

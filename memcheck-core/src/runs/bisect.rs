@@ -1,0 +1,164 @@
+//! Decides whether the tests of a revision are good or bad, compared with those of a revision that
+//! is known to be good.
+
+use memcheck_limits::names;
+use serde::{Deserialize, Serialize};
+
+use super::compare::{ChangedTest, Comparison, FigureChange};
+use crate::judgement::finding::Code;
+use crate::judgement::verdict::Status;
+
+/// The changes of a figure that make a revision bad.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// The figure is higher.
+    #[default]
+    Rise,
+    /// The figure is lower.
+    Fall,
+    /// The figure is another one.
+    Any,
+}
+
+names!(Change { "rise" => Rise, "fall" => Fall, "any" => Any });
+
+/// The rule that separates good revisions from bad ones.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Criterion {
+    /// The only figure that counts. Without it, every figure of a baseline counts, and so do
+    /// findings.
+    pub figure: Option<String>,
+    /// The change that counts.
+    pub change: Change,
+}
+
+/// The reason why a revision is bad.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reason<'a> {
+    /// A figure has changed.
+    Figure(&'a FigureChange),
+    /// The test has a finding that it did not have, or lacks one that it had.
+    Finding(Code),
+    /// The test failed in one of the revisions only.
+    Status(Status),
+}
+
+impl Criterion {
+    /// The first reason why the head of a comparison is bad, with its test. `None` if it is good.
+    /// The base of the comparison is the good revision.
+    pub fn reason<'a>(&self, comparison: &'a Comparison) -> Option<(&'a ChangedTest, Reason<'a>)> {
+        comparison.changed.iter().find_map(|test| Some((test, self.reason_in(test)?)))
+    }
+
+    fn reason_in<'a>(&self, test: &'a ChangedTest) -> Option<Reason<'a>> {
+        if let Some(figure) = test.figures.iter().find(|figure| self.counts(figure)) {
+            return Some(Reason::Figure(figure));
+        }
+        if self.figure.is_some() {
+            return None;
+        }
+        let (new, gone) = (test.new_findings.first(), test.gone_findings.first());
+        let finding = match self.change {
+            Change::Rise => new,
+            Change::Fall => gone,
+            Change::Any => new.or(gone),
+        };
+        if let Some(code) = finding {
+            return Some(Reason::Finding(*code));
+        }
+        let (was, is) = (test.base.fails(), test.head.fails());
+        let differs = match self.change {
+            Change::Rise => is && !was,
+            Change::Fall => was && !is,
+            Change::Any => is != was,
+        };
+        differs.then_some(Reason::Status(test.head))
+    }
+
+    /// A space without the figure has no bytes there.
+    fn counts(&self, figure: &FigureChange) -> bool {
+        let (base, head) = (figure.base.unwrap_or(0), figure.head.unwrap_or(0));
+        let has_changed = match self.change {
+            Change::Rise => head > base,
+            Change::Fall => head < base,
+            Change::Any => head != base,
+        };
+        has_changed && self.figure.as_ref().is_none_or(|name| *name == figure.figure)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::compare::TestId;
+    use super::*;
+    use crate::space::Space;
+
+    fn figure(name: &str, base: u64, head: u64) -> FigureChange {
+        let (base, head) = (Some(base), Some(head));
+        FigureChange { space: Space::Host, figure: name.to_owned(), base, head }
+    }
+
+    fn changed(figures: Vec<FigureChange>) -> Comparison {
+        let text = |text: &str| text.to_owned();
+        let test = ChangedTest {
+            id: TestId {
+                package: text("app"),
+                binary: text("app::mem"),
+                test: text("a"),
+                device: text("cpu"),
+            },
+            base: Status::Passed,
+            head: Status::Passed,
+            figures,
+            grown: Vec::new(),
+            shrunk: Vec::new(),
+            new_findings: Vec::new(),
+            gone_findings: Vec::new(),
+            conditions: None,
+        };
+        Comparison { changed: vec![test], ..Comparison::default() }
+    }
+
+    fn is_bad(comparison: &Comparison, figure: Option<&str>, change: Change) -> bool {
+        let figure = figure.map(str::to_owned);
+        Criterion { figure, change }.reason(comparison).is_some()
+    }
+
+    #[test]
+    fn the_direction_and_the_figure_decide() {
+        let higher = changed(vec![figure("setup", 8, 9), figure("retained", 8, 4)]);
+        assert!(is_bad(&higher, None, Change::Rise) && is_bad(&higher, None, Change::Fall));
+        assert!(is_bad(&higher, Some("setup"), Change::Rise));
+        assert!(!is_bad(&higher, Some("setup"), Change::Fall));
+        assert!(!is_bad(&higher, Some("peak_allocated"), Change::Any));
+        assert!(is_bad(&higher, Some("retained"), Change::Any));
+        let same = Comparison { unchanged: 1, ..Comparison::default() };
+        for change in [Change::Rise, Change::Fall, Change::Any] {
+            assert!(!is_bad(&same, None, change));
+        }
+    }
+
+    #[test]
+    fn a_new_space_is_a_rise() {
+        let new = FigureChange { base: None, ..figure("peak_allocated", 0, 8) };
+        let appeared = changed(vec![new]);
+        assert!(is_bad(&appeared, None, Change::Rise) && !is_bad(&appeared, None, Change::Fall));
+    }
+
+    #[test]
+    fn findings_count_unless_a_figure_is_named() {
+        let mut leaks = changed(Vec::new());
+        leaks.changed[0].new_findings = vec![Code::Leak];
+        let (_, reason) = Criterion::default().reason(&leaks).unwrap();
+        assert_eq!(reason, Reason::Finding(Code::Leak));
+        assert!(
+            !is_bad(&leaks, Some("growth"), Change::Any) && !is_bad(&leaks, None, Change::Fall)
+        );
+        let mut crashes = changed(Vec::new());
+        crashes.changed[0].head = Status::NotMeasured;
+        assert!(is_bad(&crashes, None, Change::Rise) && !is_bad(&crashes, None, Change::Fall));
+        crashes.changed[0].base = Status::Failed;
+        assert!(!is_bad(&crashes, None, Change::Any), "it failed before");
+    }
+}
