@@ -52,6 +52,28 @@ fn actions_are_pinned_by_the_hash_of_a_commit() {
     assert!(found >= 10, "{found}");
 }
 
+/// `cargo binstall` finds the archive that the release workflow uploads.
+#[test]
+fn the_names_of_released_archives_agree() {
+    let manifest: toml::Table = text("cargo-memcheck/Cargo.toml").parse().unwrap();
+    let binstall = &manifest["package"]["metadata"]["binstall"];
+    let field = |name: &str| binstall[name].as_str().unwrap().to_owned();
+    let values =
+        [("{ name }", "cargo-memcheck"), ("{ target }", "$target"), ("{ version }", "$version")];
+    let fill =
+        |text: String| values.iter().fold(text, |text, (field, value)| text.replace(field, value));
+    let script = text("scripts/release-archive");
+    let line = |start: &str| script.lines().find_map(|line| line.strip_prefix(start)).unwrap();
+    let name = line("name=");
+    assert!(script.contains("--file \"$out/$name.tar.gz\" \"$name\""), "{script}");
+    let url = fill(field("pkg-url"));
+    assert_eq!(url, format!("{{ repo }}/releases/download/v$version/{name}.tar.gz"));
+    assert_eq!(fill(field("bin-dir")), format!("{name}/{{ bin }}{{ binary-ext }}"));
+    assert_eq!(field("pkg-fmt"), "tgz");
+    // The tag of the release is that of the address.
+    assert!(script.contains("!= \"v$version\""), "{script}");
+}
+
 #[test]
 fn notices_are_written_for_the_licenses_that_are_allowed() {
     let list = |name: &str, key: &str| -> BTreeSet<String> {
