@@ -25,6 +25,9 @@ pub fn results(input: &[u8]) {
 
 /// A report must be valid in its own format, whatever the results contain.
 pub(super) fn check(name: &str, text: &[u8]) {
+    if every::BINARY.contains(&name) {
+        return;
+    }
     let text = std::str::from_utf8(text).unwrap_or_else(|error| panic!("{name}: {error}"));
     if name == "json" {
         for line in text.lines() {

@@ -1,9 +1,11 @@
 //! Suggestions for filters that match no test.
 
-use strsim::{jaro, jaro_winkler};
+use strsim::{jaro, jaro_winkler, osa_distance};
 
 /// From 0 to 1. clap uses the same threshold for its suggestions.
 const ALIKE: f64 = 0.7;
+/// The most mistakes in a mistyped subcommand. `bert` is a filter, although it resembles `bisect`.
+const MISTAKES: usize = 2;
 
 /// A filter can be a mistyped subcommand, or a subcommand that is not the first argument.
 pub(crate) fn suggestion(filters: &[String]) -> Option<String> {
@@ -15,7 +17,8 @@ pub(crate) fn suggestion(filters: &[String]) -> Option<String> {
         .iter()
         .map(|name| (jaro(first, name), name))
         .max_by(|(one, _), (other, _)| one.total_cmp(other))?;
-    (likeness > ALIKE).then(|| format!("did you mean `cargo memcheck {name}`?"))
+    let is_typo = likeness > ALIKE && osa_distance(first, name) <= MISTAKES;
+    is_typo.then(|| format!("did you mean `cargo memcheck {name}`?"))
 }
 
 /// The name of a test that is most like a filter that matches none.

@@ -25,7 +25,10 @@ impl CommandError for Panicked {
 
     fn hint(&self) -> Option<String> {
         let to = match option_env!("CARGO_PKG_REPOSITORY").unwrap_or_default() {
-            "" => "to the maintainers of memcheck".to_owned(),
+            // The address of a manifest without a published repository.
+            repository if repository.is_empty() || repository.contains(".invalid") => {
+                "to the maintainers of memcheck".to_owned()
+            }
             repository => format!("at {repository}/issues"),
         };
         Some(format!(

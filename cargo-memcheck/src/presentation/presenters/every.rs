@@ -41,6 +41,9 @@ pub(crate) const NAMES: [&str; 14] = [
     "memory-viz-json",
 ];
 
+/// The names of those whose report is not text.
+pub(crate) const BINARY: [&str; 2] = ["pprof", "memory-viz"];
+
 /// Passes the same events to the presenter with this name. Returns its report, if it writes one.
 pub(crate) fn present(
     name: &str,
