@@ -58,6 +58,7 @@ mod runner;
 mod shards;
 mod simulated;
 mod slurm;
+mod soak;
 mod supply_chain;
 mod terminal;
 mod unstable;

@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -105,6 +106,8 @@ pub enum Reach {
     Horizon,
     /// Until the growth is decided or the budget is used up.
     Decision,
+    /// For this time, even if the growth is decided. The other figures are not judged.
+    Soak(Duration),
     /// Through one iteration for each allocation that is refused. The figures are not judged.
     Faults,
 }
@@ -248,7 +251,7 @@ pub fn refusal(report: &Path) -> PathBuf {
 }
 
 /// The progress of a running test.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// Iterations done, warm-up included.
     pub iteration: u32,
@@ -256,4 +259,16 @@ pub struct Progress {
     pub of: u32,
     /// Live bytes of the judged spaces.
     pub live: u64,
+    /// The time of a soak, whose total number of iterations is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub soak: Option<SoakTime>,
+}
+
+/// The time that a soak has taken so far, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SoakTime {
+    /// Time since the first iteration began.
+    pub elapsed: u64,
+    /// The time that was asked for.
+    pub asked: u64,
 }

@@ -164,6 +164,7 @@ fn report(following: Following) -> Report {
         iterated: false,
         iterations: 0,
         followed: None,
+        soaked: None,
         spaces,
         capacities: open::capacities(&job.device),
         lost_events: ledger::lost_events(),

@@ -9,10 +9,11 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use memcheck_core::judgement::finding::{Class, Code, Finding, Level};
 use memcheck_core::judgement::verdict::Status;
+use memcheck_core::measurement::soak;
 use memcheck_core::size::Size;
 use memcheck_core::space::Space;
 use memcheck_core::wire::exit;
-use memcheck_core::wire::protocol::Progress;
+use memcheck_core::wire::protocol::{Progress, SoakTime};
 
 use layout::INDENT;
 
@@ -252,7 +253,8 @@ impl Terminal {
             let notes = driver_lines::repeats(outcome)
                 .into_iter()
                 .chain(unknown_reads::note(outcome))
-                .chain(fault_sweep::note(outcome));
+                .chain(fault_sweep::note(outcome))
+                .chain(soak_note(outcome));
             lines.extend(
                 notes.flat_map(|note| layout::below(&format!("note: {note}"), self.columns)),
             );
@@ -277,6 +279,13 @@ impl Terminal {
         lines[0] = format!("{word} {}", lines[0]);
         lines
     }
+}
+
+/// `None` for a soak that ended early, because that is a finding.
+fn soak_note(outcome: &TestOutcome) -> Option<String> {
+    let soaked = outcome.report.as_ref()?.record.soaked.as_ref()?;
+    let is_reported = soaked.has_begun() && soaked.ended.is_some();
+    (!is_reported).then(|| format!("soak: {}", soaked.sentence()))
 }
 
 /// `ok on cpu: 3 passed, 0 failed in 0.83s`.
@@ -315,8 +324,16 @@ impl Presenter for Terminal {
     }
 
     fn progress(&mut self, task: &Task, progress: &Progress) {
-        let Progress { iteration, of, live } = progress;
-        let at = format!("iteration {iteration}/{of}  {} live", Size(*live));
+        let Progress { iteration, of, live, soak } = progress;
+        let live = Size(*live);
+        let at = match soak {
+            Some(SoakTime { elapsed, asked }) => {
+                let time = |seconds: u64| soak::shown(seconds.saturating_mul(1_000));
+                let (elapsed, asked) = (time(*elapsed), time(*asked));
+                format!("iteration {iteration}  {elapsed} of {asked}  {live} live")
+            }
+            None => format!("iteration {iteration}/{of}  {live} live"),
+        };
         if let Some(known) = self.running.get_mut(&key(task)) {
             *known = at;
         }

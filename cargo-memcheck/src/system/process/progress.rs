@@ -140,7 +140,7 @@ mod tests {
     use std::sync::mpsc;
 
     fn progress(iteration: u32) -> Progress {
-        Progress { iteration, of: 9, live: 1 }
+        Progress { iteration, of: 9, live: 1, ..Progress::default() }
     }
 
     fn line(iteration: u32) -> Vec<u8> {
@@ -199,7 +199,7 @@ mod tests {
             file.write_all(piece.as_bytes()).unwrap();
             if iteration > 0 {
                 let progress = receiver.recv_timeout(patience).unwrap();
-                assert_eq!(progress, Progress { iteration, of: 3, live: 9 });
+                assert_eq!(progress, Progress { iteration, of: 3, live: 9, ..Progress::default() });
             }
         }
         assert!(tail.finish());
