@@ -15,7 +15,7 @@ use crate::outcome::Returned;
 use crate::probe::tensor;
 use crate::recorder::Recorder;
 use crate::usage::Usage;
-use crate::{block, canary, device, ledger, reads};
+use crate::{block, canary, device, ledger, live, reads};
 
 /// Name and value of each parameter of one run, in the order of the attribute.
 pub(crate) type Case = Vec<(&'static str, String)>;
@@ -283,6 +283,7 @@ impl Trial {
             of: u32::try_from(of).unwrap_or(u32::MAX),
             live: ledger::snapshot(device::space(&self.device)).live,
             soak,
+            view: None,
         };
         self.report(&progress);
     }
@@ -297,6 +298,7 @@ impl Trial {
     }
 
     fn report(&self, progress: &Progress) {
+        live::set_iteration(progress.iteration, progress.of);
         let mut listener = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         report_progress(&mut listener, progress);
     }

@@ -39,6 +39,7 @@ mod interrupts;
 mod legs;
 mod libraries;
 mod links;
+mod live;
 mod machine;
 mod module_cycles;
 mod one_candle;

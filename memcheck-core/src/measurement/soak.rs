@@ -50,21 +50,11 @@ pub fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// `9m 59s`. Less than ten seconds have a decimal.
+/// `9m 59s`. Less than ten seconds have tenths, as milliseconds.
 pub fn shown(milliseconds: u64) -> String {
-    let seconds = milliseconds / 1000;
-    let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    let parts = [(hours, 'h'), (minutes, 'm'), (rest, 's')];
-    let parts: Vec<String> = parts
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, unit)| format!("{count}{unit}"))
-        .collect();
-    if seconds < 10 {
-        format!("{}.{}s", seconds, milliseconds % 1000 / 100)
-    } else {
-        parts.join(" ")
-    }
+    let unit = if milliseconds < 10_000 { 100 } else { 1_000 };
+    let rounded = Duration::from_millis(milliseconds - milliseconds % unit);
+    humantime::format_duration(rounded).to_string()
 }
 
 #[cfg(test)]
@@ -74,7 +64,7 @@ mod tests {
     #[test]
     fn a_sentence_has_the_iterations_the_time_and_the_reason_of_an_early_end() {
         for (time, text) in
-            [(0, "0.0s"), (9_940, "9.9s"), (60_000, "1m"), (600_900, "10m"), (3_725_000, "1h 2m 5s")]
+            [(0, "0s"), (9_940, "9s 900ms"), (60_000, "1m"), (600_900, "10m"), (3_725_999, "1h 2m 5s")]
         {
             assert_eq!(shown(time), text);
         }
@@ -82,7 +72,7 @@ mod tests {
         assert_eq!(whole.sentence(), "181,234 iterations in 10m");
         let ended = Some("the body returned an error".to_owned());
         let early = Soaked { taken: 4_000, iterations: 1, ended, ..whole };
-        let text = "1 iteration in 4.0s of 10m, because the body returned an error";
+        let text = "1 iteration in 4s of 10m, because the body returned an error";
         assert_eq!(early.sentence(), text);
         let never = Soaked::refused(Duration::MAX, "it has one iteration");
         assert_eq!((never.asked, never.has_begun()), (u64::MAX, false));

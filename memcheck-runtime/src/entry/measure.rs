@@ -23,7 +23,7 @@ use crate::description::Description;
 use crate::probe;
 use crate::recorder::Recorder;
 use crate::trial::{self, Case, Trial};
-use crate::{attribution, block, canary, device, ledger, reads, scope, snapshot};
+use crate::{attribution, block, canary, device, ledger, live, reads, scope, snapshot};
 
 #[derive(Debug)]
 pub(super) struct Measured {
@@ -56,8 +56,11 @@ pub(super) fn measure(description: &'static Description, job: &Job) -> Result<Me
     let request = description.device_on(&job.device);
     let family = request.family().unwrap_or(Family::Cpu);
     let limits = job.limits.clone();
-    let (case, progress) = begin(description, job)?;
+    let (case, mut progress) = begin(description, job)?;
     let ready = Ready::prepare(job, &request, &limits)?;
+    if let Some(listener) = progress.take_if(|_| job.live) {
+        live::start(listener, job.sources())?;
+    }
     let reach = (&limits, job.reach);
     let mut trial = Trial::new(ready.device.clone(), reach, case.clone(), progress);
     let case_again = case.clone();

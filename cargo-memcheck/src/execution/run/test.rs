@@ -93,7 +93,9 @@ impl Runner<'_> {
             case: setting.case,
             // The process need not watch its parent, because this command kills it in every case.
             parent: None,
+            supervised: false,
             alone: false,
+            live: options.scheduling.live,
             own_subscriber: false,
         }
     }

@@ -49,6 +49,8 @@ pub(crate) struct Scheduling {
     pub(crate) fail_fast: bool,
     pub(crate) no_tests: NoTests,
     pub(crate) capture: Capture,
+    /// The live memory of a test or program is shown while it runs.
+    pub(crate) live: bool,
     pub(crate) explain: Explain,
     /// The runs are compared with each other.
     pub(crate) repeat: Option<NonZeroU32>,

@@ -11,7 +11,6 @@ use memcheck_core::space::Space;
 use memcheck_core::wire::protocol::{LiveMemory, LiveStack, LiveView, Progress};
 use memcheck_symbols::Symbols;
 
-use super::style;
 use crate::discovery::task::Task;
 use crate::system::escape;
 
@@ -53,6 +52,11 @@ struct SiteLine {
 }
 
 impl Live {
+    /// True if a view was shown.
+    pub(super) fn is_used(&self) -> bool {
+        self.before.is_some()
+    }
+
     pub(super) fn moment(&mut self, task: &Task, progress: &Progress, view: &LiveView) -> Moment {
         let before = self.before.replace(view.clone());
         let mut title = task.name().to_owned();
@@ -130,15 +134,14 @@ fn change(bytes: i64) -> String {
 impl Moment {
     /// Several lines, for a terminal of this width that shows only the last moment.
     pub(super) fn area(&self, columns: usize) -> String {
-        let mut lines = vec![style::strong(&self.title)];
+        let mut lines = vec![self.title.clone()];
         for memory in &self.memory {
+            let Memory { space, live, peak, change, allocated } = memory;
+            let [live, peak, allocated] = [live, peak, allocated].map(|it| Size(*it).to_string());
+            let (space, change) = (space.to_string(), self::change(*change));
             lines.push(format!(
-                "{:<12} {:>10} live  {:>12}  {:>10}/s allocated  {:>10} peak",
-                memory.space.to_string(),
-                Size(memory.live).to_string(),
-                change(memory.change),
-                Size(memory.allocated).to_string(),
-                Size(memory.peak).to_string(),
+                "{space:<12} {live:>10} live  {change:>12}  {allocated:>10}/s allocated  \
+                 {peak:>10} peak"
             ));
         }
         for site in &self.sites {

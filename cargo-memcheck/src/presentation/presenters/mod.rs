@@ -25,6 +25,7 @@ mod hostile;
 mod html;
 pub(crate) mod json;
 mod junit;
+mod live;
 mod markdown;
 mod memory_viz;
 mod next_step;

@@ -13,8 +13,8 @@ use memcheck_core::wire::protocol::Progress;
 
 const LOOK: Duration = Duration::from_millis(100);
 const CHUNK: usize = 64 << 10;
-/// A line of progress has less than 200 bytes.
-const LINE: usize = 4 << 10;
+/// A line with a view of the live memory is the longest one.
+const LINE: usize = 64 << 10;
 
 /// Skips other lines, because progress is only displayed and no verdict depends on it.
 pub(super) fn read(mut pipe: PipeReader, on_progress: impl Fn(Progress) + Send + 'static) {
