@@ -23,7 +23,7 @@ fn project() -> Project {
     project.write(
         "tests/mem.rs",
         &format!(
-            "{GROWS}
+            "use memcheck_runtime as _;\n{GROWS}
 #[memcheck_runtime::mem_test(baseline = false, iterations = 1, warmup = 0)]
 fn growing() {{
     println!(\"from the test\");
