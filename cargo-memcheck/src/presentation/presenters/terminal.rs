@@ -374,6 +374,9 @@ impl Presenter for Terminal {
     fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
         self.running.remove(&key(task));
         let is_ignored = outcome.verdict.status == Status::Ignored;
+        if self.live.is_used() {
+            self.bar.set_message("");
+        }
         match self.verbosity {
             Verbosity::Quiet if is_ignored => {}
             Verbosity::Normal if is_ignored => self.ignored.push(task.name().to_owned()),
