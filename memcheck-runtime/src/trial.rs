@@ -209,12 +209,8 @@ impl Trial {
             return sweep.run(self.warmup, body, |done, of| {
                 let live = ledger::snapshot(device::space(&self.device)).live;
                 let count = |number| u32::try_from(number).unwrap_or(u32::MAX);
-                let progress = Progress {
-                    iteration: count(done),
-                    of: count(of),
-                    live,
-                    ..Progress::default()
-                };
+                let progress =
+                    Progress { iteration: count(done), of: count(of), live, ..Progress::default() };
                 self.report(&progress);
             });
         }

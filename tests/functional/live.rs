@@ -54,8 +54,7 @@ fn assert_rises(run: &Run, name: &str, site: &str) {
     let count = lines.len();
     assert!((2..=9).contains(&count), "{count} lines in\n{}", run.stderr);
     // The program may not have begun at the time of the first line.
-    let lines: Vec<&str> =
-        lines.into_iter().filter(|line| line.contains(" MiB live (")).collect();
+    let lines: Vec<&str> = lines.into_iter().filter(|line| line.contains(" MiB live (")).collect();
     assert!(lines.len() >= 2, "{}", run.stderr);
     let level = |line: &str| -> f64 {
         let (_, after) = line.split_once("; host ").expect("the space");

@@ -87,11 +87,9 @@ fn exits() {{
     let output = project.cargo_test().output().expect("cargo runs");
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(101), "{text}");
-    for line in [
-        "test returns ... ok",
-        "crashed: SIGABRT (signal 6) ended it",
-        "test exits ... FAILED",
-    ] {
+    for line in
+        ["test returns ... ok", "crashed: SIGABRT (signal 6) ended it", "test exits ... FAILED"]
+    {
         assert!(text.contains(line), "`{line}` is not in {text}");
     }
     for file in ["returned", "aborted", "exited"] {

@@ -152,7 +152,10 @@ fn a_soak_finds_late_and_rare_leaks_and_changes_no_other_figure() {
         assert_eq!(run.codes(test), [""; 0], "{test}: {}", run.test(test));
         let (iterations, seconds, ended) = soaked(&run, test);
         assert!(iterations > 500, "{test}: {iterations}");
-        assert!((3.9..20.0).contains(&seconds) && ended == Value::Null, "{test}: {seconds} {ended}");
+        assert!(
+            (3.9..20.0).contains(&seconds) && ended == Value::Null,
+            "{test}: {seconds} {ended}"
+        );
     }
     let growth = |run: &Run, test| run.test(test)["metrics"]["host"]["growth"].clone();
     let within = "grows_within_its_limit";
@@ -173,5 +176,8 @@ fn a_soak_finds_late_and_rare_leaks_and_changes_no_other_figure() {
     assert!(text.stderr.contains("note: soak: "), "{}", text.stderr);
     assert!(text.stderr.contains(" iterations in 300ms"), "{}", text.stderr);
     project.memcheck(&["run", "--soak", "1s", "--repeat", "2"]).exits(2);
-    project.memcheck(&["run", "--soak", "soon"]).exits(2).prints("--soak: `soon` is not a duration");
+    project
+        .memcheck(&["run", "--soak", "soon"])
+        .exits(2)
+        .prints("--soak: `soon` is not a duration");
 }

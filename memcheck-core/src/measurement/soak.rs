@@ -63,9 +63,13 @@ mod tests {
 
     #[test]
     fn a_sentence_has_the_iterations_the_time_and_the_reason_of_an_early_end() {
-        for (time, text) in
-            [(0, "0s"), (9_940, "9s 900ms"), (60_000, "1m"), (600_900, "10m"), (3_725_999, "1h 2m 5s")]
-        {
+        for (time, text) in [
+            (0, "0s"),
+            (9_940, "9s 900ms"),
+            (60_000, "1m"),
+            (600_900, "10m"),
+            (3_725_999, "1h 2m 5s"),
+        ] {
             assert_eq!(shown(time), text);
         }
         let whole = Soaked { asked: 600_000, taken: 600_010, iterations: 181_234, ended: None };

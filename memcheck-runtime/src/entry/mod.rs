@@ -49,7 +49,9 @@ pub fn run(description: &'static Description) {
             }
             match job.reach {
                 Reach::Faults => sweep::run(description, job),
-                Reach::Screen | Reach::Horizon | Reach::Decision | Reach::Soak(_) => session::run(description, job),
+                Reach::Screen | Reach::Horizon | Reach::Decision | Reach::Soak(_) => {
+                    session::run(description, job)
+                }
             }
         }
         Purpose::Job(job) => panic!("this process was started for `{}`", job.test),

@@ -67,8 +67,7 @@ impl Runner<'_> {
         };
         if by_launcher {
             let exit_code = ExitCode::OfProgram;
-            let launched =
-                self.launch(task, command, watch, (&report, exit_code), on_progress)?;
+            let launched = self.launch(task, command, watch, (&report, exit_code), on_progress)?;
             return Ok(launched.map(|outcome| outcome.on(slot.as_ref())));
         }
         let ended = process::run(command, watch, on_progress)
@@ -144,9 +143,7 @@ impl Runner<'_> {
     /// True if a terminal shows the live view in place.
     fn has_live_area(&self) -> bool {
         let scheduling = &self.options.scheduling;
-        scheduling.live
-            && scheduling.capture == Capture::Kept
-            && console::Term::stderr().is_term()
+        scheduling.live && scheduling.capture == Capture::Kept && console::Term::stderr().is_term()
     }
 
     fn kind_of_program<'a>(&self, begun: Option<&'a Path>) -> process::ProcessKind<'a> {

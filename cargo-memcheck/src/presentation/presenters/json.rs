@@ -308,9 +308,7 @@ impl<W: Write> Presenter for JsonLines<W> {
             followed: record
                 .and_then(|record| record.followed.as_ref())
                 .map(FollowedIterations::of),
-            soaked: record
-                .and_then(|record| record.soaked.as_ref())
-                .map(SoakedIterations::of),
+            soaked: record.and_then(|record| record.soaked.as_ref()).map(SoakedIterations::of),
             values: record.and_then(|record| record.values.as_ref()).map(UnknownValues::of),
             fault_sweep: record.and_then(|record| record.fault_sweep.as_ref()).map(Refusals::of),
             repeat: record.and_then(|record| record.repeats.as_ref()).map(Repeat::of),

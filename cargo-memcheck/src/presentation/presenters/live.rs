@@ -70,10 +70,8 @@ impl Live {
 
     /// Sites of the devices or, if the program uses none, of the host.
     fn sites(&mut self, executable: &Path, view: &LiveView) -> Vec<SiteLine> {
-        let symbols = self
-            .symbols
-            .entry(executable.to_owned())
-            .or_insert_with(|| Symbols::open(executable));
+        let symbols =
+            self.symbols.entry(executable.to_owned()).or_insert_with(|| Symbols::open(executable));
         let on_device = view.spaces.iter().any(|memory| memory.space.is_of_driver());
         let mut sites: Vec<SiteLine> = Vec::new();
         for stack in view.stacks.iter().filter(|it| it.space.is_of_driver() == on_device) {
