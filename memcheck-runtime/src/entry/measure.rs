@@ -57,10 +57,11 @@ pub(super) fn measure(description: &'static Description, job: &Job) -> Result<Me
     let family = request.family().unwrap_or(Family::Cpu);
     let limits = job.limits.clone();
     let (case, mut progress) = begin(description, job)?;
-    let ready = Ready::prepare(job, &request, &limits)?;
+    // Before the counters are reset, because a new thread allocates a few bytes.
     if let Some(listener) = progress.take_if(|_| job.live) {
         live::start(listener, job.sources())?;
     }
+    let ready = Ready::prepare(job, &request, &limits)?;
     let reach = (&limits, job.reach);
     let mut trial = Trial::new(ready.device.clone(), reach, case.clone(), progress);
     let case_again = case.clone();
