@@ -35,6 +35,7 @@ mod pprof;
 pub(crate) mod profile;
 pub(crate) mod reports;
 mod sarif;
+mod soaked;
 mod stopped;
 pub(crate) mod style;
 mod summary;

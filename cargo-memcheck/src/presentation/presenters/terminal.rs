@@ -20,7 +20,9 @@ use layout::INDENT;
 
 use super::live::{Live, Moment};
 
-use super::{driver_lines, fault_sweep, findings, next_step, style, summary, unknown_reads};
+use super::{
+    driver_lines, fault_sweep, findings, next_step, soaked, style, summary, unknown_reads,
+};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::invocation::devices::Leg;
@@ -281,7 +283,7 @@ impl Terminal {
                 .into_iter()
                 .chain(unknown_reads::note(outcome))
                 .chain(fault_sweep::note(outcome))
-                .chain(soak_note(outcome));
+                .chain(soaked::note(outcome));
             lines.extend(
                 notes.flat_map(|note| layout::below(&format!("note: {note}"), self.columns)),
             );
@@ -306,13 +308,6 @@ impl Terminal {
         lines[0] = format!("{word} {}", lines[0]);
         lines
     }
-}
-
-/// `None` for a soak that ended early, because that is a finding.
-fn soak_note(outcome: &TestOutcome) -> Option<String> {
-    let soaked = outcome.report.as_ref()?.record.soaked.as_ref()?;
-    let is_reported = soaked.has_begun() && soaked.ended.is_some();
-    (!is_reported).then(|| format!("soak: {}", soaked.sentence()))
 }
 
 /// `ok on cpu: 3 passed, 0 failed in 0.83s`.

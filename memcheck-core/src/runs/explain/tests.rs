@@ -303,7 +303,10 @@ fn only_a_test_that_can_show_growth_and_has_shown_none_is_soaked() {
         change(&mut report.record);
         (soaks(&report), report.record.refuses_soak())
     };
-    assert_eq!(changed(|record| record.iterated = false), (None, Some("the body does not iterate")));
+    assert_eq!(
+        changed(|record| record.iterated = false),
+        (None, Some("the body does not iterate"))
+    );
     let panicked = changed(|it| it.outcome = Outcome::Panicked { message: "no".to_owned() });
     assert_eq!(panicked, (None, Some("the body did not return")));
     let once = changed(|it| it.limits = limits(Layer { iterations: Some(1), ..Layer::default() }));
