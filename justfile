@@ -102,6 +102,10 @@ exactness:
 faults:
     cargo test -p memcheck-functional hundred_moments -- --ignored --nocapture
 
+# Eight runs at the same time in one tree, a hundred times.
+concurrent:
+    cargo test -p memcheck-functional a_hundred_times -- --ignored --nocapture
+
 # A test that writes 10 GiB of output or progress, and a record of 1 GiB. Prints the memory of the command.
 floods:
     cargo test -p memcheck-functional ten_gibibytes -- --ignored --nocapture

@@ -65,7 +65,7 @@ pub(crate) struct Origin {
 impl Origin {
     /// The number of bits of a birth and of a context. Greater values are clamped to `MAX`.
     const BITS: u32 = 24;
-    const MAX: u32 = (1 << Self::BITS) - 1;
+    pub(crate) const MAX: u32 = (1 << Self::BITS) - 1;
 
     pub(crate) fn pack(self) -> u64 {
         let (birth, context) = (self.birth.min(Self::MAX), self.context.min(Self::MAX));

@@ -11,16 +11,23 @@ use memcheck_core::growth::lifetimes::{Budget, Decision, History, Living, step};
 use memcheck_core::growth::survivors::{self, Grown, Growth};
 use memcheck_core::limits::Limits;
 use memcheck_core::measurement::record::Followed;
+use memcheck_core::measurement::soak::{Soaked, milliseconds};
 use memcheck_core::space::Space;
-use memcheck_core::wire::protocol::Reach;
+use memcheck_core::wire::protocol::{Reach, SoakTime};
 
 use crate::available::available;
-use crate::block;
+use crate::block::{self, Origin};
 use crate::ledger::{self, Census, Changes, PeakWindow};
 
 /// The longest time that iterations up to the horizon may take, for a test that has left no blocks
 /// behind.
 const HORIZON_TIME: Duration = Duration::from_millis(100);
+
+/// A soak reads its clock after about this time.
+const CLOCK: Duration = Duration::from_secs(1);
+
+/// The most iterations of a soak, warm-up included. The ledger cannot tell later births apart.
+const MOST_SOAKED: u32 = Origin::MAX - 1;
 
 /// The births and deaths of blocks over all iterations, and the rules for when to stop.
 #[derive(Debug)]
@@ -32,6 +39,9 @@ pub(crate) struct Following {
     /// The number of measured iterations.
     screen: u32,
     own: Space,
+    max_growth: u64,
+    /// The number of ended iterations at which a soak looks for growth next.
+    next_look: u32,
     histories: BTreeMap<Space, History>,
     began: Instant,
     /// Live bytes of the host when the first iteration began.
@@ -64,6 +74,20 @@ enum StopReason {
     OutOfBudget,
     /// The body returned an error.
     Failed,
+    /// A soak has had the most iterations that the ledger can count.
+    TooMany,
+}
+
+impl StopReason {
+    /// The reason as a part of a sentence, if the iterations ended before they had to.
+    fn text(self) -> Option<&'static str> {
+        match self {
+            Self::Done => None,
+            Self::OutOfBudget => Some("there was no time or memory for further iterations"),
+            Self::Failed => Some("the body returned an error"),
+            Self::TooMany => Some("the ledger cannot count more iterations"),
+        }
+    }
 }
 
 /// Live bytes of the host.
@@ -76,7 +100,10 @@ impl Following {
         let (warmup, screen) = (limits.warmup.value, limits.iterations.value);
         // A test with one iteration is a quick look that must not be extended.
         let most = if screen > 1 { limits.max_iterations.value.max(screen) } else { screen };
-        let most = most.saturating_add(warmup);
+        let most = match reach {
+            Reach::Soak(_) if screen > 1 => MOST_SOAKED,
+            _ => most.saturating_add(warmup),
+        };
         Self {
             reach,
             budget: Budget::of(most),
@@ -84,6 +111,8 @@ impl Following {
             warmup,
             screen,
             own,
+            max_growth: limits.max_growth.value,
+            next_look: 0,
             histories: BTreeMap::from([(own, History::new(warmup))]),
             began: Instant::now(),
             live_before: 0,
@@ -160,18 +189,26 @@ impl Following {
             (Reach::Decision, _) => {
                 self.undecided_iterations().min(self.budget.most.saturating_sub(ended))
             }
+            (&Reach::Soak(time), _) => self.soak_iterations(time, ended),
         };
         let affordable = self.iterations_in_time(ended).min(self.iterations_in_memory(ended));
         let allowed = match self.reach {
             Reach::Decision => wanted.min(affordable),
+            Reach::Soak(_) => {
+                let left = self.budget.most.saturating_sub(ended);
+                wanted.min(self.iterations_in_memory(ended)).min(left)
+            }
             // A part of the iterations up to the horizon proves hardly more than the measured ones.
             // Therefore either all of them must run or none.
             Reach::Screen | Reach::Faults | Reach::Horizon if affordable < wanted => 0,
             Reach::Screen | Reach::Faults | Reach::Horizon => wanted,
         };
         if allowed == 0 {
-            let stop_reason = if wanted > 0 { StopReason::OutOfBudget } else { StopReason::Done };
-            self.stop(stop_reason);
+            self.stop(match wanted {
+                0 => StopReason::Done,
+                _ if ended >= self.budget.most => StopReason::TooMany,
+                _ => StopReason::OutOfBudget,
+            });
         } else if self.extension.is_none() {
             self.extension = Some(Extension::begin());
         }
@@ -185,6 +222,60 @@ impl Following {
             _ => 0,
         });
         more.max().unwrap_or(0)
+    }
+
+    /// The number of iterations until the clock must be read again; 0 if the time is over, or if
+    /// memory grows by more than the limit. A test that grows by less is soaked for the whole time,
+    /// because a larger leak can begin later.
+    fn soak_iterations(&mut self, time: Duration, ended: u32) -> u32 {
+        let elapsed = self.began.elapsed();
+        if self.screen < 2 || elapsed >= time || self.exceeds_growth(ended) {
+            return 0;
+        }
+        let each = elapsed.checked_div(ended).unwrap_or_default();
+        let left = CLOCK.min(time - elapsed);
+        let number = left.as_nanos().checked_div(each.as_nanos()).unwrap_or(u128::from(u32::MAX));
+        // The first iterations may have been slower or faster than all others.
+        u32::try_from(number).unwrap_or(u32::MAX).clamp(1, ended.max(1))
+    }
+
+    /// True if a look shows growth above the limit. A look takes time, so that each comes after a
+    /// tenth more iterations.
+    fn exceeds_growth(&mut self, ended: u32) -> bool {
+        if ended < self.next_look {
+            return false;
+        }
+        self.next_look = ended.saturating_add(ended / 10).saturating_add(1);
+        self.histories.values().any(|history| match step(history, &self.budget) {
+            Decision::Leak(leak) => leak.rate.rounded() > self.max_growth,
+            _ => false,
+        })
+    }
+
+    /// The time of a soak; `None` if the test is not soaked.
+    pub(crate) fn soak_time(&self) -> Option<SoakTime> {
+        let Reach::Soak(asked) = self.reach else { return None };
+        Some(SoakTime { elapsed: self.began.elapsed().as_secs(), asked: asked.as_secs() })
+    }
+
+    pub(crate) fn soaked(&self) -> Option<Soaked> {
+        let Reach::Soak(asked) = self.reach else { return None };
+        let ended = match &self.extension {
+            None => Some("its measured iterations took all of the time, or did not end"),
+            // A panic leaves the iterations without a reason.
+            Some(Extension { stop_reason: None, .. }) => Some("the body panicked"),
+            Some(Extension { stop_reason: Some(reason), .. }) => reason.text(),
+        };
+        let of_extension = self.extension.as_ref().and_then(|extension| {
+            let before = extension.began.saturating_duration_since(self.began);
+            Some(before + Duration::try_from_secs_f64(extension.seconds?).ok()?)
+        });
+        Some(Soaked {
+            asked: milliseconds(asked),
+            taken: milliseconds(of_extension.unwrap_or_else(|| self.began.elapsed())),
+            iterations: self.iterations(),
+            ended: ended.map(str::to_owned),
+        })
     }
 
     /// The number of iterations for which there is time, if each takes as long as those before.
@@ -259,12 +350,13 @@ impl Following {
         match self.reach {
             // The run ended early, because of an error of the body or for lack of time. The budget
             // is then reduced to the iterations that have ended, so that they alone are judged.
-            Reach::Decision => {
+            Reach::Decision | Reach::Soak(_) => {
                 let grown = read(&Budget::of(ended));
                 let is_exact = matches!(grown.growth, Growth::Found { exact: true, .. });
                 let failed = self.extension.as_ref().is_none_or(|extension| {
                     extension.stop_reason != Some(StopReason::OutOfBudget)
                         && extension.stop_reason != Some(StopReason::Done)
+                        && extension.stop_reason != Some(StopReason::TooMany)
                 });
                 // A few iterations can prove an exact leak only.
                 if failed && !is_exact { grown.undecided(ended) } else { grown }
@@ -290,13 +382,7 @@ impl Following {
             seconds: extension.seconds.unwrap_or_else(|| extension.began.elapsed().as_secs_f64()),
             decided,
             disturbed: extension.disturbed || extension.stop_reason.is_none(),
-            ended: match extension.stop_reason {
-                None | Some(StopReason::Done) => None,
-                Some(StopReason::OutOfBudget) => {
-                    Some("there was no time or memory for further iterations".to_owned())
-                }
-                Some(StopReason::Failed) => Some("the body returned an error".to_owned()),
-            },
+            ended: extension.stop_reason.and_then(StopReason::text).map(str::to_owned),
         })
     }
 }

@@ -48,6 +48,7 @@ mod intern;
 mod kernel;
 mod largest_batch;
 mod ledger;
+mod live;
 mod mapping;
 mod outcome;
 mod phases;

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use memcheck_core::growth::survivors::{self, Grown};
 use memcheck_core::limits::Limits;
 use memcheck_core::measurement::record::{Followed, Mark, Metrics, RefusedAllocation, SpaceRecord};
+use memcheck_core::measurement::soak::Soaked;
 use memcheck_core::space::Space;
-use memcheck_core::wire::protocol::Reach;
+use memcheck_core::wire::protocol::{Reach, SoakTime};
 
 use crate::at_end::LiveAtEnd;
 use crate::attribution::Iterations;
@@ -141,6 +142,15 @@ impl Recorder {
         if site::is_on() {
             self.at_end = LiveAtEnd::capture();
         }
+    }
+
+    pub(crate) fn soaked(&self) -> Option<Soaked> {
+        self.following.soaked()
+    }
+
+    /// The time of a soak; `None` if the test is not soaked.
+    pub(crate) fn soak_time(&self) -> Option<SoakTime> {
+        self.following.soak_time()
     }
 
     pub(crate) fn followed(&self) -> Option<Followed> {

@@ -1,6 +1,7 @@
 //! Baselines as insta snapshots: their paths, reading one, and passing new figures to insta, which
 //! compares them and writes them as a pending snapshot.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use memcheck_core::device::Family;
@@ -73,6 +74,7 @@ pub(crate) fn assert(
         same_conditions: matches!(baseline, Baseline::Found { facts: then, .. } if then == facts),
     }));
     let figures = Figures::of(record).to_yaml(&Holders::of(record));
+    let _lock = lock(&target);
     let written = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         settings.bind(|| (description.snapshot)(description.name, &figures));
     }));
@@ -84,6 +86,14 @@ pub(crate) fn assert(
             Err(crate::outcome::panic_message(&*payload))
         }
     }
+}
+
+/// Keeps other runs in this tree from reading a pending snapshot while insta writes it in place. The
+/// command takes the same lock. A file system without locks has none.
+fn lock(snapshot: &Path) -> Option<File> {
+    let folder = File::open(location::locked(snapshot)?).ok()?;
+    folder.lock().ok()?;
+    Some(folder)
 }
 
 /// Removes the pending snapshot of an earlier run.

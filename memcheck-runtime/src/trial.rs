@@ -1,6 +1,7 @@
 //! The trial that a test body gets: its device, its iterations and its figures.
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use candle_core::Device;
 use memcheck_core::limits::Limits;
@@ -14,13 +15,17 @@ use crate::outcome::Returned;
 use crate::probe::tensor;
 use crate::recorder::Recorder;
 use crate::usage::Usage;
-use crate::{block, canary, device, ledger, reads};
+use crate::{block, canary, device, ledger, live, reads};
 
 /// Name and value of each parameter of one run, in the order of the attribute.
 pub(crate) type Case = Vec<(&'static str, String)>;
 
 /// For each device other than the test's own, its space and whether its probe saw a canary.
 pub(crate) type Canaries = Vec<(Space, bool)>;
+
+/// The least time between two reports of the progress of a soak. Behind a launcher, reports are
+/// lines of a file, which must not grow without bound.
+const BETWEEN_REPORTS: Duration = Duration::from_millis(100);
 
 /// One run of one memory test.
 ///
@@ -40,6 +45,8 @@ pub struct Trial {
     canaries: Mutex<Canaries>,
     case: Case,
     progress: Mutex<Option<std::fs::File>>,
+    /// The time of the last report of a soak.
+    reported: Mutex<Option<Instant>>,
     /// Set in the process of a fault sweep.
     sweep: Option<Sweep>,
     #[cfg(feature = "cuda")]
@@ -73,6 +80,7 @@ impl Trial {
             canaries: Mutex::default(),
             case,
             progress: Mutex::new(progress),
+            reported: Mutex::default(),
             sweep: None,
             #[cfg(feature = "cuda")]
             watches_pool: limits.max_reserved_growth.value.is_some(),
@@ -201,7 +209,8 @@ impl Trial {
             return sweep.run(self.warmup, body, |done, of| {
                 let live = ledger::snapshot(device::space(&self.device)).live;
                 let count = |number| u32::try_from(number).unwrap_or(u32::MAX);
-                let progress = Progress { iteration: count(done), of: count(of), live };
+                let progress =
+                    Progress { iteration: count(done), of: count(of), live, ..Progress::default() };
                 self.report(&progress);
             });
         }
@@ -261,15 +270,31 @@ impl Trial {
         if self.watches_pool {
             self.recorder().observe_driver(index, &self.device);
         }
+        let soak = self.recorder().soak_time();
+        if soak.is_some() && !self.is_report_due() {
+            return;
+        }
         let progress = Progress {
             iteration: u32::try_from(index + 1).unwrap_or(u32::MAX),
             of: u32::try_from(of).unwrap_or(u32::MAX),
             live: ledger::snapshot(device::space(&self.device)).live,
+            soak,
+            view: None,
         };
         self.report(&progress);
     }
 
+    fn is_report_due(&self) -> bool {
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = reported.is_none_or(|last| last.elapsed() >= BETWEEN_REPORTS);
+        if is_due {
+            *reported = Some(Instant::now());
+        }
+        is_due
+    }
+
     fn report(&self, progress: &Progress) {
+        live::set_iteration(progress.iteration, progress.of);
         let mut listener = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         report_progress(&mut listener, progress);
     }

@@ -8,14 +8,24 @@ use std::time::{Duration, Instant};
 
 use crate::fixture::{Project, interrupt, is_running};
 
-/// A test that starts a child, writes both process ids to the file `ids`, and hangs.
+/// Starts a process in a session of its own, whose parent has ended, and returns its id.
+const DAEMON: &str = r#"
+fn daemon() -> String {
+    let script = "echo $$; exec sleep 600 >/dev/null 2>&1";
+    let started = std::process::Command::new("setsid").args(["--fork", "sh", "-c", script]).output();
+    String::from_utf8(started.unwrap().stdout).unwrap().trim().to_owned()
+}
+"#;
+
+/// A test that starts a child and a daemon, writes all process ids to the file `ids`, and hangs.
 fn hangs(timeout: &str) -> Project {
     Project::new(&format!(
-        "
+        "{DAEMON}
 #[mem_test(baseline = false, timeout = \"{timeout}\")]
 fn hangs() {{
     let child = std::process::Command::new(\"sleep\").arg(\"600\").spawn().unwrap();
-    std::fs::write(\"unfinished\", format!(\"{{}} {{}}\", std::process::id(), child.id())).unwrap();
+    let daemon = daemon();
+    std::fs::write(\"unfinished\", format!(\"{{}} {{}} {{daemon}}\", std::process::id(), child.id())).unwrap();
     std::fs::rename(\"unfinished\", \"ids\").unwrap();
     std::thread::sleep(std::time::Duration::from_secs(600));
 }}
@@ -45,6 +55,47 @@ fn a_time_out_ends_the_processes_that_the_test_started() {
             assert!(Instant::now() < deadline, "{id} still runs");
             std::thread::sleep(Duration::from_millis(50));
         }
+    }
+}
+
+#[test]
+fn a_daemon_does_not_outlive_the_test_that_started_it_however_the_test_ends() {
+    let project = Project::new(&format!(
+        "{DAEMON}
+fn starts(file: &str) {{
+    std::fs::write(file, daemon()).unwrap();
+}}
+
+#[mem_test(baseline = false, iterations = 1, warmup = 0)]
+fn returns() {{
+    starts(\"returned\");
+}}
+
+#[mem_test(baseline = false, iterations = 1, warmup = 0)]
+fn aborts() {{
+    starts(\"aborted\");
+    std::process::abort();
+}}
+
+#[mem_test(baseline = false, iterations = 1, warmup = 0)]
+fn exits() {{
+    starts(\"exited\");
+    std::process::exit(0);
+}}
+"
+    ));
+    let output = project.cargo_test().output().expect("cargo runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(101), "{text}");
+    for line in
+        ["test returns ... ok", "crashed: SIGABRT (signal 6) ended it", "test exits ... FAILED"]
+    {
+        assert!(text.contains(line), "`{line}` is not in {text}");
+    }
+    for file in ["returned", "aborted", "exited"] {
+        let daemon = project.read(file);
+        assert!(daemon.parse::<u32>().is_ok(), "{file}: {daemon}");
+        assert!(!is_running(&daemon), "the daemon of the test that {file} still runs");
     }
 }
 
@@ -88,7 +139,8 @@ fn a_killed_harness_leaves_no_process_running() {
         assert!(ids.split(' ').all(is_running), "{ids}");
         let target = match target {
             Target::Group => format!("-{}", cargo.id()),
-            Target::Harness => parent(ids.split(' ').next().expect("the process id of the test")),
+            // The parent of the test is its supervisor.
+            Target::Harness => parent(&parent(ids.split(' ').next().expect("the id of the test"))),
         };
         let sent = Command::new("kill").args([signal, "--", &target]).status();
         assert!(sent.is_ok_and(|status| status.success()), "the signal could not be sent");

@@ -325,6 +325,7 @@ fn a_million_events_are_followed_in_bounded_memory() {
         program: "profile_many_events".to_owned(),
         package: "memcheck-tests".to_owned(),
         report: Some(report.clone()),
+        live: None,
         device: "cpu".parse().unwrap(),
         limits: Limits::resolve(Family::Cpu, []),
         workspace: workspace(),

@@ -1,8 +1,11 @@
 //! The path of a pending snapshot that the command itself writes, and functions to write and remove
 //! it. insta writes the snapshots of single tests in the test process.
 
+use std::fs::File;
 use std::io;
 use std::path::{Component, Path, PathBuf};
+
+use memcheck_core::judgement::location;
 
 use crate::system::files;
 
@@ -16,6 +19,14 @@ pub(crate) fn below(folder: &Path, snapshot: &Path, root: &Path) -> Option<PathB
     let rest = snapshot.strip_prefix(root).ok()?;
     let is_straight = rest.components().all(|part| matches!(part, Component::Normal(_)));
     is_straight.then(|| path_next_to(&folder.join(rest)))
+}
+
+/// Waits until no test process writes a pending snapshot in the folder of this one, because insta
+/// writes in place. `None` on a file system without locks.
+pub(crate) fn lock(snapshot: &Path) -> Option<File> {
+    let folder = File::open(location::locked(snapshot)?).ok()?;
+    folder.lock().ok()?;
+    Some(folder)
 }
 
 pub(crate) fn write(pending: &Path, text: &str) -> io::Result<()> {

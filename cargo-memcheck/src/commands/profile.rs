@@ -12,7 +12,7 @@ use super::prologue::Prologue;
 use crate::build::compile::{BuildGoal, Program, ProgramKind};
 use crate::discovery::session::Session;
 use crate::discovery::task::{Task, TestOutcome, TestSubject};
-use crate::execution::schedule::{self, Event};
+use crate::execution::schedule::{self, Event, ProgressSender};
 use crate::invocation::cli::ProfileArgs;
 use crate::invocation::devices::Leg;
 use crate::invocation::options::Flags;
@@ -22,7 +22,6 @@ use crate::presentation::presenters::{self, Broadcast, stopped};
 use crate::presentation::tally::Tally;
 use crate::system::binary::Binary;
 use crate::system::error::{CommandError, Failure};
-use crate::system::panics::caught;
 use crate::system::printing::eprint_line;
 use crate::system::process::Interrupt;
 
@@ -89,16 +88,19 @@ fn flags(args: &ProfileArgs, libtest: &[String]) -> Result<Flags, Failure> {
         output,
         cargo,
         table: _,
+        live,
         bench: _,
         arguments: _,
     } = args;
-    Ok(Flags {
+    let mut flags = Flags {
         archive: archive.clone(),
         limits: Layer { baseline: Some(false), ..limits.layer() },
         reports: report.clone(),
         required_explain: Some(Explain::Always),
         ..Flags::new(output, cargo).select(select)?.launch(launch)?.libtest(libtest)?
-    })
+    };
+    flags.scheduling.live = *live;
+    Ok(flags)
 }
 
 fn profile_test(args: &ProfileArgs) -> Result<u8, Failure> {
@@ -169,18 +171,21 @@ fn profile_program(args: &ProfileArgs, program: &Program) -> Result<u8, Failure>
     let folder = package.folder().to_owned();
     let folder = (program.kind == ProgramKind::Bench).then_some(&folder);
     for task in &tasks {
+        if interrupt.is_set() {
+            break;
+        }
         if session.options.reporting.verbosity > Verbosity::Quiet {
             eprint_line!("running {} on {}", task.binary.id, task.leg.name());
         }
-        let ran = caught(|| runner.program(task, &args.arguments, folder));
-        match ran.map_err(Failure::from).and_then(|ran| Ok(ran?)) {
-            Ok(Some(outcome)) => finished(&mut broadcast, &mut tally, task, &outcome),
-            Ok(None) => break,
-            Err(failure) => {
-                presenters::failure(&failure);
-                tally.failure = Some((&failure).into());
-                break;
-            }
+        let run = |_, teller: ProgressSender| {
+            let on_progress = move |progress| teller.progress(progress);
+            Ok(runner.program(task, &args.arguments, folder, on_progress)?)
+        };
+        let on_event = |event| forward_event(&mut broadcast, &mut tally, task, event);
+        if let Err(failure) = schedule::run_all(1, 1, false, run, on_event) {
+            presenters::failure(&failure);
+            tally.failure = Some((&failure).into());
+            break;
         }
     }
     Ok(end(broadcast, tally, started, interrupt))

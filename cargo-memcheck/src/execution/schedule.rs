@@ -261,7 +261,8 @@ mod tests {
 
     #[test]
     fn progress_that_is_not_presented_yet_is_replaced() {
-        let progress = |iteration| Progress { iteration, of: 100_000, live: 0 };
+        let progress =
+            |iteration| Progress { iteration, of: 100_000, live: 0, ..Progress::default() };
         let (sender, events) = mpsc::channel();
         let progress_sender = ProgressSender::new(0, sender);
         let mut presented = Vec::new();

@@ -1,5 +1,7 @@
 //! The events of a run, which presenters display and results store.
 
+use std::io::Write;
+
 use memcheck_core::wire::protocol::Progress;
 
 use crate::discovery::task::{Task, TestOutcome};
@@ -21,4 +23,9 @@ pub(crate) trait Presenter {
 /// run.
 pub(crate) trait ReportWriter: Presenter {
     fn text(&self) -> anyhow::Result<Vec<u8>>;
+
+    /// Writes the text. A report that can be larger than the memory must not make it as a whole.
+    fn write_to(&self, to: &mut dyn Write) -> anyhow::Result<()> {
+        Ok(to.write_all(&self.text()?)?)
+    }
 }

@@ -5,7 +5,7 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -63,9 +63,20 @@ impl Replacement {
 
 /// Replaces the file at `target`, or creates it with its folder.
 pub(crate) fn replace(target: &Path, contents: &[u8]) -> io::Result<()> {
+    replace_with(target, |file| file.write_all(contents))
+}
+
+/// The same for contents that `write` writes bit by bit.
+pub(crate) fn replace_with<E: From<io::Error>>(
+    target: &Path,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+) -> Result<(), E> {
     let mut replacement = Replacement::new(target)?;
-    replacement.file().write_all(contents)?;
-    replacement.commit().map(drop)
+    let mut file = BufWriter::new(replacement.file());
+    write(&mut file)?;
+    file.flush()?;
+    drop(file);
+    Ok(replacement.commit().map(drop)?)
 }
 
 /// Appends lines to a file, or creates it with its folder. Other processes can append at the same

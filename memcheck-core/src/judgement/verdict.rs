@@ -18,6 +18,7 @@ mod fault_unsafe;
 mod fit;
 mod growth;
 mod regression;
+mod soak;
 mod status;
 mod unmeasured;
 mod unstable;
@@ -65,6 +66,7 @@ pub fn judge(
         }
     }
     findings.extend(fault_unsafe::judge(record));
+    findings.extend(soak::judge(record));
     if returned {
         findings.extend(regression::compare_with_baseline(record, baseline, limits));
         unstable::replace_unstable(record, baseline, limits, &mut findings);

@@ -10,6 +10,7 @@ pub mod placement;
 pub mod quiet;
 pub mod record;
 pub mod repeats;
+pub mod soak;
 pub mod stack;
 pub mod unknown_reads;
 pub mod validity;

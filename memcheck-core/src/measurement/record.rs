@@ -15,6 +15,7 @@ use crate::measurement::attribution::{Attribution, Unresolved};
 use crate::measurement::driver::Driver;
 use crate::measurement::fault_sweep::FaultSweep;
 use crate::measurement::repeats::Repeats;
+use crate::measurement::soak::Soaked;
 use crate::measurement::stack::Frame;
 use crate::measurement::unknown_reads::UnknownReads;
 use crate::size::both;
@@ -213,6 +214,9 @@ pub struct Record {
     /// The iterations beyond the measured ones; `None` if there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub followed: Option<Followed>,
+    /// The soak of the test, measured in another process; `None` if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub soaked: Option<Soaked>,
     /// The figures by space.
     pub spaces: BTreeMap<Space, SpaceRecord>,
     /// The capacity of each device in bytes, regardless of `fits`; empty on the host.
@@ -302,6 +306,18 @@ impl Record {
             (_, Outcome::Returned) => return None,
         };
         Some(format!("`fault_sweep` had no effect: {why}"))
+    }
+
+    /// The reason why the iterations of the test cannot be soaked; `None` if they can.
+    pub fn refuses_soak(&self) -> Option<&'static str> {
+        match &self.outcome {
+            Outcome::Failed { .. } | Outcome::Panicked { .. } => Some("the body did not return"),
+            Outcome::Returned if !self.iterated => Some("the body does not iterate"),
+            Outcome::Returned if self.limits.iterations.value < 2 => {
+                Some("one iteration cannot show growth")
+            }
+            Outcome::Returned => None,
+        }
     }
 
     /// Names those lines with `lookup`.

@@ -1,14 +1,17 @@
 //! The further runs of a test after one with figures only: one repeats a disturbed first run, one
 //! decides the growth, one explains figures by call stacks, up to three compare figures that
-//! differed, and one refuses allocations. The result of each is merged into the report of the first.
+//! differed, one refuses allocations, and one soaks the test if the user asks for it. The result of
+//! each is merged into the report of the first.
 
 mod further;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::device::Family;
+use crate::growth::survivors::Growth;
 use crate::judgement::baseline::{Baseline, Figures};
 use crate::judgement::finding::{Class, Code, Finding, Level};
 use crate::judgement::verdict;
@@ -16,6 +19,7 @@ use crate::measurement::comparison;
 use crate::measurement::fault_sweep::FaultSweep;
 use crate::measurement::record::{Outcome, Record};
 use crate::measurement::repeats::{MOST_RUNS, Repeats};
+use crate::measurement::soak::Soaked;
 use crate::space::Space;
 use crate::wire::protocol::{Follow, Reach, Report};
 use memcheck_limits::names;
@@ -59,7 +63,8 @@ pub struct Run {
     pub expected: Option<Figures>,
 }
 
-/// A further run of a test. A caller must go through [`Stage::ALL`] in order.
+/// A further run of a test. A caller must go through [`Stage::ALL`] in order, and then through
+/// [`Stage::Soak`] if the user asks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// Measures without further iterations, because those of the first run disturbed it.
@@ -72,6 +77,8 @@ pub enum Stage {
     Compare,
     /// Refuses the device allocations of one iteration in turn.
     Sweep,
+    /// Iterates for this time, for leaks that begin late or are rare.
+    Soak(Duration),
 }
 
 impl Stage {
@@ -112,6 +119,11 @@ impl Stage {
             Self::Sweep => {
                 needs_sweep(record).then_some(Run { follow, reach: Reach::Faults, expected: None })
             }
+            Self::Soak(time) => {
+                let grows = report.verdict.has(Code::Leak);
+                let soaks = record.refuses_soak().is_none() && !grows;
+                soaks.then_some(Run { follow, reach: Reach::Soak(time), expected: None })
+            }
         }
     }
 
@@ -146,6 +158,10 @@ impl Stage {
             (Self::Sweep, second) => {
                 let findings = others(&first);
                 rejudged(swept(first, second), findings)
+            }
+            (Self::Soak(time), second) => {
+                let findings = others(&first);
+                rejudged(soaked(first, second, time), findings)
             }
             (Self::Explain, second) => unexplained(first, second.is_some()),
             (Self::Compare, Some(_)) => first,
@@ -204,6 +220,37 @@ fn swept(mut first: Report, second: Option<Report>) -> Report {
         ..FaultSweep::default()
     }));
     first
+}
+
+/// The figures of the first report, with the growth that only the soak has shown.
+fn soaked(mut first: Report, second: Option<Report>, time: Duration) -> Report {
+    let Some(Report { record: second, .. }) = second else {
+        first.record.soaked = Some(Soaked::refused(time, "its process wrote no record"));
+        return first;
+    };
+    first.record.soaked.clone_from(&second.soaked);
+    if second.iterations >= first.record.iterations && shows_other_growth(&first.record, &second) {
+        first.record.take_growth(second);
+    }
+    first
+}
+
+/// The growth of a test that grows within its limit stays that of its shorter runs, because the
+/// baseline has that figure, and a mean over more iterations is another number.
+fn shows_other_growth(first: &Record, soak: &Record) -> bool {
+    first.judged.iter().any(|space| {
+        let (Some(before), Some(after)) = (first.spaces.get(space), soak.spaces.get(space)) else {
+            return false;
+        };
+        let growth = after.metrics.growth;
+        match after.growth {
+            Growth::Found { .. } => {
+                growth > first.limits.max_growth.value || growth > 0 && before.metrics.growth == 0
+            }
+            Growth::Undecided { .. } => before.metrics.growth == 0,
+            Growth::Quiet { .. } | Growth::Unknown => false,
+        }
+    })
 }
 
 /// The second run must be measured, and its body must get as far as that of the first.
@@ -294,6 +341,7 @@ fn reproduces(first: &Report, second: &Report) -> bool {
 fn explained(first: Report, mut second: Report) -> Report {
     second.record.repeats = first.record.repeats.clone();
     second.record.fault_sweep = first.record.fault_sweep.clone();
+    second.record.soaked = first.record.soaked.clone();
     if second.record.repeats.is_some() {
         let further = comparison::compared(&second.record);
         comparison::add(&mut second.record, further);

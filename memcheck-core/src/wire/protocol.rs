@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +23,9 @@ use crate::judgement::verdict::Verdict;
 use crate::limits::{Layer, Limits};
 use crate::measurement::attribution::Unresolved;
 use crate::measurement::record::Record;
+use crate::measurement::stack::Sources;
 use crate::shape::Scaling;
+use crate::space::Space;
 
 /// Version of this page. A binary of another version is asked to be rebuilt.
 pub const VERSION: u32 = 4;
@@ -105,6 +108,8 @@ pub enum Reach {
     Horizon,
     /// Until the growth is decided or the budget is used up.
     Decision,
+    /// For this time, even if the growth is decided. The other figures are not judged.
+    Soak(Duration),
     /// Through one iteration for each allocation that is refused. The figures are not judged.
     Faults,
 }
@@ -150,9 +155,15 @@ pub struct Job {
     /// The id of the process that started this one, if the test must end when that process ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<u32>,
+    /// True if the parent is a supervisor, which kills what the test leaves running.
+    #[serde(default)]
+    pub supervised: bool,
     /// True without a command: this process names call stacks and judges limits across tests.
     #[serde(default)]
     pub alone: bool,
+    /// True if the progress has a view of the live memory.
+    #[serde(default)]
+    pub live: bool,
     /// True if the body installs a `tracing` subscriber, of which a process can have only one.
     #[serde(default)]
     pub own_subscriber: bool,
@@ -187,6 +198,10 @@ pub struct ProgramJob {
     pub package: String,
     /// The file that the [`Report`] is written to. Without it the program is not followed.
     pub report: Option<PathBuf>,
+    /// The file that receives JSON lines of [`Progress`] with views of the live memory; `None` for
+    /// no views.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<PathBuf>,
     /// The device. It must not be `auto`, because the command resolves that first.
     pub device: Request,
     /// The limits in force.
@@ -248,7 +263,7 @@ pub fn refusal(report: &Path) -> PathBuf {
 }
 
 /// The progress of a running test.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// Iterations done, warm-up included.
     pub iteration: u32,
@@ -256,4 +271,61 @@ pub struct Progress {
     pub of: u32,
     /// Live bytes of the judged spaces.
     pub live: u64,
+    /// The time of a soak, whose total number of iterations is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub soak: Option<SoakTime>,
+    /// The live memory, if the job asks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub view: Option<Box<LiveView>>,
+}
+
+/// The live memory of a running program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LiveView {
+    /// Time since the process began to report.
+    pub milliseconds: u64,
+    /// The folders of source files in the executable's line tables.
+    pub sources: Sources,
+    /// The spaces with memory.
+    pub spaces: Vec<LiveMemory>,
+    /// The call stacks that hold most live memory, at most [`MOST_LIVE_STACKS`].
+    pub stacks: Vec<LiveStack>,
+}
+
+/// The most call stacks of a [`LiveView`], so that its line has less than 64 KiB.
+pub const MOST_LIVE_STACKS: usize = 24;
+
+/// The live memory of one space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LiveMemory {
+    /// The space.
+    pub space: Space,
+    /// Live bytes.
+    pub live: u64,
+    /// The highest number of live bytes so far.
+    pub peak: u64,
+    /// The bytes of all allocations so far.
+    pub allocated: u64,
+}
+
+/// The live memory of one call stack.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LiveStack {
+    /// The space of the memory.
+    pub space: Space,
+    /// Live bytes.
+    pub bytes: u64,
+    /// Live blocks.
+    pub count: u64,
+    /// The calls as addresses in the executable, innermost first.
+    pub calls: Vec<u64>,
+}
+
+/// The time that a soak has taken so far, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SoakTime {
+    /// Time since the first iteration began.
+    pub elapsed: u64,
+    /// The time that was asked for.
+    pub asked: u64,
 }

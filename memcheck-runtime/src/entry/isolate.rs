@@ -26,7 +26,7 @@ use memcheck_core::size::Size;
 use memcheck_core::wire::protocol::{self, Job, Report};
 use memcheck_symbols::Symbols;
 
-use super::{parent, relations, session, settings};
+use super::{parent, relations, session, settings, supervisor};
 use crate::description::Description;
 use crate::snapshot;
 
@@ -70,6 +70,8 @@ pub(super) fn run(description: &'static Description) {
         case: Default::default(),
         parent: Some(std::process::id()),
         alone: true,
+        live: false,
+        supervised: false,
         own_subscriber: false,
     };
     let timeout = job.limits.timeout.value;
@@ -181,8 +183,12 @@ fn wait(mut child: Child, timeout: Duration) -> std::io::Result<Ended> {
     let stdout = Collector::start(child.stdout.take());
     let stderr = Collector::start(child.stderr.take());
     let is_over = parent::ends_within(child.id(), timeout);
-    // Also after a regular end, because processes that the test started must not outlive it. The
-    // child is reaped later, so that its group cannot be another one of the same number.
+    if !is_over {
+        parent::ask_to_end(child.id());
+        parent::ends_within(child.id(), supervisor::PATIENCE + PATIENCE);
+    }
+    // The supervisor has killed all processes that the test started, unless it was killed itself.
+    // The child is reaped later, so that its group cannot be another one of the same number.
     if let Ok(group) = i32::try_from(child.id()) {
         parent::kill_group(group);
     }

@@ -68,6 +68,8 @@ mod tests {
             case: Default::default(),
             parent: None,
             alone: false,
+            live: false,
+            supervised: false,
             own_subscriber: false,
         };
         let text = |job: &Job| serde_json::to_string(job).unwrap();

@@ -23,7 +23,7 @@ use crate::description::Description;
 use crate::probe;
 use crate::recorder::Recorder;
 use crate::trial::{self, Case, Trial};
-use crate::{attribution, block, canary, device, ledger, reads, scope, snapshot};
+use crate::{attribution, block, canary, device, ledger, live, reads, scope, snapshot};
 
 #[derive(Debug)]
 pub(super) struct Measured {
@@ -48,7 +48,7 @@ pub(super) fn begin(
     let mut progress =
         job.progress.as_ref().and_then(|path| OpenOptions::new().write(true).open(path).ok());
     let of = limits.warmup.value.saturating_add(limits.iterations.value);
-    trial::report_progress(&mut progress, &Progress { iteration: 0, of, live: 0 });
+    trial::report_progress(&mut progress, &Progress { iteration: 0, of, ..Progress::default() });
     Ok((case, progress))
 }
 
@@ -56,7 +56,11 @@ pub(super) fn measure(description: &'static Description, job: &Job) -> Result<Me
     let request = description.device_on(&job.device);
     let family = request.family().unwrap_or(Family::Cpu);
     let limits = job.limits.clone();
-    let (case, progress) = begin(description, job)?;
+    let (case, mut progress) = begin(description, job)?;
+    // Before the counters are reset, because a new thread allocates a few bytes.
+    if let Some(listener) = progress.take_if(|_| job.live) {
+        live::start(listener, job.sources())?;
+    }
     let ready = Ready::prepare(job, &request, &limits)?;
     let reach = (&limits, job.reach);
     let mut trial = Trial::new(ready.device.clone(), reach, case.clone(), progress);
@@ -78,10 +82,11 @@ pub(super) fn measure(description: &'static Description, job: &Job) -> Result<Me
         job,
     );
     record.values = values;
-    if job.reach != Reach::Decision {
+    if !matches!(job.reach, Reach::Decision | Reach::Soak(_)) {
         rounds::run_second(description, (&device, case_again), &mut record);
     }
-    let baseline = if record.limits.baseline.value {
+    let is_soak = matches!(job.reach, Reach::Soak(_));
+    let baseline = if record.limits.baseline.value && !is_soak {
         snapshot::load(&snapshot::path(description, &job.workspace, family))
     } else {
         Baseline::Off
@@ -264,6 +269,7 @@ fn assemble(
         iterated: recorder.has_started(),
         iterations: recorder.measured(),
         followed: recorder.followed(),
+        soaked: recorder.soaked(),
         spaces: recorder.finish(judged),
         capacities: open::capacities(request),
         lost_events: ledger::lost_events(),

@@ -2,7 +2,7 @@
 //! `#[test]` calls.
 //!
 //! ```text
-//! cargo test, nextest ──► run ──► isolate ──► a process of its own ─┐
+//! cargo test, nextest ──► run ──► isolate ──► supervisor ──► a process of its own ─┐
 //! cargo memcheck ────────────────────────────► (the same, directly) ─┤
 //!                                                                    ▼
 //!                                          run ──► session: measure, verdict, report
@@ -26,6 +26,7 @@ mod rounds;
 mod session;
 mod settings;
 mod silence;
+mod supervisor;
 mod sweep;
 
 use memcheck_core::request::variables;
@@ -48,7 +49,9 @@ pub fn run(description: &'static Description) {
             }
             match job.reach {
                 Reach::Faults => sweep::run(description, job),
-                Reach::Screen | Reach::Horizon | Reach::Decision => session::run(description, job),
+                Reach::Screen | Reach::Horizon | Reach::Decision | Reach::Soak(_) => {
+                    session::run(description, job)
+                }
             }
         }
         Purpose::Job(job) => panic!("this process was started for `{}`", job.test),

@@ -1,10 +1,11 @@
-//! Ties a test's own process to the harness that started it. If the harness is killed (by a
-//! time-out of nextest or by Ctrl-C), the test ends with all processes that it started.
+//! Ties a test's own process to its supervisor, and the supervisor to the harness that started it.
+//! If the harness is killed (by a time-out of nextest or by Ctrl-C), the test ends with all
+//! processes that it started.
 //!
-//! The process leads a process group, so that its parent can end the whole group. For the same
+//! Each of the two leads a process group, so that its parent can end the whole group. For the same
 //! reason a signal to the parent's group does not reach it. The kernel therefore sends it a signal
-//! that is otherwise unused when the parent ends. A thread waits for that signal and kills the
-//! group, because a signal handler would have to be unsafe code.
+//! that is otherwise unused when the parent ends. A thread of the test waits for that signal and
+//! kills the group, because a signal handler would have to be unsafe code.
 //!
 //! ```text
 //! before main    request_signal     blocks the signal in every later thread, and requests it
@@ -23,29 +24,40 @@ use crate::quiet_thread;
 
 /// The kernel sends this signal when the parent's thread that forked has ended, which is the thread
 /// that waits for this process. No hardware raises the signal any more, and no library uses it.
-const PARENT_ENDED: i32 = libc::SIGSTKFLT;
+pub(super) const PARENT_ENDED: i32 = libc::SIGSTKFLT;
 
-fn signals() -> libc::sigset_t {
+/// Blocks signals in this thread and in every later one, so that [`wait_for`] receives them.
+pub(super) fn block(numbers: &[i32]) -> libc::sigset_t {
     let mut signals = MaybeUninit::uninit();
-    // SAFETY: `sigemptyset` initializes the whole set before `assume_init`. Both calls get a valid
-    // pointer to it, and `PARENT_ENDED` is a valid signal number, so neither can fail.
+    // SAFETY: `sigemptyset` initializes the whole set before `assume_init`. All calls get a valid
+    // pointer to it, and callers pass valid signal numbers, so that none can fail. A null pointer
+    // for the old mask is allowed.
     unsafe {
         libc::sigemptyset(signals.as_mut_ptr());
-        libc::sigaddset(signals.as_mut_ptr(), PARENT_ENDED);
-        signals.assume_init()
+        for &number in numbers {
+            libc::sigaddset(signals.as_mut_ptr(), number);
+        }
+        let signals = signals.assume_init();
+        libc::pthread_sigmask(libc::SIG_BLOCK, &signals, std::ptr::null_mut());
+        signals
     }
+}
+
+/// Waits for one of the signals and returns its number.
+pub(super) fn wait_for(signals: &libc::sigset_t) -> i32 {
+    let mut signal = 0;
+    // SAFETY: both pointers are to values that live during the call.
+    while unsafe { libc::sigwait(signals, &mut signal) } != 0 {}
+    signal
 }
 
 /// Asks the kernel to send [`PARENT_ENDED`] when `parent` ends. Must be called on the main thread,
 /// because the kernel drops the request when the thread that made it ends.
 pub(super) fn request_signal(parent: u32) {
-    // SAFETY: `signals` returns a valid set that lives during the call, and a null pointer for the
-    // old mask is allowed.
-    let blocked =
-        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &signals(), std::ptr::null_mut()) };
+    block(&[PARENT_ENDED]);
     // SAFETY: this option takes a signal number and does not access memory.
     let asked = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, PARENT_ENDED as libc::c_ulong) };
-    if blocked != 0 || asked != 0 {
+    if asked != 0 {
         eprintln!("memcheck: this test process may outlive the test harness");
     }
     if std::os::unix::process::parent_id() != parent {
@@ -57,11 +69,8 @@ pub(super) fn request_signal(parent: u32) {
 /// Waits on another thread for the signal that [`request_signal`] has requested.
 pub(super) fn wait_for_signal() {
     let watching = quiet_thread::spawn("memcheck parent", || {
-        let mut signal = 0;
-        // SAFETY: both pointers are to values that live during the call.
-        if unsafe { libc::sigwait(&signals(), &mut signal) } == 0 && signal == PARENT_ENDED {
-            kill_own_group();
-        }
+        wait_for(&block(&[PARENT_ENDED]));
+        kill_own_group();
     });
     if let Err(error) = watching {
         eprintln!("memcheck: this test process may outlive the test harness: {error}");
@@ -93,6 +102,14 @@ pub(super) fn ends_within(child: u32, patience: Duration) -> bool {
         let _ = sender.send(());
     });
     waiting.is_ok() && ended.recv_timeout(patience).is_ok()
+}
+
+/// Asks the supervisor `child` to end its test. The child must not be reaped.
+pub(super) fn ask_to_end(child: u32) {
+    let Ok(child) = i32::try_from(child) else { return };
+    // SAFETY: the call sends a signal and does not access memory of this process. If it fails, the
+    // supervisor has ended.
+    unsafe { libc::kill(child, PARENT_ENDED) };
 }
 
 /// Kills all remaining processes of a group.

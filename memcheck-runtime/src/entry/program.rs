@@ -28,7 +28,7 @@ use memcheck_core::wire::protocol::{self, ProgramJob, Reach, Refusal, Report};
 use super::{measure, open, session, settings};
 use crate::attribution::{self, Attributor};
 use crate::recorder::Recorder;
-use crate::{block, canary, ledger, reads, scope};
+use crate::{block, canary, ledger, live, reads, scope};
 
 /// The state of a program that is being followed.
 struct Following {
@@ -93,6 +93,10 @@ fn follow(job: ProgramJob, path: PathBuf) -> Result<(), String> {
     }
     let host_armed = canary::on_host();
     let attributor = attribution::start(scope::Install::Late, None).map_err(error_text)?;
+    if let Some(listener) = &job.live {
+        let listener = OpenOptions::new().write(true).open(listener).map_err(error_text)?;
+        live::start(listener, &job.workspace).map_err(error_text)?;
+    }
     let following = Following { job, path, attributor, host_armed, process: std::process::id() };
     *FOLLOWING.lock().map_err(error_text)? = Some(following);
     // SAFETY: the handler is a function without arguments that does not unwind.
@@ -164,6 +168,7 @@ fn report(following: Following) -> Report {
         iterated: false,
         iterations: 0,
         followed: None,
+        soaked: None,
         spaces,
         capacities: open::capacities(&job.device),
         lost_events: ledger::lost_events(),

@@ -88,7 +88,9 @@ fn report(description: &Description, job: &Job, measured: Measured) -> Report {
     }
     let path = snapshot::path(description, &job.workspace, record.family);
     let mut pending = None;
-    if record.is_undecided() {
+    if matches!(job.reach, Reach::Soak(_)) {
+        // The figures to accept are those of the runs before.
+    } else if record.is_undecided() {
         // The run that decides writes its figures. Figures of an earlier run belong to older code.
         snapshot::discard_pending(&job.workspace, &path);
     } else if record.limits.baseline.value && is_expected {
@@ -118,7 +120,7 @@ fn report(description: &Description, job: &Job, measured: Measured) -> Report {
 fn has_expected_figures(job: &Job, record: &mut Record) -> bool {
     let Some(expected) = &job.expected else { return true };
     match job.reach {
-        Reach::Decision => expected.put(&["peak_allocated", "retained"], record),
+        Reach::Decision | Reach::Soak(_) => expected.put(&["peak_allocated", "retained"], record),
         Reach::Screen | Reach::Faults | Reach::Horizon => {
             expected.put(&["growth"], record);
             for measured in record.spaces.values_mut() {

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::{Event, Log, Trace, ring};
+use super::{Event, Log, Trace, largest, ring};
 use crate::quiet_thread;
 
 #[derive(Debug)]
@@ -64,16 +64,23 @@ impl Collector {
 /// time.
 const PAUSE: Duration = Duration::from_millis(2);
 
+/// The number of events after which a collector that never pauses answers questions.
+const BUSY: u64 = 1 << 14;
+
 fn collect(log: Option<Log>) -> Trace {
     let mut trace = Trace::new(log);
     loop {
         let Some(event) = ring::take(trace.events) else {
             // PERF: wakes up seldom and then takes many events, because on a machine with two cores
             // the collector can take time from the workload whenever it wakes up.
+            largest::answer(&trace);
             std::thread::sleep(PAUSE);
             continue;
         };
         trace.take(event);
+        if trace.events.is_multiple_of(BUSY) {
+            largest::answer(&trace);
+        }
         if event == Event::End {
             return trace;
         }

@@ -4,10 +4,13 @@
 //! stores its live bytes and, lazily, its live bytes at the latest peak. A new peak only increments
 //! a number, the epoch. A holder with an older epoch saves its live bytes before it changes.
 
+use std::cmp::Reverse;
+
 use memcheck_core::space::Space;
+use memcheck_core::wire::protocol::MOST_LIVE_STACKS;
 use rustc_hash::FxHashMap;
 
-use super::{Event, Lifetimes, Log, Timeline};
+use super::{Event, Lifetimes, LiveSite, Log, Timeline};
 use crate::block::{Block, Origin};
 
 /// A place in the program together with the space and shape of its allocations.
@@ -280,6 +283,34 @@ impl Trace {
         self.held(space, |holder| if holder.epoch == epoch { holder.at_peak } else { holder.live })
     }
 
+    /// The call sites of each space that hold most live memory, the largest first, at most `most` of
+    /// a space. Those of the host are left out if a device has some.
+    pub(super) fn largest(&self, most: usize) -> Vec<LiveSite> {
+        let mut live: FxHashMap<(Space, u32), Amount> = FxHashMap::default();
+        for ((key, _), holder) in &self.holders {
+            let amount = live.entry((key.space, key.context)).or_default();
+            amount.bytes += holder.live.bytes;
+            amount.count += holder.live.count;
+        }
+        let site = |((space, context), amount): ((Space, u32), Amount)| {
+            let bytes = u64::try_from(amount.bytes).ok().filter(|&bytes| bytes > 0)?;
+            Some(LiveSite { space, context, bytes, count: u64::try_from(amount.count).ok()? })
+        };
+        let mut sites: Vec<LiveSite> = live.into_iter().filter_map(site).collect();
+        if sites.iter().any(|site| site.space.is_of_driver()) {
+            sites.retain(|site| site.space.is_of_driver());
+        }
+        sites.sort_by_key(|site| (Reverse(site.bytes), site.space, site.context));
+        let mut of_space: FxHashMap<Space, usize> = FxHashMap::default();
+        sites.retain(|site| {
+            let count = of_space.entry(site.space).or_default();
+            *count += 1;
+            *count <= most
+        });
+        sites.truncate(MOST_LIVE_STACKS);
+        sites
+    }
+
     /// The holders of `space` with the amount that `amount` selects.
     fn held(&self, space: Space, amount: impl Fn(&Holder) -> Amount) -> Vec<Held> {
         self.holders
@@ -393,6 +424,24 @@ mod tests {
         assert_eq!((total(1, 7).iteration, total(1, 7).last_calls), (0, 1));
         assert_eq!((total(2, 8).iteration, total(2, 8).last_calls), (1, 1));
         assert_eq!((total(1, 0).calls, total(2, 0).calls), (0, 0));
+    }
+
+    #[test]
+    fn the_largest_sites_are_those_that_hold_most_memory_now() {
+        use Event::{Allocated, Freed};
+        let host = |size| Block { space: Space::Host, ..block(9, size) };
+        let mut trace = folded(&[Allocated(host(1_000))]);
+        let sites = |trace: &Trace, most| -> Vec<(u32, u64, u64)> {
+            let sites = trace.largest(most);
+            sites.iter().map(|site| (site.context, site.bytes, site.count)).collect()
+        };
+        assert_eq!(sites(&trace, 2), [(9, 1_000, 1)]);
+        for (context, size) in [(1, 100), (2, 70), (2, 70), (3, 500), (4, 20)] {
+            trace.fold(Allocated(block(context, size)));
+        }
+        trace.fold(Freed(block(3, 500)));
+        assert_eq!(sites(&trace, 2), [(2, 140, 2), (1, 100, 1)]);
+        assert_eq!(sites(&trace, 9).len(), 3);
     }
 
     #[test]

@@ -13,6 +13,7 @@
 
 mod collector;
 mod fold;
+mod largest;
 mod lifetimes;
 mod log;
 mod ring;
@@ -24,6 +25,7 @@ use crate::block::Block;
 
 pub(crate) use collector::{Collector, start};
 pub(crate) use fold::{Held, Key, Refused, Trace};
+pub(crate) use largest::{LiveSite, ask};
 pub(crate) use lifetimes::Lifetimes;
 pub(crate) use log::{Log, Logged};
 pub(crate) use timeline::Timeline;

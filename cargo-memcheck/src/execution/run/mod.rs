@@ -114,7 +114,11 @@ impl<'a> Runner<'a> {
     ) -> anyhow::Result<Option<TestOutcome>> {
         let slot = self.slot(task);
         match self.options.scheduling.repeat {
-            None => self.measured(slot.as_ref(), task, &Stage::ALL, on_progress),
+            None => {
+                let soak = self.options.scheduling.soak.map(Stage::Soak);
+                let stages: Vec<Stage> = Stage::ALL.into_iter().chain(soak).collect();
+                self.measured(slot.as_ref(), task, &stages, on_progress)
+            }
             Some(times) => self.repeated(slot.as_ref(), task, times, on_progress),
         }
     }
@@ -164,7 +168,10 @@ impl<'a> Runner<'a> {
         let run = |_, run: Run| match self.run_on(slot, task, run.into(), on_progress.clone()) {
             Ok(Some(second)) => {
                 duration += second.duration;
-                Further::Ended(second.report.map(Box::new))
+                match second.report {
+                    Some(report) => Further::Ended(Some(Box::new(report))),
+                    None => Further::Lost(second.verdict.findings),
+                }
             }
             Ok(None) => Further::Skipped,
             Err(error) => {

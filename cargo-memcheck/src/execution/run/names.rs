@@ -47,6 +47,7 @@ impl Names {
         findings.append(&mut report.verdict.findings);
         if let Some(pending) = report.pending.take() {
             let settled = if verdict::is_worth_keeping(&findings) {
+                let _lock = report.snapshot.as_deref().and_then(pending_file::lock);
                 let holders = if is_attributed { add_holders(&pending, record) } else { Ok(()) };
                 holders.map(|()| Some(pending))
             } else {

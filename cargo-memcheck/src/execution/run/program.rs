@@ -9,7 +9,7 @@ use anyhow::Context;
 use memcheck_core::request::variables;
 use memcheck_core::runs::capture;
 use memcheck_core::runs::process::{End, Written};
-use memcheck_core::wire::protocol::{ProgramJob, VERSION, claim};
+use memcheck_core::wire::protocol::{ProgramJob, Progress, VERSION, claim};
 
 use super::launched::ExitCode;
 use super::{Runner, device};
@@ -18,36 +18,59 @@ use crate::system::gpus::Slot;
 use crate::system::launcher::Launcher;
 use crate::system::process::{self, Capture, Watch};
 
+/// The files that a program writes.
+#[derive(Debug, Default)]
+struct Reports {
+    report: Option<PathBuf>,
+    live: Option<PathBuf>,
+}
+
 impl Runner<'_> {
-    /// Prints its output on stderr as it comes. `None` if it was interrupted.
+    /// Prints its output on stderr as it comes or, with a live view, at its end. `None` if it was interrupted.
     pub(crate) fn program(
         &self,
         task: &Task,
         arguments: &[String],
         folder: Option<&PathBuf>,
+        on_progress: impl Fn(Progress) + Send + 'static,
     ) -> anyhow::Result<Option<TestOutcome>> {
         let files = self.folder()?;
         let report = files.path().join("report.json");
         let slot = self.slot(task);
-        let mut command = self.program_command(slot.as_ref(), task, Some(report.clone()))?;
+        let scheduling = &self.options.scheduling;
+        let by_launcher = scheduling.launcher.is_some();
+        let progress = files.path().join("progress");
+        if by_launcher && scheduling.live {
+            std::fs::write(&progress, "").with_context(|| progress.display().to_string())?;
+        }
+        let live = scheduling.live.then(|| match by_launcher {
+            true => progress.clone(),
+            false => PathBuf::from(process::PROGRESS_PATH),
+        });
+        let reports = Reports { report: Some(report.clone()), live };
+        let mut command = self.program_command(slot.as_ref(), task, reports)?;
         command.args(arguments);
         if let Some(folder) = folder {
             command.current_dir(folder);
         }
         let begun = claim(&report);
         let watch = Watch {
-            kind: self.kind_of_program(Some(&begun)),
+            kind: match scheduling.live && by_launcher {
+                true => process::ProcessKind::Launcher(&progress),
+                false => self.kind_of_program(Some(&begun)),
+            },
             timeout: task.limits.timeout.value,
-            capture: Capture::Shown,
+            // The view would be drawn over the output.
+            capture: if self.has_live_area() { Capture::Kept } else { Capture::Shown },
             most: capture::STREAM,
             interrupt: &self.interrupt,
         };
-        if self.options.scheduling.launcher.is_some() {
-            let launched =
-                self.launch(task, command, watch, (&report, ExitCode::OfProgram), |_| {})?;
+        if by_launcher {
+            let exit_code = ExitCode::OfProgram;
+            let launched = self.launch(task, command, watch, (&report, exit_code), on_progress)?;
             return Ok(launched.map(|outcome| outcome.on(slot.as_ref())));
         }
-        let ended = process::run(command, watch, |_| {})
+        let ended = process::run(command, watch, on_progress)
             .with_context(|| format!("{}: {}", task.binary.id, task.binary.path.display()))?;
         let Some(end) = ended.end else { return Ok(None) };
         let written = self.written(&report, task)?;
@@ -68,7 +91,7 @@ impl Runner<'_> {
         criterion_home: &Path,
     ) -> anyhow::Result<Option<ExitStatus>> {
         let slot = self.slot(task);
-        let mut command = self.program_command(slot.as_ref(), task, None)?;
+        let mut command = self.program_command(slot.as_ref(), task, Reports::default())?;
         command.arg("--bench").args(arguments).current_dir(&task.folder);
         if std::env::var_os(CRITERION_HOME).is_none() {
             command.env(CRITERION_HOME, criterion_home);
@@ -92,13 +115,14 @@ impl Runner<'_> {
         &self,
         slot: Option<&Slot<'_>>,
         task: &Task,
-        report: Option<PathBuf>,
+        Reports { report, live }: Reports,
     ) -> anyhow::Result<Command> {
         let job = ProgramJob {
             version: VERSION,
             program: task.name().to_owned(),
             package: task.package.clone(),
             report,
+            live,
             device: device(slot, task),
             limits: task.limits.clone(),
             workspace: self.workspace_root.to_owned(),
@@ -114,6 +138,12 @@ impl Runner<'_> {
             .env(variables::PROGRAM, serde_json::to_string(&job)?);
         self.show_gpus(&mut command, slot, task);
         Ok(command)
+    }
+
+    /// True if a terminal shows the live view in place.
+    fn has_live_area(&self) -> bool {
+        let scheduling = &self.options.scheduling;
+        scheduling.live && scheduling.capture == Capture::Kept && console::Term::stderr().is_term()
     }
 
     fn kind_of_program<'a>(&self, begun: Option<&'a Path>) -> process::ProcessKind<'a> {

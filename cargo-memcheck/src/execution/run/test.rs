@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::Context;
 use memcheck_core::request::variables;
 use memcheck_core::runs::capture;
-use memcheck_core::wire::protocol::{Follow, Job, Progress, VERSION};
+use memcheck_core::wire::protocol::{Follow, Job, Progress, Reach, VERSION};
 
 use super::launched::ExitCode;
 use super::{RunSettings, Runner, device};
@@ -33,13 +34,17 @@ impl Runner<'_> {
         setting: RunSettings,
         on_progress: impl Fn(Progress) + Send + 'static,
     ) -> anyhow::Result<Option<TestOutcome>> {
+        let soak = match setting.run.reach {
+            Reach::Soak(time) => time,
+            _ => Duration::ZERO,
+        };
         let folder = self.folder()?;
         let of = |name: &str| folder.path().join(name);
         let files = Files { report: of("report.json"), progress: of("progress") };
         let command = self.command(&self.job(slot, task, setting, &files), slot, task)?;
         let mut watch = Watch {
             kind: process::ProcessKind::Own,
-            timeout: task.limits.timeout.value,
+            timeout: task.limits.timeout.value.saturating_add(soak),
             capture: self.options.scheduling.capture,
             most: capture::STREAM,
             interrupt: &self.interrupt,
@@ -88,7 +93,9 @@ impl Runner<'_> {
             case: setting.case,
             // The process need not watch its parent, because this command kills it in every case.
             parent: None,
+            supervised: false,
             alone: false,
+            live: options.scheduling.live,
             own_subscriber: false,
         }
     }

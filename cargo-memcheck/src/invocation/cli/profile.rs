@@ -17,6 +17,11 @@ cargo memcheck profile [OPTIONS] TEST [-- LIBTEST-ARGS]
 pub(crate) struct ProfileArgs {
     #[command(flatten)]
     pub(crate) table: ProfileLayout,
+    /// Show live bytes, their rate and the largest call sites while the test or program runs.
+    ///
+    /// If stderr is not a terminal, or with --no-capture, it prints one line per second.
+    #[arg(long, help_heading = "Table")]
+    pub(crate) live: bool,
     /// Profile this bench instead of a test.
     #[arg(long, value_name = "NAME", help_heading = "Cargo options")]
     pub(crate) bench: Vec<String>,

@@ -123,6 +123,11 @@ pub(crate) struct ScheduleFlags {
     /// identical in all runs.
     #[arg(long, value_name = "N")]
     pub(crate) repeat: Option<String>,
+    /// Then iterate each test for this time ("10m"), for leaks that begin late or are rare.
+    ///
+    /// It is a separate process, and other figures and baselines do not change.
+    #[arg(long, value_name = "DURATION", conflicts_with = "repeat")]
+    pub(crate) soak: Option<String>,
     /// Stop at the first failure.
     #[arg(long)]
     pub(crate) fail_fast: bool,

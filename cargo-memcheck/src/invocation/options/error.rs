@@ -20,6 +20,8 @@ pub(crate) enum OptionsError {
     Repeat(String),
     #[error("--repeat compares runs without call sites: leave --explain out")]
     RepeatExplains,
+    #[error("--soak: {0}")]
+    Soak(String),
     #[error("--runner: {0}")]
     Launcher(LauncherError),
     #[error("--archive-file and cargo's options exclude each other: the archive is built already")]

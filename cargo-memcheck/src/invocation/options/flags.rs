@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use memcheck_core::judgement::finding::{Code, Level};
 use memcheck_core::limits::Layer;
+use memcheck_core::limits::kinds::{LimitKind, Time};
 use memcheck_core::runs::explain::Explain;
 
 use super::{OptionsError, Partition, Scheduling, Selection};
@@ -77,6 +78,7 @@ impl Flags {
             test_threads,
             explain,
             repeat,
+            soak,
             fail_fast,
             no_tests,
             no_capture,
@@ -88,6 +90,9 @@ impl Flags {
             }
             self.scheduling.repeat = Some(times);
             self.required_explain = Some(Explain::Never);
+        }
+        if let Some(text) = soak {
+            self.scheduling.soak = Some(Time::parse(text).map_err(OptionsError::Soak)?);
         }
         self.scheduling.fail_fast = *fail_fast;
         self.scheduling.no_tests = *no_tests;
@@ -172,6 +177,7 @@ mod tests {
             schedule(|flags| flags.test_threads = Some("0".to_owned())),
             schedule(|flags| flags.repeat = Some("0".to_owned())),
             schedule(|flags| flags.repeat = Some("often".to_owned())),
+            schedule(|flags| flags.soak = Some("long".to_owned())),
             schedule(|flags| {
                 flags.repeat = Some("3".to_owned());
                 flags.explain = Some(Explain::Always);

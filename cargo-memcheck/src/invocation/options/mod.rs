@@ -12,6 +12,7 @@ mod typed;
 
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use memcheck_core::limits::Layer;
 use memcheck_core::request::variables::{self, Variable, VariableError};
@@ -48,9 +49,13 @@ pub(crate) struct Scheduling {
     pub(crate) fail_fast: bool,
     pub(crate) no_tests: NoTests,
     pub(crate) capture: Capture,
+    /// The live memory of a test or program is shown while it runs.
+    pub(crate) live: bool,
     pub(crate) explain: Explain,
     /// The runs are compared with each other.
     pub(crate) repeat: Option<NonZeroU32>,
+    /// Time of the additional run that looks for late and rare leaks.
+    pub(crate) soak: Option<Duration>,
     pub(crate) libtest: Vec<String>,
     pub(crate) launcher: Launcher,
 }

@@ -15,6 +15,7 @@ use memcheck_core::measurement::driver::{Occupant, Untracked};
 use memcheck_core::measurement::fault_sweep::FaultSweep;
 use memcheck_core::measurement::record::{self, Mark, Metrics};
 use memcheck_core::measurement::repeats::{Range, Repeats};
+use memcheck_core::measurement::soak::Soaked;
 use memcheck_core::measurement::unknown_reads::{ReadSite, UnknownReads};
 use memcheck_core::presentation::digest::Digest;
 use memcheck_core::shape::ScalingReport;
@@ -74,6 +75,8 @@ struct TestFinished<'a> {
     notes: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     followed: Option<FollowedIterations<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    soaked: Option<SoakedIterations<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     values: Option<UnknownValues<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -182,6 +185,30 @@ impl<'a> FollowedIterations<'a> {
     }
 }
 
+/// Present only if the test was soaked.
+#[derive(Debug, Serialize)]
+struct SoakedIterations<'a> {
+    /// Seconds, as the next field.
+    asked: f64,
+    seconds: f64,
+    iterations: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended: Option<&'a str>,
+}
+
+impl<'a> SoakedIterations<'a> {
+    fn of(soaked: &'a Soaked) -> Self {
+        let Soaked { asked, taken, iterations, ended } = soaked;
+        let seconds = |milliseconds: u64| milliseconds as f64 / 1_000.0;
+        Self {
+            asked: seconds(*asked),
+            seconds: seconds(*taken),
+            iterations: *iterations,
+            ended: ended.as_deref(),
+        }
+    }
+}
+
 /// Present only if the body read unknown values of the simulated device.
 #[derive(Debug, Serialize)]
 struct UnknownValues<'a> {
@@ -281,6 +308,7 @@ impl<W: Write> Presenter for JsonLines<W> {
             followed: record
                 .and_then(|record| record.followed.as_ref())
                 .map(FollowedIterations::of),
+            soaked: record.and_then(|record| record.soaked.as_ref()).map(SoakedIterations::of),
             values: record.and_then(|record| record.values.as_ref()).map(UnknownValues::of),
             fault_sweep: record.and_then(|record| record.fault_sweep.as_ref()).map(Refusals::of),
             repeat: record.and_then(|record| record.repeats.as_ref()).map(Repeat::of),

@@ -9,7 +9,7 @@ use memcheck_core::size::{Size, exact};
 
 use inline::{code, fenced, message};
 
-use super::{driver_lines, fault_sweep, findings, summary, unknown_reads};
+use super::{driver_lines, fault_sweep, findings, soaked, summary, unknown_reads};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::invocation::values::Verbosity;
@@ -73,7 +73,11 @@ impl Presenter for Markdown {
         if let Some(note) = driver_lines::repeats(outcome) {
             let _ = writeln!(self.notes, "- {test} on {leg}: {}", message(&note));
         }
-        for note in unknown_reads::note(outcome).into_iter().chain(fault_sweep::note(outcome)) {
+        let notes = unknown_reads::note(outcome)
+            .into_iter()
+            .chain(fault_sweep::note(outcome))
+            .chain(soaked::note(outcome));
+        for note in notes {
             let _ = writeln!(self.notes, "- {test} on {leg}: {}", message(&note));
         }
         let laws = findings::laws(&outcome.across.laws, Verbosity::Normal);

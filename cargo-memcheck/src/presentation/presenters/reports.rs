@@ -117,8 +117,12 @@ pub(super) fn finish(reports: Vec<OpenReport>, tally: &Tally, exit_code: u8) -> 
 
 fn write(path: &Path, report: &dyn ReportWriter) -> Result<(), ReportError> {
     let error = |why: String| ReportError(path.to_owned(), why);
-    let text = report.text().map_err(|why| error(format!("{why:#}")))?;
-    replace(path, &text).map_err(|why| error(why.to_string()))
+    let written = if is_special(path) {
+        report.text().and_then(|text| Ok(fs::write(path, text)?))
+    } else {
+        files::replace_with(&behind_link(path), |to| report.write_to(to))
+    };
+    written.map_err(|why| error(format!("{why:#}")))
 }
 
 /// A report can be sent to a device or a pipe, and its name can be a link.
@@ -126,9 +130,13 @@ pub(super) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     if is_special(path) {
         return fs::write(path, text);
     }
+    files::replace(&behind_link(path), text)
+}
+
+fn behind_link(path: &Path) -> PathBuf {
     match fs::canonicalize(path) {
-        Ok(target) if path.is_symlink() => files::replace(&target, text),
-        _ => files::replace(path, text),
+        Ok(target) if path.is_symlink() => target,
+        _ => path.to_owned(),
     }
 }
 

@@ -4,19 +4,25 @@
 mod layout;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use memcheck_core::judgement::finding::{Class, Code, Finding, Level};
 use memcheck_core::judgement::verdict::Status;
+use memcheck_core::measurement::soak;
 use memcheck_core::size::Size;
 use memcheck_core::space::Space;
 use memcheck_core::wire::exit;
-use memcheck_core::wire::protocol::Progress;
+use memcheck_core::wire::protocol::{Progress, SoakTime};
 
 use layout::INDENT;
 
-use super::{driver_lines, fault_sweep, findings, next_step, style, summary, unknown_reads};
+use super::live::{Live, Moment};
+
+use super::{
+    driver_lines, fault_sweep, findings, next_step, soaked, style, summary, unknown_reads,
+};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::invocation::devices::Leg;
@@ -48,7 +54,13 @@ pub(crate) struct Terminal {
     ignored: Vec<String>,
     /// One line for each test that failed, with the next command.
     failures: Vec<String>,
+    live: Live,
+    /// The time of the last line of a live view.
+    shown: Option<Instant>,
 }
+
+/// Views arrive twice a second. The time between two of them is not exact.
+const BETWEEN_LINES: Duration = Duration::from_millis(900);
 
 /// More ignored tests are counted and not named.
 const NAMED: usize = 3;
@@ -73,6 +85,8 @@ impl Terminal {
             failed: 0,
             ignored: Vec::new(),
             failures: Vec::new(),
+            live: Live::default(),
+            shown: None,
         }
     }
 
@@ -126,6 +140,19 @@ impl Terminal {
             others => format!("  (+{others})"),
         };
         self.bar.set_message(escape::line(&format!("{test}  {at}{others}")));
+    }
+
+    /// In place or, if the bar is hidden, as a line each second.
+    fn show(&mut self, moment: &Moment) {
+        if self.capture == Capture::Kept && Term::stderr().is_term() {
+            let several = ProgressStyle::with_template("{msg}").expect("the template is valid");
+            self.bar.set_style(several);
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+            self.bar.set_message(moment.area(self.columns.unwrap_or(usize::MAX)));
+        } else if self.shown.is_none_or(|last| last.elapsed() >= BETWEEN_LINES) {
+            self.shown = Some(Instant::now());
+            self.print(&[moment.line()]);
+        }
     }
 
     fn print(&self, lines: &[String]) {
@@ -216,7 +243,9 @@ impl Terminal {
 
     fn output(&self, outcome: &TestOutcome) -> Vec<String> {
         let failing = matches!(outcome.verdict.status, Status::Failed | Status::NotMeasured);
-        if !failing || self.capture == Capture::Shown {
+        // With a live view the output is not printed as it comes.
+        let shows = failing || self.live.is_used();
+        if !shows || self.capture == Capture::Shown {
             return Vec::new();
         }
         let own = outcome.output.own_lines();
@@ -226,6 +255,7 @@ impl Terminal {
         // The first lines often show the first error, and the last lines show the end of the test.
         let skipped = match self.verbosity {
             Verbosity::Verbose => 0,
+            _ if self.live.is_used() => 0,
             _ => own.len().saturating_sub(HEAD + TAIL),
         };
         let indented = |line: &&str| format!("{:13}  {}", "", escape::colors(line));
@@ -252,7 +282,8 @@ impl Terminal {
             let notes = driver_lines::repeats(outcome)
                 .into_iter()
                 .chain(unknown_reads::note(outcome))
-                .chain(fault_sweep::note(outcome));
+                .chain(fault_sweep::note(outcome))
+                .chain(soaked::note(outcome));
             lines.extend(
                 notes.flat_map(|note| layout::below(&format!("note: {note}"), self.columns)),
             );
@@ -315,8 +346,20 @@ impl Presenter for Terminal {
     }
 
     fn progress(&mut self, task: &Task, progress: &Progress) {
-        let Progress { iteration, of, live } = progress;
-        let at = format!("iteration {iteration}/{of}  {} live", Size(*live));
+        let Progress { iteration, of, live, soak, view } = progress;
+        if let Some(view) = view {
+            let moment = self.live.moment(task, progress, view);
+            return self.show(&moment);
+        }
+        let live = Size(*live);
+        let at = match soak {
+            Some(SoakTime { elapsed, asked }) => {
+                let time = |seconds: u64| soak::shown(seconds.saturating_mul(1_000));
+                let (elapsed, asked) = (time(*elapsed), time(*asked));
+                format!("iteration {iteration}  {elapsed} of {asked}  {live} live")
+            }
+            None => format!("iteration {iteration}/{of}  {live} live"),
+        };
         if let Some(known) = self.running.get_mut(&key(task)) {
             *known = at;
         }
@@ -326,6 +369,9 @@ impl Presenter for Terminal {
     fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
         self.running.remove(&key(task));
         let is_ignored = outcome.verdict.status == Status::Ignored;
+        if self.live.is_used() {
+            self.bar.set_message("");
+        }
         match self.verbosity {
             Verbosity::Quiet if is_ignored => {}
             Verbosity::Normal if is_ignored => self.ignored.push(task.name().to_owned()),

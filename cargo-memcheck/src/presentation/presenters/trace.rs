@@ -3,9 +3,13 @@
 //! two runs of the same code give the same file: a millisecond stands for an iteration, and in the
 //! process of events a microsecond for an allocation or a free.
 
+use std::cell::RefCell;
+use std::io::{self, Seek, Write};
+
 use memcheck_core::measurement::record::Record;
 use memcheck_core::presentation::profile::{By, HeldRow, Profile, Row, Sort};
 use serde_json::{Map, Value, json};
+use tempfile::SpooledTempFile;
 
 use super::profile::kind_name;
 use super::summary;
@@ -18,20 +22,40 @@ const ITERATION: usize = 1_000;
 /// Holders, and scopes, in the mark of a peak.
 const MOST: usize = 20;
 
-#[derive(Debug, Default)]
+/// The bytes of events that are kept in memory.
+const IN_MEMORY: usize = 8 << 20;
+
+#[derive(Debug)]
 pub(crate) struct Trace {
-    /// As text, because a value takes ten times the memory and a run can have millions of events.
-    events: String,
+    /// As text. A run can have millions of events, which are written to a temporary file.
+    events: RefCell<SpooledTempFile>,
+    /// The first error of that file.
+    error: Option<io::Error>,
     processes: usize,
     cut_short: Vec<String>,
 }
 
-impl Trace {
-    fn push(&mut self, event: &Value) {
-        if !self.events.is_empty() {
-            self.events.push(',');
+impl Default for Trace {
+    fn default() -> Self {
+        Self {
+            events: RefCell::new(SpooledTempFile::new(IN_MEMORY)),
+            error: None,
+            processes: 0,
+            cut_short: Vec::new(),
         }
-        self.events.push_str(&super::json::text(event));
+    }
+}
+
+impl Trace {
+    /// The first event is always the name of a process.
+    fn push(&mut self, event: &Value) {
+        let is_first = self.processes == 1 && event["name"] == "process_name";
+        let separator = if is_first { "" } else { "," };
+        let text = format!("{separator}{}", super::json::text(event));
+        if let (None, Err(error)) = (&self.error, self.events.get_mut().write_all(text.as_bytes()))
+        {
+            self.error = Some(error);
+        }
     }
 
     fn process(&mut self, name: &str) -> usize {
@@ -123,13 +147,26 @@ impl Presenter for Trace {
 
 impl ReportWriter for Trace {
     fn text(&self) -> anyhow::Result<Vec<u8>> {
-        let mut text = format!("{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[{}]", self.events);
+        let mut text = Vec::new();
+        self.write_to(&mut text)?;
+        Ok(text)
+    }
+
+    fn write_to(&self, to: &mut dyn Write) -> anyhow::Result<()> {
+        if let Some(error) = &self.error {
+            anyhow::bail!("its temporary file: {error}");
+        }
+        write!(to, "{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[")?;
+        let mut events = self.events.borrow_mut();
+        events.rewind()?;
+        io::copy(&mut *events, to)?;
+        write!(to, "]")?;
         if !self.cut_short.is_empty() {
             // Both viewers show these fields as information about the trace.
             let run = super::json::text(&json!({"run": self.cut_short.join("\n")}));
-            text.push_str(&format!(",\"otherData\":{run}"));
+            write!(to, ",\"otherData\":{run}")?;
         }
-        Ok((text + "}").into_bytes())
+        Ok(write!(to, "}}")?)
     }
 }
 
@@ -169,6 +206,42 @@ mod tests {
         assert_eq!(args["scopes"][0]["scope"], "model");
         assert_eq!(args["scopes"][0]["in_all"], 24 << 20);
         assert_eq!(args["scopes"][1]["bytes"], 24 << 20);
+    }
+
+    /// 20,000 tests, each with a timeline of 512 points, have 700 MB of events.
+    #[test]
+    fn a_trace_of_many_tests_is_not_kept_in_memory() {
+        let tests = if cfg!(debug_assertions) { 1_000 } else { 20_000 };
+        let mut outcome = leaky();
+        let attribution = outcome.report.as_mut().unwrap().record.attribution.as_mut().unwrap();
+        for peak in attribution.peaks.values_mut() {
+            peak.timeline = (0..512).map(|point| peak.bytes - point).collect();
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace.json");
+        std::fs::write("/proc/self/clear_refs", "5").expect("Linux");
+        let status = || std::fs::read_to_string("/proc/self/status").expect("Linux");
+        let kibibytes = |name: &str| -> u64 {
+            let status = status();
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+            line.trim().strip_suffix(" kB").unwrap().parse().unwrap()
+        };
+        let before = kibibytes("VmRSS:");
+        let mut trace = Trace::default();
+        (0..tests).for_each(|_| trace.test_finished(&task(), &outcome));
+        crate::system::files::replace_with(&path, |to| trace.write_to(to)).unwrap();
+        let most = kibibytes("VmHWM:").saturating_sub(before);
+        let bytes = path.metadata().unwrap().len();
+        println!("{tests} tests: {} MiB of events, {} MiB of memory", bytes >> 20, most >> 10);
+        assert!(bytes > 30_000 * tests, "{bytes}");
+        assert!(trace.events.borrow().is_rolled());
+        // Other tests of this process allocate at the same time.
+        assert!(cfg!(debug_assertions) || most < 128 << 10, "{most} KiB");
+        if tests < 2_000 {
+            let text = std::fs::read(&path).unwrap();
+            let json: Value = serde_json::from_slice(&text).unwrap();
+            assert!(json["traceEvents"].as_array().unwrap().len() as u64 > 512 * tests);
+        }
     }
 
     #[test]

@@ -275,7 +275,7 @@ mod tests {
         let on_progress = move |progress| sender.send(progress).unwrap();
         run(command, own(Duration::from_secs(20), &Interrupt::default()), on_progress).unwrap();
         let progress = receiver.recv_timeout(Duration::from_secs(20)).unwrap();
-        assert_eq!(progress, Progress { iteration: 3, of: 12, live: 4096 });
+        assert_eq!(progress, Progress { iteration: 3, of: 12, live: 4096, ..Progress::default() });
     }
 
     #[test]

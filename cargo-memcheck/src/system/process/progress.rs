@@ -13,8 +13,8 @@ use memcheck_core::wire::protocol::Progress;
 
 const LOOK: Duration = Duration::from_millis(100);
 const CHUNK: usize = 64 << 10;
-/// A line of progress has less than 200 bytes.
-const LINE: usize = 4 << 10;
+/// A line with a view of the live memory is the longest one.
+const LINE: usize = 64 << 10;
 
 /// Skips other lines, because progress is only displayed and no verdict depends on it.
 pub(super) fn read(mut pipe: PipeReader, on_progress: impl Fn(Progress) + Send + 'static) {
@@ -140,7 +140,7 @@ mod tests {
     use std::sync::mpsc;
 
     fn progress(iteration: u32) -> Progress {
-        Progress { iteration, of: 9, live: 1 }
+        Progress { iteration, of: 9, live: 1, ..Progress::default() }
     }
 
     fn line(iteration: u32) -> Vec<u8> {
@@ -199,7 +199,7 @@ mod tests {
             file.write_all(piece.as_bytes()).unwrap();
             if iteration > 0 {
                 let progress = receiver.recv_timeout(patience).unwrap();
-                assert_eq!(progress, Progress { iteration, of: 3, live: 9 });
+                assert_eq!(progress, Progress { iteration, of: 3, live: 9, ..Progress::default() });
             }
         }
         assert!(tail.finish());

@@ -46,6 +46,7 @@ pub(crate) fn record(measured: SpaceRecord) -> Record {
         driver: Default::default(),
         marks: Vec::new(),
         followed: None,
+        soaked: None,
         attribution: None,
         longer: None,
         repeats: None,

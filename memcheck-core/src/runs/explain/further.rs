@@ -3,7 +3,8 @@
 use super::{Explain, Run, Stage};
 use crate::judgement::baseline::Baseline;
 use crate::judgement::finding::{Code, Finding, Level};
-use crate::judgement::verdict::conclude;
+use crate::judgement::verdict::{self, conclude};
+use crate::measurement::soak::Soaked;
 use crate::runs::process::Judged;
 use crate::wire::protocol::Report;
 
@@ -12,6 +13,8 @@ use crate::wire::protocol::Report;
 pub enum Further {
     /// It ended with this report, or without one.
     Ended(Option<Box<Report>>),
+    /// It ended without a report, with these findings.
+    Lost(Vec<Finding>),
     /// It was not run. The figures of the runs before stay.
     Skipped,
 }
@@ -28,9 +31,13 @@ pub fn further(
     for stage in stages {
         let Some(report) = judged.report.take() else { return judged };
         let asked = stage.run(explain, &report);
-        let Some(Further::Ended(second)) = asked.map(|asked| run(*stage, asked)) else {
-            judged.report = Some(report);
-            continue;
+        let (second, mut lost) = match asked.map(|asked| run(*stage, asked)) {
+            Some(Further::Ended(second)) => (second, Vec::new()),
+            Some(Further::Lost(findings)) => (None, findings),
+            Some(Further::Skipped) | None => {
+                judged.report = Some(unsoaked(report, *stage));
+                continue;
+            }
         };
         let baseline = baseline(&report);
         judged = concluded(
@@ -38,15 +45,34 @@ pub fn further(
             stage.merge(report, second.map(|second| *second), &baseline, &level),
             &level,
         );
+        // The user asked for a soak, and the other stages only explain the first run.
+        if matches!(stage, Stage::Soak(_)) && !lost.is_empty() {
+            for finding in &mut lost {
+                finding.message = format!("in the soak: {}", finding.message);
+            }
+            lost.extend(std::mem::take(&mut judged.verdict.findings));
+            judged.verdict = conclude(lost, &level);
+        }
     }
     judged
 }
 
+/// A test that cannot be soaked has the reason in its record.
+fn unsoaked(mut report: Report, stage: Stage) -> Report {
+    if let (Stage::Soak(time), Some(reason)) = (stage, report.record.refuses_soak()) {
+        report.record.soaked = Some(Soaked::refused(time, reason));
+    }
+    report
+}
+
 /// The verdict of a test with the report that several of its runs have given.
 pub fn concluded(first: Judged, mut report: Report, level: impl Fn(Code) -> Level) -> Judged {
-    // A single run wrote the pending snapshot, and other runs measured other figures.
+    // A single run wrote the pending snapshot, and other runs measured other figures, or more of
+    // them.
     let unstable = report.verdict.has(Code::Unstable);
-    let obsolete = report.pending.take_if(|_| unstable).or(first.obsolete);
+    let soaked = report.record.soaked.is_some();
+    let failed = soaked && !verdict::is_worth_keeping(&report.verdict.findings);
+    let obsolete = report.pending.take_if(|_| unstable || failed).or(first.obsolete);
     // The report does not contain the end of the first process.
     let of_process = |finding: &Finding| matches!(finding.code, Code::Crashed | Code::TimedOut);
     let mut findings = first.verdict.findings;

@@ -1,12 +1,13 @@
 //! The runs that a report needs, and the part that each of them adds.
 
 use super::*;
-use crate::growth::survivors::Growth;
-use crate::judgement::verdict::{Status, judge};
+use crate::growth::lifetimes::Open;
+use crate::judgement::verdict::{Status, Verdict, judge};
 use crate::limits::Layer;
 use crate::measurement::attribution::Attribution;
 use crate::measurement::record::example::{GPU, armed, limits, record};
 use crate::measurement::record::{Followed, Metrics, SpaceRecord};
+use crate::runs::process::Judged;
 use crate::size::Size;
 use crate::wire::protocol::VERSION;
 
@@ -246,4 +247,108 @@ fn the_run_that_explains_keeps_the_growth_that_a_longer_run_decided() {
     let merged = merge(Stage::Explain, &first, Some(second));
     assert_eq!(merged.record.spaces[&GPU].metrics.growth, 2 << 20);
     assert!(merged.record.attribution.is_some() && merged.record.longer.is_some());
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn soaked_report(growth: Growth, bytes: u64, ended: Option<&str>) -> Report {
+    let metrics = Metrics { growth: bytes, ..Metrics::default() };
+    let mut soak = report(SpaceRecord { growth, ..armed(metrics) });
+    let ended = ended.map(str::to_owned);
+    let soaked = Soaked { asked: 60_000, taken: 60_000, iterations: 900_000, ended };
+    soak.record.soaked = Some(soaked);
+    soak
+}
+
+#[test]
+fn a_soak_adds_only_the_growth_that_the_other_runs_did_not_show() {
+    let found = |bytes: u64| (Growth::Found { whole: true, exact: true, iterations: 900 }, bytes);
+    let quiet = (Growth::Quiet { iterations: 900 }, 0);
+    let undecided = Growth::Undecided { open: Open::Slows, bytes: 1 << 40, iterations: 900 };
+    let grows = |(growth, bytes): (Growth, u64)| {
+        let metrics = Metrics { growth: bytes, peak_allocated: 5, ..Metrics::default() };
+        report(SpaceRecord { growth, ..armed(metrics) })
+    };
+    let limit = 1 << 20;
+    for (first, soak, merged_growth, code) in [
+        (quiet, found(3), 3, None),
+        (quiet, found(limit + 1), limit + 1, Some(Code::Leak)),
+        (found(7), found(9), 7, None),
+        (found(7), quiet, 7, None),
+        (found(7), found(limit + 1), limit + 1, Some(Code::Leak)),
+        (quiet, (undecided, 0), 0, Some(Code::Undecided)),
+        (found(7), (undecided, 0), 7, None),
+        (quiet, quiet, 0, None),
+    ] {
+        let (first, soak) = (grows(first), soaked_report(soak.0, soak.1, None));
+        let merged = merge(Stage::Soak(MINUTE), &first, Some(soak.clone()));
+        let metrics = merged.record.spaces[&GPU].metrics;
+        assert_eq!((metrics.growth, metrics.peak_allocated), (merged_growth, 5), "{soak:?}");
+        assert_eq!(merged.record.soaked, soak.record.soaked);
+        let codes: Vec<Code> = merged.verdict.findings.iter().map(|finding| finding.code).collect();
+        assert_eq!(codes, Vec::from_iter(code), "{:?}", merged.verdict);
+    }
+}
+
+#[test]
+fn only_a_test_that_can_show_growth_and_has_shown_none_is_soaked() {
+    let soaks = |report: &Report| Stage::Soak(MINUTE).run(Explain::Failed, report);
+    let clean = report(armed(Metrics::default()));
+    let run = soaks(&clean).unwrap();
+    assert_eq!((run.follow, run.reach, run.expected), (Follow::Yes, Reach::Soak(MINUTE), None));
+    assert_eq!(Stage::Soak(MINUTE).run(Explain::Never, &clean).unwrap().follow, Follow::No);
+    assert_eq!(soaks(&report(leaky())), None);
+    let changed = |change: fn(&mut Record)| {
+        let mut report = clean.clone();
+        change(&mut report.record);
+        (soaks(&report), report.record.refuses_soak())
+    };
+    assert_eq!(
+        changed(|record| record.iterated = false),
+        (None, Some("the body does not iterate"))
+    );
+    let panicked = changed(|it| it.outcome = Outcome::Panicked { message: "no".to_owned() });
+    assert_eq!(panicked, (None, Some("the body did not return")));
+    let once = changed(|it| it.limits = limits(Layer { iterations: Some(1), ..Layer::default() }));
+    assert_eq!(once, (None, Some("one iteration cannot show growth")));
+    let twice = changed(|it| it.limits = limits(Layer { iterations: Some(2), ..Layer::default() }));
+    assert!(twice.0.is_some());
+}
+
+#[test]
+fn a_soak_that_ends_early_or_without_a_record_is_reported() {
+    let clean = || Judged {
+        verdict: Verdict { status: Status::Passed, findings: Vec::new(), denied: Vec::new() },
+        report: Some(Report {
+            pending: Some("a.snap.new".into()),
+            ..report(armed(Metrics::default()))
+        }),
+        obsolete: None,
+    };
+    let soak = |ended: Further| {
+        let mut ended = Some(ended);
+        let run = |_, _| ended.take().expect("one run");
+        further(clean(), Explain::Never, &[Stage::Soak(MINUTE)], run, |_| Baseline::Off, level)
+    };
+    let early = soaked_report(Growth::Quiet { iterations: 9 }, 0, Some("the body panicked"));
+    let judged = soak(Further::Ended(Some(Box::new(early))));
+    assert_eq!(judged.verdict.status, Status::Passed);
+    let [finding] = &judged.verdict.findings[..] else { panic!("{:?}", judged.verdict) };
+    assert_eq!(finding.code, Code::Undecided);
+    assert!(finding.message.ends_with("because the body panicked"), "{finding:?}");
+    assert!(judged.obsolete.is_none());
+
+    let crashed = Finding::new(Code::Crashed, "SIGSEGV (signal 11) ended it");
+    let judged = soak(Further::Lost(vec![crashed]));
+    assert_eq!(judged.verdict.status, Status::Failed);
+    let [finding] = &judged.verdict.findings[..] else { panic!("{:?}", judged.verdict) };
+    assert_eq!(finding.message, "in the soak: SIGSEGV (signal 11) ended it");
+
+    // The figures of a test that fails in its soak must not be accepted.
+    let growth = Growth::Found { whole: true, exact: true, iterations: 9 };
+    let leak = soaked_report(growth, 2 << 20, None);
+    let judged = soak(Further::Ended(Some(Box::new(leak))));
+    assert_eq!(judged.verdict.status, Status::Failed);
+    assert_eq!(judged.obsolete.as_deref(), Some(std::path::Path::new("a.snap.new")));
+    assert_eq!(judged.report.unwrap().pending, None);
 }

@@ -1,7 +1,9 @@
 //! Verdicts on single programs. The first look comes after 2 warm-up and 10 measured iterations.
 
 use super::super::programs::{Program, ProgramBlock, Random};
-use super::super::{Budget, Certainty, Decision, History, Leak, Living, PartPattern, Rate, step};
+use super::super::{
+    Budget, Certainty, Decision, History, Leak, Living, Open, PartPattern, Rate, step,
+};
 
 const MIB: u64 = 1 << 20;
 
@@ -271,4 +273,40 @@ fn a_census_and_its_changes_are_the_same() {
         serde_json::to_string(&history).unwrap(),
         serde_json::to_string(&program.history(40)).unwrap()
     );
+}
+
+/// A soak ends after a time and not at a number of iterations, so that its last look can come at any
+/// iteration. 16 blocks of a rare leak are enough at each of them.
+#[test]
+fn a_soak_finds_a_leak_once_it_has_left_sixteen_blocks() {
+    let soak = |every: u32, iterations: u32| {
+        let mut history = History::new(2);
+        let mut left = Vec::new();
+        for at in 0..iterations {
+            if at % every == every - 1 {
+                left.push(Living { site: None, size: 65_536, born: Some(at), count: 1 });
+            }
+            let is_new = left.last().filter(|last| last.born == Some(at));
+            history.advance(is_new.copied(), []);
+        }
+        step(&history, &Budget::of(iterations))
+    };
+    for every in [500, 777, 2_000, 5_000] {
+        for blocks in [16, 17, 23, 31, 40] {
+            for later in [0, every / 2, every - 1] {
+                let found = soak(every, every * blocks + later);
+                let rate = match &found {
+                    Decision::Leak(leak) => leak.rate.approximate(),
+                    // It is reported as a leak with its mean rate.
+                    Decision::Open(open) if open.open == Open::GoesOn => open.rate.approximate(),
+                    _ => panic!("{every} {blocks}: {found:?}"),
+                };
+                let rate = rate * f64::from(every) / 65_536.0;
+                assert!((0.8..1.2).contains(&rate), "{every} {blocks}: {rate} {found:?}");
+            }
+        }
+    }
+    // One block is not a leak.
+    let once = soak(50_000, 99_000);
+    assert!(!matches!(once, Decision::Leak(_)), "{once:?}");
 }

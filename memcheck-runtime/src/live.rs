@@ -1,0 +1,86 @@
+//! The live view of a profile: a quiet thread that reports live bytes and the largest call sites of
+//! this process while the program runs.
+//!
+//! The thread reads the counters of the ledger and asks the collector of the trace, so that the
+//! threads of the program do no more than without it. Call stacks leave the process as addresses.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use memcheck_core::wire::protocol::{LiveMemory, LiveStack, LiveView, Progress};
+
+use crate::ledger::{self, Snapshot};
+use crate::trace::{self, LiveSite};
+use crate::trial::report_progress;
+use crate::{block, quiet_thread, site};
+
+/// The time between two reports.
+const INTERVAL: Duration = Duration::from_millis(500);
+
+static ITERATION: AtomicU32 = AtomicU32::new(0);
+static ITERATIONS: AtomicU32 = AtomicU32::new(0);
+
+/// Stores the number of ended iterations for the next report.
+pub(crate) fn set_iteration(iteration: u32, of: u32) {
+    ITERATION.store(iteration, Relaxed);
+    ITERATIONS.store(of, Relaxed);
+}
+
+/// Starts the thread, which reports to `listener` until the process ends. Source files below
+/// `workspace` are named relative to it.
+///
+/// # Errors
+/// If the system refuses the thread.
+pub(crate) fn start(listener: File, workspace: &Path) -> std::io::Result<()> {
+    let sources = site::sources(workspace);
+    quiet_thread::spawn("memcheck-live", move || {
+        let mut listener = Some(listener);
+        let executable = site::Executable::find();
+        let began = Instant::now();
+        while listener.is_some() {
+            let sites = trace::ask();
+            let spaces = active().map(|(space, now)| LiveMemory {
+                space,
+                live: now.live,
+                peak: now.peak,
+                allocated: now.allocated_total,
+            });
+            let stacks = sites.iter().map(|site| stack(site, &executable));
+            let view = LiveView {
+                milliseconds: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+                sources: sources.clone(),
+                spaces: spaces.collect(),
+                stacks: stacks.collect(),
+            };
+            let progress = Progress {
+                iteration: ITERATION.load(Relaxed),
+                of: ITERATIONS.load(Relaxed),
+                view: Some(Box::new(view)),
+                ..Progress::default()
+            };
+            report_progress(&mut listener, &progress);
+            std::thread::sleep(INTERVAL);
+        }
+    })?;
+    Ok(())
+}
+
+/// The spaces with memory; that of the host is always one of them.
+fn active() -> impl Iterator<Item = (memcheck_core::space::Space, Snapshot)> {
+    use memcheck_core::space::Space;
+    block::spaces()
+        .map(|space| (space, ledger::snapshot(space)))
+        .filter(|(space, now)| *space == Space::Host || now.peak > 0)
+}
+
+fn stack(site: &LiveSite, executable: &site::Executable) -> LiveStack {
+    let frames = site::context(site.context).map(|context| context.frames).unwrap_or_default();
+    LiveStack {
+        space: site.space,
+        bytes: site.bytes,
+        count: site.count,
+        calls: executable.calls(&frames),
+    }
+}
