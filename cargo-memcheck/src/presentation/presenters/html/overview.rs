@@ -156,7 +156,7 @@ pub(super) fn failure(
 }
 
 /// A text in which backticks mark code.
-fn prose(text: &str) -> Markup {
+pub(super) fn prose(text: &str) -> Markup {
     let pieces: Vec<&str> = text.split('`').collect();
     // Without a partner, a backtick is a character.
     if pieces.len().is_multiple_of(2) {
