@@ -68,6 +68,7 @@ fn flags(args: &RunArgs) -> Result<Flags, Failure> {
         output,
         cargo,
         results,
+        own_pending,
         history,
         libtest,
     } = args;
@@ -78,6 +79,7 @@ fn flags(args: &RunArgs) -> Result<Flags, Failure> {
         limits: limits.layer(),
         reports: report.clone(),
         results: results.clone(),
+        own_pending: *own_pending,
         history: history.clone(),
         ..flags.levels(levels)?.libtest(libtest)?
     })

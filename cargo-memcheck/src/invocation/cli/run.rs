@@ -37,6 +37,9 @@ pub(crate) struct RunArgs {
     /// Directory for the results, which `report` reads (default: target/memcheck/results).
     #[arg(long, value_name = "DIR", help_heading = "Reports")]
     pub(crate) results: Option<PathBuf>,
+    /// Write pending snapshots below the results instead of next to those of other runs.
+    #[arg(long, hide = true)]
+    pub(crate) own_pending: bool,
     /// Append the figures to this file, which `history` reads.
     #[arg(long, value_name = "FILE", help_heading = "Reports")]
     pub(crate) history: Option<PathBuf>,

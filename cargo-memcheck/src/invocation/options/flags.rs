@@ -39,6 +39,8 @@ pub(crate) struct Flags {
     pub(crate) levels: BTreeMap<Code, Level>,
     pub(crate) reports: ReportFlags,
     pub(crate) results: Option<PathBuf>,
+    /// Pending snapshots are written below the results.
+    pub(crate) own_pending: bool,
     pub(crate) history: Option<PathBuf>,
     pub(crate) sharing: Sharing,
     pub(crate) probe: Probe,

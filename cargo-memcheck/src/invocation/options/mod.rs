@@ -62,6 +62,7 @@ pub(crate) struct Options {
     pub(crate) scheduling: Scheduling,
     pub(crate) reporting: ReportingOptions,
     pub(crate) results: Option<PathBuf>,
+    pub(crate) own_pending: bool,
     pub(crate) history: Option<PathBuf>,
     pub(crate) search: LibrarySearch,
     pub(crate) mode: Mode,
