@@ -112,7 +112,15 @@ fn the_working_tree_is_compared_with_a_revision() {
     let peak = |run: crate::fixture::Run| {
         run.test("holds")["metrics"]["host"]["peak_allocated"].as_u64().unwrap()
     };
-    assert_eq!(peak(project.run(&["--ci"])), 16 << 10);
+    assert_eq!(peak(project.run(&["--ci", "--history", "git"])), 16 << 10);
+    let history = ["history", "holds", "--history", "git", "--report", "html=history.html"];
+    let text = project.memcheck(&history).exits(0).stdout;
+    assert!(text.contains("peak_allocated of host, 1 run\n"), "{text}");
+    assert!(text.contains("16,384 B (16.0 KiB)"), "{text}");
+    let page = project.read("history.html");
+    assert!(page.contains("<svg") && page.contains("16.0 KiB"), "{page}");
+    assert!(git(project.path(), &["log", "--notes=memcheck"]).contains("\"test\":\"holds\""));
+    project.memcheck(&["history", "holds", "--report", "csv=a"]).exits(2).prints("html");
 
     // A revision that does not build ends with the code of the build.
     project.write("tests/mem.rs", "this is not Rust\n");

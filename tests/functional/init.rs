@@ -33,7 +33,7 @@ fn a_fresh_package_gets_a_test_that_passes_and_nothing_is_replaced() {
     let manifest = project.read("Cargo.toml");
     let root = workspace().display().to_string();
 
-    // Without a terminal init shows its changes and writes nothing.
+    // Without a terminal init shows its changes and does not write them.
     let asked = project.memcheck(&["init", "--path", &root]).exits(2);
     let asked = asked.prints("--yes writes these files without a question");
     assert!(asked.stderr.contains("+[dev-dependencies]"), "{}", asked.stderr);

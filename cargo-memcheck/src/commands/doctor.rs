@@ -128,7 +128,7 @@ pub(super) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     Ok(exit_code)
 }
 
-/// What was proved here before, and whether that is still true.
+/// The proofs of earlier runs, each with its present state.
 fn earlier_proofs(printer: &CheckPrinter, workspace: &Workspace, cargo: &CargoOptions) {
     let proofs = proof::read(&workspace.own_directory(), || Versions::of(workspace, cargo));
     for (device, proof) in &proofs {

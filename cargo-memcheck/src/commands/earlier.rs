@@ -20,7 +20,9 @@ pub(super) fn discard(session: &Session) -> Result<(), Failure> {
         let pending = pending_of_results(&session.results_directory());
         match std::fs::remove_dir_all(&pending) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(anyhow::Error::from(error).context(pending.display().to_string()).into());
+                return Err(anyhow::Error::from(error)
+                    .context(pending.display().to_string())
+                    .into());
             }
             _ => {}
         }

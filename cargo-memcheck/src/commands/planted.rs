@@ -21,9 +21,7 @@ use crate::build::workspace::{RUNTIME, Workspace};
 use crate::discovery::legs;
 use crate::discovery::session::Session;
 use crate::discovery::task::TestOutcome;
-use crate::execution::proof::{
-    self, Evidence, Exactness, FoundLeak, Identity, Proof, ProofResult,
-};
+use crate::execution::proof::{self, Evidence, Exactness, FoundLeak, Identity, Proof, ProofResult};
 use crate::execution::run::Runner;
 use crate::execution::schedule::{self, Event};
 use crate::invocation::cli::{CiFlags, DoctorArgs};
@@ -143,11 +141,8 @@ fn judge(outcomes: &[(String, TestOutcome)]) -> Result<Evidence, String> {
     if let Some(outcome) = clean.iter().find(|it| it.verdict.status != Status::Passed) {
         return Err(format!("the test that does not leak: {}", described(outcome)));
     }
-    let leak = FoundLeak {
-        planted_bytes_per_iteration: LEAK,
-        found_bytes_per_iteration: LEAK,
-        line,
-    };
+    let leak =
+        FoundLeak { planted_bytes_per_iteration: LEAK, found_bytes_per_iteration: LEAK, line };
     let all = || leaks.iter().chain(&clean).copied();
     Ok(Evidence { canary: canary(all())?, leak, exactness: exactness(&[&leaks, &clean])? })
 }

@@ -239,12 +239,13 @@ impl RunState<'_> {
 impl RunState<'_> {
     /// Appends the figures to the history. Returns the error.
     fn remember(&self) -> Option<(PathBuf, anyhow::Error)> {
-        let file = self.session.options.history.as_ref()?;
-        let state = State::of(self.session.workspace.root(), self.session.commit());
+        let place = self.session.options.history.as_ref()?;
+        let root = self.session.workspace.root();
+        let state = State::of(root, self.session.commit());
         let stored = results::read(&self.session.results_directory());
         match stored.context("reading the results") {
-            Ok(stored) => history::append(file, &stored.tests, &state).err(),
-            Err(error) => Some((file.clone(), error)),
+            Ok(stored) => history::append(place, root, &stored.tests, &state).err(),
+            Err(error) => Some((place.to_string().into(), error)),
         }
     }
 }

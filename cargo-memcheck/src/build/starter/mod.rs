@@ -17,7 +17,7 @@ use crate::build::workspace::Workspace;
 use crate::invocation::cli::InitArgs;
 use model::Model;
 
-/// The package, and what is known about it.
+/// The package, with its crates and the model that the test uses.
 #[derive(Debug)]
 pub(crate) struct Starter {
     package: String,
@@ -54,7 +54,8 @@ impl Starter {
             runtime: runtime.map_or_else(|| RUNTIME.replace('-', "_"), crate_name),
             library: library.map(|library| library.name.replace('-', "_")),
         };
-        let model = library.and_then(|library| Model::find(library.src_path.as_std_path(), &crates));
+        let model =
+            library.and_then(|library| Model::find(library.src_path.as_std_path(), &crates));
         let folder = package.manifest_path.parent().map(|folder| folder.as_std_path().to_owned());
         Ok(Self {
             package: name,
@@ -97,9 +98,11 @@ impl Starter {
     pub(crate) fn described(&self) -> String {
         match &self.model {
             Some(model) => format!("the test runs `{}::forward`", model.path),
-            None => "no public struct with `new` and `forward` was found whose arguments are known, \
+            None => {
+                "no public struct with `new` and `forward` was found whose arguments are known, \
                      so the test has a small model of its own to replace"
-                .to_owned(),
+                    .to_owned()
+            }
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Finds a public struct of a library with a constructor and `forward` whose arguments a test can
-//! make: it parses the sources, follows the public modules, and runs nothing.
+//! make: it parses the sources, follows the public modules, and runs no code.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -156,7 +156,8 @@ impl Library {
         if !item.generics.params.is_empty() || !self.is_unique(&name) {
             return None;
         }
-        let own = || self.impls.iter().filter(|it| last_name(&it.self_ty).as_deref() == Some(&name));
+        let own =
+            || self.impls.iter().filter(|it| last_name(&it.self_ty).as_deref() == Some(&name));
         let methods = |of_trait: Option<&'static str>| {
             own()
                 .filter(move |item| trait_name(item).as_deref() == of_trait)
@@ -197,9 +198,8 @@ impl Library {
         receiver.reference.as_ref()?;
         let inputs = forward.sig.inputs.iter().skip(1);
         let forward_arguments = inputs.map(|it| made(it, true)).collect::<Option<Vec<_>>>()?;
-        let has_input = |(made, _): &(Argument, bool)| {
-            matches!(made, Argument::Input | Argument::Ids)
-        };
+        let has_input =
+            |(made, _): &(Argument, bool)| matches!(made, Argument::Input | Argument::Ids);
         forward_arguments.iter().any(has_input).then(|| Model {
             path: path.to_owned(),
             constructor: constructor.sig.ident.to_string(),

@@ -99,10 +99,11 @@ fn {function}_forward(trial: &mut Trial) -> Result<(), Box<dyn std::error::Error
         let list = list.iter().map(|it| expression(*it, &model.defaults));
         list.collect::<Vec<_>>().join(", ")
     };
-    let (mutable, asks) = (
-        if model.is_mutable { "mut " } else { "" },
-        |is_fallible: bool| if is_fallible { "?" } else { "" },
-    );
+    let (mutable, asks) =
+        (
+            if model.is_mutable { "mut " } else { "" },
+            |is_fallible: bool| if is_fallible { "?" } else { "" },
+        );
     let _ = writeln!(
         text,
         "    let {mutable}model = {name}::{}({}){};",

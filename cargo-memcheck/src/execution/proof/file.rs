@@ -38,7 +38,7 @@ pub(crate) fn store(folder: &Path, proof: Proof, identity: Identity) -> anyhow::
 }
 
 /// The proofs of all devices, compared with the versions that `now` returns. It is called only if
-/// there is a proof. A file that cannot be read proves nothing.
+/// there is a proof. A file that cannot be read is no proof.
 pub(crate) fn read(
     folder: &Path,
     now: impl FnOnce() -> Versions,

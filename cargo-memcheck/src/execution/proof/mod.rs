@@ -18,7 +18,7 @@ pub(crate) use identity::Identity;
 use crate::discovery::session::Session;
 use crate::invocation::devices::{DeviceKind, Leg};
 
-/// What `doctor` found on one device.
+/// The result of `doctor` on one device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Proof {
     /// As RFC 3339 in UTC.
@@ -102,10 +102,7 @@ pub(crate) fn of(session: &Session) -> BTreeMap<String, CheckedProof> {
 }
 
 /// All simulated machines share one build and one instrument.
-fn matching<'a>(
-    stored: &'a BTreeMap<String, CheckedProof>,
-    leg: &Leg,
-) -> Option<&'a CheckedProof> {
+fn matching<'a>(stored: &'a BTreeMap<String, CheckedProof>, leg: &Leg) -> Option<&'a CheckedProof> {
     let is_simulated = |proof: &&CheckedProof| {
         leg.kind == DeviceKind::Sim && proof.proof.device.starts_with("sim")
     };

@@ -9,7 +9,7 @@ use super::{
     AnnotationsFlag, CiFlags, FormFlags, LevelFlags, LimitFlags, OutputFlags, PartFlags,
     SelectFlags, WorkspaceFlags,
 };
-use crate::invocation::values::{CargoOptions, NoTests, ReportFile, UnpackOptions};
+use crate::invocation::values::{CargoOptions, HistoryPlace, NoTests, ReportFile, UnpackOptions};
 
 /// `cargo memcheck run`.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -40,9 +40,9 @@ pub(crate) struct RunArgs {
     /// Write pending snapshots below the results instead of next to those of other runs.
     #[arg(long, hide = true)]
     pub(crate) own_pending: bool,
-    /// Append the figures to this file, which `history` reads.
+    /// Append the figures to this file, or to the notes of the commit (git), which `history` reads.
     #[arg(long, value_name = "FILE", help_heading = "Reports")]
-    pub(crate) history: Option<PathBuf>,
+    pub(crate) history: Option<HistoryPlace>,
     /// Arguments for the test harness.
     #[arg(last = true, value_name = "LIBTEST-ARGS")]
     pub(crate) libtest: Vec<String>,

@@ -46,7 +46,7 @@ enum StreamLine<'a> {
     Summary(SummaryLine<'a>),
 }
 
-/// What `doctor` proved on a device like that of the leg.
+/// The result of `doctor` on a device like that of the leg.
 #[derive(Debug, Serialize)]
 struct ProofLine<'a> {
     /// Of the leg. The proof names its own device.

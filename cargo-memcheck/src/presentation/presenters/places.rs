@@ -24,7 +24,9 @@ impl Places {
     pub(super) fn of_finding(&self, task: &Task, finding: &Finding) -> (PathBuf, u32) {
         let of_grown = || grown(finding).find_map(|(file, line)| self.inside(file, line));
         let of_site = || finding.sites.iter().find_map(|site| self.of_site(site));
-        of_grown().or_else(of_site).unwrap_or_else(|| (self.relative(task.subject.file()), task.subject.line()))
+        of_grown()
+            .or_else(of_site)
+            .unwrap_or_else(|| (self.relative(task.subject.file()), task.subject.line()))
     }
 
     /// The line of a call site; `None` if it is outside of the workspace.
@@ -52,7 +54,7 @@ fn grown(finding: &Finding) -> impl Iterator<Item = (&str, u32)> {
     })
 }
 
-/// The line that a finding is mostly about: that of the holder that grew most, or of the first site.
+/// The main line of a finding: that of the holder that grew most, or of the first site.
 pub(super) fn first_line(finding: &Finding) -> Option<(&str, u32)> {
     let of_site = |site: &'_ Site| -> Option<u32> { site.file.as_ref().and(site.line) };
     let site = || finding.sites.iter().find(|site| of_site(site).is_some());

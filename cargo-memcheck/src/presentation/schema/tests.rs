@@ -1,5 +1,6 @@
 use std::collections::BTreeSet;
 
+use memcheck_core::growth::survivors::{Growth, Pattern};
 use memcheck_core::judgement::diagnosis::Cause;
 use memcheck_core::judgement::finding::{Code, Finding, GrownHolder, Level, Site, Via};
 use memcheck_core::limits::Source;
@@ -10,7 +11,6 @@ use memcheck_core::measurement::record::{Followed, Mark};
 use memcheck_core::measurement::repeats::{Range, Repeats};
 use memcheck_core::measurement::stack::Frame;
 use memcheck_core::measurement::unknown_reads::{ReadSite, UnknownReads};
-use memcheck_core::growth::survivors::{Growth, Pattern};
 use memcheck_core::space::Space;
 use serde_json::{Value, json};
 
@@ -28,6 +28,31 @@ use crate::system::gpus::RanOn;
 
 fn schema() -> Value {
     serde_json::from_str(STREAM).unwrap()
+}
+
+/// A compiled schema. Compiling one that is not a schema is an error.
+struct Validator {
+    schemas: boon::Schemas,
+    index: boon::SchemaIndex,
+}
+
+impl Validator {
+    fn new(schema: &Value) -> Self {
+        let mut compiler = boon::Compiler::new();
+        compiler.set_default_draft(boon::Draft::V2020_12);
+        compiler.add_resource("stream.json", schema.clone()).unwrap();
+        let mut schemas = boon::Schemas::new();
+        let index = compiler.compile("stream.json", &mut schemas).unwrap();
+        Self { schemas, index }
+    }
+
+    fn check(&self, value: &Value) -> Result<(), String> {
+        self.schemas.validate(value, self.index).map_err(|error| format!("{error:#}"))
+    }
+
+    fn is_valid(&self, value: &Value) -> bool {
+        self.check(value).is_ok()
+    }
 }
 
 /// The same schema, in which an object must not have further fields.
@@ -177,19 +202,16 @@ fn lines() -> Vec<Value> {
 
 #[test]
 fn every_line_fits_the_schema_and_has_no_other_field() {
-    let validator = jsonschema::draft202012::new(&closed(schema())).unwrap();
+    let validator = Validator::new(&closed(schema()));
     for line in lines() {
-        let errors: Vec<String> =
-            validator.iter_errors(&line).map(|error| format!("{error}\n")).collect();
-        assert!(errors.is_empty(), "{}\n{}", errors.concat(), line);
+        validator.check(&line).unwrap_or_else(|why| panic!("{why}\n{line}"));
     }
 }
 
 #[test]
 fn a_missing_field_a_wrong_type_and_another_field_are_refused() {
     let (open, closed) = (schema(), closed(schema()));
-    let open = jsonschema::draft202012::new(&open).unwrap();
-    let closed = jsonschema::draft202012::new(&closed).unwrap();
+    let (open, closed) = (Validator::new(&open), Validator::new(&closed));
     let first = lines().remove(0);
     let changed = |change: &dyn Fn(&mut serde_json::Map<String, Value>)| {
         let mut line = first.clone();
@@ -213,7 +235,7 @@ fn visit(root: &Value, schema: &Value, value: &Value, seen: &mut BTreeSet<String
     for option in schema["oneOf"].as_array().into_iter().flatten() {
         let mut alone = option.clone();
         alone["$defs"] = root["$defs"].clone();
-        if jsonschema::draft202012::is_valid(&alone, value) {
+        if Validator::new(&alone).is_valid(value) {
             visit(root, option, value, seen);
         }
     }
@@ -262,5 +284,4 @@ fn the_schema_has_the_version_of_the_stream() {
     let schema = schema();
     assert_eq!(schema["$id"], format!("urn:memcheck:stream:{version}"));
     assert_eq!(schema["$defs"]["run-started"]["properties"]["version"]["const"], version);
-    assert!(jsonschema::meta::is_valid(&schema));
 }

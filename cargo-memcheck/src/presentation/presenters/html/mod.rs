@@ -22,8 +22,8 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use memcheck_core::judgement::verdict::Status;
 use serde::Serialize;
 
-use self::proofs::Proofs;
 use self::data::{LawPlot, Laws, Sources, TestData, Then};
+use self::proofs::Proofs;
 use super::summary;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;

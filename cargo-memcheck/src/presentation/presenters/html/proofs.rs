@@ -1,5 +1,5 @@
-//! The section of the first page that states what proves the figures: the canaries of this run, and
-//! the proof of `doctor` for each device.
+//! The section of the first page with the evidence that figures are right: the canaries of this run,
+//! and the proof of `doctor` for each device.
 
 use maud::{Markup, html};
 use memcheck_core::size::exact;
