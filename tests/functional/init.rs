@@ -30,6 +30,10 @@ fn a_fresh_package_gets_a_test_that_passes_and_nothing_is_replaced() {
     let project = Project::bare("");
     project.write("src/lib.rs", MODEL);
     project.write("src/model.rs", LAYER);
+    // The workflow belongs to the root of the repository, which must not be that of this test.
+    let mut git = std::process::Command::new("git");
+    git.args(["init", "--quiet"]).current_dir(project.path());
+    assert!(git.status().is_ok_and(|status| status.success()));
     let manifest = project.read("Cargo.toml");
     let root = workspace().display().to_string();
 

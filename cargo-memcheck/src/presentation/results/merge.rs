@@ -197,3 +197,24 @@ fn difference(one: &Results, other: &Results) -> Option<String> {
     }
     (one.end.selected != other.end.selected).then(|| "different tests, limits or levels".to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::execution::proof::tests::example;
+
+    #[test]
+    fn a_shard_that_is_not_proven_makes_the_whole_run_unproven() {
+        let of = |proofs: &[(&str, CheckedProof)]| -> BTreeMap<String, CheckedProof> {
+            proofs.iter().map(|(leg, proof)| ((*leg).to_owned(), proof.clone())).collect()
+        };
+        let current = || of(&[("cpu", example(&[])), ("sim:h200", example(&[]))]);
+        let stale = of(&[("cpu", example(&["candle has changed"]))]);
+        for (one, other) in [(current(), stale.clone()), (stale, current())] {
+            let merged = weakest(one, other);
+            assert_eq!(merged.len(), 1);
+            assert_eq!(merged["cpu"].state(), ProofState::Stale);
+        }
+        assert_eq!(weakest(current(), current()), current());
+    }
+}

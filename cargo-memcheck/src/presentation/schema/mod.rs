@@ -6,6 +6,8 @@
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod validator;
 
 /// The schema of a line of the stream.
 pub(crate) const STREAM: &str = include_str!("stream.json");

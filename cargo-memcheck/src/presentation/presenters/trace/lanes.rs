@@ -308,6 +308,7 @@ mod tests {
         let lifetimes = Lifetimes { events: u64::MAX, iterations, blocks, ..Lifetimes::default() };
         let events = lanes(1, (0, Space::Host), &attribution, &lifetimes);
         let drawn = events.iter().filter(|event| event["ph"] == "X" && event["name"] == "a");
-        assert_eq!(drawn.count(), DEEPEST);
+        // Two blocks, of different iterations.
+        assert_eq!(drawn.count(), 2 * DEEPEST);
     }
 }
