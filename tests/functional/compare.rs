@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::fixture::{Project, memcheck};
+use crate::fixture::{Project, memcheck, own_directory};
 
 /// A test whose peak is `count` tensors of 4 KiB, and a test that does not change.
 fn tests(count: usize) -> String {
@@ -104,12 +104,23 @@ fn the_working_tree_is_compared_with_a_revision() {
     assert!(run.stdout.contains("1 test changed (1 worse), 1 unchanged"), "{}", run.stdout);
     assert!(run.stdout.contains("+12.0 KiB"), "{}", run.stdout);
     assert_eq!(git(project.path(), &["worktree", "list"]).lines().count(), 1);
+    // The snapshots of both runs are not those that the user has to review.
+    assert!(!own_directory(&project).join("pending").exists());
+    assert!(!run.stderr.contains("pending snapshot"), "{}", run.stderr);
     assert!(project.read("tests/mem.rs").contains("_b1"), "the working tree was changed");
     // The executables of the revision are not taken for those of the working tree.
     let peak = |run: crate::fixture::Run| {
         run.test("holds")["metrics"]["host"]["peak_allocated"].as_u64().unwrap()
     };
-    assert_eq!(peak(project.run(&["--ci"])), 16 << 10);
+    assert_eq!(peak(project.run(&["--ci", "--history", "git"])), 16 << 10);
+    let history = ["history", "holds", "--history", "git", "--report", "html=history.html"];
+    let text = project.memcheck(&history).exits(0).stdout;
+    assert!(text.contains("peak_allocated of host, 1 run\n"), "{text}");
+    assert!(text.contains("16,384 B (16.0 KiB)"), "{text}");
+    let page = project.read("history.html");
+    assert!(page.contains("<svg") && page.contains("16.0 KiB"), "{page}");
+    assert!(git(project.path(), &["log", "--notes=memcheck"]).contains("\"test\":\"holds\""));
+    project.memcheck(&["history", "holds", "--report", "csv=a"]).exits(2).prints("html");
 
     // A revision that does not build ends with the code of the build.
     project.write("tests/mem.rs", "this is not Rust\n");

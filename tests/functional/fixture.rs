@@ -384,6 +384,11 @@ impl Project {
     }
 }
 
+/// The folder of the command's own files in the target directory of a project.
+pub(crate) fn own_directory(project: &Project) -> PathBuf {
+    projects().join("targets").join(project.name()).join("memcheck")
+}
+
 /// True if the process exists and is not a zombie.
 pub(crate) fn is_running(id: &str) -> bool {
     let state = std::fs::read_to_string(format!("/proc/{}/stat", id.trim()));

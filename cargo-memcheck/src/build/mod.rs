@@ -3,5 +3,6 @@
 pub(crate) mod compile;
 pub(crate) mod fresh;
 pub(crate) mod generated;
+pub(crate) mod starter;
 pub(crate) mod toolchain;
 pub(crate) mod workspace;

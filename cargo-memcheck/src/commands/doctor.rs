@@ -1,5 +1,5 @@
 //! `cargo memcheck doctor`: checks the toolchain, the devices and the configuration, and plants a
-//! leak that must be found. It prints the results on stdout.
+//! leak that must be found. It prints the results on stdout, and stores the proof for later runs.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,19 +10,25 @@ use memcheck_core::size::both;
 use memcheck_core::wire::exit;
 use serde::Serialize;
 
-use super::planted;
+use super::planted::{self, LeakCheck};
 use crate::build::toolchain::gpu;
 use crate::build::workspace::{Workspace, cargo};
+use crate::execution::proof::{self, ProofResult, ProofState, Versions};
 use crate::invocation::cli::DoctorArgs;
 use crate::invocation::config::Configuration;
 use crate::invocation::options::environment;
-use crate::invocation::values::{Format, Verbosity};
+use crate::invocation::values::{CargoOptions, Format, Verbosity};
 use crate::presentation::presenters::{json, style};
 use crate::system::error::Failure;
 use crate::system::gpus;
 use crate::system::launcher::Launcher;
 use crate::system::printing::{eprint_line, print, print_raw};
 use crate::system::process::{self, Short};
+
+/// The checks that a proof consists of, in the order of [`Evidence::lines`].
+///
+/// [`Evidence::lines`]: crate::execution::proof::Evidence::lines
+const EVIDENCE: [&str; 3] = ["canary", "planted leak", "exactness"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -93,23 +99,50 @@ pub(super) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     };
     let has_tests = packages(&printer, &workspace)?;
     if args.no_run {
+        earlier_proofs(&printer, &workspace, &args.cargo);
         return Ok(exit::OK);
     }
     if !has_tests {
         return Ok(unproven());
     }
     let mut exit_code = exit::OK;
-    for answer in planted::run(args, &workspace)? {
-        let (state, text) = match answer.result {
-            Ok(text) => (CheckState::Ok, text),
-            Err(why) => (CheckState::Failed, why),
-        };
-        if state == CheckState::Failed {
-            exit_code = exit::NOT_MEASURED;
+    for LeakCheck { proof, lost } in planted::run(args, &workspace)? {
+        let device = &proof.device;
+        match &proof.result {
+            ProofResult::Evidence(evidence) => {
+                for (name, text) in EVIDENCE.into_iter().zip(evidence.lines()) {
+                    printer.print_check(name, CheckState::Ok, format!("{device}: {text}"));
+                }
+            }
+            ProofResult::Failure(why) => {
+                exit_code = exit::NOT_MEASURED;
+                let detail = format!("{device}: {why}");
+                printer.print_check("planted leak", CheckState::Failed, detail);
+            }
         }
-        printer.print_check("planted leak", state, format!("{}: {text}", answer.leg));
+        if let Some(error) = lost {
+            let word = style::warning("warning:");
+            eprint_line!("{word} the proof cannot be stored for later runs: {error:#}");
+        }
     }
     Ok(exit_code)
+}
+
+/// The proofs of earlier runs, each with its present state.
+fn earlier_proofs(printer: &CheckPrinter, workspace: &Workspace, cargo: &CargoOptions) {
+    let proofs = proof::read(&workspace.own_directory(), || Versions::of(workspace, cargo));
+    for (device, proof) in &proofs {
+        let state = match proof.state() {
+            ProofState::Current => CheckState::Ok,
+            ProofState::Stale => CheckState::Absent,
+            ProofState::Failed => CheckState::Failed,
+        };
+        printer.print_check("proof", state, format!("{device}: {}", proof.text()));
+    }
+    if proofs.is_empty() {
+        let detail = "no planted leak was run here: run `cargo memcheck doctor`".to_owned();
+        printer.print_check("proof", CheckState::Absent, detail);
+    }
 }
 
 fn machine(printer: &CheckPrinter) {

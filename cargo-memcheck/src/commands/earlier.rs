@@ -16,7 +16,17 @@ use crate::system::printing::eprint_line;
 
 pub(super) fn discard(session: &Session) -> Result<(), Failure> {
     results::discard(&session.results_directory())?;
-    if let Some(pending) = session.pending_directory() {
+    if session.options.own_pending {
+        let pending = pending_of_results(&session.results_directory());
+        match std::fs::remove_dir_all(&pending) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(anyhow::Error::from(error)
+                    .context(pending.display().to_string())
+                    .into());
+            }
+            _ => {}
+        }
+    } else if let Some(pending) = session.pending_directory() {
         set_aside(&pending, session.commit().as_deref());
     }
     Ok(())

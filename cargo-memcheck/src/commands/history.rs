@@ -8,16 +8,19 @@ use memcheck_core::wire::exit;
 use crate::build::workspace::Places;
 use crate::invocation::cli::HistoryArgs;
 use crate::invocation::suggestion::nearest;
-use crate::invocation::values::Format;
+use crate::invocation::values::{Format, HistoryPlace};
+use crate::presentation::history as history_of_runs;
 use crate::presentation::presenters::history as presenter;
 use crate::system::error::{CommandError, Failure};
 
 #[derive(Debug, thiserror::Error)]
 enum HistoryFailure {
-    #[error("{path}: {error}", path = .0.display(), error = .1)]
-    Unreadable(PathBuf, std::io::Error),
-    #[error("{path} is not a history: {error}", path = .0.display(), error = .1)]
-    Damaged(PathBuf, HistoryError),
+    #[error("{0}: {1}")]
+    Unreadable(HistoryPlace, String),
+    #[error("{0} is not a history: {1}")]
+    Damaged(HistoryPlace, HistoryError),
+    #[error("a history has no `{0}` report: html")]
+    Kind(&'static str),
     #[error("the history has no test `{0}` with the figure `{1}`")]
     Nothing(String, String, Option<String>),
 }
@@ -25,18 +28,23 @@ enum HistoryFailure {
 impl CommandError for HistoryFailure {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Unreadable(..) | Self::Damaged(..) => exit::USAGE,
+            Self::Unreadable(..) | Self::Damaged(..) | Self::Kind(_) => exit::USAGE,
             Self::Nothing(..) => exit::NO_TESTS,
         }
     }
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Unreadable(path, _) => Some(format!(
-                "`cargo memcheck --history {}` appends the figures of a run",
-                path.display()
-            )),
-            Self::Damaged(..) => Some("remove this line, or restore the file".to_owned()),
+            Self::Unreadable(place, _) => {
+                Some(format!("`cargo memcheck --history {place}` appends the figures of a run"))
+            }
+            Self::Damaged(HistoryPlace::File(_), _) => {
+                Some("remove this line, or restore the file".to_owned())
+            }
+            Self::Damaged(HistoryPlace::Git, _) => {
+                Some("`git log --notes=memcheck` shows the notes".to_owned())
+            }
+            Self::Kind(_) => None,
             Self::Nothing(_, _, near) => {
                 near.as_ref().map(|near| format!("did you mean `{near}`?"))
             }
@@ -45,13 +53,21 @@ impl CommandError for HistoryFailure {
 }
 
 pub(super) fn history(args: &HistoryArgs) -> Result<u8, Failure> {
-    let file = match &args.history {
-        Some(file) => file.clone(),
-        None => Places::find(&args.workspace.cargo())?.own_directory().join("history.jsonl"),
+    if let Some(other) = args.report.iter().find(|report| report.kind != "html") {
+        return Err(HistoryFailure::Kind(other.kind).into());
+    }
+    let (place, root) = match &args.history {
+        Some(HistoryPlace::File(file)) => (HistoryPlace::File(file.clone()), PathBuf::new()),
+        of_workspace => {
+            let places = Places::find(&args.workspace.cargo())?;
+            let file = places.own_directory().join("history.jsonl");
+            let place = of_workspace.clone().unwrap_or(HistoryPlace::File(file));
+            (place, places.root().to_owned())
+        }
     };
-    let text = std::fs::read_to_string(&file)
-        .map_err(|error| HistoryFailure::Unreadable(file.clone(), error))?;
-    let entries = parse(&text).map_err(|error| HistoryFailure::Damaged(file, error))?;
+    let text = history_of_runs::read(&place, &root)
+        .map_err(|error| HistoryFailure::Unreadable(place.clone(), error))?;
+    let entries = parse(&text).map_err(|error| HistoryFailure::Damaged(place, error))?;
     let mut found = series(&entries, &args.figure, |id| match args.exact {
         true => id.test == args.test,
         false => id.test.contains(&args.test),
@@ -73,5 +89,6 @@ pub(super) fn history(args: &HistoryArgs) -> Result<u8, Failure> {
         Format::Json => presenter::print_json(&found, &args.figure),
         Format::Human => presenter::print(&found, &args.figure),
     }
+    presenter::write(&found, &args.figure, &args.report)?;
     Ok(exit::OK)
 }

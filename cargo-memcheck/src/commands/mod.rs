@@ -13,6 +13,7 @@ mod estimate;
 mod explain;
 mod fit;
 mod history;
+mod init;
 mod list;
 mod one;
 mod pending;
@@ -26,6 +27,7 @@ mod report;
 mod review;
 mod revisions;
 mod run;
+mod schema;
 
 use std::ffi::OsString;
 
@@ -136,6 +138,8 @@ fn command(args: Vec<OsString>) -> u8 {
         }
         Command::Env(args) => run_command(&args.form, FinalLine::FromMain, &|| env::env(args)),
         Command::Explain { code } => plain(explain::explain(code.as_deref())),
+        Command::Init(args) => plain(init::init(args)),
+        Command::Schema => plain(schema::schema()),
         Command::Completions { shell } => plain(completions::completions(*shell)),
     }
 }

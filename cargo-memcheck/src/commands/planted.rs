@@ -1,21 +1,27 @@
 //! A planted leak, which proves that leaks are found on this machine: a generated package, built
 //! with the workspace's own dependencies, has a test that leaks a known number of bytes in every
-//! iteration, and a clean twin.
+//! iteration, and a clean twin. Each runs several times, and all figures must be identical.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Mutex;
+use std::time::SystemTime;
 
 use anyhow::Context;
-use memcheck_core::judgement::finding::Code;
+use memcheck_core::judgement::baseline::Figures;
+use memcheck_core::judgement::finding::{Code, Finding};
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::limits::Layer;
+use memcheck_core::measurement::repeats::Repeats;
 use memcheck_core::size::Size;
+use memcheck_core::space::Space;
 
 use crate::build::generated::Generated;
 use crate::build::workspace::{RUNTIME, Workspace};
 use crate::discovery::legs;
 use crate::discovery::session::Session;
 use crate::discovery::task::TestOutcome;
+use crate::execution::proof::{self, Evidence, Exactness, FoundLeak, Identity, Proof, ProofResult};
 use crate::execution::run::Runner;
 use crate::execution::schedule::{self, Event};
 use crate::invocation::cli::{CiFlags, DoctorArgs};
@@ -28,6 +34,8 @@ use crate::system::process::Interrupt;
 /// Bytes in every iteration.
 const LEAK: u64 = 1 << 20;
 const ITERATIONS: u32 = 8;
+/// Of each test. Their figures must be identical.
+const RUNS: usize = 5;
 const FIRST_BUILD: &str = "planting a leak: the first build compiles candle once for each kind of \
                            device (CPU, CUDA), which takes some minutes; later builds take seconds";
 
@@ -54,8 +62,9 @@ fn clean_twin(device: &Device) -> Result<()> {
 
 #[derive(Debug)]
 pub(super) struct LeakCheck {
-    pub(super) leg: String,
-    pub(super) result: Result<String, String>,
+    pub(super) proof: Proof,
+    /// The reason why the proof could not be stored.
+    pub(super) lost: Option<anyhow::Error>,
 }
 
 pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<LeakCheck>, Failure> {
@@ -83,54 +92,116 @@ pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<LeakCh
     let (nvml, legs) = legs::discover(&session)?;
     let interrupt = Interrupt::listen().context("listening for signals")?;
     let runner = Runner::prepare(&session, nvml, interrupt)?;
-    let mut answers = Vec::new();
+    let mut checks = Vec::new();
     for tests in &legs {
         let tasks = session.choose(tests).run;
         let outcomes: Mutex<Vec<(String, TestOutcome)>> = Mutex::new(Vec::new());
         schedule::run_all(
-            tasks.len(),
+            tasks.len() * RUNS,
             1,
             false,
-            |number, _| Ok(runner.run(&tasks[number], |_| {})?),
+            |number, _| Ok(runner.run(&tasks[number / RUNS], |_| {})?),
             |event| {
                 if let Event::Finished(number, outcome) = event {
-                    let name = tasks[number].name().to_owned();
+                    let name = tasks[number / RUNS].name().to_owned();
                     outcomes.lock().expect("no worker panics").push((name, *outcome));
                 }
             },
         )?;
         let outcomes = outcomes.into_inner().expect("no worker panics");
-        answers.push(LeakCheck { leg: tests.leg.name(), result: judge(&outcomes) });
+        let executable = tasks.first().map(|task| task.binary.path.clone()).unwrap_or_default();
+        let identity = Identity::of(workspace, &args.cargo, &executable);
+        let proof = Proof {
+            time: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+            device: tests.leg.name(),
+            versions: identity.versions().clone(),
+            result: judge(&outcomes).map_or_else(ProofResult::Failure, ProofResult::Evidence),
+        };
+        let own = workspace.own_directory();
+        let lost = proof::store(&own, proof.clone(), identity).err();
+        checks.push(LeakCheck { proof, lost });
     }
-    Ok(answers)
+    Ok(checks)
 }
 
-/// The leak must be found to the byte.
-fn judge(outcomes: &[(String, TestOutcome)]) -> Result<String, String> {
-    let of = |name: &str| {
-        let found = outcomes.iter().find(|(test, _)| test == name);
-        found.map(|(_, outcome)| outcome).ok_or_else(|| format!("`{name}` was not run"))
-    };
-    let describe = |outcome: &TestOutcome| {
-        let findings: Vec<String> = outcome
-            .verdict
-            .findings
-            .iter()
-            .map(|finding| format!("{}: {}", finding.code, finding.message))
-            .collect();
-        if findings.is_empty() { "no finding".to_owned() } else { findings.join("; ") }
-    };
-    let leak = of("planted_leak")?;
-    let found = leak.verdict.findings.iter().find(|finding| finding.code == Code::Leak);
-    match found.and_then(|finding| finding.bytes_per_iteration) {
-        Some(LEAK) => {}
-        _ => return Err(format!("the leak of {LEAK} B per iteration: {}", describe(leak))),
+/// In every run, the canary must be seen, the leak must be found to the byte, and the figures must
+/// be those of the first run.
+fn judge(outcomes: &[(String, TestOutcome)]) -> Result<Evidence, String> {
+    let leaks = runs(outcomes, "planted_leak")?;
+    let clean = runs(outcomes, "clean_twin")?;
+    let mut line = None;
+    for outcome in &leaks {
+        let mut findings = outcome.verdict.findings.iter();
+        let found = findings.find(|finding| finding.code == Code::Leak);
+        match found.map(|finding| (finding, finding.bytes_per_iteration)) {
+            Some((finding, Some(LEAK))) => line = line.or_else(|| place(finding)),
+            _ => return Err(format!("the leak of {LEAK} B per iteration: {}", described(outcome))),
+        }
     }
-    let clean = of("clean_twin")?;
-    if clean.verdict.status != Status::Passed {
-        return Err(format!("the test that does not leak: {}", describe(clean)));
+    if let Some(outcome) = clean.iter().find(|it| it.verdict.status != Status::Passed) {
+        return Err(format!("the test that does not leak: {}", described(outcome)));
     }
-    Ok(format!("the leak of {LEAK} B per iteration was found, and its clean twin passed"))
+    let leak =
+        FoundLeak { planted_bytes_per_iteration: LEAK, found_bytes_per_iteration: LEAK, line };
+    let all = || leaks.iter().chain(&clean).copied();
+    Ok(Evidence { canary: canary(all())?, leak, exactness: exactness(&[&leaks, &clean])? })
+}
+
+/// The judged spaces that saw the canary, which must be the same in all runs.
+fn canary<'a>(outcomes: impl Iterator<Item = &'a TestOutcome>) -> Result<Vec<Space>, String> {
+    let mut spaces: Option<Vec<Space>> = None;
+    for outcome in outcomes {
+        let record = &outcome.report.as_ref().ok_or("a run left no report")?.record;
+        for space in &record.judged {
+            if !record.spaces.get(space).is_some_and(|measured| measured.armed) {
+                return Err(format!("the canary was not seen in {space}"));
+            }
+        }
+        if *spaces.get_or_insert_with(|| record.judged.clone()) != record.judged {
+            return Err("two runs judged different spaces".to_owned());
+        }
+    }
+    spaces.filter(|spaces| !spaces.is_empty()).ok_or_else(|| "no space was judged".to_owned())
+}
+
+fn exactness(tests: &[&[&TestOutcome]]) -> Result<Exactness, String> {
+    let mut figures = 0;
+    for outcomes in tests {
+        let records = outcomes.iter().filter_map(|outcome| outcome.report.as_ref());
+        let runs: Vec<Figures> = records.map(|report| Figures::of(&report.record)).collect();
+        let first = runs.first().ok_or("a run left no report")?;
+        figures += first.0.values().map(BTreeMap::len).sum::<usize>();
+        let ranges = Repeats { asked: None, runs }.ranges();
+        if let Some(range) = ranges.first() {
+            return Err(format!("the runs of a planted test are not identical: {}", range.text()));
+        }
+    }
+    Ok(Exactness { runs: RUNS, figures })
+}
+
+/// All runs of a test.
+fn runs<'a>(
+    outcomes: &'a [(String, TestOutcome)],
+    name: &str,
+) -> Result<Vec<&'a TestOutcome>, String> {
+    let named = outcomes.iter().filter(|(test, _)| test == name);
+    let runs: Vec<&TestOutcome> = named.map(|(_, outcome)| outcome).collect();
+    match runs.len() {
+        RUNS => Ok(runs),
+        other => Err(format!("`{name}` ran {other} times instead of {RUNS}")),
+    }
+}
+
+fn place(finding: &Finding) -> Option<String> {
+    let site = finding.sites.first()?;
+    Some(format!("{}:{}", site.file.as_deref()?, site.line?))
+}
+
+fn described(outcome: &TestOutcome) -> String {
+    let findings = outcome.verdict.findings.iter();
+    let findings: Vec<String> =
+        findings.map(|finding| format!("{}: {}", finding.code, finding.message)).collect();
+    if findings.is_empty() { "no finding".to_owned() } else { findings.join("; ") }
 }
 
 fn write_package(folder: &Path, workspace: &Workspace) -> anyhow::Result<()> {
@@ -145,14 +216,75 @@ fn write_package(folder: &Path, workspace: &Workspace) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use memcheck_core::measurement::record::SpaceRecord;
+
     use super::*;
+    use crate::presentation::presenters::example::leaky;
+
+    /// All runs of both tests, of which `change` changes one.
+    fn outcomes(change: impl Fn(&str, usize, &mut TestOutcome)) -> Vec<(String, TestOutcome)> {
+        let mut all = Vec::new();
+        for name in ["planted_leak", "clean_twin"] {
+            for number in 0..RUNS {
+                let mut outcome = leaky();
+                match name {
+                    "planted_leak" => {
+                        outcome.verdict.findings[0].bytes_per_iteration = Some(LEAK);
+                    }
+                    _ => {
+                        outcome.verdict.findings.clear();
+                        outcome.verdict.status = Status::Passed;
+                    }
+                }
+                change(name, number, &mut outcome);
+                all.push((name.to_owned(), outcome));
+            }
+        }
+        all
+    }
+
+    fn space(outcome: &mut TestOutcome) -> &mut SpaceRecord {
+        let record = &mut outcome.report.as_mut().unwrap().record;
+        let judged = record.judged[0];
+        record.spaces.get_mut(&judged).unwrap()
+    }
 
     #[test]
-    fn a_planted_leak_that_is_not_found_fails() {
-        let mut passed = TestOutcome::ignored();
-        passed.verdict.status = Status::Passed;
-        let both = [("planted_leak".to_owned(), passed.clone()), ("clean_twin".to_owned(), passed)];
-        assert!(judge(&both).unwrap_err().contains("no finding"));
+    fn identical_runs_that_find_the_leak_are_evidence() {
+        let evidence = judge(&outcomes(|_, _, _| {})).unwrap();
+        assert_eq!(evidence.canary, [Space::Host]);
+        assert_eq!(evidence.leak.line.as_deref(), Some("src/model.rs:20"));
+        assert_eq!(evidence.exactness.runs, RUNS);
+        assert!(evidence.exactness.figures > 2);
+    }
+
+    #[test]
+    fn one_run_that_differs_is_no_evidence() {
+        type Change = fn(&mut TestOutcome);
+        let changes: [(&str, Change, &str); 6] = [
+            ("planted_leak", |it| it.verdict.findings.clear(), "no finding"),
+            (
+                "planted_leak",
+                |it| it.verdict.findings[0].bytes_per_iteration = Some(LEAK - 1),
+                "the leak of 1048576 B per iteration: leak",
+            ),
+            ("clean_twin", |it| it.verdict.status = Status::Failed, "does not leak"),
+            ("clean_twin", |it| space(it).armed = false, "the canary was not seen in host"),
+            ("clean_twin", |it| space(it).metrics.peak_allocated += 1, "not identical"),
+            ("planted_leak", |it| it.report = None, "left no report"),
+        ];
+        for (test, change, expected) in changes {
+            let one = outcomes(|name, number, outcome| {
+                if (name, number) == (test, RUNS - 1) {
+                    change(outcome);
+                }
+            });
+            let why = judge(&one).unwrap_err();
+            assert!(why.contains(expected), "{expected}: {why}");
+        }
+        let mut fewer = outcomes(|_, _, _| {});
+        fewer.pop();
+        assert!(judge(&fewer).unwrap_err().contains("ran 4 times"));
         assert!(judge(&[]).is_err());
     }
 }

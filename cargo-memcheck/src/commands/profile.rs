@@ -12,6 +12,7 @@ use super::prologue::Prologue;
 use crate::build::compile::{BuildGoal, Program, ProgramKind};
 use crate::discovery::session::Session;
 use crate::discovery::task::{Task, TestOutcome, TestSubject};
+use crate::execution::proof;
 use crate::execution::schedule::{self, Event, ProgressSender};
 use crate::invocation::cli::ProfileArgs;
 use crate::invocation::devices::Leg;
@@ -113,6 +114,7 @@ fn profile_test(args: &ProfileArgs) -> Result<u8, Failure> {
     let Prologue { session, interrupt } = &prologue;
     let Some((runner, chosen)) = prologue.tests()? else { return Ok(stopped(&session.options)) };
     let tasks = only("profile", name, chosen)?;
+    let proofs = proof::of(session);
     let mut broadcast = open_broadcast(session, args);
     let mut tally = Tally::default();
     let started = Instant::now();
@@ -121,6 +123,9 @@ fn profile_test(args: &ProfileArgs) -> Result<u8, Failure> {
             break;
         }
         broadcast.notify(|to| to.leg_started(&task.leg, 1));
+        if let Some(proof) = proofs.get(&task.leg.name()) {
+            broadcast.notify(|to| to.proof(&task.leg, proof));
+        }
         let ran = schedule::run_all(
             1,
             1,

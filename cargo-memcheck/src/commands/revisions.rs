@@ -15,11 +15,13 @@ pub(super) fn run_arguments(
     selected: &[String],
     typed: &[String],
 ) -> Vec<String> {
-    let mut arguments: Vec<String> = ["run", "--ci", "--annotations", "none", "-A"]
-        .into_iter()
-        .chain(["missing-baseline", "-A", "uncomparable-baseline", "-A", "improved"])
-        .map(str::to_owned)
-        .collect();
+    // Snapshots of a revision must not be taken for those of the user's own runs.
+    let mut arguments: Vec<String> =
+        ["run", "--ci", "--own-pending", "--annotations", "none", "-A"]
+            .into_iter()
+            .chain(["missing-baseline", "-A", "uncomparable-baseline", "-A", "improved"])
+            .map(str::to_owned)
+            .collect();
     if verbosity < Verbosity::Verbose {
         arguments.push("--quiet".to_owned());
     }

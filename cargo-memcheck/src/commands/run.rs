@@ -1,6 +1,7 @@
 //! `cargo memcheck run`: builds, lists, runs and presents one device after another, so that the
 //! first verdict does not wait for the second build.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -13,6 +14,7 @@ use crate::discovery::legs::Legs;
 use crate::discovery::session::{Chosen, LegTests, Session};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::bookkeeping;
+use crate::execution::proof::{self, CheckedProof};
 use crate::execution::relations::{self, Judge, MeasuredFigures};
 use crate::execution::run::Runner;
 use crate::execution::schedule::{self, Event};
@@ -66,6 +68,7 @@ fn flags(args: &RunArgs) -> Result<Flags, Failure> {
         output,
         cargo,
         results,
+        own_pending,
         history,
         libtest,
     } = args;
@@ -76,6 +79,7 @@ fn flags(args: &RunArgs) -> Result<Flags, Failure> {
         limits: limits.layer(),
         reports: report.clone(),
         results: results.clone(),
+        own_pending: *own_pending,
         history: history.clone(),
         ..flags.levels(levels)?.libtest(libtest)?
     })
@@ -104,6 +108,8 @@ struct RunState<'a> {
     tally: Tally,
     listed: Vec<LegTests>,
     store: Store,
+    /// By the name of the leg.
+    proofs: BTreeMap<String, CheckedProof>,
 }
 
 fn run_legs(session: &Session, interrupt: &Interrupt) -> Result<u8, Failure> {
@@ -127,6 +133,7 @@ fn run_legs(session: &Session, interrupt: &Interrupt) -> Result<u8, Failure> {
         tally: Tally::default(),
         listed: Vec::new(),
         store: Store::begin(&session.results_directory(), &RunDescription::of(session)),
+        proofs: proof::of(session),
     };
     state.run(first);
     for leg in others {
@@ -164,8 +171,12 @@ impl RunState<'_> {
         let RunningLeg { tests, chosen, .. } = &leg;
         let started = Instant::now();
         let mut tally = Tally { elsewhere: chosen.elsewhere.len(), ..Tally::default() };
-        self.store.leg(&tests.leg, chosen.run.len());
+        let proof = self.proofs.get(&tests.leg.name());
+        self.store.leg(&tests.leg, chosen.run.len(), proof);
         self.broadcast.notify(|to| to.leg_started(&tests.leg, chosen.run.len()));
+        if let Some(proof) = proof {
+            self.broadcast.notify(|to| to.proof(&tests.leg, proof));
+        }
         for task in &chosen.ignored {
             let outcome = TestOutcome::ignored();
             tally.add(&outcome);
@@ -228,12 +239,13 @@ impl RunState<'_> {
 impl RunState<'_> {
     /// Appends the figures to the history. Returns the error.
     fn remember(&self) -> Option<(PathBuf, anyhow::Error)> {
-        let file = self.session.options.history.as_ref()?;
-        let state = State::of(self.session.workspace.root(), self.session.commit());
+        let place = self.session.options.history.as_ref()?;
+        let root = self.session.workspace.root();
+        let state = State::of(root, self.session.commit());
         let stored = results::read(&self.session.results_directory());
         match stored.context("reading the results") {
-            Ok(stored) => history::append(file, &stored.tests, &state).err(),
-            Err(error) => Some((file.clone(), error)),
+            Ok(stored) => history::append(place, root, &stored.tests, &state).err(),
+            Err(error) => Some((place.to_string().into(), error)),
         }
     }
 }

@@ -5,6 +5,7 @@ pub(crate) mod estimator;
 pub(crate) mod fit;
 pub(crate) mod lock_file;
 pub(crate) mod note;
+pub(crate) mod proof;
 pub(crate) mod relations;
 pub(crate) mod revision;
 pub(crate) mod run;

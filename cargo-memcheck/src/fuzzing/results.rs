@@ -10,7 +10,7 @@ pub fn results(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     let read = || results::parse(Path::new("/r"), &text, false);
     let Ok(first) = read() else { return };
-    for name in every::NAMES {
+    for name in every::names() {
         let Ok(mut run) = read() else { return };
         run.relocate(Path::new("/w"));
         let whole = MergedRun::from(run);

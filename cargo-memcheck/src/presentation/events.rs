@@ -6,11 +6,14 @@ use memcheck_core::wire::protocol::Progress;
 
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
+use crate::execution::proof::CheckedProof;
 use crate::invocation::devices::Leg;
 use crate::presentation::tally::Tally;
 
 pub(crate) trait Presenter {
     fn leg_started(&mut self, _leg: &Leg, _tests: usize) {}
+    /// Follows the start of its leg, if `doctor` has run on such a device.
+    fn proof(&mut self, _leg: &Leg, _proof: &CheckedProof) {}
     fn test_started(&mut self, _task: &Task) {}
     fn progress(&mut self, _task: &Task, _progress: &Progress) {}
     fn test_finished(&mut self, _task: &Task, _outcome: &TestOutcome) {}

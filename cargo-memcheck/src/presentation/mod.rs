@@ -4,4 +4,5 @@ pub(crate) mod events;
 pub(crate) mod history;
 pub(crate) mod presenters;
 pub(crate) mod results;
+pub(crate) mod schema;
 pub(crate) mod tally;

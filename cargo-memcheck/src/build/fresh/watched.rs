@@ -99,7 +99,7 @@ impl Watched {
         true
     }
 
-    pub(super) fn is_unchanged(&self) -> bool {
+    pub(crate) fn is_unchanged(&self) -> bool {
         let is_same = |(path, state): (&PathBuf, &Option<FileState>)| {
             state.is_some() && FileState::of(path) == *state
         };

@@ -65,7 +65,11 @@ impl Session {
         let Options { reporting, scheduling, .. } = &self.options;
         ReportContext {
             reporting,
-            pending: self.pending_directory().map_or(Pending::NextToTests, Pending::In),
+            pending: match self.pending_directory() {
+                _ if self.options.own_pending => Pending::Unlisted,
+                Some(folder) => Pending::In(folder),
+                None => Pending::NextToTests,
+            },
             capture: scheduling.capture,
             no_tests: scheduling.no_tests,
             filters: &self.options.selection.filters,

@@ -92,6 +92,9 @@ impl Session {
     pub(crate) fn pending_directory(&self) -> Option<PathBuf> {
         match (&self.source, self.options.mode) {
             // The folder of an extracted archive may be temporary, but results are kept.
+            (TestSource::Workspace, _) if self.options.own_pending => {
+                Some(pending_of_results(&self.results_directory()))
+            }
             (TestSource::Archive(_), _) => Some(pending_of_results(&self.results_directory())),
             (TestSource::Workspace, Mode::Ci) => Some(self.workspace.pending_directory()),
             (TestSource::Workspace, Mode::Local) => None,

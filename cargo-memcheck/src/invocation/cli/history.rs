@@ -1,8 +1,7 @@
 //! The arguments of `history`.
 
-use std::path::PathBuf;
-
 use super::{OutputFlags, WorkspaceFlags};
+use crate::invocation::values::{HistoryPlace, ReportFile};
 
 /// `cargo memcheck history`.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -13,15 +12,19 @@ pub(crate) struct HistoryArgs {
     /// Match the path exactly instead of by substring.
     #[arg(long)]
     pub(crate) exact: bool,
-    /// File that runs with --history have written (default: target/memcheck/history.jsonl).
+    /// File that runs with --history have written, or git for the notes of the commits (default:
+    /// target/memcheck/history.jsonl).
     #[arg(long, value_name = "FILE")]
-    pub(crate) history: Option<PathBuf>,
+    pub(crate) history: Option<HistoryPlace>,
     /// Figure to plot.
     #[arg(long, value_name = "NAME", default_value = "peak_allocated")]
     pub(crate) figure: String,
     /// Number of runs, the last ones; 0 for all.
     #[arg(long, value_name = "N", default_value = "60")]
     pub(crate) last: usize,
+    /// Write the plots as a page: html=PATH.
+    #[arg(long, value_name = "KIND=PATH", help_heading = "Reports")]
+    pub(crate) report: Vec<ReportFile>,
     #[command(flatten)]
     pub(crate) output: OutputFlags,
     #[command(flatten)]

@@ -11,6 +11,7 @@ mod compare;
 mod estimate;
 mod fit;
 mod history;
+mod init;
 mod levels;
 mod libtest;
 mod limits;
@@ -37,6 +38,7 @@ pub(crate) use compare::CompareArgs;
 pub(crate) use estimate::EstimateArgs;
 pub(crate) use fit::FitArgs;
 pub(crate) use history::HistoryArgs;
+pub(crate) use init::InitArgs;
 pub(crate) use levels::LevelFlags;
 pub(crate) use libtest::{LibtestArgs, LibtestError};
 pub(crate) use limits::LimitFlags;
@@ -117,10 +119,14 @@ pub(crate) enum Command {
         /// Code of a finding or of a cause, such as `leak` or `graph-kept`.
         code: Option<String>,
     },
+    /// Add the dependency, a first memory test and a CI workflow to a package.
+    Init(InitArgs),
     /// Check the toolchain and the devices, and find a planted leak on each device.
     Doctor(DoctorArgs),
     /// Print the environment of builds for the simulated device, for clippy and editors.
     Env(EnvArgs),
+    /// Print the JSON schema of the stream of results.
+    Schema,
     /// Print the completions of a shell.
     Completions {
         /// Shell to print completions for.
@@ -201,19 +207,20 @@ fn unrecognized(word: &str, meant: &str) -> clap::Error {
 fn is_complete(first: &OsStr) -> bool {
     let own = ["-h", "--help", "-V", "--version"];
     let Some(first) = first.to_str() else { return false };
-    own.contains(&first) || is_subcommand(first)
+    own.contains(&first) || Cli::command().find_subcommand(first).is_some()
 }
 
 pub(crate) fn is_subcommand(word: &str) -> bool {
     subcommands().contains(&word)
 }
 
-/// The names of all subcommands.
+/// The names of the subcommands that the help lists.
 pub(crate) fn subcommands() -> &'static [&'static str] {
     static NAMES: OnceLock<Vec<&'static str>> = OnceLock::new();
     NAMES.get_or_init(|| {
         let command = Cli::command();
-        let names = command.get_subcommands().map(|command| command.get_name().to_owned());
+        let listed = command.get_subcommands().filter(|command| !command.is_hide_set());
+        let names = listed.map(|command| command.get_name().to_owned());
         names.map(|name| &*name.leak()).collect()
     })
 }
@@ -249,6 +256,10 @@ mod tests {
             assert_eq!(error.kind(), clap::error::ErrorKind::InvalidSubcommand, "{line}");
             assert!(error.to_string().contains("did you mean `cargo memcheck "), "{error}");
         }
+        // A hidden subcommand is recognized, but no word is a typo of it.
+        assert_eq!(with_subcommand(words("x bisect-step a")).unwrap(), words("x bisect-step a"));
+        assert_eq!(with_subcommand(words("x bisect-stp")).unwrap(), words("x run bisect-stp"));
+        assert!(!subcommands().contains(&"bisect-step") && subcommands().contains(&"bisect"));
         let run = ["x run profle", "x -q profle", "x memcheck bert"];
         assert!(run.iter().all(|line| Cli::read(words(line)).is_ok()));
     }

@@ -9,7 +9,7 @@ use super::{
     AnnotationsFlag, CiFlags, FormFlags, LevelFlags, LimitFlags, OutputFlags, PartFlags,
     SelectFlags, WorkspaceFlags,
 };
-use crate::invocation::values::{CargoOptions, NoTests, ReportFile, UnpackOptions};
+use crate::invocation::values::{CargoOptions, HistoryPlace, NoTests, ReportFile, UnpackOptions};
 
 /// `cargo memcheck run`.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -37,9 +37,12 @@ pub(crate) struct RunArgs {
     /// Directory for the results, which `report` reads (default: target/memcheck/results).
     #[arg(long, value_name = "DIR", help_heading = "Reports")]
     pub(crate) results: Option<PathBuf>,
-    /// Append the figures to this file, which `history` reads.
+    /// Write pending snapshots below the results instead of next to those of other runs.
+    #[arg(long, hide = true)]
+    pub(crate) own_pending: bool,
+    /// Append the figures to this file, or to the notes of the commit (git), which `history` reads.
     #[arg(long, value_name = "FILE", help_heading = "Reports")]
-    pub(crate) history: Option<PathBuf>,
+    pub(crate) history: Option<HistoryPlace>,
     /// Arguments for the test harness.
     #[arg(last = true, value_name = "LIBTEST-ARGS")]
     pub(crate) libtest: Vec<String>,

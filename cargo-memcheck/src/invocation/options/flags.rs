@@ -14,7 +14,7 @@ use crate::invocation::cli::{
     ReportFlags, ScheduleFlags, SelectFlags,
 };
 use crate::invocation::devices::{self, DeviceError, Probe, RequestedDevices, Sharing};
-use crate::invocation::values::{CargoOptions, RunIgnored, UnpackOptions};
+use crate::invocation::values::{CargoOptions, HistoryPlace, RunIgnored, UnpackOptions};
 use crate::system::error::Failure;
 use crate::system::launcher::Launcher;
 use crate::system::process::Capture;
@@ -40,7 +40,9 @@ pub(crate) struct Flags {
     pub(crate) levels: BTreeMap<Code, Level>,
     pub(crate) reports: ReportFlags,
     pub(crate) results: Option<PathBuf>,
-    pub(crate) history: Option<PathBuf>,
+    /// Pending snapshots are written below the results.
+    pub(crate) own_pending: bool,
+    pub(crate) history: Option<HistoryPlace>,
     pub(crate) sharing: Sharing,
     pub(crate) probe: Probe,
 }

@@ -20,7 +20,7 @@ use memcheck_core::runs::explain::Explain;
 
 use crate::invocation::config::Configuration;
 use crate::invocation::devices::RequestedDevices;
-use crate::invocation::values::{CargoOptions, NoTests, RunIgnored, Verbosity};
+use crate::invocation::values::{CargoOptions, HistoryPlace, NoTests, RunIgnored, Verbosity};
 use crate::system::launcher::Launcher;
 use crate::system::libraries::LibrarySearch;
 use crate::system::process::Capture;
@@ -67,7 +67,8 @@ pub(crate) struct Options {
     pub(crate) scheduling: Scheduling,
     pub(crate) reporting: ReportingOptions,
     pub(crate) results: Option<PathBuf>,
-    pub(crate) history: Option<PathBuf>,
+    pub(crate) own_pending: bool,
+    pub(crate) history: Option<HistoryPlace>,
     pub(crate) search: LibrarySearch,
     pub(crate) mode: Mode,
     pub(crate) requested: RequestedDevices,

@@ -24,6 +24,8 @@ pub(crate) struct ReportingOptions {
 pub(crate) enum Pending {
     NextToTests,
     In(PathBuf),
+    /// Those of a run that only compares revisions, which are not to be reviewed.
+    Unlisted,
 }
 
 #[derive(Debug, Clone)]

@@ -98,6 +98,7 @@ impl Typed {
             },
             reporting,
             results: flags.results,
+            own_pending: flags.own_pending,
             history: flags.history,
             search: LibrarySearch::new(library_path),
             mode,

@@ -1,12 +1,14 @@
 //! The values of flags: types that the command line parses and the rest of the command uses.
 
 mod cargo;
+mod history;
 mod output;
 mod report;
 mod selection;
 mod unpack;
 
 pub(crate) use cargo::CargoOptions;
+pub(crate) use history::HistoryPlace;
 pub(crate) use output::{Color, Format, ProfileLayout, Verbosity};
 pub(crate) use report::ReportFile;
 pub(crate) use selection::{NoTests, RunIgnored};

@@ -4,42 +4,19 @@
 use std::path::Path;
 
 use super::annotations::GithubAnnotations;
-use super::bencher::Bencher;
-use super::csv::Csv;
-use super::flamegraph::FlameGraph;
-use super::html::Html;
-use super::json::JsonLines;
-use super::junit::Junit;
-use super::markdown::Markdown;
-use super::memory_viz;
-use super::pprof::Pprof;
-use super::sarif::Sarif;
+use super::reports;
 use super::terminal::Terminal;
-use super::trace::Trace;
 use crate::invocation::options::{Annotations, Pending, ReportContext, ReportingOptions};
-use crate::invocation::values::{Format, NoTests, Verbosity};
-use crate::presentation::events::{Presenter, ReportWriter};
+use crate::invocation::values::{Format, NoTests, ReportFile, Verbosity};
+use crate::presentation::events::Presenter;
 use crate::presentation::tally::Tally;
 use crate::system::printing::SuspendedCommands;
 use crate::system::process::Capture;
 
-/// The names of the presenters, in the order of [`present`].
-pub(crate) const NAMES: [&str; 14] = [
-    "terminal",
-    "annotations",
-    "json",
-    "junit",
-    "csv",
-    "bencher",
-    "markdown",
-    "html",
-    "flamegraph",
-    "trace",
-    "sarif",
-    "pprof",
-    "memory-viz",
-    "memory-viz-json",
-];
+/// The names of the presenters: those without a file, and the kinds of reports.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    ["terminal", "annotations"].into_iter().chain(ReportFile::KINDS)
+}
 
 /// The names of those whose report is not text.
 pub(crate) const BINARY: [&str; 2] = ["pprof", "memory-viz"];
@@ -56,18 +33,11 @@ pub(crate) fn present(
             let _suspended = SuspendedCommands::begin();
             shown(&mut GithubAnnotations::new("/w".into()), replay)
         }
-        "json" => written(JsonLines::new(Vec::new()), replay),
-        "csv" => written(Csv::default(), replay),
-        "bencher" => written(Bencher::default(), replay),
-        "junit" => written(Junit::default(), replay),
-        "markdown" => written(Markdown::default(), replay),
-        "html" => written(Html::default(), replay),
-        "sarif" => written(Sarif::default(), replay),
-        "pprof" => written(Pprof::default(), replay),
-        "memory-viz" => written(memory_viz::Pickle::default(), replay),
-        "memory-viz-json" => written(memory_viz::Json::default(), replay),
-        "flamegraph" => written(FlameGraph::default(), replay),
-        _ => written(Trace::default(), replay),
+        kind => {
+            let mut report = reports::writer(kind, None);
+            shown(report.as_mut(), replay);
+            Some(report.text())
+        }
     }
 }
 
@@ -78,14 +48,6 @@ fn shown(
     let tally = replay(presenter);
     presenter.finished(&tally, tally.exit_code(NoTests::Fail));
     None
-}
-
-fn written(
-    mut report: impl ReportWriter,
-    replay: impl FnOnce(&mut dyn Presenter) -> Tally,
-) -> Option<anyhow::Result<Vec<u8>>> {
-    shown(&mut report, replay);
-    Some(report.text())
 }
 
 fn terminal() -> Terminal {

@@ -106,7 +106,7 @@ fn attribution() -> Attribution {
     }
 }
 
-pub(super) fn leaky() -> TestOutcome {
+pub(crate) fn leaky() -> TestOutcome {
     let mut report: Report = serde_json::from_value(example::report()).unwrap();
     let record = &mut report.record;
     let host = record.spaces.get_mut(&Space::Host).unwrap();

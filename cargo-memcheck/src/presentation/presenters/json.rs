@@ -24,6 +24,7 @@ use serde::Serialize;
 
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
+use crate::execution::proof::{CheckedProof, ProofState};
 use crate::invocation::devices::Leg;
 use crate::invocation::values::Format;
 use crate::presentation::events::{Presenter, ReportWriter};
@@ -34,15 +35,26 @@ use crate::system::gpus::RanOn;
 use crate::system::printing::Stdout;
 use crate::system::process::INTERRUPTED;
 
-const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 enum StreamLine<'a> {
     RunStarted { version: u32, device: String, tests: usize },
+    Proof(ProofLine<'a>),
     TestFinished(Box<TestFinished<'a>>),
     Bookkeeping(Bookkeeping<'a>),
     Summary(SummaryLine<'a>),
+}
+
+/// The result of `doctor` on a device like that of the leg.
+#[derive(Debug, Serialize)]
+struct ProofLine<'a> {
+    /// Of the leg. The proof names its own device.
+    leg: String,
+    state: ProofState,
+    #[serde(flatten)]
+    proof: &'a CheckedProof,
 }
 
 #[derive(Debug, Serialize)]
@@ -273,6 +285,11 @@ fn write_line(to: &mut impl Write, line: &str) {
 impl<W: Write> Presenter for JsonLines<W> {
     fn leg_started(&mut self, leg: &Leg, tests: usize) {
         self.line(&StreamLine::RunStarted { version: VERSION, device: leg.name(), tests });
+    }
+
+    fn proof(&mut self, leg: &Leg, proof: &CheckedProof) {
+        let line = ProofLine { leg: leg.name(), state: proof.state(), proof };
+        self.line(&StreamLine::Proof(line));
     }
 
     fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {

@@ -13,7 +13,7 @@ pub(crate) mod estimate;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod every;
 #[cfg(test)]
-mod example;
+pub(crate) mod example;
 mod failure;
 mod fault_sweep;
 mod findings;

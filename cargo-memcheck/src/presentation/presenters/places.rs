@@ -19,21 +19,81 @@ impl Places {
         Self { root }
     }
 
-    /// The first line of the workspace that the finding names, or else the line of its test.
+    /// The first line of the workspace that the finding names, or else the line of its test. The
+    /// sites of a regression are all holders of the peak, so that those that grew come first.
     pub(super) fn of_finding(&self, task: &Task, finding: &Finding) -> (PathBuf, u32) {
-        let of_site = finding.sites.iter().find_map(|site| self.of_site(site));
-        of_site.unwrap_or_else(|| (self.relative(task.subject.file()), task.subject.line()))
+        let of_grown = || grown(finding).find_map(|(file, line)| self.inside(file, line));
+        let of_site = || finding.sites.iter().find_map(|site| self.of_site(site));
+        of_grown()
+            .or_else(of_site)
+            .unwrap_or_else(|| (self.relative(task.subject.file()), task.subject.line()))
     }
 
     /// The line of a call site; `None` if it is outside of the workspace.
     pub(super) fn of_site(&self, site: &Site) -> Option<(PathBuf, u32)> {
-        let file = self.relative(Path::new(site.file.as_ref()?));
-        file.is_relative().then_some((file, site.line?))
+        self.inside(site.file.as_ref()?, site.line?)
+    }
+
+    fn inside(&self, file: &str, line: u32) -> Option<(PathBuf, u32)> {
+        let file = self.relative(Path::new(file));
+        file.is_relative().then_some((file, line))
     }
 
     /// The path from the folder of the workspace; an absolute path if the file is elsewhere.
     pub(super) fn relative(&self, file: &Path) -> PathBuf {
         let file = location::source(&self.root, file);
         file.strip_prefix(&self.root).unwrap_or(&file).to_owned()
+    }
+}
+
+/// The lines of the holders that grew, the largest first.
+fn grown(finding: &Finding) -> impl Iterator<Item = (&str, u32)> {
+    finding.grown.iter().filter_map(|holder| {
+        let (file, line) = holder.place.as_deref()?.rsplit_once(':')?;
+        Some((file, line.parse().ok()?))
+    })
+}
+
+/// The main line of a finding: that of the holder that grew most, or of the first site.
+pub(super) fn first_line(finding: &Finding) -> Option<(&str, u32)> {
+    let of_site = |site: &'_ Site| -> Option<u32> { site.file.as_ref().and(site.line) };
+    let site = || finding.sites.iter().find(|site| of_site(site).is_some());
+    grown(finding).next().or_else(|| site().and_then(|it| Some((it.file.as_deref()?, it.line?))))
+}
+
+#[cfg(test)]
+mod tests {
+    use memcheck_core::judgement::finding::{Code, GrownHolder};
+
+    use super::*;
+    use crate::discovery::task::example::task;
+
+    #[test]
+    fn a_regression_is_at_the_line_that_grew() {
+        let site = Site { file: Some("src/a.rs".to_owned()), line: Some(1), ..Site::default() };
+        let holder = |place: Option<&str>| GrownHolder {
+            holder: "x".to_owned(),
+            place: place.map(str::to_owned),
+            then: 0,
+            now: 1,
+        };
+        let places = Places::new("/w".into());
+        let finding = |grown: Vec<GrownHolder>| {
+            let sites = vec![site.clone()];
+            Finding { sites, grown, ..Finding::new(Code::PeakRegression, "") }
+        };
+        let found = |grown: Vec<GrownHolder>| {
+            let finding = finding(grown);
+            let (file, line) = places.of_finding(&task(), &finding);
+            let first = first_line(&finding).map(|(file, line)| format!("{file}:{line}"));
+            (format!("{}:{line}", file.display()), first.unwrap_or_default())
+        };
+        let both = |text: &str| (text.to_owned(), text.to_owned());
+        assert_eq!(found(Vec::new()), both("src/a.rs:1"));
+        assert_eq!(found(vec![holder(None), holder(Some("src/b.rs:7"))]), both("src/b.rs:7"));
+        assert_eq!(found(vec![holder(Some("candle_core::matmul"))]), both("src/a.rs:1"));
+        // A line of a dependency has no place in the workspace.
+        let outside = found(vec![holder(Some("/registry/c.rs:9"))]);
+        assert_eq!(outside, ("src/a.rs:1".to_owned(), "/registry/c.rs:9".to_owned()));
     }
 }

@@ -42,23 +42,25 @@ pub(super) type OpenReport = (PathBuf, Box<dyn ReportWriter>);
 
 /// `root` is the folder of the workspace, for reports that show source.
 pub(super) fn open(reports: &[ReportFile], root: Option<&Path>) -> Vec<OpenReport> {
-    let writer = |report: &ReportFile| -> Box<dyn ReportWriter> {
-        match report.kind {
-            "junit" => Box::new(Junit::default()),
-            "csv" => Box::new(Csv::default()),
-            "bencher" => Box::new(Bencher::default()),
-            "markdown" => Box::new(Markdown::default()),
-            "html" => Box::new(root.map_or_else(Html::default, Html::new)),
-            "sarif" => Box::new(root.map_or_else(Sarif::default, Sarif::new)),
-            "pprof" => Box::new(Pprof::default()),
-            "memory-viz" => Box::new(memory_viz::Pickle::default()),
-            "memory-viz-json" => Box::new(memory_viz::Json::default()),
-            "flamegraph" => Box::new(FlameGraph::default()),
-            "trace" => Box::new(Trace::default()),
-            _ => Box::new(JsonLines::new(Vec::new())),
-        }
-    };
-    reports.iter().map(|report| (report.path.clone(), writer(report))).collect()
+    reports.iter().map(|report| (report.path.clone(), writer(report.kind, root))).collect()
+}
+
+/// The writer of a kind of report ([`ReportFile::KINDS`]).
+pub(super) fn writer(kind: &str, root: Option<&Path>) -> Box<dyn ReportWriter> {
+    match kind {
+        "junit" => Box::new(Junit::default()),
+        "csv" => Box::new(Csv::default()),
+        "bencher" => Box::new(Bencher::default()),
+        "markdown" => Box::new(Markdown::default()),
+        "html" => Box::new(root.map_or_else(Html::default, Html::new)),
+        "sarif" => Box::new(root.map_or_else(Sarif::default, Sarif::new)),
+        "pprof" => Box::new(Pprof::default()),
+        "memory-viz" => Box::new(memory_viz::Pickle::default()),
+        "memory-viz-json" => Box::new(memory_viz::Json::default()),
+        "flamegraph" => Box::new(FlameGraph::default()),
+        "trace" => Box::new(Trace::default()),
+        _ => Box::new(JsonLines::new(Vec::new())),
+    }
 }
 
 /// An error is only a warning, because the report is written again at the end.

@@ -134,17 +134,18 @@ pub(super) fn next_steps(
     if !tally.pending.is_empty() {
         let count = tally.pending.len();
         let what = format!("{count} pending snapshot{}", if count == 1 { "" } else { "s" });
-        lines.push(match pending {
-            Pending::NextToTests => format!(
+        lines.extend(match pending {
+            Pending::NextToTests => Some(format!(
                 "{what}: {}, or {}",
                 style::hint("cargo memcheck review"),
                 style::hint("cargo memcheck accept")
-            ),
-            Pending::In(folder) => format!(
+            )),
+            Pending::In(folder) => Some(format!(
                 "{what} in {}: fetch them, then {}",
                 shown(folder),
                 style::hint("cargo memcheck accept --from DIR")
-            ),
+            )),
+            Pending::Unlisted => None,
         });
     }
     lines

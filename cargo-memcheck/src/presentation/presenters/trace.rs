@@ -1,7 +1,10 @@
 //! A trace for Perfetto and `chrome://tracing`: a process for each test, a counter for each space,
-//! and a second process for the events of a test with attribution. It has no clock times, so that
+//! and a second process for the events of a test with attribution, whose threads show iterations,
+//! spans and operations, and in which each block is a slice. It has no clock times, so that
 //! two runs of the same code give the same file: a millisecond stands for an iteration, and in the
 //! process of events a microsecond for an allocation or a free.
+
+mod lanes;
 
 use std::cell::RefCell;
 use std::io::{self, Seek, Write};
@@ -76,6 +79,9 @@ impl Trace {
                 }));
             }
         }
+        for event in lanes::thread_name(process, 1, "iterations") {
+            self.push(&event);
+        }
         let judged = record.judged.first();
         let iterations = judged.and_then(|space| record.spaces.get(space));
         for iteration in 0..iterations.map_or(0, |measured| measured.allocated.len()) {
@@ -133,9 +139,14 @@ impl Presenter for Trace {
         self.iterations(process, record);
         let Some(attribution) = &record.attribution else { return };
         let process = self.process(&format!("{name} (events)"));
-        for space in attribution.peaks.keys() {
+        for (index, (space, peak)) in attribution.peaks.iter().enumerate() {
             if let Some(profile) = Profile::of(record, *space, By::Scope, Sort::Peak) {
                 self.followed(process, &profile);
+            }
+            let lifetimes = peak.lifetimes.as_ref();
+            let of = |lifetimes| lanes::lanes(process, (index, *space), attribution, lifetimes);
+            for event in lifetimes.map(of).unwrap_or_default() {
+                self.push(&event);
             }
         }
     }
@@ -206,6 +217,38 @@ mod tests {
         assert_eq!(args["scopes"][0]["scope"], "model");
         assert_eq!(args["scopes"][0]["in_all"], 24 << 20);
         assert_eq!(args["scopes"][1]["bytes"], 24 << 20);
+        let named = |name: &str| of_events.iter().filter(|event| event["name"] == name).count();
+        assert_eq!((named("set-up"), named("iteration 12"), named("model")), (1, 1, 12));
+        assert_eq!(named("matmul [512,1024] f32"), 2 * 12);
+    }
+
+    /// The rules of the format, without which viewers draw a trace wrongly.
+    #[test]
+    fn threads_have_names_and_their_slices_are_nested() {
+        let events = events(&leaky());
+        let number = |event: &Value, key: &str| event[key].as_u64().unwrap();
+        let mut threads: std::collections::BTreeMap<(u64, u64), Vec<(u64, u64)>> = [].into();
+        for event in events.iter().filter(|event| event["ph"] == "X") {
+            let start = number(event, "ts");
+            let thread = (number(event, "pid"), number(event, "tid"));
+            threads.entry(thread).or_default().push((start, start + number(event, "dur")));
+        }
+        assert_eq!(threads.len(), 4);
+        for ((process, thread), slices) in threads {
+            let is_name = |event: &&Value| {
+                event["name"] == "thread_name"
+                    && (number(event, "pid"), number(event, "tid")) == (process, thread)
+            };
+            assert_eq!(events.iter().filter(is_name).count(), 1, "{process} {thread}");
+            for (one, first) in slices.iter().enumerate() {
+                for second in &slices[one + 1..] {
+                    let apart = first.1 <= second.0 || second.1 <= first.0;
+                    let nested = (first.0 <= second.0 && second.1 <= first.1)
+                        || (second.0 <= first.0 && first.1 <= second.1);
+                    assert!(apart || nested, "{first:?} {second:?}");
+                }
+            }
+        }
     }
 
     /// 20,000 tests, each with a timeline of 512 points, have 700 MB of events.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::run::RunDescription;
 use crate::execution::note::Note;
+use crate::execution::proof::CheckedProof;
 use crate::invocation::devices::Leg;
 use crate::system::error::Reported;
 
@@ -19,6 +20,8 @@ pub(super) enum ResultLine<T> {
     Leg {
         leg: Leg,
         tests: usize,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        proof: Option<Box<CheckedProof>>,
     },
     Test(T),
     /// A test whose limits relate it to others. A later line `Test` replaces it.

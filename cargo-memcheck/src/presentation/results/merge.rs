@@ -9,6 +9,7 @@ use memcheck_core::judgement::verdict::Status;
 use super::line::file;
 use super::{Results, ResultsError, RunDescription, Test};
 use crate::execution::note::Note;
+use crate::execution::proof::{CheckedProof, ProofState};
 use crate::invocation::devices::Leg;
 use crate::invocation::options::Partition;
 use crate::presentation::tally::Tally;
@@ -21,6 +22,8 @@ const SHOWN: usize = 8;
 pub(crate) struct MergedRun {
     pub(crate) run: RunDescription,
     pub(crate) legs: Vec<(Leg, usize)>,
+    /// By the name of the leg; only if every shard has one.
+    pub(crate) proofs: BTreeMap<String, CheckedProof>,
     /// Sorted by device, package, binary and name. Ignored tests come first.
     pub(crate) tests: Vec<Test>,
     /// Without duplicates.
@@ -31,7 +34,7 @@ pub(crate) struct MergedRun {
 
 impl From<Results> for MergedRun {
     fn from(results: Results) -> Self {
-        let Results { folder, run, legs, tests, notes, end, incomplete } = results;
+        let Results { folder, run, legs, proofs, tests, notes, end, incomplete } = results;
         let error = incomplete.map(|why| ResultsError::Incomplete(file(&folder), why));
         let tally = Tally {
             elsewhere: end.elsewhere,
@@ -42,7 +45,7 @@ impl From<Results> for MergedRun {
             took: Duration::try_from_secs_f64(end.seconds).unwrap_or_default(),
             ..Tally::default()
         };
-        Self { run, legs, tests, notes, tally }
+        Self { run, legs, proofs, tests, notes, tally }
     }
 }
 
@@ -52,7 +55,8 @@ pub(crate) fn merge(shards: Vec<Results>) -> Result<MergedRun, ResultsError> {
     let mut shards = shards.into_iter();
     let mut whole = MergedRun::from(shards.next().expect("the command line names a folder"));
     for shard in shards {
-        let MergedRun { run: _, legs, tests, notes, tally } = MergedRun::from(shard);
+        let MergedRun { run: _, legs, proofs, tests, notes, tally } = MergedRun::from(shard);
+        whole.proofs = weakest(std::mem::take(&mut whole.proofs), proofs);
         for ((_, count), (_, more)) in whole.legs.iter_mut().zip(legs) {
             *count = count.saturating_add(more);
         }
@@ -78,6 +82,19 @@ pub(crate) fn merge(shards: Vec<Results>) -> Result<MergedRun, ResultsError> {
     }
     whole.notes = notes;
     Ok(whole)
+}
+
+/// The shards ran on different machines: one that is not proven makes the whole run unproven.
+fn weakest(
+    one: BTreeMap<String, CheckedProof>,
+    mut other: BTreeMap<String, CheckedProof>,
+) -> BTreeMap<String, CheckedProof> {
+    let both = one.into_iter().filter_map(|(leg, one)| {
+        let other = other.remove(&leg)?;
+        let proof = if one.state() == ProofState::Current { other } else { one };
+        Some((leg, proof))
+    });
+    both.collect()
 }
 
 fn id(test: &Test) -> (String, String, String) {
@@ -179,4 +196,25 @@ fn difference(one: &Results, other: &Results) -> Option<String> {
         return Some(format!("modes {} and {}", mode.flag(), b.mode.flag()));
     }
     (one.end.selected != other.end.selected).then(|| "different tests, limits or levels".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::execution::proof::tests::example;
+
+    #[test]
+    fn a_shard_that_is_not_proven_makes_the_whole_run_unproven() {
+        let of = |proofs: &[(&str, CheckedProof)]| -> BTreeMap<String, CheckedProof> {
+            proofs.iter().map(|(leg, proof)| ((*leg).to_owned(), proof.clone())).collect()
+        };
+        let current = || of(&[("cpu", example(&[])), ("sim:h200", example(&[]))]);
+        let stale = of(&[("cpu", example(&["candle has changed"]))]);
+        for (one, other) in [(current(), stale.clone()), (stale, current())] {
+            let merged = weakest(one, other);
+            assert_eq!(merged.len(), 1);
+            assert_eq!(merged["cpu"].state(), ProofState::Stale);
+        }
+        assert_eq!(weakest(current(), current()), current());
+    }
 }

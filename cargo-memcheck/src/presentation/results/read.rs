@@ -1,6 +1,7 @@
 //! Reads a folder of results, also of a run that was killed, or fails with an error that names the
 //! invalid line.
 
+use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use super::line::{FILE, ResultLine, RunEnd, TestResult, file};
 use super::run::{RunDescription, VERSION};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
+use crate::execution::proof::CheckedProof;
 use crate::invocation::devices::Leg;
 
 pub(crate) type Test = TestResult<Task, TestOutcome>;
@@ -23,6 +25,8 @@ pub(crate) struct Results {
     pub(crate) folder: PathBuf,
     pub(crate) run: RunDescription,
     pub(crate) legs: Vec<(Leg, usize)>,
+    /// By the name of the leg.
+    pub(crate) proofs: BTreeMap<String, CheckedProof>,
     /// In the order in which they ended.
     pub(crate) tests: Vec<Test>,
     pub(crate) notes: Vec<Note>,
@@ -68,6 +72,7 @@ pub(crate) fn parse(folder: &Path, text: &str, is_written: bool) -> Result<Resul
         folder: folder.to_owned(),
         run,
         legs: Vec::new(),
+        proofs: BTreeMap::new(),
         tests: Vec::new(),
         notes: Vec::new(),
         end: RunEnd::default(),
@@ -83,7 +88,10 @@ pub(crate) fn parse(folder: &Path, text: &str, is_written: bool) -> Result<Resul
             ResultLine::Run(_) => {
                 return Err(torn(format!("line {number} belongs to another run")));
             }
-            ResultLine::Leg { leg, tests } => results.legs.push((leg, tests)),
+            ResultLine::Leg { leg, tests, proof } => {
+                results.proofs.extend(proof.map(|proof| (leg.name(), *proof)));
+                results.legs.push((leg, tests));
+            }
             ResultLine::Test(test) => {
                 unjudged.retain(|other| other.id() != test.id());
                 results.tests.push(test);

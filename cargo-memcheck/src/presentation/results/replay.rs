@@ -11,7 +11,7 @@ pub(crate) fn replay(
     whole: MergedRun,
     mut notify: impl FnMut(&mut dyn FnMut(&mut dyn Presenter)),
 ) -> Tally {
-    let MergedRun { run: _, legs, tests, notes, mut tally } = whole;
+    let MergedRun { run: _, legs, proofs, tests, notes, mut tally } = whole;
     // A search for the tests of each leg would take time in proportion to their product.
     let mut by_leg: BTreeMap<String, Vec<&Test>> = BTreeMap::new();
     for test in &tests {
@@ -19,6 +19,9 @@ pub(crate) fn replay(
     }
     for (leg, count) in &legs {
         notify(&mut |to| to.leg_started(leg, *count));
+        if let Some(proof) = proofs.get(&leg.name()) {
+            notify(&mut |to| to.proof(leg, proof));
+        }
         for test in by_leg.remove(&leg.name()).unwrap_or_default() {
             tally.add(&test.outcome);
             notify(&mut |to| to.test_finished(&test.task, &test.outcome));

@@ -14,6 +14,7 @@ use super::line::{ResultLine, RunEnd, TestResult, file};
 use super::run::RunDescription;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
+use crate::execution::proof::CheckedProof;
 use crate::invocation::devices::Leg;
 use crate::presentation::tally::Tally;
 use crate::system::files::Replacement;
@@ -46,8 +47,9 @@ impl Store {
         self.lines.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    pub(crate) fn leg(&self, leg: &Leg, tests: usize) {
-        self.lines().add(&ResultLine::<()>::Leg { leg: leg.clone(), tests });
+    pub(crate) fn leg(&self, leg: &Leg, tests: usize, proof: Option<&CheckedProof>) {
+        let proof = proof.cloned().map(Box::new);
+        self.lines().add(&ResultLine::<()>::Leg { leg: leg.clone(), tests, proof });
     }
 
     pub(crate) fn test(&self, task: &Task, outcome: &TestOutcome) {

@@ -70,7 +70,7 @@ fn selected_with(
 ) -> String {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::begin(folder.path(), run);
-    store.leg(&example::task().leg, tests.len());
+    store.leg(&example::task().leg, tests.len(), None);
     for name in tests {
         store.test(&task(name), &outcome(folder.path(), name));
     }
@@ -211,7 +211,7 @@ fn results_are_stored_test_by_test_and_a_living_run_is_distinguished_from_a_kill
     let folder = tempfile::tempdir().unwrap();
     fs::write(file(folder.path()), "of an earlier run").unwrap();
     let store = Store::begin(folder.path(), &run(""));
-    store.leg(&example::task().leg, 2);
+    store.leg(&example::task().leg, 2, None);
     assert!(read(folder.path()).unwrap().tests.is_empty());
     let why = || read(folder.path()).unwrap().incomplete.unwrap();
     for (ended, name) in [(1, "a"), (2, "b")] {
@@ -230,7 +230,7 @@ fn results_are_stored_test_by_test_and_a_living_run_is_distinguished_from_a_kill
 fn a_test_that_is_judged_later_is_stored_when_it_ends() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::begin(folder.path(), &run(""));
-    store.leg(&example::task().leg, 2);
+    store.leg(&example::task().leg, 2, None);
     for name in ["a", "b"] {
         store.unjudged(&task(name), &outcome(folder.path(), name));
     }

@@ -12,6 +12,7 @@ mod data;
 mod explanation;
 mod overview;
 mod pack;
+mod proofs;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -22,9 +23,12 @@ use memcheck_core::judgement::verdict::Status;
 use serde::Serialize;
 
 use self::data::{LawPlot, Laws, Sources, TestData, Then};
+use self::proofs::Proofs;
 use super::summary;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
+use crate::execution::proof::CheckedProof;
+use crate::invocation::devices::Leg;
 use crate::presentation::events::{Presenter, ReportWriter};
 use crate::presentation::tally::Tally;
 use crate::system::escape::{Form, escape};
@@ -49,6 +53,7 @@ pub(crate) struct Html {
     counts: String,
     cards: Markup,
     cut_short: Vec<String>,
+    proofs: Proofs,
 }
 
 /// The data that belongs to several tests.
@@ -73,7 +78,16 @@ impl Html {
 }
 
 impl Presenter for Html {
+    fn leg_started(&mut self, leg: &Leg, _tests: usize) {
+        self.proofs.add_leg(leg);
+    }
+
+    fn proof(&mut self, leg: &Leg, proof: &CheckedProof) {
+        self.proofs.add(leg, proof);
+    }
+
     fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
+        self.proofs.add_canary(outcome);
         let then = Then::read(outcome);
         let number = self.tests;
         self.rows.push(overview::row(number, task, outcome, &then));
@@ -175,6 +189,7 @@ impl Html {
                 noscript { p { "The view of a test needs JavaScript. The report loads no other file." } }
                 (overview::table(&self.rows))
             }
+            (self.proofs.section())
         }
     }
 }

@@ -9,7 +9,7 @@ use memcheck_core::size::{Size, both, exact};
 use super::commands::{self, NextCommand};
 use super::data::{FigureRow, Sources, Then, figures};
 use crate::discovery::task::{Task, TestOutcome};
-use crate::presentation::presenters::unknown_reads;
+use crate::presentation::presenters::{places, unknown_reads};
 use crate::presentation::tally::Tally;
 
 /// More failures are in the table only.
@@ -156,7 +156,7 @@ pub(super) fn failure(
 }
 
 /// A text in which backticks mark code.
-fn prose(text: &str) -> Markup {
+pub(super) fn prose(text: &str) -> Markup {
     let pieces: Vec<&str> = text.split('`').collect();
     // Without a partner, a backtick is a character.
     if pieces.len().is_multiple_of(2) {
@@ -171,8 +171,7 @@ fn prose(text: &str) -> Markup {
 
 fn finding(finding: &Finding, sources: &Sources) -> Markup {
     let message = finding.message.lines().next().unwrap_or_default();
-    let site = finding.sites.iter().find(|site| site.file.is_some());
-    let place = site.and_then(|site| Some((site.file.as_deref()?, site.line?)));
+    let place = places::first_line(finding);
     html! {
         p.message { span.code { (finding.code) } " " (prose(message)) }
         @if let Some(largest) = finding.grown.first() {

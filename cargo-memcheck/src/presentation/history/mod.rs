@@ -1,4 +1,6 @@
-//! Appends the figures of a run to the file of `--history`.
+//! Appends the figures of a run to the history of `--history`, and reads it.
+
+mod notes;
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -9,6 +11,7 @@ use memcheck_core::runs::compare::TestId;
 use memcheck_core::runs::history::{Entry, VERSION};
 
 use crate::invocation::options::hash;
+use crate::invocation::values::HistoryPlace;
 use crate::presentation::presenters::json;
 use crate::presentation::results::Test;
 use crate::system::files;
@@ -57,12 +60,33 @@ fn lines(tests: &[Test], state: &State) -> String {
     text
 }
 
-/// Returns the file and the error if it could not be written.
+/// Returns the place and the error if it could not be written.
 pub(crate) fn append(
-    file: &Path,
+    place: &HistoryPlace,
+    root: &Path,
     tests: &[Test],
     state: &State,
 ) -> Result<(), (PathBuf, anyhow::Error)> {
-    let appended = files::append(file, lines(tests, state).as_bytes());
-    appended.context("appending to the history").map_err(|error| (file.to_owned(), error))
+    let lines = lines(tests, state);
+    let appended = match (place, &state.commit) {
+        (HistoryPlace::File(file), _) => {
+            files::append(file, lines.as_bytes()).map_err(anyhow::Error::from)
+        }
+        (HistoryPlace::Git, _) if lines.is_empty() => Ok(()),
+        (HistoryPlace::Git, Some(commit)) => notes::append(root, commit, &lines),
+        (HistoryPlace::Git, None) => Err(anyhow::anyhow!("there is no commit to note it at")),
+    };
+    let error = |error| (PathBuf::from(place.to_string()), error);
+    appended.context("appending to the history").map_err(error)
+}
+
+/// The lines of a history.
+///
+/// # Errors
+/// The reason why it cannot be read.
+pub(crate) fn read(place: &HistoryPlace, root: &Path) -> Result<String, String> {
+    match place {
+        HistoryPlace::File(file) => std::fs::read_to_string(file).map_err(|why| why.to_string()),
+        HistoryPlace::Git => notes::read(root),
+    }
 }

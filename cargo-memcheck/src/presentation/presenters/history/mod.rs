@@ -1,10 +1,17 @@
 //! The history of a figure: a plot over the runs, and the runs in which it changed.
 
+mod html;
+
+use std::path::PathBuf;
+
 use memcheck_core::runs::history::{Entry, Series};
 use memcheck_core::size::{Size, exact};
 use serde_json::json;
 
+use super::reports::{self, ReportError};
 use super::{json, style};
+use crate::invocation::values::ReportFile;
+use crate::system::error::Failure;
 use crate::system::escape;
 use crate::system::printing::print_lines;
 
@@ -15,6 +22,20 @@ const LABELS: u32 = 16;
 
 pub(crate) fn print(all: &[Series<'_>], figure: &str) {
     print_lines(&lines(all, figure));
+}
+
+/// Writes the page of each report.
+pub(crate) fn write(
+    all: &[Series<'_>],
+    figure: &str,
+    reports: &[ReportFile],
+) -> Result<(), Failure> {
+    for ReportFile { path, .. } in reports {
+        let text = html::page(all, figure);
+        let error = |why: std::io::Error| ReportError(PathBuf::from(path), why.to_string());
+        reports::replace(path, text.as_bytes()).map_err(error)?;
+    }
+    Ok(())
 }
 
 fn lines(all: &[Series<'_>], figure: &str) -> Vec<String> {
@@ -64,29 +85,57 @@ fn is_bytes(figure: &str) -> bool {
     figure != "allocations"
 }
 
+/// A run whose value differs from the one before.
+struct Step<'a> {
+    /// Among the points of its series.
+    number: usize,
+    entry: &'a Entry,
+    value: u64,
+    /// `None` for the first run.
+    before: Option<u64>,
+}
+
+impl Step<'_> {
+    fn is_higher(&self) -> bool {
+        self.before.is_some_and(|then| self.value > then)
+    }
+
+    /// `+1,024 B (1.0 KiB)`; empty for the first run.
+    fn change(&self, figure: &str) -> String {
+        let Some(then) = self.before else { return String::new() };
+        let sign = if self.value < then { '-' } else { '+' };
+        format!("{sign}{}", written(self.value.abs_diff(then), figure))
+    }
+}
+
 /// The first run, and each run whose value differs from the one before.
-fn changes(series: &Series<'_>, figure: &str) -> Vec<String> {
-    let value = |value: u64| match is_bytes(figure) {
+fn steps<'a>(series: &'a Series<'_>) -> Vec<Step<'a>> {
+    let mut steps: Vec<Step<'a>> = Vec::new();
+    for (number, (entry, value)) in series.points.iter().enumerate() {
+        let before = steps.last().map(|step| step.value);
+        if before != Some(*value) {
+            steps.push(Step { number, entry, value: *value, before });
+        }
+    }
+    steps
+}
+
+fn written(value: u64, figure: &str) -> String {
+    match is_bytes(figure) {
         true => format!("{} B ({})", exact(value), Size(value)),
         false => exact(value),
-    };
-    let mut lines = Vec::new();
-    let mut before: Option<u64> = None;
-    for (entry, now) in &series.points {
-        let line = match before {
-            Some(then) if then == *now => continue,
-            None => value(*now),
-            Some(then) => {
-                let sign = if *now < then { '-' } else { '+' };
-                format!("{} ({sign}{})", value(*now), value(now.abs_diff(then)))
-            }
-        };
-        let line = format!("  {}  {line}", described(entry));
-        let is_higher = before.is_some_and(|then| *now > then);
-        lines.push(if is_higher { style::warning(&line) } else { line });
-        before = Some(*now);
     }
-    lines
+}
+
+fn changes(series: &Series<'_>, figure: &str) -> Vec<String> {
+    let line = |step: Step<'_>| {
+        let mut line = format!("  {}  {}", described(step.entry), written(step.value, figure));
+        if step.before.is_some() {
+            line = format!("{line} ({})", step.change(figure));
+        }
+        if step.is_higher() { style::warning(&line) } else { line }
+    };
+    steps(series).into_iter().map(line).collect()
 }
 
 /// `2026-11-23T06:00:00Z 0123456789`.
@@ -150,6 +199,26 @@ mod tests {
         assert_eq!(text.matches("2026-").count(), 2, "{text}");
         let last = text.lines().last().unwrap();
         assert!(last.contains("2026-11-03") && last.contains("(+2,097,152 B (2.0 MiB))"), "{last}");
+    }
+
+    #[test]
+    fn a_page_has_a_plot_with_the_changes_marked() {
+        let mib = 1 << 20;
+        let entries = entries(&[mib, mib, 3 * mib, 2 * mib]);
+        let page = html::page(&series(&entries, "peak_allocated", |_| true), "peak_allocated");
+        let document = page.strip_prefix("<!DOCTYPE html>").unwrap();
+        assert_eq!(document.matches("<circle").count(), 3, "{document}");
+        assert_eq!(document.matches("<circle class=\"more\"").count(), 1, "{document}");
+        assert!(document.contains("+2,097,152 B (2.0 MiB)"), "{document}");
+        assert!(document.contains("3.0 MiB</text>"), "{document}");
+        let points = document.split("points=\"").nth(1).unwrap().split('"').next().unwrap();
+        assert_eq!(points.split(' ').count(), 4, "{points}");
+        for foreign in ["http:", "https:", " src=", "<script", "NaN", "inf"] {
+            assert!(!document.contains(foreign), "`{foreign}` is in {document}");
+        }
+        let one = self::entries(&[7]);
+        let page = html::page(&series(&one, "allocations", |_| true), "allocations");
+        assert!(!page.contains("NaN") && page.matches("<circle").count() == 1, "{page}");
     }
 
     #[test]

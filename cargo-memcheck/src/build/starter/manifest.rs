@@ -1,0 +1,109 @@
+//! Adds the dependency on memcheck-runtime to a manifest, which keeps its form.
+
+use std::path::Path;
+
+use memcheck_core::measurement::cargo_lock::RUNTIME;
+use toml_edit::{DocumentMut, InlineTable, Item, Table, Value};
+
+use crate::invocation::cli::InitArgs;
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StarterError {
+    #[error("init needs one package, but there are several: {0}")]
+    Several(String),
+    #[error("{0}")]
+    NoPackage(String),
+    #[error("the package {0} does not depend on candle-core, whose memory the test measures")]
+    NoCandle(String),
+    #[error("{0}: {1}")]
+    Manifest(String, String),
+}
+
+impl StarterError {
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            Self::Several(_) => Some("-p names the package".to_owned()),
+            Self::NoCandle(name) => Some(format!("`cargo add -p {name} candle-core` adds it")),
+            Self::NoPackage(_) | Self::Manifest(..) => None,
+        }
+    }
+}
+
+pub(super) fn with_runtime(folder: &Path, args: &InitArgs) -> Result<String, StarterError> {
+    let path = folder.join("Cargo.toml");
+    let error = |why: String| StarterError::Manifest(path.display().to_string(), why);
+    let text = std::fs::read_to_string(&path).map_err(|why| error(why.to_string()))?;
+    added(&text, source(folder, args)).map_err(error)
+}
+
+/// The source of the dependency: a path relative to the package, a repository, or a version.
+fn source(folder: &Path, args: &InitArgs) -> Value {
+    let entry = |key: &str, value: String| {
+        let mut table = InlineTable::new();
+        table.insert(key, value.into());
+        Value::InlineTable(table)
+    };
+    match (&args.path, &args.git) {
+        (Some(path), _) => {
+            // The folder of a whole clone is meant as that of the crate in it.
+            let inner = path.join(RUNTIME);
+            let is_clone = inner.join("Cargo.toml").is_file();
+            entry("path", relative(folder, if is_clone { &inner } else { path }))
+        }
+        (None, Some(url)) => entry("git", url.clone()),
+        (None, None) => env!("CARGO_PKG_VERSION").into(),
+    }
+}
+
+/// `path` as seen from `folder`, with `..` if necessary.
+fn relative(folder: &Path, path: &Path) -> String {
+    let whole = |path: &Path| {
+        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        absolute.canonicalize().unwrap_or(absolute)
+    };
+    let (folder, path) = (whole(folder), whole(path));
+    let shared = folder.components().zip(path.components()).take_while(|(one, other)| one == other);
+    let shared = shared.count();
+    let up = folder.components().skip(shared).map(|_| "..".to_owned());
+    let down = path.components().skip(shared);
+    let down = down.map(|part| part.as_os_str().to_string_lossy().into_owned());
+    up.chain(down).collect::<Vec<_>>().join("/")
+}
+
+fn added(text: &str, source: Value) -> Result<String, String> {
+    let mut manifest: DocumentMut = text.parse().map_err(|error| format!("{error}"))?;
+    let dependencies = manifest.entry("dev-dependencies").or_insert(Item::Table(Table::new()));
+    let table = dependencies.as_table_like_mut().ok_or("dev-dependencies is not a table")?;
+    table.insert(RUNTIME, Item::Value(source));
+    Ok(manifest.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manifest_keeps_its_form() {
+        let text = "[package]\nname = \"a\" # the name\n\n[dev-dependencies]\nb  =  \"1\"\n";
+        let now = added(text, "0.1.0".into()).unwrap();
+        assert_eq!(now, format!("{text}memcheck-runtime = \"0.1.0\"\n"));
+        let without = "[package]\nname = \"a\"\n";
+        let args = InitArgs { git: Some("https://host/m".to_owned()), ..InitArgs::default() };
+        let now = added(without, source(Path::new("/a"), &args)).unwrap();
+        let expected = "[dev-dependencies]\nmemcheck-runtime = { git = \"https://host/m\" }\n";
+        assert_eq!(now, format!("{without}\n{expected}"));
+        assert!(added("dev-dependencies = 1", "0".into()).is_err());
+    }
+
+    #[test]
+    fn a_path_is_relative_to_the_package() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |path: &str| {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(&path).unwrap();
+            path
+        };
+        let (package, runtime) = (of("app/crates/a"), of("clone/memcheck-runtime"));
+        assert_eq!(relative(&package, &runtime), "../../../clone/memcheck-runtime");
+    }
+}

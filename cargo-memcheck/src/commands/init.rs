@@ -1,0 +1,174 @@
+//! `cargo memcheck init`: adds the dependency, a first memory test and a workflow to a package. It
+//! shows all changes first, and asks before it writes.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use console::{Key, Term};
+use memcheck_core::wire::exit;
+use similar::TextDiff;
+
+use crate::build::starter::{self, Starter, StarterError};
+use crate::build::workspace::Workspace;
+use crate::invocation::cli::InitArgs;
+use crate::presentation::presenters::style;
+use crate::system::error::{CommandError, Failure};
+use crate::system::files;
+use crate::system::printing::{eprint_line, eprint_lines};
+
+#[derive(Debug, thiserror::Error)]
+enum InitError {
+    #[error("{} exists already, and init replaces no file", .0.display())]
+    Exists(PathBuf, &'static str),
+    #[error("init asks before it writes, but there is no terminal to ask on")]
+    NoTerminal,
+}
+
+impl CommandError for InitError {
+    fn exit_code(&self) -> u8 {
+        exit::USAGE
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Exists(_, hint) => (*hint).to_owned(),
+            Self::NoTerminal => "--yes writes these files without a question".to_owned(),
+        })
+    }
+}
+
+/// A file that init writes.
+#[derive(Debug)]
+struct PlannedFile {
+    path: PathBuf,
+    /// `None` if it does not exist yet.
+    before: Option<String>,
+    text: String,
+}
+
+pub(super) fn init(args: &InitArgs) -> Result<u8, Failure> {
+    let workspace = Workspace::outline(&args.workspace.cargo())?;
+    let starter = Starter::find(&workspace, args)?;
+    let files = plan(&starter, args)?;
+    show(&starter, &files);
+    if !args.yes {
+        let term = Term::stderr();
+        if !(term.is_term() && console::user_attended()) {
+            return Err(InitError::NoTerminal.into());
+        }
+        eprint_line!("write these files? [y/N]");
+        if !is_yes(&term.read_key().context("reading a key")?) {
+            eprint_line!("no file was changed");
+            return Ok(exit::DENIED);
+        }
+    }
+    for file in &files {
+        let written = files::replace(&file.path, file.text.as_bytes());
+        written.with_context(|| format!("writing {}", file.path.display()))?;
+    }
+    let next = format!("cargo memcheck -p {}", starter.package());
+    eprint_line!("done; run the test with {}", style::hint(&next));
+    Ok(exit::OK)
+}
+
+fn is_yes(key: &Key) -> bool {
+    matches!(key, Key::Char('y' | 'Y'))
+}
+
+/// The manifest comes last, so that a package is never left with a dependency but without a test.
+fn plan(starter: &Starter, args: &InitArgs) -> Result<Vec<PlannedFile>, Failure> {
+    let mut files = Vec::new();
+    let test = starter.folder().join("tests").join(format!("{}.rs", args.test));
+    files.push(new_file(test, starter.test(), "--test gives the new file another name")?);
+    if !args.no_workflow {
+        let root = repository(starter.workspace_root());
+        let path = root.join(".github/workflows/memcheck.yml");
+        let text = starter::workflow(args.git.as_deref());
+        files.push(new_file(path, text, "--no-workflow leaves the workflow out")?);
+    }
+    if let Some(text) = starter.manifest(args)? {
+        let path = starter.folder().join("Cargo.toml");
+        let before = std::fs::read_to_string(&path)
+            .with_context(|| format!("reading {}", path.display()))?;
+        files.push(PlannedFile { path, before: Some(before), text });
+    }
+    Ok(files)
+}
+
+fn new_file(path: PathBuf, text: String, hint: &'static str) -> Result<PlannedFile, InitError> {
+    match path.symlink_metadata() {
+        Ok(_) => Err(InitError::Exists(path, hint)),
+        Err(_) => Ok(PlannedFile { path, before: None, text }),
+    }
+}
+
+/// GitHub reads workflows at the root of the repository.
+fn repository(workspace: &Path) -> &Path {
+    let is_root = |folder: &&Path| folder.join(".git").exists();
+    workspace.ancestors().find(is_root).unwrap_or(workspace)
+}
+
+fn show(starter: &Starter, files: &[PlannedFile]) {
+    eprint_line!("{}", starter.described());
+    for PlannedFile { path, before, text } in files {
+        let word = if before.is_some() { "change" } else { "create" };
+        eprint_line!("{}", style::strong(&format!("{word} {}", path.display())));
+        let before = before.as_deref().unwrap_or_default();
+        let diff = TextDiff::from_lines(before, text.as_str());
+        let changes = diff.unified_diff().context_radius(2).to_string();
+        let lines: Vec<String> = changes.lines().map(colored).collect();
+        eprint_lines(&lines);
+    }
+}
+
+fn colored(line: &str) -> String {
+    match line.chars().next() {
+        Some('+') => style::good(line),
+        Some('-') => style::warning(line),
+        _ => line.to_owned(),
+    }
+}
+
+impl CommandError for StarterError {
+    fn exit_code(&self) -> u8 {
+        exit::USAGE
+    }
+
+    fn hint(&self) -> Option<String> {
+        StarterError::hint(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_y_is_a_yes() {
+        assert!(is_yes(&Key::Char('y')) && is_yes(&Key::Char('Y')));
+        for key in [Key::Enter, Key::Char('n'), Key::Escape] {
+            assert!(!is_yes(&key), "{key:?}");
+        }
+    }
+
+    #[test]
+    fn an_existing_file_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mem.rs");
+        assert!(new_file(path.clone(), String::new(), "a hint").is_ok());
+        std::fs::write(&path, "").unwrap();
+        let error = new_file(path, String::new(), "a hint").unwrap_err();
+        assert_eq!(error.hint().as_deref(), Some("a hint"));
+        assert!(error.to_string().contains("exists already"), "{error}");
+    }
+
+    #[test]
+    fn a_workflow_belongs_to_the_root_of_the_repository() {
+        let folder = tempfile::tempdir().unwrap();
+        let workspace = folder.path().join("rust");
+        std::fs::create_dir_all(&workspace).unwrap();
+        assert_eq!(repository(&workspace), workspace);
+        std::fs::create_dir(folder.path().join(".git")).unwrap();
+        assert_eq!(repository(&workspace), folder.path());
+    }
+}
