@@ -1,5 +1,6 @@
-//! Compares values of the simulated device with those of the CPU: the outputs of every architecture,
-//! and random operations. `just logits` and `just differential` do the same for longer.
+//! Compares values of the simulated device with those of the CPU: the outputs of every
+//! architecture, and random operations. `just logits` and `just differential` do the same for
+//! longer.
 
 use std::process::{Command, Output};
 

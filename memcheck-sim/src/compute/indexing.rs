@@ -1,8 +1,8 @@
 //! Kernels that read or write at the positions of ids.
 //!
 //! The largest value of the id type means that there is no element. A kernel asserts that any other
-//! id is in the dim. Only the kernels that add in f8 do not: they would access other memory, so that
-//! their results are unknown here.
+//! id is in the dim. Only the kernels that add in f8 do not: they would access other memory, so
+//! that their results are unknown here.
 
 use super::element::{Element, Number};
 use super::launch::{Random, Source};
@@ -69,7 +69,7 @@ impl Ids {
                 _ if id == none && self.is_asserted => Ok(None),
                 Number::Integer(id) => {
                     let position = u64::try_from(id).ok().filter(|&position| position < self.dim);
-                    position.map(Some).ok_or(Refused::Outside(id as i64))
+                    position.map(Some).ok_or(Refused::Outside(id))
                 }
                 Number::Real(_) => Err(Refused::Unknown),
             })

@@ -146,8 +146,8 @@ impl table::Kernel {
     }
 }
 
-/// Computes a kernel with the host function that the program has registered for its name, else makes
-/// unknown whatever it can write. `parameters` are the bytes of its arguments.
+/// Computes a kernel with the host function that the program has registered for its name, else
+/// makes unknown whatever it can write. `parameters` are the bytes of its arguments.
 pub(crate) fn launch_foreign(
     memory: &mut dyn Memory,
     name: &str,

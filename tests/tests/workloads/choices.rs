@@ -1,5 +1,5 @@
-//! Workloads that decide with computed values. Their figures follow from their decisions, which must
-//! be those of the CPU.
+//! Workloads that decide with computed values. Their figures follow from their decisions, which
+//! must be those of the CPU.
 
 use anyhow::Context as _;
 use candle_core::Device;
