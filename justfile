@@ -74,9 +74,10 @@ features:
     cargo test -p memcheck-functional -- --ignored --test-threads 1 candle_features estimate::flash_attention
 
 # The outputs of every architecture, and the tokens that are sampled from them, on the simulated
-# device and on the CPU.
+# device and on the CPU. `mamba2` pads its prompt to 256 tokens, so that it needs larger limits
+# than a test has by default.
 logits:
-    just simulated test -p memcheck-estimate --test logits \
+    MEMCHECK_VALUES="16 GiB" just simulated test -p memcheck-estimate --test logits \
         --features memcheck-runtime/sim,candle-nn/cuda,candle-transformers/cuda -- --nocapture
 
 # Random operations on the simulated device and on the CPU, until the device has launched this

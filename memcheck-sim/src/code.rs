@@ -31,6 +31,7 @@ impl Code {
     pub(crate) const PEER_ACCESS_ALREADY_ENABLED: Self = Self(704);
     pub(crate) const PEER_ACCESS_NOT_ENABLED: Self = Self(705);
     pub(crate) const CONTEXT_IS_DESTROYED: Self = Self(709);
+    pub(crate) const ASSERT: Self = Self(710);
     pub(crate) const LAUNCH_FAILED: Self = Self(719);
     pub(crate) const ILLEGAL_STATE: Self = Self(401);
     pub(crate) const NOT_SUPPORTED: Self = Self(801);
@@ -144,6 +145,7 @@ pub(crate) fn describe(code: c_int) -> Option<(&'static CStr, &'static CStr)> {
         704 => (c"CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED", c"peer access is already enabled"),
         705 => (c"CUDA_ERROR_PEER_ACCESS_NOT_ENABLED", c"peer access has not been enabled"),
         709 => (c"CUDA_ERROR_CONTEXT_IS_DESTROYED", c"context is destroyed"),
+        710 => (c"CUDA_ERROR_ASSERT", c"device-side assert triggered"),
         719 => (c"CUDA_ERROR_LAUNCH_FAILED", c"unspecified launch failure"),
         801 => (c"CUDA_ERROR_NOT_SUPPORTED", c"operation not supported"),
         802 => (c"CUDA_ERROR_SYSTEM_NOT_READY", c"system not yet initialized"),

@@ -49,6 +49,7 @@
 pub const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
 
 mod activity;
+mod asserts;
 mod code;
 mod compute;
 mod cublas;
@@ -84,11 +85,12 @@ mod uuid;
 mod values;
 mod version;
 
+pub use asserts::FailedAssert;
 pub use compute::host::{HostLaunch, register_kernel, register_kernel_with};
 pub use cudnn::{Workspaces, workspaces};
 pub use faults::{Faults, FaultsError, Named};
 pub use link::link;
-pub use machine::{ConfigureError, Statistics, configure, statistics};
+pub use machine::{ConfigureError, Statistics, configure, failed_assert, statistics};
 pub use nvml::{CONTEXT_ESTIMATE, NvmlError, attach_nvml, nvml_table};
 pub use processes::{Process, ProcessesError, processes};
 pub use reads::{UnknownRead, observe_unknown_reads};

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::activity::{Activity, Record};
+use crate::asserts::FailedAssert;
 use crate::code::{Answer, Code};
 use crate::compute::{self, Generator, Image, Memory as _};
 use crate::descriptors::Descriptor;
@@ -127,6 +128,8 @@ pub(crate) struct Machine {
     /// The records for CUPTI.
     pub(crate) activity: Activity,
     pub(crate) schedule: Schedule,
+    /// The first assert of a kernel that failed.
+    pub(crate) failed_assert: Option<FailedAssert>,
     handles: u64,
 }
 
@@ -149,6 +152,7 @@ impl Machine {
             processes: spec.processes.clone(),
             activity: Activity::default(),
             schedule: Schedule::new(spec.faults),
+            failed_assert: None,
             handles: 0,
         };
         for (ordinal, &device) in spec.devices.iter().enumerate() {
@@ -178,7 +182,17 @@ impl Machine {
 
     /// Counts a call. Every call that touches a device must go through this function.
     pub(crate) fn touch(&mut self) -> Answer {
-        self.schedule.call()
+        self.schedule.call()?;
+        if self.failed_assert.is_some() { Err(Code::ASSERT) } else { Ok(()) }
+    }
+
+    /// Lets every later call that touches a device fail.
+    pub(crate) fn fail_assert(&mut self, failed: FailedAssert) {
+        if self.failed_assert.is_none() {
+            // A device prints the failed assertion on stderr too.
+            eprintln!("memcheck-sim: {failed}: CUDA_ERROR_ASSERT");
+            self.failed_assert = Some(failed);
+        }
     }
 
     pub(crate) fn launched(&mut self) {
@@ -415,6 +429,13 @@ pub(crate) fn with<T>(work: impl FnOnce(&mut Machine) -> Answer<T>) -> Answer<T>
     });
     let machine = machine.as_ref().ok_or(Code::SYSTEM_NOT_READY)?;
     work(&mut machine.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Returns the first assert of a kernel that failed; `None` if there was none.
+pub fn failed_assert() -> Option<FailedAssert> {
+    let _quiet = memcheck_core::measurement::quiet::enter();
+    let machine = MACHINE.get()?.as_ref()?;
+    machine.lock().unwrap_or_else(PoisonError::into_inner).failed_assert.clone()
 }
 
 /// Returns the counts so far; all are zero before the first call.

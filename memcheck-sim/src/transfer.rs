@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 
+use crate::asserts::FailedAssert;
 use crate::code::{Answer, Code};
 use crate::compute::Memory;
 use crate::machine::{Handle, Machine};
@@ -218,6 +219,10 @@ impl Memory for Machine {
 
     fn values_mut(&mut self) -> &mut Values {
         &mut self.values
+    }
+
+    fn fail_assert(&mut self, failed: FailedAssert) {
+        Machine::fail_assert(self, failed);
     }
 
     fn span(&self, address: u64, length: u64) -> Option<Span> {

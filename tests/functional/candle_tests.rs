@@ -74,20 +74,13 @@ fn package() -> Project {
 
 /// Builds the tests for the simulated device and runs those with CUDA in their name.
 fn run(project: &Project) -> Output {
-    let printed = project.memcheck(&["env", "--message-format", "json"]).exits(0);
     let mut command: Command = cargo();
     command
         .args(["test", "--tests", "--no-fail-fast", "--features", "memcheck-runtime/sim"])
         .args(["--", "cuda", "gpu"])
         .current_dir(project.path());
     share_build(&mut command);
-    for line in printed.json() {
-        let Some(name) = line["name"].as_str() else { continue };
-        match line["value"].as_str() {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
+    project.simulate(&mut command);
     command.output().expect("cargo runs")
 }
 

@@ -3,7 +3,10 @@
 
 use std::sync::OnceLock;
 
+use candle_core::Device;
+use memcheck_tests::choices::{early_exit, experts, sampling, speculative};
 use memcheck_tests::leaks::{KeptGradients, LastLogits, RunningLoss, Snapshots};
+use memcheck_tests::mixed_precision::VELOCITY_BYTES;
 use memcheck_tests::scenarios::Leg;
 use memcheck_tests::training::{KEPT_LOSS_BYTES, KEPT_LOSS_SCALAR_BYTES};
 use memcheck_tests::{llama, t5};
@@ -60,12 +63,34 @@ fn assert_leaks(run: &Run, small: u64) {
         ("snapshots_are_kept", Snapshots::LEAK_BYTES as u64),
         ("a_view_keeps_its_storage", LastLogits::LEAK_BYTES as u64),
     ] {
-        let finished = run.test(test);
-        assert_eq!(finished["status"], "failed", "{test}");
-        let finding = &finished["findings"][0];
-        assert_eq!(finding["code"], "leak", "{test}");
-        assert_eq!(finding["bytes_per_iteration"], bytes, "{test}");
+        assert_leak(run, test, bytes);
     }
+}
+
+#[track_caller]
+fn assert_leak(run: &Run, test: &str, bytes: u64) {
+    let finished = run.test(test);
+    assert_eq!(finished["status"], "failed", "{test}");
+    let finding = &finished["findings"][0];
+    assert_eq!(finding["code"], "leak", "{test}");
+    assert_eq!(finding["bytes_per_iteration"], bytes, "{test}");
+}
+
+/// The leaks of workloads that decide with computed values: the decisions are those of the CPU.
+fn assert_leaks_of_choices(run: &Run) -> candle_core::Result<()> {
+    let cpu = &Device::Cpu;
+    let sampled = sampling::Generator::new(cpu)?.generate(2)?.len();
+    let answer = speculative::Speculation::new(cpu)?.generate()?;
+    let layers = early_exit::EarlyExit::new(cpu)?.layers(early_exit::PROMPTS[1].1)?;
+    for (test, bytes) in [
+        ("logits_of_sampled_tokens_are_kept", sampling::leak_bytes(sampled)),
+        ("logits_of_replaced_tokens_are_kept", speculative::leak_bytes(&answer)),
+        ("states_of_run_layers_are_kept", early_exit::leak_bytes(layers)),
+        ("rows_of_busy_experts_are_kept", experts::leak_bytes()),
+    ] {
+        assert_leak(run, &format!("choices::{test}"), bytes as u64);
+    }
+    Ok(())
 }
 
 /// The functions that a finding names, with the number of their blocks.
@@ -121,6 +146,7 @@ fn assert_faults(run: &Run) {
 fn every_negative_control_has_its_finding_on_the_cpu() {
     let run = on(Leg::Host);
     assert_leaks(run, 0);
+    assert_leaks_of_choices(run).expect("the CPU decides");
     assert_other_codes(run);
     assert_eq!(run.summary()["passed"], 0);
 }
@@ -129,6 +155,9 @@ fn every_negative_control_has_its_finding_on_the_cpu() {
 fn every_negative_control_has_its_finding_on_the_simulated_gpu() {
     let run = on(Leg::Device);
     assert_leaks(run, 1);
+    assert_leaks_of_choices(run).expect("the CPU decides");
+    let overflows = "choices::gradients_that_overflow_are_kept";
+    assert_leak(run, overflows, VELOCITY_BYTES as u64);
     assert_other_codes(run);
     assert_eq!(run.codes("more_than_any_card"), ["out-of-memory"]);
     let body = "controls::more_than_any_card::body".to_owned();

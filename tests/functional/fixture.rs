@@ -378,6 +378,18 @@ impl Project {
         command
     }
 
+    /// Sets the variables with which cargo builds for the simulated device. It must have the
+    /// features that select it.
+    pub(crate) fn simulate(&self, command: &mut Command) {
+        for line in self.memcheck(&["env", "--message-format", "json"]).exits(0).json() {
+            let Some(name) = line["name"].as_str() else { continue };
+            match line["value"].as_str() {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+    }
+
     /// `cargo memcheck` with exactly these arguments.
     pub(crate) fn memcheck(&self, arguments: &[&str]) -> Run {
         memcheck(self.path(), arguments)

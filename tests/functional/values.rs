@@ -62,6 +62,22 @@ fn before_and_after_the_iterations(trial: &mut Trial) -> Result<()> {
     fresh.to_vec1::<u32>()?;
     Ok(())
 }
+
+fn embed(id: u32, device: &Device) -> Result<()> {
+    let table = Tensor::zeros((64, 8), DType::F32, device)?;
+    table.embedding(&Tensor::new(&[3u32, id], device)?)?.to_vec2::<f32>()?;
+    Ok(())
+}
+
+#[mem_test(baseline = false)]
+fn an_id_outside(device: &Device) -> Result<()> {
+    embed(64, device)
+}
+
+#[mem_test(baseline = false)]
+fn an_id_inside(device: &Device) -> Result<()> {
+    embed(63, device)
+}
 ";
 
 /// A kernel of PTX that a program writes itself, in three variants.
@@ -189,6 +205,56 @@ fn the_line_of_a_test_and_its_reports_have_the_mark() {
     assert!(project.read("r.xml").contains(property), "{}", project.read("r.xml"));
     let explained = memcheck_with(project.path(), &["explain", "unknown-values"], &[]).exits(0);
     assert!(explained.stdout.starts_with("# unknown-values"), "{}", explained.stdout);
+}
+
+const FAILED_ASSERT: &str = "the kernel is_u32_f32 got the id 64, which is not in 0..64";
+
+#[test]
+fn an_id_outside_of_its_dim_fails_with_the_kernel_and_the_id() {
+    let project = project();
+    let known = run(&project, &["an_id_"], &[]).exits(100);
+    assert_eq!(known.test("an_id_inside")["status"], "passed");
+    assert_eq!(known.codes("an_id_outside"), ["test-failed"]);
+    let finding = known.test("an_id_outside")["findings"][0].clone();
+    let text = |part: &str| finding[part].as_str().unwrap_or_default().to_owned();
+    assert!(text("message").contains("CUDA_ERROR_ASSERT"), "{finding}");
+    assert!(text("hint").starts_with(FAILED_ASSERT), "{finding}");
+    // Without values, no kernel can compare the ids.
+    let unknown = run(&project, &["an_id_", "--values", "never"], &[]).exits(0);
+    assert_eq!(unknown.test("an_id_outside")["values"]["unknown_reads"], 12);
+    // The CPU names the id in the error.
+    let cpu = ["run", "--device", "cpu", "--message-format", "json", "--no-ci", "an_id_"];
+    let cpu = memcheck_with(project.path(), &cpu, &[]).exits(100);
+    assert_eq!(cpu.codes("an_id_outside"), ["test-failed"]);
+    assert_eq!(cpu.test("an_id_inside")["status"], "passed");
+    let message = cpu.test("an_id_outside")["findings"][0]["message"].to_string();
+    assert!(message.contains("64"), "{message}");
+}
+
+#[test]
+fn a_plain_cargo_test_prints_unknown_reads_and_failed_asserts() {
+    let project = project();
+    let features = "memcheck-runtime/sim,candle-nn/cuda,candle-transformers/cuda";
+    let plain = |test: &str, values: &str| {
+        let mut command = project.cargo_test();
+        project.simulate(&mut command);
+        command
+            .args(["--features", features, "--", "--exact", "--show-output", test])
+            .env("MEMCHECK_DEVICE", "sim:t4")
+            .env("MEMCHECK_VALUES", values);
+        let output = command.output().expect("cargo runs");
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8_lossy(&text).into_owned())
+    };
+    let note = "note: the body read unknown values of device memory 12 times, as zeros: at \
+                tests/mem.rs:22 (f32): `cargo memcheck explain unknown-values`";
+    let (code, text) = plain("read", "never");
+    assert!(code == Some(0) && text.contains(note), "{text}");
+    let (code, text) = plain("read", "auto");
+    assert!(code == Some(0) && !text.contains("unknown values"), "{text}");
+    let (code, text) = plain("an_id_outside", "auto");
+    assert!(code == Some(101) && text.contains(&format!("hint: {FAILED_ASSERT}")), "{text}");
+    assert!(text.contains(&format!("memcheck-sim: {FAILED_ASSERT}")), "{text}");
 }
 
 #[test]

@@ -16,13 +16,14 @@
 //! | [`whisper`] | audio encoder and text decoder | memory retained after the work is done |
 //! | [`training`] | a transformer that trains, with AdamW | losses kept as tensors |
 //! | [`mixed_precision`] | layers in a half type over weights in f32 | the savings of a half type in training |
+//! | [`choices`] | workloads that decide with computed values | figures that depend on values |
 //! | [`checkpointing`] | a deep transformer whose layers are computed twice | activations of a few layers instead of all |
 //! | [`leaks`] | one small layer | the other habits that leak, with exact bytes |
 //! | [`scenarios`] | programs that leak, and clean ones | the corpus against which detection is measured |
 //!
 //! A workload that leaks has a fixed twin, and a formula over its shapes for the bytes that one
-//! iteration leaks. Weights are zeros unless the workload trains, because values do not change the
-//! allocations, and zeros need no download.
+//! iteration leaks. Weights are zeros unless the workload trains or decides with computed values:
+//! elsewhere values do not change the allocations, and zeros need no download.
 //!
 //! Formulas count tensor storage: elements times the size of the element, as candle requests it. If
 //! a workload also keeps blocks below 1 KiB (scalars, mostly), another constant counts them,
@@ -33,6 +34,7 @@ use candle_core::{Device, Result, Tensor};
 
 pub mod bert;
 pub mod checkpointing;
+pub mod choices;
 pub mod interception;
 pub mod leaks;
 pub mod llama;

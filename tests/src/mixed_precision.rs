@@ -13,6 +13,8 @@ pub const ROWS: usize = 128;
 pub const WIDTH: usize = 128;
 /// Number of layers.
 pub const LAYERS: usize = 4;
+/// Bytes of the gradients of all masters, and of the velocities of a trainer with momentum.
+pub const VELOCITY_BYTES: usize = LAYERS * WIDTH * WIDTH * 4;
 
 /// The peak of live bytes of a step of [`Trainer`], set-up included.
 ///
@@ -109,6 +111,9 @@ pub struct Trainer {
     dtype: DType,
     rate: f64,
     scaler: LossScaler,
+    momentum: Option<f64>,
+    /// One for each master once a step has updated them; none without momentum.
+    velocities: Vec<Var>,
 }
 
 impl Trainer {
@@ -129,7 +134,15 @@ impl Trainer {
             dtype,
             rate: 0.05,
             scaler,
+            momentum: None,
+            velocities: Vec::new(),
         })
+    }
+
+    /// Updates with a momentum, whose velocities the first update creates: [`VELOCITY_BYTES`].
+    #[must_use]
+    pub fn with_momentum(self, momentum: f64) -> Self {
+        Self { momentum: Some(momentum), ..self }
     }
 
     /// Forward and backward in the half type, and an update of the masters in f32 unless a gradient
@@ -139,16 +152,51 @@ impl Trainer {
     ///
     /// When the device is full.
     pub fn step(&mut self) -> Result<Step> {
+        self.step_with(|_| ())
+    }
+
+    /// The leak: keeps the gradients of each step that overflows, [`VELOCITY_BYTES`] in a step.
+    ///
+    /// # Errors
+    ///
+    /// When the device is full.
+    pub fn step_keeping_overflows(&mut self, kept: &mut Vec<Tensor>) -> Result<Step> {
+        self.step_with(|gradients| kept.extend(gradients))
+    }
+
+    fn step_with(&mut self, keep: impl FnOnce(Vec<Tensor>)) -> Result<Step> {
         let (loss, gradients) = self.gradients()?;
         let overflowed = !are_finite(&gradients)?;
-        if !overflowed {
-            let rate = self.rate / self.scaler.scale();
-            for (master, gradient) in self.masters.iter().zip(&gradients) {
-                master.set(&(master.as_detached_tensor() - (gradient * rate)?)?)?;
-            }
+        if overflowed {
+            keep(gradients);
+        } else {
+            self.update(gradients)?;
         }
         self.scaler.update(overflowed);
         Ok(if overflowed { Step::Skipped } else { Step::Updated { loss } })
+    }
+
+    fn update(&mut self, gradients: Vec<Tensor>) -> Result<()> {
+        let (steps, rate) = match self.momentum {
+            None => (gradients, self.rate / self.scaler.scale()),
+            Some(momentum) => (self.velocities(gradients, momentum)?, self.rate),
+        };
+        for (master, step) in self.masters.iter().zip(&steps) {
+            master.set(&(master.as_detached_tensor() - (step * rate)?)?)?;
+        }
+        Ok(())
+    }
+
+    /// Updates the velocities: the old ones times the momentum, plus gradients without their scale.
+    fn velocities(&mut self, gradients: Vec<Tensor>, momentum: f64) -> Result<Vec<Tensor>> {
+        for (number, gradient) in gradients.into_iter().enumerate() {
+            let gradient = (gradient / self.scaler.scale())?;
+            match self.velocities.get(number) {
+                Some(old) => old.set(&((old.as_detached_tensor() * momentum)? + gradient)?)?,
+                None => self.velocities.push(Var::from_tensor(&gradient)?),
+            }
+        }
+        Ok(self.velocities.iter().map(|velocity| velocity.as_detached_tensor()).collect())
     }
 
     /// The loss, and the gradient of every master, times the scale.

@@ -231,6 +231,10 @@ pub struct Record {
     /// Calls that the simulated device does not implement.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsupported_calls: Vec<String>,
+    /// The first assert of a kernel that failed on the simulated device, as a sentence such as `the
+    /// kernel is_u32_f32 got the id 64, which is not in 0..64`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_assert: Option<String>,
     /// Facts that a reader should know, such as a missing source of figures and the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,

@@ -1,6 +1,7 @@
 //! Formats a finding as lines of text: one line of summary, then sites, cause and hint.
 
-use crate::judgement::finding::{Finding, GrownHolder, Site, Via};
+use crate::judgement::finding::{Code, Finding, GrownHolder, Site, Via};
+use crate::measurement::unknown_reads::UnknownReads;
 use crate::size::{self, Size, both};
 
 /// The part of a finding that is printed.
@@ -56,6 +57,16 @@ pub struct Line {
 
 fn line(part: Part, text: impl Into<String>) -> Line {
     Line { part, text: text.into() }
+}
+
+/// A note about reads of unknown values, with the page that explains them; `None` if a finding
+/// contains it.
+pub fn unknown_reads_note(reads: &UnknownReads, findings: &[Finding]) -> Option<String> {
+    let sentence = reads.sentence();
+    let is_known = findings
+        .iter()
+        .any(|finding| finding.code == Code::NotMeasured && finding.message == sentence);
+    (!is_known).then(|| format!("{sentence}: `cargo memcheck explain unknown-values`"))
 }
 
 /// The texts of [`parts`].

@@ -16,7 +16,7 @@ use memcheck_core::judgement::finding::{self, Code};
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::measurement::cargo_lock;
 use memcheck_core::measurement::record::Outcome;
-use memcheck_core::presentation::text::{Much, lines};
+use memcheck_core::presentation::text::{Much, lines, unknown_reads_note};
 use memcheck_core::request::config::DEFAULT_THREADS;
 use memcheck_core::request::variables;
 use memcheck_core::runs::capture::{Capture, STREAM};
@@ -242,14 +242,17 @@ fn conclude(description: &Description, judged: &Judged) {
     }
 }
 
-/// The lines of each finding, and of figures that differ between runs, as the command
-/// prints them.
+/// The lines of each finding, of figures that differ between runs, and of reads of unknown values,
+/// as the command prints them.
 fn findings(judged: &Judged) -> String {
     let findings = &judged.verdict.findings;
-    let repeats = judged.report.as_ref().and_then(|report| report.record.repeats.as_ref());
-    let note = repeats.and_then(|repeats| repeats.note(&finding::reported(findings)));
+    let record = judged.report.as_ref().map(|report| &report.record);
+    let repeats =
+        record.and_then(|record| record.repeats.as_ref()?.note(&finding::reported(findings)));
+    let reads = record.and_then(|record| unknown_reads_note(record.values.as_ref()?, findings));
+    let notes = repeats.into_iter().chain(reads).map(|note| format!("note: {note}"));
     let lines = findings.iter().flat_map(|finding| lines(finding, Much::Few));
-    lines.chain(note.map(|note| format!("note: {note}"))).map(|line| line + "\n").collect()
+    lines.chain(notes).map(|line| line + "\n").collect()
 }
 
 /// Fails the test: by a panic, or, if the harness expects a panic, by returning without one.

@@ -275,6 +275,7 @@ fn assemble(
         lost_events: ledger::lost_events(),
         events_of_unknown_gpus: ledger::events_of_unknown_gpus(),
         unsupported_calls: unsupported_calls(),
+        failed_assert: failed_assert(),
         notes,
         driver: Default::default(),
         values: None,
@@ -294,6 +295,16 @@ pub(super) fn unsupported_calls() -> Vec<String> {
 #[cfg(not(feature = "sim"))]
 pub(super) fn unsupported_calls() -> Vec<String> {
     Vec::new()
+}
+
+#[cfg(feature = "sim")]
+pub(super) fn failed_assert() -> Option<String> {
+    memcheck_sim::failed_assert().map(|failed| failed.to_string())
+}
+
+#[cfg(not(feature = "sim"))]
+pub(super) fn failed_assert() -> Option<String> {
+    None
 }
 
 /// Makes the refusal for an error of a device. The device itself is at fault if this is `certain`,

@@ -174,6 +174,7 @@ fn report(following: Following) -> Report {
         lost_events: ledger::lost_events(),
         events_of_unknown_gpus: ledger::events_of_unknown_gpus(),
         unsupported_calls: measure::unsupported_calls(),
+        failed_assert: measure::failed_assert(),
         notes,
         driver: Default::default(),
         fault_sweep: None,

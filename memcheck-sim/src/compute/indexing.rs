@@ -1,46 +1,79 @@
 //! Kernels that read or write at the positions of ids.
 //!
-//! The largest value of the id type means that there is no element. An id beyond the dim stops the
-//! context of a device. Here it makes the result unknown.
+//! The largest value of the id type means that there is no element. A kernel asserts that any other
+//! id is in the dim. Only the kernels that add in f8 do not: they would access other memory, so
+//! that their results are unknown here.
 
 use super::element::{Element, Number};
 use super::launch::{Random, Source};
 use super::{ELEMENT, Kind, Known, Launch, Unknown, with_element};
+use crate::asserts::FailedAssert;
 
-/// Reads ids as positions, with `None` where there is no element.
-fn positions(
-    source: &Source<'_>,
+/// Positions in a dim, with `None` where there is no element.
+type Positions = Vec<Option<u64>>;
+
+/// The ids of a launch.
+#[derive(Clone, Copy)]
+struct Ids {
     kind: Kind,
     address: u64,
     count: u64,
+    /// The size of the dim that they select from.
     dim: u64,
-) -> Known<Vec<Option<u64>>> {
-    fn of<I: Element>(
-        source: &Source<'_>,
-        address: u64,
-        count: u64,
-        dim: u64,
-    ) -> Known<Vec<Option<u64>>> {
+    /// Whether the kernel asserts that they are in the dim.
+    is_asserted: bool,
+}
+
+/// The reason why ids are not positions.
+enum Refused {
+    Unknown,
+    Outside(i64),
+}
+
+impl Ids {
+    /// Reads the ids as positions, and makes the kernel's assert, also if the launch itself exceeds
+    /// a limit. `operations` are those of the launch, which charges them.
+    fn positions(self, launch: &mut Launch<'_>, operations: u64) -> Known<Positions> {
+        let work = self.count.saturating_mul(ELEMENT);
+        if !launch.permits(work) {
+            return Err(Unknown);
+        }
+        if !launch.permits(operations) {
+            launch.memory.values_mut().charge(work);
+        }
+        let source = launch.source();
+        let read = match self.kind {
+            Kind::U8 => self.read::<u8>(&source),
+            Kind::U32 => self.read::<u32>(&source),
+            Kind::I16 => self.read::<i16>(&source),
+            Kind::I32 => self.read::<i32>(&source),
+            Kind::I64 => self.read::<i64>(&source),
+            _ => Err(Refused::Unknown),
+        };
+        read.map_err(|refused| {
+            if let (Refused::Outside(id), true) = (refused, self.is_asserted) {
+                let kernel = format!("{:?}", launch.kernel);
+                launch.memory.fail_assert(FailedAssert { kernel, id, dim: self.dim });
+            }
+            Unknown
+        })
+    }
+
+    fn read<I: Element>(self, source: &Source<'_>) -> Result<Positions, Refused> {
         // The conversion saturates.
         let none = I::from_number(Number::Real(f64::INFINITY));
-        let ids: Vec<I> = source.elements(address, count)?;
+        let ids: Vec<I> =
+            source.elements(self.address, self.count).map_err(|_| Refused::Unknown)?;
         ids.into_iter()
             .map(|id| match id.number() {
-                _ if id == none => Ok(None),
+                _ if id == none && self.is_asserted => Ok(None),
                 Number::Integer(id) => {
-                    u64::try_from(id).ok().filter(|&id| id < dim).map(Some).ok_or(Unknown)
+                    let position = u64::try_from(id).ok().filter(|&position| position < self.dim);
+                    position.map(Some).ok_or(Refused::Outside(id))
                 }
-                Number::Real(_) => Err(Unknown),
+                Number::Real(_) => Err(Refused::Unknown),
             })
             .collect()
-    }
-    match kind {
-        Kind::U8 => of::<u8>(source, address, count, dim),
-        Kind::U32 => of::<u32>(source, address, count, dim),
-        Kind::I16 => of::<i16>(source, address, count, dim),
-        Kind::I32 => of::<i32>(source, address, count, dim),
-        Kind::I64 => of::<i64>(source, address, count, dim),
-        _ => Err(Unknown),
     }
 }
 
@@ -56,11 +89,16 @@ fn product(factors: &[u64]) -> u64 {
 pub(super) fn select(launch: &mut Launch<'_>, ids: Kind) -> Known {
     let [count, rank, info, at, from, to, left, dim, of_ids, right] =
         std::array::from_fn(|number| launch.long(number));
+    let operations = count.saturating_mul(ELEMENT);
+    let ids = match product(&[left, of_ids, right]) == count {
+        _ if count == 0 => Ok(Vec::new()),
+        true => Ids { kind: ids, address: at, count: of_ids, dim, is_asserted: true }
+            .positions(launch, operations),
+        false => Err(Unknown),
+    };
     with_element!(launch.kind, T => {
-        launch.produce::<T>(to, count, count.saturating_mul(ELEMENT), |source| {
-            if product(&[left, of_ids, right]) != count {
-                return Err(Unknown);
-            }
+        launch.produce::<T>(to, count, operations, |source| {
+            let ids = ids?;
             if count == 0 {
                 return Ok(Vec::new());
             }
@@ -70,7 +108,6 @@ pub(super) fn select(launch: &mut Launch<'_>, ids: Kind) -> Known {
                 return Err(Unknown);
             }
             let extent = if layout.is_contiguous { extent } else { layout.extent };
-            let ids = positions(source, ids, at, of_ids, dim)?;
             let elements: Random<'_, T> = source.random(from, extent)?;
             let mut all = Vec::with_capacity(count as usize);
             for outer in 0..left {
@@ -130,19 +167,23 @@ impl Restrided {
 pub(super) fn gather(launch: &mut Launch<'_>, ids: Kind) -> Known {
     let [count, at, from, to, left, dim, of_ids, right] =
         std::array::from_fn(|number| launch.long(number));
+    let operations = count.saturating_mul(ELEMENT);
+    let ids = match product(&[left, of_ids, right]) == count {
+        _ if count == 0 => Ok(Vec::new()),
+        true => Ids { kind: ids, address: at, count, dim, is_asserted: true }
+            .positions(launch, operations),
+        false => Err(Unknown),
+    };
     with_element!(launch.kind, T => {
-        launch.produce::<T>(to, count, count.saturating_mul(ELEMENT), |source| {
+        launch.produce::<T>(to, count, operations, |source| {
+            let ids = ids?;
             if count == 0 {
                 return Ok(Vec::new());
-            }
-            if product(&[left, of_ids, right]) != count {
-                return Err(Unknown);
             }
             let extent = product(&[left, dim, right]);
             if extent == u64::MAX {
                 return Err(Unknown);
             }
-            let ids = positions(source, ids, at, count, dim)?;
             let elements: Random<'_, T> = source.random(from, extent)?;
             let pairs = (0..count).zip(ids);
             pairs
@@ -164,7 +205,9 @@ pub(super) fn gather(launch: &mut Launch<'_>, ids: Kind) -> Known {
 pub(super) fn add(launch: &mut Launch<'_>, ids: Kind) -> Known {
     let [at, of_ids, from, to, left, _, dim, right] =
         std::array::from_fn(|number| launch.long(number));
-    let scatter = Scatter { ids, at, from, to, left, of_ids, dim, right, shared: true };
+    let is_asserted = is_asserted_to_add(launch.kind);
+    let ids = Ids { kind: ids, address: at, count: of_ids, dim, is_asserted };
+    let scatter = Scatter { ids, from, to, left, of_ids, right };
     with_element!(launch.kind, T => scatter.run(launch, |old: Option<T>, new| old.map(|it| it.plus(new))))
 }
 
@@ -172,29 +215,31 @@ pub(super) fn add(launch: &mut Launch<'_>, ids: Kind) -> Known {
 ///
 /// Of several elements for the same place the last one stays.
 pub(super) fn scatter(launch: &mut Launch<'_>, ids: Kind) -> Known {
-    let scatter = Scatter::of(launch, ids);
+    let scatter = Scatter::of(launch, ids, true);
     with_element!(launch.kind, T => scatter.run(launch, |_, new: T| Some(new)))
 }
 
 /// As `scatter`, but adds the elements in order, with a rounding to T after each.
 pub(super) fn scatter_add(launch: &mut Launch<'_>, ids: Kind) -> Known {
-    let scatter = Scatter::of(launch, ids);
+    let scatter = Scatter::of(launch, ids, is_asserted_to_add(launch.kind));
     with_element!(launch.kind, T => scatter.run(launch, |old: Option<T>, new| old.map(|it| it.plus(new))))
+}
+
+fn is_asserted_to_add(kind: Kind) -> bool {
+    !matches!(kind, Kind::F8 | Kind::Fp8)
 }
 
 /// A kernel that changes elements of its target.
 #[derive(Clone, Copy)]
 struct Scatter {
-    ids: Kind,
-    at: u64,
+    /// One for each element, or one for each of `of_ids`, which all positions of `left` and `right`
+    /// share.
+    ids: Ids,
     from: u64,
     to: u64,
     left: u64,
     of_ids: u64,
-    dim: u64,
     right: u64,
-    /// Whether all positions of `left` and `right` have the same ids.
-    shared: bool,
 }
 
 /// Elements for consecutive places.
@@ -204,10 +249,11 @@ struct Run<T> {
 }
 
 impl Scatter {
-    fn of(launch: &Launch<'_>, ids: Kind) -> Self {
-        let [at, from, to, left, of_ids, dim, right] =
+    fn of(launch: &Launch<'_>, kind: Kind, is_asserted: bool) -> Self {
+        let [address, from, to, left, of_ids, dim, right] =
             std::array::from_fn(|number| launch.long(number));
-        Self { ids, at, from, to, left, of_ids, dim, right, shared: false }
+        let ids = Ids { kind, address, count: product(&[left, of_ids, right]), dim, is_asserted };
+        Self { ids, from, to, left, of_ids, right }
     }
 
     fn run<T: Element>(
@@ -218,9 +264,13 @@ impl Scatter {
         // A run of places costs a search for its block, and most runs can be short.
         let work = product(&[self.left.max(1), self.of_ids.max(1), self.right.max(1), 4 * ELEMENT]);
         let width = T::WIDTH as u64;
-        let length = product(&[self.left, self.dim, self.right, width]);
-        let runs = match length < u64::MAX && launch.memory.values().permits(work) {
-            true => self.runs(&launch.source()),
+        let length = product(&[self.left, self.ids.dim, self.right, width]);
+        let ids = match product(&[self.left, self.of_ids, self.right]) {
+            0 => Ok(Vec::new()),
+            _ => self.ids.positions(launch, work),
+        };
+        let runs = match length < u64::MAX && launch.permits(work) {
+            true => ids.and_then(|ids| self.runs(&launch.source(), &ids)),
             false => Err(Unknown),
         };
         let Ok(runs) = runs else {
@@ -245,19 +295,18 @@ impl Scatter {
     }
 
     /// Returns the changes in the device's order, as far as they are for the same place.
-    fn runs<T: Element>(self, source: &Source<'_>) -> Known<Vec<Run<T>>> {
+    fn runs<T: Element>(self, source: &Source<'_>, ids: &Positions) -> Known<Vec<Run<T>>> {
         let count = product(&[self.left, self.of_ids, self.right]);
-        let ids_count = if self.shared { self.of_ids } else { count };
         let elements: Vec<T> = source.elements(self.from, count)?;
-        let ids = positions(source, self.ids, self.at, ids_count, self.dim)?;
+        let are_shared = ids.len() as u64 != count;
         let mut runs: Vec<Run<T>> = Vec::new();
         for (index, element) in elements.into_iter().enumerate() {
             let index = index as u64;
             let (row, post) = (index / self.right, index % self.right);
             let (pre, position) = (row / self.of_ids, row % self.of_ids);
-            let id = ids[if self.shared { position } else { index } as usize];
+            let id = ids[if are_shared { position } else { index } as usize];
             let Some(id) = id else { continue };
-            let place = (pre * self.dim + id) * self.right + post;
+            let place = (pre * self.ids.dim + id) * self.right + post;
             match runs.last_mut() {
                 Some(run) if run.first + run.elements.len() as u64 == place => {
                     run.elements.push(element);

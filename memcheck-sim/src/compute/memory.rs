@@ -1,11 +1,15 @@
 //! The memory that kernels read and write. The machine implements it.
 
 use super::kinds::Kind;
+use crate::asserts::FailedAssert;
 use crate::values::{Span, Values};
 
 pub(crate) trait Memory {
     fn values(&self) -> &Values;
     fn values_mut(&mut self) -> &mut Values;
+
+    /// Ends the use of the device, because an assert of a kernel has failed.
+    fn fail_assert(&mut self, failed: FailedAssert);
 
     /// Returns the range of `length` bytes at `address` if one live block of a device contains it.
     fn span(&self, address: u64, length: u64) -> Option<Span>;

@@ -137,7 +137,7 @@ use with_any;
 impl table::Kernel {
     /// Computes a launch.
     pub(crate) fn launch(self, memory: &mut dyn Memory, shape: Shape, arguments: Arguments) {
-        let mut launch = Launch { memory, kind: self.kind, shape, arguments };
+        let mut launch = Launch { memory, kernel: self, kind: self.kind, shape, arguments };
         if (self.row.run)(&mut launch) == Err(Unknown) {
             for (number, _) in self.row.arguments.match_indices('w') {
                 memory.overwritten_from(arguments.long(number));
@@ -146,8 +146,8 @@ impl table::Kernel {
     }
 }
 
-/// Computes a kernel with the host function that the program has registered for its name, else makes
-/// unknown whatever it can write. `parameters` are the bytes of its arguments.
+/// Computes a kernel with the host function that the program has registered for its name, else
+/// makes unknown whatever it can write. `parameters` are the bytes of its arguments.
 pub(crate) fn launch_foreign(
     memory: &mut dyn Memory,
     name: &str,

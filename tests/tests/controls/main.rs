@@ -4,6 +4,7 @@
 //! `functional/controls.rs` runs them through `cargo memcheck`, and asserts the code and the bytes
 //! per iteration of each.
 
+mod choices;
 mod faults;
 
 use candle_core::{DType, Device, Tensor};

@@ -6,6 +6,7 @@
 
 mod bert;
 mod checkpointing;
+mod choices;
 mod faults;
 mod forms;
 mod helpers;
@@ -27,5 +28,12 @@ use memcheck_runtime::Trial;
 fn assert_allocated(trial: &Trial, expected: usize) {
     if trial.device().is_cuda() {
         assert_eq!(trial.usage().allocated, expected as u64);
+    }
+}
+
+/// Asserts the highest live bytes of the test's device, if it is a GPU.
+fn assert_peak(trial: &Trial, expected: usize) {
+    if trial.device().is_cuda() {
+        assert_eq!(trial.usage().peak_allocated, expected as u64);
     }
 }

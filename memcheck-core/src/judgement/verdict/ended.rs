@@ -64,15 +64,33 @@ pub(super) fn judge_outcome(record: &Record, limits: &Limits) -> Option<Finding>
                 "use a smaller batch or a shorter sequence, or a larger card: `--device sim:CARD`"
             },
         ),
-        None => match fault::of(text) {
-            Some((fault, error)) => {
+        None => match (fault::of(text), assert_hint(record, text)) {
+            (_, Some(hint)) => Finding::new(Code::TestFailed, ended).hint(hint),
+            (Some((fault, error)), None) => {
                 let message = format!("{} ({error}); {ended}", fault.title);
                 Finding::new(Code::DeviceFault, message).hint(fault.remedy)
             }
-            None => Finding::new(Code::TestFailed, ended),
+            (None, None) => Finding::new(Code::TestFailed, ended),
         },
     };
     Some(finding)
+}
+
+/// The hint for a body that ended after an assert of a kernel has failed. This is an error of the
+/// program, although every later call on the device fails.
+fn assert_hint(record: &Record, text: &str) -> Option<String> {
+    if let Some(failed) = &record.failed_assert {
+        return Some(format!(
+            "{failed}, so that the device stopped: compare the ids with the size of the dim, such \
+             as token ids with the vocabulary"
+        ));
+    }
+    let is_assert = text.contains("CUDA_ERROR_ASSERT");
+    is_assert.then(|| {
+        "a kernel stopped at an assert, which the device prints on stderr; candle's kernels assert \
+         that an id is in its dim: `--device sim` and `--device cpu` name the id"
+            .to_owned()
+    })
 }
 
 /// The refusal that ended the body. A search for the largest batch survives refusals, so one counts
@@ -130,6 +148,27 @@ mod tests {
         expected.outcome = Outcome::Panicked { message: "CUDA_ERROR_NO_BINARY_FOR_GPU".into() };
         expected.should_panic = Some(String::new());
         assert!(codes(&expected, &Baseline::Off, Layer::default()).is_empty());
+    }
+
+    #[test]
+    fn a_failed_assert_is_an_error_of_the_test_with_the_kernel_and_the_id() {
+        let outcome = |text: &str, assert: Option<&str>| {
+            let mut run = failed(text);
+            run.failed_assert = assert.map(str::to_owned);
+            let finding = judge_outcome(&run, &limits(Layer::default())).unwrap();
+            (finding.code, finding.hint)
+        };
+        let known = "the kernel is_u32_f32 got the id 64, which is not in 0..64";
+        for text in ["DriverError(CUDA_ERROR_ASSERT)", "CUBLAS_STATUS_EXECUTION_FAILED"] {
+            let (code, hint) = outcome(text, Some(known));
+            assert_eq!(code, Code::TestFailed);
+            assert!(hint.is_some_and(|hint| hint.starts_with(known)), "{text}");
+        }
+        let (code, hint) = outcome("DriverError(CUDA_ERROR_ASSERT)", None);
+        assert_eq!(code, Code::TestFailed);
+        assert!(hint.is_some_and(|hint| hint.contains("--device sim")));
+        assert_eq!(outcome("another error", None), (Code::TestFailed, None));
+        assert_eq!(outcome("CUBLAS_STATUS_EXECUTION_FAILED", None).0, Code::DeviceFault);
     }
 
     #[test]

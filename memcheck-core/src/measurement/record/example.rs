@@ -42,6 +42,7 @@ pub(crate) fn record(measured: SpaceRecord) -> Record {
         lost_events: 0,
         events_of_unknown_gpus: 0,
         unsupported_calls: Vec::new(),
+        failed_assert: None,
         notes: Vec::new(),
         driver: Default::default(),
         marks: Vec::new(),

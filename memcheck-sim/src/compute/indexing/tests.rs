@@ -54,10 +54,61 @@ fn the_largest_id_selects_zeros() {
     assert_eq!(select_of("is_i64_f32", [1, 2, 2], &matrix, &[i64::MAX, 1]), expected);
 }
 
+/// Launches a kernel and returns its failed assert. Its ids select from a dim of 2.
+#[track_caller]
+fn failed<I: Element>(name: &str, ids: &[I], is_large: bool) -> Option<String> {
+    let mut device = Device::new();
+    let width = if is_large { 1 << 20 } else { 1_usize };
+    let count = ids.len() * width;
+    let (from, to) = (device.allocate(4 * 2 * width), device.allocate(4 * count.max(2 * width)));
+    let (at, info) = (device.upload(ids), device.upload(&[ids.len() as i64, 1]));
+    let (n, dim) = (ids.len(), 2_usize);
+    match name.split_once('_').unwrap().0 {
+        "is" => device
+            .launch(name, &arguments![count, 1_usize, info, at, from, to, 1_usize, dim, n, width]),
+        "gather" => device.launch(name, &arguments![count, at, from, to, 1_usize, dim, n, width]),
+        "ia" => device.launch(name, &arguments![at, n, from, to, 1_usize, n, dim, width]),
+        _ => device.launch(name, &arguments![at, from, to, 1_usize, n, dim, width]),
+    }
+    assert!(!device.is_known(to));
+    let touched = device.machine.touch();
+    let failed = device.machine.failed_assert.as_ref().map(ToString::to_string);
+    assert_eq!(touched.is_err(), failed.is_some());
+    failed
+}
+
 #[test]
-fn an_id_beyond_the_dim_has_an_unknown_result() {
-    assert_eq!(select_of("is_u32_f32", [1, 2, 1], &[1_f32, 2.0], &[2_u32]), None);
-    assert_eq!(select_of("is_i64_f32", [1, 2, 1], &[1_f32, 2.0], &[-1_i64]), None);
+fn an_id_outside_of_the_dim_fails_the_assert_of_the_kernel() {
+    let text = |kernel: &str, id: i64| {
+        Some(format!("the kernel {kernel} got the id {id}, which is not in 0..2"))
+    };
+    for kernel in ["is_u32_f32", "gather_u32_f16", "ia_u32_f64", "s_u32_u8", "sa_u32_bf16"] {
+        assert_eq!(failed(kernel, &[0_u32, 2], false), text(kernel, 2));
+        assert_eq!(failed(kernel, &[0_u32, u32::MAX, 1], false), None, "{kernel}");
+    }
+    assert_eq!(failed("is_i64_f32", &[-1_i64], false), text("is_i64_f32", -1));
+    assert_eq!(failed("is_u8_f32", &[254_u8], false), text("is_u8_f32", 254));
+    // The values of this launch exceed the limit of operations.
+    assert_eq!(failed("is_u32_f32", &[7_u32], true), text("is_u32_f32", 7));
+}
+
+/// These two kernels write outside of the dim. Neither do they know a largest id.
+#[test]
+fn kernels_that_add_in_f8_have_no_assert_but_an_unknown_result() {
+    for kernel in ["ia_u32_f8_e4m3", "sa_u32_f8_e4m3"] {
+        assert_eq!(failed(kernel, &[2_u32], false), None);
+        assert_eq!(failed(kernel, &[u32::MAX], false), None);
+    }
+    assert!(failed("is_u32_f8_e4m3", &[2_u32], false).is_some());
+}
+
+#[test]
+fn the_first_failed_assert_is_reported() {
+    let mut machine = Device::new().machine;
+    for id in [5, 6] {
+        machine.fail_assert(FailedAssert { kernel: "is_u32_f32".to_owned(), id, dim: 2 });
+    }
+    assert_eq!(machine.failed_assert.unwrap().id, 5);
 }
 
 /// The device uses the strides of the ids for the source. The CPU would give 30, 10, 20.
