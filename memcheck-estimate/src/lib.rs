@@ -1,5 +1,5 @@
-//! Measures the memory of a model from its Hugging Face configuration alone. The estimator loads
-//! the model's own code with zero weights, runs it on the simulated device and counts its
+//! Measures the memory of a model from its Hugging Face configuration alone, or from the header of a
+//! GGUF file. The estimator loads the model's own code with zero weights, runs it on the simulated device and counts its
 //! allocations.
 //!
 //! `cargo memcheck estimate` builds this crate as a program and exchanges JSON with it: a
@@ -7,7 +7,8 @@
 //!
 //! ```text
 //! question (what is asked, checked) -> families (the model) -> measure | training -> answer
-//!                                         └ weights (zeros, counted)
+//!                                    │    └ weights (zeros, counted)
+//!                                    └─> gguf (the model of a GGUF file, of zeros)
 //! ```
 //!
 //! This crate contains no formula for the size of a model. It measures all figures, and the tests
@@ -17,6 +18,8 @@
 mod families;
 #[cfg(test)]
 mod fuzzing;
+mod gguf;
+mod host;
 mod measure;
 mod problem;
 mod question;
@@ -102,7 +105,7 @@ fn estimate(
 ) -> Result<Estimate, Problem> {
     let checked = question::check(question)?;
     measure::check_probes(device)?;
-    let measured = if checked.family.reads_routing && !device.is_cpu() {
+    let measured = if checked.reads_routing() && !device.is_cpu() {
         measure::measure_loading(&checked, device)
     } else if question.train {
         training::measure(&checked, device, stage)

@@ -170,6 +170,7 @@ mod tests {
         let question = Question {
             version: VERSION,
             config: serde_json::Value::Null,
+            gguf: None,
             batch: 1,
             seq: 1,
             generate: 0,

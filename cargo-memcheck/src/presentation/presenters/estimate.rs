@@ -4,8 +4,8 @@
 use std::fmt::Write;
 
 use memcheck_core::cards::Card;
-use memcheck_core::size::{Size, exact};
-use memcheck_core::wire::estimate::{Estimate, Inference, Training};
+use memcheck_core::size::{Size, counted, exact};
+use memcheck_core::wire::estimate::{Estimate, Inference, StoredTensors, Training};
 use serde::Serialize;
 
 use super::style;
@@ -84,8 +84,15 @@ pub(crate) fn human(figures: &Figures, verbosity: Verbosity) -> String {
     let mut table = EstimateText(&mut text);
     table.title(estimate, flash_attn);
     table.row("weights", estimate.weights, &parameters(estimate));
+    for StoredTensors { r#type, tensors, bytes, .. } in &estimate.types {
+        table.row(&format!("  {type}"), *bytes, &counted(*tensors, "tensor", "tensors"));
+    }
     if estimate.tables > 0 {
-        table.row("tables", estimate.tables, "further memory after loading, such as rotary tables");
+        let (name, about) = match estimate.types.is_empty() {
+            true => ("tables", "further memory after loading, such as rotary tables"),
+            false => ("beyond the file", "dequantized tensors, padding, rotary tables"),
+        };
+        table.row(name, estimate.tables, about);
     }
     match (&estimate.inference, &estimate.training) {
         (Some(inference), _) => table.inference(estimate, inference),
@@ -114,6 +121,11 @@ pub(crate) fn human(figures: &Figures, verbosity: Verbosity) -> String {
 }
 
 fn parameters(estimate: &Estimate) -> String {
+    if !estimate.types.is_empty() {
+        let tensors = estimate.types.iter().map(|stored| stored.tensors).sum();
+        let tensors = counted(tensors, "tensor", "tensors");
+        return format!("{} parameters in {tensors} of the file", exact(estimate.parameters));
+    }
     format!("{} parameters in {}", exact(estimate.parameters), estimate.dtype)
 }
 
