@@ -83,6 +83,10 @@ impl File {
         self.quantized.flash_attn
     }
 
+    pub(crate) fn reads_one_sequence(&self) -> bool {
+        self.quantized.one_sequence
+    }
+
     /// True if the program chooses the type of the activations.
     pub(crate) fn has_dtype(&self) -> bool {
         self.quantized.has_dtype

@@ -111,6 +111,9 @@ fn check_file(question: &Question, file: File) -> Result<Checked, Problem> {
         ))
         .hint("remove --dtype"));
     }
+    if question.batch > 1 && file.reads_one_sequence() {
+        return Err(one_sequence(&model));
+    }
     // The type that candle's examples use on a GPU.
     let dtype = match &question.dtype {
         Some(name) => parse_dtype(name)?,
@@ -212,12 +215,14 @@ fn check_tokens(question: &Question) -> Result<(), Problem> {
     }
 }
 
+fn one_sequence(model: &str) -> Problem {
+    Problem::invalid_question(format!("candle's `{model}` reads one sequence at a time"))
+        .hint("use --batch 1")
+}
+
 fn check_kind(question: &Question, model: &str, family: &ModelFamily) -> Result<(), Problem> {
     if question.batch > 1 && family.one_sequence {
-        return Err(Problem::invalid_question(format!(
-            "candle's `{model}` reads one sequence at a time"
-        ))
-        .hint("use --batch 1"));
+        return Err(one_sequence(model));
     }
     if question.generate > 0 && family.kind == PromptUse::Encoder {
         return Err(Problem::invalid_question(format!(

@@ -255,6 +255,3 @@ fn host_bytes(info: &TensorInfo, elements: u64) -> u64 {
     };
     elements.saturating_mul(bytes)
 }
-
-#[cfg(test)]
-mod tests {}

@@ -21,6 +21,8 @@ pub(super) struct Quantized {
     pub(super) flash_attn: bool,
     /// True if the program chooses the type of the activations.
     pub(super) has_dtype: bool,
+    /// True if candle reads one sequence at a time.
+    pub(super) one_sequence: bool,
     pub(super) load: fn(Content, &mut Zeros, &Device, Options) -> Result<Box<dyn Model>>,
 }
 
@@ -43,6 +45,7 @@ impl Quantized {
             mask: 1,
             flash_attn: false,
             has_dtype: false,
+            one_sequence: false,
             load,
         }
     }
@@ -61,6 +64,10 @@ impl Quantized {
 
     const fn typed(self) -> Self {
         Self { has_dtype: true, ..self }
+    }
+
+    const fn one_sequence(self) -> Self {
+        Self { one_sequence: true, ..self }
     }
 }
 
@@ -81,6 +88,7 @@ const TABLE: &[Quantized] = &[
         }
     })
     .masked_by(4)
+    .one_sequence()
     .typed(),
     Quantized::new("quantized_lfm2", &["lfm2"], {
         use m::quantized_lfm2::ModelWeights;
