@@ -29,6 +29,7 @@ fn check(text: &[u8]) -> bool {
         version: VERSION,
         config,
         gguf: None,
+        weights: None,
         batch: 2,
         seq: 64,
         generate: 8,

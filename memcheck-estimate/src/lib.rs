@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! question (what is asked, checked) -> families (the model) -> measure | training -> answer
-//!                                    │    └ weights (zeros, counted)
+//!                                    │    └ weights (zeros, counted) <- safetensors (names, shapes)
 //!                                    └─> gguf (the model of a GGUF file, of zeros)
 //! ```
 //!
@@ -15,6 +15,8 @@
 //! compare them with formulas.
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+mod candle_sources;
 mod families;
 #[cfg(test)]
 mod fuzzing;
@@ -23,6 +25,7 @@ mod host;
 mod measure;
 mod problem;
 mod question;
+mod safetensors;
 mod sizes;
 mod stage;
 mod training;

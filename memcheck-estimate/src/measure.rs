@@ -1,6 +1,7 @@
 //! Measures inference in phases: loading, the prompt, generation.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use candle_core::{DType, Device, Tensor};
 use memcheck_core::size::{both, counted};
@@ -12,6 +13,7 @@ use crate::families::{Context, Model, ModelFamily};
 use crate::gguf::Stored;
 use crate::problem::Problem;
 use crate::question::{Checked, Source};
+use crate::safetensors::Listing;
 use crate::stage::Stage;
 use crate::weights::{Elements, Weights};
 
@@ -43,9 +45,18 @@ pub(crate) fn check_no_lost_events() -> Result<(), Problem> {
 }
 
 /// Creates the store of a model's weights.
-fn store(family: &ModelFamily, config: &Value, trained: bool) -> Weights {
+fn store(
+    family: &ModelFamily,
+    config: &Value,
+    listing: &Option<Arc<Listing>>,
+    trained: bool,
+) -> Weights {
     let tied = config.get("tie_word_embeddings").and_then(|tied| tied.as_bool());
-    Weights::new(tied.unwrap_or(false), trained).without(family.absent)
+    let weights = Weights::new(tied.unwrap_or(false), trained);
+    match listing {
+        Some(listing) => weights.listed(listing.clone()),
+        None => weights.without(family.absent),
+    }
 }
 
 fn context(checked: &Checked, config: &Value, weights: &Weights, device: &Device) -> Context {
@@ -68,10 +79,10 @@ pub(crate) fn load_filled(
     elements: Elements,
     device: &Device,
 ) -> Result<Box<dyn Model>, Problem> {
-    let Source::Config { family, config } = &checked.source else {
+    let Source::Config { family, config, listing } = &checked.source else {
         return Err(Problem::not_measured("the weights of a GGUF file are zeros"));
     };
-    let weights = store(family, config, false).filled(elements);
+    let weights = store(family, config, listing, false).filled(elements);
     (family.load)(&context(checked, config, &weights, device))
 }
 
@@ -92,8 +103,8 @@ impl Loaded {
         let before = usage(device).allocated;
         reset_peak(device);
         let (model, weights, stored) = match &checked.source {
-            Source::Config { family, config } => {
-                let weights = store(family, config, trained);
+            Source::Config { family, config, listing } => {
+                let weights = store(family, config, listing, trained);
                 let model = (family.load)(&context(checked, config, &weights, device))?;
                 (model, weights, None)
             }
@@ -132,6 +143,8 @@ impl Loaded {
         let mut notes: Vec<String> = note.iter().map(|&note| note.to_owned()).collect();
         notes.extend(checked.notes.iter().cloned());
         notes.extend(self.stored.iter().flat_map(|stored| stored.notes.iter().cloned()));
+        let files = self.weights.files();
+        notes.extend(files.iter().filter_map(|(_, note)| note.clone()));
         if self.weights.duplicated_bytes() > 0 {
             notes.push(format!(
                 "candle loads tied tensors twice: {} of the weights are copies and not parameters",
@@ -149,6 +162,7 @@ impl Loaded {
                 .as_ref()
                 .map_or_else(|| self.weights.parameters(), Stored::elements),
             weights: self.weight_bytes(),
+            files: files.map(|(files, _)| files),
             types: self.stored.as_ref().map(|stored| stored.types.clone()).unwrap_or_default(),
             tables: self.tables,
             load_peak: self.peak,

@@ -1,6 +1,8 @@
 //! Checks a question before anything is allocated: the architecture, the element type, and whether
 //! the sizes fit into numbers and into the host's memory.
 
+use std::sync::Arc;
+
 use candle_core::DType;
 use memcheck_core::size::{Size, counted, exact};
 use memcheck_core::wire::estimate::Question;
@@ -10,6 +12,7 @@ use crate::families::{self, ModelFamily, PromptUse};
 use crate::gguf::{File, Options};
 use crate::host;
 use crate::problem::Problem;
+use crate::safetensors::Listing;
 use crate::sizes;
 
 /// A batch must have fewer tokens than this.
@@ -23,7 +26,12 @@ const COUNTED: u64 = 1 << 32;
 #[derive(Debug)]
 pub(crate) enum Source {
     /// A configuration, in the form that candle's types parse.
-    Config { family: &'static ModelFamily, config: Value },
+    Config {
+        family: &'static ModelFamily,
+        config: Value,
+        /// The tensors of the model's files, if they are known.
+        listing: Option<Arc<Listing>>,
+    },
     Gguf(File),
 }
 
@@ -169,7 +177,8 @@ fn check_config(question: &Question) -> Result<Checked, Problem> {
     let positions = family.positions(&config).map(|(key, most)| (format!("`{key}`"), most));
     check_positions(question, separate, positions)?;
     check_host_memory(question, family.mask)?;
-    let source = Source::Config { family, config: Value::Object(config) };
+    let listing = question.weights.as_deref().map(Listing::read).transpose()?.map(Arc::new);
+    let source = Source::Config { family, config: Value::Object(config), listing };
     Ok(checked(question, source, model, notes, dtype))
 }
 

@@ -6,6 +6,7 @@ mod generated;
 mod gguf;
 mod published;
 mod refused;
+mod weights;
 
 use memcheck_core::wire::exit;
 use serde_json::Value;

@@ -30,8 +30,8 @@ const ROOMY: &str = "h200,capacity=1TiB";
 enum EstimateError {
     #[error("{0}: {1}")]
     Read(String, io::Error),
-    #[error("{0}: {1}")]
-    Gguf(String, io::Error),
+    #[error("{1}: {2}")]
+    File(&'static str, String, io::Error),
     #[error("{0} is not JSON: {1}")]
     Json(String, serde_json::Error),
     #[error("{0} is not a JSON object")]
@@ -48,7 +48,7 @@ impl CommandError for EstimateError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Read(..)
-            | Self::Gguf(..)
+            | Self::File(..)
             | Self::Json(..)
             | Self::Shape(_)
             | Self::Device(_) => exit::USAGE,
@@ -67,9 +67,7 @@ impl CommandError for EstimateError {
                 Some(format!("--config {}", Path::new(folder).join("config.json").display()))
             }
             Self::Read(..) => Some("--config FILE, the model's config.json".to_owned()),
-            Self::Gguf(..) => {
-                Some("--gguf FILE, whose name must be valid UTF-8".to_owned())
-            }
+            Self::File(flag, ..) => Some(format!("{flag} FILE, whose name must be valid UTF-8")),
             Self::Json(..) | Self::Shape(_) => Some(
                 "Hugging Face has a config.json for each model; JSON has no comments".to_owned(),
             ),
@@ -85,7 +83,8 @@ pub(super) fn estimate(args: &EstimateArgs) -> Result<u8, Failure> {
     let question = Question {
         version: VERSION,
         config: args.config.as_deref().map(config).transpose()?.unwrap_or_default(),
-        gguf: args.gguf.as_deref().map(absolute).transpose()?,
+        gguf: args.gguf.as_deref().map(|file| absolute("--gguf", file)).transpose()?,
+        weights: args.weights.as_deref().map(|file| absolute("--weights", file)).transpose()?,
         batch: args.batch,
         seq: args.seq,
         generate: args.generate,
@@ -106,11 +105,9 @@ pub(super) fn estimate(args: &EstimateArgs) -> Result<u8, Failure> {
         code = exit_code(&figures.estimate, &figures.tried);
         all.push(figures);
     }
-    for figures in all {
-        match args.output.form.message_format {
-            Format::Json => presenters::json(&figures),
-            Format::Human => print(&presenters::human(&figures, args.output.verbosity())),
-        }
+    match args.output.form.message_format {
+        Format::Json => all.iter().for_each(presenters::json),
+        Format::Human => print(&presenters::human(&all, args.output.verbosity())),
     }
     Ok(code)
 }
@@ -224,8 +221,8 @@ fn config(path: &Path) -> Result<Value, EstimateError> {
 }
 
 /// The estimator is another process, which receives the path as text and opens the file.
-fn absolute(file: &Path) -> Result<path::PathBuf, EstimateError> {
-    let error = |error| EstimateError::Gguf(file.display().to_string(), error);
+fn absolute(flag: &'static str, file: &Path) -> Result<path::PathBuf, EstimateError> {
+    let error = |error| EstimateError::File(flag, file.display().to_string(), error);
     let file = path::absolute(file).map_err(error)?;
     match (fs::metadata(&file), file.to_str()) {
         (Err(metadata), _) => Err(error(metadata)),
@@ -273,6 +270,7 @@ mod tests {
             parameters: 1,
             weights: 4,
             types: Vec::new(),
+            files: None,
             tables: 0,
             load_peak: 4,
             inference: None,

@@ -171,6 +171,7 @@ mod tests {
             version: VERSION,
             config: serde_json::Value::Null,
             gguf: None,
+            weights: None,
             batch: 1,
             seq: 1,
             generate: 0,

@@ -19,6 +19,8 @@ pub struct Question {
     pub config: serde_json::Value,
     /// The absolute path of a GGUF file, which is then the model.
     pub gguf: Option<PathBuf>,
+    /// The absolute path of the model's safetensors file, or of the index of several.
+    pub weights: Option<PathBuf>,
     /// Sequences in one batch, at least 1.
     pub batch: u64,
     /// Tokens of the prompt, at least 1.
@@ -65,6 +67,9 @@ pub struct Estimate {
     /// the first. Empty without a GGUF file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub types: Vec<StoredTensors>,
+    /// The tensors of the safetensors files; only with [`Question::weights`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<WeightFiles>,
     /// Other memory of a loaded model, such as rotary tables and masks. Of a GGUF file also the
     /// bytes by which dequantized and padded tensors are larger than those of the file.
     pub tables: u64,
@@ -85,6 +90,17 @@ impl Estimate {
     pub fn is_run(&self) -> bool {
         self.inference.is_some() || self.training.is_some()
     }
+}
+
+/// The safetensors files of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WeightFiles {
+    /// The number of tensors.
+    pub tensors: u64,
+    /// Their bytes: the sum over the headers, or the total size in the index if a file is absent.
+    pub bytes: u64,
+    /// The number of tensors that candle does not read.
+    pub unread: u64,
 }
 
 /// The tensors of one type in a GGUF file.

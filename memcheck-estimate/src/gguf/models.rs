@@ -165,3 +165,25 @@ pub(super) fn find(architecture: &str) -> std::result::Result<&'static Quantized
         .hint(format!("known architectures: {}", architectures().join(", ")))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::candle_sources::{modules, source};
+
+    #[test]
+    fn every_module_that_loads_a_gguf_file_has_one_row() {
+        let loads = |module: &String| source(module).contains("pub fn from_gguf");
+        let mut present: Vec<String> = modules().into_iter().filter(loads).collect();
+        present.sort_unstable();
+        let rows: Vec<&str> = TABLE.iter().map(|row| row.module).collect();
+        assert_eq!(present, rows);
+    }
+
+    #[test]
+    fn every_architecture_belongs_to_one_module() {
+        let names = architectures();
+        assert!(names.windows(2).all(|pair| pair[0] < pair[1]), "{names:?}");
+        assert!(names.iter().all(|name| find(name).is_ok()) && find("bloom").is_err());
+    }
+}

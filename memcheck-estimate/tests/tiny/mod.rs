@@ -167,6 +167,7 @@ pub(crate) fn question(model: &str) -> Question {
         version: VERSION,
         config: merged(merged(common(), own(model)), typed),
         gguf: None,
+        weights: None,
         batch: 1,
         seq: 8,
         generate: 0,

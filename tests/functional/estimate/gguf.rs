@@ -83,6 +83,9 @@ fn published_files_have_their_tensors_and_candle_adds_bytes_by_a_formula() {
         (q4_k_m, 4_080_263_168, "q4_k"),
         (|_, _| Q8_0, 7_160_348_672, "q8_0"),
     ];
+    let example = workspace().join("memcheck-estimate/configs/llama-2-7b-q4_0.gguf");
+    let example = std::fs::read(example).expect("the example of the documentation");
+    assert!(example == llama(LLAMA_2_7B, q4_0).write(), "the example differs from the layout");
     for (recipe, bytes, name) in published {
         let header = llama(LLAMA_2_7B, recipe);
         assert_eq!((header.bytes(), header.elements()), (bytes, 6_738_415_616), "{name}");

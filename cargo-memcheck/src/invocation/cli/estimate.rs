@@ -16,6 +16,10 @@ pub(crate) struct EstimateArgs {
     /// Quantized model: a GGUF file, of which only the header is read. The file may end after it.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["config", "train"])]
     pub(crate) gguf: Option<PathBuf>,
+    /// Weights of the model: a safetensors file, or model.safetensors.index.json of several. Only
+    /// headers are read. The names and shapes that candle asks for must be in them.
+    #[arg(long, value_name = "FILE", requires = "config")]
+    pub(crate) weights: Option<PathBuf>,
     /// Number of sequences in a batch.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) batch: u64,

@@ -78,6 +78,7 @@ mod tests {
             parameters: 50,
             weights: 100,
             types: Vec::new(),
+            files: None,
             tables: 4,
             load_peak: 120,
             inference: Some(Inference {

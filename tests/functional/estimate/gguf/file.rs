@@ -32,11 +32,12 @@ pub(super) struct Tensor {
 
 impl Tensor {
     pub(super) fn elements(&self) -> u64 {
-        self.dims.iter().product()
+        // Hostile headers have more elements than can be counted.
+        self.dims.iter().fold(1, |all, &dim| all.saturating_mul(dim))
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        self.elements() / self.of_type.block * self.of_type.bytes
+        (self.elements() / self.of_type.block).saturating_mul(self.of_type.bytes)
     }
 }
 
@@ -102,7 +103,7 @@ impl Header {
             }
             file.extend(tensor.of_type.number.to_le_bytes());
             file.extend(offset.to_le_bytes());
-            offset += tensor.bytes().next_multiple_of(32);
+            offset = offset.saturating_add(tensor.bytes().div_ceil(32).saturating_mul(32));
         }
         file
     }

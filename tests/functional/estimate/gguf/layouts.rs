@@ -97,7 +97,9 @@ pub(super) fn llama(sizes: Sizes, recipe: Recipe) -> Header {
 
 /// A tiny model of each architecture, whose matrices have one type.
 pub(super) fn tiny(architecture: &str, of_type: Type) -> Header {
-    let sizes = TINY;
+    // candle's Phi 2 divides queries, keys and values into thirds.
+    let key_heads = if architecture == "phi2" { TINY.heads } else { TINY.key_heads };
+    let sizes = Sizes { key_heads, ..TINY };
     let Sizes { vocabulary, width, inner, layers, .. } = sizes;
     let (head, keys, experts) = (sizes.head(), sizes.keys(), 4);
     let mut header = sizes.header(architecture);
