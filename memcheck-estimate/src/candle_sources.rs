@@ -6,8 +6,7 @@ use std::path::PathBuf;
 /// Returns the names of all modules.
 pub(crate) fn modules() -> Vec<String> {
     let list = std::fs::read_to_string(models().join("mod.rs")).expect("the list of modules");
-    let names =
-        list.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'));
+    let names = list.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'));
     names.map(str::to_owned).collect()
 }
 

@@ -95,9 +95,10 @@ impl Listing {
             shapes.entry(name).or_default();
         }
         // Some tools write a fraction.
-        let total = index.metadata.total_size.and_then(|size| {
-            size.as_u64().or_else(|| size.as_f64().map(|size| size as u64))
-        });
+        let total = index
+            .metadata
+            .total_size
+            .and_then(|size| size.as_u64().or_else(|| size.as_f64().map(|size| size as u64)));
         let bytes = match (whole, total) {
             (true, _) => found,
             (false, Some(total)) => total,

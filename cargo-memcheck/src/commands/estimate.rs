@@ -47,11 +47,9 @@ enum EstimateError {
 impl CommandError for EstimateError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Read(..)
-            | Self::File(..)
-            | Self::Json(..)
-            | Self::Shape(_)
-            | Self::Device(_) => exit::USAGE,
+            Self::Read(..) | Self::File(..) | Self::Json(..) | Self::Shape(_) | Self::Device(_) => {
+                exit::USAGE
+            }
             Self::TooLarge(_) => exit::FAILED,
             Self::Refused(refusal) => match refusal.why {
                 Why::Question => exit::USAGE,
@@ -226,9 +224,7 @@ fn absolute(flag: &'static str, file: &Path) -> Result<path::PathBuf, EstimateEr
     let file = path::absolute(file).map_err(error)?;
     match (fs::metadata(&file), file.to_str()) {
         (Err(metadata), _) => Err(error(metadata)),
-        (Ok(metadata), _) if metadata.is_dir() => {
-            Err(error(io::ErrorKind::IsADirectory.into()))
-        }
+        (Ok(metadata), _) if metadata.is_dir() => Err(error(io::ErrorKind::IsADirectory.into())),
         (Ok(_), None) => Err(error(io::ErrorKind::InvalidFilename.into())),
         (Ok(_), Some(_)) => Ok(file),
     }

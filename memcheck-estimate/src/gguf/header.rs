@@ -211,7 +211,6 @@ fn extent(info: &TensorInfo) -> Option<(u64, u64)> {
 fn stored_tensors(content: &Content) -> Result<BTreeMap<String, StoredTensor>, Problem> {
     let available = crate::host::available();
     let mut tensors = BTreeMap::new();
-    let mut starts = BTreeMap::new();
     let mut infos: Vec<_> = content.tensor_infos.iter().collect();
     infos.sort_by_key(|&(name, _)| name);
     for (name, info) in infos {
@@ -221,7 +220,8 @@ fn stored_tensors(content: &Content) -> Result<BTreeMap<String, StoredTensor>, P
                 info.shape
             )));
         };
-        if let Some(available) = available.filter(|&available| host_bytes(info, elements) > available)
+        if let Some(available) =
+            available.filter(|&available| host_bytes(info, elements) > available)
         {
             return Err(Problem::not_measured(format!(
                 "candle loads a tensor by way of the host, where `{name}` takes {}, but {} are \
@@ -232,15 +232,24 @@ fn stored_tensors(content: &Content) -> Result<BTreeMap<String, StoredTensor>, P
             .hint("use a machine with more memory"));
         }
         let start = content.tensor_data_offset.saturating_add(info.offset);
-        if let Some(other) = starts.insert(start, name) {
+        let dtype = info.ggml_dtype;
+        tensors.insert(name.clone(), StoredTensor { dtype, elements, bytes, start });
+    }
+    check_places(&tensors)?;
+    Ok(tensors)
+}
+
+/// Rejects tensors at the same place, because the reader knows a tensor by its first byte.
+fn check_places(tensors: &BTreeMap<String, StoredTensor>) -> Result<(), Problem> {
+    let mut starts = BTreeMap::new();
+    for (name, tensor) in tensors {
+        if let Some(other) = starts.insert(tensor.start, name) {
             return Err(Problem::invalid_question(format!(
                 "the tensors `{other}` and `{name}` of the header begin at the same byte"
             )));
         }
-        let dtype = info.ggml_dtype;
-        tensors.insert(name.clone(), StoredTensor { dtype, elements, bytes, start });
     }
-    Ok(tensors)
+    Ok(())
 }
 
 /// Returns the memory of the host that loading a tensor takes. The bytes of a quantized tensor stay
@@ -254,4 +263,48 @@ fn host_bytes(info: &TensorInfo, elements: u64) -> u64 {
         _ => 1,
     };
     elements.saturating_mul(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+
+    use super::*;
+
+    const EXAMPLE: &[u8] = include_bytes!("../../configs/llama-2-7b-q4_0.gguf");
+
+    #[test]
+    fn types_have_the_names_of_llama_cpp() {
+        let names = [GgmlDType::Q4_0, GgmlDType::Q6K, GgmlDType::BF16].map(type_name);
+        assert_eq!(names, ["q4_0", "q6_k", "bf16"]);
+    }
+
+    #[test]
+    fn mutated_headers_are_parsed_or_refused_without_a_panic() {
+        let mut random = StdRng::seed_from_u64(0);
+        let mut accepted = 0;
+        for _ in 0..300 {
+            let mut bytes = EXAMPLE.to_vec();
+            for _ in 0..random.random_range(1..4) {
+                // The first half of the changes is at the start, with the counts and the metadata.
+                let most = if random.random() { 600 } else { bytes.len() };
+                bytes[random.random_range(4..most)] = random.random();
+            }
+            if let Ok(header) = Header::parse(bytes, "mutated.gguf") {
+                accepted += 1;
+                assert_eq!(header.content().tensor_infos.len(), header.tensors.len());
+            }
+        }
+        assert!((30..270).contains(&accepted), "{accepted} of 300");
+    }
+
+    #[test]
+    fn the_example_has_the_tensors_of_llama_2_7b() {
+        let header = Header::parse(EXAMPLE.to_vec(), "example.gguf").unwrap();
+        assert_eq!((header.architecture.as_str(), header.tensors.len()), ("llama", 291));
+        assert_eq!(header.number("block_count"), Some(32));
+        let bytes: u64 = header.tensors.values().map(|tensor| tensor.bytes).sum();
+        assert_eq!(bytes, 3_825_065_984);
+    }
 }

@@ -9,6 +9,8 @@ use super::{Options, Zeros};
 use crate::families::{Model, decoder};
 use crate::problem::Problem;
 
+type Load = fn(Content, &mut Zeros, &Device, Options) -> Result<Box<dyn Model>>;
+
 pub(super) struct Quantized {
     /// The module of candle-transformers.
     pub(super) module: &'static str,
@@ -23,7 +25,7 @@ pub(super) struct Quantized {
     pub(super) has_dtype: bool,
     /// True if candle reads one sequence at a time.
     pub(super) one_sequence: bool,
-    pub(super) load: fn(Content, &mut Zeros, &Device, Options) -> Result<Box<dyn Model>>,
+    pub(super) load: Load,
 }
 
 impl std::fmt::Debug for Quantized {
@@ -36,7 +38,7 @@ impl Quantized {
     const fn new(
         module: &'static str,
         architectures: &'static [&'static str],
-        load: fn(Content, &mut Zeros, &Device, Options) -> Result<Box<dyn Model>>,
+        load: Load,
     ) -> Self {
         Self {
             module,

@@ -91,7 +91,10 @@ fn published_files_have_their_tensors_and_candle_adds_bytes_by_a_formula() {
         assert_eq!((header.bytes(), header.elements()), (bytes, 6_738_415_616), "{name}");
         let figures = figures(&header, &["--seq", "64"]);
         assert_eq!(figures["dtype"], name);
-        assert_eq!((&figures["weights"], &figures["parameters"]), (&bytes.into(), &6_738_415_616_u64.into()));
+        assert_eq!(
+            (&figures["weights"], &figures["parameters"]),
+            (&bytes.into(), &6_738_415_616_u64.into())
+        );
         assert_eq!(figures["tables"], beyond_the_file(&header, LLAMA_2_7B), "{name}");
         assert_eq!(figures["inference"]["cache"], cache(LLAMA_2_7B, 64), "{name}");
         assert_eq!(figures["notes"], serde_json::json!([]), "{name}");
@@ -174,9 +177,11 @@ fn a_llama_with_experts_is_only_loaded() {
     for layer in 0..TINY.layers {
         header.tensor(format!("blk.{layer}.ffn_gate_inp.weight"), &[TINY.width, 2], F32);
         for expert in 0..2 {
-            for (name, from, to) in
-                [("gate", TINY.width, TINY.inner), ("up", TINY.width, TINY.inner), ("down", TINY.inner, TINY.width)]
-            {
+            for (name, from, to) in [
+                ("gate", TINY.width, TINY.inner),
+                ("up", TINY.width, TINY.inner),
+                ("down", TINY.inner, TINY.width),
+            ] {
                 let name = format!("blk.{layer}.ffn_{name}.{expert}.weight");
                 header.tensor(name, &[from, to], Q8_0);
             }
@@ -185,6 +190,9 @@ fn a_llama_with_experts_is_only_loaded() {
     let files = Files::new();
     let run = estimate(&files.write("experts.gguf", &header.write()), &["--seq", "8"]);
     let lines = run.exits(exit::NOT_MEASURED).json();
-    assert_eq!((&lines[0]["weights"], &lines[0]["inference"]), (&header.bytes().into(), &Value::Null));
+    assert_eq!(
+        (&lines[0]["weights"], &lines[0]["inference"]),
+        (&header.bytes().into(), &Value::Null)
+    );
     assert!(lines[0]["notes"][0].as_str().is_some_and(|note| note.contains("router")));
 }

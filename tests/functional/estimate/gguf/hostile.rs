@@ -118,7 +118,11 @@ fn questions_that_do_not_suit_a_gguf_file_are_refused() {
     let folder = files.write("x", b"").replace("/x", "");
     let missing = file.replace("llama.gguf", "missing.gguf");
     let cases: [(&str, &[&str], &str); 7] = [
-        (&file, &["--seq", "4097"], "4,096 positions (`MAX_SEQ_LEN` of candle's `quantized_llama`)"),
+        (
+            &file,
+            &["--seq", "4097"],
+            "4,096 positions (`MAX_SEQ_LEN` of candle's `quantized_llama`)",
+        ),
         (&file, &["--seq", "8", "--dtype", "bf16"], "sets the type of its activations"),
         (&file, &["--seq", "8", "--train"], "cannot be used with"),
         (&file, &["--seq", "8", "--config", "config.json"], "cannot be used with"),

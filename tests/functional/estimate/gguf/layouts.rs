@@ -13,14 +13,8 @@ pub(super) struct Sizes {
     pub(super) key_heads: u64,
 }
 
-pub(super) const LLAMA_2_7B: Sizes = Sizes {
-    vocabulary: 32_000,
-    width: 4096,
-    inner: 11_008,
-    layers: 32,
-    heads: 32,
-    key_heads: 32,
-};
+pub(super) const LLAMA_2_7B: Sizes =
+    Sizes { vocabulary: 32_000, width: 4096, inner: 11_008, layers: 32, heads: 32, key_heads: 32 };
 
 /// Small enough for a run in little time.
 pub(super) const TINY: Sizes =

@@ -4,14 +4,13 @@ use std::fmt::Write;
 
 use memcheck_core::cards::Card;
 use memcheck_core::size::{Size, counted, exact};
-use memcheck_core::wire::estimate::{
-    Estimate, Inference, StoredTensors, Training, WeightFiles,
-};
+use memcheck_core::wire::estimate::{Estimate, Inference, StoredTensors, Training, WeightFiles};
 
 use super::super::style;
 use super::Figures;
 use crate::execution::estimator::DeviceFit;
 use crate::invocation::values::Verbosity;
+use crate::system::escape;
 
 const NAMES: [&str; 2] = ["without flash-attention", "with flash-attention"];
 
@@ -39,7 +38,8 @@ pub(crate) fn human(figures: &[Figures], verbosity: Verbosity) -> String {
             true => style::dim("note:"),
             false => style::warning("not measured:"),
         };
-        line(&mut text, format!("{lead} {only}{note}"));
+        // A note can contain the name of a tensor, which is text of the file.
+        line(&mut text, format!("{lead} {only}{}", escape::line(note)));
     }
     for Figures { estimate, .. } in figures {
         if let Some(training) = estimate.training.filter(|training| !training.is_whole()) {
@@ -173,8 +173,7 @@ fn notes(figures: &[Figures]) -> Vec<(&str, &Estimate, String)> {
                 continue;
             }
             let everywhere = figures.iter().all(|other| other.estimate.notes.contains(note));
-            let only =
-                if everywhere { String::new() } else { format!("{}: ", NAMES[column]) };
+            let only = if everywhere { String::new() } else { format!("{}: ", NAMES[column]) };
             all.push((note, estimate, only));
         }
     }
@@ -225,7 +224,8 @@ fn cards(text: &mut String, figures: &[Figures]) {
         let mut row = format!("  {:<16}{:>13}", card.id, Size(card.bytes).to_string());
         for (left, name) in left.iter().zip(NAMES) {
             let width = if figures.len() > 1 { name.len() + 11 } else { 13 };
-            let left = left.map_or_else(|| "does not fit".to_owned(), |left| Size(left).to_string());
+            let left =
+                left.map_or_else(|| "does not fit".to_owned(), |left| Size(left).to_string());
             let _ = write!(row, "{left:>width$}");
         }
         line(text, row);
@@ -266,7 +266,7 @@ mod tests {
             inference: Some(inference),
             training: None,
             peak,
-            notes: if flash_attn { Vec::new() } else { vec!["slow".to_owned()] },
+            notes: if flash_attn { Vec::new() } else { vec!["slow\nsim:t4: fits".to_owned()] },
         };
         let cards = CARDS.iter().map(|card| (card, card.bytes.checked_sub(peak))).collect();
         Figures { estimate, cards, tried: Vec::new(), flash_attn }
@@ -283,7 +283,7 @@ mod tests {
         assert!(line("weights").contains("100 B        100 B                    100 B"));
         let peak = line("peak");
         assert!(peak.contains("107,374,182,400 B") && peak.contains("53,687,091,200 B"), "{peak}");
-        assert!(line("note:").contains("without flash-attention: slow"));
+        assert!(line("note:").contains("without flash-attention: slow\\nsim:t4"));
         let card = line("h100-80g");
         assert!(card.contains("does not fit") && card.ends_with("29.1 GiB"), "{card}");
         assert!(line("does not fit:").contains("rtx4090"));
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn one_estimate_has_no_name_of_a_column() {
         let text = human(&[figures(false, 1 << 30)], Verbosity::Quiet);
-        assert!(!text.contains("flash-attention") && text.contains("note: slow"), "{text}");
+        assert!(!text.contains("flash-attention") && text.contains("note: slow\\n"), "{text}");
         assert!(!text.contains("headroom"), "{text}");
     }
 }
