@@ -35,11 +35,7 @@ impl std::fmt::Debug for Quantized {
 }
 
 impl Quantized {
-    const fn new(
-        module: &'static str,
-        architectures: &'static [&'static str],
-        load: Load,
-    ) -> Self {
+    const fn new(module: &'static str, architectures: &'static [&'static str], load: Load) -> Self {
         Self {
             module,
             architectures,

@@ -53,7 +53,7 @@ pub(super) type Recipe = fn(&str, u64) -> Type;
 /// The recipe `Q4_K_M` of llama.cpp for 32 layers: in half of the layers, two kinds of tensors have
 /// more bits.
 pub(super) fn q4_k_m(name: &str, layer: u64) -> Type {
-    let more = layer < 4 || layer >= 28 || (layer - 4) % 3 == 2;
+    let more = !(4..28).contains(&layer) || (layer - 4) % 3 == 2;
     match name {
         "output" => Q6_K,
         "attn_v" | "ffn_down" if more => Q6_K,
