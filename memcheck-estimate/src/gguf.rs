@@ -7,6 +7,7 @@
 
 mod header;
 mod models;
+mod tensors;
 mod zeros;
 
 use std::path::Path;
@@ -20,6 +21,7 @@ use crate::problem::Problem;
 
 use self::header::Header;
 use self::models::Quantized;
+use self::tensors::{StoredTensor, type_name};
 use self::zeros::Zeros;
 
 /// A GGUF file whose header has passed all checks.
@@ -146,10 +148,10 @@ impl Stored {
 }
 
 /// Adds the tensors of each type. The type with the most bytes is the first.
-fn by_type<'a>(tensors: impl Iterator<Item = &'a header::StoredTensor>) -> Vec<StoredTensors> {
+fn by_type<'a>(tensors: impl Iterator<Item = &'a StoredTensor>) -> Vec<StoredTensors> {
     let mut types: Vec<StoredTensors> = Vec::new();
     for tensor in tensors {
-        let name = header::type_name(tensor.dtype);
+        let name = type_name(tensor.dtype);
         let known = types.iter().position(|stored| stored.r#type == name);
         let place = known.unwrap_or_else(|| {
             types.push(StoredTensors { r#type: name, tensors: 0, elements: 0, bytes: 0 });

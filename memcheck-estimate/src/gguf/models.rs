@@ -170,8 +170,9 @@ mod tests {
     use crate::candle_sources::{modules, source};
 
     #[test]
-    fn every_module_that_loads_a_gguf_file_has_one_row() {
-        let loads = |module: &String| source(module).contains("pub fn from_gguf");
+    fn every_module_that_loads_a_gguf_file_by_a_reader_has_one_row() {
+        // SmolLM3 takes a path, and reads the data of all tensors before its model is loaded.
+        let loads = |module: &String| source(module).contains("pub fn from_gguf<R");
         let mut present: Vec<String> = modules().into_iter().filter(loads).collect();
         present.sort_unstable();
         let rows: Vec<&str> = TABLE.iter().map(|row| row.module).collect();

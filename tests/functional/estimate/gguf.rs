@@ -71,7 +71,8 @@ fn beyond_the_file(header: &Header, sizes: Sizes) -> u64 {
 fn cache(sizes: Sizes, tokens: u64) -> u64 {
     let keys = sizes.head() * sizes.key_heads;
     let rows = tokens * sizes.inner.next_multiple_of(512) / 128 + 128;
-    let workspaces = 256 * 128 * 128 * 4 + 144 * rows + sizes.width / 32 * 36;
+    let row = sizes.width.next_multiple_of(512) / 32 * 36;
+    let workspaces = 256 * 128 * 128 * 4 + 144 * rows + row;
     2 * sizes.layers * keys * tokens * 4 + tokens * tokens + workspaces
 }
 
@@ -132,6 +133,9 @@ fn every_architecture_runs_from_its_header() {
         assert_eq!(figures["weights"], header.bytes(), "{architecture}");
         assert_eq!(figures["parameters"], header.elements(), "{architecture}");
         let inference = &figures["inference"];
+        if ["llama", "qwen2"].contains(&architecture) {
+            assert_eq!(inference["cache"], cache(TINY, 16), "{architecture}");
+        }
         let figure = |name: &str| inference[name].as_u64().expect("bytes");
         // Keys and values of the layers with attention, in two bytes or more.
         let layers = if architecture == "lfm2" { 1 } else { 2 };
