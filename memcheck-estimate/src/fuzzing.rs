@@ -28,6 +28,8 @@ fn check(text: &[u8]) -> bool {
     let question = Question {
         version: VERSION,
         config,
+        gguf: None,
+        weights: None,
         batch: 2,
         seq: 64,
         generate: 8,

@@ -1,5 +1,5 @@
-//! Measures the memory of a model from its Hugging Face configuration alone. The estimator loads
-//! the model's own code with zero weights, runs it on the simulated device and counts its
+//! Measures the memory of a model from its Hugging Face configuration alone, or from the header of a
+//! GGUF file. The estimator loads the model's own code with zero weights, runs it on the simulated device and counts its
 //! allocations.
 //!
 //! `cargo memcheck estimate` builds this crate as a program and exchanges JSON with it: a
@@ -7,19 +7,25 @@
 //!
 //! ```text
 //! question (what is asked, checked) -> families (the model) -> measure | training -> answer
-//!                                         └ weights (zeros, counted)
+//!                                    │    └ weights (zeros, counted) <- safetensors (names, shapes)
+//!                                    └─> gguf (the model of a GGUF file, of zeros)
 //! ```
 //!
 //! This crate contains no formula for the size of a model. It measures all figures, and the tests
 //! compare them with formulas.
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+mod candle_sources;
 mod families;
 #[cfg(test)]
 mod fuzzing;
+mod gguf;
+mod host;
 mod measure;
 mod problem;
 mod question;
+mod safetensors;
 mod sizes;
 mod stage;
 mod training;
@@ -102,7 +108,7 @@ fn estimate(
 ) -> Result<Estimate, Problem> {
     let checked = question::check(question)?;
     measure::check_probes(device)?;
-    let measured = if checked.family.reads_routing && !device.is_cpu() {
+    let measured = if checked.reads_routing() && !device.is_cpu() {
         measure::measure_loading(&checked, device)
     } else if question.train {
         training::measure(&checked, device, stage)

@@ -1,15 +1,19 @@
 //! Measures inference in phases: loading, the prompt, generation.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use candle_core::{DType, Device, Tensor};
 use memcheck_core::size::{both, counted};
 use memcheck_core::wire::estimate::{Estimate, Inference};
 use memcheck_runtime::{__private as phases, reset_peak, usage};
+use serde_json::Value;
 
-use crate::families::{Context, Model};
+use crate::families::{Context, Model, ModelFamily};
+use crate::gguf::Stored;
 use crate::problem::Problem;
-use crate::question::Checked;
+use crate::question::{Checked, Source};
+use crate::safetensors::Listing;
 use crate::stage::Stage;
 use crate::weights::{Elements, Weights};
 
@@ -41,13 +45,22 @@ pub(crate) fn check_no_lost_events() -> Result<(), Problem> {
 }
 
 /// Creates the store of a model's weights.
-fn store(checked: &Checked, trained: bool) -> Weights {
-    let tied = checked.config.get("tie_word_embeddings").and_then(|tied| tied.as_bool());
-    Weights::new(tied.unwrap_or(false), trained).without(checked.family.absent)
+fn store(
+    family: &ModelFamily,
+    config: &Value,
+    listing: &Option<Arc<Listing>>,
+    trained: bool,
+) -> Weights {
+    let tied = config.get("tie_word_embeddings").and_then(|tied| tied.as_bool());
+    let weights = Weights::new(tied.unwrap_or(false), trained);
+    match listing {
+        Some(listing) => weights.listed(listing.clone()),
+        None => weights.without(family.absent),
+    }
 }
 
-fn context(checked: &Checked, weights: &Weights, device: &Device) -> Context {
-    let Checked { config, model, dtype, batch, flash_attn, .. } = checked;
+fn context(checked: &Checked, config: &Value, weights: &Weights, device: &Device) -> Context {
+    let Checked { model, dtype, batch, flash_attn, .. } = checked;
     Context {
         config: config.clone(),
         name: model.clone(),
@@ -66,14 +79,19 @@ pub(crate) fn load_filled(
     elements: Elements,
     device: &Device,
 ) -> Result<Box<dyn Model>, Problem> {
-    let weights = store(checked, false).filled(elements);
-    (checked.family.load)(&context(checked, &weights, device))
+    let Source::Config { family, config, listing } = &checked.source else {
+        return Err(Problem::not_measured("the weights of a GGUF file are zeros"));
+    };
+    let weights = store(family, config, listing, false).filled(elements);
+    (family.load)(&context(checked, config, &weights, device))
 }
 
 /// A loaded model and the memory that loading took.
 pub(crate) struct Loaded {
     pub(crate) model: Box<dyn Model>,
+    /// The weights of a configuration. Those of a GGUF file are in `stored`.
     pub(crate) weights: Weights,
+    stored: Option<Stored>,
     /// Live bytes before the model was loaded.
     before: u64,
     pub(crate) tables: u64,
@@ -82,22 +100,29 @@ pub(crate) struct Loaded {
 
 impl Loaded {
     pub(crate) fn load(checked: &Checked, trained: bool, device: &Device) -> Result<Self, Problem> {
-        let Checked { family, .. } = checked;
-        let weights = store(checked, trained);
-        let context = context(checked, &weights, device);
         let before = usage(device).allocated;
         reset_peak(device);
-        let model = (family.load)(&context)?;
-        drop(context);
+        let (model, weights, stored) = match &checked.source {
+            Source::Config { family, config, listing } => {
+                let weights = store(family, config, listing, trained);
+                let model = (family.load)(&context(checked, config, &weights, device))?;
+                (model, weights, None)
+            }
+            Source::Gguf(file) => {
+                let (model, stored) = file.load(checked.options(), device)?;
+                (model, Weights::new(false, false), Some(stored))
+            }
+        };
         let after = usage(device);
-        let tables = after.allocated.saturating_sub(before).saturating_sub(weights.bytes());
-        Ok(Self {
-            model,
-            weights,
-            before,
-            tables,
-            peak: after.peak_allocated.saturating_sub(before),
-        })
+        let peak = after.peak_allocated.saturating_sub(before);
+        let mut loaded = Self { model, weights, stored, before, tables: 0, peak };
+        let live = after.allocated.saturating_sub(before);
+        loaded.tables = live.saturating_sub(loaded.weight_bytes());
+        Ok(loaded)
+    }
+
+    fn weight_bytes(&self) -> u64 {
+        self.stored.as_ref().map_or_else(|| self.weights.bytes(), Stored::bytes)
     }
 
     /// Returns the live bytes and their peak since the phase began, minus the bytes that were live
@@ -110,9 +135,16 @@ impl Loaded {
 
     /// Returns the estimate without the figures of inference or training.
     pub(crate) fn estimate(&self, checked: &Checked) -> Estimate {
-        let Checked { family, model, dtype, batch, seq, generate, .. } = checked;
-        let mut notes: Vec<String> = family.note.iter().map(|&note| note.to_owned()).collect();
+        let Checked { source, model, batch, seq, generate, .. } = checked;
+        let (note, dtype) = match source {
+            Source::Config { family, .. } => (family.note, checked.dtype.as_str().to_owned()),
+            Source::Gguf(file) => (None, file.main_type()),
+        };
+        let mut notes: Vec<String> = note.iter().map(|&note| note.to_owned()).collect();
         notes.extend(checked.notes.iter().cloned());
+        notes.extend(self.stored.iter().flat_map(|stored| stored.notes.iter().cloned()));
+        let files = self.weights.files();
+        notes.extend(files.iter().filter_map(|(_, note)| note.clone()));
         if self.weights.duplicated_bytes() > 0 {
             notes.push(format!(
                 "candle loads tied tensors twice: {} of the weights are copies and not parameters",
@@ -121,12 +153,17 @@ impl Loaded {
         }
         Estimate {
             model: model.clone(),
-            dtype: dtype.as_str().to_owned(),
+            dtype,
             batch: *batch as u64,
             seq: *seq as u64,
             generate: *generate as u64,
-            parameters: self.weights.parameters(),
-            weights: self.weights.bytes(),
+            parameters: self
+                .stored
+                .as_ref()
+                .map_or_else(|| self.weights.parameters(), Stored::elements),
+            weights: self.weight_bytes(),
+            files: files.map(|(files, _)| files),
+            types: self.stored.as_ref().map(|stored| stored.types.clone()).unwrap_or_default(),
             tables: self.tables,
             load_peak: self.peak,
             inference: None,

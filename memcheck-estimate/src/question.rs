@@ -1,13 +1,18 @@
 //! Checks a question before anything is allocated: the architecture, the element type, and whether
 //! the sizes fit into numbers and into the host's memory.
 
+use std::sync::Arc;
+
 use candle_core::DType;
 use memcheck_core::size::{Size, counted, exact};
 use memcheck_core::wire::estimate::Question;
 use serde_json::{Map, Value};
 
 use crate::families::{self, ModelFamily, PromptUse};
+use crate::gguf::{File, Options};
+use crate::host;
 use crate::problem::Problem;
+use crate::safetensors::Listing;
 use crate::sizes;
 
 /// A batch must have fewer tokens than this.
@@ -17,15 +22,27 @@ const MOST_TOKENS: u64 = 1 << 31;
 /// they skip the first 2^32 elements, and they fail if no other elements remain.
 const COUNTED: u64 = 1 << 32;
 
+/// The description of a model.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// A configuration, in the form that candle's types parse.
+    Config {
+        family: &'static ModelFamily,
+        config: Value,
+        /// The tensors of the model's files, if they are known.
+        listing: Option<Arc<Listing>>,
+    },
+    Gguf(File),
+}
+
 /// A question that has passed all checks.
 #[derive(Debug)]
 pub(crate) struct Checked {
-    pub(crate) family: &'static ModelFamily,
-    /// The configuration in the form that candle's types parse.
-    pub(crate) config: Value,
+    pub(crate) source: Source,
     pub(crate) model: String,
     /// Remarks for the reader about how the configuration was read.
     pub(crate) notes: Vec<String>,
+    /// The type of the activations.
     pub(crate) dtype: DType,
     pub(crate) batch: usize,
     pub(crate) seq: usize,
@@ -39,10 +56,28 @@ impl Checked {
         if self.flash_attn {
             return 0;
         }
-        let heads = ["num_attention_heads", "num_heads", "n_head", "encoder_attention_heads"];
-        let heads = heads.iter().find_map(|key| self.config.get(key)?.as_u64()).unwrap_or(0);
+        let heads = match &self.source {
+            Source::Config { config, .. } => {
+                let keys =
+                    ["num_attention_heads", "num_heads", "n_head", "encoder_attention_heads"];
+                keys.iter().find_map(|key| config.get(key)?.as_u64())
+            }
+            Source::Gguf(file) => file.heads(),
+        };
         let seq = self.seq as u64;
-        heads.saturating_mul(seq.saturating_mul(seq))
+        heads.unwrap_or(0).saturating_mul(seq.saturating_mul(seq))
+    }
+
+    /// True if the model's code reads on the host which tokens go to which expert.
+    pub(crate) fn reads_routing(&self) -> bool {
+        match &self.source {
+            Source::Config { family, .. } => family.reads_routing,
+            Source::Gguf(file) => file.reads_routing(),
+        }
+    }
+
+    pub(crate) fn options(&self) -> Options {
+        Options { dtype: self.dtype, flash_attn: self.flash_attn }
     }
 
     /// Returns the reason why a GPU computes these attention scores incorrectly; `None` if candle's
@@ -66,6 +101,59 @@ impl Checked {
 }
 
 pub(crate) fn check(question: &Question) -> Result<Checked, Problem> {
+    match &question.gguf {
+        Some(path) => check_file(question, File::open(path)?),
+        None => check_config(question),
+    }
+}
+
+fn check_file(question: &Question, file: File) -> Result<Checked, Problem> {
+    let model = file.architecture().to_owned();
+    if question.train {
+        return Err(Problem::invalid_question("candle does not train quantized models")
+            .hint("use --config with the model's config.json"));
+    }
+    if question.dtype.is_some() && !file.has_dtype() {
+        return Err(Problem::invalid_question(format!(
+            "candle's quantized `{model}` sets the type of its activations"
+        ))
+        .hint("remove --dtype"));
+    }
+    if question.batch > 1 && file.reads_one_sequence() {
+        return Err(one_sequence(&model));
+    }
+    // The type that candle's examples use on a GPU.
+    let dtype = match &question.dtype {
+        Some(name) => parse_dtype(name)?,
+        None => DType::BF16,
+    };
+    check_tokens(question)?;
+    // candle converts the values to bf16 for flash-attention.
+    check_flash_attention(question, &model, file.has_flash_attention(), DType::BF16)?;
+    check_positions(question, false, file.positions())?;
+    check_host_memory(question, file.mask())?;
+    let notes = if file.has_dtype() {
+        vec![format!("activations in {} (--dtype)", dtype.as_str())]
+    } else {
+        Vec::new()
+    };
+    Ok(checked(question, Source::Gguf(file), model, notes, dtype))
+}
+
+fn checked(
+    question: &Question,
+    source: Source,
+    model: String,
+    notes: Vec<String>,
+    dtype: DType,
+) -> Checked {
+    let [batch, seq, generate] =
+        [question.batch, question.seq, question.generate].map(|n| usize::try_from(n).unwrap_or(0));
+    let flash_attn = question.flash_attn;
+    Checked { source, model, notes, dtype, batch, seq, generate, flash_attn }
+}
+
+fn check_config(question: &Question) -> Result<Checked, Problem> {
     let Value::Object(config) = &question.config else {
         return Err(Problem::invalid_question("the configuration is not a JSON object")
             .hint("use the config.json that is published with the model on Hugging Face"));
@@ -78,31 +166,35 @@ pub(crate) fn check(question: &Question) -> Result<Checked, Problem> {
     };
     sizes::check_bounds(config)?;
     let Value::Object(outer) = &question.config else { unreachable!("checked above") };
-    let dtype = parse_dtype(question, [config, outer])?;
+    let dtype = parse_dtype(&dtype_name(question, [config, outer]))?;
     let (config, notes) = family.adapted(config, question.flash_attn);
     sizes::check_divisions(&config)?;
     check_tokens(question)?;
     check_kind(question, &model, family)?;
-    check_flash_attention(question, &model, family, dtype)?;
-    check_positions(question, family, &config)?;
-    check_host_memory(question, family)?;
-    let [batch, seq, generate] =
-        [question.batch, question.seq, question.generate].map(|n| usize::try_from(n).unwrap_or(0));
-    let config = Value::Object(config);
-    let flash_attn = question.flash_attn;
-    Ok(Checked { family, config, model, notes, dtype, batch, seq, generate, flash_attn })
+    check_flash_attention(question, &model, family.flash_attn, dtype)?;
+    // The encoder and the decoder each have this number of positions.
+    let separate = family.kind == PromptUse::Pair && !family.reads_into_decoder();
+    let positions = family.positions(&config).map(|(key, most)| (format!("`{key}`"), most));
+    check_positions(question, separate, positions)?;
+    check_host_memory(question, family.mask)?;
+    let listing = question.weights.as_deref().map(Listing::read).transpose()?.map(Arc::new);
+    let source = Source::Config { family, config: Value::Object(config), listing };
+    Ok(checked(question, source, model, notes, dtype))
 }
 
 /// Returns the requested element type or, without one, the first that these configurations name.
-fn parse_dtype(question: &Question, configs: [&Map<String, Value>; 2]) -> Result<DType, Problem> {
+fn dtype_name(question: &Question, configs: [&Map<String, Value>; 2]) -> String {
     let stated = |config: &&Map<String, Value>| {
         ["torch_dtype", "dtype"]
             .iter()
             .find_map(|key| config.get(*key)?.as_str().map(str::to_owned))
     };
     let own = configs.iter().find_map(stated);
-    let named = question.dtype.as_deref().or(own.as_deref()).unwrap_or("float32");
-    match named {
+    question.dtype.clone().or(own).unwrap_or_else(|| "float32".to_owned())
+}
+
+fn parse_dtype(name: &str) -> Result<DType, Problem> {
+    match name {
         "float32" | "f32" => Ok(DType::F32),
         "float16" | "f16" => Ok(DType::F16),
         "bfloat16" | "bf16" => Ok(DType::BF16),
@@ -132,12 +224,14 @@ fn check_tokens(question: &Question) -> Result<(), Problem> {
     }
 }
 
+fn one_sequence(model: &str) -> Problem {
+    Problem::invalid_question(format!("candle's `{model}` reads one sequence at a time"))
+        .hint("use --batch 1")
+}
+
 fn check_kind(question: &Question, model: &str, family: &ModelFamily) -> Result<(), Problem> {
     if question.batch > 1 && family.one_sequence {
-        return Err(Problem::invalid_question(format!(
-            "candle's `{model}` reads one sequence at a time"
-        ))
-        .hint("use --batch 1"));
+        return Err(one_sequence(model));
     }
     if question.generate > 0 && family.kind == PromptUse::Encoder {
         return Err(Problem::invalid_question(format!(
@@ -155,13 +249,13 @@ fn check_kind(question: &Question, model: &str, family: &ModelFamily) -> Result<
 fn check_flash_attention(
     question: &Question,
     model: &str,
-    family: &ModelFamily,
+    has_flash_attention: bool,
     dtype: DType,
 ) -> Result<(), Problem> {
     if !question.flash_attn {
         return Ok(());
     }
-    if !family.flash_attn {
+    if !has_flash_attention {
         return Err(Problem::invalid_question(format!(
             "candle's `{model}` has no flash-attention"
         ))
@@ -183,14 +277,13 @@ fn check_flash_attention(
 
 /// Rejects tokens beyond the last position. At best candle reports such a token as an error. On a
 /// simulated device it cannot, because kernels do not refuse an index: their result is unknown then.
+/// `separate` means that the prompt and the generated tokens have positions of their own.
 fn check_positions(
     question: &Question,
-    family: &ModelFamily,
-    config: &Map<String, Value>,
+    separate: bool,
+    limit: Option<(String, u64)>,
 ) -> Result<(), Problem> {
-    let Some((key, most)) = family.positions(config) else { return Ok(()) };
-    // The encoder and the decoder each have this number of positions.
-    let separate = family.kind == PromptUse::Pair && !family.reads_into_decoder();
+    let Some((name, most)) = limit else { return Ok(()) };
     let wanted = match separate {
         true => question.seq.max(question.generate + 1),
         false => question.seq + question.generate,
@@ -203,7 +296,7 @@ fn check_positions(
         tokens => format!(" and {}", counted(tokens, "generated token", "generated tokens")),
     };
     Err(Problem::invalid_question(format!(
-        "{}{generated} exceed the model's {} positions (`{key}`)",
+        "{}{generated} exceed the model's {} positions ({name})",
         counted(question.seq, "prompt token", "prompt tokens"),
         exact(most)
     ))
@@ -216,10 +309,9 @@ fn check_positions(
 
 /// Rejects a prompt whose causal mask cannot fit into the host's memory. Models build the mask
 /// there.
-fn check_host_memory(question: &Question, family: &ModelFamily) -> Result<(), Problem> {
-    let available = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| available(&text));
-    match available {
-        Some(available) => check_mask(question.seq, family.mask, available),
+fn check_host_memory(question: &Question, element: u64) -> Result<(), Problem> {
+    match host::available() {
+        Some(available) => check_mask(question.seq, element, available),
         None => Ok(()),
     }
 }
@@ -239,21 +331,9 @@ fn check_mask(seq: u64, element: u64, available: u64) -> Result<(), Problem> {
     .hint("use a smaller --seq, or a machine with more memory"))
 }
 
-fn available(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_available_memory_of_the_host_is_parsed_in_bytes() {
-        assert_eq!(available("MemTotal: 9 kB\nMemAvailable:    1024 kB\n"), Some(1 << 20));
-        assert_eq!(available("nothing"), None);
-    }
 
     #[test]
     fn a_mask_that_exceeds_the_available_memory_is_refused() {

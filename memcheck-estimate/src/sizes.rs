@@ -8,7 +8,7 @@ use crate::problem::Problem;
 
 /// The largest integer that a size of a configuration can have. The product of two sizes and the
 /// number of tokens must fit into 64 bits.
-const LARGEST: u64 = 1 << 27;
+pub(crate) const LARGEST: u64 = 1 << 27;
 /// The maximum number of layers.
 pub(crate) const MOST_LAYERS: u64 = 10_000;
 

@@ -7,6 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use candle_core::{DType, Device, Error, Result, Shape, Tensor, Var};
 use candle_nn::var_builder::SimpleBackend;
 use candle_nn::{Init, VarBuilder};
+use memcheck_core::size::counted;
+use memcheck_core::wire::estimate::WeightFiles;
+
+use crate::safetensors::Listing;
 
 /// Returns the elements of a weight from its name and their number.
 pub type Elements = fn(&str, usize) -> Vec<f32>;
@@ -34,6 +38,8 @@ pub(crate) struct Weights {
     trained: bool,
     /// Endings of names that the file does not contain.
     absent: &'static [&'static str],
+    /// The tensors of the model's files; `None` if they are not known.
+    listing: Option<Arc<Listing>>,
     /// The elements of the weights; `None` for zeros.
     elements: Option<Elements>,
 }
@@ -42,12 +48,31 @@ impl Weights {
     /// Creates the store. `tied` means that the file has no `lm_head`; `trained` means that the
     /// weights are variables.
     pub(crate) fn new(tied: bool, trained: bool) -> Self {
-        Self { created: Arc::default(), tied, trained, absent: &[], elements: None }
+        Self { created: Arc::default(), tied, trained, absent: &[], listing: None, elements: None }
     }
 
     /// Removes the names with these endings, because a model can check which names exist.
     pub(crate) fn without(self, absent: &'static [&'static str]) -> Self {
         Self { absent, ..self }
+    }
+
+    /// Limits the tensors to those of the model's files.
+    pub(crate) fn listed(self, listing: Arc<Listing>) -> Self {
+        Self { listing: Some(listing), ..self }
+    }
+
+    /// Returns the counts of the model's files, and a remark about tensors that were not requested.
+    pub(crate) fn files(&self) -> Option<(WeightFiles, Option<String>)> {
+        let listing = self.listing.as_ref()?;
+        let created = self.lock();
+        let unread = || listing.names().filter(|name| !created.elements.contains_key(*name));
+        let count = unread().count() as u64;
+        let note = unread().next().map(|first| {
+            let tensors = counted(count, "tensor", "tensors");
+            format!("candle does not read {tensors} of the model's files, such as `{first}`")
+        });
+        let (tensors, bytes) = (listing.names().count() as u64, listing.bytes);
+        Some((WeightFiles { tensors, bytes, unread: count }, note))
     }
 
     /// Makes the weights have values.
@@ -120,6 +145,9 @@ impl SimpleBackend for Weights {
         if self.absent.iter().any(|end| name.ends_with(end)) {
             return Err(Error::CannotFindTensor { path: name.to_owned() });
         }
+        if let Some(listing) = &self.listing {
+            listing.check(name, &shape)?;
+        }
         let Some((elements, bytes)) = size(&shape, dtype) else {
             candle_core::bail!(
                 "`{name}` of shape {shape:?} has more elements than 64 bits can count"
@@ -156,8 +184,11 @@ impl SimpleBackend for Weights {
     }
 
     /// Claims that every tensor exists, as in the files of these models, except a head that is
-    /// tied. Names without a dot are prefixes and not tensors.
+    /// tied. With a listing, exactly its tensors exist. Names without a dot are prefixes and not tensors.
     fn contains_tensor(&self, name: &str) -> bool {
+        if let Some(listing) = &self.listing {
+            return listing.contains(name);
+        }
         name.contains('.') && !(self.tied && name == "lm_head.weight")
     }
 }

@@ -3,8 +3,10 @@
 
 mod flash_attention;
 mod generated;
+mod gguf;
 mod published;
 mod refused;
+mod weights;
 
 use memcheck_core::wire::exit;
 use serde_json::Value;
@@ -25,8 +27,14 @@ fn estimate(config: &str, arguments: &[&str]) -> Run {
 /// The figures of a configuration that can be estimated.
 #[track_caller]
 fn figures(name: &str, arguments: &[&str]) -> Value {
-    let run = estimate(&config(name), arguments).exits(exit::OK);
-    run.json().into_iter().find(|line| line["type"] == "estimate").expect("an estimate")
+    figures_of(estimate(&config(name), arguments))
+}
+
+/// The figures of a run that must succeed.
+#[track_caller]
+fn figures_of(run: Run) -> Value {
+    let lines = run.exits(exit::OK).json();
+    lines.into_iter().find(|line| line["type"] == "estimate").expect("an estimate")
 }
 
 /// Bytes of the keys and values of some tokens: 2 layers kv batch tokens size.

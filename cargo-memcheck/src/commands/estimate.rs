@@ -1,6 +1,7 @@
-//! `cargo memcheck estimate`: estimates the memory of a model from its configuration alone.
+//! `cargo memcheck estimate`: estimates the memory of a model from its configuration alone, or from
+//! the header of a GGUF file.
 
-use std::path::Path;
+use std::path::{self, Path};
 use std::{fs, io};
 
 use clap::ValueEnum;
@@ -29,6 +30,8 @@ const ROOMY: &str = "h200,capacity=1TiB";
 enum EstimateError {
     #[error("{0}: {1}")]
     Read(String, io::Error),
+    #[error("{1}: {2}")]
+    File(&'static str, String, io::Error),
     #[error("{0} is not JSON: {1}")]
     Json(String, serde_json::Error),
     #[error("{0} is not a JSON object")]
@@ -44,7 +47,9 @@ enum EstimateError {
 impl CommandError for EstimateError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Read(..) | Self::Json(..) | Self::Shape(_) | Self::Device(_) => exit::USAGE,
+            Self::Read(..) | Self::File(..) | Self::Json(..) | Self::Shape(_) | Self::Device(_) => {
+                exit::USAGE
+            }
             Self::TooLarge(_) => exit::FAILED,
             Self::Refused(refusal) => match refusal.why {
                 Why::Question => exit::USAGE,
@@ -60,6 +65,7 @@ impl CommandError for EstimateError {
                 Some(format!("--config {}", Path::new(folder).join("config.json").display()))
             }
             Self::Read(..) => Some("--config FILE, the model's config.json".to_owned()),
+            Self::File(flag, ..) => Some(format!("{flag} FILE, whose name must be valid UTF-8")),
             Self::Json(..) | Self::Shape(_) => Some(
                 "Hugging Face has a config.json for each model; JSON has no comments".to_owned(),
             ),
@@ -74,7 +80,9 @@ pub(super) fn estimate(args: &EstimateArgs) -> Result<u8, Failure> {
     let machines = machines(&args.device)?;
     let question = Question {
         version: VERSION,
-        config: config(&args.config)?,
+        config: args.config.as_deref().map(config).transpose()?.unwrap_or_default(),
+        gguf: args.gguf.as_deref().map(|file| absolute("--gguf", file)).transpose()?,
+        weights: args.weights.as_deref().map(|file| absolute("--weights", file)).transpose()?,
         batch: args.batch,
         seq: args.seq,
         generate: args.generate,
@@ -95,11 +103,9 @@ pub(super) fn estimate(args: &EstimateArgs) -> Result<u8, Failure> {
         code = exit_code(&figures.estimate, &figures.tried);
         all.push(figures);
     }
-    for figures in all {
-        match args.output.form.message_format {
-            Format::Json => presenters::json(&figures),
-            Format::Human => print(&presenters::human(&figures, args.output.verbosity())),
-        }
+    match args.output.form.message_format {
+        Format::Json => all.iter().for_each(presenters::json),
+        Format::Human => print(&presenters::human(&all, args.output.verbosity())),
     }
     Ok(code)
 }
@@ -212,6 +218,18 @@ fn config(path: &Path) -> Result<Value, EstimateError> {
     }
 }
 
+/// The estimator is another process, which receives the path as text and opens the file.
+fn absolute(flag: &'static str, file: &Path) -> Result<path::PathBuf, EstimateError> {
+    let error = |error| EstimateError::File(flag, file.display().to_string(), error);
+    let file = path::absolute(file).map_err(error)?;
+    match (fs::metadata(&file), file.to_str()) {
+        (Err(metadata), _) => Err(error(metadata)),
+        (Ok(metadata), _) if metadata.is_dir() => Err(error(io::ErrorKind::IsADirectory.into())),
+        (Ok(_), None) => Err(error(io::ErrorKind::InvalidFilename.into())),
+        (Ok(_), Some(_)) => Ok(file),
+    }
+}
+
 /// The smallest card first. `None` if the model does not fit; empty if the model was not run.
 fn cards(estimate: &Estimate) -> Vec<(&'static Card, Option<u64>)> {
     let known = CARDS.iter().filter(|_| estimate.is_run());
@@ -247,6 +265,8 @@ mod tests {
             generate: 0,
             parameters: 1,
             weights: 4,
+            types: Vec::new(),
+            files: None,
             tables: 0,
             load_peak: 4,
             inference: None,

@@ -170,6 +170,8 @@ mod tests {
         let question = Question {
             version: VERSION,
             config: serde_json::Value::Null,
+            gguf: None,
+            weights: None,
             batch: 1,
             seq: 1,
             generate: 0,

@@ -3,18 +3,24 @@
 
 mod by_law;
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 /// The version of these types; both sides must have the same.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// A model and the sizes to estimate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Question {
     /// [`VERSION`] of the sender.
     pub version: u32,
-    /// The model's config.json.
+    /// The model's config.json; null with `gguf`.
     pub config: serde_json::Value,
+    /// The absolute path of a GGUF file, which is then the model.
+    pub gguf: Option<PathBuf>,
+    /// The absolute path of the model's safetensors file, or of the index of several.
+    pub weights: Option<PathBuf>,
     /// Sequences in one batch, at least 1.
     pub batch: u64,
     /// Tokens of the prompt, at least 1.
@@ -42,9 +48,9 @@ pub enum Answer {
 /// The figures of one model, in bytes unless the field is a count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// `model_type` of the configuration.
+    /// `model_type` of the configuration, or `general.architecture` of the GGUF file.
     pub model: String,
-    /// The element type.
+    /// The element type. Of a GGUF file the type that most of its bytes have.
     pub dtype: String,
     /// Sequences in one batch.
     pub batch: u64,
@@ -54,9 +60,18 @@ pub struct Estimate {
     pub generate: u64,
     /// Elements of the requested tensors. A name that is requested twice counts once.
     pub parameters: u64,
-    /// Bytes of those tensors. A name that is requested twice counts twice.
+    /// Bytes of those tensors. A name that is requested twice counts twice. Of a GGUF file the bytes
+    /// in the file, where each tensor counts once.
     pub weights: u64,
-    /// Other memory of a loaded model, such as rotary tables and masks.
+    /// The tensors of a GGUF file that candle reads, by their type. The type with the most bytes is
+    /// the first. Empty without a GGUF file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub types: Vec<StoredTensors>,
+    /// The tensors of the safetensors files; only with [`Question::weights`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<WeightFiles>,
+    /// Other memory of a loaded model, such as rotary tables and masks. Of a GGUF file also the
+    /// bytes by which dequantized and padded tensors are larger than those of the file.
     pub tables: u64,
     /// The peak of loading.
     pub load_peak: u64,
@@ -75,6 +90,30 @@ impl Estimate {
     pub fn is_run(&self) -> bool {
         self.inference.is_some() || self.training.is_some()
     }
+}
+
+/// The safetensors files of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WeightFiles {
+    /// The number of tensors.
+    pub tensors: u64,
+    /// Their bytes: the sum over the headers, or the total size in the index if a file is absent.
+    pub bytes: u64,
+    /// The number of tensors that candle does not read.
+    pub unread: u64,
+}
+
+/// The tensors of one type in a GGUF file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredTensors {
+    /// The name of the type: `q4_0`.
+    pub r#type: String,
+    /// The number of tensors.
+    pub tensors: u64,
+    /// Their elements.
+    pub elements: u64,
+    /// Their bytes in the file.
+    pub bytes: u64,
 }
 
 /// The memory of inference, in addition to the weights.

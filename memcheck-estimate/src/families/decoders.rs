@@ -198,7 +198,15 @@ fn run<M: 'static>(
     model: M,
     forward: impl FnMut(&mut M, &Tensor, usize) -> Result<Tensor> + 'static,
 ) -> Loaded {
-    Ok(Box::new(Decoder { model, forward }))
+    Ok(decoder(model, forward))
+}
+
+/// Wraps a model whose forward pass takes ids and a position.
+pub(crate) fn decoder<M: 'static>(
+    model: M,
+    forward: impl FnMut(&mut M, &Tensor, usize) -> Result<Tensor> + 'static,
+) -> Box<dyn Model> {
+    Box::new(Decoder { model, forward })
 }
 
 fn llama(context: &Context) -> Loaded {

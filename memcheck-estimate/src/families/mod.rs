@@ -12,6 +12,8 @@ mod modules;
 mod pairs;
 mod recurrent;
 
+pub(crate) use decoders::decoder;
+
 use candle_core::{DType, Device, Result, Tensor};
 use candle_nn::VarBuilder;
 use serde::de::DeserializeOwned;

@@ -2,9 +2,9 @@
 //! or if a module that could not be read becomes readable.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 use super::architectures;
+use crate::candle_sources::{modules, source};
 
 #[derive(Debug, PartialEq)]
 enum Support {
@@ -134,40 +134,12 @@ const MODULES: &[(&str, Support)] = &[
     ("z_image", Images),
 ];
 
-/// Returns the folder of candle's models in the sources with which this crate is built.
-fn models() -> PathBuf {
-    let metadata = cargo_metadata::MetadataCommand::new()
-        .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
-        // Only this platform, because the crates of other platforms were not fetched.
-        .other_options(["--filter-platform".to_owned(), "x86_64-unknown-linux-gnu".to_owned()])
-        .exec()
-        .expect("cargo knows the dependencies");
-    let candle = metadata.packages.iter().find(|package| package.name == "candle-transformers");
-    let manifest = &candle.expect("candle-transformers").manifest_path;
-    manifest.with_file_name("src").join("models").into()
-}
-
-/// Returns the source text of a module, which is a file or a folder of files.
-fn source(module: &str) -> String {
-    let read = |path: PathBuf| std::fs::read_to_string(path).expect("a source file");
-    let folder = models().join(module);
-    if !folder.is_dir() {
-        return read(folder.with_extension("rs"));
-    }
-    let files = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("a file"));
-    let files = files.map(|entry| entry.path());
-    files.filter(|path| path.extension().is_some_and(|end| end == "rs")).map(read).collect()
-}
-
 #[test]
 fn every_module_of_candle_is_classified() {
-    let list = std::fs::read_to_string(models().join("mod.rs")).expect("the list of modules");
-    let present: BTreeSet<&str> = list
-        .lines()
-        .filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'))
-        .filter(|name| !name.starts_with("quantized_"))
-        .collect();
-    let classified: BTreeSet<&str> = MODULES.iter().map(|&(module, _)| module).collect();
+    let present: BTreeSet<String> =
+        modules().into_iter().filter(|name| !name.starts_with("quantized_")).collect();
+    let classified: BTreeSet<String> =
+        MODULES.iter().map(|&(module, _)| module.to_owned()).collect();
     assert_eq!(present, classified);
 }
 

@@ -166,6 +166,8 @@ pub(crate) fn question(model: &str) -> Question {
     Question {
         version: VERSION,
         config: merged(merged(common(), own(model)), typed),
+        gguf: None,
+        weights: None,
         batch: 1,
         seq: 8,
         generate: 0,

@@ -4,6 +4,7 @@
 use memcheck_core::wire::exit;
 
 use super::{config, estimate};
+use crate::fixture::{memcheck, workspace};
 
 #[test]
 #[ignore = "compiles candle-transformers with another feature: just features"]
@@ -24,6 +25,14 @@ fn flash_attention_stores_no_scores() {
     let activations = 4 * tokens * (hidden + inner) * 2 + 4 * tokens;
     assert_eq!(figure(flash, "activations"), Some(activations));
     assert_eq!(figure(plain, "activations"), Some(27_917_352_960));
+
+    // The table has both figures in one line.
+    let config_file = config("llama-2-7b");
+    let human = ["estimate", "--config", &config_file, "--quiet"];
+    let human: Vec<&str> = human.into_iter().chain(arguments).collect();
+    let human = memcheck(&workspace(), &human).exits(exit::OK).stdout;
+    let line = human.lines().find(|line| line.starts_with("  activations")).expect("a line");
+    assert!(line.contains("27,917,352,960 B") && line.contains("1,979,777,024 B"), "{human}");
 
     let refused = estimate(&config("bert-base-uncased"), &["--seq", "8", "--flash-attn"]);
     refused.exits(exit::USAGE).prints("candle's `bert` has no flash-attention");

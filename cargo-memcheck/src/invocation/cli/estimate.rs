@@ -11,8 +11,15 @@ use crate::invocation::values::CargoOptions;
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct EstimateArgs {
     /// Configuration of the model: config.json as on Hugging Face.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "gguf")]
+    pub(crate) config: Option<PathBuf>,
+    /// Quantized model: a GGUF file, of which only the header is read. The file may end after it.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["config", "train"])]
+    pub(crate) gguf: Option<PathBuf>,
+    /// Weights of the model: a safetensors file, or model.safetensors.index.json of several. Only
+    /// headers are read. The names and shapes that candle asks for must be in them.
+    #[arg(long, value_name = "FILE", requires = "config")]
+    pub(crate) weights: Option<PathBuf>,
     /// Number of sequences in a batch.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) batch: u64,
@@ -103,6 +110,18 @@ mod tests {
             assert!(read(wrong).is_err(), "{wrong}");
         }
         assert!(read("--seq 99999999999999999999").is_err());
+        assert!(read("--seq 1 --gguf a.gguf").is_err());
         assert!(read("--seq 1 --dtype i4").is_err());
+    }
+
+    #[test]
+    fn a_model_is_a_configuration_or_a_gguf_file() {
+        let read = |flags: &str| {
+            let line = format!("x estimate --seq 1 {flags}");
+            Cli::try_parse_from(line.split_whitespace())
+        };
+        assert!(read("--gguf a.gguf --generate 4 --dtype bf16 --flash-attn").is_ok());
+        assert!(read("").is_err());
+        assert!(read("--gguf a.gguf --train").is_err());
     }
 }

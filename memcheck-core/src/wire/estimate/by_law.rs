@@ -77,6 +77,8 @@ mod tests {
             generate: 0,
             parameters: 50,
             weights: 100,
+            types: Vec::new(),
+            files: None,
             tables: 4,
             load_peak: 120,
             inference: Some(Inference {
