@@ -30,10 +30,12 @@ pub(crate) struct Total {
     pub(crate) iteration: u32,
 }
 
-/// The memory that a place held at the peak, by iteration of birth.
+/// The memory that a place held at the peak, by age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) key: Key,
+    /// The iteration of birth, which is exact for the set-up (0) and for the latest iteration in
+    /// which the place allocated. For all earlier iterations together it is 1.
     pub(crate) birth: u32,
     pub(crate) bytes: u64,
     pub(crate) count: u64,
@@ -56,7 +58,8 @@ pub(crate) struct Trace {
     pub(crate) refused: FxHashMap<Space, Refused>,
     /// A log of single events, if the run needs one.
     pub(crate) log: Option<Log>,
-    holders: FxHashMap<(Key, u32), Holder>,
+    /// By place, and whether the blocks belong to the set-up.
+    holders: FxHashMap<(Key, bool), Holder>,
     iteration: u32,
     /// The number of iterations that have begun.
     begun: u32,
@@ -100,10 +103,49 @@ struct Amount {
     count: i64,
 }
 
+impl Amount {
+    fn add(&mut self, bytes: i64, count: i64) {
+        self.bytes += bytes;
+        self.count += count;
+    }
+}
+
+/// Blocks of a place by age. The number of ages is fixed, so that a leak in each of 100,000
+/// iterations takes no more memory than one in ten.
+#[derive(Debug, Clone, Copy, Default)]
+struct ByAge {
+    /// Blocks of the latest iteration in which the place allocated.
+    latest: Amount,
+    /// The number of that iteration.
+    birth: u32,
+    earlier: Amount,
+}
+
+impl ByAge {
+    fn add(&mut self, birth: u32, bytes: i64, count: i64) {
+        if birth > self.birth {
+            self.earlier.add(self.latest.bytes, self.latest.count);
+            self.latest = Amount::default();
+            self.birth = birth;
+        }
+        let of_age = if birth == self.birth { &mut self.latest } else { &mut self.earlier };
+        of_age.add(bytes, count);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.latest.bytes == 0 && self.earlier.bytes == 0
+    }
+
+    /// Each age with the birth that stands for it.
+    fn ages(self) -> [(u32, Amount); 2] {
+        [(self.birth, self.latest), (self.birth.min(1), self.earlier)]
+    }
+}
+
 #[derive(Debug, Default)]
 struct Holder {
-    live: Amount,
-    at_peak: Amount,
+    live: ByAge,
+    at_peak: ByAge,
     epoch: u64,
     /// The epoch just before the latest block was added. It shows whether that block was live at
     /// the latest peak.
@@ -119,11 +161,6 @@ impl Holder {
             self.at_peak = self.live;
             self.epoch = epoch;
         }
-    }
-
-    fn add(&mut self, bytes: i64, count: i64) {
-        self.live.bytes += bytes;
-        self.live.count += count;
     }
 }
 
@@ -158,9 +195,9 @@ impl Trace {
             Event::Kept(block) => self.add_block(&block),
             Event::Freed(block) => {
                 let space = space(&mut self.spaces, block.space, self.begun);
-                let holder = self.holders.entry((key(&block), block.origin.birth)).or_default();
+                let holder = self.holders.entry(place(&block)).or_default();
                 holder.save(space.epoch);
-                holder.add(-signed(block.size), -1);
+                holder.live.add(block.origin.birth, -signed(block.size), -1);
                 space.live -= signed(block.size);
                 let live = space.live();
                 space.timeline.push(live);
@@ -208,11 +245,11 @@ impl Trace {
 
     fn add_block(&mut self, block: &Block) {
         let space = space(&mut self.spaces, block.space, self.begun);
-        let holder = self.holders.entry((key(block), block.origin.birth)).or_default();
+        let holder = self.holders.entry(place(block)).or_default();
         holder.save(space.epoch);
         holder.before_latest = space.epoch;
         holder.latest = self.iteration;
-        holder.add(signed(block.size), 1);
+        holder.live.add(block.origin.birth, signed(block.size), 1);
         space.live += signed(block.size);
         let live = space.live();
         space.timeline.push(live);
@@ -233,22 +270,20 @@ impl Trace {
         let epoch = space.epoch;
         let birth = block.origin.birth;
         let size = signed(block.size);
-        let Some(holder) = self.holders.get_mut(&(from, birth)) else { return };
+        let Some(holder) = self.holders.get_mut(&(from, birth == 0)) else { return };
         holder.save(epoch);
         let at_peak = holder.before_latest < epoch;
         // The block's iteration may have ended, or the next one may have begun.
         let iteration = holder.latest;
-        holder.add(-size, -1);
+        holder.live.add(birth, -size, -1);
         if at_peak {
-            holder.at_peak.bytes -= size;
-            holder.at_peak.count -= 1;
+            holder.at_peak.add(birth, -size, -1);
         }
-        let holder = self.holders.entry((to, birth)).or_default();
+        let holder = self.holders.entry((to, birth == 0)).or_default();
         holder.save(epoch);
-        holder.add(size, 1);
+        holder.live.add(birth, size, 1);
         if at_peak {
-            holder.at_peak.bytes += size;
-            holder.at_peak.count += 1;
+            holder.at_peak.add(birth, size, 1);
         }
         let Some(total) = self.totals.get_mut(&from) else { return };
         total.calls -= 1;
@@ -268,7 +303,7 @@ impl Trace {
         self.holders.retain(|(key, _), holder| {
             let epoch = spaces.get(&key.space).map_or(0, |space| space.epoch);
             holder.save(epoch);
-            holder.live.bytes != 0 || holder.at_peak.bytes != 0
+            !holder.live.is_empty() || !holder.at_peak.is_empty()
         });
     }
 
@@ -280,18 +315,22 @@ impl Trace {
         self.held(space, |holder| if holder.epoch == epoch { holder.at_peak } else { holder.live })
     }
 
-    /// The holders of `space` with the amount that `amount` selects.
-    fn held(&self, space: Space, amount: impl Fn(&Holder) -> Amount) -> Vec<Held> {
+    /// The holders of `space` with the amounts that `by_age` selects.
+    fn held(&self, space: Space, by_age: impl Fn(&Holder) -> ByAge) -> Vec<Held> {
         self.holders
             .iter()
             .filter(|((key, _), _)| key.space == space)
-            .filter_map(|(&(key, birth), holder)| {
-                let Amount { bytes, count } = amount(holder);
+            .flat_map(|(&(key, _), holder)| by_age(holder).ages().map(|age| (key, age)))
+            .filter_map(|(key, (birth, Amount { bytes, count }))| {
                 let bytes = u64::try_from(bytes).ok().filter(|&bytes| bytes > 0)?;
                 Some(Held { key, birth, bytes, count: u64::try_from(count).unwrap_or(0) })
             })
             .collect()
     }
+}
+
+fn place(block: &Block) -> (Key, bool) {
+    (key(block), block.origin.birth == 0)
 }
 
 fn key(block: &Block) -> Key {
@@ -340,6 +379,42 @@ mod tests {
         ]);
         assert_eq!(trace.spaces[&SPACE].peak, 170);
         assert_eq!(held(&trace), [(2, 0, 50), (3, 0, 120)]);
+    }
+
+    #[test]
+    fn a_leak_in_each_of_many_iterations_has_one_holder_by_age() {
+        const ITERATIONS: u32 = 100_000;
+        let born = |birth, size| Block {
+            origin: Origin { birth, ..block(1, size).origin },
+            ..block(1, size)
+        };
+        let mut trace = folded(&[Event::Allocated(born(0, 7))]);
+        for iteration in 1..=ITERATIONS {
+            trace.take(Event::Iteration(iteration));
+            trace.take(Event::Allocated(born(iteration, 100)));
+            trace.take(Event::Allocated(born(iteration, 10)));
+            // A block of the iteration before dies.
+            if iteration > 1 {
+                trace.take(Event::Freed(born(iteration - 1, 10)));
+            }
+        }
+        let at_peak = |trace: &Trace| {
+            let mut held: Vec<_> =
+                trace.peak(SPACE).iter().map(|held| (held.birth, held.bytes, held.count)).collect();
+            held.sort_unstable();
+            held
+        };
+        let earlier = u64::from(ITERATIONS - 1);
+        // The last peak is before the last death.
+        let expected =
+            [(0, 7, 1), (1, 100 * earlier + 10, earlier + 1), (ITERATIONS, 110, 2)];
+        assert_eq!(at_peak(&trace), expected);
+        assert_eq!(trace.holders.len(), 2);
+        // Later iterations do not change the holders at the peak.
+        trace.take(Event::Iteration(ITERATIONS + 1));
+        trace.take(Event::Freed(born(ITERATIONS, 100)));
+        trace.take(Event::Allocated(born(ITERATIONS + 1, 1)));
+        assert_eq!(at_peak(&trace), expected);
     }
 
     #[test]
