@@ -238,7 +238,7 @@ impl Indices {
         let at_refusal = trace.refused.values().flat_map(|refused| refused.live.iter().copied());
         let held: HashSet<Key> = at_peak.chain(at_refusal).map(|held| held.key).collect();
         let mut places = Vec::new();
-        for (&key, total) in &trace.totals {
+        for (key, total) in trace.totals() {
             // A later event gave a shape to every block of this place, so that they have another
             // key.
             if total.calls == 0 && !held.contains(&key) {

@@ -1,6 +1,7 @@
 //! The further runs of a test after one with figures only: one repeats a disturbed first run, one
 //! decides the growth, one explains figures by call stacks, up to three compare figures that
-//! differed, and one refuses allocations. The result of each is merged into the report of the first.
+//! differed, and one refuses allocations. The result of each is merged into the report of the
+//! first.
 
 mod further;
 
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::device::Family;
 use crate::judgement::baseline::{Baseline, Figures};
+use crate::judgement::blame;
 use crate::judgement::finding::{Class, Code, Finding, Level};
 use crate::judgement::verdict;
 use crate::measurement::comparison;
@@ -254,6 +256,7 @@ fn decided(mut first: Report, second: Option<Report>) -> Report {
     }
     (first.snapshot, first.pending) = (second.snapshot, second.pending);
     first.record.take_growth(second.record);
+    blame::note_events(&mut first.record);
     first
 }
 

@@ -52,17 +52,39 @@ pub(crate) struct Refused {
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
     pub(crate) events: u64,
-    pub(crate) totals: FxHashMap<Key, Total>,
+    /// In the order of their first events.
+    places: Vec<TracedPlace>,
+    indices: FxHashMap<Key, usize>,
+    /// The place of the last event. PERF: many events in a row often have the same place.
+    last: Option<(Key, usize)>,
     pub(crate) spaces: FxHashMap<Space, SpaceTrace>,
     /// The last refusal of each space.
     pub(crate) refused: FxHashMap<Space, Refused>,
     /// A log of single events, if the run needs one.
     pub(crate) log: Option<Log>,
-    /// By place, and whether the blocks belong to the set-up.
-    holders: FxHashMap<(Key, bool), Holder>,
     iteration: u32,
     /// The number of iterations that have begun.
     begun: u32,
+}
+
+/// The allocations of a place, and its live blocks: those of the set-up and those of iterations.
+#[derive(Debug)]
+struct TracedPlace {
+    key: Key,
+    total: Total,
+    of_set_up: Holder,
+    of_iterations: Holder,
+}
+
+impl TracedPlace {
+    fn new(key: Key) -> Self {
+        let (of_set_up, of_iterations) = Default::default();
+        Self { key, total: Total::default(), of_set_up, of_iterations }
+    }
+
+    fn holder(&mut self, birth: u32) -> &mut Holder {
+        if birth == 0 { &mut self.of_set_up } else { &mut self.of_iterations }
+    }
 }
 
 #[derive(Debug)]
@@ -132,10 +154,6 @@ impl ByAge {
         of_age.add(bytes, count);
     }
 
-    fn is_empty(&self) -> bool {
-        self.latest.bytes == 0 && self.earlier.bytes == 0
-    }
-
     /// Each age with the birth that stands for it.
     fn ages(self) -> [(u32, Amount); 2] {
         [(self.birth, self.latest), (self.birth.min(1), self.earlier)]
@@ -194,8 +212,9 @@ impl Trace {
             }
             Event::Kept(block) => self.add_block(&block),
             Event::Freed(block) => {
+                let place = self.index_of(key(&block));
                 let space = space(&mut self.spaces, block.space, self.begun);
-                let holder = self.holders.entry(place(&block)).or_default();
+                let holder = self.places[place].holder(block.origin.birth);
                 holder.save(space.epoch);
                 holder.live.add(block.origin.birth, -signed(block.size), -1);
                 space.live -= signed(block.size);
@@ -211,9 +230,20 @@ impl Trace {
             Event::Iteration(iteration) => self.begin_or_end(iteration),
             Event::End => {}
         }
-        if self.events.is_multiple_of(1 << 20) {
-            self.prune();
+    }
+
+    fn index_of(&mut self, key: Key) -> usize {
+        if let Some((last, index)) = self.last
+            && last == key
+        {
+            return index;
         }
+        let index = *self.indices.entry(key).or_insert_with(|| {
+            self.places.push(TracedPlace::new(key));
+            self.places.len() - 1
+        });
+        self.last = Some((key, index));
+        index
     }
 
     fn begin_or_end(&mut self, iteration: u32) {
@@ -228,7 +258,8 @@ impl Trace {
     }
 
     fn count(&mut self, block: &Block, iteration: u32) {
-        let total = self.totals.entry(key(block)).or_default();
+        let place = self.index_of(key(block));
+        let total = &mut self.places[place].total;
         total.calls += 1;
         total.bytes += block.size;
         // An allocation between or after the iterations does not count as one of an iteration.
@@ -244,8 +275,9 @@ impl Trace {
     }
 
     fn add_block(&mut self, block: &Block) {
+        let place = self.index_of(key(block));
         let space = space(&mut self.spaces, block.space, self.begun);
-        let holder = self.holders.entry(place(block)).or_default();
+        let holder = self.places[place].holder(block.origin.birth);
         holder.save(space.epoch);
         holder.before_latest = space.epoch;
         holder.latest = self.iteration;
@@ -265,12 +297,13 @@ impl Trace {
     /// Moves the latest block of a place from "shape unknown" to its shape.
     fn set_shape(&mut self, block: &Block, shape: u16) {
         let (from, to) = (key(block), Key { shape, ..key(block) });
+        let (unshaped, shaped) = (self.index_of(from), self.index_of(to));
         let space = space(&mut self.spaces, block.space, self.begun);
         space.lifetimes.shaped(from, to, block);
         let epoch = space.epoch;
         let birth = block.origin.birth;
         let size = signed(block.size);
-        let Some(holder) = self.holders.get_mut(&(from, birth == 0)) else { return };
+        let holder = self.places[unshaped].holder(birth);
         holder.save(epoch);
         let at_peak = holder.before_latest < epoch;
         // The block's iteration may have ended, or the next one may have begun.
@@ -279,15 +312,15 @@ impl Trace {
         if at_peak {
             holder.at_peak.add(birth, -size, -1);
         }
-        let holder = self.holders.entry((to, birth == 0)).or_default();
+        let holder = self.places[shaped].holder(birth);
         holder.save(epoch);
         holder.live.add(birth, size, 1);
         if at_peak {
             holder.at_peak.add(birth, size, 1);
         }
-        let Some(total) = self.totals.get_mut(&from) else { return };
-        total.calls -= 1;
-        total.bytes -= block.size;
+        let total = &mut self.places[unshaped].total;
+        total.calls = total.calls.saturating_sub(1);
+        total.bytes = total.bytes.saturating_sub(block.size);
         let in_last = total.iteration == iteration && total.last_calls > 0;
         if in_last {
             total.last_calls -= 1;
@@ -297,14 +330,9 @@ impl Trace {
         self.count(&shaped, iteration);
     }
 
-    /// Removes holders that hold no memory now and held none at the peak.
-    fn prune(&mut self) {
-        let spaces = &self.spaces;
-        self.holders.retain(|(key, _), holder| {
-            let epoch = spaces.get(&key.space).map_or(0, |space| space.epoch);
-            holder.save(epoch);
-            !holder.live.is_empty() || !holder.at_peak.is_empty()
-        });
+    /// The allocations of each place.
+    pub(crate) fn totals(&self) -> impl Iterator<Item = (Key, &Total)> {
+        self.places.iter().map(|place| (place.key, &place.total))
     }
 
     /// The holders of the memory of `space` at its peak. Their bytes add up to the peak.
@@ -317,20 +345,16 @@ impl Trace {
 
     /// The holders of `space` with the amounts that `by_age` selects.
     fn held(&self, space: Space, by_age: impl Fn(&Holder) -> ByAge) -> Vec<Held> {
-        self.holders
-            .iter()
-            .filter(|((key, _), _)| key.space == space)
-            .flat_map(|(&(key, _), holder)| by_age(holder).ages().map(|age| (key, age)))
+        let places = self.places.iter().filter(|place| place.key.space == space);
+        places
+            .flat_map(|place| [&place.of_set_up, &place.of_iterations].map(|of| (place.key, of)))
+            .flat_map(|(key, holder)| by_age(holder).ages().map(|age| (key, age)))
             .filter_map(|(key, (birth, Amount { bytes, count }))| {
                 let bytes = u64::try_from(bytes).ok().filter(|&bytes| bytes > 0)?;
                 Some(Held { key, birth, bytes, count: u64::try_from(count).unwrap_or(0) })
             })
             .collect()
     }
-}
-
-fn place(block: &Block) -> (Key, bool) {
-    (key(block), block.origin.birth == 0)
 }
 
 fn key(block: &Block) -> Key {
@@ -406,10 +430,9 @@ mod tests {
         };
         let earlier = u64::from(ITERATIONS - 1);
         // The last peak is before the last death.
-        let expected =
-            [(0, 7, 1), (1, 100 * earlier + 10, earlier + 1), (ITERATIONS, 110, 2)];
+        let expected = [(0, 7, 1), (1, 100 * earlier + 10, earlier + 1), (ITERATIONS, 110, 2)];
         assert_eq!(at_peak(&trace), expected);
-        assert_eq!(trace.holders.len(), 2);
+        assert_eq!((trace.places.len(), trace.indices.len()), (1, 1));
         // Later iterations do not change the holders at the peak.
         trace.take(Event::Iteration(ITERATIONS + 1));
         trace.take(Event::Freed(born(ITERATIONS, 100)));
@@ -449,7 +472,7 @@ mod tests {
         ]);
         assert_eq!(trace.spaces[&SPACE].peak, 140);
         assert_eq!(held(&trace), [(1, 7, 100), (1, 8, 40)]);
-        let calls: u64 = trace.totals.values().map(|total| total.calls).sum();
+        let calls: u64 = trace.totals().map(|(_, total)| total.calls).sum();
         assert_eq!(calls, 3);
     }
 
@@ -464,23 +487,12 @@ mod tests {
             Iteration(0),
             Shaped(block(2, 40), 8),
         ]);
-        let total = |context, shape| trace.totals[&Key { space: SPACE, context, shape }];
+        let total = |context, shape| {
+            let key = Key { space: SPACE, context, shape };
+            trace.totals().find(|(of, _)| *of == key).map(|(_, total)| *total).unwrap_or_default()
+        };
         assert_eq!((total(1, 7).iteration, total(1, 7).last_calls), (0, 1));
         assert_eq!((total(2, 8).iteration, total(2, 8).last_calls), (1, 1));
         assert_eq!((total(1, 0).calls, total(2, 0).calls), (0, 0));
-    }
-
-    #[test]
-    fn pruning_does_not_change_the_holders_at_the_peak() {
-        use Event::{Allocated, Freed};
-        let mut trace = folded(&[Allocated(block(1, 100)), Freed(block(1, 100))]);
-        for context in 2..50 {
-            trace.fold(Allocated(block(context, 10)));
-            trace.fold(Freed(block(context, 10)));
-        }
-        let before = held(&trace);
-        trace.prune();
-        assert_eq!(held(&trace), before);
-        assert_eq!(trace.holders.len(), 1);
     }
 }

@@ -75,7 +75,8 @@ fn a_gpu_that_the_other_did_not_use_is_held_to_the_others_own() {
     let second = Space::Cuda(1);
     sharded.judged.push(second);
     sharded.spaces.insert(second, armed(Metrics { peak_allocated: 700, ..Metrics::default() }));
-    let found = relative(&sharded, &share("0.6 x plain"), "plain", &MeasuredRuns::of(&of_peak(1000)));
+    let found =
+        relative(&sharded, &share("0.6 x plain"), "plain", &MeasuredRuns::of(&of_peak(1000)));
     assert_eq!(found.iter().map(|finding| finding.space).collect::<Vec<_>>(), [Some(second)]);
 }
 
