@@ -11,11 +11,19 @@ use crate::block::{Block, Origin};
 use crate::ledger;
 use crate::probe::tensor;
 
-/// The blocks that were live after the last iteration, grouped by space, context and iteration of
-/// birth, with the tensors that held them at that moment. Empty in a run without attribution.
+/// The blocks of iterations that were live after the last one, grouped by space, context and age,
+/// with the tensors that held them at that moment. Empty in a run without attribution.
 #[derive(Debug, Default)]
 pub(crate) struct LiveAtEnd {
-    groups: FxHashMap<(Space, u32, u32), SurvivorTensors>,
+    groups: FxHashMap<(Space, u32, Age), SurvivorTensors>,
+}
+
+/// The iterations in which a block was born.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Age {
+    Measured,
+    /// After the measured iterations.
+    Later,
 }
 
 /// Shapes and holders of the survivors of one context.
@@ -26,14 +34,15 @@ pub(crate) struct SurvivorTensors {
 }
 
 impl LiveAtEnd {
-    /// Reads the ledger and the live tensors now.
-    pub(crate) fn capture() -> Self {
+    /// Reads the ledger and the live tensors now. `measured` are the births in measured iterations.
+    pub(crate) fn capture(measured: &Range<u32>) -> Self {
         let held = tensor::holders();
-        let mut groups: FxHashMap<(Space, u32, u32), SurvivorTensors> = FxHashMap::default();
+        let mut groups: FxHashMap<(Space, u32, Age), SurvivorTensors> = FxHashMap::default();
         ledger::each(|address, Block { space, origin, .. }| {
             let Origin { birth, context, shape } = origin;
-            if context != 0 {
-                let group = groups.entry((space, context, birth)).or_default();
+            if context != 0 && birth >= measured.start {
+                let age = if birth < measured.end { Age::Measured } else { Age::Later };
+                let group = groups.entry((space, context, age)).or_default();
                 group.add(shape, held.get(&address));
             }
         });
@@ -42,26 +51,17 @@ impl LiveAtEnd {
 
     /// The survivors of `space` that were born in the measured iterations, by context. A context
     /// that has no such survivors gets those of the iterations after the measured ones.
-    pub(crate) fn survivors_of(
-        &self,
-        space: Space,
-        measured: Range<u32>,
-    ) -> FxHashMap<u32, SurvivorTensors> {
-        let mut found = self.born_in(space, measured.clone());
-        for (context, later) in self.born_in(space, measured.end..u32::MAX) {
+    pub(crate) fn survivors_of(&self, space: Space) -> FxHashMap<u32, SurvivorTensors> {
+        let mut found = self.born_in(space, Age::Measured);
+        for (context, later) in self.born_in(space, Age::Later) {
             found.entry(context).or_insert(later);
         }
         found
     }
 
-    fn born_in(&self, space: Space, births: Range<u32>) -> FxHashMap<u32, SurvivorTensors> {
-        let mut by_context: FxHashMap<u32, SurvivorTensors> = FxHashMap::default();
-        for ((of_space, context, birth), found) in &self.groups {
-            if *of_space == space && births.contains(birth) {
-                by_context.entry(*context).or_default().merge(found);
-            }
-        }
-        by_context
+    fn born_in(&self, space: Space, age: Age) -> FxHashMap<u32, SurvivorTensors> {
+        let of_age = self.groups.iter().filter(|((of, _, born), _)| (*of, *born) == (space, age));
+        of_age.map(|(&(_, context, _), found)| (context, found.clone())).collect()
     }
 }
 
@@ -81,15 +81,5 @@ impl SurvivorTensors {
             held.graph += u64::from(by.graph > 0);
             held.variables += u64::from(by.variables > 0);
         }
-    }
-
-    fn merge(&mut self, other: &Self) {
-        self.shapes.extend(&other.shapes);
-        let (held, by) = (&mut self.held, other.held);
-        held.whole += by.whole;
-        held.views += by.views;
-        held.view_bytes = held.view_bytes.max(by.view_bytes);
-        held.graph += by.graph;
-        held.variables += by.variables;
     }
 }

@@ -66,13 +66,16 @@ pub fn follow() -> std::io::Result<()> {
     Ok(())
 }
 
-/// All live blocks that have a context, grouped by space, context, shape and iteration of birth.
+/// All live blocks that have a context, grouped by space, context, shape and age. All iterations
+/// before the latest are one age, so that their number does not matter.
 pub(crate) fn live_holders() -> Vec<Held> {
     let mut held: FxHashMap<(Key, u32), (u64, u64)> = FxHashMap::default();
+    let latest = ledger::iteration();
     ledger::each(|_, block| {
         let Origin { birth, context, shape } = block.origin;
         if context != 0 {
             let key = Key { space: block.space, context, shape };
+            let birth = if birth < latest { birth.min(1) } else { birth };
             let (bytes, count) = held.entry((key, birth)).or_default();
             *bytes += block.size;
             *count += 1;
@@ -86,7 +89,6 @@ pub(crate) fn live_holders() -> Vec<Held> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Iterations<'a> {
     pub(crate) grown: &'a BTreeMap<Space, Grown>,
-    pub(crate) measured: u32,
     /// The number of iterations that have ended, including the warm-up.
     pub(crate) ended: u32,
     pub(crate) first: u32,
@@ -236,7 +238,7 @@ impl Indices {
         let at_refusal = trace.refused.values().flat_map(|refused| refused.live.iter().copied());
         let held: HashSet<Key> = at_peak.chain(at_refusal).map(|held| held.key).collect();
         let mut places = Vec::new();
-        for (&key, total) in &trace.totals {
+        for (key, total) in trace.totals() {
             // A later event gave a shape to every block of this place, so that they have another
             // key.
             if total.calls == 0 && !held.contains(&key) {
@@ -294,8 +296,8 @@ impl Indices {
     }
 
     fn survivors(&mut self, iterations: Iterations<'_>, space: Space) -> Vec<Survivors> {
-        let Iterations { grown, first, measured, at_end, .. } = iterations;
-        let mut of_context = at_end.survivors_of(space, first..first.saturating_add(measured));
+        let Iterations { grown, at_end, .. } = iterations;
+        let mut of_context = at_end.survivors_of(space);
         let by_site = grown.get(&space).map(|grown| grown.by_site.clone()).unwrap_or_default();
         if by_site.values().all(|group| group.count() == 0 && !group.reading.grows()) {
             return Vec::new();

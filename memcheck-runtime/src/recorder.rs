@@ -140,7 +140,8 @@ impl Recorder {
     pub(crate) fn end_iterations(&mut self) {
         self.grown = self.following.growth();
         if site::is_on() {
-            self.at_end = LiveAtEnd::capture();
+            let first = birth(self.warmup);
+            self.at_end = LiveAtEnd::capture(&(first..first.saturating_add(self.measured())));
         }
     }
 
@@ -192,7 +193,6 @@ impl Recorder {
         Iterations {
             grown: &self.grown,
             first: birth(self.warmup),
-            measured: self.measured(),
             ended: self.following.iterations(),
             at_end: &self.at_end,
         }

@@ -108,6 +108,45 @@ fn ring(trial: &mut Trial) -> candle_core::Result<()> {
     })
 }
 
+/// Blocks that another thread frees 1 to 8 iterations later.
+#[mem_test(max_growth = "0 B", baseline = false)]
+fn freed_by_another_thread(trial: &mut Trial) -> candle_core::Result<()> {
+    let device = trial.device().clone();
+    let mut random = 3u32;
+    let (give, take) = std::sync::mpsc::channel::<(usize, Option<Tensor>)>();
+    let (freed, wait) = std::sync::mpsc::channel::<()>();
+    let own_device = device.clone();
+    let thread = std::thread::spawn(move || {
+        // Binds the context of the device to this thread.
+        drop(block(&own_device, 1));
+        let _ = freed.send(());
+        let mut held: Vec<(usize, Tensor)> = Vec::new();
+        let mut now = 0;
+        for (end, block) in take {
+            match block {
+                Some(block) => held.push((end, block)),
+                None => {
+                    held.retain(|(end, _)| *end > now);
+                    now += 1;
+                    let _ = freed.send(());
+                }
+            }
+        }
+    });
+    wait.recv().unwrap();
+    let outcome = trial.iterate(|i| {
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let lives = 1 + (random >> 29) as usize;
+        give.send((i + lives, Some(block(&device, 4 * MIB)?))).unwrap();
+        give.send((0, None)).unwrap();
+        wait.recv().unwrap();
+        candle_core::Result::Ok(())
+    });
+    drop(give);
+    thread.join().unwrap();
+    outcome
+}
+
 #[mem_test(max_growth = "0 B", baseline = false)]
 fn cache_of_16_keys(trial: &mut Trial) -> candle_core::Result<()> {
     let device = trial.device().clone();
@@ -270,11 +309,16 @@ fn assert_growth_is_decided(run: &Run, host: bool) {
         "ring::length_12",
         "ring::length_40",
         "cache_of_16_keys",
+        "freed_by_another_thread",
         "fails_beyond_its_data",
         "counts_its_calls",
     ] {
         assert_eq!(run.codes(test), [""; 0], "{test}: {}", run.test(test));
     }
+    // Both events have a remark.
+    let events = run.test("two_events")["notes"].to_string();
+    assert!(events.contains("8,388,608 B (8.0 MiB) in 2 blocks of"), "{events}");
+    assert!(events.contains("at tests/mem.rs:"), "{events}");
     // The leak begins after the measured iterations, and the further iterations must not change any
     // other figure.
     let late = run.test("leaks_in_every_50th_iteration");

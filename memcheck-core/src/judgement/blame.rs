@@ -1,6 +1,7 @@
 //! Converts survivors and holders to the call sites of a finding.
 
 mod alike;
+mod events;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use crate::space::Space;
 
 pub use alike::{SiteGroup, alike};
 use alike::{SiteKey, group_by_key};
+pub use events::note_events;
 
 /// Sites that grow, the fastest first; a size without site is followed by the sites that hold it.
 pub fn growing(evidence: &Evidence<'_>) -> Vec<Site> {

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::device::Family;
 use crate::growth::survivors::Growth;
 use crate::judgement::baseline::{Baseline, Figures};
+use crate::judgement::blame;
 use crate::judgement::finding::{Class, Code, Finding, Level};
 use crate::judgement::verdict;
 use crate::measurement::comparison;
@@ -301,6 +302,7 @@ fn decided(mut first: Report, second: Option<Report>) -> Report {
     }
     (first.snapshot, first.pending) = (second.snapshot, second.pending);
     first.record.take_growth(second.record);
+    blame::note_events(&mut first.record);
     first
 }
 

@@ -6,11 +6,12 @@
 use std::path::Path;
 
 use memcheck_core::device::Family;
-use memcheck_core::judgement::baseline::Figures;
 use memcheck_core::judgement::finding::Finding;
 use memcheck_core::limits::Limits;
 use memcheck_core::measurement::record::Record;
-use memcheck_core::runs::relations::{self, Compared, Member, Needs, Other, PartnerError, Target};
+use memcheck_core::runs::relations::{
+    self, Compared, MeasuredRuns, Member, Needs, Other, PartnerError, Target,
+};
 use memcheck_core::wire::protocol::Job;
 
 use super::listing;
@@ -34,13 +35,14 @@ pub(super) fn findings(description: &Description, job: &Job, record: &Record) ->
     // The parent process has already refused a limit that does not refer to a test.
     let needs = needs(description, &record.limits, record.family, &job.workspace);
     let Ok(Some(needs)) = needs else { return Vec::new() };
-    let figures_of = |other: &Other| {
+    let runs_of = |other: &Other| {
         if other.test == record.test {
-            return Ok(Figures::of(record));
+            return Ok(MeasuredRuns::of(record));
         }
-        relations::standing_in(&snapshot::load(&other.snapshot), &record.facts).cloned()
+        let baseline = snapshot::load(&other.snapshot);
+        relations::standing_in(&baseline, &record.facts).cloned().map(MeasuredRuns::from)
     };
-    let Compared { mut findings, members } = relations::compare(record, &needs, figures_of);
+    let Compared { mut findings, members } = relations::compare(record, &needs, runs_of);
     let members: Vec<Member<'_>> =
         members.iter().map(|(at, figures)| Member { at: at.clone(), figures }).collect();
     let laws = relations::scaling_reports(&members, &description.scaling(), |_| None);

@@ -87,7 +87,6 @@ pub(crate) fn end_iteration() {
 }
 
 /// The iteration in which new blocks are born; 0 is the set-up.
-#[cfg(feature = "cuda")]
 pub(crate) fn iteration() -> u32 {
     ITERATION.load(Relaxed)
 }

@@ -62,13 +62,22 @@ impl Stack {
     fn is_unchanged(&self, count: usize, base: u64) -> bool {
         let from = self.from as *const u64;
         let until = base.saturating_sub(self.from) / 8;
-        // The innermost first, because stacks mostly differ there.
-        let frames = self.frames[..count].iter().zip(&self.words[..count]).rev();
-        frames.take_while(|&(_, &words)| u64::from(words) < until).all(|(&frame, &words)| {
+        // The innermost first, because stacks mostly differ there. PERF: a plain loop, because
+        // tests are mostly built without optimization, in which iterators call many functions.
+        let mut at = count;
+        while at > 0 {
+            at -= 1;
+            let words = self.words[at];
+            if u64::from(words) >= until {
+                return true;
+            }
             // SAFETY: the stack is `whole`, so the word is in this thread's own stack, and it is
             // not further in than the walk that compares it.
-            unsafe { from.add(words as usize).read() == frame }
-        })
+            if unsafe { *from.add(words as usize) } != self.frames[at] {
+                return false;
+            }
+        }
+        true
     }
 
     /// Prefetches the stack for a comparison. PERF: only the part of its inner end that most walks
@@ -76,12 +85,13 @@ impl Stack {
     fn prefetch(&self) {
         const COMPARED: usize = 32;
         prefetch::to_read(std::ptr::from_ref(self));
-        let inner = self.length.saturating_sub(COMPARED)..self.length;
-        for frame in inner.clone().rev().step_by(LINE / size_of::<u64>()) {
-            prefetch::to_read(&raw const self.frames[frame]);
-        }
-        for word in inner.rev().step_by(LINE / size_of::<u32>()) {
-            prefetch::to_read(&raw const self.words[word]);
+        let outermost = self.length.saturating_sub(COMPARED);
+        let mut at = self.length;
+        while at > outermost {
+            at -= 1;
+            prefetch::to_read(&raw const self.frames[at]);
+            prefetch::to_read(&raw const self.words[at]);
+            at = at.saturating_sub(LINE / size_of::<u64>() - 1);
         }
     }
 

@@ -33,10 +33,12 @@ pub(crate) struct Total {
     pub(crate) iteration: u32,
 }
 
-/// The memory that a place held at the peak, by iteration of birth.
+/// The memory that a place held at the peak, by age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) key: Key,
+    /// The iteration of birth, which is exact for the set-up (0) and for the latest iteration in
+    /// which the place allocated. For all earlier iterations together it is 1.
     pub(crate) birth: u32,
     pub(crate) bytes: u64,
     pub(crate) count: u64,
@@ -53,16 +55,39 @@ pub(crate) struct Refused {
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
     pub(crate) events: u64,
-    pub(crate) totals: FxHashMap<Key, Total>,
+    /// In the order of their first events.
+    places: Vec<TracedPlace>,
+    indices: FxHashMap<Key, usize>,
+    /// The place of the last event. PERF: many events in a row often have the same place.
+    last: Option<(Key, usize)>,
     pub(crate) spaces: FxHashMap<Space, SpaceTrace>,
     /// The last refusal of each space.
     pub(crate) refused: FxHashMap<Space, Refused>,
     /// A log of single events, if the run needs one.
     pub(crate) log: Option<Log>,
-    holders: FxHashMap<(Key, u32), Holder>,
     iteration: u32,
     /// The number of iterations that have begun.
     begun: u32,
+}
+
+/// The allocations of a place, and its live blocks: those of the set-up and those of iterations.
+#[derive(Debug)]
+struct TracedPlace {
+    key: Key,
+    total: Total,
+    of_set_up: Holder,
+    of_iterations: Holder,
+}
+
+impl TracedPlace {
+    fn new(key: Key) -> Self {
+        let (of_set_up, of_iterations) = Default::default();
+        Self { key, total: Total::default(), of_set_up, of_iterations }
+    }
+
+    fn holder(&mut self, birth: u32) -> &mut Holder {
+        if birth == 0 { &mut self.of_set_up } else { &mut self.of_iterations }
+    }
 }
 
 #[derive(Debug)]
@@ -103,10 +128,45 @@ struct Amount {
     count: i64,
 }
 
+impl Amount {
+    fn add(&mut self, bytes: i64, count: i64) {
+        self.bytes += bytes;
+        self.count += count;
+    }
+}
+
+/// Blocks of a place by age. The number of ages is fixed, so that a leak in each of 100,000
+/// iterations takes no more memory than one in ten.
+#[derive(Debug, Clone, Copy, Default)]
+struct ByAge {
+    /// Blocks of the latest iteration in which the place allocated.
+    latest: Amount,
+    /// The number of that iteration.
+    birth: u32,
+    earlier: Amount,
+}
+
+impl ByAge {
+    fn add(&mut self, birth: u32, bytes: i64, count: i64) {
+        if birth > self.birth {
+            self.earlier.add(self.latest.bytes, self.latest.count);
+            self.latest = Amount::default();
+            self.birth = birth;
+        }
+        let of_age = if birth == self.birth { &mut self.latest } else { &mut self.earlier };
+        of_age.add(bytes, count);
+    }
+
+    /// Each age with the birth that stands for it.
+    fn ages(self) -> [(u32, Amount); 2] {
+        [(self.birth, self.latest), (self.birth.min(1), self.earlier)]
+    }
+}
+
 #[derive(Debug, Default)]
 struct Holder {
-    live: Amount,
-    at_peak: Amount,
+    live: ByAge,
+    at_peak: ByAge,
     epoch: u64,
     /// The epoch just before the latest block was added. It shows whether that block was live at
     /// the latest peak.
@@ -122,11 +182,6 @@ impl Holder {
             self.at_peak = self.live;
             self.epoch = epoch;
         }
-    }
-
-    fn add(&mut self, bytes: i64, count: i64) {
-        self.live.bytes += bytes;
-        self.live.count += count;
     }
 }
 
@@ -160,10 +215,11 @@ impl Trace {
             }
             Event::Kept(block) => self.add_block(&block),
             Event::Freed(block) => {
+                let place = self.index_of(key(&block));
                 let space = space(&mut self.spaces, block.space, self.begun);
-                let holder = self.holders.entry((key(&block), block.origin.birth)).or_default();
+                let holder = self.places[place].holder(block.origin.birth);
                 holder.save(space.epoch);
-                holder.add(-signed(block.size), -1);
+                holder.live.add(block.origin.birth, -signed(block.size), -1);
                 space.live -= signed(block.size);
                 let live = space.live();
                 space.timeline.push(live);
@@ -177,9 +233,20 @@ impl Trace {
             Event::Iteration(iteration) => self.begin_or_end(iteration),
             Event::End => {}
         }
-        if self.events.is_multiple_of(1 << 20) {
-            self.prune();
+    }
+
+    fn index_of(&mut self, key: Key) -> usize {
+        if let Some((last, index)) = self.last
+            && last == key
+        {
+            return index;
         }
+        let index = *self.indices.entry(key).or_insert_with(|| {
+            self.places.push(TracedPlace::new(key));
+            self.places.len() - 1
+        });
+        self.last = Some((key, index));
+        index
     }
 
     fn begin_or_end(&mut self, iteration: u32) {
@@ -194,7 +261,8 @@ impl Trace {
     }
 
     fn count(&mut self, block: &Block, iteration: u32) {
-        let total = self.totals.entry(key(block)).or_default();
+        let place = self.index_of(key(block));
+        let total = &mut self.places[place].total;
         total.calls += 1;
         total.bytes += block.size;
         // An allocation between or after the iterations does not count as one of an iteration.
@@ -210,12 +278,13 @@ impl Trace {
     }
 
     fn add_block(&mut self, block: &Block) {
+        let place = self.index_of(key(block));
         let space = space(&mut self.spaces, block.space, self.begun);
-        let holder = self.holders.entry((key(block), block.origin.birth)).or_default();
+        let holder = self.places[place].holder(block.origin.birth);
         holder.save(space.epoch);
         holder.before_latest = space.epoch;
         holder.latest = self.iteration;
-        holder.add(signed(block.size), 1);
+        holder.live.add(block.origin.birth, signed(block.size), 1);
         space.live += signed(block.size);
         let live = space.live();
         space.timeline.push(live);
@@ -231,31 +300,30 @@ impl Trace {
     /// Moves the latest block of a place from "shape unknown" to its shape.
     fn set_shape(&mut self, block: &Block, shape: u16) {
         let (from, to) = (key(block), Key { shape, ..key(block) });
+        let (unshaped, shaped) = (self.index_of(from), self.index_of(to));
         let space = space(&mut self.spaces, block.space, self.begun);
         space.lifetimes.shaped(from, to, block);
         let epoch = space.epoch;
         let birth = block.origin.birth;
         let size = signed(block.size);
-        let Some(holder) = self.holders.get_mut(&(from, birth)) else { return };
+        let holder = self.places[unshaped].holder(birth);
         holder.save(epoch);
         let at_peak = holder.before_latest < epoch;
         // The block's iteration may have ended, or the next one may have begun.
         let iteration = holder.latest;
-        holder.add(-size, -1);
+        holder.live.add(birth, -size, -1);
         if at_peak {
-            holder.at_peak.bytes -= size;
-            holder.at_peak.count -= 1;
+            holder.at_peak.add(birth, -size, -1);
         }
-        let holder = self.holders.entry((to, birth)).or_default();
+        let holder = self.places[shaped].holder(birth);
         holder.save(epoch);
-        holder.add(size, 1);
+        holder.live.add(birth, size, 1);
         if at_peak {
-            holder.at_peak.bytes += size;
-            holder.at_peak.count += 1;
+            holder.at_peak.add(birth, size, 1);
         }
-        let Some(total) = self.totals.get_mut(&from) else { return };
-        total.calls -= 1;
-        total.bytes -= block.size;
+        let total = &mut self.places[unshaped].total;
+        total.calls = total.calls.saturating_sub(1);
+        total.bytes = total.bytes.saturating_sub(block.size);
         let in_last = total.iteration == iteration && total.last_calls > 0;
         if in_last {
             total.last_calls -= 1;
@@ -265,14 +333,9 @@ impl Trace {
         self.count(&shaped, iteration);
     }
 
-    /// Removes holders that hold no memory now and held none at the peak.
-    fn prune(&mut self) {
-        let spaces = &self.spaces;
-        self.holders.retain(|(key, _), holder| {
-            let epoch = spaces.get(&key.space).map_or(0, |space| space.epoch);
-            holder.save(epoch);
-            holder.live.bytes != 0 || holder.at_peak.bytes != 0
-        });
+    /// The allocations of each place.
+    pub(crate) fn totals(&self) -> impl Iterator<Item = (Key, &Total)> {
+        self.places.iter().map(|place| (place.key, &place.total))
     }
 
     /// The holders of the memory of `space` at its peak. Their bytes add up to the peak.
@@ -287,10 +350,11 @@ impl Trace {
     /// a space. Those of the host are left out if a device has some.
     pub(super) fn largest(&self, most: usize) -> Vec<LiveSite> {
         let mut live: FxHashMap<(Space, u32), Amount> = FxHashMap::default();
-        for ((key, _), holder) in &self.holders {
-            let amount = live.entry((key.space, key.context)).or_default();
-            amount.bytes += holder.live.bytes;
-            amount.count += holder.live.count;
+        for place in &self.places {
+            let amount = live.entry((place.key.space, place.key.context)).or_default();
+            for (_, of_age) in [&place.of_set_up, &place.of_iterations].into_iter().flat_map(|holder| holder.live.ages()) {
+                amount.add(of_age.bytes, of_age.count);
+            }
         }
         let site = |((space, context), amount): ((Space, u32), Amount)| {
             let bytes = u64::try_from(amount.bytes).ok().filter(|&bytes| bytes > 0)?;
@@ -311,13 +375,13 @@ impl Trace {
         sites
     }
 
-    /// The holders of `space` with the amount that `amount` selects.
-    fn held(&self, space: Space, amount: impl Fn(&Holder) -> Amount) -> Vec<Held> {
-        self.holders
-            .iter()
-            .filter(|((key, _), _)| key.space == space)
-            .filter_map(|(&(key, birth), holder)| {
-                let Amount { bytes, count } = amount(holder);
+    /// The holders of `space` with the amounts that `by_age` selects.
+    fn held(&self, space: Space, by_age: impl Fn(&Holder) -> ByAge) -> Vec<Held> {
+        let places = self.places.iter().filter(|place| place.key.space == space);
+        places
+            .flat_map(|place| [&place.of_set_up, &place.of_iterations].map(|of| (place.key, of)))
+            .flat_map(|(key, holder)| by_age(holder).ages().map(|age| (key, age)))
+            .filter_map(|(key, (birth, Amount { bytes, count }))| {
                 let bytes = u64::try_from(bytes).ok().filter(|&bytes| bytes > 0)?;
                 Some(Held { key, birth, bytes, count: u64::try_from(count).unwrap_or(0) })
             })
@@ -374,6 +438,41 @@ mod tests {
     }
 
     #[test]
+    fn a_leak_in_each_of_many_iterations_has_one_holder_by_age() {
+        const ITERATIONS: u32 = 100_000;
+        let born = |birth, size| Block {
+            origin: Origin { birth, ..block(1, size).origin },
+            ..block(1, size)
+        };
+        let mut trace = folded(&[Event::Allocated(born(0, 7))]);
+        for iteration in 1..=ITERATIONS {
+            trace.take(Event::Iteration(iteration));
+            trace.take(Event::Allocated(born(iteration, 100)));
+            trace.take(Event::Allocated(born(iteration, 10)));
+            // A block of the iteration before dies.
+            if iteration > 1 {
+                trace.take(Event::Freed(born(iteration - 1, 10)));
+            }
+        }
+        let at_peak = |trace: &Trace| {
+            let mut held: Vec<_> =
+                trace.peak(SPACE).iter().map(|held| (held.birth, held.bytes, held.count)).collect();
+            held.sort_unstable();
+            held
+        };
+        let earlier = u64::from(ITERATIONS - 1);
+        // The last peak is before the last death.
+        let expected = [(0, 7, 1), (1, 100 * earlier + 10, earlier + 1), (ITERATIONS, 110, 2)];
+        assert_eq!(at_peak(&trace), expected);
+        assert_eq!((trace.places.len(), trace.indices.len()), (1, 1));
+        // Later iterations do not change the holders at the peak.
+        trace.take(Event::Iteration(ITERATIONS + 1));
+        trace.take(Event::Freed(born(ITERATIONS, 100)));
+        trace.take(Event::Allocated(born(ITERATIONS + 1, 1)));
+        assert_eq!(at_peak(&trace), expected);
+    }
+
+    #[test]
     fn blocks_live_at_the_last_refusal_are_kept() {
         use Event::{Allocated, Freed, Refused};
         let trace = folded(&[
@@ -405,7 +504,7 @@ mod tests {
         ]);
         assert_eq!(trace.spaces[&SPACE].peak, 140);
         assert_eq!(held(&trace), [(1, 7, 100), (1, 8, 40)]);
-        let calls: u64 = trace.totals.values().map(|total| total.calls).sum();
+        let calls: u64 = trace.totals().map(|(_, total)| total.calls).sum();
         assert_eq!(calls, 3);
     }
 
@@ -420,7 +519,10 @@ mod tests {
             Iteration(0),
             Shaped(block(2, 40), 8),
         ]);
-        let total = |context, shape| trace.totals[&Key { space: SPACE, context, shape }];
+        let total = |context, shape| {
+            let key = Key { space: SPACE, context, shape };
+            trace.totals().find(|(of, _)| *of == key).map(|(_, total)| *total).unwrap_or_default()
+        };
         assert_eq!((total(1, 7).iteration, total(1, 7).last_calls), (0, 1));
         assert_eq!((total(2, 8).iteration, total(2, 8).last_calls), (1, 1));
         assert_eq!((total(1, 0).calls, total(2, 0).calls), (0, 0));
@@ -442,19 +544,5 @@ mod tests {
         trace.fold(Freed(block(3, 500)));
         assert_eq!(sites(&trace, 2), [(2, 140, 2), (1, 100, 1)]);
         assert_eq!(sites(&trace, 9).len(), 3);
-    }
-
-    #[test]
-    fn pruning_does_not_change_the_holders_at_the_peak() {
-        use Event::{Allocated, Freed};
-        let mut trace = folded(&[Allocated(block(1, 100)), Freed(block(1, 100))]);
-        for context in 2..50 {
-            trace.fold(Allocated(block(context, 10)));
-            trace.fold(Freed(block(context, 10)));
-        }
-        let before = held(&trace);
-        trace.prune();
-        assert_eq!(held(&trace), before);
-        assert_eq!(trace.holders.len(), 1);
     }
 }

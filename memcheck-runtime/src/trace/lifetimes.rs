@@ -152,6 +152,10 @@ impl Lifetimes {
         identity: Identity,
         take: fn(&mut VecDeque<usize>) -> Option<usize>,
     ) -> Option<usize> {
+        // PERF: blocks that are not stored need no search.
+        if identity.2 < self.least {
+            return None;
+        }
         let indices = self.open.get_mut(&identity)?;
         let index = take(indices);
         if indices.is_empty() {

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use memcheck_core::judgement::baseline::{Baseline, Figures, Laws};
+use memcheck_core::judgement::baseline::{Baseline, Laws};
 use memcheck_core::judgement::finding::{Class, Code, Finding};
 use memcheck_core::judgement::verdict::{Status, conclude, is_worth_keeping, unwritten};
 use memcheck_core::measurement::record::{self, Record};
 use memcheck_core::runs::relations::{
-    self, Compared, DeviceRoom, Member, Needs, Other, scaling_reports, standing_in,
+    self, Compared, DeviceRoom, MeasuredRuns, Member, Needs, Other, scaling_reports, standing_in,
 };
 use memcheck_core::space::Space;
 
@@ -19,17 +19,17 @@ use crate::invocation::options::Levels;
 
 /// By executable and path. `None` if a test left no figures.
 #[derive(Debug, Default)]
-pub(crate) struct MeasuredFigures(BTreeMap<(String, String), Option<Figures>>);
+pub(crate) struct MeasuredFigures(BTreeMap<(String, String), Option<MeasuredRuns>>);
 
 impl MeasuredFigures {
     pub(crate) fn add(&mut self, task: &Task, outcome: &TestOutcome) {
         if outcome.verdict.status != Status::Ignored {
-            let figures = measured(outcome).map(Figures::of);
-            self.0.insert((task.binary.id.clone(), task.name().to_owned()), figures);
+            let runs = measured(outcome).map(MeasuredRuns::of);
+            self.0.insert((task.binary.id.clone(), task.name().to_owned()), runs);
         }
     }
 
-    pub(crate) fn of(&self, task: &Task, test: &str) -> Option<&Option<Figures>> {
+    pub(crate) fn of(&self, task: &Task, test: &str) -> Option<&Option<MeasuredRuns>> {
         self.0.get(&(task.binary.id.clone(), test.to_owned()))
     }
 }
@@ -59,9 +59,8 @@ impl Judge<'_> {
         measured_figures: &MeasuredFigures,
     ) {
         let Some(record) = measured(outcome) else { return };
-        let figures_of = |other: &Other| figures_of(other, task, record, measured_figures);
-        let Compared { mut findings, members: known } =
-            relations::compare(record, needs, figures_of);
+        let runs_of = |other: &Other| runs_of(other, task, record, measured_figures);
+        let Compared { mut findings, members: known } = relations::compare(record, needs, runs_of);
         let members: Vec<Member<'_>> =
             known.iter().map(|(at, figures)| Member { at: at.clone(), figures }).collect();
         let laws = scaling_reports(&members, task.subject.scaling(), |space| room(record, space));
@@ -71,7 +70,7 @@ impl Judge<'_> {
         findings.extend(relations::scaling(&across.laws, accepted, record));
         let too_much = !is_worth_keeping(&outcome.verdict.findings)
             || findings.iter().any(|finding| match finding.code {
-                Code::PeakLimit => true,
+                Code::PeakLimit | Code::Unstable => true,
                 // A law that only differs from the accepted one can still become the baseline.
                 Code::Scaling => {
                     across.laws.iter().any(|report| !report.law.within(&report.allowed))
@@ -153,18 +152,18 @@ fn no_law_yet(unusable: Option<&String>) -> Finding {
 }
 
 /// Of this run, else of its baseline.
-fn figures_of(
+fn runs_of(
     other: &Other,
     task: &Task,
     record: &Record,
     measured_figures: &MeasuredFigures,
-) -> Result<Figures, String> {
+) -> Result<MeasuredRuns, String> {
     match measured_figures.of(task, &other.test) {
-        Some(Some(figures)) => Ok(figures.clone()),
+        Some(Some(runs)) => Ok(runs.clone()),
         Some(None) => Err("was not measured in this run".to_owned()),
         None => {
             let baseline = Baseline::from_file(std::fs::read_to_string(&other.snapshot));
-            standing_in(&baseline, &record.facts).cloned()
+            standing_in(&baseline, &record.facts).cloned().map(MeasuredRuns::from)
         }
     }
 }

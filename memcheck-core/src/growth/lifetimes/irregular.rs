@@ -76,3 +76,17 @@ pub(super) fn mean(series: &[i64], certainty: Certainty) -> Rate {
     let bytes: i128 = later.iter().map(|&value| i128::from(value.max(0))).sum();
     Rate::new(bytes.unsigned_abs(), (events.last - events.first) as u128, certainty)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fewer_than_16_events_prove_nothing() {
+        let look = Look { horizon: 6, quiet: 6, is_last: false };
+        assert!(is_undiminished(&[8; 16], &look));
+        for events in [2, 8, 15] {
+            assert!(!is_undiminished(&vec![8; events], &look), "{events}");
+        }
+    }
+}

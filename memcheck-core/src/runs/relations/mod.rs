@@ -20,13 +20,37 @@ mod tests;
 
 use crate::judgement::baseline::{Baseline, Figures, other_conditions};
 use crate::judgement::finding::{Code, Finding};
-use crate::measurement::record::Facts;
+use crate::measurement::comparison;
+use crate::measurement::record::{Facts, Record};
 
 pub use family::{CaseFamily, families};
 pub use needs::{Compared, Needs, Other, Target, compare, law_baselines};
 pub use partner::{PartnerError, circle, partner};
 pub use relative::relative;
 pub use scaling::{DeviceRoom, Member, scaling, scaling_reports, unchanged};
+
+/// The figures of each run of a test. A test has several runs if its figures differ.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MeasuredRuns {
+    /// Those of the first run, or of a baseline.
+    pub first: Figures,
+    /// Those of the further runs.
+    pub further: Vec<Figures>,
+}
+
+impl MeasuredRuns {
+    /// All runs that were merged into a record.
+    pub fn of(record: &Record) -> Self {
+        let further = comparison::runs(record).split_off(1);
+        Self { first: Figures::of(record), further }
+    }
+}
+
+impl From<Figures> for MeasuredRuns {
+    fn from(first: Figures) -> Self {
+        Self { first, further: Vec::new() }
+    }
+}
 
 /// The figures of the baseline of a test that was not run, or why they cannot be compared.
 pub fn standing_in<'a>(baseline: &'a Baseline, now: &Facts) -> Result<&'a Figures, String> {

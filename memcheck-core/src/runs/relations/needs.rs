@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{PartnerError, families, partner};
+use super::{MeasuredRuns, PartnerError, families, partner};
 use crate::bound::Bound;
 use crate::device::Family;
 use crate::judgement::baseline::Figures;
@@ -154,20 +154,19 @@ pub struct Compared {
     pub members: Vec<(Sizes, Figures)>,
 }
 
-/// `figures_of` returns the figures of a test, or the reason why they are unknown.
+/// `runs_of` returns the runs of a test, or the reason why they are unknown. The laws compare the
+/// first run of each case.
 pub fn compare(
     record: &Record,
     needs: &Needs,
-    figures_of: impl Fn(&Other) -> Result<Figures, String>,
+    runs_of: impl Fn(&Other) -> Result<MeasuredRuns, String>,
 ) -> Compared {
     let mut findings = Vec::new();
     if let (Some(partner), Some(Bound::Relative(limit))) =
         (&needs.partner, &record.limits.max_peak.value)
     {
-        match figures_of(partner) {
-            Ok(figures) => {
-                findings.extend(super::relative(record, limit, &partner.test, &figures));
-            }
+        match runs_of(partner) {
+            Ok(runs) => findings.extend(super::relative(record, limit, &partner.test, &runs)),
             Err(why) => {
                 let limit = format!("`max_peak` (`{limit}`)");
                 findings.push(super::unjudged(&limit, &partner.test, &why));
@@ -176,8 +175,8 @@ pub fn compare(
     }
     let mut members = Vec::new();
     for (at, other) in &needs.members {
-        match figures_of(other) {
-            Ok(figures) => members.push((at.clone(), figures)),
+        match runs_of(other) {
+            Ok(runs) => members.push((at.clone(), runs.first)),
             Err(why) => {
                 findings.push(super::unjudged("`scaling`", &other.test, &why));
                 return Compared { findings, members: Vec::new() };

@@ -22,7 +22,7 @@ fn of_peak(peak_allocated: u64) -> Record {
 
 #[test]
 fn a_peak_is_held_to_its_share_of_the_others() {
-    let partner = Figures::of(&of_peak(1000));
+    let partner = MeasuredRuns::of(&of_peak(1000));
     for (peak, found) in [(600, 0), (601, 1)] {
         let findings = relative(&of_peak(peak), &share("0.6 x plain"), "train::plain", &partner);
         assert_eq!(findings.len(), found, "{peak}");
@@ -36,12 +36,47 @@ fn a_peak_is_held_to_its_share_of_the_others() {
 }
 
 #[test]
+fn peaks_that_differ_from_run_to_run_are_judged_over_all_runs() {
+    let of_peaks = |peaks: &[u64]| {
+        let mut first = of_peak(peaks[0]);
+        for &peak in &peaks[1..] {
+            comparison::add(&mut first, comparison::compared(&of_peak(peak)));
+        }
+        first
+    };
+    let found = |own: &[u64], partner: &[u64]| {
+        let runs = MeasuredRuns::of(&of_peaks(partner));
+        let found = relative(&of_peaks(own), &share("0.6 x plain"), "plain", &runs);
+        found.into_iter().next()
+    };
+    let code = |own: &[u64], partner: &[u64]| found(own, partner).map(|finding| finding.code);
+    assert_eq!(code(&[590, 600], &[1000]), None);
+    assert_eq!(code(&[600], &[1000, 1100]), None);
+    assert_eq!(code(&[700, 601], &[1000, 900]), Some(Code::PeakLimit));
+    assert_eq!(code(&[600, 601], &[1000]), Some(Code::Unstable));
+    assert_eq!(code(&[601, 600], &[1000]), Some(Code::Unstable));
+    assert_eq!(code(&[600], &[1000, 999]), Some(Code::Unstable));
+    assert_eq!(code(&[601, 660], &[1100, 1000]), Some(Code::Unstable));
+    let own = found(&[600, 660], &[1000, 1050]).unwrap();
+    assert_eq!((own.figure, own.limit), (Some(660), Some(600)));
+    assert_eq!(own.range.as_ref().unwrap().values, [600, 660]);
+    assert_eq!(
+        own.message,
+        "the peak in cuda:0 is 600 B to 660 B in several runs (limit 600 B to 630 B): 0.6 x plain, \
+         and `plain` peaks at 1000 B to 1,050 B (1.0 KiB) in several runs; only some runs exceed \
+         the limit"
+    );
+    assert_eq!(found(&[600], &[1000, 999]).unwrap().range, None);
+}
+
+#[test]
 fn a_gpu_that_the_other_did_not_use_is_held_to_the_others_own() {
     let mut sharded = of_peak(400);
     let second = Space::Cuda(1);
     sharded.judged.push(second);
     sharded.spaces.insert(second, armed(Metrics { peak_allocated: 700, ..Metrics::default() }));
-    let found = relative(&sharded, &share("0.6 x plain"), "plain", &Figures::of(&of_peak(1000)));
+    let found =
+        relative(&sharded, &share("0.6 x plain"), "plain", &MeasuredRuns::of(&of_peak(1000)));
     assert_eq!(found.iter().map(|finding| finding.space).collect::<Vec<_>>(), [Some(second)]);
 }
 

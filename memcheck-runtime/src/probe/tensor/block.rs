@@ -1,30 +1,46 @@
-//! Finds the address of a tensor's storage.
+//! Finds the block of a tensor's storage.
 
 use candle_core::{CpuStorage, Storage};
 
-/// The address of the storage's block; `None` if it is not known.
-pub(super) fn address_of(storage: &Storage) -> Option<u64> {
-    Some(match storage {
-        Storage::Cpu(cpu) => match cpu {
-            CpuStorage::U8(v)
-            | CpuStorage::F6E2M3(v)
-            | CpuStorage::F6E3M2(v)
-            | CpuStorage::F4(v)
-            | CpuStorage::F8E8M0(v) => v.as_ptr() as u64,
-            CpuStorage::U32(v) => v.as_ptr() as u64,
-            CpuStorage::I16(v) => v.as_ptr() as u64,
-            CpuStorage::I32(v) => v.as_ptr() as u64,
-            CpuStorage::I64(v) => v.as_ptr() as u64,
-            CpuStorage::BF16(v) => v.as_ptr() as u64,
-            CpuStorage::F16(v) => v.as_ptr() as u64,
-            CpuStorage::F32(v) => v.as_ptr() as u64,
-            CpuStorage::F64(v) => v.as_ptr() as u64,
-            CpuStorage::F8E4M3(v) => v.as_ptr() as u64,
-        },
-        #[cfg(feature = "cuda")]
-        Storage::Cuda(cuda) => on_device(cuda)?,
-        _ => return None,
-    })
+/// The block of a storage.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StorageBlock {
+    pub(super) address: u64,
+    /// Bytes beyond the contents: a `Vec` can have more capacity than it needs.
+    pub(super) spare: u64,
+}
+
+impl StorageBlock {
+    /// `None` if the address is not known.
+    pub(super) fn of(storage: &Storage) -> Option<Self> {
+        Some(match storage {
+            Storage::Cpu(cpu) => match cpu {
+                CpuStorage::U8(v)
+                | CpuStorage::F6E2M3(v)
+                | CpuStorage::F6E3M2(v)
+                | CpuStorage::F4(v)
+                | CpuStorage::F8E8M0(v) => Self::of_vec(v),
+                CpuStorage::U32(v) => Self::of_vec(v),
+                CpuStorage::I16(v) => Self::of_vec(v),
+                CpuStorage::I32(v) => Self::of_vec(v),
+                CpuStorage::I64(v) => Self::of_vec(v),
+                CpuStorage::BF16(v) => Self::of_vec(v),
+                CpuStorage::F16(v) => Self::of_vec(v),
+                CpuStorage::F32(v) => Self::of_vec(v),
+                CpuStorage::F64(v) => Self::of_vec(v),
+                CpuStorage::F8E4M3(v) => Self::of_vec(v),
+            },
+            #[cfg(feature = "cuda")]
+            Storage::Cuda(cuda) => Self { address: on_device(cuda)?, spare: 0 },
+            _ => return None,
+        })
+    }
+
+    #[expect(clippy::ptr_arg, reason = "a slice has no capacity")]
+    fn of_vec<T>(vec: &Vec<T>) -> Self {
+        let spare = (vec.capacity() - vec.len()) * size_of::<T>();
+        Self { address: vec.as_ptr() as u64, spare: spare as u64 }
+    }
 }
 
 /// The address on the device, read from the memory of the slice. cudarc's `device_ptr` would make

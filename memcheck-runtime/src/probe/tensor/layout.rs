@@ -207,8 +207,8 @@ impl LearnedLayout {
     /// The storage of the tensor at `address`. This ignores the storage's lock, because this thread
     /// itself may hold the lock.
     ///
-    /// It must be used only to read the address of the storage's bytes, which never changes:
-    /// candle's in-place operations write to the bytes and do not replace them.
+    /// It must be used only to read the address and the number of the storage's bytes, which never
+    /// change: candle's in-place operations write to the bytes and do not replace them.
     ///
     /// # Safety
     /// A tensor must be at `address` and must stay alive while the result is used.

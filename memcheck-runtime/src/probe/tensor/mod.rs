@@ -33,6 +33,7 @@ use memcheck_core::measurement::quiet;
 use crate::ledger;
 use crate::ledger::table::Table;
 use crate::scope;
+use block::StorageBlock;
 use layout::LearnedLayout;
 use pending::{Marked, NoSlot};
 
@@ -180,10 +181,15 @@ fn examine(marked: &Marked, learned: &LearnedLayout) -> Option<Tensor> {
     devices::record(&tensor);
     // SAFETY: this is a tensor, and `tensor` keeps it alive.
     let storage = unsafe { learned.storage(address) };
-    let Some(block) = block::address_of(storage) else { return Some(tensor) };
+    let Some(StorageBlock { address: block, spare }) = StorageBlock::of(storage) else {
+        return Some(tensor);
+    };
     let bytes = (tensor.elem_count() * tensor.dtype().size_in_bytes()) as u64;
-    // A transposed tensor sees its whole block, and so does a reshaped one.
-    let whole = ledger::shaped(block, bytes, || types::type_number(tensor.dims(), tensor.dtype()));
+    // A transposed tensor sees its whole block, and so do a reshaped one and one whose `Vec` has
+    // spare capacity.
+    let whole = ledger::shaped(block, bytes.saturating_add(spare), || {
+        types::type_number(tensor.dims(), tensor.dtype())
+    });
     let flag = |condition: bool, bit: u64| if condition { bit } else { 0 };
     let flags = bytes.min(BYTES)
         | flag(whole, WHOLE)

@@ -221,7 +221,9 @@ fn a_history_is_bounded_and_its_text_is_short() {
         let leaked = sizes.map(|size| Living { site: Some(1), size, born: Some(at), count: 1 });
         history.advance(leaked, []);
     }
-    assert!(history.footprint() < 1 << 20, "{}", history.footprint());
+    // Three series of at least 512 numbers for each size.
+    let least = sizes.len() * 3 * 512 * size_of::<u64>();
+    assert!((least..1 << 20).contains(&history.footprint()), "{}", history.footprint());
     assert_eq!(history.epoch(), 128);
     let Decision::Leak(leak) = step(&history, &Budget::of(100_000)) else { panic!() };
     assert_eq!(
@@ -243,6 +245,8 @@ fn kinds_beyond_the_limit_share_one() {
         history.advance([new, same], []);
     }
     assert!(history.footprint() < 64 << 20, "{}", history.footprint());
+    let all: u64 = (1..=6_000).map(|size| 8 * size + 12).sum();
+    assert_eq!(history.live_bytes().last(), Some(&all));
     let Decision::Leak(leak) = step(&history, &Budget::of(6_000)) else { panic!() };
     let same = leak.parts.iter().find(|part| part.size == Some(12)).unwrap();
     assert_eq!(same.rate, exact(12, 1));
