@@ -17,6 +17,7 @@ use memcheck_core::wire::protocol::Reach;
 use crate::available::available;
 use crate::block;
 use crate::ledger::{self, Census, Changes, PeakWindow};
+use crate::trace;
 
 /// The longest time that iterations up to the horizon may take, for a test that has left no blocks
 /// behind.
@@ -33,6 +34,8 @@ pub(crate) struct Following {
     screen: u32,
     own: Space,
     histories: BTreeMap<Space, History>,
+    /// The resident memory, if a limit judges it.
+    resident: Option<Level>,
     began: Instant,
     /// Live bytes of the host when the first iteration began.
     live_before: u64,
@@ -40,6 +43,31 @@ pub(crate) struct Following {
     blocks: u64,
     /// Set when the first iteration beyond the measured ones begins.
     extension: Option<Extension>,
+}
+
+/// A figure without blocks. Its history has one block, which is replaced when the figure changes.
+#[derive(Debug)]
+struct Level {
+    history: History,
+    /// The figure when the first iteration began.
+    base: u64,
+    /// The last figure, and the iteration in which it was new.
+    last: (u64, Option<u32>),
+}
+
+impl Level {
+    fn new(warmup: u32) -> Self {
+        Self { history: History::new(warmup), base: 0, last: (0, None) }
+    }
+
+    fn add(&mut self, bytes: u64) {
+        let above = bytes.saturating_sub(self.base);
+        if above != self.last.0 {
+            self.last = (above, Some(self.history.iterations()));
+        }
+        let (size, born) = self.last;
+        self.history.add([Living { site: None, size, born, count: 1 }]);
+    }
 }
 
 /// The state of iterations beyond the measured ones.
@@ -68,7 +96,7 @@ enum StopReason {
 
 /// Live bytes of the host.
 fn host_live() -> u64 {
-    [Space::Host, Space::HostSmall].into_iter().map(|space| ledger::snapshot(space).live).sum()
+    [Space::Host, Space::HostSmall, Space::CHeap].into_iter().map(|space| ledger::snapshot(space).live).sum()
 }
 
 impl Following {
@@ -77,6 +105,10 @@ impl Following {
         // A test with one iteration is a quick look that must not be extended.
         let most = if screen > 1 { limits.max_iterations.value.max(screen) } else { screen };
         let most = most.saturating_add(warmup);
+        let c_heap = limits.max_c_growth.value.map(|_| Space::CHeap);
+        let judged = std::iter::once(own).chain(c_heap);
+        // Attribution takes memory of its own.
+        let judges_resident = limits.max_rss_growth.value.is_some() && !trace::is_on();
         Self {
             reach,
             budget: Budget::of(most),
@@ -84,7 +116,8 @@ impl Following {
             warmup,
             screen,
             own,
-            histories: BTreeMap::from([(own, History::new(warmup))]),
+            histories: judged.map(|space| (space, History::new(warmup))).collect(),
+            resident: judges_resident.then(|| Level::new(warmup)),
             began: Instant::now(),
             live_before: 0,
             blocks: 0,
@@ -94,12 +127,15 @@ impl Following {
 
     /// True if blocks of this space are judged.
     fn judges(own: Space, space: Space) -> bool {
-        space.is_of_driver() == own.is_device()
+        space == Space::CHeap || space.is_of_driver() == own.is_device()
     }
 
     /// Must be called when the first iteration begins.
-    pub(crate) fn start(&mut self) {
+    pub(crate) fn start(&mut self, resident: Option<u64>) {
         self.began = Instant::now();
+        if let (Some(level), Some(bytes)) = (&mut self.resident, resident) {
+            level.base = bytes;
+        }
         self.live_before = host_live();
     }
 
@@ -138,6 +174,24 @@ impl Following {
         }
     }
 
+    /// True if the resident memory is judged, also in iterations beyond the measured ones.
+    pub(crate) fn judges_resident(&self) -> bool {
+        self.resident.is_some()
+    }
+
+    /// Adds the resident memory after an iteration.
+    pub(crate) fn add_resident(&mut self, bytes: Option<u64>) {
+        let own: usize = self.all_histories().map(|(_, history)| history.footprint()).sum();
+        if let (Some(level), Some(bytes)) = (&mut self.resident, bytes) {
+            level.add(bytes.saturating_sub(own as u64));
+        }
+    }
+
+    fn all_histories(&self) -> impl Iterator<Item = (Space, &History)> {
+        let resident = self.resident.iter().map(|level| (Space::Process, &level.history));
+        self.histories.iter().map(|(&space, history)| (space, history)).chain(resident)
+    }
+
     /// The number of iterations that have ended, including the warm-up.
     pub(crate) fn iterations(&self) -> u32 {
         self.histories.values().map(History::iterations).max().unwrap_or(0)
@@ -153,7 +207,7 @@ impl Following {
         let wanted = match (&self.reach, &self.extension) {
             (Reach::Screen | Reach::Faults, _) | (Reach::Horizon, Some(_)) => 0,
             (Reach::Horizon, None) => {
-                let flat = self.histories.values().all(History::is_flat);
+                let flat = self.all_histories().all(|(_, history)| history.is_flat());
                 let horizon = self.warmup.saturating_add(self.budget.quiet).saturating_add(1);
                 if flat { horizon.min(self.budget.most).saturating_sub(ended) } else { 0 }
             }
@@ -180,7 +234,7 @@ impl Following {
 
     /// The greatest number of further iterations that any space needs.
     fn undecided_iterations(&self) -> u32 {
-        let more = self.histories.values().map(|history| match step(history, &self.budget) {
+        let more = self.all_histories().map(|(_, history)| match step(history, &self.budget) {
             Decision::More(more) => more,
             _ => 0,
         });
@@ -242,7 +296,7 @@ impl Following {
 
     /// The growth of each judged space over all iterations so far.
     pub(crate) fn growth(&self) -> BTreeMap<Space, Grown> {
-        self.histories.iter().map(|(&space, history)| (space, self.growth_of(history))).collect()
+        self.all_histories().map(|(space, history)| (space, self.growth_of(history))).collect()
     }
 
     fn growth_of(&self, history: &History) -> Grown {
@@ -282,7 +336,7 @@ impl Following {
     /// How far the test was followed; `None` if only its measured iterations were run.
     pub(crate) fn followed(&self) -> Option<Followed> {
         let extension = self.extension.as_ref()?;
-        let decided = self.histories.values().all(|history| {
+        let decided = self.all_histories().all(|(_, history)| {
             matches!(step(history, &self.budget), Decision::Clean { .. } | Decision::Leak(_))
         });
         Some(Followed {

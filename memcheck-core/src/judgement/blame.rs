@@ -133,7 +133,9 @@ pub fn note_once(record: &mut Record) {
     }
     let mut notes = Vec::new();
     for (&space, measured) in
-        record.spaces.iter().filter(|(space, _)| record.judged.contains(space))
+        record.spaces.iter().filter(|(space, _)| {
+            record.judged.contains(space) && !space.has_own_limit()
+        })
     {
         let sites = retained(record, space);
         let places = sites

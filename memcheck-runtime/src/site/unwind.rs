@@ -64,6 +64,17 @@ struct OwnWalker(Cell<*mut Walker>);
 
 thread_local! {
     static OWN_WALKER: OwnWalker = const { OwnWalker(Cell::new(std::ptr::null_mut())) };
+    /// True once the destructor of [`OWN_WALKER`] is registered.
+    static IS_REGISTERED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Registers the destructor of the thread's walker. The C library allocates a block for it, which
+/// would come back here if the C heap is counted.
+#[cold]
+fn register() {
+    IS_REGISTERED.set(true);
+    let _quiet = quiet::enter();
+    let _ = OWN_WALKER.try_with(|_| ());
 }
 
 impl Drop for OwnWalker {
@@ -141,6 +152,9 @@ pub(super) fn with_fixed_frames<R>(work: impl FnOnce() -> R) -> R {
 /// is ending; its last allocations and frees get no context.
 #[inline]
 fn with_walker<R>(with: impl FnOnce(&mut Walker) -> R) -> Option<R> {
+    if !IS_REGISTERED.get() {
+        register();
+    }
     // The walker is taken out in the meantime, so that a signal handler that allocates gets another
     // one.
     let taken = OWN_WALKER.try_with(|own| {

@@ -44,6 +44,7 @@ pub(crate) fn record(measured: SpaceRecord) -> Record {
         unsupported_calls: Vec::new(),
         notes: Vec::new(),
         driver: Default::default(),
+        process: None,
         marks: Vec::new(),
         followed: None,
         attribution: None,
