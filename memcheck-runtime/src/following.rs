@@ -378,3 +378,38 @@ impl Extension {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The growth of a level that has this value after each iteration, if it was decided.
+    fn growth(level: impl Fn(u32) -> u64) -> Option<u64> {
+        let mut followed = Level::new(2);
+        followed.base = level(0);
+        let budget = Budget::of(1_002);
+        loop {
+            let iteration = followed.history.iterations() + 1;
+            followed.add(level(iteration));
+            match step(&followed.history, &budget) {
+                Decision::Clean { .. } => return Some(0),
+                Decision::Leak(leak) => return Some(leak.rate.rounded()),
+                Decision::Open(_) => return None,
+                Decision::More(_) => assert!(iteration < budget.most),
+            }
+        }
+    }
+
+    const PAGE: u64 = 4_096;
+
+    #[test]
+    fn a_level_that_rises_grows_and_one_that_fills_does_not() {
+        assert_eq!(growth(|_| 9 * PAGE), Some(0));
+        assert_eq!(growth(|at| u64::from(at) * PAGE), Some(PAGE));
+        // A KiB in each iteration shows as a page in every fourth.
+        assert_eq!(growth(|at| u64::from(at) / 4 * PAGE), Some(1_024));
+        assert_eq!(growth(|at| u64::from(at.min(40)) * PAGE), Some(0));
+        // Pages that come and go without order.
+        assert_eq!(growth(|at| u64::from(at.wrapping_mul(2_654_435_761) >> 28) * PAGE), Some(0));
+    }
+}

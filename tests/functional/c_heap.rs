@@ -21,6 +21,7 @@ fn main() {
 fn project() -> Project {
     let project = Project::package("c-heap", MANIFEST);
     project.write("build.rs", BUILD);
+    project.write("src/lib.rs", include_str!("c_heap/lib.rs"));
     project.write("native.c", include_str!("c_heap/native.c"));
     project.write("tests/mem.rs", include_str!("c_heap/mem.rs"));
     project.write("tests/own_malloc.rs", include_str!("c_heap/own_malloc.rs"));
@@ -75,4 +76,39 @@ fn a_clean_c_heap_is_the_same_in_thirty_runs() {
     let run = project.run(&["--test", "mem", "--exact", "clean", "--repeat", "30"]).exits(0);
     assert_eq!(growth(&run, "clean"), 0);
     assert_eq!(run.summary()["repeat"]["runs"], 30);
+}
+
+#[test]
+fn the_memory_of_the_process_is_reported_and_its_growth_is_judged() {
+    let project = project();
+    let names = ["maps_pages", "resident_memory_is_bounded", "maps_a_file"];
+    let run = project.run(&[&["--test", "mem"], &names[..]].concat()).exits(100);
+    assert_eq!(run.codes("maps_pages"), ["growth-limit"]);
+    let finding = &run.test("maps_pages")["findings"][0];
+    assert_eq!((&finding["space"], &finding["limit"]), (&"process".into(), &16_384.into()));
+    let bytes = finding["bytes_per_iteration"].as_u64().expect("bytes");
+    // The system counts pages of other memory too.
+    assert!((65_536 - 2_048..65_536 + 2_048).contains(&bytes), "{finding}");
+    assert_eq!(growth(&run, "maps_pages"), 0);
+    assert_eq!(run.test("resident_memory_is_bounded")["status"], "passed");
+    let of_process = |test| run.test(test)["metrics"]["process"].clone();
+    assert_eq!(of_process("maps_pages")["growth"], bytes);
+    assert_eq!(of_process("maps_a_file")["growth"], Value::Null);
+    for test in names {
+        let (metrics, series) = (of_process(test), run.test(test)["iterations"].clone());
+        let series = series.as_array().expect("series").iter().find(|it| it["space"] == "process");
+        for figure in ["rss_anon", "rss_file", "swap"] {
+            let series = series.expect("the process")[figure].as_array().expect(figure).clone();
+            assert_eq!((series.len(), series.last()), (10, metrics.get(figure)), "{figure}");
+            assert!(metrics[format!("peak_{figure}")].as_u64() >= metrics[figure].as_u64());
+        }
+        assert!(metrics["rss_anon"].as_u64() > Some(0) && metrics["rss_file"].as_u64() > Some(0));
+    }
+    let line = run.test("maps_a_file");
+    assert_eq!(line["marks"].as_array().map(Vec::len), Some(12));
+    assert!(line["marks"][11]["process"]["rss_file"].as_u64() > Some(262_144), "{line}");
+    let [file] = &line["mapped_files"].as_array().expect("files")[..] else { panic!("{line}") };
+    assert!(file["path"].as_str().is_some_and(|path| path.ends_with(".safetensors")), "{file}");
+    // 256 x 256 x 4 bytes and a header, in whole pages.
+    assert_eq!((&file["bytes"], &file["resident"]), (&266_240.into(), &266_240.into()));
 }

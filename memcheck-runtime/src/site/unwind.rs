@@ -8,7 +8,7 @@ use std::num::NonZeroU64;
 use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{
-    AtomicPtr,
+    AtomicBool, AtomicPtr,
     Ordering::{AcqRel, Relaxed},
 };
 
@@ -18,6 +18,7 @@ use memcheck_core::measurement::quiet;
 use super::arch::{self, Place, Start};
 use super::contexts;
 use super::modules::{self, Bytes};
+use super::stack;
 use super::stacks::{DEPTH, Stacks};
 use crate::intern::mix;
 use crate::scope;
@@ -116,7 +117,21 @@ fn claim() -> *mut Walker {
     }))
 }
 
+/// The memory of the calling thread's stack.
 fn own_stack() -> Option<Range<u64>> {
+    if COUNTS_C_HEAP.load(Relaxed) { stack::in_maps() } else { reported_stack() }
+}
+
+/// True if an allocation of the C library can lead here. The C library allocates while it looks up
+/// a stack, and has locked the thread meanwhile, so that it must not be asked again.
+static COUNTS_C_HEAP: AtomicBool = AtomicBool::new(false);
+
+/// Must be called before blocks of the C heap are counted.
+pub(super) fn prepare_for_c_heap() {
+    COUNTS_C_HEAP.store(true, Relaxed);
+}
+
+fn reported_stack() -> Option<Range<u64>> {
     // SAFETY: the first call initializes the attributes, the second reads them and the third
     // destroys them. Every pointer is to a local.
     unsafe {

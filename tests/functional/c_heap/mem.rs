@@ -1,12 +1,7 @@
 use memcheck_runtime::{Trial, mem_test};
-
-unsafe extern "C" {
-    safe fn leak_one_kib() -> *mut u8;
-    safe fn copy_of_text() -> *mut u8;
-    safe fn append(bytes: usize);
-    safe fn keep_last(turn: usize);
-    safe fn use_all() -> i32;
-}
+use c_heap::{
+    append, copy_of_text, keep_last, leak_one_kib, map_pages, use_all,
+};
 
 type Result = candle_core::Result<()>;
 
@@ -78,4 +73,43 @@ fn leaks_beside_a_device(trial: &mut Trial) -> Result {
         candle_core::Tensor::zeros(64, candle_core::DType::F32, &device)?;
         Ok(())
     })
+}
+
+#[mem_test(max_rss_growth = "16 KiB", max_c_growth = "0 B")]
+fn maps_pages(trial: &mut Trial) -> Result {
+    trial.iterate(|_| {
+        assert_eq!(map_pages(65_536), 0);
+        Ok(())
+    })
+}
+
+#[mem_test(max_rss_growth = "16 KiB")]
+fn resident_memory_is_bounded(trial: &mut Trial) -> Result {
+    let mut kept = std::collections::VecDeque::new();
+    trial.iterate(|turn| {
+        kept.push_back(vec![1u8; 30_000 + turn * 7_919 % 50_000]);
+        if kept.len() > 20 {
+            kept.pop_front();
+        }
+        Ok(())
+    })
+}
+
+#[mem_test]
+fn maps_a_file(trial: &mut Trial) -> Result {
+    let device = trial.device().clone();
+    let weights = candle_core::Tensor::ones((256, 256), candle_core::DType::F32, &device)?;
+    let path = std::env::temp_dir().join(format!("{}.safetensors", std::process::id()));
+    let weights = std::collections::HashMap::from([("weights", weights)]);
+    candle_core::safetensors::save(&weights, &path)?;
+    // SAFETY: only this test has the name of the file.
+    let mapped = unsafe { candle_core::safetensors::MmapedSafetensors::new(&path) }?;
+    trial.iterate(|_| {
+        let sum = mapped.load("weights", &device)?.sum_all()?.to_scalar::<f32>()?;
+        assert_eq!(sum, 65_536.0);
+        trial.mark("loaded");
+        candle_core::Result::Ok(())
+    })?;
+    std::fs::remove_file(&path)?;
+    Ok(())
 }

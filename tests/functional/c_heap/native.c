@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,15 +43,16 @@ static void *work(void *argument) {
 /* Every function that allocates, and frees everything. */
 int use_all(void) {
     void *aligned = NULL;
+    size_t huge = (size_t)-1 / 2;
     if (posix_memalign(&aligned, 256, 1000) != 0 || (size_t)aligned % 256 != 0) return 1;
     if (posix_memalign(&aligned, 3, 8) == 0) return 2;
     void *other = aligned_alloc(64, 640);
     if ((size_t)other % 64 != 0) return 3;
     char *zeros = calloc(10, 50);
-    if (zeros[499] != 0 || calloc((size_t)-1, 3) != NULL) return 4;
+    if (zeros[499] != 0 || calloc(*(volatile size_t *)&huge, 3) != NULL) return 4;
     char *resized = realloc(realloc(NULL, 10), 5000);
     resized = realloc(resized, 20);
-    if (realloc(resized, (size_t)-1 / 4) != NULL) return 5;
+    if (realloc(resized, *(volatile size_t *)&huge) != NULL) return 5;
     free(NULL);
     free(aligned);
     free(other);
@@ -76,5 +78,13 @@ int use_all(void) {
     }
     int status = 1;
     if (child < 0 || waitpid(child, &status, 0) != child || status != 0) return 7;
+    return 0;
+}
+
+/* Memory that malloc does not see. */
+int map_pages(size_t bytes) {
+    char *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) return 1;
+    memset(pages, 1, bytes);
     return 0;
 }

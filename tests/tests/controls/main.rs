@@ -5,6 +5,7 @@
 //! per iteration of each.
 
 mod faults;
+mod process;
 
 use candle_core::{DType, Device, Tensor};
 use memcheck_runtime::{Trial, mem_test};

@@ -17,12 +17,13 @@ pub(crate) mod own;
 
 use memcheck_core::measurement::quiet;
 
-use crate::ledger;
+use crate::{ledger, site};
 
 /// Starts to count the blocks of the C heap. On a system without this probe, nothing is counted.
 pub(crate) fn start() {
     #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
     functions::link();
+    site::prepare_for_c_heap();
     ledger::count_c_heap();
 }
 
