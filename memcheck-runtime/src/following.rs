@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use memcheck_core::growth::lifetimes::{Budget, Decision, History, Living, step};
+use memcheck_core::growth::lifetimes::{Budget, Decision, History, Living, step, step_level};
 use memcheck_core::growth::survivors::{self, Grown, Growth};
 use memcheck_core::limits::Limits;
 use memcheck_core::measurement::record::Followed;
@@ -35,7 +35,7 @@ pub(crate) struct Following {
     own: Space,
     histories: BTreeMap<Space, History>,
     /// The resident memory, if a limit judges it.
-    resident: Option<Level>,
+    resident: Option<Resident>,
     began: Instant,
     /// Live bytes of the host when the first iteration began.
     live_before: u64,
@@ -45,28 +45,32 @@ pub(crate) struct Following {
     extension: Option<Extension>,
 }
 
-/// A figure without blocks. Its history has one block, which is replaced when the figure changes.
+/// The resident memory after each iteration. PERF: the memory of the series is touched before the
+/// first iteration, because it would count as resident memory that grows.
 #[derive(Debug)]
-struct Level {
-    history: History,
-    /// The figure when the first iteration began.
-    base: u64,
-    /// The last figure, and the iteration in which it was new.
-    last: (u64, Option<u32>),
+struct Resident {
+    series: Box<[u64]>,
+    length: usize,
 }
 
-impl Level {
-    fn new(warmup: u32) -> Self {
-        Self { history: History::new(warmup), base: 0, last: (0, None) }
+impl Resident {
+    /// The most iterations that are kept. Later ones are not judged.
+    const MOST: u32 = 1 << 16;
+
+    fn new(most: u32) -> Self {
+        // Ones, because the system would not map pages of zeros.
+        Self { series: vec![1; most.min(Self::MOST) as usize].into(), length: 0 }
     }
 
     fn add(&mut self, bytes: u64) {
-        let above = bytes.saturating_sub(self.base);
-        if above != self.last.0 {
-            self.last = (above, Some(self.history.iterations()));
+        if let Some(place) = self.series.get_mut(self.length) {
+            *place = bytes;
+            self.length += 1;
         }
-        let (size, born) = self.last;
-        self.history.add([Living { site: None, size, born, count: 1 }]);
+    }
+
+    fn series(&self) -> &[u64] {
+        &self.series[..self.length]
     }
 }
 
@@ -117,7 +121,7 @@ impl Following {
             screen,
             own,
             histories: judged.map(|space| (space, History::new(warmup))).collect(),
-            resident: judges_resident.then(|| Level::new(warmup)),
+            resident: judges_resident.then(|| Resident::new(most)),
             began: Instant::now(),
             live_before: 0,
             blocks: 0,
@@ -131,11 +135,8 @@ impl Following {
     }
 
     /// Must be called when the first iteration begins.
-    pub(crate) fn start(&mut self, resident: Option<u64>) {
+    pub(crate) fn start(&mut self) {
         self.began = Instant::now();
-        if let (Some(level), Some(bytes)) = (&mut self.resident, resident) {
-            level.base = bytes;
-        }
         self.live_before = host_live();
     }
 
@@ -179,17 +180,18 @@ impl Following {
         self.resident.is_some()
     }
 
-    /// Adds the resident memory after an iteration.
+    /// Adds the resident memory after an iteration, without the memory of the histories.
     pub(crate) fn add_resident(&mut self, bytes: Option<u64>) {
-        let own: usize = self.all_histories().map(|(_, history)| history.footprint()).sum();
-        if let (Some(level), Some(bytes)) = (&mut self.resident, bytes) {
-            level.add(bytes.saturating_sub(own as u64));
-        }
+        let Some((resident, bytes)) = self.resident.as_mut().zip(bytes) else { return };
+        let own: usize = self.histories.values().map(History::footprint).sum();
+        resident.add(bytes.saturating_sub(own as u64));
     }
 
-    fn all_histories(&self) -> impl Iterator<Item = (Space, &History)> {
-        let resident = self.resident.iter().map(|level| (Space::Process, &level.history));
-        self.histories.iter().map(|(&space, history)| (space, history)).chain(resident)
+    /// The decision about each judged space.
+    fn decisions(&self) -> impl Iterator<Item = Decision> {
+        let of_blocks = self.histories.values().map(|history| step(history, &self.budget));
+        let resident = self.resident.iter();
+        of_blocks.chain(resident.map(|it| step_level(it.series(), self.warmup, &self.budget)))
     }
 
     /// The number of iterations that have ended, including the warm-up.
@@ -207,7 +209,7 @@ impl Following {
         let wanted = match (&self.reach, &self.extension) {
             (Reach::Screen | Reach::Faults, _) | (Reach::Horizon, Some(_)) => 0,
             (Reach::Horizon, None) => {
-                let flat = self.all_histories().all(|(_, history)| history.is_flat());
+                let flat = self.resident.is_none() && self.histories.values().all(History::is_flat);
                 let horizon = self.warmup.saturating_add(self.budget.quiet).saturating_add(1);
                 if flat { horizon.min(self.budget.most).saturating_sub(ended) } else { 0 }
             }
@@ -234,7 +236,7 @@ impl Following {
 
     /// The greatest number of further iterations that any space needs.
     fn undecided_iterations(&self) -> u32 {
-        let more = self.all_histories().map(|(_, history)| match step(history, &self.budget) {
+        let more = self.decisions().map(|decision| match decision {
             Decision::More(more) => more,
             _ => 0,
         });
@@ -296,7 +298,25 @@ impl Following {
 
     /// The growth of each judged space over all iterations so far.
     pub(crate) fn growth(&self) -> BTreeMap<Space, Grown> {
-        self.all_histories().map(|(space, history)| (space, self.growth_of(history))).collect()
+        let of_blocks =
+            self.histories.iter().map(|(&space, history)| (space, self.growth_of(history)));
+        let resident = self.resident.iter().map(|it| (Space::Process, self.growth_of_resident(it)));
+        of_blocks.chain(resident).collect()
+    }
+
+    fn growth_of_resident(&self, resident: &Resident) -> Grown {
+        if self.screen < 2 {
+            return Grown::default();
+        }
+        let read = |budget: &Budget| {
+            survivors::read_level(&step_level(resident.series(), self.warmup, budget))
+        };
+        let grown = read(&self.budget);
+        match (grown.growth, &self.reach) {
+            // The run ended early.
+            (Growth::Unknown, Reach::Decision) => read(&Budget::of(self.iterations())),
+            _ => grown,
+        }
     }
 
     fn growth_of(&self, history: &History) -> Grown {
@@ -336,9 +356,9 @@ impl Following {
     /// How far the test was followed; `None` if only its measured iterations were run.
     pub(crate) fn followed(&self) -> Option<Followed> {
         let extension = self.extension.as_ref()?;
-        let decided = self.all_histories().all(|(_, history)| {
-            matches!(step(history, &self.budget), Decision::Clean { .. } | Decision::Leak(_))
-        });
+        let decided = self
+            .decisions()
+            .all(|decision| matches!(decision, Decision::Clean { .. } | Decision::Leak(_)));
         Some(Followed {
             iterations: self.iterations().saturating_sub(self.warmup),
             seconds: extension.seconds.unwrap_or_else(|| extension.began.elapsed().as_secs_f64()),
@@ -376,40 +396,5 @@ impl Extension {
             self.disturbed |= ledger::snapshot(window.space()).live != live;
             window.discard();
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The growth of a level that has this value after each iteration, if it was decided.
-    fn growth(level: impl Fn(u32) -> u64) -> Option<u64> {
-        let mut followed = Level::new(2);
-        followed.base = level(0);
-        let budget = Budget::of(1_002);
-        loop {
-            let iteration = followed.history.iterations() + 1;
-            followed.add(level(iteration));
-            match step(&followed.history, &budget) {
-                Decision::Clean { .. } => return Some(0),
-                Decision::Leak(leak) => return Some(leak.rate.rounded()),
-                Decision::Open(_) => return None,
-                Decision::More(_) => assert!(iteration < budget.most),
-            }
-        }
-    }
-
-    const PAGE: u64 = 4_096;
-
-    #[test]
-    fn a_level_that_rises_grows_and_one_that_fills_does_not() {
-        assert_eq!(growth(|_| 9 * PAGE), Some(0));
-        assert_eq!(growth(|at| u64::from(at) * PAGE), Some(PAGE));
-        // A KiB in each iteration shows as a page in every fourth.
-        assert_eq!(growth(|at| u64::from(at) / 4 * PAGE), Some(1_024));
-        assert_eq!(growth(|at| u64::from(at.min(40)) * PAGE), Some(0));
-        // Pages that come and go without order.
-        assert_eq!(growth(|at| u64::from(at.wrapping_mul(2_654_435_761) >> 28) * PAGE), Some(0));
     }
 }

@@ -99,8 +99,7 @@ impl Recorder {
         }
         self.has_started = true;
         self.setup = active_spaces().map(|(space, now)| (space, now.live)).collect();
-        let resident = self.process.read();
-        self.following.start(resident.map(Resident::taken));
+        self.following.start();
         true
     }
 
