@@ -100,7 +100,10 @@ enum StopReason {
 
 /// Live bytes of the host.
 fn host_live() -> u64 {
-    [Space::Host, Space::HostSmall, Space::CHeap].into_iter().map(|space| ledger::snapshot(space).live).sum()
+    [Space::Host, Space::HostSmall, Space::CHeap]
+        .into_iter()
+        .map(|space| ledger::snapshot(space).live)
+        .sum()
 }
 
 impl Following {

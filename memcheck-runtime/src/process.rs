@@ -61,9 +61,9 @@ impl Process {
             return Vec::new();
         }
         let files = files(&read("/proc/self/smaps")).into_iter();
-        let files = files.filter(|(path, _)| is_new(path)).map(|(path, Mapped { bytes, resident })| {
-            MappedFile { path, bytes, resident }
-        });
+        let files = files
+            .filter(|(path, _)| is_new(path))
+            .map(|(path, Mapped { bytes, resident })| MappedFile { path, bytes, resident });
         let mut files: Vec<MappedFile> = files.collect();
         files.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.path.cmp(&b.path)));
         files

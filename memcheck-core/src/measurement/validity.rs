@@ -57,7 +57,16 @@ type Checked = Result<(), Invalid>;
 /// A record, without the stacks that have no names yet.
 pub(super) fn record(record: &Record) -> Checked {
     let Record {
-        judged, spaces, attribution, longer, driver, values, fault_sweep, process, marks, ..
+        judged,
+        spaces,
+        attribution,
+        longer,
+        driver,
+        values,
+        fault_sweep,
+        process,
+        marks,
+        ..
     } = record;
     let mut distinct = judged.clone();
     distinct.sort_unstable();

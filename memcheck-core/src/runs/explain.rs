@@ -100,8 +100,8 @@ impl Stage {
                 .as_ref()
                 .is_some_and(|followed| followed.disturbed || record.outcome != Outcome::Returned)
                 .then(|| Run { reach: Reach::Screen, ..explain.first() }),
-            Self::Decide => (record.outcome == Outcome::Returned && record.is_undecided())
-                .then(|| Run {
+            Self::Decide => {
+                (record.outcome == Outcome::Returned && record.is_undecided()).then(|| Run {
                     // Call stacks take resident memory too.
                     follow: match record.limits.max_rss_growth.value {
                         Some(_) => Follow::No,
@@ -109,7 +109,8 @@ impl Stage {
                     },
                     reach: Reach::Decision,
                     expected: expected(),
-                }),
+                })
+            }
             Self::Explain => (explain == Explain::Failed && needs_call_sites(report))
                 .then(|| Run { follow, reach: Reach::Screen, expected: expected() }),
             Self::Compare => record
