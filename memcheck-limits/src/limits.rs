@@ -20,6 +20,7 @@ use self::kinds::{
 };
 use crate::device::Family;
 use crate::size::Size;
+use crate::space::Space;
 use crate::sweep::FaultSweep;
 use crate::tolerance::Tolerance;
 use crate::values::Contents;
@@ -187,6 +188,17 @@ macro_rules! define {
 }
 
 with_limits!(all define);
+
+impl Limits {
+    /// The limit of the growth of a space; `None` if its growth is not judged.
+    pub fn max_growth_of(&self, space: Space) -> Option<u64> {
+        match space {
+            Space::CHeap => self.max_c_growth.value,
+            Space::Process => self.max_rss_growth.value,
+            _ => Some(self.max_growth.value),
+        }
+    }
+}
 
 /// A key of a limit, checked while it is read so that an error has its place.
 struct Key(&'static str);

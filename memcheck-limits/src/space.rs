@@ -9,6 +9,11 @@ pub enum Space {
     Host,
     /// Smaller blocks of the same heap.
     HostSmall,
+    /// Blocks that code in other languages takes from the heap of the process (`malloc` and its
+    /// relatives).
+    CHeap,
+    /// The whole memory of the process, as the system reports it.
+    Process,
     /// Memory of the CUDA device with this ordinal.
     Cuda(u16),
     /// Page-locked host memory that was allocated for the device with this ordinal
@@ -28,6 +33,12 @@ impl Space {
         matches!(self, Self::Cuda(_))
     }
 
+    /// True for a space that only the limit of its own applies to: the C heap and the process. It is
+    /// not in a baseline, because versions of libraries and of the system change its figures.
+    pub fn has_own_limit(self) -> bool {
+        matches!(self, Self::CHeap | Self::Process)
+    }
+
     /// True for memory that a CUDA driver allocates: the memory of a GPU and of its graphs, and host
     /// memory that is pinned or managed for one.
     pub fn is_of_driver(self) -> bool {
@@ -40,6 +51,8 @@ impl std::fmt::Display for Space {
         match self {
             Self::Host => f.pad("host"),
             Self::HostSmall => f.pad("host/small"),
+            Self::CHeap => f.pad("c-heap"),
+            Self::Process => f.pad("process"),
             Self::Cuda(ordinal) => f.pad(&format!("cuda:{ordinal}")),
             Self::Pinned(ordinal) => f.pad(&format!("cuda:{ordinal}/pinned")),
             Self::Managed(ordinal) => f.pad(&format!("cuda:{ordinal}/managed")),
@@ -51,8 +64,8 @@ impl std::fmt::Display for Space {
 /// The error of a text that does not name a space.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is not a memory space: expected host, host/small, cuda:N, cuda:N/pinned, cuda:N/managed \
-     or cuda:N/graph"
+    "`{0}` is not a memory space: expected host, host/small, c-heap, process, cuda:N, \
+     cuda:N/pinned, cuda:N/managed or cuda:N/graph"
 )]
 pub struct SpaceError(String);
 
@@ -78,6 +91,8 @@ impl std::str::FromStr for Space {
         match text {
             "host" => Ok(Self::Host),
             "host/small" => Ok(Self::HostSmall),
+            "c-heap" => Ok(Self::CHeap),
+            "process" => Ok(Self::Process),
             _ => parse_device_space().ok_or_else(|| SpaceError(text.to_owned())),
         }
     }
@@ -104,7 +119,8 @@ mod tests {
         let devices = [0, 11].into_iter().flat_map(|ordinal| {
             [Space::Cuda, Space::Pinned, Space::Managed, Space::Graph].map(|space| space(ordinal))
         });
-        for space in [Space::Host, Space::HostSmall].into_iter().chain(devices) {
+        let of_process = [Space::Host, Space::HostSmall, Space::CHeap, Space::Process];
+        for space in of_process.into_iter().chain(devices) {
             assert_eq!(space.to_string().parse(), Ok(space));
         }
         for text in ["cuda", "cuda:x", "cuda:0/other", "cuda:/pinned", "host/", "pinned"] {

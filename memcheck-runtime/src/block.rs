@@ -5,8 +5,9 @@ use memcheck_core::space::Space;
 
 /// Spaces of one GPU: its own memory, pinned memory, managed memory, and the memory of graphs.
 const SPACES_PER_DEVICE: usize = 4;
-/// The two spaces of the host, followed by those of each GPU.
-pub(crate) const SPACES: usize = 2 + SPACES_PER_DEVICE * COUNTED_GPUS;
+/// The two spaces of the host and the C heap. Those of each GPU follow.
+const SPACES_OF_HOST: usize = 3;
+pub(crate) const SPACES: usize = SPACES_OF_HOST + SPACES_PER_DEVICE * COUNTED_GPUS;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Block {
@@ -81,15 +82,18 @@ impl Origin {
     }
 }
 
-/// The index of a space in tables; `None` for a GPU that the ledger does not distinguish.
+/// The index of a space in tables; `None` for a GPU that the ledger does not distinguish, and for
+/// the process, which has no blocks.
 pub(crate) fn index(space: Space) -> Option<usize> {
     let of_gpu = |ordinal: u16, kind: usize| {
         let ordinal = usize::from(ordinal);
-        (ordinal < COUNTED_GPUS).then_some(2 + SPACES_PER_DEVICE * ordinal + kind)
+        (ordinal < COUNTED_GPUS).then_some(SPACES_OF_HOST + SPACES_PER_DEVICE * ordinal + kind)
     };
     match space {
         Space::Host => Some(0),
         Space::HostSmall => Some(1),
+        Space::CHeap => Some(2),
+        Space::Process => None,
         Space::Cuda(ordinal) => of_gpu(ordinal, 0),
         Space::Pinned(ordinal) => of_gpu(ordinal, 1),
         Space::Managed(ordinal) => of_gpu(ordinal, 2),
@@ -98,8 +102,12 @@ pub(crate) fn index(space: Space) -> Option<usize> {
 }
 
 pub(crate) fn space(index: usize) -> Space {
-    let Some(of_device) = index.checked_sub(2) else {
-        return if index == 0 { Space::Host } else { Space::HostSmall };
+    let Some(of_device) = index.checked_sub(SPACES_OF_HOST) else {
+        return match index {
+            0 => Space::Host,
+            1 => Space::HostSmall,
+            _ => Space::CHeap,
+        };
     };
     let ordinal = u16::try_from(of_device / SPACES_PER_DEVICE).unwrap_or(u16::MAX);
     match of_device % SPACES_PER_DEVICE {

@@ -4,9 +4,9 @@ use candle_core::Device;
 use memcheck_core::measurement::quiet;
 use memcheck_core::space::Space;
 
-use crate::ledger;
 #[cfg(feature = "cuda")]
-use crate::{device, probe};
+use crate::device;
+use crate::{ledger, probe};
 
 /// Allocates and frees one block on the host. True if the probe saw both.
 pub(crate) fn on_host() -> bool {
@@ -22,6 +22,13 @@ pub(crate) fn on_host_small() -> bool {
     })
 }
 
+/// Allocates and frees one block of the C heap from the executable, and one from a shared library.
+/// True if the probe saw both.
+pub(crate) fn on_c_heap() -> bool {
+    is_seen(Space::CHeap, probe::c_heap::block)
+        && is_seen(Space::CHeap, probe::c_heap::block_of_library)
+}
+
 /// Allocates and frees one block in a space that the body was the first to use. True if the probe
 /// saw both.
 ///
@@ -31,6 +38,9 @@ pub(crate) fn in_space(space: Space) -> candle_core::Result<bool> {
     match space {
         Space::Host => Ok(on_host()),
         Space::HostSmall => Ok(on_host_small()),
+        Space::CHeap => Ok(on_c_heap()),
+        // It has no blocks: `crate::process` reads its figures.
+        Space::Process => Ok(false),
         #[cfg(feature = "cuda")]
         Space::Cuda(ordinal) => on_device(&Device::new_cuda(ordinal.into())?),
         #[cfg(feature = "cuda")]

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use memcheck_core::growth::lifetimes::{Budget, Decision, History, Living, step};
+use memcheck_core::growth::lifetimes::{Budget, Decision, History, Living, step, step_level};
 use memcheck_core::growth::survivors::{self, Grown, Growth};
 use memcheck_core::limits::Limits;
 use memcheck_core::measurement::record::Followed;
@@ -18,6 +18,7 @@ use memcheck_core::wire::protocol::{Reach, SoakTime};
 use crate::available::available;
 use crate::block::{self, Origin};
 use crate::ledger::{self, Census, Changes, PeakWindow};
+use crate::trace;
 
 /// The longest time that iterations up to the horizon may take, for a test that has left no blocks
 /// behind.
@@ -43,6 +44,8 @@ pub(crate) struct Following {
     /// The number of ended iterations at which a soak looks for growth next.
     next_look: u32,
     histories: BTreeMap<Space, History>,
+    /// The resident memory, if a limit judges it.
+    resident: Option<Resident>,
     began: Instant,
     /// Live bytes of the host when the first iteration began.
     live_before: u64,
@@ -50,6 +53,35 @@ pub(crate) struct Following {
     blocks: u64,
     /// Set when the first iteration beyond the measured ones begins.
     extension: Option<Extension>,
+}
+
+/// The resident memory after each iteration. PERF: the memory of the series is touched before the
+/// first iteration, because it would count as resident memory that grows.
+#[derive(Debug)]
+struct Resident {
+    series: Box<[u64]>,
+    length: usize,
+}
+
+impl Resident {
+    /// The most iterations that are kept. Later ones are not judged.
+    const MOST: u32 = 1 << 16;
+
+    fn new(most: u32) -> Self {
+        // Ones, because the system would not map pages of zeros.
+        Self { series: vec![1; most.min(Self::MOST) as usize].into(), length: 0 }
+    }
+
+    fn add(&mut self, bytes: u64) {
+        if let Some(place) = self.series.get_mut(self.length) {
+            *place = bytes;
+            self.length += 1;
+        }
+    }
+
+    fn series(&self) -> &[u64] {
+        &self.series[..self.length]
+    }
 }
 
 /// The state of iterations beyond the measured ones.
@@ -92,7 +124,10 @@ impl StopReason {
 
 /// Live bytes of the host.
 fn host_live() -> u64 {
-    [Space::Host, Space::HostSmall].into_iter().map(|space| ledger::snapshot(space).live).sum()
+    [Space::Host, Space::HostSmall, Space::CHeap]
+        .into_iter()
+        .map(|space| ledger::snapshot(space).live)
+        .sum()
 }
 
 impl Following {
@@ -104,6 +139,10 @@ impl Following {
             Reach::Soak(_) if screen > 1 => MOST_SOAKED,
             _ => most.saturating_add(warmup),
         };
+        let c_heap = limits.max_c_growth.value.map(|_| Space::CHeap);
+        let judged = std::iter::once(own).chain(c_heap);
+        // Attribution takes memory of its own.
+        let judges_resident = limits.max_rss_growth.value.is_some() && !trace::is_on();
         Self {
             reach,
             budget: Budget::of(most),
@@ -113,7 +152,8 @@ impl Following {
             own,
             max_growth: limits.max_growth.value,
             next_look: 0,
-            histories: BTreeMap::from([(own, History::new(warmup))]),
+            histories: judged.map(|space| (space, History::new(warmup))).collect(),
+            resident: judges_resident.then(|| Resident::new(most)),
             began: Instant::now(),
             live_before: 0,
             blocks: 0,
@@ -123,7 +163,7 @@ impl Following {
 
     /// True if blocks of this space are judged.
     fn judges(own: Space, space: Space) -> bool {
-        space.is_of_driver() == own.is_device()
+        space == Space::CHeap || space.is_of_driver() == own.is_device()
     }
 
     /// Must be called when the first iteration begins.
@@ -167,6 +207,25 @@ impl Following {
         }
     }
 
+    /// True if the resident memory is judged, also in iterations beyond the measured ones.
+    pub(crate) fn judges_resident(&self) -> bool {
+        self.resident.is_some()
+    }
+
+    /// Adds the resident memory after an iteration, without the memory of the histories.
+    pub(crate) fn add_resident(&mut self, bytes: Option<u64>) {
+        let Some((resident, bytes)) = self.resident.as_mut().zip(bytes) else { return };
+        let own: usize = self.histories.values().map(History::footprint).sum();
+        resident.add(bytes.saturating_sub(own as u64));
+    }
+
+    /// The decision about each judged space.
+    fn decisions(&self) -> impl Iterator<Item = Decision> {
+        let of_blocks = self.histories.values().map(|history| step(history, &self.budget));
+        let resident = self.resident.iter();
+        of_blocks.chain(resident.map(|it| step_level(it.series(), self.warmup, &self.budget)))
+    }
+
     /// The number of iterations that have ended, including the warm-up.
     pub(crate) fn iterations(&self) -> u32 {
         self.histories.values().map(History::iterations).max().unwrap_or(0)
@@ -182,7 +241,7 @@ impl Following {
         let wanted = match (&self.reach, &self.extension) {
             (Reach::Screen | Reach::Faults, _) | (Reach::Horizon, Some(_)) => 0,
             (Reach::Horizon, None) => {
-                let flat = self.histories.values().all(History::is_flat);
+                let flat = self.resident.is_none() && self.histories.values().all(History::is_flat);
                 let horizon = self.warmup.saturating_add(self.budget.quiet).saturating_add(1);
                 if flat { horizon.min(self.budget.most).saturating_sub(ended) } else { 0 }
             }
@@ -217,7 +276,7 @@ impl Following {
 
     /// The greatest number of further iterations that any space needs.
     fn undecided_iterations(&self) -> u32 {
-        let more = self.histories.values().map(|history| match step(history, &self.budget) {
+        let more = self.decisions().map(|decision| match decision {
             Decision::More(more) => more,
             _ => 0,
         });
@@ -333,7 +392,25 @@ impl Following {
 
     /// The growth of each judged space over all iterations so far.
     pub(crate) fn growth(&self) -> BTreeMap<Space, Grown> {
-        self.histories.iter().map(|(&space, history)| (space, self.growth_of(history))).collect()
+        let of_blocks =
+            self.histories.iter().map(|(&space, history)| (space, self.growth_of(history)));
+        let resident = self.resident.iter().map(|it| (Space::Process, self.growth_of_resident(it)));
+        of_blocks.chain(resident).collect()
+    }
+
+    fn growth_of_resident(&self, resident: &Resident) -> Grown {
+        if self.screen < 2 {
+            return Grown::default();
+        }
+        let read = |budget: &Budget| {
+            survivors::read_level(&step_level(resident.series(), self.warmup, budget))
+        };
+        let grown = read(&self.budget);
+        match (grown.growth, &self.reach) {
+            // The run ended early.
+            (Growth::Unknown, Reach::Decision) => read(&Budget::of(self.iterations())),
+            _ => grown,
+        }
     }
 
     fn growth_of(&self, history: &History) -> Grown {
@@ -374,9 +451,9 @@ impl Following {
     /// How far the test was followed; `None` if only its measured iterations were run.
     pub(crate) fn followed(&self) -> Option<Followed> {
         let extension = self.extension.as_ref()?;
-        let decided = self.histories.values().all(|history| {
-            matches!(step(history, &self.budget), Decision::Clean { .. } | Decision::Leak(_))
-        });
+        let decided = self
+            .decisions()
+            .all(|decision| matches!(decision, Decision::Clean { .. } | Decision::Leak(_)));
         Some(Followed {
             iterations: self.iterations().saturating_sub(self.warmup),
             seconds: extension.seconds.unwrap_or_else(|| extension.began.elapsed().as_secs_f64()),

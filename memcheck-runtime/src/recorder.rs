@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use memcheck_core::growth::survivors::{self, Grown};
 use memcheck_core::limits::Limits;
+use memcheck_core::measurement::process::{ProcessMemory, Resident};
 use memcheck_core::measurement::record::{Followed, Mark, Metrics, RefusedAllocation, SpaceRecord};
 use memcheck_core::measurement::soak::Soaked;
 use memcheck_core::space::Space;
@@ -15,6 +16,7 @@ use crate::attribution::Iterations;
 use crate::block;
 use crate::following::Following;
 use crate::ledger::{self, Snapshot};
+use crate::process::Process;
 use crate::site;
 
 /// The data that is collected while a body runs.
@@ -36,6 +38,7 @@ pub(crate) struct Recorder {
     iterations: BTreeMap<Space, Vec<Iteration>>,
     marks: Vec<Mark>,
     at_end: LiveAtEnd,
+    process: Process,
     /// The figures of other counters on the test's own device after each measured iteration: the
     /// driver's pool, or NVML if the device has no pool.
     reserved: Vec<u64>,
@@ -79,6 +82,7 @@ impl Recorder {
             iterations: BTreeMap::new(),
             marks: Vec::new(),
             at_end: LiveAtEnd::default(),
+            process: Process::begin(),
             reserved: Vec::new(),
             device_used: Vec::new(),
             own: None,
@@ -108,7 +112,13 @@ impl Recorder {
     pub(crate) fn end_iteration(&mut self, index: usize) {
         ledger::end_iteration();
         self.following.take_census();
-        if index < self.warmup || index > self.last {
+        let is_measured = (self.warmup..=self.last).contains(&index);
+        if is_measured || self.following.judges_resident() {
+            let resident = self.process.read();
+            self.following.add_resident(resident.map(Resident::taken));
+            self.process.end_iteration(resident.filter(|_| is_measured));
+        }
+        if !is_measured {
             return;
         }
         self.measured += 1;
@@ -139,6 +149,7 @@ impl Recorder {
     /// Ends the iterations.
     pub(crate) fn end_iterations(&mut self) {
         self.grown = self.following.growth();
+        self.process.end_iterations();
         if site::is_on() {
             let first = birth(self.warmup);
             self.at_end = LiveAtEnd::capture(&(first..first.saturating_add(self.measured())));
@@ -182,6 +193,7 @@ impl Recorder {
             label: label.to_owned(),
             allocated: active_spaces().map(|(space, now)| (space, now.live)).collect(),
             peak_allocated: active_spaces().map(|(space, now)| (space, now.peak)).collect(),
+            process: self.process.read(),
         });
     }
 
@@ -203,6 +215,11 @@ impl Recorder {
         u32::try_from(self.measured).unwrap_or(u32::MAX)
     }
 
+    /// The memory of the process. Must be called after [`Recorder::finish`].
+    pub(crate) fn take_process(&mut self) -> Option<ProcessMemory> {
+        self.process.finish()
+    }
+
     /// The records of all active and all judged spaces. Must be called after the body has returned
     /// and its values are dropped.
     pub(crate) fn finish(&mut self, judged: &[Space]) -> BTreeMap<Space, SpaceRecord> {
@@ -217,7 +234,32 @@ impl Recorder {
         spaces.into_iter().map(|space| (space, self.space_record(space))).collect()
     }
 
+    /// The record of the resident memory, for a test that limits its growth.
+    fn resident_record(&self) -> SpaceRecord {
+        let memory = self.process.memory();
+        let allocated: Vec<u64> = memory.iterations.iter().map(|it| it.taken()).collect();
+        let grown = self.grown.get(&Space::Process).cloned().unwrap_or_default();
+        SpaceRecord {
+            metrics: Metrics {
+                allocated: memory.at_end.taken(),
+                peak_allocated: memory.peak.taken(),
+                growth: grown.bytes_per_iteration,
+                ..Metrics::default()
+            },
+            peak: allocated.clone(),
+            slope: survivors::theil_sen(&allocated).unwrap_or(0.0),
+            // The peak is above zero only if the system has reported the memory.
+            armed: memory.peak.rss_anon > 0,
+            allocated,
+            growth: grown.growth,
+            ..SpaceRecord::default()
+        }
+    }
+
     fn space_record(&self, space: Space) -> SpaceRecord {
+        if space == Space::Process {
+            return self.resident_record();
+        }
         let now = ledger::snapshot(space);
         let series = |pick: fn(&Iteration) -> u64| -> Vec<u64> {
             let known = self.iterations.get(&space).map_or(&[][..], Vec::as_slice);

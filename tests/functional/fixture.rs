@@ -245,6 +245,14 @@ impl Run {
             .clone()
     }
 
+    /// The metrics of a test without those of the process, which differ from run to run.
+    #[track_caller]
+    pub(crate) fn exact_metrics(&self, name: &str) -> Value {
+        let mut metrics = self.test(name)["metrics"].clone();
+        metrics.as_object_mut().expect("metrics are an object").remove("process");
+        metrics
+    }
+
     #[track_caller]
     pub(crate) fn codes(&self, name: &str) -> Vec<String> {
         let findings = self.test(name)["findings"].clone();

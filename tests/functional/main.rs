@@ -10,6 +10,7 @@ mod baselines;
 mod benches;
 mod bisect;
 mod browser;
+mod c_heap;
 mod candle_features;
 mod candle_tests;
 mod cases;

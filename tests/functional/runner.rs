@@ -50,7 +50,7 @@ fn a_launcher_that_passes_the_command_on_does_not_change_the_figures() {
     assert!(lines[0].ends_with(" clean --exact --nocapture --test-threads=1"), "{launched}");
     // The launcher must start tests only, and neither the build nor the listing.
     let direct = project.run(&["--explain", "never"]).exits(100);
-    assert_eq!(direct.test("leaky")["metrics"], launch(&project, &[]).test("leaky")["metrics"]);
+    assert_eq!(direct.exact_metrics("leaky"), launch(&project, &[]).exact_metrics("leaky"));
 }
 
 #[test]

@@ -225,7 +225,7 @@ fn tests_run_as_jobs_with_a_gpu_each() {
     assert_eq!((&leak["code"], &leak["bytes_per_iteration"]), (&"leak".into(), &4096.into()));
     assert_eq!(run.test("clean")["status"], "passed");
     let direct = project.run(&["clean"]).exits(0);
-    assert_eq!(run.test("clean")["metrics"], direct.test("clean")["metrics"]);
+    assert_eq!(run.exact_metrics("clean"), direct.exact_metrics("clean"));
 
     let died = slurm.run(&project, &["dies"]).exits(100);
     assert_eq!(died.codes("dies"), ["crashed"]);

@@ -50,13 +50,13 @@ pub enum FiguresError {
 
 impl Figures {
     /// The figures that a baseline accepts: `allocated` of the judged spaces, without small blocks
-    /// on the host, which change with patch releases of libraries.
+    /// on the host, the C heap and the process, which change with patch releases of libraries.
     pub fn of(record: &Record) -> Self {
         Self(
             record
                 .judged
                 .iter()
-                .filter(|space| **space != Space::HostSmall)
+                .filter(|space| **space != Space::HostSmall && !space.has_own_limit())
                 .filter_map(|space| Some((*space, record.spaces.get(space)?)))
                 .map(|(space, measured)| {
                     let figures = gated(space, &measured.metrics);

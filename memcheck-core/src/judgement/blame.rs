@@ -134,8 +134,10 @@ pub fn note_once(record: &mut Record) {
         return;
     }
     let mut notes = Vec::new();
-    for (&space, measured) in
-        record.spaces.iter().filter(|(space, _)| record.judged.contains(space))
+    for (&space, measured) in record
+        .spaces
+        .iter()
+        .filter(|(space, _)| record.judged.contains(space) && !space.has_own_limit())
     {
         let sites = retained(record, space);
         let places = sites

@@ -65,9 +65,11 @@ pub struct CodeRow {
 }
 
 codes! {
-    /// Live memory grows by more than `max_growth` per iteration.
+    /// Live memory grows by more than `max_growth` per iteration, or the C heap by more than
+    /// `max_c_growth`.
     Leak = "leak", Measured, Deny, "memory allocated in an iteration is never freed";
-    /// The bytes taken from the device grow by more than `max_reserved_growth` per iteration.
+    /// The bytes taken from the device grow by more than `max_reserved_growth` per iteration, or the
+    /// resident memory by more than `max_rss_growth`.
     GrowthLimit = "growth-limit", Measured, Deny, "memory grows from iteration to iteration";
     /// `peak_allocated` is above `max_peak`.
     PeakLimit = "peak-limit", Measured, Deny, "the peak is above its limit";

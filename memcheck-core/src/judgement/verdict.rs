@@ -44,11 +44,16 @@ pub fn judge(
         findings.extend(unmeasured::incomplete(record, limits));
     }
     for (&space, measured) in judged(record) {
-        if !growth::is_overhead(record, space, limits) {
+        if space == Space::Process {
+            findings.extend(growth::resident(measured, limits));
+        } else if !growth::is_overhead(record, space, limits) {
             findings.extend(growth::leak(record, space, measured, limits));
-            if returned {
-                findings.extend(growth::undecided(space, measured, limits));
-            }
+        }
+        if returned && !growth::is_overhead(record, space, limits) {
+            findings.extend(growth::undecided(space, measured, limits));
+        }
+        if space.has_own_limit() {
+            continue;
         }
         let pool_growth = growth::pool_growth(space, measured, limits.max_reserved_growth.value);
         findings.extend(pool_growth.map(|found| match record.driver.simulated {

@@ -14,6 +14,7 @@ use crate::limits::Limits;
 use crate::measurement::attribution::{Attribution, Unresolved};
 use crate::measurement::driver::Driver;
 use crate::measurement::fault_sweep::FaultSweep;
+use crate::measurement::process::{ProcessMemory, Resident};
 use crate::measurement::repeats::Repeats;
 use crate::measurement::soak::Soaked;
 use crate::measurement::stack::Frame;
@@ -177,6 +178,9 @@ pub struct Mark {
     pub allocated: BTreeMap<Space, u64>,
     /// Highest number of live bytes by space up to this point.
     pub peak_allocated: BTreeMap<Space, u64>,
+    /// The memory of the process; `None` if the system does not report it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<Resident>,
 }
 
 /// The record of one run of one test, valid in the sense of [`crate::measurement::validity`].
@@ -248,6 +252,9 @@ pub struct Record {
     /// without a sweep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault_sweep: Option<FaultSweep>,
+    /// The memory of the process; `None` if the system does not report it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<ProcessMemory>,
     /// The points that `trial.mark` recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<Mark>,
@@ -336,7 +343,8 @@ impl Record {
 
     /// True if a second round showed that judged memory is allocated once in the process.
     pub fn holds_once(&self) -> bool {
-        let mut judged = self.judged.iter().filter_map(|space| self.spaces.get(space));
+        let judged = self.judged.iter().filter(|space| !space.has_own_limit());
+        let mut judged = judged.filter_map(|space| self.spaces.get(space));
         let limit = self.limits.max_retained.value;
         judged.any(|measured| measured.retained_again.is_some_and(|again| again <= limit))
     }

@@ -8,6 +8,7 @@ use crate::growth::survivors::Group;
 use crate::measurement::attribution::{Attribution, HeldBy, Holder, Lifetimes, Place, Unresolved};
 use crate::measurement::fault_sweep::{Effect, FaultSweep};
 use crate::measurement::placement::{Module, Modules};
+use crate::measurement::process::Resident;
 use crate::measurement::record::{Metrics, Record, SpaceRecord};
 
 /// The greatest sum of figures, in bytes (1 EiB) or counts. It is far below the greatest integer,
@@ -55,7 +56,18 @@ type Checked = Result<(), Invalid>;
 
 /// A record, without the stacks that have no names yet.
 pub(super) fn record(record: &Record) -> Checked {
-    let Record { judged, spaces, attribution, longer, driver, values, fault_sweep, .. } = record;
+    let Record {
+        judged,
+        spaces,
+        attribution,
+        longer,
+        driver,
+        values,
+        fault_sweep,
+        process,
+        marks,
+        ..
+    } = record;
     let mut distinct = judged.clone();
     distinct.sort_unstable();
     distinct.dedup();
@@ -77,6 +89,16 @@ pub(super) fn record(record: &Record) -> Checked {
     if let Some(sweep) = fault_sweep {
         self::fault_sweep(sweep)?;
     }
+    let read = process.iter().flat_map(|memory| {
+        [memory.at_start, memory.at_end, memory.peak].into_iter().chain(memory.iterations.clone())
+    });
+    for resident in read.chain(marks.iter().filter_map(|mark| mark.process)) {
+        let Resident { rss_anon, rss_file, swap } = resident;
+        sum("process", [rss_anon, rss_file, swap])?;
+    }
+    let files = || process.iter().flat_map(|memory| &memory.files);
+    sum("process.files.bytes", files().map(|file| file.bytes))?;
+    sum("process.files.resident", files().map(|file| file.resident))?;
     let items = || driver.untracked.iter().flat_map(|untracked| &untracked.items);
     sum("driver.untracked.items.bytes", items().map(|item| item.bytes))?;
     sum("driver.untracked.items.blocks", items().map(|item| item.blocks))

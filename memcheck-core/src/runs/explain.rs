@@ -108,8 +108,17 @@ impl Stage {
                 .as_ref()
                 .is_some_and(|followed| followed.disturbed || record.outcome != Outcome::Returned)
                 .then(|| Run { reach: Reach::Screen, ..explain.first() }),
-            Self::Decide => (record.outcome == Outcome::Returned && record.is_undecided())
-                .then(|| Run { follow, reach: Reach::Decision, expected: expected() }),
+            Self::Decide => {
+                (record.outcome == Outcome::Returned && record.is_undecided()).then(|| Run {
+                    // Call stacks take resident memory too.
+                    follow: match record.limits.max_rss_growth.value {
+                        Some(_) => Follow::No,
+                        None => follow,
+                    },
+                    reach: Reach::Decision,
+                    expected: expected(),
+                })
+            }
             Self::Explain => (explain == Explain::Failed && needs_call_sites(report))
                 .then(|| Run { follow, reach: Reach::Screen, expected: expected() }),
             Self::Compare => record
@@ -319,7 +328,7 @@ fn measures_alike(first: &Record, second: &Record) -> bool {
     };
     let allocated = |record: &Record| -> BTreeMap<Space, Vec<u64>> {
         let of = |space: &Space| Some((*space, record.spaces.get(space)?.allocated.clone()));
-        record.judged.iter().filter_map(of).collect()
+        record.judged.iter().filter(|space| !space.has_own_limit()).filter_map(of).collect()
     };
     figures(first) == figures(second) && allocated(first) == allocated(second)
 }

@@ -56,6 +56,16 @@ macro_rules! with_limits {
                 max_reserved_growth or max_reserved_growth_mb: Optional<Bytes>,
                 "MEMCHECK_MAX_RESERVED_GROWTH", programs: false, default: |_| None;
 
+                /// Limit of the growth of the C heap (malloc and its relatives) per iteration; the
+                /// C heap is counted only if it is set
+                max_c_growth or max_c_growth_mb: Optional<Bytes>,
+                "MEMCHECK_MAX_C_GROWTH", programs: false, default: |_| None;
+
+                /// Limit of the growth per iteration of the resident anonymous memory and the
+                /// swap of the process
+                max_rss_growth or max_rss_growth_mb: Optional<Bytes>,
+                "MEMCHECK_MAX_RSS_GROWTH", programs: false, default: |_| None;
+
                 /// Capacity that a test must run in on a GPU: a size ("24 GiB") or a card
                 /// ("rtx4090")
                 fits: Optional<Room>,

@@ -21,6 +21,7 @@ use crate::attribution::Attributor;
 use crate::description::Description;
 #[cfg(feature = "cuda")]
 use crate::probe;
+use crate::probe::c_heap;
 use crate::recorder::Recorder;
 use crate::trial::{self, Case, Trial};
 use crate::{attribution, block, canary, device, ledger, live, reads, scope, snapshot};
@@ -126,6 +127,10 @@ impl Ready {
             ledger::count_small();
             canaries.push((Space::HostSmall, canary::on_host_small()));
         }
+        if limits.max_c_growth.value.is_some() {
+            c_heap::start();
+            canaries.push((Space::CHeap, canary::on_c_heap()));
+        }
         #[cfg(feature = "cuda")]
         {
             let refusal =
@@ -166,11 +171,12 @@ impl Ready {
         job: &Job,
     ) -> (Record, Option<Unresolved>) {
         let (mut recorder, others) = trial.into_parts();
-        let judged = judged(self.own);
+        let judged = judged(self.own, limits);
         let note = rounds::wait_for_frees(&judged, limits);
         let live = self.attributor.as_ref().map(|_| attribution::live_holders());
         let mut record = assemble(&mut recorder, &judged);
-        for (space, measured) in &mut record.spaces {
+        let with_blocks = record.spaces.iter_mut().filter(|(space, _)| **space != Space::Process);
+        for (space, measured) in with_blocks {
             let known = self.canaries.iter().chain(&others).find(|canary| canary.0 == *space);
             measured.armed = match known {
                 Some(&(_, seen)) => seen,
@@ -203,12 +209,15 @@ fn start_pool() {
     rayon::broadcast(|_| ());
 }
 
-/// The test's own space, and all other spaces of the same kind in which it has allocated.
-fn judged(own: Space) -> Vec<Space> {
-    block::spaces()
-        .filter(|space| space.is_of_driver() == own.is_device())
-        .filter(|space| *space == own || ledger::snapshot(*space).allocations > 0)
-        .collect()
+/// The test's own space, all other spaces of the same kind in which it has allocated, and those
+/// with a limit of their own.
+fn judged(own: Space, limits: &Limits) -> Vec<Space> {
+    let of_same_kind = block::spaces()
+        .filter(|space| !space.has_own_limit() && space.is_of_driver() == own.is_device())
+        .filter(|space| *space == own || ledger::snapshot(*space).allocations > 0);
+    let c_heap = limits.max_c_growth.value.map(|_| Space::CHeap);
+    let resident = limits.max_rss_growth.value.map(|_| Space::Process);
+    of_same_kind.chain(c_heap).chain(resident).collect()
 }
 
 /// The record of a process that measures no figures.
@@ -239,6 +248,12 @@ fn assemble(
     let mut notes = Vec::new();
     if limits.iterations.value == 1 {
         notes.push("one iteration cannot show growth: at least two are needed".to_owned());
+    }
+    if limits.max_rss_growth.value.is_some() && job.follow != Follow::No && job.expected.is_none() {
+        notes.push(
+            "the growth of resident memory was not judged, because call stacks take memory too"
+                .to_owned(),
+        );
     }
     if outcome == Outcome::Returned && !recorder.has_started() {
         notes.push(
@@ -271,6 +286,7 @@ fn assemble(
         followed: recorder.followed(),
         soaked: recorder.soaked(),
         spaces: recorder.finish(judged),
+        process: recorder.take_process(),
         capacities: open::capacities(request),
         lost_events: ledger::lost_events(),
         events_of_unknown_gpus: ledger::events_of_unknown_gpus(),

@@ -179,6 +179,7 @@ fn report(following: Following) -> Report {
         driver: Default::default(),
         fault_sweep: None,
         values: reads::finish(&job.workspace),
+        process: recorder.take_process(),
         marks: Vec::new(),
         attribution: None,
         longer: None,

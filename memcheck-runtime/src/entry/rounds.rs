@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 fn excess(judged: &[Space], limits: &Limits) -> u64 {
     let excess =
         |space: &Space| ledger::snapshot(*space).live.saturating_sub(limits.max_retained.value);
-    judged.iter().map(excess).sum()
+    judged.iter().filter(|space| !space.has_own_limit()).map(excess).sum()
 }
 
 /// Waits for a bounded time until other threads have freed the remaining blocks of the body.

@@ -10,7 +10,7 @@ use crate::ledger::{self, Snapshot};
 
 /// The state of every space that counts.
 pub(super) fn snapshots() -> BTreeMap<Space, Snapshot> {
-    let counts = |space: &Space| *space != Space::HostSmall;
+    let counts = |space: &Space| *space != Space::HostSmall && !space.has_own_limit();
     block::spaces().filter(counts).map(|space| (space, ledger::snapshot(space))).collect()
 }
 

@@ -44,7 +44,7 @@ use crate::trace::{self, Event};
 
 pub(crate) use census::{Census, Changes, census};
 pub(crate) use counters::Snapshot;
-pub(crate) use mode::{Mode, arm, count_small, follow_tensors, is_armed, mode};
+pub(crate) use mode::{MODE, Mode, arm, count_c_heap, count_small, follow_tensors, is_armed, mode};
 pub(crate) use peak::PeakWindow;
 
 /// The number of live blocks for which the ledger has room.

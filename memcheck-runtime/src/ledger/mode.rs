@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-static MODE: AtomicU8 = AtomicU8::new(0);
+pub(crate) static MODE: AtomicU8 = AtomicU8::new(0);
 
 /// The events that are recorded.
 // PERF: one byte holds all flags, so that an event costs one relaxed load in a program that is not
@@ -14,6 +14,8 @@ impl Mode {
     const ARMED: u8 = 1;
     const TENSORS: u8 = 2;
     const SMALL: u8 = 4;
+    /// Read by the functions in assembler of [`crate::probe::c_heap`] too.
+    pub(crate) const C_HEAP: u8 = 8;
 
     #[inline]
     pub(crate) fn is_armed(self) -> bool {
@@ -24,6 +26,12 @@ impl Mode {
     #[inline]
     pub(crate) fn counts_small(self) -> bool {
         self.0 & Self::SMALL != 0
+    }
+
+    /// True if blocks of the C heap are recorded.
+    #[inline]
+    pub(crate) fn counts_c_heap(self) -> bool {
+        self.0 & Self::C_HEAP != 0
     }
 
     /// True if host blocks are also examined as possible tensors.
@@ -50,6 +58,11 @@ pub(crate) fn arm() {
 /// Starts to record host blocks of less than 1 KiB.
 pub(crate) fn count_small() {
     MODE.fetch_or(Mode::SMALL, Relaxed);
+}
+
+/// Starts to record blocks of the C heap.
+pub(crate) fn count_c_heap() {
+    MODE.fetch_or(Mode::C_HEAP, Relaxed);
 }
 
 /// Starts or stops the examination of host blocks as possible tensors.

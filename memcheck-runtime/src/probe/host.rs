@@ -16,6 +16,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use memcheck_core::measurement::quiet::is_quiet;
 use memcheck_core::space::Space;
 
+use super::c_heap::own;
 use super::tensor;
 use crate::ledger::{self, Mode, Taken};
 
@@ -120,9 +121,10 @@ fn freed(mode: Mode, address: *mut u8, layout: Layout) {
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let mode = ledger::mode();
+        let _inside = own::enter(mode);
         // SAFETY: the caller keeps the contract of `alloc`.
         let address = unsafe { self.inner.alloc(layout) };
-        let mode = ledger::mode();
         if mode.is_armed() && !address.is_null() {
             allocated(mode, address, layout);
         }
@@ -131,9 +133,10 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        let mode = ledger::mode();
+        let _inside = own::enter(mode);
         // SAFETY: the caller keeps the contract of `alloc_zeroed`.
         let address = unsafe { self.inner.alloc_zeroed(layout) };
-        let mode = ledger::mode();
         if mode.is_armed()
             && !address.is_null()
             && (layout.size(), layout.align()) != INJECTOR_BLOCK
@@ -146,6 +149,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
     #[inline]
     unsafe fn dealloc(&self, address: *mut u8, layout: Layout) {
         let mode = ledger::mode();
+        let _inside = own::enter(mode);
         if mode.is_armed() {
             freed(mode, address, layout);
         }
@@ -156,6 +160,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
     #[inline]
     unsafe fn realloc(&self, address: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         let mode = ledger::mode();
+        let _inside = own::enter(mode);
         if !mode.is_armed() {
             // SAFETY: the caller keeps the contract of `realloc`.
             return unsafe { self.inner.realloc(address, layout, new_size) };

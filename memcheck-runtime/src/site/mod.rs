@@ -9,6 +9,7 @@ mod arch;
 mod contexts;
 mod executable;
 mod modules;
+mod stack;
 mod stacks;
 mod unwind;
 
@@ -28,6 +29,11 @@ pub(crate) fn start() -> std::io::Result<()> {
     unwind::prepare();
     ON.store(true, Relaxed);
     Ok(())
+}
+
+/// Must be called before blocks of the C heap are counted.
+pub(crate) fn prepare_for_c_heap() {
+    unwind::prepare_for_c_heap();
 }
 
 /// Records sites again after [`start`] and [`stop`].

@@ -8,7 +8,7 @@ use std::num::NonZeroU64;
 use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{
-    AtomicPtr,
+    AtomicBool, AtomicPtr,
     Ordering::{AcqRel, Relaxed},
 };
 
@@ -18,6 +18,7 @@ use memcheck_core::measurement::quiet;
 use super::arch::{self, Place, Start};
 use super::contexts;
 use super::modules::{self, Bytes};
+use super::stack;
 use super::stacks::{DEPTH, Stacks};
 use crate::intern::mix;
 use crate::scope;
@@ -64,6 +65,17 @@ struct OwnWalker(Cell<*mut Walker>);
 
 thread_local! {
     static OWN_WALKER: OwnWalker = const { OwnWalker(Cell::new(std::ptr::null_mut())) };
+    /// True once the destructor of [`OWN_WALKER`] is registered.
+    static IS_REGISTERED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Registers the destructor of the thread's walker. The C library allocates a block for it, which
+/// would come back here if the C heap is counted.
+#[cold]
+fn register() {
+    IS_REGISTERED.set(true);
+    let _quiet = quiet::enter();
+    let _ = OWN_WALKER.try_with(|_| ());
 }
 
 impl Drop for OwnWalker {
@@ -105,7 +117,21 @@ fn claim() -> *mut Walker {
     }))
 }
 
+/// The memory of the calling thread's stack.
 fn own_stack() -> Option<Range<u64>> {
+    if COUNTS_C_HEAP.load(Relaxed) { stack::in_maps() } else { reported_stack() }
+}
+
+/// True if an allocation of the C library can lead here. The C library allocates while it looks up
+/// a stack, and has locked the thread meanwhile, so that it must not be asked again.
+static COUNTS_C_HEAP: AtomicBool = AtomicBool::new(false);
+
+/// Must be called before blocks of the C heap are counted.
+pub(super) fn prepare_for_c_heap() {
+    COUNTS_C_HEAP.store(true, Relaxed);
+}
+
+fn reported_stack() -> Option<Range<u64>> {
     // SAFETY: the first call initializes the attributes, the second reads them and the third
     // destroys them. Every pointer is to a local.
     unsafe {
@@ -141,6 +167,9 @@ pub(super) fn with_fixed_frames<R>(work: impl FnOnce() -> R) -> R {
 /// is ending; its last allocations and frees get no context.
 #[inline]
 fn with_walker<R>(with: impl FnOnce(&mut Walker) -> R) -> Option<R> {
+    if !IS_REGISTERED.get() {
+        register();
+    }
     // The walker is taken out in the meantime, so that a signal handler that allocates gets another
     // one.
     let taken = OWN_WALKER.try_with(|own| {

@@ -6,6 +6,7 @@
 
 mod choices;
 mod faults;
+mod process;
 
 use candle_core::{DType, Device, Tensor};
 use memcheck_runtime::{Trial, mem_test};

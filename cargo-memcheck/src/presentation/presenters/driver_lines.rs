@@ -21,6 +21,12 @@ pub(super) fn lines(outcome: &TestOutcome) -> Vec<String> {
     lines
 }
 
+/// The memory of the whole process. The figures differ from run to run.
+pub(super) fn process(outcome: &TestOutcome) -> Vec<String> {
+    let memory = outcome.report.as_ref().and_then(|report| report.record.process.as_ref());
+    memory.map(|memory| memory.lines()).unwrap_or_default()
+}
+
 /// Without the figures that a finding already names.
 pub(super) fn repeats(outcome: &TestOutcome) -> Option<String> {
     let repeats = outcome.report.as_ref()?.record.repeats.as_ref()?;

@@ -16,6 +16,7 @@ use memcheck_core::judgement::finding::{Code, Finding, GrownHolder, Level, Site,
 use memcheck_core::judgement::location;
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::measurement::fault_sweep::{Calls, Effect, Failure, FaultSweep};
+use memcheck_core::measurement::process::{MappedFile, ProcessMemory};
 use memcheck_core::measurement::unknown_reads::{ReadSite, UnknownReads};
 
 use super::annotations::GithubAnnotations;
@@ -113,6 +114,9 @@ fn outcome(text: &str, output: &str) -> TestOutcome {
     let failure = Failure { number: 1, requested: 1, calls, effect };
     let sweep = FaultSweep { ended: at(), failures: vec![failure], ..FaultSweep::default() };
     outcome.report.as_mut().unwrap().record.fault_sweep = Some(sweep);
+    let file = MappedFile { path: text.to_owned(), bytes: 1, resident: 1 };
+    let memory = ProcessMemory { files: vec![file], ..ProcessMemory::default() };
+    outcome.report.as_mut().unwrap().record.process = Some(memory);
     let (name, uuid) = (text.to_owned(), Some(text.to_owned()));
     let gpu = Some(RanOn { index: None, name, uuid });
     let output = Output { stdout: output.to_owned(), stderr: output.to_owned(), is_cut: false };

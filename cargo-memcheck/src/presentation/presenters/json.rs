@@ -13,7 +13,8 @@ use memcheck_core::judgement::verdict::Status;
 use memcheck_core::limits::Limits;
 use memcheck_core::measurement::driver::{Occupant, Untracked};
 use memcheck_core::measurement::fault_sweep::FaultSweep;
-use memcheck_core::measurement::record::{self, Mark, Metrics};
+use memcheck_core::measurement::process::{MappedFile, Resident};
+use memcheck_core::measurement::record::{self, Mark, Metrics, Record};
 use memcheck_core::measurement::repeats::{Range, Repeats};
 use memcheck_core::measurement::soak::Soaked;
 use memcheck_core::measurement::unknown_reads::{ReadSite, UnknownReads};
@@ -76,10 +77,13 @@ struct TestFinished<'a> {
     findings: &'a [Finding],
     #[serde(skip_serializing_if = "<[Code]>::is_empty")]
     denied: &'a [Code],
-    metrics: BTreeMap<Space, Metrics>,
+    metrics: BTreeMap<Space, SpaceMetrics>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     estimates: Vec<&'static str>,
-    iterations: Vec<Iterations<'a>>,
+    iterations: Vec<SpaceIterations<'a>>,
+    /// Mapped by the body.
+    #[serde(skip_serializing_if = "<[MappedFile]>::is_empty")]
+    mapped_files: &'a [MappedFile],
     limits: &'a Limits,
     #[serde(skip_serializing_if = "<[Mark]>::is_empty")]
     marks: &'a [Mark],
@@ -119,6 +123,74 @@ struct Iterations<'a> {
     allocated: &'a [u64],
     peak: &'a [u64],
     slope: f64,
+}
+
+/// The process has no blocks, and so other figures than the other spaces.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum SpaceMetrics {
+    Blocks(Metrics),
+    Process(ProcessMetrics),
+}
+
+#[derive(Debug, Serialize)]
+struct ProcessMetrics {
+    #[serde(flatten)]
+    at_end: Resident,
+    peak_rss_anon: u64,
+    peak_rss_file: u64,
+    peak_swap: u64,
+    /// Present only if a limit judges it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    growth: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum SpaceIterations<'a> {
+    Blocks(Iterations<'a>),
+    Process { space: Space, rss_anon: Vec<u64>, rss_file: Vec<u64>, swap: Vec<u64> },
+}
+
+fn metrics(record: &Record) -> BTreeMap<Space, SpaceMetrics> {
+    let with_blocks = record.spaces.iter().filter(|(space, _)| **space != Space::Process);
+    let with_blocks =
+        with_blocks.map(|(space, measured)| (*space, SpaceMetrics::Blocks(measured.metrics)));
+    let growth = record.spaces.get(&Space::Process).map(|measured| measured.metrics.growth);
+    let of_process = record.process.iter().map(|memory| {
+        let Resident { rss_anon, rss_file, swap } = memory.peak;
+        let metrics = ProcessMetrics {
+            at_end: memory.at_end,
+            peak_rss_anon: rss_anon,
+            peak_rss_file: rss_file,
+            peak_swap: swap,
+            growth,
+        };
+        (Space::Process, SpaceMetrics::Process(metrics))
+    });
+    with_blocks.chain(of_process).collect()
+}
+
+fn iterations(record: &Record) -> Vec<SpaceIterations<'_>> {
+    let with_blocks = record.spaces.iter().filter(|(space, _)| **space != Space::Process);
+    let with_blocks = with_blocks.map(|(space, measured)| {
+        SpaceIterations::Blocks(Iterations {
+            space: *space,
+            allocated: &measured.allocated,
+            peak: &measured.peak,
+            slope: measured.slope,
+        })
+    });
+    let of_process = record.process.iter().map(|memory| {
+        let series = |pick: fn(&Resident) -> u64| memory.iterations.iter().map(pick).collect();
+        SpaceIterations::Process {
+            space: Space::Process,
+            rss_anon: series(|it| it.rss_anon),
+            rss_file: series(|it| it.rss_file),
+            swap: series(|it| it.swap),
+        }
+    });
+    with_blocks.chain(of_process).collect()
 }
 
 #[derive(Debug, Serialize)]
@@ -312,16 +384,12 @@ impl<W: Write> Presenter for JsonLines<W> {
             seconds: outcome.duration.as_secs_f64(),
             findings: &outcome.verdict.findings,
             denied: &outcome.verdict.denied,
-            metrics: spaces().map(|(space, measured)| (*space, measured.metrics)).collect(),
+            metrics: record.map(metrics).unwrap_or_default(),
             estimates: record.map_or_else(Vec::new, |record| record.driver.estimates()),
-            iterations: spaces()
-                .map(|(space, measured)| Iterations {
-                    space: *space,
-                    allocated: &measured.allocated,
-                    peak: &measured.peak,
-                    slope: measured.slope,
-                })
-                .collect(),
+            iterations: record.map(iterations).unwrap_or_default(),
+            mapped_files: record
+                .and_then(|record| record.process.as_ref())
+                .map_or(&[], |memory| &memory.files),
             followed: record
                 .and_then(|record| record.followed.as_ref())
                 .map(FollowedIterations::of),

@@ -234,11 +234,15 @@ impl Terminal {
         lines
     }
 
-    /// Figures that do not come from the program's own calls, if the output is verbose.
+    /// Figures that do not come from the program's own calls: if the output is verbose, or if a
+    /// limit judges them.
     fn driver(&self, outcome: &TestOutcome) -> Vec<String> {
         let all = self.verbosity == Verbosity::Verbose;
-        let driver_figures = if all { driver_lines::lines(outcome) } else { Vec::new() };
-        driver_figures.into_iter().map(|line| style::dim(&format!("{:13}{line}", ""))).collect()
+        let mut figures = if all { driver_lines::lines(outcome) } else { Vec::new() };
+        if all || judges_process(outcome) {
+            figures.extend(driver_lines::process(outcome));
+        }
+        figures.into_iter().map(|line| style::dim(&format!("{:13}{line}", ""))).collect()
     }
 
     fn output(&self, outcome: &TestOutcome) -> Vec<String> {
@@ -308,6 +312,11 @@ impl Terminal {
         lines[0] = format!("{word} {}", lines[0]);
         lines
     }
+}
+
+fn judges_process(outcome: &TestOutcome) -> bool {
+    let record = outcome.report.as_ref().map(|report| &report.record);
+    record.is_some_and(|record| record.limits.max_rss_growth.value.is_some())
 }
 
 /// `ok on cpu: 3 passed, 0 failed in 0.83s`.

@@ -53,6 +53,7 @@ mod runs;
 mod series;
 mod state;
 mod step;
+mod step_level;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -62,3 +63,4 @@ pub use history::{History, Living};
 pub use rate::{Certainty, Rate};
 pub use series::Series;
 pub use step::step;
+pub use step_level::step_level;

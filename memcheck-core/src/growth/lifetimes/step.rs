@@ -130,9 +130,14 @@ fn next_look(history: &History, budget: &Budget, until: usize) -> u32 {
     let epoch = u64::from(history.epoch());
     let start = history.start() as u64 * epoch;
     let until = u32::try_from(start + until as u64 * epoch).unwrap_or(u32::MAX);
+    iterations_until(until, done, history.warmup(), budget)
+}
+
+/// The number of iterations to the next look, which can help after `until` iterations.
+pub(super) fn iterations_until(until: u32, done: u32, warmup: u32, budget: &Budget) -> u32 {
     // At least a tenth more, so that there are few looks; at most half, so that an early verdict
     // does not wait long. The verdict on a flat program can be waited for at once.
-    let flat = history.warmup().saturating_add(budget.quiet).saturating_add(1);
+    let flat = warmup.saturating_add(budget.quiet).saturating_add(1);
     let most = (done / 2).max(flat.saturating_sub(done)).max(1);
     let least = (done / 10).max(1).min(most);
     until.saturating_sub(done).clamp(least, most).min(budget.most.saturating_sub(done)).max(1)

@@ -128,6 +128,20 @@ pub fn read(history: &History, decision: &Decision, screen: usize) -> Grown {
     grown
 }
 
+/// Turns `decision` about a figure without blocks into its growth.
+pub fn read_level(decision: &Decision) -> Grown {
+    let rate = match decision {
+        Decision::Leak(leak) => Some(&leak.rate),
+        Decision::Open(open) if open.open == Open::GoesOn => Some(&open.rate),
+        _ => None,
+    };
+    Grown {
+        growth: growth(decision),
+        bytes_per_iteration: rate.map_or(0, lifetimes::Rate::rounded),
+        ..Grown::default()
+    }
+}
+
 fn growth(decision: &Decision) -> Growth {
     match decision {
         Decision::More(_) => Growth::Unknown,

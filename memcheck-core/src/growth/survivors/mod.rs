@@ -25,7 +25,7 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-pub use growth::{Grown, Growth, read};
+pub use growth::{Grown, Growth, read, read_level};
 pub use pattern::{Pattern, Reading};
 pub use trend::{Trend, intercept, theil_sen, trend};
 

@@ -25,7 +25,7 @@ impl Holders {
             labels.truncate(KEPT_HOLDERS);
             (*space, labels.into_iter().collect())
         };
-        Self(record.judged.iter().map(largest).collect())
+        Self(record.judged.iter().filter(|space| !space.has_own_limit()).map(largest).collect())
     }
 
     /// The holders in the body of a snapshot; empty if it has none or cannot be parsed.

@@ -21,13 +21,17 @@ pub(super) fn is_overhead(record: &Record, space: Space, limits: &Limits) -> boo
     })
 }
 
+fn limit_of(space: Space, limits: &Limits) -> u64 {
+    limits.max_growth_of(space).unwrap_or(u64::MAX)
+}
+
 pub(super) fn leak(
     record: &Record,
     space: Space,
     measured: &SpaceRecord,
     limits: &Limits,
 ) -> Option<Finding> {
-    let limit = limits.max_growth.value;
+    let limit = limit_of(space, limits);
     let evidence = Evidence::of(record, space)?;
     let growth = evidence.bytes_per_iteration;
     if growth <= limit {
@@ -75,7 +79,8 @@ pub(super) fn leak(
         bytes_per_iteration: Some(growth),
         limit: Some(limit),
         sites,
-        cause: diagnosis::diagnose(&evidence),
+        // The rules know the habits of programs that use candle.
+        cause: (space != Space::CHeap).then(|| diagnosis::diagnose(&evidence)).flatten(),
         ..Finding::new(
             Code::Leak,
             format!(
@@ -95,9 +100,37 @@ pub(super) fn leak(
     Some(finding)
 }
 
-/// A finding only if the mean rate would exceed `max_growth`.
+/// Judges the resident memory of the process, which has no blocks.
+pub(super) fn resident(measured: &SpaceRecord, limits: &Limits) -> Option<Finding> {
+    let limit = limit_of(Space::Process, limits);
+    let growth = measured.metrics.growth;
+    let Growth::Found { iterations, .. } = measured.growth else { return None };
+    if growth <= limit {
+        return None;
+    }
+    let finding = Finding {
+        space: Some(Space::Process),
+        bytes_per_iteration: Some(growth),
+        limit: Some(limit),
+        ..Finding::new(
+            Code::GrowthLimit,
+            format!(
+                "resident memory and swap of the process grow by {} per iteration (limit {}): \
+                 they rose undiminished over {iterations} iterations",
+                both(growth),
+                both(limit)
+            ),
+        )
+    };
+    Some(finding.hint(
+        "compare with the growth of `host`, and set `max_c_growth` to count the C heap: the rest \
+         is memory that libraries map, or that the allocator does not return",
+    ))
+}
+
+/// A finding only if the mean rate would exceed the limit of the space.
 pub(super) fn undecided(space: Space, measured: &SpaceRecord, limits: &Limits) -> Option<Finding> {
-    let limit = limits.max_growth.value;
+    let limit = limit_of(space, limits);
     let (open, bytes, iterations) = match measured.growth {
         Growth::Undecided { open, bytes, iterations } => (open, bytes, iterations),
         Growth::Unknown => {

@@ -22,6 +22,11 @@ pub(super) fn instrument_failures(record: &Record) -> Vec<Finding> {
                 )
             };
             findings.push(finding.hint(match space {
+                Space::CHeap => {
+                    "does the program link a `malloc` of its own, such as jemalloc? Remove it, or \
+                     `max_c_growth`. The C heap is counted on Linux on x86-64 with glibc"
+                }
+                Space::Process => "is /proc mounted? Mount it, or remove `max_rss_growth`",
                 Space::Host | Space::HostSmall => {
                     "does the binary set its own #[global_allocator]? wrap it in \
                      `memcheck_runtime::Tracking<A>`"
@@ -106,17 +111,21 @@ pub(super) fn incomplete(record: &Record, limits: &Limits) -> Option<Finding> {
 /// The bytes of one iteration may have been allocated only once, so they do not show growth. A flag
 /// or a variable that sets one iteration is a quick look: a note is enough.
 fn growth_of_one_iteration(limits: &Limits) -> Option<Finding> {
-    let Limits { iterations, max_growth, max_reserved_growth, .. } = limits;
+    let Limits {
+        iterations, max_growth, max_reserved_growth, max_c_growth, max_rss_growth, ..
+    } = limits;
     let is_set_for_many_tests = matches!(iterations.source, Source::Flag | Source::Environment);
     if iterations.value > 1 || is_set_for_many_tests {
         return None;
     }
     let is_own = |source: &Source| matches!(source, Source::Attribute | Source::Override(_));
-    let name = match (is_own(&max_growth.source), is_own(&max_reserved_growth.source)) {
-        (true, _) => "max_growth",
-        (false, true) => "max_reserved_growth",
-        (false, false) => return None,
-    };
+    let of_growth = [
+        ("max_growth", &max_growth.source),
+        ("max_reserved_growth", &max_reserved_growth.source),
+        ("max_c_growth", &max_c_growth.source),
+        ("max_rss_growth", &max_rss_growth.source),
+    ];
+    let (name, _) = of_growth.into_iter().find(|(_, source)| is_own(source))?;
     let finding = Finding::new(
         Code::NotMeasured,
         format!("`{name}` limits growth, but one measured iteration cannot show growth"),
@@ -135,11 +144,20 @@ pub fn unwritten(which: &str, error: impl std::fmt::Display) -> Finding {
 
 /// Only the attribute's limits count: others apply to many tests, some without iterations.
 fn never_iterated(limits: &Limits) -> Option<Finding> {
-    let Limits { max_growth, max_allocations, max_reserved_growth, .. } = limits;
+    let Limits {
+        max_growth,
+        max_allocations,
+        max_reserved_growth,
+        max_c_growth,
+        max_rss_growth,
+        ..
+    } = limits;
     let set: Vec<&str> = [
         ("`max_growth`", &max_growth.source),
         ("`max_allocations`", &max_allocations.source),
         ("`max_reserved_growth`", &max_reserved_growth.source),
+        ("`max_c_growth`", &max_c_growth.source),
+        ("`max_rss_growth`", &max_rss_growth.source),
     ]
     .into_iter()
     .filter(|(_, source)| **source == Source::Attribute)

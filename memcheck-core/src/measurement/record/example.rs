@@ -45,6 +45,7 @@ pub(crate) fn record(measured: SpaceRecord) -> Record {
         failed_assert: None,
         notes: Vec::new(),
         driver: Default::default(),
+        process: None,
         marks: Vec::new(),
         followed: None,
         soaked: None,

@@ -89,12 +89,17 @@ pub(in crate::presentation::presenters::html) fn figures(
         });
         let size = |bytes: u64| Some(memcheck_core::size::Size(bytes).to_string());
         let count = |count: u64| count.to_string();
+        let growth_limit = limits.max_growth_of(*space).and_then(size);
+        let is_limited = !space.has_own_limit();
+        let peak_limit = peak_limit.filter(|_| is_limited);
+        let max_retained = size(limits.max_retained.value).filter(|_| is_limited);
+        let max_allocations = limits.max_allocations.value.filter(|_| is_limited);
         for (name, now, limit) in [
             ("peak_allocated", metrics.peak_allocated, peak_limit),
-            ("growth", metrics.growth, size(limits.max_growth.value)),
-            ("retained", metrics.retained, size(limits.max_retained.value)),
+            ("growth", metrics.growth, growth_limit),
+            ("retained", metrics.retained, max_retained),
             ("setup", metrics.setup, None),
-            ("allocations", metrics.allocations, limits.max_allocations.value.map(count)),
+            ("allocations", metrics.allocations, max_allocations.map(count)),
             ("allocated_total", metrics.allocated_total, None),
         ] {
             let (space_name, then) = (space.to_string(), then.figure(*space, name));

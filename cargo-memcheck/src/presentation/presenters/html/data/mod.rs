@@ -75,7 +75,10 @@ impl TestData {
             tree: tree.finish(),
             snippets: sources.snippets(places),
             notes,
-            driver: driver_lines::lines(outcome),
+            driver: driver_lines::lines(outcome)
+                .into_iter()
+                .chain(driver_lines::process(outcome))
+                .collect(),
             hint: attribution.and_then(|attribution| attribution.hint.clone()),
         }
     }

@@ -1,0 +1,73 @@
+//! The C heap and the process: only their own limits apply to them.
+
+use super::*;
+use crate::growth::survivors::Growth;
+
+fn with(space: Space, measured: SpaceRecord) -> Record {
+    Record {
+        judged: vec![GPU, space],
+        spaces: BTreeMap::from([(GPU, armed(Metrics::default())), (space, measured)]),
+        ..record(SpaceRecord::default())
+    }
+}
+
+fn grown(rate: u64) -> SpaceRecord {
+    let group = builder::kept(rate, [1; 10], grows(Pattern::Steady, rate));
+    SpaceRecord {
+        survivors: vec![group],
+        growth: Growth::Found { whole: true, exact: true, iterations: 165 },
+        ..armed(Metrics { growth: rate, ..Metrics::default() })
+    }
+}
+
+fn findings(record: &Record, layer: Layer) -> Vec<Finding> {
+    judge(record, &Baseline::Off, &limits(layer), |code| code.default_level(false)).findings
+}
+
+#[test]
+fn growth_of_the_c_heap_is_a_leak_above_its_own_limit() {
+    let run = with(Space::CHeap, grown(1_000));
+    let of = |bytes| Layer { max_c_growth: Some(Size(bytes)), ..Layer::default() };
+    let found = findings(&run, of(999));
+    assert_eq!((found[0].code, found[0].space), (Code::Leak, Some(Space::CHeap)));
+    assert_eq!((found[0].limit, &found[0].cause), (Some(999), &None));
+    assert_eq!(findings(&run, of(1_000)), []);
+    let strict = Layer { max_growth: Some(Size(0)), ..of(1_000) };
+    assert_eq!(findings(&run, strict), [], "`max_growth` is not about the C heap");
+}
+
+#[test]
+fn other_limits_do_not_apply_to_the_c_heap() {
+    let metrics = Metrics { peak_allocated: 9_000, retained: 9_000, ..Metrics::default() };
+    let measured = SpaceRecord { allocations: vec![9_000; 10], ..armed(metrics) };
+    let strict = Layer {
+        max_peak: Some(Bound::Bytes(Size(1))),
+        max_retained: Some(Size(0)),
+        max_allocations: Some(1),
+        max_c_growth: Some(Size(0)),
+        ..Layer::default()
+    };
+    let run = with(Space::CHeap, measured.clone());
+    assert_eq!(findings(&run, strict.clone()), []);
+    assert!(!Figures::of(&run).0.contains_key(&Space::CHeap));
+    let unarmed = with(Space::CHeap, SpaceRecord { armed: false, ..measured });
+    let found = findings(&unarmed, strict);
+    assert_eq!((found[0].code, found[0].space), (Code::NotMeasured, Some(Space::CHeap)));
+}
+
+#[test]
+fn growth_of_the_process_is_above_its_limit_only_if_it_was_found() {
+    let of = |bytes| Layer { max_rss_growth: Some(Size(bytes)), ..Layer::default() };
+    let run = with(Space::Process, grown(4_096));
+    let found = findings(&run, of(4_095));
+    assert_eq!((found[0].code, found[0].space), (Code::GrowthLimit, Some(Space::Process)));
+    assert!(found[0].message.contains("4,096 B"), "{}", found[0].message);
+    assert_eq!(findings(&run, of(4_096)), []);
+    let quiet = SpaceRecord { growth: Growth::Quiet { iterations: 65 }, ..grown(4_096) };
+    assert_eq!(findings(&with(Space::Process, quiet), of(0)), []);
+    let open = crate::growth::lifetimes::Open::Slows;
+    let undecided = Growth::Undecided { open, bytes: 1 << 20, iterations: 102 };
+    let undecided = SpaceRecord { growth: undecided, ..armed(Metrics::default()) };
+    let found = findings(&with(Space::Process, undecided), of(4_096));
+    assert_eq!((found[0].code, found[0].space), (Code::Undecided, Some(Space::Process)));
+}
