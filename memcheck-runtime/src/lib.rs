@@ -54,6 +54,7 @@ mod outcome;
 mod phases;
 mod prefetch;
 mod probe;
+mod progress;
 mod quiet_thread;
 mod reads;
 mod recorder;
