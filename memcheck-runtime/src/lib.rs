@@ -55,6 +55,7 @@ mod phases;
 mod prefetch;
 mod probe;
 mod process;
+mod progress;
 mod quiet_thread;
 mod reads;
 mod recorder;

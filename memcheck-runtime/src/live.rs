@@ -6,27 +6,16 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use memcheck_core::wire::protocol::{LiveMemory, LiveStack, LiveView, Progress};
 
 use crate::ledger::{self, Snapshot};
 use crate::trace::{self, LiveSite};
-use crate::trial::report_progress;
-use crate::{block, quiet_thread, site};
+use crate::{block, progress, quiet_thread, site};
 
 /// The time between two reports.
 const INTERVAL: Duration = Duration::from_millis(500);
-
-static ITERATION: AtomicU32 = AtomicU32::new(0);
-static ITERATIONS: AtomicU32 = AtomicU32::new(0);
-
-/// Stores the number of ended iterations for the next report.
-pub(crate) fn set_iteration(iteration: u32, of: u32) {
-    ITERATION.store(iteration, Relaxed);
-    ITERATIONS.store(of, Relaxed);
-}
 
 /// Starts the thread, which reports to `listener` until the process ends. Source files below
 /// `workspace` are named relative to it.
@@ -54,13 +43,10 @@ pub(crate) fn start(listener: File, workspace: &Path) -> std::io::Result<()> {
                 spaces: spaces.collect(),
                 stacks: stacks.collect(),
             };
-            let progress = Progress {
-                iteration: ITERATION.load(Relaxed),
-                of: ITERATIONS.load(Relaxed),
-                view: Some(Box::new(view)),
-                ..Progress::default()
-            };
-            report_progress(&mut listener, &progress);
+            let (iteration, of) = progress::iterations();
+            let view = Some(Box::new(view));
+            let report = Progress { iteration, of, view, ..Progress::default() };
+            progress::report(&mut listener, &report);
             std::thread::sleep(INTERVAL);
         }
     })?;

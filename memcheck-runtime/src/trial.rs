@@ -15,7 +15,7 @@ use crate::outcome::Returned;
 use crate::probe::tensor;
 use crate::recorder::Recorder;
 use crate::usage::Usage;
-use crate::{block, canary, device, ledger, live, reads};
+use crate::{block, canary, device, ledger, progress, reads};
 
 /// Name and value of each parameter of one run, in the order of the attribute.
 pub(crate) type Case = Vec<(&'static str, String)>;
@@ -294,9 +294,8 @@ impl Trial {
     }
 
     fn report(&self, progress: &Progress) {
-        live::set_iteration(progress.iteration, progress.of);
         let mut listener = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        report_progress(&mut listener, progress);
+        progress::report(&mut listener, progress);
     }
 
     /// The current memory of the test's device.
@@ -326,16 +325,5 @@ impl Trial {
     /// If the driver refuses.
     pub fn release_cached(&self) -> candle_core::Result<()> {
         crate::usage::release_cached(&self.device)
-    }
-}
-
-/// Reports the progress of the test. If the listener is gone, the test continues without reports.
-pub(crate) fn report_progress(listener: &mut Option<std::fs::File>, progress: &Progress) {
-    if let Some(file) = listener {
-        use std::io::Write;
-        let line = serde_json::to_string(progress).unwrap_or_default() + "\n";
-        if file.write_all(line.as_bytes()).is_err() {
-            *listener = None;
-        }
     }
 }

@@ -23,7 +23,7 @@ use crate::description::Description;
 use crate::probe;
 use crate::probe::c_heap;
 use crate::recorder::Recorder;
-use crate::trial::{self, Case, Trial};
+use crate::trial::{Case, Trial};
 use crate::{attribution, block, canary, device, ledger, live, reads, scope, snapshot};
 
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub(super) fn begin(
     let mut progress =
         job.progress.as_ref().and_then(|path| OpenOptions::new().write(true).open(path).ok());
     let of = limits.warmup.value.saturating_add(limits.iterations.value);
-    trial::report_progress(&mut progress, &Progress { iteration: 0, of, ..Progress::default() });
+    crate::progress::report(&mut progress, &Progress { iteration: 0, of, ..Progress::default() });
     Ok((case, progress))
 }
 
