@@ -59,9 +59,9 @@ fn a_fresh_package_gets_a_test_that_passes_and_nothing_is_replaced() {
     assert_eq!(test["metrics"]["host"]["peak_allocated"], 4096);
 
     let again = project.memcheck(&["init", "--path", &root, "--yes"]).exits(2);
-    again.prints("tests/mem.rs exists already").prints("--test gives the new file another name");
+    again.prints("tests/mem.rs exists already").prints("--name gives the new file another name");
     // The dependency is there already, so that only the files are new.
-    project.memcheck(&["init", "--yes", "--test", "second", "--git", "https://host/m"]).exits(0);
+    project.memcheck(&["init", "--yes", "--name", "second", "--git", "https://host/m"]).exits(0);
     assert_eq!(project.read("Cargo.toml"), changed);
     let workflow = project.read(".github/workflows/memcheck.yml");
     assert!(workflow.contains("cargo install --git \"https://host/m\""), "{workflow}");

@@ -28,7 +28,8 @@ fn reports_repeat_a_proof_until_it_is_out_of_date() {
     std::fs::write(&executable, "planted").expect("the file is written");
     let nothing = json!({"inputs": {}, "outputs": {}});
     // The state of a file that does not exist.
-    let absent = json!({"inputs": {project.path().join("absent"): "Absent"}, "outputs": {}});
+    let state = |path: std::path::PathBuf| json!({"inputs": {path.display().to_string(): "Absent"}, "outputs": {}});
+    let absent = state(project.path().join("absent"));
     let write = |versions: &Value, executable: &Value| {
         let evidence = json!({
             "canary": ["host"],
@@ -71,8 +72,7 @@ fn reports_repeat_a_proof_until_it_is_out_of_date() {
     assert!(looked.stdout.contains(line), "{}", looked.stdout);
 
     // The executable with the planted leak is another one.
-    let other = json!({"inputs": {executable: "Absent"}, "outputs": {}});
-    write(&versions, &other);
+    write(&versions, &state(executable));
     let (proof, _) = reported(&project);
     let why = "the executable with the planted leak has changed";
     assert_eq!(proof.expect("a proof")["changed"], json!([why]));

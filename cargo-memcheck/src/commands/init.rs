@@ -78,8 +78,8 @@ fn is_yes(key: &Key) -> bool {
 /// The manifest comes last, so that a package is never left with a dependency but without a test.
 fn plan(starter: &Starter, args: &InitArgs) -> Result<Vec<PlannedFile>, Failure> {
     let mut files = Vec::new();
-    let test = starter.folder().join("tests").join(format!("{}.rs", args.test));
-    files.push(new_file(test, starter.test(), "--test gives the new file another name")?);
+    let test = starter.folder().join("tests").join(format!("{}.rs", args.name));
+    files.push(new_file(test, starter.test(), "--name gives the new file another name")?);
     if !args.no_workflow {
         let root = repository(starter.workspace_root());
         let path = root.join(".github/workflows/memcheck.yml");

@@ -18,7 +18,7 @@ pub(crate) struct InitArgs {
     pub(crate) git: Option<String>,
     /// Name of the test file in `tests`, without `.rs`.
     #[arg(long, value_name = "NAME", default_value = "mem")]
-    pub(crate) test: String,
+    pub(crate) name: String,
     /// Write no workflow for GitHub Actions.
     #[arg(long)]
     pub(crate) no_workflow: bool,
