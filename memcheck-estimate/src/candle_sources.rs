@@ -2,6 +2,7 @@
 //! tables with its modules.
 
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 /// Returns the names of all modules.
 pub(crate) fn modules() -> Vec<String> {
@@ -11,7 +12,12 @@ pub(crate) fn modules() -> Vec<String> {
 }
 
 /// Returns the folder of candle's models in the sources with which this crate is built.
-fn models() -> PathBuf {
+fn models() -> &'static PathBuf {
+    static MODELS: OnceLock<PathBuf> = OnceLock::new();
+    MODELS.get_or_init(find_models)
+}
+
+fn find_models() -> PathBuf {
     let metadata = cargo_metadata::MetadataCommand::new()
         .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
         // Only this platform, because the crates of other platforms were not fetched.

@@ -276,7 +276,8 @@ fn check_flash_attention(
 }
 
 /// Rejects tokens beyond the last position. At best candle reports such a token as an error. On a
-/// simulated device it cannot, because kernels do not refuse an index: their result is unknown then.
+/// simulated device it cannot, because kernels do not refuse an index: their result is unknown
+/// then.
 /// `separate` means that the prompt and the generated tokens have positions of their own.
 fn check_positions(
     question: &Question,

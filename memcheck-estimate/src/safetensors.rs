@@ -1,5 +1,5 @@
-//! The tensors of a model's safetensors files: their names, and their shapes if the files are there.
-//! Only the index of several files and the headers are read.
+//! The tensors of a model's safetensors files: their names, and their shapes if the files are
+//! there. Only the index of several files and the headers are read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;

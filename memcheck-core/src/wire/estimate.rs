@@ -60,8 +60,8 @@ pub struct Estimate {
     pub generate: u64,
     /// Elements of the requested tensors. A name that is requested twice counts once.
     pub parameters: u64,
-    /// Bytes of those tensors. A name that is requested twice counts twice. Of a GGUF file the bytes
-    /// in the file, where each tensor counts once.
+    /// Bytes of those tensors. A name that is requested twice counts twice. Of a GGUF file the
+    /// bytes in the file, where each tensor counts once.
     pub weights: u64,
     /// The tensors of a GGUF file that candle reads, by their type. The type with the most bytes is
     /// the first. Empty without a GGUF file.

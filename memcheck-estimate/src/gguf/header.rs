@@ -13,8 +13,8 @@ use super::tensors::{StoredTensor, stored_tensors};
 use crate::problem::Problem;
 use crate::sizes::{LARGEST, MOST_LAYERS};
 
-/// The largest header, in bytes. The texts of the tokens take nearly all of a header: 262,144 tokens
-/// of 16 letters take 6 MiB. candle's parser takes 32 bytes for each byte of a list.
+/// The largest header, in bytes. The texts of the tokens take nearly all of a header: 262,144
+/// tokens of 16 letters take 6 MiB. candle's parser takes 32 bytes for each byte of a list.
 const MOST_BYTES: u64 = 32 << 20;
 
 /// Keys that count layers or experts. candle reserves memory for so many.

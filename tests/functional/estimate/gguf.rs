@@ -108,7 +108,7 @@ fn published_files_have_their_tensors_and_candle_adds_bytes_by_a_formula() {
     }
 }
 
-/// candle converts such a file on the host, which takes minutes for 32 layers without optimization.
+/// candle converts such a file on the host, which takes long for 32 layers, so that two are run.
 #[test]
 fn matrices_in_f16_take_twice_their_bytes() {
     let whole = llama(LLAMA_2_7B, |_, _| F16);
