@@ -55,6 +55,11 @@ fn below_its_limit(trial: &mut Trial) {
     alternates(trial, "below_its_limit", 2);
 }
 
+#[mem_test(baseline = false, max_peak = "0.75 x limit_between")]
+fn relative_to_limit_between(trial: &mut Trial) {
+    allocates(trial, 1);
+}
+
 /// Steady until the file `moved` exists.
 fn moves(trial: &mut Trial, test: &str, mib: usize) {
     if std::path::Path::new("moved").exists() {
@@ -150,6 +155,12 @@ fn figures_that_differ_are_judged_over_five_runs() {
     assert_eq!(run.test("below_its_limit")["status"], "passed");
     assert_eq!(peaks(&run.test("below_its_limit")), values);
     assert_eq!(processes(&project, "below_its_limit"), 5);
+
+    // A limit relative to that test compares all of its runs.
+    let found = finding(&run, "relative_to_limit_between");
+    assert_eq!((&found["code"], &found["limit"]), (&json!("unstable"), &json!(3 * MIB / 4)));
+    let message = found["message"].as_str().unwrap();
+    assert!(message.ends_with("in several runs; only some runs exceed the limit"), "{message}");
 
     let found = finding(&run, "baseline_between");
     assert_eq!((&found["code"], &found["baseline"]), (&json!("unstable"), &json!(low)));

@@ -36,7 +36,6 @@ impl StorageBlock {
         })
     }
 
-    #[expect(clippy::ptr_arg, reason = "a slice has no capacity")]
     fn of_vec<T>(vec: &Vec<T>) -> Self {
         let spare = (vec.capacity() - vec.len()) * size_of::<T>();
         Self { address: vec.as_ptr() as u64, spare: spare as u64 }
