@@ -14,7 +14,9 @@ cc = \"1\"
 const BUILD: &str = "\
 fn main() {
     cc::Build::new().file(\"native.c\").compile(\"native\");
+    cc::Build::new().file(\"plain.c\").debug(false).compile(\"plain\");
     println!(\"cargo::rerun-if-changed=native.c\");
+    println!(\"cargo::rerun-if-changed=plain.c\");
 }
 ";
 
@@ -23,6 +25,7 @@ fn project() -> Project {
     project.write("build.rs", BUILD);
     project.write("src/lib.rs", include_str!("c_heap/lib.rs"));
     project.write("native.c", include_str!("c_heap/native.c"));
+    project.write("plain.c", include_str!("c_heap/plain.c"));
     project.write("tests/mem.rs", include_str!("c_heap/mem.rs"));
     project.write("tests/own_malloc.rs", include_str!("c_heap/own_malloc.rs"));
     project
@@ -59,6 +62,9 @@ fn leaks_of_a_c_library_are_found_with_their_function() {
         let stack = site["stack"].to_string();
         assert!(stack.contains("tests/mem.rs"), "{test}: {stack}");
     }
+    // Without debug information, the function has no line, and the line of its caller is shown.
+    let site = &run.test("leaks_without_lines")["findings"][0]["sites"][0];
+    assert_eq!((&site["operation"], &site["file"]), (&"leak_2000".into(), &"tests/mem.rs".into()));
     assert!(run.codes("leaks_less_than_its_limit").is_empty());
     assert_eq!(growth(&run, "leaks_less_than_its_limit"), 1_024);
     assert_eq!(run.test("leaks_without_a_limit")["metrics"]["c-heap"], Value::Null);

@@ -2,6 +2,7 @@
 //! operation. The caller must resolve addresses first.
 
 mod backtrace;
+mod c_functions;
 mod ends;
 mod frame;
 mod operation;
@@ -28,15 +29,19 @@ pub struct Stack {
 impl Stack {
     /// Keeps the frames of the program, candle and libraries, without those outside of the
     /// program's outermost frame and those at both ends that are the same in every stack.
+    ///
+    /// If C code has allocated, its functions without debug information are kept too.
     pub fn trimmed(frames: impl IntoIterator<Item = Frame>) -> Self {
-        let mut frames: Vec<Frame> =
-            frames.into_iter().filter(|frame| frame.owner() != Owner::Plumbing).collect();
+        let mut frames: Vec<Frame> = frames.into_iter().collect();
+        let c_functions = c_functions::allocating(&frames);
+        frames.retain(|frame| frame.owner() != Owner::Plumbing);
         if let Some(outermost) = frames.iter().rposition(|frame| frame.owner() == Owner::User) {
             frames.truncate(outermost + 1);
         }
         // Inlining and closures repeat a line, which is shown once.
         frames.dedup_by(|a, b| a.place().is_some() && a.place() == b.place());
         ends::trim(&mut frames);
+        frames.splice(..0, c_functions);
         Self { frames }
     }
 

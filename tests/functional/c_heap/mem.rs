@@ -1,6 +1,6 @@
 use memcheck_runtime::{Trial, mem_test};
 use c_heap::{
-    append, copy_of_text, keep_last, leak_one_kib, map_pages, use_all,
+    append, copy_of_text, keep_last, leak_2000, leak_one_kib, map_pages, use_all,
 };
 
 type Result = candle_core::Result<()>;
@@ -9,6 +9,14 @@ type Result = candle_core::Result<()>;
 fn leaks(trial: &mut Trial) -> Result {
     trial.iterate(|_| {
         leak_one_kib();
+        Ok(())
+    })
+}
+
+#[mem_test(max_c_growth = "0 B")]
+fn leaks_without_lines(trial: &mut Trial) -> Result {
+    trial.iterate(|_| {
+        leak_2000();
         Ok(())
     })
 }

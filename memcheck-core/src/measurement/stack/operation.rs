@@ -44,8 +44,12 @@ const OPERANDS: [&str; 8] =
     ["Tensor", "QMatMul", "QTensor", "Var", "tensor", "tensor_cat", "quantized", "variable"];
 
 impl Stack {
-    /// The innermost method of `Tensor`, or the function of `candle_nn::ops` around it.
+    /// The innermost method of `Tensor`, or the function of `candle_nn::ops` around it. If C code
+    /// without debug information has allocated, its function.
     pub fn operation(&self) -> Option<String> {
+        if let Some(function) = self.frames.first().filter(|frame| frame.is_c_function()) {
+            return Some(function.function.clone());
+        }
         let candle = || {
             self.frames
                 .iter()
