@@ -7,8 +7,10 @@ use memcheck_core::limits::Source;
 use memcheck_core::measurement::driver::{Item, Occupant, Untracked};
 use memcheck_core::measurement::fault_sweep::FaultSweep;
 use memcheck_core::measurement::figures::Figures;
+use memcheck_core::measurement::process::{MappedFile, ProcessMemory, Resident};
 use memcheck_core::measurement::record::{Followed, Mark};
 use memcheck_core::measurement::repeats::{Range, Repeats};
+use memcheck_core::measurement::soak::Soaked;
 use memcheck_core::measurement::stack::Frame;
 use memcheck_core::measurement::unknown_reads::{ReadSite, UnknownReads};
 use memcheck_core::space::Space;
@@ -106,8 +108,17 @@ fn full() -> (Task, TestOutcome) {
     let (name, maybe_own) = (some(), true);
     record.driver.others = vec![Occupant { space, pid: 1, name, bytes, maybe_own }];
     let live = [(Space::Host, 1)];
+    let resident = Resident { rss_anon: 1, rss_file: 2, swap: 3 };
+    let (label, process) = (text(), Some(resident));
     record.marks =
-        vec![Mark { label: text(), allocated: live.into(), peak_allocated: live.into() }];
+        vec![Mark { label, allocated: live.into(), peak_allocated: live.into(), process }];
+    record.process = Some(ProcessMemory {
+        iterations: vec![resident],
+        files: vec![MappedFile { path: text(), bytes: 2, resident: 1 }],
+        ..ProcessMemory::default()
+    });
+    record.spaces.insert(Space::Process, record.spaces[&Space::Host].clone());
+    record.soaked = Some(Soaked { ended: some(), iterations: 1, ..Soaked::default() });
     record.notes.push(text());
     let (seconds, ended) = (0.5, some());
     record.followed =
