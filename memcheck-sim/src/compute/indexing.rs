@@ -52,7 +52,7 @@ impl Ids {
         };
         read.map_err(|refused| {
             if let (Refused::Outside(id), true) = (refused, self.is_asserted) {
-                let kernel = format!("{:?}", launch.kernel);
+                let kernel = format!("{}{}", launch.root, launch.kind.suffix());
                 launch.memory.fail_assert(FailedAssert { kernel, id, dim: self.dim });
             }
             Unknown

@@ -5,7 +5,6 @@ use super::element::Element;
 use super::kinds::Kind;
 use super::layout::Layout;
 use super::memory::Memory;
-use super::table::Kernel;
 use crate::values::View;
 
 /// The reason why a kernel has no result: a value that it depends on is unknown, or a limit does
@@ -25,7 +24,8 @@ pub(crate) struct Shape {
 /// A launch of a kernel with a known signature.
 pub(crate) struct Launch<'a> {
     pub(super) memory: &'a mut dyn Memory,
-    pub(super) kernel: Kernel,
+    /// The kernel's name without the type.
+    pub(super) root: &'static str,
     /// The element type in the kernel's name.
     pub(crate) kind: Kind,
     pub(crate) shape: Shape,

@@ -137,7 +137,7 @@ use with_any;
 impl table::Kernel {
     /// Computes a launch.
     pub(crate) fn launch(self, memory: &mut dyn Memory, shape: Shape, arguments: Arguments) {
-        let mut launch = Launch { memory, kernel: self, kind: self.kind, shape, arguments };
+        let mut launch = Launch { memory, root: self.row.root, kind: self.kind, shape, arguments };
         if (self.row.run)(&mut launch) == Err(Unknown) {
             for (number, _) in self.row.arguments.match_indices('w') {
                 memory.overwritten_from(arguments.long(number));

@@ -4,7 +4,6 @@ use candle_core::Result;
 use memcheck_runtime::{Trial, mem_test};
 use memcheck_tests::choices::early_exit::{EarlyExit, PROMPTS};
 use memcheck_tests::choices::experts::Mixture;
-use memcheck_tests::choices::loss_scale;
 use memcheck_tests::choices::sampling::Generator;
 use memcheck_tests::choices::speculative::Speculation;
 
@@ -38,13 +37,4 @@ fn rows_of_busy_experts_are_kept(trial: &mut Trial) -> Result<()> {
     let mixture = Mixture::new(true, trial.device())?;
     let mut kept = Vec::new();
     trial.iterate(|_| mixture.forward_keeping_rows(&mut kept).map(drop))
-}
-
-#[mem_test(device = "cuda", max_growth = "0 B", baseline = false)]
-#[ignore = "leaks on purpose"]
-fn gradients_that_overflow_are_kept(trial: &mut Trial) -> Result<()> {
-    // Every step halves the scale, which must be too large in all iterations that follow the test.
-    let mut trainer = loss_scale::trainer(2_f64.powi(1000), trial.device())?;
-    let mut kept = Vec::new();
-    trial.iterate(|_| trainer.step_keeping_overflows(&mut kept).map(drop))
 }
