@@ -352,7 +352,10 @@ impl Trace {
         let mut live: FxHashMap<(Space, u32), Amount> = FxHashMap::default();
         for place in &self.places {
             let amount = live.entry((place.key.space, place.key.context)).or_default();
-            for (_, of_age) in [&place.of_set_up, &place.of_iterations].into_iter().flat_map(|holder| holder.live.ages()) {
+            for (_, of_age) in [&place.of_set_up, &place.of_iterations]
+                .into_iter()
+                .flat_map(|holder| holder.live.ages())
+            {
                 amount.add(of_age.bytes, of_age.count);
             }
         }
