@@ -122,3 +122,26 @@ fn the_memory_of_the_process_is_reported_and_its_growth_is_judged() {
     // 256 x 256 x 4 bytes and a header, in whole pages.
     assert_eq!((&file["bytes"], &file["resident"]), (&266_240.into(), &266_240.into()));
 }
+
+const TOKENIZERS: &str = "\
+[dev-dependencies]
+memcheck-runtime = { path = \"RUNTIME\" }
+anyhow = \"1\"
+tokenizers = { version = \"0.23.2\", default-features = false, features = [\"onig\"] }
+";
+
+#[test]
+#[ignore = "downloads and compiles onig"]
+fn tokenizers_with_onig_are_clean_and_their_c_functions_are_named() {
+    let project = Project::package("onig", TOKENIZERS);
+    project.write("tests/mem.rs", include_str!("c_heap/onig.rs"));
+    let run = run(&project, &[]).exits(100);
+    assert_eq!(run.test("tokenizers_with_onig")["status"], "passed");
+    assert_eq!(growth(&run, "tokenizers_with_onig"), 0);
+    assert_eq!(run.codes("keeps_tokenizers"), ["leak"]);
+    let finding = &run.test("keeps_tokenizers")["findings"][0];
+    assert_eq!(finding["space"], "c-heap");
+    // onig is compiled without debug information.
+    let site = &finding["sites"][0];
+    assert!(site["operation"].is_string() && site["file"].is_null(), "{site}");
+}
