@@ -6,7 +6,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::fixture::{CLEAN_AND_LEAKY, Project, Run, memcheck};
+use crate::fixture::{CLEAN_AND_LEAKY, Project, Run, memcheck, remove_process};
 use crate::machine::Machine;
 
 /// A cargo in the folder of another workspace.
@@ -35,6 +35,7 @@ fn comparable_lines(run: &Run) -> Vec<Value> {
     let mut lines = run.json();
     lines.retain(|line| line["type"] == "test-finished");
     for line in &mut lines {
+        remove_process(line);
         let line = line.as_object_mut().unwrap();
         line.remove("seconds");
         if let Some(followed) = line.get_mut("followed") {

@@ -248,9 +248,9 @@ impl Run {
     /// The metrics of a test without those of the process, which differ from run to run.
     #[track_caller]
     pub(crate) fn exact_metrics(&self, name: &str) -> Value {
-        let mut metrics = self.test(name)["metrics"].clone();
-        metrics.as_object_mut().expect("metrics are an object").remove("process");
-        metrics
+        let mut line = self.test(name);
+        remove_process(&mut line);
+        line["metrics"].take()
     }
 
     #[track_caller]
@@ -258,6 +258,20 @@ impl Run {
         let findings = self.test(name)["findings"].clone();
         let findings = findings.as_array().expect("findings are a list").clone();
         findings.iter().filter_map(|finding| finding["code"].as_str().map(str::to_owned)).collect()
+    }
+}
+
+/// Removes the memory of the process from a line of the stream, because the system decides it and
+/// it differs from run to run.
+pub(crate) fn remove_process(line: &mut Value) {
+    if let Some(metrics) = line.get_mut("metrics").and_then(Value::as_object_mut) {
+        metrics.remove("process");
+    }
+    if let Some(iterations) = line.get_mut("iterations").and_then(Value::as_array_mut) {
+        iterations.retain(|series| series["space"] != "process");
+    }
+    for mark in line.get_mut("marks").and_then(Value::as_array_mut).into_iter().flatten() {
+        mark.as_object_mut().expect("a mark is an object").remove("process");
     }
 }
 

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::fixture::{Project, Run, memcheck};
+use crate::fixture::{Project, Run, memcheck, remove_process};
 
 /// Tests of several outcomes, in two binaries. Their names are unique, because the projects share a
 /// folder for pending snapshots.
@@ -76,6 +76,7 @@ fn report(project: &Project, folders: &[&str], arguments: &[&str]) -> Run {
 fn comparable_lines(run: &Run) -> Vec<Value> {
     let mut lines = run.json();
     for line in &mut lines {
+        remove_process(line);
         let line = line.as_object_mut().expect("an object");
         line.remove("seconds");
         // The number of further iterations of a quiet test depends on the speed of the machine.

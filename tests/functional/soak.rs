@@ -104,7 +104,7 @@ const NAMES: [&str; 7] = [
 
 /// The figures of a test without its growth.
 fn figures(run: &Run, test: &str) -> Value {
-    let mut metrics = run.test(test)["metrics"].clone();
+    let mut metrics = run.exact_metrics(test);
     for figures in metrics.as_object_mut().unwrap().values_mut() {
         figures.as_object_mut().unwrap().remove("growth");
     }
