@@ -15,6 +15,9 @@ const LOCK: &str = ".lock";
 /// A folder without a lock file may belong to a command that has just made it.
 const NEW: Duration = Duration::from_secs(60);
 
+/// To replace a folder before another thread creates it again.
+const ATTEMPTS: u32 = 100;
+
 /// The folders of this process, so that another thread can remove them after a signal.
 static OWN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
@@ -86,11 +89,20 @@ pub(super) fn remove_all() {
 
 fn remove_folders(folders: &[PathBuf], before_the_end: impl FnOnce()) {
     for folder in folders {
-        // Another thread of this process may still write. A file in place of the folder makes it
-        // fail.
-        let renamed = folder.with_extension("removed");
-        let moved = fs::rename(folder, &renamed).and_then(|()| File::create(folder).map(drop));
-        let _ = fs::remove_dir_all(if moved.is_ok() { &renamed } else { folder });
+        for attempt in 0..ATTEMPTS {
+            let renamed = folder.with_extension(format!("removed-{attempt}"));
+            if fs::rename(folder, &renamed).is_err() {
+                let _ = fs::remove_dir_all(folder);
+                break;
+            }
+            // Another thread of this process may still write. A file in place of the folder makes
+            // it fail, unless it has created the folder again in the meantime.
+            let is_replaced = File::create(folder).is_ok();
+            let _ = fs::remove_dir_all(&renamed);
+            if is_replaced {
+                break;
+            }
+        }
     }
     before_the_end();
     for folder in folders {
