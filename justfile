@@ -77,7 +77,7 @@ features:
 # device and on the CPU. `mamba2` pads its prompt to 256 tokens, so that it needs larger limits
 # than a test has by default.
 logits:
-    MEMCHECK_VALUES="16 GiB" just simulated test -p memcheck-estimate --test logits \
+    MEMCHECK_VALUES="16 GiB" just simulated test --profile dev -p memcheck-estimate --test logits \
         --features memcheck-runtime/sim,candle-nn/cuda,candle-transformers/cuda -- --nocapture
 
 # Random operations on the simulated device and on the CPU, until the device has launched this

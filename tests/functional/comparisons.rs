@@ -35,7 +35,9 @@ fn text(output: &Output) -> String {
 #[test]
 fn every_architecture_computes_the_outputs_of_the_cpu() {
     let features = "memcheck-runtime/sim,candle-nn/cuda,candle-transformers/cuda";
-    let arguments = ["test", "-p", "memcheck-estimate", "--test", "logits", "--features", features];
+    // Of the profile `dev`, in which the simulated device is optimized.
+    let arguments = ["test", "--profile", "dev", "-p", "memcheck-estimate", "--test", "logits"];
+    let arguments = [&arguments[..], &["--features", features]].concat();
     // The limit of `just logits`: a launch of mamba2 has more operations than the default permits.
     let mut command = simulated(&arguments);
     let output = command.args(["--", "--nocapture"]).env("MEMCHECK_VALUES", "16 GiB").output();
