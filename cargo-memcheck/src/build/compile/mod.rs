@@ -136,9 +136,11 @@ fn command(
     if kind == DeviceKind::Sim {
         // The simulated device computes values. Without optimization a training step takes many
         // times as long. Line tables would make the optimized build slower.
-        for setting in ["opt-level=2", "debug=false"] {
-            let setting = format!("profile.dev.package.memcheck-sim.{setting}");
-            command.args(["--config", &setting]);
+        for profile in ["dev", "test"] {
+            for setting in ["opt-level=2", "debug=false"] {
+                let setting = format!("profile.{profile}.package.memcheck-sim.{setting}");
+                command.args(["--config", &setting]);
+            }
         }
     }
     command.arg("--target-dir").arg(target_directory(workspace, kind));
