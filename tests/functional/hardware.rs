@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fixture::{Project, Run, memcheck_with};
+use crate::fixture::{Project, Run, memcheck_with, remove_process};
 
 const MIB: u64 = 1 << 20;
 /// The estimated size of a simulated context. The workspace of cuBLAS is not part of it.
@@ -122,7 +122,8 @@ fn another_process_is_reported_only_if_it_holds_memory_that_the_test_needs() {
     let needed = 20 * MIB;
     let other = format!("4711:python:{}B", 100 * MIB - needed);
     let enough = run(&project, "sim:t4,capacity=100MiB", &["ten"], &others(&other)).exits(0);
-    let (then, now) = (alone.test("ten_mebibytes"), enough.test("ten_mebibytes"));
+    let (mut then, mut now) = (alone.test("ten_mebibytes"), enough.test("ten_mebibytes"));
+    [&mut then, &mut now].into_iter().for_each(remove_process);
     assert_eq!(figure(&now, "peak_allocated"), needed);
     for part in ["findings", "metrics", "iterations", "status"] {
         assert_eq!(then[part], now[part], "{part}");
