@@ -157,7 +157,9 @@ fn run_seed(
         expected: requested.expected,
         case: Default::default(),
         parent: None,
+        supervised: false,
         alone: true,
+        live: false,
         own_subscriber: false,
     };
     let run = |job: Job| -> anyhow::Result<Result<Report, String>> {
