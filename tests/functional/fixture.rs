@@ -1,11 +1,12 @@
 //! Creates cargo projects outside the workspace and runs the command in them.
 
+mod run;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::sync::OnceLock;
+use std::process::Command;
 
-use serde_json::Value;
+pub(crate) use run::{Run, remove_process};
 
 pub(crate) fn workspace() -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -172,107 +173,6 @@ pub(crate) fn share_build(command: &mut Command) {
         .env("CARGO_TARGET_DIR", projects().join(folder.unwrap_or_default()))
         .env("CARGO_BUILD_BUILD_DIR", target())
         .env("CARGO_INCREMENTAL", "0");
-}
-
-/// The exit code and the output of a run of the command.
-pub(crate) struct Run {
-    pub(crate) code: i32,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-    /// The lines of stdout. Some streams have megabytes and are read hundreds of times.
-    parsed: OnceLock<Vec<Value>>,
-}
-
-impl Run {
-    pub(crate) fn from_output(output: &Output) -> Self {
-        Self {
-            code: output.status.code().unwrap_or(-1),
-            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-            parsed: OnceLock::new(),
-        }
-    }
-
-    /// Asserts the exit code. On failure it prints all output.
-    #[track_caller]
-    pub(crate) fn exits(self, code: u8) -> Self {
-        assert_eq!(
-            self.code,
-            i32::from(code),
-            "exit code\n--- stdout\n{}\n--- stderr\n{}",
-            self.stdout,
-            self.stderr
-        );
-        self
-    }
-
-    /// Asserts that stderr contains `text`.
-    #[track_caller]
-    pub(crate) fn prints(self, text: &str) -> Self {
-        assert!(self.stderr.contains(text), "`{text}` is not in stderr:\n{}", self.stderr);
-        self
-    }
-
-    #[track_caller]
-    pub(crate) fn json(&self) -> Vec<Value> {
-        self.lines().to_vec()
-    }
-
-    #[track_caller]
-    fn lines(&self) -> &[Value] {
-        self.parsed.get_or_init(|| {
-            let parsed =
-                |line| serde_json::from_str(line).unwrap_or_else(|_| panic!("not JSON: {line}"));
-            self.stdout.lines().map(parsed).collect()
-        })
-    }
-
-    /// The last line of the JSON stream.
-    #[track_caller]
-    pub(crate) fn summary(&self) -> Value {
-        let last = self.lines().last().expect("a line of JSON").clone();
-        assert_eq!(last["type"], "summary");
-        last
-    }
-
-    /// The `test-finished` line of a test.
-    #[track_caller]
-    pub(crate) fn test(&self, name: &str) -> Value {
-        self.lines()
-            .iter()
-            .find(|line| line["type"] == "test-finished" && line["test"] == name)
-            .unwrap_or_else(|| panic!("no line for {name} in\n{}\n{}", self.stdout, self.stderr))
-            .clone()
-    }
-
-    /// The metrics of a test without those of the process, which differ from run to run.
-    #[track_caller]
-    pub(crate) fn exact_metrics(&self, name: &str) -> Value {
-        let mut line = self.test(name);
-        remove_process(&mut line);
-        line["metrics"].take()
-    }
-
-    #[track_caller]
-    pub(crate) fn codes(&self, name: &str) -> Vec<String> {
-        let findings = self.test(name)["findings"].clone();
-        let findings = findings.as_array().expect("findings are a list").clone();
-        findings.iter().filter_map(|finding| finding["code"].as_str().map(str::to_owned)).collect()
-    }
-}
-
-/// Removes the memory of the process from a line of the stream, because the system decides it and
-/// it differs from run to run.
-pub(crate) fn remove_process(line: &mut Value) {
-    if let Some(metrics) = line.get_mut("metrics").and_then(Value::as_object_mut) {
-        metrics.remove("process");
-    }
-    if let Some(iterations) = line.get_mut("iterations").and_then(Value::as_array_mut) {
-        iterations.retain(|series| series["space"] != "process");
-    }
-    for mark in line.get_mut("marks").and_then(Value::as_array_mut).into_iter().flatten() {
-        mark.as_object_mut().expect("a mark is an object").remove("process");
-    }
 }
 
 /// A cargo project in a folder below the target directory.
