@@ -57,7 +57,7 @@ book:
 
 # Speed against others, side by side in one run.
 bench:
-    cargo bench -p memcheck-tests -F benches
+    cargo bench -p memcheck-tests -F detection
 
 # The build by a real CUDA toolkit measures what the simulated one does: fetches the
 # toolkit, compiles candle's kernels, needs no GPU.

@@ -8,7 +8,7 @@
 //! that allocates, the pattern and the cause. It exits with 1 if anything is wrong.
 //!
 //! The benchmark does not measure time:
-//! `cargo bench -p memcheck-tests -F benches --bench detection --profile dev` saves a release build
+//! `cargo bench -p memcheck-tests -F detection --bench detection --profile dev` saves a release build
 //! of candle.
 
 mod programs;
