@@ -28,12 +28,13 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-/// The command under test, built as the alias `cargo memcheck` builds it.
+/// The command under test. Without `--package` its dependencies have the features that the
+/// workspace's tests give them, so that cargo compiles only the executable.
 fn command_path() -> PathBuf {
     static BUILT: std::sync::Once = std::sync::Once::new();
     BUILT.call_once(|| {
         let built = cargo()
-            .args(["build", "--quiet", "--package", "cargo-memcheck", "--target-dir"])
+            .args(["build", "--quiet", "--bin", "cargo-memcheck", "--target-dir"])
             .arg(target())
             .current_dir(workspace())
             .status();
@@ -142,7 +143,9 @@ pub(crate) fn command(folder: &Path, arguments: &[&str]) -> Command {
             "NEXTEST",
             "CUDA_VISIBLE_DEVICES",
         ];
-        if (prefixes.iter().any(|prefix| name.starts_with(prefix)) && name != "CARGO_HOME")
+        // Crates that are compiled incrementally and crates that are not are different builds.
+        let kept = ["CARGO_HOME", "CARGO_INCREMENTAL"].contains(&name.as_str());
+        if (prefixes.iter().any(|prefix| name.starts_with(prefix)) && !kept)
             || names.contains(&name.as_str())
         {
             command.env_remove(name);
