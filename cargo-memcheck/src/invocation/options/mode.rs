@@ -29,11 +29,11 @@ impl Mode {
 
     /// If flags and variable are unset, the detection of CI decides.
     pub(super) fn read(
-        flags: &CiFlags,
+        CiFlags { ci, no_ci }: &CiFlags,
         get: &dyn Fn(&str) -> Option<String>,
         in_ci: bool,
     ) -> Result<Self, OptionsError> {
-        let on = match (flags.ci, flags.no_ci, get(variables::CI.name).as_deref()) {
+        let on = match (*ci, *no_ci, get(variables::CI.name).as_deref()) {
             (true, _, _) => true,
             (_, true, _) => false,
             (_, _, Some("true" | "1")) => true,
