@@ -97,6 +97,6 @@ pub mod __private {
     pub use crate::entry::run;
     pub use crate::outcome::Returned;
     pub use crate::phases::{lost_events, refused};
-    pub use crate::probe::card::{Card, card as card_of};
+    pub use crate::probe::card::{InstalledCard, card as card_of};
     pub use crate::probe::recording::{DriverCall, record};
 }

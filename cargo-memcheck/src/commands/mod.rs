@@ -16,7 +16,6 @@ mod history;
 mod init;
 mod list;
 mod one;
-mod pending;
 mod plan;
 mod planted;
 mod profile;

@@ -127,7 +127,7 @@ codes! {
 
 /// A mark on the line of a test, which is not a finding.
 #[derive(Debug, Clone, Copy)]
-pub struct Mark {
+pub struct TestMark {
     /// The stable kebab-case name.
     pub name: &'static str,
     /// A summary in one line.
@@ -137,7 +137,7 @@ pub struct Mark {
 }
 
 /// Every mark.
-pub const MARKS: &[Mark] = &[Mark {
+pub const MARKS: &[TestMark] = &[TestMark {
     name: "unknown-values",
     title: "the body read unknown values of the simulated device",
     page: include_str!("../../pages/unknown-values.md"),

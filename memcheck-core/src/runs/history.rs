@@ -61,7 +61,7 @@ pub fn parse(text: &str) -> Result<Vec<Entry>, HistoryError> {
 
 /// The values of one figure of one test over time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Series<'a> {
+pub struct FigureSeries<'a> {
     /// The test.
     pub id: &'a TestId,
     /// The memory space.
@@ -75,8 +75,8 @@ pub fn series<'a>(
     entries: &'a [Entry],
     figure: &str,
     is_named: impl Fn(&TestId) -> bool,
-) -> Vec<Series<'a>> {
-    let mut all: Vec<Series<'a>> = Vec::new();
+) -> Vec<FigureSeries<'a>> {
+    let mut all: Vec<FigureSeries<'a>> = Vec::new();
     for entry in entries.iter().filter(|entry| is_named(&entry.id)) {
         for (space, by_name) in &entry.figures.0 {
             let Some(&value) = by_name.get(figure) else { continue };
@@ -85,7 +85,7 @@ pub fn series<'a>(
                 Some(series) => series.points.push((entry, value)),
                 None => {
                     let points = vec![(entry, value)];
-                    all.push(Series { id: &entry.id, space: *space, points });
+                    all.push(FigureSeries { id: &entry.id, space: *space, points });
                 }
             }
         }

@@ -24,9 +24,9 @@ struct Running {
 }
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Watch(Arc<Mutex<Option<Running>>>);
+pub(super) struct BodyWatch(Arc<Mutex<Option<Running>>>);
 
-impl Watch {
+impl BodyWatch {
     /// Starts the thread that watches.
     ///
     /// # Errors

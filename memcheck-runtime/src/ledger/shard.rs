@@ -37,7 +37,7 @@ struct Traffic {
 
 /// Allocations and frees of one space on all threads.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Totals {
+pub(super) struct ThreadTotals {
     pub(super) allocations: u64,
     pub(super) allocated_total: u64,
     pub(super) frees: u64,
@@ -137,10 +137,10 @@ fn used() -> impl Iterator<Item = &'static Shard> {
 }
 
 /// The allocations and frees of a space.
-pub(super) fn totals(space: usize) -> Totals {
-    used().fold(Totals::default(), |sum, shard| {
+pub(super) fn totals(space: usize) -> ThreadTotals {
+    used().fold(ThreadTotals::default(), |sum, shard| {
         let traffic = &shard.traffic[space];
-        Totals {
+        ThreadTotals {
             allocations: sum.allocations.wrapping_add(traffic.allocations.load(Relaxed)),
             allocated_total: sum
                 .allocated_total

@@ -60,7 +60,7 @@ const fn starts() -> [usize; LEVELS + 1] {
 }
 
 /// A table. It must be static, because its memory is mapped once and never unmapped.
-pub(crate) struct Table {
+pub(crate) struct BlockTable {
     base: AtomicPtr<Bucket>,
     /// The number of levels in use.
     active: AtomicUsize,
@@ -106,7 +106,7 @@ fn bucket_index(level: usize, hash: u64, step: usize) -> usize {
     STARTS[level] + if at < size { at } else { at - size }
 }
 
-impl Table {
+impl BlockTable {
     pub(crate) const fn new() -> Self {
         Self {
             base: AtomicPtr::new(std::ptr::null_mut()),
@@ -346,7 +346,7 @@ mod tests {
 
     #[test]
     fn addresses_beyond_the_first_level_are_found() {
-        static TABLE: Table = Table::new();
+        static TABLE: BlockTable = BlockTable::new();
         TABLE.map().unwrap();
         let address = |i: u64| 0x7000_0000_0000 + i * 1040;
         let count = 100_000;
@@ -371,7 +371,7 @@ mod tests {
 
     #[test]
     fn a_kept_slot_is_reused_and_does_not_hide_other_addresses() {
-        static TABLE: Table = Table::new();
+        static TABLE: BlockTable = BlockTable::new();
         TABLE.map().unwrap();
         let kept = Kept::new();
         let home = |address: u64| bucket_index(0, hash(address), 0);
@@ -402,7 +402,7 @@ mod tests {
     }
 
     /// Bytes of the pages that contain a bucket that was used.
-    fn touched(table: &Table) -> usize {
+    fn touched(table: &BlockTable) -> usize {
         const PAGE: usize = 4096;
         let used = |index: usize| table.used[index / 64].load(Relaxed) >> (index % 64) & 1 == 1;
         let mut pages: Vec<usize> = (0..BUCKETS)
@@ -415,7 +415,7 @@ mod tests {
 
     #[test]
     fn a_live_block_costs_at_most_64_bytes() {
-        static TABLE: Table = Table::new();
+        static TABLE: BlockTable = BlockTable::new();
         TABLE.map().unwrap();
         let mut count = 0usize;
         for until in [20_000, 100_000, 1_000_000usize] {

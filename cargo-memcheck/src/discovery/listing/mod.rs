@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use memcheck_core::request::variables;
 use memcheck_core::wire::protocol::{Entry, Listing, VERSION};
 
+use crate::build::leg::{DeviceKind, Leg};
 use crate::build::workspace::TestPackage;
-use crate::invocation::devices::{DeviceKind, Leg};
 use crate::system::binary::Binary;
 use crate::system::launcher::{Launcher, TURN};
 use crate::system::libraries::{LibrarySearch, Missing};

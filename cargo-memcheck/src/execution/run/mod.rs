@@ -1,6 +1,6 @@
 //! Runs tests, each in its own child process, once for each stage that a test needs: `repeated`
 //! runs one several times, `test` starts the process of a test, `program` that of a program, and
-//! `launched` either through a launcher. `judge` reads their reports, and `names` looks up the
+//! `launched` either through a launcher. `record` reads their reports, and `names` looks up the
 //! names of their call stacks.
 
 mod launched;
@@ -20,16 +20,16 @@ use memcheck_core::device::{Family, Request};
 use memcheck_core::judgement::finding::{Code, Finding, Level};
 use memcheck_core::request::variables;
 use memcheck_core::runs::explain::{Further, Run, Stage, further};
-use memcheck_core::runs::process::{self, End, Expected, Judged, Written};
+use memcheck_core::runs::process::{self, End, ExpectedTest, Judged, Written};
 use memcheck_core::wire::protocol::{Follow, Progress, Report};
 
 use crate::baselines::pending_file;
+use crate::build::leg::DeviceKind;
 use crate::build::toolchain::NVML_VARIABLE;
 use crate::discovery::session::Session;
 use crate::discovery::task::{Task, TestOutcome};
-use crate::invocation::devices::DeviceKind;
 use crate::invocation::options::Options;
-use crate::system::gpus::{Pool, Slot};
+use crate::system::gpus::{GpuPool, Slot};
 use crate::system::printing::eprint_line;
 use crate::system::process::Interrupt;
 use crate::system::temporary::TemporaryFolder;
@@ -62,7 +62,7 @@ pub(crate) struct Runner<'a> {
     nvml: Option<PathBuf>,
     reports: TemporaryFolder,
     interrupt: Interrupt,
-    pool: Pool,
+    pool: GpuPool,
     names: Names,
 }
 
@@ -92,7 +92,7 @@ impl<'a> Runner<'a> {
             environment.insert("INSTA_PENDING_DIR", folder.into());
         }
         let (workspace_root, compiled_in) = (workspace.root(), session.compiled_in());
-        let (pool, names) = (Pool::default(), Names::default());
+        let (pool, names) = (GpuPool::default(), Names::default());
         Ok(Self {
             options,
             workspace_root,
@@ -175,7 +175,7 @@ impl<'a> Runner<'a> {
             }
             Ok(None) => Further::Skipped,
             Err(error) => {
-                eprint_line!("warning: {}: it cannot be run again: {error:#}", task.name());
+                eprint_line!("warning: {} cannot be run again: {error:#}", task.name());
                 Further::Skipped
             }
         };
@@ -236,7 +236,7 @@ impl<'a> Runner<'a> {
 
     fn judge(&self, end: &End, written: Written, task: &Task) -> Judged {
         let family = task.family();
-        process::judge(end, written, Expected { test: task.name(), family }, self.level())
+        process::judge(end, written, ExpectedTest { test: task.name(), family }, self.level())
     }
 
     /// Separate, so that a file of an earlier process cannot be taken for that of this one.

@@ -18,13 +18,13 @@ use crate::system::files;
 
 /// The state of the sources that the figures belong to.
 #[derive(Debug, Clone)]
-pub(crate) struct State {
+pub(crate) struct HistoryState {
     pub(crate) commit: Option<String>,
     pub(crate) lock: Option<String>,
     pub(crate) time: String,
 }
 
-impl State {
+impl HistoryState {
     pub(crate) fn of(workspace: &Path, commit: Option<String>) -> Self {
         let lock = std::fs::read_to_string(workspace.join("Cargo.lock")).ok();
         Self {
@@ -36,7 +36,7 @@ impl State {
 }
 
 /// Tests without a complete record have no figures.
-fn lines(tests: &[Test], state: &State) -> String {
+fn lines(tests: &[Test], state: &HistoryState) -> String {
     let mut text = String::new();
     for Test { task, outcome, .. } in tests {
         let Some(report) = &outcome.report else { continue };
@@ -65,7 +65,7 @@ pub(crate) fn append(
     place: &HistoryPlace,
     root: &Path,
     tests: &[Test],
-    state: &State,
+    state: &HistoryState,
 ) -> Result<(), (PathBuf, anyhow::Error)> {
     let lines = lines(tests, state);
     let appended = match (place, &state.commit) {
