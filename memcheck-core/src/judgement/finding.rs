@@ -1,7 +1,8 @@
 //! The findings. A new kind needs a row in `codes!`, a page below `pages/`, and a rule in
 //! [`crate::judgement::verdict`] with a test that fires it and one that does not.
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use memcheck_limits::serialize_as_text;
+use serde::{Deserialize, Serialize};
 
 use crate::measurement::repeats::Range;
 use crate::space::Space;
@@ -223,17 +224,7 @@ impl std::fmt::Display for Code {
     }
 }
 
-impl Serialize for Code {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
-    }
-}
-
-impl<'de> Deserialize<'de> for Code {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
+serialize_as_text!(Code);
 
 /// A holder that holds more at the peak than in the baseline, or less.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
