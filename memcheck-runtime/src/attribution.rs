@@ -276,7 +276,7 @@ impl Indices {
         merged.into_iter().map(holder).collect()
     }
 
-    fn lifetimes(&self, mut of: trace::Lifetimes, peak: u64) -> Lifetimes {
+    fn lifetimes(&self, mut of: trace::LifetimeRecorder, peak: u64) -> Lifetimes {
         let (events, ended) = (of.events, of.ended);
         let (iterations, left_out) = (std::mem::take(&mut of.iterations), of.count_left_out());
         let (lives, stretch, rest) = of.finish();
@@ -288,7 +288,7 @@ impl Indices {
         Lifetimes { events, iterations, ended, peak, blocks, left_out, stretch, rest }
     }
 
-    fn refused(&mut self, space: Space, refused: &trace::Refused) -> Refused {
+    fn refused(&mut self, space: Space, refused: &trace::RefusedEvent) -> Refused {
         let Origin { birth, context, .. } = refused.block.origin;
         let (stack, scope) = self.context(context);
         let holders = self.holders(&refused.live, birth);

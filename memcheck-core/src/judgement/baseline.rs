@@ -291,7 +291,7 @@ pub fn other_conditions(then: &Facts, now: &Facts) -> Option<String> {
 
 /// One figure that is outside the tolerance.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FigureChange {
+pub struct BaselineChange {
     /// The space.
     pub space: Space,
     /// The name of the figure.
@@ -308,7 +308,7 @@ pub(crate) fn tolerance_of(figure: &str, tolerance: Tolerance) -> Tolerance {
 }
 
 /// The figures of `now` that differ from `then`, up or down, by more than the tolerance.
-pub fn changes(then: &Figures, now: &Figures, tolerance: Tolerance) -> Vec<FigureChange> {
+pub fn changes(then: &Figures, now: &Figures, tolerance: Tolerance) -> Vec<BaselineChange> {
     let mut keys: Vec<(Space, &String)> = Vec::new();
     for figures in [then, now] {
         for (space, by_name) in &figures.0 {
@@ -330,7 +330,7 @@ pub fn changes(then: &Figures, now: &Figures, tolerance: Tolerance) -> Vec<Figur
                 }
                 _ => false,
             };
-            (!within).then(|| FigureChange { space, figure: name.clone(), then, now })
+            (!within).then(|| BaselineChange { space, figure: name.clone(), then, now })
         })
         .collect()
 }

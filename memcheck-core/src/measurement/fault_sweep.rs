@@ -11,7 +11,7 @@ use crate::space::Space;
 
 /// A sweep over the device allocations of one iteration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FaultSweep {
+pub struct SweepResult {
     /// The device allocations of the iteration.
     pub allocations: u64,
     /// The allocations that were to be refused.
@@ -124,7 +124,7 @@ impl Calls {
     }
 }
 
-impl FaultSweep {
+impl SweepResult {
     /// Names the call stacks with `lookup`. Has no effect if they have names already.
     pub fn resolve(&mut self, mut lookup: impl FnMut(u64) -> Vec<Frame>) {
         let Some(sources) = self.sources.take() else { return };

@@ -20,7 +20,7 @@ use memcheck_core::presentation::text::{Much, lines, unknown_reads_note};
 use memcheck_core::request::config::DEFAULT_THREADS;
 use memcheck_core::request::variables;
 use memcheck_core::runs::capture::{STREAM, StreamCapture};
-use memcheck_core::runs::explain::{Explain, Further, Run, Stage, further};
+use memcheck_core::runs::explain::{Explain, Further, RunPlan, Stage, further};
 use memcheck_core::runs::process::{self, End, ExpectedTest, Judged, Written};
 use memcheck_core::size::Size;
 use memcheck_core::wire::protocol::{self, Job, Report};
@@ -122,7 +122,7 @@ fn measured(
     eprint!("{}", ended.stderr);
     let judged = judge(job, &ended);
     let mut number = 0;
-    let run = |_, Run { follow, reach, expected }| {
+    let run = |_, RunPlan { follow, reach, expected }| {
         number += 1;
         let report = job.report.with_file_name(format!("again-{number}.json"));
         let again = Job { follow, reach, expected, report, ..job.clone() };

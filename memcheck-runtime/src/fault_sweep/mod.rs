@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use memcheck_core::judgement::verdict::says_out_of_memory;
 use memcheck_core::measurement::fault_sweep::{
-    Calls, Effect, FaultSweep, LeftBlocks, UnsafeAllocation,
+    Calls, Effect, LeftBlocks, SweepResult, UnsafeAllocation,
 };
 use memcheck_core::measurement::quiet;
 use memcheck_core::measurement::stack::Sources;
@@ -35,7 +35,7 @@ use self::watch::BodyWatch;
 use crate::ledger::{self, CounterSnapshot};
 use crate::outcome::{Returned, panic_message};
 use crate::probe::tensor;
-use crate::refusal::{self, Request};
+use crate::refusal::{self, RefusalRequest};
 use crate::site::{self, Executable};
 
 pub(crate) use watch::Write;
@@ -78,7 +78,7 @@ pub(crate) struct Sweep {
 
 #[derive(Debug)]
 struct State {
-    result: FaultSweep,
+    result: SweepResult,
     executable: Executable,
     /// True if the call stacks of allocations can be recorded.
     has_sites: bool,
@@ -104,7 +104,7 @@ impl Sweep {
     pub(crate) fn new(settings: Settings) -> Self {
         let sources = Some(settings.sources.clone());
         let state = State {
-            result: FaultSweep { sources, ..FaultSweep::default() },
+            result: SweepResult { sources, ..SweepResult::default() },
             executable: Executable::find(),
             has_sites: site::is_on(),
             birth: 1,
@@ -119,7 +119,7 @@ impl Sweep {
     }
 
     /// The result so far.
-    pub(crate) fn into_result(self) -> FaultSweep {
+    pub(crate) fn into_result(self) -> SweepResult {
         self.state.into_inner().unwrap_or_else(PoisonError::into_inner).result
     }
 
@@ -195,7 +195,7 @@ impl Sweep {
                 break;
             }
             let request = usize::try_from(number - 1).ok().and_then(|at| requests.get(at));
-            let request = request.copied().unwrap_or(Request { context: 0, bytes: 0 });
+            let request = request.copied().unwrap_or(RefusalRequest { context: 0, bytes: 0 });
             let unfinished = state.unfinished(number, request);
             (self.settings.write)(&unfinished);
             watch.begin(most.min(left), unfinished);
@@ -261,7 +261,7 @@ impl State {
     }
 
     /// The result if the process ends while the body handles this refusal.
-    fn unfinished(&self, number: u64, request: Request) -> FaultSweep {
+    fn unfinished(&self, number: u64, request: RefusalRequest) -> SweepResult {
         let mut result = self.result.clone();
         result.refused += 1;
         result.ended = Some("its process ended".to_owned());
@@ -269,7 +269,7 @@ impl State {
         result
     }
 
-    fn failure(&self, number: u64, request: Request, effect: Effect) -> UnsafeAllocation {
+    fn failure(&self, number: u64, request: RefusalRequest, effect: Effect) -> UnsafeAllocation {
         UnsafeAllocation {
             number,
             requested: request.bytes,
@@ -288,7 +288,7 @@ impl State {
     fn refuse<R: Returned>(
         &mut self,
         number: u64,
-        request: Request,
+        request: RefusalRequest,
         body: &mut impl FnMut(&mut Self) -> (End<R>, MeasuredIteration),
     ) -> bool {
         let mut before = snapshots();
@@ -351,7 +351,7 @@ impl State {
     fn next<R: Returned>(
         &mut self,
         number: u64,
-        request: Request,
+        request: RefusalRequest,
         body: &mut impl FnMut(&mut Self) -> (End<R>, MeasuredIteration),
     ) -> Option<MeasuredIteration> {
         let (end, measured) = body(self);

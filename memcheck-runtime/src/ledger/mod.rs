@@ -44,7 +44,9 @@ use crate::trace::{self, Event};
 
 pub(crate) use census::{Census, Changes, census};
 pub(crate) use counters::CounterSnapshot;
-pub(crate) use mode::{MODE, Mode, arm, count_c_heap, count_small, follow_tensors, is_armed, mode};
+pub(crate) use mode::{
+    MODE, RecordingMode, arm, count_c_heap, count_small, follow_tensors, is_armed, mode,
+};
 pub(crate) use peak::PeakWindow;
 
 /// The number of live blocks for which the ledger has room.

@@ -15,7 +15,7 @@ use std::sync::atomic::{
     compiler_fence,
 };
 
-use super::bucket::Kept;
+use super::bucket::KeptSlot;
 use crate::block::SPACES;
 
 const SHARDS: usize = 512;
@@ -24,7 +24,7 @@ const SHARED: &Shard = &ALL[SHARDS - 1];
 /// The figures of one thread, on cache lines that they share with no other data.
 #[repr(align(128))]
 pub(super) struct Shard {
-    kept: Kept,
+    kept: KeptSlot,
     traffic: [Traffic; SPACES],
 }
 
@@ -53,7 +53,7 @@ thread_local! {
 impl Shard {
     const fn new() -> Self {
         Self {
-            kept: Kept::new(),
+            kept: KeptSlot::new(),
             traffic: [const {
                 Traffic {
                     allocations: AtomicU64::new(0),
@@ -80,7 +80,7 @@ impl Shard {
 
     /// The table slot that this thread keeps; `None` if other threads use this shard too.
     #[inline]
-    pub(super) fn kept(&self) -> Option<&Kept> {
+    pub(super) fn kept(&self) -> Option<&KeptSlot> {
         (!self.is_shared()).then_some(&self.kept)
     }
 

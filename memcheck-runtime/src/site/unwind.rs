@@ -17,7 +17,7 @@ use memcheck_core::measurement::quiet;
 
 use super::arch::{self, CallPlace, WalkStart};
 use super::contexts;
-use super::modules::{self, Bytes};
+use super::modules::{self, ModuleBytes};
 use super::stack;
 use super::stacks::{DEPTH, Stacks};
 use crate::intern::mix;
@@ -25,7 +25,7 @@ use crate::scope;
 
 type Policy = MustNotAllocateDuringUnwind;
 
-static UNWINDER: OnceLock<arch::Unwinder<Bytes, Policy>> = OnceLock::new();
+static UNWINDER: OnceLock<arch::Unwinder<ModuleBytes, Policy>> = OnceLock::new();
 
 pub(super) fn prepare() {
     UNWINDER.get_or_init(|| {
@@ -203,7 +203,11 @@ pub(super) fn frames() -> Vec<u64> {
 
 impl Walker {
     /// The return addresses of the stack that begins at `start`, the innermost first.
-    fn frames(&mut self, unwinder: &arch::Unwinder<Bytes, Policy>, start: WalkStart) -> Vec<u64> {
+    fn frames(
+        &mut self,
+        unwinder: &arch::Unwinder<ModuleBytes, Policy>,
+        start: WalkStart,
+    ) -> Vec<u64> {
         let (kept, count) = self.walk(unwinder, start);
         let new = self.new[..count].iter().map(|&(frame, _)| frame);
         let (known, _) = self.stacks.last().frames();
@@ -211,7 +215,7 @@ impl Walker {
     }
 
     /// The number of the context of the stack that begins at `start`.
-    fn number(&mut self, unwinder: &arch::Unwinder<Bytes, Policy>, start: WalkStart) -> u32 {
+    fn number(&mut self, unwinder: &arch::Unwinder<ModuleBytes, Policy>, start: WalkStart) -> u32 {
         let scope = scope::current();
         let key = self.stacks.key(start.sp, scope);
         if let Some(number) = self.stacks.find(key) {
@@ -229,7 +233,7 @@ impl Walker {
     /// are kept and the number of new frames.
     fn walk(
         &mut self,
-        unwinder: &arch::Unwinder<Bytes, Policy>,
+        unwinder: &arch::Unwinder<ModuleBytes, Policy>,
         start: WalkStart,
     ) -> (usize, usize) {
         let lowest = start.sp;

@@ -19,7 +19,7 @@ use anyhow::Context;
 use memcheck_core::device::{Family, Request};
 use memcheck_core::judgement::finding::{Code, Finding, Level};
 use memcheck_core::request::variables;
-use memcheck_core::runs::explain::{Further, Run, Stage, further};
+use memcheck_core::runs::explain::{Further, RunPlan, Stage, further};
 use memcheck_core::runs::process::{self, End, ExpectedTest, Judged, Written};
 use memcheck_core::wire::protocol::{Follow, Progress, Report};
 
@@ -37,19 +37,19 @@ use names::Names;
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RunSettings {
-    pub(crate) run: Run,
+    pub(crate) run: RunPlan,
     pub(crate) case: BTreeMap<String, String>,
 }
 
-impl From<Run> for RunSettings {
-    fn from(run: Run) -> Self {
+impl From<RunPlan> for RunSettings {
+    fn from(run: RunPlan) -> Self {
         Self { run, ..Self::default() }
     }
 }
 
 impl From<Follow> for RunSettings {
     fn from(follow: Follow) -> Self {
-        Run { follow, ..Run::default() }.into()
+        RunPlan { follow, ..RunPlan::default() }.into()
     }
 }
 
@@ -165,7 +165,7 @@ impl<'a> Runner<'a> {
         on_progress: &(impl Fn(Progress) + Send + Clone + 'static),
     ) -> TestOutcome {
         let mut duration = outcome.duration;
-        let run = |_, run: Run| match self.run_on(slot, task, run.into(), on_progress.clone()) {
+        let run = |_, run: RunPlan| match self.run_on(slot, task, run.into(), on_progress.clone()) {
             Ok(Some(second)) => {
                 duration += second.duration;
                 match second.report {

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use anyhow::Context;
 use memcheck_core::judgement::baseline::Figures;
 use memcheck_core::runs::compare::TestId;
-use memcheck_core::runs::history::{Entry, VERSION};
+use memcheck_core::runs::history::{HistoryEntry, VERSION};
 
 use crate::invocation::options::hash;
 use crate::invocation::values::HistoryPlace;
@@ -40,7 +40,7 @@ fn lines(tests: &[Test], state: &HistoryState) -> String {
     let mut text = String::new();
     for Test { task, outcome, .. } in tests {
         let Some(report) = &outcome.report else { continue };
-        let entry = Entry {
+        let entry = HistoryEntry {
             version: VERSION,
             time: state.time.clone(),
             commit: state.commit.clone(),

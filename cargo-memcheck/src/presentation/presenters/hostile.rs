@@ -15,7 +15,7 @@ use memcheck_core::judgement::diagnosis::Cause;
 use memcheck_core::judgement::finding::{Code, Finding, GrownHolder, Level, Site, Via};
 use memcheck_core::judgement::location;
 use memcheck_core::judgement::verdict::Status;
-use memcheck_core::measurement::fault_sweep::{Calls, Effect, FaultSweep, UnsafeAllocation};
+use memcheck_core::measurement::fault_sweep::{Calls, Effect, SweepResult, UnsafeAllocation};
 use memcheck_core::measurement::process::{MappedFile, ProcessMemory};
 use memcheck_core::measurement::unknown_reads::{ReadSite, UnknownReads};
 
@@ -110,7 +110,7 @@ fn outcome(text: &str, output: &str) -> TestOutcome {
     let effect = Effect::Panicked { message: text.to_owned() };
     let calls = Calls::Addresses(Vec::new());
     let failure = UnsafeAllocation { number: 1, requested: 1, calls, effect };
-    let sweep = FaultSweep { ended: at(), failures: vec![failure], ..FaultSweep::default() };
+    let sweep = SweepResult { ended: at(), failures: vec![failure], ..SweepResult::default() };
     outcome.report.as_mut().unwrap().record.fault_sweep = Some(sweep);
     let file = MappedFile { path: text.to_owned(), bytes: 1, resident: 1 };
     let memory = ProcessMemory { files: vec![file], ..ProcessMemory::default() };

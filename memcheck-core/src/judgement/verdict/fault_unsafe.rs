@@ -4,7 +4,7 @@
 use super::ended::gist;
 use crate::judgement::blame;
 use crate::judgement::finding::{Code, Finding, Site};
-use crate::measurement::fault_sweep::{Effect, FaultSweep, UnsafeAllocation};
+use crate::measurement::fault_sweep::{Effect, SweepResult, UnsafeAllocation};
 use crate::measurement::record::Record;
 use crate::size::{both, counted, exact};
 use crate::space::Space;
@@ -62,7 +62,7 @@ fn place(failure: &UnsafeAllocation) -> Option<String> {
 }
 
 /// The failures must have one key.
-fn finding(sweep: &FaultSweep, failures: &[&UnsafeAllocation]) -> Finding {
+fn finding(sweep: &SweepResult, failures: &[&UnsafeAllocation]) -> Finding {
     let worst = |failure: &&&UnsafeAllocation| match &failure.effect {
         Effect::Left { bytes, .. } => (*bytes, std::cmp::Reverse(failure.number)),
         _ => (0, std::cmp::Reverse(failure.number)),

@@ -1,6 +1,6 @@
 //! The further runs of one test, whoever starts its processes.
 
-use super::{Explain, Run, Stage};
+use super::{Explain, RunPlan, Stage};
 use crate::judgement::baseline::Baseline;
 use crate::judgement::finding::{Code, Finding, Level};
 use crate::judgement::verdict::{self, conclude};
@@ -24,7 +24,7 @@ pub fn further(
     mut judged: Judged,
     explain: Explain,
     stages: &[Stage],
-    mut run: impl FnMut(Stage, Run) -> Further,
+    mut run: impl FnMut(Stage, RunPlan) -> Further,
     baseline: impl Fn(&Report) -> Baseline,
     level: impl Fn(Code) -> Level,
 ) -> Judged {

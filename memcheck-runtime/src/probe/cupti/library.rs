@@ -15,11 +15,11 @@ use memcheck_core::request::variables;
 use super::{CuptiUnavailable, NumberFunction};
 
 /// `CUpti_BuffersCallbackRequestFunc`.
-pub(super) type Request = unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
+pub(super) type BufferRequest = unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
 /// `CUpti_BuffersCallbackCompleteFunc`.
 pub(super) type Complete = unsafe extern "C" fn(*mut c_void, u32, *mut u8, usize, usize);
 
-type Register = unsafe extern "C" fn(Request, Complete) -> c_int;
+type Register = unsafe extern "C" fn(BufferRequest, Complete) -> c_int;
 type Next = unsafe extern "C" fn(*mut u8, usize, *mut *mut u8) -> c_int;
 type Dropped = unsafe extern "C" fn(*mut c_void, u32, *mut usize) -> c_int;
 type EnableSources = unsafe extern "C" fn(u8) -> c_int;
@@ -82,7 +82,7 @@ impl Library {
     /// Registers the functions that provide buffers and take them back.
     pub(super) fn register(
         &self,
-        request: Request,
+        request: BufferRequest,
         complete: Complete,
     ) -> Result<(), CuptiUnavailable> {
         // SAFETY: both functions are valid as long as the process lives.

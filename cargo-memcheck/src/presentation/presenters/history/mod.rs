@@ -4,7 +4,7 @@ mod html;
 
 use std::path::PathBuf;
 
-use memcheck_core::runs::history::{Entry, FigureSeries};
+use memcheck_core::runs::history::{FigureSeries, HistoryEntry};
 use memcheck_core::size::{Size, exact};
 use serde_json::json;
 
@@ -89,7 +89,7 @@ fn is_bytes(figure: &str) -> bool {
 struct Step<'a> {
     /// Among the points of its series.
     number: usize,
-    entry: &'a Entry,
+    entry: &'a HistoryEntry,
     value: u64,
     /// `None` for the first run.
     before: Option<u64>,
@@ -139,7 +139,7 @@ fn changes(series: &FigureSeries<'_>, figure: &str) -> Vec<String> {
 }
 
 /// `2026-11-23T06:00:00Z 0123456789`.
-fn described(entry: &Entry) -> String {
+fn described(entry: &HistoryEntry) -> String {
     let commit = entry.commit.as_deref().map_or("-", |it| it.get(..10).unwrap_or(it));
     escape::line(&format!("{} {commit:<10}", entry.time))
 }
@@ -171,7 +171,7 @@ mod tests {
 
     use super::*;
 
-    fn entries(values: &[u64]) -> Vec<Entry> {
+    fn entries(values: &[u64]) -> Vec<HistoryEntry> {
         let line = |(number, value): (usize, &u64)| {
             json!({
                 "version": 1, "time": format!("2026-11-{:02}T00:00:00Z", number + 1),

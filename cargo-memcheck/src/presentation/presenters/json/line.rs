@@ -8,7 +8,7 @@ use memcheck_core::judgement::finding::{Code, Finding, Level};
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::limits::Limits;
 use memcheck_core::measurement::driver::{Occupant, Untracked};
-use memcheck_core::measurement::fault_sweep::FaultSweep;
+use memcheck_core::measurement::fault_sweep::SweepResult;
 use memcheck_core::measurement::process::{MappedFile, Resident};
 use memcheck_core::measurement::record::{self, Mark, Metrics, Record};
 use memcheck_core::measurement::repeats::{Range, Repeats};
@@ -307,8 +307,8 @@ pub(super) struct Refusals<'a> {
 }
 
 impl<'a> Refusals<'a> {
-    pub(super) fn of(sweep: &'a FaultSweep) -> Self {
-        let FaultSweep { allocations, refused, errors, recovered, ended, .. } = sweep;
+    pub(super) fn of(sweep: &'a SweepResult) -> Self {
+        let SweepResult { allocations, refused, errors, recovered, ended, .. } = sweep;
         Self {
             allocations: *allocations,
             refused: *refused,

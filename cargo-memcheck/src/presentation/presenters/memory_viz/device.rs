@@ -31,19 +31,19 @@ pub(super) struct TraceEvent {
     pub(super) action: Action,
     pub(super) address: u64,
     pub(super) size: u64,
-    /// An index of [`Stacks`].
+    /// An index of [`StackList`].
     pub(super) stack: usize,
     pub(super) about: String,
 }
 
 /// The distinct call stacks of all devices.
 #[derive(Debug, Default)]
-pub(super) struct Stacks {
+pub(super) struct StackList {
     known: HashMap<Vec<Frame>, usize>,
     all: Vec<Vec<Frame>>,
 }
 
-impl Stacks {
+impl StackList {
     fn number(&mut self, frames: Vec<Frame>) -> usize {
         *self.known.entry(frames).or_insert_with_key(|frames| {
             self.all.push(frames.clone());
@@ -73,7 +73,7 @@ impl DeviceTrace {
         task: &Task,
         record: &Record,
         space: Space,
-        stacks: &mut Stacks,
+        stacks: &mut StackList,
     ) -> Option<Self> {
         let attribution = record.attribution.as_ref()?;
         let lifetimes = attribution.peaks.get(&space)?.lifetimes.as_ref()?;
@@ -115,7 +115,7 @@ impl DeviceTrace {
 struct Followed<'a> {
     attribution: &'a Attribution,
     lifetimes: &'a Lifetimes,
-    stacks: &'a mut Stacks,
+    stacks: &'a mut StackList,
     events: Vec<TraceEvent>,
     next: u64,
 }

@@ -12,8 +12,8 @@ use std::marker::PhantomData;
 
 use memcheck_core::measurement::stack::Frame;
 
-use self::device::{Action, DeviceTrace, SNAPSHOT, Stacks, TraceEvent};
-use self::form::Form;
+use self::device::{Action, DeviceTrace, SNAPSHOT, StackList, TraceEvent};
+use self::form::SnapshotForm;
 use super::summary;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::presentation::events::{Presenter, ReportWriter};
@@ -28,7 +28,7 @@ const LARGEST_SMALL: u64 = 1 << 20;
 
 #[derive(Debug)]
 pub(crate) struct TorchSnapshot<F> {
-    stacks: Stacks,
+    stacks: StackList,
     devices: Vec<DeviceTrace>,
     cut_short: Vec<String>,
     form: PhantomData<F>,
@@ -41,7 +41,7 @@ impl<F> Default for TorchSnapshot<F> {
     }
 }
 
-impl<F: Form> Presenter for TorchSnapshot<F> {
+impl<F: SnapshotForm> Presenter for TorchSnapshot<F> {
     fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
         let Some(report) = &outcome.report else { return };
         let Some(attribution) = &report.record.attribution else { return };
@@ -60,7 +60,7 @@ impl<F: Form> Presenter for TorchSnapshot<F> {
     }
 }
 
-impl<F: Form> ReportWriter for TorchSnapshot<F> {
+impl<F: SnapshotForm> ReportWriter for TorchSnapshot<F> {
     fn text(&self) -> anyhow::Result<Vec<u8>> {
         let mut to = F::default();
         to.open_dict();
@@ -96,7 +96,7 @@ impl<F: Form> ReportWriter for TorchSnapshot<F> {
     }
 }
 
-impl<F: Form> TorchSnapshot<F> {
+impl<F: SnapshotForm> TorchSnapshot<F> {
     fn segment(&self, to: &mut F, device: u64, event: &TraceEvent) {
         to.open_dict();
         for (key, value) in [
