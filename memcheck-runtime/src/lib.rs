@@ -54,7 +54,7 @@ mod outcome;
 mod phases;
 mod prefetch;
 mod probe;
-mod process;
+mod process_memory;
 mod progress;
 mod quiet_thread;
 mod reads;

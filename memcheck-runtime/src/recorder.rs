@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use memcheck_core::growth::survivors::{self, Grown};
 use memcheck_core::limits::Limits;
-use memcheck_core::measurement::process::{ProcessMemory, Resident};
+use memcheck_core::measurement::process_memory::{ProcessMemory, Resident};
 use memcheck_core::measurement::record::{Followed, Mark, Metrics, RefusedAllocation, SpaceRecord};
 use memcheck_core::measurement::soak::Soaked;
 use memcheck_core::space::Space;
@@ -16,7 +16,7 @@ use crate::attribution::Iterations;
 use crate::block;
 use crate::following::Following;
 use crate::ledger::{self, CounterSnapshot};
-use crate::process::Process;
+use crate::process_memory::Process;
 use crate::site;
 
 /// The data that is collected while a body runs.

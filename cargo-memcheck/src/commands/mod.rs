@@ -7,7 +7,7 @@ mod bisect;
 mod compare;
 mod completions;
 mod doctor;
-mod earlier;
+mod earlier_output;
 mod env;
 mod estimate;
 mod explain;
@@ -207,7 +207,7 @@ fn plain(result: Result<u8, Failure>) -> u8 {
 /// Help goes to stdout, errors to stderr.
 fn print_clap_error(error: &clap::Error, json: bool, requested: &[ReportFile]) -> u8 {
     if error.use_stderr() {
-        earlier::discard_without_session(&RunArgs::default());
+        earlier_output::discard_without_session(&RunArgs::default());
     }
     let stream = if error.use_stderr() { "stderr" } else { "stdout" };
     printing::printed(stream, error.print());

@@ -9,7 +9,7 @@ use anyhow::Context;
 use memcheck_core::runs::relations::Needs;
 use memcheck_core::wire::exit;
 
-use super::earlier;
+use super::earlier_output;
 use crate::build::leg::Leg;
 use crate::discovery::legs::Legs;
 use crate::discovery::session::{Chosen, LegTests, Session};
@@ -41,7 +41,7 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, Failure> {
     let session = match flags(args).and_then(Session::open) {
         Ok(session) => session,
         Err(failure) => {
-            earlier::discard_without_session(args);
+            earlier_output::discard_without_session(args);
             return match failure.exit_code() {
                 // A workspace without memory tests is a run without tests, so `--no-tests` decides
                 // the exit code.
@@ -51,7 +51,7 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, Failure> {
         }
     };
     session.announce();
-    earlier::discard(&session)?;
+    earlier_output::discard(&session)?;
     run_legs(&session, &interrupt)
 }
 

@@ -12,8 +12,8 @@ use memcheck_core::presentation::digest::Digest;
 use memcheck_core::presentation::profile::{By, Profile, Sort};
 use memcheck_core::runs::explain::Stage;
 #[cfg(test)]
-use memcheck_core::runs::process::Judged;
-use memcheck_core::runs::process::{End, ExpectedTest, Written, judge};
+use memcheck_core::runs::process_end::Judged;
+use memcheck_core::runs::process_end::{End, ExpectedTest, Written, judge};
 use memcheck_core::wire::protocol::Report;
 
 use super::results::check;

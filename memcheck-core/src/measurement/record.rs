@@ -14,7 +14,7 @@ use crate::limits::Limits;
 use crate::measurement::attribution::{Attribution, Unresolved};
 use crate::measurement::driver::Driver;
 use crate::measurement::fault_sweep::SweepResult;
-use crate::measurement::process::{ProcessMemory, Resident};
+use crate::measurement::process_memory::{ProcessMemory, Resident};
 use crate::measurement::repeats::Repeats;
 use crate::measurement::soak::Soaked;
 use crate::measurement::stack::Frame;

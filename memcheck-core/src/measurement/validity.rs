@@ -8,7 +8,7 @@ use crate::growth::survivors::Group;
 use crate::measurement::attribution::{Attribution, HeldBy, Holder, Lifetimes, Place, Unresolved};
 use crate::measurement::fault_sweep::{Effect, SweepResult};
 use crate::measurement::placement::{Module, Modules};
-use crate::measurement::process::Resident;
+use crate::measurement::process_memory::Resident;
 use crate::measurement::record::{Metrics, Record, SpaceRecord};
 
 /// The greatest sum of figures, in bytes (1 EiB) or counts. It is far below the greatest integer,

@@ -21,7 +21,7 @@ use memcheck_core::request::config::DEFAULT_THREADS;
 use memcheck_core::request::variables;
 use memcheck_core::runs::capture::{STREAM, StreamCapture};
 use memcheck_core::runs::explain::{Explain, Further, RunPlan, Stage, further};
-use memcheck_core::runs::process::{self, End, ExpectedTest, Judged, Written};
+use memcheck_core::runs::process_end::{self, End, ExpectedTest, Judged, Written};
 use memcheck_core::size::Size;
 use memcheck_core::wire::protocol::{self, Job, Report};
 use memcheck_symbols::Symbols;
@@ -110,7 +110,7 @@ fn measured(
     let judge = |job: &Job, ended: &Ended| {
         let end = ended.status.map_or(End::TimedOut(timeout), End::Exited);
         let expected = ExpectedTest { test: &job.test, family };
-        let mut judged = process::judge(&end, written(job), expected, level);
+        let mut judged = process_end::judge(&end, written(job), expected, level);
         if let Some(report) = judged.report.as_mut().filter(|it| it.record.has_unnamed_lines()) {
             let mut symbols = Symbols::open(Path::new(session::EXECUTABLE));
             report.record.name_lines(|call| symbols.frames(call));

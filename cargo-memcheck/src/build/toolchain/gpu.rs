@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use memcheck_core::runs::capture;
-use memcheck_core::runs::process::End;
+use memcheck_core::runs::process_end::End;
 use memcheck_core::size::counted;
 
 use crate::build::leg::{Found, Gpus};

@@ -20,7 +20,7 @@ use crate::system::binary::Binary;
 use crate::system::launcher::{Launcher, TURN};
 use crate::system::libraries::{LibrarySearch, Missing};
 use crate::system::process::{self, Capture, Interrupt, ProcessResult, Watch};
-use memcheck_core::runs::process::End;
+use memcheck_core::runs::process_end::End;
 
 pub(crate) use error::DiscoverError;
 

@@ -1,13 +1,13 @@
 //! Runs tests, each in its own child process, once for each stage that a test needs: `repeated`
 //! runs one several times, `test` starts the process of a test, `program` that of a program, and
-//! `launched` either through a launcher. `record` reads their reports, and `names` looks up the
+//! `launched` either through a launcher. `report_file` reads their reports, and `names` looks up the
 //! names of their call stacks.
 
 mod launched;
 mod names;
 mod program;
-mod record;
 mod repeated;
+mod report_file;
 mod test;
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use memcheck_core::device::{Family, Request};
 use memcheck_core::judgement::finding::{Code, Finding, Level};
 use memcheck_core::request::variables;
 use memcheck_core::runs::explain::{Further, RunPlan, Stage, further};
-use memcheck_core::runs::process::{self, End, ExpectedTest, Judged, Written};
+use memcheck_core::runs::process_end::{self, End, ExpectedTest, Judged, Written};
 use memcheck_core::wire::protocol::{Follow, Progress, Report};
 
 use crate::baselines::pending_file;
@@ -227,7 +227,8 @@ impl<'a> Runner<'a> {
 
     /// Judges the report if the process could not, because its call stacks have no names.
     fn written(&self, report: &Path, task: &Task) -> anyhow::Result<Written> {
-        let mut written = record::read(report).with_context(|| report.display().to_string())?;
+        let mut written =
+            report_file::read(report).with_context(|| report.display().to_string())?;
         if let Written::Report(report) = &mut written {
             self.names.complete(report, &task.binary.path, &self.options.levels);
         }
@@ -236,7 +237,7 @@ impl<'a> Runner<'a> {
 
     fn judge(&self, end: &End, written: Written, task: &Task) -> Judged {
         let family = task.family();
-        process::judge(end, written, ExpectedTest { test: task.name(), family }, self.level())
+        process_end::judge(end, written, ExpectedTest { test: task.name(), family }, self.level())
     }
 
     /// Separate, so that a file of an earlier process cannot be taken for that of this one.

@@ -16,7 +16,7 @@ use memcheck_core::judgement::finding::{Code, Finding, GrownHolder, Level, Site,
 use memcheck_core::judgement::location;
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::measurement::fault_sweep::{Calls, Effect, SweepResult, UnsafeAllocation};
-use memcheck_core::measurement::process::{MappedFile, ProcessMemory};
+use memcheck_core::measurement::process_memory::{MappedFile, ProcessMemory};
 use memcheck_core::measurement::unknown_reads::{ReadSite, UnknownReads};
 
 use super::annotations::GithubAnnotations;

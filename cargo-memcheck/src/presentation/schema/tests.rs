@@ -7,7 +7,7 @@ use memcheck_core::limits::Source;
 use memcheck_core::measurement::driver::{Item, Occupant, Untracked};
 use memcheck_core::measurement::fault_sweep::SweepResult;
 use memcheck_core::measurement::figures::Figures;
-use memcheck_core::measurement::process::{MappedFile, ProcessMemory, Resident};
+use memcheck_core::measurement::process_memory::{MappedFile, ProcessMemory, Resident};
 use memcheck_core::measurement::record::{Followed, Mark};
 use memcheck_core::measurement::repeats::{Range, Repeats};
 use memcheck_core::measurement::soak::Soaked;

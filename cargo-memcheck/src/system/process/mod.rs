@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use command_fds::{CommandFdExt, FdMapping};
-use memcheck_core::runs::process::End;
+use memcheck_core::runs::process_end::End;
 use memcheck_core::wire::protocol::Progress;
 
 use super::printing::SuspendedCommands;

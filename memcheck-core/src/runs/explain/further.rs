@@ -5,7 +5,7 @@ use crate::judgement::baseline::Baseline;
 use crate::judgement::finding::{Code, Finding, Level};
 use crate::judgement::verdict::{self, conclude};
 use crate::measurement::soak::Soaked;
-use crate::runs::process::Judged;
+use crate::runs::process_end::Judged;
 use crate::wire::protocol::Report;
 
 /// A further run that was asked for.

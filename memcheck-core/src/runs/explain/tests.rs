@@ -7,7 +7,7 @@ use crate::limits::Layer;
 use crate::measurement::attribution::Attribution;
 use crate::measurement::record::example::{GPU, armed, limits, record};
 use crate::measurement::record::{Followed, Metrics, SpaceRecord};
-use crate::runs::process::Judged;
+use crate::runs::process_end::Judged;
 use crate::size::Size;
 use crate::wire::protocol::VERSION;
 

@@ -9,7 +9,7 @@ use memcheck_core::judgement::verdict::Status;
 use memcheck_core::limits::Limits;
 use memcheck_core::measurement::driver::{Occupant, Untracked};
 use memcheck_core::measurement::fault_sweep::SweepResult;
-use memcheck_core::measurement::process::{MappedFile, Resident};
+use memcheck_core::measurement::process_memory::{MappedFile, Resident};
 use memcheck_core::measurement::record::{self, Mark, Metrics, Record};
 use memcheck_core::measurement::repeats::{Range, Repeats};
 use memcheck_core::measurement::soak::Soaked;

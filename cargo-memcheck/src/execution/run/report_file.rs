@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use memcheck_core::runs::process::Written;
+use memcheck_core::runs::process_end::Written;
 use memcheck_core::size::Size;
 use memcheck_core::wire::protocol::{LARGEST_REPORT, refusal};
 
