@@ -17,6 +17,8 @@ mod execution;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod invocation;
+#[cfg(test)]
+mod large_inputs;
 mod presentation;
 mod system;
 

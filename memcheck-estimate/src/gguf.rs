@@ -26,20 +26,20 @@ use self::zeros::Zeros;
 
 /// A GGUF file whose header has passed all checks.
 #[derive(Debug)]
-pub(crate) struct File {
+pub(crate) struct GgufFile {
     header: Header,
     quantized: &'static Quantized,
 }
 
 /// How candle loads the file.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Options {
+pub(crate) struct GgufOptions {
     /// The type of the activations, for the modules that let the program choose it.
     pub(crate) dtype: DType,
     pub(crate) flash_attn: bool,
 }
 
-impl File {
+impl GgufFile {
     pub(crate) fn open(path: &Path) -> Result<Self, Problem> {
         let header = Header::read(path)?;
         let quantized = models::find(&header.architecture)?;
@@ -103,7 +103,7 @@ impl File {
     /// Loads candle's model, and returns it with the tensors that it has read.
     pub(crate) fn load(
         &self,
-        options: Options,
+        options: GgufOptions,
         device: &Device,
     ) -> Result<(Box<dyn Model>, Stored), Problem> {
         let mut zeros = Zeros::new(self.header.starts());

@@ -39,7 +39,7 @@ use candle_core::{Device, Tensor};
 use memcheck_core::wire::estimate::{Answer, Estimate, Question, VERSION};
 
 use crate::problem::Problem;
-use crate::stage::Stage;
+use crate::stage::FailureStage;
 
 pub use crate::families::architectures;
 pub use crate::weights::Elements;
@@ -85,7 +85,7 @@ fn device() -> candle_core::Result<Device> {
 /// Answers one question on a device. Memory that was already allocated on the device does not
 /// count.
 pub fn answer(question: &Question, device: &Device) -> Answer {
-    let stage = Cell::new(Stage::Loading);
+    let stage = Cell::new(FailureStage::Loading);
     // Some models unwrap an error of the device (`llama::Llama::load`). The hook keeps such a panic
     // off the terminal.
     let quiet = std::panic::take_hook();
@@ -104,7 +104,7 @@ pub fn answer(question: &Question, device: &Device) -> Answer {
 fn estimate(
     question: &Question,
     device: &Device,
-    stage: &Cell<Stage>,
+    stage: &Cell<FailureStage>,
 ) -> Result<Estimate, Problem> {
     let checked = question::check(question)?;
     measure::check_probes(device)?;

@@ -12,9 +12,9 @@ use serde_json::Value;
 use crate::families::{Context, Model, ModelFamily};
 use crate::gguf::Stored;
 use crate::problem::Problem;
-use crate::question::{Checked, Source};
-use crate::safetensors::Listing;
-use crate::stage::Stage;
+use crate::question::{CheckedQuestion, WeightSource};
+use crate::safetensors::TensorListing;
+use crate::stage::FailureStage;
 use crate::weights::{Elements, Weights};
 
 /// Bytes of the canary allocation.
@@ -48,7 +48,7 @@ pub(crate) fn check_no_lost_events() -> Result<(), Problem> {
 fn store(
     family: &ModelFamily,
     config: &Value,
-    listing: &Option<Arc<Listing>>,
+    listing: &Option<Arc<TensorListing>>,
     trained: bool,
 ) -> Weights {
     let tied = config.get("tie_word_embeddings").and_then(|tied| tied.as_bool());
@@ -59,8 +59,13 @@ fn store(
     }
 }
 
-fn context(checked: &Checked, config: &Value, weights: &Weights, device: &Device) -> Context {
-    let Checked { model, dtype, batch, flash_attn, .. } = checked;
+fn context(
+    checked: &CheckedQuestion,
+    config: &Value,
+    weights: &Weights,
+    device: &Device,
+) -> Context {
+    let CheckedQuestion { model, dtype, batch, flash_attn, .. } = checked;
     Context {
         config: config.clone(),
         name: model.clone(),
@@ -75,11 +80,11 @@ fn context(checked: &Checked, config: &Value, weights: &Weights, device: &Device
 
 /// Loads a model whose weights have values, without measuring it.
 pub(crate) fn load_filled(
-    checked: &Checked,
+    checked: &CheckedQuestion,
     elements: Elements,
     device: &Device,
 ) -> Result<Box<dyn Model>, Problem> {
-    let Source::Config { family, config, listing } = &checked.source else {
+    let WeightSource::Config { family, config, listing } = &checked.source else {
         return Err(Problem::not_measured("the weights of a GGUF file are zeros"));
     };
     let weights = store(family, config, listing, false).filled(elements);
@@ -99,16 +104,20 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    pub(crate) fn load(checked: &Checked, trained: bool, device: &Device) -> Result<Self, Problem> {
+    pub(crate) fn load(
+        checked: &CheckedQuestion,
+        trained: bool,
+        device: &Device,
+    ) -> Result<Self, Problem> {
         let before = usage(device).allocated;
         reset_peak(device);
         let (model, weights, stored) = match &checked.source {
-            Source::Config { family, config, listing } => {
+            WeightSource::Config { family, config, listing } => {
                 let weights = store(family, config, listing, trained);
                 let model = (family.load)(&context(checked, config, &weights, device))?;
                 (model, weights, None)
             }
-            Source::Gguf(file) => {
+            WeightSource::Gguf(file) => {
                 let (model, stored) = file.load(checked.options(), device)?;
                 (model, Weights::new(false, false), Some(stored))
             }
@@ -134,11 +143,11 @@ impl Loaded {
     }
 
     /// Returns the estimate without the figures of inference or training.
-    pub(crate) fn estimate(&self, checked: &Checked) -> Estimate {
-        let Checked { source, model, batch, seq, generate, .. } = checked;
+    pub(crate) fn estimate(&self, checked: &CheckedQuestion) -> Estimate {
+        let CheckedQuestion { source, model, batch, seq, generate, .. } = checked;
         let (note, dtype) = match source {
-            Source::Config { family, .. } => (family.note, checked.dtype.as_str().to_owned()),
-            Source::Gguf(file) => (None, file.main_type()),
+            WeightSource::Config { family, .. } => (family.note, checked.dtype.as_str().to_owned()),
+            WeightSource::Gguf(file) => (None, file.main_type()),
         };
         let mut notes: Vec<String> = note.iter().map(|&note| note.to_owned()).collect();
         notes.extend(checked.notes.iter().cloned());
@@ -175,12 +184,15 @@ impl Loaded {
 }
 
 /// Creates the ids of a prompt. Their values do not change the memory.
-pub(crate) fn ids(checked: &Checked, device: &Device) -> candle_core::Result<Tensor> {
+pub(crate) fn ids(checked: &CheckedQuestion, device: &Device) -> candle_core::Result<Tensor> {
     Tensor::zeros((checked.batch, checked.seq), DType::U32, device)
 }
 
 /// Measures only the loaded model, for models that a simulated device cannot run.
-pub(crate) fn measure_loading(checked: &Checked, device: &Device) -> Result<Estimate, Problem> {
+pub(crate) fn measure_loading(
+    checked: &CheckedQuestion,
+    device: &Device,
+) -> Result<Estimate, Problem> {
     let mut estimate = Loaded::load(checked, false, device)?.estimate(checked);
     estimate.notes = vec![format!(
         "candle's `{}` reads the values of its router on the host, and a simulated device has no \
@@ -191,14 +203,14 @@ pub(crate) fn measure_loading(checked: &Checked, device: &Device) -> Result<Esti
 }
 
 pub(crate) fn measure(
-    checked: &Checked,
+    checked: &CheckedQuestion,
     device: &Device,
-    stage: &Cell<Stage>,
+    stage: &Cell<FailureStage>,
 ) -> Result<Estimate, Problem> {
     let mut loaded = Loaded::load(checked, false, device)?;
     let (held, _) = loaded.usage(device);
 
-    stage.set(Stage::Prompt);
+    stage.set(FailureStage::Prompt);
     reset_peak(device);
     let ids = ids(checked, device)?;
     let logits = loaded.model.prompt(&ids)?;
@@ -219,7 +231,7 @@ pub(crate) fn measure(
         reset_peak(device);
         let token = Tensor::zeros((checked.batch, 1), DType::U32, device)?;
         for number in 0..checked.generate {
-            stage.set(Stage::Token(number + 1));
+            stage.set(FailureStage::Token(number + 1));
             loaded.model.step(&token, checked.seq + number)?;
         }
         drop(token);

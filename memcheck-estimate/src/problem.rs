@@ -6,7 +6,7 @@ use memcheck_core::size::both;
 use memcheck_core::wire::estimate::{Answer, EstimateRefusal, Why};
 use memcheck_runtime::__private as phases;
 
-use crate::stage::Stage;
+use crate::stage::FailureStage;
 
 #[derive(Debug)]
 pub(crate) struct Problem {
@@ -50,7 +50,7 @@ impl Problem {
 
     /// Replaces an error of the model by an out-of-memory answer, if the device has refused an
     /// allocation.
-    pub(crate) fn or_out_of_memory(self, device: &Device, stage: Stage) -> Self {
+    pub(crate) fn or_out_of_memory(self, device: &Device, stage: FailureStage) -> Self {
         match phases::refused(device) {
             Some((bytes, live)) if self.from_model => Self::new(
                 Why::OutOfMemory,

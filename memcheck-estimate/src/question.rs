@@ -9,10 +9,10 @@ use memcheck_core::wire::estimate::Question;
 use serde_json::{Map, Value};
 
 use crate::families::{self, ModelFamily, PromptUse};
-use crate::gguf::{File, Options};
+use crate::gguf::{GgufFile, GgufOptions};
 use crate::host;
 use crate::problem::Problem;
-use crate::safetensors::Listing;
+use crate::safetensors::TensorListing;
 use crate::sizes;
 
 /// A batch must have fewer tokens than this.
@@ -24,21 +24,21 @@ const COUNTED: u64 = 1 << 32;
 
 /// The description of a model.
 #[derive(Debug)]
-pub(crate) enum Source {
+pub(crate) enum WeightSource {
     /// A configuration, in the form that candle's types parse.
     Config {
         family: &'static ModelFamily,
         config: Value,
         /// The tensors of the model's files, if they are known.
-        listing: Option<Arc<Listing>>,
+        listing: Option<Arc<TensorListing>>,
     },
-    Gguf(File),
+    Gguf(GgufFile),
 }
 
 /// A question that has passed all checks.
 #[derive(Debug)]
-pub(crate) struct Checked {
-    pub(crate) source: Source,
+pub(crate) struct CheckedQuestion {
+    pub(crate) source: WeightSource,
     pub(crate) model: String,
     /// Remarks for the reader about how the configuration was read.
     pub(crate) notes: Vec<String>,
@@ -50,19 +50,19 @@ pub(crate) struct Checked {
     pub(crate) flash_attn: bool,
 }
 
-impl Checked {
+impl CheckedQuestion {
     /// The number of attention scores of one sequence: heads x prompt²; 0 if they are not stored.
     fn scores(&self) -> u64 {
         if self.flash_attn {
             return 0;
         }
         let heads = match &self.source {
-            Source::Config { config, .. } => {
+            WeightSource::Config { config, .. } => {
                 let keys =
                     ["num_attention_heads", "num_heads", "n_head", "encoder_attention_heads"];
                 keys.iter().find_map(|key| config.get(key)?.as_u64())
             }
-            Source::Gguf(file) => file.heads(),
+            WeightSource::Gguf(file) => file.heads(),
         };
         let seq = self.seq as u64;
         heads.unwrap_or(0).saturating_mul(seq.saturating_mul(seq))
@@ -71,13 +71,13 @@ impl Checked {
     /// True if the model's code reads on the host which tokens go to which expert.
     pub(crate) fn reads_routing(&self) -> bool {
         match &self.source {
-            Source::Config { family, .. } => family.reads_routing,
-            Source::Gguf(file) => file.reads_routing(),
+            WeightSource::Config { family, .. } => family.reads_routing,
+            WeightSource::Gguf(file) => file.reads_routing(),
         }
     }
 
-    pub(crate) fn options(&self) -> Options {
-        Options { dtype: self.dtype, flash_attn: self.flash_attn }
+    pub(crate) fn options(&self) -> GgufOptions {
+        GgufOptions { dtype: self.dtype, flash_attn: self.flash_attn }
     }
 
     /// Returns the reason why a GPU computes these attention scores incorrectly; `None` if candle's
@@ -100,14 +100,14 @@ impl Checked {
     }
 }
 
-pub(crate) fn check(question: &Question) -> Result<Checked, Problem> {
+pub(crate) fn check(question: &Question) -> Result<CheckedQuestion, Problem> {
     match &question.gguf {
-        Some(path) => check_file(question, File::open(path)?),
+        Some(path) => check_file(question, GgufFile::open(path)?),
         None => check_config(question),
     }
 }
 
-fn check_file(question: &Question, file: File) -> Result<Checked, Problem> {
+fn check_file(question: &Question, file: GgufFile) -> Result<CheckedQuestion, Problem> {
     let model = file.architecture().to_owned();
     if question.train {
         return Err(Problem::invalid_question("candle does not train quantized models")
@@ -137,23 +137,23 @@ fn check_file(question: &Question, file: File) -> Result<Checked, Problem> {
     } else {
         Vec::new()
     };
-    Ok(checked(question, Source::Gguf(file), model, notes, dtype))
+    Ok(checked(question, WeightSource::Gguf(file), model, notes, dtype))
 }
 
 fn checked(
     question: &Question,
-    source: Source,
+    source: WeightSource,
     model: String,
     notes: Vec<String>,
     dtype: DType,
-) -> Checked {
+) -> CheckedQuestion {
     let [batch, seq, generate] =
         [question.batch, question.seq, question.generate].map(|n| usize::try_from(n).unwrap_or(0));
     let flash_attn = question.flash_attn;
-    Checked { source, model, notes, dtype, batch, seq, generate, flash_attn }
+    CheckedQuestion { source, model, notes, dtype, batch, seq, generate, flash_attn }
 }
 
-fn check_config(question: &Question) -> Result<Checked, Problem> {
+fn check_config(question: &Question) -> Result<CheckedQuestion, Problem> {
     let Value::Object(config) = &question.config else {
         return Err(Problem::invalid_question("the configuration is not a JSON object")
             .hint("use the config.json that is published with the model on Hugging Face"));
@@ -177,8 +177,8 @@ fn check_config(question: &Question) -> Result<Checked, Problem> {
     let positions = family.positions(&config).map(|(key, most)| (format!("`{key}`"), most));
     check_positions(question, separate, positions)?;
     check_host_memory(question, family.mask)?;
-    let listing = question.weights.as_deref().map(Listing::read).transpose()?.map(Arc::new);
-    let source = Source::Config { family, config: Value::Object(config), listing };
+    let listing = question.weights.as_deref().map(TensorListing::read).transpose()?.map(Arc::new);
+    let source = WeightSource::Config { family, config: Value::Object(config), listing };
     Ok(checked(question, source, model, notes, dtype))
 }
 

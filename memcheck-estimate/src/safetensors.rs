@@ -40,14 +40,14 @@ struct Entry {
 
 /// The tensors of a model's files.
 #[derive(Debug)]
-pub(crate) struct Listing {
+pub(crate) struct TensorListing {
     /// The shapes by name. `None` if the file of a tensor is not there.
     shapes: BTreeMap<String, Option<Vec<u64>>>,
     /// The bytes of all tensors.
     pub(crate) bytes: u64,
 }
 
-impl Listing {
+impl TensorListing {
     /// Reads the index of several files, or the header of one file.
     pub(crate) fn read(path: &Path) -> Result<Self, Problem> {
         let mut file = File::open(path).map_err(|error| unreadable(path, &error))?;
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn a_tensor_must_be_in_the_files_with_its_shape() {
         let shapes = [("a".to_owned(), Some(vec![2, 3])), ("b".to_owned(), None)].into();
-        let listing = Listing { shapes, bytes: 24 };
+        let listing = TensorListing { shapes, bytes: 24 };
         let check = |name: &str, shape: (usize, usize)| listing.check(name, &shape.into());
         assert!(check("a", (2, 3)).is_ok() && check("b", (9, 9)).is_ok());
         assert!(check("a", (3, 2)).unwrap_err().to_string().contains("shape mismatch for a"));

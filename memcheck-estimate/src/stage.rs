@@ -2,7 +2,7 @@
 
 /// The stage that is running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum FailureStage {
     Loading,
     Prompt,
     /// The token with this number, counted from 1.
@@ -10,7 +10,7 @@ pub(crate) enum Stage {
     Training,
 }
 
-impl std::fmt::Display for Stage {
+impl std::fmt::Display for FailureStage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Loading => f.write_str("loading the weights"),

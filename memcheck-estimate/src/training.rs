@@ -9,18 +9,18 @@ use memcheck_runtime::reset_peak;
 
 use crate::measure::{Loaded, ids};
 use crate::problem::Problem;
-use crate::question::Checked;
-use crate::stage::Stage;
+use crate::question::CheckedQuestion;
+use crate::stage::FailureStage;
 
 pub(crate) fn measure(
-    checked: &Checked,
+    checked: &CheckedQuestion,
     device: &Device,
-    stage: &Cell<Stage>,
+    stage: &Cell<FailureStage>,
 ) -> Result<Estimate, Problem> {
     let mut loaded = Loaded::load(checked, true, device)?;
     let (held, _) = loaded.usage(device);
 
-    stage.set(Stage::Training);
+    stage.set(FailureStage::Training);
     let variables = loaded.weights.variables();
     let mut adam = AdamW::new(variables.clone(), ParamsAdamW::default())?;
     let optimizer = loaded.usage(device).0.saturating_sub(held);

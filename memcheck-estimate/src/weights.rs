@@ -10,7 +10,7 @@ use candle_nn::{Init, VarBuilder};
 use memcheck_core::size::counted;
 use memcheck_core::wire::estimate::WeightFiles;
 
-use crate::safetensors::Listing;
+use crate::safetensors::TensorListing;
 
 /// Returns the elements of a weight from its name and their number.
 pub type Elements = fn(&str, usize) -> Vec<f32>;
@@ -39,7 +39,7 @@ pub(crate) struct Weights {
     /// Endings of names that the file does not contain.
     absent: &'static [&'static str],
     /// The tensors of the model's files; `None` if they are not known.
-    listing: Option<Arc<Listing>>,
+    listing: Option<Arc<TensorListing>>,
     /// The elements of the weights; `None` for zeros.
     elements: Option<Elements>,
 }
@@ -57,7 +57,7 @@ impl Weights {
     }
 
     /// Limits the tensors to those of the model's files.
-    pub(crate) fn listed(self, listing: Arc<Listing>) -> Self {
+    pub(crate) fn listed(self, listing: Arc<TensorListing>) -> Self {
         Self { listing: Some(listing), ..self }
     }
 

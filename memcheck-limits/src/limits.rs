@@ -100,8 +100,10 @@ macro_rules! define {
             $($(#[$doc])+ pub $name: Option<<$kind as LimitKind>::Stated>,)*
         }
 
-        /// The limits in force for one test on one device.
+        /// The limits in force for one test on one device. A record that was written before a
+        /// limit existed has the built-in limit.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(default)]
         pub struct Limits {
             $($(#[$doc])+ pub $name: Setting<<$kind as LimitKind>::InForce>,)*
         }
@@ -188,6 +190,13 @@ macro_rules! define {
 }
 
 with_limits!(all define);
+
+impl Default for Limits {
+    /// The built-in limits of a GPU, which are the stricter ones.
+    fn default() -> Self {
+        Self::resolve(Family::Cuda, [])
+    }
+}
 
 impl Limits {
     /// The limit of the growth of a space; `None` if its growth is not judged.

@@ -25,6 +25,26 @@ macro_rules! names {
     };
 }
 
+/// Serializes a type as the text that [`std::fmt::Display`] writes and [`std::str::FromStr`] parses.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! serialize_as_text {
+    ($type:ident) => {
+        impl ::serde::Serialize for $type {
+            fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> ::serde::Deserialize<'de> for $type {
+            fn deserialize<D: ::serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                let text = <String as ::serde::Deserialize>::deserialize(from)?;
+                text.parse().map_err(::serde::de::Error::custom)
+            }
+        }
+    };
+}
+
 #[cfg(test)]
 mod tests {
     use crate::shape::Metric;

@@ -7,8 +7,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::law::{Law, LawError, Order, Sizes};
-use crate::names;
 use crate::space::Space;
+use crate::{names, serialize_as_text};
 
 /// The figures that a baseline keeps, because only these are the same in every run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -132,17 +132,7 @@ impl FromStr for Shape {
     }
 }
 
-impl Serialize for Shape {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Shape {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
+serialize_as_text!(Shape);
 
 /// The growth of one figure over the cases.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

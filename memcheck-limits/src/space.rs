@@ -1,6 +1,6 @@
 //! The memory spaces that blocks live in.
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use crate::serialize_as_text;
 
 /// The memory space of a block. The order is that of reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -98,17 +98,7 @@ impl std::str::FromStr for Space {
     }
 }
 
-impl Serialize for Space {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Space {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
+serialize_as_text!(Space);
 
 #[cfg(test)]
 mod tests {

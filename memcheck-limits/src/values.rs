@@ -1,7 +1,6 @@
 //! The setting that decides how much memory of the simulated device has contents.
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
+use crate::serialize_as_text;
 use crate::size::{Size, SizeError};
 
 /// How much device memory has contents, as a person writes it: `"auto"`, `"never"`, `"256 MiB"`.
@@ -58,17 +57,7 @@ impl std::fmt::Display for Contents {
     }
 }
 
-impl Serialize for Contents {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Contents {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
+serialize_as_text!(Contents);
 
 #[cfg(test)]
 mod tests {

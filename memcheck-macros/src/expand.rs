@@ -9,8 +9,8 @@ use syn::{
 
 use crate::cases::Cases;
 use crate::layer;
-use crate::options::Options;
-use crate::scaling::Scaling;
+use crate::options::AttributeOptions;
+use crate::scaling::ScalingOption;
 
 #[derive(Clone, Copy)]
 enum Form {
@@ -37,7 +37,7 @@ pub(crate) fn not_a_function(item: TokenStream, error: syn::Error) -> syn::Error
     }
 }
 
-pub(crate) fn expand(options: &Options, function: &ItemFn) -> syn::Result<TokenStream> {
+pub(crate) fn expand(options: &AttributeOptions, function: &ItemFn) -> syn::Result<TokenStream> {
     let form = parse_form(function)?;
     check_signature(function)?;
     let test = Test::new(options, function, form);
@@ -53,7 +53,7 @@ pub(crate) fn expand(options: &Options, function: &ItemFn) -> syn::Result<TokenS
 
 /// The parts that all tests of one function share.
 struct Test<'a> {
-    options: &'a Options,
+    options: &'a AttributeOptions,
     form: Form,
     /// True if the body returns `!`: it panics, as `#[should_panic]` expects.
     diverges: bool,
@@ -72,7 +72,7 @@ fn has_name(attribute: &Attribute, name: &str) -> bool {
 }
 
 impl<'a> Test<'a> {
-    fn new(options: &'a Options, function: &'a ItemFn, form: Form) -> Self {
+    fn new(options: &'a AttributeOptions, function: &'a ItemFn, form: Form) -> Self {
         let krate: Path = options.krate.clone().unwrap_or_else(|| parse_quote!(::memcheck_runtime));
         let (on_test, on_body) = function.attrs.iter().partition(|attribute| {
             has_name(attribute, "ignore") || has_name(attribute, "should_panic")
@@ -177,7 +177,7 @@ impl<'a> Test<'a> {
             memcheck_limits::device::Need::Cuda => quote!(Cuda),
         };
         let case = case.iter().map(|(name, value)| quote!((#name, #value)));
-        let scaling = self.options.scaling.iter().flat_map(Scaling::rows);
+        let scaling = self.options.scaling.iter().flat_map(ScalingOption::rows);
         let scaling = scaling.map(|(metric, most)| quote!((#metric, #most)));
         // Reports recognize the closures of this static by its name and leave them out of call
         // stacks.

@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 
 use crate::expand;
-use crate::options::Options;
+use crate::options::AttributeOptions;
 
 const SIGNATURES: [&str; 3] = [
     "fn a(trial: &mut Trial) -> Result<(), Error> {}",
@@ -20,7 +20,7 @@ pub(crate) fn attribute(input: &[u8]) {
         return;
     }
     let Ok(tokens) = text.parse::<TokenStream>() else { return };
-    let Ok(options) = syn::parse2::<Options>(tokens.clone()) else { return };
+    let Ok(options) = syn::parse2::<AttributeOptions>(tokens.clone()) else { return };
     for signature in SIGNATURES {
         if let Ok(function) = syn::parse_str(signature) {
             let _ = expand::expand(&options, &function);

@@ -37,7 +37,7 @@ use syn::parse_macro_input;
 /// `docs/reference/test.md` lists the options, their meaning and their defaults.
 #[proc_macro_attribute]
 pub fn mem_test(attribute: TokenStream, item: TokenStream) -> TokenStream {
-    let options = parse_macro_input!(attribute as options::Options);
+    let options = parse_macro_input!(attribute as options::AttributeOptions);
     let function = match syn::parse(item.clone()) {
         Ok(function) => function,
         Err(error) => {

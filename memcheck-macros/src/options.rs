@@ -15,7 +15,7 @@ use syn::{Expr, Ident, LitStr, Path, Token};
 
 use crate::cases::Cases;
 use crate::names::quoted_list;
-use crate::scaling::Scaling;
+use crate::scaling::ScalingOption;
 use crate::values::{LimitValue, error_at, parse_mib, string_literal};
 
 /// Makes the reader of the limits from the table of limits.
@@ -58,12 +58,12 @@ fn names() -> Vec<&'static str> {
 }
 
 #[derive(Default)]
-pub(crate) struct Options {
+pub(crate) struct AttributeOptions {
     pub(crate) limits: Layer,
     pub(crate) need: Need,
     pub(crate) krate: Option<Path>,
     pub(crate) cases: Option<Cases>,
-    pub(crate) scaling: Option<Scaling>,
+    pub(crate) scaling: Option<ScalingOption>,
 }
 
 /// One option: `name = value` with an uninterpreted value, `cases(…)` or `scaling(…)`.
@@ -78,10 +78,10 @@ enum Value {
     Bare(&'static str),
     Path(Path),
     Cases(Cases),
-    Scaling(Scaling),
+    Scaling(ScalingOption),
 }
 
-impl Parse for Options {
+impl Parse for AttributeOptions {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let mut options = Self::default();
         let mut seen: Vec<String> = Vec::new();
@@ -134,7 +134,7 @@ impl Parse for Pair {
             return Ok(Self { name, value: Value::Cases(cases) });
         }
         if name == "scaling" {
-            let scaling = Scaling::parse(&name, input)?;
+            let scaling = ScalingOption::parse(&name, input)?;
             return Ok(Self { name, value: Value::Scaling(scaling) });
         }
         if !input.peek(Token![=])
@@ -168,7 +168,7 @@ fn unknown(name: &Ident) -> syn::Error {
     )
 }
 
-impl Options {
+impl AttributeOptions {
     fn set(&mut self, pair: Pair, seen: &mut Vec<String>) -> syn::Result<()> {
         let name = pair.name.to_string();
         let limit = name.trim_end_matches("_mb").to_owned();
@@ -236,7 +236,7 @@ mod tests {
         let (baseline, sizes) = (passed_by_macro(quote!(false)), passed_by_macro(quote!([1, 8])));
         let below = passed_by_macro(quote!(-2));
         let order = passed_by_macro(quote!("batch"));
-        let options: Options = syn::parse2(quote! {
+        let options: AttributeOptions = syn::parse2(quote! {
             max_growth = #growth, max_peak_mb = #peak, iterations = #iterations,
             baseline = #baseline, cases(batch = #sizes, from = [#below]),
             scaling(peak_allocated <= #order)
@@ -250,7 +250,7 @@ mod tests {
         let tests: Vec<String> =
             cases.combinations().into_iter().map(|combination| combination.test).collect();
         assert_eq!(tests, ["batch_1_from_minus_2", "batch_8_from_minus_2"]);
-        let rows: Vec<_> = options.scaling.iter().flat_map(Scaling::rows).collect();
+        let rows: Vec<_> = options.scaling.iter().flat_map(ScalingOption::rows).collect();
         assert_eq!(rows, [("peak_allocated", "batch".to_owned())]);
     }
 
@@ -263,7 +263,7 @@ mod tests {
             (quote!(iterations), quote!(several)),
         ] {
             let value = passed_by_macro(value);
-            let options = syn::parse2::<Options>(quote!(#option = #value));
+            let options = syn::parse2::<AttributeOptions>(quote!(#option = #value));
             assert!(options.is_err(), "{option} = {value}");
         }
     }
@@ -271,14 +271,14 @@ mod tests {
     #[test]
     fn the_crate_is_a_path_or_a_string_that_contains_a_path() {
         for written in ["crate = ::a::b", "crate = \"::a::b\", baseline = false"] {
-            let path = syn::parse_str::<Options>(written).unwrap().krate.unwrap();
+            let path = syn::parse_str::<AttributeOptions>(written).unwrap().krate.unwrap();
             assert_eq!(quote!(#path).to_string(), ":: a :: b", "{written}");
         }
     }
 
     #[test]
     fn a_number_may_be_as_large_as_its_limit() {
-        let limits = |written: &str| syn::parse_str::<Options>(written).map(|o| o.limits);
+        let limits = |written: &str| syn::parse_str::<AttributeOptions>(written).map(|o| o.limits);
         assert_eq!(limits("iterations = 4_294_967_295").unwrap().iterations, Some(u32::MAX));
         assert!(limits("iterations = 4_294_967_296").is_err());
         let most = limits("max_allocations = 0xffff_ffff_ffff_ffff").unwrap();

@@ -15,7 +15,7 @@ const LIST: List =
     List { form: "`scaling(peak_allocated <= \"seq\")`", empty: "`scaling` has no bounds" };
 
 /// The rows of `scaling(…)`; never empty.
-pub(crate) struct Scaling {
+pub(crate) struct ScalingOption {
     word: Span,
     rows: Vec<Row>,
 }
@@ -28,7 +28,7 @@ struct Row {
     order: Span,
 }
 
-impl Scaling {
+impl ScalingOption {
     /// Parses the list behind the word `scaling`, which is at `word`.
     pub(crate) fn parse(word: &Ident, input: ParseStream<'_>) -> syn::Result<Self> {
         let mut rows: Vec<Row> = Vec::new();

@@ -20,7 +20,7 @@ use crate::at_end::{LiveAtEnd, SurvivorTensors};
 use crate::block::Origin;
 use crate::ledger;
 use crate::probe::tensor;
-use crate::scope::{self, Mark};
+use crate::scope::{self, SpanMark};
 use crate::site;
 use crate::trace::{self, Held, Key, Log, Logged, Trace};
 
@@ -182,15 +182,15 @@ fn measure_modules(log: &Log) -> Option<Modules> {
     if log.lost > 0 {
         return None;
     }
-    let scopes: Vec<placement::Scope> = scope::all()
+    let scopes: Vec<placement::ModuleScope> = scope::all()
         .into_iter()
-        .map(|scope| placement::Scope {
+        .map(|scope| placement::ModuleScope {
             parent: scope.parent,
             name: scope.name,
             kind: match scope.mark {
-                Mark::None => ScopeKind::Plain,
-                Mark::Index(_) => ScopeKind::Indexed,
-                Mark::Replicated => ScopeKind::Replicated,
+                SpanMark::None => ScopeKind::Plain,
+                SpanMark::Index(_) => ScopeKind::Indexed,
+                SpanMark::Replicated => ScopeKind::Replicated,
             },
         })
         .collect();
@@ -276,7 +276,7 @@ impl Indices {
         merged.into_iter().map(holder).collect()
     }
 
-    fn lifetimes(&self, mut of: trace::Lifetimes, peak: u64) -> Lifetimes {
+    fn lifetimes(&self, mut of: trace::LifetimeRecorder, peak: u64) -> Lifetimes {
         let (events, ended) = (of.events, of.ended);
         let (iterations, left_out) = (std::mem::take(&mut of.iterations), of.count_left_out());
         let (lives, stretch, rest) = of.finish();
@@ -288,7 +288,7 @@ impl Indices {
         Lifetimes { events, iterations, ended, peak, blocks, left_out, stretch, rest }
     }
 
-    fn refused(&mut self, space: Space, refused: &trace::Refused) -> Refused {
+    fn refused(&mut self, space: Space, refused: &trace::RefusedEvent) -> Refused {
         let Origin { birth, context, .. } = refused.block.origin;
         let (stack, scope) = self.context(context);
         let holders = self.holders(&refused.live, birth);

@@ -39,7 +39,7 @@ pub(crate) fn in_space(space: Space) -> candle_core::Result<bool> {
         Space::Host => Ok(on_host()),
         Space::HostSmall => Ok(on_host_small()),
         Space::CHeap => Ok(on_c_heap()),
-        // It has no blocks: `crate::process` reads its figures.
+        // It has no blocks: `crate::process_memory` reads its figures.
         Space::Process => Ok(false),
         #[cfg(feature = "cuda")]
         Space::Cuda(ordinal) => on_device(&Device::new_cuda(ordinal.into())?),

@@ -54,7 +54,7 @@ mod outcome;
 mod phases;
 mod prefetch;
 mod probe;
-mod process;
+mod process_memory;
 mod progress;
 mod quiet_thread;
 mod reads;
@@ -97,6 +97,6 @@ pub mod __private {
     pub use crate::entry::run;
     pub use crate::outcome::Returned;
     pub use crate::phases::{lost_events, refused};
-    pub use crate::probe::card::{Card, card as card_of};
+    pub use crate::probe::card::{InstalledCard, card as card_of};
     pub use crate::probe::recording::{DriverCall, record};
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use memcheck_core::wire::protocol::{LiveMemory, LiveStack, LiveView, Progress};
 
-use crate::ledger::{self, Snapshot};
+use crate::ledger::{self, CounterSnapshot};
 use crate::trace::{self, LiveSite};
 use crate::{block, progress, quiet_thread, site};
 
@@ -54,7 +54,7 @@ pub(crate) fn start(listener: File, workspace: &Path) -> std::io::Result<()> {
 }
 
 /// The spaces with memory; that of the host is always one of them.
-fn active() -> impl Iterator<Item = (memcheck_core::space::Space, Snapshot)> {
+fn active() -> impl Iterator<Item = (memcheck_core::space::Space, CounterSnapshot)> {
     use memcheck_core::space::Space;
     block::spaces()
         .map(|space| (space, ledger::snapshot(space)))

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use memcheck_core::measurement::unknown_reads::{ReadSite, UnknownReads, Unresolved};
+use memcheck_core::measurement::unknown_reads::{ReadSite, UnknownReads, UnresolvedReads};
 
 use crate::site::{Executable, sources};
 
@@ -59,7 +59,7 @@ pub(crate) fn finish(workspace: &Path) -> Option<UnknownReads> {
         (executable.calls(&frames), site)
     };
     let sites = stacks.into_iter().map(site).collect();
-    let unresolved = Some(Unresolved { sources: sources(workspace), sites });
+    let unresolved = Some(UnresolvedReads { sources: sources(workspace), sites });
     Some(UnknownReads { reads, bytes, sites: Vec::new(), unresolved })
 }
 

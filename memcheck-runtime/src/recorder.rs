@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use memcheck_core::growth::survivors::{self, Grown};
 use memcheck_core::limits::Limits;
-use memcheck_core::measurement::process::{ProcessMemory, Resident};
+use memcheck_core::measurement::process_memory::{ProcessMemory, Resident};
 use memcheck_core::measurement::record::{Followed, Mark, Metrics, RefusedAllocation, SpaceRecord};
 use memcheck_core::measurement::soak::Soaked;
 use memcheck_core::space::Space;
@@ -15,8 +15,8 @@ use crate::at_end::LiveAtEnd;
 use crate::attribution::Iterations;
 use crate::block;
 use crate::following::Following;
-use crate::ledger::{self, Snapshot};
-use crate::process::Process;
+use crate::ledger::{self, CounterSnapshot};
+use crate::process_memory::Process;
 use crate::site;
 
 /// The data that is collected while a body runs.
@@ -30,7 +30,7 @@ pub(crate) struct Recorder {
     /// The growth of each judged space, set when the iterations have ended.
     grown: BTreeMap<Space, Grown>,
     setup: BTreeMap<Space, u64>,
-    before: BTreeMap<Space, Snapshot>,
+    before: BTreeMap<Space, CounterSnapshot>,
     /// The number of measured iterations that have completed.
     measured: usize,
     /// The figures of those iterations, by space. Iterations before the first use of a space are
@@ -60,10 +60,10 @@ fn birth(index: usize) -> u32 {
 }
 
 /// The host, and all other spaces that have any figure.
-fn active_spaces() -> impl Iterator<Item = (Space, Snapshot)> {
+fn active_spaces() -> impl Iterator<Item = (Space, CounterSnapshot)> {
     block::spaces()
         .map(|space| (space, ledger::snapshot(space)))
-        .filter(|(space, now)| *space == Space::Host || *now != Snapshot::default())
+        .filter(|(space, now)| *space == Space::Host || *now != CounterSnapshot::default())
 }
 
 impl Recorder {

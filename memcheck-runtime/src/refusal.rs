@@ -21,13 +21,13 @@ static REQUESTS: [AtomicU64; KNOWN] = [const { AtomicU64::new(0) }; KNOWN];
 
 /// A request for device memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Request {
+pub(crate) struct RefusalRequest {
     /// Call stack and scope, as a number of [`crate::site`]; 0 if it is not known.
     pub(crate) context: u32,
     pub(crate) bytes: u64,
 }
 
-impl Request {
+impl RefusalRequest {
     const CONTEXT_BITS: u32 = 24;
     /// Marks a word as a request. A request above 512 GiB is recorded with this size.
     const IS_REQUEST: u64 = 1 << 63;
@@ -60,11 +60,12 @@ pub(crate) fn end() -> bool {
 }
 
 /// The number of requests between the last [`begin`] and [`end`], and the first [`KNOWN`] of them.
-pub(crate) fn requests() -> (u64, Vec<Request>) {
+pub(crate) fn requests() -> (u64, Vec<RefusalRequest>) {
     let count = COUNT.load(Relaxed);
     let known = usize::try_from(count).unwrap_or(KNOWN).min(KNOWN);
     let of = |word: &AtomicU64| {
-        Request::unpack(word.load(Relaxed)).unwrap_or(Request { context: 0, bytes: 0 })
+        RefusalRequest::unpack(word.load(Relaxed))
+            .unwrap_or(RefusalRequest { context: 0, bytes: 0 })
     };
     (count, REQUESTS[..known].iter().map(of).collect())
 }
@@ -82,7 +83,7 @@ pub(crate) fn is_on() -> bool {
     expect(dead_code, reason = "only the CUDA probe asks")
 )]
 pub(crate) fn refuses(bytes: u64) -> bool {
-    let request = Request { context: site::current_context(), bytes };
+    let request = RefusalRequest { context: site::current_context(), bytes };
     let number = COUNT.fetch_add(1, Relaxed) + 1;
     if let Some(word) = usize::try_from(number - 1).ok().and_then(|at| REQUESTS.get(at)) {
         word.store(request.pack(), Relaxed);
@@ -106,7 +107,7 @@ mod tests {
             (refused, end())
         };
         assert_eq!(asked(None), (vec![false; 4], false));
-        let request = Request { context: 0, bytes: 30 };
+        let request = RefusalRequest { context: 0, bytes: 30 };
         assert_eq!(asked(Some(3)), (vec![false, false, true, false], true));
         let (count, known) = requests();
         assert_eq!((count, known.len(), known[2]), (4, 4, request));
@@ -116,12 +117,12 @@ mod tests {
     #[test]
     fn a_request_is_one_word() {
         for request in [
-            Request { context: 0, bytes: 0 },
-            Request { context: (1 << 24) - 1, bytes: 1 << 38 },
-            Request { context: 7, bytes: Request::MOST_BYTES },
+            RefusalRequest { context: 0, bytes: 0 },
+            RefusalRequest { context: (1 << 24) - 1, bytes: 1 << 38 },
+            RefusalRequest { context: 7, bytes: RefusalRequest::MOST_BYTES },
         ] {
-            assert_eq!(Request::unpack(request.pack()), Some(request));
+            assert_eq!(RefusalRequest::unpack(request.pack()), Some(request));
         }
-        assert_eq!(Request::unpack(0), None);
+        assert_eq!(RefusalRequest::unpack(0), None);
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use candle_core::Device;
 use memcheck_core::limits::Limits;
-use memcheck_core::measurement::fault_sweep::FaultSweep;
+use memcheck_core::measurement::fault_sweep::SweepResult;
 use memcheck_core::measurement::quiet;
 use memcheck_core::space::Space;
 use memcheck_core::wire::protocol::{Progress, Reach};
@@ -92,7 +92,7 @@ impl Trial {
         Self { sweep: Some(sweep), ..self }
     }
 
-    pub(crate) fn into_sweep(self) -> Option<FaultSweep> {
+    pub(crate) fn into_sweep(self) -> Option<SweepResult> {
         self.sweep.map(Sweep::into_result)
     }
 

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use candle_core::Device;
 use memcheck_tests::choices::{early_exit, experts, sampling, speculative};
 use memcheck_tests::leaks::{KeptGradients, LastLogits, RunningLoss, Snapshots};
-use memcheck_tests::scenarios::Leg;
+use memcheck_tests::scenarios::Family;
 use memcheck_tests::training::{KEPT_LOSS_BYTES, KEPT_LOSS_SCALAR_BYTES};
 use memcheck_tests::{llama, t5};
 
@@ -34,11 +34,11 @@ fn run(device: &str) -> Run {
 }
 
 /// The run of a leg, which all tests of this process share.
-pub(crate) fn on(leg: Leg) -> &'static Run {
+pub(crate) fn on(leg: Family) -> &'static Run {
     static RUNS: [OnceLock<Run>; 2] = [const { OnceLock::new() }; 2];
     match leg {
-        Leg::Host => RUNS[0].get_or_init(|| run("cpu")),
-        Leg::Device => RUNS[1].get_or_init(|| run("sim:h200")),
+        Family::Cpu => RUNS[0].get_or_init(|| run("cpu")),
+        Family::Cuda => RUNS[1].get_or_init(|| run("sim:h200")),
     }
 }
 
@@ -145,7 +145,7 @@ fn assert_faults(run: &Run) {
 
 #[test]
 fn every_negative_control_has_its_finding_on_the_cpu() {
-    let run = on(Leg::Host);
+    let run = on(Family::Cpu);
     assert_leaks(run, 0);
     assert_leaks_of_choices(run).expect("the CPU decides");
     assert_other_codes(run);
@@ -154,7 +154,7 @@ fn every_negative_control_has_its_finding_on_the_cpu() {
 
 #[test]
 fn every_negative_control_has_its_finding_on_the_simulated_gpu() {
-    let run = on(Leg::Device);
+    let run = on(Family::Cuda);
     assert_leaks(run, 1);
     assert_leaks_of_choices(run).expect("the CPU decides");
     assert_other_codes(run);

@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use memcheck_tests::scenarios::shapes::{REMARKED, UNEVEN, Uneven};
-use memcheck_tests::scenarios::{self, Agreement, Leg, Scenario};
+use memcheck_tests::scenarios::{self, Agreement, Family, Scenario};
 
 use crate::fixture::{Run, memcheck, workspace};
 
@@ -30,17 +30,17 @@ fn run(device: &str) -> Run {
 }
 
 /// The run of a leg, which all tests of this process share.
-pub(crate) fn on(leg: Leg) -> &'static Run {
+pub(crate) fn on(leg: Family) -> &'static Run {
     static RUNS: [OnceLock<Run>; 2] = [const { OnceLock::new() }; 2];
     match leg {
-        Leg::Host => RUNS[0].get_or_init(|| run("cpu")),
-        Leg::Device => RUNS[1].get_or_init(|| run("sim:h200")),
+        Family::Cpu => RUNS[0].get_or_init(|| run("cpu")),
+        Family::Cuda => RUNS[1].get_or_init(|| run("sim:h200")),
     }
 }
 
 /// Asserts that a leak is found with everything that its scenario expects, and that its fixed twin
 /// has no findings and no growth. Returns false if the scenario does not run on `leg`.
-pub(crate) fn assert_pair(scenario: &Scenario, leg: Leg) -> bool {
+pub(crate) fn assert_pair(scenario: &Scenario, leg: Family) -> bool {
     let Some(judged) = scenario.judged_on(leg) else { return false };
     let (run, fixed) = (on(leg), scenario.fixed_test());
     assert_eq!(run.codes(&fixed), [""; 0], "{fixed}");
@@ -53,7 +53,7 @@ pub(crate) fn assert_pair(scenario: &Scenario, leg: Leg) -> bool {
 
 /// Asserts that a healthy program passes, with the live bytes and the peaks of its formulas in
 /// every iteration. They are uneven, but the run must have no findings.
-pub(crate) fn assert_uneven(uneven: &Uneven, leg: Leg) {
+pub(crate) fn assert_uneven(uneven: &Uneven, leg: Family) {
     let finished = on(leg).test(&uneven.test());
     assert_eq!(finished["status"], "passed", "{}", uneven.name);
     assert_eq!(finished["findings"], serde_json::json!([]), "{}", uneven.name);
@@ -68,25 +68,25 @@ pub(crate) fn assert_uneven(uneven: &Uneven, leg: Leg) {
     assert!(peaks.iter().min() < peaks.iter().max(), "{} is even", uneven.name);
 }
 
-pub(crate) fn space(judged: Leg) -> &'static str {
+pub(crate) fn space(judged: Family) -> &'static str {
     match judged {
-        Leg::Host => "host",
-        Leg::Device => "cuda:0",
+        Family::Cpu => "host",
+        Family::Cuda => "cuda:0",
     }
 }
 
-fn assert_found(scenario: &Scenario, judged: Leg, run: &Run) {
+fn assert_found(scenario: &Scenario, judged: Family, run: &Run) {
     let finished = run.test(&scenario.leaky_test());
     let Agreement { found, bytes, line, pattern, cause } = scenario.compare(judged, &finished);
     let (expected, findings) = ((scenario.bytes)(judged), &finished["findings"]);
     assert!(found, "{}: {findings}", scenario.name);
     assert!(line, "{}: the top site is not line {}: {findings}", scenario.name, scenario.line);
     assert_ne!(pattern, Some(false), "{}: {findings}", scenario.name);
-    assert!(cause, "{}: the cause is not {}: {findings}", scenario.name, scenario.cause.code());
+    assert!(cause, "{}: the cause is not {}: {findings}", scenario.name, scenario.cause);
     assert!(bytes, "{}: {expected} bytes are expected: {findings}", scenario.name);
 }
 
-fn assert_leg(leg: Leg) {
+fn assert_leg(leg: Family) {
     let run = on(leg);
     let tests = scenarios::all().filter(|scenario| assert_pair(scenario, leg)).count();
     UNEVEN.iter().for_each(|uneven| assert_uneven(uneven, leg));
@@ -136,7 +136,7 @@ pub(crate) fn remarks(device: &str, test: &str) -> Vec<String> {
 fn memory_that_only_seems_to_grow_has_a_remark() {
     for device in ["cpu", "sim:h200"] {
         for remarked in REMARKED {
-            let code = remarked.cause.code();
+            let code = remarked.cause;
             assert_eq!(remarks(device, &remarked.uneven_test()), [code], "{device}");
             assert_eq!(remarks(device, &remarked.even_test()), [""; 0], "{device}");
         }
@@ -145,10 +145,10 @@ fn memory_that_only_seems_to_grow_has_a_remark() {
 
 #[test]
 fn every_leak_is_found_and_every_twin_passes_on_the_cpu() {
-    assert_leg(Leg::Host);
+    assert_leg(Family::Cpu);
 }
 
 #[test]
 fn every_leak_is_found_and_every_twin_passes_on_the_simulated_gpu() {
-    assert_leg(Leg::Device);
+    assert_leg(Family::Cuda);
 }

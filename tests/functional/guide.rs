@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use memcheck_tests::mixed_precision::step_peak_bytes;
-use memcheck_tests::scenarios::Leg;
+use memcheck_tests::scenarios::{Family, small_bytes};
 use memcheck_tests::training::{KEPT_LOSS_BYTES, KEPT_LOSS_SCALAR_BYTES};
 
 use crate::controls;
@@ -19,21 +19,21 @@ use crate::detection::space;
 use crate::documentation::rows;
 use crate::fixture::{Run, memcheck, workspace};
 
-const LEGS: [Leg; 2] = [Leg::Host, Leg::Device];
+const LEGS: [Family; 2] = [Family::Cpu, Family::Cuda];
 
-fn device(leg: Leg) -> &'static str {
+fn device(leg: Family) -> &'static str {
     match leg {
-        Leg::Host => "cpu",
-        Leg::Device => "sim:h200",
+        Family::Cpu => "cpu",
+        Family::Cuda => "sim:h200",
     }
 }
 
 /// The run of the workloads on a leg, which all rows share.
-fn workloads(leg: Leg) -> &'static Run {
+fn workloads(leg: Family) -> &'static Run {
     static RUNS: [OnceLock<Run>; 2] = [const { OnceLock::new() }; 2];
     let slot = match leg {
-        Leg::Host => &RUNS[0],
-        Leg::Device => &RUNS[1],
+        Family::Cpu => &RUNS[0],
+        Family::Cuda => &RUNS[1],
     };
     slot.get_or_init(|| {
         let options = ["--message-format", "json", "--no-ci", "--run-ignored", "all"];
@@ -43,13 +43,13 @@ fn workloads(leg: Leg) -> &'static Run {
     })
 }
 
-fn run_workloads(leg: Leg, arguments: &[&str]) -> Run {
+fn run_workloads(leg: Family, arguments: &[&str]) -> Run {
     let target = ["run", "-p", "memcheck-tests", "--test", "workloads", "--device", device(leg)];
     memcheck(&workspace(), &[&target[..], arguments].concat())
 }
 
 /// Asserts that the workloads passed on a leg.
-fn assert_passed(leg: Leg, tests: &[&str]) {
+fn assert_passed(leg: Family, tests: &[&str]) {
     for test in tests {
         let finished = workloads(leg).test(test);
         assert_eq!(finished["status"], "passed", "{test}: {}", finished["findings"]);
@@ -57,7 +57,7 @@ fn assert_passed(leg: Leg, tests: &[&str]) {
 }
 
 fn peak(test: &str) -> u64 {
-    let peak = workloads(Leg::Device).test(test)["metrics"]["cuda:0"]["peak_allocated"].clone();
+    let peak = workloads(Family::Cuda).test(test)["metrics"]["cuda:0"]["peak_allocated"].clone();
     peak.as_u64().unwrap_or_else(|| panic!("{test} has no peak"))
 }
 
@@ -87,7 +87,7 @@ fn row_06_growth_over_iterations_above_a_mebibyte_is_a_leak() {
         let leaky = controls::on(leg).test("training_keeps_losses");
         let finding = &leaky["findings"][0];
         assert_eq!((&finding["code"], &finding["limit"]), (&"leak".into(), &(1 << 20).into()));
-        let leak = KEPT_LOSS_BYTES as u64 + leg.small(KEPT_LOSS_SCALAR_BYTES as u64);
+        let leak = KEPT_LOSS_BYTES as u64 + small_bytes(leg, KEPT_LOSS_SCALAR_BYTES as u64);
         assert_eq!(finding["bytes_per_iteration"], leak);
         // The formula of the guide, (last - first) / n, gives a tenth less.
         let spaces = leaky["iterations"].as_array().expect("iterations by space");
@@ -110,7 +110,7 @@ fn row_11_half_types_take_less_and_mixed_precision_trains() {
 
     let step = |dtype: &str| peak(&format!("mixed_precision::step::dtype_{dtype}"));
     for dtype in ["f32", "bf16", "f16"] {
-        assert_passed(Leg::Device, &[&format!("mixed_precision::step::dtype_{dtype}")]);
+        assert_passed(Family::Cuda, &[&format!("mixed_precision::step::dtype_{dtype}")]);
         let formula = step_peak_bytes(dtype.parse().expect("a dtype")) as u64;
         assert_eq!(step(dtype), formula, "{dtype}");
     }

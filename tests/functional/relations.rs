@@ -3,7 +3,7 @@
 //! harness.
 
 use candle_core::DType;
-use memcheck_core::judgement::baseline::{Laws, Parts};
+use memcheck_core::judgement::baseline::{Laws, SnapshotParts};
 use memcheck_core::shape::Metric;
 use memcheck_core::space::Space;
 use memcheck_tests::{bert, llama};
@@ -225,7 +225,7 @@ fn peaks_and_laws_are_judged_across_tests() {
 fn accepted_peak(workload: &str) -> String {
     let name = format!("tests/tests/workloads/snapshots/workloads__{workload}__law@cuda.snap");
     let text = std::fs::read_to_string(workspace().join(&name)).expect(&name);
-    let laws = Laws::from_yaml(Parts::of(&text).expect(&name).body).expect(&name);
+    let laws = Laws::from_yaml(SnapshotParts::of(&text).expect(&name).body).expect(&name);
     laws.of_metric(Space::Cuda(0), Metric::PeakAllocated).expect(&name).to_string()
 }
 

@@ -3,7 +3,7 @@
 #[path = "../../cargo-memcheck/src/presentation/schema/validator.rs"]
 mod validator;
 
-use memcheck_tests::scenarios::Leg;
+use memcheck_tests::scenarios::Family;
 use serde_json::Value;
 
 use crate::controls;
@@ -22,7 +22,7 @@ fn assert_fits(run: &Run) {
 
 #[test]
 fn the_stream_of_a_suite_fits_the_schema_on_each_device() {
-    for leg in [Leg::Host, Leg::Device] {
+    for leg in [Family::Cpu, Family::Cuda] {
         let run = controls::on(leg);
         assert!(run.json().len() > 5);
         assert_fits(run);

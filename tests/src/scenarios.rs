@@ -28,12 +28,14 @@
 //! [`Scenario::line`] from the source, and rejects a scenario whose comment is missing or occurs
 //! twice.
 //!
-//! **The bytes** depend on the [`Leg`]: a device counts every byte, the host only blocks of at
-//! least 1 KiB ([`Leg::small`] is the difference). If a program leaks at a constant rate, the
+//! **The bytes** depend on the [`Family`]: a device counts every byte, the host only blocks of at
+//! least 1 KiB ([`small_bytes`] is the difference). If a program leaks at a constant rate, the
 //! figure is in bytes per iteration. If only some iterations leak, it is the mean over whole
 //! periods. If the leak has no rate ([`Pattern::Growing`] and [`Pattern::Irregular`]), it is the
 //! sum over the measured iterations.
 
+pub use memcheck_core::device::Family;
+pub use memcheck_core::growth::survivors::Pattern;
 use memcheck_runtime::Trial;
 
 /// `count` f32 of zero on a device. This is a macro, so that the line of a scenario is the one that
@@ -66,111 +68,11 @@ pub mod views;
 pub use compare::Agreement;
 use line::line_of;
 
-/// The reason that memory is kept, with the same codes as a diagnosis.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Cause {
-    /// A value that carries its graph.
-    GraphKept,
-    /// Gradients of finished steps.
-    GradStoreKept,
-    /// An optimizer that is created again while the old one is kept.
-    OptimizerRecreated,
-    /// Copies of variables.
-    VariablesCopied,
-    /// The cache of finished requests.
-    CacheNeverCleared,
-    /// A cache that is larger with every position.
-    CacheGrows,
-    /// A cache of a library with an entry for each input shape.
-    CacheByShape,
-    /// A buffer that never shrinks.
-    CacheKeepsLargest,
-    /// A view, which keeps its whole storage.
-    ViewKeepsStorage,
-    /// Additional outputs of a model.
-    OutputsCollected,
-    /// Batches of data.
-    BatchesKept,
-    /// A device that is opened again, with its memory.
-    DeviceRecreated,
-    /// A free on a thread that has no CUDA context.
-    FreeWithoutContext,
-    /// A tensor in a list, a static, a cycle or a channel.
-    TensorKept,
-    /// Bytes of the host that do not belong to a tensor.
-    BuffersKept,
-    /// Not a leak: shapes vary, and so does memory.
-    VariableShapes,
-}
-
-impl Cause {
-    /// The code in a finding.
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::GraphKept => "graph-kept",
-            Self::GradStoreKept => "grad-store-kept",
-            Self::OptimizerRecreated => "optimizer-recreated",
-            Self::VariablesCopied => "variables-copied",
-            Self::CacheNeverCleared => "cache-never-cleared",
-            Self::CacheGrows => "cache-grows",
-            Self::CacheByShape => "cache-by-shape",
-            Self::CacheKeepsLargest => "cache-keeps-largest",
-            Self::ViewKeepsStorage => "view-keeps-storage",
-            Self::OutputsCollected => "outputs-collected",
-            Self::BatchesKept => "batches-kept",
-            Self::DeviceRecreated => "device-recreated",
-            Self::FreeWithoutContext => "free-without-context",
-            Self::TensorKept => "tensor-kept",
-            Self::BuffersKept => "buffers-kept",
-            Self::VariableShapes => "variable-shapes",
-        }
-    }
-}
-
-/// How memory grows, by its name in a finding's sites.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pattern {
-    /// The same in every iteration.
-    Steady,
-    /// The same in every k-th iteration.
-    Periodic,
-    /// More in every iteration than in the one before.
-    Growing,
-    /// In some iterations, in no regular order.
-    Irregular,
-    /// Larger blocks replace the old ones: no old block survives, but the sum rises.
-    Enlarged,
-}
-
-impl Pattern {
-    /// The name in a finding.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Steady => "steady",
-            Self::Periodic => "periodic",
-            Self::Growing => "growing",
-            Self::Irregular => "irregular",
-            Self::Enlarged => "enlarged",
-        }
-    }
-}
-
-/// The kind of memory in which a scenario is judged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Leg {
-    /// The host: blocks of at least 1 KiB.
-    Host,
-    /// A GPU, real or simulated: every byte.
-    Device,
-}
-
-impl Leg {
-    /// The share of `bytes`, in blocks of less than 1 KiB, that a figure of this leg includes.
-    pub const fn small(self, bytes: u64) -> u64 {
-        match self {
-            Self::Host => 0,
-            Self::Device => bytes,
-        }
+/// The share of `bytes`, in blocks of less than 1 KiB, that a figure of this device includes.
+pub const fn small_bytes(family: Family, bytes: u64) -> u64 {
+    match family {
+        Family::Cpu => 0,
+        Family::Cuda => bytes,
     }
 }
 
@@ -226,14 +128,14 @@ pub enum Program {
 pub struct Scenario {
     /// The name of the scenario and of its memory tests.
     pub name: &'static str,
-    /// The reason that memory is kept.
-    pub cause: Cause,
+    /// The cause that the finding must name.
+    pub cause: &'static str,
     /// The pattern of the growth, or `None` if the scenario does not grow.
     pub pattern: Option<Pattern>,
     /// The expected finding.
     pub expected: Expected,
     /// The bytes of the leak as the module defines them, or the bytes of [`Expected::Retained`].
-    pub bytes: fn(Leg) -> u64,
+    pub bytes: fn(Family) -> u64,
     /// The file of [`Self::line`], from the root of the workspace.
     pub file: &'static str,
     /// The line that allocates the kept memory, or that calls candle to allocate it.
@@ -249,12 +151,12 @@ pub struct Scenario {
 impl Scenario {
     /// The memory in which the scenario is judged when the command runs on `leg`, or `None` if it
     /// does not run there.
-    pub const fn judged_on(&self, leg: Leg) -> Option<Leg> {
+    pub const fn judged_on(&self, leg: Family) -> Option<Family> {
         match (self.runs, leg) {
             (Runs::Everywhere, leg) => Some(leg),
-            (Runs::OnGpu, Leg::Device) => Some(Leg::Device),
-            (Runs::OnGpu, Leg::Host) => None,
-            (Runs::OnHost, _) => Some(Leg::Host),
+            (Runs::OnGpu, Family::Cuda) => Some(Family::Cuda),
+            (Runs::OnGpu, Family::Cpu) => None,
+            (Runs::OnHost, _) => Some(Family::Cpu),
         }
     }
 
@@ -269,33 +171,33 @@ impl Scenario {
     }
 }
 
-/// A row of the table: `scenario!(SOURCE, name, Cause, Pattern)`. `name` is a module with `bytes`,
+/// A row of the table: `scenario!(SOURCE, name, "cause", Pattern)`. `name` is a module with `bytes`,
 /// `leaky` and `fixed`, and `SOURCE` is the text of its file. Fields that differ from the default
 /// follow at the end.
 macro_rules! scenario {
-    ($source:ident, $name:ident, $cause:ident, $pattern:ident $(, $field:ident: $value:expr)* $(,)?) => {
+    ($source:ident, $name:ident, $cause:literal, $pattern:ident $(, $field:ident: $value:expr)* $(,)?) => {
         $crate::scenarios::Scenario {
             $($field: $value,)*
             ..scenario!(@ $source, $name, $cause, Some($crate::scenarios::Pattern::$pattern), Trial)
         }
     };
-    ($source:ident, retained $name:ident, $cause:ident $(, $field:ident: $value:expr)* $(,)?) => {
+    ($source:ident, retained $name:ident, $cause:literal $(, $field:ident: $value:expr)* $(,)?) => {
         $crate::scenarios::Scenario {
             expected: $crate::scenarios::Expected::Retained,
             $($field: $value,)*
             ..scenario!(@ $source, $name, $cause, None, Trial)
         }
     };
-    ($source:ident, iteration $name:ident, $cause:ident, $pattern:ident) => {
+    ($source:ident, iteration $name:ident, $cause:literal, $pattern:ident) => {
         $crate::scenarios::Scenario {
             runs: $crate::scenarios::Runs::OnHost,
             ..scenario!(@ $source, $name, $cause, Some($crate::scenarios::Pattern::$pattern), Iteration)
         }
     };
-    (@ $source:ident, $name:ident, $cause:ident, $pattern:expr, $program:ident) => {
+    (@ $source:ident, $name:ident, $cause:literal, $pattern:expr, $program:ident) => {
         $crate::scenarios::Scenario {
             name: stringify!($name),
-            cause: $crate::scenarios::Cause::$cause,
+            cause: $cause,
             pattern: $pattern,
             expected: $crate::scenarios::Expected::Leak,
             bytes: $name::bytes,

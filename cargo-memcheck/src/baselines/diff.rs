@@ -7,9 +7,9 @@ use memcheck_core::size::exact;
 use memcheck_core::tolerance::Tolerance;
 use similar::{ChangeTag, TextDiff};
 
-use super::{Body, Checked, SnapshotError, SnapshotFile, check};
+use super::{Body, CheckedSnapshot, SnapshotError, SnapshotFile, check};
 
-pub(crate) fn text(file: &SnapshotFile, new: &Checked) -> String {
+pub(crate) fn text(file: &SnapshotFile, new: &CheckedSnapshot) -> String {
     let old = if file.target.exists() { Some(check(&file.target)) } else { None };
     match old {
         None => match &new.body {

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use memcheck_core::device::Family;
-use memcheck_core::judgement::baseline::Parts;
+use memcheck_core::judgement::baseline::SnapshotParts;
 
 const PENDING: &str = ".snap.new";
 const ACCEPTED: &str = ".snap";
@@ -126,7 +126,7 @@ pub(super) fn read(path: &Path) -> io::Result<String> {
 
 /// The header decides, or the form of the name if the header cannot be read.
 fn is_ours(name: &str, text: &str) -> bool {
-    match Parts::of(text) {
+    match SnapshotParts::of(text) {
         Ok(parts) => parts.is_memcheck(),
         Err(_) => name.contains("@cpu.snap") || name.contains("@cuda.snap"),
     }

@@ -7,9 +7,12 @@ mod earlier;
 mod find;
 pub(crate) mod pending_file;
 mod resolve;
+pub(crate) mod selected;
 mod source_functions;
 
 pub(crate) use earlier::{SetAside, set_aside};
 pub(crate) use find::{SnapshotFile, accepted, pending, pending_below};
-pub(crate) use resolve::{Body, Checked, SnapshotError, accept, check, check_target, reject};
+pub(crate) use resolve::{
+    Body, CheckedSnapshot, SnapshotError, accept, check, check_target, reject,
+};
 pub(crate) use source_functions::SourceFunctions;

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use insta::Snapshot;
-use memcheck_core::judgement::baseline::{Baseline, Figures, Holders, Laws, Parts};
+use memcheck_core::judgement::baseline::{Baseline, Figures, Holders, Laws, SnapshotParts};
 use memcheck_core::measurement::record::Facts;
 use memcheck_core::wire::exit;
 
@@ -57,7 +57,7 @@ impl CommandError for SnapshotError {
 }
 
 #[derive(Debug)]
-pub(crate) struct Checked {
+pub(crate) struct CheckedSnapshot {
     snapshot: Snapshot,
     pub(crate) body: Body,
     pub(crate) facts: Facts,
@@ -78,7 +78,7 @@ impl Body {
     }
 }
 
-pub(crate) fn check(path: &Path) -> Result<Checked, SnapshotError> {
+pub(crate) fn check(path: &Path) -> Result<CheckedSnapshot, SnapshotError> {
     let unsound = |why: String| SnapshotError::Invalid(path.to_owned(), why);
     let text = read(path).map_err(|error| SnapshotError::Io(path.to_owned(), error))?;
     // insta ends each file with a line end. If it is missing, the last figure may be cut off.
@@ -86,17 +86,17 @@ pub(crate) fn check(path: &Path) -> Result<Checked, SnapshotError> {
         return Err(unsound("it is cut off".to_owned()));
     }
     // insta's reader has no limits, so that ours must accept the header first.
-    let parts = Parts::of(&text).map_err(|error| unsound(error.to_string()))?;
+    let parts = SnapshotParts::of(&text).map_err(|error| unsound(error.to_string()))?;
     let snapshot = Snapshot::from_file(path).map_err(|error| unsound(error.to_string()))?;
     if parts.body.starts_with("laws:") {
         let laws = Laws::from_yaml(parts.body).map_err(unsound)?;
         let facts: Facts = serde_json::from_str(parts.info.as_deref().unwrap_or_default())
             .map_err(|error| unsound(format!("its header is not valid: {error}")))?;
-        return Ok(Checked { snapshot, body: Body::Laws(laws), facts });
+        return Ok(CheckedSnapshot { snapshot, body: Body::Laws(laws), facts });
     }
     match Baseline::from_parts(parts.body, parts.info.as_deref()) {
         Baseline::Found { figures, holders, facts } => {
-            Ok(Checked { snapshot, body: Body::Figures(figures, holders), facts })
+            Ok(CheckedSnapshot { snapshot, body: Body::Figures(figures, holders), facts })
         }
         Baseline::Corrupt(why) => Err(unsound(why)),
         Baseline::Off | Baseline::Missing => Err(unsound("it has no figures".to_owned())),
@@ -117,7 +117,7 @@ pub(crate) fn check_target(file: &SnapshotFile, folders: &[&Path]) -> Result<(),
     if folders.iter().any(is_inside) { Ok(()) } else { Err(linked(real)) }
 }
 
-pub(crate) fn accept(file: &SnapshotFile, checked: &Checked) -> Result<(), SnapshotError> {
+pub(crate) fn accept(file: &SnapshotFile, checked: &CheckedSnapshot) -> Result<(), SnapshotError> {
     let io = |path: &Path| {
         let path = path.to_owned();
         move |error| SnapshotError::Io(path, error)

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use memcheck_core::judgement::baseline::Parts;
+use memcheck_core::judgement::baseline::SnapshotParts;
 use serde::{Deserialize, Serialize};
 
 use super::SnapshotFile;
@@ -18,7 +18,7 @@ pub(crate) struct SourceFunctions {
 impl SourceFunctions {
     pub(crate) fn of(file: &SnapshotFile, root: &Path) -> Self {
         let Ok(snapshot) = read(&file.path) else { return Self::default() };
-        let source = Parts::of(&snapshot).ok().and_then(|parts| parts.source);
+        let source = SnapshotParts::of(&snapshot).ok().and_then(|parts| parts.source);
         let text = source.map(|source| root.join(source));
         let Some(Ok(text)) = text.map(std::fs::read_to_string) else { return Self::default() };
         let mut names = file.test.rsplit("::");

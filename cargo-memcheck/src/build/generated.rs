@@ -68,7 +68,7 @@ fn dependency(name: &str, like: &Package) -> anyhow::Result<String> {
     let source = like.source.as_ref().map(|source| source.repr.as_str());
     Ok(match source {
         None => {
-            let folder = like.manifest_path.parent().context("a manifest is in a folder")?;
+            let folder = like.manifest_path.parent().context("the manifest has no folder")?;
             let folder = match (name == like.name.as_str(), folder.parent()) {
                 (false, Some(above)) => above.join(name),
                 _ => folder.to_owned(),
@@ -76,7 +76,9 @@ fn dependency(name: &str, like: &Package) -> anyhow::Result<String> {
             format!("{{ path = {} }}", quoted(folder.as_str()))
         }
         Some(source) if source.starts_with("git+") => {
-            let (url, commit) = source["git+".len()..].split_once('#').context("a git source")?;
+            let (url, commit) = source["git+".len()..]
+                .split_once('#')
+                .context("the source of the package has no commit")?;
             let url = url.split('?').next().unwrap_or(url);
             format!("{{ git = {}, rev = {} }}", quoted(url), quoted(commit))
         }

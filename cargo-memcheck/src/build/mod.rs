@@ -3,6 +3,7 @@
 pub(crate) mod compile;
 pub(crate) mod fresh;
 pub(crate) mod generated;
+pub(crate) mod leg;
 pub(crate) mod starter;
 pub(crate) mod toolchain;
 pub(crate) mod workspace;

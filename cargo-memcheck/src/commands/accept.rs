@@ -2,8 +2,8 @@
 
 use memcheck_core::wire::exit;
 
-use super::pending;
 use crate::baselines;
+use crate::baselines::selected;
 use crate::invocation::cli::SnapshotArgs;
 use crate::invocation::values::Verbosity;
 use crate::presentation::presenters::json;
@@ -12,7 +12,7 @@ use crate::system::printing::eprint_line;
 
 /// If one of the snapshots is invalid, none is accepted.
 pub(super) fn accept(args: &SnapshotArgs) -> Result<u8, Failure> {
-    let (workspace, files) = pending::gather(args)?;
+    let (workspace, files) = selected::select_pending(args)?;
     let checked = files
         .into_iter()
         .map(|file| baselines::check(&file.path).map(|checked| (file, checked)))
@@ -24,7 +24,7 @@ pub(super) fn accept(args: &SnapshotArgs) -> Result<u8, Failure> {
         baselines::accept(file, checked)?;
         json::snapshot(args.output.form.message_format, "accepted", &file.target);
         if verbosity > Verbosity::Quiet {
-            eprint_line!("accepted {}", pending::shown(&file.target, &workspace));
+            eprint_line!("accepted {}", selected::shown(&file.target, &workspace));
         }
         if let Some(changes) = changes {
             eprint_line!("{changes}");

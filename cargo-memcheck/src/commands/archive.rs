@@ -8,12 +8,13 @@ use memcheck_core::wire::exit;
 use memcheck_core::wire::protocol::Entry;
 
 use crate::build::compile::{BuildGoal, target_directory};
-use crate::discovery::archive::{self, ArchiveError, ElfTarget, Leaf, LineTables, Origin};
+use crate::build::leg::{DeviceKind, Leg};
+use crate::discovery::archive::{self, ArchiveError, ElfTarget, Leaf, LineTables, PackedFrom};
 use crate::discovery::legs::Legs;
 use crate::discovery::listing::{self, ListedExecutable};
 use crate::discovery::session::Session;
 use crate::invocation::cli::ArchiveArgs;
-use crate::invocation::devices::{DeviceKind, Leg, Probe};
+use crate::invocation::devices::Probe;
 use crate::invocation::options::Flags;
 use crate::presentation::presenters::{json, style};
 use crate::system::binary::Binary;
@@ -57,8 +58,8 @@ pub(super) fn archive(args: &ArchiveArgs) -> Result<u8, Failure> {
     if leaves.iter().all(|leaf| leaf.binaries.is_empty()) {
         return Err(ArchiveError::NoTests.into());
     }
-    let interrupt = Interrupt::listen().context("the handlers of signals")?;
-    let origin = Origin {
+    let interrupt = Interrupt::listen().context("listening for signals")?;
+    let origin = PackedFrom {
         workspace: &session.workspace,
         packages: &session.packages,
         cargo: &session.options.cargo,

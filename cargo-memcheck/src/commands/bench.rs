@@ -7,10 +7,10 @@ use memcheck_core::wire::exit;
 
 use super::prologue::Prologue;
 use crate::build::compile::{BuildGoal, Program, ProgramError, ProgramKind};
+use crate::build::leg::Leg;
 use crate::discovery::session::Session;
 use crate::discovery::task::{Task, TestSubject};
 use crate::invocation::cli::{BenchArgs, OutputFlags};
-use crate::invocation::devices::Leg;
 use crate::invocation::options::Flags;
 use crate::presentation::presenters::stopped;
 use crate::system::binary::Binary;

@@ -11,7 +11,7 @@ use crate::build::workspace::Places;
 use crate::execution::revision::{self, Checkout, RevisionError, RunOutput};
 use crate::invocation::cli::CompareArgs;
 use crate::invocation::values::{Format, ReportFile, Verbosity};
-use crate::presentation::presenters::compare::{Compared, Side, print_json, print_text};
+use crate::presentation::presenters::compare::{ComparedRuns, Side, print_json, print_text};
 use crate::presentation::presenters::style;
 use crate::presentation::results::{self, Results, ResultsError};
 use crate::system::error::{CommandError, Failure};
@@ -98,7 +98,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
     let (head_results, head) = read(args, &head, "head")?;
     let (base_tests, head_tests) = (measured(&base_results), measured(&head_results));
     let comparison = compare_runs(&base_tests, &head_tests, args.tolerance);
-    let compared = Compared { base, head, comparison };
+    let compared = ComparedRuns { base, head, comparison };
     match args.output.form.message_format {
         Format::Json => print_json(&compared),
         Format::Human => print_text(&compared),

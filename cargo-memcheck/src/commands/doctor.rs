@@ -23,11 +23,11 @@ use crate::system::error::Failure;
 use crate::system::gpus;
 use crate::system::launcher::Launcher;
 use crate::system::printing::{eprint_line, print, print_raw};
-use crate::system::process::{self, Short};
+use crate::system::process::{self, ShortRun};
 
-/// The checks that a proof consists of, in the order of [`Evidence::lines`].
+/// The checks that a proof consists of, in the order of [`ProofEvidence::lines`].
 ///
-/// [`Evidence::lines`]: crate::execution::proof::Evidence::lines
+/// [`ProofEvidence::lines`]: crate::execution::proof::Evidence::lines
 const EVIDENCE: [&str; 3] = ["canary", "planted leak", "exactness"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -233,7 +233,7 @@ fn version(program: &std::ffi::OsStr, all: bool) -> Result<String, String> {
     let mut command = Command::new(program);
     command.arg("--version");
     let output =
-        process::short(&command, Short::TRUSTED).map_err(|error| format!("{shown}: {error}"))?;
+        process::short(&command, ShortRun::TRUSTED).map_err(|error| format!("{shown}: {error}"))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let lines_to_print = if all { text.trim_end().lines().count() } else { 1 };
     let lines: Vec<&str> =

@@ -20,7 +20,7 @@ use crate::invocation::cli::EstimateArgs;
 use crate::invocation::devices;
 use crate::invocation::options::{Flags, OptionsError, environment};
 use crate::invocation::values::Format;
-use crate::presentation::presenters::estimate::{self as presenters, Figures};
+use crate::presentation::presenters::estimate::{self as presenters, EstimateFigures};
 use crate::system::error::{CommandError, Failure};
 use crate::system::printing::print;
 
@@ -114,7 +114,7 @@ fn measure(
     estimator: &Estimator,
     question: &Question,
     machines: &[String],
-) -> Result<Figures, Failure> {
+) -> Result<EstimateFigures, Failure> {
     let mut ran = true;
     let estimate = match estimator.estimate(question, ROOMY)? {
         Answer::Measured(estimate) => *estimate,
@@ -143,7 +143,7 @@ fn measure(
         tried.push(DeviceFit { device: format!("sim:{machine}"), result });
     }
     let cards = cards(&estimate);
-    Ok(Figures { estimate, cards, tried, flash_attn: question.flash_attn })
+    Ok(EstimateFigures { estimate, cards, tried, flash_attn: question.flash_attn })
 }
 
 /// candle cannot run this batch: the figures follow from the laws of smaller ones.

@@ -7,7 +7,7 @@ mod bisect;
 mod compare;
 mod completions;
 mod doctor;
-mod earlier;
+mod earlier_output;
 mod env;
 mod estimate;
 mod explain;
@@ -16,7 +16,6 @@ mod history;
 mod init;
 mod list;
 mod one;
-mod pending;
 mod plan;
 mod planted;
 mod profile;
@@ -208,7 +207,7 @@ fn plain(result: Result<u8, Failure>) -> u8 {
 /// Help goes to stdout, errors to stderr.
 fn print_clap_error(error: &clap::Error, json: bool, requested: &[ReportFile]) -> u8 {
     if error.use_stderr() {
-        earlier::discard_without_session(&RunArgs::default());
+        earlier_output::discard_without_session(&RunArgs::default());
     }
     let stream = if error.use_stderr() { "stderr" } else { "stdout" };
     printing::printed(stream, error.print());

@@ -118,7 +118,10 @@ pub(super) fn plan(args: &PlanArgs) -> Result<u8, Failure> {
     let placed = Placed { task, machine: &machine, margin, modules, plan: &plan, map: &map };
     presenters::plan(reporting, &placed, flags.output_map.as_deref());
     if let Some(path) = &flags.output_map {
-        write(path, &(serde_json::to_string_pretty(&map).context("a device map")? + "\n"))?;
+        write(
+            path,
+            &(serde_json::to_string_pretty(&map).context("writing the device map")? + "\n"),
+        )?;
     }
     Ok(exit::OK)
 }

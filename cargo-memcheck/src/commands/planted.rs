@@ -21,9 +21,11 @@ use crate::build::workspace::{RUNTIME, Workspace};
 use crate::discovery::legs;
 use crate::discovery::session::Session;
 use crate::discovery::task::TestOutcome;
-use crate::execution::proof::{self, Evidence, Exactness, FoundLeak, Identity, Proof, ProofResult};
+use crate::execution::proof::{
+    self, Exactness, FoundLeak, Identity, Proof, ProofEvidence, ProofResult,
+};
 use crate::execution::run::Runner;
-use crate::execution::schedule::{self, Event};
+use crate::execution::schedule::{self, RunEvent};
 use crate::invocation::cli::{CiFlags, DoctorArgs};
 use crate::invocation::options::Flags;
 use crate::invocation::values::{CargoOptions, Verbosity};
@@ -72,7 +74,7 @@ pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<LeakCh
         eprint_line!("{FIRST_BUILD}");
     }
     let folder = workspace.own_directory().join("doctor");
-    write_package(&folder, workspace).context("the package with the planted leak")?;
+    write_package(&folder, workspace).context("writing the package with the planted leak")?;
     let cargo = CargoOptions {
         manifest_path: Some(folder.join("Cargo.toml")),
         target_dir: Some(workspace.target_directory().to_owned()),
@@ -102,7 +104,7 @@ pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<LeakCh
             false,
             |number, _| Ok(runner.run(&tasks[number / RUNS], |_| {})?),
             |event| {
-                if let Event::Finished(number, outcome) = event {
+                if let RunEvent::Finished(number, outcome) = event {
                     let name = tasks[number / RUNS].name().to_owned();
                     outcomes.lock().expect("no worker panics").push((name, *outcome));
                 }
@@ -126,7 +128,7 @@ pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<LeakCh
 
 /// In every run, the canary must be seen, the leak must be found to the byte, and the figures must
 /// be those of the first run.
-fn judge(outcomes: &[(String, TestOutcome)]) -> Result<Evidence, String> {
+fn judge(outcomes: &[(String, TestOutcome)]) -> Result<ProofEvidence, String> {
     let leaks = runs(outcomes, "planted_leak")?;
     let clean = runs(outcomes, "clean_twin")?;
     let mut line = None;
@@ -144,7 +146,7 @@ fn judge(outcomes: &[(String, TestOutcome)]) -> Result<Evidence, String> {
     let leak =
         FoundLeak { planted_bytes_per_iteration: LEAK, found_bytes_per_iteration: LEAK, line };
     let all = || leaks.iter().chain(&clean).copied();
-    Ok(Evidence { canary: canary(all())?, leak, exactness: exactness(&[&leaks, &clean])? })
+    Ok(ProofEvidence { canary: canary(all())?, leak, exactness: exactness(&[&leaks, &clean])? })
 }
 
 /// The judged spaces that saw the canary, which must be the same in all runs.

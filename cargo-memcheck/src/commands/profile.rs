@@ -10,12 +10,12 @@ use memcheck_core::wire::exit;
 use super::one::only;
 use super::prologue::Prologue;
 use crate::build::compile::{BuildGoal, Program, ProgramKind};
+use crate::build::leg::Leg;
 use crate::discovery::session::Session;
 use crate::discovery::task::{Task, TestOutcome, TestSubject};
 use crate::execution::proof;
-use crate::execution::schedule::{self, Event, ProgressSender};
+use crate::execution::schedule::{self, ProgressSender, RunEvent};
 use crate::invocation::cli::ProfileArgs;
-use crate::invocation::devices::Leg;
 use crate::invocation::options::Flags;
 use crate::invocation::values::{NoTests, Verbosity};
 use crate::presentation::presenters::profile::Profiler;
@@ -167,7 +167,7 @@ fn profile_program(args: &ProfileArgs, program: &Program) -> Result<u8, Failure>
     let Some((runner, tasks)) = prologue.programs(packages, goal, of)? else {
         return Ok(stopped(&session.options));
     };
-    tasks.first().context("cargo built no executable")?;
+    tasks.first().context("cargo did not build the program")?;
     let mut broadcast = open_broadcast(session, args);
     let mut tally = Tally::default();
     let started = Instant::now();
@@ -202,11 +202,11 @@ fn open_broadcast(session: &Session, args: &ProfileArgs) -> Broadcast {
     Broadcast::new(&session.report_context(), root, legs, Some(Box::new(on_stdout)))
 }
 
-fn forward_event(broadcast: &mut Broadcast, tally: &mut Tally, task: &Task, event: Event) {
+fn forward_event(broadcast: &mut Broadcast, tally: &mut Tally, task: &Task, event: RunEvent) {
     match event {
-        Event::Started(_) => broadcast.notify(|to| to.test_started(task)),
-        Event::Progress(_, progress) => broadcast.notify(|to| to.progress(task, &progress)),
-        Event::Finished(_, outcome) => finished(broadcast, tally, task, &outcome),
+        RunEvent::Started(_) => broadcast.notify(|to| to.test_started(task)),
+        RunEvent::Progress(_, progress) => broadcast.notify(|to| to.progress(task, &progress)),
+        RunEvent::Finished(_, outcome) => finished(broadcast, tally, task, &outcome),
     }
 }
 

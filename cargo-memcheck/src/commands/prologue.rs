@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use anyhow::Context;
 
 use crate::build::compile::BuildGoal;
+use crate::build::leg::Leg;
 use crate::build::workspace::TestPackage;
 use crate::discovery::legs::{self, Legs};
 use crate::discovery::listing;
 use crate::discovery::session::{Chosen, Session};
 use crate::execution::run::Runner;
-use crate::invocation::devices::Leg;
 use crate::invocation::options::{Flags, Options};
 use crate::system::binary::Binary;
 use crate::system::error::Failure;

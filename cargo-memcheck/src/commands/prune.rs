@@ -3,8 +3,7 @@
 use anyhow::Context;
 use memcheck_core::wire::exit;
 
-use super::pending;
-use crate::baselines::SnapshotError;
+use crate::baselines::{SnapshotError, selected};
 use crate::discovery::legs;
 use crate::discovery::session::Session;
 use crate::execution::bookkeeping;
@@ -49,7 +48,7 @@ pub(super) fn prune(args: &PruneArgs) -> Result<u8, Failure> {
         if Interrupt::has_come() {
             return Err(interrupted());
         }
-        let shown = pending::shown(&file.path, &session.workspace);
+        let shown = selected::shown(&file.path, &session.workspace);
         let action = if dry_run { "stale" } else { "removed" };
         json::snapshot(args.output.form.message_format, action, &file.path);
         if !dry_run {

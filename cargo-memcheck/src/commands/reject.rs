@@ -2,8 +2,8 @@
 
 use memcheck_core::wire::exit;
 
-use super::pending;
 use crate::baselines;
+use crate::baselines::selected;
 use crate::invocation::cli::SnapshotArgs;
 use crate::invocation::values::Verbosity;
 use crate::presentation::presenters::json;
@@ -11,7 +11,7 @@ use crate::system::error::Failure;
 use crate::system::printing::eprint_line;
 
 pub(super) fn reject(args: &SnapshotArgs) -> Result<u8, Failure> {
-    let (workspace, files) = pending::gather(args)?;
+    let (workspace, files) = selected::select_pending(args)?;
     let verbosity = args.output.verbosity();
     for file in files {
         // A snapshot that cannot be read has no changes to show.
@@ -22,7 +22,7 @@ pub(super) fn reject(args: &SnapshotArgs) -> Result<u8, Failure> {
         baselines::reject(&file)?;
         json::snapshot(args.output.form.message_format, "rejected", &file.path);
         if verbosity > Verbosity::Quiet {
-            eprint_line!("rejected {}", pending::shown(&file.path, &workspace));
+            eprint_line!("rejected {}", selected::shown(&file.path, &workspace));
         }
         if let Some(changes) = changes {
             eprint_line!("{changes}");

@@ -1,7 +1,7 @@
 //! `cargo memcheck report`: prints the results of a run again, or those of its shards as if they
 //! were one run. It judges only the limits across tests, which shards leave to it.
 
-use super::earlier;
+use super::earlier_output;
 use crate::build::workspace::{Places, pending_of_results};
 use crate::invocation::cli::ReportArgs;
 use crate::invocation::options::{Mode, Pending, ReportContext, ReportingOptions, environment};
@@ -59,7 +59,7 @@ fn read_run(args: &ReportArgs, places: &Places) -> Result<MergedRun, Failure> {
     if args.merge {
         let shards = folders.iter().map(read).collect::<Result<Vec<_>, ResultsError>>()?;
         let mut whole = results::merge(shards)?;
-        earlier::set_aside(&places.pending_directory(), whole.run.commit());
+        earlier_output::set_aside(&places.pending_directory(), whole.run.commit());
         results::join(&mut whole, places)?;
         results::judge_relations(&mut whole, &places.pending_directory())?;
         return Ok(whole);

@@ -8,8 +8,7 @@ use anyhow::Context;
 use console::{Key, Term};
 use memcheck_core::wire::exit;
 
-use super::pending;
-use crate::baselines::{self, Checked, SnapshotError, SnapshotFile};
+use crate::baselines::{self, CheckedSnapshot, SnapshotError, SnapshotFile, selected};
 use crate::build::workspace::Workspace;
 use crate::invocation::cli::SnapshotArgs;
 use crate::invocation::values::Verbosity;
@@ -28,7 +27,7 @@ enum ReviewDecision {
 }
 
 pub(super) fn review(args: &SnapshotArgs) -> Result<u8, Failure> {
-    let (workspace, files) = pending::gather(args)?;
+    let (workspace, files) = selected::select_pending(args)?;
     let term = Term::stderr();
     let asks = term.is_term() && console::user_attended();
     let (format, verbosity) = (args.output.form.message_format, args.output.verbosity());
@@ -54,7 +53,7 @@ pub(super) fn review(args: &SnapshotArgs) -> Result<u8, Failure> {
             (ReviewDecision::Accept | ReviewDecision::AcceptAll, Ok(checked)) => {
                 baselines::accept(file, &checked)?;
                 json::snapshot(format, "accepted", &file.target);
-                print_decision(verbosity, "accepted", &pending::shown(&file.target, &workspace));
+                print_decision(verbosity, "accepted", &selected::shown(&file.target, &workspace));
             }
             (ReviewDecision::Accept | ReviewDecision::AcceptAll, Err(error)) => {
                 return Err(error.into());
@@ -62,7 +61,7 @@ pub(super) fn review(args: &SnapshotArgs) -> Result<u8, Failure> {
             (ReviewDecision::Reject, _) => {
                 baselines::reject(file)?;
                 json::snapshot(format, "rejected", &file.path);
-                print_decision(verbosity, "rejected", &pending::shown(&file.path, &workspace));
+                print_decision(verbosity, "rejected", &selected::shown(&file.path, &workspace));
             }
             (ReviewDecision::Skip, _) => {
                 left += 1;
@@ -86,14 +85,14 @@ pub(super) fn review(args: &SnapshotArgs) -> Result<u8, Failure> {
 
 fn show(
     file: &SnapshotFile,
-    checked: &Result<Checked, SnapshotError>,
+    checked: &Result<CheckedSnapshot, SnapshotError>,
     workspace: &Workspace,
     number: &str,
     verbosity: Verbosity,
 ) {
     let family = file.family.map_or("?", |family| family.name());
     eprint_line!("{} {} ({family})", style::strong(number), style::strong(&file.test));
-    eprint_line!("{}", style::dim(&pending::shown(&file.target, workspace)));
+    eprint_line!("{}", style::dim(&selected::shown(&file.target, workspace)));
     match checked {
         Ok(_) if verbosity == Verbosity::Quiet => {}
         Ok(new) => {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use memcheck_core::runs::compare::{Measured, TestId};
+use memcheck_core::runs::compare::{MeasuredTest, TestId};
 
 use crate::invocation::values::Verbosity;
 use crate::presentation::results::{self, Results};
@@ -37,14 +37,14 @@ pub(super) fn run_arguments(
 }
 
 /// The tests of a run, for a comparison.
-pub(super) fn measured(results: &Results) -> Vec<Measured<'_>> {
+pub(super) fn measured(results: &Results) -> Vec<MeasuredTest<'_>> {
     let test = |test: &'_ results::Test| TestId {
         package: test.task.package.clone(),
         binary: test.task.binary.id.clone(),
         test: test.task.name().to_owned(),
         device: test.task.leg.name(),
     };
-    let measured = results.tests.iter().map(|it| Measured {
+    let measured = results.tests.iter().map(|it| MeasuredTest {
         id: test(it),
         verdict: &it.outcome.verdict,
         record: it.outcome.report.as_ref().map(|report| &report.record),

@@ -9,7 +9,8 @@ use anyhow::Context;
 use memcheck_core::runs::relations::Needs;
 use memcheck_core::wire::exit;
 
-use super::earlier;
+use super::earlier_output;
+use crate::build::leg::Leg;
 use crate::discovery::legs::Legs;
 use crate::discovery::session::{Chosen, LegTests, Session};
 use crate::discovery::task::{Task, TestOutcome};
@@ -17,13 +18,12 @@ use crate::execution::bookkeeping;
 use crate::execution::proof::{self, CheckedProof};
 use crate::execution::relations::{self, Judge, MeasuredFigures};
 use crate::execution::run::Runner;
-use crate::execution::schedule::{self, Event};
+use crate::execution::schedule::{self, RunEvent};
 use crate::invocation::cli::RunArgs;
-use crate::invocation::devices::Leg;
 use crate::invocation::options::Flags;
 use crate::invocation::values::{Format, NoTests};
 use crate::presentation::events::Presenter;
-use crate::presentation::history::{self, State};
+use crate::presentation::history::{self, HistoryState};
 use crate::presentation::presenters::{Broadcast, JsonLines, reports, stopped, style};
 use crate::presentation::results::{self, RunDescription, Store};
 use crate::presentation::tally::Tally;
@@ -41,7 +41,7 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, Failure> {
     let session = match flags(args).and_then(Session::open) {
         Ok(session) => session,
         Err(failure) => {
-            earlier::discard_without_session(args);
+            earlier_output::discard_without_session(args);
             return match failure.exit_code() {
                 // A workspace without memory tests is a run without tests, so `--no-tests` decides
                 // the exit code.
@@ -51,7 +51,7 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, Failure> {
         }
     };
     session.announce();
-    earlier::discard(&session)?;
+    earlier_output::discard(&session)?;
     run_legs(&session, &interrupt)
 }
 
@@ -114,7 +114,7 @@ struct RunState<'a> {
 
 fn run_legs(session: &Session, interrupt: &Interrupt) -> Result<u8, Failure> {
     let options = &session.options;
-    let (first, others) = session.legs.split_first().context("a run has a device")?;
+    let (first, others) = session.legs.split_first().context("the run has no device")?;
     let begun = Legs::open(session).and_then(|mut legs| {
         let first = RunningLeg::begin(session, &mut legs, first)?;
         Ok((legs, first))
@@ -241,7 +241,7 @@ impl RunState<'_> {
     fn remember(&self) -> Option<(PathBuf, anyhow::Error)> {
         let place = self.session.options.history.as_ref()?;
         let root = self.session.workspace.root();
-        let state = State::of(root, self.session.commit());
+        let state = HistoryState::of(root, self.session.commit());
         let stored = results::read(&self.session.results_directory());
         match stored.context("reading the results") {
             Ok(stored) => history::append(place, root, &stored.tests, &state).err(),
@@ -300,11 +300,11 @@ impl<'a> RunningLeg<'a> {
                 Ok(outcome)
             },
             |event| match event {
-                Event::Started(number) => broadcast.notify(|to| to.test_started(&tasks[number])),
-                Event::Progress(number, progress) => {
+                RunEvent::Started(number) => broadcast.notify(|to| to.test_started(&tasks[number])),
+                RunEvent::Progress(number, progress) => {
                     broadcast.notify(|to| to.progress(&tasks[number], &progress));
                 }
-                Event::Finished(number, outcome) => {
+                RunEvent::Finished(number, outcome) => {
                     measured_figures.add(&tasks[number], &outcome);
                     if self.needs[number].is_some() {
                         held.push((number, *outcome));

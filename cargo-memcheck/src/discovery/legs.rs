@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::build::compile::{self, BuildGoal, Built};
+use crate::build::leg::{DeviceKind, Leg};
 use crate::build::toolchain::{Toolkit, gpu};
 use crate::build::workspace::TestPackage;
 use crate::discovery::archive::Unpacked;
 use crate::discovery::listing::{self, ListedExecutable};
 use crate::discovery::session::{LegTests, Session, TestSource};
-use crate::invocation::devices::{DeviceKind, Leg};
 use crate::invocation::options::Options;
 use crate::system::error::Failure;
 use crate::system::printing::eprint_line;

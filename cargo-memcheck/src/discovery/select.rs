@@ -2,7 +2,7 @@
 
 use memcheck_core::wire::protocol::Entry;
 
-use crate::invocation::devices::Leg;
+use crate::build::leg::Leg;
 use crate::invocation::options::Selection;
 use crate::invocation::values::RunIgnored;
 
@@ -40,7 +40,7 @@ pub(crate) fn choose(selection: &Selection, leg: &Leg, package: &str, entry: &En
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::invocation::devices::DeviceKind;
+    use crate::build::leg::DeviceKind;
     use memcheck_core::device::{Need, Request};
 
     fn entry(name: &str) -> Entry {

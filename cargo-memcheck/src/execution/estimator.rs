@@ -18,7 +18,7 @@ use crate::discovery::session::Session;
 use crate::invocation::values::CargoOptions;
 use crate::system::binary::Binary;
 use crate::system::error::{CommandError, Failure};
-use crate::system::process::{self, Short};
+use crate::system::process::{self, ShortRun};
 
 const ESTIMATOR: &str = "memcheck-estimate";
 
@@ -99,7 +99,7 @@ impl Estimator {
                 source: ("src/bin/memcheck-estimate.rs", SOURCE),
             }
             .write(&folder, &workspace)
-            .context("the package of the estimator")?;
+            .context("writing the package of the estimator")?;
             let cargo = CargoOptions {
                 manifest_path: Some(folder.join("Cargo.toml")),
                 target_dir: Some(workspace.target_directory().to_owned()),
@@ -112,15 +112,16 @@ impl Estimator {
 
     pub(crate) fn build(session: &Session, kind: ProgramKind) -> Result<Self, Failure> {
         let program = Program { kind, name: ESTIMATOR.to_owned() };
-        let leg = session.legs.first().context("`sim` is a leg")?;
+        let leg = session.legs.first().context("no leg of the run is `sim`")?;
         let built =
             Legs::open(session)?.build(leg, &session.packages, BuildGoal::Program(&program))?;
         let binary = built.binaries.into_iter().next();
-        Ok(Self { binary: binary.context("cargo built no estimator")? })
+        Ok(Self { binary: binary.context("cargo did not build the estimator")? })
     }
 
     pub(crate) fn estimate(&self, question: &Question, machine: &str) -> Result<Answer, Failure> {
-        let question = serde_json::to_string(question).context("the question")?;
+        let question =
+            serde_json::to_string(question).context("writing the question to the estimator")?;
         let mut command = Command::new(&self.binary.path);
         command
             .envs(self.binary.environment.iter().map(|(name, value)| (name, value)))
@@ -129,10 +130,10 @@ impl Estimator {
             .env_remove(variables::LIST)
             .env_remove(variables::JOB)
             .env_remove(variables::PROGRAM);
-        let terms = Short {
+        let terms = ShortRun {
             input: Some(question.as_bytes()),
             most: usize::MAX,
-            ..Short::within(Duration::MAX)
+            ..ShortRun::within(Duration::MAX)
         };
         let output = process::short(&command, terms)
             .with_context(|| format!("{}", self.binary.path.display()))?;

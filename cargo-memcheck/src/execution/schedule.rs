@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex};
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::wire::protocol::Progress;
 
+use crate::build::leg::{DeviceKind, Leg};
 use crate::discovery::task::TestOutcome;
-use crate::invocation::devices::{DeviceKind, Leg};
 use crate::invocation::options::Scheduling;
 use crate::system::error::Failure;
 use crate::system::panics::caught;
@@ -20,7 +20,7 @@ use crate::system::process::Capture;
 
 /// The number is the index of the task.
 #[derive(Debug)]
-pub(crate) enum Event {
+pub(crate) enum RunEvent {
     Started(usize),
     Progress(usize, Progress),
     Finished(usize, Box<TestOutcome>),
@@ -29,7 +29,7 @@ pub(crate) enum Event {
 /// A worker sends `Gone` at its end, because a process that a test left behind can keep the channel
 /// open.
 enum Message {
-    Event(Event),
+    Event(RunEvent),
     Progress(usize, Latest),
     Gone,
 }
@@ -93,7 +93,7 @@ pub(crate) fn run_all(
     workers: usize,
     fail_fast: bool,
     run: impl Fn(usize, ProgressSender) -> Result<Option<TestOutcome>, Failure> + Sync,
-    mut on_event: impl FnMut(Event),
+    mut on_event: impl FnMut(RunEvent),
 ) -> Result<(), Failure> {
     let next = AtomicUsize::new(0);
     let stop = AtomicBool::new(false);
@@ -128,7 +128,8 @@ pub(crate) fn run_all(
                 Ok(Message::Progress(number, latest)) => {
                     let progress = latest.lock().expect("no sender panics").take();
                     let Some(progress) = progress else { continue };
-                    if let Err(panicked) = caught(|| on_event(Event::Progress(number, progress))) {
+                    if let Err(panicked) = caught(|| on_event(RunEvent::Progress(number, progress)))
+                    {
                         stop.store(true, Ordering::SeqCst);
                         result = result.and(Err(panicked.into()));
                     }
@@ -160,13 +161,13 @@ fn work(
         if number >= count {
             break;
         }
-        send_event(Event::Started(number));
+        send_event(RunEvent::Started(number));
         match run(number, ProgressSender::new(number, sender.clone())) {
             Ok(Some(outcome)) => {
                 if fail_fast && is_failure(&outcome) {
                     stop.store(true, Ordering::SeqCst);
                 }
-                send_event(Event::Finished(number, Box::new(outcome)));
+                send_event(RunEvent::Finished(number, Box::new(outcome)));
             }
             Ok(None) => stop.store(true, Ordering::SeqCst),
             Err(error) => {
@@ -249,7 +250,7 @@ mod tests {
             let mut finished = Vec::new();
             let run = |_, _: ProgressSender| Ok(Some(outcome(Status::Passed)));
             run_all(10, workers, false, run, |event| {
-                if let Event::Finished(number, _) = event {
+                if let RunEvent::Finished(number, _) = event {
                     finished.push(number);
                 }
             })
@@ -284,7 +285,7 @@ mod tests {
             Ok(Some(outcome(if number == 2 { Status::Failed } else { Status::Passed })))
         };
         run_all(10, 1, true, run, |event| {
-            finished += usize::from(matches!(event, Event::Finished(..)))
+            finished += usize::from(matches!(event, RunEvent::Finished(..)))
         })
         .unwrap();
         assert_eq!(finished, 3);
@@ -307,7 +308,7 @@ mod tests {
         for workers in [1, 3] {
             let mut finished = 0;
             let mut count =
-                |event: Event| finished += usize::from(matches!(event, Event::Finished(..)));
+                |event: RunEvent| finished += usize::from(matches!(event, RunEvent::Finished(..)));
             let run = |number, _: ProgressSender| {
                 if number == 4 { panic!("in a worker") } else { passes() }
             };
@@ -316,8 +317,8 @@ mod tests {
             assert!(failure.message().ends_with("in a worker"), "{}", failure.message());
             assert!((4..1_000).contains(&finished), "{finished} tests have ended");
         }
-        let event = |event: Event| {
-            if matches!(event, Event::Finished(4, _)) {
+        let event = |event: RunEvent| {
+            if matches!(event, RunEvent::Finished(4, _)) {
                 panic!("in a presenter")
             }
         };

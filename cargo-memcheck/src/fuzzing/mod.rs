@@ -4,7 +4,7 @@
 
 mod archive;
 mod machine;
-mod report;
+pub(crate) mod report;
 mod results;
 mod snapshot;
 
@@ -14,7 +14,5 @@ pub use report::report;
 pub use results::results;
 pub use snapshot::snapshot;
 
-#[cfg(test)]
-mod scale;
 #[cfg(test)]
 mod tests;

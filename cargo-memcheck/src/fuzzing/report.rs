@@ -12,8 +12,8 @@ use memcheck_core::presentation::digest::Digest;
 use memcheck_core::presentation::profile::{By, Profile, Sort};
 use memcheck_core::runs::explain::Stage;
 #[cfg(test)]
-use memcheck_core::runs::process::Judged;
-use memcheck_core::runs::process::{End, Expected, Written, judge};
+use memcheck_core::runs::process_end::Judged;
+use memcheck_core::runs::process_end::{End, ExpectedTest, Written, judge};
 use memcheck_core::wire::protocol::Report;
 
 use super::results::check;
@@ -31,7 +31,7 @@ pub fn report(input: &[u8]) {
     let Written::Report(report) = &written else { return };
     let (test, family) = (report.record.test.clone(), report.record.family);
     let end = End::Exited(ExitStatus::from_raw(0));
-    let mut judged = judge(&end, written, Expected { test: &test, family }, level);
+    let mut judged = judge(&end, written, ExpectedTest { test: &test, family }, level);
     if let Some(report) = &mut judged.report {
         complete(report);
         profile(report);
@@ -51,7 +51,7 @@ pub fn report(input: &[u8]) {
 }
 
 #[cfg(test)]
-pub(super) fn present(name: &str, report: Report) -> Option<anyhow::Result<Vec<u8>>> {
+pub(crate) fn present(name: &str, report: Report) -> Option<anyhow::Result<Vec<u8>>> {
     let verdict = report.verdict.clone();
     let judged = Judged { verdict, report: Some(report), obsolete: None };
     present_outcome(name, &TestOutcome::new(judged, Output::default(), Duration::ZERO))
@@ -104,7 +104,7 @@ fn frames(address: u64) -> Vec<Frame> {
     vec![Frame { function: function.to_owned(), line: file.as_ref().map(|_| address as u32), file }]
 }
 
-pub(super) fn profile(report: &Report) {
+pub(crate) fn profile(report: &Report) {
     let record = &report.record;
     let Some(attribution) = &record.attribution else { return };
     for space in attribution.peaks.keys() {

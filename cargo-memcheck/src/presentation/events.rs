@@ -4,10 +4,10 @@ use std::io::Write;
 
 use memcheck_core::wire::protocol::Progress;
 
+use crate::build::leg::Leg;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::execution::proof::CheckedProof;
-use crate::invocation::devices::Leg;
 use crate::presentation::tally::Tally;
 
 pub(crate) trait Presenter {

@@ -44,12 +44,12 @@ pub(crate) fn names(gpus: &[RealGpu]) -> String {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Pool {
+pub(crate) struct GpuPool {
     busy: Mutex<BTreeSet<String>>,
     freed: Condvar,
 }
 
-impl Pool {
+impl GpuPool {
     /// Waits until one is free. `None` if `gpus` is empty.
     pub(crate) fn take<'a>(&'a self, gpus: &'a [RealGpu]) -> Option<Slot<'a>> {
         if gpus.is_empty() {
@@ -69,7 +69,7 @@ impl Pool {
 /// Dropping the slot frees the GPU, so that it is free however the test ends.
 #[derive(Debug)]
 pub(crate) struct Slot<'a> {
-    pool: &'a Pool,
+    pool: &'a GpuPool,
     gpu: &'a RealGpu,
     all: &'a [RealGpu],
 }
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn never_are_two_tests_on_one_gpu_and_all_gpus_are_used() {
-        let (pool, all) = (Pool::default(), gpus());
+        let (pool, all) = (GpuPool::default(), gpus());
         let on: [AtomicUsize; 3] = Default::default();
         let runs: [AtomicUsize; 3] = Default::default();
         // First, three tests that wait for each other must be on three GPUs. Then there are more
@@ -186,9 +186,9 @@ mod tests {
 
     #[test]
     fn a_gpu_returns_to_the_pool_after_its_test_however_it_ended() {
-        let (pool, all) = (Pool::default(), gpus());
+        let (pool, all) = (GpuPool::default(), gpus());
         let only = &all[..1];
-        fn fails(pool: &Pool, gpus: &[RealGpu]) -> Option<()> {
+        fn fails(pool: &GpuPool, gpus: &[RealGpu]) -> Option<()> {
             let _slot = pool.take(gpus);
             None
         }
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn two_names_of_one_gpu_are_one_gpu() {
         let twice = [gpu(0, "GPU-a"), RealGpu { word: "0".to_owned(), ..gpu(1, "GPU-a") }];
-        let pool = Pool::default();
+        let pool = GpuPool::default();
         let first = pool.take(&twice);
         assert!(first.is_some());
         assert_eq!(pool.busy.lock().unwrap().len(), 1);

@@ -146,7 +146,7 @@ fn gated(space: Space, metrics: &Metrics) -> BTreeMap<&'static str, u64> {
 
 /// The text of a snapshot file, split into insta's header and the body.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Parts<'a> {
+pub struct SnapshotParts<'a> {
     header: &'a str,
     /// The `info` of the header, as JSON.
     pub info: Option<String>,
@@ -167,7 +167,7 @@ pub enum PartsError {
     Header(String),
 }
 
-impl<'a> Parts<'a> {
+impl<'a> SnapshotParts<'a> {
     /// Splits the text of a snapshot file, which must have insta's layout.
     pub fn of(text: &'a str) -> Result<Self, PartsError> {
         #[derive(Deserialize)]
@@ -231,7 +231,7 @@ impl Baseline {
         if has_conflict_markers(text) {
             return Self::Corrupt(FiguresError::Conflict.to_string());
         }
-        match Parts::of(text) {
+        match SnapshotParts::of(text) {
             Ok(parts) => Self::from_parts(parts.body, parts.info.as_deref()),
             Err(error) => Self::Corrupt(error.to_string()),
         }
@@ -291,7 +291,7 @@ pub fn other_conditions(then: &Facts, now: &Facts) -> Option<String> {
 
 /// One figure that is outside the tolerance.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct BaselineChange {
     /// The space.
     pub space: Space,
     /// The name of the figure.
@@ -308,7 +308,7 @@ pub(crate) fn tolerance_of(figure: &str, tolerance: Tolerance) -> Tolerance {
 }
 
 /// The figures of `now` that differ from `then`, up or down, by more than the tolerance.
-pub fn changes(then: &Figures, now: &Figures, tolerance: Tolerance) -> Vec<Change> {
+pub fn changes(then: &Figures, now: &Figures, tolerance: Tolerance) -> Vec<BaselineChange> {
     let mut keys: Vec<(Space, &String)> = Vec::new();
     for figures in [then, now] {
         for (space, by_name) in &figures.0 {
@@ -330,7 +330,7 @@ pub fn changes(then: &Figures, now: &Figures, tolerance: Tolerance) -> Vec<Chang
                 }
                 _ => false,
             };
-            (!within).then(|| Change { space, figure: name.clone(), then, now })
+            (!within).then(|| BaselineChange { space, figure: name.clone(), then, now })
         })
         .collect()
 }
@@ -386,15 +386,15 @@ mod tests {
     #[test]
     fn a_snapshot_file_is_split_and_recognized() {
         let text = "---\nsource: tests/a.rs\ninfo:\n  memcheck: 1\n  candle: 0.11.1\n---\nhost:\n  growth: 0\n";
-        let parts = Parts::of(text).unwrap();
+        let parts = SnapshotParts::of(text).unwrap();
         assert!(parts.is_memcheck());
         assert_eq!(parts.body, "host:\n  growth: 0");
         assert_eq!(parts.with_body(parts.body), text);
         assert!(parts.with_body("host:\n  growth: 9").ends_with("---\nhost:\n  growth: 9\n"));
-        let other = Parts::of("---\nsource: tests/a.rs\n---\ntext\n").unwrap();
+        let other = SnapshotParts::of("---\nsource: tests/a.rs\n---\ntext\n").unwrap();
         assert!(!other.is_memcheck());
         for torn in ["", "---\nsource: a\n", "host:\n  growth: 0"] {
-            assert_eq!(Parts::of(torn), Err(PartsError::NoHeader));
+            assert_eq!(SnapshotParts::of(torn), Err(PartsError::NoHeader));
         }
     }
 

@@ -1,8 +1,8 @@
-//! The findings. A new kind needs an entry in `codes!` (its variant of [`Code`] and its row of
-//! [`TABLE`]), a page below `pages/`, and a rule in [`crate::judgement::verdict`] with a test that
-//! fires it and one that does not.
+//! The findings. A new kind needs a row in `codes!`, a page below `pages/`, and a rule in
+//! [`crate::judgement::verdict`] with a test that fires it and one that does not.
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use memcheck_limits::serialize_as_text;
+use serde::{Deserialize, Serialize};
 
 use crate::measurement::repeats::Range;
 use crate::space::Space;
@@ -31,7 +31,7 @@ pub enum Level {
 }
 
 macro_rules! codes {
-    ($($(#[$doc:meta])* $variant:ident = $code:literal, $class:ident, $ci:ident, $title:literal;)*) => {
+    ($($(#[$doc:meta])* $variant:ident = $code:literal, $class:ident, memory: $memory:literal, $ci:ident, $title:literal;)*) => {
         /// A kind of finding, by its stable name.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Code { $($(#[$doc])* $variant,)* }
@@ -41,6 +41,7 @@ macro_rules! codes {
             code: Code::$variant,
             name: $code,
             class: Class::$class,
+            is_about_memory: $memory,
             level_in_ci: Level::$ci,
             title: $title,
             page: include_str!(concat!("../../pages/", $code, ".md")),
@@ -57,6 +58,7 @@ pub struct CodeRow {
     pub name: &'static str,
     /// The effect on the result of the test.
     pub class: Class,
+    is_about_memory: bool,
     level_in_ci: Level,
     /// A summary in one line.
     pub title: &'static str,
@@ -67,66 +69,66 @@ pub struct CodeRow {
 codes! {
     /// Live memory grows by more than `max_growth` per iteration, or the C heap by more than
     /// `max_c_growth`.
-    Leak = "leak", Measured, Deny, "memory allocated in an iteration is never freed";
+    Leak = "leak", Measured, memory: true, Deny, "memory allocated in an iteration is never freed";
     /// The bytes taken from the device grow by more than `max_reserved_growth` per iteration, or the
     /// resident memory by more than `max_rss_growth`.
-    GrowthLimit = "growth-limit", Measured, Deny, "memory grows from iteration to iteration";
+    GrowthLimit = "growth-limit", Measured, memory: true, Deny, "memory grows from iteration to iteration";
     /// `peak_allocated` is above `max_peak`.
-    PeakLimit = "peak-limit", Measured, Deny, "the peak is above its limit";
+    PeakLimit = "peak-limit", Measured, memory: true, Deny, "the peak is above its limit";
     /// More bytes than `max_retained` are live after the body returned.
-    Retained = "retained", Measured, Deny, "memory is still live after the test body returned";
+    Retained = "retained", Measured, memory: true, Deny, "memory is still live after the test body returned";
     /// An iteration makes more allocations than `max_allocations`.
-    AllocationsLimit = "allocations-limit", Measured, Deny, "an iteration makes more allocations than allowed";
+    AllocationsLimit = "allocations-limit", Measured, memory: true, Deny, "an iteration makes more allocations than allowed";
     /// `peak_allocated` is above its baseline.
-    PeakRegression = "peak-regression", Measured, Deny, "the peak is above its baseline";
+    PeakRegression = "peak-regression", Measured, memory: true, Deny, "the peak is above its baseline";
     /// `allocations` is above its baseline.
-    AllocationsRegression = "allocations-regression", Measured, Deny, "an iteration makes more allocations than in the baseline";
+    AllocationsRegression = "allocations-regression", Measured, memory: true, Deny, "an iteration makes more allocations than in the baseline";
     /// `growth` is above its baseline.
-    GrowthRegression = "growth-regression", Measured, Deny, "memory grows faster than in the baseline";
+    GrowthRegression = "growth-regression", Measured, memory: true, Deny, "memory grows faster than in the baseline";
     /// A figure differs from run to run, and its limit or baseline is between the values.
-    Unstable = "unstable", Measured, Deny, "a figure differs from run to run, and only some runs exceed its limit";
+    Unstable = "unstable", Measured, memory: true, Deny, "a figure differs from run to run, and only some runs exceed its limit";
     /// A figure grows faster over the cases than `scaling` allows.
-    Scaling = "scaling", Measured, Deny, "a figure grows faster over the cases than allowed";
+    Scaling = "scaling", Measured, memory: true, Deny, "a figure grows faster over the cases than allowed";
     /// The test needs more memory than `fits`.
-    DoesNotFit = "does-not-fit", Measured, Deny, "the test needs more memory than the capacity that it must fit into";
+    DoesNotFit = "does-not-fit", Measured, memory: true, Deny, "the test needs more memory than the capacity that it must fit into";
     /// The device had no memory left.
-    OutOfMemory = "out-of-memory", Measured, Deny, "the device ran out of memory";
+    OutOfMemory = "out-of-memory", Measured, memory: true, Deny, "the device ran out of memory";
     /// A refused allocation left memory behind, crashed the body or stopped it.
-    FaultUnsafe = "fault-unsafe", Measured, Deny, "a refused allocation left memory behind, crashed the body or stopped it";
+    FaultUnsafe = "fault-unsafe", Measured, memory: false, Deny, "a refused allocation left memory behind, crashed the body or stopped it";
     /// The body failed because the GPU or its driver failed.
-    DeviceFault = "device-fault", Measured, Deny, "the GPU or its driver failed while the test ran";
+    DeviceFault = "device-fault", Measured, memory: false, Deny, "the GPU or its driver failed while the test ran";
     /// The body panicked or returned an error.
-    TestFailed = "test-failed", Measured, Deny, "the test itself failed";
+    TestFailed = "test-failed", Measured, memory: false, Deny, "the test itself failed";
     /// The test process ended by a signal or an unexpected exit.
-    Crashed = "crashed", Measured, Deny, "the test process crashed or exited without a report";
+    Crashed = "crashed", Measured, memory: false, Deny, "the test process crashed or exited without a report";
     /// The test took longer than its time-out.
-    TimedOut = "timed-out", Measured, Deny, "the test took longer than its time-out";
+    TimedOut = "timed-out", Measured, memory: false, Deny, "the test took longer than its time-out";
     /// The instrument was not armed, or events were lost.
-    NotMeasured = "not-measured", Instrument, Deny, "the measurement is missing or incomplete";
+    NotMeasured = "not-measured", Instrument, memory: false, Deny, "the measurement is missing or incomplete";
     /// The device could not be opened.
-    NoDevice = "no-device", Instrument, Deny, "the requested device could not be opened";
+    NoDevice = "no-device", Instrument, memory: false, Deny, "the requested device could not be opened";
     /// No baseline exists.
-    MissingBaseline = "missing-baseline", Bookkeeping, Deny, "the test has no baseline yet";
+    MissingBaseline = "missing-baseline", Bookkeeping, memory: false, Deny, "the test has no baseline yet";
     /// The baseline was measured with another version of candle, build profile, dtype, or number of
     /// threads or iterations.
-    UncomparableBaseline = "uncomparable-baseline", Bookkeeping, Deny, "the baseline was measured with another version of candle, profile, dtype, threads or iterations";
+    UncomparableBaseline = "uncomparable-baseline", Bookkeeping, memory: false, Deny, "the baseline was measured with another version of candle, profile, dtype, threads or iterations";
     /// The baseline cannot be read.
-    CorruptBaseline = "corrupt-baseline", Bookkeeping, Deny, "the baseline cannot be read";
+    CorruptBaseline = "corrupt-baseline", Bookkeeping, memory: false, Deny, "the baseline cannot be read";
     /// A baseline belongs to no test.
-    StaleBaseline = "stale-baseline", Bookkeeping, Warn, "the baseline belongs to no test";
+    StaleBaseline = "stale-baseline", Bookkeeping, memory: false, Warn, "the baseline belongs to no test";
     /// An `[[override]]` of the configuration matches no test.
-    UnmatchedOverride = "unmatched-override", Bookkeeping, Warn, "an override of the configuration matches no test";
+    UnmatchedOverride = "unmatched-override", Bookkeeping, memory: false, Warn, "an override of the configuration matches no test";
     /// A figure is below its baseline.
-    Improved = "improved", Bookkeeping, Warn, "a figure is below its baseline";
+    Improved = "improved", Bookkeeping, memory: false, Warn, "a figure is below its baseline";
     /// The growth could not be decided in the iterations that were run.
-    Undecided = "undecided", Bookkeeping, Warn, "it could not be decided whether memory grows";
+    Undecided = "undecided", Bookkeeping, memory: false, Warn, "it could not be decided whether memory grows";
     /// A test target was not built.
-    NotBuilt = "not-built", Bookkeeping, Deny, "a test target was not built";
+    NotBuilt = "not-built", Bookkeeping, memory: false, Deny, "a test target was not built";
 }
 
 /// A mark on the line of a test, which is not a finding.
 #[derive(Debug, Clone, Copy)]
-pub struct Mark {
+pub struct TestMark {
     /// The stable kebab-case name.
     pub name: &'static str,
     /// A summary in one line.
@@ -136,7 +138,7 @@ pub struct Mark {
 }
 
 /// Every mark.
-pub const MARKS: &[Mark] = &[Mark {
+pub const MARKS: &[TestMark] = &[TestMark {
     name: "unknown-values",
     title: "the body read unknown values of the simulated device",
     page: include_str!("../../pages/unknown-values.md"),
@@ -192,35 +194,7 @@ impl Code {
 
     /// True if the finding is about bytes that call sites can explain.
     pub fn is_about_memory(self) -> bool {
-        match self {
-            Self::Leak
-            | Self::GrowthLimit
-            | Self::PeakLimit
-            | Self::Retained
-            | Self::AllocationsLimit
-            | Self::PeakRegression
-            | Self::AllocationsRegression
-            | Self::GrowthRegression
-            | Self::Unstable
-            | Self::Scaling
-            | Self::OutOfMemory
-            | Self::DoesNotFit => true,
-            Self::FaultUnsafe
-            | Self::DeviceFault
-            | Self::TestFailed
-            | Self::Crashed
-            | Self::TimedOut
-            | Self::NotMeasured
-            | Self::NoDevice
-            | Self::MissingBaseline
-            | Self::UncomparableBaseline
-            | Self::CorruptBaseline
-            | Self::StaleBaseline
-            | Self::UnmatchedOverride
-            | Self::Improved
-            | Self::Undecided
-            | Self::NotBuilt => false,
-        }
+        self.row().is_about_memory
     }
 
     /// Checks `level`: only a bookkeeping finding can have one other than `deny`.
@@ -250,17 +224,7 @@ impl std::fmt::Display for Code {
     }
 }
 
-impl Serialize for Code {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
-    }
-}
-
-impl<'de> Deserialize<'de> for Code {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
+serialize_as_text!(Code);
 
 /// A holder that holds more at the peak than in the baseline, or less.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,7 +11,7 @@ use crate::space::Space;
 
 /// A sweep over the device allocations of one iteration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FaultSweep {
+pub struct SweepResult {
     /// The device allocations of the iteration.
     pub allocations: u64,
     /// The allocations that were to be refused.
@@ -31,7 +31,7 @@ pub struct FaultSweep {
     pub unsteady: bool,
     /// The refusals that the body did not survive unchanged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub failures: Vec<Failure>,
+    pub failures: Vec<UnsafeAllocation>,
     /// The folders of the sources, while the call stacks are addresses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sources: Option<Sources>,
@@ -39,7 +39,7 @@ pub struct FaultSweep {
 
 /// A refusal that the body did not survive unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failure {
+pub struct UnsafeAllocation {
     /// The number of the allocation in its iteration, from 1.
     pub number: u64,
     /// The bytes that were requested.
@@ -124,12 +124,12 @@ impl Calls {
     }
 }
 
-impl FaultSweep {
+impl SweepResult {
     /// Names the call stacks with `lookup`. Has no effect if they have names already.
     pub fn resolve(&mut self, mut lookup: impl FnMut(u64) -> Vec<Frame>) {
         let Some(sources) = self.sources.take() else { return };
         let mut known: HashMap<u64, Vec<Frame>> = HashMap::new();
-        for calls in self.failures.iter_mut().flat_map(Failure::stacks) {
+        for calls in self.failures.iter_mut().flat_map(UnsafeAllocation::stacks) {
             let Calls::Addresses(addresses) = calls else { continue };
             let frames = addresses.iter().flat_map(|&call| {
                 let named = known.entry(call).or_insert_with(|| {
@@ -176,7 +176,7 @@ impl FaultSweep {
     }
 }
 
-impl Failure {
+impl UnsafeAllocation {
     fn stacks(&mut self) -> impl Iterator<Item = &mut Calls> {
         let blocks = match &mut self.effect {
             Effect::Left { blocks, .. } => blocks.as_mut_slice(),

@@ -7,7 +7,7 @@ pub mod driver;
 pub mod fault_sweep;
 pub mod figures;
 pub mod placement;
-pub mod process;
+pub mod process_memory;
 pub mod quiet;
 pub mod record;
 pub mod repeats;

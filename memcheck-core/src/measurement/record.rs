@@ -13,8 +13,8 @@ use crate::growth::survivors::{Group, Growth};
 use crate::limits::Limits;
 use crate::measurement::attribution::{Attribution, Unresolved};
 use crate::measurement::driver::Driver;
-use crate::measurement::fault_sweep::FaultSweep;
-use crate::measurement::process::{ProcessMemory, Resident};
+use crate::measurement::fault_sweep::SweepResult;
+use crate::measurement::process_memory::{ProcessMemory, Resident};
 use crate::measurement::repeats::Repeats;
 use crate::measurement::soak::Soaked;
 use crate::measurement::stack::Frame;
@@ -251,7 +251,7 @@ pub struct Record {
     /// The refusals of the allocations of one iteration, measured in another process; `None`
     /// without a sweep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fault_sweep: Option<FaultSweep>,
+    pub fault_sweep: Option<SweepResult>,
     /// The memory of the process; `None` if the system does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<ProcessMemory>,

@@ -20,7 +20,7 @@ pub struct UnknownReads {
     pub sites: Vec<ReadSite>,
     /// The call stacks of the first reads while they have no names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unresolved: Option<Unresolved>,
+    pub unresolved: Option<UnresolvedReads>,
 }
 
 /// A line of the program that read unknown values.
@@ -39,7 +39,7 @@ pub struct ReadSite {
 
 /// The sites of reads as a test process measures them: call stacks are addresses.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unresolved {
+pub struct UnresolvedReads {
     /// The folders of the sources.
     pub sources: Sources,
     /// The addresses of each call stack, the innermost first, with its reads.
@@ -49,7 +49,7 @@ pub struct Unresolved {
 impl UnknownReads {
     /// Names the lines of the reads with `lookup`. Returns false if they have names already.
     pub fn resolve(&mut self, mut lookup: impl FnMut(u64) -> Vec<Frame>) -> bool {
-        let Some(Unresolved { sources, sites }) = self.unresolved.take() else { return false };
+        let Some(UnresolvedReads { sources, sites }) = self.unresolved.take() else { return false };
         let mut known: HashMap<u64, Vec<Frame>> = HashMap::new();
         let mut joined: BTreeMap<(Option<String>, Option<String>), u64> = BTreeMap::new();
         for (calls, site) in sites {
@@ -142,7 +142,7 @@ mod tests {
             (calls.to_vec(), ReadSite { at: None, element: element.map(str::to_owned), reads })
         };
         let sources = Sources { workspace: "/w".to_owned(), ..Sources::default() };
-        let unresolved = Some(Unresolved { sources, sites: sites.iter().map(site).collect() });
+        let unresolved = Some(UnresolvedReads { sources, sites: sites.iter().map(site).collect() });
         UnknownReads {
             reads: sites.iter().map(|&(.., reads)| reads).sum(),
             bytes: 12,

@@ -6,9 +6,9 @@ use std::fmt::Display;
 
 use crate::growth::survivors::Group;
 use crate::measurement::attribution::{Attribution, HeldBy, Holder, Lifetimes, Place, Unresolved};
-use crate::measurement::fault_sweep::{Effect, FaultSweep};
+use crate::measurement::fault_sweep::{Effect, SweepResult};
 use crate::measurement::placement::{Module, Modules};
-use crate::measurement::process::Resident;
+use crate::measurement::process_memory::Resident;
 use crate::measurement::record::{Metrics, Record, SpaceRecord};
 
 /// The greatest sum of figures, in bytes (1 EiB) or counts. It is far below the greatest integer,
@@ -104,8 +104,8 @@ pub(super) fn record(record: &Record) -> Checked {
     sum("driver.untracked.items.blocks", items().map(|item| item.blocks))
 }
 
-fn fault_sweep(sweep: &FaultSweep) -> Checked {
-    let FaultSweep { allocations, selected, refused, errors, recovered, failures, .. } = sweep;
+fn fault_sweep(sweep: &SweepResult) -> Checked {
+    let SweepResult { allocations, selected, refused, errors, recovered, failures, .. } = sweep;
     let counts = [*allocations, *selected, *refused, *errors, *recovered];
     sum("fault_sweep.allocations", counts)?;
     sum("fault_sweep.failures.requested", failures.iter().map(|failure| failure.requested))?;

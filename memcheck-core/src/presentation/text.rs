@@ -27,7 +27,7 @@ impl Much {
 
 /// The question that a line of a finding answers, by which a terminal colors it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum LinePart {
     /// What happened: the code, and the first line of the message.
     Summary,
     /// Further lines of the message.
@@ -50,12 +50,12 @@ pub enum Part {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
     /// The question that the line answers.
-    pub part: Part,
+    pub part: LinePart,
     /// The text.
     pub text: String,
 }
 
-fn line(part: Part, text: impl Into<String>) -> Line {
+fn line(part: LinePart, text: impl Into<String>) -> Line {
     Line { part, text: text.into() }
 }
 
@@ -79,11 +79,11 @@ pub fn parts(finding: &Finding, extent: Much) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     let mut message = finding.message.lines();
     let first = message.next().unwrap_or_default();
-    lines.push(line(Part::Summary, format!("{}: {first}", finding.code)));
+    lines.push(line(LinePart::Summary, format!("{}: {first}", finding.code)));
     // An error text of the body can have many lines.
     let rest: Vec<&str> = message.collect();
     let shown = extent.limit(FEW_LINES, rest.len());
-    lines.extend(rest[..shown].iter().map(|text| line(Part::Message, format!("  {text}"))));
+    lines.extend(rest[..shown].iter().map(|text| line(LinePart::Message, format!("  {text}"))));
     if shown < rest.len() {
         lines.push(more(&size::counted((rest.len() - shown) as u64, "more line", "more lines")));
     }
@@ -103,24 +103,24 @@ pub fn parts(finding: &Finding, extent: Much) -> Vec<Line> {
     let is_explained = extent == Much::Few && !finding.grown.is_empty();
     lines.extend((!is_explained).then(|| sites(&finding.sites, extent)).into_iter().flatten());
     if let Some(cause) = &finding.cause {
-        lines.push(line(Part::Cause, format!("  cause: {} ({})", cause.title, cause.code)));
-        lines.push(line(Part::Cause, format!("    evidence: {}", cause.evidence)));
-        lines.push(line(Part::Remedy, format!("    remedy: {}", cause.remedy)));
+        lines.push(line(LinePart::Cause, format!("  cause: {} ({})", cause.title, cause.code)));
+        lines.push(line(LinePart::Cause, format!("    evidence: {}", cause.evidence)));
+        lines.push(line(LinePart::Remedy, format!("    remedy: {}", cause.remedy)));
     }
     if let Some(hint) = &finding.hint {
-        lines.push(line(Part::Remedy, format!("  hint: {hint}")));
+        lines.push(line(LinePart::Remedy, format!("  hint: {hint}")));
     }
     lines
 }
 
 fn more(what: &str) -> Line {
-    line(Part::More, format!("  … {what}"))
+    line(LinePart::More, format!("  … {what}"))
 }
 
 fn changed(all: &[GrownHolder], extent: Much, one: &str, several: &str) -> Vec<Line> {
     let (shown, hidden) = all.split_at(extent.limit(FEW_SITES, all.len()));
     let mut lines: Vec<Line> =
-        shown.iter().map(|holder| line(Part::Amount, format!("  {}", grown(holder)))).collect();
+        shown.iter().map(|holder| line(LinePart::Amount, format!("  {}", grown(holder)))).collect();
     if !hidden.is_empty() {
         let bytes =
             hidden.iter().fold(0, |sum: u64, it| sum.saturating_add(it.now.abs_diff(it.then)));
@@ -177,7 +177,7 @@ fn site(site: &Site) -> Vec<Line> {
     };
     let note = site.note.as_ref().map(|note| format!(": {note}")).unwrap_or_default();
     let Some(place) = site.place() else {
-        return vec![line(Part::Amount, format!("  {amount}{note}"))];
+        return vec![line(LinePart::Amount, format!("  {amount}{note}"))];
     };
     let function = site.function.as_deref().map(|function| format!(" ({function})"));
     let program = format!("{place}{}", function.unwrap_or_default());
@@ -187,11 +187,11 @@ fn site(site: &Site) -> Vec<Line> {
         }
         None => program,
     };
-    let mut lines = vec![line(Part::Place, format!("  {program}"))];
+    let mut lines = vec![line(LinePart::Place, format!("  {program}"))];
     if !what.is_empty() {
-        lines.push(line(Part::Operation, format!("    {}", what.join(" "))));
+        lines.push(line(LinePart::Operation, format!("    {}", what.join(" "))));
     }
-    lines.push(line(Part::Amount, format!("    {amount}{note}")));
+    lines.push(line(LinePart::Amount, format!("    {amount}{note}")));
     lines
 }
 

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use self::file::{Devices, File};
+use self::file::{ConfigFile, Devices};
 use crate::device::{Family, Request};
 use crate::judgement::finding::{Code, Level};
 use crate::limits::{Layer, Limits, Source};
@@ -41,7 +41,7 @@ pub const DEFAULT_THREADS: u32 = 1;
 /// One `[[override]]`.
 #[derive(Debug, Clone)]
 pub struct Override {
-    test: Option<file::Pattern>,
+    test: Option<file::TestPattern>,
     package: Option<String>,
     device: Option<Family>,
     /// The limits that it sets.
@@ -90,7 +90,8 @@ pub struct Subject<'a> {
 impl Config {
     /// Parses the file. Unknown keys are errors, because a misspelled limit must not be ignored.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        let File { device, threads, runner, default, overrides, findings } = toml::from_str(text)?;
+        let ConfigFile { device, threads, runner, default, overrides, findings } =
+            toml::from_str(text)?;
         Ok(Self {
             devices: match device {
                 Devices::None => Vec::new(),

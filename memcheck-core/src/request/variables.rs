@@ -1,6 +1,8 @@
 //! All environment variables that memcheck reads, so that `--help` and `doctor` are complete. That
 //! of a limit is weaker than a flag, and stronger than configuration and attribute.
 
+use std::fmt::Display;
+
 use crate::limits::Layer;
 use crate::limits::kinds::{
     AtLeastOne, Bytes, Count, Deviation, Faults, Kept, LimitKind, Number, Optional, Room, Share,
@@ -81,21 +83,31 @@ macro_rules! define {
 
         /// The layer of the environment, whose variables `get` returns.
         pub fn layer(get: impl Fn(&str) -> Option<String>) -> Result<Layer, VariableError> {
-            Ok(Layer { $($name: read::<$kind>(&get, $variable)?,)* ..Layer::default() })
+            Ok(Layer { $($name: parse(&get, $variable, <$kind>::parse)?,)* ..Layer::default() })
         }
     };
 }
 
 with_limits!(everywhere define);
 
-fn read<K: LimitKind>(
-    get: &impl Fn(&str) -> Option<String>,
+/// The value of a variable, whose text `get` returns. An empty text counts as unset.
+pub fn parse<T, E: Display>(
+    get: impl Fn(&str) -> Option<String>,
     name: &'static str,
-) -> Result<Option<K::Stated>, VariableError> {
-    get(name)
-        .filter(|text| !text.is_empty())
-        .map(|text| K::parse(&text).map_err(|error| VariableError::new(name, error)))
-        .transpose()
+    parse: impl Fn(&str) -> Result<T, E>,
+) -> Result<Option<T>, VariableError> {
+    let text = get(name).filter(|text| !text.is_empty());
+    let parsed = text.map(|text| parse(&text)).transpose();
+    parsed.map_err(|error| VariableError::new(name, error))
+}
+
+/// The value of [`CI`].
+pub fn ci(get: impl Fn(&str) -> Option<String>) -> Result<Option<bool>, VariableError> {
+    parse(get, CI.name, |text| match text {
+        "true" | "1" => Ok(true),
+        "false" | "0" => Ok(false),
+        other => Err(format!("`{other}` is neither true nor false")),
+    })
 }
 
 /// All variables for users, for `--help`, `doctor` and the documentation.
@@ -135,7 +147,7 @@ pub struct VariableError {
 
 impl VariableError {
     /// An error about the variable `name`.
-    pub fn new(name: &'static str, why: impl std::fmt::Display) -> Self {
+    pub fn new(name: &'static str, why: impl Display) -> Self {
         Self { name, why: why.to_string() }
     }
 }

@@ -11,7 +11,7 @@ use crate::judgement::verdict::Status;
 /// The changes of a figure that make a revision bad.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Change {
+pub enum RevisionChange {
     /// The figure is higher.
     #[default]
     Rise,
@@ -21,7 +21,7 @@ pub enum Change {
     Any,
 }
 
-names!(Change { "rise" => Rise, "fall" => Fall, "any" => Any });
+names!(RevisionChange { "rise" => Rise, "fall" => Fall, "any" => Any });
 
 /// The rule that separates good revisions from bad ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,7 +30,7 @@ pub struct Criterion {
     /// findings.
     pub figure: Option<String>,
     /// The change that counts.
-    pub change: Change,
+    pub change: RevisionChange,
 }
 
 /// The reason why a revision is bad.
@@ -60,18 +60,18 @@ impl Criterion {
         }
         let (new, gone) = (test.new_findings.first(), test.gone_findings.first());
         let finding = match self.change {
-            Change::Rise => new,
-            Change::Fall => gone,
-            Change::Any => new.or(gone),
+            RevisionChange::Rise => new,
+            RevisionChange::Fall => gone,
+            RevisionChange::Any => new.or(gone),
         };
         if let Some(code) = finding {
             return Some(Reason::Finding(*code));
         }
         let (was, is) = (test.base.fails(), test.head.fails());
         let differs = match self.change {
-            Change::Rise => is && !was,
-            Change::Fall => was && !is,
-            Change::Any => is != was,
+            RevisionChange::Rise => is && !was,
+            RevisionChange::Fall => was && !is,
+            RevisionChange::Any => is != was,
         };
         differs.then_some(Reason::Status(test.head))
     }
@@ -80,9 +80,9 @@ impl Criterion {
     fn counts(&self, figure: &FigureChange) -> bool {
         let (base, head) = (figure.base.unwrap_or(0), figure.head.unwrap_or(0));
         let has_changed = match self.change {
-            Change::Rise => head > base,
-            Change::Fall => head < base,
-            Change::Any => head != base,
+            RevisionChange::Rise => head > base,
+            RevisionChange::Fall => head < base,
+            RevisionChange::Any => head != base,
         };
         has_changed && self.figure.as_ref().is_none_or(|name| *name == figure.figure)
     }
@@ -120,7 +120,7 @@ mod tests {
         Comparison { changed: vec![test], ..Comparison::default() }
     }
 
-    fn is_bad(comparison: &Comparison, figure: Option<&str>, change: Change) -> bool {
+    fn is_bad(comparison: &Comparison, figure: Option<&str>, change: RevisionChange) -> bool {
         let figure = figure.map(str::to_owned);
         Criterion { figure, change }.reason(comparison).is_some()
     }
@@ -128,13 +128,16 @@ mod tests {
     #[test]
     fn the_direction_and_the_figure_decide() {
         let higher = changed(vec![figure("setup", 8, 9), figure("retained", 8, 4)]);
-        assert!(is_bad(&higher, None, Change::Rise) && is_bad(&higher, None, Change::Fall));
-        assert!(is_bad(&higher, Some("setup"), Change::Rise));
-        assert!(!is_bad(&higher, Some("setup"), Change::Fall));
-        assert!(!is_bad(&higher, Some("peak_allocated"), Change::Any));
-        assert!(is_bad(&higher, Some("retained"), Change::Any));
+        assert!(
+            is_bad(&higher, None, RevisionChange::Rise)
+                && is_bad(&higher, None, RevisionChange::Fall)
+        );
+        assert!(is_bad(&higher, Some("setup"), RevisionChange::Rise));
+        assert!(!is_bad(&higher, Some("setup"), RevisionChange::Fall));
+        assert!(!is_bad(&higher, Some("peak_allocated"), RevisionChange::Any));
+        assert!(is_bad(&higher, Some("retained"), RevisionChange::Any));
         let same = Comparison { unchanged: 1, ..Comparison::default() };
-        for change in [Change::Rise, Change::Fall, Change::Any] {
+        for change in [RevisionChange::Rise, RevisionChange::Fall, RevisionChange::Any] {
             assert!(!is_bad(&same, None, change));
         }
     }
@@ -143,7 +146,10 @@ mod tests {
     fn a_new_space_is_a_rise() {
         let new = FigureChange { base: None, ..figure("peak_allocated", 0, 8) };
         let appeared = changed(vec![new]);
-        assert!(is_bad(&appeared, None, Change::Rise) && !is_bad(&appeared, None, Change::Fall));
+        assert!(
+            is_bad(&appeared, None, RevisionChange::Rise)
+                && !is_bad(&appeared, None, RevisionChange::Fall)
+        );
     }
 
     #[test]
@@ -153,12 +159,16 @@ mod tests {
         let (_, reason) = Criterion::default().reason(&leaks).unwrap();
         assert_eq!(reason, Reason::Finding(Code::Leak));
         assert!(
-            !is_bad(&leaks, Some("growth"), Change::Any) && !is_bad(&leaks, None, Change::Fall)
+            !is_bad(&leaks, Some("growth"), RevisionChange::Any)
+                && !is_bad(&leaks, None, RevisionChange::Fall)
         );
         let mut crashes = changed(Vec::new());
         crashes.changed[0].head = Status::NotMeasured;
-        assert!(is_bad(&crashes, None, Change::Rise) && !is_bad(&crashes, None, Change::Fall));
+        assert!(
+            is_bad(&crashes, None, RevisionChange::Rise)
+                && !is_bad(&crashes, None, RevisionChange::Fall)
+        );
         crashes.changed[0].base = Status::Failed;
-        assert!(!is_bad(&crashes, None, Change::Any), "it failed before");
+        assert!(!is_bad(&crashes, None, RevisionChange::Any), "it failed before");
     }
 }

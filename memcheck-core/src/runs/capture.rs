@@ -8,7 +8,7 @@ pub const STREAM: usize = 8 << 20;
 
 /// Collects a stream and leaves out its middle if it is longer than the limit.
 #[derive(Debug)]
-pub struct Capture {
+pub struct StreamCapture {
     most: usize,
     head: Vec<u8>,
     /// A ring after the head: the last byte that arrived is before `next`.
@@ -17,7 +17,7 @@ pub struct Capture {
     total: u64,
 }
 
-impl Capture {
+impl StreamCapture {
     /// Keeps at most `most` bytes.
     pub fn new(most: usize) -> Self {
         Self { most, head: Vec::new(), tail: Vec::new(), next: 0, total: 0 }
@@ -143,7 +143,7 @@ mod tests {
         for _ in 0..2000 {
             let (most, length) = (1 + numbers.below(40), numbers.below(200));
             let stream: Vec<u8> = (0..length).map(|_| b'a' + numbers.below(26) as u8).collect();
-            let mut capture = Capture::new(most);
+            let mut capture = StreamCapture::new(most);
             let mut left = &stream[..];
             while !left.is_empty() {
                 let (piece, rest) = left.split_at(1 + numbers.below(left.len()));
@@ -163,11 +163,11 @@ mod tests {
 
     #[test]
     fn the_cut_is_marked_and_divides_no_character() {
-        let mut capture = Capture::new(9);
+        let mut capture = StreamCapture::new(9);
         capture.add("ééééééééé".as_bytes());
         assert_eq!(capture.left_out(), 9);
         assert_eq!(capture.text(), "éé\n… 10 B left out …\néé");
-        let mut capture = Capture::new(8);
+        let mut capture = StreamCapture::new(8);
         capture.add(b"begin");
         capture.add(&[b'.'; 3 << 20]);
         capture.add(b"end");
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn a_stream_that_is_not_text_stays_within_the_limit() {
         for length in [10, 100, 1000] {
-            let mut capture = Capture::new(100);
+            let mut capture = StreamCapture::new(100);
             capture.add(&vec![0xff; length]);
             assert!(capture.text().len() <= 100 + "\n… 1000 B left out …\n".len(), "{length}");
         }
@@ -185,10 +185,10 @@ mod tests {
 
     #[test]
     fn a_short_stream_is_unchanged() {
-        let mut capture = Capture::new(STREAM);
+        let mut capture = StreamCapture::new(STREAM);
         capture.add(b"a\xff");
         capture.add(b"\nb\n");
         assert_eq!(capture.text(), "a\u{fffd}\nb\n");
-        assert_eq!(Capture::new(STREAM).text(), "");
+        assert_eq!(StreamCapture::new(STREAM).text(), "");
     }
 }

@@ -32,7 +32,7 @@ pub struct TestId {
 
 /// A test of one of the runs.
 #[derive(Debug, Clone)]
-pub struct Measured<'a> {
+pub struct MeasuredTest<'a> {
     /// The test.
     pub id: TestId,
     /// Its verdict.
@@ -136,11 +136,11 @@ impl Comparison {
 /// Compares the tests of two runs. Figures within `tolerance` are the same; without one, the
 /// tolerance of each test counts. Ignored tests are left out.
 pub fn compare(
-    base: &[Measured<'_>],
-    head: &[Measured<'_>],
+    base: &[MeasuredTest<'_>],
+    head: &[MeasuredTest<'_>],
     tolerance: Option<Tolerance>,
 ) -> Comparison {
-    let by_id = |tests: &'_ [Measured<'_>]| -> BTreeMap<TestId, usize> {
+    let by_id = |tests: &'_ [MeasuredTest<'_>]| -> BTreeMap<TestId, usize> {
         let ran = tests.iter().enumerate();
         let ran = ran.filter(|(_, test)| test.verdict.status != Status::Ignored);
         ran.map(|(number, test)| (test.id.clone(), number)).collect()
@@ -167,8 +167,8 @@ pub fn compare(
 
 /// `None` if the tests do not differ.
 fn compare_test(
-    base: &Measured<'_>,
-    head: &Measured<'_>,
+    base: &MeasuredTest<'_>,
+    head: &MeasuredTest<'_>,
     tolerance: Option<Tolerance>,
 ) -> Option<ChangedTest> {
     let codes = |verdict: &Verdict| -> BTreeSet<Code> {
@@ -276,8 +276,8 @@ mod tests {
             tests.iter().map(test).collect()
         };
         let (base, head) = (owned(base), owned(head));
-        fn borrowed(tests: &[(TestId, Verdict, Record)]) -> Vec<Measured<'_>> {
-            let test = |(id, verdict, record)| Measured { id, verdict, record: Some(record) };
+        fn borrowed(tests: &[(TestId, Verdict, Record)]) -> Vec<MeasuredTest<'_>> {
+            let test = |(id, verdict, record)| MeasuredTest { id, verdict, record: Some(record) };
             tests.iter().map(|(id, verdict, record)| test((id.clone(), verdict, record))).collect()
         }
         compare(&borrowed(&base), &borrowed(&head), Some(Tolerance::NONE))
@@ -336,8 +336,8 @@ mod tests {
     #[test]
     fn the_tolerance_of_the_test_counts_unless_another_is_given() {
         let (then, now, passed) = (run(1_000_000), run(1_000_001), verdict(&[]));
-        fn test<'a>(record: &'a Record, verdict: &'a Verdict) -> [Measured<'a>; 1] {
-            [Measured { id: id("a"), verdict, record: Some(record) }]
+        fn test<'a>(record: &'a Record, verdict: &'a Verdict) -> [MeasuredTest<'a>; 1] {
+            [MeasuredTest { id: id("a"), verdict, record: Some(record) }]
         }
         let mut tolerant = now.clone();
         tolerant.limits.tolerance.value = "1%".parse().unwrap();
@@ -356,7 +356,7 @@ mod tests {
             verdict(&[]),
         );
         let record = run(8);
-        let of = |verdict, record| [Measured { id: id("a"), verdict, record }];
+        let of = |verdict, record| [MeasuredTest { id: id("a"), verdict, record }];
         let none = compare(&of(&ignored, None), &of(&ignored, None), None);
         assert_eq!(none, Comparison::default());
         let crashed = compare(&of(&passed, Some(&record)), &of(&failed, None), None);

@@ -17,7 +17,7 @@ use crate::judgement::blame;
 use crate::judgement::finding::{Class, Code, Finding, Level};
 use crate::judgement::verdict;
 use crate::measurement::comparison;
-use crate::measurement::fault_sweep::FaultSweep;
+use crate::measurement::fault_sweep::SweepResult;
 use crate::measurement::record::{Outcome, Record};
 use crate::measurement::repeats::{MOST_RUNS, Repeats};
 use crate::measurement::soak::Soaked;
@@ -44,18 +44,18 @@ names!(Explain { "never" => Never, "failed" => Failed, "always" => Always });
 
 impl Explain {
     /// The first run of a test.
-    pub fn first(self) -> Run {
+    pub fn first(self) -> RunPlan {
         match self {
             // The peak must be that of the measured iterations, so it does not go beyond them.
-            Self::Always => Run { follow: Follow::Yes, ..Run::default() },
-            Self::Never | Self::Failed => Run { reach: Reach::Horizon, ..Run::default() },
+            Self::Always => RunPlan { follow: Follow::Yes, ..RunPlan::default() },
+            Self::Never | Self::Failed => RunPlan { reach: Reach::Horizon, ..RunPlan::default() },
         }
     }
 }
 
 /// The settings of one run of a test.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Run {
+pub struct RunPlan {
     /// The detail in which the run follows blocks.
     pub follow: Follow,
     /// The number of iterations beyond the measured ones.
@@ -98,7 +98,7 @@ impl Stage {
     pub const FIGURES: [Self; 2] = [Self::Repeat, Self::Decide];
 
     /// The run of this stage; `None` if the report does not need it.
-    pub fn run(self, explain: Explain, report: &Report) -> Option<Run> {
+    pub fn run(self, explain: Explain, report: &Report) -> Option<RunPlan> {
         let record = &report.record;
         let follow = if explain == Explain::Never { Follow::No } else { Follow::Yes };
         let expected = || Some(Figures::of(record));
@@ -107,9 +107,9 @@ impl Stage {
                 .followed
                 .as_ref()
                 .is_some_and(|followed| followed.disturbed || record.outcome != Outcome::Returned)
-                .then(|| Run { reach: Reach::Screen, ..explain.first() }),
+                .then(|| RunPlan { reach: Reach::Screen, ..explain.first() }),
             Self::Decide => {
-                (record.outcome == Outcome::Returned && record.is_undecided()).then(|| Run {
+                (record.outcome == Outcome::Returned && record.is_undecided()).then(|| RunPlan {
                     // Call stacks take resident memory too.
                     follow: match record.limits.max_rss_growth.value {
                         Some(_) => Follow::No,
@@ -120,19 +120,21 @@ impl Stage {
                 })
             }
             Self::Explain => (explain == Explain::Failed && needs_call_sites(report))
-                .then(|| Run { follow, reach: Reach::Screen, expected: expected() }),
+                .then(|| RunPlan { follow, reach: Reach::Screen, expected: expected() }),
             Self::Compare => record
                 .repeats
                 .as_ref()
                 .is_some_and(|repeats| repeats.asked.is_none() && repeats.runs.len() < MOST_RUNS)
-                .then(|| Run { follow, reach: Reach::Screen, expected: expected() }),
-            Self::Sweep => {
-                needs_sweep(record).then_some(Run { follow, reach: Reach::Faults, expected: None })
-            }
+                .then(|| RunPlan { follow, reach: Reach::Screen, expected: expected() }),
+            Self::Sweep => needs_sweep(record).then_some(RunPlan {
+                follow,
+                reach: Reach::Faults,
+                expected: None,
+            }),
             Self::Soak(time) => {
                 let grows = report.verdict.has(Code::Leak);
                 let soaks = record.refuses_soak().is_none() && !grows;
-                soaks.then_some(Run { follow, reach: Reach::Soak(time), expected: None })
+                soaks.then_some(RunPlan { follow, reach: Reach::Soak(time), expected: None })
             }
         }
     }
@@ -225,9 +227,9 @@ fn needs_sweep(record: &Record) -> bool {
 /// The figures of the first report, with the refusals of the second.
 fn swept(mut first: Report, second: Option<Report>) -> Report {
     let sweep = second.and_then(|second| second.record.fault_sweep);
-    first.record.fault_sweep = Some(sweep.unwrap_or_else(|| FaultSweep {
+    first.record.fault_sweep = Some(sweep.unwrap_or_else(|| SweepResult {
         ended: Some("its process wrote no record".to_owned()),
-        ..FaultSweep::default()
+        ..SweepResult::default()
     }));
     first
 }

@@ -7,12 +7,12 @@ use crate::judgement::verdict::Status;
 use crate::measurement::figures::Figures;
 use crate::space::Space;
 
-/// The version of an [`Entry`].
+/// The version of an [`HistoryEntry`].
 pub const VERSION: u32 = 1;
 
 /// A test of one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct HistoryEntry {
     /// [`VERSION`].
     pub version: u32,
     /// The time of the run, as RFC 3339 in UTC.
@@ -45,12 +45,13 @@ pub struct HistoryError {
 ///
 /// # Errors
 /// If a line is not an entry of this version.
-pub fn parse(text: &str) -> Result<Vec<Entry>, HistoryError> {
+pub fn parse(text: &str) -> Result<Vec<HistoryEntry>, HistoryError> {
     let lines = (1..).zip(text.lines()).filter(|(_, text)| !text.trim().is_empty());
     lines
         .map(|(line, text)| {
             let error = |why: String| HistoryError { line, why };
-            let entry: Entry = serde_json::from_str(text).map_err(|why| error(why.to_string()))?;
+            let entry: HistoryEntry =
+                serde_json::from_str(text).map_err(|why| error(why.to_string()))?;
             match entry.version {
                 VERSION => Ok(entry),
                 other => Err(error(format!("version {other} is not known"))),
@@ -61,22 +62,22 @@ pub fn parse(text: &str) -> Result<Vec<Entry>, HistoryError> {
 
 /// The values of one figure of one test over time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Series<'a> {
+pub struct FigureSeries<'a> {
     /// The test.
     pub id: &'a TestId,
     /// The memory space.
     pub space: Space,
     /// The entries that have the figure, with its value, in the order of the history.
-    pub points: Vec<(&'a Entry, u64)>,
+    pub points: Vec<(&'a HistoryEntry, u64)>,
 }
 
 /// The series of a figure for each test that `is_named` accepts, by test and space.
 pub fn series<'a>(
-    entries: &'a [Entry],
+    entries: &'a [HistoryEntry],
     figure: &str,
     is_named: impl Fn(&TestId) -> bool,
-) -> Vec<Series<'a>> {
-    let mut all: Vec<Series<'a>> = Vec::new();
+) -> Vec<FigureSeries<'a>> {
+    let mut all: Vec<FigureSeries<'a>> = Vec::new();
     for entry in entries.iter().filter(|entry| is_named(&entry.id)) {
         for (space, by_name) in &entry.figures.0 {
             let Some(&value) = by_name.get(figure) else { continue };
@@ -85,7 +86,7 @@ pub fn series<'a>(
                 Some(series) => series.points.push((entry, value)),
                 None => {
                     let points = vec![(entry, value)];
-                    all.push(Series { id: &entry.id, space: *space, points });
+                    all.push(FigureSeries { id: &entry.id, space: *space, points });
                 }
             }
         }
@@ -98,9 +99,9 @@ pub fn series<'a>(
 mod tests {
     use super::*;
 
-    fn entry(test: &str, commit: &str, peak: u64) -> Entry {
+    fn entry(test: &str, commit: &str, peak: u64) -> HistoryEntry {
         let text = |text: &str| text.to_owned();
-        Entry {
+        HistoryEntry {
             version: VERSION,
             time: text("2026-11-23T06:00:00Z"),
             commit: Some(text(commit)),
@@ -132,7 +133,8 @@ mod tests {
     #[test]
     fn a_line_that_is_not_an_entry_is_named() {
         let good = serde_json::to_string(&entry("a", "1", 8)).unwrap();
-        let later = serde_json::to_string(&Entry { version: 2, ..entry("a", "1", 8) }).unwrap();
+        let later =
+            serde_json::to_string(&HistoryEntry { version: 2, ..entry("a", "1", 8) }).unwrap();
         assert_eq!(parse(&format!("{good}\n\n{{\n")).unwrap_err().line, 3);
         let error = parse(&format!("{good}\n{later}\n")).unwrap_err();
         assert_eq!(error.to_string(), "line 2: version 2 is not known");

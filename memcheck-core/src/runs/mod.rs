@@ -6,5 +6,5 @@ pub mod capture;
 pub mod compare;
 pub mod explain;
 pub mod history;
-pub mod process;
+pub mod process_end;
 pub mod relations;

@@ -5,11 +5,11 @@ use candle_core::quantized::gguf_file::Content;
 use candle_core::{Device, Result, Tensor};
 use candle_transformers::models as m;
 
-use super::{Options, Zeros};
+use super::{GgufOptions, Zeros};
 use crate::families::{Model, decoder};
 use crate::problem::Problem;
 
-type Load = fn(Content, &mut Zeros, &Device, Options) -> Result<Box<dyn Model>>;
+type Load = fn(Content, &mut Zeros, &Device, GgufOptions) -> Result<Box<dyn Model>>;
 
 pub(super) struct Quantized {
     /// The module of candle-transformers.

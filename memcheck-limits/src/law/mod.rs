@@ -17,8 +17,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
+use crate::serialize_as_text;
 use crate::size::Size;
 
 pub use find::{NoLaw, Point, find};
@@ -195,14 +194,4 @@ impl std::str::FromStr for Law {
     }
 }
 
-impl Serialize for Law {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Law {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
+serialize_as_text!(Law);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use crate::serialize_as_text;
 
 /// The highest power that is parsed or found. Memory that grows with a higher power has not been
 /// observed.
@@ -168,17 +168,7 @@ impl std::str::FromStr for Order {
     }
 }
 
-impl Serialize for Order {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Order {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
+serialize_as_text!(Order);
 
 #[cfg(test)]
 mod tests {

@@ -19,9 +19,9 @@ use memcheck_core::measurement::record::Outcome;
 use memcheck_core::presentation::text::{Much, lines, unknown_reads_note};
 use memcheck_core::request::config::DEFAULT_THREADS;
 use memcheck_core::request::variables;
-use memcheck_core::runs::capture::{Capture, STREAM};
-use memcheck_core::runs::explain::{Explain, Further, Run, Stage, further};
-use memcheck_core::runs::process::{self, End, Expected, Judged, Written};
+use memcheck_core::runs::capture::{STREAM, StreamCapture};
+use memcheck_core::runs::explain::{Explain, Further, RunPlan, Stage, further};
+use memcheck_core::runs::process_end::{self, End, ExpectedTest, Judged, Written};
 use memcheck_core::size::Size;
 use memcheck_core::wire::protocol::{self, Job, Report};
 use memcheck_symbols::Symbols;
@@ -51,7 +51,7 @@ pub(super) fn run(description: &'static Description) {
     let folder = tempfile::Builder::new()
         .prefix("memcheck-")
         .tempdir()
-        .unwrap_or_else(|error| panic!("no temporary folder: {error}"));
+        .unwrap_or_else(|error| panic!("memcheck: a temporary folder cannot be created: {error}"));
     let job = Job {
         version: protocol::VERSION,
         test: description.path(),
@@ -78,7 +78,9 @@ pub(super) fn run(description: &'static Description) {
     let threads = config.threads.unwrap_or(DEFAULT_THREADS);
     let run = |job: &Job| {
         let ended = start(job, threads).and_then(|child| wait(child, timeout));
-        ended.unwrap_or_else(|error| panic!("the test's own process: {error}"))
+        ended.unwrap_or_else(|error| {
+            panic!("memcheck: the process of the test cannot be started: {error}")
+        })
     };
     conclude(description, &measured(&job, (family, timeout), explain, run));
 }
@@ -107,8 +109,8 @@ fn measured(
         |code: Code| job.levels.get(&code).copied().unwrap_or_else(|| code.default_level(job.ci));
     let judge = |job: &Job, ended: &Ended| {
         let end = ended.status.map_or(End::TimedOut(timeout), End::Exited);
-        let expected = Expected { test: &job.test, family };
-        let mut judged = process::judge(&end, written(job), expected, level);
+        let expected = ExpectedTest { test: &job.test, family };
+        let mut judged = process_end::judge(&end, written(job), expected, level);
         if let Some(report) = judged.report.as_mut().filter(|it| it.record.has_unnamed_lines()) {
             let mut symbols = Symbols::open(Path::new(session::EXECUTABLE));
             report.record.name_lines(|call| symbols.frames(call));
@@ -120,7 +122,7 @@ fn measured(
     eprint!("{}", ended.stderr);
     let judged = judge(job, &ended);
     let mut number = 0;
-    let run = |_, Run { follow, reach, expected }| {
+    let run = |_, RunPlan { follow, reach, expected }| {
         number += 1;
         let report = job.report.with_file_name(format!("again-{number}.json"));
         let again = Job { follow, reach, expected, report, ..job.clone() };
@@ -142,11 +144,15 @@ fn written(job: &Job) -> Written {
     let size = std::fs::metadata(&job.report).map_or(0, |file| file.len());
     if size > protocol::LARGEST_REPORT {
         let most = Size(protocol::LARGEST_REPORT);
-        return Written::Unsound(format!("its record has {}, and the most is {most}", Size(size)));
+        return Written::Unsound(format!(
+            "the record of the test has {}, and the most is {most}",
+            Size(size)
+        ));
     }
     let refusal = || std::fs::read(protocol::refusal(&job.report));
-    Written::from_files(std::fs::read(&job.report), refusal)
-        .unwrap_or_else(|error| Written::Unsound(format!("its record cannot be read: {error}")))
+    Written::from_files(std::fs::read(&job.report), refusal).unwrap_or_else(|error| {
+        Written::Unsound(format!("the record of the test cannot be read: {error}"))
+    })
 }
 
 fn start(job: &Job, threads: u32) -> std::io::Result<Child> {
@@ -180,8 +186,8 @@ struct Ended {
 const PATIENCE: Duration = Duration::from_secs(2);
 
 fn wait(mut child: Child, timeout: Duration) -> std::io::Result<Ended> {
-    let stdout = Collector::start(child.stdout.take());
-    let stderr = Collector::start(child.stderr.take());
+    let stdout = PipeReader::start(child.stdout.take());
+    let stderr = PipeReader::start(child.stderr.take());
     let is_over = parent::ends_within(child.id(), timeout);
     if !is_over {
         parent::ask_to_end(child.id());
@@ -199,14 +205,14 @@ fn wait(mut child: Child, timeout: Duration) -> std::io::Result<Ended> {
 }
 
 /// Reads a pipe on another thread, with bounded memory.
-struct Collector {
-    kept: Arc<Mutex<Capture>>,
+struct PipeReader {
+    kept: Arc<Mutex<StreamCapture>>,
     ended: Receiver<()>,
 }
 
-impl Collector {
+impl PipeReader {
     fn start(pipe: Option<impl Read + Send + 'static>) -> Self {
-        let kept = Arc::new(Mutex::new(Capture::new(STREAM)));
+        let kept = Arc::new(Mutex::new(StreamCapture::new(STREAM)));
         let (sender, ended) = std::sync::mpsc::channel();
         let to = Arc::clone(&kept);
         std::thread::spawn(move || {

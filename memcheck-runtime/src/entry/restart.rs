@@ -35,7 +35,7 @@ pub(super) fn is_needed(outcome: &Outcome) -> bool {
 /// Replaces this process by one that does the same job without memcheck's subscriber. The new
 /// process has the same id, group and output. Returns only if the system refuses.
 pub(super) fn exec_again(job: &Job) -> std::io::Error {
-    eprintln!("memcheck: the test installs its own `tracing` subscriber: it is run again");
+    eprintln!("memcheck: the test installs its own `tracing` subscriber, so it is run again");
     let job = Job { own_subscriber: true, ..job.clone() };
     let (Ok(executable), Ok(job)) = (std::env::current_exe(), serde_json::to_string(&job)) else {
         return std::io::ErrorKind::NotFound.into();

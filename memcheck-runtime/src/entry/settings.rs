@@ -57,37 +57,20 @@ pub(crate) fn configuration(workspace: &Path) -> Result<Config, SettingsError> {
 
 /// True if bookkeeping is judged as in CI.
 pub(crate) fn ci() -> Result<bool, VariableError> {
-    match variable(variables::CI.name).as_deref() {
-        None => Ok(is_ci::cached()),
-        Some("true" | "1") => Ok(true),
-        Some("false" | "0") => Ok(false),
-        Some(other) => {
-            Err(VariableError::new(variables::CI.name, format!("`{other}` is not true or false")))
-        }
-    }
+    Ok(variables::ci(variable)?.unwrap_or_else(is_ci::cached))
 }
 
 /// The rule that selects the tests that are run with attribution.
 pub(crate) fn explain() -> Result<Explain, VariableError> {
-    match variable(variables::EXPLAIN.name) {
-        None => Ok(Explain::default()),
-        Some(text) => {
-            text.parse().map_err(|error| VariableError::new(variables::EXPLAIN.name, error))
-        }
-    }
+    Ok(variables::parse(variable, variables::EXPLAIN.name, str::parse)?.unwrap_or_default())
 }
 
 /// The device of a test without a command: the device that the environment names, or the device
 /// that this binary was built for.
 pub(crate) fn device() -> Result<Request, VariableError> {
-    let asked = match variable(variables::DEVICE.name) {
-        None => Request::Auto,
-        Some(text) => {
-            let first = text.split(',').next().unwrap_or_default();
-            first.parse().map_err(|error| VariableError::new(variables::DEVICE.name, error))?
-        }
-    };
-    Ok(match asked {
+    let first = |text: &str| text.split(',').next().unwrap_or_default().parse();
+    let asked = variables::parse(variable, variables::DEVICE.name, first)?;
+    Ok(match asked.unwrap_or(Request::Auto) {
         Request::Auto if cfg!(feature = "sim") => Request::Sim(machine(None)),
         Request::Auto if cfg!(feature = "cuda") => Request::Cuda(None),
         Request::Auto => Request::Cpu,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use memcheck_core::judgement::verdict::{Status, Verdict, gist};
-use memcheck_core::measurement::fault_sweep::FaultSweep;
+use memcheck_core::measurement::fault_sweep::SweepResult;
 use memcheck_core::measurement::quiet;
 use memcheck_core::measurement::record::{Outcome, Record};
 use memcheck_core::wire::exit;
@@ -52,7 +52,7 @@ fn sweep(description: &'static Description, job: &Job) -> Result<Report, Refusal
         site::start()?;
     }
     let record = empty_record(description, (job, &request), case.clone(), ready.own());
-    let report = move |fault_sweep: FaultSweep| Report {
+    let report = move |fault_sweep: SweepResult| Report {
         version: protocol::VERSION,
         record: Record { fault_sweep: Some(fault_sweep), ..record.clone() },
         unresolved: None,
@@ -63,7 +63,7 @@ fn sweep(description: &'static Description, job: &Job) -> Result<Report, Refusal
     };
     let so_far = report.clone();
     let path = job.report.clone();
-    let write = move |result: &FaultSweep| write_quickly(&path, &so_far(result.clone()));
+    let write = move |result: &SweepResult| write_quickly(&path, &so_far(result.clone()));
     let settings = Settings {
         sweep: job.limits.fault_sweep.value,
         deadline: began + Duration::from_secs_f64(job.limits.timeout.value.as_secs_f64() * SHARE),

@@ -6,17 +6,17 @@ use std::collections::BTreeMap;
 use memcheck_core::space::Space;
 
 use crate::block;
-use crate::ledger::{self, Snapshot};
+use crate::ledger::{self, CounterSnapshot};
 
 /// The state of every space that counts.
-pub(super) fn snapshots() -> BTreeMap<Space, Snapshot> {
+pub(super) fn snapshots() -> BTreeMap<Space, CounterSnapshot> {
     let counts = |space: &Space| *space != Space::HostSmall && !space.has_own_limit();
     block::spaces().filter(counts).map(|space| (space, ledger::snapshot(space))).collect()
 }
 
 /// The figures of one iteration in one space.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Figures {
+pub(super) struct IterationFigures {
     /// The bytes that it left.
     pub(super) left: u64,
     allocations: u64,
@@ -28,24 +28,24 @@ pub(super) struct Figures {
 /// The figures by space. The host has only the bytes left, because its other figures can depend on
 /// threads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Measured(BTreeMap<Space, Figures>);
+pub(super) struct MeasuredIteration(BTreeMap<Space, IterationFigures>);
 
-impl Measured {
+impl MeasuredIteration {
     pub(super) fn between(
-        before: &BTreeMap<Space, Snapshot>,
-        after: &BTreeMap<Space, Snapshot>,
+        before: &BTreeMap<Space, CounterSnapshot>,
+        after: &BTreeMap<Space, CounterSnapshot>,
     ) -> Self {
-        let figures = |(space, now): (&Space, &Snapshot)| {
+        let figures = |(space, now): (&Space, &CounterSnapshot)| {
             let before = before.get(space).copied().unwrap_or_default();
             let left = now.live.saturating_sub(before.live);
             let figures = match space.is_of_driver() {
-                true => Figures {
+                true => IterationFigures {
                     left,
                     allocations: now.allocations - before.allocations,
                     allocated_total: now.allocated_total - before.allocated_total,
                     peak: now.iteration_peak.saturating_sub(before.live),
                 },
-                false => Figures { left, ..Figures::default() },
+                false => IterationFigures { left, ..IterationFigures::default() },
             };
             (*space, figures)
         };
@@ -53,7 +53,7 @@ impl Measured {
     }
 
     /// The same as far as iterations must agree: without the host.
-    fn of_devices(&self) -> impl Iterator<Item = (&Space, &Figures)> {
+    fn of_devices(&self) -> impl Iterator<Item = (&Space, &IterationFigures)> {
         self.0.iter().filter(|(space, _)| space.is_of_driver())
     }
 
@@ -78,8 +78,11 @@ impl Measured {
 
     /// The bytes by space that are live now in addition to those before, beyond the bytes that two
     /// iterations like this one leave.
-    pub(super) fn left_since(&self, before: &BTreeMap<Space, Snapshot>) -> BTreeMap<Space, u64> {
-        let excess = |(space, before): (&Space, &Snapshot)| {
+    pub(super) fn left_since(
+        &self,
+        before: &BTreeMap<Space, CounterSnapshot>,
+    ) -> BTreeMap<Space, u64> {
+        let excess = |(space, before): (&Space, &CounterSnapshot)| {
             let usual = self.0.get(space).map_or(0, |figures| 2 * figures.left);
             let now = ledger::snapshot(*space).live;
             let excess = now.saturating_sub(before.live.saturating_add(usual));
@@ -95,10 +98,11 @@ mod tests {
 
     const GPU: Space = Space::Cuda(0);
 
-    fn measured(allocations: u64, live: u64) -> Measured {
-        let now = Snapshot { allocations, live, iteration_peak: 30, ..Snapshot::default() };
-        let before = BTreeMap::from([(GPU, Snapshot::default())]);
-        Measured::between(&before, &BTreeMap::from([(GPU, now), (Space::Host, now)]))
+    fn measured(allocations: u64, live: u64) -> MeasuredIteration {
+        let now =
+            CounterSnapshot { allocations, live, iteration_peak: 30, ..CounterSnapshot::default() };
+        let before = BTreeMap::from([(GPU, CounterSnapshot::default())]);
+        MeasuredIteration::between(&before, &BTreeMap::from([(GPU, now), (Space::Host, now)]))
     }
 
     #[test]

@@ -21,19 +21,21 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use memcheck_core::judgement::verdict::says_out_of_memory;
-use memcheck_core::measurement::fault_sweep::{Calls, Effect, Failure, FaultSweep, LeftBlocks};
+use memcheck_core::measurement::fault_sweep::{
+    Calls, Effect, LeftBlocks, SweepResult, UnsafeAllocation,
+};
 use memcheck_core::measurement::quiet;
 use memcheck_core::measurement::stack::Sources;
 use memcheck_core::space::Space;
 use memcheck_core::sweep;
 use rustc_hash::FxHashMap;
 
-use self::figures::{Measured, snapshots};
-use self::watch::Watch;
-use crate::ledger::{self, Snapshot};
+use self::figures::{MeasuredIteration, snapshots};
+use self::watch::BodyWatch;
+use crate::ledger::{self, CounterSnapshot};
 use crate::outcome::{Returned, panic_message};
 use crate::probe::tensor;
-use crate::refusal::{self, Request};
+use crate::refusal::{self, RefusalRequest};
 use crate::site::{self, Executable};
 
 pub(crate) use watch::Write;
@@ -76,7 +78,7 @@ pub(crate) struct Sweep {
 
 #[derive(Debug)]
 struct State {
-    result: FaultSweep,
+    result: SweepResult,
     executable: Executable,
     /// True if the call stacks of allocations can be recorded.
     has_sites: bool,
@@ -84,7 +86,7 @@ struct State {
     birth: u32,
     /// The longest iteration without a refusal.
     slowest: Duration,
-    reference: Measured,
+    reference: MeasuredIteration,
 }
 
 /// The end of an iteration. `R` is an error that the body returned.
@@ -102,12 +104,12 @@ impl Sweep {
     pub(crate) fn new(settings: Settings) -> Self {
         let sources = Some(settings.sources.clone());
         let state = State {
-            result: FaultSweep { sources, ..FaultSweep::default() },
+            result: SweepResult { sources, ..SweepResult::default() },
             executable: Executable::find(),
             has_sites: site::is_on(),
             birth: 1,
             slowest: Duration::ZERO,
-            reference: Measured::default(),
+            reference: MeasuredIteration::default(),
         };
         Self { settings, state: Mutex::new(state) }
     }
@@ -117,7 +119,7 @@ impl Sweep {
     }
 
     /// The result so far.
-    pub(crate) fn into_result(self) -> FaultSweep {
+    pub(crate) fn into_result(self) -> SweepResult {
         self.state.into_inner().unwrap_or_else(PoisonError::into_inner).result
     }
 
@@ -136,7 +138,7 @@ impl Sweep {
             let file = info.location().map(|place| place.file().to_owned()).unwrap_or_default();
             *PANICKED_IN.lock().unwrap_or_else(PoisonError::into_inner) = file;
         }));
-        let watch = match Watch::start(std::sync::Arc::clone(&self.settings.write)) {
+        let watch = match BodyWatch::start(std::sync::Arc::clone(&self.settings.write)) {
             Ok(watch) => watch,
             Err(error) => {
                 self.state().result.ended = Some(format!("no thread could watch it: {error}"));
@@ -187,13 +189,13 @@ impl Sweep {
             let left = self.settings.deadline.saturating_duration_since(began);
             if left < state.slowest * SLOWER {
                 state.result.ended = Some(
-                    "its time-out was near: raise `timeout`, or set `fault_sweep` to a number"
+                    "the time-out of the test was near: raise `timeout`, or set `fault_sweep` to a number"
                         .to_owned(),
                 );
                 break;
             }
             let request = usize::try_from(number - 1).ok().and_then(|at| requests.get(at));
-            let request = request.copied().unwrap_or(Request { context: 0, bytes: 0 });
+            let request = request.copied().unwrap_or(RefusalRequest { context: 0, bytes: 0 });
             let unfinished = state.unfinished(number, request);
             (self.settings.write)(&unfinished);
             watch.begin(most.min(left), unfinished);
@@ -212,7 +214,7 @@ impl Sweep {
 const FAILED: &str = "the body failed in an iteration without a refusal";
 
 /// Continues a panic of an iteration without a refusal, which is not a result of the sweep.
-fn unless_panicked<R>((end, measured): (End<R>, Measured)) -> (End<R>, Measured) {
+fn unless_panicked<R>((end, measured): (End<R>, MeasuredIteration)) -> (End<R>, MeasuredIteration) {
     match end {
         End::Panicked(message, _) => std::panic::resume_unwind(Box::new(message)),
         end => (end, measured),
@@ -230,7 +232,11 @@ impl State {
     }
 
     /// Runs one iteration.
-    fn iterate<R: Returned>(&mut self, file: &str, body: impl FnOnce() -> R) -> (End<R>, Measured) {
+    fn iterate<R: Returned>(
+        &mut self,
+        file: &str,
+        body: impl FnOnce() -> R,
+    ) -> (End<R>, MeasuredIteration) {
         self.birth += 1;
         let before = snapshots();
         let began = Instant::now();
@@ -251,11 +257,11 @@ impl State {
         if !matches!(end, End::Panicked(..)) {
             self.slowest = self.slowest.max(began.elapsed());
         }
-        (end, Measured::between(&before, &snapshots()))
+        (end, MeasuredIteration::between(&before, &snapshots()))
     }
 
     /// The result if the process ends while the body handles this refusal.
-    fn unfinished(&self, number: u64, request: Request) -> FaultSweep {
+    fn unfinished(&self, number: u64, request: RefusalRequest) -> SweepResult {
         let mut result = self.result.clone();
         result.refused += 1;
         result.ended = Some("its process ended".to_owned());
@@ -263,8 +269,13 @@ impl State {
         result
     }
 
-    fn failure(&self, number: u64, request: Request, effect: Effect) -> Failure {
-        Failure { number, requested: request.bytes, calls: self.calls(request.context), effect }
+    fn failure(&self, number: u64, request: RefusalRequest, effect: Effect) -> UnsafeAllocation {
+        UnsafeAllocation {
+            number,
+            requested: request.bytes,
+            calls: self.calls(request.context),
+            effect,
+        }
     }
 
     fn calls(&self, context: u32) -> Calls {
@@ -277,8 +288,8 @@ impl State {
     fn refuse<R: Returned>(
         &mut self,
         number: u64,
-        request: Request,
-        body: &mut impl FnMut(&mut Self) -> (End<R>, Measured),
+        request: RefusalRequest,
+        body: &mut impl FnMut(&mut Self) -> (End<R>, MeasuredIteration),
     ) -> bool {
         let mut before = snapshots();
         refusal::begin(Some(number));
@@ -340,9 +351,9 @@ impl State {
     fn next<R: Returned>(
         &mut self,
         number: u64,
-        request: Request,
-        body: &mut impl FnMut(&mut Self) -> (End<R>, Measured),
-    ) -> Option<Measured> {
+        request: RefusalRequest,
+        body: &mut impl FnMut(&mut Self) -> (End<R>, MeasuredIteration),
+    ) -> Option<MeasuredIteration> {
         let (end, measured) = body(self);
         let error = match end {
             End::Returned => return Some(measured),
@@ -377,7 +388,10 @@ impl State {
 }
 
 /// The bytes that are left, after other threads had time to free theirs.
-fn patiently(reference: &Measured, before: &BTreeMap<Space, Snapshot>) -> BTreeMap<Space, u64> {
+fn patiently(
+    reference: &MeasuredIteration,
+    before: &BTreeMap<Space, CounterSnapshot>,
+) -> BTreeMap<Space, u64> {
     let began = Instant::now();
     loop {
         let left = reference.left_since(before);

@@ -4,13 +4,13 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use memcheck_core::measurement::fault_sweep::{Effect, FaultSweep};
+use memcheck_core::measurement::fault_sweep::{Effect, SweepResult};
 use memcheck_core::wire::exit;
 
 use crate::quiet_thread;
 
 /// Writes a result, so that it stays if the process ends.
-pub(crate) type Write = Arc<dyn Fn(&FaultSweep) + Send + Sync>;
+pub(crate) type Write = Arc<dyn Fn(&SweepResult) + Send + Sync>;
 
 /// The pause between two looks at the time.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -20,13 +20,13 @@ const PAUSE: Duration = Duration::from_millis(50);
 struct Running {
     began: Instant,
     most: Duration,
-    result: FaultSweep,
+    result: SweepResult,
 }
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Watch(Arc<Mutex<Option<Running>>>);
+pub(super) struct BodyWatch(Arc<Mutex<Option<Running>>>);
 
-impl Watch {
+impl BodyWatch {
     /// Starts the thread that watches.
     ///
     /// # Errors
@@ -52,7 +52,7 @@ impl Watch {
 
     /// Begins a refusal that may take `most`. The last failure of `result` is that of a body that
     /// does not return.
-    pub(super) fn begin(&self, most: Duration, result: FaultSweep) {
+    pub(super) fn begin(&self, most: Duration, result: SweepResult) {
         *self.running() = Some(Running { began: Instant::now(), most, result });
     }
 
@@ -61,7 +61,7 @@ impl Watch {
     }
 
     /// The result of a sweep whose body hangs.
-    fn overdue(&self) -> Option<FaultSweep> {
+    fn overdue(&self) -> Option<SweepResult> {
         let mut running = self.running();
         let elapsed = running.as_ref()?.began.elapsed();
         let Running { mut result, .. } = running.take_if(|running| elapsed > running.most)?;

@@ -8,7 +8,7 @@ use std::sync::atomic::{
 pub(super) const SLOTS: usize = 7;
 
 /// A key that is not an address. A thread owns the slot, either to write its words or as its
-/// [`Kept`] slot.
+/// [`KeptSlot`] slot.
 pub(super) const CLAIMED: u64 = 1;
 
 /// The words that the table stores for an address. The first word of a block is never 0.
@@ -111,12 +111,12 @@ impl Bucket {
 /// bucket of the first level. No other thread uses it. The slot stays claimed when the thread ends,
 /// so each thread costs at most one slot.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct KeptSlot {
     /// `bucket * STRIDE + slot + 1`; 0 if no slot is kept.
     slot: AtomicUsize,
 }
 
-impl Kept {
+impl KeptSlot {
     const STRIDE: usize = SLOTS + 1;
 
     pub(crate) const fn new() -> Self {
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_kept_slot_is_returned_once_and_to_its_own_bucket() {
-        let kept = Kept::new();
+        let kept = KeptSlot::new();
         assert_eq!(kept.replace(0, 0), None);
         assert_eq!(kept.take_from(1), None);
         assert_eq!(kept.take_from(0), Some(0));

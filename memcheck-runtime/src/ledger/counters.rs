@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::shard::Totals;
+use super::shard::ThreadTotals;
 
 /// The counters of one space, on cache lines that they share with no other data.
 #[repr(align(128))]
@@ -49,7 +49,7 @@ impl Counters {
     }
 
     /// Resets the counters: peaks start at the live bytes, and counts at the totals of the threads.
-    pub(super) fn reset(&self, totals: Totals) {
+    pub(super) fn reset(&self, totals: ThreadTotals) {
         let Self {
             live,
             peak,
@@ -75,17 +75,17 @@ impl Counters {
 
     /// Records that the device refused `bytes` after this number of allocations.
     #[cfg(feature = "cuda")]
-    pub(super) fn refuse(&self, bytes: u64, totals: Totals) {
+    pub(super) fn refuse(&self, bytes: u64, totals: ThreadTotals) {
         let after = totals.allocations.wrapping_sub(self.allocations_before.load(Relaxed));
         self.refused_bytes.store(bytes, Relaxed);
         self.refused_live.store(self.live.load(Relaxed), Relaxed);
         self.refused_after.store(after, Relaxed);
     }
 
-    pub(super) fn snapshot(&self, totals: Totals) -> Snapshot {
+    pub(super) fn snapshot(&self, totals: ThreadTotals) -> CounterSnapshot {
         let peak = self.peak.load(Relaxed);
         let since = |total: u64, before: &AtomicU64| total.wrapping_sub(before.load(Relaxed));
-        Snapshot {
+        CounterSnapshot {
             live: self.live.load(Relaxed),
             peak,
             whole_peak: peak.max(self.earlier_peak.load(Relaxed)),
@@ -123,7 +123,7 @@ pub(super) fn restart(peak: &AtomicU64, live: &AtomicU64) -> u64 {
 
 /// The figures of one space at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Snapshot {
+pub(crate) struct CounterSnapshot {
     pub(crate) live: u64,
     /// The peak since it was last reset.
     pub(crate) peak: u64,

@@ -37,20 +37,22 @@ use memcheck_core::space::Space;
 use self::bucket::{COUNTED, Words};
 use self::counters::{Counters, raise, restart};
 use self::deaths::Deaths;
-use self::table::Table;
+use self::table::BlockTable;
 use crate::block::{Block, Origin, SPACES, index};
 use crate::site;
 use crate::trace::{self, Event};
 
 pub(crate) use census::{Census, Changes, census};
-pub(crate) use counters::Snapshot;
-pub(crate) use mode::{MODE, Mode, arm, count_c_heap, count_small, follow_tensors, is_armed, mode};
+pub(crate) use counters::CounterSnapshot;
+pub(crate) use mode::{
+    MODE, RecordingMode, arm, count_c_heap, count_small, follow_tensors, is_armed, mode,
+};
 pub(crate) use peak::PeakWindow;
 
 /// The number of live blocks for which the ledger has room.
 pub(crate) const CAPACITY: u64 = table::CAPACITY as u64;
 
-static BLOCKS: Table = Table::new();
+static BLOCKS: BlockTable = BlockTable::new();
 static DEATHS: Deaths = Deaths::new();
 static COUNTERS: [Counters; SPACES] = [const { Counters::new() }; SPACES];
 /// The iteration in which new blocks are born; 0 is the set-up.
@@ -324,7 +326,7 @@ pub(crate) fn count_event_of_unknown_gpu() {
     LOST_OF_UNKNOWN_GPUS.fetch_add(1, Relaxed);
 }
 
-pub(crate) fn snapshot(space: Space) -> Snapshot {
+pub(crate) fn snapshot(space: Space) -> CounterSnapshot {
     index(space).map(|index| COUNTERS[index].snapshot(shard::totals(index))).unwrap_or_default()
 }
 

@@ -8,9 +8,9 @@ pub(crate) static MODE: AtomicU8 = AtomicU8::new(0);
 // PERF: one byte holds all flags, so that an event costs one relaxed load in a program that is not
 // measured, and does not need a second load in one that is.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Mode(u8);
+pub(crate) struct RecordingMode(u8);
 
-impl Mode {
+impl RecordingMode {
     const ARMED: u8 = 1;
     const TENSORS: u8 = 2;
     const SMALL: u8 = 4;
@@ -42,8 +42,8 @@ impl Mode {
 }
 
 #[inline]
-pub(crate) fn mode() -> Mode {
-    Mode(MODE.load(Relaxed))
+pub(crate) fn mode() -> RecordingMode {
+    RecordingMode(MODE.load(Relaxed))
 }
 
 #[inline]
@@ -52,24 +52,24 @@ pub(crate) fn is_armed() -> bool {
 }
 
 pub(crate) fn arm() {
-    MODE.fetch_or(Mode::ARMED, Relaxed);
+    MODE.fetch_or(RecordingMode::ARMED, Relaxed);
 }
 
 /// Starts to record host blocks of less than 1 KiB.
 pub(crate) fn count_small() {
-    MODE.fetch_or(Mode::SMALL, Relaxed);
+    MODE.fetch_or(RecordingMode::SMALL, Relaxed);
 }
 
 /// Starts to record blocks of the C heap.
 pub(crate) fn count_c_heap() {
-    MODE.fetch_or(Mode::C_HEAP, Relaxed);
+    MODE.fetch_or(RecordingMode::C_HEAP, Relaxed);
 }
 
 /// Starts or stops the examination of host blocks as possible tensors.
 pub(crate) fn follow_tensors(follow: bool) {
     if follow {
-        MODE.fetch_or(Mode::TENSORS, Relaxed);
+        MODE.fetch_or(RecordingMode::TENSORS, Relaxed);
     } else {
-        MODE.fetch_and(!Mode::TENSORS, Relaxed);
+        MODE.fetch_and(!RecordingMode::TENSORS, Relaxed);
     }
 }

@@ -15,7 +15,7 @@ use std::sync::atomic::{
     compiler_fence,
 };
 
-use super::bucket::Kept;
+use super::bucket::KeptSlot;
 use crate::block::SPACES;
 
 const SHARDS: usize = 512;
@@ -24,7 +24,7 @@ const SHARED: &Shard = &ALL[SHARDS - 1];
 /// The figures of one thread, on cache lines that they share with no other data.
 #[repr(align(128))]
 pub(super) struct Shard {
-    kept: Kept,
+    kept: KeptSlot,
     traffic: [Traffic; SPACES],
 }
 
@@ -37,7 +37,7 @@ struct Traffic {
 
 /// Allocations and frees of one space on all threads.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Totals {
+pub(super) struct ThreadTotals {
     pub(super) allocations: u64,
     pub(super) allocated_total: u64,
     pub(super) frees: u64,
@@ -53,7 +53,7 @@ thread_local! {
 impl Shard {
     const fn new() -> Self {
         Self {
-            kept: Kept::new(),
+            kept: KeptSlot::new(),
             traffic: [const {
                 Traffic {
                     allocations: AtomicU64::new(0),
@@ -80,7 +80,7 @@ impl Shard {
 
     /// The table slot that this thread keeps; `None` if other threads use this shard too.
     #[inline]
-    pub(super) fn kept(&self) -> Option<&Kept> {
+    pub(super) fn kept(&self) -> Option<&KeptSlot> {
         (!self.is_shared()).then_some(&self.kept)
     }
 
@@ -137,10 +137,10 @@ fn used() -> impl Iterator<Item = &'static Shard> {
 }
 
 /// The allocations and frees of a space.
-pub(super) fn totals(space: usize) -> Totals {
-    used().fold(Totals::default(), |sum, shard| {
+pub(super) fn totals(space: usize) -> ThreadTotals {
+    used().fold(ThreadTotals::default(), |sum, shard| {
         let traffic = &shard.traffic[space];
-        Totals {
+        ThreadTotals {
             allocations: sum.allocations.wrapping_add(traffic.allocations.load(Relaxed)),
             allocated_total: sum
                 .allocated_total

@@ -18,7 +18,7 @@
 //!
 //! Allocators return the block that was freed last, so that the address that a thread inserts next
 //! is often the one that it has just removed. A thread therefore keeps the slot of its last removal
-//! ([`Kept`]): the slot stays claimed, and the thread can fill it again without a locked
+//! ([`KeptSlot`]): the slot stays claimed, and the thread can fill it again without a locked
 //! instruction.
 //!
 //! Memory: 739 MiB of address space, whose pages are touched only when blocks are stored in them:
@@ -30,7 +30,7 @@ use std::sync::atomic::{
     Ordering::{AcqRel, Acquire, Relaxed},
 };
 
-use super::bucket::{Bucket, CLAIMED, Kept, SLOTS, Words};
+use super::bucket::{Bucket, CLAIMED, KeptSlot, SLOTS, Words};
 use crate::prefetch::{self, LINE};
 
 const LEVELS: usize = 17;
@@ -60,7 +60,7 @@ const fn starts() -> [usize; LEVELS + 1] {
 }
 
 /// A table. It must be static, because its memory is mapped once and never unmapped.
-pub(crate) struct Table {
+pub(crate) struct BlockTable {
     base: AtomicPtr<Bucket>,
     /// The number of levels in use.
     active: AtomicUsize,
@@ -86,7 +86,7 @@ fn bucket(base: *mut Bucket, index: usize) -> &'static Bucket {
     debug_assert!(index < BUCKETS);
     // SAFETY: `base` is the mapping of `BUCKETS` buckets that `map` made and that is never
     // unmapped. Every index comes from `bucket_index`, which returns less than `BUCKETS`, from a
-    // [`Kept`] slot, which stores such an index, or from a set bit of such a bucket. A bucket
+    // [`KeptSlot`] slot, which stores such an index, or from a set bit of such a bucket. A bucket
     // consists of integers and atomic integers, for which all bytes zero is a valid value.
     unsafe { &*base.add(index) }
 }
@@ -106,7 +106,7 @@ fn bucket_index(level: usize, hash: u64, step: usize) -> usize {
     STARTS[level] + if at < size { at } else { at - size }
 }
 
-impl Table {
+impl BlockTable {
     pub(crate) const fn new() -> Self {
         Self {
             base: AtomicPtr::new(std::ptr::null_mut()),
@@ -132,7 +132,7 @@ impl Table {
     // PERF: inlined, because most calls need the home bucket only, and a function call would pass
     // the words through memory.
     #[inline(always)]
-    pub(crate) fn insert(&self, address: u64, words: Words, kept: Option<&Kept>) -> bool {
+    pub(crate) fn insert(&self, address: u64, words: Words, kept: Option<&KeptSlot>) -> bool {
         let base = self.base.load(Acquire);
         if base.is_null() || address <= CLAIMED {
             return false;
@@ -250,7 +250,7 @@ impl Table {
     /// Removes an address. `None` if it is not in the table.
     // PERF: inlined for the same reason as `insert`.
     #[inline(always)]
-    pub(crate) fn remove(&self, address: u64, kept: Option<&Kept>) -> Option<Words> {
+    pub(crate) fn remove(&self, address: u64, kept: Option<&KeptSlot>) -> Option<Words> {
         let base = self.base.load(Acquire);
         if base.is_null() || address <= CLAIMED {
             return None;
@@ -346,7 +346,7 @@ mod tests {
 
     #[test]
     fn addresses_beyond_the_first_level_are_found() {
-        static TABLE: Table = Table::new();
+        static TABLE: BlockTable = BlockTable::new();
         TABLE.map().unwrap();
         let address = |i: u64| 0x7000_0000_0000 + i * 1040;
         let count = 100_000;
@@ -371,9 +371,9 @@ mod tests {
 
     #[test]
     fn a_kept_slot_is_reused_and_does_not_hide_other_addresses() {
-        static TABLE: Table = Table::new();
+        static TABLE: BlockTable = BlockTable::new();
         TABLE.map().unwrap();
-        let kept = Kept::new();
+        let kept = KeptSlot::new();
         let home = |address: u64| bucket_index(0, hash(address), 0);
         // Twice as many addresses with the same home as a bucket has slots.
         let alike: Vec<u64> = (0x100u64..)
@@ -402,7 +402,7 @@ mod tests {
     }
 
     /// Bytes of the pages that contain a bucket that was used.
-    fn touched(table: &Table) -> usize {
+    fn touched(table: &BlockTable) -> usize {
         const PAGE: usize = 4096;
         let used = |index: usize| table.used[index / 64].load(Relaxed) >> (index % 64) & 1 == 1;
         let mut pages: Vec<usize> = (0..BUCKETS)
@@ -415,7 +415,7 @@ mod tests {
 
     #[test]
     fn a_live_block_costs_at_most_64_bytes() {
-        static TABLE: Table = Table::new();
+        static TABLE: BlockTable = BlockTable::new();
         TABLE.map().unwrap();
         let mut count = 0usize;
         for until in [20_000, 100_000, 1_000_000usize] {

@@ -4,7 +4,7 @@ use candle_core::Device;
 
 /// The card of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Card {
+pub struct InstalledCard {
     /// The name that the driver reports.
     pub name: String,
     /// The version of CUDA that the driver supports, as `major * 1000 + minor * 10`; `None` for a
@@ -16,7 +16,7 @@ pub struct Card {
 ///
 /// # Errors
 /// If the driver returns an error.
-pub fn card(device: &Device) -> candle_core::Result<Option<Card>> {
+pub fn card(device: &Device) -> candle_core::Result<Option<InstalledCard>> {
     #[cfg(feature = "cuda")]
     if let Device::Cuda(cuda) = device {
         use candle_core::cuda_backend::WrapErr;
@@ -28,7 +28,7 @@ pub fn card(device: &Device) -> candle_core::Result<Option<Card>> {
             true => None,
             false => Some(super::cuda::driver_version()?),
         };
-        return Ok(Some(Card { name, driver }));
+        return Ok(Some(InstalledCard { name, driver }));
     }
     let _ = device;
     Ok(None)

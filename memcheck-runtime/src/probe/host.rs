@@ -18,7 +18,7 @@ use memcheck_core::space::Space;
 
 use super::c_heap::own;
 use super::tensor;
-use crate::ledger::{self, Mode, Taken};
+use crate::ledger::{self, RecordingMode, Taken};
 
 /// The minimum size in bytes of a block of `host`. Smaller blocks belong to `host/small`.
 pub const TENSOR_CLASS: usize = 1 << 10;
@@ -65,7 +65,7 @@ fn is_tensor(layout: Layout) -> bool {
 
 /// The space of a block; `None` if such blocks are not counted.
 #[inline]
-fn space(mode: Mode, layout: Layout) -> Option<Space> {
+fn space(mode: RecordingMode, layout: Layout) -> Option<Space> {
     if layout.size() >= TENSOR_CLASS {
         is_tensor(layout).then_some(Space::Host)
     } else {
@@ -74,7 +74,7 @@ fn space(mode: Mode, layout: Layout) -> Option<Space> {
 }
 
 #[inline]
-fn allocated(mode: Mode, address: *mut u8, layout: Layout) {
+fn allocated(mode: RecordingMode, address: *mut u8, layout: Layout) {
     if is_quiet() {
         return;
     }
@@ -106,7 +106,7 @@ fn counted_freed(address: u64) {
 }
 
 #[inline]
-fn freed(mode: Mode, address: *mut u8, layout: Layout) {
+fn freed(mode: RecordingMode, address: *mut u8, layout: Layout) {
     if mode.follows_tensors() {
         tensor::freed(address as u64, layout);
     }
@@ -186,7 +186,12 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
 
 /// Records a block that was resized, within its space or across spaces.
 #[inline]
-fn resized(mode: Mode, new: *mut u8, layout: Layout, (new_size, old): (usize, Option<Taken>)) {
+fn resized(
+    mode: RecordingMode,
+    new: *mut u8,
+    layout: Layout,
+    (new_size, old): (usize, Option<Taken>),
+) {
     // SAFETY: `realloc` succeeded, so its contract was kept: `new_size` rounded up to the alignment
     // does not overflow, and the alignment is that of a layout.
     let new_layout = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };

@@ -15,7 +15,7 @@ use nvml_wrapper::{Device, Nvml};
 
 /// The reason why NVML gives no figure.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unavailable {
+pub(crate) enum NvmlUnavailable {
     /// The library or the driver is missing, or a call is not supported.
     #[error("{0}")]
     Nvml(#[from] NvmlError),
@@ -44,24 +44,24 @@ pub(crate) enum Unavailable {
 }
 
 /// Bytes that this process holds on the device of `space`.
-pub(crate) fn device_used(space: Space) -> Result<u64, Unavailable> {
-    let Space::Cuda(ordinal) = space else { return Err(Unavailable::NotADevice) };
+pub(crate) fn device_used(space: Space) -> Result<u64, NvmlUnavailable> {
+    let Space::Cuda(ordinal) = space else { return Err(NvmlUnavailable::NotADevice) };
     if in_a_pid_namespace() {
-        return Err(Unavailable::Container);
+        return Err(NvmlUnavailable::Container);
     }
     let nvml = open()?;
     let own = std::process::id();
     let process = running(&find(&nvml, &uuid(ordinal)?)?)?
         .into_iter()
         .find(|process| process.pid == own)
-        .ok_or(Unavailable::NotListed)?;
-    bytes(&process).ok_or(Unavailable::NoFigure)
+        .ok_or(NvmlUnavailable::NotListed)?;
+    bytes(&process).ok_or(NvmlUnavailable::NoFigure)
 }
 
 /// Other processes that hold memory of the device of `space`. In a container this process is among
 /// them, because its id on the host is not known here.
-pub(crate) fn others(space: Space) -> Result<Vec<Occupant>, Unavailable> {
-    let Space::Cuda(ordinal) = space else { return Err(Unavailable::NotADevice) };
+pub(crate) fn others(space: Space) -> Result<Vec<Occupant>, NvmlUnavailable> {
+    let Space::Cuda(ordinal) = space else { return Err(NvmlUnavailable::NotADevice) };
     let nvml = open()?;
     let (own, maybe_own) = (std::process::id(), in_a_pid_namespace());
     let running = running(&find(&nvml, &uuid(ordinal)?)?)?;
@@ -108,15 +108,15 @@ fn uuid(ordinal: u16) -> Result<[u8; 16], DriverError> {
 }
 
 /// The processes on a device. NVML does not always report those of a slice of a card.
-fn running(device: &Device<'_>) -> Result<Vec<ProcessInfo>, Unavailable> {
+fn running(device: &Device<'_>) -> Result<Vec<ProcessInfo>, NvmlUnavailable> {
     device.running_compute_processes().map_err(|error| match device.mig_is_mig_device_handle() {
-        Ok(true) => Unavailable::Slice(error),
+        Ok(true) => NvmlUnavailable::Slice(error),
         Ok(false) | Err(_) => error.into(),
     })
 }
 
 /// The device that has this UUID in the driver: a GPU, or a slice of one.
-fn find<'nvml>(nvml: &'nvml Nvml, uuid: &[u8; 16]) -> Result<Device<'nvml>, Unavailable> {
+fn find<'nvml>(nvml: &'nvml Nvml, uuid: &[u8; 16]) -> Result<Device<'nvml>, NvmlUnavailable> {
     match nvml.device_by_uuid(format_uuid("GPU", uuid)) {
         Err(NvmlError::NotFound) => Ok(nvml.device_by_uuid(format_uuid("MIG", uuid))?),
         found => Ok(found?),
@@ -125,8 +125,8 @@ fn find<'nvml>(nvml: &'nvml Nvml, uuid: &[u8; 16]) -> Result<Device<'nvml>, Unav
 
 /// NVML's name of the device of `space`: `GPU-…`, or `MIG-…` for a slice.
 #[cfg(not(feature = "sim"))]
-pub(crate) fn name_of(space: Space) -> Result<String, Unavailable> {
-    let Space::Cuda(ordinal) = space else { return Err(Unavailable::NotADevice) };
+pub(crate) fn name_of(space: Space) -> Result<String, NvmlUnavailable> {
+    let Space::Cuda(ordinal) = space else { return Err(NvmlUnavailable::NotADevice) };
     Ok(find(&open()?, &uuid(ordinal)?)?.uuid()?)
 }
 
@@ -151,14 +151,14 @@ fn in_a_pid_namespace() -> bool {
 }
 
 #[cfg(not(feature = "sim"))]
-fn open() -> Result<Nvml, Unavailable> {
+fn open() -> Result<Nvml, NvmlUnavailable> {
     Ok(Nvml::init()?)
 }
 
 /// Opens the library of the simulated toolkit, which calls back into this program.
 #[cfg(feature = "sim")]
-fn open() -> Result<Nvml, Unavailable> {
-    let path = std::env::var_os("MEMCHECK_SIM_NVML").ok_or(Unavailable::NoLibrary)?;
+fn open() -> Result<Nvml, NvmlUnavailable> {
+    let path = std::env::var_os("MEMCHECK_SIM_NVML").ok_or(NvmlUnavailable::NoLibrary)?;
     memcheck_sim::attach_nvml(std::path::Path::new(&path))?;
     Ok(Nvml::builder().lib_path(&path).init()?)
 }

@@ -10,7 +10,7 @@ use candle_core::cuda_backend::cudarc::driver::{result, sys};
 
 /// The pool's counters, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Pool {
+pub(crate) struct DriverPool {
     pub(crate) reserved: u64,
     pub(crate) peak_reserved: u64,
 }
@@ -39,13 +39,16 @@ fn attribute(
 }
 
 /// Waits for the device and reads its pool. `None` if the device has no pool.
-pub(crate) fn read(device: &Device) -> candle_core::Result<Option<Pool>> {
+pub(crate) fn read(device: &Device) -> candle_core::Result<Option<DriverPool>> {
     let Some(pool) = default_pool(device)? else { return Ok(None) };
     device.synchronize()?;
     use sys::CUmemPool_attribute::{
         CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT as CURRENT, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH as HIGH,
     };
-    Ok(Some(Pool { reserved: attribute(pool, CURRENT)?, peak_reserved: attribute(pool, HIGH)? }))
+    Ok(Some(DriverPool {
+        reserved: attribute(pool, CURRENT)?,
+        peak_reserved: attribute(pool, HIGH)?,
+    }))
 }
 
 /// Resets the pool's high-water mark.

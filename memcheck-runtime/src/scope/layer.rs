@@ -6,7 +6,7 @@ use tracing::span::{Attributes, Id};
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
-use super::{Mark, current, number};
+use super::{SpanMark, current, number};
 
 /// A `tracing_subscriber` layer that tracks the scope of every thread.
 ///
@@ -27,7 +27,7 @@ pub struct Scopes;
 struct SpanOrigin {
     scope: u32,
     thread: std::thread::ThreadId,
-    mark: Mark,
+    mark: SpanMark,
 }
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Scopes {
@@ -35,7 +35,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Scopes {
         let _quiet = quiet::enter();
         if let Some(span) = context.span(id) {
             let thread = std::thread::current().id();
-            let mark = Mark::of(attributes);
+            let mark = SpanMark::of(attributes);
             span.extensions_mut().insert(SpanOrigin { scope: current(), thread, mark });
         }
     }
@@ -49,7 +49,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Scopes {
             (origin.thread != std::thread::current().id()).then_some(origin.scope)
         };
         let mark =
-            || span.extensions().get::<SpanOrigin>().map_or(Mark::None, |origin| origin.mark);
+            || span.extensions().get::<SpanOrigin>().map_or(SpanMark::None, |origin| origin.mark);
         super::enter(elsewhere, |outer| number(outer, span.name(), mark()));
     }
 

@@ -6,7 +6,7 @@ use tracing::span::Attributes;
 
 /// A mark that distinguishes scopes of the same name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub(crate) enum Mark {
+pub(crate) enum SpanMark {
     /// No mark.
     #[default]
     None,
@@ -16,7 +16,7 @@ pub(crate) enum Mark {
     Replicated,
 }
 
-impl Mark {
+impl SpanMark {
     /// The mark of a new span. PERF: most spans have no fields, and then no values are read.
     pub(super) fn of(span: &Attributes<'_>) -> Self {
         let fields = span.metadata().fields();
@@ -50,12 +50,12 @@ impl Mark {
 const INDEX: &str = "index";
 const COPIES: &str = "replicated";
 
-struct Reader<'a>(&'a mut Mark);
+struct Reader<'a>(&'a mut SpanMark);
 
 impl Visit for Reader<'_> {
     fn record_u64(&mut self, field: &Field, value: u64) {
         if let (INDEX, Ok(index)) = (field.name(), u32::try_from(value)) {
-            *self.0 = Mark::Index(index);
+            *self.0 = SpanMark::Index(index);
         }
     }
 
@@ -67,7 +67,7 @@ impl Visit for Reader<'_> {
 
     fn record_bool(&mut self, field: &Field, value: bool) {
         if field.name() == COPIES && value {
-            *self.0 = Mark::Replicated;
+            *self.0 = SpanMark::Replicated;
         }
     }
 

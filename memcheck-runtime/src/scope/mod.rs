@@ -20,7 +20,7 @@ use rustc_hash::FxHashMap;
 use tracing::dispatcher::has_been_set;
 
 pub use layer::Scopes;
-pub(crate) use mark::Mark;
+pub(crate) use mark::SpanMark;
 
 /// The number of spans that one thread can be in at the same time. Deeper spans keep the scope of
 /// the last one.
@@ -82,7 +82,7 @@ fn exit() {
 #[derive(Debug, Default)]
 struct Names {
     scopes: Vec<Scope>,
-    numbers: FxHashMap<(u32, &'static str, Mark), u32>,
+    numbers: FxHashMap<(u32, &'static str, SpanMark), u32>,
 }
 
 #[derive(Debug, Clone)]
@@ -91,7 +91,7 @@ pub(crate) struct Scope {
     pub(crate) parent: u32,
     /// The name without its parents, with its index if it has one.
     pub(crate) name: String,
-    pub(crate) mark: Mark,
+    pub(crate) mark: SpanMark,
     path: String,
 }
 
@@ -111,7 +111,7 @@ pub(crate) fn all() -> Vec<Scope> {
 }
 
 /// The number of a scope inside `parent`.
-fn number(parent: u32, name: &'static str, mark: Mark) -> u32 {
+fn number(parent: u32, name: &'static str, mark: SpanMark) -> u32 {
     let key = (parent, name, mark);
     if let Some(&known) = NAMES.read().unwrap_or_else(PoisonError::into_inner).numbers.get(&key) {
         return known;
@@ -122,8 +122,8 @@ fn number(parent: u32, name: &'static str, mark: Mark) -> u32 {
         return known;
     }
     let name = match mark {
-        Mark::Index(index) => format!("{name}.{index}"),
-        Mark::None | Mark::Replicated => name.to_owned(),
+        SpanMark::Index(index) => format!("{name}.{index}"),
+        SpanMark::None | SpanMark::Replicated => name.to_owned(),
     };
     let path = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
     names.scopes.push(Scope { parent, name, mark, path });
@@ -231,7 +231,7 @@ mod tests {
                 let name = if index < 0 { "signed".to_owned() } else { format!("signed.{index}") };
                 info_span!("signed", index).in_scope(|| assert_eq!(here(), name));
             }
-            for (replicated, mark) in [(true, Mark::Replicated), (false, Mark::None)] {
+            for (replicated, mark) in [(true, SpanMark::Replicated), (false, SpanMark::None)] {
                 let copies = info_span!("copies", replicated).in_scope(current);
                 let scope = all()[copies as usize - 1].clone();
                 assert_eq!((scope.name.as_str(), scope.mark), ("copies", mark));

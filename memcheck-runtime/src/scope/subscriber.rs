@@ -19,7 +19,7 @@ use tracing::subscriber::Interest;
 use tracing::{Event, Metadata, Subscriber};
 use tracing_core::span::Current;
 
-use super::{MAX_DEPTH, Mark, current, number};
+use super::{MAX_DEPTH, SpanMark, current, number};
 use crate::intern::mix;
 
 /// Places in the source at which spans are created, starting at 1. Places from [`MARKED`] on also
@@ -30,7 +30,7 @@ static PLACES: [AtomicPtr<Metadata<'static>>; MAX_PLACES] =
 /// The mark of each place, by its number.
 static MARKS: [AtomicU32; MAX_PLACES] = [const { AtomicU32::new(0) }; MAX_PLACES];
 /// The numbers of places with a mark.
-static MARKED_PLACES: LazyLock<RwLock<FxHashMap<(usize, Mark), usize>>> =
+static MARKED_PLACES: LazyLock<RwLock<FxHashMap<(usize, SpanMark), usize>>> =
     LazyLock::new(RwLock::default);
 const MARKED: usize = MAX_PLACES / 2;
 const MAX_PLACES: usize = 1 << PLACE_BITS;
@@ -67,7 +67,7 @@ fn place(metadata: &'static Metadata<'static>) -> u64 {
 }
 
 /// The number of a place with a mark; 0 if there are too many.
-fn marked_place(metadata: &'static Metadata<'static>, mark: Mark) -> u64 {
+fn marked_place(metadata: &'static Metadata<'static>, mark: SpanMark) -> u64 {
     let this = std::ptr::from_ref(metadata).cast_mut();
     let key = (this.addr(), mark);
     let known = MARKED_PLACES.read().unwrap_or_else(PoisonError::into_inner).get(&key).copied();
@@ -128,7 +128,7 @@ impl SpanOrigin {
             }
             let _quiet = quiet::enter();
             let mark = MARKS.get(self.place as usize).map_or(0, |mark| mark.load(Relaxed));
-            let mark = Mark::from_number(mark);
+            let mark = SpanMark::from_number(mark);
             let number =
                 self.metadata().map_or(outer, |metadata| number(outer, metadata.name(), mark));
             known.set((key, number));
@@ -152,8 +152,8 @@ impl Subscriber for Spans {
 
     fn new_span(&self, span: &Attributes<'_>) -> Id {
         let thread = THREAD.try_with(|thread| *thread).unwrap_or(0);
-        let place = match Mark::of(span) {
-            Mark::None => place(span.metadata()),
+        let place = match SpanMark::of(span) {
+            SpanMark::None => place(span.metadata()),
             mark => {
                 let _quiet = quiet::enter();
                 marked_place(span.metadata(), mark)

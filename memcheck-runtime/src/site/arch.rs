@@ -7,14 +7,14 @@ pub(super) use x86_64::*;
 
 /// The registers after a return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Place {
+pub(super) struct CallPlace {
     pub(super) sp: u64,
     pub(super) bp: u64,
 }
 
 /// The start of a walk. PERF: unwinding needs more registers, but most walks do not unwind.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Start {
+pub(super) struct WalkStart {
     pub(super) ip: u64,
     pub(super) sp: u64,
     bp: u64,
@@ -27,7 +27,7 @@ pub(super) struct Start {
 mod x86_64 {
     use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 
-    use super::{Place, Start};
+    use super::{CallPlace, WalkStart};
 
     pub(in crate::site) type Unwinder<D, P> = UnwinderX86_64<D, P>;
     pub(in crate::site) type Cache<P> = CacheX86_64<P>;
@@ -35,7 +35,7 @@ mod x86_64 {
 
     /// The registers of the caller.
     #[inline(always)]
-    pub(in crate::site) fn start() -> Start {
+    pub(in crate::site) fn start() -> WalkStart {
         let (ip, sp, bp): (u64, u64, u64);
         // SAFETY: the instructions only copy three registers to outputs.
         unsafe {
@@ -45,17 +45,17 @@ mod x86_64 {
                 options(nomem, nostack, preserves_flags),
             );
         }
-        Start { ip, sp, bp }
+        WalkStart { ip, sp, bp }
     }
 
-    impl Start {
+    impl WalkStart {
         pub(in crate::site) fn registers(self) -> Registers {
             Registers::new(self.ip, self.sp, self.bp)
         }
     }
 
-    pub(in crate::site) fn pointers(registers: &Registers) -> Place {
-        Place { sp: registers.sp(), bp: registers.bp() }
+    pub(in crate::site) fn pointers(registers: &Registers) -> CallPlace {
+        CallPlace { sp: registers.sp(), bp: registers.bp() }
     }
 
     /// The distance of a frame's return address below the caller's `sp`, in bytes.
@@ -66,7 +66,7 @@ mod x86_64 {
 mod aarch64 {
     use framehop::aarch64::{CacheAarch64, UnwindRegsAarch64, UnwinderAarch64};
 
-    use super::{Place, Start};
+    use super::{CallPlace, WalkStart};
 
     pub(in crate::site) type Unwinder<D, P> = UnwinderAarch64<D, P>;
     pub(in crate::site) type Cache<P> = CacheAarch64<P>;
@@ -74,7 +74,7 @@ mod aarch64 {
 
     /// The registers of the caller.
     #[inline(always)]
-    pub(in crate::site) fn start() -> Start {
+    pub(in crate::site) fn start() -> WalkStart {
         let (ip, sp, bp, lr): (u64, u64, u64, u64);
         // SAFETY: the instructions only copy four registers to outputs.
         unsafe {
@@ -84,17 +84,17 @@ mod aarch64 {
                 options(nomem, nostack, preserves_flags),
             );
         }
-        Start { ip, sp, bp, lr }
+        WalkStart { ip, sp, bp, lr }
     }
 
-    impl Start {
+    impl WalkStart {
         pub(in crate::site) fn registers(self) -> Registers {
             Registers::new(self.lr, self.sp, self.bp)
         }
     }
 
-    pub(in crate::site) fn pointers(registers: &Registers) -> Place {
-        Place { sp: registers.sp(), bp: registers.fp() }
+    pub(in crate::site) fn pointers(registers: &Registers) -> CallPlace {
+        CallPlace { sp: registers.sp(), bp: registers.fp() }
     }
 
     /// Return addresses have no fixed position, so every stack is walked completely.

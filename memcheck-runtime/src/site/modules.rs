@@ -10,11 +10,11 @@ use framehop::{ExplicitModuleSectionInfo, Module};
 
 /// Bytes of a loaded object. They are valid while the object is loaded; the executable and the
 /// libraries that it was linked with are never unloaded.
-pub(super) type Bytes = &'static [u8];
+pub(super) type ModuleBytes = &'static [u8];
 
 /// All objects that are loaded now.
-pub(super) fn loaded() -> Vec<Module<Bytes>> {
-    let mut modules: Vec<Module<Bytes>> = Vec::new();
+pub(super) fn loaded() -> Vec<Module<ModuleBytes>> {
+    let mut modules: Vec<Module<ModuleBytes>> = Vec::new();
     // SAFETY: the callback gets a pointer to `modules`, which outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut modules).cast()) };
     modules
@@ -48,7 +48,7 @@ unsafe extern "C" fn add(
 ) -> c_int {
     // SAFETY: the loader passes a valid `info`, and `modules` is the pointer that `loaded` passed.
     let (object, modules) =
-        unsafe { (Object::of(&*info), &mut *modules.cast::<Vec<Module<Bytes>>>()) };
+        unsafe { (Object::of(&*info), &mut *modules.cast::<Vec<Module<ModuleBytes>>>()) };
     modules.extend(object.module());
     0
 }
@@ -85,7 +85,7 @@ impl Object {
 
     /// The bytes at a range of the object's own addresses; `None` if a segment does not contain the
     /// range.
-    fn bytes(&self, range: &Range<u64>) -> Option<Bytes> {
+    fn bytes(&self, range: &Range<u64>) -> Option<ModuleBytes> {
         self.segments()
             .any(|segment| segment.start <= range.start && range.end <= segment.end)
             .then(|| {
@@ -97,7 +97,7 @@ impl Object {
             })
     }
 
-    fn module(&self) -> Option<Module<Bytes>> {
+    fn module(&self) -> Option<Module<ModuleBytes>> {
         let header = self.headers.iter().find(|h| h.p_type == libc::PT_GNU_EH_FRAME)?;
         let eh_frame_hdr = header.p_vaddr..header.p_vaddr + header.p_memsz;
         let hdr = self.bytes(&eh_frame_hdr)?;

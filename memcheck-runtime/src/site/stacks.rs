@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-use super::arch::{self, Place};
+use super::arch::{self, CallPlace};
 use crate::intern::mix;
 use crate::prefetch::{self, LINE};
 
@@ -27,7 +27,7 @@ const STACKS: usize = SETS * STACKS_PER_SET;
 /// that every walk reads are adjacent.
 #[derive(Debug)]
 #[repr(C)]
-pub(super) struct Stack {
+pub(super) struct RawStack {
     from: u64,
     length: usize,
     /// The number of its context.
@@ -40,12 +40,12 @@ pub(super) struct Stack {
     /// The position of each return address, in words from the start of the walk.
     words: [u32; DEPTH],
     frames: [u64; DEPTH],
-    places: [Place; DEPTH],
+    places: [CallPlace; DEPTH],
     /// For each frame, the hash of all frames up to and including it.
     hashes: [u64; DEPTH],
 }
 
-impl Stack {
+impl RawStack {
     /// Return addresses, the outermost first, and the hash of all of them.
     pub(super) fn frames(&self) -> (&[u64], u64) {
         let hash = self.length.checked_sub(1).map_or(0, |last| self.hashes[last]);
@@ -53,7 +53,7 @@ impl Stack {
     }
 
     /// True if the frame at index `at` is this frame at this place.
-    pub(super) fn has_frame(&self, at: usize, frame: u64, place: Place) -> bool {
+    pub(super) fn has_frame(&self, at: usize, frame: u64, place: CallPlace) -> bool {
         self.places[at] == place && self.frames[at] == frame
     }
 
@@ -129,7 +129,7 @@ impl Stack {
 
     /// Sets the stack to its outermost `kept` frames followed by `new`, which has the innermost
     /// frame first. If there is not enough room, the outermost frames are omitted.
-    fn extend(&mut self, kept: usize, new: &[(u64, Place)]) {
+    fn extend(&mut self, kept: usize, new: &[(u64, CallPlace)]) {
         let new = &new[..new.len().min(DEPTH)];
         let over = (kept + new.len()).saturating_sub(DEPTH);
         if over > 0 {
@@ -158,7 +158,7 @@ impl Stack {
 pub(super) struct Stacks {
     /// The key of each stack.
     tags: [WalkKey; STACKS],
-    all: [Stack; STACKS],
+    all: [RawStack; STACKS],
     last: usize,
     /// The number of walked stacks. It selects the stack of a set that is replaced next.
     count: usize,
@@ -204,7 +204,7 @@ impl Stacks {
         }
     }
 
-    pub(super) fn last(&self) -> &Stack {
+    pub(super) fn last(&self) -> &RawStack {
         &self.all[self.last]
     }
 
@@ -258,9 +258,9 @@ impl Stacks {
     pub(super) fn add(
         &mut self,
         key: WalkKey,
-        (kept, new): (usize, &[(u64, Place)]),
+        (kept, new): (usize, &[(u64, CallPlace)]),
         own: &Range<u64>,
-    ) -> &mut Stack {
+    ) -> &mut RawStack {
         self.count = self.count.wrapping_add(1);
         let at = key.set() + self.count % STACKS_PER_SET;
         if let Ok([stack, last]) = self.all.get_disjoint_mut([at, self.last]) {
@@ -277,7 +277,7 @@ impl Stacks {
     }
 }
 
-impl Stack {
+impl RawStack {
     pub(super) fn set_number(&mut self, number: u32) -> u32 {
         self.number = number;
         number
@@ -289,8 +289,8 @@ mod tests {
     use super::*;
 
     /// The given frames, the innermost first, at descending addresses.
-    fn walked(frames: std::ops::Range<u64>) -> Vec<(u64, Place)> {
-        frames.rev().map(|frame| (frame, Place { sp: 0x9000 - 8 * frame, bp: 0 })).collect()
+    fn walked(frames: std::ops::Range<u64>) -> Vec<(u64, CallPlace)> {
+        frames.rev().map(|frame| (frame, CallPlace { sp: 0x9000 - 8 * frame, bp: 0 })).collect()
     }
 
     const NOWHERE: Range<u64> = 0..0;
@@ -340,7 +340,7 @@ mod tests {
         let mut memory: Vec<u64> = (0..16).collect();
         let start = memory.as_ptr() as u64;
         let own = start..start + 128;
-        let frame = |word: u64| (word, Place { sp: start + 8 * (word + 1), bp: 0 });
+        let frame = |word: u64| (word, CallPlace { sp: start + 8 * (word + 1), bp: 0 });
         let (from, new) = (key(start), [frame(2), frame(6), frame(12)]);
         let mut stacks = Stacks::new();
         stacks.add(from, (0, &new), &own).set_number(7);

@@ -15,9 +15,9 @@ use std::sync::atomic::{
 use framehop::{FrameAddress, MustNotAllocateDuringUnwind, Unwinder};
 use memcheck_core::measurement::quiet;
 
-use super::arch::{self, Place, Start};
+use super::arch::{self, CallPlace, WalkStart};
 use super::contexts;
-use super::modules::{self, Bytes};
+use super::modules::{self, ModuleBytes};
 use super::stack;
 use super::stacks::{DEPTH, Stacks};
 use crate::intern::mix;
@@ -25,7 +25,7 @@ use crate::scope;
 
 type Policy = MustNotAllocateDuringUnwind;
 
-static UNWINDER: OnceLock<arch::Unwinder<Bytes, Policy>> = OnceLock::new();
+static UNWINDER: OnceLock<arch::Unwinder<ModuleBytes, Policy>> = OnceLock::new();
 
 pub(super) fn prepare() {
     UNWINDER.get_or_init(|| {
@@ -53,7 +53,7 @@ struct Walker {
     /// Memory of the thread's stack; empty if the system does not report it.
     own: Range<u64>,
     /// The new frames of the current walk.
-    new: [(u64, Place); DEPTH],
+    new: [(u64, CallPlace); DEPTH],
 }
 
 /// Walkers of threads that have ended, for reuse by new threads.
@@ -113,7 +113,7 @@ fn claim() -> *mut Walker {
         caches: std::array::from_fn(|_| arch::Cache::new_in()),
         stacks: Stacks::new(),
         own,
-        new: [(0, Place::default()); DEPTH],
+        new: [(0, CallPlace::default()); DEPTH],
     }))
 }
 
@@ -203,7 +203,11 @@ pub(super) fn frames() -> Vec<u64> {
 
 impl Walker {
     /// The return addresses of the stack that begins at `start`, the innermost first.
-    fn frames(&mut self, unwinder: &arch::Unwinder<Bytes, Policy>, start: Start) -> Vec<u64> {
+    fn frames(
+        &mut self,
+        unwinder: &arch::Unwinder<ModuleBytes, Policy>,
+        start: WalkStart,
+    ) -> Vec<u64> {
         let (kept, count) = self.walk(unwinder, start);
         let new = self.new[..count].iter().map(|&(frame, _)| frame);
         let (known, _) = self.stacks.last().frames();
@@ -211,7 +215,7 @@ impl Walker {
     }
 
     /// The number of the context of the stack that begins at `start`.
-    fn number(&mut self, unwinder: &arch::Unwinder<Bytes, Policy>, start: Start) -> u32 {
+    fn number(&mut self, unwinder: &arch::Unwinder<ModuleBytes, Policy>, start: WalkStart) -> u32 {
         let scope = scope::current();
         let key = self.stacks.key(start.sp, scope);
         if let Some(number) = self.stacks.find(key) {
@@ -227,7 +231,11 @@ impl Walker {
 
     /// Walks up to a frame of the last stack. Returns the number of the last stack's frames that
     /// are kept and the number of new frames.
-    fn walk(&mut self, unwinder: &arch::Unwinder<Bytes, Policy>, start: Start) -> (usize, usize) {
+    fn walk(
+        &mut self,
+        unwinder: &arch::Unwinder<ModuleBytes, Policy>,
+        start: WalkStart,
+    ) -> (usize, usize) {
         let lowest = start.sp;
         let mut registers = start.registers();
         let highest = if self.own.contains(&lowest) { self.own.end } else { u64::MAX };

@@ -13,7 +13,7 @@ use memcheck_core::space::Space;
 use memcheck_core::wire::protocol::MOST_LIVE_STACKS;
 use rustc_hash::FxHashMap;
 
-use super::{Event, Lifetimes, LiveSite, Log, Timeline};
+use super::{Event, LifetimeRecorder, LiveSite, Log, Timeline};
 use crate::block::{Block, Origin};
 
 /// A place in the program together with the space and shape of its allocations.
@@ -49,7 +49,7 @@ pub(crate) struct Held {
 
 /// An allocation that was refused, and the memory that was live at that moment.
 #[derive(Debug)]
-pub(crate) struct Refused {
+pub(crate) struct RefusedEvent {
     pub(crate) block: Block,
     pub(crate) live: Vec<Held>,
 }
@@ -65,7 +65,7 @@ pub(crate) struct Trace {
     last: Option<(Key, usize)>,
     pub(crate) spaces: FxHashMap<Space, SpaceTrace>,
     /// The last refusal of each space.
-    pub(crate) refused: FxHashMap<Space, Refused>,
+    pub(crate) refused: FxHashMap<Space, RefusedEvent>,
     /// A log of single events, if the run needs one.
     pub(crate) log: Option<Log>,
     iteration: u32,
@@ -103,7 +103,7 @@ pub(crate) struct SpaceTrace {
     /// The number of the event that reached the peak.
     pub(crate) peak_event: u64,
     pub(crate) timeline: Timeline,
-    pub(crate) lifetimes: Lifetimes,
+    pub(crate) lifetimes: LifetimeRecorder,
 }
 
 impl SpaceTrace {
@@ -116,7 +116,7 @@ impl SpaceTrace {
             epoch: 0,
             peak_event: 0,
             timeline: Timeline::default(),
-            lifetimes: Lifetimes::new(begun),
+            lifetimes: LifetimeRecorder::new(begun),
         }
     }
 
@@ -230,7 +230,7 @@ impl Trace {
             }
             Event::Refused(block) => {
                 let live = self.held(block.space, |holder| holder.live);
-                self.refused.insert(block.space, Refused { block, live });
+                self.refused.insert(block.space, RefusedEvent { block, live });
             }
             Event::Shaped(block, shape) => self.set_shape(&block, shape),
             Event::Iteration(iteration) => self.begin_or_end(iteration),

@@ -43,7 +43,7 @@ impl Life {
 type Identity = (Key, u32, u64);
 
 #[derive(Debug)]
-pub(crate) struct Lifetimes {
+pub(crate) struct LifetimeRecorder {
     pub(crate) events: u64,
     /// The number of events before each iteration.
     pub(crate) iterations: Vec<u64>,
@@ -78,7 +78,7 @@ impl Samples {
     }
 }
 
-impl Lifetimes {
+impl LifetimeRecorder {
     /// An empty history of a space whose first event follows after `begun` iterations.
     pub(super) fn new(begun: u32) -> Self {
         Self::with_limit(begun, MOST_BLOCKS)
@@ -235,13 +235,13 @@ mod tests {
         Block { size, space: SPACE, origin: Origin { birth: 1, context: 1, shape: 0 } }
     }
 
-    fn lives(lifetimes: Lifetimes) -> Vec<(u64, u64, Option<u64>)> {
+    fn lives(lifetimes: LifetimeRecorder) -> Vec<(u64, u64, Option<u64>)> {
         lifetimes.finish().0.iter().map(|life| (life.bytes, life.born, life.died())).collect()
     }
 
     #[test]
     fn blocks_live_from_their_allocation_to_their_free() {
-        let mut of = Lifetimes::new(2);
+        let mut of = LifetimeRecorder::new(2);
         of.allocated(key(0), &block(8), 8);
         of.begin_iteration();
         of.allocated(key(0), &block(8), 16);
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn of_equal_blocks_the_first_dies_first() {
-        let mut of = Lifetimes::new(0);
+        let mut of = LifetimeRecorder::new(0);
         of.allocated(key(0), &block(8), 8);
         of.allocated(key(0), &block(8), 16);
         of.freed(key(0), &block(8), 8);
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn the_largest_blocks_are_stored_and_the_others_add_up() {
-        let mut of = Lifetimes::with_limit(0, 4);
+        let mut of = LifetimeRecorder::with_limit(0, 4);
         let mut live = 0;
         for size in [5, 1, 7, 2, 2, 9, 1, 2, 1, 6] {
             live += size;
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_million_events_keep_their_bounds() {
-        let mut of = Lifetimes::with_limit(0, 100);
+        let mut of = LifetimeRecorder::with_limit(0, 100);
         for size in 0..500_000 {
             of.allocated(key(0), &block(size % 1000), 1000);
             of.freed(key(0), &block(size % 1000), 0);

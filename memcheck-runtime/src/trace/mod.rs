@@ -24,9 +24,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use crate::block::Block;
 
 pub(crate) use collector::{Collector, start};
-pub(crate) use fold::{Held, Key, Refused, Trace};
+pub(crate) use fold::{Held, Key, RefusedEvent, Trace};
 pub(crate) use largest::{LiveSite, ask};
-pub(crate) use lifetimes::Lifetimes;
+pub(crate) use lifetimes::LifetimeRecorder;
 pub(crate) use log::{Log, Logged};
 pub(crate) use timeline::Timeline;
 

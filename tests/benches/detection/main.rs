@@ -17,7 +17,7 @@ mod table;
 use memcheck_core::growth::lifetimes::Budget;
 use memcheck_core::growth::lifetimes::programs::matrix::{MatrixRow as Matrix, measure};
 use memcheck_core::growth::lifetimes::programs::{self as judged, ProgramFamily};
-use memcheck_tests::scenarios::{self, Agreement, Leg, Scenario, clean};
+use memcheck_tests::scenarios::{self, Agreement, Family, Scenario, clean};
 
 use programs::{CLEAN, Command, PLANTED, Seed};
 
@@ -33,7 +33,7 @@ const PROGRAMS: [u32; 2] = [10_000, 2_500];
 const MOST_WRONG: [f64; 2] = [0.02, 0.4];
 
 /// The value of `--device` for each leg.
-const LEGS: [(&str, Leg); 2] = [("sim:h200", Leg::Device), ("cpu", Leg::Host)];
+const LEGS: [(&str, Family); 2] = [("sim:h200", Family::Cuda), ("cpu", Family::Cpu)];
 
 struct LegResults {
     device: &'static str,

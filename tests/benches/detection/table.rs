@@ -85,7 +85,7 @@ fn leaks(leg: &LegResults) -> String {
         for (right, mark) in right.iter_mut().zip(marks) {
             *right += usize::from(mark != Some(false));
         }
-        let cells = [name.to_owned(), cause.code().to_owned()];
+        let cells = [name.to_owned(), cause.to_owned()];
         table.add_row(cells.into_iter().chain(marks.map(|mark| check_mark(mark).to_owned())));
     }
     let count = leg.rows.len();

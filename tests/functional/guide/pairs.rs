@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use memcheck_core::judgement::diagnosis::RULES;
 use memcheck_tests::scenarios::shapes::{REMARKED, UNEVEN, uneven};
-use memcheck_tests::scenarios::{Leg, named};
+use memcheck_tests::scenarios::{Family, named};
 
 use super::{LEGS, assert_passed, device, workloads};
 use crate::detection::{assert_pair, assert_uneven, on, remarks};
@@ -81,7 +81,7 @@ fn row_09_attention_caches_and_gradient_checkpointing() {
         assert!(10 * checkpointed < 4 * plain, "{checkpointed} of {plain}");
     }
     for layers in [4, 16, 36, 64] {
-        assert_passed(Leg::Device, &[&format!("checkpointing::peaks::layers_{layers}")]);
+        assert_passed(Family::Cuda, &[&format!("checkpointing::peaks::layers_{layers}")]);
     }
 }
 
@@ -97,7 +97,7 @@ fn row_17_steady_growth_has_its_cause_and_its_remedy() {
     assert_pairs(&all);
     let mut causes = BTreeSet::new();
     for pair in all {
-        let finding = on(Leg::Device).test(&named(pair).leaky_test())["findings"][0].clone();
+        let finding = on(Family::Cuda).test(&named(pair).leaky_test())["findings"][0].clone();
         let rule = RULES.iter().find(|rule| finding["cause"]["code"] == rule.code);
         let rule = rule.unwrap_or_else(|| panic!("{pair} has no known cause: {finding}"));
         assert_eq!(finding["cause"]["remedy"], rule.remedy, "{pair}");
@@ -111,7 +111,7 @@ fn row_18_uneven_memory_is_explained_and_is_no_leak() {
     for leg in LEGS {
         UNEVEN.iter().for_each(|uneven| assert_uneven(uneven, leg));
         for remarked in REMARKED {
-            assert_eq!(remarks(device(leg), &remarked.uneven_test()), [remarked.cause.code()]);
+            assert_eq!(remarks(device(leg), &remarked.uneven_test()), [remarked.cause]);
             assert_eq!(remarks(device(leg), &remarked.even_test()), [""; 0]);
         }
     }

@@ -4,7 +4,7 @@
 use std::process::Command;
 use std::sync::OnceLock;
 
-use memcheck_tests::scenarios::Leg;
+use memcheck_tests::scenarios::{Family, small_bytes};
 use memcheck_tests::training::{BATCH, KEPT_LOSS_BYTES, KEPT_LOSS_SCALAR_BYTES, PARAMETERS, SEQ};
 
 use super::{LEGS, assert_passed};
@@ -13,17 +13,17 @@ use crate::fixture::{build_example, memcheck, memcheck_with, workspace};
 const EXAMPLE: &str = "train_small_transformer";
 
 /// The lines of the example, with and without its leak.
-fn example_lines(leg: Leg, leaks: bool) -> &'static [String] {
+fn example_lines(leg: Family, leaks: bool) -> &'static [String] {
     static LINES: [OnceLock<Vec<String>>; 4] = [const { OnceLock::new() }; 4];
-    let slot = 2 * usize::from(leg == Leg::Device) + usize::from(leaks);
+    let slot = 2 * usize::from(leg == Family::Cuda) + usize::from(leaks);
     LINES[slot].get_or_init(|| match leg {
-        Leg::Host => {
+        Family::Cpu => {
             let run = Command::new(build_example(EXAMPLE)).args(leaks.then_some("leak")).output();
             let run = run.expect("the example runs");
             assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
             lines(&String::from_utf8_lossy(&run.stdout))
         }
-        Leg::Device => {
+        Family::Cuda => {
             let target = ["profile", "-p", "memcheck-tests", "--example", EXAMPLE, "--quiet"];
             let rest: &[&str] = if leaks { &["--", "leak"] } else { &[] };
             let device = ["--device", "sim:h200"];
@@ -38,7 +38,7 @@ fn lines(text: &str) -> Vec<String> {
 }
 
 /// The lines of usage with this label.
-fn labeled(leg: Leg, leaks: bool, label: &str) -> Vec<&'static str> {
+fn labeled(leg: Family, leaks: bool, label: &str) -> Vec<&'static str> {
     let mark = format!("label=\"{label}\"");
     let lines = example_lines(leg, leaks).iter().map(String::as_str);
     lines.filter(|line| line.contains(&mark)).collect()
@@ -59,12 +59,12 @@ fn row_02_usage_is_allocated_reserved_and_peak() {
         let ignored = super::workloads(leg).codes("helpers::a_peak_that_was_reset_is_judged");
         assert_eq!(ignored, ["peak-limit"]);
     }
-    let line = labeled(Leg::Device, false, "after load")[0];
+    let line = labeled(Family::Cuda, false, "after load")[0];
     let figures = ["allocated", "peak_allocated"].map(|name| field(line, name));
     assert_eq!(figures, [Some(LOADED); 2]);
     assert!(field(line, "reserved") >= Some(LOADED), "{line}");
     // The host has no pool, and does not count norms and other small blocks.
-    let line = labeled(Leg::Host, false, "after load")[0];
+    let line = labeled(Family::Cpu, false, "after load")[0];
     assert_eq!(field(line, "reserved"), None);
     assert!(field(line, "allocated") >= Some(LOADED * 98 / 100), "{line}");
 }
@@ -114,7 +114,7 @@ fn row_13_a_guard_cleans_up_before_and_after_every_epoch() {
 
     // An epoch must leave no memory behind on the device.
     for label in ["cleanup before", "cleanup after"] {
-        for line in labeled(Leg::Device, false, label) {
+        for line in labeled(Family::Cuda, false, label) {
             assert_eq!(field(line, "allocated"), Some(LOADED), "{line}");
         }
     }
@@ -141,7 +141,7 @@ fn row_14_an_audit_alerts_where_memory_is_high_or_grows() {
             assert_eq!(high.count(), 1, "{step}");
         }
         // From the second check on, the growth is every byte of a kept loss.
-        let leak = KEPT_LOSS_BYTES as u64 + leg.small(KEPT_LOSS_SCALAR_BYTES as u64);
+        let leak = KEPT_LOSS_BYTES as u64 + small_bytes(leg, KEPT_LOSS_SCALAR_BYTES as u64);
         let growth = format!("{} B (5.3 MiB) more are live with every step", exact(leak));
         let grows = |line: &&String| line.contains(&growth);
         assert_eq!(alerts(true).filter(grows).count(), 2, "{growth}");

@@ -1,13 +1,13 @@
 //! The rows about tables, traces and plots.
 
-use memcheck_tests::scenarios::Leg;
+use memcheck_tests::scenarios::Family;
 use memcheck_tests::training::KEPT_LOSS_BYTES;
 use serde_json::Value;
 
 use super::{device, peak};
 use crate::fixture::{Run, memcheck, workspace};
 
-fn profile(leg: Leg, arguments: &[&str]) -> Run {
+fn profile(leg: Family, arguments: &[&str]) -> Run {
     let target =
         ["profile", "-p", "memcheck-tests", "--test", "workloads", "--device", device(leg)];
     memcheck(&workspace(), &[&target[..], arguments, &["--exact", "bert::forward"]].concat())
@@ -17,7 +17,7 @@ fn profile(leg: Leg, arguments: &[&str]) -> Run {
 #[test]
 fn row_01_a_table_of_operations_sorted_by_any_column_with_shapes_and_lines() {
     for column in ["peak", "bytes", "calls"] {
-        let run = profile(Leg::Device, &["--sort", column, "--message-format", "json"]);
+        let run = profile(Family::Cuda, &["--sort", column, "--message-format", "json"]);
         let table = run.json()[0]["spaces"][0]["table"].clone();
         let rows = table["rows"].as_array().expect("rows").clone();
         let values: Vec<u64> = rows.iter().map(|row| row[column].as_u64().expect(column)).collect();
@@ -30,7 +30,7 @@ fn row_01_a_table_of_operations_sorted_by_any_column_with_shapes_and_lines() {
         let site = softmax["sites"][0].as_str().expect("a site");
         assert!(site.starts_with("tests/src/bert.rs:"), "{site}");
     }
-    let people = profile(Leg::Device, &["--sort", "peak", "--top", "3"]).stdout;
+    let people = profile(Family::Cuda, &["--sort", "peak", "--top", "3"]).stdout;
     assert!(people.contains("others: ") && people.contains("total"), "{people}");
 }
 
@@ -39,7 +39,7 @@ fn row_07_scopes_a_top_15_and_a_chrome_trace() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("trace.json");
     let report = format!("trace={}", path.display());
-    let run = profile(Leg::Device, &["--by", "scope", "--report", &report]);
+    let run = profile(Family::Cuda, &["--by", "scope", "--report", &report]);
     // The nested path of candle-transformers' own spans.
     let scope = "model.encoder.layer.attn.self-attn.softmax";
     assert!(run.stdout.contains(scope), "{}", run.stdout);
@@ -77,6 +77,6 @@ fn row_15_memory_over_iterations_is_plotted_with_its_trend() {
     let slope = format!("trend +{KEPT_LOSS_BYTES}.0 B per iteration");
     assert!(run.stdout.contains(sparkline) && run.stdout.contains(&slope), "{}", run.stdout);
     // A test without growth has an even line.
-    let even = profile(Leg::Host, &[]).stdout;
+    let even = profile(Family::Cpu, &[]).stdout;
     assert!(even.contains("live bytes ▁▁▁▁▁▁▁▁▁▁ ") && even.contains("trend +0.0 B"), "{even}");
 }

@@ -6,15 +6,15 @@ use std::thread::{self, JoinHandle};
 use candle_core::{DType, Device, Result, Tensor};
 use memcheck_runtime::Trial;
 
-use super::{HISTORY, Leg, Scenario, scenario};
+use super::{Family, HISTORY, Scenario, scenario};
 
 const SOURCE: &str = include_str!("batches.rs");
 
 /// The scenarios of this module.
 pub const SCENARIOS: &[Scenario] = &[
-    scenario!(SOURCE, loader_that_keeps_every_batch, BatchesKept, Steady),
-    scenario!(SOURCE, queue_without_a_bound, BatchesKept, Enlarged),
-    scenario!(SOURCE, worker_that_outlives_its_epoch, BatchesKept, Steady),
+    scenario!(SOURCE, loader_that_keeps_every_batch, "batches-kept", Steady),
+    scenario!(SOURCE, queue_without_a_bound, "batches-kept", Enlarged),
+    scenario!(SOURCE, worker_that_outlives_its_epoch, "batches-kept", Steady),
 ];
 
 /// Sequences in a batch, and tokens in a sequence.
@@ -39,7 +39,7 @@ pub mod loader_that_keeps_every_batch {
     const EPOCH: usize = 3 * BATCH + BATCH / 2;
 
     /// All sequences of an epoch, of u32.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         (EPOCH * SEQ * 4) as u64
     }
 
@@ -84,7 +84,7 @@ pub mod queue_without_a_bound {
     const TAKEN: usize = 2;
 
     /// The one batch that is loaded beyond those.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         (BATCH * SEQ * 4) as u64
     }
 
@@ -132,7 +132,7 @@ pub mod worker_that_outlives_its_epoch {
     use super::*;
 
     /// One batch.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         (BATCH * SEQ * 4) as u64
     }
 

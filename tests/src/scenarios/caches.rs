@@ -6,7 +6,7 @@ use candle_nn::kv_cache::KvCache;
 use candle_transformers::models::{llama, stable_lm};
 use memcheck_runtime::Trial;
 
-use super::{HISTORY, Leg, Scenario, scenario};
+use super::{Family, HISTORY, Scenario, scenario};
 use crate::llama::{kv_bytes_per_token, tiny_config};
 use crate::token_ids;
 
@@ -14,9 +14,9 @@ const SOURCE: &str = include_str!("caches.rs");
 
 /// The scenarios of this module.
 pub const SCENARIOS: &[Scenario] = &[
-    scenario!(SOURCE, one_cache_for_all_requests, CacheNeverCleared, Enlarged),
-    scenario!(SOURCE, model_without_a_way_to_clear, CacheNeverCleared, Enlarged),
-    scenario!(SOURCE, sessions_that_never_end, CacheNeverCleared, Steady),
+    scenario!(SOURCE, one_cache_for_all_requests, "cache-never-cleared", Enlarged),
+    scenario!(SOURCE, model_without_a_way_to_clear, "cache-never-cleared", Enlarged),
+    scenario!(SOURCE, sessions_that_never_end, "cache-never-cleared", Steady),
 ];
 
 /// Sequences in a request.
@@ -29,7 +29,7 @@ pub mod one_cache_for_all_requests {
     use super::*;
 
     /// The tokens of a request, `2 layers batch kv_heads head_dim 4` each.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         (TOKENS * kv_bytes_per_token(&tiny_config(), BATCH, DType::F32)) as u64
     }
 
@@ -79,7 +79,7 @@ pub mod model_without_a_way_to_clear {
     const WIDTH: usize = 64;
 
     /// The tokens of a request, keys and values of every layer.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         (TOKENS * 2 * LAYERS * BATCH * WIDTH * 4) as u64
     }
 
@@ -133,7 +133,7 @@ pub mod sessions_that_never_end {
     const ROOM: usize = 32;
 
     /// Keys and values of a whole cache, regardless of its fill level.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         (2 * HEADS * ROOM * HEAD_DIM * 4) as u64
     }
 

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{Leg, Pattern, Scenario};
+use super::{Family, Pattern, Scenario};
 
 /// The parts of a report that agree with a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl Agreement {
 impl Scenario {
     /// Compares a `test-finished` line of the leaky program's test, which was judged on `leg`, with
     /// the expectations. A field that is missing or `null` disagrees.
-    pub fn compare(&self, leg: Leg, finished: &Value) -> Agreement {
+    pub fn compare(&self, leg: Family, finished: &Value) -> Agreement {
         let finding = &finished["findings"][0];
         let top = &finding["sites"][0];
         let file = top["file"].as_str().unwrap_or_default();
@@ -48,19 +48,17 @@ impl Scenario {
                 // On the host the containers of the growing blocks are part of the site, which can
                 // make its pattern irregular.
                 Pattern::Growing => {
-                    [pattern, Pattern::Irregular].iter().any(|one| top["pattern"] == one.name())
+                    [pattern, Pattern::Irregular].iter().any(|one| top["pattern"] == json!(one))
                 }
-                pattern => top["pattern"] == pattern.name(),
+                pattern => top["pattern"] == json!(pattern),
             }),
-            cause: finding["cause"]["code"] == self.cause.code(),
+            cause: finding["cause"]["code"] == self.cause,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::scenarios::named;
 
@@ -74,13 +72,13 @@ mod tests {
                 "line": scenario.line, "pattern": "periodic",
             }],
         }]});
-        assert!(scenario.compare(Leg::Device, &finished).is_whole());
+        assert!(scenario.compare(Family::Cuda, &finished).is_whole());
     }
 
     #[test]
     fn a_test_without_findings_disagrees_in_every_part() {
         for scenario in crate::scenarios::all() {
-            let agreement = scenario.compare(Leg::Device, &json!({"findings": []}));
+            let agreement = scenario.compare(Family::Cuda, &json!({"findings": []}));
             let Agreement { found, bytes, line, pattern, cause } = agreement;
             assert!(!(found || bytes || line || cause), "{}", scenario.name);
             assert_eq!(pattern, scenario.pattern.map(|_| false));
@@ -91,7 +89,7 @@ mod tests {
     fn a_retained_finding_has_no_pattern() {
         let scenario = named("workspace_of_the_largest_request");
         let finished = json!({"findings": [{"code": "retained", "figure": 32768}]});
-        let agreement = scenario.compare(Leg::Host, &finished);
+        let agreement = scenario.compare(Family::Cpu, &finished);
         assert!(agreement.found && agreement.bytes && !agreement.line && !agreement.is_whole());
     }
 }

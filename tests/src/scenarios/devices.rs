@@ -8,16 +8,16 @@ use candle_core::{DType, Device, DeviceLocation, Module, Result, Tensor};
 use memcheck_runtime::Trial;
 
 use super::ratchets::{quantized, workspace_bytes};
-use super::{HISTORY, Leg, Runs, Scenario, scenario};
+use super::{Family, HISTORY, Runs, Scenario, scenario};
 
 const SOURCE: &str = include_str!("devices.rs");
 
 /// The scenarios of this module.
 pub const SCENARIOS: &[Scenario] = &[
-    scenario!(SOURCE, device_of_every_request, DeviceRecreated, Steady, runs: Runs::OnGpu),
-    scenario!(SOURCE, workspace_of_every_device, DeviceRecreated, Steady, runs: Runs::OnGpu),
-    scenario!(SOURCE, dropped_without_a_context, FreeWithoutContext, Steady, runs: Runs::OnGpu),
-    scenario!(SOURCE, retained device_dropped_late, FreeWithoutContext, runs: Runs::OnGpu),
+    scenario!(SOURCE, device_of_every_request, "device-recreated", Steady, runs: Runs::OnGpu),
+    scenario!(SOURCE, workspace_of_every_device, "device-recreated", Steady, runs: Runs::OnGpu),
+    scenario!(SOURCE, dropped_without_a_context, "free-without-context", Steady, runs: Runs::OnGpu),
+    scenario!(SOURCE, retained device_dropped_late, "free-without-context", runs: Runs::OnGpu),
 ];
 
 /// Opens the GPU of `device` once more. candle treats it as another device.
@@ -35,7 +35,7 @@ pub mod device_of_every_request {
     const WIDTH: usize = 32;
 
     /// `width²` of f32.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         (WIDTH * WIDTH * 4) as u64
     }
 
@@ -77,7 +77,7 @@ pub mod workspace_of_every_device {
     const WIDTH: usize = 256;
 
     /// One workspace.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         workspace_bytes(ROWS, WIDTH)
     }
 
@@ -121,7 +121,7 @@ pub mod dropped_without_a_context {
     const FLOATS: usize = 512;
 
     /// One answer.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         (FLOATS * 4) as u64
     }
 
@@ -161,7 +161,7 @@ pub mod device_dropped_late {
     const WIDTH: usize = 32;
 
     /// The weights, `width²` of f32.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         (WIDTH * WIDTH * 4) as u64
     }
 

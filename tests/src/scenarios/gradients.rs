@@ -6,15 +6,15 @@ use candle_core::Tensor;
 use memcheck_runtime::Trial;
 
 use super::graphs::{ACTIVATION, Layer, WEIGHT};
-use super::{HISTORY, Leg, Scenario, scenario};
+use super::{Family, HISTORY, Scenario, scenario};
 
 const SOURCE: &str = include_str!("gradients.rs");
 
 /// The scenarios of this module.
 pub const SCENARIOS: &[Scenario] = &[
-    scenario!(SOURCE, stores_of_every_step, GradStoreKept, Steady),
-    scenario!(SOURCE, gradients_of_micro_batches, GradStoreKept, Steady),
-    scenario!(SOURCE, store_of_every_fourth_step, GradStoreKept, Periodic),
+    scenario!(SOURCE, stores_of_every_step, "grad-store-kept", Steady),
+    scenario!(SOURCE, gradients_of_micro_batches, "grad-store-kept", Steady),
+    scenario!(SOURCE, store_of_every_fourth_step, "grad-store-kept", Periodic),
 ];
 
 /// Bytes in a gradient store of [`Layer`]: the gradient of the weight, and four activations. candle
@@ -27,7 +27,7 @@ pub mod stores_of_every_step {
     use super::*;
 
     /// One store.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         STORE
     }
 
@@ -71,7 +71,7 @@ pub mod gradients_of_micro_batches {
     const MICRO: usize = 3;
 
     /// One gradient of the weight for each micro-batch.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         MICRO as u64 * WEIGHT
     }
 
@@ -115,7 +115,7 @@ pub mod store_of_every_fourth_step {
     const EVERY: usize = 4;
 
     /// One store in four steps.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         STORE / EVERY as u64
     }
 

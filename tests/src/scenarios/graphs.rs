@@ -3,17 +3,17 @@
 use candle_core::{DType, Device, Result, Tensor, Var};
 use memcheck_runtime::Trial;
 
-use super::{HISTORY, Leg, Scenario, scenario};
+use super::{Family, HISTORY, Scenario, scenario, small_bytes};
 
 const SOURCE: &str = include_str!("graphs.rs");
 
 /// The scenarios of this module.
 pub const SCENARIOS: &[Scenario] = &[
-    scenario!(SOURCE, total_of_losses, GraphKept, Steady),
-    scenario!(SOURCE, history_of_losses, GraphKept, Steady),
-    scenario!(SOURCE, perplexity_of_every_step, GraphKept, Steady),
-    scenario!(SOURCE, state_between_windows, GraphKept, Steady),
-    scenario!(SOURCE, average_of_weights, GraphKept, Steady),
+    scenario!(SOURCE, total_of_losses, "graph-kept", Steady),
+    scenario!(SOURCE, history_of_losses, "graph-kept", Steady),
+    scenario!(SOURCE, perplexity_of_every_step, "graph-kept", Steady),
+    scenario!(SOURCE, state_between_windows, "graph-kept", Steady),
+    scenario!(SOURCE, average_of_weights, "graph-kept", Steady),
 ];
 
 /// Rows of the input.
@@ -52,8 +52,8 @@ pub mod total_of_losses {
     use super::*;
 
     /// Three activations; the scalars of sum, mean and total.
-    pub fn bytes(leg: Leg) -> u64 {
-        3 * ACTIVATION + leg.small(3 * 4)
+    pub fn bytes(leg: Family) -> u64 {
+        3 * ACTIVATION + small_bytes(leg, 3 * 4)
     }
 
     /// Adds the loss with its graph.
@@ -88,8 +88,8 @@ pub mod history_of_losses {
     use super::*;
 
     /// Three activations; the scalars of sum and mean.
-    pub fn bytes(leg: Leg) -> u64 {
-        3 * ACTIVATION + leg.small(2 * 4)
+    pub fn bytes(leg: Family) -> u64 {
+        3 * ACTIVATION + small_bytes(leg, 2 * 4)
     }
 
     /// Keeps the loss as a tensor.
@@ -124,8 +124,8 @@ pub mod perplexity_of_every_step {
     use super::*;
 
     /// Three activations; the scalars of sum, mean and its exponential.
-    pub fn bytes(leg: Leg) -> u64 {
-        3 * ACTIVATION + leg.small(3 * 4)
+    pub fn bytes(leg: Family) -> u64 {
+        3 * ACTIVATION + small_bytes(leg, 3 * 4)
     }
 
     /// Computes the metric from the loss with its graph.
@@ -160,7 +160,7 @@ pub mod state_between_windows {
     use super::*;
 
     /// Three activations: product, sum and state.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         3 * ACTIVATION
     }
 
@@ -198,7 +198,7 @@ pub mod average_of_weights {
     use super::*;
 
     /// Three weights: the old average and the variable, scaled, and their sum.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         3 * WEIGHT
     }
 

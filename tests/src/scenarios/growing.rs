@@ -8,17 +8,17 @@ use candle_nn::kv_cache::Cache;
 use candle_transformers::models::llama;
 use memcheck_runtime::Trial;
 
-use super::{HISTORY, Leg, Scenario, scenario};
+use super::{Family, HISTORY, Scenario, scenario};
 use crate::llama::tiny_config;
 
 const SOURCE: &str = include_str!("growing.rs");
 
 /// The scenarios of this module.
 pub const SCENARIOS: &[Scenario] = &[
-    scenario!(SOURCE, concatenated_at_every_token, CacheGrows, Enlarged),
-    scenario!(SOURCE, capacity_that_grows_in_steps, CacheGrows, Enlarged),
-    scenario!(SOURCE, masks_of_every_length, TensorKept, Irregular),
-    scenario!(SOURCE, masks_that_a_model_keeps, CacheByShape, Irregular),
+    scenario!(SOURCE, concatenated_at_every_token, "cache-grows", Enlarged),
+    scenario!(SOURCE, capacity_that_grows_in_steps, "cache-grows", Enlarged),
+    scenario!(SOURCE, masks_of_every_length, "tensor-kept", Irregular),
+    scenario!(SOURCE, masks_that_a_model_keeps, "cache-by-shape", Irregular),
 ];
 
 /// Width of a cached token.
@@ -38,7 +38,7 @@ pub mod concatenated_at_every_token {
     const WINDOW: usize = 4;
 
     /// One token.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         TOKEN
     }
 
@@ -80,7 +80,7 @@ pub mod capacity_that_grows_in_steps {
     const STEP: usize = 4;
 
     /// One token, as the mean over whole periods.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         TOKEN
     }
 
@@ -131,7 +131,7 @@ pub mod masks_of_every_length {
 
     /// `length²` of u8, summed over the measured turns, 2 to 12, after two turns of warm-up. A rate
     /// would depend on the number of turns.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         (2..=12).map(|turn| length(turn).pow(2) as u64).sum::<u64>()
     }
 
@@ -176,7 +176,7 @@ pub mod masks_that_a_model_keeps {
     const SHORTEST: usize = 33;
 
     /// `length²` of u8, summed over the measured prompts, 2 to 11.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         (2..=11).map(|prompt: u64| (SHORTEST as u64 + prompt).pow(2)).sum()
     }
 

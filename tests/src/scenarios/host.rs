@@ -4,15 +4,15 @@
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-use super::{HISTORY, Leg, Scenario, scenario};
+use super::{Family, HISTORY, Scenario, scenario};
 
 const SOURCE: &str = include_str!("host.rs");
 
 /// The scenarios of this module.
 pub const SCENARIOS: &[Scenario] = &[
-    scenario!(SOURCE, iteration one_kib_in_a_static, BuffersKept, Steady),
-    scenario!(SOURCE, iteration answers_by_prompt, BuffersKept, Steady),
-    scenario!(SOURCE, iteration boxes_leaked_for_a_lifetime, BuffersKept, Steady),
+    scenario!(SOURCE, iteration one_kib_in_a_static, "buffers-kept", Steady),
+    scenario!(SOURCE, iteration answers_by_prompt, "buffers-kept", Steady),
+    scenario!(SOURCE, iteration boxes_leaked_for_a_lifetime, "buffers-kept", Steady),
 ];
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -27,7 +27,7 @@ pub mod one_kib_in_a_static {
         LazyLock::new(|| Mutex::new(Vec::with_capacity(HISTORY / 2)));
 
     /// One line.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         1 << 10
     }
 
@@ -55,7 +55,7 @@ pub mod answers_by_prompt {
         LazyLock::new(|| Mutex::new(Answers::with_capacity(HISTORY)));
 
     /// One answer.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         3 << 10
     }
 
@@ -81,7 +81,7 @@ pub mod boxes_leaked_for_a_lifetime {
     use super::*;
 
     /// One of 4,096 bytes, one of 2,048.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         4_096 + 2_048
     }
 

@@ -7,19 +7,19 @@ use candle_core::{DType, Device, Result, Tensor};
 use memcheck_runtime::Trial;
 use rayon::prelude::*;
 
-use super::{HISTORY, Leg, Runs, Scenario, scenario};
+use super::{Family, HISTORY, Runs, Scenario, scenario};
 
 const SOURCE: &str = include_str!("kept.rs");
 
 /// The scenarios of this module.
 pub const SCENARIOS: &[Scenario] = &[
-    scenario!(SOURCE, four_bytes_in_a_list, TensorKept, Steady, runs: Runs::OnGpu),
-    scenario!(SOURCE, results_in_a_static, TensorKept, Steady),
-    scenario!(SOURCE, cycle_of_two_nodes, TensorKept, Steady),
-    scenario!(SOURCE, messages_that_nobody_reads, TensorKept, Steady),
-    scenario!(SOURCE, list_behind_a_pool, TensorKept, Steady),
-    scenario!(SOURCE, list_behind_inlined_helpers, TensorKept, Steady),
-    scenario!(SOURCE, list_in_a_nested_scope, TensorKept, Steady),
+    scenario!(SOURCE, four_bytes_in_a_list, "tensor-kept", Steady, runs: Runs::OnGpu),
+    scenario!(SOURCE, results_in_a_static, "tensor-kept", Steady),
+    scenario!(SOURCE, cycle_of_two_nodes, "tensor-kept", Steady),
+    scenario!(SOURCE, messages_that_nobody_reads, "tensor-kept", Steady),
+    scenario!(SOURCE, list_behind_a_pool, "tensor-kept", Steady),
+    scenario!(SOURCE, list_behind_inlined_helpers, "tensor-kept", Steady),
+    scenario!(SOURCE, list_in_a_nested_scope, "tensor-kept", Steady),
 ];
 
 /// Floats of 1 KiB, the smallest block that the host counts.
@@ -30,7 +30,7 @@ pub mod four_bytes_in_a_list {
     use super::*;
 
     /// One f32.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         4
     }
 
@@ -69,7 +69,7 @@ pub mod results_in_a_static {
     static RESULTS: Mutex<Vec<Tensor>> = Mutex::new(Vec::new());
 
     /// One result.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         (KIB * 4) as u64
     }
 
@@ -119,7 +119,7 @@ pub mod cycle_of_two_nodes {
     }
 
     /// The tensors of both nodes.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         (2 * KIB * 4) as u64
     }
 
@@ -156,7 +156,7 @@ pub mod messages_that_nobody_reads {
     use super::*;
 
     /// One message.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         (2 * KIB * 4) as u64
     }
 
@@ -195,7 +195,7 @@ pub mod list_behind_a_pool {
     const JOBS: usize = 4;
 
     /// The results of all jobs.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         (JOBS * KIB * 4) as u64
     }
 
@@ -236,7 +236,7 @@ pub mod list_behind_inlined_helpers {
     use super::*;
 
     /// One tensor.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         (3 * KIB * 4) as u64
     }
 
@@ -282,7 +282,7 @@ pub mod list_in_a_nested_scope {
     use super::*;
 
     /// One tensor.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         (4 * KIB * 4) as u64
     }
 

@@ -8,15 +8,15 @@ use candle_nn::{AdamW, Optimizer, ParamsAdamW, VarBuilder, VarMap, linear};
 use memcheck_runtime::Trial;
 
 use super::graphs::{Layer, WEIGHT, WIDTH};
-use super::{HISTORY, Leg, Scenario, scenario};
+use super::{Family, HISTORY, Scenario, scenario, small_bytes};
 
 const SOURCE: &str = include_str!("optimizers.rs");
 
 /// The scenarios of this module.
 pub const SCENARIOS: &[Scenario] = &[
-    scenario!(SOURCE, optimizer_of_every_epoch, OptimizerRecreated, Steady),
-    scenario!(SOURCE, snapshots_of_a_weight, VariablesCopied, Steady),
-    scenario!(SOURCE, checkpoints_in_memory, VariablesCopied, Steady),
+    scenario!(SOURCE, optimizer_of_every_epoch, "optimizer-recreated", Steady),
+    scenario!(SOURCE, snapshots_of_a_weight, "variables-copied", Steady),
+    scenario!(SOURCE, checkpoints_in_memory, "variables-copied", Steady),
 ];
 
 /// A new optimizer for every epoch, because each epoch has another learning rate.
@@ -24,7 +24,7 @@ pub mod optimizer_of_every_epoch {
     use super::*;
 
     /// Two moments of the weight.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         2 * WEIGHT
     }
 
@@ -65,7 +65,7 @@ pub mod snapshots_of_a_weight {
     use super::*;
 
     /// One copy.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         WEIGHT
     }
 
@@ -104,8 +104,8 @@ pub mod checkpoints_in_memory {
     use super::*;
 
     /// The weight and the bias of a linear layer.
-    pub fn bytes(leg: Leg) -> u64 {
-        WEIGHT + leg.small(WIDTH as u64 * 4)
+    pub fn bytes(leg: Family) -> u64 {
+        WEIGHT + small_bytes(leg, WIDTH as u64 * 4)
     }
 
     /// Keeps every checkpoint that was ever the best. The loss always falls, so that is every one.

@@ -4,14 +4,14 @@ use candle_core::{D, DType, Result, Tensor};
 use candle_nn::ops::softmax;
 use memcheck_runtime::Trial;
 
-use super::{HISTORY, Leg, Scenario, scenario};
+use super::{Family, HISTORY, Scenario, scenario};
 
 const SOURCE: &str = include_str!("outputs.rs");
 
 /// The scenarios of this module.
 pub const SCENARIOS: &[Scenario] = &[
-    scenario!(SOURCE, attention_weights, OutputsCollected, Steady),
-    scenario!(SOURCE, hidden_states_of_every_layer, OutputsCollected, Steady),
+    scenario!(SOURCE, attention_weights, "outputs-collected", Steady),
+    scenario!(SOURCE, hidden_states_of_every_layer, "outputs-collected", Steady),
 ];
 
 const LAYERS: usize = 2;
@@ -24,7 +24,7 @@ pub mod attention_weights {
     use super::*;
 
     /// `layers heads seq²` of f32.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         (LAYERS * HEADS * SEQ * SEQ * 4) as u64
     }
 
@@ -69,7 +69,7 @@ pub mod hidden_states_of_every_layer {
     use super::*;
 
     /// `layers seq width` of f32.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         (LAYERS * SEQ * WIDTH * 4) as u64
     }
 

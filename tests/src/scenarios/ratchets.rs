@@ -8,15 +8,15 @@ use candle_core::{DType, Device, Module, Result, Tensor};
 use candle_nn::kv_cache::Cache;
 use memcheck_runtime::Trial;
 
-use super::{Leg, Runs, Scenario, scenario};
+use super::{Family, Runs, Scenario, scenario};
 
 const SOURCE: &str = include_str!("ratchets.rs");
 
 /// The scenarios of this module.
 pub const SCENARIOS: &[Scenario] = &[
-    scenario!(SOURCE, retained workspace_of_the_largest_request, CacheKeepsLargest),
-    scenario!(SOURCE, retained cache_of_the_longest_request, CacheKeepsLargest),
-    scenario!(SOURCE, retained workspace_of_quantized_products, CacheKeepsLargest, runs: Runs::OnGpu),
+    scenario!(SOURCE, retained workspace_of_the_largest_request, "cache-keeps-largest"),
+    scenario!(SOURCE, retained cache_of_the_longest_request, "cache-keeps-largest"),
+    scenario!(SOURCE, retained workspace_of_quantized_products, "cache-keeps-largest", runs: Runs::OnGpu),
 ];
 
 /// A scratch buffer in a static, which is replaced when a request needs a larger one.
@@ -29,7 +29,7 @@ pub mod workspace_of_the_largest_request {
     const REQUESTS: [usize; 5] = [12, 32, 4, 28, 16];
 
     /// The largest request.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         32 << 10
     }
 
@@ -76,7 +76,7 @@ pub mod cache_of_the_longest_request {
     const WIDTH: usize = 256;
 
     /// The longest request in whole steps: 32 tokens of f32.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         (30_usize.next_multiple_of(STEP) * WIDTH * 4) as u64
     }
 
@@ -117,7 +117,7 @@ pub mod workspace_of_quantized_products {
     const WIDTH: usize = 256;
 
     /// 16 MiB, and `4 rows ceil(width / 512) + 128` blocks of 144 bytes.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         workspace_bytes(ROWS, WIDTH)
     }
 

@@ -4,17 +4,17 @@
 use candle_core::Tensor;
 use memcheck_runtime::Trial;
 
-use super::{HISTORY, Leg, Scenario, scenario};
+use super::{Family, HISTORY, Scenario, scenario};
 
 const SOURCE: &str = include_str!("rhythms.rs");
 
 /// The scenarios of this module.
 pub const SCENARIOS: &[Scenario] = &[
-    scenario!(SOURCE, every_third_time, TensorKept, Periodic),
-    scenario!(SOURCE, more_every_time, TensorKept, Growing),
-    scenario!(SOURCE, larger_every_time, TensorKept, Growing),
-    scenario!(SOURCE, no_two_sizes_alike, TensorKept, Growing),
-    scenario!(SOURCE, beside_a_ring_of_its_size, TensorKept, Steady),
+    scenario!(SOURCE, every_third_time, "tensor-kept", Periodic),
+    scenario!(SOURCE, more_every_time, "tensor-kept", Growing),
+    scenario!(SOURCE, larger_every_time, "tensor-kept", Growing),
+    scenario!(SOURCE, no_two_sizes_alike, "tensor-kept", Growing),
+    scenario!(SOURCE, beside_a_ring_of_its_size, "tensor-kept", Steady),
 ];
 
 /// Floats of 1 KiB, the smallest block that the host counts.
@@ -27,7 +27,7 @@ pub mod every_third_time {
     use super::*;
 
     /// A third of 3 KiB.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         (KIB * 4) as u64
     }
 
@@ -68,7 +68,7 @@ pub mod more_every_time {
 
     /// `i + 1` KiB in iteration i, summed over the measured iterations, 2 to 11. A rate would
     /// depend on the number of iterations.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         (2..=11).map(|i| (i + 1) << 10).sum::<u64>()
     }
 
@@ -108,7 +108,7 @@ pub mod larger_every_time {
 
     /// `i + 1` KiB in iteration i, summed over the measured iterations, 2 to 11. A rate would
     /// depend on the number of iterations.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         (2..=11).map(|i| (i + 1) << 10).sum::<u64>()
     }
 
@@ -148,7 +148,7 @@ pub mod no_two_sizes_alike {
     const KEPT: [usize; WARMUP + 12] = [5, 6, 11, 8, 0, 14, 9, 0, 13, 10, 0, 12, 0, 7];
 
     /// The sum over the measured iterations: 84 KiB.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         (KEPT[WARMUP..].iter().sum::<usize>() << 10) as u64
     }
 
@@ -194,7 +194,7 @@ pub mod beside_a_ring_of_its_size {
     const RING: usize = 3;
 
     /// The one tensor that is not in the ring.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         (KIB * 4) as u64
     }
 

@@ -7,15 +7,13 @@ use std::collections::VecDeque;
 use candle_core::Tensor;
 use memcheck_runtime::Trial;
 
-use super::Cause;
-
 /// A program on which a profile remarks, and its twin on which it does not. Both are clean.
 #[derive(Debug, Clone, Copy)]
 pub struct Remarked {
     /// The name of the program and of its memory tests.
     pub name: &'static str,
     /// The cause that the profile remarks on.
-    pub cause: Cause,
+    pub cause: &'static str,
     /// The program that looks as if it grew.
     pub uneven: fn(&mut Trial) -> anyhow::Result<()>,
     /// The same program with even inputs.
@@ -37,7 +35,7 @@ impl Remarked {
 /// The programs on which a profile remarks.
 pub const REMARKED: &[Remarked] = &[Remarked {
     name: "texts_of_every_length",
-    cause: Cause::VariableShapes,
+    cause: "variable-shapes",
     uneven: texts_of_every_length::uneven,
     even: texts_of_every_length::even,
 }];

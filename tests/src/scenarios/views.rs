@@ -3,15 +3,15 @@
 use candle_core::{D, DType, Result, Tensor};
 use memcheck_runtime::Trial;
 
-use super::{HISTORY, Leg, Scenario, scenario};
+use super::{Family, HISTORY, Scenario, scenario};
 
 const SOURCE: &str = include_str!("views.rs");
 
 /// The scenarios of this module.
 pub const SCENARIOS: &[Scenario] = &[
-    scenario!(SOURCE, last_row_of_logits, ViewKeepsStorage, Steady),
-    scenario!(SOURCE, contiguous_at_batch_one, ViewKeepsStorage, Steady),
-    scenario!(SOURCE, first_token_of_every_text, ViewKeepsStorage, Steady),
+    scenario!(SOURCE, last_row_of_logits, "view-keeps-storage", Steady),
+    scenario!(SOURCE, contiguous_at_batch_one, "view-keeps-storage", Steady),
+    scenario!(SOURCE, first_token_of_every_text, "view-keeps-storage", Steady),
 ];
 
 /// Tokens in a request, width of a hidden state, size of the vocabulary.
@@ -48,7 +48,7 @@ pub mod last_row_of_logits {
     use super::*;
 
     /// The logits of all tokens.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         LOGITS
     }
 
@@ -85,7 +85,7 @@ pub mod contiguous_at_batch_one {
     use super::*;
 
     /// The logits of all tokens.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         LOGITS
     }
 
@@ -122,7 +122,7 @@ pub mod first_token_of_every_text {
     use super::*;
 
     /// The hidden states of all tokens, `(1, SEQ, WIDTH)` of f32.
-    pub fn bytes(_leg: Leg) -> u64 {
+    pub fn bytes(_leg: Family) -> u64 {
         (SEQ * WIDTH * 4) as u64
     }
 

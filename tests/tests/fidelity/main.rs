@@ -10,7 +10,7 @@
 //! ```
 
 use candle_core::{DType, Device};
-use memcheck_runtime::__private::{Card, card_of, record};
+use memcheck_runtime::__private::{InstalledCard, card_of, record};
 use memcheck_runtime::{Trial, mem_test};
 use memcheck_tests::bert::Bert;
 use memcheck_tests::llama::Llama;
@@ -22,7 +22,7 @@ use memcheck_tests::{models, operations};
 
 /// The device that makes a recording in this run.
 fn maker(device: &Device) -> anyhow::Result<Maker> {
-    let Card { name, driver } =
+    let InstalledCard { name, driver } =
         card_of(device)?.ok_or_else(|| anyhow::anyhow!("the device is not a GPU"))?;
     let card = format!("card: {name}");
     Ok(match driver {

@@ -5,9 +5,9 @@
 
 use std::path::PathBuf;
 
+use crate::build::leg::DeviceKind;
 use crate::build::toolchain::gpu;
 use crate::build::workspace::Workspace;
-use crate::invocation::devices::DeviceKind;
 
 pub(super) const BUILD_DIRECTORY: &str = "CARGO_BUILD_BUILD_DIR";
 

@@ -25,9 +25,9 @@ pub(crate) use directories::target_directory;
 pub(crate) use program::{Program, ProgramError, ProgramKind};
 
 use crate::build::fresh::{CacheEntry, Watched, manifests, sources, surroundings};
+use crate::build::leg::DeviceKind;
 use crate::build::toolchain::Toolkit;
 use crate::build::workspace::{TestPackage, Workspace};
-use crate::invocation::devices::DeviceKind;
 use crate::invocation::options::Options;
 use crate::invocation::values::CargoOptions;
 use crate::system::binary::Binary;

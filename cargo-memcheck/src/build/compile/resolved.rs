@@ -9,8 +9,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::build::leg::DeviceKind;
 use crate::build::workspace::Workspace;
-use crate::invocation::devices::DeviceKind;
 use crate::invocation::values::CargoOptions;
 use crate::system::files;
 

@@ -15,7 +15,7 @@ pub(crate) use text::workflow;
 
 use crate::build::workspace::Workspace;
 use crate::invocation::cli::InitArgs;
-use model::Model;
+use model::ModelStruct;
 
 /// The package, with its crates and the model that the test uses.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct Starter {
     root: PathBuf,
     has_runtime: bool,
     crates: CrateNames,
-    model: Option<Model>,
+    model: Option<ModelStruct>,
 }
 
 /// The names by which a test uses the crates.
@@ -55,7 +55,7 @@ impl Starter {
             library: library.map(|library| library.name.replace('-', "_")),
         };
         let model =
-            library.and_then(|library| Model::find(library.src_path.as_std_path(), &crates));
+            library.and_then(|library| ModelStruct::find(library.src_path.as_std_path(), &crates));
         let folder = package.manifest_path.parent().map(|folder| folder.as_std_path().to_owned());
         Ok(Self {
             package: name,

@@ -37,7 +37,7 @@ pub(super) enum Argument {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Model {
+pub(super) struct ModelStruct {
     /// `app::model::Mlp`.
     pub(super) path: String,
     /// `new` or `load`.
@@ -65,7 +65,7 @@ const CONSTRUCTORS: [&str; 2] = ["new", "load"];
 /// Of a library that includes itself.
 const DEEPEST: usize = 16;
 
-impl Model {
+impl ModelStruct {
     /// `file` is the root of the library. The last fitting struct is the outermost layer, mostly.
     pub(super) fn find(file: &Path, crates: &CrateNames) -> Option<Self> {
         let mut library = Library::default();
@@ -151,7 +151,7 @@ impl Library {
         item: &ItemStruct,
         defaults: &[(String, String)],
         crates: &CrateNames,
-    ) -> Option<Model> {
+    ) -> Option<ModelStruct> {
         let name = item.ident.to_string();
         if !item.generics.params.is_empty() || !self.is_unique(&name) {
             return None;
@@ -200,7 +200,7 @@ impl Library {
         let forward_arguments = inputs.map(|it| made(it, true)).collect::<Option<Vec<_>>>()?;
         let has_input =
             |(made, _): &(Argument, bool)| matches!(made, Argument::Input | Argument::Ids);
-        forward_arguments.iter().any(has_input).then(|| Model {
+        forward_arguments.iter().any(has_input).then(|| ModelStruct {
             path: path.to_owned(),
             constructor: constructor.sig.ident.to_string(),
             arguments,
@@ -288,7 +288,7 @@ fn is_fallible(output: &ReturnType) -> bool {
 mod tests {
     use super::*;
 
-    fn find(files: &[(&str, &str)]) -> Option<Model> {
+    fn find(files: &[(&str, &str)]) -> Option<ModelStruct> {
         let folder = tempfile::tempdir().unwrap();
         for (path, text) in files {
             let path = folder.path().join(path);
@@ -301,18 +301,18 @@ mod tests {
             runtime: "memcheck_runtime".to_owned(),
             library: Some("app".to_owned()),
         };
-        Model::find(&folder.path().join("lib.rs"), &crates)
+        ModelStruct::find(&folder.path().join("lib.rs"), &crates)
     }
 
     const MLP: &str = "pub struct Mlp { inner: usize }
 impl Mlp {
-    pub fn new(width: usize, config: &Config, vb: VarBuilder<'_>) -> Result<Self> { todo!() }
+    pub fn new(width: usize, config: &ModelConfig, vb: VarBuilder<'_>) -> Result<Self> { todo!() }
 }
 impl Module for Mlp {
     fn forward(&self, xs: &Tensor) -> Result<Tensor> { todo!() }
 }
 #[derive(Clone, Default)]
-pub struct Config;
+pub struct ModelConfig;
 ";
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::CrateNames;
-use super::model::{Argument, Model};
+use super::model::{Argument, ModelStruct};
 
 /// A copy of the workflow in the documentation; a test compares them.
 const WORKFLOW: &str = include_str!("../../../templates/github-actions.yml");
@@ -20,7 +20,7 @@ pub(crate) fn workflow(url: Option<&str>) -> String {
     }
 }
 
-pub(super) fn test(crates: &CrateNames, model: Option<&Model>) -> String {
+pub(super) fn test(crates: &CrateNames, model: Option<&ModelStruct>) -> String {
     match model {
         Some(model) => test_of_model(crates, model),
         None => test_of_layer(crates),
@@ -52,7 +52,7 @@ fn training_step(trial: &mut Trial) -> Result<()> {{
     )
 }
 
-fn test_of_model(crates: &CrateNames, model: &Model) -> String {
+fn test_of_model(crates: &CrateNames, model: &ModelStruct) -> String {
     let CrateNames { candle_core: candle, candle_nn, runtime, .. } = crates;
     let name = model.path.rsplit("::").next().unwrap_or_default();
     let all = || model.arguments.iter().chain(&model.forward).map(|(argument, _)| *argument);
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_test_of_a_model_makes_its_arguments() {
-        let model = Model {
+        let model = ModelStruct {
             path: "app::model::BertLayer".to_owned(),
             constructor: "new".to_owned(),
             arguments: vec![

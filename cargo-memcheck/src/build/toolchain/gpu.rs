@@ -6,14 +6,15 @@ use std::process::Command;
 use std::time::Duration;
 
 use memcheck_core::runs::capture;
-use memcheck_core::runs::process::End;
+use memcheck_core::runs::process_end::End;
 use memcheck_core::size::counted;
 
-use crate::invocation::devices::{Found, Gpus, Probe};
+use crate::build::leg::{Found, Gpus};
+use crate::invocation::devices::Probe;
 use crate::invocation::options::environment;
 use crate::system::gpus::{RealGpu, VISIBLE};
 use crate::system::launcher::{self, Launcher, TURN};
-use crate::system::process::{self, Capture, Interrupt, Short, Watch};
+use crate::system::process::{self, Capture, Interrupt, ShortRun, Watch};
 
 /// nvidia-smi can hang if the driver does not respond.
 const ANSWER: Duration = Duration::from_secs(20);
@@ -206,7 +207,7 @@ pub(crate) fn nvcc() -> Result<String, String> {
         .find_map(|path| {
             let mut command = Command::new(path);
             command.arg("--version");
-            let output = process::short(&command, Short::within(ANSWER)).ok()?;
+            let output = process::short(&command, ShortRun::within(ANSWER)).ok()?;
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
             let release = text.split("release ").nth(1)?.split(',').next()?.trim().to_owned();
             Some(format!("{release} ({})", path.display()))

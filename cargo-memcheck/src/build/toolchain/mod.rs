@@ -16,7 +16,7 @@ use anyhow::Context;
 
 use crate::invocation::options::environment;
 use crate::system::files::{self, Replacement};
-use crate::system::process::{self, Short};
+use crate::system::process::{self, ShortRun};
 
 const NVCC: &str = include_str!("../../../toolkit/nvcc");
 const GIT: &str = include_str!("../../../toolkit/git");
@@ -123,7 +123,8 @@ fn compile_nvml(root: &Path) -> Result<PathBuf, String> {
     let unfinished = Replacement::new(&library).map_err(|error| error.to_string())?;
     let mut command = Command::new("cc");
     command.args(["-shared", "-fPIC", "-O1", "-o"]).args([unfinished.path(), &source]);
-    let output = process::short(&command, Short::TRUSTED).map_err(|error| format!("cc: {error}"));
+    let output =
+        process::short(&command, ShortRun::TRUSTED).map_err(|error| format!("cc: {error}"));
     let result = output.and_then(|output| {
         if output.status.success() {
             unfinished.commit().map(drop).map_err(|error| error.to_string())

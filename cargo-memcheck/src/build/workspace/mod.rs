@@ -17,7 +17,7 @@ use memcheck_core::measurement::cargo_lock::CANDLE;
 
 use crate::build::fresh::{CacheEntry, manifests, surroundings};
 use crate::invocation::values::CargoOptions;
-use crate::system::process::{self, Short};
+use crate::system::process::{self, ShortRun};
 
 pub(crate) use commit::commit;
 pub(crate) use error::WorkspaceError;
@@ -65,7 +65,7 @@ impl Workspace {
     }
 
     fn run_metadata(flags: &CargoOptions, how: &[&str]) -> Result<Self, WorkspaceError> {
-        let output = process::short(&metadata(flags, how), Short::TRUSTED);
+        let output = process::short(&metadata(flags, how), ShortRun::TRUSTED);
         let output = output.map_err(WorkspaceError::NoCargo)?;
         if !output.status.success() {
             let stderr = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();

@@ -6,12 +6,12 @@ use std::path::Path;
 use anyhow::Context;
 use memcheck_core::size::counted;
 
-use super::search::Search;
+use super::search::RevisionSearch;
 use super::{BisectError, announce, bad};
 use crate::build::workspace::Places;
 use crate::execution::revision::{self, Checkout, RevisionError, git};
 use crate::invocation::cli::BisectArgs;
-use crate::presentation::presenters::bisect::{Bisection, Commit, Culprits, Outcome};
+use crate::presentation::presenters::bisect::{BisectOutcome, Bisection, Commit, Culprits};
 use crate::system::error::Failure;
 use crate::system::process::Interrupt;
 
@@ -33,7 +33,7 @@ pub(super) fn find(args: &BisectArgs, places: &Places) -> Result<Option<Bisectio
     if range == 0 {
         return Err(BisectError::NoCommits(args.good.clone(), bad_name.to_owned()).into());
     }
-    let search = Search::new(args, places.own_directory(), &checkout, &good);
+    let search = RevisionSearch::new(args, places.own_directory(), &checkout, &good);
     search.begin()?;
     search.write()?;
     announce(args, &format!("measuring {}, which is good", args.good));
@@ -65,7 +65,7 @@ pub(super) fn find(args: &BisectArgs, places: &Places) -> Result<Option<Bisectio
 
 fn finish(
     args: &BisectArgs,
-    search: &Search,
+    search: &RevisionSearch,
     (good, bad): (&str, &str),
     range: usize,
     culprits: &[String],
@@ -78,7 +78,7 @@ fn finish(
     // The newest of the commits that can be the culprit is bad in any case.
     let first_bad = culprits.first().map_or(bad, String::as_str);
     let mut builds = steps.len() + 1;
-    if !has(first_bad, Outcome::Bad) {
+    if !has(first_bad, BisectOutcome::Bad) {
         announce(args, &format!("measuring {}, which is bad", super::bad(args)));
         ask(top, &["checkout", "--quiet", "--force", "--detach", first_bad])?;
         let code = search.measure(first_bad, true)?;
@@ -88,15 +88,15 @@ fn finish(
         }
         let name = super::bad(args).to_owned();
         match search.judge(first_bad, code)? {
-            (Outcome::Bad, _) => {}
-            (Outcome::Good, _) => {
+            (BisectOutcome::Bad, _) => {}
+            (BisectOutcome::Good, _) => {
                 return Err(BisectError::NoChange(name, args.good.clone()).into());
             }
-            (Outcome::Skipped, why) => return Err(BisectError::Unmeasured(name, why).into()),
+            (BisectOutcome::Skipped, why) => return Err(BisectError::Unmeasured(name, why).into()),
         }
     }
     let parent = git(top, &["rev-parse", "--verify", "--quiet", &format!("{first_bad}^")]);
-    let parent = parent.ok().filter(|parent| has(parent, Outcome::Good));
+    let parent = parent.ok().filter(|parent| has(parent, BisectOutcome::Good));
     let base = search.results(parent.as_deref().unwrap_or(good))?;
     let comparison = search.compare(&base, &search.results(first_bad)?)?;
     let commits: Result<_, Failure> =

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use memcheck_core::runs::bisect::Criterion;
-use memcheck_core::runs::compare::{Comparison, Measured, TestId, compare};
+use memcheck_core::runs::compare::{Comparison, MeasuredTest, TestId, compare};
 use memcheck_core::tolerance::Tolerance;
 use memcheck_core::wire::exit;
 use serde::{Deserialize, Serialize};
@@ -17,14 +17,14 @@ use super::BisectError;
 use crate::execution::revision::{self, Checkout, RevisionError, RunOutput};
 use crate::invocation::cli::BisectArgs;
 use crate::invocation::values::Verbosity;
-use crate::presentation::presenters::bisect::{Outcome, Step, reason};
+use crate::presentation::presenters::bisect::{BisectOutcome, BisectStep, reason};
 use crate::presentation::results::{self, Results, ResultsError};
 use crate::system::error::Failure;
 use crate::system::files;
 use crate::system::process::INTERRUPTED;
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Search {
+pub(super) struct RevisionSearch {
     /// The tool's folder in the target directory.
     pub(super) own: PathBuf,
     /// The current folder, in the worktree.
@@ -42,7 +42,7 @@ pub(super) struct Search {
     pub(super) reference: String,
 }
 
-impl Search {
+impl RevisionSearch {
     pub(super) fn new(args: &BisectArgs, own: &Path, checkout: &Checkout, reference: &str) -> Self {
         let mut selected = vec![args.test.clone()];
         selected.extend(args.exact.then(|| "--exact".to_owned()));
@@ -95,9 +95,9 @@ impl Search {
     }
 
     /// The steps that have ended.
-    pub(super) fn steps(&self) -> Result<Vec<Step>, Failure> {
+    pub(super) fn steps(&self) -> Result<Vec<BisectStep>, Failure> {
         let text = std::fs::read_to_string(self.log()).unwrap_or_default();
-        let steps: Result<Vec<Step>, _> = text.lines().map(serde_json::from_str).collect();
+        let steps: Result<Vec<BisectStep>, _> = text.lines().map(serde_json::from_str).collect();
         Ok(steps.context("reading the steps of the bisection")?)
     }
 
@@ -150,7 +150,7 @@ impl Search {
     /// Compares a run with another one. Tests that the good run does not have are left out.
     pub(super) fn compare(&self, base: &Results, head: &Results) -> Result<Comparison, Failure> {
         let known = self.known()?;
-        let of = |results| -> Vec<Measured<'_>> {
+        let of = |results| -> Vec<MeasuredTest<'_>> {
             let tests = measured(results).into_iter();
             tests.filter(|test| known.contains(&test.id)).collect()
         };
@@ -163,11 +163,11 @@ impl Search {
     }
 
     /// Judges a run that has ended with an exit code.
-    pub(super) fn judge(&self, name: &str, code: u8) -> Result<(Outcome, String), Failure> {
+    pub(super) fn judge(&self, name: &str, code: u8) -> Result<(BisectOutcome, String), Failure> {
         let skipped = |why: &str| {
             let log = self.output_of(name);
             let place = if log.is_file() { format!(" ({})", log.display()) } else { String::new() };
-            Ok((Outcome::Skipped, format!("{why}{place}")))
+            Ok((BisectOutcome::Skipped, format!("{why}{place}")))
         };
         let results = match self.results(name) {
             Ok(results) if results.incomplete.is_none() => results,
@@ -196,8 +196,8 @@ impl Search {
         }
         let comparison = self.compare(&self.results(&self.reference)?, &results)?;
         Ok(match self.criterion.reason(&comparison) {
-            Some((test, why)) => (Outcome::Bad, reason(test, &why)),
-            None => (Outcome::Good, String::new()),
+            Some((test, why)) => (BisectOutcome::Bad, reason(test, &why)),
+            None => (BisectOutcome::Good, String::new()),
         })
     }
 }

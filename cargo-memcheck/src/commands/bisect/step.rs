@@ -2,10 +2,10 @@
 
 use memcheck_core::wire::exit;
 
-use super::search::Search;
+use super::search::RevisionSearch;
 use crate::execution::revision::git;
 use crate::invocation::cli::BisectStepArgs;
-use crate::presentation::presenters::bisect::{Outcome, Step, print_step};
+use crate::presentation::presenters::bisect::{BisectOutcome, BisectStep, print_step};
 use crate::presentation::presenters::json;
 use crate::system::error::Failure;
 use crate::system::files;
@@ -16,11 +16,11 @@ const SKIP: u8 = 125;
 const STOP: u8 = 128;
 
 pub(in crate::commands) fn step(args: &BisectStepArgs) -> Result<u8, Failure> {
-    let search = Search::read(&args.description)?;
+    let search = RevisionSearch::read(&args.description)?;
     match run(&search) {
-        Ok(Outcome::Good) => Ok(exit::OK),
-        Ok(Outcome::Bad) => Ok(BAD),
-        Ok(Outcome::Skipped) => Ok(SKIP),
+        Ok(BisectOutcome::Good) => Ok(exit::OK),
+        Ok(BisectOutcome::Bad) => Ok(BAD),
+        Ok(BisectOutcome::Skipped) => Ok(SKIP),
         Err(failure) => {
             crate::presentation::presenters::failure(&failure);
             Ok(STOP.max(failure.exit_code()))
@@ -28,7 +28,7 @@ pub(in crate::commands) fn step(args: &BisectStepArgs) -> Result<u8, Failure> {
     }
 }
 
-fn run(search: &Search) -> Result<Outcome, Failure> {
+fn run(search: &RevisionSearch) -> Result<BisectOutcome, Failure> {
     prefer_newer(search);
     let ask = |arguments: &[&str]| git(&search.worktree, arguments).map_err(anyhow::Error::msg);
     let commit = ask(&["rev-parse", "HEAD"])?;
@@ -37,7 +37,7 @@ fn run(search: &Search) -> Result<Outcome, Failure> {
     // A build can change files, such as the lock file, that git must check out.
     ask(&["reset", "--quiet", "--hard"])?;
     let (outcome, reason) = search.judge(&commit, code)?;
-    let step = Step { name: commit, subject, outcome, reason };
+    let step = BisectStep { name: commit, subject, outcome, reason };
     let line = json::text(&step) + "\n";
     files::append(&search.log(), line.as_bytes()).map_err(anyhow::Error::from)?;
     print_step(search.steps()?.len(), &step);
@@ -47,7 +47,7 @@ fn run(search: &Search) -> Result<Outcome, Failure> {
 /// If two commits split the range alike, git checks out the older one. The newer one saves a build
 /// if the last commit of the range is the culprit, because that one is measured only then. git
 /// takes whichever commit is checked out.
-fn prefer_newer(search: &Search) {
+fn prefer_newer(search: &RevisionSearch) {
     let git = |arguments: &[&str]| git(&search.worktree, arguments);
     if git(&["for-each-ref", "refs/bisect/skip-*"]).is_ok_and(|skipped| !skipped.is_empty()) {
         return;

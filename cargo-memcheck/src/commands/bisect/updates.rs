@@ -9,28 +9,30 @@ use std::process::Command;
 use anyhow::Context;
 use memcheck_core::size::counted;
 
-use super::search::Search;
+use super::search::RevisionSearch;
 use super::{BisectError, announce, bad};
 use crate::build::workspace::{Places, cargo};
 use crate::execution::lock_file::LockRange;
 use crate::execution::revision::{Checkout, git};
 use crate::invocation::cli::BisectArgs;
-use crate::presentation::presenters::bisect::{Bisection, Culprits, Outcome, Step, print_step};
+use crate::presentation::presenters::bisect::{
+    BisectOutcome, BisectStep, Bisection, Culprits, print_step,
+};
 use crate::system::error::Failure;
 use crate::system::files;
-use crate::system::process::{self, Interrupt, Short};
+use crate::system::process::{self, Interrupt, ShortRun};
 
 const LOCK_FILE: &str = "Cargo.lock";
 
 type Applied = BTreeSet<usize>;
 
 struct LockSearch<'a> {
-    search: Search,
+    search: RevisionSearch,
     range: &'a LockRange,
     /// The lock file in the worktree.
     file: PathBuf,
     is_offline: bool,
-    steps: Vec<Step>,
+    steps: Vec<BisectStep>,
     builds: usize,
 }
 
@@ -52,7 +54,7 @@ pub(super) fn find(args: &BisectArgs, places: &Places) -> Result<Option<Bisectio
     if range.updates.is_empty() {
         return Err(BisectError::NoUpdates(good.to_owned(), bad.to_owned()).into());
     }
-    let search = Search::new(args, places.own_directory(), &checkout, "0");
+    let search = RevisionSearch::new(args, places.own_directory(), &checkout, "0");
     search.begin()?;
     let is_offline = args.run.iter().any(|arg| arg == "--offline" || arg == "--frozen");
     let search = LockSearch { search, range: &range, file, is_offline, steps: vec![], builds: 0 };
@@ -92,7 +94,7 @@ impl LockSearch<'_> {
                 return Ok(None);
             }
             match step.outcome {
-                Outcome::Good => {
+                BisectOutcome::Good => {
                     last_good = step.name;
                     left.retain(|number| !next.contains(number));
                     applied = next;
@@ -112,11 +114,11 @@ impl LockSearch<'_> {
                 let Some(step) = self.step(&whole)? else { return Err(unresolved().into()) };
                 match step.outcome {
                     _ if Interrupt::has_come() => return Ok(None),
-                    Outcome::Bad => step.name,
-                    Outcome::Good => {
+                    BisectOutcome::Bad => step.name,
+                    BisectOutcome::Good => {
                         return Err(BisectError::NoChange(bad.to_owned(), name).into());
                     }
-                    Outcome::Skipped => {
+                    BisectOutcome::Skipped => {
                         return Err(BisectError::Unmeasured(bad.to_owned(), step.reason).into());
                     }
                 }
@@ -142,7 +144,7 @@ impl LockSearch<'_> {
         &mut self,
         applied: &Applied,
         left: &[usize],
-    ) -> Result<Option<(Applied, Step)>, Failure> {
+    ) -> Result<Option<(Applied, BisectStep)>, Failure> {
         for part in parts(left.len()) {
             let wanted = applied.iter().chain(&left[..part]).copied().collect();
             let Some(next) = self.resolve(&wanted)? else { continue };
@@ -155,7 +157,7 @@ impl LockSearch<'_> {
                 continue;
             }
             let step = self.run(&next)?;
-            if step.outcome != Outcome::Skipped || Interrupt::has_come() {
+            if step.outcome != BisectOutcome::Skipped || Interrupt::has_come() {
                 return Ok(Some((next, step)));
             }
         }
@@ -173,7 +175,7 @@ impl LockSearch<'_> {
         if self.is_offline {
             command.arg("--offline");
         }
-        let output = process::short(&command, Short::TRUSTED).context("starting cargo")?;
+        let output = process::short(&command, ShortRun::TRUSTED).context("starting cargo")?;
         if !output.status.success() {
             return Ok(None);
         }
@@ -182,22 +184,27 @@ impl LockSearch<'_> {
         Ok(applied.context("reading the lock file that cargo has resolved")?)
     }
 
-    fn step(&mut self, wanted: &Applied) -> Result<Option<Step>, Failure> {
+    fn step(&mut self, wanted: &Applied) -> Result<Option<BisectStep>, Failure> {
         let Some(applied) = self.resolve(wanted)? else { return Ok(None) };
         self.run(&applied).map(Some)
     }
 
     /// Runs the tests with the lock file that is written.
-    fn run(&mut self, applied: &Applied) -> Result<Step, Failure> {
+    fn run(&mut self, applied: &Applied) -> Result<BisectStep, Failure> {
         let name = self.builds.to_string();
         let code = self.search.measure(&name, false)?;
         self.builds += 1;
         let subject = self.described(applied);
         if Interrupt::has_come() {
-            return Ok(Step { name, subject, outcome: Outcome::Skipped, reason: String::new() });
+            return Ok(BisectStep {
+                name,
+                subject,
+                outcome: BisectOutcome::Skipped,
+                reason: String::new(),
+            });
         }
         let (outcome, reason) = self.search.judge(&name, code)?;
-        let step = Step { name, subject, outcome, reason };
+        let step = BisectStep { name, subject, outcome, reason };
         self.steps.push(step.clone());
         print_step(self.steps.len(), &step);
         Ok(step)

@@ -10,10 +10,11 @@ use std::path::Path;
 use cargo_metadata::Package;
 use cargo_metadata::camino::Utf8Path;
 
-use super::format::{PackedFile, Page};
-use super::manifest::{self, Build, Executable, Manifest, TESTS, Tables, WORKSPACE};
+use super::format::{ArchivePage, PackedFile};
+use super::manifest::{self, ArchivedExecutable, Build, Manifest, TESTS, Tables, WORKSPACE};
 use super::{metadata, names};
-use crate::invocation::devices::{self, DeviceKind};
+use crate::build::leg::DeviceKind;
+use crate::invocation::devices;
 
 /// Bytes of text files that are read as a whole. JSON takes up to ten times as much memory when it
 /// is parsed.
@@ -23,7 +24,7 @@ const DEVICES: usize = 64;
 
 type Files<'a> = BTreeMap<&'a str, &'a PackedFile>;
 
-impl Page for Manifest {
+impl ArchivePage for Manifest {
     const NAME: &'static str = "memcheck-archive.json";
     const KIND: &'static str = "an archive of cargo memcheck";
 
@@ -36,7 +37,7 @@ impl Page for Manifest {
     }
 }
 
-impl Page for Tables {
+impl ArchivePage for Tables {
     const NAME: &'static str = "memcheck-line-tables.json";
     const KIND: &'static str = "an archive of line tables";
 
@@ -55,7 +56,7 @@ pub(super) fn files(files: &[PackedFile]) -> Result<Files<'_>, String> {
     for file in files {
         named(&file.name)?;
         if known.insert(&file.name, file).is_some() {
-            return Err(format!("{}: it is listed twice", file.name));
+            return Err(format!("{} is listed twice", file.name));
         }
     }
     // With the separator before all other characters, a folder is directly followed by its files.
@@ -85,7 +86,7 @@ fn manifest(manifest: &Manifest) -> Result<(), String> {
         let folders = [WORKSPACE, TESTS].into_iter();
         let kinds = [DeviceKind::Cpu, DeviceKind::Sim, DeviceKind::Cuda].map(manifest::folder);
         if !name.contains('/') || !folders.chain(kinds).any(|folder| folder == first) {
-            return Err(format!("{name}: it is not in a folder of an archive"));
+            return Err(format!("{name} is not in a folder of an archive"));
         }
     }
     text("target", &manifest.target.to_string())?;
@@ -115,7 +116,7 @@ fn manifest(manifest: &Manifest) -> Result<(), String> {
 fn within(files: &Files<'_>, name: &str, limit: u64) -> Result<(), String> {
     match files.get(name) {
         Some(file) if file.bytes > limit => {
-            Err(format!("{name}: it has {} bytes instead of at most {limit}", file.bytes))
+            Err(format!("{name} has {} bytes instead of at most {limit}", file.bytes))
         }
         _ => Ok(()),
     }
@@ -124,31 +125,33 @@ fn within(files: &Files<'_>, name: &str, limit: u64) -> Result<(), String> {
 fn build(build: &Build, packages: &BTreeSet<&str>, files: &Files<'_>) -> Result<(), String> {
     let there = |name: &str| match files.get(name) {
         Some(file) => Ok(*file),
-        None => Err(format!("{name:?}: it is not a file of the archive")),
+        None => Err(format!("{name:?} is not a file of the archive")),
     };
     if build.tests != manifest::test_table(build.kind) {
-        return Err(format!("{:?}: it is not the place of a table of tests", build.tests));
+        return Err(format!("{:?} is not the place of a table of tests", build.tests));
     }
     there(&build.tests)?;
     within(files, &build.tests, TABLE_LIMIT)?;
     let own = Path::new(manifest::folder(build.kind));
-    for Executable { id, package, file, tests: _, environment, out_dir } in &build.executables {
+    for ArchivedExecutable { id, package, file, tests: _, environment, out_dir } in
+        &build.executables
+    {
         text("executable", id)?;
         if !packages.contains(package.as_str()) {
             return Err(format!("{id}: its package is not in the archive"));
         }
         if !there(file)?.executable || !Path::new(file).starts_with(own) {
-            return Err(format!("{file}: it is not an executable for {}", own.display()));
+            return Err(format!("{file} is not an executable for {}", own.display()));
         }
         for (name, value) in environment {
             if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
-                return Err(format!("{id}: it has an invalid variable, {name:?}"));
+                return Err(format!("{id} has an invalid variable, {name:?}"));
             }
         }
         if let Some((_, name)) = out_dir {
             named(name)?;
             if !Path::new(name).starts_with(own) {
-                return Err(format!("{name}: it is not a folder for {}", own.display()));
+                return Err(format!("{name} is not a folder for {}", own.display()));
             }
         }
     }
@@ -170,7 +173,7 @@ fn packages(manifest: &Manifest) -> Result<BTreeSet<&str>, String> {
     let root = &metadata.workspace_root;
     let below = root.as_str().strip_prefix('/');
     if below.is_none_or(|below| !below.is_empty() && names::check(below).is_err()) {
-        return Err(format!("{:?}: it is not the path of a workspace", root.as_str()));
+        return Err(format!("{:?} is not the path of a workspace", root.as_str()));
     }
     let packages: BTreeSet<&str> = manifest.packages.iter().map(String::as_str).collect();
     if packages.len() != manifest.packages.len() {

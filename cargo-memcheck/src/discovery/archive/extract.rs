@@ -93,7 +93,7 @@ impl Extracted {
     /// An archive without files. `None` if its page is refused.
     pub(super) fn of_page(json: &[u8]) -> Option<Self> {
         let manifest: Manifest = serde_json::from_slice(json).ok()?;
-        super::format::Page::check(&manifest).ok()?;
+        super::format::ArchivePage::check(&manifest).ok()?;
         let mut metadata = metadata::parse(&manifest.metadata).ok()?;
         let root = metadata.workspace_root.clone();
         let folder = Folder::create(None).ok()?;
@@ -157,7 +157,7 @@ fn belong_to(manifest: &Manifest, tables: &Tables) -> Result<(), String> {
     let known: BTreeSet<PathBuf> =
         executables.map(|executable| protocol::line_tables(Path::new(&executable.file))).collect();
     match tables.files.iter().find(|file| !known.contains(Path::new(&file.name))) {
-        Some(file) => Err(format!("{}: it is not for an executable of the archive", file.name)),
+        Some(file) => Err(format!("{} is not for an executable of the archive", file.name)),
         None => Ok(()),
     }
 }

@@ -70,7 +70,7 @@ impl PackedFile {
     }
 }
 
-pub(super) trait Page: Serialize + DeserializeOwned {
+pub(super) trait ArchivePage: Serialize + DeserializeOwned {
     /// The name of the header in the archive.
     const NAME: &'static str;
     const KIND: &'static str;

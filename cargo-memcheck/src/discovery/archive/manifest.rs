@@ -12,7 +12,7 @@ use super::elf::ElfTarget;
 use super::format::PackedFile;
 use crate::baselines::SourceFunctions;
 use crate::build::compile::NotBuilt;
-use crate::invocation::devices::DeviceKind;
+use crate::build::leg::DeviceKind;
 use crate::system::libraries::SEARCH_PATH;
 
 pub(super) const WORKSPACE: &str = "workspace";
@@ -46,7 +46,7 @@ pub(super) struct Manifest {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Build {
     pub(super) kind: DeviceKind,
-    pub(super) executables: Vec<Executable>,
+    pub(super) executables: Vec<ArchivedExecutable>,
     pub(super) not_built: Vec<NotBuilt>,
     /// Name in the archive.
     pub(super) nvml: Option<String>,
@@ -55,7 +55,7 @@ pub(super) struct Build {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Executable {
+pub(super) struct ArchivedExecutable {
     /// In the form of nextest.
     pub(super) id: String,
     pub(super) package: String,

@@ -23,7 +23,7 @@ mod write;
 
 pub(crate) use elf::ElfTarget;
 pub(crate) use error::ArchiveError;
-pub(crate) use pack::{Leaf, LineTables, Origin, Packed, pack};
+pub(crate) use pack::{Leaf, LineTables, Packed, PackedFrom, pack};
 pub(crate) use unpack::Unpacked;
 #[cfg(any(test, fuzzing))]
 pub(crate) use unpack::inspect;

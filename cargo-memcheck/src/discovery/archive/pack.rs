@@ -12,16 +12,16 @@ use memcheck_core::wire::protocol::{self, Entry};
 
 use super::elf::ElfTarget;
 use super::manifest::{
-    self, Build, Executable, Manifest, Tables, TestTable, WITH_PATHS, WORKSPACE,
+    self, ArchivedExecutable, Build, Manifest, Tables, TestTable, WITH_PATHS, WORKSPACE,
 };
 use super::strip::Stripper;
 use super::write::{self, ArchiveEntry, EntrySource};
 use super::{ArchiveError, metadata};
 use crate::baselines::{self, SourceFunctions};
 use crate::build::compile::NotBuilt;
+use crate::build::leg::DeviceKind;
 use crate::build::workspace::{TestPackage, Workspace, commit};
 use crate::discovery::listing::LISTING;
-use crate::invocation::devices::DeviceKind;
 use crate::invocation::values::CargoOptions;
 use crate::system::binary::Binary;
 use crate::system::error::Failure;
@@ -47,7 +47,7 @@ impl LineTables {
 }
 
 #[derive(Debug)]
-pub(crate) struct Origin<'a> {
+pub(crate) struct PackedFrom<'a> {
     pub(crate) workspace: &'a Workspace,
     pub(crate) packages: &'a [TestPackage],
     pub(crate) cargo: &'a CargoOptions,
@@ -168,7 +168,7 @@ fn hash_file(hasher: &mut DefaultHasher, path: &Path) -> io::Result<()> {
 }
 
 pub(crate) fn pack(
-    origin: &Origin<'_>,
+    origin: &PackedFrom<'_>,
     leaves: &[Leaf],
     archive: &Path,
     line_tables: &LineTables,
@@ -203,7 +203,7 @@ pub(crate) fn pack(
         },
         features: cargo.features.clone(),
         devices: origin.devices.clone(),
-        metadata: metadata.context("cargo's metadata")?,
+        metadata: metadata.context("reading the metadata of cargo")?,
         packages: origin.packages.iter().map(|p| p.package.id.repr.clone()).collect(),
         names_targets: cargo.names_targets(),
         baselines,
@@ -237,7 +237,7 @@ fn target(leaves: &[Leaf]) -> Result<ElfTarget, ArchiveError> {
 }
 
 fn build(
-    origin: &Origin<'_>,
+    origin: &PackedFrom<'_>,
     leaf: &Leaf,
     line_tables: &LineTables,
     folder: &Path,
@@ -267,7 +267,7 @@ fn build(
         if let Some((was, now)) = &out_dir {
             contents.tree(Path::new(now), was)?;
         }
-        executables.push(Executable {
+        executables.push(ArchivedExecutable {
             id: binary.id.clone(),
             package: package.clone(),
             file: text(&file)?,
@@ -298,7 +298,7 @@ fn text(name: &Path) -> Result<String, ArchiveError> {
 }
 
 fn sources(
-    origin: &Origin<'_>,
+    origin: &PackedFrom<'_>,
     contents: &mut Contents,
 ) -> Result<BTreeMap<String, SourceFunctions>, ArchiveError> {
     let workspace = origin.workspace;

@@ -17,8 +17,8 @@ use serde::de::{IgnoredAny, MapAccess, Visitor};
 
 use super::ArchiveError;
 use super::format::{
-    ArchiveHeader, HEADER_LIMIT, MAGIC, PAGE, PAGE_LIMIT, PackedFile, Page, VERSION, WINDOWS,
-    largest_total,
+    ArchiveHeader, ArchivePage, HEADER_LIMIT, MAGIC, PAGE, PAGE_LIMIT, PackedFile, VERSION,
+    WINDOWS, largest_total,
 };
 use super::interruptible::Interruptible;
 use super::names;
@@ -40,7 +40,7 @@ type Decoder<'a> = zstd::Decoder<'static, BufReader<Interruptible<'a, File>>>;
 type Entry<'a, 'b> = tar::Entry<'b, Decoder<'a>>;
 
 /// Calls `prepare` when header and page are valid, and extracts the files to its destination.
-pub(super) fn read<P: Page>(
+pub(super) fn read<P: ArchivePage>(
     path: &Path,
     interrupt: &Interrupt,
     prepare: impl FnOnce(&ArchiveHeader, &P) -> Result<Destination, ArchiveError>,
@@ -70,7 +70,7 @@ impl Reader<'_> {
         ArchiveError::refused(self.path, why.as_ref())
     }
 
-    fn read<P: Page>(
+    fn read<P: ArchivePage>(
         &self,
         prepare: impl FnOnce(&ArchiveHeader, &P) -> Result<Destination, ArchiveError>,
     ) -> Result<P, ArchiveError> {
@@ -143,7 +143,7 @@ impl Reader<'_> {
         serde_json::from_slice(&json).map_err(|error| self.torn(error.into()))
     }
 
-    fn page<'a: 'b, 'b, P: Page>(
+    fn page<'a: 'b, 'b, P: ArchivePage>(
         &self,
         entries: &mut tar::Entries<'b, Decoder<'a>>,
         bytes: u64,

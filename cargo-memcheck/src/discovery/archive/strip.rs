@@ -7,7 +7,7 @@ use std::process::Command;
 
 use super::ArchiveError;
 use crate::system::libraries::{SEARCH_PATH, in_front};
-use crate::system::process::{self, Short};
+use crate::system::process::{self, ShortRun};
 
 #[derive(Debug, Clone)]
 pub(super) struct Objcopy {
@@ -24,7 +24,7 @@ impl Objcopy {
         let ask_rustc = |what: &[&str]| {
             let mut command = Command::new(&rustc);
             command.args(what);
-            let output = process::short(&command, Short::TRUSTED).ok()?;
+            let output = process::short(&command, ShortRun::TRUSTED).ok()?;
             Some(PathBuf::from(String::from_utf8(output.stdout).ok()?.trim()))
         };
         let own = ask_rustc(&["--print", "sysroot"]).zip(ask_rustc(&["--print", "target-libdir"]));
@@ -45,8 +45,8 @@ impl Objcopy {
             command.env(SEARCH_PATH, path);
         }
         let name = self.program.display();
-        let output =
-            process::short(&command, Short::TRUSTED).map_err(|error| format!("{name}: {error}"))?;
+        let output = process::short(&command, ShortRun::TRUSTED)
+            .map_err(|error| format!("{name}: {error}"))?;
         if output.status.success() {
             return Ok(());
         }

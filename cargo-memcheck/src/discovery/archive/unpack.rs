@@ -17,11 +17,10 @@ use super::extract::{Extracted, extract};
 use super::manifest::{self, Build, Manifest, TestTable, WORKSPACE};
 use crate::baselines::{SnapshotFile, SourceFunctions};
 use crate::build::compile::Built;
+use crate::build::leg::{self, DeviceKind, Found, Gpus, Leg};
 use crate::build::workspace::{TestPackage, Workspace};
 use crate::discovery::listing::ListedExecutable;
-use crate::invocation::devices::{
-    self, DeviceKind, DeviceSource, Found, Gpus, Leg, RequestedDevices, Sharing,
-};
+use crate::invocation::devices::{DeviceSource, RequestedDevices, Sharing};
 use crate::invocation::values::UnpackOptions;
 use crate::system::binary::Binary;
 use crate::system::error::Failure;
@@ -42,7 +41,7 @@ impl Unpacked {
         if let Some(path) = flags.workspace_remap.as_ref().filter(|path| !path.is_dir()) {
             return Err(ArchiveError::NoSources(path.clone()).into());
         }
-        let interrupt = Interrupt::listen().context("the handlers of signals")?;
+        let interrupt = Interrupt::listen().context("listening for signals")?;
         let extracted = extract(archive, flags, &interrupt)?;
         let tables = match flags.no_run {
             true => Some(tables(archive, &extracted)?),
@@ -152,7 +151,7 @@ impl Unpacked {
         }
         let lacks =
             if has(DeviceKind::Sim) { None } else { Some("the archive was not built for sim") };
-        let legs = devices::resolve(&requested, machine, lacks, sharing, found)?;
+        let legs = leg::resolve(&requested, machine, lacks, sharing, found)?;
         match legs.iter().find(|leg| !has(leg.kind)) {
             Some(leg) => Err(self.not_for(&leg.device).into()),
             None => Ok(legs),
@@ -214,7 +213,7 @@ impl Unpacked {
     fn environment(
         &self,
         kind: DeviceKind,
-        executable: &manifest::Executable,
+        executable: &manifest::ArchivedExecutable,
         package: &TestPackage,
     ) -> Vec<(String, String)> {
         let shown = |path: &Path| path.display().to_string();
@@ -307,7 +306,7 @@ fn tables(
             return Err(refused(format!("its tests have version {theirs} instead of {ours}")));
         }
         if table.executables.len() != build.executables.len() {
-            return Err(refused(format!("{}: it is not for its executables", build.tests)));
+            return Err(refused(format!("{} is not for its executables", build.tests)));
         }
         Ok((build.kind, table))
     };

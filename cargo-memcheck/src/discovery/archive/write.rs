@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::ArchiveError;
 use super::format::{
-    ArchiveHeader, HEADER_LIMIT, PAGE, PAGE_LIMIT, PackedFile, Page, WINDOWS, largest_total,
+    ArchiveHeader, ArchivePage, HEADER_LIMIT, PAGE, PAGE_LIMIT, PackedFile, WINDOWS, largest_total,
 };
 use super::interruptible::Interruptible;
 use crate::system::files::Replacement;
@@ -49,7 +49,7 @@ pub(super) fn measure(entries: &[ArchiveEntry]) -> Result<Vec<PackedFile>, Archi
 
 /// Writes to a temporary file and renames it, so that no incomplete archive has its name. Returns
 /// the size in bytes. The files of the page must be those of [`measure`].
-pub(super) fn write<P: Page>(
+pub(super) fn write<P: ArchivePage>(
     path: &Path,
     id: &str,
     page: &P,

@@ -14,13 +14,13 @@ use std::time::{Duration, Instant};
 use memcheck_core::request::variables;
 use memcheck_core::wire::protocol::{Entry, Listing, VERSION};
 
+use crate::build::leg::{DeviceKind, Leg};
 use crate::build::workspace::TestPackage;
-use crate::invocation::devices::{DeviceKind, Leg};
 use crate::system::binary::Binary;
 use crate::system::launcher::{Launcher, TURN};
 use crate::system::libraries::{LibrarySearch, Missing};
 use crate::system::process::{self, Capture, Interrupt, ProcessResult, Watch};
-use memcheck_core::runs::process::End;
+use memcheck_core::runs::process_end::End;
 
 pub(crate) use error::DiscoverError;
 

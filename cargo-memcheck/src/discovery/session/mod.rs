@@ -6,13 +6,13 @@ mod source;
 use memcheck_core::request::config;
 
 use crate::build::compile::Built;
+use crate::build::leg::{DeviceKind, Leg};
 use crate::build::workspace::{TestPackage, Workspace};
 use crate::discovery::archive::Unpacked;
 use crate::discovery::listing::ListedExecutable;
 use crate::discovery::select::{Choice, choose};
 use crate::discovery::task::{Task, TestSubject};
 use crate::invocation::config::Configuration;
-use crate::invocation::devices::{DeviceKind, Leg};
 use crate::invocation::options::{
     Flags, Mode, Options, Pending, ReportContext, Selection, Typed, environment,
 };

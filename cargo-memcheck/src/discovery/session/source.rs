@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 
 use super::Session;
 use crate::baselines::{SnapshotFile, SourceFunctions};
+use crate::build::leg::{self, Leg};
 use crate::build::toolchain::gpu;
 use crate::build::workspace::{Places, TestPackage, Workspace, commit, pending_of_results};
 use crate::discovery::archive::Unpacked;
-use crate::invocation::devices::{self, Leg, Probe, Sharing};
+use crate::invocation::devices::{Probe, Sharing};
 use crate::invocation::options::{Mode, Options};
 use crate::invocation::values::{CargoOptions, UnpackOptions};
 use crate::system::error::Failure;
@@ -54,7 +55,7 @@ impl TestSource {
                 let has_candle = packages.iter().any(|package| package.candle.is_some());
                 let lacks = (!has_candle).then_some("no package depends on candle-core");
                 let probe = || gpu::probe(probe, launcher);
-                let legs = devices::resolve(requested, machine, lacks, sharing, probe)?;
+                let legs = leg::resolve(requested, machine, lacks, sharing, probe)?;
                 Ok((packages, legs))
             }
             Self::Archive(archive) => {

@@ -9,7 +9,7 @@ use memcheck_core::wire::protocol::Entry;
 pub(crate) use memcheck_core::wire::example::report;
 
 use super::{Task, TestSubject};
-use crate::invocation::devices::{DeviceKind, Leg};
+use crate::build::leg::{DeviceKind, Leg};
 use crate::system::binary::Binary;
 
 pub(crate) fn task() -> Task {

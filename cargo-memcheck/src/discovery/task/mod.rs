@@ -13,7 +13,7 @@ use memcheck_core::device::Family;
 use memcheck_core::limits::Limits;
 use serde::{Deserialize, Serialize};
 
-use crate::invocation::devices::Leg;
+use crate::build::leg::Leg;
 use crate::system::binary::Binary;
 
 pub(crate) use outcome::TestOutcome;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use memcheck_core::judgement::verdict::{Status, Verdict};
-use memcheck_core::runs::process::Judged;
+use memcheck_core::runs::process_end::Judged;
 use memcheck_core::wire::protocol::Report;
 use serde::{Deserialize, Serialize};
 

@@ -13,9 +13,9 @@ use memcheck_core::tolerance::Tolerance;
 use memcheck_core::wire::exit;
 
 use super::FitError;
+use crate::build::leg::{DeviceKind, Leg};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::run::{RunSettings, Runner};
-use crate::invocation::devices::{DeviceKind, Leg};
 use crate::system::error::Failure;
 
 #[derive(Debug, Clone)]

@@ -110,8 +110,8 @@ mod tests {
     use memcheck_core::device::Request;
 
     use super::*;
+    use crate::build::leg::DeviceKind;
     use crate::discovery::task::{TestSubject, example};
-    use crate::invocation::devices::DeviceKind;
 
     fn task(function: &str, case: &[(&str, &str)]) -> Task {
         let mut task = example::task();

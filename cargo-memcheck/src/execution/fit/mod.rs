@@ -12,9 +12,9 @@ use std::ops::RangeInclusive;
 use memcheck_core::search::{Search, Start};
 use memcheck_core::tolerance::Tolerance;
 
+use crate::build::leg::{DeviceKind, Leg};
 use crate::discovery::task::Task;
 use crate::execution::run::Runner;
-use crate::invocation::devices::{DeviceKind, Leg};
 use crate::system::error::Failure;
 use expect::{ExpectedValue, expected};
 

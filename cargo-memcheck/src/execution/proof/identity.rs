@@ -11,7 +11,7 @@ use super::Versions;
 use crate::build::fresh::Watched;
 use crate::build::workspace::{RUNTIME, Workspace};
 use crate::invocation::values::CargoOptions;
-use crate::system::process::{self, Short};
+use crate::system::process::{self, ShortRun};
 
 /// The crates of the instrument. Those with a path can change without a new version.
 const INSTRUMENT: [&str; 6] = [
@@ -107,7 +107,7 @@ impl Versions {
 fn rustc() -> String {
     let mut command = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     command.arg("--version");
-    let text = process::short(&command, Short::TRUSTED).ok().map(|output| output.stdout);
+    let text = process::short(&command, ShortRun::TRUSTED).ok().map(|output| output.stdout);
     let text = String::from_utf8_lossy(&text.unwrap_or_default()).trim().to_owned();
     if text.is_empty() { "an unknown compiler".to_owned() } else { text }
 }

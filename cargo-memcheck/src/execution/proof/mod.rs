@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) use file::{read, store};
 pub(crate) use identity::Identity;
 
+use crate::build::leg::{DeviceKind, Leg};
 use crate::discovery::session::Session;
-use crate::invocation::devices::{DeviceKind, Leg};
 
 /// The result of `doctor` on one device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,13 +32,13 @@ pub(crate) struct Proof {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ProofResult {
-    Evidence(Evidence),
+    Evidence(ProofEvidence),
     /// The reason why the device is not proven to be measured.
     Failure(String),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Evidence {
+pub(crate) struct ProofEvidence {
     /// The spaces whose probe saw the canary come and go in every run.
     pub(crate) canary: Vec<Space>,
     pub(crate) leak: FoundLeak,
@@ -137,7 +137,7 @@ impl CheckedProof {
     }
 }
 
-impl Evidence {
+impl ProofEvidence {
     /// Canary, planted leak and exactness.
     pub(crate) fn lines(&self) -> [String; 3] {
         let spaces: Vec<String> = self.canary.iter().map(Space::to_string).collect();
@@ -176,7 +176,7 @@ pub(crate) mod tests {
             rustc: text("rustc 1.95.0"),
             profile: text("dev"),
         };
-        let evidence = Evidence {
+        let evidence = ProofEvidence {
             canary: vec![Space::Cuda(0)],
             leak: FoundLeak {
                 planted_bytes_per_iteration: 1 << 20,

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use memcheck_core::judgement::baseline::{Laws, Parts, other_conditions};
+use memcheck_core::judgement::baseline::{Laws, SnapshotParts, other_conditions};
 use memcheck_core::measurement::record::Facts;
 
 /// `None` if there is no baseline. The error completes "the baseline of the law …".
@@ -25,7 +25,7 @@ pub(super) fn read(path: &Path, now: &Facts) -> Option<Result<Laws, String>> {
 }
 
 fn parse(text: &str) -> Result<(Facts, Laws), String> {
-    let parts = Parts::of(text).map_err(|error| error.to_string())?;
+    let parts = SnapshotParts::of(text).map_err(|error| error.to_string())?;
     let header = parts.info.as_deref().ok_or("its header has no `info`")?;
     let facts = serde_json::from_str(header).map_err(|error| error.to_string())?;
     let laws = Laws::from_yaml(parts.body).map_err(|error| error.to_string())?;

@@ -11,7 +11,7 @@ use std::process::Command;
 use memcheck_core::wire::exit;
 
 use crate::system::error::CommandError;
-use crate::system::process::{self, Short};
+use crate::system::process::{self, ShortRun};
 
 pub(crate) use checkout::Checkout;
 pub(crate) use run::{RunOutput, bisect_run, run};
@@ -57,7 +57,7 @@ pub(crate) fn git_command(folder: &Path, arguments: &[&str]) -> Command {
 
 /// The stdout of git, or its stderr if it failed.
 pub(crate) fn git(folder: &Path, arguments: &[&str]) -> Result<String, String> {
-    let output = process::short(&git_command(folder, arguments), Short::TRUSTED)
+    let output = process::short(&git_command(folder, arguments), ShortRun::TRUSTED)
         .map_err(|error| format!("git: {error}"))?;
     if output.status.success() {
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())

@@ -66,10 +66,10 @@ fn wait(command: &Command, output: RunOutput<'_>, grace: Option<Duration>) -> Re
         }
         Ok(())
     })
-    .context("starting the run")?;
+    .context("starting the run of the revision")?;
     let mut is_ending = false;
     let status = loop {
-        if let Some(status) = child.wait(LOOK_UP).context("waiting for the run")? {
+        if let Some(status) = child.wait(LOOK_UP).context("waiting for the run of the revision")? {
             break status;
         }
         // A signal of another sender than the terminal reaches only this process.

@@ -8,7 +8,7 @@ use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
 use memcheck_core::judgement::finding::{Code, Finding};
-use memcheck_core::runs::process::{End, Judged, Written};
+use memcheck_core::runs::process_end::{End, Judged, Written};
 use memcheck_core::wire::exit;
 use memcheck_core::wire::protocol::Progress;
 

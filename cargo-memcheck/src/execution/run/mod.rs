@@ -1,13 +1,13 @@
 //! Runs tests, each in its own child process, once for each stage that a test needs: `repeated`
 //! runs one several times, `test` starts the process of a test, `program` that of a program, and
-//! `launched` either through a launcher. `judge` reads their reports, and `names` looks up the
+//! `launched` either through a launcher. `report_file` reads their reports, and `names` looks up the
 //! names of their call stacks.
 
 mod launched;
 mod names;
 mod program;
-mod record;
 mod repeated;
+mod report_file;
 mod test;
 
 use std::collections::BTreeMap;
@@ -19,17 +19,17 @@ use anyhow::Context;
 use memcheck_core::device::{Family, Request};
 use memcheck_core::judgement::finding::{Code, Finding, Level};
 use memcheck_core::request::variables;
-use memcheck_core::runs::explain::{Further, Run, Stage, further};
-use memcheck_core::runs::process::{self, End, Expected, Judged, Written};
+use memcheck_core::runs::explain::{Further, RunPlan, Stage, further};
+use memcheck_core::runs::process_end::{self, End, ExpectedTest, Judged, Written};
 use memcheck_core::wire::protocol::{Follow, Progress, Report};
 
 use crate::baselines::pending_file;
+use crate::build::leg::DeviceKind;
 use crate::build::toolchain::NVML_VARIABLE;
 use crate::discovery::session::Session;
 use crate::discovery::task::{Task, TestOutcome};
-use crate::invocation::devices::DeviceKind;
 use crate::invocation::options::Options;
-use crate::system::gpus::{Pool, Slot};
+use crate::system::gpus::{GpuPool, Slot};
 use crate::system::printing::eprint_line;
 use crate::system::process::Interrupt;
 use crate::system::temporary::TemporaryFolder;
@@ -37,19 +37,19 @@ use names::Names;
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RunSettings {
-    pub(crate) run: Run,
+    pub(crate) run: RunPlan,
     pub(crate) case: BTreeMap<String, String>,
 }
 
-impl From<Run> for RunSettings {
-    fn from(run: Run) -> Self {
+impl From<RunPlan> for RunSettings {
+    fn from(run: RunPlan) -> Self {
         Self { run, ..Self::default() }
     }
 }
 
 impl From<Follow> for RunSettings {
     fn from(follow: Follow) -> Self {
-        Run { follow, ..Run::default() }.into()
+        RunPlan { follow, ..RunPlan::default() }.into()
     }
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Runner<'a> {
     nvml: Option<PathBuf>,
     reports: TemporaryFolder,
     interrupt: Interrupt,
-    pool: Pool,
+    pool: GpuPool,
     names: Names,
 }
 
@@ -92,7 +92,7 @@ impl<'a> Runner<'a> {
             environment.insert("INSTA_PENDING_DIR", folder.into());
         }
         let (workspace_root, compiled_in) = (workspace.root(), session.compiled_in());
-        let (pool, names) = (Pool::default(), Names::default());
+        let (pool, names) = (GpuPool::default(), Names::default());
         Ok(Self {
             options,
             workspace_root,
@@ -165,7 +165,7 @@ impl<'a> Runner<'a> {
         on_progress: &(impl Fn(Progress) + Send + Clone + 'static),
     ) -> TestOutcome {
         let mut duration = outcome.duration;
-        let run = |_, run: Run| match self.run_on(slot, task, run.into(), on_progress.clone()) {
+        let run = |_, run: RunPlan| match self.run_on(slot, task, run.into(), on_progress.clone()) {
             Ok(Some(second)) => {
                 duration += second.duration;
                 match second.report {
@@ -175,7 +175,7 @@ impl<'a> Runner<'a> {
             }
             Ok(None) => Further::Skipped,
             Err(error) => {
-                eprint_line!("warning: {}: it cannot be run again: {error:#}", task.name());
+                eprint_line!("warning: {} cannot be run again: {error:#}", task.name());
                 Further::Skipped
             }
         };
@@ -227,7 +227,8 @@ impl<'a> Runner<'a> {
 
     /// Judges the report if the process could not, because its call stacks have no names.
     fn written(&self, report: &Path, task: &Task) -> anyhow::Result<Written> {
-        let mut written = record::read(report).with_context(|| report.display().to_string())?;
+        let mut written =
+            report_file::read(report).with_context(|| report.display().to_string())?;
         if let Written::Report(report) = &mut written {
             self.names.complete(report, &task.binary.path, &self.options.levels);
         }
@@ -236,7 +237,7 @@ impl<'a> Runner<'a> {
 
     fn judge(&self, end: &End, written: Written, task: &Task) -> Judged {
         let family = task.family();
-        process::judge(end, written, Expected { test: task.name(), family }, self.level())
+        process_end::judge(end, written, ExpectedTest { test: task.name(), family }, self.level())
     }
 
     /// Separate, so that a file of an earlier process cannot be taken for that of this one.

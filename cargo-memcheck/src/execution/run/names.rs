@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use memcheck_core::judgement::baseline::{Baseline, Figures, Holders, Parts};
+use memcheck_core::judgement::baseline::{Baseline, Figures, Holders, SnapshotParts};
 use memcheck_core::judgement::{blame, verdict};
 use memcheck_core::measurement::record::Record;
 use memcheck_core::wire::protocol::Report;
@@ -72,7 +72,7 @@ pub(super) fn baseline(report: &Report) -> Baseline {
 /// The test process could not write the holders, because they had no names.
 fn add_holders(pending: &Path, record: &Record) -> io::Result<()> {
     let text = std::fs::read_to_string(pending)?;
-    let parts = Parts::of(&text).map_err(io::Error::other)?;
+    let parts = SnapshotParts::of(&text).map_err(io::Error::other)?;
     let body = Figures::of(record).to_yaml(&Holders::of(record));
     let written = pending_file::write(pending, &parts.with_body(&body));
     if written.is_err() {

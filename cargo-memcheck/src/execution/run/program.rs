@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use memcheck_core::request::variables;
 use memcheck_core::runs::capture;
-use memcheck_core::runs::process::{End, Written};
+use memcheck_core::runs::process_end::{End, Written};
 use memcheck_core::wire::protocol::{ProgramJob, Progress, VERSION, claim};
 
 use super::launched::ExitCode;

@@ -11,8 +11,8 @@ use memcheck_core::wire::protocol::{Follow, Job, Progress, Reach, VERSION};
 
 use super::launched::ExitCode;
 use super::{RunSettings, Runner, device};
+use crate::build::leg::DeviceKind;
 use crate::discovery::task::{Task, TestOutcome};
-use crate::invocation::devices::DeviceKind;
 use crate::invocation::options::Mode;
 use crate::system::gpus::Slot;
 use crate::system::launcher::Launcher;

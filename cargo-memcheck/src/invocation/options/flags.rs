@@ -70,7 +70,8 @@ impl Flags {
     }
 
     pub(crate) fn partition(mut self, flags: &PartFlags) -> Result<Self, OptionsError> {
-        self.selection.partition = flags.partition.as_deref().map(Partition::read).transpose()?;
+        let PartFlags { partition } = flags;
+        self.selection.partition = partition.as_deref().map(Partition::read).transpose()?;
         Ok(self)
     }
 

@@ -1,6 +1,6 @@
 //! Whether the command may write to the source tree.
 
-use memcheck_core::request::variables::{self, VariableError};
+use memcheck_core::request::variables;
 use serde::{Deserialize, Serialize};
 
 use super::OptionsError;
@@ -29,20 +29,14 @@ impl Mode {
 
     /// If flags and variable are unset, the detection of CI decides.
     pub(super) fn read(
-        flags: &CiFlags,
+        CiFlags { ci, no_ci }: &CiFlags,
         get: &dyn Fn(&str) -> Option<String>,
         in_ci: bool,
     ) -> Result<Self, OptionsError> {
-        let on = match (flags.ci, flags.no_ci, get(variables::CI.name).as_deref()) {
-            (true, _, _) => true,
-            (_, true, _) => false,
-            (_, _, Some("true" | "1")) => true,
-            (_, _, Some("false" | "0")) => false,
-            (_, _, Some(other)) => {
-                let why = format!("`{other}` is neither true nor false");
-                return Err(VariableError::new(variables::CI.name, why).into());
-            }
-            (_, _, None) => in_ci,
+        let on = match (ci, no_ci) {
+            (true, _) => true,
+            (_, true) => false,
+            _ => variables::ci(get)?.unwrap_or(in_ci),
         };
         Ok(if on { Self::Ci } else { Self::Local })
     }

@@ -40,14 +40,14 @@ pub(crate) struct ReportContext<'a> {
 impl ReportingOptions {
     pub(crate) fn read(
         output: &OutputFlags,
-        report: &ReportFlags,
+        ReportFlags { report, annotations }: &ReportFlags,
         get: &dyn Fn(&str) -> Option<String>,
     ) -> Self {
         Self {
             format: output.form.message_format,
             verbosity: output.verbosity(),
-            reports: report.report.clone(),
-            annotations: match report.annotations {
+            reports: report.clone(),
+            annotations: match annotations {
                 AnnotationsFlag::Github => Annotations::Github,
                 AnnotationsFlag::None => Annotations::None,
                 AnnotationsFlag::Auto if get("GITHUB_ACTIONS").as_deref() == Some("true") => {

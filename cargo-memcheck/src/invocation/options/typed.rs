@@ -1,11 +1,10 @@
 //! The options from flags and environment, before the configuration is read.
 
-use std::fmt::Display;
 use std::path::PathBuf;
 
 use memcheck_core::device::Request;
 use memcheck_core::limits::Layer;
-use memcheck_core::request::variables::{self, Variable, VariableError};
+use memcheck_core::request::variables;
 
 use super::{Flags, Levels, Mode, Options, OptionsError, ReportingOptions, Scheduling};
 use crate::invocation::config::Configuration;
@@ -34,20 +33,23 @@ impl Typed {
             return Err(OptionsError::Built);
         }
         if flags.requested.is_none() {
-            let requests = parse(get, &variables::DEVICE, |text| parse_list(text.split(',')))?;
+            let requests =
+                variables::parse(get, variables::DEVICE.name, |text| parse_list(text.split(',')))?;
             flags.requested = requests
                 .map(|requests| RequestedDevices { requests, by: DeviceSource::Environment });
         }
         if flags.explain.is_none() {
-            flags.explain = parse(get, &variables::EXPLAIN, str::parse)?;
+            flags.explain = variables::parse(get, variables::EXPLAIN.name, str::parse)?;
         }
         flags.scheduling.explain = flags.required_explain.or(flags.explain).unwrap_or_default();
         if flags.launcher.is_none() {
             let folder = std::env::current_dir().unwrap_or_default();
-            flags.launcher = parse(get, &variables::RUNNER, |text| Launcher::read(text, &folder))?;
+            flags.launcher = variables::parse(get, variables::RUNNER.name, |text| {
+                Launcher::read(text, &folder)
+            })?;
         }
         let machine = |text: &str| devices::check_machine(text).map(|()| text.to_owned());
-        let machine = parse(get, &variables::SIM, machine)?;
+        let machine = variables::parse(get, variables::SIM.name, machine)?;
         let folders = get(variables::LIBRARY_PATH.name).unwrap_or_default();
         flags.library_path.extend(std::env::split_paths(&folders));
         let named = || get(variables::CONFIG_FILE.name).map(PathBuf::from);
@@ -111,15 +113,6 @@ impl Typed {
             rayon_threads,
         })
     }
-}
-
-fn parse<T, E: Display>(
-    get: &dyn Fn(&str) -> Option<String>,
-    variable: &Variable,
-    parse: impl Fn(&str) -> Result<T, E>,
-) -> Result<Option<T>, VariableError> {
-    let parsed = get(variable.name).map(|text| parse(&text)).transpose();
-    parsed.map_err(|error| VariableError::new(variable.name, error))
 }
 
 #[cfg(test)]

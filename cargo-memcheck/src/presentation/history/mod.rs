@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use anyhow::Context;
 use memcheck_core::judgement::baseline::Figures;
 use memcheck_core::runs::compare::TestId;
-use memcheck_core::runs::history::{Entry, VERSION};
+use memcheck_core::runs::history::{HistoryEntry, VERSION};
 
 use crate::invocation::options::hash;
 use crate::invocation::values::HistoryPlace;
@@ -18,13 +18,13 @@ use crate::system::files;
 
 /// The state of the sources that the figures belong to.
 #[derive(Debug, Clone)]
-pub(crate) struct State {
+pub(crate) struct HistoryState {
     pub(crate) commit: Option<String>,
     pub(crate) lock: Option<String>,
     pub(crate) time: String,
 }
 
-impl State {
+impl HistoryState {
     pub(crate) fn of(workspace: &Path, commit: Option<String>) -> Self {
         let lock = std::fs::read_to_string(workspace.join("Cargo.lock")).ok();
         Self {
@@ -36,11 +36,11 @@ impl State {
 }
 
 /// Tests without a complete record have no figures.
-fn lines(tests: &[Test], state: &State) -> String {
+fn lines(tests: &[Test], state: &HistoryState) -> String {
     let mut text = String::new();
     for Test { task, outcome, .. } in tests {
         let Some(report) = &outcome.report else { continue };
-        let entry = Entry {
+        let entry = HistoryEntry {
             version: VERSION,
             time: state.time.clone(),
             commit: state.commit.clone(),
@@ -65,7 +65,7 @@ pub(crate) fn append(
     place: &HistoryPlace,
     root: &Path,
     tests: &[Test],
-    state: &State,
+    state: &HistoryState,
 ) -> Result<(), (PathBuf, anyhow::Error)> {
     let lines = lines(tests, state);
     let appended = match (place, &state.commit) {

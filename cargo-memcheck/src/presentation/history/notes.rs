@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, bail};
 
 use crate::execution::revision::{git, git_command};
-use crate::system::process::{self, Short};
+use crate::system::process::{self, ShortRun};
 
 const REF: &str = "--ref=memcheck";
 const SHOWN: &str = "--notes=memcheck";
@@ -20,8 +20,9 @@ pub(super) fn append(root: &Path, commit: &str, lines: &str) -> anyhow::Result<(
         arguments.extend(IDENTITY);
     }
     arguments.extend(["notes", REF, "append", "--file=-", commit]);
-    let input = Short { input: Some(lines.as_bytes()), ..Short::TRUSTED };
-    let output = process::short(&git_command(root, &arguments), input).context("git notes")?;
+    let input = ShortRun { input: Some(lines.as_bytes()), ..ShortRun::TRUSTED };
+    let output =
+        process::short(&git_command(root, &arguments), input).context("starting `git notes`")?;
     if !output.status.success() {
         bail!("git notes: {}", String::from_utf8_lossy(&output.stderr).trim());
     }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use memcheck_core::judgement::finding::{Finding, Level};
 
 use super::findings;
-use super::places::Places;
+use super::places::FindingPlaces;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::presentation::events::Presenter;
@@ -21,7 +21,7 @@ const MOST: usize = 10;
 
 #[derive(Debug)]
 pub(crate) struct GithubAnnotations {
-    places: Places,
+    places: FindingPlaces,
     printed: usize,
     warnings: Vec<String>,
 }
@@ -34,7 +34,7 @@ pub(super) struct Annotation {
 
 impl GithubAnnotations {
     pub(crate) fn new(workspace_root: PathBuf) -> Self {
-        Self { places: Places::new(workspace_root), printed: 0, warnings: Vec::new() }
+        Self { places: FindingPlaces::new(workspace_root), printed: 0, warnings: Vec::new() }
     }
 
     pub(super) fn of_test(&self, task: &Task, outcome: &TestOutcome) -> Vec<Annotation> {

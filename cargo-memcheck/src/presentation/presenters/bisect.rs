@@ -15,7 +15,7 @@ const VERSION: u32 = 1;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Outcome {
+pub(crate) enum BisectOutcome {
     Good,
     Bad,
     /// The tests did not run.
@@ -24,12 +24,12 @@ pub(crate) enum Outcome {
 
 /// A run of the tests.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Step {
+pub(crate) struct BisectStep {
     /// The commit, or the number of the lock file.
     pub(crate) name: String,
     /// The first line of the message of the commit, or the updates of the lock file.
     pub(crate) subject: String,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: BisectOutcome,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) reason: String,
 }
@@ -57,7 +57,7 @@ pub(crate) struct Bisection {
     /// The number of commits, or of updates, that were searched.
     pub(crate) range: usize,
     pub(crate) culprits: Culprits,
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<BisectStep>,
     /// All runs, the good one among them.
     pub(crate) builds: usize,
     /// The last good run and the first bad one.
@@ -85,15 +85,15 @@ pub(crate) fn reason(test: &ChangedTest, reason: &Reason<'_>) -> String {
 }
 
 /// The line of a step, while the bisection runs.
-pub(crate) fn print_step(number: usize, step: &Step) {
+pub(crate) fn print_step(number: usize, step: &BisectStep) {
     eprint_line!("{}", step_line(number, step));
 }
 
-fn step_line(number: usize, step: &Step) -> String {
+fn step_line(number: usize, step: &BisectStep) -> String {
     let word = match step.outcome {
-        Outcome::Good => style::good("good"),
-        Outcome::Bad => style::error("bad "),
-        Outcome::Skipped => style::warning("skip"),
+        BisectOutcome::Good => style::good("good"),
+        BisectOutcome::Bad => style::error("bad "),
+        BisectOutcome::Skipped => style::warning("skip"),
     };
     let name = short(&step.name);
     let line = format!("[{number}] {word} {name} {}", escape::line(&step.subject));
@@ -155,7 +155,7 @@ fn counts(bisection: &Bisection) -> String {
         Culprits::Updates(_) => counted(range, "update", "updates"),
     };
     let builds = counted(*builds as u64, "build", "builds");
-    let skipped = steps.iter().filter(|step| step.outcome == Outcome::Skipped).count();
+    let skipped = steps.iter().filter(|step| step.outcome == BisectOutcome::Skipped).count();
     let skipped = match skipped {
         0 => String::new(),
         skipped => format!(", {} of them skipped", exact(skipped as u64)),
@@ -176,7 +176,7 @@ struct BisectionLine<'a> {
     updates: Option<&'a [Update]>,
     range: usize,
     builds: usize,
-    steps: &'a [Step],
+    steps: &'a [BisectStep],
     changed: &'a [ChangedTest],
 }
 

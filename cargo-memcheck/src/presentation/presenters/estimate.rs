@@ -14,7 +14,7 @@ const VERSION: u32 = 1;
 
 /// One estimate, and where it fits.
 #[derive(Debug)]
-pub(crate) struct Figures {
+pub(crate) struct EstimateFigures {
     pub(crate) estimate: Estimate,
     /// The free bytes of each card; `None` if the model does not fit.
     pub(crate) cards: Vec<(&'static Card, Option<u64>)>,
@@ -51,8 +51,8 @@ struct DeviceLine<'a> {
     message: Option<&'a str>,
 }
 
-pub(crate) fn json(figures: &Figures) {
-    let &Figures { ref estimate, ref cards, ref tried, flash_attn } = figures;
+pub(crate) fn json(figures: &EstimateFigures) {
+    let &EstimateFigures { ref estimate, ref cards, ref tried, flash_attn } = figures;
     let card = |&(card, headroom): &(&'static Card, Option<u64>)| CardLine {
         card: card.id,
         bytes: card.bytes,

@@ -50,7 +50,7 @@ fn shown(
     None
 }
 
-fn terminal() -> Terminal {
+pub(super) fn terminal() -> Terminal {
     let reporting = ReportingOptions {
         format: Format::Human,
         verbosity: Verbosity::Verbose,

@@ -9,9 +9,9 @@ use memcheck_core::space::Space;
 use serde::Serialize;
 
 use super::{json, style};
+use crate::build::leg::DeviceKind;
 use crate::discovery::task::Task;
 use crate::execution::fit::{Attempt, Fitted, Prediction, SearchGoal};
-use crate::invocation::devices::DeviceKind;
 use crate::invocation::options::ReportingOptions;
 use crate::invocation::values::Format;
 use crate::system::printing::{eprint_line, print_line};

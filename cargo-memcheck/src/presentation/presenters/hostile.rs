@@ -15,11 +15,12 @@ use memcheck_core::judgement::diagnosis::Cause;
 use memcheck_core::judgement::finding::{Code, Finding, GrownHolder, Level, Site, Via};
 use memcheck_core::judgement::location;
 use memcheck_core::judgement::verdict::Status;
-use memcheck_core::measurement::fault_sweep::{Calls, Effect, Failure, FaultSweep};
-use memcheck_core::measurement::process::{MappedFile, ProcessMemory};
+use memcheck_core::measurement::fault_sweep::{Calls, Effect, SweepResult, UnsafeAllocation};
+use memcheck_core::measurement::process_memory::{MappedFile, ProcessMemory};
 use memcheck_core::measurement::unknown_reads::{ReadSite, UnknownReads};
 
 use super::annotations::GithubAnnotations;
+use super::every::terminal;
 use super::example::leaky;
 use super::flamegraph::FlameGraph;
 use super::html::{Html, unpack, without_assets};
@@ -28,17 +29,14 @@ use super::junit::Junit;
 use super::markdown::Markdown;
 use super::memory_viz;
 use super::sarif::Sarif;
-use super::terminal::Terminal;
-use super::trace::Trace;
+use super::trace::ChromeTrace;
 use crate::discovery::task::{Task, TestOutcome, TestSubject, example};
 use crate::execution::note::Note;
-use crate::invocation::options::{Annotations, Pending, ReportContext, ReportingOptions};
-use crate::invocation::values::{Format, NoTests, Verbosity};
 use crate::presentation::events::{Presenter, ReportWriter};
 use crate::system::escape::{Form, escape};
 use crate::system::gpus::RanOn;
 use crate::system::printing::lines_for_people;
-use crate::system::process::{Capture, Output};
+use crate::system::process::Output;
 
 fn task(text: &str) -> Task {
     let mut task = example::task();
@@ -111,8 +109,8 @@ fn outcome(text: &str, output: &str) -> TestOutcome {
     outcome.report.as_mut().unwrap().record.values = Some(values);
     let effect = Effect::Panicked { message: text.to_owned() };
     let calls = Calls::Addresses(Vec::new());
-    let failure = Failure { number: 1, requested: 1, calls, effect };
-    let sweep = FaultSweep { ended: at(), failures: vec![failure], ..FaultSweep::default() };
+    let failure = UnsafeAllocation { number: 1, requested: 1, calls, effect };
+    let sweep = SweepResult { ended: at(), failures: vec![failure], ..SweepResult::default() };
     outcome.report.as_mut().unwrap().record.fault_sweep = Some(sweep);
     let file = MappedFile { path: text.to_owned(), bytes: 1, resident: 1 };
     let memory = ProcessMemory { files: vec![file], ..ProcessMemory::default() };
@@ -130,23 +128,6 @@ fn note(text: &str) -> Note {
         finding: Finding::new(Code::NotBuilt, text),
         level: Level::Deny,
     }
-}
-
-fn terminal() -> Terminal {
-    let reporting = ReportingOptions {
-        format: Format::Human,
-        verbosity: Verbosity::Verbose,
-        reports: Vec::new(),
-        annotations: Annotations::None,
-    };
-    let context = ReportContext {
-        reporting: &reporting,
-        pending: Pending::NextToTests,
-        capture: Capture::Kept,
-        no_tests: NoTests::Fail,
-        filters: &[],
-    };
-    Terminal::new(&context, 2)
 }
 
 fn text(mut report: impl ReportWriter, task: &Task, outcome: &TestOutcome, note: &Note) -> String {
@@ -223,7 +204,7 @@ fn json_keeps_the_strings_and_has_only_printable_characters() {
         let line: serde_json::Value = serde_json::from_str(first).unwrap();
         assert_eq!(line["test"], string);
         assert_eq!(line["findings"][0]["sites"][0]["scope"], string);
-        let trace = text(Trace::default(), &task, &outcome, &note);
+        let trace = text(ChromeTrace::default(), &task, &outcome, &note);
         assert_no_control(&trace, &string);
         assert_no_command(&trace, &string);
         serde_json::from_str::<serde_json::Value>(&trace).unwrap();

@@ -10,10 +10,10 @@ use memcheck_core::device::Family;
 use memcheck_core::presentation::digest::Digest;
 use serde::Serialize;
 
+use crate::build::leg::Leg;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::execution::proof::CheckedProof;
-use crate::invocation::devices::Leg;
 use crate::invocation::values::Format;
 use crate::presentation::events::{Presenter, ReportWriter};
 use crate::presentation::tally::Tally;
@@ -253,7 +253,7 @@ mod tests {
     fn the_stream_has_the_documented_fields() {
         let mut lines = JsonLines::new(Vec::new());
         let device = memcheck_core::device::Request::Sim(Some("h200".to_owned()));
-        let leg = Leg::new(device, crate::invocation::devices::DeviceKind::Sim, "");
+        let leg = Leg::new(device, crate::build::leg::DeviceKind::Sim, "");
         lines.leg_started(&leg, 12);
         lines.finished(&Tally { passed: 11, failed: 1, ..Tally::default() }, 100);
         let text = String::from_utf8(lines.text().unwrap()).unwrap();

@@ -21,23 +21,15 @@ pub(super) fn command(task: &Task, verdict: &Verdict) -> Option<String> {
     let device: String = device.collect();
     let package = shell::word(&task.package);
     Some(match code {
-        Code::Leak
-        | Code::GrowthLimit
-        | Code::PeakLimit
-        | Code::Retained
-        | Code::AllocationsLimit
-        | Code::PeakRegression
-        | Code::AllocationsRegression
-        | Code::GrowthRegression
-        | Code::DoesNotFit
-        | Code::OutOfMemory => {
+        Code::Unstable => {
+            format!("cargo memcheck run -p {package} {test} --exact --repeat 30{device}")
+        }
+        Code::Scaling => format!("cargo memcheck explain {code}"),
+        code if code.is_about_memory() => {
             format!("cargo memcheck profile -p {package} {test} --exact{device}")
         }
         Code::TestFailed | Code::Crashed | Code::TimedOut | Code::DeviceFault => {
             format!("cargo memcheck run -p {package} {test} --exact --no-capture{device}")
-        }
-        Code::Unstable => {
-            format!("cargo memcheck run -p {package} {test} --exact --repeat 30{device}")
         }
         Code::NotMeasured | Code::NoDevice => format!("cargo memcheck doctor{device}"),
         Code::MissingBaseline

@@ -10,11 +10,11 @@ use crate::discovery::task::Task;
 
 /// Makes paths relative to the folder of the workspace.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Places {
+pub(super) struct FindingPlaces {
     root: PathBuf,
 }
 
-impl Places {
+impl FindingPlaces {
     pub(super) fn new(root: PathBuf) -> Self {
         Self { root }
     }
@@ -77,7 +77,7 @@ mod tests {
             then: 0,
             now: 1,
         };
-        let places = Places::new("/w".into());
+        let places = FindingPlaces::new("/w".into());
         let finding = |grown: Vec<GrownHolder>| {
             let sites = vec![site.clone()];
             Finding { sites, grown, ..Finding::new(Code::PeakRegression, "") }

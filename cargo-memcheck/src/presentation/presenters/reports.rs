@@ -19,7 +19,7 @@ use super::memory_viz;
 use super::pprof::Pprof;
 use super::sarif::Sarif;
 use super::style;
-use super::trace::Trace;
+use super::trace::ChromeTrace;
 use crate::invocation::values::ReportFile;
 use crate::presentation::events::ReportWriter;
 use crate::presentation::tally::Tally;
@@ -58,7 +58,7 @@ pub(super) fn writer(kind: &str, root: Option<&Path>) -> Box<dyn ReportWriter> {
         "memory-viz" => Box::new(memory_viz::Pickle::default()),
         "memory-viz-json" => Box::new(memory_viz::Json::default()),
         "flamegraph" => Box::new(FlameGraph::default()),
-        "trace" => Box::new(Trace::default()),
+        "trace" => Box::new(ChromeTrace::default()),
         _ => Box::new(JsonLines::new(Vec::new())),
     }
 }

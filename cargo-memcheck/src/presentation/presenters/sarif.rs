@@ -8,7 +8,7 @@ use memcheck_core::judgement::verdict::Status;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::places::Places;
+use super::places::FindingPlaces;
 use super::{findings, json, summary};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
@@ -24,7 +24,7 @@ const MOST_SITES: usize = 50;
 
 #[derive(Debug, Default)]
 pub(crate) struct Sarif {
-    places: Places,
+    places: FindingPlaces,
     results: Vec<Value>,
     cut_short: Vec<String>,
     exit_code: u8,
@@ -33,7 +33,7 @@ pub(crate) struct Sarif {
 impl Sarif {
     /// `root` is the folder of the workspace, which paths are relative to.
     pub(crate) fn new(root: &Path) -> Self {
-        Self { places: Places::new(root.to_owned()), ..Self::default() }
+        Self { places: FindingPlaces::new(root.to_owned()), ..Self::default() }
     }
 
     fn of_test(&self, task: &Task, outcome: &TestOutcome, finding: &Finding) -> Value {

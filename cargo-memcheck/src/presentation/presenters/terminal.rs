@@ -23,9 +23,9 @@ use super::live::{Live, Moment};
 use super::{
     driver_lines, fault_sweep, findings, next_step, soaked, style, summary, unknown_reads,
 };
+use crate::build::leg::Leg;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
-use crate::invocation::devices::Leg;
 use crate::invocation::options::{Pending, ReportContext};
 use crate::invocation::values::{NoTests, Verbosity};
 use crate::presentation::events::Presenter;

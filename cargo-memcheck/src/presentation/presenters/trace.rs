@@ -29,7 +29,7 @@ const MOST: usize = 20;
 const IN_MEMORY: usize = 8 << 20;
 
 #[derive(Debug)]
-pub(crate) struct Trace {
+pub(crate) struct ChromeTrace {
     /// As text. A run can have millions of events, which are written to a temporary file.
     events: RefCell<SpooledTempFile>,
     /// The first error of that file.
@@ -38,7 +38,7 @@ pub(crate) struct Trace {
     cut_short: Vec<String>,
 }
 
-impl Default for Trace {
+impl Default for ChromeTrace {
     fn default() -> Self {
         Self {
             events: RefCell::new(SpooledTempFile::new(IN_MEMORY)),
@@ -49,7 +49,7 @@ impl Default for Trace {
     }
 }
 
-impl Trace {
+impl ChromeTrace {
     /// The first event is always the name of a process.
     fn push(&mut self, event: &Value) {
         let is_first = self.processes == 1 && event["name"] == "process_name";
@@ -130,7 +130,7 @@ fn at_peak(profile: &Profile) -> Value {
     })
 }
 
-impl Presenter for Trace {
+impl Presenter for ChromeTrace {
     fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
         let Some(report) = &outcome.report else { return };
         let record = &report.record;
@@ -156,7 +156,7 @@ impl Presenter for Trace {
     }
 }
 
-impl ReportWriter for Trace {
+impl ReportWriter for ChromeTrace {
     fn text(&self) -> anyhow::Result<Vec<u8>> {
         let mut text = Vec::new();
         self.write_to(&mut text)?;
@@ -188,7 +188,7 @@ mod tests {
     use crate::discovery::task::example::task;
 
     fn events(outcome: &TestOutcome) -> Vec<Value> {
-        let mut trace = Trace::default();
+        let mut trace = ChromeTrace::default();
         trace.test_finished(&task(), outcome);
         let json: Value = serde_json::from_slice(&trace.text().unwrap()).unwrap();
         json["traceEvents"].as_array().unwrap().clone()
@@ -270,7 +270,7 @@ mod tests {
             line.trim().strip_suffix(" kB").unwrap().parse().unwrap()
         };
         let before = kibibytes("VmRSS:");
-        let mut trace = Trace::default();
+        let mut trace = ChromeTrace::default();
         (0..tests).for_each(|_| trace.test_finished(&task(), &outcome));
         crate::system::files::replace_with(&path, |to| trace.write_to(to)).unwrap();
         let most = kibibytes("VmHWM:").saturating_sub(before);

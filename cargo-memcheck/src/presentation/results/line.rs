@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::run::RunDescription;
+use crate::build::leg::Leg;
 use crate::execution::note::Note;
 use crate::execution::proof::CheckedProof;
-use crate::invocation::devices::Leg;
 use crate::system::error::Reported;
 
 pub(super) const FILE: &str = "results.jsonl";

@@ -8,9 +8,9 @@ use memcheck_core::judgement::verdict::Status;
 
 use super::line::file;
 use super::{Results, ResultsError, RunDescription, Test};
+use crate::build::leg::Leg;
 use crate::execution::note::Note;
 use crate::execution::proof::{CheckedProof, ProofState};
-use crate::invocation::devices::Leg;
 use crate::invocation::options::Partition;
 use crate::presentation::tally::Tally;
 use crate::system::error::Failure;

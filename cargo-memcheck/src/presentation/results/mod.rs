@@ -6,7 +6,7 @@
 mod error;
 mod line;
 mod merge;
-mod pending;
+mod pending_snapshots;
 mod read;
 mod relations;
 mod replay;
@@ -20,7 +20,7 @@ use std::path::Path;
 pub(crate) use error::ResultsError;
 pub(crate) use line::file;
 pub(crate) use merge::{MergedRun, merge};
-pub(crate) use pending::join;
+pub(crate) use pending_snapshots::join;
 #[cfg(any(test, fuzzing))]
 pub(crate) use read::parse;
 pub(crate) use read::{Results, Test, read};

@@ -13,10 +13,10 @@ use serde::Deserialize;
 use super::ResultsError;
 use super::line::{FILE, ResultLine, RunEnd, TestResult, file};
 use super::run::{RunDescription, VERSION};
+use crate::build::leg::Leg;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::execution::proof::CheckedProof;
-use crate::invocation::devices::Leg;
 
 pub(crate) type Test = TestResult<Task, TestOutcome>;
 

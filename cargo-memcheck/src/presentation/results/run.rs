@@ -11,9 +11,9 @@ use memcheck_core::shape::Scaling;
 use memcheck_core::wire::protocol;
 use serde::{Deserialize, Serialize};
 
+use crate::build::leg::Leg;
 use crate::discovery::session::{LegTests, Session};
 use crate::discovery::task::Task;
-use crate::invocation::devices::Leg;
 use crate::invocation::options::{Levels, Mode, Partition, hash};
 
 pub(super) const VERSION: u32 = 3;

@@ -12,10 +12,10 @@ use serde::Serialize;
 
 use super::line::{ResultLine, RunEnd, TestResult, file};
 use super::run::RunDescription;
+use crate::build::leg::Leg;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::execution::proof::CheckedProof;
-use crate::invocation::devices::Leg;
 use crate::presentation::tally::Tally;
 use crate::system::files::Replacement;
 

@@ -5,9 +5,9 @@ use memcheck_core::judgement::diagnosis::Cause;
 use memcheck_core::judgement::finding::{Code, Finding, GrownHolder, Level, Site, Via};
 use memcheck_core::limits::Source;
 use memcheck_core::measurement::driver::{Item, Occupant, Untracked};
-use memcheck_core::measurement::fault_sweep::FaultSweep;
+use memcheck_core::measurement::fault_sweep::SweepResult;
 use memcheck_core::measurement::figures::Figures;
-use memcheck_core::measurement::process::{MappedFile, ProcessMemory, Resident};
+use memcheck_core::measurement::process_memory::{MappedFile, ProcessMemory, Resident};
 use memcheck_core::measurement::record::{Followed, Mark};
 use memcheck_core::measurement::repeats::{Range, Repeats};
 use memcheck_core::measurement::soak::Soaked;
@@ -125,7 +125,7 @@ fn full() -> (Task, TestOutcome) {
         Some(Followed { iterations: 9, seconds, decided: true, disturbed: false, ended: some() });
     let sites = vec![ReadSite { at: some(), element: some(), reads: 1 }];
     record.values = Some(UnknownReads { reads: 1, bytes: 4, sites, unresolved: None });
-    record.fault_sweep = Some(FaultSweep { ended, ..FaultSweep::default() });
+    record.fault_sweep = Some(SweepResult { ended, ..SweepResult::default() });
     let run = |value: u64| Figures([(Space::Host, [("setup".to_owned(), value)].into())].into());
     record.repeats = Some(Repeats { asked: Some(2), runs: vec![run(1), run(2)] });
     (task, outcome)

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use memcheck_core::request::variables;
 
 use crate::system::binary::Binary;
-use crate::system::process::{self, Short};
+use crate::system::process::{self, ShortRun};
 
 pub(crate) use advice::{Missing, advice};
 
@@ -130,7 +130,7 @@ impl Linked {
             .env(variables::LIST, "1")
             .envs(binary.environment.iter().map(|(name, value)| (name, value)))
             .env(TRACE, "1");
-        let output = process::short(&command, Short::within(timeout))?;
+        let output = process::short(&command, ShortRun::within(timeout))?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Ok(Self::read(&text(&output.stdout), &text(&output.stderr)))
     }

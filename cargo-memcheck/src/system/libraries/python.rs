@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::system::process::{self, Short};
+use crate::system::process::{self, ShortRun};
 
 const ANSWER: Duration = Duration::from_secs(20);
 
@@ -64,7 +64,7 @@ fn sorted(folder: &Path) -> Vec<PathBuf> {
 fn packages() -> Vec<PathBuf> {
     let mut command = Command::new("python3");
     command.args(["-c", "import sys; print('\\n'.join(sys.path))"]);
-    let Ok(output) = process::short(&command, Short::within(ANSWER)) else { return Vec::new() };
+    let Ok(output) = process::short(&command, ShortRun::within(ANSWER)) else { return Vec::new() };
     let text = String::from_utf8_lossy(&output.stdout);
     text.lines().filter(|line| line.starts_with('/')).map(PathBuf::from).collect()
 }

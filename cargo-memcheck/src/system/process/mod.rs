@@ -15,16 +15,16 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use command_fds::{CommandFdExt, FdMapping};
-use memcheck_core::runs::process::End;
+use memcheck_core::runs::process_end::End;
 use memcheck_core::wire::protocol::Progress;
 
 use super::printing::SuspendedCommands;
-use output::Collector;
+use output::OutputCollector;
 use progress::Tail;
 use signals::LauncherGuard;
 
 pub(crate) use output::Output;
-pub(crate) use short::{Short, short};
+pub(crate) use short::{ShortRun, short};
 pub(crate) use signals::{INTERRUPTED, Interrupt};
 pub(crate) use supervisor::{Membership, Supervised, Terms, run_if_named};
 
@@ -182,8 +182,8 @@ pub(crate) fn run(
         }
         Ok(())
     })?;
-    let stdout = Collector::start(child.stdout(), watch.most);
-    let stderr = Collector::start(child.stderr(), watch.most);
+    let stdout = OutputCollector::start(child.stdout(), watch.most);
+    let stderr = OutputCollector::start(child.stderr(), watch.most);
     let end = wait(&mut child, &source, &watch)?;
     let duration = launched.elapsed();
     let is_over = matches!(end, Some(End::Exited(_)));

@@ -47,17 +47,17 @@ fn without_frame(line: &str) -> Option<&str> {
 /// Keeps the bytes as they arrive, so that they are available even if another process keeps the
 /// pipe open.
 #[derive(Debug)]
-pub(super) struct Collector {
-    kept: Arc<Mutex<capture::Capture>>,
+pub(super) struct OutputCollector {
+    kept: Arc<Mutex<capture::StreamCapture>>,
     ended: mpsc::Receiver<()>,
 }
 
 /// The size of a pipe.
 const CHUNK: usize = 64 << 10;
 
-impl Collector {
+impl OutputCollector {
     pub(super) fn start(pipe: Option<impl Read + Send + 'static>, most: usize) -> Self {
-        let kept = Arc::new(Mutex::new(capture::Capture::new(most)));
+        let kept = Arc::new(Mutex::new(capture::StreamCapture::new(most)));
         let (sender, ended) = mpsc::channel();
         let to = Arc::clone(&kept);
         std::thread::spawn(move || {

@@ -11,7 +11,7 @@ use super::supervisor::{Membership, Supervised, Terms};
 use super::{Interrupt, LOOK_UP};
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Short<'a> {
+pub(crate) struct ShortRun<'a> {
     pub(crate) membership: Membership,
     pub(crate) timeout: Duration,
     /// The most bytes that are kept of each stream.
@@ -19,7 +19,7 @@ pub(crate) struct Short<'a> {
     pub(crate) input: Option<&'a [u8]>,
 }
 
-impl Short<'_> {
+impl ShortRun<'_> {
     /// For a program that the command trusts to end.
     pub(crate) const TRUSTED: Self = Self {
         membership: Membership::OfCommand,
@@ -35,7 +35,7 @@ impl Short<'_> {
 
 /// The whole output of a program. An error of the kind `Interrupted` after a signal, `TimedOut`
 /// after the time-out.
-pub(crate) fn short(command: &Command, short: Short<'_>) -> io::Result<Output> {
+pub(crate) fn short(command: &Command, short: ShortRun<'_>) -> io::Result<Output> {
     let started = Instant::now();
     let terms = Terms { membership: short.membership, grace: None, input: short.input };
     let mut child = Supervised::start(command, terms, |command| {

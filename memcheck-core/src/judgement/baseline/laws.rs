@@ -92,7 +92,7 @@ mod tests {
         let laws = Laws::from_yaml("laws:\n  host:\n    growth: '0'").unwrap();
         let text = laws.to_snapshot("tests/mem.rs", &facts);
         assert!(text.starts_with("---\nsource: tests/mem.rs\ninfo:\n  memcheck: 1\n"), "{text}");
-        let parts = super::super::Parts::of(&text).unwrap();
+        let parts = super::super::SnapshotParts::of(&text).unwrap();
         assert!(parts.is_memcheck());
         assert_eq!(Laws::from_yaml(parts.body), Ok(laws));
         assert_eq!(serde_json::from_str::<Facts>(&parts.info.unwrap()).unwrap(), facts);

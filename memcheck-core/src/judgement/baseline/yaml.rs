@@ -15,7 +15,7 @@ mod tests {
 
     use serde_json::{Value, json};
 
-    use super::super::{Baseline, Figures, Holders, Laws, Parts};
+    use super::super::{Baseline, Figures, Holders, Laws, SnapshotParts};
     use super::read::MAX_BYTES;
     use super::*;
 
@@ -143,7 +143,10 @@ mod tests {
         let mut baselines = 0;
         for path in found {
             let text = std::fs::read_to_string(&path).unwrap();
-            let Some(parts) = Parts::of(&text).ok().filter(Parts::is_memcheck) else { continue };
+            let Some(parts) = SnapshotParts::of(&text).ok().filter(SnapshotParts::is_memcheck)
+            else {
+                continue;
+            };
             baselines += 1;
             let body = match Laws::from_yaml(parts.body) {
                 Ok(laws) => laws.to_yaml(),

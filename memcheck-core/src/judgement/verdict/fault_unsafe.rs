@@ -4,7 +4,7 @@
 use super::ended::gist;
 use crate::judgement::blame;
 use crate::judgement::finding::{Code, Finding, Site};
-use crate::measurement::fault_sweep::{Effect, Failure, FaultSweep};
+use crate::measurement::fault_sweep::{Effect, SweepResult, UnsafeAllocation};
 use crate::measurement::record::Record;
 use crate::size::{both, counted, exact};
 use crate::space::Space;
@@ -22,7 +22,7 @@ pub(super) fn judge(record: &Record) -> Vec<Finding> {
         let message = format!("the fault sweep refused no allocation: {why}");
         findings.push(Finding::new(Code::NotMeasured, message));
     }
-    let mut groups: Vec<(Key, Vec<&Failure>)> = Vec::new();
+    let mut groups: Vec<(Key, Vec<&UnsafeAllocation>)> = Vec::new();
     for failure in &sweep.failures {
         let key = key(failure);
         match groups.iter_mut().find(|(known, _)| *known == key) {
@@ -45,7 +45,7 @@ pub(super) fn judge(record: &Record) -> Vec<Finding> {
 /// The kind of the effect, its space, and the line of the refused allocation.
 type Key = (&'static str, Option<Space>, Option<String>);
 
-fn key(failure: &Failure) -> Key {
+fn key(failure: &UnsafeAllocation) -> Key {
     let (kind, space) = match &failure.effect {
         Effect::Left { space, .. } => ("left", Some(*space)),
         Effect::Panicked { .. } => ("panicked", None),
@@ -57,13 +57,13 @@ fn key(failure: &Failure) -> Key {
     (kind, space, place(failure))
 }
 
-fn place(failure: &Failure) -> Option<String> {
+fn place(failure: &UnsafeAllocation) -> Option<String> {
     blame::site(&failure.calls.stack(), "").place()
 }
 
 /// The failures must have one key.
-fn finding(sweep: &FaultSweep, failures: &[&Failure]) -> Finding {
-    let worst = |failure: &&&Failure| match &failure.effect {
+fn finding(sweep: &SweepResult, failures: &[&UnsafeAllocation]) -> Finding {
+    let worst = |failure: &&&UnsafeAllocation| match &failure.effect {
         Effect::Left { bytes, .. } => (*bytes, std::cmp::Reverse(failure.number)),
         _ => (0, std::cmp::Reverse(failure.number)),
     };
@@ -155,7 +155,7 @@ fn remedy(effect: &Effect) -> &'static str {
 }
 
 /// The line of the refused allocation, then the blocks that were left.
-fn sites(failure: &Failure) -> Vec<Site> {
+fn sites(failure: &UnsafeAllocation) -> Vec<Site> {
     let requested = Site {
         bytes: failure.requested,
         count: 1,

@@ -1,6 +1,6 @@
 //! Compares the figures with the baseline: regressions, improvements, uncomparable baselines.
 
-use crate::judgement::baseline::{self, Baseline, Change, Figures, Holders};
+use crate::judgement::baseline::{self, Baseline, BaselineChange, Figures, Holders};
 use crate::judgement::blame;
 use crate::judgement::finding::{Code, Finding, Site};
 use crate::limits::Limits;
@@ -87,13 +87,13 @@ pub(super) fn comparable_figures<'a>(
 ) -> Option<&'a Figures> {
     let Baseline::Found { figures, facts, .. } = baseline else { return None };
     let changes = baseline::changes(figures, &Figures::of(record), limits.tolerance.value);
-    let is_known = |change: &Change| change.then.is_some() && change.now.is_some();
+    let is_known = |change: &BaselineChange| change.then.is_some() && change.now.is_some();
     let same_facts = baseline::other_conditions(facts, &record.facts).is_none();
     (same_facts && changes.iter().all(is_known)).then_some(figures)
 }
 
 /// `None` if the figure is kept for information only.
-fn judge_change(change: &Change, limits: &Limits) -> Option<Finding> {
+fn judge_change(change: &BaselineChange, limits: &Limits) -> Option<Finding> {
     let (then, now) = (change.then?, change.now?);
     let space = change.space;
     let count = change.figure == "allocations";

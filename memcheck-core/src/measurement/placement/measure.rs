@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::modules::{Part, Parts};
-use super::{Module, Modules, Scope};
+use super::modules::{ModulePart, ModuleParts};
+use super::{Module, ModuleScope, Modules};
 
 /// An allocation or a free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,15 +44,15 @@ struct CopyChange {
 }
 
 /// Measures the modules; `None` if no scope is a layer.
-pub fn measure(scopes: &[Scope], steps: &[Step]) -> Option<Modules> {
-    let parts = Parts::from_scopes(scopes)?;
+pub fn measure(scopes: &[ModuleScope], steps: &[Step]) -> Option<Modules> {
+    let parts = ModuleParts::from_scopes(scopes)?;
     let order = order(&parts, steps);
     let targets: Vec<Target> = steps
         .iter()
         .map(|step| match parts.owner(step.scope) {
-            Part::Outside => Target::Outside,
-            Part::Replicated => Target::All,
-            Part::Module(module) => Target::Module(order[module]),
+            ModulePart::Outside => Target::Outside,
+            ModulePart::Replicated => Target::All,
+            ModulePart::Module(module) => Target::Module(order[module]),
         })
         .collect();
     let mut copies = find_copies(steps, &targets);
@@ -86,12 +86,12 @@ pub fn measure(scopes: &[Scope], steps: &[Step]) -> Option<Modules> {
 
 /// The position of each module by its first allocation in an iteration. Modules that allocate only
 /// outside of iterations come next, and those that never allocate come last.
-fn order(parts: &Parts, steps: &[Step]) -> Vec<usize> {
+fn order(parts: &ModuleParts, steps: &[Step]) -> Vec<usize> {
     let mut order = vec![usize::MAX; parts.names.len()];
     let mut next = 0;
     let in_iterations = steps.iter().filter(|step| step.iteration > 0);
     for step in in_iterations.chain(steps).filter(|step| step.came) {
-        if let Part::Module(module) = parts.owner(step.scope)
+        if let ModulePart::Module(module) = parts.owner(step.scope)
             && order[module] == usize::MAX
         {
             order[module] = next;

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 pub use map::DeviceMap;
 pub use measure::{Step, measure};
-pub use modules::{Scope, ScopeKind};
+pub use modules::{ModuleScope, ScopeKind};
 pub use plan::{DeviceShare, Plan, Short, plan};
 
 /// One module of a model: a layer, or a part outside of the layers such as the embeddings.

@@ -17,7 +17,7 @@ pub enum ScopeKind {
 
 /// One scope. Scopes are numbered from 1; 0 means no scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Scope {
+pub struct ModuleScope {
     /// The number of the scope that it is nested in.
     pub parent: u32,
     /// Its own name, including its index: `model.layers.3`.
@@ -27,27 +27,27 @@ pub struct Scope {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum ModulePart {
     Outside,
     Replicated,
     Module(usize),
 }
 
 #[derive(Debug)]
-pub(super) struct Parts {
-    parts: Vec<Part>,
+pub(super) struct ModuleParts {
+    parts: Vec<ModulePart>,
     /// The names of the modules, each with true if it is a layer.
     pub(super) names: Vec<(String, bool)>,
 }
 
-impl Parts {
-    pub(super) fn owner(&self, scope: u32) -> Part {
+impl ModuleParts {
+    pub(super) fn owner(&self, scope: u32) -> ModulePart {
         let place = scope.checked_sub(1).map(|place| place as usize);
-        place.and_then(|place| self.parts.get(place)).copied().unwrap_or(Part::Outside)
+        place.and_then(|place| self.parts.get(place)).copied().unwrap_or(ModulePart::Outside)
     }
 
     /// Finds the modules among the scopes; `None` if no scope is a layer.
-    pub(super) fn from_scopes(scopes: &[Scope]) -> Option<Self> {
+    pub(super) fn from_scopes(scopes: &[ModuleScope]) -> Option<Self> {
         let lineages: Vec<Vec<u32>> =
             (1..).zip(scopes).map(|(own, _)| lineage(scopes, own)).collect();
         let kind = |scope: &u32| scopes[*scope as usize - 1].kind;
@@ -67,16 +67,16 @@ impl Parts {
         }
         let mut names: Vec<(String, bool)> = Vec::new();
         let mut module = |scope: u32| {
-            let Scope { name, kind, .. } = &scopes[scope as usize - 1];
+            let ModuleScope { name, kind, .. } = &scopes[scope as usize - 1];
             let known = names.iter().position(|(known, _)| known == name);
-            Part::Module(known.unwrap_or_else(|| {
+            ModulePart::Module(known.unwrap_or_else(|| {
                 names.push((name.clone(), *kind == ScopeKind::Indexed));
                 names.len() - 1
             }))
         };
         let parts = lineages.iter().map(|around| {
             if around.iter().any(|scope| kind(scope) == ScopeKind::Replicated) {
-                return Part::Replicated;
+                return ModulePart::Replicated;
             }
             if let Some(at) = layer(around) {
                 return module(around[at]);
@@ -84,14 +84,14 @@ impl Parts {
             let is_sibling = |scope: &&u32| {
                 parents.contains(&scopes[**scope as usize - 1].parent) && !holders.contains(*scope)
             };
-            around.iter().rev().find(is_sibling).map_or(Part::Outside, |scope| module(*scope))
+            around.iter().rev().find(is_sibling).map_or(ModulePart::Outside, |scope| module(*scope))
         });
         let parts = parts.collect();
         Some(Self { parts, names })
     }
 }
 
-fn lineage(scopes: &[Scope], own: u32) -> Vec<u32> {
+fn lineage(scopes: &[ModuleScope], own: u32) -> Vec<u32> {
     let mut around = Vec::new();
     let mut next = own;
     while next != 0 {

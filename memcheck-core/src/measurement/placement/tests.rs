@@ -2,12 +2,12 @@
 
 use super::*;
 
-fn scope(parent: u32, name: &str, kind: ScopeKind) -> Scope {
-    Scope { parent, name: name.to_owned(), kind }
+fn scope(parent: u32, name: &str, kind: ScopeKind) -> ModuleScope {
+    ModuleScope { parent, name: name.to_owned(), kind }
 }
 
 /// Two layers between an embedding and a head in one span. The head's weights are loaded first.
-fn scopes() -> Vec<Scope> {
+fn scopes() -> Vec<ModuleScope> {
     use ScopeKind::{Indexed, Plain, Replicated};
     vec![
         scope(0, "head", Plain),        // 1

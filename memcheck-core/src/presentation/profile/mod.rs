@@ -85,7 +85,7 @@ pub enum Window {
 
 /// Live bytes over the events of the run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Timeline {
+pub struct ProfileTimeline {
     /// The number of events that one point covers.
     pub stretch: u64,
     /// The highest number of live bytes in each stretch.
@@ -112,7 +112,7 @@ pub struct Profile {
     /// The bytes at the peak by call site, the largest first.
     pub holders: Vec<HeldRow>,
     /// Live bytes over time.
-    pub timeline: Timeline,
+    pub timeline: ProfileTimeline,
     /// The survivors of the iterations; `None` if there were no iterations.
     pub growth: Option<GrowthProfile>,
 }
@@ -132,7 +132,7 @@ impl Profile {
             table: table::table(attribution, (space, retained), window, by, sort),
             kinds,
             holders: holders::holders(attribution, space, peak),
-            timeline: Timeline {
+            timeline: ProfileTimeline {
                 stretch: peak.stretch,
                 points: peak.timeline.clone(),
                 peak_at: peak.timeline.iter().position(|&live| live == peak.bytes).unwrap_or(0),

@@ -14,7 +14,7 @@ use crate::limits::Layer;
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct File {
+pub(super) struct ConfigFile {
     #[serde(default)]
     pub(super) device: Devices,
     #[serde(default, deserialize_with = "threads")]
@@ -25,7 +25,7 @@ pub(super) struct File {
     #[serde(default, rename = "override")]
     pub(super) overrides: Vec<Override>,
     #[serde(default)]
-    pub(super) findings: Levels,
+    pub(super) findings: LevelTable,
 }
 
 /// `device = "sim"` or `device = ["sim", "cpu"]`.
@@ -49,24 +49,24 @@ fn threads<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> 
 }
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Levels(pub(super) BTreeMap<Code, Level>);
+pub(super) struct LevelTable(pub(super) BTreeMap<Code, Level>);
 
-impl<'de> Deserialize<'de> for Levels {
+impl<'de> Deserialize<'de> for LevelTable {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         struct Reader;
         impl<'de> Visitor<'de> for Reader {
-            type Value = Levels;
+            type Value = LevelTable;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a table of findings and their levels")
             }
 
-            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Levels, M::Error> {
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<LevelTable, M::Error> {
                 let mut levels = BTreeMap::new();
                 while let Some(code) = map.next_key()? {
                     levels.insert(code, map.next_value_seed(LevelSeed(code))?);
                 }
-                Ok(Levels(levels))
+                Ok(LevelTable(levels))
             }
         }
         from.deserialize_map(Reader)
@@ -116,7 +116,7 @@ impl<'de> Deserialize<'de> for Override {
 
 #[derive(Default)]
 struct Selector {
-    test: Option<Pattern>,
+    test: Option<TestPattern>,
     package: Option<String>,
     device: Option<Family>,
 }
@@ -194,9 +194,9 @@ impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for Key<K> {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Pattern(String);
+pub(super) struct TestPattern(String);
 
-impl Pattern {
+impl TestPattern {
     pub(super) fn is_match(&self, path: &str) -> bool {
         fast_glob::glob_match(&self.0, path)
     }
@@ -218,7 +218,7 @@ impl Pattern {
     }
 }
 
-impl<'de> Deserialize<'de> for Pattern {
+impl<'de> Deserialize<'de> for TestPattern {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let glob = Self(String::deserialize(from)?);
         match glob.unclosed() {

@@ -1,11 +1,11 @@
 //! The further runs of one test, whoever starts its processes.
 
-use super::{Explain, Run, Stage};
+use super::{Explain, RunPlan, Stage};
 use crate::judgement::baseline::Baseline;
 use crate::judgement::finding::{Code, Finding, Level};
 use crate::judgement::verdict::{self, conclude};
 use crate::measurement::soak::Soaked;
-use crate::runs::process::Judged;
+use crate::runs::process_end::Judged;
 use crate::wire::protocol::Report;
 
 /// A further run that was asked for.
@@ -24,7 +24,7 @@ pub fn further(
     mut judged: Judged,
     explain: Explain,
     stages: &[Stage],
-    mut run: impl FnMut(Stage, Run) -> Further,
+    mut run: impl FnMut(Stage, RunPlan) -> Further,
     baseline: impl Fn(&Report) -> Baseline,
     level: impl Fn(Code) -> Level,
 ) -> Judged {

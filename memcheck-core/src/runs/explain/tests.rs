@@ -7,7 +7,7 @@ use crate::limits::Layer;
 use crate::measurement::attribution::Attribution;
 use crate::measurement::record::example::{GPU, armed, limits, record};
 use crate::measurement::record::{Followed, Metrics, SpaceRecord};
-use crate::runs::process::Judged;
+use crate::runs::process_end::Judged;
 use crate::size::Size;
 use crate::wire::protocol::VERSION;
 
@@ -338,11 +338,11 @@ fn a_soak_that_ends_early_or_without_a_record_is_reported() {
     assert!(finding.message.ends_with("because the body panicked"), "{finding:?}");
     assert!(judged.obsolete.is_none());
 
-    let crashed = Finding::new(Code::Crashed, "SIGSEGV (signal 11) ended it");
+    let crashed = Finding::new(Code::Crashed, "SIGSEGV (signal 11) ended the process");
     let judged = soak(Further::Lost(vec![crashed]));
     assert_eq!(judged.verdict.status, Status::Failed);
     let [finding] = &judged.verdict.findings[..] else { panic!("{:?}", judged.verdict) };
-    assert_eq!(finding.message, "in the soak: SIGSEGV (signal 11) ended it");
+    assert_eq!(finding.message, "in the soak: SIGSEGV (signal 11) ended the process");
 
     // The figures of a test that fails in its soak must not be accepted.
     let growth = Growth::Found { whole: true, exact: true, iterations: 9 };

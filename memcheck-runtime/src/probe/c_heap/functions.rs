@@ -11,7 +11,7 @@ use memcheck_core::measurement::quiet::is_quiet;
 use memcheck_core::space::Space;
 
 use super::own;
-use crate::ledger::{self, MODE, Mode};
+use crate::ledger::{self, MODE, RecordingMode};
 
 type Ptr = *mut c_void;
 
@@ -65,7 +65,7 @@ macro_rules! define {
             ".size posix_memalign, . - posix_memalign",
             ".popsection",
             mode = sym MODE,
-            c_heap = const Mode::C_HEAP,
+            c_heap = const RecordingMode::C_HEAP,
             posix_memalign = sym posix_memalign,
             $($probe = sym $probe,)*
         );

@@ -7,7 +7,7 @@
 use std::cell::Cell;
 use std::marker::PhantomData;
 
-use crate::ledger::Mode;
+use crate::ledger::RecordingMode;
 
 thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
@@ -22,7 +22,7 @@ pub(crate) struct Inside {
 
 /// Marks the calls of this thread if the C heap is counted. PERF: otherwise no mark is needed.
 #[inline]
-pub(crate) fn enter(mode: Mode) -> Inside {
+pub(crate) fn enter(mode: RecordingMode) -> Inside {
     let is_marked = mode.counts_c_heap();
     if is_marked {
         DEPTH.set(DEPTH.get() + 1);

@@ -12,14 +12,14 @@ use std::path::PathBuf;
 #[cfg(not(feature = "sim"))]
 use memcheck_core::request::variables;
 
-use super::{NumberFunction, Unavailable};
+use super::{CuptiUnavailable, NumberFunction};
 
 /// `CUpti_BuffersCallbackRequestFunc`.
-pub(super) type Request = unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
+pub(super) type BufferRequest = unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
 /// `CUpti_BuffersCallbackCompleteFunc`.
 pub(super) type Complete = unsafe extern "C" fn(*mut c_void, u32, *mut u8, usize, usize);
 
-type Register = unsafe extern "C" fn(Request, Complete) -> c_int;
+type Register = unsafe extern "C" fn(BufferRequest, Complete) -> c_int;
 type Next = unsafe extern "C" fn(*mut u8, usize, *mut *mut u8) -> c_int;
 type Dropped = unsafe extern "C" fn(*mut c_void, u32, *mut usize) -> c_int;
 type EnableSources = unsafe extern "C" fn(u8) -> c_int;
@@ -52,11 +52,11 @@ pub(super) struct Library {
 
 impl Library {
     /// Opens the library and looks up its functions.
-    pub(super) fn open() -> Result<Self, Unavailable> {
+    pub(super) fn open() -> Result<Self, CuptiUnavailable> {
         let handle = handle()?;
         macro_rules! function {
             ($name:literal) => {
-                function!($name, optional).ok_or(Unavailable::NoFunction($name))?
+                function!($name, optional).ok_or(CuptiUnavailable::NoFunction($name))?
             };
             ($name:literal, optional) => {{
                 let name = concat!($name, "\0").as_bytes();
@@ -80,7 +80,11 @@ impl Library {
     }
 
     /// Registers the functions that provide buffers and take them back.
-    pub(super) fn register(&self, request: Request, complete: Complete) -> Result<(), Unavailable> {
+    pub(super) fn register(
+        &self,
+        request: BufferRequest,
+        complete: Complete,
+    ) -> Result<(), CuptiUnavailable> {
         // SAFETY: both functions are valid as long as the process lives.
         let code = unsafe { (self.register)(request, complete) };
         self.check("cuptiActivityRegisterCallbacks", code)
@@ -100,18 +104,18 @@ impl Library {
         }
     }
 
-    pub(super) fn enable(&self, kind: u32) -> Result<(), Unavailable> {
+    pub(super) fn enable(&self, kind: u32) -> Result<(), CuptiUnavailable> {
         // SAFETY: the function takes a kind of activity only.
         self.check("cuptiActivityEnable", unsafe { (self.enable)(kind) })
     }
 
-    pub(super) fn disable(&self, kind: u32) -> Result<(), Unavailable> {
+    pub(super) fn disable(&self, kind: u32) -> Result<(), CuptiUnavailable> {
         // SAFETY: the function takes a kind of activity only.
         self.check("cuptiActivityDisable", unsafe { (self.disable)(kind) })
     }
 
     /// Makes CUPTI return every buffer.
-    pub(super) fn flush(&self) -> Result<(), Unavailable> {
+    pub(super) fn flush(&self) -> Result<(), CuptiUnavailable> {
         // SAFETY: the function takes flags only, and the callbacks that it calls are registered.
         self.check("cuptiActivityFlushAll", unsafe { (self.flush)(FORCED) })
     }
@@ -132,7 +136,7 @@ impl Library {
         if code == 0 { count } else { 0 }
     }
 
-    fn check(&self, call: &'static str, code: c_int) -> Result<(), Unavailable> {
+    fn check(&self, call: &'static str, code: c_int) -> Result<(), CuptiUnavailable> {
         if code == 0 {
             return Ok(());
         }
@@ -146,25 +150,25 @@ impl Library {
             // SAFETY: the pointer is not null, so it is to a constant string of CUPTI.
             false => unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned(),
         };
-        Err(Unavailable::Refused { call, error })
+        Err(CuptiUnavailable::Refused { call, error })
     }
 }
 
 /// The simulated device's library, which comes with its NVML.
 #[cfg(feature = "sim")]
-fn handle() -> Result<*mut c_void, Unavailable> {
-    let path = std::env::var_os("MEMCHECK_SIM_NVML").ok_or(Unavailable::NoLibrary)?;
+fn handle() -> Result<*mut c_void, CuptiUnavailable> {
+    let path = std::env::var_os("MEMCHECK_SIM_NVML").ok_or(CuptiUnavailable::NoLibrary)?;
     let path = PathBuf::from(path);
     memcheck_sim::attach_nvml(&path)?;
-    open_library(&path).ok_or_else(|| Unavailable::NotFound(path.display().to_string()))
+    open_library(&path).ok_or_else(|| CuptiUnavailable::NotFound(path.display().to_string()))
 }
 
 /// The library that the loader finds, that of a toolkit, or one from a Python wheel.
 #[cfg(not(feature = "sim"))]
-fn handle() -> Result<*mut c_void, Unavailable> {
+fn handle() -> Result<*mut c_void, CuptiUnavailable> {
     let mut all = candidate_paths(|name| std::env::var_os(name)).into_iter();
     all.find_map(|path| open_library(&path))
-        .ok_or_else(|| Unavailable::NotFound(NAMES[2].to_owned()))
+        .ok_or_else(|| CuptiUnavailable::NotFound(NAMES[2].to_owned()))
 }
 
 /// The paths of the library in the order in which they are tried: names that the loader resolves,

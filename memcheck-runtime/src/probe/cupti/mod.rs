@@ -21,7 +21,7 @@ use library::Library;
 
 /// The reason why the memory of libraries cannot be itemized.
 #[derive(Debug, Clone, thiserror::Error)]
-pub(crate) enum Unavailable {
+pub(crate) enum CuptiUnavailable {
     #[error("{0} was not found")]
     NotFound(String),
     /// The simulated toolkit does not contain the library.
@@ -105,7 +105,7 @@ pub(crate) struct Listener {
 
 /// Begins to listen. Must be called before the first context is created, because later records
 /// would not include the allocations that libraries make with the context.
-pub(crate) fn start() -> Result<Listener, Unavailable> {
+pub(crate) fn start() -> Result<Listener, CuptiUnavailable> {
     let found = match LIBRARY.get() {
         Some(library) => library,
         None => {
@@ -121,13 +121,13 @@ pub(crate) fn start() -> Result<Listener, Unavailable> {
 
 impl Listener {
     /// Stops listening and returns the blocks that are live on the device of `space`.
-    pub(crate) fn finish(self, space: Space) -> Result<Vec<CuptiBlock>, Unavailable> {
+    pub(crate) fn finish(self, space: Space) -> Result<Vec<CuptiBlock>, CuptiUnavailable> {
         let Space::Cuda(ordinal) = space else { return Ok(Vec::new()) };
         self.library.disable(MEMORY2)?;
         self.library.flush()?;
         match self.library.dropped() {
             0 => {}
-            count => return Err(Unavailable::Dropped(count)),
+            count => return Err(CuptiUnavailable::Dropped(count)),
         }
         let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         let of_device = known.range((u32::from(ordinal), 0)..=(u32::from(ordinal), u64::MAX));

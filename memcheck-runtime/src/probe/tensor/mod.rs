@@ -31,7 +31,7 @@ use memcheck_core::measurement::attribution::HeldBy;
 use memcheck_core::measurement::quiet;
 
 use crate::ledger;
-use crate::ledger::table::Table;
+use crate::ledger::table::BlockTable;
 use crate::scope;
 use block::StorageBlock;
 use layout::LearnedLayout;
@@ -44,7 +44,7 @@ static LAYOUT: OnceLock<LearnedLayout> = OnceLock::new();
 /// Bytes of the block of a tensor; 0 until the layout is learned.
 static SIZE: AtomicUsize = AtomicUsize::new(0);
 /// Live tensors: address -> the block of its storage, and the bytes and flags of the tensor.
-static TENSORS: Table = Table::new();
+static TENSORS: BlockTable = BlockTable::new();
 /// True if a tensor could not be stored.
 static INCOMPLETE: AtomicBool = AtomicBool::new(false);
 /// An approximation of the highest number of a tensor so far.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::discovery::archive::elf::ElfTarget;
-use crate::discovery::archive::format::Page;
+use crate::discovery::archive::format::ArchivePage;
 
 fn page() -> Value {
     let file =

@@ -19,7 +19,7 @@ struct Example {
     files: Vec<PackedFile>,
 }
 
-impl Page for Example {
+impl ArchivePage for Example {
     const NAME: &'static str = "example.json";
     const KIND: &'static str = "an example";
 

@@ -119,7 +119,7 @@ fn an_archive_runs_on_its_devices_unless_a_flag_names_others() {
 #[test]
 fn an_executable_that_lost_its_tests_is_an_error() {
     let mut archive = opened(&["Cpu"], &["cpu"]);
-    let executable = |id: &str, tests: Option<usize>| manifest::Executable {
+    let executable = |id: &str, tests: Option<usize>| manifest::ArchivedExecutable {
         id: id.to_owned(),
         package: String::new(),
         file: String::new(),

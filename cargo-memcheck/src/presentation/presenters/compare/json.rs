@@ -3,7 +3,7 @@
 use memcheck_core::runs::compare::{ChangedTest, TestId};
 use serde::Serialize;
 
-use super::{Compared, Side};
+use super::{ComparedRuns, Side};
 use crate::presentation::presenters::json;
 use crate::system::printing::print_raw;
 
@@ -43,8 +43,8 @@ struct ChangedObject<'a> {
     worse: bool,
 }
 
-pub(super) fn lines(compared: &Compared) -> String {
-    let Compared { base, head, comparison } = compared;
+pub(super) fn lines(compared: &ComparedRuns) -> String {
+    let ComparedRuns { base, head, comparison } = compared;
     let changed = comparison.changed.iter();
     let line = ComparisonLine {
         version: VERSION,
@@ -59,6 +59,6 @@ pub(super) fn lines(compared: &Compared) -> String {
     json::text(&line) + "\n"
 }
 
-pub(crate) fn print(compared: &Compared) {
+pub(crate) fn print(compared: &ComparedRuns) {
     print_raw(&lines(compared));
 }

@@ -3,7 +3,7 @@
 use memcheck_core::runs::compare::{ChangedTest, TestId};
 use memcheck_core::size::counted;
 
-use super::{Compared, difference, reasons, value};
+use super::{ComparedRuns, difference, reasons, value};
 use crate::presentation::presenters::markdown::inline::{code, fenced, message};
 use crate::system::escape::{self, Form, escape};
 
@@ -18,8 +18,8 @@ const MARK: &str = "<!-- memcheck compare -->";
 const HEADING: &str =
     "| test | device | figure | base | head | change |\n|---|---|---|---:|---:|---:|\n";
 
-pub(super) fn page(compared: &Compared) -> String {
-    let Compared { base, head, comparison } = compared;
+pub(super) fn page(compared: &ComparedRuns) -> String {
+    let ComparedRuns { base, head, comparison } = compared;
     let sides = [base, head].map(|side| message(&escape::line(&side.described())));
     let mut page = format!(
         "{MARK}\n## Memory: {}\n\nBase: {}. Head: {}.\n\n",

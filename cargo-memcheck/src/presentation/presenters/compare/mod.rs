@@ -36,13 +36,13 @@ impl Side {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Compared {
+pub(crate) struct ComparedRuns {
     pub(crate) base: Side,
     pub(crate) head: Side,
     pub(crate) comparison: Comparison,
 }
 
-impl Compared {
+impl ComparedRuns {
     /// `2 tests changed (1 worse), 1 new, 3 removed, 282 unchanged`.
     fn counts(&self) -> String {
         let Comparison { changed, added, removed, unchanged } = &self.comparison;
@@ -170,7 +170,7 @@ mod tests {
         }
     }
 
-    fn compared(tests: Vec<ChangedTest>) -> Compared {
+    fn compared(tests: Vec<ChangedTest>) -> ComparedRuns {
         let side = |name: &str, commit: Option<&str>| Side {
             name: name.to_owned(),
             commit: commit.map(str::to_owned),
@@ -183,7 +183,11 @@ mod tests {
             unchanged: 1_283,
         };
         let commit = Some("0123456789abcdef");
-        Compared { base: side("main", commit), head: side("the working tree", None), comparison }
+        ComparedRuns {
+            base: side("main", commit),
+            head: side("the working tree", None),
+            comparison,
+        }
     }
 
     #[test]

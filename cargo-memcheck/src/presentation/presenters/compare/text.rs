@@ -3,17 +3,17 @@
 use comfy_table::{CellAlignment, Table, presets};
 use memcheck_core::runs::compare::ChangedTest;
 
-use super::{Compared, difference, reasons, title, value};
+use super::{ComparedRuns, difference, reasons, title, value};
 use crate::presentation::presenters::style;
 use crate::system::escape;
 use crate::system::printing::print_lines;
 
-pub(crate) fn print(compared: &Compared) {
+pub(crate) fn print(compared: &ComparedRuns) {
     print_lines(&lines(compared));
 }
 
-pub(super) fn lines(compared: &Compared) -> Vec<String> {
-    let Compared { base, head, comparison } = compared;
+pub(super) fn lines(compared: &ComparedRuns) -> Vec<String> {
+    let ComparedRuns { base, head, comparison } = compared;
     let mut lines =
         vec![format!("base: {}", base.described()), format!("head: {}", head.described())];
     for test in &comparison.changed {

@@ -7,7 +7,7 @@ use memcheck_core::size::{Size, counted, exact};
 use memcheck_core::wire::estimate::{Estimate, Inference, StoredTensors, Training, WeightFiles};
 
 use super::super::style;
-use super::Figures;
+use super::EstimateFigures;
 use crate::execution::estimator::DeviceFit;
 use crate::invocation::values::Verbosity;
 use crate::system::escape;
@@ -23,7 +23,7 @@ struct Row {
 }
 
 /// Returns the table of one estimate, or of one without and one with flash-attention.
-pub(crate) fn human(figures: &[Figures], verbosity: Verbosity) -> String {
+pub(crate) fn human(figures: &[EstimateFigures], verbosity: Verbosity) -> String {
     let mut text = String::new();
     let Some(first) = figures.first() else { return text };
     title(&mut text, &first.estimate);
@@ -41,7 +41,7 @@ pub(crate) fn human(figures: &[Figures], verbosity: Verbosity) -> String {
         // A note can contain the name of a tensor, which is text of the file.
         line(&mut text, format!("{lead} {only}{}", escape::line(note)));
     }
-    for Figures { estimate, .. } in figures {
+    for EstimateFigures { estimate, .. } in figures {
         if let Some(training) = estimate.training.filter(|training| !training.is_whole()) {
             line(&mut text, incomplete(estimate, &training));
         }
@@ -49,7 +49,7 @@ pub(crate) fn human(figures: &[Figures], verbosity: Verbosity) -> String {
     if verbosity != Verbosity::Quiet {
         cards(&mut text, figures);
     }
-    for (column, Figures { tried, .. }) in figures.iter().enumerate() {
+    for (column, EstimateFigures { tried, .. }) in figures.iter().enumerate() {
         let only = if figures.len() > 1 { format!("{}, ", NAMES[column]) } else { String::new() };
         for DeviceFit { device, result } in tried {
             line(
@@ -83,7 +83,7 @@ fn title(text: &mut String, estimate: &Estimate) {
 }
 
 /// Returns a line for each figure, with the bytes of each estimate.
-fn side_by_side(figures: &[Figures]) -> Vec<String> {
+fn side_by_side(figures: &[EstimateFigures]) -> Vec<String> {
     let columns: Vec<Vec<Row>> = figures.iter().map(|one| rows(&one.estimate)).collect();
     // An estimate can lack a row whose bytes are 0.
     let longest = columns.iter().max_by_key(|rows| rows.len());
@@ -165,9 +165,9 @@ fn peak(estimate: &Estimate) -> &'static str {
 }
 
 /// Returns each note once, with its estimate, and the name of the column if only one has the note.
-fn notes(figures: &[Figures]) -> Vec<(&str, &Estimate, String)> {
+fn notes(figures: &[EstimateFigures]) -> Vec<(&str, &Estimate, String)> {
     let mut all: Vec<(&str, &Estimate, String)> = Vec::new();
-    for (column, Figures { estimate, .. }) in figures.iter().enumerate() {
+    for (column, EstimateFigures { estimate, .. }) in figures.iter().enumerate() {
         for note in &estimate.notes {
             if all.iter().any(|(other, ..)| other == note) {
                 continue;
@@ -196,9 +196,9 @@ fn incomplete(estimate: &Estimate, training: &Training) -> String {
 }
 
 /// Writes a row for each card on which an estimate fits, with the memory that each leaves free.
-fn cards(text: &mut String, figures: &[Figures]) {
+fn cards(text: &mut String, figures: &[EstimateFigures]) {
     let free = |card: &Card| -> Vec<Option<u64>> {
-        let of = |figures: &Figures| {
+        let of = |figures: &EstimateFigures| {
             let found = figures.cards.iter().find(|(other, _)| other.id == card.id);
             found.and_then(|(_, left)| *left)
         };
@@ -242,7 +242,7 @@ mod tests {
 
     use super::*;
 
-    fn figures(flash_attn: bool, peak: u64) -> Figures {
+    fn figures(flash_attn: bool, peak: u64) -> EstimateFigures {
         let inference = Inference {
             cache: 64,
             cache_after: 64,
@@ -269,7 +269,7 @@ mod tests {
             notes: if flash_attn { Vec::new() } else { vec!["slow\nsim:t4: fits".to_owned()] },
         };
         let cards = CARDS.iter().map(|card| (card, card.bytes.checked_sub(peak))).collect();
-        Figures { estimate, cards, tried: Vec::new(), flash_attn }
+        EstimateFigures { estimate, cards, tried: Vec::new(), flash_attn }
     }
 
     #[test]

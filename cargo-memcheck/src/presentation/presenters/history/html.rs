@@ -1,19 +1,17 @@
 //! The history of figures as a page without scripts and without external files: a plot of each
 //! series, and the runs in which it changed.
 
-use maud::{DOCTYPE, Markup, html};
-use memcheck_core::runs::history::Series;
+use maud::{Markup, html};
+use memcheck_core::runs::history::FigureSeries;
 use memcheck_core::size::{Size, counted, exact};
 
 use super::{described, is_bytes, steps};
-use crate::system::escape::{Form, escape};
+use crate::presentation::presenters::plain_page::plain_page;
 
-const STYLE: &str = ":root{color-scheme:light dark}\
-body{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem}\
+const STYLE: &str = "\
 svg{width:100%;height:auto;max-height:18rem}svg text{font-size:12px;fill:currentColor}\
 .line{fill:none;stroke:#3b82f6;stroke-width:2}.axis{stroke:#8888;fill:none}circle{fill:#3b82f6}circle.more{fill:#dc2626}\
-table{border-collapse:collapse;margin:.4rem 0}td,th{padding:.2rem .7rem;text-align:left;border-bottom:1px solid #8884}\
-td.n{text-align:right;font-variant-numeric:tabular-nums}.more{font-weight:bold}";
+.more{font-weight:bold}";
 
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 220.0;
@@ -22,28 +20,12 @@ const LEFT: f64 = 100.0;
 const BOTTOM: f64 = 30.0;
 const MARGIN: f64 = 12.0;
 
-pub(crate) fn page(all: &[Series<'_>], figure: &str) -> String {
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta http-equiv="Content-Security-Policy"
-                    content="default-src 'none'; style-src 'unsafe-inline'";
-                title { "History of " (figure) }
-                style { (STYLE) }
-            }
-            body {
-                h1 { "History of " (figure) }
-                @for series in all { (self::series(series, figure)) }
-            }
-        }
-    };
-    escape(&page.into_string(), Form::Markup)
+pub(crate) fn page(all: &[FigureSeries<'_>], figure: &str) -> String {
+    let body = html! { @for series in all { (self::series(series, figure)) } };
+    plain_page(&format!("History of {figure}"), STYLE, &body)
 }
 
-fn series(series: &Series<'_>, figure: &str) -> Markup {
+fn series(series: &FigureSeries<'_>, figure: &str) -> Markup {
     let id = series.id;
     let runs = counted(series.points.len() as u64, "run", "runs");
     html! {
@@ -67,7 +49,7 @@ fn value(value: u64, figure: &str) -> String {
     if is_bytes(figure) { Size(value).to_string() } else { exact(value) }
 }
 
-fn plot(series: &Series<'_>, figure: &str) -> Markup {
+fn plot(series: &FigureSeries<'_>, figure: &str) -> Markup {
     let values = || series.points.iter().map(|(_, value)| *value);
     let (least, most) = (values().min().unwrap_or(0), values().max().unwrap_or(0));
     let count = series.points.len();

@@ -4,7 +4,7 @@ mod html;
 
 use std::path::PathBuf;
 
-use memcheck_core::runs::history::{Entry, Series};
+use memcheck_core::runs::history::{FigureSeries, HistoryEntry};
 use memcheck_core::size::{Size, exact};
 use serde_json::json;
 
@@ -20,13 +20,13 @@ const HEIGHT: u32 = 8;
 const NARROWEST: u32 = 10;
 const LABELS: u32 = 16;
 
-pub(crate) fn print(all: &[Series<'_>], figure: &str) {
+pub(crate) fn print(all: &[FigureSeries<'_>], figure: &str) {
     print_lines(&lines(all, figure));
 }
 
 /// Writes the page of each report.
 pub(crate) fn write(
-    all: &[Series<'_>],
+    all: &[FigureSeries<'_>],
     figure: &str,
     reports: &[ReportFile],
 ) -> Result<(), Failure> {
@@ -38,7 +38,7 @@ pub(crate) fn write(
     Ok(())
 }
 
-fn lines(all: &[Series<'_>], figure: &str) -> Vec<String> {
+fn lines(all: &[FigureSeries<'_>], figure: &str) -> Vec<String> {
     let mut lines = Vec::new();
     for series in all {
         if !lines.is_empty() {
@@ -62,7 +62,7 @@ fn unit(most: u64) -> (f64, &'static str) {
     found.map_or((1.0, "B"), |(bytes, name)| (bytes as f64, name))
 }
 
-fn plot(series: &Series<'_>, figure: &str) -> String {
+fn plot(series: &FigureSeries<'_>, figure: &str) -> String {
     let most = series.points.iter().map(|(_, value)| *value).max().unwrap_or(0);
     let (scale, name) = if is_bytes(figure) { unit(most) } else { (1.0, "allocations") };
     let values: Vec<f64> = series.points.iter().map(|(_, value)| *value as f64 / scale).collect();
@@ -89,7 +89,7 @@ fn is_bytes(figure: &str) -> bool {
 struct Step<'a> {
     /// Among the points of its series.
     number: usize,
-    entry: &'a Entry,
+    entry: &'a HistoryEntry,
     value: u64,
     /// `None` for the first run.
     before: Option<u64>,
@@ -109,7 +109,7 @@ impl Step<'_> {
 }
 
 /// The first run, and each run whose value differs from the one before.
-fn steps<'a>(series: &'a Series<'_>) -> Vec<Step<'a>> {
+fn steps<'a>(series: &'a FigureSeries<'_>) -> Vec<Step<'a>> {
     let mut steps: Vec<Step<'a>> = Vec::new();
     for (number, (entry, value)) in series.points.iter().enumerate() {
         let before = steps.last().map(|step| step.value);
@@ -127,7 +127,7 @@ fn written(value: u64, figure: &str) -> String {
     }
 }
 
-fn changes(series: &Series<'_>, figure: &str) -> Vec<String> {
+fn changes(series: &FigureSeries<'_>, figure: &str) -> Vec<String> {
     let line = |step: Step<'_>| {
         let mut line = format!("  {}  {}", described(step.entry), written(step.value, figure));
         if step.before.is_some() {
@@ -139,13 +139,13 @@ fn changes(series: &Series<'_>, figure: &str) -> Vec<String> {
 }
 
 /// `2026-11-23T06:00:00Z 0123456789`.
-fn described(entry: &Entry) -> String {
+fn described(entry: &HistoryEntry) -> String {
     let commit = entry.commit.as_deref().map_or("-", |it| it.get(..10).unwrap_or(it));
     escape::line(&format!("{} {commit:<10}", entry.time))
 }
 
 /// One object `history` for each series.
-pub(crate) fn print_json(all: &[Series<'_>], figure: &str) {
+pub(crate) fn print_json(all: &[FigureSeries<'_>], figure: &str) {
     for series in all {
         let points = series.points.iter().map(|(entry, value)| {
             json!({"time": entry.time, "commit": entry.commit, "lock": entry.lock, "value": value})
@@ -171,7 +171,7 @@ mod tests {
 
     use super::*;
 
-    fn entries(values: &[u64]) -> Vec<Entry> {
+    fn entries(values: &[u64]) -> Vec<HistoryEntry> {
         let line = |(number, value): (usize, &u64)| {
             json!({
                 "version": 1, "time": format!("2026-11-{:02}T00:00:00Z", number + 1),

@@ -4,9 +4,9 @@
 use maud::{Markup, html};
 use memcheck_core::size::exact;
 
+use crate::build::leg::Leg;
 use crate::discovery::task::TestOutcome;
 use crate::execution::proof::{CheckedProof, ProofState};
-use crate::invocation::devices::Leg;
 
 #[derive(Debug, Default)]
 pub(super) struct Proofs {

@@ -8,8 +8,8 @@ use memcheck_core::judgement::finding::{Code, Finding, Level};
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::limits::Limits;
 use memcheck_core::measurement::driver::{Occupant, Untracked};
-use memcheck_core::measurement::fault_sweep::FaultSweep;
-use memcheck_core::measurement::process::{MappedFile, Resident};
+use memcheck_core::measurement::fault_sweep::SweepResult;
+use memcheck_core::measurement::process_memory::{MappedFile, Resident};
 use memcheck_core::measurement::record::{self, Mark, Metrics, Record};
 use memcheck_core::measurement::repeats::{Range, Repeats};
 use memcheck_core::measurement::soak::Soaked;
@@ -104,7 +104,7 @@ pub(super) struct TestFinished<'a> {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Iterations<'a> {
+pub(super) struct IterationSeries<'a> {
     pub(super) space: Space,
     pub(super) allocated: &'a [u64],
     pub(super) peak: &'a [u64],
@@ -134,7 +134,7 @@ pub(super) struct ProcessMetrics {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum SpaceIterations<'a> {
-    Blocks(Iterations<'a>),
+    Blocks(IterationSeries<'a>),
     Process { space: Space, rss_anon: Vec<u64>, rss_file: Vec<u64>, swap: Vec<u64> },
 }
 
@@ -160,7 +160,7 @@ pub(super) fn metrics(record: &Record) -> BTreeMap<Space, SpaceMetrics> {
 pub(super) fn iterations(record: &Record) -> Vec<SpaceIterations<'_>> {
     let with_blocks = record.spaces.iter().filter(|(space, _)| **space != Space::Process);
     let with_blocks = with_blocks.map(|(space, measured)| {
-        SpaceIterations::Blocks(Iterations {
+        SpaceIterations::Blocks(IterationSeries {
             space: *space,
             allocated: &measured.allocated,
             peak: &measured.peak,
@@ -307,8 +307,8 @@ pub(super) struct Refusals<'a> {
 }
 
 impl<'a> Refusals<'a> {
-    pub(super) fn of(sweep: &'a FaultSweep) -> Self {
-        let FaultSweep { allocations, refused, errors, recovered, ended, .. } = sweep;
+    pub(super) fn of(sweep: &'a SweepResult) -> Self {
+        let SweepResult { allocations, refused, errors, recovered, ended, .. } = sweep;
         Self {
             allocations: *allocations,
             refused: *refused,

@@ -27,23 +27,23 @@ pub(super) enum Action {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Event {
+pub(super) struct TraceEvent {
     pub(super) action: Action,
     pub(super) address: u64,
     pub(super) size: u64,
-    /// An index of [`Stacks`].
+    /// An index of [`StackList`].
     pub(super) stack: usize,
     pub(super) about: String,
 }
 
 /// The distinct call stacks of all devices.
 #[derive(Debug, Default)]
-pub(super) struct Stacks {
+pub(super) struct StackList {
     known: HashMap<Vec<Frame>, usize>,
     all: Vec<Vec<Frame>>,
 }
 
-impl Stacks {
+impl StackList {
     fn number(&mut self, frames: Vec<Frame>) -> usize {
         *self.known.entry(frames).or_insert_with_key(|frames| {
             self.all.push(frames.clone());
@@ -61,19 +61,19 @@ fn note(text: &str) -> Frame {
 }
 
 #[derive(Debug)]
-pub(super) struct Device {
+pub(super) struct DeviceTrace {
     pub(super) name: String,
-    pub(super) events: Vec<Event>,
+    pub(super) events: Vec<TraceEvent>,
 }
 
-impl Device {
+impl DeviceTrace {
     /// `None` if the space has no blocks.
     pub(super) fn new(
         number: u64,
         task: &Task,
         record: &Record,
         space: Space,
-        stacks: &mut Stacks,
+        stacks: &mut StackList,
     ) -> Option<Self> {
         let attribution = record.attribution.as_ref()?;
         let lifetimes = attribution.peaks.get(&space)?.lifetimes.as_ref()?;
@@ -94,12 +94,12 @@ impl Device {
         };
         let stack = stacks.number(vec![test]);
         let about = String::new();
-        events.push(Event { action: Action::Snapshot, address: 0, size: 0, stack, about });
+        events.push(TraceEvent { action: Action::Snapshot, address: 0, size: 0, stack, about });
         Some(Self { name, events })
     }
 
     /// The allocations of the blocks that are live at the end.
-    pub(super) fn live(&self) -> impl Iterator<Item = &Event> {
+    pub(super) fn live(&self) -> impl Iterator<Item = &TraceEvent> {
         let mut live = BTreeMap::new();
         for event in &self.events {
             match event.action {
@@ -115,14 +115,14 @@ impl Device {
 struct Followed<'a> {
     attribution: &'a Attribution,
     lifetimes: &'a Lifetimes,
-    stacks: &'a mut Stacks,
-    events: Vec<Event>,
+    stacks: &'a mut StackList,
+    events: Vec<TraceEvent>,
     next: u64,
 }
 
 /// In the order of events that share a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Change {
+enum CounterChange {
     Born(usize),
     Died(usize),
     /// The smaller blocks that the record does not store one by one.
@@ -132,31 +132,31 @@ enum Change {
 impl Followed<'_> {
     fn follow(&mut self, record: &Record, space: Space) {
         let Lifetimes { blocks, stretch, rest, .. } = self.lifetimes;
-        let mut changes: Vec<(u64, Change)> = Vec::with_capacity(2 * blocks.len());
+        let mut changes: Vec<(u64, CounterChange)> = Vec::with_capacity(2 * blocks.len());
         for (number, block) in blocks.iter().enumerate() {
-            changes.push((block.born, Change::Born(number)));
-            changes.extend(block.died.map(|died| (died, Change::Died(number))));
+            changes.push((block.born, CounterChange::Born(number)));
+            changes.extend(block.died.map(|died| (died, CounterChange::Died(number))));
         }
         let moved = |&number: &usize| number == 0 || rest[number] != rest[number - 1];
         let moves = (0..rest.len()).filter(moved);
-        changes.extend(moves.map(|number| (number as u64 * stretch, Change::Rest(number))));
+        changes.extend(moves.map(|number| (number as u64 * stretch, CounterChange::Rest(number))));
         changes.sort_unstable();
-        let mut births: Vec<Option<Event>> = vec![None; blocks.len()];
-        let mut smaller: Option<Event> = None;
+        let mut births: Vec<Option<TraceEvent>> = vec![None; blocks.len()];
+        let mut smaller: Option<TraceEvent> = None;
         for (time, change) in changes {
             match change {
-                Change::Born(number) => {
+                CounterChange::Born(number) => {
                     let block = blocks[number];
                     let born = self.allocated(block.place, block.bytes, time);
                     births[number] = Some(born.clone());
                     self.events.push(born);
                 }
-                Change::Died(number) => {
+                CounterChange::Died(number) => {
                     if let Some(born) = births[number].take() {
                         self.free(born);
                     }
                 }
-                Change::Rest(number) => {
+                CounterChange::Rest(number) => {
                     if let Some(earlier) = smaller.take() {
                         self.free(earlier);
                     }
@@ -177,7 +177,7 @@ impl Followed<'_> {
         address
     }
 
-    fn allocated(&mut self, place: usize, size: u64, time: u64) -> Event {
+    fn allocated(&mut self, place: usize, size: u64, time: u64) -> TraceEvent {
         let place = self.attribution.places.get(place);
         let mut frames = place.map_or_else(Vec::new, |place| {
             self.attribution.stack_of(place).frames.iter().map(shortened).collect()
@@ -197,23 +197,23 @@ impl Followed<'_> {
         };
         let about = place.map_or_else(|| when.clone(), |place| describe(place, &when));
         let address = self.address(size);
-        Event { action: Action::Allocated, address, size, stack, about }
+        TraceEvent { action: Action::Allocated, address, size, stack, about }
     }
 
-    fn smaller(&mut self, size: u64) -> Event {
+    fn smaller(&mut self, size: u64) -> TraceEvent {
         let about = format!("{} smaller blocks", self.lifetimes.left_out);
         let stack = self.stacks.number(vec![note("(smaller blocks of many call stacks)")]);
         let address = self.address(size);
-        Event { action: Action::Allocated, address, size, stack, about }
+        TraceEvent { action: Action::Allocated, address, size, stack, about }
     }
 
     /// A record has the call stack of an allocation, and not that of a free.
-    fn free(&mut self, born: Event) {
+    fn free(&mut self, born: TraceEvent) {
         let marker = note("(freed; the call stack is that of the allocation)");
         let frames = [marker].into_iter().chain(self.stacks.frames(born.stack).iter().cloned());
         let frames = frames.collect();
         let stack = self.stacks.number(frames);
-        self.events.push(Event { action: Action::Freed, stack, ..born });
+        self.events.push(TraceEvent { action: Action::Freed, stack, ..born });
     }
 
     /// The record has the live bytes at a refused allocation and no time, so that its place is known
@@ -234,7 +234,7 @@ impl Followed<'_> {
         let action = Action::Refused { free: capacity.saturating_sub(measured.live) };
         let about = refused.scope.clone();
         let last = self.events.iter().rposition(|event| event.action == Action::Allocated);
-        let event = Event { action, address: 0, size: refused.requested, stack, about };
+        let event = TraceEvent { action, address: 0, size: refused.requested, stack, about };
         self.events.insert(last.map_or(0, |last| last + 1), event);
     }
 }

@@ -8,7 +8,7 @@ use crate::presentation::presenters::json;
 
 /// Writes lists and dictionaries. Before each element of a list comes `item`, and before each value
 /// of a dictionary `key`.
-pub(in crate::presentation::presenters) trait Form:
+pub(in crate::presentation::presenters) trait SnapshotForm:
     Default
 {
     fn number(&mut self, value: u64);
@@ -40,7 +40,7 @@ impl Json {
     }
 }
 
-impl Form for Json {
+impl SnapshotForm for Json {
     fn number(&mut self, value: u64) {
         self.text.push_str(&value.to_string());
     }
@@ -152,7 +152,7 @@ impl Pickle {
     }
 }
 
-impl Form for Pickle {
+impl SnapshotForm for Pickle {
     fn number(&mut self, value: u64) {
         if let Ok(short) = u8::try_from(value) {
             self.bytes.extend([operation::BININT1, short]);
@@ -231,7 +231,7 @@ impl Form for Pickle {
 mod tests {
     use super::*;
 
-    fn document<F: Form>() -> Vec<u8> {
+    fn document<F: SnapshotForm>() -> Vec<u8> {
         let mut form = F::default();
         form.open_dict();
         form.key("numbers");

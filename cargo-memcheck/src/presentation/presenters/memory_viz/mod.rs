@@ -12,36 +12,36 @@ use std::marker::PhantomData;
 
 use memcheck_core::measurement::stack::Frame;
 
-use self::device::{Action, Device, Event, SNAPSHOT, Stacks};
-use self::form::Form;
+use self::device::{Action, DeviceTrace, SNAPSHOT, StackList, TraceEvent};
+use self::form::SnapshotForm;
 use super::summary;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::presentation::events::{Presenter, ReportWriter};
 use crate::presentation::tally::Tally;
 
-pub(crate) type Pickle = Snapshot<form::Pickle>;
-pub(crate) type Json = Snapshot<form::Json>;
+pub(crate) type Pickle = TorchSnapshot<form::Pickle>;
+pub(crate) type Json = TorchSnapshot<form::Json>;
 
 const NOTHING: &str = "no test was run with call stacks: use --explain always";
 /// PyTorch calls a segment of its allocator small up to this size.
 const LARGEST_SMALL: u64 = 1 << 20;
 
 #[derive(Debug)]
-pub(crate) struct Snapshot<F> {
-    stacks: Stacks,
-    devices: Vec<Device>,
+pub(crate) struct TorchSnapshot<F> {
+    stacks: StackList,
+    devices: Vec<DeviceTrace>,
     cut_short: Vec<String>,
     form: PhantomData<F>,
 }
 
-impl<F> Default for Snapshot<F> {
+impl<F> Default for TorchSnapshot<F> {
     fn default() -> Self {
         let (stacks, devices, cut_short) = Default::default();
         Self { stacks, devices, cut_short, form: PhantomData }
     }
 }
 
-impl<F: Form> Presenter for Snapshot<F> {
+impl<F: SnapshotForm> Presenter for TorchSnapshot<F> {
     fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
         let Some(report) = &outcome.report else { return };
         let Some(attribution) = &report.record.attribution else { return };
@@ -50,7 +50,7 @@ impl<F: Form> Presenter for Snapshot<F> {
         let others = attribution.peaks.keys().filter(|space| !judged.contains(space));
         for space in judged.iter().chain(others) {
             let number = self.devices.len() as u64;
-            let device = Device::new(number, task, &report.record, *space, &mut self.stacks);
+            let device = DeviceTrace::new(number, task, &report.record, *space, &mut self.stacks);
             self.devices.extend(device);
         }
     }
@@ -60,7 +60,7 @@ impl<F: Form> Presenter for Snapshot<F> {
     }
 }
 
-impl<F: Form> ReportWriter for Snapshot<F> {
+impl<F: SnapshotForm> ReportWriter for TorchSnapshot<F> {
     fn text(&self) -> anyhow::Result<Vec<u8>> {
         let mut to = F::default();
         to.open_dict();
@@ -96,8 +96,8 @@ impl<F: Form> ReportWriter for Snapshot<F> {
     }
 }
 
-impl<F: Form> Snapshot<F> {
-    fn segment(&self, to: &mut F, device: u64, event: &Event) {
+impl<F: SnapshotForm> TorchSnapshot<F> {
+    fn segment(&self, to: &mut F, device: u64, event: &TraceEvent) {
         to.open_dict();
         for (key, value) in [
             ("device", device),
@@ -135,7 +135,7 @@ impl<F: Form> Snapshot<F> {
     }
 
     /// An allocation or a free is one event of the record, and two or three of the viewer.
-    fn event(&self, to: &mut F, event: &Event) {
+    fn event(&self, to: &mut F, event: &TraceEvent) {
         let actions: &[&str] = match event.action {
             Action::Allocated => &["segment_alloc", "alloc"],
             Action::Freed => &["free_requested", "free_completed", "segment_free"],

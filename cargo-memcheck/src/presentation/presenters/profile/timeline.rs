@@ -2,7 +2,7 @@
 //! for charts in a terminal label their axes with plain numbers. This one has binary sizes, columns
 //! that start at zero, and a mark at the peak.
 
-use memcheck_core::presentation::profile::{Profile, Timeline};
+use memcheck_core::presentation::profile::{Profile, ProfileTimeline};
 use memcheck_core::size::{Size, exact};
 
 use super::style;
@@ -23,7 +23,7 @@ pub(super) fn lines(profile: &Profile, width: usize) -> Vec<String> {
     lines
 }
 
-fn chart(timeline: &Timeline, peak: u64, width: usize) -> Vec<String> {
+fn chart(timeline: &ProfileTimeline, peak: u64, width: usize) -> Vec<String> {
     let labels: Vec<String> = (0..HEIGHT).map(|row| label(row, peak)).collect();
     let margin = labels.iter().map(String::len).max().unwrap_or(0);
     let columns = width.saturating_sub(margin + 2).clamp(8, 512);
@@ -88,7 +88,7 @@ fn height(live: u64, peak: u64) -> usize {
     usize::try_from(eighths).unwrap_or(0).max(least)
 }
 
-fn below_axis(timeline: &Timeline, at: usize, peak: u64, columns: usize) -> String {
+fn below_axis(timeline: &ProfileTimeline, at: usize, peak: u64, columns: usize) -> String {
     let events = exact(timeline.stretch * timeline.points.len() as u64);
     // The number is not exact because the last point may stand for fewer events than the others.
     let about = if timeline.stretch > 1 { "about " } else { "" };
@@ -106,8 +106,8 @@ fn below_axis(timeline: &Timeline, at: usize, peak: u64, columns: usize) -> Stri
 mod tests {
     use super::*;
 
-    fn timeline(points: Vec<u64>, peak_at: usize) -> Timeline {
-        Timeline { stretch: 4, points, peak_at, peak_iteration: 0 }
+    fn timeline(points: Vec<u64>, peak_at: usize) -> ProfileTimeline {
+        ProfileTimeline { stretch: 4, points, peak_at, peak_iteration: 0 }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! colored by the question that each line answers.
 
 use memcheck_core::judgement::finding::Finding;
-use memcheck_core::presentation::text::{Line, Part};
+use memcheck_core::presentation::text::{Line, LinePart};
 
 use crate::invocation::values::Verbosity;
 use crate::presentation::presenters::{findings, style};
@@ -51,7 +51,7 @@ pub(super) fn finding(
     for Line { part, text } in findings::parts(finding, verbosity) {
         let parts = below(&text, columns);
         lines.extend(parts.iter().enumerate().map(|(number, text)| match (part, number) {
-            (Part::Summary, 0) => summary(text, fails),
+            (LinePart::Summary, 0) => summary(text, fails),
             _ => colored(part, text),
         }));
     }
@@ -67,15 +67,15 @@ fn summary(text: &str, fails: bool) -> String {
     format!("{indent}{code} {}", style::strong(message))
 }
 
-fn colored(part: Part, text: &str) -> String {
+fn colored(part: LinePart, text: &str) -> String {
     match part {
-        Part::Summary => style::strong(text),
-        Part::Message | Part::Operation => text.to_owned(),
-        Part::Place => style::place(text),
-        Part::Amount => style::amount(text),
-        Part::More => style::dim(text),
-        Part::Cause => style::strong(text),
-        Part::Remedy => style::hint(text),
+        LinePart::Summary => style::strong(text),
+        LinePart::Message | LinePart::Operation => text.to_owned(),
+        LinePart::Place => style::place(text),
+        LinePart::Amount => style::amount(text),
+        LinePart::More => style::dim(text),
+        LinePart::Cause => style::strong(text),
+        LinePart::Remedy => style::hint(text),
     }
 }
 
@@ -114,9 +114,11 @@ mod tests {
             let text = escape::terminal(&colored(part, "text"));
             text.split_once('m').unwrap_or_default().0.to_owned()
         };
-        let codes = [Part::Place, Part::Amount, Part::More, Part::Cause, Part::Remedy].map(code);
+        let codes =
+            [LinePart::Place, LinePart::Amount, LinePart::More, LinePart::Cause, LinePart::Remedy]
+                .map(code);
         let distinct: std::collections::BTreeSet<_> = codes.iter().collect();
         assert_eq!(distinct.len(), codes.len(), "{codes:?}");
-        assert_eq!(colored(Part::Operation, "text"), "text");
+        assert_eq!(colored(LinePart::Operation, "text"), "text");
     }
 }

@@ -70,7 +70,7 @@ impl Assignment {
 
 /// A line of the supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Answer {
+pub(super) enum SupervisorAnswer {
     Started,
     /// The error number of the system.
     Failed(i32),

@@ -27,7 +27,7 @@ use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use messages::{Answer, Assignment, KILL, TERMINATE};
+use messages::{Assignment, KILL, SupervisorAnswer, TERMINATE};
 
 pub(crate) use messages::Membership;
 pub(crate) use process::run_if_named;
@@ -108,9 +108,9 @@ impl Supervised {
         // A supervisor that has ended leaves no answer, which is the error then.
         let _ = started.socket.get_mut().write_all(&line);
         match started.answer()? {
-            Some(Answer::Started) => Ok(started),
-            Some(Answer::Failed(error)) => Err(io::Error::from_raw_os_error(error)),
-            Some(Answer::Ended(_)) | None => {
+            Some(SupervisorAnswer::Started) => Ok(started),
+            Some(SupervisorAnswer::Failed(error)) => Err(io::Error::from_raw_os_error(error)),
+            Some(SupervisorAnswer::Ended(_)) | None => {
                 Err(io::Error::other("the supervisor of the process has ended"))
             }
         }
@@ -125,7 +125,7 @@ impl Supervised {
     }
 
     /// `None` at the end of the socket.
-    fn answer(&mut self) -> io::Result<Option<Answer>> {
+    fn answer(&mut self) -> io::Result<Option<SupervisorAnswer>> {
         loop {
             match self.socket.read_until(b'\n', &mut self.unread) {
                 Ok(0) => return Ok(None),
@@ -149,7 +149,7 @@ impl Supervised {
         let patience = patience.max(Duration::from_millis(1));
         self.socket.get_ref().set_read_timeout(Some(patience))?;
         match self.answer() {
-            Ok(Some(Answer::Ended(raw))) => self.status = Some(ExitStatus::from_raw(raw)),
+            Ok(Some(SupervisorAnswer::Ended(raw))) => self.status = Some(ExitStatus::from_raw(raw)),
             // The supervisor was killed, so that the kernel has killed the program.
             Ok(_) => self.status = Some(self.supervisor.wait()?),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}

@@ -14,7 +14,7 @@ use nix::sys::wait::WaitStatus;
 use nix::unistd::Pid;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM};
 
-use super::messages::{Answer, Assignment, KILL, Membership, TERMINATE};
+use super::messages::{Assignment, KILL, Membership, SupervisorAnswer, TERMINATE};
 use super::{NAME, descendants};
 use crate::system::process::ignored::is_ignored;
 
@@ -52,7 +52,7 @@ fn supervise() -> io::Result<()> {
         Ok(program) => program,
         Err(error) => {
             let number = error.raw_os_error().unwrap_or(Errno::EINVAL as i32);
-            return answer(&mut socket, Answer::Failed(number));
+            return answer(&mut socket, SupervisorAnswer::Failed(number));
         }
     };
     let (sender, events) = mpsc::channel();
@@ -62,16 +62,16 @@ fn supervise() -> io::Result<()> {
         let _ = sender.send(Event::Ended(raw(descendants::wait_for(program))));
     });
     // If the command has ended, the events contain the end of the socket.
-    let _ = answer(&mut socket, Answer::Started);
+    let _ = answer(&mut socket, SupervisorAnswer::Started);
     let end = watch(&events, program, &assignment);
     if let End::ByItself(status) = end {
-        let _ = answer(&mut socket, Answer::Ended(status));
+        let _ = answer(&mut socket, SupervisorAnswer::Ended(status));
         descendants::kill_group(program, assignment.membership);
     } else {
         descendants::kill_program(program, assignment.membership);
         // The other thread must not wait for a process any more when this one does.
         if let Ok(Event::Ended(status)) = ended(&events) {
-            let _ = answer(&mut socket, Answer::Ended(status));
+            let _ = answer(&mut socket, SupervisorAnswer::Ended(status));
         }
     }
     match (assignment.membership, end) {
@@ -81,7 +81,7 @@ fn supervise() -> io::Result<()> {
     Ok(())
 }
 
-fn answer(socket: &mut UnixStream, answer: Answer) -> io::Result<()> {
+fn answer(socket: &mut UnixStream, answer: SupervisorAnswer) -> io::Result<()> {
     let mut line = serde_json::to_vec(&answer)?;
     line.push(b'\n');
     socket.write_all(&line)

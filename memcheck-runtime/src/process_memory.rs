@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
-use memcheck_core::measurement::process::{MappedFile, ProcessMemory, Resident};
+use memcheck_core::measurement::process_memory::{MappedFile, ProcessMemory, Resident};
 
 /// The memory of the process while a body runs.
 #[derive(Debug)]

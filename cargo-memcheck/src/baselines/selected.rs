@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::baselines::{SnapshotError, SnapshotFile, check_target, pending, pending_below};
+use super::{SnapshotError, SnapshotFile, check_target, pending, pending_below};
 use crate::build::workspace::Workspace;
 use crate::invocation::cli::SnapshotArgs;
 use crate::invocation::values::{CargoOptions, Verbosity};
@@ -10,7 +10,9 @@ use crate::system::error::Failure;
 use crate::system::printing::eprint_line;
 
 /// Without a named package, the snapshots next to sources that several packages share are included.
-pub(super) fn gather(args: &SnapshotArgs) -> Result<(Workspace, Vec<SnapshotFile>), Failure> {
+pub(crate) fn select_pending(
+    args: &SnapshotArgs,
+) -> Result<(Workspace, Vec<SnapshotFile>), Failure> {
     let manifest_path = args.manifest_path.clone();
     let workspace = Workspace::load(&CargoOptions { manifest_path, ..CargoOptions::default() })?;
     let folders: Vec<&Path> = workspace
@@ -68,6 +70,6 @@ fn below(folder: &Path, workspace_root: &Path) -> Result<Vec<SnapshotFile>, Snap
         .map_err(|error| SnapshotError::Io(folder.to_owned(), error))
 }
 
-pub(super) fn shown(path: &Path, workspace: &Workspace) -> String {
+pub(crate) fn shown(path: &Path, workspace: &Workspace) -> String {
     path.strip_prefix(workspace.root()).unwrap_or(path).display().to_string()
 }

@@ -65,7 +65,7 @@ impl Written {
         }
         match serde_json::from_slice::<Versioned>(bytes) {
             Ok(Versioned { version }) if version != VERSION => Self::Unsound(format!(
-                "its record is of version {version}, cargo-memcheck reads version {VERSION}"
+                "the record of the test is of version {version}, cargo-memcheck reads version {VERSION}"
             )),
             Ok(_) => match serde_json::from_slice(bytes) {
                 Ok(report) => Self::Report(Box::new(report)),
@@ -79,12 +79,12 @@ impl Written {
 /// A field can be invalid in a text that is complete.
 fn unsound(error: &serde_json::Error) -> String {
     let state = if error.is_eof() { "incomplete" } else { "not valid" };
-    format!("its record is {state}: {error}")
+    format!("the record of the test is {state}: {error}")
 }
 
 /// The test that the process was started for.
 #[derive(Debug, Clone, Copy)]
-pub struct Expected<'a> {
+pub struct ExpectedTest<'a> {
     /// Its path in the binary.
     pub test: &'a str,
     /// The family of the device that it runs on.
@@ -117,7 +117,7 @@ impl Judged {
 pub fn judge(
     end: &End,
     written: Written,
-    expected: Expected<'_>,
+    expected: ExpectedTest<'_>,
     level: impl Fn(Code) -> Level,
 ) -> Judged {
     let own = |finding| Judged::without_report(finding, &level);
@@ -154,26 +154,29 @@ pub fn judge(
     }
 }
 
-fn doubt(report: &Report, expected: Expected<'_>) -> Option<String> {
+fn doubt(report: &Report, expected: ExpectedTest<'_>) -> Option<String> {
     let Report { record, verdict, .. } = report;
     if record.version != record::VERSION {
-        return Some(format!("its record is of version {}", record.version));
+        return Some(format!("the record of the test is of version {}", record.version));
     }
     if record.test != expected.test {
-        return Some(format!("its record is that of another test, `{}`", record.test));
+        return Some(format!("the record of the test is that of another test, `{}`", record.test));
     }
     if record.family != expected.family {
-        return Some(format!("its record is that of another device, {}", record.device));
+        return Some(format!(
+            "the record of the test is that of another device, {}",
+            record.device
+        ));
     }
     let armed = |space| record.spaces.get(space).is_some_and(|measured| measured.armed);
     let unarmed = record.judged.is_empty() || !record.judged.iter().all(armed);
     let passing = matches!(verdict.status, Status::Passed | Status::NeedsReview);
-    (passing && unarmed).then(|| "it passed without an armed instrument".to_owned())
+    (passing && unarmed).then(|| "the test passed without an armed instrument".to_owned())
 }
 
 fn timed_out(after: Duration, how: &str) -> Finding {
     let after = humantime::format_duration(after);
-    Finding::new(Code::TimedOut, format!("it was still running after {after}{how}"))
+    Finding::new(Code::TimedOut, format!("the test was still running after {after}{how}"))
         .hint("`timeout = \"…\"` in the attribute, or --timeout")
 }
 
@@ -205,10 +208,13 @@ fn no_record(test: &str) -> Finding {
 fn crashed(status: ExitStatus, when: &str) -> Finding {
     let Some(number) = status.signal() else {
         let code = status.code().unwrap_or(-1);
-        return Finding::new(Code::Crashed, format!("it ended with exit status {code} {when}"));
+        return Finding::new(
+            Code::Crashed,
+            format!("the process ended with exit status {code} {when}"),
+        );
     };
     let finding =
-        Finding::new(Code::Crashed, format!("{} ended it {when}", signal(status, number)));
+        Finding::new(Code::Crashed, format!("{} ended the process {when}", signal(status, number)));
     match number {
         9 => finding.hint(
             "memcheck did not send this signal; `dmesg` shows whether the kernel's out-of-memory killer did",

@@ -6,14 +6,14 @@ use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use memcheck_core::runs::process::Written;
+use memcheck_core::runs::process_end::Written;
 use memcheck_core::size::Size;
 use memcheck_core::wire::protocol::{LARGEST_REPORT, refusal};
 
 pub(super) fn read(report: &Path) -> io::Result<Written> {
     match bytes(report, LARGEST_REPORT) {
         Err(error) if matches!(error.kind(), ErrorKind::FileTooLarge | ErrorKind::InvalidInput) => {
-            Ok(Written::Unsound(format!("its record cannot be read: {error}")))
+            Ok(Written::Unsound(format!("the record of the test cannot be read: {error}")))
         }
         result => Written::from_files(result, || bytes(&refusal(report), LARGEST_REPORT)),
     }

@@ -1,9 +1,15 @@
-//! One device of a run, and how several requested GPUs form one device.
+//! A leg of a run: one device, with a build for it and a run of every test that can run on it.
+
+mod resolve;
+#[cfg(test)]
+mod tests;
 
 use memcheck_core::device::{Family, Request};
 use serde::{Deserialize, Serialize};
 
 use crate::system::gpus::{RealGpu, names};
+
+pub(crate) use resolve::{Found, Gpus, resolve};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum DeviceKind {
@@ -12,15 +18,6 @@ pub(crate) enum DeviceKind {
     Sim,
     /// With CUDA, against the toolkit of this machine.
     Cuda,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Sharing {
-    /// Each test runs on one of the GPUs.
-    #[default]
-    Together,
-    /// The command measures the room on each GPU.
-    Apart,
 }
 
 /// `auto` is already resolved.
@@ -56,7 +53,7 @@ impl Leg {
         }
     }
 
-    pub(super) fn join(&mut self, other: Self) {
+    fn join(&mut self, other: Self) {
         if self.numbers.is_empty() || other.numbers.iter().any(|n| self.numbers.contains(n)) {
             return;
         }

@@ -53,13 +53,13 @@ fn present(text: &str, step: &str) {
 fn judge(text: &str, step: &str) {
     let mut report: Report = serde_json::from_str(text).expect("the report is valid");
     if step == "profile" {
-        return super::report::profile(&report);
+        return crate::fuzzing::report::profile(&report);
     }
     judge_growth(&mut report);
     match step {
         "judge" => {}
         presenter => {
-            let written = super::report::present(presenter, report);
+            let written = crate::fuzzing::report::present(presenter, report);
             written.into_iter().for_each(|text| drop(text.expect("a report")));
         }
     }

@@ -12,7 +12,7 @@ fn report(change: impl FnOnce(&mut Value)) -> Written {
 }
 
 fn codes(end: End, written: Written) -> (Status, Vec<Code>) {
-    let expected = Expected { test: "a::b", family: Family::Cpu };
+    let expected = ExpectedTest { test: "a::b", family: Family::Cpu };
     let judged = judge(&end, written, expected, |code| code.default_level(false));
     (judged.verdict.status, judged.verdict.findings.iter().map(|f| f.code).collect())
 }
@@ -119,16 +119,17 @@ fn a_record_with_an_impossible_figure_is_not_measured_and_the_field_is_named() {
     let huge = report(|json| {
         json["record"]["spaces"]["host"]["metrics"]["retained"] = json!(u64::MAX);
     });
-    let expected = Expected { test: "a::b", family: Family::Cpu };
+    let expected = ExpectedTest { test: "a::b", family: Family::Cpu };
     let judged = judge(&exited(0), huge, expected, |code| code.default_level(false));
     assert_eq!(judged.verdict.status, Status::NotMeasured);
     assert_eq!(judged.report, None);
     let message = &judged.verdict.findings[0].message;
-    let field = "its record is not valid: `spaces[host].metrics.retained` is more than 2^60";
+    let field =
+        "the record of the test is not valid: `spaces[host].metrics.retained` is more than 2^60";
     assert!(message.starts_with(field), "{message}");
     let text = example::report().to_string();
     let Written::Unsound(why) = Written::parse(&text.as_bytes()[..text.len() / 2]) else {
         panic!("half a report was accepted")
     };
-    assert!(why.starts_with("its record is incomplete: EOF"), "{why}");
+    assert!(why.starts_with("the record of the test is incomplete: EOF"), "{why}");
 }

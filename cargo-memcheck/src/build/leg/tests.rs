@@ -1,6 +1,12 @@
 //! Tests of the resolution from requested and available devices to legs.
 
+use memcheck_core::wire::exit;
+
 use super::*;
+use crate::invocation::devices::{
+    DeviceError, DeviceSource, RequestedDevices, Sharing, parse_list,
+};
+use crate::system::error::CommandError;
 
 fn resolved(
     requested: &[&str],
