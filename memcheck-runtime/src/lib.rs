@@ -50,6 +50,7 @@ mod largest_batch;
 mod ledger;
 mod live;
 mod mapping;
+mod operations;
 mod outcome;
 mod phases;
 mod prefetch;

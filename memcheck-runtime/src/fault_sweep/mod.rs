@@ -31,6 +31,7 @@ use rustc_hash::FxHashMap;
 use self::figures::{Measured, snapshots};
 use self::watch::Watch;
 use crate::ledger::{self, Snapshot};
+use crate::operations::Operations;
 use crate::outcome::{Returned, panic_message};
 use crate::probe::tensor;
 use crate::refusal::{self, Request};
@@ -85,6 +86,9 @@ struct State {
     /// The longest iteration without a refusal.
     slowest: Duration,
     reference: Measured,
+    /// The operations before the first iteration. Each iteration has those that the first one had,
+    /// so that a refusal is the only difference.
+    operations: Operations,
 }
 
 /// The end of an iteration. `R` is an error that the body returned.
@@ -108,6 +112,7 @@ impl Sweep {
             birth: 1,
             slowest: Duration::ZERO,
             reference: Measured::default(),
+            operations: Operations::now(),
         };
         Self { settings, state: Mutex::new(state) }
     }
@@ -231,6 +236,10 @@ impl State {
 
     /// Runs one iteration.
     fn iterate<R: Returned>(&mut self, file: &str, body: impl FnOnce() -> R) -> (End<R>, Measured) {
+        match self.birth {
+            1 => self.operations = Operations::now(),
+            _ => self.operations.permit_again(),
+        }
         self.birth += 1;
         let before = snapshots();
         let began = Instant::now();
