@@ -39,6 +39,7 @@ mod available;
 mod block;
 mod canary;
 mod cleanup;
+mod clock;
 mod description;
 mod device;
 mod entry;
