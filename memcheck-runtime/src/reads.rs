@@ -52,12 +52,7 @@ impl Tally {
 
 impl Reads {
     const fn new() -> Self {
-        Self {
-            is_counting: false,
-            is_further: false,
-            measured: Tally::NONE,
-            further: Tally::NONE,
-        }
+        Self { is_counting: false, is_further: false, measured: Tally::NONE, further: Tally::NONE }
     }
 }
 

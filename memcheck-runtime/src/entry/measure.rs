@@ -19,10 +19,10 @@ use super::observe::{self, OtherCounters};
 use super::{body, open, restart, rounds, settings};
 use crate::attribution::Attributor;
 use crate::description::Description;
+use crate::operations::Operations;
 #[cfg(feature = "cuda")]
 use crate::probe;
 use crate::probe::c_heap;
-use crate::operations::Operations;
 use crate::recorder::Recorder;
 use crate::trial::{Case, Trial};
 use crate::{attribution, block, canary, device, ledger, live, reads, scope, snapshot};

@@ -54,7 +54,8 @@ const SLOW: Pace = Pace { runs: Duration::from_millis(6), waits: Duration::ZERO 
 #[test]
 fn a_busy_machine_does_not_change_what_the_horizon_shows() {
     for first in [u32::MAX, 20] {
-        let (idle, busy) = (follow(Reach::Horizon, first, IDLE), follow(Reach::Horizon, first, BUSY));
+        let (idle, busy) =
+            (follow(Reach::Horizon, first, IDLE), follow(Reach::Horizon, first, BUSY));
         assert_eq!(idle, busy, "{first}");
         assert_eq!(idle.1, 67, "{first}");
     }

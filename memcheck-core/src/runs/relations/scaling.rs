@@ -105,8 +105,8 @@ pub fn unchanged(
     accepted.len() == reports.len() && reports.iter().all(holds)
 }
 
-/// The cases with the figures of their first run, then with those of their second, and so on. Stable
-/// cases have the same figures in all of these.
+/// The cases with the figures of their first run, then with those of their second, and so on.
+/// Stable cases have the same figures in all of these.
 pub fn members_of_runs(cases: &[(Sizes, MeasuredRuns)]) -> Vec<Vec<Member<'_>>> {
     let further = cases.iter().map(|(_, runs)| runs.further.len()).max().unwrap_or(0);
     let members = |number: usize| {
