@@ -17,6 +17,7 @@ use memcheck_core::wire::protocol::{Reach, SoakTime};
 
 use crate::available::available;
 use crate::block::{self, Origin};
+use crate::clock::Clock;
 use crate::ledger::{self, Census, Changes, PeakWindow};
 use crate::trace;
 
@@ -24,8 +25,8 @@ use crate::trace;
 /// behind.
 const HORIZON_TIME: Duration = Duration::from_millis(100);
 
-/// A soak reads its clock after about this time.
-const CLOCK: Duration = Duration::from_secs(1);
+/// A soak reads the time after about this time.
+const BETWEEN_READINGS: Duration = Duration::from_secs(1);
 
 /// The most iterations of a soak, warm-up included. The ledger cannot tell later births apart.
 const MOST_SOAKED: u32 = Origin::MAX - 1;
@@ -47,6 +48,8 @@ pub(crate) struct Following {
     /// The resident memory, if a limit judges it.
     resident: Option<Resident>,
     began: Instant,
+    /// The time that the iterations have taken.
+    clock: Clock,
     /// Live bytes of the host when the first iteration began.
     live_before: u64,
     /// Live blocks at the last census.
@@ -88,6 +91,7 @@ impl Resident {
 #[derive(Debug)]
 struct Extension {
     began: Instant,
+    clock: Clock,
     /// For each space, a window over its peak and the live bytes before these iterations.
     windows: Vec<(PeakWindow, u64)>,
     /// The reason why they have ended; `None` while they run.
@@ -155,6 +159,7 @@ impl Following {
             histories: judged.map(|space| (space, History::new(warmup))).collect(),
             resident: judges_resident.then(|| Resident::new(most)),
             began: Instant::now(),
+            clock: Clock::start(),
             live_before: 0,
             blocks: 0,
             extension: None,
@@ -169,6 +174,7 @@ impl Following {
     /// Must be called when the first iteration begins.
     pub(crate) fn start(&mut self) {
         self.began = Instant::now();
+        self.clock = self.clock.restart();
         self.live_before = host_live();
     }
 
@@ -269,7 +275,7 @@ impl Following {
                 _ => StopReason::OutOfBudget,
             });
         } else if self.extension.is_none() {
-            self.extension = Some(Extension::begin());
+            self.extension = Some(Extension::begin(self.clock.restart()));
         }
         allowed
     }
@@ -292,7 +298,7 @@ impl Following {
             return 0;
         }
         let each = elapsed.checked_div(ended).unwrap_or_default();
-        let left = CLOCK.min(time - elapsed);
+        let left = BETWEEN_READINGS.min(time - elapsed);
         let number = left.as_nanos().checked_div(each.as_nanos()).unwrap_or(u128::from(u32::MAX));
         // The first iterations may have been slower or faster than all others.
         u32::try_from(number).unwrap_or(u32::MAX).clamp(1, ended.max(1))
@@ -337,12 +343,13 @@ impl Following {
         })
     }
 
-    /// The number of iterations for which there is time, if each takes as long as those before.
+    /// The number of iterations for which there is time, if each takes as long as those before. The
+    /// time without a processor does not count, because other programs must not change a verdict.
     fn iterations_in_time(&self, ended: u32) -> u32 {
-        let each = self.began.elapsed().checked_div(ended).unwrap_or_default();
+        let each = self.clock.elapsed().checked_div(ended).unwrap_or_default();
         let left = match (&self.reach, &self.extension) {
             (Reach::Decision, Some(extension)) => {
-                self.evidence.saturating_sub(extension.began.elapsed())
+                self.evidence.saturating_sub(extension.clock.elapsed())
             }
             (Reach::Decision, None) => self.evidence,
             _ => HORIZON_TIME,
@@ -465,12 +472,13 @@ impl Following {
 }
 
 impl Extension {
-    fn begin() -> Self {
+    fn begin(clock: Clock) -> Self {
         // All spaces, including those without allocations so far.
         let windows =
             block::spaces().map(|space| (PeakWindow::open(space), ledger::snapshot(space).live));
         Self {
             began: Instant::now(),
+            clock,
             windows: windows.collect(),
             stop_reason: None,
             seconds: None,
@@ -487,3 +495,6 @@ impl Extension {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,16 +16,43 @@ const WALKED: u64 = 256;
 
 /// The reads so far.
 struct Reads {
+    #[cfg_attr(not(feature = "sim"), expect(dead_code, reason = "only the simulator reads it"))]
     is_counting: bool,
+    /// True while iterations beyond the measured ones run.
+    is_further: bool,
+    measured: Tally,
+    /// Those of iterations beyond the measured ones. Their number depends on time.
+    further: Tally,
+}
+
+struct Tally {
     reads: u64,
     bytes: u64,
     /// The distinct call stacks and element types of the first reads, with their numbers.
     stacks: Vec<(Vec<u64>, Option<&'static str>, u64)>,
 }
 
+impl Tally {
+    const NONE: Self = Self { reads: 0, bytes: 0, stacks: Vec::new() };
+
+    #[cfg(feature = "sim")]
+    fn add(&mut self, bytes: u64, element: Option<&'static str>) {
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.reads += 1;
+        if self.reads > WALKED {
+            return;
+        }
+        let frames = crate::site::frames();
+        match self.stacks.iter_mut().find(|stack| stack.0 == frames && stack.1 == element) {
+            Some((_, _, count)) => *count += 1,
+            None => self.stacks.push((frames, element, 1)),
+        }
+    }
+}
+
 impl Reads {
     const fn new() -> Self {
-        Self { is_counting: false, reads: 0, bytes: 0, stacks: Vec::new() }
+        Self { is_counting: false, is_further: false, measured: Tally::NONE, further: Tally::NONE }
     }
 }
 
@@ -40,17 +67,24 @@ pub(crate) fn start() {
     *reads() = Reads { is_counting: true, ..Reads::new() };
 }
 
-/// Counts, or stops counting while iterations beyond the measured ones run, because their number
-/// depends on time.
-pub(crate) fn set_counting(is_counting: bool) {
-    reads().is_counting = is_counting;
+/// Must be called before and after iterations beyond the measured ones.
+pub(crate) fn set_further(is_further: bool) {
+    reads().is_further = is_further;
 }
 
 /// Stops counting. Returns the reads so far; `None` if there were none. Source files below
 /// `workspace` are named relative to it.
+///
+/// Reads of further iterations are left out if there are others, because they have no other reason
+/// and their number depends on time.
 pub(crate) fn finish(workspace: &Path) -> Option<UnknownReads> {
-    let Reads { reads, bytes, stacks, .. } = std::mem::replace(&mut *reads(), Reads::new());
-    if reads == 0 {
+    let Reads { measured, further, .. } = std::mem::replace(&mut *reads(), Reads::new());
+    let Tally { reads, bytes, stacks } = measured;
+    let (further, stacks) = match reads {
+        0 => (further.reads, further.stacks),
+        _ => (0, stacks),
+    };
+    if reads == 0 && further == 0 {
         return None;
     }
     let executable = Executable::find();
@@ -60,7 +94,7 @@ pub(crate) fn finish(workspace: &Path) -> Option<UnknownReads> {
     };
     let sites = stacks.into_iter().map(site).collect();
     let unresolved = Some(UnresolvedReads { sources: sources(workspace), sites });
-    Some(UnknownReads { reads, bytes, sites: Vec::new(), unresolved })
+    Some(UnknownReads { reads, bytes, further, sites: Vec::new(), unresolved })
 }
 
 #[cfg(feature = "sim")]
@@ -70,14 +104,9 @@ fn observe(bytes: u64, element: Option<&'static str>) {
     if !known.is_counting {
         return;
     }
-    known.bytes = known.bytes.saturating_add(bytes);
-    known.reads += 1;
-    if known.reads > WALKED {
-        return;
-    }
-    let frames = crate::site::frames();
-    match known.stacks.iter_mut().find(|stack| stack.0 == frames && stack.1 == element) {
-        Some((_, _, count)) => *count += 1,
-        None => known.stacks.push((frames, element, 1)),
+    if !known.is_further {
+        known.measured.add(bytes, element);
+    } else if known.measured.reads == 0 {
+        known.further.add(bytes, element);
     }
 }

@@ -11,6 +11,7 @@ use memcheck_core::space::Space;
 use memcheck_core::wire::protocol::{Progress, Reach};
 
 use crate::fault_sweep::Sweep;
+use crate::operations::Operations;
 use crate::outcome::Returned;
 use crate::probe::tensor;
 use crate::recorder::Recorder;
@@ -215,8 +216,13 @@ impl Trial {
             });
         }
         let mut indices = 0..self.warmup + self.iterations;
+        let mut operations = Operations::now();
         while !indices.is_empty() {
             for index in indices.clone() {
+                match index < self.warmup + self.iterations {
+                    true => operations = Operations::now(),
+                    false => operations.permit_again(),
+                }
                 self.begin_iteration(index);
                 let returned = body(index);
                 if returned.is_error() {
@@ -237,7 +243,7 @@ impl Trial {
         let _quiet = quiet::enter();
         let mut recorder = self.recorder();
         let further = recorder.further_iterations();
-        reads::set_counting(further == 0);
+        reads::set_further(further > 0);
         if further == 0 {
             recorder.end_iterations();
         }
@@ -249,7 +255,7 @@ impl Trial {
         let _quiet = quiet::enter();
         let mut recorder = self.recorder();
         let is_extended = recorder.handle_failure();
-        reads::set_counting(true);
+        reads::set_further(false);
         recorder.end_iterations();
         is_extended
     }

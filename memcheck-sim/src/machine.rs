@@ -431,19 +431,21 @@ pub(crate) fn with<T>(work: impl FnOnce(&mut Machine) -> Answer<T>) -> Answer<T>
     work(&mut machine.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Returns the first assert of a kernel that failed; `None` if there was none.
-pub fn failed_assert() -> Option<FailedAssert> {
+/// Runs `work` on the machine of the process; `None` if no call has created it.
+pub(crate) fn existing<T>(work: impl FnOnce(&mut Machine) -> T) -> Option<T> {
     let _quiet = memcheck_core::measurement::quiet::enter();
     let machine = MACHINE.get()?.as_ref()?;
-    machine.lock().unwrap_or_else(PoisonError::into_inner).failed_assert.clone()
+    Some(work(&mut machine.lock().unwrap_or_else(PoisonError::into_inner)))
+}
+
+/// Returns the first assert of a kernel that failed; `None` if there was none.
+pub fn failed_assert() -> Option<FailedAssert> {
+    existing(|machine| machine.failed_assert.clone())?
 }
 
 /// Returns the counts so far; all are zero before the first call.
 pub fn statistics() -> Statistics {
-    let _quiet = memcheck_core::measurement::quiet::enter();
-    MACHINE.get().and_then(Option::as_ref).map_or_else(Statistics::default, |machine| {
-        machine.lock().unwrap_or_else(PoisonError::into_inner).statistics()
-    })
+    existing(|machine| machine.statistics()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use candle_core::Device;
-use memcheck_tests::choices::{early_exit, experts, sampling, speculative};
+use memcheck_tests::choices::{early_exit, experts, loss_scale, sampling, speculative};
 use memcheck_tests::leaks::{KeptGradients, LastLogits, RunningLoss, Snapshots};
 use memcheck_tests::scenarios::Family;
 use memcheck_tests::training::{KEPT_LOSS_BYTES, KEPT_LOSS_SCALAR_BYTES};
@@ -88,6 +88,7 @@ fn assert_leaks_of_choices(run: &Run) -> candle_core::Result<()> {
         ("logits_of_replaced_tokens_are_kept", speculative::leak_bytes(&answer)),
         ("states_of_run_layers_are_kept", early_exit::leak_bytes(layers)),
         ("rows_of_busy_experts_are_kept", experts::leak_bytes()),
+        ("gradients_of_skipped_steps_are_kept", loss_scale::leak_bytes()),
     ] {
         assert_leak(run, &format!("choices::{test}"), bytes as u64);
     }

@@ -78,6 +78,19 @@ fn an_id_outside(device: &Device) -> Result<()> {
 fn an_id_inside(device: &Device) -> Result<()> {
     embed(63, device)
 }
+
+#[mem_test(baseline = false)]
+fn kept_and_seen_late(trial: &mut Trial) -> Result<()> {
+    let ones = Tensor::ones(4, DType::F32, trial.device())?;
+    let mut kept = Vec::new();
+    trial.iterate(|index| {
+        kept.push(ones.affine(2., 1.)?);
+        if index >= 12 {
+            ones.to_vec1::<f32>()?;
+        }
+        Ok(())
+    })
+}
 ";
 
 /// A kernel of PTX that a program writes itself, in three variants.
@@ -150,7 +163,7 @@ fn a_sampler_with_a_temperature_has_the_values_of_the_cpu() {
     assert!(!known.stderr.contains("unknown"), "{}", known.stderr);
 
     // The probabilities are zeros, which the sampler refuses.
-    let unknown = run(&project, &["sampler", "read", "--values", "never"], &[]).exits(100);
+    let unknown = run(&project, &["sampler", "read", "kept", "--values", "never"], &[]).exits(100);
     assert_eq!(unknown.codes("sampler"), ["test-failed"]);
     let values = unknown.test("sampler")["values"].clone();
     assert_eq!(values["unknown_reads"], 1, "{values}");
@@ -163,7 +176,14 @@ fn a_sampler_with_a_temperature_has_the_values_of_the_cpu() {
     assert_eq!(unknown.test("read")["status"], "passed");
     assert_eq!(unknown.exact_metrics("read"), known.exact_metrics("read"));
 
-    let strict = ["sampler", "read", "--values", "never", "--strict-values"];
+    // Iterations beyond the measured ones decide the growth, so that their reads have a mark too.
+    assert_eq!(unknown.codes("kept_and_seen_late"), ["leak"]);
+    let values = unknown.test("kept_and_seen_late")["values"].clone();
+    assert_eq!(values["unknown_reads"], 0, "{values}");
+    assert!(values["further_unknown_reads"].as_u64() > Some(100), "{values}");
+    assert_eq!(values["at"], serde_json::json!(["tests/mem.rs:75"]));
+
+    let strict = ["sampler", "read", "kept", "--values", "never", "--strict-values"];
     let strict = run(&project, &strict, &[]).exits(104);
     let finding = strict.test("read")["findings"][0].clone();
     assert_eq!(finding["code"], "not-measured");
@@ -172,6 +192,7 @@ fn a_sampler_with_a_temperature_has_the_values_of_the_cpu() {
     assert_eq!(finding["message"], message);
     assert!(finding["hint"].as_str().unwrap().contains("strict_values"), "{finding}");
     assert_eq!(strict.codes("sampler")[..2], ["test-failed", "not-measured"]);
+    assert_eq!(strict.codes("kept_and_seen_late"), ["leak", "not-measured"]);
 }
 
 #[test]

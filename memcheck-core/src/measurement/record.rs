@@ -276,8 +276,10 @@ impl Record {
         self.iterated && judged.any(|measured| measured.growth == Growth::Unknown)
     }
 
-    /// Replaces the growth by that of another run of the same test, with its call sites.
+    /// Replaces the growth by that of another run of the same test, with its call sites. Unknown
+    /// values that only the other run has read are those that its decision depends on.
     pub fn take_growth(&mut self, other: Self) {
+        self.values = self.values.take().or(other.values);
         for (space, measured) in &mut self.spaces {
             if let Some(longer) = other.spaces.get(space) {
                 measured.metrics.growth = longer.metrics.growth;

@@ -7,14 +7,17 @@ use serde::{Deserialize, Serialize};
 use crate::measurement::stack::{Frame, Sources, Stack};
 use crate::size::{counted, exact};
 
-/// The reads of unknown values in the body, without its iterations beyond the measured ones. The
-/// program got zeros.
+/// The reads of unknown values in the body. The program got zeros.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnknownReads {
-    /// The number of reads.
+    /// The number of reads, without those of iterations beyond the measured ones.
     pub reads: u64,
-    /// The number of unknown bytes.
+    /// The number of unknown bytes that they read.
     pub bytes: u64,
+    /// The number of reads in iterations beyond the measured ones, if there were no others. It
+    /// depends on the number of these iterations.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub further: u64,
     /// The lines of the first reads, the most frequent first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sites: Vec<ReadSite>,
@@ -44,6 +47,11 @@ pub struct UnresolvedReads {
     pub sources: Sources,
     /// The addresses of each call stack, the innermost first, with its reads.
     pub sites: Vec<(Vec<u64>, ReadSite)>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl UnknownReads {
@@ -86,7 +94,11 @@ impl UnknownReads {
 
     /// The mark on the line of a test: `3 unknown reads`.
     pub fn mark(&self) -> String {
-        counted(self.reads, "unknown read", "unknown reads")
+        let mark = |reads| counted(reads, "unknown read", "unknown reads");
+        match self.further {
+            0 => mark(self.reads),
+            further => format!("{} in further iterations", mark(further)),
+        }
     }
 
     /// A sentence for people: `the body read unknown values of device memory 3 times, as zeros: at
@@ -97,9 +109,13 @@ impl UnknownReads {
         places.dedup();
         let more = places.len().saturating_sub(SHOWN);
         places.truncate(SHOWN);
-        let times = match self.reads {
+        let times = |reads| match reads {
             1 => "once".to_owned(),
             reads => format!("{} times", exact(reads)),
+        };
+        let times = match self.further {
+            0 => times(self.reads),
+            further => format!("{} in iterations beyond the measured ones", times(further)),
         };
         let at = if places.is_empty() { "" } else { ": at " };
         let more = if more == 0 { String::new() } else { format!(" and {more} more") };
@@ -179,5 +195,18 @@ mod tests {
             "the body read unknown values of device memory once, as zeros"
         );
         assert_eq!(found.mark(), "1 unknown read");
+    }
+
+    #[test]
+    fn reads_of_further_iterations_have_a_mark_too() {
+        let mut found = reads(&[(&[3], Some("f32"), 2)]);
+        (found.reads, found.further) = (0, 2);
+        assert!(found.resolve(lookup));
+        assert_eq!(found.mark(), "2 unknown reads in further iterations");
+        assert_eq!(
+            found.sentence(),
+            "the body read unknown values of device memory 2 times in iterations beyond the \
+             measured ones, as zeros: at src/x.rs:12 (f32)"
+        );
     }
 }

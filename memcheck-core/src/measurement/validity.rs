@@ -85,6 +85,7 @@ pub(super) fn record(record: &Record) -> Checked {
     if let Some(values) = values {
         sum("values.reads", [values.reads])?;
         sum("values.bytes", [values.bytes])?;
+        sum("values.further", [values.further])?;
     }
     if let Some(sweep) = fault_sweep {
         self::fault_sweep(sweep)?;

@@ -363,6 +363,7 @@ fn explained(first: Report, mut second: Report) -> Report {
         second.record.take_growth(first.record);
     } else {
         second.record.followed = first.record.followed;
+        second.record.values = second.record.values.take().or(first.record.values);
     }
     second
 }

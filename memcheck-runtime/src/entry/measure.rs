@@ -19,6 +19,7 @@ use super::observe::{self, OtherCounters};
 use super::{body, open, restart, rounds, settings};
 use crate::attribution::Attributor;
 use crate::description::Description;
+use crate::operations::Operations;
 #[cfg(feature = "cuda")]
 use crate::probe;
 use crate::probe::c_heap;
@@ -66,6 +67,7 @@ pub(super) fn measure(description: &'static Description, job: &Job) -> Result<Me
     let reach = (&limits, job.reach);
     let mut trial = Trial::new(ready.device.clone(), reach, case.clone(), progress);
     let case_again = case.clone();
+    let operations = Operations::now();
     reads::start();
     let outcome = body::run(description, &mut trial);
     let values = reads::finish(job.sources());
@@ -84,6 +86,7 @@ pub(super) fn measure(description: &'static Description, job: &Job) -> Result<Me
     );
     record.values = values;
     if !matches!(job.reach, Reach::Decision | Reach::Soak(_)) {
+        operations.permit_again();
         rounds::run_second(description, (&device, case_again), &mut record);
     }
     let is_soak = matches!(job.reach, Reach::Soak(_));

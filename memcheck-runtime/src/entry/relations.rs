@@ -10,7 +10,7 @@ use memcheck_core::judgement::finding::Finding;
 use memcheck_core::limits::Limits;
 use memcheck_core::measurement::record::Record;
 use memcheck_core::runs::relations::{
-    self, Compared, MeasuredRuns, Member, Needs, Other, PartnerError, Target,
+    self, Compared, MeasuredRuns, Needs, Other, PartnerError, Target,
 };
 use memcheck_core::wire::protocol::Job;
 
@@ -43,9 +43,10 @@ pub(super) fn findings(description: &Description, job: &Job, record: &Record) ->
         relations::standing_in(&baseline, &record.facts).cloned().map(MeasuredRuns::from)
     };
     let Compared { mut findings, members } = relations::compare(record, &needs, runs_of);
-    let members: Vec<Member<'_>> =
-        members.iter().map(|(at, figures)| Member { at: at.clone(), figures }).collect();
-    let laws = relations::scaling_reports(&members, &description.scaling(), |_| None);
+    let asked = description.scaling();
+    let runs = relations::members_of_runs(&members);
+    let laws: Vec<_> =
+        runs.iter().map(|run| relations::scaling_reports(run, &asked, |_| None)).collect();
     findings.extend(relations::scaling(&laws, None, record));
     findings
 }

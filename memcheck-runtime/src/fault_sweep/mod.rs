@@ -33,6 +33,7 @@ use rustc_hash::FxHashMap;
 use self::figures::{MeasuredIteration, snapshots};
 use self::watch::BodyWatch;
 use crate::ledger::{self, CounterSnapshot};
+use crate::operations::Operations;
 use crate::outcome::{Returned, panic_message};
 use crate::probe::tensor;
 use crate::refusal::{self, RefusalRequest};
@@ -87,6 +88,9 @@ struct State {
     /// The longest iteration without a refusal.
     slowest: Duration,
     reference: MeasuredIteration,
+    /// The operations before the first iteration. Each iteration has those that the first one had,
+    /// so that a refusal is the only difference.
+    operations: Operations,
 }
 
 /// The end of an iteration. `R` is an error that the body returned.
@@ -110,6 +114,7 @@ impl Sweep {
             birth: 1,
             slowest: Duration::ZERO,
             reference: MeasuredIteration::default(),
+            operations: Operations::now(),
         };
         Self { settings, state: Mutex::new(state) }
     }
@@ -237,6 +242,10 @@ impl State {
         file: &str,
         body: impl FnOnce() -> R,
     ) -> (End<R>, MeasuredIteration) {
+        match self.birth {
+            1 => self.operations = Operations::now(),
+            _ => self.operations.permit_again(),
+        }
         self.birth += 1;
         let before = snapshots();
         let began = Instant::now();

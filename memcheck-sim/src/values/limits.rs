@@ -53,6 +53,16 @@ impl Work {
         Self { limits, done: 0 }
     }
 
+    /// The operations so far.
+    pub(super) fn done(&self) -> u64 {
+        self.done
+    }
+
+    /// Counts on from an earlier number of operations, so that later ones are permitted again.
+    pub(super) fn count_from(&mut self, done: u64) {
+        self.done = done;
+    }
+
     pub(super) fn permits(&self, operations: u64) -> bool {
         operations <= self.limits.launch
             && self.done.saturating_add(operations) <= self.limits.total
@@ -93,5 +103,9 @@ mod tests {
         assert!(work.charge(5));
         assert!(!work.charge(1));
         assert!(work.charge(0));
+        work.count_from(10);
+        assert!(!work.charge(6));
+        assert!(work.charge(5));
+        assert_eq!(work.done(), 15);
     }
 }

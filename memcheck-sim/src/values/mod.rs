@@ -113,6 +113,16 @@ impl Values {
         self.work.charge(operations)
     }
 
+    /// The operations that were counted so far.
+    pub(crate) fn operations(&self) -> u64 {
+        self.work.done()
+    }
+
+    /// Counts on from an earlier number of operations.
+    pub(crate) fn count_operations_from(&mut self, done: u64) {
+        self.work.count_from(done);
+    }
+
     /// True if every byte is unknown at all times.
     fn keeps_nothing(&self) -> bool {
         self.limit == 0

@@ -37,3 +37,8 @@ pub fn peak_bytes(updates: usize) -> usize {
     let velocities = if updates > 1 { VELOCITY_BYTES } else { 0 };
     step_peak_bytes(DType::F16) + velocities
 }
+
+/// Bytes that a step keeps if it overflows and keeps its gradients.
+pub fn leak_bytes() -> usize {
+    VELOCITY_BYTES
+}

@@ -8,8 +8,9 @@ use memcheck_core::judgement::finding::{Class, Code, Finding};
 use memcheck_core::judgement::verdict::{Status, conclude, is_worth_keeping, unwritten};
 use memcheck_core::measurement::record::{self, Record};
 use memcheck_core::runs::relations::{
-    self, Compared, DeviceRoom, MeasuredRuns, Member, Needs, Other, scaling_reports, standing_in,
+    self, Compared, DeviceRoom, MeasuredRuns, Needs, Other, scaling_reports, standing_in,
 };
+use memcheck_core::shape::ScalingReport;
 use memcheck_core::space::Space;
 
 use super::snapshot;
@@ -61,13 +62,18 @@ impl Judge<'_> {
         let Some(record) = measured(outcome) else { return };
         let runs_of = |other: &Other| runs_of(other, task, record, measured_figures);
         let Compared { mut findings, members: known } = relations::compare(record, needs, runs_of);
-        let members: Vec<Member<'_>> =
-            known.iter().map(|(at, figures)| Member { at: at.clone(), figures }).collect();
-        let laws = scaling_reports(&members, task.subject.scaling(), |space| room(record, space));
+        let runs = relations::members_of_runs(&known);
+        let laws_of_runs: Vec<Vec<ScalingReport>> = runs
+            .iter()
+            .map(|run| scaling_reports(run, task.subject.scaling(), |space| room(record, space)))
+            .collect();
+        // The first run of each case is that of its figures.
+        let laws = laws_of_runs.first().cloned().unwrap_or_default();
+        let members = runs.first().map_or(&[][..], Vec::as_slice);
         let mut across = Relations { laws, snapshot: needs.law.clone(), ..Relations::default() };
         let kept = needs.law.as_ref().and_then(|law| snapshot::read(law, &record.facts));
         let accepted = kept.as_ref().and_then(|kept| kept.as_ref().ok());
-        findings.extend(relations::scaling(&across.laws, accepted, record));
+        findings.extend(relations::scaling(&laws_of_runs, accepted, record));
         let too_much = !is_worth_keeping(&outcome.verdict.findings)
             || findings.iter().any(|finding| match finding.code {
                 Code::PeakLimit | Code::Unstable => true,
@@ -79,7 +85,7 @@ impl Judge<'_> {
             });
         let now = Laws::of(&across.laws);
         let tolerance = record.limits.tolerance.value;
-        let is_unchanged = |then| relations::unchanged(then, &across.laws, &members, tolerance);
+        let is_unchanged = |then| relations::unchanged(then, &across.laws, members, tolerance);
         let is_new = !across.laws.is_empty() && !accepted.is_some_and(is_unchanged);
         // Without the figures of other cases no law is searched, and an earlier pending law must
         // remain.

@@ -66,6 +66,10 @@ impl Presenter for Junit {
         }
         if let Some(values) = unknown_reads::of(outcome) {
             case.add_property(("unknown_reads".to_owned(), values.reads.to_string()));
+            if values.further > 0 {
+                let further = values.further.to_string();
+                case.add_property(("further_unknown_reads".to_owned(), further));
+            }
             for line in values.lines() {
                 case.add_property(("unknown_reads.at".to_owned(), line.to_owned()));
             }

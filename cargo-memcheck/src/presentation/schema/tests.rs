@@ -124,7 +124,7 @@ fn full() -> (Task, TestOutcome) {
     record.followed =
         Some(Followed { iterations: 9, seconds, decided: true, disturbed: false, ended: some() });
     let sites = vec![ReadSite { at: some(), element: some(), reads: 1 }];
-    record.values = Some(UnknownReads { reads: 1, bytes: 4, sites, unresolved: None });
+    record.values = Some(UnknownReads { reads: 1, bytes: 4, further: 1, sites, unresolved: None });
     record.fault_sweep = Some(SweepResult { ended, ..SweepResult::default() });
     let run = |value: u64| Figures([(Space::Host, [("setup".to_owned(), value)].into())].into());
     record.repeats = Some(Repeats { asked: Some(2), runs: vec![run(1), run(2)] });

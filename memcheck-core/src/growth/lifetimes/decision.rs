@@ -122,6 +122,8 @@ pub enum Open {
     Slows,
     /// The level moves, but does not rise throughout.
     Moves,
+    /// Blocks that stay were born in one or two entries only.
+    Rare,
 }
 
 /// The figures of an open verdict.

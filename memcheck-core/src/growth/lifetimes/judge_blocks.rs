@@ -57,7 +57,7 @@ pub(super) fn judge_blocks(group: &Group, look: &Look) -> State {
     let quiet_from = settled.events.quiet_from(look) + group.age;
     let leak_from = look.horizon + group.age;
     State::Open {
-        open: classify_open(series),
+        open: classify_open(series, settled.events.count, look),
         until: next_look(group.len(), [quiet_from, leak_from]),
     }
 }
@@ -67,7 +67,13 @@ pub(super) fn next_look(length: usize, ahead: [usize; 2]) -> usize {
     ahead.unwrap_or(length + length / 10 + 1)
 }
 
-fn classify_open(series: &[i64]) -> Open {
+/// The fewest events of growth that goes on. One distance between two events is not a rhythm.
+const MIN_EVENTS: usize = 3;
+
+fn classify_open(series: &[i64], events: usize, look: &Look) -> Open {
+    if look.is_last && events < MIN_EVENTS {
+        return Open::Rare;
+    }
     let sum = |part: &[i64]| part.iter().copied().map(i128::from).sum::<i128>();
     let (first, second) = series.split_at(series.len() / 2);
     if 2 * sum(second) > sum(first) { Open::GoesOn } else { Open::Slows }

@@ -78,7 +78,8 @@ impl Grown {
 }
 
 /// Turns `decision` into the growth and the groups of `history`. The series of a group have at most
-/// `screen` entries: the first measured ones, or the last if no block of the first ones survives.
+/// `screen` entries: the first measured ones, or those from the first surviving birth on if no
+/// block of the first ones survives.
 pub fn read(history: &History, decision: &Decision, screen: usize) -> Grown {
     let mut parts = match decision {
         Decision::Leak(leak) => leak
@@ -284,10 +285,11 @@ fn group<'a>(
     let readings =
         parts.map(|(part, &share)| growing_reading(part, share, part.replaced && !stays));
     let reading = readings.reduce(Reading::merge).unwrap_or_else(|| resting_reading(series));
-    // The first iterations, or the last ones if no block born in the first is left.
+    // The first iterations if a block born in them is left, else those from the first one on.
     let length = series.born.len().min(screen);
-    let is_early = series.born[..length].iter().any(|&born| born > 0);
-    let from = if is_early { 0 } else { series.born.len() - length };
+    let most = series.born.len() - length;
+    let first = series.born.iter().position(|&born| born > 0).unwrap_or(most);
+    let from = if first < length { 0 } else { first.min(most) };
     let cut = |series: &[u64]| series[from..from + length].to_vec();
     Group {
         block: series.block,

@@ -29,6 +29,15 @@ fn play(live: impl Fn(u32) -> Vec<Block>) -> Grown {
     }
 }
 
+/// The history after `iterations` iterations, of which two are warm-up.
+fn after(iterations: u32, live: impl Fn(u32) -> Vec<Block>) -> History {
+    let mut history = History::new(2);
+    for now in 0..iterations {
+        history.add(live(now).into_iter().map(living));
+    }
+    history
+}
+
 fn kept(site: u32, size: u64, (first, period): (u32, u32), now: u32) -> Vec<Block> {
     let births = (first..=now).step_by(period as usize);
     births.map(|born| (site, size, born, 1)).collect()
@@ -280,6 +289,14 @@ fn assert_one_figure(grown: &Grown, what: &str) {
     assert_eq!(grown.bytes_per_iteration, shares, "{what}: {grown:?}");
     let is_found = matches!(grown.growth, Growth::Found { .. });
     assert!(is_found || grown.bytes_per_iteration == 0, "{what}: {grown:?}");
+    for group in grown.by_site.values().chain(&grown.by_size) {
+        let is_growing = group.reading.bytes_per_iteration > 0;
+        assert!(!is_growing || group.count() > 0, "{what}: {group:?}");
+        if let Some(size) = group.block {
+            assert_eq!(group.bytes(), group.count() * size, "{what}: {group:?}");
+        }
+        assert!(group.bytes() >= group.count(), "{what}: {group:?}");
+    }
 }
 
 /// Random programs of all families, alone and in pairs, with and without call sites.
@@ -302,6 +319,39 @@ fn growth_is_one_figure_for_every_division_by_size_or_site() {
         let grown = without_sites(&program, &budget);
         assert_one_figure(&grown, &format!("{} and {} by size", family.name, other.name));
     }
+}
+
+/// Runs that end early must not report growth without blocks either.
+#[test]
+fn growth_has_surviving_blocks_whatever_the_number_of_iterations() {
+    use crate::growth::lifetimes::programs::{CLEAN, LEAKS, Random};
+    let mut random = Random(32);
+    for family in LEAKS.iter().chain(CLEAN) {
+        for most in [12, 30, 51, 120] {
+            let size = random.size();
+            let program = family.program(&mut random, most, 1, size);
+            let (decision, iterations, _) = program.run(&Budget::of(most));
+            let grown = read(&program.history(iterations), &decision, 10);
+            assert_one_figure(&grown, &format!("{} to {most}", family.name));
+            let grown = without_sites(&program, &Budget::of(most));
+            assert_one_figure(&grown, &format!("{} to {most} by size", family.name));
+        }
+    }
+}
+
+/// The state of an optimizer first appears in iteration 40, and the run ends soon after it.
+#[test]
+fn blocks_that_are_allocated_once_and_late_are_not_growth() {
+    use crate::growth::lifetimes::Open;
+    let state = |now: u32| if now >= 40 { vec![(1, 65_536, 40, 4)] } else { Vec::new() };
+    let history = after(51, state);
+    let grown = read(&history, &step(&history, &Budget::of(51)), 10);
+    assert_eq!(
+        grown.growth,
+        Growth::Undecided { open: Open::Rare, bytes: 4 * 65_536, iterations: 51 }
+    );
+    assert_eq!((grown.bytes_per_iteration, grown.by_site[&1].count()), (0, 4));
+    assert!(matches!(play(state).growth, Growth::Quiet { iterations: 65.. }));
 }
 
 fn without_sites(program: &crate::growth::lifetimes::programs::Program, budget: &Budget) -> Grown {

@@ -154,6 +154,7 @@ pub(super) fn undecided(space: Space, measured: &SpaceRecord, limits: &Limits) -
         Open::Slows => "they rose more and more slowly",
         Open::Moves => "they rose and fell",
         Open::GoesOn => "they kept rising",
+        Open::Rare => "they rose once or twice",
     };
     let finding = Finding {
         space: Some(space),

@@ -391,7 +391,7 @@ fn unknown_values_are_a_finding_only_if_the_user_wants_to_know() {
     use crate::measurement::unknown_reads::{ReadSite, UnknownReads};
     use crate::values::Contents;
     let site = ReadSite { at: Some("src/x.rs:12".into()), element: Some("f32".into()), reads: 2 };
-    let values = UnknownReads { reads: 2, bytes: 8, sites: vec![site], unresolved: None };
+    let values = UnknownReads { reads: 2, bytes: 8, sites: vec![site], ..UnknownReads::default() };
     let known = record(armed(Metrics::default()));
     let unknown = Record { values: Some(values), ..known.clone() };
     let strict = || Layer { strict_values: Some(true), ..Layer::default() };

@@ -249,6 +249,33 @@ fn the_run_that_explains_keeps_the_growth_that_a_longer_run_decided() {
     assert!(merged.record.attribution.is_some() && merged.record.longer.is_some());
 }
 
+/// The decision about growth depends on them.
+#[test]
+fn unknown_values_of_further_iterations_are_marked_whichever_run_read_them() {
+    use crate::measurement::unknown_reads::UnknownReads;
+    let further = UnknownReads { further: 9, ..UnknownReads::default() };
+    let reads = |merged: &Report| merged.record.values.as_ref().map(|it| (it.reads, it.further));
+    let with = |mut report: Report, values: &UnknownReads| {
+        report.record.values = Some(values.clone());
+        report
+    };
+    let layer = Layer { strict_values: Some(true), ..Layer::default() };
+    let mut first = report(undecided());
+    first.record.limits = limits(layer);
+    let found = Growth::Found { whole: true, exact: true, iterations: 165 };
+    let longer = with(report(SpaceRecord { growth: found, ..leaky() }), &further);
+    let decided = merge(Stage::Decide, &first, Some(longer.clone()));
+    assert_eq!(reads(&decided), Some((0, 9)));
+    assert!(decided.verdict.has(Code::NotMeasured), "{:?}", decided.verdict);
+    // The mark of the measured iterations has an exact number.
+    let measured = with(first, &UnknownReads { reads: 2, ..UnknownReads::default() });
+    assert_eq!(reads(&merge(Stage::Decide, &measured, Some(longer))), Some((2, 0)));
+    // The run that explains has no further iterations.
+    let quiet = with(report(armed(Metrics::default())), &further);
+    let explained = merge(Stage::Explain, &quiet, Some(report(armed(Metrics::default()))));
+    assert_eq!(reads(&explained), Some((0, 9)));
+}
+
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn soaked_report(growth: Growth, bytes: u64, ended: Option<&str>) -> Report {

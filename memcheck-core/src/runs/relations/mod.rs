@@ -27,7 +27,7 @@ pub use family::{CaseFamily, families};
 pub use needs::{Compared, Needs, Other, Target, compare, law_baselines};
 pub use partner::{PartnerError, circle, partner};
 pub use relative::relative;
-pub use scaling::{DeviceRoom, Member, scaling, scaling_reports, unchanged};
+pub use scaling::{DeviceRoom, Member, members_of_runs, scaling, scaling_reports, unchanged};
 
 /// The figures of each run of a test. A test has several runs if its figures differ.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,6 +39,14 @@ pub struct MeasuredRuns {
 }
 
 impl MeasuredRuns {
+    /// The figures of a run, the first being 0; those of the last one if there are fewer runs.
+    fn run(&self, number: usize) -> &Figures {
+        match number.min(self.further.len()) {
+            0 => &self.first,
+            further => &self.further[further - 1],
+        }
+    }
+
     /// All runs that were merged into a record.
     pub fn of(record: &Record) -> Self {
         let further = comparison::runs(record).split_off(1);

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use super::{MeasuredRuns, PartnerError, families, partner};
 use crate::bound::Bound;
 use crate::device::Family;
-use crate::judgement::baseline::Figures;
 use crate::judgement::finding::Finding;
 use crate::judgement::location;
 use crate::law::Sizes;
@@ -150,12 +149,11 @@ pub fn law_baselines(root: &Path, entries: &[Entry], family: Family) -> Vec<Path
 pub struct Compared {
     /// The findings about the limit of its peak, and about figures that are unknown.
     pub findings: Vec<Finding>,
-    /// The figures of the cases of its laws; empty if some are unknown.
-    pub members: Vec<(Sizes, Figures)>,
+    /// The runs of the cases of its laws; empty if some are unknown.
+    pub members: Vec<(Sizes, MeasuredRuns)>,
 }
 
-/// `runs_of` returns the runs of a test, or the reason why they are unknown. The laws compare the
-/// first run of each case.
+/// `runs_of` returns the runs of a test, or the reason why they are unknown.
 pub fn compare(
     record: &Record,
     needs: &Needs,
@@ -176,7 +174,7 @@ pub fn compare(
     let mut members = Vec::new();
     for (at, other) in &needs.members {
         match runs_of(other) {
-            Ok(runs) => members.push((at.clone(), runs.first)),
+            Ok(runs) => members.push((at.clone(), runs)),
             Err(why) => {
                 findings.push(super::unjudged("`scaling`", &other.test, &why));
                 return Compared { findings, members: Vec::new() };

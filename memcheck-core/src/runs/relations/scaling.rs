@@ -1,5 +1,6 @@
 //! `scaling`: finds the laws of a family of cases and compares them with the allowed orders.
 
+use super::MeasuredRuns;
 use crate::judgement::baseline::{Figures, Laws};
 use crate::judgement::blame;
 use crate::judgement::finding::{Code, Finding};
@@ -104,56 +105,84 @@ pub fn unchanged(
     accepted.len() == reports.len() && reports.iter().all(holds)
 }
 
-/// Figures that grow faster than allowed, or than the laws `accepted`. `record` must be that of the
-/// largest case, because the findings name its call sites.
+/// The cases with the figures of their first run, then with those of their second, and so on.
+/// Stable cases have the same figures in all of these.
+pub fn members_of_runs(cases: &[(Sizes, MeasuredRuns)]) -> Vec<Vec<Member<'_>>> {
+    let further = cases.iter().map(|(_, runs)| runs.further.len()).max().unwrap_or(0);
+    let members = |number: usize| {
+        let cases = cases.iter();
+        cases.map(|(at, runs)| Member { at: at.clone(), figures: runs.run(number) }).collect()
+    };
+    (0..=further).map(members).collect()
+}
+
+/// Figures that grow faster than allowed, or than the laws `accepted`. `runs` are the laws of each
+/// run. `record` must be that of the largest case, because the findings name its call sites.
+///
+/// If only some runs have a finding, the figure is unstable.
 pub fn scaling(
-    reports: &[ScalingReport],
+    runs: &[Vec<ScalingReport>],
     accepted: Option<&Laws>,
     record: &Record,
 ) -> Vec<Finding> {
-    reports
-        .iter()
-        .filter_map(|report| {
-            let ScalingReport { space, metric, law, order, allowed, few: _, fits: _ } = report;
-            let (space, text) = (*space, report.describe_law());
-            let (message, hint) = if !law.within(allowed) {
-                let about = if matches!(law, Shape::Law(_)) { "" } else { "about " };
-                (
-                    format!(
-                        "`{}` of {space} grows with {about}{order} over the cases (limit \
-                         {allowed}): {text}",
-                        metric.name()
-                    ),
-                    format!(
-                        "the holders of memory in the largest case grow; if this is intended, \
-                         write `scaling({} <= \"{order}\")`",
-                        metric.name()
-                    ),
-                )
-            } else {
-                let then = accepted?.of_metric(space, *metric)?;
-                if law.within(&then.order()) {
-                    return None;
-                }
-                (
-                    format!(
-                        "`{}` of {space} grew with {}, and grows with {order} now: {text}, was {}",
-                        metric.name(),
-                        then.order(),
-                        then.describe(*metric)
-                    ),
-                    "if this is intended, `cargo memcheck accept` makes it the new baseline"
-                        .to_owned(),
-                )
-            };
-            let sites = match metric {
-                Metric::PeakAllocated => blame::at_peak(record, space),
-                Metric::Allocations | Metric::AllocatedTotal => blame::allocating(record, space),
-                Metric::Retained => blame::retained(record, space),
-                Metric::Setup | Metric::Growth => Vec::new(),
-            };
-            let finding = Finding::new(Code::Scaling, message).hint(hint);
-            Some(Finding { space: Some(space), sites, ..finding })
-        })
-        .collect()
+    let reports = runs.first().into_iter().flatten();
+    let over_runs = |first: &ScalingReport| {
+        let is_same =
+            |report: &&ScalingReport| (report.space, report.metric) == (first.space, first.metric);
+        let of_runs: Vec<_> = runs.iter().filter_map(|run| run.iter().find(is_same)).collect();
+        let found: Vec<Finding> =
+            of_runs.iter().filter_map(|report| broken(report, accepted, record)).collect();
+        let (count, all) = (found.len(), of_runs.len());
+        let finding = found.into_iter().next()?;
+        if count == all {
+            return Some(finding);
+        }
+        let message = format!("{}; only {count} of {all} runs have this law", finding.message);
+        let hint = "find out why the figures of its cases differ from run to run";
+        Some(Finding { code: Code::Unstable, message, ..finding }.hint(hint))
+    };
+    reports.filter_map(over_runs).collect()
+}
+
+/// The finding about a law that is above its limit or above the accepted one.
+fn broken(report: &ScalingReport, accepted: Option<&Laws>, record: &Record) -> Option<Finding> {
+    let ScalingReport { space, metric, law, order, allowed, few: _, fits: _ } = report;
+    let (space, text) = (*space, report.describe_law());
+    let (message, hint) = if !law.within(allowed) {
+        let about = if matches!(law, Shape::Law(_)) { "" } else { "about " };
+        (
+            format!(
+                "`{}` of {space} grows with {about}{order} over the cases (limit {allowed}): \
+                 {text}",
+                metric.name()
+            ),
+            format!(
+                "the holders of memory in the largest case grow; if this is intended, write \
+                 `scaling({} <= \"{order}\")`",
+                metric.name()
+            ),
+        )
+    } else {
+        let then = accepted?.of_metric(space, *metric)?;
+        if law.within(&then.order()) {
+            return None;
+        }
+        (
+            format!(
+                "`{}` of {space} grew with {}, and grows with {order} now: {text}, was {}",
+                metric.name(),
+                then.order(),
+                then.describe(*metric)
+            ),
+            "if this is intended, `cargo memcheck accept` makes it the new baseline".to_owned(),
+        )
+    };
+    let sites = match metric {
+        Metric::PeakAllocated => blame::at_peak(record, space),
+        Metric::Allocations | Metric::AllocatedTotal => blame::allocating(record, space),
+        Metric::Retained => blame::retained(record, space),
+        Metric::Setup | Metric::Growth => Vec::new(),
+    };
+    let finding = Finding::new(Code::Scaling, message).hint(hint);
+    Some(Finding { space: Some(space), sites, ..finding })
 }

@@ -179,7 +179,7 @@ fn of_two(peak: fn(u64) -> u64, allowed: &str) -> (Vec<ScalingReport>, Vec<Findi
     let members: Vec<Member<'_>> =
         figures.iter().map(|(batch, figures)| Member { at: at(*batch), figures }).collect();
     let reports = scaling_reports(&members, &[peak_within(allowed)], |_| None);
-    let findings = scaling(&reports, None, &records[1].1);
+    let findings = scaling(std::slice::from_ref(&reports), None, &records[1].1);
     (reports, findings)
 }
 
@@ -195,6 +195,33 @@ fn two_values_are_judged_by_their_step_and_say_that_it_confirms_no_law() {
     assert_eq!(of_two(|batch| 4_096 + batch, "1").1.len(), 1, "what rises is not constant");
     let (reports, findings) = of_two(|_| 4_096, "1");
     assert_eq!((reports[0].describe_law().as_str(), findings.len()), ("4.0 KiB", 0));
+}
+
+#[test]
+fn a_law_that_only_some_runs_break_is_unstable() {
+    let figures = |peak| Figures::of(&of_peak(peak));
+    let find = |peaks_of_eight: &[u64]| {
+        let peaks: Vec<Figures> = peaks_of_eight.iter().copied().map(figures).collect();
+        let unstable = MeasuredRuns { first: peaks[0].clone(), further: peaks[1..].to_vec() };
+        let at = |batch: u64| Sizes::from([("batch".to_owned(), batch)]);
+        let cases = [(at(1), MeasuredRuns::from(figures(100))), (at(8), unstable)];
+        let laws: Vec<_> = members_of_runs(&cases)
+            .iter()
+            .map(|run| scaling_reports(run, &[peak_within("batch")], |_| None))
+            .collect();
+        assert_eq!(laws.len(), peaks_of_eight.len());
+        scaling(&laws, None, &of_peak(peaks_of_eight[0]))
+    };
+    assert!(find(&[800, 799, 800]).is_empty());
+    let every = find(&[6_400, 6_399, 6_400]);
+    assert_eq!((every.len(), every[0].code), (1, Code::Scaling));
+    for some in [[6_400, 800, 800], [800, 800, 6_400]] {
+        let found = find(&some);
+        assert_eq!((found.len(), found[0].code), (1, Code::Unstable));
+        let text = "(limit batch): ";
+        assert!(found[0].message.contains(text), "{}", found[0].message);
+        assert!(found[0].message.ends_with("; only 1 of 3 runs have this law"), "{found:?}");
+    }
 }
 
 #[test]
@@ -239,7 +266,7 @@ fn judged(
     let accepted = accepted.map(|law| {
         Laws::from_yaml(&format!("laws:\n  cuda:0:\n    peak_allocated: '{law}'")).unwrap()
     });
-    let findings = scaling(&reports, accepted.as_ref(), &records[3].1);
+    let findings = scaling(std::slice::from_ref(&reports), accepted.as_ref(), &records[3].1);
     (reports, findings)
 }
 

@@ -284,14 +284,22 @@ impl<'a> SoakedIterations<'a> {
 pub(super) struct UnknownValues<'a> {
     pub(super) unknown_reads: u64,
     pub(super) unknown_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) further_unknown_reads: Option<u64>,
     pub(super) at: Vec<&'a str>,
     pub(super) sites: &'a [ReadSite],
 }
 
 impl<'a> UnknownValues<'a> {
     pub(super) fn of(values: &'a UnknownReads) -> Self {
-        let UnknownReads { reads, bytes, sites, unresolved: _ } = values;
-        Self { unknown_reads: *reads, unknown_bytes: *bytes, at: values.lines(), sites }
+        let UnknownReads { reads, bytes, further, sites, unresolved: _ } = values;
+        Self {
+            unknown_reads: *reads,
+            unknown_bytes: *bytes,
+            further_unknown_reads: (*further > 0).then_some(*further),
+            at: values.lines(),
+            sites,
+        }
     }
 }
 

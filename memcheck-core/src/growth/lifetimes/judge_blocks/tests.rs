@@ -15,8 +15,22 @@ fn the_next_look_is_at_the_soonest_length_ahead_or_after_a_tenth() {
 
 #[test]
 fn growth_goes_on_if_the_second_half_has_more_than_half_of_the_first() {
-    assert_eq!(classify_open(&[4, 4, 2, 3]), Open::GoesOn);
-    assert_eq!(classify_open(&[4, 4, 2, 2]), Open::Slows);
+    let classify = |series| classify_open(series, 4, &look(6));
+    assert_eq!(classify(&[4, 4, 2, 3]), Open::GoesOn);
+    assert_eq!(classify(&[4, 4, 2, 2]), Open::Slows);
+}
+
+#[test]
+fn one_or_two_events_are_not_growth_that_goes_on() {
+    let last = Look { is_last: true, ..look(6) };
+    for (series, open) in
+        [([0, 0, 9, 0], Open::Rare), ([0, 9, 0, 9], Open::Rare), ([0, 9, 9, 9], Open::GoesOn)]
+    {
+        let events = positive(&series).count();
+        assert_eq!(classify_open(&series, events, &last), open);
+        // Further iterations can show a third one.
+        assert_eq!(classify_open(&series, events, &look(6)), Open::GoesOn);
+    }
 }
 
 #[test]

@@ -46,7 +46,7 @@ impl MatrixRow {
             }
             Decision::Open(undecided) => match undecided.open {
                 Open::GoesOn => self.goes_on += 1,
-                Open::Slows => self.slows += 1,
+                Open::Slows | Open::Rare => self.slows += 1,
                 Open::Moves => self.moves += 1,
             },
             Decision::More(_) => unreachable!("a program runs until it is decided"),

@@ -5,15 +5,6 @@ use crate::growth::lifetimes::{
     Certainty, Leak, Open, Part, PartPattern as Found, Rate, Undecided,
 };
 
-/// The history after `iterations` iterations, of which two are warm-up.
-fn after(iterations: u32, live: impl Fn(u32) -> Vec<Block>) -> History {
-    let mut history = History::new(2);
-    for now in 0..iterations {
-        history.add(live(now).into_iter().map(living));
-    }
-    history
-}
-
 fn rate(bytes: u128, iterations: u128) -> Rate {
     Rate::new(bytes, iterations, Certainty::Exact)
 }
@@ -175,7 +166,7 @@ fn too_few_iterations_leave_growth_undecided() {
 }
 
 #[test]
-fn a_group_shows_its_first_iterations_or_its_last_if_nothing_of_the_first_is_left() {
+fn a_group_shows_its_first_iterations_or_those_from_its_first_birth_on() {
     let numbers = |first: u32| {
         let history = after(32, |now| kept(0, 8, (first, 1), now));
         let grown = read(&history, &leak(vec![part(Some(8), 8, STEADY)]), 10);
@@ -184,8 +175,12 @@ fn a_group_shows_its_first_iterations_or_its_last_if_nothing_of_the_first_is_lef
     };
     let live = (3..=12).collect();
     assert_eq!(numbers(0), (vec![1; 10], 8, live, 12 * 8));
-    let live = (11..=20).collect();
-    assert_eq!(numbers(12), (vec![1; 10], 8, live, 20 * 8));
+    let live: Vec<u64> = (1..=10).collect();
+    assert_eq!(numbers(12), (vec![1; 10], 8, live.clone(), 10 * 8));
+    assert_eq!(numbers(22), (vec![1; 10], 8, live, 10 * 8));
+    // Less than ten iterations follow the first birth.
+    let late = [vec![0; 6], vec![1; 4]].concat();
+    assert_eq!(numbers(28), (late, 8, vec![0, 0, 0, 0, 0, 0, 1, 2, 3, 4], 4 * 8));
     // Of the first ten measured iterations, only the last has surviving births.
     let births = [vec![0; 9], vec![1]].concat();
     assert_eq!(numbers(11), (births.clone(), 8, births, 8));
