@@ -14,7 +14,7 @@ use memcheck_core::cards::Card;
 use crate::code::{Answer, Code, describe};
 use crate::driver::current;
 use crate::ffi::{Out, Symbol, exports};
-use crate::machine::graphs::Kind;
+use crate::machine::graphs::NodeKind;
 use crate::machine::{Handle, Machine, with};
 use crate::transfer::End;
 
@@ -260,7 +260,7 @@ pub(crate) fn launch(
     with(|machine| {
         machine.stream_context(stream, context)?;
         machine.touch()?;
-        machine.submit(stream, Kind::Kernel, move |machine| {
+        machine.submit(stream, NodeKind::Kernel, move |machine| {
             machine.launched();
             work(machine);
         });

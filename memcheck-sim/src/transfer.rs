@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use crate::asserts::FailedAssert;
 use crate::code::{Answer, Code};
 use crate::compute::Memory;
-use crate::machine::graphs::Kind;
+use crate::machine::graphs::NodeKind;
 use crate::machine::{Handle, Machine};
 use crate::memory::{self, Block};
 use crate::values::{Part, Span, Values};
@@ -122,7 +122,7 @@ impl Machine {
         // SAFETY: the caller makes the same promise.
         let work = unsafe { self.copy_work(to, from, length) }?;
         if length > 0 {
-            self.submit(stream, Kind::Copy, work);
+            self.submit(stream, NodeKind::Copy, work);
         }
         Ok(())
     }
@@ -137,7 +137,7 @@ impl Machine {
         to: End,
         from: End,
         length: usize,
-    ) -> Answer<impl Fn(&mut Self) + Send + Sync + 'static> {
+    ) -> Answer<impl Fn(&mut Self) + Send + Sync + use<>> {
         let bytes = length as u64;
         let (target, source) = (self.place(to, bytes)?, self.place(from, bytes)?);
         let (to, from) = (to.detached(), from.detached());
@@ -165,7 +165,7 @@ impl Machine {
             return self.fill(to, pattern, count);
         }
         let work = self.fill_work(to, pattern, count)?;
-        self.submit(stream, Kind::Fill, work);
+        self.submit(stream, NodeKind::Fill, work);
         Ok(())
     }
 
@@ -175,7 +175,7 @@ impl Machine {
         to: u64,
         pattern: &[u8],
         count: usize,
-    ) -> Answer<impl Fn(&mut Self) + Send + Sync + 'static> {
+    ) -> Answer<impl Fn(&mut Self) + Send + Sync + use<>> {
         let length = pattern.len().checked_mul(count).ok_or(Code::INVALID_VALUE)? as u64;
         self.place(End::Device(to), length)?;
         let pattern = pattern.to_vec();

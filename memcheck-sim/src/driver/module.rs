@@ -6,7 +6,7 @@ use super::{current, device};
 use crate::code::{Answer, Code};
 use crate::compute::{self, Arguments, Image, Shape};
 use crate::ffi::{self, In, Out, Text, exports, text_of};
-use crate::machine::graphs::Kind;
+use crate::machine::graphs::NodeKind;
 use crate::machine::{Function, Handle, Machine, Module, with};
 
 /// The part of `CUlaunchConfig` that the simulator reads.
@@ -219,7 +219,7 @@ pub(super) unsafe fn kernel_work(
     function: Handle,
     (grid, block): ([c_uint; 3], [c_uint; 3]),
     arguments: *const *mut c_void,
-) -> Answer<impl Fn(&mut Machine) + Send + Sync + 'static> {
+) -> Answer<impl Fn(&mut Machine) + Send + Sync + use<>> {
     let function = machine.functions.get(&function).ok_or(Code::INVALID_HANDLE)?;
     let name = function.name.clone();
     check_sizes(grid, block)?;
@@ -243,7 +243,7 @@ fn launch(
         let work = unsafe { kernel_work(machine, function, (grid, block), arguments) }?;
         machine.stream_context(stream, current::get())?;
         machine.touch()?;
-        machine.submit(stream, Kind::Kernel, work);
+        machine.submit(stream, NodeKind::Kernel, work);
         Ok(())
     })
 }

@@ -9,7 +9,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use super::module::kernel_work;
 use crate::code::{Answer, Code};
 use crate::ffi::{self, In, Out, exports};
-use crate::machine::graphs::{HostFunction, Kind, Step};
+use crate::machine::graphs::{HostFunction, NodeKind, Step};
 use crate::machine::{Handle, with};
 use crate::transfer::End;
 
@@ -169,7 +169,7 @@ impl Place {
         handles(self.after, self.count)
     }
 
-    fn add(self, node: Out<Handle>, kind: Kind, step: Step) -> Answer {
+    fn add(self, node: Out<Handle>, kind: NodeKind, step: Step) -> Answer {
         let after = self.after()?;
         node.put(with(|machine| machine.add_node(self.graph, kind, step, &after))?)
     }
@@ -179,7 +179,7 @@ impl Place {
         node.put(with(|machine| machine.add_child(self.graph, child, &after))?)
     }
 
-    fn add_event(self, node: Out<Handle>, kind: Kind, event: Handle) -> Answer {
+    fn add_event(self, node: Out<Handle>, kind: NodeKind, event: Handle) -> Answer {
         with(|machine| machine.events.context(event).map(drop))?;
         self.add(node, kind, Step::Nothing)
     }
@@ -227,21 +227,21 @@ impl Place {
         unsafe {
             let handle = own.cast::<Handle>();
             match kind {
-                0 => self.add(node, Kind::Kernel, own.cast::<KernelParameters>().read().step()?),
+                0 => self.add(node, NodeKind::Kernel, own.cast::<KernelParameters>().read().step()?),
                 1 => {
                     let copy = own.cast::<[Handle; 2]>().add(1).cast::<CopyParameters>().read();
-                    self.add(node, Kind::Copy, copy.step(handle.add(1).read())?)
+                    self.add(node, NodeKind::Copy, copy.step(handle.add(1).read())?)
                 }
                 2 => {
                     let fill = own.cast::<FillParameters>();
                     let context = fill.add(1).cast::<Handle>().read();
-                    self.add(node, Kind::Fill, fill.read().step(context)?)
+                    self.add(node, NodeKind::Fill, fill.read().step(context)?)
                 }
-                3 => self.add(node, Kind::Host, own.cast::<HostParameters>().read().step()?),
+                3 => self.add(node, NodeKind::Host, own.cast::<HostParameters>().read().step()?),
                 4 => self.add_child(node, handle.read()),
-                5 => self.add(node, Kind::Empty, Step::Nothing),
-                6 => self.add_event(node, Kind::WaitEvent, handle.read()),
-                7 => self.add_event(node, Kind::RecordEvent, handle.read()),
+                5 => self.add(node, NodeKind::Empty, Step::Nothing),
+                6 => self.add_event(node, NodeKind::WaitEvent, handle.read()),
+                7 => self.add_event(node, NodeKind::RecordEvent, handle.read()),
                 10 => self.add_allocation(node, Out::new(own.cast())),
                 11 => self.add_free(node, handle.read()),
                 _ => {
@@ -263,52 +263,52 @@ pub(super) fn handles(start: *const Handle, count: usize) -> Answer<Vec<Handle>>
     }
 }
 
-fn set(node: Handle, kind: Kind, step: Step) -> Answer {
+fn set(node: Handle, kind: NodeKind, step: Step) -> Answer {
     with(|machine| machine.graphs.set_step(node, kind, step))
 }
 
-fn set_in(executable: Handle, node: Handle, kind: Kind, step: Step) -> Answer {
+fn set_in(executable: Handle, node: Handle, kind: NodeKind, step: Step) -> Answer {
     with(|machine| machine.graphs.set_executable_step(executable, node, kind, step))
 }
 
 exports! { ffi::driver;
     fn cuGraphAddEmptyNode(node: Out<Handle>, graph: Handle, after: *const Handle, count: usize) {
-        Place { graph, after, count }.add(node, Kind::Empty, Step::Nothing)
+        Place { graph, after, count }.add(node, NodeKind::Empty, Step::Nothing)
     }
 
     fn cuGraphAddKernelNode(
         node: Out<Handle>, graph: Handle, after: *const Handle, count: usize,
         parameters: In<KernelParameters>,
     ) {
-        Place { graph, after, count }.add(node, Kind::Kernel, parameters.get()?.step()?)
+        Place { graph, after, count }.add(node, NodeKind::Kernel, parameters.get()?.step()?)
     }
 
     fn cuGraphAddKernelNode_v2(
         node: Out<Handle>, graph: Handle, after: *const Handle, count: usize,
         parameters: In<KernelParameters>,
     ) {
-        Place { graph, after, count }.add(node, Kind::Kernel, parameters.get()?.step()?)
+        Place { graph, after, count }.add(node, NodeKind::Kernel, parameters.get()?.step()?)
     }
 
     fn cuGraphAddMemcpyNode(
         node: Out<Handle>, graph: Handle, after: *const Handle, count: usize,
         parameters: In<CopyParameters>, context: Handle,
     ) {
-        Place { graph, after, count }.add(node, Kind::Copy, parameters.get()?.step(context)?)
+        Place { graph, after, count }.add(node, NodeKind::Copy, parameters.get()?.step(context)?)
     }
 
     fn cuGraphAddMemsetNode(
         node: Out<Handle>, graph: Handle, after: *const Handle, count: usize,
         parameters: In<FillParameters>, context: Handle,
     ) {
-        Place { graph, after, count }.add(node, Kind::Fill, parameters.get()?.step(context)?)
+        Place { graph, after, count }.add(node, NodeKind::Fill, parameters.get()?.step(context)?)
     }
 
     fn cuGraphAddHostNode(
         node: Out<Handle>, graph: Handle, after: *const Handle, count: usize,
         parameters: In<HostParameters>,
     ) {
-        Place { graph, after, count }.add(node, Kind::Host, parameters.get()?.step()?)
+        Place { graph, after, count }.add(node, NodeKind::Host, parameters.get()?.step()?)
     }
 
     fn cuGraphAddChildGraphNode(
@@ -320,13 +320,13 @@ exports! { ffi::driver;
     fn cuGraphAddEventRecordNode(
         node: Out<Handle>, graph: Handle, after: *const Handle, count: usize, event: Handle,
     ) {
-        Place { graph, after, count }.add_event(node, Kind::RecordEvent, event)
+        Place { graph, after, count }.add_event(node, NodeKind::RecordEvent, event)
     }
 
     fn cuGraphAddEventWaitNode(
         node: Out<Handle>, graph: Handle, after: *const Handle, count: usize, event: Handle,
     ) {
-        Place { graph, after, count }.add_event(node, Kind::WaitEvent, event)
+        Place { graph, after, count }.add_event(node, NodeKind::WaitEvent, event)
     }
 
     fn cuGraphAddMemFreeNode(
@@ -336,52 +336,52 @@ exports! { ffi::driver;
     }
 
     fn cuGraphKernelNodeSetParams(node: Handle, parameters: In<KernelParameters>) {
-        set(node, Kind::Kernel, parameters.get()?.step()?)
+        set(node, NodeKind::Kernel, parameters.get()?.step()?)
     }
 
     fn cuGraphKernelNodeSetParams_v2(node: Handle, parameters: In<KernelParameters>) {
-        set(node, Kind::Kernel, parameters.get()?.step()?)
+        set(node, NodeKind::Kernel, parameters.get()?.step()?)
     }
 
     fn cuGraphMemcpyNodeSetParams(node: Handle, parameters: In<CopyParameters>) {
-        set(node, Kind::Copy, parameters.get()?.step(super::current::get())?)
+        set(node, NodeKind::Copy, parameters.get()?.step(super::current::get())?)
     }
 
     fn cuGraphMemsetNodeSetParams(node: Handle, parameters: In<FillParameters>) {
-        set(node, Kind::Fill, parameters.get()?.step(super::current::get())?)
+        set(node, NodeKind::Fill, parameters.get()?.step(super::current::get())?)
     }
 
     fn cuGraphHostNodeSetParams(node: Handle, parameters: In<HostParameters>) {
-        set(node, Kind::Host, parameters.get()?.step()?)
+        set(node, NodeKind::Host, parameters.get()?.step()?)
     }
 
     fn cuGraphExecKernelNodeSetParams(
         executable: Handle, node: Handle, parameters: In<KernelParameters>,
     ) {
-        set_in(executable, node, Kind::Kernel, parameters.get()?.step()?)
+        set_in(executable, node, NodeKind::Kernel, parameters.get()?.step()?)
     }
 
     fn cuGraphExecKernelNodeSetParams_v2(
         executable: Handle, node: Handle, parameters: In<KernelParameters>,
     ) {
-        set_in(executable, node, Kind::Kernel, parameters.get()?.step()?)
+        set_in(executable, node, NodeKind::Kernel, parameters.get()?.step()?)
     }
 
     fn cuGraphExecMemcpyNodeSetParams(
         executable: Handle, node: Handle, parameters: In<CopyParameters>, context: Handle,
     ) {
-        set_in(executable, node, Kind::Copy, parameters.get()?.step(context)?)
+        set_in(executable, node, NodeKind::Copy, parameters.get()?.step(context)?)
     }
 
     fn cuGraphExecMemsetNodeSetParams(
         executable: Handle, node: Handle, parameters: In<FillParameters>, context: Handle,
     ) {
-        set_in(executable, node, Kind::Fill, parameters.get()?.step(context)?)
+        set_in(executable, node, NodeKind::Fill, parameters.get()?.step(context)?)
     }
 
     fn cuGraphExecHostNodeSetParams(
         executable: Handle, node: Handle, parameters: In<HostParameters>,
     ) {
-        set_in(executable, node, Kind::Host, parameters.get()?.step()?)
+        set_in(executable, node, NodeKind::Host, parameters.get()?.step()?)
     }
 }

@@ -32,8 +32,8 @@ use arena::Arena;
 use capture::Branch;
 pub(crate) use capture::{Capture, Mode};
 use executable::Executable;
-pub(crate) use executable::{Mismatch, Update};
-pub(crate) use node::{Edge, Kind, Node};
+pub(crate) use executable::Mismatch;
+pub(crate) use node::{Edge, NodeKind, Node};
 
 /// `CUhostFn`.
 pub(crate) type HostFunction = unsafe extern "C" fn(*mut c_void);
@@ -136,7 +136,7 @@ impl Machine {
     pub(crate) fn submit(
         &mut self,
         stream: Handle,
-        kind: Kind,
+        kind: NodeKind,
         work: impl Fn(&mut Self) + Send + Sync + 'static,
     ) {
         match self.graphs.capture_of(stream) {
@@ -154,7 +154,7 @@ impl Machine {
     ) -> bool {
         let is_captured = self.graphs.capture_of(stream).is_some();
         if is_captured {
-            self.record(stream, Kind::Host, Step::Host(function, data));
+            self.record(stream, NodeKind::Host, Step::Host(function, data));
         }
         is_captured
     }

@@ -2,7 +2,7 @@
 
 use std::thread::ThreadId;
 
-use super::{Graph, Graphs, Kind, Node, Step};
+use super::{Graph, Graphs, NodeKind, Node, Step};
 use crate::code::{Answer, Code};
 use crate::handle::Handle;
 use crate::machine::Machine;
@@ -141,7 +141,7 @@ impl Graphs {
 
 impl Machine {
     /// Records a node if `stream` is being captured, and returns it.
-    pub(super) fn record(&mut self, stream: Handle, kind: Kind, step: Step) -> Option<Handle> {
+    pub(super) fn record(&mut self, stream: Handle, kind: NodeKind, step: Step) -> Option<Handle> {
         let handle = self.handle();
         let branch = self.graphs.capturing.get_mut(&stream)?;
         let after = std::mem::replace(&mut branch.last, vec![handle]);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Graph, Graphs, Kind, Node, Step};
+use super::{Graph, Graphs, NodeKind, Node, Step};
 use crate::code::{Answer, Code};
 use crate::handle::Handle;
 use crate::machine::Machine;
@@ -31,7 +31,7 @@ const DEVICE_LAUNCH: u64 = 4;
 const FLAGS: u64 = 15;
 
 /// The outcome of an update: a mismatch changes nothing.
-pub(crate) type Update = Result<(), Mismatch>;
+type Update = Result<(), Mismatch>;
 
 /// `CUgraphExecUpdateResult` and the node of the new graph to which it belongs, or 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl Graphs {
         &mut self,
         executable: Handle,
         node: Handle,
-        kind: Kind,
+        kind: NodeKind,
         step: Step,
     ) -> Answer {
         let node = self.executable(executable)?.nodes.get_mut(&node).ok_or(Code::INVALID_VALUE)?;
@@ -145,7 +145,7 @@ impl Machine {
 
     /// Gives an executable the work and the memory of another graph that has the same nodes and
     /// dependencies.
-    pub(crate) fn update(&mut self, executable: Handle, graph: Handle) -> Answer<Update> {
+    pub(crate) fn update(&mut self, executable: Handle, graph: Handle) -> Answer<Result<(), Mismatch>> {
         let known = self.graphs.open(graph)?;
         let of_others = known.executables.iter().any(|&other| other != executable);
         let has_foreign_memory = of_others && known.has_memory();

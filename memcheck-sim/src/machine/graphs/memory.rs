@@ -73,7 +73,7 @@ impl Machine {
             arena.hold(address);
         }
         let step = Step::device(move |machine| machine.overwritten(address, bytes));
-        self.record(stream, super::Kind::Allocation, step);
+        self.record(stream, super::NodeKind::Allocation, step);
         Ok(address)
     }
 
@@ -84,7 +84,7 @@ impl Machine {
             return Ok(false);
         };
         let step = self.graphs.free_step(graph, address)?;
-        if let Some(node) = self.record(stream, super::Kind::Free, step) {
+        if let Some(node) = self.record(stream, super::NodeKind::Free, step) {
             self.graphs.note_free(graph, address, node);
         }
         Ok(true)

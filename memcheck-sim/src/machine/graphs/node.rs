@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Graph, Graphs, Step};
 use crate::code::{Answer, Code};
+use crate::compute::Memory as _;
 use crate::handle::Handle;
 use crate::machine::Machine;
 
 /// `CUgraphNodeType`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
-pub(crate) enum Kind {
+pub(crate) enum NodeKind {
     Kernel = 0,
     Copy = 1,
     Fill = 2,
@@ -23,7 +24,7 @@ pub(crate) enum Kind {
     Free = 11,
 }
 
-impl Kind {
+impl NodeKind {
     fn is_memory(self) -> bool {
         matches!(self, Self::Allocation | Self::Free)
     }
@@ -31,7 +32,7 @@ impl Kind {
 
 #[derive(Clone)]
 pub(crate) struct Node {
-    pub(super) kind: Kind,
+    pub(super) kind: NodeKind,
     pub(super) step: Step,
     /// The nodes that it depends on, in the order in which they were added.
     pub(super) after: Vec<Handle>,
@@ -142,7 +143,7 @@ impl Graphs {
             .collect())
     }
 
-    pub(crate) fn kind(&mut self, node: Handle) -> Answer<Kind> {
+    pub(crate) fn kind(&mut self, node: Handle) -> Answer<NodeKind> {
         Ok(self.node(node)?.kind)
     }
 
@@ -206,7 +207,7 @@ impl Graphs {
     }
 
     /// Replaces the work of a node.
-    pub(crate) fn set_step(&mut self, node: Handle, kind: Kind, step: Step) -> Answer {
+    pub(crate) fn set_step(&mut self, node: Handle, kind: NodeKind, step: Step) -> Answer {
         let node = self.node(node)?;
         if node.kind != kind {
             return Err(Code::INVALID_VALUE);
@@ -221,7 +222,7 @@ impl Machine {
     pub(crate) fn add_node(
         &mut self,
         graph: Handle,
-        kind: Kind,
+        kind: NodeKind,
         step: Step,
         after: &[Handle],
     ) -> Answer<Handle> {
@@ -245,7 +246,7 @@ impl Machine {
         let order = child.ordered().ok_or(Code::INVALID_VALUE)?;
         let steps = order.iter().filter_map(|node| Some(child.nodes.get(node)?.step.clone()));
         let step = Step::Child(steps.collect());
-        self.add_node(graph, Kind::Child, step, after)
+        self.add_node(graph, NodeKind::Child, step, after)
     }
 
     /// Adds a node that allocates on a device, and returns it with its address.
@@ -259,7 +260,7 @@ impl Machine {
         let context = self.devices.get(device).ok_or(Code::INVALID_DEVICE)?.primary;
         let address = self.allocate_in_graph(graph, (device, context), bytes, after)?;
         let step = Step::device(move |machine| machine.overwritten(address, bytes));
-        Ok((self.add_node(graph, Kind::Allocation, step, after)?, address))
+        Ok((self.add_node(graph, NodeKind::Allocation, step, after)?, address))
     }
 
     /// Adds a node that frees memory of this or of another graph.
@@ -271,7 +272,7 @@ impl Machine {
     ) -> Answer<Handle> {
         self.graphs.open(graph)?.check(after)?;
         let step = self.graphs.free_step(graph, address)?;
-        let node = self.add_node(graph, Kind::Free, step, after)?;
+        let node = self.add_node(graph, NodeKind::Free, step, after)?;
         self.graphs.note_free(graph, address, node);
         Ok(node)
     }
