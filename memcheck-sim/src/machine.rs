@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::activity::{Activity, Record};
 use crate::asserts::FailedAssert;
 use crate::code::{Answer, Code};
-use crate::compute::{self, Generator, Image, Memory as _};
+use crate::compute::{self, Generator, Image};
 use crate::descriptors::Descriptor;
 use crate::events::Events;
 use crate::faults::Schedule;

@@ -385,3 +385,6 @@ exports! { ffi::driver;
         set_in(executable, node, NodeKind::Host, parameters.get()?.step()?)
     }
 }
+
+#[cfg(test)]
+mod tests;
