@@ -6,7 +6,6 @@ use std::ptr::{null, null_mut};
 
 use super::*;
 use crate::driver::graph::*;
-use crate::driver::memory::*;
 use crate::driver::module::*;
 use crate::driver::tests::{context, out};
 use crate::ffi::Text;
@@ -155,7 +154,7 @@ fn a_graph_that_is_built_node_by_node_copies_fills_and_computes() {
         count = 6;
         let edges = cuGraphGetEdges(graph, out(&mut from[0]), out(&mut to[0]), out(&mut count));
         assert_eq!((edges, count), (0, 6));
-        assert_eq!((from[..], to[..]), (nodes[..6], nodes[1..7]));
+        assert_eq!((&from[..], &to[..]), (&nodes[..6], &nodes[1..7]));
 
         let made = (&raw mut executable).cast();
         assert_eq!(cuGraphInstantiateWithFlags(Out::new(made), graph, 0), 0);

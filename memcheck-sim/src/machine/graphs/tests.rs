@@ -285,7 +285,7 @@ fn a_node_frees_memory_of_another_graph_at_each_launch() {
 fn an_update_gives_an_executable_the_work_and_the_memory_of_another_graph() {
     let (mut machine, context) = machine();
     let to = machine.allocate(context, 64).unwrap();
-    let mut build = |machine: &mut Machine, number: u8, bytes: u64| {
+    let build = |machine: &mut Machine, number: u8, bytes: u64| {
         let graph = machine.create_graph();
         let step = fill(machine, to, number);
         let (node, block) = machine.add_allocation(graph, (0, bytes), &[]).unwrap();
