@@ -97,14 +97,14 @@ fn a_graph_that_is_built_node_by_node_copies_fills_and_computes() {
             height: 2,
             depth: 1,
         };
-        let mut add_copy = |node: &mut Handle, copy: &CopyParameters, after: Handle| {
+        let add_copy = |node: &mut Handle, copy: &CopyParameters, after: Handle| {
             cuGraphAddMemcpyNode(out(node), graph, &after, 1, parameters(copy), context)
         };
         let array = CopyParameters { to: end(3, to, 16), ..copy };
         assert_eq!(add_copy(&mut node, &array, filled), 801);
         assert_eq!(add_copy(&mut node, &copy, filled), 0);
         let copied = node;
-        let (mut elements, mut none, mut from) = (4_u64, 0_u64, to);
+        let (mut elements, mut none, mut from) = (8_u64, 0_u64, to);
         let mut arguments: [*mut c_void; 5] = [
             (&raw mut elements).cast(),
             (&raw mut none).cast(),
@@ -115,7 +115,7 @@ fn a_graph_that_is_built_node_by_node_copies_fills_and_computes() {
         let kernel = KernelParameters {
             function,
             grid: [1; 3],
-            block: [4, 1, 1],
+            block: [8, 1, 1],
             shared: 0,
             arguments: arguments.as_mut_ptr(),
         };
@@ -123,7 +123,7 @@ fn a_graph_that_is_built_node_by_node_copies_fills_and_computes() {
             cuGraphAddKernelNode_v2(out(&mut node), graph, &copied, 1, parameters(&kernel));
         assert_eq!(added, 0);
         // The node has the values of its arguments.
-        from = 0;
+        from = std::hint::black_box(0);
         let computed = node;
         let back = CopyParameters {
             from: end(2, to, 16),
