@@ -368,7 +368,8 @@ fn trim(device: c_int) -> Answer {
     })
 }
 
-/// Does the work of a graph. Functions of the program run without the lock of the machine, and count.
+/// Does the work of a graph. Functions of the program run without the lock of the machine, and
+/// count.
 fn launch_graph(executable: Handle, stream: Handle, context: Handle) -> Answer {
     let steps = with(|machine| {
         machine.stream_context(stream, context)?;

@@ -6,8 +6,8 @@
 //! are known as far as those of the same work without a graph.
 //!
 //! Memory that an allocation node allocates belongs to the graph. Its address stays the same for
-//! every launch, so it stays reserved until the graph and its executable are destroyed. A block that
-//! a node has freed is used for later allocation nodes that depend on that node.
+//! every launch, so it stays reserved until the graph and its executable are destroyed. A block
+//! that a node has freed is used for later allocation nodes that depend on that node.
 //!
 //! | figure | here | on a device |
 //! |---|---|---|

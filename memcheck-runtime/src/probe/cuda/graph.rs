@@ -86,8 +86,8 @@ pub(super) fn added(
         return add();
     }
     begin();
-    // SAFETY: the pointer is not null, and the caller keeps the contract of the function, so that it
-    // is readable.
+    // SAFETY: the pointer is not null, and the caller keeps the contract of the function, so that
+    // it is readable.
     let (size, ordinal) = unsafe { ((*parameters).bytes, (*parameters).ordinal) };
     let result = match super::is_refused(super::space::device, size) {
         true => OUT_OF_MEMORY,

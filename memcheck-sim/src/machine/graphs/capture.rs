@@ -78,8 +78,8 @@ impl Graphs {
         }
     }
 
-    /// Refuses a call that could wait for any stream, such as `cuMemAlloc`, if the mode of a capture
-    /// forbids it on this thread.
+    /// Refuses a call that could wait for any stream, such as `cuMemAlloc`, if the mode of a
+    /// capture forbids it on this thread.
     pub(crate) fn forbid_unsafe(&mut self) -> Answer {
         if self.capturing.is_empty() {
             return Ok(());

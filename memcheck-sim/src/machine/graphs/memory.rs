@@ -90,7 +90,8 @@ impl Machine {
         Ok(true)
     }
 
-    /// Frees memory of a graph, and returns its bytes; `None` if no graph has allocated the address.
+    /// Frees memory of a graph, and returns its bytes; `None` if no graph has allocated the
+    /// address.
     pub(crate) fn free_in_graph(&mut self, address: u64) -> Option<u64> {
         let mut graphs = self.graphs.graphs.iter_mut();
         let (graph, bytes) = graphs.find_map(|(&graph, known)| {
