@@ -5,7 +5,6 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use super::graph::AllocationNode;
 use super::next::probes;
 
 /// `CUdeviceptr`.
@@ -33,7 +32,7 @@ probes! {
     unregistration fn cuMemHostUnregister(address: HostPtr);
     capture fn cuStreamBeginCapture_v2(stream: Handle, mode: c_uint);
     release fn cuStreamEndCapture(stream: Handle, graph: *mut Handle);
-    allocation_node fn cuGraphAddMemAllocNode(node: *mut Handle, graph: Handle, after: *const Handle, count: usize, parameters: *mut AllocationNode);
+    allocation_node fn cuGraphAddMemAllocNode(node: *mut Handle, graph: Handle, after: *const Handle, count: usize, parameters: *mut c_void);
     node fn cuGraphAddNode(node: *mut Handle, graph: Handle, after: *const Handle, count: usize, parameters: *mut c_void);
     node fn cuGraphAddNode_v2(node: *mut Handle, graph: Handle, after: *const Handle, data: *const c_void, count: usize, parameters: *mut c_void);
     release fn cuGraphExecUpdate(executable: Handle, graph: Handle, node: *mut Handle, outcome: *mut c_int);

@@ -33,7 +33,7 @@ static CAPTURED: AtomicBool = AtomicBool::new(false);
 
 /// `CUDA_MEM_ALLOC_NODE_PARAMS`.
 #[repr(C)]
-pub(super) struct AllocationNode {
+struct AllocationNode {
     kind: c_int,
     handles: c_int,
     location_kind: c_int,
@@ -79,9 +79,10 @@ pub(super) fn space(stream: *mut c_void, otherwise: Option<Space>) -> Option<Spa
 /// Records an allocation by a node of a graph around the call that adds it.
 pub(super) fn added(
     name: &'static str,
-    parameters: *mut AllocationNode,
+    parameters: *mut c_void,
     add: impl FnOnce() -> c_int,
 ) -> c_int {
+    let parameters = parameters.cast::<AllocationNode>();
     if parameters.is_null() {
         return add();
     }
@@ -112,7 +113,7 @@ pub(super) fn added_any(
     if parameters.is_null() || unsafe { parameters.cast::<c_int>().read() } != ALLOCATION {
         return add();
     }
-    added(name, parameters.wrapping_byte_add(HEADER).cast(), add)
+    added(name, parameters.wrapping_byte_add(HEADER), add)
 }
 
 fn is_capturing(stream: *mut c_void) -> bool {
