@@ -1,160 +1,20 @@
-//! The nodes of CUDA graphs: their parameters, and the calls that add and change them. Calls that
-//! add an allocation are in `hooked`.
+//! The nodes of CUDA graphs: the calls that add and change them. Calls that add an allocation are in
+//! `hooked`.
 //!
-//! A kernel node keeps the values of its arguments from the time of the call. A copy reads host
-//! memory at each launch, as during a capture.
+//! A kernel node keeps the values of its arguments from the time of the call. A copy from pageable
+//! host memory leaves unknown values, as in a capture.
 
-use std::ffi::{c_int, c_uint, c_void};
+mod parameters;
 
-use super::module::kernel_work;
+use std::ffi::{c_int, c_void};
+
 use crate::code::{Answer, Code};
 use crate::ffi::{self, In, Out, exports};
-use crate::machine::graphs::{HostFunction, NodeKind, Step};
+use crate::machine::graphs::{NodeKind, Step};
 use crate::machine::{Handle, with};
-use crate::transfer::End;
-
-/// `CUDA_KERNEL_NODE_PARAMS`, as far as all versions have it.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(crate) struct KernelParameters {
-    function: Handle,
-    grid: [c_uint; 3],
-    block: [c_uint; 3],
-    shared: c_uint,
-    arguments: *const *mut c_void,
-}
-
-/// One end of a `CUDA_MEMCPY3D`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct CopyEnd {
-    x: usize,
-    y: usize,
-    z: usize,
-    level: usize,
-    kind: c_uint,
-    host: *mut c_void,
-    device: u64,
-    array: Handle,
-    reserved: Handle,
-    pitch: usize,
-    height: usize,
-}
-
-/// `CUDA_MEMCPY3D`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(crate) struct CopyParameters {
-    from: CopyEnd,
-    to: CopyEnd,
-    width: usize,
-    height: usize,
-    depth: usize,
-}
-
-/// `CUDA_MEMSET_NODE_PARAMS`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(crate) struct FillParameters {
-    to: u64,
-    pitch: usize,
-    value: c_uint,
-    element: c_uint,
-    width: usize,
-    height: usize,
-}
-
-/// `CUDA_HOST_NODE_PARAMS`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(crate) struct HostParameters {
-    function: Option<HostFunction>,
-    data: *mut c_void,
-}
-
-/// `CUDA_MEM_ALLOC_NODE_PARAMS`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(crate) struct AllocationParameters {
-    kind: c_int,
-    handles: c_int,
-    location_kind: c_int,
-    ordinal: c_int,
-    reserved: [u64; 9],
-    access: *const c_void,
-    access_count: usize,
-    bytes: usize,
-    address: u64,
-}
-
-impl KernelParameters {
-    fn step(self) -> Answer<Step> {
-        // SAFETY: the C caller promises that the arguments are those of the kernel.
-        let work = with(|machine| unsafe {
-            kernel_work(machine, self.function, (self.grid, self.block), self.arguments)
-        })?;
-        Ok(Step::device(work))
-    }
-}
-
-impl CopyEnd {
-    /// Returns the start of a row.
-    fn row(&self, y: usize, z: usize) -> Answer<End> {
-        let rows = (self.z + z).checked_mul(self.height).and_then(|rows| rows.checked_add(self.y + y));
-        let offset = rows.and_then(|rows| rows.checked_mul(self.pitch));
-        let offset = offset.ok_or(Code::INVALID_VALUE)? + self.x;
-        Ok(match self.kind {
-            1 => End::Host(self.host.wrapping_byte_add(offset)),
-            2 => End::Device(self.device + offset as u64),
-            4 => End::Any(self.device + offset as u64),
-            3 => {
-                crate::refused::refuse("a copy node of an array in a CUDA graph");
-                return Err(Code::NOT_SUPPORTED);
-            }
-            _ => return Err(Code::INVALID_VALUE),
-        })
-    }
-}
-
-impl CopyParameters {
-    fn step(self, context: Handle) -> Answer<Step> {
-        let mut rows = Vec::new();
-        for z in 0..self.depth {
-            for y in 0..self.height {
-                let (to, from) = (self.to.row(y, z)?, self.from.row(y, z)?);
-                // SAFETY: the C caller promises that the host ends are valid during each launch.
-                rows.push(with(|machine| unsafe { machine.copy_work(to, from, self.width) })?);
-            }
-        }
-        with(|machine| machine.context(context).map(drop))?;
-        Ok(Step::device(move |machine| rows.iter().for_each(|row| row(machine))))
-    }
-}
-
-impl FillParameters {
-    fn step(self, context: Handle) -> Answer<Step> {
-        let value = self.value.to_ne_bytes();
-        let pattern = match self.element {
-            1 | 2 | 4 => &value[..self.element as usize],
-            _ => return Err(Code::INVALID_VALUE),
-        };
-        let mut rows = Vec::new();
-        for row in 0..self.height {
-            let offset = row.checked_mul(self.pitch).ok_or(Code::INVALID_VALUE)?;
-            let to = self.to + offset as u64;
-            rows.push(with(|machine| machine.fill_work(to, pattern, self.width))?);
-        }
-        with(|machine| machine.context(context).map(drop))?;
-        Ok(Step::device(move |machine| rows.iter().for_each(|row| row(machine))))
-    }
-}
-
-impl HostParameters {
-    fn step(self) -> Answer<Step> {
-        let function = self.function.ok_or(Code::INVALID_VALUE)?;
-        Ok(Step::Host(function, self.data as usize))
-    }
-}
+use parameters::{
+    AllocationParameters, CopyParameters, FillParameters, HostParameters, KernelParameters,
+};
 
 /// The graph of a new node and the nodes that it depends on, as the C functions pass them.
 #[derive(Clone, Copy)]

@@ -1,9 +1,10 @@
 //! Tests that build graphs as C does, on the machine of the process.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::mem::transmute;
 use std::ptr::{null, null_mut};
 
+use super::parameters::CopyEnd;
 use super::*;
 use crate::driver::graph::*;
 use crate::driver::module::*;
