@@ -26,6 +26,8 @@ fn flash_attention_stores_no_scores() {
     let activations = 4 * tokens * (hidden + inner) * 2 + 4 * tokens;
     assert_eq!(figure(flash, "activations"), Some(activations));
     assert_eq!(figure(plain, "activations"), Some(27_917_352_960));
+    assert_eq!(figure(plain, "prompt_peak"), Some(50_001_944_576));
+    assert_eq!(figure(flash, "prompt_peak"), Some(24_047_591_424));
 
     // The table has both figures in one line.
     let config_file = config("llama-2-7b");
