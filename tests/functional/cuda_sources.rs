@@ -62,10 +62,7 @@ fn a_launcher_is_called() {
 ";
 
 fn simulated(project: &Project) -> Run {
-    memcheck(
-        project.path(),
-        &["run", "--device", "sim:t4", "--message-format", "json", "--no-ci"],
-    )
+    memcheck(project.path(), &["run", "--device", "sim:t4", "--message-format", "json", "--no-ci"])
 }
 
 fn a_kernel_in_ptx_is_measured(dependency: &str, build: &str, text: &str) -> Project {

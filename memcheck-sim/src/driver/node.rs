@@ -87,7 +87,9 @@ impl Place {
         unsafe {
             let handle = own.cast::<Handle>();
             match kind {
-                0 => self.add(node, NodeKind::Kernel, own.cast::<KernelParameters>().read().step()?),
+                0 => {
+                    self.add(node, NodeKind::Kernel, own.cast::<KernelParameters>().read().step()?)
+                }
                 1 => {
                     let copy = own.cast::<[Handle; 2]>().add(1).cast::<CopyParameters>().read();
                     self.add(node, NodeKind::Copy, copy.step(handle.add(1).read())?)

@@ -33,7 +33,7 @@ use capture::Branch;
 pub(crate) use capture::{Capture, Mode};
 use executable::Executable;
 pub(crate) use executable::Mismatch;
-pub(crate) use node::{Edge, NodeKind, Node};
+pub(crate) use node::{Edge, Node, NodeKind};
 
 /// `CUhostFn`.
 pub(crate) type HostFunction = unsafe extern "C" fn(*mut c_void);

@@ -95,7 +95,8 @@ impl KernelParameters {
 impl CopyEnd {
     /// Returns the start of a row.
     fn row(&self, y: usize, z: usize) -> Answer<End> {
-        let rows = (self.z + z).checked_mul(self.height).and_then(|rows| rows.checked_add(self.y + y));
+        let rows =
+            (self.z + z).checked_mul(self.height).and_then(|rows| rows.checked_add(self.y + y));
         let offset = rows.and_then(|rows| rows.checked_mul(self.pitch));
         let offset = offset.ok_or(Code::INVALID_VALUE)? + self.x;
         Ok(match self.kind {

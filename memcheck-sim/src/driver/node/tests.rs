@@ -120,8 +120,7 @@ fn a_graph_that_is_built_node_by_node_copies_fills_and_computes() {
             shared: 0,
             arguments: arguments.as_mut_ptr(),
         };
-        let added =
-            cuGraphAddKernelNode_v2(out(&mut node), graph, &copied, 1, parameters(&kernel));
+        let added = cuGraphAddKernelNode_v2(out(&mut node), graph, &copied, 1, parameters(&kernel));
         assert_eq!(added, 0);
         // The node has the values of its arguments.
         (&raw mut from).write(0);
@@ -233,8 +232,14 @@ fn a_node_is_added_by_its_type() {
         // A conditional node.
         assert_eq!(add(13, &[]).0, 801);
         let data = 1_u64;
-        let partial =
-            cuGraphAddNode_v2(&mut node, handle, &filled, (&raw const data).cast(), 1, start.cast());
+        let partial = cuGraphAddNode_v2(
+            &mut node,
+            handle,
+            &filled,
+            (&raw const data).cast(),
+            1,
+            start.cast(),
+        );
         assert_eq!(partial, 801);
         let mut count = 0;
         assert_eq!(cuGraphGetNodes(graph, Out::none(), out(&mut count)), 0);

@@ -2,7 +2,7 @@
 
 use std::thread::ThreadId;
 
-use super::{Graph, Graphs, NodeKind, Node, Step};
+use super::{Graph, Graphs, Node, NodeKind, Step};
 use crate::code::{Answer, Code};
 use crate::handle::Handle;
 use crate::machine::Machine;
@@ -47,7 +47,11 @@ impl Graphs {
     /// Returns the graph into which a stream is being captured.
     pub(crate) fn capture_of(&self, stream: Handle) -> Option<Handle> {
         // PERF: programs without captures call this for each kernel.
-        if self.capturing.is_empty() { None } else { self.capturing.get(&stream).map(|it| it.graph) }
+        if self.capturing.is_empty() {
+            None
+        } else {
+            self.capturing.get(&stream).map(|it| it.graph)
+        }
     }
 
     /// Returns `CUstreamCaptureStatus`.

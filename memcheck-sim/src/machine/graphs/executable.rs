@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Graph, Graphs, NodeKind, Node, Step};
+use super::{Graph, Graphs, Node, NodeKind, Step};
 use crate::code::{Answer, Code};
 use crate::handle::Handle;
 use crate::machine::Machine;
@@ -145,7 +145,11 @@ impl Machine {
 
     /// Gives an executable the work and the memory of another graph that has the same nodes and
     /// dependencies.
-    pub(crate) fn update(&mut self, executable: Handle, graph: Handle) -> Answer<Result<(), Mismatch>> {
+    pub(crate) fn update(
+        &mut self,
+        executable: Handle,
+        graph: Handle,
+    ) -> Answer<Result<(), Mismatch>> {
         let known = self.graphs.open(graph)?;
         let of_others = known.executables.iter().any(|&other| other != executable);
         let has_foreign_memory = of_others && known.has_memory();

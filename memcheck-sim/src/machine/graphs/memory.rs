@@ -9,7 +9,8 @@ use crate::machine::Machine;
 impl Graphs {
     /// Returns the work of a node of `graph` that frees `address`.
     pub(super) fn free_step(&self, graph: Handle, address: u64) -> Answer<Step> {
-        let arenas = |graph: &Handle| self.graphs.get(graph).into_iter().flat_map(|it| it.arenas.values());
+        let arenas =
+            |graph: &Handle| self.graphs.get(graph).into_iter().flat_map(|it| it.arenas.values());
         if let Some(bytes) = arenas(&graph).find_map(|arena| arena.unfreed(address)) {
             return Ok(Step::device(move |machine| machine.overwritten(address, bytes)));
         }

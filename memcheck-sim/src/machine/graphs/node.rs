@@ -138,9 +138,7 @@ impl Graphs {
 
     pub(crate) fn edges(&mut self, graph: Handle) -> Answer<Vec<Edge>> {
         let nodes = self.graph(graph)?.nodes.iter();
-        Ok(nodes
-            .flat_map(|(&to, node)| node.after.iter().map(move |&from| (from, to)))
-            .collect())
+        Ok(nodes.flat_map(|(&to, node)| node.after.iter().map(move |&from| (from, to))).collect())
     }
 
     pub(crate) fn kind(&mut self, node: Handle) -> Answer<NodeKind> {
