@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use candle_core::cuda_backend::cudarc::driver::{
-    CudaGraph, CudaStream, LaunchConfig, PushKernelArg, result, sys,
+    CudaGraph, CudaStream, LaunchConfig, PushKernelArg, sys,
 };
 use candle_core::cuda_backend::cudarc::nvrtc;
 use candle_core::{Device, Tensor};
@@ -83,7 +83,7 @@ unsafe fn built(bytes: usize) -> anyhow::Result<sys::CUgraph> {
             dst: memory.dptr, pitch: 0, value: 7, elementSize: 1, width: bytes, height: 1,
         };
         sys::cuGraphAddMemsetNode(&mut second, graph, null(), 0, &fill, context).result()?;
-        sys::cuGraphAddDependencies(graph, &first, &second, 1).result()?;
+        sys::cuGraphAddDependencies_v2(graph, &first, &second, null(), 1).result()?;
         sys::cuGraphAddMemFreeNode(&mut third, graph, &second, 1, memory.dptr).result()?;
         // The fourth node runs after the free, so that it has the same memory.
         memory.bytesize = bytes / 2;
