@@ -251,7 +251,7 @@ fn graphs_programs_compiled_at_run_time_and_registrations_are_measured() {
     );
     project.write("tests/mem.rs", TESTS);
     let arguments = ["run", "--device", "sim:t4", "--message-format", "json", "--no-ci"];
-    let run = memcheck_with(project.path(), &arguments, &[]).exits(104);
+    let run = memcheck_with(project.path(), &arguments, &[]).exits(100);
     let metrics = |test: &str, space: &str| run.test(test)["metrics"][space].clone();
 
     assert_eq!(run.codes("graphs_are_kept"), ["leak"]);
