@@ -4,6 +4,7 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use candle_core::backend::BackendStorage;
@@ -239,8 +240,10 @@ fn start(own: usize, ranks: usize, file: &Path) -> Child {
 fn ranks_are_processes(trial: &mut Trial) -> Result<()> {
     let (gpus, keeps): (usize, usize) = (trial.case("gpus").unwrap(), trial.case("keeps").unwrap());
     let folder = std::env::var("ID_FOLDER").unwrap();
-    // A test with a finding runs a second time, in another process.
-    let file = Path::new(&folder).join(format!("id-{gpus}-{keeps}-{}", std::process::id()));
+    // The body runs twice, and a test with a finding runs again in another process.
+    static ROUND: AtomicUsize = AtomicUsize::new(0);
+    let round = ROUND.fetch_add(1, Ordering::Relaxed);
+    let file = Path::new(&folder).join(format!("id-{gpus}-{keeps}-{}-{round}", std::process::id()));
     let mut others: Vec<Child> = (1..gpus).map(|own| start(own, gpus, &file)).collect();
     let rank = Rank::new(gpus, &trial.devices().unwrap()[0])?;
     assert_eq!(trial.usage().allocated, weights(gpus));
