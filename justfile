@@ -69,9 +69,11 @@ real:
 candle-tests:
     cargo test -p memcheck-functional candle_tests:: -- --nocapture
 
-# candle's features `cudnn` and `nccl`, and `estimate --flash-attn`. Compiles candle with other features.
+# candle's features `cudnn` and `nccl`, `estimate --flash-attn`, and bindgen_cuda. Compiles candle with
+# other features, and downloads bindgen_cuda.
 features:
-    cargo test -p memcheck-functional -- --ignored --test-threads 1 candle_features estimate::flash_attention
+    cargo test -p memcheck-functional -- --ignored --test-threads 1 candle_features cuda_sources \
+        estimate::flash_attention
 
 # The outputs of every architecture, and the tokens that are sampled from them, on the simulated
 # device and on the CPU. `mamba2` pads its prompt to 256 tokens, so that it needs larger limits

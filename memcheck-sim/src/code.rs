@@ -44,6 +44,7 @@ impl Code {
     pub(crate) const CAPTURE_ISOLATION: Self = Self(905);
     pub(crate) const CAPTURED_EVENT: Self = Self(907);
     pub(crate) const CAPTURE_WRONG_THREAD: Self = Self(908);
+    pub(crate) const UPDATE_FAILURE: Self = Self(910);
     pub(crate) const UNKNOWN: Self = Self(999);
     /// `NVML_ERROR_INSUFFICIENT_SIZE`, which the driver API lacks.
     pub(crate) const INSUFFICIENT_SIZE: Self = Self(-7);
@@ -180,6 +181,11 @@ pub(crate) fn describe(code: c_int) -> Option<(&'static CStr, &'static CStr)> {
         908 => (
             c"CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD",
             c"attempt to terminate a thread-local capture sequence from another thread",
+        ),
+        910 => (
+            c"CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE",
+            c"the graph update was not performed because it included changes which violated \
+              constraints specific to instantiated graph update",
         ),
         999 => (c"CUDA_ERROR_UNKNOWN", c"unknown error"),
         _ => return None,

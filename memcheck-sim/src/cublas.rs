@@ -15,6 +15,7 @@ use crate::compute::{
 };
 use crate::driver::{VERSION, current};
 use crate::ffi::{self, Out, Symbol, exports};
+use crate::machine::graphs::NodeKind;
 use crate::machine::{Handle, Library, Machine, with};
 
 /// The values of `cudaDataType_t` in which products are computed.
@@ -318,7 +319,7 @@ impl Call {
             let library = used(machine, handle)?;
             // Scales on the host are read at the call, those on the device when the work is done.
             let product = (library.pointer_mode == 0).then(|| self.product(machine, true));
-            machine.submit(library.stream, move |machine| {
+            machine.submit(library.stream, NodeKind::Kernel, move |machine| {
                 machine.launched();
                 let product = product.unwrap_or_else(|| self.product(machine, false));
                 finish(machine, product);

@@ -4,6 +4,8 @@
 //! are in `hooked`. They must not call the driver's functions, so that a probe sees each allocation
 //! once.
 
+pub(crate) mod forwarded;
+
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
@@ -12,6 +14,7 @@ use memcheck_core::cards::Card;
 use crate::code::{Answer, Code, describe};
 use crate::driver::current;
 use crate::ffi::{Out, Symbol, exports};
+use crate::machine::graphs::NodeKind;
 use crate::machine::{Handle, Machine, with};
 use crate::transfer::End;
 
@@ -257,7 +260,7 @@ pub(crate) fn launch(
     with(|machine| {
         machine.stream_context(stream, context)?;
         machine.touch()?;
-        machine.submit(stream, move |machine| {
+        machine.submit(stream, NodeKind::Kernel, move |machine| {
             machine.launched();
             work(machine);
         });

@@ -15,6 +15,7 @@ use crate::compute::{Convolution, Convolve, Kind, Memory as _, Tensor};
 use crate::descriptors::Descriptor;
 use crate::driver::current;
 use crate::ffi::{self, In, Out, Symbol, exports};
+use crate::machine::graphs::NodeKind;
 use crate::machine::{Handle, Library, Machine, with};
 
 /// cuDNN 9.21.
@@ -236,7 +237,7 @@ exports! { ffi::cudnn;
             machine.stream_context(stream, context)?;
             machine.touch()?;
             let Problem { image, filter, output, convolution } = problem;
-            machine.submit(stream, move |machine| {
+            machine.submit(stream, NodeKind::Kernel, move |machine| {
                 machine.launched();
                 if needed > 0 {
                     machine.overwritten(workspace_at, needed);

@@ -8,6 +8,7 @@ use crate::code::{Answer, Code};
 use crate::compute::{Distribution, Element, Generator, Memory as _};
 use crate::driver::{VERSION, current};
 use crate::ffi::{self, Out, exports};
+use crate::machine::graphs::NodeKind;
 use crate::machine::{Handle, Library, Machine, with};
 
 exports! { ffi::curand;
@@ -130,7 +131,7 @@ fn generate<T: Element>(
         let Library { stream, context, .. } = *library(machine, generator)?;
         machine.stream_context(stream, context)?;
         machine.touch()?;
-        machine.submit(stream, move |machine| {
+        machine.submit(stream, NodeKind::Kernel, move |machine| {
             machine.launched();
             // The numbers of a generator that was destroyed before a launch are unknown.
             let Ok(&mut Library { generator: mut state, .. }) = library(machine, generator) else {

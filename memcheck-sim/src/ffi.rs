@@ -45,6 +45,16 @@ impl<T> Out<T> {
         self.0
     }
 
+    /// Returns the parameter once more, for a call that stores it twice.
+    pub(crate) fn again(&self) -> Self {
+        Self(self.0)
+    }
+
+    /// Returns a parameter without a pointer.
+    pub(crate) fn none() -> Self {
+        Self(std::ptr::null_mut())
+    }
+
     /// Returns the pointer's number, for a result that can be in device memory.
     pub(crate) fn number(&self) -> u64 {
         self.0 as u64

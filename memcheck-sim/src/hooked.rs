@@ -9,9 +9,11 @@ use std::ffi::{c_int, c_uint, c_void};
 use crate::code::{Answer, Code};
 use crate::cudart;
 use crate::driver::current;
+use crate::driver::graph::check_edge_data;
+use crate::driver::node::Place;
 use crate::ffi::{self, Out};
 use crate::host::Origin;
-use crate::machine::graphs::{Mode, Step};
+use crate::machine::graphs::{Mismatch, Mode, Step};
 use crate::machine::{Handle, with};
 
 macro_rules! hooked {
@@ -102,23 +104,13 @@ hooked! {
         with(|machine| machine.begin_capture(stream as Handle, current::get(), mode).map(drop))
     }
     ffi::driver: cuStreamEndCapture(stream: *mut c_void, graph: *mut *mut c_void) {
-        let graph = result(graph)?;
-        match with(|machine| machine.end_capture(stream as Handle)) {
-            Ok(handle) => graph.put(handle as *mut c_void),
-            Err(code) => {
-                graph.offer(std::ptr::null_mut());
-                Err(code)
-            }
-        }
+        end_capture(stream as Handle, graph)
     }
     ffi::driver: cuGraphUpload(executable: *mut c_void, stream: *mut c_void) {
-        with(|machine| {
-            machine.stream_context(stream as Handle, current::get())?;
-            machine.upload(executable as Handle)
-        })
+        upload(executable as Handle, stream as Handle, current::get())
     }
     ffi::driver: cuGraphLaunch(executable: *mut c_void, stream: *mut c_void) {
-        launch_graph(executable as Handle, stream as Handle)
+        launch_graph(executable as Handle, stream as Handle, current::get())
     }
     ffi::driver: cuGraphExecDestroy(executable: *mut c_void) {
         with(|machine| machine.destroy_executable(executable as Handle))
@@ -127,10 +119,42 @@ hooked! {
         with(|machine| machine.destroy_graph(graph as Handle))
     }
     ffi::driver: cuDeviceGraphMemTrim(device: c_int) {
-        with(|machine| {
-            machine.device(device)?;
-            machine.trim_graphs(device as usize)
-        })
+        trim(device)
+    }
+    ffi::driver: cuGraphAddMemAllocNode(
+        node: *mut *mut c_void, graph: *mut c_void, after: *const *mut c_void, count: usize,
+        parameters: *mut c_void
+    ) {
+        let place = Place { graph: graph as Handle, after: after.cast(), count };
+        place.add_allocation(result(node.cast())?, result(parameters.cast())?)
+    }
+    ffi::driver: cuGraphAddNode(
+        node: *mut *mut c_void, graph: *mut c_void, after: *const *mut c_void, count: usize,
+        parameters: *mut c_void
+    ) {
+        let place = Place { graph: graph as Handle, after: after.cast(), count };
+        place.add_any(result(node.cast())?, parameters)
+    }
+    ffi::driver: cuGraphAddNode_v2(
+        node: *mut *mut c_void, graph: *mut c_void, after: *const *mut c_void,
+        data: *const c_void, count: usize, parameters: *mut c_void
+    ) {
+        check_edge_data(data.cast(), count)?;
+        let place = Place { graph: graph as Handle, after: after.cast(), count };
+        place.add_any(result(node.cast())?, parameters)
+    }
+    ffi::driver: cuGraphExecUpdate(
+        executable: *mut c_void, graph: *mut c_void, node: *mut *mut c_void, outcome: *mut c_int
+    ) {
+        let update = with(|machine| machine.update(executable as Handle, graph as Handle))?;
+        result(node)?.put(update.err().map_or(0, Mismatch::node) as *mut c_void)?;
+        result(outcome)?.put(update.err().map_or(0, Mismatch::number))?;
+        update.map_err(|_| Code::UPDATE_FAILURE)
+    }
+    ffi::driver: cuGraphExecUpdate_v2(
+        executable: *mut c_void, graph: *mut c_void, outcome: *mut c_void
+    ) {
+        update(executable as Handle, graph as Handle, outcome)
     }
 
     cudart::status: cudaMalloc(dev_ptr: *mut *mut c_void, size: usize) {
@@ -169,6 +193,33 @@ hooked! {
         ptr: *mut *mut c_void, size: usize, pool: *mut c_void, stream: *mut c_void
     ) {
         runtime_ordered(ptr, Some(pool), size, stream)
+    }
+    cudart::status: cudaStreamBeginCapture(stream: *mut c_void, mode: c_uint) {
+        let (mode, context) = (Mode::of(mode)?, cudart::context()?);
+        with(|machine| machine.begin_capture(stream as Handle, context, mode).map(drop))
+    }
+    cudart::status: cudaStreamEndCapture(stream: *mut c_void, graph: *mut *mut c_void) {
+        end_capture(stream as Handle, graph)
+    }
+    cudart::status: cudaGraphUpload(executable: *mut c_void, stream: *mut c_void) {
+        upload(executable as Handle, stream as Handle, cudart::context()?)
+    }
+    cudart::status: cudaGraphLaunch(executable: *mut c_void, stream: *mut c_void) {
+        launch_graph(executable as Handle, stream as Handle, cudart::context()?)
+    }
+    cudart::status: cudaGraphExecUpdate(
+        executable: *mut c_void, graph: *mut c_void, outcome: *mut c_void
+    ) {
+        update(executable as Handle, graph as Handle, outcome)
+    }
+    cudart::status: cudaGraphExecDestroy(executable: *mut c_void) {
+        with(|machine| machine.destroy_executable(executable as Handle))
+    }
+    cudart::status: cudaGraphDestroy(graph: *mut c_void) {
+        with(|machine| machine.destroy_graph(graph as Handle))
+    }
+    cudart::status: cudaDeviceGraphMemTrim(device: c_int) {
+        trim(device)
     }
     cudart::status: cudaFree(dev_ptr: *mut c_void) {
         cudart::context()?;
@@ -274,10 +325,54 @@ fn free_ordered(address: u64, current: Handle, stream: *mut c_void) -> Answer {
     if is_recorded { Ok(()) } else { free(address) }
 }
 
-/// Does the work of a graph. Functions of the program run without the lock of the machine, and count.
-fn launch_graph(executable: Handle, stream: Handle) -> Answer {
+fn end_capture(stream: Handle, graph: *mut *mut c_void) -> Answer {
+    let graph = result(graph)?;
+    match with(|machine| machine.end_capture(stream)) {
+        Ok(handle) => graph.put(handle as *mut c_void),
+        Err(code) => {
+            graph.offer(std::ptr::null_mut());
+            Err(code)
+        }
+    }
+}
+
+fn upload(executable: Handle, stream: Handle, context: Handle) -> Answer {
+    with(|machine| {
+        machine.stream_context(stream, context)?;
+        machine.upload(executable)
+    })
+}
+
+/// `CUgraphExecUpdateResultInfo`.
+#[repr(C)]
+struct UpdateOutcome {
+    result: c_int,
+    node: Handle,
+    /// The other end of the dependency that differs. The simulator compares nodes.
+    from: Handle,
+}
+
+fn update(executable: Handle, graph: Handle, outcome: *mut c_void) -> Answer {
+    let outcome = result(outcome.cast())?;
+    let update = with(|machine| machine.update(executable, graph))?;
+    let (number, node) =
+        update.err().map_or((0, 0), |mismatch| (mismatch.number(), mismatch.node()));
+    outcome.put(UpdateOutcome { result: number, node, from: 0 })?;
+    update.map_err(|_| Code::UPDATE_FAILURE)
+}
+
+fn trim(device: c_int) -> Answer {
+    with(|machine| {
+        machine.device(device)?;
+        machine.trim_graphs(device as usize)
+    })
+}
+
+/// Does the work of a graph. Functions of the program run without the lock of the machine, and
+/// count.
+fn launch_graph(executable: Handle, stream: Handle, context: Handle) -> Answer {
     let steps = with(|machine| {
-        machine.stream_context(stream, current::get())?;
+        machine.stream_context(stream, context)?;
         machine.graphs.forbid_wait(stream)?;
         machine.start(executable)
     })?;
@@ -292,6 +387,8 @@ fn launch_graph(executable: Handle, stream: Handle) -> Answer {
             Step::Host(function, data) => memcheck_core::measurement::quiet::lifted(|| unsafe {
                 function(data as *mut c_void);
             }),
+            // The machine returns the work of child graphs itself.
+            Step::Child(_) | Step::Nothing => {}
         }
     }
     Ok(())

@@ -19,9 +19,9 @@
 //! - **`reserved` and NVML's figures**: these are estimates, and the code marks them as such.
 //! - **Workspaces of cuDNN**: their sizes are estimates ([`workspaces`]).
 //! - **Kernels that are compiled at run time**: they launch, and their results are unknown.
-//! - **Virtual memory management, arrays, textures, graphs that are built by node, cuBLASLt, most of
-//!   cuDNN and parts of NCCL**: these calls fail, never silently. The first call of each
-//!   function prints its name on stderr, and [`unsupported_calls`] lists them.
+//! - **Virtual memory management, arrays, textures, cuBLASLt, most of cuDNN and parts of NCCL and of
+//!   graphs**: these calls fail, never silently. The first call of each function prints its name on
+//!   stderr, and [`unsupported_calls`] lists them.
 //!
 //! # How a program links it
 //!

@@ -10,7 +10,8 @@ use crate::{
 /// feature `standalone`.
 static TABLES: &[&[&[Symbol]]] = &[
     driver::EXPORTS,
-    &[cudart::EXPORTS, cudart::OTHERS, cublas::EXPORTS, cublas::OTHERS, curand::EXPORTS],
+    &[cudart::EXPORTS, cudart::OTHERS, cudart::forwarded::EXPORTS],
+    &[cublas::EXPORTS, cublas::OTHERS, curand::EXPORTS],
     &[
         cupti::EXPORTS,
         cupti::OTHERS,

@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::activity::{Activity, Record};
 use crate::asserts::FailedAssert;
 use crate::code::{Answer, Code};
-use crate::compute::{self, Generator, Image, Memory as _};
+use crate::compute::{self, Generator, Image};
 use crate::descriptors::Descriptor;
 use crate::events::Events;
 use crate::faults::Schedule;
@@ -326,9 +326,7 @@ impl Machine {
             return self.touch().map(|()| 0);
         }
         if let Some(graph) = self.graphs.capture_of(stream) {
-            let address = self.allocate_in_graph(graph, context, bytes as u64)?;
-            self.submit(stream, move |machine| machine.overwritten(address, bytes as u64));
-            return Ok(address);
+            return self.allocate_captured(stream, graph, context, bytes as u64);
         }
         let block = Block { bytes: bytes as u64, pool: Some(pool), context, in_use: true };
         self.allocate_block(device, block)
@@ -371,6 +369,7 @@ impl Machine {
         let managed = |origin| matches!(origin, Origin::Managed(_));
         match memory::region(address).filter(|&device| device < self.devices.len()) {
             Some(_) if self.free_in_graph(address).is_some() => {}
+            Some(_) if self.graphs.owns(address) => return Err(Code::INVALID_VALUE),
             Some(device) => self.release_block(device, address)?,
             None => drop(self.host.release(address, managed)?),
         }

@@ -5,6 +5,7 @@ use std::ffi::c_void;
 use crate::asserts::FailedAssert;
 use crate::code::{Answer, Code};
 use crate::compute::Memory;
+use crate::machine::graphs::NodeKind;
 use crate::machine::{Handle, Machine};
 use crate::memory::{self, Block};
 use crate::values::{Part, Span, Values};
@@ -118,30 +119,38 @@ impl Machine {
             // SAFETY: the caller makes the same promise.
             return unsafe { self.copy(to, from, length) };
         }
+        // SAFETY: the caller makes the same promise.
+        let work = unsafe { self.copy_work(to, from, length) }?;
+        if length > 0 {
+            self.submit(stream, NodeKind::Copy, work);
+        }
+        Ok(())
+    }
+
+    /// Returns the work of a copy for the launches of a graph.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Machine::copy_on`].
+    pub(crate) unsafe fn copy_work(
+        &self,
+        to: End,
+        from: End,
+        length: usize,
+    ) -> Answer<impl Fn(&mut Self) + Send + Sync + use<>> {
         let bytes = length as u64;
         let (target, source) = (self.place(to, bytes)?, self.place(from, bytes)?);
         let (to, from) = (to.detached(), from.detached());
-        let is_pageable = match source {
-            Place::Host(address) => !self.host.holds(address as u64, bytes),
-            Place::Device(_) => false,
+        let is_unknown = match (target, source) {
+            (Place::Device(_), Place::Host(address)) => !self.host.holds(address as u64, bytes),
+            _ => false,
         };
-        if length == 0 {
-            return Ok(());
-        }
-        match (target, is_pageable) {
-            (Place::Device(_), true) => {
-                let address = to.address();
-                self.submit(stream, move |machine| machine.overwritten(address, bytes));
+        Ok(move |machine: &mut Self| {
+            // SAFETY: the caller promises that the host ends are valid during the launches.
+            if is_unknown || unsafe { machine.copy(to.end(), from.end(), length) }.is_err() {
+                machine.overwritten(to.address(), bytes);
             }
-            _ => self.submit(stream, move |machine| {
-                // SAFETY: the caller promises that the host ends are valid during the launches.
-                let copied = unsafe { machine.copy(to.end(), from.end(), length) };
-                if copied.is_err() {
-                    machine.overwritten(to.address(), bytes);
-                }
-            }),
-        }
-        Ok(())
+        })
     }
 
     /// Fills on `stream`. If the stream is being captured, the launches of its graph fill.
@@ -155,15 +164,26 @@ impl Machine {
         if self.graphs.capture_of(stream).is_none() {
             return self.fill(to, pattern, count);
         }
+        let work = self.fill_work(to, pattern, count)?;
+        self.submit(stream, NodeKind::Fill, work);
+        Ok(())
+    }
+
+    /// Returns the work of a fill for the launches of a graph.
+    pub(crate) fn fill_work(
+        &self,
+        to: u64,
+        pattern: &[u8],
+        count: usize,
+    ) -> Answer<impl Fn(&mut Self) + Send + Sync + use<>> {
         let length = pattern.len().checked_mul(count).ok_or(Code::INVALID_VALUE)? as u64;
         self.place(End::Device(to), length)?;
         let pattern = pattern.to_vec();
-        self.submit(stream, move |machine| {
+        Ok(move |machine: &mut Self| {
             if machine.fill(to, &pattern, count).is_err() {
                 machine.overwritten(to, length);
             }
-        });
-        Ok(())
+        })
     }
 
     /// Fills `count` elements at `to` with `pattern`, whose length is that of an element.

@@ -72,27 +72,51 @@ fn ranks_are_threads_or_processes(project: &Project) {
     assert_eq!(run.codes("ranks_that_disagree"), ["test-failed"]);
 }
 
-/// Bytes of the weights of one rank of `tests/tensor_parallel.rs`, in f32.
-fn weights(ranks: u64) -> u64 {
+/// Bytes of the weights of one rank of `tests/tensor_parallel.rs`, in f32, and of its activations
+/// at the peak. The file derives them from the operations, and states the same in its assertions.
+fn rank(ranks: u64) -> [u64; 2] {
     let (vocab, hidden, inner, layers) = (64, 32, 96, 2);
     let attention = 4 * hidden * hidden / ranks;
     let mlp = 3 * hidden * inner / ranks;
-    4 * (2 * vocab * hidden + layers * (attention + mlp))
+    let weights = 4 * (2 * vocab * hidden + layers * (attention + mlp));
+    let (tokens, pairs) = (2 * 8, 2 * 8 * 8);
+    let of_heads = (2 + 4) * tokens * hidden / ranks + 2 * pairs * 4 / ranks;
+    [weights, 4 * (of_heads + 2 * tokens * hidden + 4 * tokens * inner / ranks + tokens)]
 }
 
 fn a_tensor_parallel_llama_has_its_closed_formula_on_each_rank(project: &Project) {
     let run = run(project, "tensor_parallel", "sim:4xh200", &[]).exits(100);
     for gpus in [2, 4] {
+        let [weights, activations] = rank(gpus);
+        let peak = weights + activations;
         let test = format!("tensor_parallel::gpus_{gpus}");
         assert!(run.codes(&test).is_empty(), "{:?}", run.codes(&test));
-        let first = figure(&run, &test, "cuda:0", "peak_allocated");
         for rank in 0..gpus {
             let space = format!("cuda:{rank}");
-            assert_eq!(figure(&run, &test, &space, "setup"), weights(gpus), "{space}");
+            assert_eq!(figure(&run, &test, &space, "setup"), weights, "{space}");
             assert_eq!(figure(&run, &test, &space, "growth"), 0, "{space}");
-            // All ranks do the same work.
-            assert_eq!(figure(&run, &test, &space, "peak_allocated"), first, "{space}");
+            assert_eq!(figure(&run, &test, &space, "peak_allocated"), peak, "{space}");
         }
+
+        // The ranks are processes. The marks of the record have weights, peak and growth of those
+        // that are not the test's own process.
+        let test = format!("ranks_are_processes::gpus_{gpus}_keeps_0");
+        assert!(run.codes(&test).is_empty(), "{:?}", run.codes(&test));
+        let own = ["setup", "peak_allocated", "growth"];
+        let own = own.map(|name| figure(&run, &test, "cuda:0", name));
+        assert_eq!(own, [weights, peak, 0]);
+        let marks = run.test(&test)["marks"].clone();
+        let marks = marks.as_array().expect("marks").iter();
+        let labels: Vec<_> = marks.map(|mark| mark["label"].as_str().expect("a label")).collect();
+        let expected: Vec<_> =
+            (1..gpus).map(|rank| format!("rank {rank}: {weights} {peak} 0")).collect();
+        assert_eq!(labels, expected);
+
+        // Rank 0 keeps its keys, its values and the logits.
+        let test = format!("ranks_are_processes::gpus_{gpus}_keeps_1");
+        assert_eq!(run.codes(&test), ["leak"]);
+        let kept = 4 * (2 * 2 * 16 * 32 / gpus + 16 * 64);
+        assert_eq!(run.test(&test)["findings"][0]["bytes_per_iteration"], kept);
     }
     // Batch 2, 8 tokens, hidden 32, f32: the sum that each rank keeps.
     let findings = run.test("keeps_the_sums")["findings"].clone();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use candle_core::cuda_backend::cudarc::driver::{
-    CudaGraph, CudaStream, LaunchConfig, PushKernelArg, result, sys,
+    CudaGraph, CudaStream, LaunchConfig, PushKernelArg, sys,
 };
 use candle_core::cuda_backend::cudarc::nvrtc;
 use candle_core::{Device, Tensor};
@@ -58,6 +58,150 @@ fn a_graph_is_replayed(trial: &mut Trial) -> anyhow::Result<()> {
         drop(graph);
         // SAFETY: the device exists.
         unsafe { sys::cuDeviceGraphMemTrim(0).result()? };
+        Ok(())
+    })
+}
+
+use std::ffi::{c_int, c_uint, c_void};
+use std::ptr::{null, null_mut};
+
+/// A graph with one allocation, which a second node fills and a third one frees.
+unsafe fn built(bytes: usize) -> anyhow::Result<sys::CUgraph> {
+    // SAFETY: all pointers are to locals, and the parameters are those of the nodes.
+    unsafe {
+        let mut graph = null_mut();
+        sys::cuGraphCreate(&mut graph, 0).result()?;
+        let mut memory: sys::CUDA_MEM_ALLOC_NODE_PARAMS = std::mem::zeroed();
+        memory.poolProps.allocType = sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
+        memory.poolProps.location.type_ = sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
+        memory.bytesize = bytes;
+        let (mut first, mut second, mut third) = (null_mut(), null_mut(), null_mut());
+        sys::cuGraphAddMemAllocNode(&mut first, graph, null(), 0, &mut memory).result()?;
+        let mut context = null_mut();
+        sys::cuCtxGetCurrent(&mut context).result()?;
+        let fill = sys::CUDA_MEMSET_NODE_PARAMS {
+            dst: memory.dptr, pitch: 0, value: 7, elementSize: 1, width: bytes, height: 1,
+        };
+        sys::cuGraphAddMemsetNode(&mut second, graph, null(), 0, &fill, context).result()?;
+        sys::cuGraphAddDependencies_v2(graph, &first, &second, null(), 1).result()?;
+        sys::cuGraphAddMemFreeNode(&mut third, graph, &second, 1, memory.dptr).result()?;
+        // The fourth node runs after the free, so that it has the same memory.
+        memory.bytesize = bytes / 2;
+        sys::cuGraphAddMemAllocNode(&mut first, graph, &third, 1, &mut memory).result()?;
+        sys::cuGraphAddMemFreeNode(&mut second, graph, &first, 1, memory.dptr).result()?;
+        let mut count = 0;
+        sys::cuGraphGetNodes(graph, null_mut(), &mut count).result()?;
+        anyhow::ensure!(count == 5, "{count} nodes");
+        Ok(graph)
+    }
+}
+
+fn instantiated(graph: sys::CUgraph) -> anyhow::Result<sys::CUgraphExec> {
+    let mut executable = null_mut();
+    // SAFETY: the pointer is to a local.
+    unsafe { sys::cuGraphInstantiateWithFlags(&mut executable, graph, 0).result()? };
+    Ok(executable)
+}
+
+#[mem_test(baseline = false, max_growth = "0 B", max_retained = "1 GiB")]
+fn built_graphs_are_kept(trial: &mut Trial) -> anyhow::Result<()> {
+    let (_device, stream) = stream()?;
+    trial.iterate(|_| {
+        stream.context().bind_to_thread()?;
+        // SAFETY: the executable exists.
+        unsafe {
+            let executable = instantiated(built(5000)?)?;
+            sys::cuGraphLaunch(executable, stream.cu_stream()).result()?;
+        }
+        Ok(())
+    })
+}
+
+#[mem_test(baseline = false, max_growth = "0 B")]
+fn an_executable_is_updated(trial: &mut Trial) -> anyhow::Result<()> {
+    let (_device, stream) = stream()?;
+    trial.iterate(|_| {
+        stream.context().bind_to_thread()?;
+        // SAFETY: the handles exist until they are destroyed.
+        unsafe {
+            let (first, second) = (built(1000)?, built(3000)?);
+            let executable = instantiated(first)?;
+            sys::cuGraphDestroy(first).result()?;
+            let mut outcome = std::mem::zeroed();
+            sys::cuGraphExecUpdate_v2(executable, second, &mut outcome).result()?;
+            sys::cuGraphLaunch(executable, stream.cu_stream()).result()?;
+            let mut empty = null_mut();
+            sys::cuGraphCreate(&mut empty, 0).result()?;
+            let refused = sys::cuGraphExecUpdate_v2(executable, empty, &mut outcome);
+            anyhow::ensure!(refused == sys::CUresult::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+            for graph in [second, empty] {
+                sys::cuGraphDestroy(graph).result()?;
+            }
+            sys::cuGraphExecDestroy(executable).result()?;
+        }
+        Ok(())
+    })
+}
+
+unsafe extern "C" {
+    fn cudaStreamCreate(stream: *mut *mut c_void) -> c_int;
+    fn cudaStreamDestroy(stream: *mut c_void) -> c_int;
+    fn cudaStreamBeginCapture(stream: *mut c_void, mode: c_uint) -> c_int;
+    fn cudaStreamEndCapture(stream: *mut c_void, graph: *mut *mut c_void) -> c_int;
+    fn cudaMallocAsync(out: *mut *mut c_void, bytes: usize, stream: *mut c_void) -> c_int;
+    fn cudaMemsetAsync(at: *mut c_void, value: c_int, bytes: usize, stream: *mut c_void) -> c_int;
+    fn cudaFreeAsync(at: *mut c_void, stream: *mut c_void) -> c_int;
+    fn cudaGraphInstantiate(out: *mut *mut c_void, graph: *mut c_void, flags: u64) -> c_int;
+    fn cudaGraphLaunch(executable: *mut c_void, stream: *mut c_void) -> c_int;
+    fn cudaGraphDestroy(graph: *mut c_void) -> c_int;
+    fn cudaGraphExecDestroy(executable: *mut c_void) -> c_int;
+}
+
+/// As a library in C captures its work.
+fn captured_by_the_runtime(keeps: bool) -> anyhow::Result<()> {
+    let (mut stream, mut graph, mut executable, mut block) =
+        (null_mut(), null_mut(), null_mut(), null_mut());
+    let mut call = 0;
+    let mut check = |code: c_int| {
+        call += 1;
+        anyhow::ensure!(code == 0, "call {call} returned {code}");
+        Ok(())
+    };
+    // SAFETY: the pointers are to locals, and the memory and the handles are freed once.
+    unsafe {
+        check(cudaStreamCreate(&mut stream))?;
+        check(cudaStreamBeginCapture(stream, 2))?;
+        check(cudaMallocAsync(&mut block, 900, stream))?;
+        check(cudaMemsetAsync(block, 1, 900, stream))?;
+        check(cudaFreeAsync(block, stream))?;
+        check(cudaStreamEndCapture(stream, &mut graph))?;
+        check(cudaGraphInstantiate(&mut executable, graph, 0))?;
+        check(cudaGraphLaunch(executable, stream))?;
+        check(cudaGraphDestroy(graph))?;
+        if !keeps {
+            check(cudaGraphExecDestroy(executable))?;
+        }
+        check(cudaStreamDestroy(stream))
+    }
+}
+
+#[mem_test(baseline = false, max_growth = "0 B")]
+fn the_runtime_captures(trial: &mut Trial) -> anyhow::Result<()> {
+    trial.iterate(|_| captured_by_the_runtime(false))
+}
+
+#[mem_test(baseline = false, max_growth = "0 B", max_retained = "1 GiB")]
+fn executables_of_the_runtime_are_kept(trial: &mut Trial) -> anyhow::Result<()> {
+    trial.iterate(|_| captured_by_the_runtime(true))
+}
+
+#[mem_test(baseline = false)]
+fn a_graph_is_cloned(trial: &mut Trial) -> anyhow::Result<()> {
+    let mut clone = null_mut();
+    trial.iterate(|_| {
+        // SAFETY: the pointer is to a local.
+        let result = unsafe { sys::cuGraphClone(&mut clone, null_mut()) };
+        anyhow::ensure!(result == sys::CUresult::CUDA_ERROR_NOT_SUPPORTED);
         Ok(())
     })
 }
@@ -123,6 +267,22 @@ fn graphs_programs_compiled_at_run_time_and_registrations_are_measured() {
     let graph = metrics("a_graph_is_replayed", "cuda:0/graph");
     // Both operations have two numbers of 4 bytes.
     assert_eq!((&graph["peak_allocated"], &graph["retained"]), (&16.into(), &0.into()));
+
+    for (test, bytes) in
+        [("built_graphs_are_kept", 5000), ("executables_of_the_runtime_are_kept", 900)]
+    {
+        assert_eq!(run.codes(test), ["leak"]);
+        let finding = run.test(test)["findings"][0].clone();
+        let found = (&finding["space"], &finding["bytes_per_iteration"]);
+        assert_eq!(found, (&"cuda:0/graph".into(), &bytes.into()));
+    }
+    for (test, peak) in [("an_executable_is_updated", 1000 + 3000), ("the_runtime_captures", 900)] {
+        assert_eq!(run.codes(test), [""; 0], "{test}");
+        let graph = metrics(test, "cuda:0/graph");
+        assert_eq!((&graph["peak_allocated"], &graph["retained"]), (&peak.into(), &0.into()));
+    }
+    assert_eq!(run.codes("a_graph_is_cloned"), ["not-measured"]);
+    assert!(run.test("a_graph_is_cloned").to_string().contains("cuGraphClone"));
 
     assert_eq!(run.codes("a_kernel_is_compiled_at_run_time"), [""; 0]);
     assert_eq!(metrics("a_kernel_is_compiled_at_run_time", "cuda:0")["peak_allocated"], 400);

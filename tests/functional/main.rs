@@ -19,6 +19,7 @@ mod comparisons;
 mod concurrent;
 mod configuration;
 mod controls;
+mod cuda_sources;
 mod detection;
 mod documentation;
 mod estimate;

@@ -7,12 +7,13 @@ use crate::ffi::Symbol;
 mod context;
 pub(crate) mod current;
 mod device;
-mod event;
-mod graph;
+pub(crate) mod event;
+pub(crate) mod graph;
 mod memory;
 mod module;
+pub(crate) mod node;
 mod pool;
-mod stream;
+pub(crate) mod stream;
 
 pub(crate) use device::{VERSION, attribute, pci_bus, pci_bus_id};
 pub(crate) use module::check_sizes;
@@ -24,6 +25,7 @@ pub(crate) static EXPORTS: &[&[Symbol]] = &[
     stream::CALLBACKS,
     event::EXPORTS,
     graph::EXPORTS,
+    node::EXPORTS,
     memory::EXPORTS,
     pool::EXPORTS,
     module::EXPORTS,

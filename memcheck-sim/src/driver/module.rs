@@ -6,6 +6,7 @@ use super::{current, device};
 use crate::code::{Answer, Code};
 use crate::compute::{self, Arguments, Image, Shape};
 use crate::ffi::{self, In, Out, Text, exports, text_of};
+use crate::machine::graphs::NodeKind;
 use crate::machine::{Function, Handle, Machine, Module, with};
 
 /// The part of `CUlaunchConfig` that the simulator reads.
@@ -207,7 +208,29 @@ fn compute_version(module: Handle) -> Answer<c_int> {
     })
 }
 
-/// Makes the checks of the driver, then computes the kernel, or records it for a graph.
+/// Makes the checks of the driver, and returns the work of a launch with the values of its
+/// arguments.
+///
+/// # Safety
+///
+/// The arguments must be those of the kernel.
+pub(super) unsafe fn kernel_work(
+    machine: &Machine,
+    function: Handle,
+    (grid, block): ([c_uint; 3], [c_uint; 3]),
+    arguments: *const *mut c_void,
+) -> Answer<impl Fn(&mut Machine) + Send + Sync + use<>> {
+    let function = machine.functions.get(&function).ok_or(Code::INVALID_HANDLE)?;
+    let name = function.name.clone();
+    check_sizes(grid, block)?;
+    let work = Work::read(&name, &function.code, arguments)?;
+    Ok(move |machine: &mut Machine| {
+        machine.launched();
+        work.run(machine, &name, Shape { grid, block });
+    })
+}
+
+/// Computes a kernel, or records it for a graph.
 fn launch(
     function: Handle,
     grid: [c_uint; 3],
@@ -216,16 +239,11 @@ fn launch(
     arguments: *const *mut c_void,
 ) -> Answer {
     with(|machine| {
-        let function = machine.functions.get(&function).ok_or(Code::INVALID_HANDLE)?;
-        let (name, code) = (function.name.clone(), function.code.clone());
-        check_sizes(grid, block)?;
+        // SAFETY: the C caller promises that the arguments are those of this kernel.
+        let work = unsafe { kernel_work(machine, function, (grid, block), arguments) }?;
         machine.stream_context(stream, current::get())?;
         machine.touch()?;
-        let work = Work::read(&name, &code, arguments)?;
-        machine.submit(stream, move |machine| {
-            machine.launched();
-            work.run(machine, &name, Shape { grid, block });
-        });
+        machine.submit(stream, NodeKind::Kernel, work);
         Ok(())
     })
 }

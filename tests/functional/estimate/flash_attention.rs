@@ -12,7 +12,8 @@ fn flash_attention_stores_no_scores() {
     let tokens = ["--batch", "4", "--seq", "4096", "--dtype", "bf16"];
     let arguments: Vec<&str> = tokens.into_iter().chain(["--flash-attn"]).collect();
     let lines = estimate(&config("llama-2-7b"), &arguments).exits(exit::OK).json();
-    let [plain, flash] = &lines[..] else { panic!("two estimates: {lines:?}") };
+    let [plain, flash, summary] = &lines[..] else { panic!("two estimates: {lines:?}") };
+    assert_eq!(summary["type"], "summary");
     assert_eq!((&plain["flash_attn"], &flash["flash_attn"]), (&false.into(), &true.into()));
     assert_eq!(plain["weights"], flash["weights"]);
     let figure = |line: &serde_json::Value, name: &str| line["inference"][name].as_u64();
@@ -25,6 +26,8 @@ fn flash_attention_stores_no_scores() {
     let activations = 4 * tokens * (hidden + inner) * 2 + 4 * tokens;
     assert_eq!(figure(flash, "activations"), Some(activations));
     assert_eq!(figure(plain, "activations"), Some(27_917_352_960));
+    assert_eq!(figure(plain, "prompt_peak"), Some(50_001_944_576));
+    assert_eq!(figure(flash, "prompt_peak"), Some(24_047_591_424));
 
     // The table has both figures in one line.
     let config_file = config("llama-2-7b");

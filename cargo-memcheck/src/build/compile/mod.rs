@@ -37,6 +37,8 @@ use crate::system::error::{CommandError, Failure};
 pub(crate) enum BuildError {
     #[error("the build for {0} failed")]
     Failed(&'static str),
+    #[error("the build for {built} failed: the linker does not find `{function}`")]
+    Undefined { built: &'static str, function: String, is_simulated: bool },
     #[error("cargo: {0}")]
     Cargo(std::io::Error),
 }
@@ -44,6 +46,14 @@ pub(crate) enum BuildError {
 impl CommandError for BuildError {
     fn exit_code(&self) -> u8 {
         exit::BUILD
+    }
+
+    fn hint(&self) -> Option<String> {
+        let Self::Undefined { function, is_simulated: true, .. } = self else { return None };
+        Some(format!(
+            "if CUDA code defines `{function}`, the simulated device cannot run it: use `--device \
+             cuda` with a CUDA toolkit, or compile the kernels to PTX and launch them by name"
+        ))
     }
 }
 
@@ -153,6 +163,14 @@ fn command(
     command
 }
 
+fn failed(built: &'static str, meter: &Meter, kind: DeviceKind) -> BuildError {
+    let is_simulated = kind == DeviceKind::Sim;
+    match meter.undefined() {
+        Some(function) => BuildError::Undefined { built, function, is_simulated },
+        None => BuildError::Failed(built),
+    }
+}
+
 /// Progress messages call the build `subject`.
 pub(crate) fn build(
     workspace: &Workspace,
@@ -177,7 +195,7 @@ pub(crate) fn build(
             let meter = Meter::new(subject, options.reporting.verbosity);
             let output = resolve_and_run(&command, goal, stamp, &meter)?;
             if !output.ok {
-                return Err(BuildError::Failed(what).into());
+                return Err(failed(what, &meter, kind).into());
             }
             // A build with warnings is not kept, because the next run must print them again.
             let watched = (!meter.has_messages())

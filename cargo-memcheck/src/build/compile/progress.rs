@@ -59,6 +59,8 @@ struct BuildState {
     /// Without the crates that cargo found fresh.
     compiled: u64,
     latest: Instant,
+    /// The first C function that the linker did not find.
+    undefined: Option<String>,
 }
 
 #[derive(Debug)]
@@ -91,6 +93,7 @@ impl Meter {
             has_messages: false,
             compiled: 0,
             latest: started,
+            undefined: None,
         };
         let (subject, state) = (subject.to_owned(), Mutex::new(state));
         Self { subject, verbosity, started, bar, state }
@@ -107,6 +110,9 @@ impl Meter {
         let status = status(line, &STATUS);
         if status == Some("Compiling") {
             self.announce(&mut self.state());
+        }
+        if let Some(function) = undefined(line) {
+            self.state().undefined.get_or_insert_with(|| function.to_owned());
         }
         let is_passing = self::status(line, &PASSING).is_some();
         self.state().has_messages |= status.is_none() && !is_passing;
@@ -131,6 +137,10 @@ impl Meter {
     /// Lines that the user must see in every run, such as warnings.
     pub(super) fn has_messages(&self) -> bool {
         self.state().has_messages
+    }
+
+    pub(super) fn undefined(&self) -> Option<String> {
+        self.state().undefined.clone()
     }
 
     pub(super) fn compiled(&self) {
@@ -191,6 +201,17 @@ fn status(line: &str, words: &[&'static str]) -> Option<&'static str> {
     words.iter().find(|status| **status == word && rest.starts_with(' ')).copied()
 }
 
+/// Parses a line of the linker about a function that no object or library defines. Mangled names
+/// are those of Rust and C++.
+fn undefined(line: &str) -> Option<&str> {
+    let is_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let markers = ["undefined symbol: ", "undefined reference to `", "undefined reference to '"];
+    let rest = markers.iter().find_map(|marker| Some(line.split_once(marker)?.1))?;
+    let name = rest.split(|letter| !is_word(letter)).next()?;
+    let is_plain = !name.is_empty() && !["_R", "_Z"].iter().any(|start| name.starts_with(start));
+    is_plain.then_some(name)
+}
+
 fn is_untrue(line: &str) -> bool {
     UNTRUE.contains(&console::strip_ansi_codes(line).trim_end())
 }
@@ -209,6 +230,19 @@ fn position(text: &str) -> Option<(Position, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_function_that_the_linker_misses_is_read_from_its_message() {
+        for (line, expected) in [
+            ("  = note: rust-lld: error: undefined symbol: launch_add", Some("launch_add")),
+            ("app.rs:(.text+0x8): undefined reference to `launch_add'", Some("launch_add")),
+            ("rust-lld: error: undefined symbol: _RNvC3app3add", None),
+            ("rust-lld: error: undefined symbol: ", None),
+            ("   Compiling app v0.1.0", None),
+        ] {
+            assert_eq!(undefined(line), expected, "{line}");
+        }
+    }
 
     #[test]
     fn the_bar_of_cargo_is_understood() {

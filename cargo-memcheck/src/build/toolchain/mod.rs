@@ -23,6 +23,8 @@ const GIT: &str = include_str!("../../../toolkit/git");
 const LIBRARY: &str = include_str!("../../../toolkit/library.ld");
 /// Defines every name of the CUDA libraries that no other object defines.
 const LIBCUDA: &str = include_str!("../../../toolkit/libcuda.ld");
+/// bindgen_cuda takes a folder for a toolkit only if it has this file.
+const HEADER: &str = "// The simulated CUDA toolkit of memcheck has no headers.\n";
 const NVML: &str = include_str!("../../../toolkit/nvml.c");
 
 const LIBRARIES: [&str; 8] =
@@ -49,6 +51,7 @@ impl Toolkit {
             for folder in ["bin", "include", "lib", "lib64"] {
                 fs::create_dir_all(root.join(folder))?;
             }
+            files::replace_if_different(&root.join("include/cuda.h"), HEADER.as_bytes())?;
             for (name, text) in [("nvcc", NVCC), ("git", GIT)] {
                 let script = root.join("bin").join(name);
                 files::replace_if_different(&script, text.as_bytes())?;

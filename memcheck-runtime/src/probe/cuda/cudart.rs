@@ -3,13 +3,13 @@
 //! Functions with the suffix `_ptsz` are the variants for the per-thread default stream.
 #![expect(non_snake_case, reason = "the library's own names")]
 
-use std::ffi::{c_uint, c_void};
+use std::ffi::{c_int, c_uint, c_void};
 
 use super::next::probes;
 
 /// A pointer to device or host memory.
 type Ptr = *mut c_void;
-/// `cudaStream_t`, `cudaMemPool_t`.
+/// `cudaStream_t`, `cudaMemPool_t`, `cudaGraph_t`, `cudaGraphExec_t`.
 type Handle = *mut c_void;
 
 probes! {
@@ -26,4 +26,12 @@ probes! {
     free fn cudaFreeAsync(address: Ptr, stream: Handle);
     free fn cudaFreeAsync_ptsz(address: Ptr, stream: Handle);
     free fn cudaFreeHost(address: Ptr);
+    capture fn cudaStreamBeginCapture(stream: Handle, mode: c_uint);
+    release fn cudaStreamEndCapture(stream: Handle, graph: *mut Handle);
+    release fn cudaGraphExecUpdate(executable: Handle, graph: Handle, outcome: *mut c_void);
+    release fn cudaGraphExecDestroy(executable: Handle);
+    release fn cudaGraphDestroy(graph: Handle);
+    trim fn cudaDeviceGraphMemTrim(device: c_int);
+    launch fn cudaGraphUpload(executable: Handle, stream: Handle);
+    launch fn cudaGraphLaunch(executable: Handle, stream: Handle);
 }

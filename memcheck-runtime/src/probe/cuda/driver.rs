@@ -32,6 +32,11 @@ probes! {
     unregistration fn cuMemHostUnregister(address: HostPtr);
     capture fn cuStreamBeginCapture_v2(stream: Handle, mode: c_uint);
     release fn cuStreamEndCapture(stream: Handle, graph: *mut Handle);
+    allocation_node fn cuGraphAddMemAllocNode(node: *mut Handle, graph: Handle, after: *const Handle, count: usize, parameters: *mut c_void);
+    node fn cuGraphAddNode(node: *mut Handle, graph: Handle, after: *const Handle, count: usize, parameters: *mut c_void);
+    node fn cuGraphAddNode_v2(node: *mut Handle, graph: Handle, after: *const Handle, data: *const c_void, count: usize, parameters: *mut c_void);
+    release fn cuGraphExecUpdate(executable: Handle, graph: Handle, node: *mut Handle, outcome: *mut c_int);
+    release fn cuGraphExecUpdate_v2(executable: Handle, graph: Handle, outcome: *mut c_void);
     release fn cuGraphExecDestroy(executable: Handle);
     release fn cuGraphDestroy(graph: Handle);
     trim fn cuDeviceGraphMemTrim(device: c_int);

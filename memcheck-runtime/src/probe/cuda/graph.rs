@@ -1,11 +1,12 @@
 //! The memory of CUDA graphs, `cuda:N/graph`.
 //!
-//! An allocation on a stream that is being captured becomes memory of the graph. It outlives its
-//! free, because a later launch uses the same address. The ledger therefore keeps such a block until
-//! a call after which the driver no longer maps its address: the graph and its executable are
-//! destroyed, the graphs of the device are trimmed, or the capture was invalid.
+//! An allocation on a stream that is being captured, or by a node that a program adds, becomes
+//! memory of the graph. It outlives its free, because a later launch uses the same address. The
+//! ledger therefore keeps such a block until a call after which the driver no longer maps its
+//! address: the graph and its executable are destroyed, the executable takes the work of another
+//! graph, the graphs of the device are trimmed, or the capture was invalid.
 //!
-//! Programs without captures pay for one load of a flag.
+//! Programs without graphs pay for one load of a flag.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -14,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 use memcheck_core::measurement::quiet;
 use memcheck_core::space::Space;
 
-use super::SUCCESS;
+use super::{OUT_OF_MEMORY, SUCCESS};
 use crate::ledger;
 
 /// `CU_POINTER_ATTRIBUTE_MAPPED`.
@@ -27,8 +28,28 @@ unsafe extern "C" {
     fn cuPointerGetAttribute(value: *mut c_void, attribute: c_int, address: u64) -> c_int;
 }
 
-/// True once a stream was captured.
+/// True once a stream was captured, or memory was added to a graph.
 static CAPTURED: AtomicBool = AtomicBool::new(false);
+
+/// `CUDA_MEM_ALLOC_NODE_PARAMS`.
+#[repr(C)]
+struct AllocationNode {
+    kind: c_int,
+    handles: c_int,
+    location_kind: c_int,
+    ordinal: c_int,
+    reserved: [u64; 9],
+    access: *const c_void,
+    access_count: usize,
+    bytes: usize,
+    /// The result of the call.
+    address: u64,
+}
+
+/// `CU_GRAPH_NODE_TYPE_MEM_ALLOC`.
+const ALLOCATION: c_int = 10;
+/// Bytes of `CUgraphNodeParams` in front of the parameters of a type.
+const HEADER: usize = 16;
 
 /// A block that was trimmed, so that a launch can take it again.
 struct Trimmed {
@@ -53,6 +74,46 @@ pub(super) fn space(stream: *mut c_void, otherwise: Option<Space>) -> Option<Spa
         }
         _ => otherwise,
     }
+}
+
+/// Records an allocation by a node of a graph around the call that adds it.
+pub(super) fn added(
+    name: &'static str,
+    parameters: *mut c_void,
+    add: impl FnOnce() -> c_int,
+) -> c_int {
+    let parameters = parameters.cast::<AllocationNode>();
+    if parameters.is_null() {
+        return add();
+    }
+    begin();
+    // SAFETY: the pointer is not null, and the caller keeps the contract of the function, so that
+    // it is readable.
+    let (size, ordinal) = unsafe { ((*parameters).bytes, (*parameters).ordinal) };
+    let result = match super::is_refused(super::space::device, size) {
+        true => OUT_OF_MEMORY,
+        false => add(),
+    };
+    let space = u16::try_from(ordinal).ok().map(Space::Graph);
+    // SAFETY: as above. On success the call has written an address to the parameters.
+    unsafe {
+        let address = &raw const (*parameters).address;
+        super::record_allocation(name, result, (address, size), space)
+    }
+}
+
+/// The same around a call that adds a node of any type.
+pub(super) fn added_any(
+    name: &'static str,
+    parameters: *mut c_void,
+    add: impl FnOnce() -> c_int,
+) -> c_int {
+    // SAFETY: the caller keeps the contract of the function, so that parameters start with their
+    // type.
+    if parameters.is_null() || unsafe { parameters.cast::<c_int>().read() } != ALLOCATION {
+        return add();
+    }
+    added(name, parameters.wrapping_byte_add(HEADER), add)
 }
 
 fn is_capturing(stream: *mut c_void) -> bool {

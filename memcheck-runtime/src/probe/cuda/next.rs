@@ -6,7 +6,8 @@
 /// `pitched fn NAME(OUT, pitch, width, height, …) in SPACE;` for an allocation in rows, or
 /// `free fn NAME(ADDRESS, …);` for a free. The space `device` is the memory of the calling thread's
 /// current device. An `ordered` allocation belongs to a graph if its stream is being captured.
-/// `capture`, `release`, `trim` and `launch` are the calls about graphs that [`super::graph`] follows.
+/// `capture`, `release`, `trim`, `launch` and those that add a node are the calls about graphs that
+/// [`super::graph`] follows.
 macro_rules! probes {
     ($($kind:ident fn $name:ident($($argument:ident: $type:ty),*) $(in $space:ident)?;)*) => {
         $(
@@ -95,6 +96,33 @@ macro_rules! capture {
         // SAFETY: the caller keeps the contract of the function.
         unsafe { next::$name($($argument),*) }
     }};
+}
+
+/// The body of a probe of a call that adds an allocation to a graph.
+macro_rules! allocation_node {
+    ($name:ident($node:ident, $graph:ident, $after:ident, $count:ident, $parameters:ident)) => {
+        // SAFETY: the caller keeps the contract of the function.
+        super::graph::added(stringify!($name), $parameters, || unsafe {
+            next::$name($node, $graph, $after, $count, $parameters)
+        })
+    };
+}
+
+/// The body of a probe of a call that adds a node of any type to a graph.
+macro_rules! node {
+    ($name:ident($($argument:ident),*)) => {{
+        let parameters = $crate::probe::cuda::next::last!($($argument),*);
+        // SAFETY: the caller keeps the contract of the function.
+        super::graph::added_any(stringify!($name), parameters, || unsafe {
+            next::$name($($argument),*)
+        })
+    }};
+}
+
+/// The last of several arguments.
+macro_rules! last {
+    ($last:ident) => { $last };
+    ($first:ident, $($rest:ident),+) => { $crate::probe::cuda::next::last!($($rest),+) };
 }
 
 /// The body of a probe of a call that can release memory of graphs.
@@ -201,6 +229,6 @@ macro_rules! forwards {
 }
 
 pub(super) use {
-    allocation, capture, forwards, free, launch, ordered, pitched, probes, registration, release,
-    trim, unregistration,
+    allocation, allocation_node, capture, forwards, free, last, launch, node, ordered, pitched,
+    probes, registration, release, trim, unregistration,
 };

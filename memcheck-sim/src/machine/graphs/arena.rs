@@ -1,15 +1,19 @@
-//! The memory of one graph: blocks of a device, each of which one request at a time uses.
+//! The memory of one graph on a device: blocks, each of which one request at a time uses.
 
 use std::collections::{BTreeMap, BTreeSet};
+
+use crate::handle::Handle;
 
 #[derive(Debug, Default)]
 pub(super) struct Arena {
     /// From the start of each block to its bytes.
     blocks: BTreeMap<u64, u64>,
-    /// The blocks that the program or the capture uses, with the bytes that were requested.
+    /// The blocks that the program uses, with the bytes that were requested.
     live: BTreeMap<u64, u64>,
     /// The blocks that no node of the graph frees, so that each launch allocates them.
     kept: BTreeMap<u64, u64>,
+    /// The blocks that a node frees and that no later node allocates, with that node.
+    freed: BTreeMap<u64, Handle>,
     /// Blocks that were trimmed.
     trimmed: BTreeSet<u64>,
 }
@@ -25,28 +29,49 @@ impl Arena {
         self.blocks.is_empty()
     }
 
+    pub(super) fn contains(&self, address: u64) -> bool {
+        self.blocks.contains_key(&address)
+    }
+
     pub(super) fn has_live(&self) -> bool {
         !self.live.is_empty()
     }
 
-    /// Returns the blocks that no request uses.
-    fn unused(&self) -> impl Iterator<Item = (u64, u64)> {
-        let blocks = self.blocks.iter().map(|(&block, &size)| (block, size));
-        blocks.filter(|(block, _)| !self.live.contains_key(block))
+    /// Returns the bytes of the block that starts at `address` if no node frees it.
+    pub(super) fn unfreed(&self, address: u64) -> Option<u64> {
+        self.kept.get(&address).copied()
     }
 
-    /// Adds a block of the device for a request that no unused block fits.
+    /// Adds a block of the device for a node that no free block fits.
     pub(super) fn add(&mut self, address: u64, bytes: u64) {
         self.blocks.insert(address, bytes);
-        self.live.insert(address, bytes);
+        self.kept.insert(address, bytes);
     }
 
-    /// Takes the smallest unused block that fits, the lowest of several.
-    pub(super) fn reuse(&mut self, bytes: u64) -> Option<u64> {
-        let fitting = self.unused().filter(|&(_, size)| size >= bytes);
-        let (block, _) = fitting.min_by_key(|&(block, size)| (size, block))?;
-        self.live.insert(block, bytes);
+    /// Takes the smallest block that fits, the lowest of several, from those that a node frees. The
+    /// new node must run after that node.
+    pub(super) fn reuse(&mut self, bytes: u64, is_before: impl Fn(Handle) -> bool) -> Option<u64> {
+        let freed = self.freed.iter().map(|(&block, &node)| (self.blocks[&block], block, node));
+        let fitting = freed.filter(|&(size, _, node)| size >= bytes && is_before(node));
+        let (_, block, _) = fitting.min()?;
+        self.freed.remove(&block);
+        self.kept.insert(block, bytes);
         Some(block)
+    }
+
+    /// Gives the block that starts at `address` to the program, during a capture.
+    pub(super) fn hold(&mut self, address: u64) {
+        if let Some(&bytes) = self.kept.get(&address) {
+            self.live.insert(address, bytes);
+        }
+    }
+
+    /// Notes that `node` frees the block that starts at `address`.
+    pub(super) fn free_by(&mut self, node: Handle, address: u64) {
+        if self.kept.remove(&address).is_some() {
+            self.live.remove(&address);
+            self.freed.insert(address, node);
+        }
     }
 
     /// Frees the block that starts at `address`, and returns the bytes that were requested.
@@ -54,25 +79,21 @@ impl Arena {
         self.live.remove(&address)
     }
 
-    /// Ends the capture: the blocks that are in use now are those that no node frees.
-    pub(super) fn finish(&mut self) {
-        self.kept = self.live.clone();
-    }
-
     /// Frees everything, because the capture failed.
     pub(super) fn abandon(&mut self) {
         self.live.clear();
     }
 
-    /// Allocates the kept blocks again, as a launch does.
+    /// Allocates the kept blocks, as a launch does.
     pub(super) fn revive(&mut self) {
         self.live = self.kept.clone();
     }
 
-    /// Returns the unused blocks that are not trimmed. They are from now on.
+    /// Returns the blocks that the program does not use and that are not trimmed. They are from now
+    /// on.
     pub(super) fn decommit(&mut self) -> Vec<u64> {
-        let unused = self.unused().map(|(block, _)| block);
-        let unused: Vec<u64> = unused.filter(|block| !self.trimmed.contains(block)).collect();
+        let unused = self.unused().filter(|block| !self.trimmed.contains(block));
+        let unused: Vec<u64> = unused.collect();
         self.trimmed.extend(&unused);
         unused
     }
@@ -86,14 +107,20 @@ impl Arena {
         self.trimmed.remove(&block);
     }
 
-    /// Removes and returns the unused blocks.
+    /// Removes and returns the blocks that the program does not use.
     pub(super) fn take_unused(&mut self) -> Vec<u64> {
-        let unused: Vec<u64> = self.unused().map(|(block, _)| block).collect();
+        let unused: Vec<u64> = self.unused().collect();
         for block in &unused {
             self.blocks.remove(block);
+            self.kept.remove(block);
+            self.freed.remove(block);
             self.trimmed.remove(block);
         }
         unused
+    }
+
+    fn unused(&self) -> impl Iterator<Item = u64> {
+        self.blocks.keys().copied().filter(|block| !self.live.contains_key(block))
     }
 }
 
@@ -101,37 +128,56 @@ impl Arena {
 mod tests {
     use super::*;
 
+    const FIRST: u64 = 0x10_000;
+    const SECOND: u64 = 0x20_000;
+
     #[test]
-    fn a_freed_block_is_used_for_the_next_request_that_fits() {
+    fn a_block_that_a_node_frees_is_used_for_the_next_request_that_fits() {
         let mut arena = Arena::default();
-        arena.add(0x10_000, 2000);
-        arena.add(0x20_000, 1000);
-        assert_eq!(arena.reuse(1), None);
-        assert_eq!((arena.free(0x10_000), arena.free(0x20_000)), (Some(2000), Some(1000)));
-        assert_eq!(arena.free(0x10_000), None);
-        assert_eq!(arena.reuse(2001), None);
-        assert_eq!(arena.reuse(600), Some(0x20_000));
-        assert_eq!(arena.reuse(600), Some(0x10_000));
-        assert_eq!(arena.reuse(600), None);
-        assert_eq!((arena.free(0x10_000), arena.held()), (Some(600), 3000));
+        arena.add(FIRST, 2000);
+        arena.add(SECOND, 1000);
+        assert_eq!(arena.reuse(1, |_| true), None);
+        arena.free_by(7, FIRST);
+        arena.free_by(8, SECOND);
+        assert_eq!((arena.unfreed(FIRST), arena.unfreed(SECOND)), (None, None));
+        assert_eq!(arena.reuse(2001, |_| true), None);
+        // Node 8 has not run before the new node.
+        assert_eq!(arena.reuse(600, |node| node == 7), Some(FIRST));
+        assert_eq!(arena.reuse(600, |_| true), Some(SECOND));
+        assert_eq!(arena.reuse(600, |_| true), None);
+        assert_eq!((arena.unfreed(FIRST), arena.held()), (Some(600), 3000));
+    }
+
+    #[test]
+    fn the_program_uses_kept_blocks_from_the_launch_until_it_frees_them() {
+        let mut arena = Arena::default();
+        arena.add(FIRST, 100);
+        assert!(!arena.has_live());
+        arena.revive();
+        assert_eq!((arena.free(FIRST), arena.free(FIRST)), (Some(100), None));
+        // A capture gives a block to the program at once.
+        arena.hold(FIRST);
+        assert!(arena.has_live());
+        arena.free_by(7, FIRST);
+        assert!(!arena.has_live());
     }
 
     #[test]
     fn a_trim_takes_the_blocks_that_nothing_uses() {
         let mut arena = Arena::default();
-        arena.add(0x10_000, 512);
-        arena.add(0x20_000, 100);
-        arena.free(0x10_000);
-        arena.finish();
-        assert_eq!(arena.decommit(), [0x10_000]);
-        assert_eq!((arena.held(), arena.decommit()), (100, vec![]));
-        assert_eq!(arena.uncommitted(), Some(0x10_000));
-        arena.commit(0x10_000);
-        assert_eq!(arena.held(), 612);
-        arena.free(0x20_000);
-        assert!(!arena.has_live());
+        arena.add(FIRST, 512);
+        arena.add(SECOND, 100);
+        arena.free_by(7, FIRST);
         arena.revive();
-        assert_eq!(arena.take_unused(), [0x10_000]);
+        assert_eq!(arena.decommit(), [FIRST]);
+        assert_eq!((arena.held(), arena.decommit()), (100, vec![]));
+        assert_eq!(arena.uncommitted(), Some(FIRST));
+        arena.commit(FIRST);
+        assert_eq!(arena.held(), 612);
+        assert_eq!(arena.take_unused(), [FIRST]);
         assert!(!arena.is_empty());
+        arena.free(SECOND);
+        assert_eq!(arena.take_unused(), [SECOND]);
+        assert!(arena.is_empty());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::thread::ThreadId;
 
-use super::{Graph, Graphs, Step};
+use super::{Graph, Graphs, Node, NodeKind, Step};
 use crate::code::{Answer, Code};
 use crate::handle::Handle;
 use crate::machine::Machine;
@@ -35,11 +35,23 @@ pub(crate) struct Capture {
     is_invalid: bool,
 }
 
+/// The end of the work that a stream has recorded, or an event stands for.
+#[derive(Debug, Clone)]
+pub(super) struct Branch {
+    graph: Handle,
+    /// The nodes that the next one depends on.
+    last: Vec<Handle>,
+}
+
 impl Graphs {
     /// Returns the graph into which a stream is being captured.
     pub(crate) fn capture_of(&self, stream: Handle) -> Option<Handle> {
         // PERF: programs without captures call this for each kernel.
-        if self.capturing.is_empty() { None } else { self.capturing.get(&stream).copied() }
+        if self.capturing.is_empty() {
+            None
+        } else {
+            self.capturing.get(&stream).map(|it| it.graph)
+        }
     }
 
     /// Returns `CUstreamCaptureStatus`.
@@ -48,10 +60,9 @@ impl Graphs {
         capture.map_or(0, |capture| if capture.is_invalid { 2 } else { 1 })
     }
 
-    pub(super) fn record(&mut self, graph: Handle, step: Step) {
-        if let Some(graph) = self.graphs.get_mut(&graph) {
-            graph.steps.push(step);
-        }
+    /// Returns the nodes that the next one of a stream depends on.
+    pub(super) fn last_of(&self, stream: Handle) -> Vec<Handle> {
+        self.capturing.get(&stream).map(|branch| branch.last.clone()).unwrap_or_default()
     }
 
     fn invalidate(&mut self, graph: Handle) {
@@ -71,8 +82,8 @@ impl Graphs {
         }
     }
 
-    /// Refuses a call that could wait for any stream, such as `cuMemAlloc`, if the mode of a capture
-    /// forbids it on this thread.
+    /// Refuses a call that could wait for any stream, such as `cuMemAlloc`, if the mode of a
+    /// capture forbids it on this thread.
     pub(crate) fn forbid_unsafe(&mut self) -> Answer {
         if self.capturing.is_empty() {
             return Ok(());
@@ -95,8 +106,8 @@ impl Graphs {
 
     /// Notes that an event was recorded on a stream.
     pub(crate) fn record_event(&mut self, event: Handle, stream: Handle) {
-        match self.capture_of(stream) {
-            Some(graph) => drop(self.events.insert(event, graph)),
+        match self.capturing.get(&stream) {
+            Some(branch) => drop(self.events.insert(event, branch.clone())),
             None if self.events.is_empty() => {}
             None => drop(self.events.remove(&event)),
         }
@@ -110,22 +121,39 @@ impl Graphs {
     /// Makes a stream wait for an event. A stream that waits for an event of a capture becomes part
     /// of the capture. A stream of a capture must not wait for an event from before it.
     pub(crate) fn wait_event(&mut self, stream: Handle, event: Handle) -> Answer {
-        match (self.capture_of(stream), self.events.get(&event).copied()) {
+        match (self.capturing.get_mut(&stream), self.events.get(&event)) {
             (None, None) => Ok(()),
-            (None, Some(graph)) => {
-                self.capturing.insert(stream, graph);
+            (None, Some(branch)) => {
+                self.capturing.insert(stream, branch.clone());
                 Ok(())
             }
-            (Some(own), Some(graph)) if own == graph => Ok(()),
+            (Some(own), Some(other)) if own.graph == other.graph => {
+                let new = other.last.iter().filter(|node| !own.last.contains(node));
+                let new: Vec<Handle> = new.copied().collect();
+                own.last.extend(new);
+                Ok(())
+            }
             (Some(own), other) => {
-                self.invalidate(own);
-                Err(other.map_or(Code::CAPTURE_ISOLATION, |_| Code::CAPTURE_MERGE))
+                let code = other.map_or(Code::CAPTURE_ISOLATION, |_| Code::CAPTURE_MERGE);
+                let graph = own.graph;
+                self.invalidate(graph);
+                Err(code)
             }
         }
     }
 }
 
 impl Machine {
+    /// Records a node if `stream` is being captured, and returns it.
+    pub(super) fn record(&mut self, stream: Handle, kind: NodeKind, step: Step) -> Option<Handle> {
+        let handle = self.handle();
+        let branch = self.graphs.capturing.get_mut(&stream)?;
+        let after = std::mem::replace(&mut branch.last, vec![handle]);
+        let graph = self.graphs.graphs.get_mut(&branch.graph)?;
+        graph.add(handle, Node { kind, step, after });
+        Some(handle)
+    }
+
     /// Begins a capture, and returns the handle of its graph.
     pub(crate) fn begin_capture(
         &mut self,
@@ -133,8 +161,7 @@ impl Machine {
         current: Handle,
         mode: Mode,
     ) -> Answer<Handle> {
-        let context = self.stream_context(stream, current)?;
-        let device = self.context(context)?.device;
+        self.stream_context(stream, current)?;
         // The legacy stream waits for all others, so it cannot be captured.
         if stream < 2 {
             return Err(Code::CAPTURE_UNSUPPORTED);
@@ -146,9 +173,9 @@ impl Machine {
         let handle = self.handle();
         let thread = std::thread::current().id();
         let capture = Capture { origin: stream, thread, mode, is_invalid: false };
-        let graph = Graph { device, exists: true, capture: Some(capture), ..Graph::default() };
+        let graph = Graph { exists: true, capture: Some(capture), ..Graph::default() };
         self.graphs.graphs.insert(handle, graph);
-        self.graphs.capturing.insert(stream, handle);
+        self.graphs.capturing.insert(stream, Branch { graph: handle, last: Vec::new() });
         Ok(handle)
     }
 
@@ -165,11 +192,11 @@ impl Machine {
             return Err(Code::CAPTURE_WRONG_THREAD);
         }
         graph.capture = None;
-        graph.arena.finish();
-        self.graphs.capturing.retain(|_, graph| *graph != handle);
-        self.graphs.events.retain(|_, graph| *graph != handle);
+        self.graphs.capturing.retain(|_, branch| branch.graph != handle);
+        self.graphs.events.retain(|_, branch| branch.graph != handle);
         if capture.is_invalid {
-            self.graphs.graph(handle)?.arena.abandon();
+            let arenas = self.graphs.graph(handle)?.arenas.values_mut();
+            arenas.for_each(super::Arena::abandon);
             self.destroy_graph(handle)?;
             return Err(Code::CAPTURE_INVALIDATED);
         }
