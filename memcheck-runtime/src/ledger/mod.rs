@@ -45,6 +45,8 @@ use crate::trace::{self, Event};
 
 pub(crate) use census::{Census, Changes, census};
 pub(crate) use counters::Snapshot;
+#[cfg(feature = "cuda")]
+pub(crate) use mode::count_sum;
 pub(crate) use mode::{MODE, Mode, arm, count_c_heap, count_small, follow_tensors, is_armed, mode};
 pub(crate) use peak::PeakWindow;
 pub(crate) use sum::{restore_peak, sum};

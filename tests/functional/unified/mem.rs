@@ -81,7 +81,7 @@ fn the_file_stays_mapped(trial: &mut Trial) -> anyhow::Result<()> {
     // SAFETY: no other process changes the file.
     let file = unsafe { safetensors::MmapedSafetensors::new(weights("kept.safetensors")?)? };
     let weight = file.load("weight", trial.device())?;
-    trial.iterate(|_| weight.sqr().map(drop))
+    trial.iterate(|_| anyhow::Ok(weight.sqr().map(drop)?))
 }
 
 #[mem_test(baseline = false, iterations = 2, warmup = 0, max_growth = "0 B")]
@@ -90,7 +90,7 @@ fn the_file_is_unmapped(trial: &mut Trial) -> anyhow::Result<()> {
     let file = unsafe { safetensors::MmapedSafetensors::new(weights("dropped.safetensors")?)? };
     let weight = file.load("weight", trial.device())?;
     drop(file);
-    trial.iterate(|_| weight.sqr().map(drop))
+    trial.iterate(|_| anyhow::Ok(weight.sqr().map(drop)?))
 }
 
 #[mem_test(device = "cuda", baseline = false, max_growth = "0 B", max_host_growth = "0 B")]
