@@ -18,6 +18,35 @@ pub struct Card {
     pub bytes: u64,
     /// Number of streaming multiprocessors.
     pub multiprocessors: u32,
+    /// The relation of its memory to that of the host.
+    pub memory: CardMemory,
+}
+
+/// The relation of a card's memory to that of the host, by NVIDIA's CUDA Programming Guide
+/// ("Unified and System Memory") and its CUDA for Tegra Application Note.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CardMemory {
+    /// The card has its own memory, behind a bus.
+    Separate,
+    /// The card and the host have a memory each, and one page table (GH200).
+    Coherent,
+    /// The card and the host share one memory, and the card cannot read the host's pages (Jetson
+    /// Orin).
+    Shared,
+    /// The card and the host share one memory and one page table (GB10, Jetson Thor).
+    SharedCoherent,
+}
+
+impl CardMemory {
+    /// True if the host takes its memory from that of the card (`INTEGRATED` in CUDA).
+    pub fn is_shared(self) -> bool {
+        matches!(self, Self::Shared | Self::SharedCoherent)
+    }
+
+    /// True if the card reads and writes all memory of the host through the host's page table.
+    pub fn is_coherent(self) -> bool {
+        matches!(self, Self::Coherent | Self::SharedCoherent)
+    }
 }
 
 /// A capacity that `deviceQuery` output publishes to the byte.
@@ -43,7 +72,18 @@ const fn card(
     multiprocessors: u32,
     bytes: u64,
 ) -> Card {
-    Card { id, name, compute, bytes, multiprocessors }
+    Card { id, name, compute, bytes, multiprocessors, memory: CardMemory::Separate }
+}
+
+/// A capacity that `deviceQuery` output publishes in MiB.
+const fn mebibytes(mib: u64) -> u64 {
+    mib << 20
+}
+
+impl Card {
+    const fn with(self, memory: CardMemory) -> Self {
+        Self { memory, ..self }
+    }
 }
 
 /// The cards that `--device sim:CARD` and `fits = "CARD"` accept.
@@ -72,31 +112,43 @@ pub const CARDS: &[Card] = &[
     card("rtx6000-ada", "NVIDIA RTX 6000 Ada Generation", (8, 9), 142, reported(4750)),
     card("h100-80g", "NVIDIA H100 80GB HBM3", (9, 0), 132, reported(7911)),
     card("h100-94g", "NVIDIA H100 NVL", (9, 0), 132, reported(9310)),
-    card("gh200", "NVIDIA GH200 480GB", (9, 0), 132, nominal(96)),
+    card("gh200", "NVIDIA GH200 480GB", (9, 0), 132, nominal(96)).with(CardMemory::Coherent),
     card("h200", "NVIDIA H200", (9, 0), 132, reported(13980)),
     card("b200", "NVIDIA B200", (10, 0), 148, reported(17835)),
     card("rtx5070ti", "NVIDIA GeForce RTX 5070 Ti", (12, 0), 70, nominal(16)),
     card("rtx5080", "NVIDIA GeForce RTX 5080", (12, 0), 84, nominal(16)),
     card("rtx5090", "NVIDIA GeForce RTX 5090", (12, 0), 170, exact(33_680_457_728)),
     card("rtxpro6000", "NVIDIA RTX PRO 6000 Blackwell Workstation Edition", (12, 0), 188, nominal(96)),
+    card("gb10", "NVIDIA GB10", (12, 1), 48, mebibytes(122_570)).with(CardMemory::SharedCoherent),
+    card("orin-nano-8g", "Orin", (8, 7), 8, mebibytes(7_620)).with(CardMemory::Shared),
+    card("orin-nx-16g", "Orin", (8, 7), 8, exact(16_136_011_776)).with(CardMemory::Shared),
+    card("agx-orin-64g", "Orin", (8, 7), 16, exact(65_893_089_280)).with(CardMemory::Shared),
+    card("agx-thor", "NVIDIA Thor", (11, 0), 20, exact(131_881_680_896)).with(CardMemory::SharedCoherent),
 ];
 
 /// Finds the card with this name.
 ///
-/// The comparison ignores case, spaces, dashes, underscores and the words NVIDIA, GeForce and
-/// Tesla. `80g` and `80GB` are equal, and `rtx` can be left out. The name that the driver reports
-/// is accepted too. `h100` means the card with 80 GB.
+/// The comparison ignores case, spaces, dashes, underscores and the words NVIDIA, GeForce, Tesla
+/// and Jetson. `80g` and `80GB` are equal, and `rtx` can be left out. The name that the driver
+/// reports is accepted too, unless several cards have it. `h100` means the card with 80 GB, and
+/// `dgx-spark` its GB10.
 pub fn find(id: &str) -> Option<&'static Card> {
     let wanted = normalized(id);
     if wanted.is_empty() {
         return None;
     }
-    let wanted = if wanted == "h100" { "h10080g".to_owned() } else { wanted };
-    CARDS.iter().find(|card| {
+    let wanted = match wanted.as_str() {
+        "h100" => "h10080g",
+        "dgxspark" => "gb10",
+        other => other,
+    };
+    let has_id = |card: &&Card| {
         let known = normalized(card.id);
-        wanted == known
-            || known.strip_prefix("rtx") == Some(&wanted)
-            || wanted == normalized(card.name)
+        wanted == known || known.strip_prefix("rtx") == Some(wanted)
+    };
+    CARDS.iter().find(has_id).or_else(|| {
+        let mut named = CARDS.iter().filter(|card| wanted == normalized(card.name));
+        named.next().filter(|_| named.next().is_none())
     })
 }
 
@@ -126,7 +178,7 @@ pub fn near(id: &str) -> Vec<&'static str> {
 fn normalized(id: &str) -> String {
     let mut text: String =
         id.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
-    for word in ["nvidia", "geforce", "tesla"] {
+    for word in ["nvidia", "geforce", "tesla", "jetson"] {
         text = text.replacen(word, "", 1);
     }
     if text.ends_with("gb") {
@@ -155,10 +207,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_card_is_found_by_its_id_and_by_its_name() {
+    fn every_card_is_found_by_its_id_and_by_its_name_unless_others_have_it() {
         for card in CARDS {
             assert_eq!(find(card.id), Some(card), "{}", card.id);
-            assert_eq!(find(card.name), Some(card), "{}", card.name);
+            let is_only = CARDS.iter().filter(|other| other.name == card.name).count() == 1;
+            assert_eq!(find(card.name), is_only.then_some(card), "{}", card.name);
+        }
+        assert_eq!(near("orin"), ["orin-nano-8g", "orin-nx-16g"]);
+    }
+
+    #[test]
+    fn the_memory_of_a_card_is_separate_coherent_or_shared() {
+        let memory = |id: &str| {
+            let memory = find(id).unwrap().memory;
+            (memory.is_shared(), memory.is_coherent())
+        };
+        assert_eq!(memory("h200"), (false, false));
+        assert_eq!(memory("gh200"), (false, true));
+        assert_eq!(memory("jetson-agx-orin-64gb"), (true, false));
+        for id in ["gb10", "dgx-spark", "Jetson AGX Thor"] {
+            assert_eq!(memory(id), (true, true), "{id}");
         }
     }
 

@@ -204,8 +204,16 @@ impl Limits {
         match space {
             Space::CHeap => self.max_c_growth.value,
             Space::Process => self.max_rss_growth.value,
+            Space::Host | Space::HostSmall => {
+                self.max_host_growth.value.or(Some(self.max_growth.value))
+            }
             _ => Some(self.max_growth.value),
         }
+    }
+
+    /// True if the host is judged on every device.
+    pub fn judges_host(&self) -> bool {
+        self.max_host_growth.value.is_some() || self.max_host_peak.value.is_some()
     }
 }
 

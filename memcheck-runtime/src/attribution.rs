@@ -55,6 +55,20 @@ pub fn count() -> std::io::Result<()> {
     Ok(())
 }
 
+/// Counts every block of this program from this call on, those of the C heap too. For benches.
+///
+/// # Errors
+/// If the system refuses memory for it, or the probe of the C heap sees no block.
+pub fn count_c_heap() -> std::io::Result<()> {
+    count()?;
+    let _quiet = memcheck_core::measurement::quiet::enter();
+    crate::probe::c_heap::start();
+    match crate::canary::on_c_heap() {
+        true => Ok(()),
+        false => Err(std::io::Error::other("the C heap is not counted")),
+    }
+}
+
 /// Follows every block of this program from this call until the program exits. For benches.
 ///
 /// # Errors

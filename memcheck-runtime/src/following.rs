@@ -41,6 +41,8 @@ pub(crate) struct Following {
     /// The number of measured iterations.
     screen: u32,
     own: Space,
+    /// True if the host is judged too in a test on a GPU.
+    judges_host: bool,
     max_growth: u64,
     /// The number of ended iterations at which a soak looks for growth next.
     next_look: u32,
@@ -94,6 +96,8 @@ struct Extension {
     clock: Clock,
     /// For each space, a window over its peak and the live bytes before these iterations.
     windows: Vec<(PeakWindow, u64)>,
+    /// The peak of all spaces together before these iterations.
+    sum_peak: u64,
     /// The reason why they have ended; `None` while they run.
     stop_reason: Option<StopReason>,
     seconds: Option<f64>,
@@ -144,7 +148,10 @@ impl Following {
             _ => most.saturating_add(warmup),
         };
         let c_heap = limits.max_c_growth.value.map(|_| Space::CHeap);
-        let judged = std::iter::once(own).chain(c_heap);
+        let judges_host = limits.judges_host();
+        let host = [Space::Host, Space::HostSmall];
+        let host = host.into_iter().filter(|&space| judges_host && space != own);
+        let judged = std::iter::once(own).chain(host).chain(c_heap);
         // Attribution takes memory of its own.
         let judges_resident = limits.max_rss_growth.value.is_some() && !trace::is_on();
         Self {
@@ -154,6 +161,7 @@ impl Following {
             warmup,
             screen,
             own,
+            judges_host,
             max_growth: limits.max_growth.value,
             next_look: 0,
             histories: judged.map(|space| (space, History::new(warmup))).collect(),
@@ -167,8 +175,10 @@ impl Following {
     }
 
     /// True if blocks of this space are judged.
-    fn judges(own: Space, space: Space) -> bool {
-        space == Space::CHeap || space.is_of_driver() == own.is_device()
+    fn judges((own, judges_host): (Space, bool), space: Space) -> bool {
+        space == Space::CHeap
+            || space.is_of_driver() == own.is_device()
+            || judges_host && !space.is_of_driver()
     }
 
     /// Must be called when the first iteration begins.
@@ -190,7 +200,7 @@ impl Following {
             true => (self.blocks + count(&added)).saturating_sub(count(&removed)),
             false => count(&all),
         };
-        let own = self.own;
+        let own = (self.own, self.judges_host);
         let used = [&added, &all].into_iter().flat_map(Census::keys).map(|kind| kind.space);
         for space in used.filter(|&space| Self::judges(own, space)) {
             // A space that was not used before had no live blocks after any earlier iteration.
@@ -480,6 +490,7 @@ impl Extension {
             began: Instant::now(),
             clock,
             windows: windows.collect(),
+            sum_peak: ledger::sum().peak,
             stop_reason: None,
             seconds: None,
             disturbed: false,
@@ -493,6 +504,7 @@ impl Extension {
             self.disturbed |= ledger::snapshot(window.space()).live != live;
             window.discard();
         }
+        ledger::restore_peak(self.sum_peak);
     }
 }
 

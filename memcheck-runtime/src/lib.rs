@@ -94,7 +94,7 @@ pub mod __private {
     pub use memcheck_core::values::Contents;
     pub use std::clone::Clone;
 
-    pub use crate::attribution::{count, follow};
+    pub use crate::attribution::{count, count_c_heap, follow};
     pub use crate::description::{DESCRIPTIONS, Description, bound, fault_sweep};
     pub use crate::entry::run;
     pub use crate::outcome::Returned;

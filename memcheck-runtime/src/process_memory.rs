@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 use memcheck_core::measurement::process_memory::{MappedFile, ProcessMemory, Resident};
@@ -63,7 +64,10 @@ impl Process {
         let files = files(&read("/proc/self/smaps")).into_iter();
         let files = files
             .filter(|(path, _)| is_new(path))
-            .map(|(path, Mapped { bytes, resident })| MappedFile { path, bytes, resident });
+            .map(|(path, Mapped { bytes, resident, ranges })| {
+                let copied = ranges.into_iter().map(copied_from).sum();
+                MappedFile { path, bytes, resident, copied }
+            });
         let mut files: Vec<MappedFile> = files.collect();
         files.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.path.cmp(&b.path)));
         files
@@ -108,10 +112,23 @@ fn kibibytes(text: &str) -> Option<u64> {
 }
 
 /// The mappings of one file.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct Mapped {
     bytes: u64,
     resident: u64,
+    ranges: Vec<Range<u64>>,
+}
+
+/// The bytes that live blocks of the device got by copies from these addresses, if the simulated
+/// device shares the memory of the host; else 0.
+fn copied_from(range: Range<u64>) -> u64 {
+    #[cfg(feature = "sim")]
+    return memcheck_sim::copied_from(range);
+    #[cfg(not(feature = "sim"))]
+    {
+        let _ = range;
+        0
+    }
 }
 
 /// The mapped files in the text of `maps` or `smaps`, without programs, libraries and devices.
@@ -123,7 +140,9 @@ fn files(text: &str) -> BTreeMap<String, Mapped> {
         if let Some(mapping) = Mapping::parse(line) {
             current = mapping.path.filter(|path| is_file(path)).map(str::to_owned);
             if let Some(path) = &current {
-                files.entry(path.clone()).or_default().bytes += mapping.bytes;
+                let file = files.entry(path.clone()).or_default();
+                file.bytes += mapping.range.end - mapping.range.start;
+                file.ranges.push(mapping.range);
                 if mapping.is_executable {
                     executable.insert(path.clone());
                 }
@@ -145,7 +164,7 @@ fn is_file(path: &str) -> bool {
 
 /// A line such as `7f00-7f80 r--s 00000000 fe:01 1234   /home/u/model.safetensors`.
 struct Mapping<'a> {
-    bytes: u64,
+    range: Range<u64>,
     is_executable: bool,
     path: Option<&'a str>,
 }
@@ -158,8 +177,9 @@ impl<'a> Mapping<'a> {
         let permissions = rest.split(' ').next()?;
         // Offset, device and inode come before the path.
         let path = rest.splitn(5, ' ').nth(4).map(str::trim_start).filter(|path| !path.is_empty());
+        let (from, to) = (address(from)?, address(to)?);
         Some(Self {
-            bytes: address(to)?.checked_sub(address(from)?)?,
+            range: (from <= to).then_some(from..to)?,
             is_executable: permissions.contains('x'),
             path,
         })
@@ -198,7 +218,8 @@ Rss:                   4 kB
 Rss:                   4 kB
 7f00050000-7f00051000 rw-s 00000000 00:01 5       /memfd:x (deleted)
 ";
-        let model = Mapped { bytes: 12_288, resident: 8_192 };
+        let ranges = vec![0x7f_0000_0000..0x7f_0000_2000, 0x7f_0000_4000..0x7f_0000_5000];
+        let model = Mapped { bytes: 12_288, resident: 8_192, ranges };
         let expected = BTreeMap::from([("/home/u/my model.safetensors".to_owned(), model)]);
         assert_eq!(files(text), expected);
     }

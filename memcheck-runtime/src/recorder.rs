@@ -299,6 +299,7 @@ impl Recorder {
             refused: (now.refused_bytes > 0).then_some(RefusedAllocation {
                 requested: now.refused_bytes,
                 live: now.refused_live,
+                host: ledger::sum().refused_live.saturating_sub(now.refused_live),
                 last: now.refused_after == now.allocations,
             }),
             armed: false,

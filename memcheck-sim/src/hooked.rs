@@ -274,7 +274,7 @@ fn pinned(pointer: *mut *mut c_void, context: Handle, bytes: usize, flags: c_uin
     let pointer = result(pointer)?;
     pointer.put(with(|machine| {
         machine.context(context)?;
-        Ok(machine.host.allocate(bytes as u64, Origin::Pinned, flags)? as *mut c_void)
+        Ok(machine.allocate_host(bytes as u64, Origin::Pinned, flags)? as *mut c_void)
     })?)
 }
 
@@ -399,6 +399,6 @@ fn free_host(pointer: *mut c_void) -> Answer {
         return Ok(());
     }
     with(|machine| {
-        machine.host.release(pointer as u64, |origin| origin == Origin::Pinned).map(drop)
+        machine.release_host(pointer as u64, |origin| origin == Origin::Pinned).map(drop)
     })
 }

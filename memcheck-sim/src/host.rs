@@ -1,8 +1,9 @@
 //! Memory that the CPU also accesses: pinned, managed and registered blocks.
 //!
 //! This memory is real and zeroed. It comes directly from the system's allocator, so that a global
-//! allocator that counts does not count it a second time. It does not reduce a device's capacity,
-//! because managed memory can be larger than the device.
+//! allocator that counts does not count it a second time. It reduces a device's capacity only if
+//! host and device share one memory ([`crate::unified`]), because managed memory can be larger than
+//! another device.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::BTreeMap;

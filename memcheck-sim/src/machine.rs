@@ -22,6 +22,7 @@ use crate::memory::{self, Block, Memory};
 use crate::pools::Pool;
 use crate::processes::Process;
 use crate::spec::{self, DeviceSpec, Spec};
+use crate::unified::Copies;
 use crate::values::{Limits, Values};
 use graphs::Graphs;
 
@@ -122,6 +123,8 @@ pub(crate) struct Machine {
     pub(crate) descriptors: BTreeMap<Handle, Descriptor>,
     pub(crate) graphs: Graphs,
     pub(crate) host: HostMemory,
+    /// The copies from the host, if host and device share one memory.
+    pub(crate) copies: Copies,
     pub(crate) values: Values,
     /// The simulated processes of other users.
     pub(crate) processes: Vec<Process>,
@@ -148,6 +151,7 @@ impl Machine {
             descriptors: BTreeMap::new(),
             graphs: Graphs::default(),
             host: HostMemory::default(),
+            copies: Copies::default(),
             values: Values::new(Limits::of(spec.values)),
             processes: spec.processes.clone(),
             activity: Activity::default(),
@@ -163,7 +167,9 @@ impl Machine {
             machine.devices.push(Device {
                 spec: device,
                 number: spec.numbers[ordinal],
-                memory: Memory::new(ordinal, device.capacity).shared_with(others),
+                memory: Memory::new(ordinal, device.capacity)
+                    .shared_with(others)
+                    .with_heap(device.card.memory.is_shared()),
                 primary,
                 primary_retained: 0,
                 primary_flags: 0,
@@ -356,7 +362,7 @@ impl Machine {
         let device = self.context(context)?.device;
         self.touch()?;
         self.schedule.allocation()?;
-        self.host.allocate(bytes as u64, Origin::Managed(device), 0)
+        self.allocate_host(bytes as u64, Origin::Managed(device), 0)
     }
 
     /// Frees a device or managed block, and returns the time that the free should take.
@@ -371,7 +377,7 @@ impl Machine {
             Some(_) if self.free_in_graph(address).is_some() => {}
             Some(_) if self.graphs.owns(address) => return Err(Code::INVALID_VALUE),
             Some(device) => self.release_block(device, address)?,
-            None => drop(self.host.release(address, managed)?),
+            None => drop(self.release_host(address, managed)?),
         }
         Ok(self.schedule.pause())
     }
@@ -379,6 +385,7 @@ impl Machine {
     fn release_block(&mut self, device: usize, address: u64) -> Answer {
         let block = self.devices[device].memory.release(address)?;
         self.values.forget_block(address);
+        self.forget_copies(address..address + block.bytes);
         if let Some(pool) = block.pool.and_then(|pool| self.pools.get_mut(&pool)) {
             pool.freed(block.bytes);
         }

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::code::{Answer, Code};
 use crate::handle::Handle;
 use crate::spec::{MAX_CAPACITY, MAX_DEVICES};
+use crate::unified;
 
 /// Start of the first device's region. Regions must be below the addresses that Linux gives to
 /// programs, so that a device pointer is never also a host pointer.
@@ -46,6 +47,10 @@ pub(crate) struct Memory {
     /// Bytes that processes of other users hold.
     others: u64,
     used: u64,
+    /// True if the heap of the process takes its memory from this one.
+    has_heap: bool,
+    /// Pinned and managed bytes, if the host takes its memory from this one.
+    host: u64,
     blocks: BTreeMap<u64, Block>,
     /// From start to length. Two gaps must never touch.
     gaps: BTreeMap<u64, u64>,
@@ -60,6 +65,8 @@ impl Memory {
             capacity,
             others: 0,
             used: 0,
+            has_heap: false,
+            host: 0,
             blocks: BTreeMap::new(),
             gaps: BTreeMap::from([(start, SPAN)]),
             by_length: BTreeSet::from([(SPAN, start)]),
@@ -69,6 +76,20 @@ impl Memory {
     /// Reserves this number of bytes for processes of other users.
     pub(crate) fn shared_with(self, others: u64) -> Self {
         Self { others: others.min(self.capacity), ..self }
+    }
+
+    /// The host takes its memory from this one if `is_shared`.
+    pub(crate) fn with_heap(self, is_shared: bool) -> Self {
+        Self { has_heap: is_shared, ..self }
+    }
+
+    /// Takes bytes for pinned or managed memory.
+    pub(crate) fn take_for_host(&mut self, bytes: u64) {
+        self.host += bytes;
+    }
+
+    pub(crate) fn give_back_from_host(&mut self, bytes: u64) {
+        self.host -= bytes;
     }
 
     pub(crate) fn capacity(&self) -> u64 {
@@ -85,7 +106,10 @@ impl Memory {
     }
 
     pub(crate) fn free_bytes(&self) -> u64 {
-        self.capacity - self.others - self.used
+        let heap = if self.has_heap { unified::heap() } else { 0 };
+        let free = self.capacity - self.others - self.used;
+        // The heap is not refused when it takes the last bytes.
+        free.saturating_sub(self.host).saturating_sub(heap)
     }
 
     pub(crate) fn allocate(&mut self, block: Block) -> Answer<u64> {

@@ -36,6 +36,10 @@ impl Detached {
 }
 
 impl End {
+    fn address(self) -> u64 {
+        self.detached().address()
+    }
+
     /// Returns the end without its pointer, so that another thread can launch the copy.
     fn detached(self) -> Detached {
         match self {
@@ -70,6 +74,7 @@ impl Machine {
             return Ok(());
         }
         let bytes = length as u64;
+        let target = to.address();
         match (self.place(to, bytes)?, self.place(from, bytes)?) {
             (Place::Device(to), Place::Device(from)) => self.values.copy(to, from),
             (Place::Device(to), Place::Host(from)) => {
@@ -77,6 +82,7 @@ impl Machine {
                 // or because the map of live host blocks contains it.
                 let from = unsafe { std::slice::from_raw_parts(from, length) };
                 self.values.write(to, from);
+                self.note_copy(target, from.as_ptr() as u64, bytes);
             }
             (Place::Host(to), Place::Device(from)) => {
                 // SAFETY: the target is writable for `length` bytes, for the same reasons. The

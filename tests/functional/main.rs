@@ -69,6 +69,7 @@ mod slurm;
 mod soak;
 mod supply_chain;
 mod terminal;
+mod unified;
 mod unstable;
 mod unwritten;
 mod user_code;

@@ -50,13 +50,14 @@ pub enum FiguresError {
 
 impl Figures {
     /// The figures that a baseline accepts: `allocated` of the judged spaces, without small blocks
-    /// on the host, the C heap and the process, which change with patch releases of libraries.
+    /// on the host, the C heap and the process, which change with patch releases of libraries, and
+    /// without the host of a test on a GPU.
     pub fn of(record: &Record) -> Self {
         Self(
             record
                 .judged
                 .iter()
-                .filter(|space| **space != Space::HostSmall && !space.has_own_limit())
+                .filter(|space| **space != Space::HostSmall && !record.has_own_limits(**space))
                 .filter_map(|space| Some((*space, record.spaces.get(space)?)))
                 .map(|(space, measured)| {
                     let figures = gated(space, &measured.metrics);

@@ -137,7 +137,7 @@ pub fn note_once(record: &mut Record) {
     for (&space, measured) in record
         .spaces
         .iter()
-        .filter(|(space, _)| record.judged.contains(space) && !space.has_own_limit())
+        .filter(|(space, _)| record.judged.contains(space) && !record.has_own_limits(**space))
     {
         let sites = retained(record, space);
         let places = sites

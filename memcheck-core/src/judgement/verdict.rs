@@ -50,9 +50,12 @@ pub fn judge(
             findings.extend(growth::leak(record, space, measured, limits));
         }
         if returned && !growth::is_overhead(record, space, limits) {
-            findings.extend(growth::undecided(space, measured, limits));
+            findings.extend(growth::undecided(record, space, measured, limits));
         }
-        if space.has_own_limit() {
+        if space == Space::Host {
+            findings.extend(host_peak(record, &measured.metrics, limits));
+        }
+        if record.has_own_limits(space) {
             continue;
         }
         let pool_growth = growth::pool_growth(space, measured, limits.max_reserved_growth.value);
@@ -70,6 +73,7 @@ pub fn judge(
             findings.extend(allocations(record, space, measured, limits));
         }
     }
+    findings.extend(fit::unified(record, limits, &findings));
     findings.extend(fault_unsafe::judge(record));
     findings.extend(soak::judge(record));
     if returned {
@@ -141,6 +145,25 @@ fn peak(record: &Record, space: Space, metrics: &Metrics, limits: &Limits) -> Op
             format!(
                 "the peak in {space} is {} (limit {})",
                 both(metrics.peak_allocated),
+                both(limit)
+            ),
+        )
+    })
+}
+
+fn host_peak(record: &Record, metrics: &Metrics, limits: &Limits) -> Option<Finding> {
+    let limit = limits.max_host_peak.value?;
+    let peak = metrics.peak_allocated;
+    (peak > limit).then(|| Finding {
+        space: Some(Space::Host),
+        figure: Some(peak),
+        limit: Some(limit),
+        sites: blame::at_peak(record, Space::Host),
+        ..Finding::new(
+            Code::PeakLimit,
+            format!(
+                "the peak in host is {} (limit {} of `max_host_peak`)",
+                both(peak),
                 both(limit)
             ),
         )

@@ -13,5 +13,6 @@ pub mod record;
 pub mod repeats;
 pub mod soak;
 pub mod stack;
+pub mod unified;
 pub mod unknown_reads;
 pub mod validity;

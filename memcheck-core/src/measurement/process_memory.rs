@@ -48,12 +48,20 @@ pub struct MappedFile {
     pub bytes: u64,
     /// Bytes of it that are resident.
     pub resident: u64,
+    /// Bytes that live blocks of the device got by copies from the mapping, if the simulated device
+    /// shares the memory of the host.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub copied: u64,
+}
+
+fn is_zero(bytes: &u64) -> bool {
+    *bytes == 0
 }
 
 impl MappedFile {
     /// The file for people.
     pub fn shown(&self) -> String {
-        let Self { path, bytes, resident } = self;
+        let Self { path, bytes, resident, copied: _ } = self;
         format!("{path}: {} mapped, {} resident", both(*bytes), both(*resident))
     }
 }
@@ -101,7 +109,7 @@ mod tests {
 
     #[test]
     fn figures_and_files_have_a_line_each() {
-        let file = MappedFile { path: "/m.safetensors".to_owned(), bytes: 4_096, resident: 0 };
+        let file = MappedFile { path: "/m.safetensors".to_owned(), bytes: 4_096, resident: 0, copied: 0 };
         let memory = ProcessMemory {
             at_end: Resident { rss_anon: 2_048, ..Resident::default() },
             files: vec![file],

@@ -14,10 +14,11 @@ use crate::limits::Limits;
 use crate::measurement::attribution::{Attribution, Unresolved};
 use crate::measurement::driver::Driver;
 use crate::measurement::fault_sweep::SweepResult;
-use crate::measurement::process_memory::{ProcessMemory, Resident};
+use crate::measurement::process_memory::{MappedFile, ProcessMemory, Resident};
 use crate::measurement::repeats::Repeats;
 use crate::measurement::soak::Soaked;
 use crate::measurement::stack::Frame;
+use crate::measurement::unified::Unified;
 use crate::measurement::unknown_reads::UnknownReads;
 use crate::size::both;
 use crate::space::Space;
@@ -100,6 +101,9 @@ pub struct RefusedAllocation {
     pub requested: u64,
     /// Live bytes at that moment.
     pub live: u64,
+    /// Live bytes of all other spaces at that moment, if host and device share one memory.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub host: u64,
     /// True if no allocation followed it in its space.
     #[serde(default)]
     pub last: bool,
@@ -255,6 +259,9 @@ pub struct Record {
     /// The memory of the process; `None` if the system does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<ProcessMemory>,
+    /// The one memory of host and device; `None` if each has its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unified: Option<Unified>,
     /// The points that `trial.mark` recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<Mark>,
@@ -274,6 +281,23 @@ impl Record {
     pub fn is_undecided(&self) -> bool {
         let mut judged = self.judged.iter().filter_map(|space| self.spaces.get(space));
         self.iterated && judged.any(|measured| measured.growth == Growth::Unknown)
+    }
+
+    /// True if only limits of its own apply to a space, and no baseline: the C heap, the process, and
+    /// the host in a test on a GPU.
+    pub fn has_own_limits(&self, space: Space) -> bool {
+        let is_of_gpu = || self.judged.iter().any(|space| space.is_device());
+        space.has_own_limit() || (matches!(space, Space::Host | Space::HostSmall) && is_of_gpu())
+    }
+
+    /// The limit of the growth of a space; `None` if its growth is not judged.
+    pub fn max_growth_of(&self, space: Space, limits: &Limits) -> Option<u64> {
+        match space {
+            Space::Host | Space::HostSmall if self.has_own_limits(space) => {
+                limits.max_host_growth.value
+            }
+            _ => limits.max_growth_of(space),
+        }
     }
 
     /// Replaces the growth by that of another run of the same test, with its call sites. Unknown
@@ -321,6 +345,24 @@ impl Record {
         Some(format!("`fault_sweep` had no effect: {why}"))
     }
 
+    /// A sentence about each mapped file whose content is on the device too, if both share one
+    /// memory.
+    pub fn files_held_twice(&self) -> Vec<String> {
+        let Some(unified) = &self.unified else { return Vec::new() };
+        let files = self.process.iter().flat_map(|memory| &memory.files);
+        let copied = files.filter(|file| file.copied > 0);
+        let sentence = |file: &MappedFile| {
+            format!(
+                "{} are held twice: in the mapped file {} and on {}, and {} has one memory for both",
+                both(file.copied),
+                file.path,
+                unified.space,
+                unified.card
+            )
+        };
+        copied.map(sentence).collect()
+    }
+
     /// The reason why the iterations of the test cannot be soaked; `None` if they can.
     pub fn refuses_soak(&self) -> Option<&'static str> {
         match &self.outcome {
@@ -345,7 +387,7 @@ impl Record {
 
     /// True if a second round showed that judged memory is allocated once in the process.
     pub fn holds_once(&self) -> bool {
-        let judged = self.judged.iter().filter(|space| !space.has_own_limit());
+        let judged = self.judged.iter().filter(|space| !self.has_own_limits(**space));
         let mut judged = judged.filter_map(|space| self.spaces.get(space));
         let limit = self.limits.max_retained.value;
         judged.any(|measured| measured.retained_again.is_some_and(|again| again <= limit))

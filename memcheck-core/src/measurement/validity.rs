@@ -65,6 +65,7 @@ pub(super) fn record(record: &Record) -> Checked {
         values,
         fault_sweep,
         process,
+        unified,
         marks,
         ..
     } = record;
@@ -100,6 +101,9 @@ pub(super) fn record(record: &Record) -> Checked {
     let files = || process.iter().flat_map(|memory| &memory.files);
     sum("process.files.bytes", files().map(|file| file.bytes))?;
     sum("process.files.resident", files().map(|file| file.resident))?;
+    sum("process.files.copied", files().map(|file| file.copied))?;
+    let memory = unified.iter().flat_map(|it| [it.capacity, it.peak_allocated]);
+    sum("unified", memory)?;
     let items = || driver.untracked.iter().flat_map(|untracked| &untracked.items);
     sum("driver.untracked.items.bytes", items().map(|item| item.bytes))?;
     sum("driver.untracked.items.blocks", items().map(|item| item.blocks))

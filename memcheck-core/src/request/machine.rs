@@ -27,6 +27,9 @@ pub enum MachineError {
     /// The size cannot be parsed, is 0, or is above [`MAX_CAPACITY`].
     #[error("`{0}` is not a capacity: write a size from 1B to 1TiB, such as 8GiB")]
     Capacity(String),
+    /// The card shares its memory with the host, which has no second one.
+    #[error("`{0}` shares the memory of the host, so that a machine has no other device")]
+    Shared(&'static str),
     /// The number of devices is 0 or too large.
     #[error("a machine has 1 to {most} devices, not {count}")]
     Count {
@@ -49,7 +52,7 @@ impl MachineError {
                 }
             }),
             Self::Margin(..) => Some("`--margin 0%` uses the whole capacity".to_owned()),
-            Self::Option(_) | Self::Capacity(_) | Self::Count { .. } => None,
+            Self::Option(_) | Self::Capacity(_) | Self::Shared(_) | Self::Count { .. } => None,
         }
     }
 }
@@ -134,7 +137,11 @@ impl std::str::FromStr for Machine {
     type Err = MachineError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::parse_devices(text, MAX_DEVICES)
+        let machine = Self::parse_devices(text, MAX_DEVICES)?;
+        match machine.gpus.iter().find(|gpu| gpu.card.memory.is_shared()) {
+            Some(gpu) if machine.gpus.len() > 1 => Err(MachineError::Shared(gpu.card.id)),
+            _ => Ok(machine),
+        }
     }
 }
 
@@ -256,6 +263,10 @@ mod tests {
             ("0xh200", "a machine has 1 to 32 devices, not 0"),
             ("40xt4", "a machine has 1 to 32 devices, not 40"),
             ("20xh200+20xt4", "a machine has 1 to 32 devices, not 40"),
+            (
+                "gb10+t4",
+                "`gb10` shares the memory of the host, so that a machine has no other device",
+            ),
         ] {
             assert_eq!(text.parse::<Machine>().unwrap_err().to_string(), message, "{text}");
         }

@@ -330,7 +330,8 @@ fn measures_alike(first: &Record, second: &Record) -> bool {
     };
     let allocated = |record: &Record| -> BTreeMap<Space, Vec<u64>> {
         let of = |space: &Space| Some((*space, record.spaces.get(space)?.allocated.clone()));
-        record.judged.iter().filter(|space| !space.has_own_limit()).filter_map(of).collect()
+        let judged = record.judged.iter().filter(|space| !record.has_own_limits(**space));
+        judged.filter_map(of).collect()
     };
     figures(first) == figures(second) && allocated(first) == allocated(second)
 }

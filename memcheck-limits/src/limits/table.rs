@@ -66,6 +66,16 @@ macro_rules! with_limits {
                 max_rss_growth or max_rss_growth_mb: Optional<Bytes>,
                 "MEMCHECK_MAX_RSS_GROWTH", programs: false, default: |_| None;
 
+                /// Limit of the growth of host memory per iteration, on every device; on a GPU the
+                /// host is judged only if a limit of the host is set
+                max_host_growth or max_host_growth_mb: Optional<Bytes>,
+                "MEMCHECK_MAX_HOST_GROWTH", programs: false, default: |_| None;
+
+                /// Limit of the live bytes of the host at any moment, set-up included, on every
+                /// device
+                max_host_peak or max_host_peak_mb: Optional<Bytes>,
+                "MEMCHECK_MAX_HOST_PEAK", programs: false, default: |_| None;
+
                 /// Capacity that a test must run in on a GPU: a size ("24 GiB") or a card
                 /// ("rtx4090")
                 fits: Optional<Room>,

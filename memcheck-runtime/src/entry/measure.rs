@@ -11,6 +11,7 @@ use memcheck_core::judgement::{fault, verdict};
 use memcheck_core::limits::Limits;
 use memcheck_core::measurement::attribution::Unresolved;
 use memcheck_core::measurement::record::{self, Facts, Outcome, Record};
+use memcheck_core::measurement::unified::Unified;
 use memcheck_core::request::variables::SIM_FAULTS;
 use memcheck_core::space::Space;
 use memcheck_core::wire::protocol::{Follow, Job, Progress, Reach, Refusal};
@@ -105,6 +106,8 @@ pub(super) struct Ready {
     /// The spaces whose probe was tested with a canary; true if it saw the block come and go.
     canaries: Vec<(Space, bool)>,
     counters: OtherCounters,
+    /// The name of the card, if it shares the memory of the host.
+    unified: Option<String>,
     attributor: Option<Attributor>,
 }
 
@@ -118,6 +121,9 @@ impl Ready {
         let device = open::device(request)
             .map_err(|error| device_refusal(error.to_string(), error.is_device_fault()))?;
         start_pool();
+        let unified = unified(&device).map_err(|error| {
+            device_refusal(format!("the properties of `{request}` cannot be read: {error}"), false)
+        })?;
         ledger::arm();
         let own = device::space(&device);
         let on_device = canary::on_device(&device).map_err(|error| {
@@ -126,7 +132,7 @@ impl Ready {
             device_refusal(why, false)
         })?;
         let mut canaries = vec![(Space::Host, canary::on_host()), (own, on_device)];
-        if own == Space::Host {
+        if own == Space::Host || limits.max_host_growth.value.is_some() {
             ledger::count_small();
             canaries.push((Space::HostSmall, canary::on_host_small()));
         }
@@ -152,7 +158,7 @@ impl Ready {
             Follow::Modules => attribute(Some(own))?,
         };
         ledger::reset();
-        Ok(Self { device, own, canaries, counters, attributor })
+        Ok(Self { device, own, canaries, counters, unified, attributor })
     }
 
     pub(super) fn device(&self) -> Device {
@@ -189,6 +195,10 @@ impl Ready {
             };
         }
         record.notes.extend(note);
+        record.unified = self.unified.and_then(|card| {
+            let capacity = *record.capacities.get(&self.own)?;
+            Some(Unified { space: self.own, card, capacity, peak_allocated: ledger::sum().peak })
+        });
         self.counters.observe(&self.device, self.own, &mut record);
         let Some(attributor) = self.attributor else { return (record, None) };
         let live = live.unwrap_or_default();
@@ -205,6 +215,18 @@ impl Ready {
     }
 }
 
+/// Starts to add up the memory of host and device if they share it, and returns the name of the card
+/// then.
+fn unified(device: &Device) -> candle_core::Result<Option<String>> {
+    #[cfg(feature = "cuda")]
+    if probe::card::shares_host_memory(device)? {
+        ledger::count_sum();
+        return Ok(probe::card::card(device)?.map(|card| card.name));
+    }
+    let _ = device;
+    Ok(None)
+}
+
 /// Starts rayon's pool, on which candle's CPU backend computes. A new worker allocates about 2 KiB
 /// for its deque. These bytes belong to the pool and not to the workload, and their figure would
 /// depend on timing if a worker started during the body.
@@ -213,14 +235,20 @@ fn start_pool() {
 }
 
 /// The test's own space, all other spaces of the same kind in which it has allocated, and those
-/// with a limit of their own.
+/// with a limit of their own. In a test on a GPU the host is one of them.
 fn judged(own: Space, limits: &Limits) -> Vec<Space> {
     let of_same_kind = block::spaces()
         .filter(|space| !space.has_own_limit() && space.is_of_driver() == own.is_device())
         .filter(|space| *space == own || ledger::snapshot(*space).allocations > 0);
+    let host = [
+        (Space::Host, limits.judges_host()),
+        (Space::HostSmall, limits.max_host_growth.value.is_some()),
+    ];
+    let host = host.into_iter().filter(|(_, is_judged)| *is_judged && own.is_device());
+    let host = host.map(|(space, _)| space);
     let c_heap = limits.max_c_growth.value.map(|_| Space::CHeap);
     let resident = limits.max_rss_growth.value.map(|_| Space::Process);
-    of_same_kind.chain(c_heap).chain(resident).collect()
+    of_same_kind.chain(host).chain(c_heap).chain(resident).collect()
 }
 
 /// The record of a process that measures no figures.
@@ -290,6 +318,7 @@ fn assemble(
         soaked: recorder.soaked(),
         spaces: recorder.finish(judged),
         process: recorder.take_process(),
+        unified: None,
         capacities: open::capacities(request),
         lost_events: ledger::lost_events(),
         events_of_unknown_gpus: ledger::events_of_unknown_gpus(),

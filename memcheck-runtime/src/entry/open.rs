@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use candle_core::Device;
 use memcheck_core::device::Request;
 use memcheck_core::limits::Limits;
+use memcheck_core::measurement::unified::Unified;
 use memcheck_core::space::Space;
 
 #[cfg(all(feature = "cuda", not(feature = "sim")))]
@@ -81,6 +82,22 @@ pub(super) fn capacities(request: &Request) -> BTreeMap<Space, u64> {
     }
 }
 
+/// The one memory of host and device so far, if the simulated machine of `request` has one.
+pub(super) fn unified(request: &Request) -> Option<Unified> {
+    #[cfg(feature = "sim")]
+    if let Request::Sim(machine) = request {
+        let device = *machine_of(machine.as_deref()).ok()?.devices.first()?;
+        return device.card.memory.is_shared().then(|| Unified {
+            space: Space::Cuda(0),
+            card: device.card.name.to_owned(),
+            capacity: device.capacity,
+            peak_allocated: crate::ledger::sum().peak,
+        });
+    }
+    let _ = request;
+    None
+}
+
 #[cfg(feature = "sim")]
 fn machine_of(name: Option<&str>) -> Result<memcheck_sim::Spec, memcheck_sim::SpecError> {
     name.unwrap_or(memcheck_sim::DEFAULT_MACHINE).parse()
@@ -93,7 +110,11 @@ fn simulate(machine: Option<&str>, limits: &Limits) -> Result<(), OpenError> {
         OpenError::Machine(error.to_string())
     }
     memcheck_sim::link();
+    memcheck_sim::count_heap(crate::ledger::heap);
     let mut spec = machine_of(machine).map_err(machine_error)?;
+    if spec.devices.iter().any(|device| device.card.memory.is_shared()) {
+        crate::ledger::count_sum();
+    }
     let processes = std::env::var(SIM_PROCESSES.name).unwrap_or_default();
     let in_processes = |error| machine_error(format!("{}: {error}", SIM_PROCESSES.name));
     let processes = memcheck_sim::processes(&processes).map_err(in_processes)?;

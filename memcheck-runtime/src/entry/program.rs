@@ -180,6 +180,7 @@ fn report(following: Following) -> Report {
         fault_sweep: None,
         values: reads::finish(&job.workspace),
         process: recorder.take_process(),
+        unified: open::unified(&job.device),
         marks: Vec::new(),
         attribution: None,
         longer: None,

@@ -24,7 +24,11 @@ const PATIENCE: Duration = Duration::from_millis(100);
 fn excess(judged: &[Space], limits: &Limits) -> u64 {
     let excess =
         |space: &Space| ledger::snapshot(*space).live.saturating_sub(limits.max_retained.value);
-    judged.iter().filter(|space| !space.has_own_limit()).map(excess).sum()
+    let is_of_gpu = judged.iter().any(|space| space.is_device());
+    let limited = |space: &&Space| {
+        !space.has_own_limit() && space.is_of_driver() == is_of_gpu
+    };
+    judged.iter().filter(limited).map(excess).sum()
 }
 
 /// Waits for a bounded time until other threads have freed the remaining blocks of the body.

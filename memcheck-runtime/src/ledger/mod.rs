@@ -28,6 +28,7 @@ mod deaths;
 mod mode;
 mod peak;
 mod shard;
+mod sum;
 pub(crate) mod table;
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -44,10 +45,13 @@ use crate::trace::{self, Event};
 
 pub(crate) use census::{Census, Changes, census};
 pub(crate) use counters::CounterSnapshot;
+#[cfg(feature = "cuda")]
+pub(crate) use mode::count_sum;
 pub(crate) use mode::{
     MODE, RecordingMode, arm, count_c_heap, count_small, follow_tensors, is_armed, mode,
 };
 pub(crate) use peak::PeakWindow;
+pub(crate) use sum::{restore_peak, sum};
 
 /// The number of live blocks for which the ledger has room.
 pub(crate) const CAPACITY: u64 = table::CAPACITY as u64;
@@ -108,6 +112,7 @@ pub(crate) fn reset() {
     for (index, counters) in COUNTERS.iter().enumerate() {
         counters.reset(shard::totals(index));
     }
+    sum::reset();
 }
 
 /// Resets the figures of a space that a canary was the first to use, if it has no live blocks.
@@ -139,6 +144,7 @@ pub(crate) fn allocated(space: Space, address: u64, size: u64) {
         let is_taken = BLOCKS.insert(address, block.words(), shard.kept());
         if is_taken {
             COUNTERS[index].add(size);
+            sum::add(address, size);
             shard.count_allocation(index, size);
         }
         is_taken
@@ -158,6 +164,7 @@ pub(crate) fn freed(address: u64) -> Option<Block> {
         let words = BLOCKS.remove(address, shard.kept())?;
         let index = Block::index_of(words);
         COUNTERS[index].live.fetch_sub(Block::size_of(words), Relaxed);
+        sum::subtract(address, Block::size_of(words));
         shard.count_free(index);
         Some(words)
     })?;
@@ -182,6 +189,7 @@ pub(crate) fn free_failed(address: u64, block: Block) {
         shard::with(|shard| shard.uncount_free(index));
         if BLOCKS.insert(address, block.words(), None) {
             COUNTERS[index].add(block.size);
+            sum::add(address, block.size);
             trace::push(|| Event::Kept(block));
         } else {
             count_lost_event();
@@ -229,6 +237,7 @@ pub(crate) fn moved(Taken(words): Taken, space: Space, address: u64, size: u64) 
     }
     push_death(words);
     trace::push_pair(|| (Event::Freed(old), Event::Allocated(block)));
+    sum::resize(address, old.size, size);
     if index != old_index {
         COUNTERS[index].add(size);
         COUNTERS[old_index].live.fetch_sub(old.size, Relaxed);
@@ -244,6 +253,8 @@ pub(crate) fn moved(Taken(words): Taken, space: Space, address: u64, size: u64) 
 pub(crate) fn discarded(Taken(words): Taken) {
     let index = Block::index_of(words);
     COUNTERS[index].live.fetch_sub(Block::size_of(words), Relaxed);
+    // Only heap blocks are moved, and their addresses are even.
+    sum::subtract(0, Block::size_of(words));
     shard::with(|shard| shard.count_free(index));
     push_death(words);
     trace::push(|| Event::Freed(Block::from_words(words)));
@@ -302,6 +313,7 @@ fn each_words(mut visit: impl FnMut(u64, Words)) {
 pub(crate) fn refused(space: Space, size: u64) {
     if let Some(index) = index(space) {
         COUNTERS[index].refuse(size, shard::totals(index));
+        sum::refuse();
         trace::push(|| Event::Refused(Block { size, space, origin: current_origin() }));
     }
 }
@@ -328,6 +340,13 @@ pub(crate) fn count_event_of_unknown_gpu() {
 
 pub(crate) fn snapshot(space: Space) -> CounterSnapshot {
     index(space).map(|index| COUNTERS[index].snapshot(shard::totals(index))).unwrap_or_default()
+}
+
+/// The live bytes of the heap of the process, as far as it is counted.
+#[cfg(feature = "sim")]
+pub(crate) fn heap() -> u64 {
+    let spaces = [Space::Host, Space::HostSmall, Space::CHeap].into_iter().filter_map(index);
+    spaces.map(|index| COUNTERS[index].live.load(Relaxed)).sum()
 }
 
 /// The number of events that could not be recorded. If it is not zero, the figures are not valid.

@@ -16,6 +16,7 @@ impl RecordingMode {
     const SMALL: u8 = 4;
     /// Read by the functions in assembler of [`crate::probe::c_heap`] too.
     pub(crate) const C_HEAP: u8 = 8;
+    const SUM: u8 = 16;
 
     #[inline]
     pub(crate) fn is_armed(self) -> bool {
@@ -32,6 +33,12 @@ impl RecordingMode {
     #[inline]
     pub(crate) fn counts_c_heap(self) -> bool {
         self.0 & Self::C_HEAP != 0
+    }
+
+    /// True if the live bytes of all spaces are added up.
+    #[inline]
+    pub(crate) fn sums(self) -> bool {
+        self.0 & Self::SUM != 0
     }
 
     /// True if host blocks are also examined as possible tensors.
@@ -63,6 +70,12 @@ pub(crate) fn count_small() {
 /// Starts to record blocks of the C heap.
 pub(crate) fn count_c_heap() {
     MODE.fetch_or(RecordingMode::C_HEAP, Relaxed);
+}
+
+/// Starts to add up the live bytes of all spaces. Must be called before the ledger is armed.
+#[cfg(feature = "cuda")]
+pub(crate) fn count_sum() {
+    MODE.fetch_or(Mode::SUM, Relaxed);
 }
 
 /// Starts or stops the examination of host blocks as possible tensors.

@@ -34,6 +34,19 @@ pub fn card(device: &Device) -> candle_core::Result<Option<InstalledCard>> {
     Ok(None)
 }
 
+/// True if host and device share one memory (`INTEGRATED`).
+///
+/// # Errors
+/// If the driver returns an error.
+#[cfg(feature = "cuda")]
+pub(crate) fn shares_host_memory(device: &Device) -> candle_core::Result<bool> {
+    use candle_core::cuda_backend::WrapErr;
+    use candle_core::cuda_backend::cudarc::driver::sys::CUdevice_attribute;
+    let Device::Cuda(cuda) = device else { return Ok(false) };
+    let integrated = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_INTEGRATED;
+    Ok(cuda.cuda_stream().context().attribute(integrated).w()? != 0)
+}
+
 /// The capacity in bytes of each device of a real driver. A device whose capacity the driver does
 /// not report is missing.
 #[cfg(all(feature = "cuda", not(feature = "sim")))]

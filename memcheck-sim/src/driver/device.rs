@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_uint};
 
-use memcheck_core::cards::Card;
+use memcheck_core::cards::{Card, CardMemory};
 
 use crate::code::{Answer, Code, describe};
 use crate::ffi::{self, Out, Text, exports};
@@ -150,8 +150,10 @@ fn limits(compute: (u8, u8)) -> (c_int, c_int, c_int, c_int) {
         (7, _) => (64, 64, 1024, 16),
         (8, 0) => (164, 163, 2048, 32),
         (8, 6) => (100, 99, 1536, 16),
+        (8, 7) => (164, 163, 1536, 16),
         (8, _) => (100, 99, 1536, 24),
         (9 | 10, _) => (228, 227, 2048, 32),
+        (11, _) => (228, 227, 1536, 24),
         _ => (100, 99, 1536, 24),
     }
 }
@@ -162,6 +164,9 @@ fn limits(compute: (u8, u8)) -> (c_int, c_int, c_int, c_int) {
 pub(crate) fn attribute(card: &Card, attribute: c_int, device: c_int) -> Answer<c_int> {
     let (shared, shared_block, threads, blocks) = limits(card.compute);
     let since = |major| c_int::from(card.compute.0 >= major);
+    let coherent = c_int::from(card.memory.is_coherent());
+    // Only a Jetson without coherence lacks it: CUDA for Tegra, "Effective Usage of Unified Memory".
+    let concurrent = c_int::from(card.memory != CardMemory::Shared);
     Ok(match attribute {
         1 => 1024,                              // threads per block
         2 | 3 => 1024,                          // block dimensions x, y
@@ -177,7 +182,8 @@ pub(crate) fn attribute(card: &Card, attribute: c_int, device: c_int) -> Answer<
         14 => 512,                              // texture alignment
         15 => 1,                                // copies overlap
         16 => card.multiprocessors as c_int,
-        17 | 18 => 0,                           // kernel timeout, integrated
+        17 => 0,                                // kernel timeout
+        18 => card.memory.is_shared().into(),   // integrated
         19 => 1,                                // maps host memory
         20 => 0,                                // compute mode: default
         21..=29 | 42..=49 | 52..=74 | 77 => 16_384, // sizes of textures and surfaces
@@ -199,10 +205,12 @@ pub(crate) fn attribute(card: &Card, attribute: c_int, device: c_int) -> Answer<
         78..=80 => 1,                           // stream priorities, L1 caches
         81 => shared << 10,
         83 => 1,                                // managed memory
-        84..=86 => 0,                      // multi-GPU board, native host atomics
+        84 | 85 => 0,                           // multi-GPU board
+        86 => coherent,                         // native host atomics
         87 => 2,                                // single to double ratio
-        88 => 0,                                // pageable access
-        89 | 90 => 1,                           // concurrent managed access, preemption
+        88 => coherent,                         // pageable access
+        89 => concurrent,                       // concurrent managed access
+        90 => 1,                                // preemption
         91 => 1,                                // registered memory keeps its address
         92..=94 => 0,                           // stream memory operations
         95 => 1,                                // cooperative launch
@@ -210,7 +218,8 @@ pub(crate) fn attribute(card: &Card, attribute: c_int, device: c_int) -> Answer<
         97 => shared_block << 10,               // shared memory per block, opt-in
         98 => 0,
         99 => 1,                                // host register
-        100 | 101 => 0,
+        100 => coherent,                        // pageable access by the host's page table
+        101 => 0,                               // direct access to managed memory by the host
         102..=105 => 0,                         // virtual memory management, shareable handles
         106 => blocks,
         107 => 0,

@@ -11,6 +11,8 @@ use crate::alternating::{LAYOUTS, Program, link};
 pub(crate) enum Allocator {
     Bare,
     Memcheck,
+    /// memcheck's allocator, and its probe of the C heap, as with `max_c_growth`.
+    CHeap,
     /// memcheck's allocator with call stacks and scopes.
     Attributed,
     StatsAlloc,
@@ -19,9 +21,10 @@ pub(crate) enum Allocator {
 }
 
 impl Allocator {
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Bare,
         Self::Memcheck,
+        Self::CHeap,
         Self::Attributed,
         Self::StatsAlloc,
         Self::PeakAlloc,
@@ -32,6 +35,7 @@ impl Allocator {
         match self {
             Self::Bare => "bare",
             Self::Memcheck => "memcheck",
+            Self::CHeap => "c_heap",
             Self::Attributed => "attributed",
             Self::StatsAlloc => "stats_alloc",
             Self::PeakAlloc => "peak_alloc",

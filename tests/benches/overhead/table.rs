@@ -8,6 +8,9 @@ use crate::alternating::{Row, time};
 use crate::programs::Allocator;
 use crate::rounds::Measured;
 
+/// The most that a run may cost in addition if it counts the C heap too.
+const C_HEAP: f64 = 1.05;
+
 /// The limit of a program's time, as a multiple of the bare program's. The loop over tensor-sized
 /// blocks has no limit, because it isolates a cost that the limits of the two models already cover.
 /// Attribution has limits for the models only, because call stacks are meant for models.
@@ -17,6 +20,8 @@ fn limit(allocator: Allocator, workload: Workload) -> Option<f64> {
         (Allocator::Memcheck, Workload::Allocations) => Some(1.05),
         (Allocator::Memcheck, Workload::Small) => Some(1.5),
         (Allocator::Memcheck, Workload::SmallTwice) => Some(2.0),
+        (Allocator::CHeap, Workload::Gemm) => Some(1.01 * C_HEAP),
+        (Allocator::CHeap, Workload::Allocations) => Some(1.05 * C_HEAP),
         (Allocator::Attributed, Workload::Gemm) => Some(1.03),
         (Allocator::Attributed, Workload::Allocations) => Some(2.0),
         _ => None,
@@ -28,8 +33,9 @@ pub(crate) fn markdown(measured: &[Measured]) -> String {
     text += "Time of an iteration, divided by that of the bare allocator: the ratio of the fastest \
              rounds, and in brackets the median over all rounds. `bare again` is the bare program in \
              another layout: its distance from 1 is noise.\n\n";
-    let limits: [Column; 2] = [
+    let limits: [Column; 3] = [
         ("limit of memcheck", |one| result(Allocator::Memcheck, one)),
+        ("limit of c_heap", |one| result(Allocator::CHeap, one)),
         ("limit of attributed", |one| result(Allocator::Attributed, one)),
     ];
     table(&mut text, measured, &limits, |row| format!("{:.3} ({:.3})", row.fastest, row.median));
@@ -74,11 +80,11 @@ fn result(allocator: Allocator, measured: &Measured) -> String {
         .fold(0.0, f64::max);
     let row = measured.seated().find(|(of, _)| *of == allocator).map(|(_, row)| row);
     match (limit(allocator, measured.workload), row) {
-        (Some(limit), Some(row)) if row.fastest <= limit => format!("{limit}, met"),
+        (Some(limit), Some(row)) if row.fastest <= limit => format!("{limit:.2}, met"),
         (Some(limit), Some(row)) if row.fastest <= limit + noise => {
-            format!("{limit}, within noise")
+            format!("{limit:.2}, within noise")
         }
-        (Some(limit), Some(_)) => format!("{limit}, **exceeded**"),
+        (Some(limit), Some(_)) => format!("{limit:.2}, **exceeded**"),
         _ => "none".to_owned(),
     }
 }

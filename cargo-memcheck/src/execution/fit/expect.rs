@@ -106,7 +106,7 @@ mod tests {
 
     /// The device refuses every peak above `usable`.
     fn attempt(value: u64, peak: u64, usable: u64) -> Attempt {
-        let refusal = RefusedAllocation { requested: peak, live: 0, last: true };
+        let refusal = RefusedAllocation { requested: peak, live: 0, host: 0, last: true };
         Attempt {
             value,
             peaks: BTreeMap::from([(SPACE, if peak > usable { 7 } else { peak })]),

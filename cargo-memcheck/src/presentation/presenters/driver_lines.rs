@@ -49,6 +49,13 @@ fn of_record(record: &Record) -> Vec<String> {
             lines.push(mark(format!("driver and NVML of {space}: {}", figures.join(", "))));
         }
     }
+    if let Some(unified) = &record.unified {
+        lines.push(format!(
+            "one memory of {}, peak of {}",
+            unified.card,
+            unified.shown()
+        ));
+    }
     if let Some(workspaces) = &record.driver.workspaces {
         let text = format!("peak_allocated contains {}", workspaces.shown());
         lines.push(format!("{text} ({ESTIMATE})"));

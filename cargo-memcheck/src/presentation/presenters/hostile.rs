@@ -17,7 +17,9 @@ use memcheck_core::judgement::location;
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::measurement::fault_sweep::{Calls, Effect, SweepResult, UnsafeAllocation};
 use memcheck_core::measurement::process_memory::{MappedFile, ProcessMemory};
+use memcheck_core::measurement::unified::Unified;
 use memcheck_core::measurement::unknown_reads::{ReadSite, UnknownReads};
+use memcheck_core::space::Space;
 
 use super::annotations::GithubAnnotations;
 use super::every::terminal;
@@ -112,9 +114,12 @@ fn outcome(text: &str, output: &str) -> TestOutcome {
     let failure = UnsafeAllocation { number: 1, requested: 1, calls, effect };
     let sweep = SweepResult { ended: at(), failures: vec![failure], ..SweepResult::default() };
     outcome.report.as_mut().unwrap().record.fault_sweep = Some(sweep);
-    let file = MappedFile { path: text.to_owned(), bytes: 1, resident: 1 };
+    let file = MappedFile { path: text.to_owned(), bytes: 1, resident: 1, copied: 1 };
     let memory = ProcessMemory { files: vec![file], ..ProcessMemory::default() };
     outcome.report.as_mut().unwrap().record.process = Some(memory);
+    let (space, card) = (Space::Cuda(0), text.to_owned());
+    outcome.report.as_mut().unwrap().record.unified =
+        Some(Unified { space, card, capacity: 1, peak_allocated: 1 });
     let (name, uuid) = (text.to_owned(), Some(text.to_owned()));
     let gpu = Some(RanOn { index: None, name, uuid });
     let output = Output { stdout: output.to_owned(), stderr: output.to_owned(), is_cut: false };

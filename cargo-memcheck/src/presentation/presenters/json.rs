@@ -86,6 +86,7 @@ impl<W: Write> Presenter for JsonLines<W> {
             mapped_files: record
                 .and_then(|record| record.process.as_ref())
                 .map_or(&[], |memory| &memory.files),
+            unified: record.and_then(|record| record.unified.as_ref()),
             followed: record
                 .and_then(|record| record.followed.as_ref())
                 .map(FollowedIterations::of),

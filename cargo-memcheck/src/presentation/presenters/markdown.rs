@@ -9,7 +9,7 @@ use memcheck_core::size::{Size, exact};
 
 use inline::{code, fenced, message};
 
-use super::{driver_lines, fault_sweep, findings, soaked, summary, unknown_reads};
+use super::{driver_lines, fault_sweep, findings, soaked, summary, unified, unknown_reads};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::invocation::values::Verbosity;
@@ -76,7 +76,8 @@ impl Presenter for Markdown {
         let notes = unknown_reads::note(outcome)
             .into_iter()
             .chain(fault_sweep::note(outcome))
-            .chain(soaked::note(outcome));
+            .chain(soaked::note(outcome))
+            .chain(unified::notes(outcome));
         for note in notes {
             let _ = writeln!(self.notes, "- {test} on {leg}: {}", message(&note));
         }

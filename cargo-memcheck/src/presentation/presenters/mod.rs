@@ -42,6 +42,7 @@ pub(crate) mod style;
 mod summary;
 mod terminal;
 mod trace;
+mod unified;
 mod unknown_reads;
 
 pub(crate) use broadcast::Broadcast;

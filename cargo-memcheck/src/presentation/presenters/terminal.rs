@@ -21,7 +21,7 @@ use layout::INDENT;
 use super::live::{Live, Moment};
 
 use super::{
-    driver_lines, fault_sweep, findings, next_step, soaked, style, summary, unknown_reads,
+    driver_lines, fault_sweep, findings, next_step, soaked, style, summary, unified, unknown_reads,
 };
 use crate::build::leg::Leg;
 use crate::discovery::task::{Task, TestOutcome};
@@ -198,6 +198,9 @@ impl Terminal {
                     Size(measured.metrics.growth)
                 ));
             }
+            if let Some(unified) = &record.unified {
+                figures.push_str(&format!("  {}", unified.shown()));
+            }
             if let Some(values) = &record.values {
                 figures.push_str(&format!("  {}", style::warning(&values.mark())));
             }
@@ -287,7 +290,8 @@ impl Terminal {
                 .into_iter()
                 .chain(unknown_reads::note(outcome))
                 .chain(fault_sweep::note(outcome))
-                .chain(soaked::note(outcome));
+                .chain(soaked::note(outcome))
+                .chain(unified::notes(outcome));
             lines.extend(
                 notes.flat_map(|note| layout::below(&format!("note: {note}"), self.columns)),
             );

@@ -12,6 +12,7 @@ use memcheck_core::measurement::record::{Followed, Mark};
 use memcheck_core::measurement::repeats::{Range, Repeats};
 use memcheck_core::measurement::soak::Soaked;
 use memcheck_core::measurement::stack::Frame;
+use memcheck_core::measurement::unified::Unified;
 use memcheck_core::measurement::unknown_reads::{ReadSite, UnknownReads};
 use memcheck_core::space::Space;
 use serde_json::{Value, json};
@@ -114,12 +115,14 @@ fn full() -> (Task, TestOutcome) {
         vec![Mark { label, allocated: live.into(), peak_allocated: live.into(), process }];
     record.process = Some(ProcessMemory {
         iterations: vec![resident],
-        files: vec![MappedFile { path: text(), bytes: 2, resident: 1 }],
+        files: vec![MappedFile { path: text(), bytes: 2, resident: 1, copied: 1 }],
         ..ProcessMemory::default()
     });
     record.spaces.insert(Space::Process, record.spaces[&Space::Host].clone());
     record.soaked = Some(Soaked { ended: some(), iterations: 1, ..Soaked::default() });
     record.notes.push(text());
+    let (card, capacity) = (text(), 1);
+    record.unified = Some(Unified { space, card, capacity, peak_allocated: 1 });
     let (seconds, ended) = (0.5, some());
     record.followed =
         Some(Followed { iterations: 9, seconds, decided: true, disturbed: false, ended: some() });

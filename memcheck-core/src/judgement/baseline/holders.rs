@@ -25,7 +25,8 @@ impl Holders {
             labels.truncate(KEPT_HOLDERS);
             (*space, labels.into_iter().collect())
         };
-        Self(record.judged.iter().filter(|space| !space.has_own_limit()).map(largest).collect())
+        let judged = record.judged.iter().filter(|space| !record.has_own_limits(**space));
+        Self(judged.map(largest).collect())
     }
 
     /// The holders in the body of a snapshot; empty if it has none or cannot be parsed.

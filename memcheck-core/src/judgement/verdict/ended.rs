@@ -45,14 +45,15 @@ pub(super) fn judge_outcome(record: &Record, limits: &Limits) -> Option<Finding>
     let finding = match refused {
         Some((space, refusal)) => Finding {
             space: Some(space),
-            figure: Some(refusal.live + refusal.requested),
+            figure: Some(fit::needed(refusal)),
             sites: blame::at_refusal(record, space),
             ..Finding::new(
                 Code::OutOfMemory,
                 format!(
-                    "{space} refused an allocation of {} with {} live{}; {ended}",
+                    "{space} refused an allocation of {} with {} live{}{}; {ended}",
                     both(refusal.requested),
                     both(refusal.live),
+                    fit::with_host(record, refusal),
                     fit::other_processes(record, space),
                 ),
             )
@@ -60,6 +61,8 @@ pub(super) fn judge_outcome(record: &Record, limits: &Limits) -> Option<Finding>
         .hint(
             if record.driver.others.iter().any(|other| other.space == space && !other.maybe_own) {
                 "end the other process, wait for it, or use another GPU"
+            } else if refusal.host > refusal.live {
+                fit::DROP_FIRST
             } else {
                 "use a smaller batch or a shorter sequence, or a larger card: `--device sim:CARD`"
             },
@@ -173,7 +176,7 @@ mod tests {
 
     #[test]
     fn only_processes_on_the_refusing_device_are_reported() {
-        let refused = Some(RefusedAllocation { requested: 30, live: 60, last: true });
+        let refused = Some(RefusedAllocation { requested: 30, live: 60, host: 0, last: true });
         let mut run = record(SpaceRecord { refused, ..armed(Metrics::default()) });
         run.outcome = Outcome::Failed { error: "CUDA_ERROR_OUT_OF_MEMORY".into() };
         let outcome = |run: &Record| {

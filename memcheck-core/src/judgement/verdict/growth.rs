@@ -17,12 +17,12 @@ pub const TREND_CONFIDENCE: f64 = 0.99;
 pub(super) fn is_overhead(record: &Record, space: Space, limits: &Limits) -> bool {
     super::is_overhead(space, |space| {
         let growth = record.spaces.get(&space).map_or(0, |measured| measured.metrics.growth);
-        if growth > limits.max_growth.value { growth } else { 0 }
+        if growth > limit_of(record, space, limits) { growth } else { 0 }
     })
 }
 
-fn limit_of(space: Space, limits: &Limits) -> u64 {
-    limits.max_growth_of(space).unwrap_or(u64::MAX)
+fn limit_of(record: &Record, space: Space, limits: &Limits) -> u64 {
+    record.max_growth_of(space, limits).unwrap_or(u64::MAX)
 }
 
 pub(super) fn leak(
@@ -31,7 +31,7 @@ pub(super) fn leak(
     measured: &SpaceRecord,
     limits: &Limits,
 ) -> Option<Finding> {
-    let limit = limit_of(space, limits);
+    let limit = limit_of(record, space, limits);
     let evidence = Evidence::of(record, space)?;
     let growth = evidence.bytes_per_iteration;
     if growth <= limit {
@@ -102,7 +102,7 @@ pub(super) fn leak(
 
 /// Judges the resident memory of the process, which has no blocks.
 pub(super) fn resident(measured: &SpaceRecord, limits: &Limits) -> Option<Finding> {
-    let limit = limit_of(Space::Process, limits);
+    let limit = limits.max_growth_of(Space::Process).unwrap_or(u64::MAX);
     let growth = measured.metrics.growth;
     let Growth::Found { iterations, .. } = measured.growth else { return None };
     if growth <= limit {
@@ -129,8 +129,13 @@ pub(super) fn resident(measured: &SpaceRecord, limits: &Limits) -> Option<Findin
 }
 
 /// A finding only if the mean rate would exceed the limit of the space.
-pub(super) fn undecided(space: Space, measured: &SpaceRecord, limits: &Limits) -> Option<Finding> {
-    let limit = limit_of(space, limits);
+pub(super) fn undecided(
+    record: &Record,
+    space: Space,
+    measured: &SpaceRecord,
+    limits: &Limits,
+) -> Option<Finding> {
+    let limit = limit_of(record, space, limits);
     let (open, bytes, iterations) = match measured.growth {
         Growth::Undecided { open, bytes, iterations } => (open, bytes, iterations),
         Growth::Unknown => {

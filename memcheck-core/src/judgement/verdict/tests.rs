@@ -220,7 +220,7 @@ fn a_limit_on_a_pool_that_was_not_read_is_not_measured() {
 
 #[test]
 fn a_refused_allocation_is_out_of_memory_only_if_the_body_fails() {
-    let refused = |last| Some(RefusedAllocation { requested: 64, live: 1, last });
+    let refused = |last| Some(RefusedAllocation { requested: 64, live: 1, host: 0, last });
     let mut run = record(SpaceRecord { refused: refused(true), ..armed(Metrics::default()) });
     assert!(codes(&run, &Baseline::Off, Layer::default()).is_empty());
     // The error text need not mention memory if no allocation followed the refusal.

@@ -112,7 +112,7 @@ pub(super) fn incomplete(record: &Record, limits: &Limits) -> Option<Finding> {
 /// or a variable that sets one iteration is a quick look: a note is enough.
 fn growth_of_one_iteration(limits: &Limits) -> Option<Finding> {
     let Limits {
-        iterations, max_growth, max_reserved_growth, max_c_growth, max_rss_growth, ..
+        iterations, max_growth, max_reserved_growth, max_c_growth, max_rss_growth, max_host_growth, ..
     } = limits;
     let is_set_for_many_tests = matches!(iterations.source, Source::Flag | Source::Environment);
     if iterations.value > 1 || is_set_for_many_tests {
@@ -124,6 +124,7 @@ fn growth_of_one_iteration(limits: &Limits) -> Option<Finding> {
         ("max_reserved_growth", &max_reserved_growth.source),
         ("max_c_growth", &max_c_growth.source),
         ("max_rss_growth", &max_rss_growth.source),
+        ("max_host_growth", &max_host_growth.source),
     ];
     let (name, _) = of_growth.into_iter().find(|(_, source)| is_own(source))?;
     let finding = Finding::new(
@@ -150,6 +151,7 @@ fn never_iterated(limits: &Limits) -> Option<Finding> {
         max_reserved_growth,
         max_c_growth,
         max_rss_growth,
+        max_host_growth,
         ..
     } = limits;
     let set: Vec<&str> = [
@@ -158,6 +160,7 @@ fn never_iterated(limits: &Limits) -> Option<Finding> {
         ("`max_reserved_growth`", &max_reserved_growth.source),
         ("`max_c_growth`", &max_c_growth.source),
         ("`max_rss_growth`", &max_rss_growth.source),
+        ("`max_host_growth`", &max_host_growth.source),
     ]
     .into_iter()
     .filter(|(_, source)| **source == Source::Attribute)

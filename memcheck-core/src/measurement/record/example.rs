@@ -46,6 +46,7 @@ pub(crate) fn record(measured: SpaceRecord) -> Record {
         notes: Vec::new(),
         driver: Default::default(),
         process: None,
+        unified: None,
         marks: Vec::new(),
         followed: None,
         soaked: None,

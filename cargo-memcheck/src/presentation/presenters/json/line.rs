@@ -13,6 +13,7 @@ use memcheck_core::measurement::process_memory::{MappedFile, Resident};
 use memcheck_core::measurement::record::{self, Mark, Metrics, Record};
 use memcheck_core::measurement::repeats::{Range, Repeats};
 use memcheck_core::measurement::soak::Soaked;
+use memcheck_core::measurement::unified::Unified;
 use memcheck_core::measurement::unknown_reads::{ReadSite, UnknownReads};
 use memcheck_core::presentation::digest::Digest;
 use memcheck_core::shape::ScalingReport;
@@ -70,6 +71,9 @@ pub(super) struct TestFinished<'a> {
     /// Mapped by the body.
     #[serde(skip_serializing_if = "<[MappedFile]>::is_empty")]
     pub(super) mapped_files: &'a [MappedFile],
+    /// Present only if host and device share one memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) unified: Option<&'a Unified>,
     pub(super) limits: &'a Limits,
     #[serde(skip_serializing_if = "<[Mark]>::is_empty")]
     pub(super) marks: &'a [Mark],

@@ -263,7 +263,7 @@ mod tests {
         attribution.refused.insert(Space::Host, refused);
         let host = record.spaces.get_mut(&Space::Host).unwrap();
         let live = 26 << 20;
-        host.refused = Some(RefusedAllocation { requested: 99, live, last: true });
+        host.refused = Some(RefusedAllocation { requested: 99, live, host: 0, last: true });
         let snapshot = snapshot(&outcome);
         assert_eq!(snapshot["segments"].as_array().unwrap().len(), 12);
         let freed = events(&snapshot, "free_completed");

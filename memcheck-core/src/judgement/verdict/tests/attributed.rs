@@ -119,7 +119,7 @@ fn refused() -> Record {
     let measured = record.spaces.get_mut(&GPU).unwrap();
     measured.metrics.peak_allocated = 80;
     measured.refused =
-        Some(crate::measurement::record::RefusedAllocation { requested: 30, live: 60, last: true });
+        Some(crate::measurement::record::RefusedAllocation { requested: 30, live: 60, host: 0, last: true });
     record.outcome = Outcome::Failed { error: "CUDA_ERROR_OUT_OF_MEMORY".into() };
     record.capacities.insert(GPU, 100);
     record

@@ -169,7 +169,7 @@ fn growth_of_the_pool_states_its_rate() {
 
 #[test]
 fn a_refused_allocation_states_what_it_needed() {
-    let refused = Some(RefusedAllocation { requested: 30, live: 60, last: true });
+    let refused = Some(RefusedAllocation { requested: 30, live: 60, host: 0, last: true });
     let mut run = record(SpaceRecord { refused, ..armed(Metrics::default()) });
     run.outcome = Outcome::Failed { error: "CUDA_ERROR_OUT_OF_MEMORY".into() };
     run.capacities.insert(GPU, 100);

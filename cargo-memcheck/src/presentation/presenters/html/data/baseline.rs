@@ -89,9 +89,13 @@ pub(in crate::presentation::presenters::html) fn figures(
         });
         let size = |bytes: u64| Some(memcheck_core::size::Size(bytes).to_string());
         let count = |count: u64| count.to_string();
-        let growth_limit = limits.max_growth_of(*space).and_then(size);
-        let is_limited = !space.has_own_limit();
-        let peak_limit = peak_limit.filter(|_| is_limited);
+        let growth_limit = record.max_growth_of(*space, limits).and_then(size);
+        let is_limited = !record.has_own_limits(*space);
+        let host_peak = limits.max_host_peak.value.filter(|_| *space == Space::Host);
+        let peak_limit =
+            peak_limit.filter(|_| is_limited).into_iter().chain(host_peak.and_then(size));
+        let peak_limit: Vec<String> = peak_limit.collect();
+        let peak_limit = (!peak_limit.is_empty()).then(|| peak_limit.join(", "));
         let max_retained = size(limits.max_retained.value).filter(|_| is_limited);
         let max_allocations = limits.max_allocations.value.filter(|_| is_limited);
         for (name, now, limit) in [

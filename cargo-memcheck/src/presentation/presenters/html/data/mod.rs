@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::commands::{self, NextCommand};
 use crate::discovery::task::{Task, TestOutcome};
-use crate::presentation::presenters::{driver_lines, fault_sweep, soaked, unknown_reads};
+use crate::presentation::presenters::{driver_lines, fault_sweep, soaked, unified, unknown_reads};
 
 pub(super) use baseline::{FigureRow, Then, figures};
 pub(super) use laws::{LawPlot, Laws};
@@ -61,6 +61,7 @@ impl TestData {
         notes.extend(unknown_reads::note(outcome));
         notes.extend(fault_sweep::note(outcome));
         notes.extend(soaked::note(outcome));
+        notes.extend(unified::notes(outcome));
         Self {
             name: format!("{} {}", task.binary.id, task.name()),
             test: task.name().to_owned(),
