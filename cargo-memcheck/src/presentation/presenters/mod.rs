@@ -30,6 +30,7 @@ mod markdown;
 mod memory_viz;
 mod next_step;
 mod places;
+mod plain_page;
 pub(crate) mod plan;
 mod pprof;
 pub(crate) mod profile;

@@ -1,19 +1,15 @@
-//! The history of figures as a page without scripts and without external files: a plot of each
-//! series, and the runs in which it changed.
+//! The history of figures as a page: a plot of each series, and the runs in which it changed.
 
-use maud::{DOCTYPE, Markup, html};
+use maud::{Markup, html};
 use memcheck_core::runs::history::Series;
 use memcheck_core::size::{Size, counted, exact};
 
 use super::{described, is_bytes, steps};
-use crate::system::escape::{Form, escape};
+use crate::presentation::presenters::plain_page::plain_page;
 
-const STYLE: &str = ":root{color-scheme:light dark}\
-body{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem}\
-svg{width:100%;height:auto;max-height:18rem}svg text{font-size:12px;fill:currentColor}\
-.line{fill:none;stroke:#3b82f6;stroke-width:2}.axis{stroke:#8888;fill:none}circle{fill:#3b82f6}circle.more{fill:#dc2626}\
-table{border-collapse:collapse;margin:.4rem 0}td,th{padding:.2rem .7rem;text-align:left;border-bottom:1px solid #8884}\
-td.n{text-align:right;font-variant-numeric:tabular-nums}.more{font-weight:bold}";
+const STYLE: &str = "svg{width:100%;height:auto;max-height:18rem}\
+svg text{font-size:12px;fill:currentColor}.line{fill:none;stroke:#3b82f6;stroke-width:2}\
+.axis{stroke:#8888;fill:none}circle{fill:#3b82f6}circle.worse{fill:#dc2626}";
 
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 220.0;
@@ -23,24 +19,8 @@ const BOTTOM: f64 = 30.0;
 const MARGIN: f64 = 12.0;
 
 pub(crate) fn page(all: &[Series<'_>], figure: &str) -> String {
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta http-equiv="Content-Security-Policy"
-                    content="default-src 'none'; style-src 'unsafe-inline'";
-                title { "History of " (figure) }
-                style { (STYLE) }
-            }
-            body {
-                h1 { "History of " (figure) }
-                @for series in all { (self::series(series, figure)) }
-            }
-        }
-    };
-    escape(&page.into_string(), Form::Markup)
+    let body = html! { @for series in all { (self::series(series, figure)) } };
+    plain_page(&format!("History of {figure}"), STYLE, &body)
 }
 
 fn series(series: &Series<'_>, figure: &str) -> Markup {
@@ -53,7 +33,7 @@ fn series(series: &Series<'_>, figure: &str) -> Markup {
         table {
             tr { th { "run" } th { (figure) } th { "change" } }
             @for step in steps(series) {
-                tr class=[step.is_higher().then_some("more")] {
+                tr class=[step.is_higher().then_some("worse")] {
                     td { (described(step.entry)) }
                     td.n { (value(step.value, figure)) }
                     td.n { (step.change(figure)) }
@@ -103,7 +83,7 @@ fn plot(series: &Series<'_>, figure: &str) -> Markup {
             }
             polyline.line points=(line.join(" ")) {}
             @for step in steps(series) {
-                circle.more[step.is_higher()] cx=(format!("{:.1}", x(step.number))) cy=(format!("{:.1}", y(step.value))) r="4" {
+                circle.worse[step.is_higher()] cx=(format!("{:.1}", x(step.number))) cy=(format!("{:.1}", y(step.value))) r="4" {
                     title { (described(step.entry)) ": " (value(step.value, figure)) }
                 }
             }
