@@ -8,6 +8,7 @@ use base64::Engine;
 use serde_json::Value;
 
 use crate::browser::Page;
+use crate::fixture::{memcheck, workspace};
 
 /// The viewer as a page that loads nothing, with a snapshot; `None` with a printed reason.
 pub(crate) fn viewer(snapshot: &Path) -> Option<PathBuf> {
@@ -53,4 +54,25 @@ pub(crate) fn assert_shown(snapshot: &Path, peak: &Value) {
     let lines = page.text(lines);
     assert!(lines.contains("alloc ") && lines.contains("4.0KiB (4096 bytes)"), "{lines}");
     assert_eq!(page.errors, [""; 0]);
+}
+
+/// `scripts/report-screenshots` runs it.
+#[test]
+fn pictures_of_pytorchs_viewer_are_written_on_request() {
+    if std::env::var("SCREENSHOTS").as_deref() != Ok("write") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let snapshot = folder.path().join("snapshot.pickle");
+    let report = format!("memory-viz={}", snapshot.display());
+    let run = ["run", "--no-ci", "--run-ignored", "only", "--device", "sim", "--report", &report];
+    let of = ["-p", "memcheck-tests", "--test", "controls", "training_keeps_losses"];
+    memcheck(&workspace(), &[&run[..], &of].concat()).exits(100);
+    let Some(file) = viewer(&snapshot) else { return };
+    let mut page = Page::open().expect("a browser");
+    page.resize(1200, 760, 1);
+    page.visit(&file, "", READY);
+    page.value("new Promise(done => setTimeout(() => done(true), 500))");
+    let picture = workspace().join("docs/images/memory-viz.webp");
+    std::fs::write(picture, page.picture()).expect("a picture");
 }

@@ -7,8 +7,8 @@ use crate::browser::Page;
 use crate::fixture::{Project, memcheck, workspace};
 use crate::report_page::{OPENED, READY, assert_fits};
 
-/// Attention of one head. `mask` is a line of its body.
-fn attention(mask: &str) -> String {
+/// Attention of one head. `line` is one more line of its body.
+fn attention(line: &str) -> String {
     format!(
         "use candle_core::{{DType, Device, Tensor}};
 use memcheck_runtime::mem_test;
@@ -17,15 +17,15 @@ use memcheck_runtime::mem_test;
 fn attention(device: &Device) -> candle_core::Result<()> {{
     let query = Tensor::ones((128, 32), DType::F32, device)?;
     let scores = query.matmul(&query.t()?)?;
-{mask}    scores.matmul(&query)?;
+{line}    scores.matmul(&query)?;
     Ok(())
 }}
 "
     )
 }
 
-const MASK: &str = "    let mask = Tensor::zeros((128, 128), DType::F32, device)?;\n    \
-                    let scores = (scores + mask)?;\n";
+/// It holds the scores a second time.
+const COPY: &str = "    let _before_softmax = scores.copy()?;\n";
 
 /// The text of an element that a reader sees.
 fn shown(page: &mut Page, selector: &str) -> String {
@@ -65,14 +65,13 @@ fn of_a_peak_regression_the_line_the_tensor_and_the_next_command_are_shown() {
     project.write("tests/mem.rs", &attention(""));
     project.run(&["--explain", "always"]).exits(0);
     project.memcheck(&["accept"]).exits(0);
-    project.write("tests/mem.rs", &attention(MASK));
+    project.write("tests/mem.rs", &attention(COPY));
     project.run(&["--report", "html=report.html"]).exits(100);
-    // The scores of the baseline are 64 KiB. Now the mask and the sum are there at the peak, too.
     let grown = ["peak-regression", "+64.0 KiB", "tests/mem.rs:9", "new at the peak"];
-    let first = [&grown[..], &["let mask = Tensor::zeros", "cargo memcheck "]].concat();
-    let next = ["Accept", "cargo memcheck accept", "cargo memcheck profile"];
+    let first = [&grown[..], &["let _before_softmax = scores.copy()?;", "cargo memcheck "]].concat();
+    let next = ["accept the figures", "cargo memcheck accept", "cargo memcheck profile"];
     let report = project.path().join("report.html");
-    assert_found(&report, &first, &grown, "mask", &next);
+    assert_found(&report, &first, &grown, "scores.copy()", &next);
 }
 
 #[test]
@@ -83,8 +82,8 @@ fn of_a_training_that_keeps_its_losses_the_line_the_cause_and_the_remedy_are_sho
     let run = ["run", "--no-ci", "--run-ignored", "only", "--device", "cpu", "--report", &kind];
     let of = ["-p", "memcheck-tests", "--test", "controls", "training_keeps_losses"];
     memcheck(&workspace(), &[&run[..], &of].concat()).exits(100);
-    let found = ["leak", "per iteration", "tests/controls/main.rs:", "graph-kept", "detach()"];
-    let first = [&found[..], &["cargo memcheck "]].concat();
+    let found = ["leak", "per iteration", "called from", "training.rs:", "graph-kept", "detach()"];
+    let first = [&found[..], &["self.loss()?", "cargo memcheck "]].concat();
     let next = ["cargo memcheck profile", "cargo memcheck explain"];
-    assert_found(&report, &first, &found, "loss", &next);
+    assert_found(&report, &first, &found, "self.loss()?", &next);
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::fixture::Project;
 use crate::memory_viz;
-use crate::perfetto::query;
+use crate::perfetto::{ERRORS, query};
 use crate::report_data::report_data;
 
 /// A matmul of 16 KiB per iteration in a span. One of the tests keeps 4 KiB of it.
@@ -190,7 +190,6 @@ fn read_by(project: &Project, program: &str, arguments: &[&str]) -> Option<Strin
 
 /// The rows of Perfetto's tables.
 fn assert_perfetto(project: &Project, peak: &Value) {
-    let errors = "select name, value from stats where severity != 'info' and value > 0";
     let slices = "select thread.name as thread, slice.name as name, depth, dur from slice \
                   join thread_track on slice.track_id = thread_track.id \
                   join thread using (utid) join process using (upid) \
@@ -204,7 +203,7 @@ fn assert_perfetto(project: &Project, peak: &Value) {
                   join process_track on slice.track_id = process_track.id \
                   where slice.category = 'blocks'";
     let trace = project.path().join("trace.json");
-    let Some(rows) = query(&trace, &[errors, slices, counters, blocks]) else { return };
+    let Some(rows) = query(&trace, &[ERRORS, slices, counters, blocks]) else { return };
     let [errors, slices, counters, blocks] = rows.as_slice() else { panic!("{rows:?}") };
     assert!(errors.is_empty(), "{errors:?}");
     let of = |thread: &str| -> Vec<&Value> {
@@ -217,7 +216,8 @@ fn assert_perfetto(project: &Project, peak: &Value) {
     assert!(slices.iter().all(|row| row["dur"].as_i64().is_some_and(|dur| dur > 0)), "{slices:?}");
     let live = counters.iter().find(|row| row["name"] == "host live").expect("the counter");
     assert_eq!(live["most"].as_u64(), peak.as_u64());
-    let kept = blocks.iter().filter(|row| row["bytes"] == 4096);
+    let is_kept = |row: &&Value| row["name"] == "force_contiguous [16,64] f32";
+    let kept = blocks.iter().filter(is_kept).filter(|row| row["bytes"] == 4096);
     assert_eq!(kept.count(), 12, "{blocks:?}");
     assert!(blocks.iter().all(|row| row["dur"].as_i64().is_some_and(|dur| dur > 0)), "{blocks:?}");
 }

@@ -20,8 +20,17 @@ function one(finding, tree) {
     finding.grown.length > 0 ? el('ul', null, finding.grown.map(grown)) : null,
     finding.cause ? cause(finding.cause) : null,
     finding.hint ? el('p', null, el('strong', null, 'Hint: '), prose(finding.hint)) : null,
+    calledFrom(finding, tree),
     sites(finding, tree),
     explanation(finding.code));
+}
+
+/** The line that called all places: of a kept loss, the line that computes it. */
+function calledFrom({ called_from: place }, tree) {
+  if (!place) return null;
+  return el('div', { class: 'called-from' },
+    el('p', { class: 'place' }, 'All places below are called from ', el('code', null, place)),
+    snippet(tree.snippets.get(place)));
 }
 
 function grown({ holder, then, now }) {
