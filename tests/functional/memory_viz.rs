@@ -45,7 +45,8 @@ pub(crate) fn assert_shown(snapshot: &Path, peak: &Value) {
     let Some(file) = viewer(snapshot) else { return };
     let Some(mut page) = Page::open() else { return };
     page.visit(&file, "", READY);
-    let plot = "process_alloc_data(snapshot_cache.snapshot, Number(gpu.node().value), false, 15000)";
+    let plot =
+        "process_alloc_data(snapshot_cache.snapshot, Number(gpu.node().value), false, 15000)";
     assert_eq!(page.value(&format!("{plot}.max_size")), *peak);
     let drawn = page.value("document.querySelectorAll('polygon').length").as_u64();
     assert!(drawn.is_some_and(|drawn| drawn > 12), "{drawn:?}");

