@@ -67,7 +67,7 @@ fn of_a_peak_regression_the_line_the_tensor_and_the_next_command_are_shown() {
     project.memcheck(&["accept"]).exits(0);
     project.write("tests/mem.rs", &attention(COPY));
     project.run(&["--report", "html=report.html"]).exits(100);
-    let grown = ["peak-regression", "+64.0 KiB", "tests/mem.rs:9", "new at the peak"];
+    let grown = ["peak-regression", "+64.0 KiB", "tests/mem.rs:8", "new at the peak"];
     let first =
         [&grown[..], &["let _before_softmax = scores.copy()?;", "cargo memcheck "]].concat();
     let next = ["accept the figures", "cargo memcheck accept", "cargo memcheck profile"];

@@ -48,7 +48,7 @@ impl Places {
 }
 
 /// The lines of the holders that grew, the largest first.
-fn grown(finding: &Finding) -> impl Iterator<Item = (&str, u32)> {
+pub(super) fn grown(finding: &Finding) -> impl Iterator<Item = (&str, u32)> {
     finding.grown.iter().filter_map(|holder| {
         let (file, line) = holder.place.as_deref()?.rsplit_once(':')?;
         Some((file, line.parse().ok()?))

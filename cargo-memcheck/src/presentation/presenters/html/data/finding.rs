@@ -46,6 +46,9 @@ impl FindingData {
         let shown = finding.sites.len().min(MOST_SITES);
         let (first, rest) = finding.sites.split_at(shown);
         let left_out = (rest.len(), rest.iter().map(|site| site.bytes).sum());
+        for (file, line) in places::grown(finding) {
+            tree.show(Some(file), Some(line));
+        }
         let called_from = places::common_line(finding).map(|(file, line)| {
             tree.show(Some(file), Some(line));
             format!("{file}:{line}")
