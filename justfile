@@ -29,7 +29,7 @@ memcheck *ARGS:
 
 # Runs the commands whose output README.md and docs/ show, and writes the blocks and pictures again.
 outputs:
-    OUTPUTS=write cargo test -p memcheck-functional outputs::
+    OUTPUTS=write cargo test -p memcheck-functional -- outputs:: two_results_are_compared
 
 # Bundles the script and the style of the HTML report. Needs Node.js and npm; `--check` compares.
 report-bundle *ARGS:

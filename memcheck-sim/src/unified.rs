@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use crate::code::{Answer, Code};
 use crate::host::{HostBlock, Origin};
-use crate::machine::{Machine, peek};
+use crate::machine::{Machine, existing};
 use crate::memory::Memory;
 
 static HEAP: OnceLock<fn() -> u64> = OnceLock::new();
@@ -55,7 +55,7 @@ impl Copies {
 /// Returns the bytes that live blocks of the device got by copies from these addresses of the host;
 /// 0 unless host and device share one memory.
 pub fn copied_from(source: Range<u64>) -> u64 {
-    peek(|machine| machine.copies.from(&source)).unwrap_or(0)
+    existing(|machine| machine.copies.from(&source)).unwrap_or(0)
 }
 
 impl Machine {

@@ -4,6 +4,10 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::fixture::{Project, memcheck, own_directory};
+use crate::outputs::assert_shown;
+
+/// It shows the outputs of a comparison.
+const PAGE: &str = "docs/reference/compare.md";
 
 /// A test whose peak is `count` tensors of 4 KiB, and a test that does not change.
 fn tests(count: usize) -> String {
@@ -34,22 +38,27 @@ fn write(project: &Project, count: usize) {
 
 #[test]
 fn two_results_are_compared_in_every_form() {
-    let project = Project::new("");
-    for (folder, count) in [("one", 1), ("two", 3)] {
+    let project = Project::named("compared");
+    // Without a commit, the output is the same everywhere.
+    git(project.path(), &["init", "--quiet", "--initial-branch", "main"]);
+    for (folder, count) in [("before", 1), ("after", 3)] {
         write(&project, count);
         project.run(&["--ci", "--explain", "always", "--results", folder]);
     }
     // A run does not differ from itself.
-    let same = project.memcheck(&["compare", "one", "one", "--fail-on-regression"]).exits(0);
+    let same = project.memcheck(&["compare", "before", "before", "--fail-on-regression"]).exits(0);
     assert!(same.stdout.contains("0 tests changed, 2 unchanged"), "{}", same.stdout);
 
     let arguments =
-        ["compare", "one", "two", "--report", "markdown=a.md", "--report", "html=a.html"];
+        ["compare", "before", "after", "--report", "markdown=a.md", "--report", "html=a.html"];
     let text = project.memcheck(&arguments).exits(0).stdout;
     assert!(text.contains("1 test changed (1 worse), 1 unchanged"), "{text}");
     assert!(text.contains("host peak_allocated") && text.contains("tests/mem.rs:"), "{text}");
     assert!(text.contains("new at the peak") && !text.contains("steady"), "{text}");
+    let command = "$ cargo memcheck compare before after";
+    assert_shown(PAGE, command, "```", &format!("{command}\n{text}"));
     let comment = project.read("a.md");
+    assert_shown(PAGE, "<!-- memcheck compare -->", "~~~", &comment);
     assert!(
         comment.starts_with("<!-- memcheck compare -->\n## Memory: 1 test changed"),
         "{comment}"
@@ -57,7 +66,7 @@ fn two_results_are_compared_in_every_form() {
     assert!(comment.contains("`holds`") && comment.contains("tests/mem.rs:"), "{comment}");
     assert!(project.read("a.html").contains("peak_allocated"));
 
-    let json = ["compare", "one", "two", "--message-format", "json", "--fail-on-regression"];
+    let json = ["compare", "before", "after", "--message-format", "json", "--fail-on-regression"];
     let run = project.memcheck(&json).exits(100);
     assert_eq!(run.summary()["exit_code"], 100);
     let line = &run.json()[0];
@@ -69,16 +78,16 @@ fn two_results_are_compared_in_every_form() {
     let bytes = |side: &str| peak[side].as_u64().unwrap();
     assert_eq!(bytes("head") - bytes("base"), 12 << 10);
     // The other direction is an improvement.
-    let better = project.memcheck(&["compare", "two", "one", "--fail-on-regression"]).exits(0);
+    let better = project.memcheck(&["compare", "after", "before", "--fail-on-regression"]).exits(0);
     assert!(better.stdout.contains("1 test changed, 1 unchanged"), "{}", better.stdout);
     assert!(better.stdout.contains("is gone"), "{}", better.stdout);
 
-    let nothing = project.memcheck(&["compare", "one", "nothing"]).exits(2);
+    let nothing = project.memcheck(&["compare", "before", "nothing"]).exits(2);
     nothing.prints("neither a directory of results nor a revision");
     project.write("tests.tar.zst", "");
-    let archive = project.memcheck(&["compare", "one", "tests.tar.zst"]).exits(2);
+    let archive = project.memcheck(&["compare", "before", "tests.tar.zst"]).exits(2);
     archive.prints("an archive has tests, but no results").prints("--archive-file");
-    project.memcheck(&["compare", "one", "two", "--report", "trace=a"]).exits(2);
+    project.memcheck(&["compare", "before", "after", "--report", "trace=a"]).exits(2);
 }
 
 fn git(folder: &Path, arguments: &[&str]) -> String {

@@ -51,6 +51,20 @@ fn settle(file: &Path, text: &str) -> Option<String> {
     Some(format!("{}, `just outputs` writes it again:\n{lines}", file.display()))
 }
 
+/// Compares a block of a page with the output of a run that another test has made. The block begins
+/// with `first`, which the page has once, and ends with `fence`.
+#[track_caller]
+pub(crate) fn assert_shown(page: &str, first: &str, fence: &str, output: &str) {
+    let file = workspace().join(page);
+    let text = std::fs::read_to_string(&file).expect("the page");
+    let start = text.find(&format!("\n{first}\n")).expect(first) + 1;
+    let length = text[start..].find(&format!("\n{fence}\n")).expect("the end of the block") + 1;
+    let output = format!("{}\n", output.trim_end());
+    let new = format!("{}{output}{}", &text[..start], &text[start + length..]);
+    let stale = settle(&file, &new);
+    assert!(stale.is_none(), "{}", stale.unwrap_or_default());
+}
+
 fn assert_played(page: &Path) {
     let text = std::fs::read_to_string(page).expect("the page");
     let (text, pictures) = play(&text);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fixture::{CLEAN_AND_FIXED, Project, own_directory};
+use crate::fixture::{CLEAN_AND_FIXED, Project, own_directory, workspace};
 
 /// The line of the stream about the proof, and the HTML report.
 fn reported(project: &Project) -> (Option<Value>, String) {
@@ -83,17 +83,23 @@ fn reports_repeat_a_proof_until_it_is_out_of_date() {
 #[test]
 #[ignore = "it compiles candle once more, which takes minutes"]
 fn doctor_proves_the_cpu_and_the_simulated_gpu() {
+    let page = std::fs::read_to_string(workspace().join("docs/reference/command.md"));
+    let page = page.expect("the page of the reference");
     let project = Project::new(CLEAN_AND_FIXED);
     for (device, space) in [("cpu", "host"), ("sim:h200", "cuda:0")] {
         let doctor = project.memcheck(&["doctor", "--device", device]).exits(0);
         for part in [
-            format!("canary: {device}: the canary was seen in {space} in every run"),
+            format!("canary: {device}: the canary was seen in {space}"),
+            " in every run".to_owned(),
             format!("planted leak: {device}: the planted leak of 1,048,576 B per iteration was"),
             format!("exactness: {device}: "),
             " figures were identical in 5 runs".to_owned(),
         ] {
             assert!(doctor.stdout.contains(&part), "`{part}` is not in\n{}", doctor.stdout);
         }
+        // The reference shows the lines of the simulated device.
+        let (_, proof) = doctor.stdout.split_once("    ok  canary: ").expect("the canary");
+        assert!(device == "cpu" || page.contains(proof), "{proof}");
     }
     let (proof, _) = reported(&project);
     assert_eq!(proof.expect("a proof")["state"], "current");

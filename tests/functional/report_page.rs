@@ -30,8 +30,8 @@ fn clean(device: &Device) -> candle_core::Result<()> {
 }
 ";
 
-const READY: &str = "document.documentElement.dataset.ready !== undefined";
-const OPENED: &str = "document.querySelector('#view').dataset.ready !== undefined";
+pub(crate) const READY: &str = "document.documentElement.dataset.ready !== undefined";
+pub(crate) const OPENED: &str = "document.querySelector('#view').dataset.ready !== undefined";
 const CHART: &str = ".blocks .u-over";
 
 fn report() -> (Project, PathBuf) {
@@ -65,7 +65,7 @@ fn click_button(page: &mut Page, text: &str) {
 }
 
 #[track_caller]
-fn assert_fits(page: &mut Page, width: u64) {
+pub(crate) fn assert_fits(page: &mut Page, width: u64) {
     let wide = page.value("document.documentElement.scrollWidth").as_u64().expect("a number");
     assert!(wide <= width, "the page is {wide} pixels wide");
 }

@@ -6,6 +6,8 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::fixture::Project;
+use crate::memory_viz;
+use crate::perfetto::{ERRORS, query};
 use crate::report_data::report_data;
 
 /// A matmul of 16 KiB per iteration in a span. One of the tests keeps 4 KiB of it.
@@ -168,15 +170,11 @@ fn a_trace_has_the_events_and_a_mark_at_the_peak() {
     };
     assert_eq!(bytes("host at its peak"), peak.as_u64().unwrap());
     assert!(bytes("in forward") > 0);
+    assert_perfetto(&project, peak);
     assert_snapshots(&project, peak);
+    memory_viz::assert_shown(&project.path().join("a.pickle"), peak);
     assert_pprof(&project, peak);
-    let sarif: Value = serde_json::from_str(&project.read("a.sarif")).unwrap();
-    let results = sarif["runs"][0]["results"].as_array().unwrap();
-    let leak = results.iter().find(|result| result["ruleId"] == "leak").expect("a leak");
-    let place = &leak["locations"][0]["physicalLocation"];
-    assert_eq!(place["artifactLocation"]["uri"], "tests/mem.rs");
-    let line = place["region"]["startLine"].as_u64().unwrap() as usize;
-    assert!(TESTS.lines().nth(line - 1).unwrap().contains("kept.push("), "line {line}");
+    assert_sarif(&project);
 }
 
 /// The output of a program; `None` with a printed reason if this machine does not have it.
@@ -188,6 +186,40 @@ fn read_by(project: &Project, program: &str, arguments: &[&str]) -> Option<Strin
     };
     assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
     Some(String::from_utf8(output.stdout).expect("text"))
+}
+
+/// The rows of Perfetto's tables.
+fn assert_perfetto(project: &Project, peak: &Value) {
+    let slices = "select thread.name as thread, slice.name as name, depth, dur from slice \
+                  join thread_track on slice.track_id = thread_track.id \
+                  join thread using (utid) join process using (upid) \
+                  where process.name glob '* leaky on *(events)' order by ts, depth";
+    let counters = "select process_counter_track.name as name, max(value) as most from counter \
+                    join process_counter_track on counter.track_id = process_counter_track.id \
+                    join process using (upid) \
+                    where process.name glob '*(events)' group by 1";
+    let blocks = "select slice.name as name, dur, \
+                  extract_arg(arg_set_id, 'args.bytes') as bytes from slice \
+                  join process_track on slice.track_id = process_track.id \
+                  where slice.category = 'blocks'";
+    let trace = project.path().join("trace.json");
+    let Some(rows) = query(&trace, &[ERRORS, slices, counters, blocks]) else { return };
+    let [errors, slices, counters, blocks] = rows.as_slice() else { panic!("{rows:?}") };
+    assert!(errors.is_empty(), "{errors:?}");
+    let of = |thread: &str| -> Vec<&Value> {
+        slices.iter().filter(|row| row["thread"] == thread).map(|row| &row["name"]).collect()
+    };
+    let iterations = of("host: iterations");
+    assert_eq!((iterations[0], iterations[12]), (&"set-up".into(), &"iteration 12".into()));
+    assert!(of("host: operations").contains(&&"matmul".into()), "{slices:?}");
+    assert_eq!(of("host: spans"), [&Value::from("forward"); 12]);
+    assert!(slices.iter().all(|row| row["dur"].as_i64().is_some_and(|dur| dur > 0)), "{slices:?}");
+    let live = counters.iter().find(|row| row["name"] == "host live").expect("the counter");
+    assert_eq!(live["most"].as_u64(), peak.as_u64());
+    let is_kept = |row: &&Value| row["name"] == "force_contiguous [16,64] f32";
+    let kept = blocks.iter().filter(is_kept).filter(|row| row["bytes"] == 4096);
+    assert_eq!(kept.count(), 12, "{blocks:?}");
+    assert!(blocks.iter().all(|row| row["dur"].as_i64().is_some_and(|dur| dur > 0)), "{blocks:?}");
 }
 
 /// Adds up the blocks of a trace as PyTorch's viewer does, and compares the snapshots with each
@@ -218,4 +250,26 @@ fn assert_pprof(project: &Project, peak: &Value) {
     let Some(top) = read_by(project, "go", &arguments) else { return };
     assert!(top.contains(&format!("{peak}B")), "{peak}: {top}");
     assert!(top.contains("host") && top.contains("matmul"), "{top}");
+}
+
+/// The leak is at its line, as a person and as a reader of code scanning find it.
+fn assert_sarif(project: &Project) {
+    let sarif: Value = serde_json::from_str(&project.read("a.sarif")).unwrap();
+    let results = sarif["runs"][0]["results"].as_array().unwrap();
+    let leak = results.iter().find(|result| result["ruleId"] == "leak").expect("a leak");
+    let place = &leak["locations"][0]["physicalLocation"];
+    assert_eq!(place["artifactLocation"]["uri"], "tests/mem.rs");
+    let line = place["region"]["startLine"].as_u64().unwrap() as usize;
+    assert!(TESTS.lines().nth(line - 1).unwrap().contains("kept.push("), "line {line}");
+    let script = "import sarif.loader\nfor found in sarif.loader.load_sarif_file('a.sarif')\
+                  .get_records(): print(found['Severity'], found['Code'], found['Location'], \
+                  found['Line'], found['Tool'])";
+    let has_reader = Command::new("python3").args(["-c", "import sarif.loader"]).output();
+    if !has_reader.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: this machine has no reader of SARIF (pip install sarif-tools)");
+        return;
+    }
+    let records = read_by(project, "python3", &["-c", &script]).expect("Python");
+    let expected = format!("error leak tests/mem.rs {line} memcheck");
+    assert!(records.lines().any(|record| record == expected), "{records}");
 }

@@ -17,16 +17,34 @@ function one(finding, tree) {
   return el('article', { class: 'finding' },
     el('p', { class: 'message' }, el('span', { class: 'code' }, finding.code), ' ', prose(first)),
     rest.length > 0 ? el('pre', null, rest.join('\n')) : null,
-    finding.grown.length > 0 ? el('ul', null, finding.grown.map(grown)) : null,
+    finding.grown.length > 0 ? el('ul', { class: 'grown' }, finding.grown.map((each) => grown(each, tree))) : null,
     finding.cause ? cause(finding.cause) : null,
     finding.hint ? el('p', null, el('strong', null, 'Hint: '), prose(finding.hint)) : null,
-    sites(finding, tree),
+    calledFrom(finding, tree),
+    finding.grown.length > 0 ? folded(sites(finding, tree)) : sites(finding, tree),
     explanation(finding.code));
 }
 
-function grown({ holder, then, now }) {
+/** The line that called all places: of a kept loss, the line that computes it. */
+function calledFrom({ called_from: place }, tree) {
+  if (!place) return null;
+  return el('div', { class: 'called-from' },
+    el('p', { class: 'place' }, 'All places below are called from ', el('code', null, place)),
+    snippet(tree.snippets.get(place)));
+}
+
+function grown({ holder, place, then, now }, tree) {
   const was = then === 0 ? 'new at the peak' : `was ${size(then)}`;
-  return el('li', null, el('strong', { class: 'more' }, `+${size(now - then)}`), ` ${holder} (${was})`);
+  return el('li', null,
+    el('p', null, el('strong', { class: 'more' }, `+${size(now - then)}`), ` ${holder} (${was})`),
+    place ? el('p', { class: 'place' }, 'at ', el('code', null, place)) : null,
+    snippet(tree.snippets.get(place)));
+}
+
+/** Of a regression, the call sites are all that are live at the peak, with or without a change. */
+function folded(list) {
+  if (!list) return null;
+  return el('details', null, el('summary', null, 'All call sites at the peak'), list);
 }
 
 function cause({ code, title, evidence, remedy }) {

@@ -252,28 +252,13 @@ fn exit_code(estimate: &Estimate, tried: &[DeviceFit]) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::presentation::presenters::estimate::example::loaded;
     use memcheck_core::wire::estimate::Training;
 
     fn estimate(reached: u64) -> Estimate {
         let training =
             Training { variables: 2, reached, gradients: 0, optimizer: 0, activations: 0, peak: 1 };
-        Estimate {
-            model: "llama".to_owned(),
-            dtype: "f32".to_owned(),
-            batch: 1,
-            seq: 1,
-            generate: 0,
-            parameters: 1,
-            weights: 4,
-            types: Vec::new(),
-            files: None,
-            tables: 0,
-            load_peak: 4,
-            inference: None,
-            training: Some(training),
-            peak: 16 << 30,
-            notes: Vec::new(),
-        }
+        Estimate { training: Some(training), peak: 16 << 30, ..loaded() }
     }
 
     #[test]
@@ -289,9 +274,8 @@ mod tests {
 
     #[test]
     fn a_model_that_was_only_loaded_fits_no_card() {
-        let loaded = Estimate { training: None, ..estimate(2) };
-        assert_eq!(exit_code(&loaded, &[]), exit::NOT_MEASURED);
-        assert!(cards(&loaded).is_empty());
+        assert_eq!(exit_code(&loaded(), &[]), exit::NOT_MEASURED);
+        assert!(cards(&loaded()).is_empty());
     }
 
     #[test]

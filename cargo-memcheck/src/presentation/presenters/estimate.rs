@@ -1,6 +1,8 @@
 //! Reports an estimate on stdout, because the estimate is the result of the command. The format is
 //! a table or JSON.
 
+#[cfg(test)]
+pub(crate) mod example;
 mod human;
 
 use memcheck_core::cards::Card;

@@ -198,6 +198,30 @@ mod tests {
     }
 
     #[test]
+    fn a_reader_of_junit_returns_the_cases_the_finding_and_the_figures() {
+        let mut junit = Junit::default();
+        junit.test_finished(&task(), &leaky());
+        junit.test_finished(&task(), &TestOutcome::ignored());
+        let text = String::from_utf8(junit.text().unwrap()).unwrap();
+        let read = Xml::deserialize_from_str(&text).unwrap();
+        assert_eq!((read.tests, read.failures, read.errors), (2, 1, 0));
+        let [suite] = read.test_suites.as_slice() else { panic!("{read:?}") };
+        let [leaky, ignored] = suite.test_cases.as_slice() else { panic!("{suite:?}") };
+        assert!(matches!(ignored.status, TestCaseStatus::Skipped { .. }), "{ignored:?}");
+        let TestCaseStatus::NonSuccess { kind: NonSuccessKind::Failure, ty, description, .. } =
+            &leaky.status
+        else {
+            panic!("{leaky:?}");
+        };
+        assert_eq!(ty.as_ref().map(|name| name.as_str()), Some("leak"));
+        let description = description.as_ref().expect("a description").as_str();
+        assert!(description.contains("src/model.rs:20"), "{description}");
+        let of = |name: &str| leaky.properties.iter().find(|it| it.name.as_str() == name);
+        let peak = of("host.peak_allocated").expect("the peak");
+        assert_eq!(peak.value.as_str(), (26 << 20).to_string());
+    }
+
+    #[test]
     fn a_run_that_was_cut_short_has_a_case_with_the_reason() {
         let mut junit = Junit::default();
         junit.finished(&Tally { interrupted: true, ..Tally::default() }, 130);

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use memcheck_core::judgement::finding::{Finding, Site};
 use memcheck_core::judgement::location;
+use memcheck_core::measurement::stack::{Frame, Owner};
 
 use crate::discovery::task::Task;
 
@@ -47,7 +48,7 @@ impl FindingPlaces {
 }
 
 /// The lines of the holders that grew, the largest first.
-fn grown(finding: &Finding) -> impl Iterator<Item = (&str, u32)> {
+pub(super) fn grown(finding: &Finding) -> impl Iterator<Item = (&str, u32)> {
     finding.grown.iter().filter_map(|holder| {
         let (file, line) = holder.place.as_deref()?.rsplit_once(':')?;
         Some((file, line.parse().ok()?))
@@ -61,8 +62,25 @@ pub(super) fn first_line(finding: &Finding) -> Option<(&str, u32)> {
     grown(finding).next().or_else(|| site().and_then(|it| Some((it.file.as_deref()?, it.line?))))
 }
 
+/// The call stacks of more call sites are not compared.
+const MOST_COMPARED: usize = 256;
+
+/// The innermost line of the program that called all call sites of a finding with a cause: if a
+/// loss is kept, the line that computes it. `None` if this is the main line.
+pub(super) fn common_line(finding: &Finding) -> Option<(&str, u32)> {
+    let [first, others @ ..] = finding.sites.as_slice() else { return None };
+    finding.cause.as_ref().filter(|_| (1..MOST_COMPARED).contains(&others.len()))?;
+    let called_all = |frame: &&Frame| {
+        frame.owner() == Owner::User && others.iter().all(|site| site.stack.contains(frame))
+    };
+    let frame = first.stack.iter().find(called_all)?;
+    let line = (frame.file.as_deref()?, frame.line?);
+    (Some(line) != first_line(finding)).then_some(line)
+}
+
 #[cfg(test)]
 mod tests {
+    use memcheck_core::judgement::diagnosis::Cause;
     use memcheck_core::judgement::finding::{Code, GrownHolder};
 
     use super::*;
@@ -95,5 +113,38 @@ mod tests {
         // A line of a dependency has no place in the workspace.
         let outside = found(vec![holder(Some("/registry/c.rs:9"))]);
         assert_eq!(outside, ("src/a.rs:1".to_owned(), "/registry/c.rs:9".to_owned()));
+    }
+
+    #[test]
+    fn the_line_that_called_all_call_sites_is_the_innermost_of_the_program() {
+        let frame = |function: &str, line| Frame {
+            function: function.to_owned(),
+            file: Some("src/a.rs".to_owned()),
+            line: Some(line),
+        };
+        let site = |lines: &[u32]| {
+            let of_candle = frame("candle_core::tensor::Tensor::matmul", 1);
+            let of_program = lines.iter().map(|line| frame("app::step", *line));
+            Site {
+                file: Some("src/a.rs".to_owned()),
+                line: lines.first().copied(),
+                stack: [of_candle].into_iter().chain(of_program).collect(),
+                ..Site::default()
+            }
+        };
+        let finding = |sites: &[&[u32]]| {
+            let sites = sites.iter().map(|lines| site(lines)).collect();
+            let [code, title, evidence, remedy] = ["graph-kept", "", "", ""].map(str::to_owned);
+            let cause = Some(Cause { code, title, evidence, remedy });
+            Finding { sites, cause, ..Finding::new(Code::Leak, "") }
+        };
+        let line = |sites: &[&[u32]]| common_line(&finding(sites)).map(|(_, line)| line);
+        assert_eq!(line(&[&[3, 7, 9], &[4, 7, 9], &[7, 9]]), Some(7));
+        // The main line called the others, there is no such line, or one call site.
+        assert_eq!(line(&[&[7, 9], &[4, 7, 9]]), None);
+        assert_eq!(line(&[&[3, 9], &[4, 8]]), None);
+        assert_eq!(line(&[&[3, 7, 9]]), None);
+        let without_cause = Finding { cause: None, ..finding(&[&[3, 7], &[4, 7]]) };
+        assert_eq!(common_line(&without_cause), None);
     }
 }

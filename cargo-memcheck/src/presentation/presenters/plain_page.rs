@@ -1,4 +1,5 @@
-//! The frame of a page without scripts and without external files: a comparison, or a history.
+//! The frame of the pages of `compare` and `history`: HTML without scripts and without external
+//! files.
 
 use maud::{DOCTYPE, Markup, html};
 
@@ -7,8 +8,9 @@ use crate::system::escape::{Form, escape};
 const STYLE: &str = ":root{color-scheme:light dark}\
 body{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem}\
 table{border-collapse:collapse;margin:.4rem 0}td,th{padding:.2rem .7rem;text-align:left;border-bottom:1px solid #8884}\
-td.n{text-align:right;font-variant-numeric:tabular-nums}";
+td.n{text-align:right;font-variant-numeric:tabular-nums}.worse{font-weight:bold}";
 
+/// A page with its title as the heading. `style` is added to the style of all pages.
 pub(super) fn plain_page(title: &str, style: &str, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
@@ -21,7 +23,10 @@ pub(super) fn plain_page(title: &str, style: &str, body: &Markup) -> String {
                 title { (title) }
                 style { (STYLE) (style) }
             }
-            body { h1 { (title) } (body) }
+            body {
+                h1 { (title) }
+                (body)
+            }
         }
     };
     escape(&page.into_string(), Form::Markup)

@@ -46,13 +46,11 @@ impl Holders {
         // A full list may have dropped holders up to the size of its smallest one.
         let is_full = before.len() >= KEPT_HOLDERS;
         let left_out = before.values().min().copied().filter(|_| is_full).unwrap_or(0);
-        let mut grown: Vec<GrownHolder> = self
-            .0
-            .get(&space)
-            .unwrap_or(&none)
+        let now_of_space = self.0.get(&space).unwrap_or(&none);
+        let mut grown: Vec<GrownHolder> = now_of_space
             .iter()
             .map(|(holder, &now)| {
-                let then = before.get(holder).copied().unwrap_or(0);
+                let then = counterpart(holder, now_of_space, before).unwrap_or(0);
                 GrownHolder { holder: holder.clone(), place: None, then, now }
             })
             .filter(|grown| grown.now > grown.then && !(grown.then == 0 && grown.now <= left_out))
@@ -66,19 +64,55 @@ impl Holders {
     pub fn shrunk(&self, record: &Record, space: Space) -> Vec<GrownHolder> {
         let Some(attribution) = &record.attribution else { return Vec::new() };
         let all = blame::labels(attribution, space);
-        let mut shrunk: Vec<GrownHolder> = self
-            .0
-            .get(&space)
-            .into_iter()
-            .flatten()
+        let none = BTreeMap::new();
+        let of_space = self.0.get(&space).unwrap_or(&none);
+        let mut shrunk: Vec<GrownHolder> = of_space
+            .iter()
             .map(|(holder, &then)| {
-                let now = all.get(holder).copied().unwrap_or(0);
+                let now = counterpart(holder, of_space, &all).unwrap_or(0);
                 GrownHolder { holder: holder.clone(), place: None, then, now }
             })
             .filter(|holder| holder.now < holder.then)
             .collect();
         shrunk.sort_by_key(|holder| std::cmp::Reverse(holder.then - holder.now));
         shrunk
+    }
+}
+
+/// The bytes of a holder in the other run. The last tensor of a body can have no shape, because it
+/// is dropped before it is examined: then the one holder counts that differs in its shape only.
+fn counterpart(
+    label: &str,
+    own: &BTreeMap<String, u64>,
+    other: &BTreeMap<String, u64>,
+) -> Option<u64> {
+    if let Some(&bytes) = other.get(label) {
+        return Some(bytes);
+    }
+    let plain = without_shape(label);
+    let has_shape = plain != label;
+    let only = |labels: &BTreeMap<String, u64>, others: &BTreeMap<String, u64>, shaped: bool| {
+        let mut alike = labels.iter().filter(|(name, _)| {
+            let without = without_shape(name);
+            without == plain && (without != **name) == shaped && !others.contains_key(*name)
+        });
+        let first = alike.next().map(|(_, &bytes)| bytes);
+        first.filter(|_| alike.next().is_none())
+    };
+    only(own, other, has_shape)?;
+    only(other, own, !has_shape)
+}
+
+/// `matmul in attn` of `matmul [2,4] f32 in attn`.
+fn without_shape(label: &str) -> String {
+    let shape = label.find(" [").and_then(|start| {
+        let dtype = start + label[start..].find("] ")? + 2;
+        let length = label[dtype..].find(' ').unwrap_or(label.len() - dtype);
+        Some((start, dtype + length))
+    });
+    match shape {
+        Some((start, end)) => format!("{}{}", &label[..start], &label[end..]),
+        None => label.to_owned(),
     }
 }
 
@@ -126,5 +160,33 @@ mod tests {
         assert_eq!(new(&all[..12], &larger), ["place 12"]);
         // A list of eleven is complete, because it is not full.
         assert_eq!(new(&all[..11], &all[1..]), ["place 11", "place 12"]);
+    }
+
+    #[test]
+    fn a_holder_whose_shape_is_unknown_in_one_run_is_not_new() {
+        let space = Space::Cuda(0);
+        let holders = |labels: &[(&str, u64)]| {
+            let named = labels.iter().map(|(label, bytes)| ((*label).to_owned(), *bytes));
+            Holders([(space, named.collect())].into())
+        };
+        let new = |then: &[(&str, u64)], now: &[(&str, u64)]| -> Vec<(String, u64)> {
+            let grown = holders(now).grown(&holders(then), space);
+            grown.into_iter().map(|grown| (grown.holder, grown.then)).collect()
+        };
+        let (plain, shaped) = ("zeros in attn", "zeros [2,4] f32 in attn");
+        assert_eq!(new(&[(plain, 8)], &[(shaped, 8)]), []);
+        assert_eq!(new(&[(shaped, 8)], &[(plain, 9)]), [(plain.to_owned(), 8)]);
+        // Another shape or scope is another holder, and so is one of two that fit.
+        for then in [&[("zeros [2,5] f32 in attn", 8)][..], &[("zeros in mlp", 8)], &[("zeros", 8)]]
+        {
+            assert_eq!(new(then, &[(shaped, 9)]), [(shaped.to_owned(), 0)], "{then:?}");
+        }
+        let other = "zeros [4,4] f32 in attn";
+        let unknown = [(other.to_owned(), 0), (shaped.to_owned(), 0)];
+        assert_eq!(new(&[(shaped, 8), (other, 8)], &[(plain, 9)]), [(plain.to_owned(), 0)]);
+        assert_eq!(new(&[(plain, 8)], &[(other, 9), (shaped, 9)]), unknown);
+        assert_eq!(new(&[(plain, 8)], &[(plain, 8), (shaped, 9)]), [(shaped.to_owned(), 0)]);
+        assert_eq!(without_shape("new [1] f32"), "new");
+        assert_eq!(without_shape("a [b"), "a [b");
     }
 }

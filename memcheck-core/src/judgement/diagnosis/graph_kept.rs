@@ -1,7 +1,7 @@
 //! Tensors that are part of a graph and keep all tensors that they were computed from.
 
 use super::{count, rule};
-use crate::size::counted;
+use crate::size::{counted, exact};
 
 rule!(
     "graph-kept",
@@ -11,7 +11,8 @@ rule!(
     |suspects, _| {
         let graph: u64 = suspects.iter().map(|suspect| suspect.survivors.held.graph).sum();
         format!(
-            "{graph} of {} {} inputs for `backward`",
+            "{} of {} {} inputs for `backward`",
+            exact(graph),
             counted(count(suspects), "surviving tensor", "surviving tensors"),
             if graph == 1 { "holds its" } else { "hold their" }
         )

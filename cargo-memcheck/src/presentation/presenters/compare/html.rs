@@ -1,11 +1,11 @@
-//! A comparison as a page without scripts and without external files.
+//! A comparison as a page.
 
 use maud::html;
 
 use super::{ComparedRuns, difference, reasons, title, value};
 use crate::presentation::presenters::plain_page::plain_page;
 
-const STYLE: &str = ".worse{font-weight:bold}pre{background:#8881;padding:.6rem;overflow-x:auto}";
+const STYLE: &str = "pre{background:#8881;padding:.6rem;overflow-x:auto}";
 
 pub(super) fn page(compared: &ComparedRuns) -> String {
     let ComparedRuns { base, head, comparison } = compared;

@@ -241,6 +241,7 @@ mod tests {
     use memcheck_core::cards::CARDS;
 
     use super::*;
+    use crate::presentation::presenters::estimate::example::loaded;
 
     fn figures(flash_attn: bool, peak: u64) -> EstimateFigures {
         let inference = Inference {
@@ -251,23 +252,8 @@ mod tests {
             prompt_peak: peak,
             generation_peak: 0,
         };
-        let estimate = Estimate {
-            model: "llama".to_owned(),
-            dtype: "bf16".to_owned(),
-            batch: 1,
-            seq: 8,
-            generate: 0,
-            parameters: 50,
-            weights: 100,
-            types: Vec::new(),
-            files: None,
-            tables: 0,
-            load_peak: 100,
-            inference: Some(inference),
-            training: None,
-            peak,
-            notes: if flash_attn { Vec::new() } else { vec!["slow\nsim:t4: fits".to_owned()] },
-        };
+        let notes = if flash_attn { Vec::new() } else { vec!["slow\nsim:t4: fits".to_owned()] };
+        let estimate = Estimate { inference: Some(inference), peak, notes, ..loaded() };
         let cards = CARDS.iter().map(|card| (card, card.bytes.checked_sub(peak))).collect();
         EstimateFigures { estimate, cards, tried: Vec::new(), flash_attn }
     }

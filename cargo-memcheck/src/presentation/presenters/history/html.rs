@@ -1,5 +1,4 @@
-//! The history of figures as a page without scripts and without external files: a plot of each
-//! series, and the runs in which it changed.
+//! The history of figures as a page: a plot of each series, and the runs in which it changed.
 
 use maud::{Markup, html};
 use memcheck_core::runs::history::FigureSeries;
@@ -8,10 +7,9 @@ use memcheck_core::size::{Size, counted, exact};
 use super::{described, is_bytes, steps};
 use crate::presentation::presenters::plain_page::plain_page;
 
-const STYLE: &str = "\
-svg{width:100%;height:auto;max-height:18rem}svg text{font-size:12px;fill:currentColor}\
-.line{fill:none;stroke:#3b82f6;stroke-width:2}.axis{stroke:#8888;fill:none}circle{fill:#3b82f6}circle.more{fill:#dc2626}\
-.more{font-weight:bold}";
+const STYLE: &str = "svg{width:100%;height:auto;max-height:18rem}\
+svg text{font-size:12px;fill:currentColor}.line{fill:none;stroke:#3b82f6;stroke-width:2}\
+.axis{stroke:#8888;fill:none}circle{fill:#3b82f6}circle.worse{fill:#dc2626}";
 
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 220.0;
@@ -35,7 +33,7 @@ fn series(series: &FigureSeries<'_>, figure: &str) -> Markup {
         table {
             tr { th { "run" } th { (figure) } th { "change" } }
             @for step in steps(series) {
-                tr class=[step.is_higher().then_some("more")] {
+                tr class=[step.is_higher().then_some("worse")] {
                     td { (described(step.entry)) }
                     td.n { (value(step.value, figure)) }
                     td.n { (step.change(figure)) }
@@ -85,7 +83,7 @@ fn plot(series: &FigureSeries<'_>, figure: &str) -> Markup {
             }
             polyline.line points=(line.join(" ")) {}
             @for step in steps(series) {
-                circle.more[step.is_higher()] cx=(format!("{:.1}", x(step.number))) cy=(format!("{:.1}", y(step.value))) r="4" {
+                circle.worse[step.is_higher()] cx=(format!("{:.1}", x(step.number))) cy=(format!("{:.1}", y(step.value))) r="4" {
                     title { (described(step.entry)) ": " (value(step.value, figure)) }
                 }
             }

@@ -4,7 +4,7 @@
 use maud::{Markup, html};
 use memcheck_core::judgement::finding::{Code, Finding};
 use memcheck_core::judgement::verdict::Status;
-use memcheck_core::size::{Size, both, exact};
+use memcheck_core::size::{Size, both, counted, exact};
 
 use super::commands::{self, NextCommand};
 use super::data::{FigureRow, Sources, Then, figures};
@@ -171,17 +171,23 @@ pub(super) fn prose(text: &str) -> Markup {
 
 fn finding(finding: &Finding, sources: &Sources) -> Markup {
     let message = finding.message.lines().next().unwrap_or_default();
-    let place = places::first_line(finding);
+    let at = |word: &str, (file, line): (&str, u32)| {
+        html! {
+            p.place {
+                (word) " " code { (file) ":" (line) }
+                @if let Some(source) = sources.line(file, line) { " " code.source { (source) } }
+            }
+        }
+    };
     html! {
         p.message { span.code { (finding.code) } " " (prose(message)) }
         @if let Some(largest) = finding.grown.first() {
             p { "grown most: " (crate::presentation::presenters::findings::grown(largest)) }
         }
-        @if let Some((file, line)) = place {
-            p.place {
-                "at " code { (file) ":" (line) }
-                @if let Some(source) = sources.line(file, line) { code.source { (source) } }
-            }
+        @if let Some(line) = places::first_line(finding) { (at("at", line)) }
+        @if let Some(line) = places::common_line(finding) {
+            @let others = counted(finding.sites.len() as u64 - 1, "other place", "other places");
+            (at(&format!("this and {others} are called from"), line))
         }
         @if let Some(cause) = &finding.cause {
             p { strong { "cause: " } (cause.title) " (" (cause.code) ")" br; strong { "remedy: " } (prose(&cause.remedy)) }

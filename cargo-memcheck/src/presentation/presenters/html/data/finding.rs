@@ -6,7 +6,7 @@ use memcheck_core::measurement::stack::Stack;
 use serde::Serialize;
 
 use super::tree::Tree;
-use crate::presentation::presenters::findings;
+use crate::presentation::presenters::{findings, places};
 
 /// A report of a run with a million holders stays small.
 const MOST_SITES: usize = 50;
@@ -20,6 +20,8 @@ pub(super) struct FindingData {
     sites: Vec<SiteData>,
     /// Call sites that are left out, and their bytes.
     more: Option<(usize, u64)>,
+    /// The line that called all call sites.
+    called_from: Option<String>,
     cause: Option<Cause>,
     hint: Option<String>,
 }
@@ -44,6 +46,13 @@ impl FindingData {
         let shown = finding.sites.len().min(MOST_SITES);
         let (first, rest) = finding.sites.split_at(shown);
         let left_out = (rest.len(), rest.iter().map(|site| site.bytes).sum());
+        for (file, line) in places::grown(finding) {
+            tree.show(Some(file), Some(line));
+        }
+        let called_from = places::common_line(finding).map(|(file, line)| {
+            tree.show(Some(file), Some(line));
+            format!("{file}:{line}")
+        });
         Self {
             code: finding.code.to_string(),
             message: finding.message.clone(),
@@ -51,6 +60,7 @@ impl FindingData {
             grown: finding.grown.clone(),
             sites: first.iter().map(|site| SiteData::new(site, tree)).collect(),
             more: (left_out.0 > 0).then_some(left_out),
+            called_from,
             cause: finding.cause.clone(),
             hint: finding.hint.clone(),
         }

@@ -50,10 +50,11 @@ impl TestData {
     ) -> Self {
         let record = outcome.report.as_ref().map(|report| &report.record);
         let mut tree = tree::Tree::default();
-        let spaces = record.map(|record| space::spaces(record, then, &mut tree));
+        // The source of the lines of findings comes first.
         let findings = &outcome.verdict.findings;
         let findings = findings.iter().map(|finding| finding::FindingData::new(finding, &mut tree));
         let findings: Vec<finding::FindingData> = findings.collect();
+        let spaces = record.map(|record| space::spaces(record, then, &mut tree));
         let places = tree.lines_of_program();
         let attribution = record.and_then(|record| record.attribution.as_ref());
         let mut notes: Vec<String> = record.map(|record| record.notes.clone()).unwrap_or_default();

@@ -1,0 +1,90 @@
+//! A reader opens the HTML report of a failure and finds the line, the cause and the next command,
+//! without the terminal. Skipped with the reason on a machine without Chromium.
+
+use std::path::Path;
+
+use crate::browser::Page;
+use crate::fixture::{Project, memcheck, workspace};
+use crate::report_page::{OPENED, READY, assert_fits};
+
+/// Attention of one head. `line` is one more line of its body.
+fn attention(line: &str) -> String {
+    format!(
+        "use candle_core::{{DType, Device, Tensor}};
+use memcheck_runtime::mem_test;
+
+#[mem_test(max_growth = \"0 B\")]
+fn attention(device: &Device) -> candle_core::Result<()> {{
+    let query = Tensor::ones((128, 32), DType::F32, device)?;
+    let scores = query.matmul(&query.t()?)?;
+{line}    scores.matmul(&query)?;
+    Ok(())
+}}
+"
+    )
+}
+
+/// It holds the scores a second time.
+const COPY: &str = "    let _before_softmax = scores.copy()?;\n";
+
+/// The text of an element that a reader sees.
+fn shown(page: &mut Page, selector: &str) -> String {
+    page.text(&format!("document.querySelector({selector:?}).innerText"))
+}
+
+#[track_caller]
+fn assert_parts(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "`{part}` is not in\n{text}");
+    }
+}
+
+/// `first` are parts of the first page, and `view` of the finding in the view of the test.
+fn assert_found(report: &Path, first: &[&str], view: &[&str], marked: &str, next: &[&str]) {
+    let Some(mut page) = Page::open() else { return };
+    page.visit(report, "", READY);
+    assert_parts(&shown(&mut page, ".failure"), first);
+    // The failure is on the first screen of a laptop.
+    let bottom = page.value("document.querySelector('.failure').getBoundingClientRect().bottom");
+    assert!(bottom.as_f64().is_some_and(|bottom| bottom < 900.0), "{bottom}");
+    page.click_on(".failure a");
+    page.wait(OPENED);
+    assert_parts(&shown(&mut page, ".finding"), view);
+    let line = page.text("document.querySelector('.finding .snippet mark').textContent");
+    assert!(line.contains(marked), "{line}");
+    assert_parts(&shown(&mut page, ".next"), next);
+    page.resize(390, 844, 2);
+    page.wait("innerWidth <= 390");
+    assert_fits(&mut page, 390);
+    assert_eq!(page.errors, [""; 0]);
+}
+
+#[test]
+fn of_a_peak_regression_the_line_the_tensor_and_the_next_command_are_shown() {
+    let project = Project::bare("[dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\" }\n");
+    project.write("tests/mem.rs", &attention(""));
+    project.run(&["--explain", "always"]).exits(0);
+    project.memcheck(&["accept"]).exits(0);
+    project.write("tests/mem.rs", &attention(COPY));
+    project.run(&["--report", "html=report.html"]).exits(100);
+    let grown = ["peak-regression", "+64.0 KiB", "tests/mem.rs:8", "new at the peak"];
+    let first =
+        [&grown[..], &["let _before_softmax = scores.copy()?;", "cargo memcheck "]].concat();
+    let next = ["accept the figures", "cargo memcheck accept", "cargo memcheck profile"];
+    let report = project.path().join("report.html");
+    assert_found(&report, &first, &grown, "scores.copy()", &next);
+}
+
+#[test]
+fn of_a_training_that_keeps_its_losses_the_line_the_cause_and_the_remedy_are_shown() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let report = folder.path().join("report.html");
+    let kind = format!("html={}", report.display());
+    let run = ["run", "--no-ci", "--run-ignored", "only", "--device", "cpu", "--report", &kind];
+    let of = ["-p", "memcheck-tests", "--test", "controls", "training_keeps_losses"];
+    memcheck(&workspace(), &[&run[..], &of].concat()).exits(100);
+    let found = ["leak", "per iteration", "called from", "training.rs:", "graph-kept", "detach()"];
+    let first = [&found[..], &["self.loss()?", "cargo memcheck "]].concat();
+    let next = ["cargo memcheck profile", "cargo memcheck explain"];
+    assert_found(&report, &first, &found, "self.loss()?", &next);
+}
