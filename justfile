@@ -105,7 +105,7 @@ exactness:
 faults:
     cargo test -p memcheck-functional hundred_moments -- --ignored --nocapture
 
-# Eight runs at the same time in one tree, a hundred times.
+# Eight runs at the same time in one tree, a hundred times. CONCURRENT_ROUNDS=20 repeats them twenty times.
 concurrent:
     cargo test -p memcheck-functional a_hundred_times -- --ignored --nocapture
 

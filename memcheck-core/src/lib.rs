@@ -1,7 +1,7 @@
 //! The pure core of memcheck: the record of a measured test, and the verdict on it.
 //!
-//! Data flows one way through these modules. They do not read a clock, a file, the environment or a
-//! terminal:
+//! Data flows one way through these modules. Except for `runs::descendants`, they do not read a
+//! clock, a file, the environment or a terminal:
 //!
 //! ```text
 //! growth       lifetimes of blocks -> does memory grow?

@@ -1,6 +1,6 @@
 //! Eight runs at the same time in one tree. They share the build, the results and the pending
 //! snapshots, and each must have the result that it has alone. `just concurrent` repeats them a
-//! hundred times.
+//! hundred times, and `CONCURRENT_ROUNDS=20 just concurrent` twenty times.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -91,6 +91,8 @@ fn eight_runs_in_one_tree_do_not_disturb_each_other() {
 #[test]
 #[ignore = "takes minutes: just concurrent"]
 fn eight_runs_in_one_tree_a_hundred_times() {
-    let slowest = rounds(&Project::new(TESTS), 100);
-    println!("100 rounds of {RUNS} runs; the slowest took {:.1} s", slowest.as_secs_f64());
+    let count = std::env::var("CONCURRENT_ROUNDS").ok().and_then(|count| count.parse().ok());
+    let count = count.unwrap_or(100);
+    let slowest = rounds(&Project::new(TESTS), count);
+    println!("{count} rounds of {RUNS} runs; the slowest took {:.1} s", slowest.as_secs_f64());
 }

@@ -8,15 +8,28 @@ use crate::invocation::options::{Mode, Pending, ReportContext, ReportingOptions,
 use crate::invocation::values::Format;
 use crate::presentation::events::Presenter;
 use crate::presentation::presenters::{self, Broadcast, JsonLines};
-use crate::presentation::results::{self, MergedRun, ResultsError};
+use crate::presentation::results::{self, MergedRun, Replayed, ResultsError};
 use crate::system::error::Failure;
 use crate::system::printing::Stdout;
 use crate::system::process::Capture;
 
 pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
-    let reporting = ReportingOptions::read(&args.output, &args.report, &environment);
     let places = places(args)?;
-    let whole = read_run(args, &places)?;
+    if args.merge {
+        return Ok(present(merge(args, &places)?, args, &places));
+    }
+    let stored = places.results_directory();
+    let folder = match args.folders.as_slice() {
+        [] => &stored,
+        [folder] => folder,
+        folders => return Err(ResultsError::Several(folders.len()).into()),
+    };
+    let results = results::read_in_file(folder, places.root())?;
+    Ok(present(MergedRun::from(results), args, &places))
+}
+
+fn present<T: Replayed>(whole: MergedRun<T>, args: &ReportArgs, places: &Places) -> u8 {
+    let reporting = ReportingOptions::read(&args.output, &args.report, &environment);
     let report_context = ReportContext {
         reporting: &reporting,
         pending: match (args.folders.first(), whole.run.mode) {
@@ -34,7 +47,7 @@ pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
         // The filters of the run have selected the results, so all of them are presented.
         filters: &[],
     };
-    Ok(replay(whole, &report_context, &places))
+    replay(whole, &report_context, places)
 }
 
 /// The current folder if an archive was run there.
@@ -46,31 +59,26 @@ fn places(args: &ReportArgs) -> Result<Places, Failure> {
     Ok(if ran_here { here } else { found })
 }
 
-fn read_run(args: &ReportArgs, places: &Places) -> Result<MergedRun, Failure> {
-    let read = |folder: &std::path::PathBuf| {
+fn merge(args: &ReportArgs, places: &Places) -> Result<MergedRun, Failure> {
+    let stored = [places.results_directory()];
+    let folders = if args.folders.is_empty() { &stored[..] } else { &args.folders };
+    let shards = folders.iter().map(|folder| {
         let mut results = results::read(folder)?;
         results.relocate(places.root());
         Ok(results)
-    };
-    let mut folders = args.folders.clone();
-    if folders.is_empty() {
-        folders.push(places.results_directory());
-    }
-    if args.merge {
-        let shards = folders.iter().map(read).collect::<Result<Vec<_>, ResultsError>>()?;
-        let mut whole = results::merge(shards)?;
-        earlier_output::set_aside(&places.pending_directory(), whole.run.commit());
-        results::join(&mut whole, places)?;
-        results::judge_relations(&mut whole, &places.pending_directory())?;
-        return Ok(whole);
-    }
-    match folders.as_slice() {
-        [folder] => Ok(MergedRun::from(read(folder)?)),
-        _ => Err(ResultsError::Several(folders.len()).into()),
-    }
+    });
+    let mut whole = results::merge(shards.collect::<Result<Vec<_>, ResultsError>>()?)?;
+    earlier_output::set_aside(&places.pending_directory(), whole.run.commit());
+    results::join(&mut whole, places)?;
+    results::judge_relations(&mut whole, &places.pending_directory())?;
+    Ok(whole)
 }
 
-fn replay(whole: MergedRun, report_context: &ReportContext<'_>, places: &Places) -> u8 {
+fn replay<T: Replayed>(
+    whole: MergedRun<T>,
+    report_context: &ReportContext<'_>,
+    places: &Places,
+) -> u8 {
     let json = report_context.reporting.format == Format::Json;
     let on_stdout = json.then(|| Box::new(JsonLines::new(Stdout)) as Box<dyn Presenter>);
     let mut broadcast = Broadcast::new(report_context, places.root(), whole.legs.len(), on_stdout);

@@ -20,13 +20,14 @@ use memcheck_core::presentation::text::{Much, lines, unknown_reads_note};
 use memcheck_core::request::config::DEFAULT_THREADS;
 use memcheck_core::request::variables;
 use memcheck_core::runs::capture::{STREAM, StreamCapture};
+use memcheck_core::runs::descendants;
 use memcheck_core::runs::explain::{Explain, Further, RunPlan, Stage, further};
 use memcheck_core::runs::process_end::{self, End, ExpectedTest, Judged, Written};
 use memcheck_core::size::Size;
 use memcheck_core::wire::protocol::{self, Job, Report};
 use memcheck_symbols::Symbols;
 
-use super::{parent, relations, session, settings, supervisor};
+use super::{parent, relations, session, settings};
 use crate::description::Description;
 use crate::snapshot;
 
@@ -191,7 +192,7 @@ fn wait(mut child: Child, timeout: Duration) -> std::io::Result<Ended> {
     let is_over = parent::ends_within(child.id(), timeout);
     if !is_over {
         parent::ask_to_end(child.id());
-        parent::ends_within(child.id(), supervisor::PATIENCE + PATIENCE);
+        parent::ends_within(child.id(), descendants::PATIENCE + PATIENCE);
     }
     // The supervisor has killed all processes that the test started, unless it was killed itself.
     // The child is reaped later, so that its group cannot be another one of the same number.

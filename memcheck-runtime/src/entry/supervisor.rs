@@ -15,16 +15,13 @@
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
-use std::time::{Duration, Instant};
 
 use memcheck_core::request::variables;
+use memcheck_core::runs::descendants;
 use memcheck_core::wire::exit;
 use memcheck_core::wire::protocol::Job;
 
 use super::parent;
-
-/// For descendants to end after SIGKILL. One that waits for a device cannot end.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The number of a signal that the kernel sends when a child has ended.
 const CHILD_ENDED: i32 = libc::SIGCHLD;
@@ -60,7 +57,7 @@ fn supervise(job: &Job) -> std::io::Result<Option<ExitStatus>> {
             break;
         }
         // One signal can stand for several children.
-        while let Some((ended, raw)) = reap() {
+        while let Reaped::Child(ended, raw) = reap() {
             if ended == test {
                 status = Some(ExitStatus::from_raw(raw));
             }
@@ -79,47 +76,39 @@ fn adopt() {
     }
 }
 
-/// The number and the status of a child that has ended; `None` if there is none.
-fn reap() -> Option<(i32, i32)> {
-    let mut status = 0;
-    // SAFETY: `status` is a valid pointer for the call, which only writes to it.
-    let ended = unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) };
-    (ended > 0).then_some((ended, status))
+enum Reaped {
+    /// The number and the status of a child that has ended.
+    Child(i32, i32),
+    NoneHasEnded,
+    NoneIsLeft,
 }
 
-fn kill_descendants() {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        let children = children();
-        for &child in &children {
-            // SAFETY: the call sends a signal and does not access memory of this process. The child
-            // is not reaped, so that the number is its own.
-            unsafe { libc::kill(child, libc::SIGKILL) };
-        }
-        // The children of the killed processes become children of this one, and the next round
-        // kills them.
-        while reap().is_some() {}
-        if children.is_empty() || Instant::now() >= deadline {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(1));
+fn reap() -> Reaped {
+    let mut status = 0;
+    // SAFETY: `status` is a valid pointer for the call, which only writes to it.
+    match unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) } {
+        0 => Reaped::NoneHasEnded,
+        ended if ended > 0 => Reaped::Child(ended, status),
+        _ => Reaped::NoneIsLeft,
     }
 }
 
-/// From the fields of all processes, because the kernel's list of children may be incomplete while
-/// children end.
-fn children() -> Vec<i32> {
-    let own = std::process::id().to_string();
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let is_child = |number: &i32| {
-        let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
-        // The name is in parentheses and may contain any character. The state and the parent follow
-        // it.
-        let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1));
-        parent == Some(own.as_str())
+fn kill_descendants() {
+    let kill = |child| {
+        // SAFETY: the call sends a signal and does not access memory of this process. The child is
+        // not reaped, so that the number is its own.
+        unsafe { libc::kill(child, libc::SIGKILL) };
+        true
     };
-    numbers.filter(is_child).collect()
+    descendants::kill_all(kill, || {
+        loop {
+            match reap() {
+                Reaped::Child(..) => {}
+                Reaped::NoneHasEnded => return false,
+                Reaped::NoneIsLeft => return true,
+            }
+        }
+    });
 }
 
 /// Ends with the exit code of the test, or by the signal that ended it.

@@ -17,23 +17,23 @@ use crate::system::error::Failure;
 
 const SHOWN: usize = 8;
 
-/// In the form that a single machine would have produced.
+/// In the form that a single machine would have produced. `T` is as in [`Results`].
 #[derive(Debug)]
-pub(crate) struct MergedRun {
+pub(crate) struct MergedRun<T = Test> {
     pub(crate) run: RunDescription,
     pub(crate) legs: Vec<(Leg, usize)>,
     /// By the name of the leg; only if every shard has one.
     pub(crate) proofs: BTreeMap<String, CheckedProof>,
     /// Sorted by device, package, binary and name. Ignored tests come first.
-    pub(crate) tests: Vec<Test>,
+    pub(crate) tests: Vec<T>,
     /// Without duplicates.
     pub(crate) notes: Vec<Note>,
     /// With the wall time of the longest run.
     pub(crate) tally: Tally,
 }
 
-impl From<Results> for MergedRun {
-    fn from(results: Results) -> Self {
+impl<T> From<Results<T>> for MergedRun<T> {
+    fn from(results: Results<T>) -> Self {
         let Results { folder, run, legs, proofs, tests, notes, end, incomplete } = results;
         let error = incomplete.map(|why| ResultsError::Incomplete(file(&folder), why));
         let tally = Tally {

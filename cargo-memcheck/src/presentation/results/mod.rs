@@ -4,6 +4,7 @@
 //! ended. It has the pending snapshots too, so that the folder can be copied to another machine.
 
 mod error;
+mod in_file;
 mod line;
 mod merge;
 mod pending_snapshots;
@@ -18,6 +19,7 @@ mod tests;
 use std::path::Path;
 
 pub(crate) use error::ResultsError;
+pub(crate) use in_file::read_in_file;
 pub(crate) use line::file;
 pub(crate) use merge::{MergedRun, merge};
 pub(crate) use pending_snapshots::join;
@@ -25,7 +27,7 @@ pub(crate) use pending_snapshots::join;
 pub(crate) use read::parse;
 pub(crate) use read::{Results, Test, read};
 pub(crate) use relations::judge_relations;
-pub(crate) use replay::replay;
+pub(crate) use replay::{Replayed, replay};
 pub(crate) use run::{RunDescription, selected};
 pub(crate) use store::Store;
 

@@ -7,32 +7,55 @@ use std::path::{Path, PathBuf};
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::runs::relations::Needs;
 
-use super::{MergedRun, Results, ResultsError};
+use super::{MergedRun, Results, ResultsError, Test};
 use crate::baselines::pending_file;
 use crate::build::workspace::Places;
 use crate::discovery::task::{Relations, TestSubject};
 
 impl Results {
     pub(crate) fn relocate(&mut self, root: &Path) {
+        let relocation = self.relocate_run(root);
+        self.tests.iter_mut().for_each(|test| relocation.apply(test));
+    }
+}
+
+impl<T> Results<T> {
+    /// Relocates all paths except those of the tests, for which it returns the relocation.
+    pub(super) fn relocate_run(&mut self, root: &Path) -> Relocation {
         let from = std::mem::replace(&mut self.run.workspace, root.to_owned());
-        let moved = |path: &mut PathBuf| {
-            if let Ok(rest) = path.strip_prefix(&from) {
-                *path = root.join(rest);
-            }
-        };
-        for test in &mut self.tests {
-            moved(&mut test.task.folder);
-            if let TestSubject::Test(entry) = &mut test.task.subject {
-                moved(&mut entry.manifest_dir);
-            }
-            let Relations { left, snapshot, pending, .. } = &mut test.outcome.across;
-            snapshot.iter_mut().chain(pending).for_each(moved);
-            left.iter_mut().flat_map(Needs::paths).for_each(moved);
-            if let Some(report) = &mut test.outcome.report {
-                report.snapshot.iter_mut().chain(&mut report.pending).for_each(moved);
-            }
+        let relocation = Relocation { from, to: root.to_owned() };
+        let paths = self.notes.iter_mut().filter_map(|note| note.path.as_mut());
+        paths.for_each(|path| relocation.relocate(path));
+        relocation
+    }
+}
+
+/// From the workspace of one machine to that of another.
+#[derive(Debug)]
+pub(super) struct Relocation {
+    from: PathBuf,
+    to: PathBuf,
+}
+
+impl Relocation {
+    fn relocate(&self, path: &mut PathBuf) {
+        if let Ok(rest) = path.strip_prefix(&self.from) {
+            *path = self.to.join(rest);
         }
-        self.notes.iter_mut().filter_map(|note| note.path.as_mut()).for_each(moved);
+    }
+
+    pub(super) fn apply(&self, test: &mut Test) {
+        let moved = |path: &mut PathBuf| self.relocate(path);
+        moved(&mut test.task.folder);
+        if let TestSubject::Test(entry) = &mut test.task.subject {
+            moved(&mut entry.manifest_dir);
+        }
+        let Relations { left, snapshot, pending, .. } = &mut test.outcome.across;
+        snapshot.iter_mut().chain(pending).for_each(moved);
+        left.iter_mut().flat_map(Needs::paths).for_each(moved);
+        if let Some(report) = &mut test.outcome.report {
+            report.snapshot.iter_mut().chain(&mut report.pending).for_each(moved);
+        }
     }
 }
 

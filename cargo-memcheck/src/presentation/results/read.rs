@@ -1,9 +1,11 @@
 //! Reads a folder of results, also of a run that was killed, or fails with an error that names the
 //! invalid line.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use memcheck_core::judgement::verdict::Status;
@@ -20,15 +22,16 @@ use crate::execution::proof::CheckedProof;
 
 pub(crate) type Test = TestResult<Task, TestOutcome>;
 
+/// `T` is a test, or the place of a test in the file.
 #[derive(Debug)]
-pub(crate) struct Results {
+pub(crate) struct Results<T = Test> {
     pub(crate) folder: PathBuf,
     pub(crate) run: RunDescription,
     pub(crate) legs: Vec<(Leg, usize)>,
     /// By the name of the leg.
     pub(crate) proofs: BTreeMap<String, CheckedProof>,
     /// In the order in which they ended.
-    pub(crate) tests: Vec<Test>,
+    pub(crate) tests: Vec<T>,
     pub(crate) notes: Vec<Note>,
     /// Made up if the file has no last line.
     pub(crate) end: RunEnd,
@@ -37,37 +40,60 @@ pub(crate) struct Results {
 }
 
 pub(crate) fn read(folder: &Path) -> Result<Results, ResultsError> {
+    let (file, is_written) = open(folder)?;
+    parse_lines(folder, BufReader::new(&file), is_written, |test, _| test)
+}
+
+#[cfg(any(test, fuzzing))]
+pub(crate) fn parse(folder: &Path, text: &str, is_written: bool) -> Result<Results, ResultsError> {
+    parse_lines(folder, text.as_bytes(), is_written, |test, _| test)
+}
+
+/// The file, and true if a living run holds its lock.
+pub(super) fn open(folder: &Path) -> Result<(File, bool), ResultsError> {
     if !folder.is_dir() {
         return Err(ResultsError::NoFolder(folder.to_owned()));
     }
     let path = file(folder);
-    let (text, is_written) = match contents(&path) {
-        Ok(contents) => contents,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(ResultsError::None(folder.to_owned()));
+    match File::open(&path) {
+        Ok(file) => {
+            let is_written = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+            Ok((file, is_written))
         }
-        Err(error) => return Err(ResultsError::Io(path, error)),
-    };
-    parse(folder, &String::from_utf8_lossy(&text), is_written)
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(ResultsError::None(folder.to_owned()))
+        }
+        Err(error) => Err(ResultsError::Io(path, error)),
+    }
 }
 
-/// The bytes, and true if a living run holds the lock of the file.
-fn contents(path: &Path) -> io::Result<(Vec<u8>, bool)> {
-    let mut file = File::open(path)?;
-    let is_written = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
-    let mut text = Vec::new();
-    file.read_to_end(&mut text)?;
-    Ok((text, is_written))
+/// The tests of a file, with their sums for a file that has no last line.
+struct Tests<T> {
+    kept: Vec<T>,
+    ran: usize,
+    seconds: f64,
 }
 
-pub(crate) fn parse(folder: &Path, text: &str, is_written: bool) -> Result<Results, ResultsError> {
+impl<T> Tests<T> {
+    fn add(&mut self, test: Test, keep: impl FnOnce(Test) -> T) {
+        self.ran += usize::from(test.outcome.verdict.status != Status::Ignored);
+        self.seconds += test.outcome.duration.as_secs_f64();
+        self.kept.push(keep(test));
+    }
+}
+
+/// Reads one line after the other. `keep` gets each test, with the bytes of the file that it is in.
+pub(super) fn parse_lines<T>(
+    folder: &Path,
+    reader: impl BufRead,
+    is_written: bool,
+    mut keep: impl FnMut(Test, Range<u64>) -> T,
+) -> Result<Results<T>, ResultsError> {
     let torn = |why: String| ResultsError::Damaged(file(folder), why);
-    // A line without an end was being written.
-    let whole = text.rfind('\n').map_or(0, |end| end + 1);
-    let (text, cut) = text.split_at(whole);
-    let mut lines = (1..).zip(text.lines());
-    let first = lines.next().map(|(_, line)| line).unwrap_or_default();
-    let run = first_line(folder, first)?;
+    let refused = |error| ResultsError::Io(file(folder), error);
+    let mut lines = Lines { reader, bytes: Vec::new(), end: 0 };
+    let first = lines.next().map_err(refused)?.map(|_| lines.text());
+    let run = first_line(folder, &first.unwrap_or_default())?;
     let mut results = Results {
         folder: folder.to_owned(),
         run,
@@ -78,10 +104,13 @@ pub(crate) fn parse(folder: &Path, text: &str, is_written: bool) -> Result<Resul
         end: RunEnd::default(),
         incomplete: None,
     };
-    let mut unjudged: Vec<Test> = Vec::new();
+    let mut tests = Tests { kept: Vec::new(), ran: 0, seconds: 0.0 };
+    let mut unjudged: Vec<(Test, Range<u64>)> = Vec::new();
     let mut ended = false;
-    for (number, line) in lines {
-        let line: ResultLine<Test> = serde_json::from_str(line)
+    let mut number = 1;
+    while let Some(range) = lines.next().map_err(refused)? {
+        number += 1;
+        let line: ResultLine<Test> = serde_json::from_str(&lines.text())
             .map_err(|error| torn(format!("line {number} of {FILE}: {error}")))?;
         match line {
             _ if ended => return Err(torn(format!("line {number} follows the last line"))),
@@ -93,27 +122,29 @@ pub(crate) fn parse(folder: &Path, text: &str, is_written: bool) -> Result<Resul
                 results.legs.push((leg, tests));
             }
             ResultLine::Test(test) => {
-                unjudged.retain(|other| other.id() != test.id());
-                results.tests.push(test);
+                unjudged.retain(|(other, _)| other.id() != test.id());
+                tests.add(test, |test| keep(test, range));
             }
-            ResultLine::Unjudged(test) => unjudged.push(test),
+            ResultLine::Unjudged(test) => unjudged.push((test, range)),
             ResultLine::Note(note) => results.notes.push(*note),
             ResultLine::End(end) => (results.end, ended) = (end, true),
         }
     }
-    let (there, counted) = (results.tests.len(), results.end.tests);
+    let (there, counted) = (tests.kept.len(), results.end.tests);
     let lost = results.end.lost;
-    if ended && (there > counted || there + lost < counted || !cut.is_empty()) {
+    if ended && (there > counted || there + lost < counted || lines.is_cut()) {
         return Err(torn(format!("it has {there} tests, but its last line counts {counted}")));
     }
-    results.tests.extend(unjudged);
+    for (test, range) in unjudged {
+        tests.add(test, |test| keep(test, range));
+    }
     results.incomplete = match (ended, lost) {
         (true, 0) => None,
         (true, _) => Some(format!("{} could not be written", counted_lines(lost))),
         (false, _) => {
             let listed: usize = results.legs.iter().map(|(_, tests)| tests).sum();
-            let ran = results.tests.iter().filter(|test| test.is_run()).count();
-            results.end = results.unended(listed.saturating_sub(ran));
+            let ran = tests.ran;
+            results.end = results.unended(&tests, listed.saturating_sub(ran));
             let state = if is_written {
                 "the run has not ended yet"
             } else {
@@ -122,7 +153,40 @@ pub(crate) fn parse(folder: &Path, text: &str, is_written: bool) -> Result<Resul
             Some(format!("{state}: {ran} of {listed} listed tests have ended"))
         }
     };
+    results.tests = tests.kept;
     Ok(results)
+}
+
+/// The lines of a file, of which one is in memory.
+struct Lines<R> {
+    reader: R,
+    /// The line, without its end.
+    bytes: Vec<u8>,
+    end: u64,
+}
+
+impl<R: BufRead> Lines<R> {
+    /// The bytes of the next line in the file. A line without an end was being written, and is
+    /// left out.
+    fn next(&mut self) -> io::Result<Option<Range<u64>>> {
+        self.bytes.clear();
+        self.reader.read_until(b'\n', &mut self.bytes)?;
+        if self.bytes.pop_if(|last| *last == b'\n').is_none() {
+            return Ok(None);
+        }
+        let start = self.end;
+        self.end += self.bytes.len() as u64 + 1;
+        Ok(Some(start..self.end))
+    }
+
+    fn text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.bytes)
+    }
+
+    /// True after the last line if a part of another one follows.
+    fn is_cut(&self) -> bool {
+        !self.bytes.is_empty()
+    }
 }
 
 fn counted_lines(lines: usize) -> String {
@@ -134,24 +198,19 @@ impl Test {
         let task = &self.task;
         (task.leg.name(), &task.package, &task.binary.id, task.name())
     }
-
-    fn is_run(&self) -> bool {
-        self.outcome.verdict.status != Status::Ignored
-    }
 }
 
-impl Results {
+impl<T> Results<T> {
     /// The last line that the run would have written if it had ended here.
-    fn unended(&self, not_run: usize) -> RunEnd {
+    fn unended(&self, tests: &Tests<T>, not_run: usize) -> RunEnd {
         let listed: Vec<String> = self.legs.iter().map(|(leg, _)| leg.name()).collect();
         let unstarted = self.run.devices.iter().filter(|device| !listed.contains(device)).cloned();
-        let seconds = |test: &Test| test.outcome.duration.as_secs_f64();
         RunEnd {
-            tests: self.tests.len(),
+            tests: tests.kept.len(),
             not_run,
             exit_code: exit::NOT_MEASURED,
             unstarted: unstarted.collect(),
-            seconds: self.tests.iter().map(seconds).sum(),
+            seconds: tests.seconds,
             ..RunEnd::default()
         }
     }

@@ -2,20 +2,39 @@
 
 use std::collections::BTreeMap;
 
-use super::{MergedRun, Test};
+use super::{MergedRun, ResultsError, Test};
 use crate::presentation::events::Presenter;
 use crate::presentation::tally::Tally;
+use crate::system::error::Failure;
 
-/// `notify` must pass each event to all presenters. The caller presents the end of the run.
-pub(crate) fn replay(
-    whole: MergedRun,
+/// A test that is in memory, or in a file.
+pub(crate) trait Replayed {
+    /// The name of its leg.
+    fn leg(&self) -> String;
+    fn read(self) -> Result<Test, ResultsError>;
+}
+
+impl Replayed for Test {
+    fn leg(&self) -> String {
+        self.task.leg.name()
+    }
+
+    fn read(self) -> Result<Test, ResultsError> {
+        Ok(self)
+    }
+}
+
+/// `notify` must pass each event to all presenters. The caller presents the end of the run. A test
+/// that cannot be read ends the replay, and is the failure of the tally.
+pub(crate) fn replay<T: Replayed>(
+    whole: MergedRun<T>,
     mut notify: impl FnMut(&mut dyn FnMut(&mut dyn Presenter)),
 ) -> Tally {
     let MergedRun { run: _, legs, proofs, tests, notes, mut tally } = whole;
     // A search for the tests of each leg would take time in proportion to their product.
-    let mut by_leg: BTreeMap<String, Vec<&Test>> = BTreeMap::new();
-    for test in &tests {
-        by_leg.entry(test.task.leg.name()).or_default().push(test);
+    let mut by_leg: BTreeMap<String, Vec<T>> = BTreeMap::new();
+    for test in tests {
+        by_leg.entry(test.leg()).or_default().push(test);
     }
     for (leg, count) in &legs {
         notify(&mut |to| to.leg_started(leg, *count));
@@ -23,6 +42,13 @@ pub(crate) fn replay(
             notify(&mut |to| to.proof(leg, proof));
         }
         for test in by_leg.remove(&leg.name()).unwrap_or_default() {
+            let test = match test.read() {
+                Ok(test) => test,
+                Err(error) => {
+                    tally.failure = Some((&Failure::from(error)).into());
+                    return tally;
+                }
+            };
             tally.add(&test.outcome);
             notify(&mut |to| to.test_finished(&test.task, &test.outcome));
         }

@@ -64,24 +64,15 @@ pub(super) fn kill_group(program: Pid, membership: Membership) {
 /// Must not be called while another thread waits for processes.
 #[cfg(target_os = "linux")]
 pub(super) fn kill_all(membership: Membership) {
-    use std::time::{Duration, Instant};
-    let deadline = Instant::now() + super::PATIENCE;
-    while Instant::now() < deadline {
-        let mut is_over = true;
-        for child in children() {
-            if is_included(child, membership) {
-                is_over = false;
-                let _ = kill(child, Signal::SIGKILL);
-            }
+    let kill_included = |child| {
+        let child = Pid::from_raw(child);
+        let is_included = is_included(child, membership);
+        if is_included {
+            let _ = kill(child, Signal::SIGKILL);
         }
-        // The children of the killed processes become children of this one, and the next round
-        // kills them.
-        let are_gone = reap();
-        if is_over || are_gone {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
+        is_included
+    };
+    memcheck_core::runs::descendants::kill_all(kill_included, reap);
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -105,21 +96,4 @@ fn is_included(child: Pid, membership: Membership) -> bool {
         Membership::Own => true,
         Membership::OfCommand => nix::unistd::getsid(Some(child)) == nix::unistd::getsid(None),
     }
-}
-
-/// From the fields of all processes, because the kernel's list of children may be incomplete while
-/// children end.
-#[cfg(target_os = "linux")]
-fn children() -> Vec<Pid> {
-    let own = std::process::id().to_string();
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let is_child = |number: &i32| {
-        let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
-        // The name is in parentheses and may contain any character. The state and the parent follow
-        // it.
-        let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1));
-        parent == Some(own.as_str())
-    };
-    numbers.filter(is_child).map(Pid::from_raw).collect()
 }

@@ -27,6 +27,7 @@ use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use memcheck_core::runs::descendants::PATIENCE;
 use messages::{Assignment, KILL, SupervisorAnswer, TERMINATE};
 
 pub(crate) use messages::Membership;
@@ -34,8 +35,6 @@ pub(crate) use process::run_if_named;
 
 /// `argv[0]` of a supervisor, which has no arguments.
 const NAME: &str = "memcheck-supervisor";
-/// For a supervisor to kill the descendants. One that waits for a device cannot be killed.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The sockets of all supervisors that run, by their ids, so that another thread can end them after
 /// a signal.
