@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::line::{FILE, ResultLine, file};
-use super::pending::Relocation;
+use super::pending_snapshots::Relocation;
 use super::read::{open, parse_lines};
 use super::replay::Replayed;
 use super::{Results, ResultsError, Test};
