@@ -225,6 +225,35 @@ fn double_inputs_take_double_the_time() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
+/// A report of one run, whose tests stay in their file.
+#[test]
+#[ignore = "it takes a minute, and needs an optimised build: just scale"]
+fn a_report_of_twenty_thousand_tests_needs_little_memory() {
+    const MOST: u64 = 256 << 20;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = results::file(folder.path());
+    // As long as the lines of this workspace's own tests are on average.
+    let text = stream(20_000).replace("one line\\n", &"one line\\n".repeat(700));
+    std::fs::write(&path, &text).expect("the folder can be written");
+    println!("{:12} {:>9} {:12} {:>8} {:>8}", "", "MiB", "", "seconds", "MiB");
+    let size = text.len() >> 20;
+    drop(text);
+    let mut failures = Vec::new();
+    for name in every::names() {
+        let (seconds, bytes) = measured(|| {
+            let run = results::read_in_file(folder.path(), "/r".as_ref()).expect("it is valid");
+            let run = MergedRun::from(run);
+            let written = every::present(name, |to| results::replay(run, |event| event(to)));
+            written.into_iter().for_each(|text| drop(text.expect("a report")));
+        });
+        println!("{:12} {size:>9} {name:12} {seconds:>8.2} {:>8}", "report", bytes >> 20);
+        if bytes > MOST {
+            failures.push(format!("{name}: {bytes} B"));
+        }
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
 /// The seconds of the processor that this thread used, and the peak of the process's memory.
 fn measured(run: impl FnOnce()) -> (f64, u64) {
     let nanoseconds = || -> f64 {

@@ -9,18 +9,16 @@ use crate::presentation::results::{self, MergedRun};
 pub fn results(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     let read = || results::parse(Path::new("/r"), &text, false);
-    let Ok(first) = read() else { return };
-    for name in every::names() {
-        let Ok(mut run) = read() else { return };
-        run.relocate(Path::new("/w"));
-        let whole = MergedRun::from(run);
-        let text =
-            every::present(name, |presenter| results::replay(whole, |event| event(presenter)));
-        if let Some(Ok(text)) = text {
+    let Ok(mut run) = read() else { return };
+    run.relocate(Path::new("/w"));
+    let whole = MergedRun::from(run);
+    let texts = every::present_all(|notify| results::replay(whole, notify));
+    for (name, text) in texts {
+        if let Ok(text) = text {
             check(name, &text);
         }
     }
-    let _ = results::merge(vec![first]);
+    let _ = read().map(|run| results::merge(vec![run]));
 }
 
 /// A report must be valid in its own format, whatever the results contain.

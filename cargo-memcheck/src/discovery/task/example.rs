@@ -6,6 +6,7 @@ use memcheck_core::device::{Family, Need, Request};
 use memcheck_core::limits::{Layer, Limits};
 use memcheck_core::wire::protocol::Entry;
 
+#[cfg(test)]
 pub(crate) use memcheck_core::wire::example::report;
 
 use super::{Task, TestSubject};

@@ -14,6 +14,7 @@ use crate::system::printing::SuspendedCommands;
 use crate::system::process::Capture;
 
 /// The names of the presenters: those without a file, and the kinds of reports.
+#[cfg(test)]
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     ["terminal", "annotations"].into_iter().chain(ReportFile::KINDS)
 }
@@ -22,6 +23,7 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 pub(crate) const BINARY: [&str; 2] = ["pprof", "memory-viz"];
 
 /// Passes the same events to the presenter with this name. Returns its report, if it writes one.
+#[cfg(test)]
 pub(crate) fn present(
     name: &str,
     replay: impl FnOnce(&mut dyn Presenter) -> Tally,
@@ -41,6 +43,25 @@ pub(crate) fn present(
     }
 }
 
+/// Passes each event to all presenters, which costs one replay. Returns the reports with the names
+/// of their presenters.
+pub(crate) fn present_all(
+    replay: impl FnOnce(&mut dyn FnMut(&mut dyn FnMut(&mut dyn Presenter))) -> Tally,
+) -> Vec<(&'static str, anyhow::Result<Vec<u8>>)> {
+    let _suspended = SuspendedCommands::begin();
+    let (mut terminal, mut annotations) = (terminal(), GithubAnnotations::new("/w".into()));
+    let mut reports = ReportFile::KINDS.map(|kind| (kind, reports::writer(kind, None)));
+    let mut notify = |event: &mut dyn FnMut(&mut dyn Presenter)| {
+        event(&mut terminal);
+        event(&mut annotations);
+        reports.iter_mut().for_each(|(_, report)| event(report.as_mut()));
+    };
+    let tally = replay(&mut notify);
+    notify(&mut |to| to.finished(&tally, tally.exit_code(NoTests::Fail)));
+    reports.iter().map(|(kind, report)| (*kind, report.text())).collect()
+}
+
+#[cfg(test)]
 fn shown(
     presenter: &mut dyn Presenter,
     replay: impl FnOnce(&mut dyn Presenter) -> Tally,

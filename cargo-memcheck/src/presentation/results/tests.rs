@@ -250,6 +250,50 @@ fn a_test_that_is_judged_later_is_stored_when_it_ends() {
     assert_eq!((results.tests.len(), results.incomplete), (2, None));
 }
 
+/// The results of a run that was killed, with a test that was judged again and one that was not.
+fn killed_run() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::begin(folder.path(), &run(""));
+    store.leg(&example::task().leg, 3, None);
+    for name in ["a", "b"] {
+        store.unjudged(&task(name), &outcome(folder.path(), name));
+    }
+    for name in ["c", "a"] {
+        store.test(&task(name), &outcome(folder.path(), name));
+    }
+    folder
+}
+
+#[test]
+fn tests_in_a_file_are_those_that_are_read_into_memory() {
+    let folder = killed_run();
+    let mut in_memory = read(folder.path()).unwrap();
+    in_memory.relocate(Path::new("/here"));
+    let in_file = read_in_file(folder.path(), Path::new("/here")).unwrap();
+    assert_eq!((&in_file.run, &in_file.end), (&in_memory.run, &in_memory.end));
+    assert_eq!(in_file.incomplete, in_memory.incomplete);
+    // A later run replaces the file.
+    let later = Store::begin(folder.path(), &run(""));
+    let tests: Vec<Test> = in_file.tests.into_iter().map(|test| test.read().unwrap()).collect();
+    drop(later);
+    let names: Vec<&str> = tests.iter().map(|test| test.task.name()).collect();
+    assert_eq!(names, ["c", "a", "b"]);
+    let text = |tests: &[Test]| serde_json::to_string(tests).unwrap();
+    assert_eq!(text(&tests), text(&in_memory.tests));
+    assert!(text(&tests).contains("/here/app/tests/snapshots/b@cpu.snap"));
+}
+
+#[test]
+fn a_file_that_another_program_changes_while_it_is_presented_is_a_failure() {
+    let folder = killed_run();
+    let whole = MergedRun::from(read_in_file(folder.path(), Path::new("/here")).unwrap());
+    let length = fs::metadata(file(folder.path())).unwrap().len();
+    fs::write(file(folder.path()), " ".repeat(length as usize)).unwrap();
+    let failure = replay(whole, |_| {}).failure.unwrap();
+    assert_eq!(failure.exit_code, exit::NOT_MEASURED);
+    assert!(failure.message.contains("has changed while it was read"), "{}", failure.message);
+}
+
 #[test]
 fn two_runs_at_the_same_time_do_not_mix_their_results() {
     let folder = tempfile::tempdir().unwrap();
