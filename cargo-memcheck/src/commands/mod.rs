@@ -78,64 +78,35 @@ fn command(args: Vec<OsString>) -> u8 {
     if let Err(error) = environment_is_text() {
         return ended(&error.into(), json, &requested);
     }
-    let run_command = |form: &FormFlags, summary, command: &dyn Fn() -> Result<u8, Failure>| {
-        run_command(form, summary, &requested, command)
+    let from_command = |form: &FormFlags, command: &dyn Fn() -> Result<u8, Failure>| {
+        run_command(form, FinalLine::FromCommand, &requested, command)
+    };
+    let from_main = |form: &FormFlags, command: &dyn Fn() -> Result<u8, Failure>| {
+        run_command(form, FinalLine::FromMain, &requested, command)
     };
     match &cli.command {
-        Command::Run(args) => {
-            run_command(&args.output.form, FinalLine::FromCommand, &|| run::run(args))
-        }
-        Command::Profile(args) => {
-            run_command(&args.output.form, FinalLine::FromCommand, &|| profile::profile(args))
-        }
+        Command::Run(args) => from_command(&args.output.form, &|| run::run(args)),
+        Command::Profile(args) => from_command(&args.output.form, &|| profile::profile(args)),
         Command::Bench(args) => {
             style::choose(args.color);
             plain(bench::bench(args))
         }
-        Command::Fit(args) => {
-            run_command(&args.test.output.form, FinalLine::FromMain, &|| fit::fit(args))
-        }
-        Command::Plan(args) => {
-            run_command(&args.test.output.form, FinalLine::FromMain, &|| plan::plan(args))
-        }
-        Command::Report(args) => {
-            run_command(&args.output.form, FinalLine::FromCommand, &|| report::report(args))
-        }
-        Command::Compare(args) => {
-            run_command(&args.output.form, FinalLine::FromMain, &|| compare::compare(args))
-        }
-        Command::Bisect(args) => {
-            run_command(&args.output.form, FinalLine::FromMain, &|| bisect::bisect(args))
-        }
+        Command::Fit(args) => from_main(&args.test.output.form, &|| fit::fit(args)),
+        Command::Plan(args) => from_main(&args.test.output.form, &|| plan::plan(args)),
+        Command::Report(args) => from_command(&args.output.form, &|| report::report(args)),
+        Command::Compare(args) => from_main(&args.output.form, &|| compare::compare(args)),
+        Command::Bisect(args) => from_main(&args.output.form, &|| bisect::bisect(args)),
         Command::BisectStep(args) => plain(bisect::step(args)),
-        Command::History(args) => {
-            run_command(&args.output.form, FinalLine::FromMain, &|| history::history(args))
-        }
-        Command::Archive(args) => {
-            run_command(&args.output.form, FinalLine::FromMain, &|| archive::archive(args))
-        }
-        Command::Estimate(args) => {
-            run_command(&args.output.form, FinalLine::FromMain, &|| estimate::estimate(args))
-        }
-        Command::List(args) => {
-            run_command(&args.output.form, FinalLine::FromCommand, &|| list::list(args))
-        }
-        Command::Accept(args) => {
-            run_command(&args.output.form, FinalLine::FromMain, &|| accept::accept(args))
-        }
-        Command::Reject(args) => {
-            run_command(&args.output.form, FinalLine::FromMain, &|| reject::reject(args))
-        }
-        Command::Review(args) => {
-            run_command(&args.output.form, FinalLine::FromMain, &|| review::review(args))
-        }
-        Command::Prune(args) => {
-            run_command(&args.output.form, FinalLine::FromMain, &|| prune::prune(args))
-        }
-        Command::Doctor(args) => {
-            run_command(&args.output.form, FinalLine::FromMain, &|| doctor::doctor(args))
-        }
-        Command::Env(args) => run_command(&args.form, FinalLine::FromMain, &|| env::env(args)),
+        Command::History(args) => from_main(&args.output.form, &|| history::history(args)),
+        Command::Archive(args) => from_main(&args.output.form, &|| archive::archive(args)),
+        Command::Estimate(args) => from_main(&args.output.form, &|| estimate::estimate(args)),
+        Command::List(args) => from_command(&args.output.form, &|| list::list(args)),
+        Command::Accept(args) => from_main(&args.output.form, &|| accept::accept(args)),
+        Command::Reject(args) => from_main(&args.output.form, &|| reject::reject(args)),
+        Command::Review(args) => from_main(&args.output.form, &|| review::review(args)),
+        Command::Prune(args) => from_main(&args.output.form, &|| prune::prune(args)),
+        Command::Doctor(args) => from_main(&args.output.form, &|| doctor::doctor(args)),
+        Command::Env(args) => from_main(&args.form, &|| env::env(args)),
         Command::Explain { code } => plain(explain::explain(code.as_deref())),
         Command::Init(args) => plain(init::init(args)),
         Command::Schema => plain(schema::schema()),

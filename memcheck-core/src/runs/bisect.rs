@@ -11,7 +11,7 @@ use crate::judgement::verdict::Status;
 /// The changes of a figure that make a revision bad.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum RevisionChange {
+pub enum BadChange {
     /// The figure is higher.
     #[default]
     Rise,
@@ -21,7 +21,7 @@ pub enum RevisionChange {
     Any,
 }
 
-names!(RevisionChange { "rise" => Rise, "fall" => Fall, "any" => Any });
+names!(BadChange { "rise" => Rise, "fall" => Fall, "any" => Any });
 
 /// The rule that separates good revisions from bad ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,7 +30,7 @@ pub struct Criterion {
     /// findings.
     pub figure: Option<String>,
     /// The change that counts.
-    pub change: RevisionChange,
+    pub change: BadChange,
 }
 
 /// The reason why a revision is bad.
@@ -60,18 +60,18 @@ impl Criterion {
         }
         let (new, gone) = (test.new_findings.first(), test.gone_findings.first());
         let finding = match self.change {
-            RevisionChange::Rise => new,
-            RevisionChange::Fall => gone,
-            RevisionChange::Any => new.or(gone),
+            BadChange::Rise => new,
+            BadChange::Fall => gone,
+            BadChange::Any => new.or(gone),
         };
         if let Some(code) = finding {
             return Some(Reason::Finding(*code));
         }
         let (was, is) = (test.base.fails(), test.head.fails());
         let differs = match self.change {
-            RevisionChange::Rise => is && !was,
-            RevisionChange::Fall => was && !is,
-            RevisionChange::Any => is != was,
+            BadChange::Rise => is && !was,
+            BadChange::Fall => was && !is,
+            BadChange::Any => is != was,
         };
         differs.then_some(Reason::Status(test.head))
     }
@@ -80,9 +80,9 @@ impl Criterion {
     fn counts(&self, figure: &FigureChange) -> bool {
         let (base, head) = (figure.base.unwrap_or(0), figure.head.unwrap_or(0));
         let has_changed = match self.change {
-            RevisionChange::Rise => head > base,
-            RevisionChange::Fall => head < base,
-            RevisionChange::Any => head != base,
+            BadChange::Rise => head > base,
+            BadChange::Fall => head < base,
+            BadChange::Any => head != base,
         };
         has_changed && self.figure.as_ref().is_none_or(|name| *name == figure.figure)
     }
@@ -120,7 +120,7 @@ mod tests {
         Comparison { changed: vec![test], ..Comparison::default() }
     }
 
-    fn is_bad(comparison: &Comparison, figure: Option<&str>, change: RevisionChange) -> bool {
+    fn is_bad(comparison: &Comparison, figure: Option<&str>, change: BadChange) -> bool {
         let figure = figure.map(str::to_owned);
         Criterion { figure, change }.reason(comparison).is_some()
     }
@@ -128,16 +128,13 @@ mod tests {
     #[test]
     fn the_direction_and_the_figure_decide() {
         let higher = changed(vec![figure("setup", 8, 9), figure("retained", 8, 4)]);
-        assert!(
-            is_bad(&higher, None, RevisionChange::Rise)
-                && is_bad(&higher, None, RevisionChange::Fall)
-        );
-        assert!(is_bad(&higher, Some("setup"), RevisionChange::Rise));
-        assert!(!is_bad(&higher, Some("setup"), RevisionChange::Fall));
-        assert!(!is_bad(&higher, Some("peak_allocated"), RevisionChange::Any));
-        assert!(is_bad(&higher, Some("retained"), RevisionChange::Any));
+        assert!(is_bad(&higher, None, BadChange::Rise) && is_bad(&higher, None, BadChange::Fall));
+        assert!(is_bad(&higher, Some("setup"), BadChange::Rise));
+        assert!(!is_bad(&higher, Some("setup"), BadChange::Fall));
+        assert!(!is_bad(&higher, Some("peak_allocated"), BadChange::Any));
+        assert!(is_bad(&higher, Some("retained"), BadChange::Any));
         let same = Comparison { unchanged: 1, ..Comparison::default() };
-        for change in [RevisionChange::Rise, RevisionChange::Fall, RevisionChange::Any] {
+        for change in [BadChange::Rise, BadChange::Fall, BadChange::Any] {
             assert!(!is_bad(&same, None, change));
         }
     }
@@ -147,8 +144,7 @@ mod tests {
         let new = FigureChange { base: None, ..figure("peak_allocated", 0, 8) };
         let appeared = changed(vec![new]);
         assert!(
-            is_bad(&appeared, None, RevisionChange::Rise)
-                && !is_bad(&appeared, None, RevisionChange::Fall)
+            is_bad(&appeared, None, BadChange::Rise) && !is_bad(&appeared, None, BadChange::Fall)
         );
     }
 
@@ -159,16 +155,15 @@ mod tests {
         let (_, reason) = Criterion::default().reason(&leaks).unwrap();
         assert_eq!(reason, Reason::Finding(Code::Leak));
         assert!(
-            !is_bad(&leaks, Some("growth"), RevisionChange::Any)
-                && !is_bad(&leaks, None, RevisionChange::Fall)
+            !is_bad(&leaks, Some("growth"), BadChange::Any)
+                && !is_bad(&leaks, None, BadChange::Fall)
         );
         let mut crashes = changed(Vec::new());
         crashes.changed[0].head = Status::NotMeasured;
         assert!(
-            is_bad(&crashes, None, RevisionChange::Rise)
-                && !is_bad(&crashes, None, RevisionChange::Fall)
+            is_bad(&crashes, None, BadChange::Rise) && !is_bad(&crashes, None, BadChange::Fall)
         );
         crashes.changed[0].base = Status::Failed;
-        assert!(!is_bad(&crashes, None, RevisionChange::Any), "it failed before");
+        assert!(!is_bad(&crashes, None, BadChange::Any), "it failed before");
     }
 }

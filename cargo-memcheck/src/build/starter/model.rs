@@ -306,13 +306,13 @@ mod tests {
 
     const MLP: &str = "pub struct Mlp { inner: usize }
 impl Mlp {
-    pub fn new(width: usize, config: &ModelConfig, vb: VarBuilder<'_>) -> Result<Self> { todo!() }
+    pub fn new(width: usize, config: &Config, vb: VarBuilder<'_>) -> Result<Self> { todo!() }
 }
 impl Module for Mlp {
     fn forward(&self, xs: &Tensor) -> Result<Tensor> { todo!() }
 }
 #[derive(Clone, Default)]
-pub struct ModelConfig;
+pub struct Config;
 ";
 
     #[test]
