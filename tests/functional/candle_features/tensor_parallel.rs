@@ -228,7 +228,8 @@ fn start(own: usize, ranks: usize, file: &Path) -> Child {
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("MEMCHECK_")) {
         command.env_remove(name);
     }
-    command.env("MEMCHECK_SIM", "4xh200").env("RANK", own.to_string()).env("RANKS", ranks.to_string()).env("ID_FILE", file);
+    command.env("MEMCHECK_SIM", "4xh200").env("ID_FILE", file);
+    command.env("RANK", own.to_string()).env("RANKS", ranks.to_string());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
 }
 
