@@ -113,8 +113,8 @@ fn ranks_that_disagree(trial: &mut Trial) -> anyhow::Result<()> {
 static ROUND: AtomicUsize = AtomicUsize::new(0);
 
 /// The id travels through a file, as in candle's `llama_multiprocess`. Both ranks are tests that
-/// run at the same time, so that each has a record. Neither is followed beyond its iterations, because
-/// the other one can end before.
+/// run at the same time, so that each has a record. Neither is followed beyond its iterations,
+/// because the other one can end before.
 #[mem_test(
     device = "cuda",
     cases(rank = [0, 1]),

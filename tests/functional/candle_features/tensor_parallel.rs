@@ -220,23 +220,28 @@ fn comm(rank: &Rank, own: usize, ranks: usize, id: Id) -> Comm {
     Comm::from_rank(stream, own, ranks, id).unwrap()
 }
 
-/// Starts the process of a rank on the same simulated machine.
+/// Starts the process of a rank on an equal simulated machine.
 fn start(own: usize, ranks: usize, file: &Path) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["rank", "--exact", "--ignored", "--nocapture"]);
-    let foreign = std::env::vars().filter(|(name, _)| {
-        name.starts_with("MEMCHECK_") && !name.starts_with("MEMCHECK_SIM")
-    });
-    for (name, _) in foreign {
+    // The variables of the test that starts it.
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("MEMCHECK_")) {
         command.env_remove(name);
     }
-    command.env("RANK", own.to_string()).env("RANKS", ranks.to_string()).env("ID_FILE", file);
+    command.env("MEMCHECK_SIM", "4xh200").env("ID_FILE", file);
+    command.env("RANK", own.to_string()).env("RANKS", ranks.to_string());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
 }
 
 /// Rank 0 is the process of the test, and the record has its figures. Those of the others are marks
 /// of the same record.
-#[mem_test(device = "cuda", cases(gpus = [2, 4], keeps = [0, 1]), baseline = false, max_growth = "0 B")]
+#[mem_test(
+    device = "cuda",
+    cases(gpus = [2, 4], keeps = [0, 1]),
+    baseline = false,
+    max_growth = "0 B",
+    timeout = "60s"
+)]
 fn ranks_are_processes(trial: &mut Trial) -> Result<()> {
     let (gpus, keeps): (usize, usize) = (trial.case("gpus").unwrap(), trial.case("keeps").unwrap());
     let folder = std::env::var("ID_FOLDER").unwrap();
