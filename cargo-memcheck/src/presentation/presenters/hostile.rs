@@ -18,8 +18,8 @@ use memcheck_core::judgement::verdict::Status;
 use memcheck_core::measurement::fault_sweep::{Calls, Effect, Failure, FaultSweep};
 use memcheck_core::measurement::process::{MappedFile, ProcessMemory};
 use memcheck_core::measurement::unified::Unified;
-use memcheck_core::space::Space;
 use memcheck_core::measurement::unknown_reads::{ReadSite, UnknownReads};
+use memcheck_core::space::Space;
 
 use super::annotations::GithubAnnotations;
 use super::example::leaky;
