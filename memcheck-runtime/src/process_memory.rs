@@ -62,12 +62,12 @@ impl Process {
             return Vec::new();
         }
         let files = files(&read("/proc/self/smaps")).into_iter();
-        let files = files
-            .filter(|(path, _)| is_new(path))
-            .map(|(path, Mapped { bytes, resident, ranges })| {
+        let files = files.filter(|(path, _)| is_new(path)).map(
+            |(path, Mapped { bytes, resident, ranges })| {
                 let copied = ranges.into_iter().map(copied_from).sum();
                 MappedFile { path, bytes, resident, copied }
-            });
+            },
+        );
         let mut files: Vec<MappedFile> = files.collect();
         files.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.path.cmp(&b.path)));
         files

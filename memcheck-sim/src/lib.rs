@@ -98,8 +98,8 @@ pub use operations::Operations;
 pub use processes::{Process, ProcessesError, processes};
 pub use reads::{UnknownRead, observe_unknown_reads};
 pub use refused::unsupported_calls;
-pub use unified::{copied_from, count_heap};
 pub use spec::{
     DEFAULT_MACHINE, DeviceSpec, FAULTS_VARIABLE, MACHINE_VARIABLE, MAX_CAPACITY, MAX_DEVICES,
     PROCESSES_VARIABLE, Spec, SpecError, VALUES_VARIABLE, VISIBLE_VARIABLE,
 };
+pub use unified::{copied_from, count_heap};

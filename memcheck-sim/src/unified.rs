@@ -13,8 +13,8 @@ use crate::memory::Memory;
 
 static HEAP: OnceLock<fn() -> u64> = OnceLock::new();
 
-/// Sets the function that returns the live bytes of the heap of the process. Only the first call has
-/// an effect. Without it the heap counts as empty.
+/// Sets the function that returns the live bytes of the heap of the process. Only the first call
+/// has an effect. Without it the heap counts as empty.
 ///
 /// The function must not call a CUDA function, because the simulated machine is locked.
 pub fn count_heap(bytes: fn() -> u64) {

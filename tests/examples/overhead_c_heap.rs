@@ -1,4 +1,5 @@
-//! The workloads of the benchmark `overhead` under memcheck's allocator, with the C heap counted too.
+//! The workloads of the benchmark `overhead` under memcheck's allocator, with the C heap counted
+//! too.
 
 use candle_core::Device;
 

@@ -1,4 +1,5 @@
-//! Machines on which host and device share one memory, and the limits of the host in a test on a GPU.
+//! Machines on which host and device share one memory, and the limits of the host in a test on a
+//! GPU.
 
 use crate::fixture::{Project, Run, memcheck};
 
@@ -79,9 +80,13 @@ fn a_machine_reports_the_properties_of_its_memory() {
         "jetson-agx-orin-64gb",
         &format!("integrated 1 pageable 0 concurrent 0 {shared} total 65893089280"),
     );
-    reports("gh200", &format!("integrated 0 pageable 1 concurrent 1 {separate} total 103079215104"));
+    reports(
+        "gh200",
+        &format!("integrated 0 pageable 1 concurrent 1 {separate} total 103079215104"),
+    );
     // Two memories: the same tests as on the unified machine pass.
-    let separate = run(&project, "h200,capacity=64MiB", &["the_host_keeps", "the_host_grows", "the_file"]);
+    let separate =
+        run(&project, "h200,capacity=64MiB", &["the_host_keeps", "the_host_grows", "the_file"]);
     let separate = separate.exits(0);
     assert!(separate.test("the_host_keeps_its_copy")["unified"].is_null());
     let mapped = separate.test("the_file_stays_mapped")["mapped_files"].clone();

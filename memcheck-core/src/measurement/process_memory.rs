@@ -109,7 +109,8 @@ mod tests {
 
     #[test]
     fn figures_and_files_have_a_line_each() {
-        let file = MappedFile { path: "/m.safetensors".to_owned(), bytes: 4_096, resident: 0, copied: 0 };
+        let file =
+            MappedFile { path: "/m.safetensors".to_owned(), bytes: 4_096, resident: 0, copied: 0 };
         let memory = ProcessMemory {
             at_end: Resident { rss_anon: 2_048, ..Resident::default() },
             files: vec![file],

@@ -283,8 +283,8 @@ impl Record {
         self.iterated && judged.any(|measured| measured.growth == Growth::Unknown)
     }
 
-    /// True if only limits of its own apply to a space, and no baseline: the C heap, the process, and
-    /// the host in a test on a GPU.
+    /// True if only limits of its own apply to a space, and no baseline: the C heap, the process,
+    /// and the host in a test on a GPU.
     pub fn has_own_limits(&self, space: Space) -> bool {
         let is_of_gpu = || self.judged.iter().any(|space| space.is_device());
         space.has_own_limit() || (matches!(space, Space::Host | Space::HostSmall) && is_of_gpu())

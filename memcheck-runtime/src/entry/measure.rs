@@ -215,8 +215,8 @@ impl Ready {
     }
 }
 
-/// Starts to add up the memory of host and device if they share it, and returns the name of the card
-/// then.
+/// Starts to add up the memory of host and device if they share it, and returns the name of the
+/// card then.
 fn unified(device: &Device) -> candle_core::Result<Option<String>> {
     #[cfg(feature = "cuda")]
     if probe::card::shares_host_memory(device)? {

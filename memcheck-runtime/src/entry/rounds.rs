@@ -25,9 +25,7 @@ fn excess(judged: &[Space], limits: &Limits) -> u64 {
     let excess =
         |space: &Space| ledger::snapshot(*space).live.saturating_sub(limits.max_retained.value);
     let is_of_gpu = judged.iter().any(|space| space.is_device());
-    let limited = |space: &&Space| {
-        !space.has_own_limit() && space.is_of_driver() == is_of_gpu
-    };
+    let limited = |space: &&Space| !space.has_own_limit() && space.is_of_driver() == is_of_gpu;
     judged.iter().filter(limited).map(excess).sum()
 }
 

@@ -50,11 +50,7 @@ fn of_record(record: &Record) -> Vec<String> {
         }
     }
     if let Some(unified) = &record.unified {
-        lines.push(format!(
-            "one memory of {}, peak of {}",
-            unified.card,
-            unified.shown()
-        ));
+        lines.push(format!("one memory of {}, peak of {}", unified.card, unified.shown()));
     }
     if let Some(workspaces) = &record.driver.workspaces {
         let text = format!("peak_allocated contains {}", workspaces.shown());

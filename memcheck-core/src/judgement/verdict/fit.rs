@@ -36,7 +36,9 @@ pub(super) fn refused(
 }
 
 /// The bytes that the device would have had to have.
-pub(super) fn needed(RefusedAllocation { requested, live, host, last: _ }: RefusedAllocation) -> u64 {
+pub(super) fn needed(
+    RefusedAllocation { requested, live, host, last: _ }: RefusedAllocation,
+) -> u64 {
     live.saturating_add(host).saturating_add(requested)
 }
 
@@ -195,7 +197,10 @@ mod tests {
     fn host_and_device_must_fit_into_the_memory_that_they_share() {
         assert!(codes(&shared(100), &Baseline::Off, Layer::default()).is_empty());
         let found = unified(&shared(101), &limits(Layer::default()), &[]).unwrap();
-        assert_eq!((found.code, found.figure, found.limit), (Code::OutOfMemory, Some(101), Some(100)));
+        assert_eq!(
+            (found.code, found.figure, found.limit),
+            (Code::OutOfMemory, Some(101), Some(100))
+        );
         assert_eq!(
             found.message,
             "host and cuda:0 hold 101 B together at the peak, and NVIDIA GB10 has 100 B for both"
@@ -211,7 +216,8 @@ mod tests {
     fn a_refusal_counts_the_part_of_the_host() {
         let mut run = Record { unified: shared(90).unified, ..refused() };
         let measured = run.spaces.get_mut(&GPU).unwrap();
-        measured.refused = Some(RefusedAllocation { requested: 30, live: 50, host: 25, last: true });
+        measured.refused =
+            Some(RefusedAllocation { requested: 30, live: 50, host: 25, last: true });
         assert_eq!(codes(&run, &Baseline::Off, fits(104)), ["out-of-memory"]);
         let found = super::super::ended::judge_outcome(&run, &limits(Layer::default())).unwrap();
         assert_eq!(found.figure, Some(105));

@@ -112,7 +112,13 @@ pub(super) fn incomplete(record: &Record, limits: &Limits) -> Option<Finding> {
 /// or a variable that sets one iteration is a quick look: a note is enough.
 fn growth_of_one_iteration(limits: &Limits) -> Option<Finding> {
     let Limits {
-        iterations, max_growth, max_reserved_growth, max_c_growth, max_rss_growth, max_host_growth, ..
+        iterations,
+        max_growth,
+        max_reserved_growth,
+        max_c_growth,
+        max_rss_growth,
+        max_host_growth,
+        ..
     } = limits;
     let is_set_for_many_tests = matches!(iterations.source, Source::Flag | Source::Environment);
     if iterations.value > 1 || is_set_for_many_tests {

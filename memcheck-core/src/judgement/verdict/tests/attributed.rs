@@ -118,8 +118,12 @@ fn refused() -> Record {
     attribution.peaks.insert(GPU, Peak { bytes: 80, iteration: 1, holders, ..Peak::default() });
     let measured = record.spaces.get_mut(&GPU).unwrap();
     measured.metrics.peak_allocated = 80;
-    measured.refused =
-        Some(crate::measurement::record::RefusedAllocation { requested: 30, live: 60, host: 0, last: true });
+    measured.refused = Some(crate::measurement::record::RefusedAllocation {
+        requested: 30,
+        live: 60,
+        host: 0,
+        last: true,
+    });
     record.outcome = Outcome::Failed { error: "CUDA_ERROR_OUT_OF_MEMORY".into() };
     record.capacities.insert(GPU, 100);
     record

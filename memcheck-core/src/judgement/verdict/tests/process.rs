@@ -1,4 +1,4 @@
-//! The C heap and the process: only their own limits apply to them.
+//! The C heap, the process, and the host of a test on a GPU: only their own limits apply to them.
 
 use super::*;
 use crate::growth::survivors::Growth;
@@ -70,4 +70,50 @@ fn growth_of_the_process_is_above_its_limit_only_if_it_was_found() {
     let undecided = SpaceRecord { growth: undecided, ..armed(Metrics::default()) };
     let found = findings(&with(Space::Process, undecided), of(4_096));
     assert_eq!((found[0].code, found[0].space), (Code::Undecided, Some(Space::Process)));
+}
+
+#[test]
+fn the_host_of_a_test_on_a_gpu_has_only_limits_of_its_own() {
+    let metrics =
+        Metrics { peak_allocated: 9_000, retained: 9_000, growth: 100, ..grown(100).metrics };
+    let measured = SpaceRecord { metrics, allocations: vec![9_000; 10], ..grown(100) };
+    let run = with(Space::Host, measured);
+    let strict = Layer {
+        max_growth: Some(Size(0)),
+        max_peak: Some(Bound::Bytes(Size(1))),
+        max_retained: Some(Size(0)),
+        max_allocations: Some(1),
+        ..Layer::default()
+    };
+    assert_eq!(findings(&run, strict.clone()), []);
+    assert!(!Figures::of(&run).0.contains_key(&Space::Host));
+    let of_host = |growth, peak| Layer {
+        max_host_growth: Some(Size(growth)),
+        max_host_peak: Some(Size(peak)),
+        ..strict.clone()
+    };
+    assert_eq!(findings(&run, of_host(100, 9_000)), []);
+    let found = findings(&run, of_host(99, 8_999));
+    let codes: Vec<_> = found.iter().map(|found| (found.code, found.space, found.limit)).collect();
+    let host = Some(Space::Host);
+    assert_eq!(codes, [(Code::Leak, host, Some(99)), (Code::PeakLimit, host, Some(8_999))]);
+}
+
+#[test]
+fn the_limits_of_the_host_apply_on_the_cpu_too() {
+    let metrics = Metrics { peak_allocated: 9_000, ..grown(100).metrics };
+    let run = Record {
+        judged: vec![Space::Host],
+        spaces: [(Space::Host, SpaceRecord { metrics, ..grown(100) })].into(),
+        ..record(SpaceRecord::default())
+    };
+    let layer = |growth| Layer {
+        max_growth: Some(Size(0)),
+        max_host_growth: Some(Size(growth)),
+        max_host_peak: Some(Size(9_000)),
+        ..Layer::default()
+    };
+    assert_eq!(findings(&run, layer(100)), [], "it takes the place of `max_growth`");
+    assert_eq!(findings(&run, layer(99))[0].code, Code::Leak);
+    assert!(Figures::of(&run).0.contains_key(&Space::Host));
 }
