@@ -269,7 +269,7 @@ fn assert_sarif(project: &Project) {
         eprintln!("skipped: this machine has no reader of SARIF (pip install sarif-tools)");
         return;
     }
-    let records = read_by(project, "python3", &["-c", &script]).expect("Python");
+    let records = read_by(project, "python3", &["-c", script]).expect("Python");
     let expected = format!("error leak tests/mem.rs {line} memcheck");
     assert!(records.lines().any(|record| record == expected), "{records}");
 }

@@ -123,7 +123,8 @@ mod tests {
             line: Some(line),
         };
         let site = |lines: &[u32]| {
-            let of_candle = frame("candle_core::tensor::Tensor::matmul", 1);
+            let function = "candle_core::tensor::Tensor::matmul".to_owned();
+            let of_candle = Frame { function, file: None, line: None };
             let of_program = lines.iter().map(|line| frame("app::step", *line));
             Site {
                 file: Some("src/a.rs".to_owned()),

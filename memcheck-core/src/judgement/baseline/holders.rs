@@ -182,7 +182,7 @@ mod tests {
             assert_eq!(new(then, &[(shaped, 9)]), [(shaped.to_owned(), 0)], "{then:?}");
         }
         let other = "zeros [4,4] f32 in attn";
-        let unknown = [(other.to_owned(), 0), (shaped.to_owned(), 0)];
+        let unknown = [(shaped.to_owned(), 0), (other.to_owned(), 0)];
         assert_eq!(new(&[(shaped, 8), (other, 8)], &[(plain, 9)]), [(plain.to_owned(), 0)]);
         assert_eq!(new(&[(plain, 8)], &[(other, 9), (shaped, 9)]), unknown);
         assert_eq!(new(&[(plain, 8)], &[(plain, 8), (shaped, 9)]), [(shaped.to_owned(), 0)]);

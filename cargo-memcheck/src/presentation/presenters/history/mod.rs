@@ -208,7 +208,7 @@ mod tests {
         let page = html::page(&series(&entries, "peak_allocated", |_| true), "peak_allocated");
         let document = page.strip_prefix("<!DOCTYPE html>").unwrap();
         assert_eq!(document.matches("<circle").count(), 3, "{document}");
-        assert_eq!(document.matches("<circle class=\"more\"").count(), 1, "{document}");
+        assert_eq!(document.matches("<circle class=\"worse\"").count(), 1, "{document}");
         assert!(document.contains("+2,097,152 B (2.0 MiB)"), "{document}");
         assert!(document.contains("3.0 MiB</text>"), "{document}");
         let points = document.split("points=\"").nth(1).unwrap().split('"').next().unwrap();
