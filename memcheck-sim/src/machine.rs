@@ -5,6 +5,7 @@
 //! panicked while it held the mutex.
 
 pub(crate) mod graphs;
+mod unified;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -437,6 +438,8 @@ pub(crate) fn with<T>(work: impl FnOnce(&mut Machine) -> Answer<T>) -> Answer<T>
     let machine = machine.as_ref().ok_or(Code::SYSTEM_NOT_READY)?;
     work(&mut machine.lock().unwrap_or_else(PoisonError::into_inner))
 }
+
+pub use unified::copied_from;
 
 /// Reads the machine of the process; `None` before the first call.
 pub(crate) fn peek<T>(read: impl FnOnce(&Machine) -> T) -> Option<T> {
