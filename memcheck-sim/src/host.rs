@@ -2,7 +2,7 @@
 //!
 //! This memory is real and zeroed. It comes directly from the system's allocator, so that a global
 //! allocator that counts does not count it a second time. It reduces a device's capacity only if
-//! host and device share one memory ([`crate::unified`]), because managed memory can be larger than
+//! host and device share one memory ([`crate::machine`]), because managed memory can be larger than
 //! another device.
 
 use std::alloc::{GlobalAlloc, Layout, System};

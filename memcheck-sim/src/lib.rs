@@ -92,7 +92,7 @@ pub use compute::host::{HostLaunch, register_kernel, register_kernel_with};
 pub use cudnn::{Workspaces, workspaces};
 pub use faults::{Faults, FaultsError, Named};
 pub use link::link;
-pub use machine::{ConfigureError, Statistics, configure, failed_assert, statistics};
+pub use machine::{ConfigureError, Statistics, configure, copied_from, failed_assert, statistics};
 pub use nvml::{CONTEXT_ESTIMATE, NvmlError, attach_nvml, nvml_table};
 pub use operations::Operations;
 pub use processes::{Process, ProcessesError, processes};
@@ -102,4 +102,4 @@ pub use spec::{
     DEFAULT_MACHINE, DeviceSpec, FAULTS_VARIABLE, MACHINE_VARIABLE, MAX_CAPACITY, MAX_DEVICES,
     PROCESSES_VARIABLE, Spec, SpecError, VALUES_VARIABLE, VISIBLE_VARIABLE,
 };
-pub use unified::{copied_from, count_heap};
+pub use unified::count_heap;

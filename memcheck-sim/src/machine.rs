@@ -5,6 +5,7 @@
 //! panicked while it held the mutex.
 
 pub(crate) mod graphs;
+mod unified;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -436,6 +437,8 @@ pub(crate) fn with<T>(work: impl FnOnce(&mut Machine) -> Answer<T>) -> Answer<T>
     let machine = machine.as_ref().ok_or(Code::SYSTEM_NOT_READY)?;
     work(&mut machine.lock().unwrap_or_else(PoisonError::into_inner))
 }
+
+pub use unified::copied_from;
 
 /// Runs `work` on the machine of the process; `None` if no call has created it.
 pub(crate) fn existing<T>(work: impl FnOnce(&mut Machine) -> T) -> Option<T> {
