@@ -225,14 +225,15 @@ fn double_inputs_take_double_the_time() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// A report of one run, whose tests stay in their file.
+/// A report of one run, whose tests stay in their file. The limit is that of text for people. A
+/// file of a report has the output or the data of all tests, and is made in memory.
 #[test]
 #[ignore = "it takes a minute, and needs an optimised build: just scale"]
 fn a_report_of_twenty_thousand_tests_needs_little_memory() {
     const MOST: u64 = 256 << 20;
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = results::file(folder.path());
-    // As long as the lines of this workspace's own tests are on average.
+    // About as long as the lines of this workspace's own tests are on average.
     let text = stream(20_000).replace("one line\\n", &"one line\\n".repeat(700));
     std::fs::write(&path, &text).expect("the folder can be written");
     println!("{:12} {:>9} {:12} {:>8} {:>8}", "", "MiB", "", "seconds", "MiB");
@@ -247,7 +248,7 @@ fn a_report_of_twenty_thousand_tests_needs_little_memory() {
             written.into_iter().for_each(|text| drop(text.expect("a report")));
         });
         println!("{:12} {size:>9} {name:12} {seconds:>8.2} {:>8}", "report", bytes >> 20);
-        if bytes > MOST {
+        if bytes > MOST && ["terminal", "annotations"].contains(&name) {
             failures.push(format!("{name}: {bytes} B"));
         }
     }
