@@ -93,8 +93,12 @@ impl Pprof {
             self.location(&test, &file, task.subject.line().into()),
         ];
         let peak = attribution.peaks.get(&space).map_or(&[][..], |peak| &peak.holders);
-        let places = attribution.places.iter().enumerate();
-        for (number, place) in places.filter(|(_, place)| place.space == space) {
+        let mut holders_of = vec![Vec::new(); attribution.places.len()];
+        for holder in peak {
+            holders_of[holder.place].push(holder);
+        }
+        let places = attribution.places.iter().zip(holders_of);
+        for (place, holders) in places.filter(|(place, _)| place.space == space) {
             let stack = attribution.stack_of(place).frames.iter();
             let mut locations: Vec<u64> = stack.map(|frame| self.frame(frame)).collect();
             locations.extend(roots);
@@ -105,7 +109,7 @@ impl Pprof {
                 values: allocated,
                 labels: labels.clone(),
             });
-            for holder in peak.iter().filter(|holder| holder.place == number) {
+            for holder in holders {
                 let kind = (self.string("kind"), self.string(holder.kind.name()));
                 self.samples.push(Sample {
                     locations: locations.clone(),
