@@ -11,7 +11,7 @@ use crate::probe::{cuda, cupti, nvml, pool};
 #[derive(Debug)]
 pub(super) struct OtherCounters {
     #[cfg(feature = "cuda")]
-    listener: Option<Result<cupti::Listener, cupti::Unavailable>>,
+    listener: Option<Result<cupti::Listener, cupti::CuptiUnavailable>>,
 }
 
 impl OtherCounters {

@@ -75,7 +75,7 @@ pub(crate) fn count_c_heap() {
 /// Starts to add up the live bytes of all spaces. Must be called before the ledger is armed.
 #[cfg(feature = "cuda")]
 pub(crate) fn count_sum() {
-    MODE.fetch_or(Mode::SUM, Relaxed);
+    MODE.fetch_or(RecordingMode::SUM, Relaxed);
 }
 
 /// Starts or stops the examination of host blocks as possible tensors.
