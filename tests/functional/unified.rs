@@ -108,7 +108,7 @@ fn the_host_of_a_test_on_a_gpu_is_judged_if_a_limit_asks_for_it() {
     assert_eq!(small["bytes_per_iteration"], 24);
     assert_eq!(run.codes("the_host_leaks_without_a_limit"), [""; 0]);
     assert_eq!(run.codes("the_host_is_clean"), [""; 0]);
-    assert_eq!(run.test("the_host_is_clean")["growth"]["host"]["quiet"].is_null(), false);
+    assert!(!run.test("the_host_is_clean")["growth"]["host"]["quiet"].is_null());
     let peak = run.test("the_peak_of_the_host_is_high")["findings"][0].clone();
     assert_eq!((&peak["code"], &peak["space"]), (&"peak-limit".into(), &"host".into()));
     assert_eq!((&peak["figure"], &peak["limit"]), (&(2 * MIB).into(), &MIB.into()));
