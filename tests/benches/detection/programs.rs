@@ -140,7 +140,7 @@ fn run_seed(
         baseline: Some(false),
         ..Layer::default()
     };
-    let job = |requested: explain::Run| Job {
+    let job = |requested: explain::RunPlan| Job {
         version: protocol::VERSION,
         test: test.to_owned(),
         report: report.clone(),
