@@ -336,8 +336,13 @@ fn a_killed_run_keeps_its_finished_tests_and_leaves_no_output_of_an_earlier_one(
 fn only_the_layers_for_files_and_for_output_write() {
     let source = workspace().join("cargo-memcheck/src");
     // A device or a pipe cannot be replaced, and the file of a launcher is empty and temporary.
-    let direct =
-        ["presentation/presenters/reports.rs", "execution/run/program.rs", "execution/run/test.rs"];
+    // `large_inputs` is a test.
+    let direct = [
+        "presentation/presenters/reports.rs",
+        "execution/run/program.rs",
+        "execution/run/test.rs",
+        "large_inputs.rs",
+    ];
     let mut folders = vec![source.clone()];
     let mut found = Vec::new();
     while let Some(folder) = folders.pop() {
