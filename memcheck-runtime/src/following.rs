@@ -4,6 +4,9 @@
 //! The figures of a run are those of its measured iterations. The further iterations only extend
 //! the histories of live blocks, which decide when the evidence is sufficient.
 
+mod extension;
+mod resident;
+
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -16,10 +19,13 @@ use memcheck_core::space::Space;
 use memcheck_core::wire::protocol::{Reach, SoakTime};
 
 use crate::available::available;
-use crate::block::{self, Origin};
+use crate::block::Origin;
 use crate::clock::Clock;
-use crate::ledger::{self, Census, Changes, PeakWindow};
+use crate::ledger::{self, Census, Changes};
 use crate::trace;
+
+use self::extension::{Extension, StopReason};
+use self::resident::Resident;
 
 /// The longest time that iterations up to the horizon may take, for a test that has left no blocks
 /// behind.
@@ -58,76 +64,6 @@ pub(crate) struct Following {
     blocks: u64,
     /// Set when the first iteration beyond the measured ones begins.
     extension: Option<Extension>,
-}
-
-/// The resident memory after each iteration. PERF: the memory of the series is touched before the
-/// first iteration, because it would count as resident memory that grows.
-#[derive(Debug)]
-struct Resident {
-    series: Box<[u64]>,
-    length: usize,
-}
-
-impl Resident {
-    /// The most iterations that are kept. Later ones are not judged.
-    const MOST: u32 = 1 << 16;
-
-    fn new(most: u32) -> Self {
-        // Ones, because the system would not map pages of zeros.
-        Self { series: vec![1; most.min(Self::MOST) as usize].into(), length: 0 }
-    }
-
-    fn add(&mut self, bytes: u64) {
-        if let Some(place) = self.series.get_mut(self.length) {
-            *place = bytes;
-            self.length += 1;
-        }
-    }
-
-    fn series(&self) -> &[u64] {
-        &self.series[..self.length]
-    }
-}
-
-/// The state of iterations beyond the measured ones.
-#[derive(Debug)]
-struct Extension {
-    began: Instant,
-    clock: Clock,
-    /// For each space, a window over its peak and the live bytes before these iterations.
-    windows: Vec<(PeakWindow, u64)>,
-    /// The peak of all spaces together before these iterations.
-    sum_peak: u64,
-    /// The reason why they have ended; `None` while they run.
-    stop_reason: Option<StopReason>,
-    seconds: Option<f64>,
-    /// True if they changed the live bytes of a space.
-    disturbed: bool,
-}
-
-/// The reason why the iterations beyond the measured ones have ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum StopReason {
-    /// No more iterations were needed or allowed.
-    Done,
-    /// The next iterations would have taken more time or memory than was allowed.
-    OutOfBudget,
-    /// The body returned an error.
-    Failed,
-    /// A soak has had the most iterations that the ledger can count.
-    TooMany,
-}
-
-impl StopReason {
-    /// The reason as a part of a sentence, if the iterations ended before they had to.
-    fn text(self) -> Option<&'static str> {
-        match self {
-            Self::Done => None,
-            Self::OutOfBudget => Some("there was no time or memory for further iterations"),
-            Self::Failed => Some("the body returned an error"),
-            Self::TooMany => Some("the ledger cannot count more iterations"),
-        }
-    }
 }
 
 /// Live bytes of the host.
@@ -478,33 +414,6 @@ impl Following {
             disturbed: extension.disturbed || extension.stop_reason.is_none(),
             ended: extension.stop_reason.and_then(StopReason::text).map(str::to_owned),
         })
-    }
-}
-
-impl Extension {
-    fn begin(clock: Clock) -> Self {
-        // All spaces, including those without allocations so far.
-        let windows =
-            block::spaces().map(|space| (PeakWindow::open(space), ledger::snapshot(space).live));
-        Self {
-            began: Instant::now(),
-            clock,
-            windows: windows.collect(),
-            sum_peak: ledger::sum().peak,
-            stop_reason: None,
-            seconds: None,
-            disturbed: false,
-        }
-    }
-
-    fn end(&mut self, stop_reason: StopReason) {
-        self.stop_reason = Some(stop_reason);
-        self.seconds = Some(self.began.elapsed().as_secs_f64());
-        for (window, live) in self.windows.drain(..) {
-            self.disturbed |= ledger::snapshot(window.space()).live != live;
-            window.discard();
-        }
-        ledger::restore_peak(self.sum_peak);
     }
 }
 

@@ -1,0 +1,75 @@
+//! The iterations beyond the measured ones: their time, and the peaks that they must not change.
+
+use std::time::Instant;
+
+use crate::block;
+use crate::clock::Clock;
+use crate::ledger::{self, PeakWindow};
+
+/// The state of iterations beyond the measured ones.
+#[derive(Debug)]
+pub(super) struct Extension {
+    pub(super) began: Instant,
+    pub(super) clock: Clock,
+    /// For each space, a window over its peak and the live bytes before these iterations.
+    windows: Vec<(PeakWindow, u64)>,
+    /// The peak of all spaces together before these iterations.
+    sum_peak: u64,
+    /// The reason why they have ended; `None` while they run.
+    pub(super) stop_reason: Option<StopReason>,
+    pub(super) seconds: Option<f64>,
+    /// True if they changed the live bytes of a space.
+    pub(super) disturbed: bool,
+}
+
+/// The reason why the iterations beyond the measured ones have ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StopReason {
+    /// No more iterations were needed or allowed.
+    Done,
+    /// The next iterations would have taken more time or memory than was allowed.
+    OutOfBudget,
+    /// The body returned an error.
+    Failed,
+    /// A soak has had the most iterations that the ledger can count.
+    TooMany,
+}
+
+impl StopReason {
+    /// The reason as a part of a sentence, if the iterations ended before they had to.
+    pub(super) fn text(self) -> Option<&'static str> {
+        match self {
+            Self::Done => None,
+            Self::OutOfBudget => Some("there was no time or memory for further iterations"),
+            Self::Failed => Some("the body returned an error"),
+            Self::TooMany => Some("the ledger cannot count more iterations"),
+        }
+    }
+}
+
+impl Extension {
+    pub(super) fn begin(clock: Clock) -> Self {
+        // All spaces, including those without allocations so far.
+        let windows =
+            block::spaces().map(|space| (PeakWindow::open(space), ledger::snapshot(space).live));
+        Self {
+            began: Instant::now(),
+            clock,
+            windows: windows.collect(),
+            sum_peak: ledger::sum().peak,
+            stop_reason: None,
+            seconds: None,
+            disturbed: false,
+        }
+    }
+
+    pub(super) fn end(&mut self, stop_reason: StopReason) {
+        self.stop_reason = Some(stop_reason);
+        self.seconds = Some(self.began.elapsed().as_secs_f64());
+        for (window, live) in self.windows.drain(..) {
+            self.disturbed |= ledger::snapshot(window.space()).live != live;
+            window.discard();
+        }
+        ledger::restore_peak(self.sum_peak);
+    }
+}
