@@ -81,7 +81,15 @@ fn of_a_training_that_keeps_its_losses_the_line_the_cause_and_the_remedy_are_sho
     let report = folder.path().join("report.html");
     let kind = format!("html={}", report.display());
     let run = ["run", "--no-ci", "--run-ignored", "only", "--device", "cpu", "--report", &kind];
-    let of = ["-p", "memcheck-tests", "--test", "controls", "training_keeps_losses"];
+    let of = [
+        "-p",
+        "memcheck-tests",
+        "--test",
+        "controls",
+        "training_keeps_losses",
+        "--max-iterations",
+        "48",
+    ];
     memcheck(&workspace(), &[&run[..], &of].concat()).exits(100);
     let found = ["leak", "per iteration", "called from", "training.rs:", "graph-kept", "detach()"];
     let first = [&found[..], &["self.loss()?", "cargo memcheck "]].concat();

@@ -143,7 +143,7 @@ mem_tests! {
     list_behind_inlined_helpers,
     list_in_a_nested_scope,
     every_third_time(iterations = 12),
-    more_every_time,
+    more_every_time(max_iterations = 200),
     larger_every_time,
     no_two_sizes_alike(iterations = 12),
     beside_a_ring_of_its_size(iterations = 12),

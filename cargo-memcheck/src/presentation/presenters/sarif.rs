@@ -48,6 +48,12 @@ impl Sarif {
                 Some(location)
             })
             .take(MOST_SITES)
+            .zip(1..)
+            // Two sites can read the same, and the schema allows no equal elements.
+            .map(|(mut location, id)| {
+                location["id"] = Value::from(id);
+                location
+            })
             .collect();
         let mut location = location(&file, Some(line));
         location["logicalLocations"] = json!([{
@@ -275,6 +281,18 @@ mod tests {
         assert_eq!(print(&before), print(&after));
         after.verdict.findings[0].sites[0].operation = Some("softmax".to_owned());
         assert_ne!(print(&before), print(&after));
+    }
+
+    #[test]
+    fn call_sites_that_read_the_same_are_different_locations() {
+        let mut outcome = leaky();
+        let sites = &mut outcome.verdict.findings[0].sites;
+        sites.push(sites[0].clone());
+        let related = results(&outcome)[0]["relatedLocations"].as_array().unwrap().clone();
+        let ids: Vec<&Value> = related.iter().map(|location| &location["id"]).collect();
+        assert_eq!(ids, [1, 2]);
+        let place = "physicalLocation";
+        assert_eq!(related[0][place], related[1][place]);
     }
 
     #[test]

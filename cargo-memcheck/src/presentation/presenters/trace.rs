@@ -254,7 +254,7 @@ mod tests {
     /// 20,000 tests, each with a timeline of 512 points, have 700 MB of events.
     #[test]
     fn a_trace_of_many_tests_is_not_kept_in_memory() {
-        let tests = if cfg!(debug_assertions) { 1_000 } else { 20_000 };
+        let tests = if cfg!(debug_assertions) { 300 } else { 20_000 };
         let mut outcome = leaky();
         let attribution = outcome.report.as_mut().unwrap().record.attribution.as_mut().unwrap();
         for peak in attribution.peaks.values_mut() {

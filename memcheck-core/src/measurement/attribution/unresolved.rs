@@ -95,6 +95,7 @@ fn places(
     stack_of: &[usize],
 ) -> (Vec<Place>, Vec<usize>) {
     type Identity = (Space, usize, String, Option<Tensor>);
+    let operations: Vec<Option<String>> = stacks.iter().map(Stack::operation).collect();
     let count = unresolved.len();
     let mut joined: BTreeMap<Identity, (Place, Vec<usize>)> = BTreeMap::new();
     for (number, place) in unresolved.into_iter().enumerate() {
@@ -106,7 +107,7 @@ fn places(
                 numbers.push(number);
             }
             None => {
-                let place = Place { stack, operation: stacks[stack].operation(), ..place };
+                let place = Place { stack, operation: operations[stack].clone(), ..place };
                 joined.insert(identity, (place, vec![number]));
             }
         }

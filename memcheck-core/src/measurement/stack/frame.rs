@@ -83,6 +83,9 @@ pub(super) fn has_path(function: &str) -> bool {
 /// A function's path without `<T as Trait>` and type arguments: `<candle_core::tensor::Tensor as
 /// core::ops::Add>::add` becomes `candle_core::tensor::Tensor::add`.
 pub(super) fn plain(function: &str) -> String {
+    if !function.contains(['<', '>']) {
+        return function.to_owned();
+    }
     // The arrow of `fn(f32) -> f32` is removed first, because it is not a bracket.
     let mut text = function.replace("->", "");
     if let Some(inner) = text.strip_prefix('<')

@@ -50,12 +50,6 @@ impl Stack {
         if let Some(function) = self.frames.first().filter(|frame| frame.is_c_function()) {
             return Some(function.function.clone());
         }
-        let candle = || {
-            self.frames
-                .iter()
-                .take_while(|frame| frame.owner() != Owner::User)
-                .filter(|frame| frame.owner() == Owner::Candle)
-        };
         let named = |frame: &Frame| {
             let plain = plain(&frame.function);
             let mut segments = plain.rsplit("::").filter(|part| !is_closure(part));
@@ -63,38 +57,49 @@ impl Stack {
             let owner = segments.next().unwrap_or("").to_owned();
             Some((owner, method))
         };
+        // Names are parsed once, because that is most of the time of an explanation.
+        let of_candle: Vec<(String, String)> = self
+            .frames
+            .iter()
+            .map(|frame| (frame, frame.owner()))
+            .take_while(|(_, owner)| *owner != Owner::User)
+            .filter(|(_, owner)| *owner == Owner::Candle)
+            .filter_map(|(frame, _)| named(frame))
+            .collect();
+        let candle = || of_candle.iter();
         // Functions of candle-nn of several operations or with an own kernel, a function `f`.
         let of_nn = candle()
-            .filter_map(named)
             .filter(|(owner, method)| {
                 matches!(owner.as_str(), "ops" | "rotary_emb")
                     && method != "f"
                     && !KERNELS.contains(&method.as_str())
             })
-            .last();
+            .last()
+            .map(|(_, method)| method.clone());
         // The public function of an operation with its own kernel was inlined, so it has no frame.
         let of_kernel = || {
-            candle().filter_map(named).find_map(|(owner, method)| {
+            candle().find_map(|(owner, method)| {
                 (KERNELS.contains(&method.as_str()) && owner.starts_with(char::is_uppercase))
-                    .then(|| (owner.clone(), snake_case(&owner)))
+                    .then(|| snake_case(owner))
             })
         };
         let of_tensor = || {
-            candle().filter_map(named).find(|(owner, method)| {
+            let is_operation = |(owner, method): &&(String, String)| {
                 OPERANDS.contains(&owner.as_str())
                     && !method.ends_with("_impl")
                     && !NOT_OPERATIONS.contains(&method.as_str())
-            })
+            };
+            candle().find(is_operation).map(|(_, method)| method.clone())
         };
         // A method that only calls its inner one has no frame, but the inner name contains it.
         let of_inner = || {
-            let inner = |(owner, method): (String, String)| {
-                let method = method.strip_suffix("_impl")?.to_owned();
-                OPERANDS.contains(&owner.as_str()).then_some((owner, method))
+            let inner = |(owner, method): &(String, String)| {
+                let method = method.strip_suffix("_impl")?;
+                OPERANDS.contains(&owner.as_str()).then(|| method.to_owned())
             };
-            candle().filter_map(named).filter_map(inner).last()
+            candle().filter_map(inner).last()
         };
-        let (_, method) = of_nn.or_else(of_kernel).or_else(of_tensor).or_else(of_inner)?;
+        let method = of_nn.or_else(of_kernel).or_else(of_tensor).or_else(of_inner)?;
         Some(if self.is_backward() && method != "backward" {
             format!("{method} (backward)")
         } else {
