@@ -27,6 +27,7 @@ export function startOverview() {
   // Failures first, ignored tests last.
   tests.querySelector('[data-sort="status"] button').click();
 
+  const noun = rows.length === 1 ? 'test' : 'tests';
   function apply() {
     const words = state.text.split(/\s+/).filter(Boolean);
     let count = 0;
@@ -37,7 +38,7 @@ export function startOverview() {
       count += fits;
     }
     shown.textContent = count === rows.length
-      ? `${exact(count)} tests` : `${exact(count)} of ${exact(rows.length)} tests`;
+      ? `${exact(count)} ${noun}` : `${exact(count)} of ${exact(rows.length)} ${noun}`;
     for (const [status, card] of cards) card.setAttribute('aria-pressed', status === state.status);
   }
   apply();
