@@ -68,8 +68,8 @@ fn of_a_peak_regression_the_line_the_tensor_and_the_next_command_are_shown() {
     project.write("tests/mem.rs", &attention(COPY));
     project.run(&["--report", "html=report.html"]).exits(100);
     let grown = ["peak-regression", "+64.0 KiB", "tests/mem.rs:8", "new at the peak"];
-    let first =
-        [&grown[..], &["let _before_softmax = scores.copy()?;", "cargo memcheck "]].concat();
+    let commands = ["cargo memcheck profile ", "cargo memcheck accept "];
+    let first = [&grown[..], &["let _before_softmax = scores.copy()?;"], &commands].concat();
     let next = ["accept the figures", "cargo memcheck accept", "cargo memcheck profile"];
     let report = project.path().join("report.html");
     assert_found(&report, &first, &grown, "scores.copy()", &next);
@@ -92,7 +92,8 @@ fn of_a_training_that_keeps_its_losses_the_line_the_cause_and_the_remedy_are_sho
     ];
     memcheck(&workspace(), &[&run[..], &of].concat()).exits(100);
     let found = ["leak", "per iteration", "called from", "training.rs:", "graph-kept", "detach()"];
-    let first = [&found[..], &["self.loss()?", "cargo memcheck "]].concat();
+    let places = ["44 places that allocate it are called from", "self.loss()?"];
+    let first = [&found[..], &places, &["cargo memcheck "]].concat();
     let next = ["cargo memcheck profile", "cargo memcheck explain"];
     assert_found(&report, &first, &found, "self.loss()?", &next);
 }

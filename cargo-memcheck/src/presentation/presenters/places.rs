@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use memcheck_core::judgement::finding::{Finding, Site};
+use memcheck_core::judgement::finding::{Finding, GrownHolder, Site};
 use memcheck_core::judgement::location;
 use memcheck_core::measurement::stack::{Frame, Owner};
 
@@ -49,10 +49,13 @@ impl FindingPlaces {
 
 /// The lines of the holders that grew, the largest first.
 pub(super) fn grown(finding: &Finding) -> impl Iterator<Item = (&str, u32)> {
-    finding.grown.iter().filter_map(|holder| {
-        let (file, line) = holder.place.as_deref()?.rsplit_once(':')?;
-        Some((file, line.parse().ok()?))
-    })
+    finding.grown.iter().filter_map(line_of)
+}
+
+/// The line of a holder at the peak.
+pub(super) fn line_of(holder: &GrownHolder) -> Option<(&str, u32)> {
+    let (file, line) = holder.place.as_deref()?.rsplit_once(':')?;
+    Some((file, line.parse().ok()?))
 }
 
 /// The main line of a finding: that of the holder that grew most, or of the first site.
@@ -81,7 +84,7 @@ pub(super) fn common_line(finding: &Finding) -> Option<(&str, u32)> {
 #[cfg(test)]
 mod tests {
     use memcheck_core::judgement::diagnosis::Cause;
-    use memcheck_core::judgement::finding::{Code, GrownHolder};
+    use memcheck_core::judgement::finding::Code;
 
     use super::*;
     use crate::discovery::task::example::task;

@@ -47,14 +47,17 @@ pub(super) fn leak(
     let replaced = groups
         .iter()
         .all(|group| matches!(group.reading.pattern, Pattern::Enlarged | Pattern::Amortized));
+    let measured_iterations = groups.first().map_or(0, |group| group.births.len()) as u64;
+    let window = counted(measured_iterations, "measured iteration", "measured iterations");
+    let survive_them = |count| format!("{} the {window}", survive(count));
     let blocks_text = match (groups.as_slice(), groups.first().and_then(|only| only.block)) {
         _ if replaced => "buffers are replaced by larger ones".to_owned(),
         ([_], Some(block)) => {
-            format!("{} of {} {}", blocks(count), both(block), survive(count))
+            format!("{} of {} {}", blocks(count), both(block), survive_them(count))
         }
         (all, _) => {
             let bytes = all.iter().map(|group| group.bytes()).sum();
-            format!("{} {}, {} in all", blocks(count), survive(count), both(bytes))
+            format!("{} {}, {} in all", blocks(count), survive_them(count), both(bytes))
         }
     };
     let small_blocks = match record.spaces.get(&Space::HostSmall) {

@@ -15,15 +15,25 @@ pub(super) struct NextCommand {
     pub(super) command: String,
 }
 
-/// The command for the first page of the report: the one after a repetition of the run.
-pub(super) fn most_helpful(task: &Task, outcome: &TestOutcome) -> Option<NextCommand> {
+/// The commands for the first page of the report: the one after a repetition of the run. New figures
+/// are profiled before they are accepted.
+pub(super) fn most_helpful(task: &Task, outcome: &TestOutcome) -> Vec<NextCommand> {
     let mut commands = next(task, outcome);
-    let is_repetition = |next: &NextCommand| next.purpose == AGAIN;
-    let other = commands.iter().position(|next| !is_repetition(next)).unwrap_or(0);
-    (other < commands.len()).then(|| commands.swap_remove(other))
+    if commands.len() > 1 {
+        commands.retain(|next| next.purpose != AGAIN);
+    }
+    match commands.iter().position(|next| next.purpose == ACCEPT) {
+        Some(_) => {
+            commands.retain(|next| !next.command.starts_with("cargo memcheck explain"));
+            commands.sort_by_key(|next| next.purpose == ACCEPT);
+        }
+        None => commands.truncate(1),
+    }
+    commands
 }
 
 const AGAIN: &str = "run this test again";
+const ACCEPT: &str = "accept the figures of this run, if they are intended";
 
 /// All commands that help with this outcome.
 pub(super) fn next(task: &Task, outcome: &TestOutcome) -> Vec<NextCommand> {
@@ -46,13 +56,12 @@ pub(super) fn next(task: &Task, outcome: &TestOutcome) -> Vec<NextCommand> {
     let pending = outcome.pending().and_then(|path| path.file_name());
     if let Some(name) = pending.map(|name| name.to_string_lossy()) {
         let file = name.strip_suffix(".new").unwrap_or(&name);
-        let purpose = "accept the figures of this run, if they are intended";
-        commands.push(add(purpose, format!("cargo memcheck accept {}", word(file))));
+        commands.push(add(ACCEPT, format!("cargo memcheck accept {}", word(file))));
     }
     let is_about_memory = |finding: &Finding| finding.code.is_about_memory();
     if verdict.status == Status::Passed || verdict.findings.iter().any(is_about_memory) {
         let purpose = match has_call_sites {
-            true => "profile this test in the terminal",
+            true => "see all call sites and all holders at the peak in the terminal",
             false => "show the call sites that hold the memory",
         };
         commands.push(add(purpose, format!("cargo memcheck profile {test}")));

@@ -9,11 +9,13 @@ use memcheck_core::size::{Size, both, counted, exact};
 use super::commands::{self, NextCommand};
 use super::data::{FigureRow, Sources, Then, figures};
 use crate::discovery::task::{Task, TestOutcome};
-use crate::presentation::presenters::{places, unknown_reads};
+use crate::presentation::presenters::{findings, places, unknown_reads};
 use crate::presentation::tally::Tally;
 
 /// More failures are in the table only.
 pub(super) const MOST_FAILURES: usize = 100;
+/// Holders at the peak that grew; the view of the test has all of them.
+const MOST_GROWN: usize = 4;
 
 pub(super) fn status_name(status: Status) -> &'static str {
     match status {
@@ -72,7 +74,8 @@ pub(super) fn row(number: usize, task: &Task, outcome: &TestOutcome, then: &Then
     let rows = record.map(|record| figures(record, then)).unwrap_or_default();
     let status = status_name(verdict.status);
     let is_new = verdict.has(Code::MissingBaseline);
-    let finding = verdict.findings.iter().find(|finding| finding.code != Code::MissingBaseline);
+    let shown = verdict.findings.iter().filter(|finding| finding.code != Code::MissingBaseline);
+    let finding = shown.min_by_key(|finding| is_count(finding));
     let figure = |name: &str| rows.iter().find(|row| row.name == name);
     html! {
         tr data-status=(status) data-new[is_new] {
@@ -119,13 +122,17 @@ fn change(row: Option<&FigureRow>) -> Markup {
     }
 }
 
+fn is_count(finding: &Finding) -> bool {
+    matches!(finding.code, Code::AllocationsLimit | Code::AllocationsRegression)
+}
+
 /// The limit of the finding or, without one, those of peak and growth.
 fn limit(finding: Option<&Finding>, rows: &[FigureRow]) -> String {
     if let Some(limit) = finding.and_then(|finding| finding.limit) {
-        let is_count = finding.is_some_and(|finding| {
-            matches!(finding.code, Code::AllocationsLimit | Code::AllocationsRegression)
-        });
-        return if is_count { exact(limit) } else { Size(limit).to_string() };
+        return match finding.is_some_and(is_count) {
+            true => counted(limit, "allocation", "allocations"),
+            false => Size(limit).to_string(),
+        };
     }
     let of = |name: &str| rows.iter().find(|row| row.name == name)?.limit.clone();
     match (of("peak_allocated"), of("growth")) {
@@ -144,13 +151,21 @@ pub(super) fn failure(
 ) -> Markup {
     let status = status_name(outcome.verdict.status);
     let findings = outcome.verdict.findings.iter();
-    let findings: Vec<&Finding> =
+    let mut findings: Vec<&Finding> =
         findings.filter(|finding| finding.code != Code::MissingBaseline).collect();
+    // Bytes explain more than a number of allocations.
+    findings.sort_by_key(|finding| is_count(finding));
+    let next = commands::most_helpful(task, outcome);
+    // The command below says the same.
+    let mut hints: Vec<&str> = findings.iter().filter_map(|it| it.hint.as_deref()).collect();
+    hints.retain(|hint| !(hint.contains("cargo memcheck accept") && next.len() > 1));
+    hints.dedup();
     html! {
         li.failure.(status) {
             h3 { (name(number, task)) " " span.device { (task.leg.name()) } }
             @for finding in &findings { (self::finding(finding, sources)) }
-            @if let Some(next) = commands::most_helpful(task, outcome) { (command(&next)) }
+            @for hint in hints { p { strong { "hint: " } (prose(hint)) } }
+            @for command in &next { (self::command(command)) }
         }
     }
 }
@@ -171,28 +186,37 @@ pub(super) fn prose(text: &str) -> Markup {
 
 fn finding(finding: &Finding, sources: &Sources) -> Markup {
     let message = finding.message.lines().next().unwrap_or_default();
-    let at = |word: &str, (file, line): (&str, u32)| {
-        html! {
-            p.place {
-                (word) " " code { (file) ":" (line) }
-                @if let Some(source) = sources.line(file, line) { " " code.source { (source) } }
-            }
-        }
+    let source = |(file, line): (&str, u32)| {
+        html! { @if let Some(source) = sources.line(file, line) { " " code.source { (source) } } }
     };
+    let at = |words: &str, (file, line): (&str, u32)| {
+        html! { p.place { (words) " " code { (file) ":" (line) } (source((file, line))) } }
+    };
+    let common = places::common_line(finding);
+    // The baseline does not know which allocations are new.
+    let is_known = finding.grown.is_empty() && finding.code != Code::AllocationsRegression;
+    let first = places::first_line(finding).filter(|_| is_known);
     html! {
         p.message { span.code { (finding.code) } " " (prose(message)) }
-        @if let Some(largest) = finding.grown.first() {
-            p { "grown most: " (crate::presentation::presenters::findings::grown(largest)) }
+        @for holder in finding.grown.iter().take(MOST_GROWN) {
+            p.place {
+                (findings::grown(holder))
+                @if let Some(line) = places::line_of(holder) { (source(line)) }
+            }
         }
-        @if let Some(line) = places::first_line(finding) { (at("at", line)) }
-        @if let Some(line) = places::common_line(finding) {
-            @let others = counted(finding.sites.len() as u64 - 1, "other place", "other places");
-            (at(&format!("this and {others} are called from"), line))
+        @if let Some(more) = finding.grown.len().checked_sub(MOST_GROWN).filter(|more| *more > 0) {
+            p { "… " (counted(more as u64, "more place", "more places")) " grew" }
+        }
+        @if let Some(line) = common {
+            @let all = counted(finding.sites.len() as u64, "place", "places");
+            (at(&format!("all {all} that allocate it are called from"), line))
+        }
+        @if let Some(line) = first {
+            (at(if common.is_some() { "the largest part is allocated at" } else { "allocated at" }, line))
         }
         @if let Some(cause) = &finding.cause {
             p { strong { "cause: " } (cause.title) " (" (cause.code) ")" br; strong { "remedy: " } (prose(&cause.remedy)) }
         }
-        @if let Some(hint) = &finding.hint { p { strong { "hint: " } (prose(hint)) } }
     }
 }
 

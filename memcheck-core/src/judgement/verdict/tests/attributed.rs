@@ -49,7 +49,9 @@ fn the_sites_of_a_leak_are_lines_and_sizes_that_no_line_accounts_for() {
     assert_eq!(sites[1..11], lines);
     assert_eq!(sites[11..], [(Some(1 << 10), 1 << 10, Some(1))]);
     assert!(
-        leak.message.ends_with("20 blocks survive, 41,953,280 B (40.0 MiB) in all"),
+        leak.message.ends_with(
+            "20 blocks survive the 10 measured iterations, 41,953,280 B (40.0 MiB) in all"
+        ),
         "{leak:?}"
     );
     // A line that accounts for all growth is the only place.

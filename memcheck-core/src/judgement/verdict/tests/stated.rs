@@ -91,17 +91,28 @@ fn a_leak_states_which_blocks_survive() {
     };
     let one_size = blocks(500, [2; 10], grows(Pattern::Steady, 1_000));
     let message = message_of(Run::default().place(&[], one_size.clone()));
-    assert!(message.ends_with(": 20 blocks of 500 B survive"), "{message}");
+    assert!(
+        message.ends_with(": 20 blocks of 500 B survive the 10 measured iterations"),
+        "{message}"
+    );
     let single = blocks(500, [1, 0, 0, 0, 0, 0, 0, 0, 0, 0], grows(Pattern::Irregular, 50));
     let message = message_of(Run::default().place(&[], single));
-    assert!(message.ends_with(": 1 block of 500 B survives"), "{message}");
+    assert!(
+        message.ends_with(": 1 block of 500 B survives the 10 measured iterations"),
+        "{message}"
+    );
     let message = message_of(Run::default().place(&[], one_size).unplaced(steady(300)));
-    assert!(message.ends_with(": 30 blocks survive, 13,000 B (12.7 KiB) in all"), "{message}");
+    assert!(
+        message.ends_with(
+            ": 30 blocks survive the 10 measured iterations, 13,000 B (12.7 KiB) in all"
+        ),
+        "{message}"
+    );
     let enlarged = builder::enlarged(64);
     let message = message_of(Run::default().place(&[], enlarged.clone()));
     assert!(message.ends_with(": buffers are replaced by larger ones"), "{message}");
     let message = message_of(Run::default().place(&[], enlarged).unplaced(steady(300)));
-    assert!(message.contains(" blocks survive, "), "{message}");
+    assert!(message.contains(" blocks survive the 10 measured iterations"), "{message}");
 }
 
 #[test]
@@ -112,7 +123,8 @@ fn a_leak_states_its_iterations_and_whether_its_rate_is_complete() {
         one(&run, at_most(0)).message
     };
     let found = |whole| Growth::Found { whole, exact: true, iterations: 44 };
-    let all = "cuda:0 grows by 64 B per iteration (limit 0 B): 10 blocks of 64 B survive; \
+    let all = "cuda:0 grows by 64 B per iteration (limit 0 B): 10 blocks of 64 B survive the 10 \
+               measured iterations; \
                confirmed over 44 iterations";
     assert_eq!(leak(found(true)), all);
     assert_eq!(leak(found(false)), all.replace("by 64", "by at least 64"));
