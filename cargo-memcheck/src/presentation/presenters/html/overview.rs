@@ -186,11 +186,15 @@ pub(super) fn prose(text: &str) -> Markup {
 
 fn finding(finding: &Finding, sources: &Sources) -> Markup {
     let message = finding.message.lines().next().unwrap_or_default();
+    // The view of the test has the rest: the blocks, and the iterations that confirm it.
+    let message = match finding.code {
+        Code::Leak => {
+            message.split_once("): ").map_or(message, |(rate, _)| &message[..=rate.len()])
+        }
+        _ => message,
+    };
     let source = |(file, line): (&str, u32)| {
         html! { @if let Some(source) = sources.line(file, line) { " " code.source { (source) } } }
-    };
-    let at = |words: &str, (file, line): (&str, u32)| {
-        html! { p.place { (words) " " code { (file) ":" (line) } (source((file, line))) } }
     };
     let common = places::common_line(finding);
     // The baseline does not know which allocations are new.
@@ -207,12 +211,18 @@ fn finding(finding: &Finding, sources: &Sources) -> Markup {
         @if let Some(more) = finding.grown.len().checked_sub(MOST_GROWN).filter(|more| *more > 0) {
             p { "… " (counted(more as u64, "more place", "more places")) " grew" }
         }
-        @if let Some(line) = common {
+        @if let Some((file, line)) = common {
             @let all = counted(finding.sites.len() as u64, "place", "places");
-            (at(&format!("all {all} that allocate it are called from"), line))
+            p.place {
+                "look first at " code { (file) ":" (line) } (source((file, line)))
+                ", which calls all " (all) " that allocate the memory"
+            }
         }
-        @if let Some(line) = first {
-            (at(if common.is_some() { "the largest part is allocated at" } else { "allocated at" }, line))
+        @if let Some((file, line)) = first {
+            p.place {
+                @if common.is_some() { "the largest part is allocated at " } @else { "allocated at " }
+                code { (file) ":" (line) } (source((file, line)))
+            }
         }
         @if let Some(cause) = &finding.cause {
             p { strong { "cause: " } (cause.title) " (" (cause.code) ")" br; strong { "remedy: " } (prose(&cause.remedy)) }
