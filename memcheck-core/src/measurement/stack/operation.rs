@@ -69,12 +69,11 @@ impl Stack {
         let candle = || of_candle.iter();
         // Functions of candle-nn of several operations or with an own kernel, a function `f`.
         let of_nn = candle()
-            .filter(|(owner, method)| {
+            .rfind(|(owner, method)| {
                 matches!(owner.as_str(), "ops" | "rotary_emb")
                     && method != "f"
                     && !KERNELS.contains(&method.as_str())
             })
-            .last()
             .map(|(_, method)| method.clone());
         // The public function of an operation with its own kernel was inlined, so it has no frame.
         let of_kernel = || {
@@ -97,7 +96,7 @@ impl Stack {
                 let method = method.strip_suffix("_impl")?;
                 OPERANDS.contains(&owner.as_str()).then(|| method.to_owned())
             };
-            candle().filter_map(inner).last()
+            candle().filter_map(inner).next_back()
         };
         let method = of_nn.or_else(of_kernel).or_else(of_tensor).or_else(of_inner)?;
         Some(if self.is_backward() && method != "backward" {
