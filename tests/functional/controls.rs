@@ -12,21 +12,19 @@ use memcheck_tests::{llama, t5};
 
 use crate::fixture::{Run, memcheck, workspace};
 
-/// Nothing computes on the simulated GPU, so that a leak is followed for as long as by default there.
-/// On the CPU, where steps of training take 0.14 s each, a part of these iterations has to do.
-fn run(device: &str, max_iterations: &str) -> Run {
+fn run(device: &str, options_of_leg: &[&str]) -> Run {
     let target = ["run", "-p", "memcheck-tests", "--test", "controls", "--device", device];
     let options = ["--message-format", "json", "--no-ci", "--run-ignored", "only"];
-    let followed = ["--max-iterations", max_iterations];
-    memcheck(&workspace(), &[&target[..], &options, &followed].concat()).exits(100)
+    memcheck(&workspace(), &[&target[..], &options, options_of_leg].concat()).exits(100)
 }
 
 /// The run of a leg, which all tests of this process share.
 pub(crate) fn on(leg: Family) -> &'static Run {
     static RUNS: [OnceLock<Run>; 2] = [const { OnceLock::new() }; 2];
     match leg {
-        Family::Cpu => RUNS[0].get_or_init(|| run("cpu", "48")),
-        Family::Cuda => RUNS[1].get_or_init(|| run("sim:h200", "1000")),
+        // A step of training takes 0.14 s on the CPU, so that leaks are followed for fewer iterations.
+        Family::Cpu => RUNS[0].get_or_init(|| run("cpu", &["--max-iterations", "48"])),
+        Family::Cuda => RUNS[1].get_or_init(|| run("sim:h200", &[])),
     }
 }
 

@@ -15,25 +15,17 @@ pub(super) struct NextCommand {
     pub(super) command: String,
 }
 
-/// The commands for the first page of the report: the one after a repetition of the run. New figures
-/// are profiled before they are accepted.
+/// The commands for the first page of the report: the one after a repetition of the run and, if
+/// there are new figures, the one that accepts them.
 pub(super) fn most_helpful(task: &Task, outcome: &TestOutcome) -> Vec<NextCommand> {
-    let mut commands = next(task, outcome);
-    if commands.len() > 1 {
-        commands.retain(|next| next.purpose != AGAIN);
-    }
-    match commands.iter().position(|next| next.purpose == ACCEPT) {
-        Some(_) => {
-            commands.retain(|next| !next.command.starts_with("cargo memcheck explain"));
-            commands.sort_by_key(|next| next.purpose == ACCEPT);
-        }
-        None => commands.truncate(1),
-    }
-    commands
+    let commands = next(task, outcome);
+    let first = usize::from(commands.len() > 1 && commands[0].purpose == AGAIN);
+    let last = commands.iter().position(|next| next.purpose == ACCEPT).unwrap_or(first);
+    commands.into_iter().take(last + 1).skip(first).collect()
 }
 
 const AGAIN: &str = "run this test again";
-const ACCEPT: &str = "accept the figures of this run, if they are intended";
+pub(super) const ACCEPT: &str = "accept the figures of this run, if they are intended";
 
 /// All commands that help with this outcome.
 pub(super) fn next(task: &Task, outcome: &TestOutcome) -> Vec<NextCommand> {
@@ -53,11 +45,6 @@ pub(super) fn next(task: &Task, outcome: &TestOutcome) -> Vec<NextCommand> {
     if !matches!(verdict.status, Status::Passed) {
         commands.push(add(AGAIN, format!("cargo memcheck {test}")));
     }
-    let pending = outcome.pending().and_then(|path| path.file_name());
-    if let Some(name) = pending.map(|name| name.to_string_lossy()) {
-        let file = name.strip_suffix(".new").unwrap_or(&name);
-        commands.push(add(ACCEPT, format!("cargo memcheck accept {}", word(file))));
-    }
     let is_about_memory = |finding: &Finding| finding.code.is_about_memory();
     if verdict.status == Status::Passed || verdict.findings.iter().any(is_about_memory) {
         let purpose = match has_call_sites {
@@ -65,6 +52,11 @@ pub(super) fn next(task: &Task, outcome: &TestOutcome) -> Vec<NextCommand> {
             false => "show the call sites that hold the memory",
         };
         commands.push(add(purpose, format!("cargo memcheck profile {test}")));
+    }
+    let pending = outcome.pending().and_then(|path| path.file_name());
+    if let Some(name) = pending.map(|name| name.to_string_lossy()) {
+        let file = name.strip_suffix(".new").unwrap_or(&name);
+        commands.push(add(ACCEPT, format!("cargo memcheck accept {}", word(file))));
     }
     if let Some(code) = verdict.findings.iter().find_map(code) {
         commands.push(add("read the explanation", format!("cargo memcheck explain {code}")));

@@ -215,6 +215,7 @@ mod tests {
         let page = page(&leaky());
         for part in [
             "<span class=\"code\">leak</span> host grows by 2,097,152 B",
+            "(limit 1,048,576 B (1.0 MiB))</p>",
             "allocated at <code>src/model.rs:20</code>",
             "(graph-kept)",
             "<strong>remedy: </strong>call <code>detach()</code> on the tensor that is kept",

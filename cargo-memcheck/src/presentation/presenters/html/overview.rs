@@ -156,9 +156,10 @@ pub(super) fn failure(
     // Bytes explain more than a number of allocations.
     findings.sort_by_key(|finding| is_count(finding));
     let next = commands::most_helpful(task, outcome);
-    // The command below says the same.
     let mut hints: Vec<&str> = findings.iter().filter_map(|it| it.hint.as_deref()).collect();
-    hints.retain(|hint| !(hint.contains("cargo memcheck accept") && next.len() > 1));
+    // The command below says the same.
+    let accepts = next.iter().any(|next| next.purpose == commands::ACCEPT);
+    hints.retain(|hint| !(accepts && hint.contains("cargo memcheck accept")));
     hints.dedup();
     html! {
         li.failure.(status) {
