@@ -87,7 +87,7 @@ pub(super) fn produce<T: Element>(
         Ok(elements) => {
             debug_assert_eq!(elements.len() as u64, count);
             memory.values_mut().charge(operations);
-            memory.write_bytes(address, &to_bytes(&elements));
+            memory.write_bytes(address, bytes_of(&elements));
         }
         Err(Unknown) => memory.overwritten_elements(address, count, T::KIND),
     }
@@ -230,10 +230,10 @@ fn picked<T: Element>(layout: &Layout, element: impl Fn(u64) -> T) -> Vec<T> {
     all
 }
 
-pub(super) fn to_bytes<T: Element>(elements: &[T]) -> Vec<u8> {
-    let mut bytes = vec![0; elements.len() * T::WIDTH];
-    for (to, &element) in bytes.chunks_exact_mut(T::WIDTH).zip(elements) {
-        element.store_at(to);
-    }
-    bytes
+/// Returns the bytes of elements as memory holds them.
+pub(super) fn bytes_of<T: Element>(elements: &[T]) -> &[u8] {
+    debug_assert_eq!(size_of::<T>(), T::WIDTH);
+    // SAFETY: the elements are numbers of `WIDTH` bytes without padding, so each byte of the slice
+    // is initialized. The result borrows the slice.
+    unsafe { std::slice::from_raw_parts(elements.as_ptr().cast(), size_of_val(elements)) }
 }

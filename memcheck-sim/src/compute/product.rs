@@ -7,7 +7,7 @@
 use half::{bf16, f16};
 
 use super::element::{Element, Real};
-use super::launch::{Source, to_bytes};
+use super::launch::{Source, bytes_of};
 use super::layout::Layout;
 use super::memory::Memory;
 use super::{Kind, Known, Unknown, with_real};
@@ -110,11 +110,7 @@ impl Product {
         let a = packed.as_ref().map_or(&[][..], |(_, a)| a);
         let mut sums = vec![T::Wide::default(); m * n];
         for (column, sums) in sums.chunks_exact_mut(m).enumerate() {
-            for (row, &factor) in a.chunks_exact(m).zip(&b[column * k..]) {
-                for (sum, &element) in sums.iter_mut().zip(row) {
-                    *sum = sum.plus(element.times(factor));
-                }
-            }
+            add_products(sums, a, &b[column * k..][..k]);
         }
         let alpha = T::Wide::from_f64(alpha);
         if alpha != T::Wide::from_f64(1.0) {
@@ -131,9 +127,12 @@ impl Product {
                 Ok(())
             })?;
         }
+        if self.output == T::Wide::KIND {
+            return Ok(bytes_of(&sums).to_vec());
+        }
         with_real!(self.output, C => {
             let rounded: Vec<C> = sums.iter().map(|sum| C::from_number(sum.number())).collect();
-            Ok(to_bytes(&rounded))
+            Ok(bytes_of(&rounded).to_vec())
         })
     }
 
@@ -145,6 +144,26 @@ impl Product {
         for (column, bytes) in bytes.chunks_exact((self.m * width) as usize).enumerate() {
             let offset = (column as u64 * self.c.leading).wrapping_mul(width);
             memory.write_bytes(to.wrapping_add(offset), bytes);
+        }
+    }
+}
+
+/// Adds the rows of A, each times its factor, to a column of C, from the first row to the last.
+fn add_products<T: Real>(sums: &mut [T], a: &[T], factors: &[T]) {
+    let length = sums.len();
+    let mut rows = a.chunks_exact(length);
+    let mut fours = factors.chunks_exact(4);
+    // PERF: four rows for each time that the sums are read and written.
+    for four in &mut fours {
+        let [p, q, r, s] = std::array::from_fn(|_| rows.next().expect("A has a row per factor"));
+        for (index, sum) in sums.iter_mut().enumerate() {
+            let two = sum.plus(p[index].times(four[0])).plus(q[index].times(four[1]));
+            *sum = two.plus(r[index].times(four[2])).plus(s[index].times(four[3]));
+        }
+    }
+    for (row, &factor) in rows.zip(fours.remainder()) {
+        for (sum, &element) in sums.iter_mut().zip(row) {
+            *sum = sum.plus(element.times(factor));
         }
     }
 }

@@ -19,7 +19,7 @@ pub(crate) struct Limits {
 
 impl Limits {
     /// The limits of a process that does not set its own.
-    pub(crate) const DEFAULT: Self = Self { bytes: 256 << 20, launch: 1 << 21, total: 1 << 31 };
+    pub(crate) const DEFAULT: Self = Self { bytes: 256 << 20, launch: 1 << 21, total: 1 << 30 };
     /// No byte is known.
     const NONE: Self = Self { bytes: 0, launch: 0, total: 0 };
 
@@ -88,7 +88,7 @@ mod tests {
         let of = |bytes| Limits::of(Contents::AtMost(Size(bytes)));
         assert_eq!(Limits::of(Contents::Auto), Limits::DEFAULT);
         assert_eq!(of(256 << 20), Limits::DEFAULT);
-        assert_eq!(of(1 << 30), Limits { bytes: 1 << 30, launch: 1 << 23, total: 1 << 33 });
+        assert_eq!(of(1 << 30), Limits { bytes: 1 << 30, launch: 1 << 23, total: 1 << 32 });
         assert_eq!(of(1), Limits { bytes: 1, ..Limits::DEFAULT });
         assert_eq!(of(u64::MAX).total, u64::MAX);
         assert!(!Work::new(Limits::of(Contents::Never)).permits(1));

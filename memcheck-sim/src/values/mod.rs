@@ -204,11 +204,22 @@ impl Values {
     }
 
     pub(crate) fn write(&mut self, span: Span, bytes: &[u8]) {
-        if self.make_stored(span) {
-            let contents = self.blocks.get_mut(&span.block).expect("it was just stored");
-            contents.bytes[span.offset as usize..][..bytes.len()].copy_from_slice(bytes);
-            contents.known.insert(span.range());
+        if !self.has_room(span) {
+            self.blocks.remove(&span.block);
+            return;
         }
+        let contents = self.blocks.entry(span.block).or_insert_with(Contents::unknown);
+        if contents.bytes.is_empty() {
+            self.stored += span.size;
+        }
+        if span.is_whole() {
+            contents.bytes.clear();
+            contents.bytes.extend_from_slice(bytes);
+        } else {
+            contents.bytes.resize(span.size as usize, 0);
+            contents.bytes[span.offset as usize..][..bytes.len()].copy_from_slice(bytes);
+        }
+        contents.known.insert(span.range());
     }
 
     /// Copies the known bytes of `from`. What is unknown there becomes unknown in `to`.
@@ -265,24 +276,14 @@ impl Values {
         self.blocks.get(&span.block).map(|contents| View { contents, offset: span.offset })
     }
 
-    /// Makes sure that the block has storage. If the limit does not permit it, the block becomes
-    /// unknown.
-    fn make_stored(&mut self, span: Span) -> bool {
-        if self.keeps_nothing() {
-            return false;
-        }
-        let contents = self.blocks.entry(span.block).or_insert_with(Contents::unknown);
-        if !contents.bytes.is_empty() {
+    /// Returns whether the limit permits storage for the block, or the block has it.
+    fn has_room(&self, span: Span) -> bool {
+        if self.blocks.get(&span.block).is_some_and(|contents| !contents.bytes.is_empty()) {
             return true;
         }
         let reserve = if span.size <= SMALL { RESERVE } else { 0 };
-        if self.stored.saturating_add(span.size) > self.limit.saturating_add(reserve) {
-            self.blocks.remove(&span.block);
-            return false;
-        }
-        contents.bytes = vec![0; span.size as usize];
-        self.stored += span.size;
-        true
+        let most = self.limit.saturating_add(reserve);
+        !self.keeps_nothing() && self.stored.saturating_add(span.size) <= most
     }
 }
 
