@@ -91,6 +91,7 @@ fn attribution() -> Attribution {
                 last: 0,
                 groups: 1,
             },
+            ..Group::default()
         },
         held: HeldBy { whole: 10, graph: 10, ..HeldBy::default() },
     };

@@ -128,7 +128,7 @@ impl History {
         (self.iterations / self.epoch) as usize
     }
 
-    pub(super) fn start(&self) -> usize {
+    pub fn start(&self) -> usize {
         self.warmup.div_ceil(self.epoch) as usize
     }
 

@@ -103,7 +103,7 @@ pub fn read(history: &History, decision: &Decision, screen: usize) -> Grown {
     for series in &by_site {
         let site = series.site.unwrap_or_default();
         let of_site = parts.iter().zip(&shares).filter(|(part, _)| part.site == Some(site));
-        let group = group(series, of_site, screen);
+        let group = group(history, series, of_site, screen);
         // Sites with surviving births are never left out, because their entries are in the series.
         if group.live.last().is_some_and(|&live| live > 0) {
             grown.by_site.insert(site, group);
@@ -117,12 +117,13 @@ pub fn read(history: &History, decision: &Decision, screen: usize) -> Grown {
         });
         of_size = rest;
         if !own.is_empty() || (by_site.is_empty() && series.born.iter().any(|&born| born > 0)) {
-            grown.by_size.push(group(&series, own.into_iter(), screen));
+            grown.by_size.push(group(history, &series, own.into_iter(), screen));
         }
     }
     // A part with several sizes has no series of its own: its group gets that of all blocks.
     for (part, &share) in of_size {
-        let mut all = group(&sum_of_sizes(history), std::iter::once((part, &share)), screen);
+        let mut all =
+            group(history, &sum_of_sizes(history), std::iter::once((part, &share)), screen);
         all.block = part.size;
         grown.by_size.push(all);
     }
@@ -276,6 +277,7 @@ fn sum_of_sizes(history: &History) -> Series {
 }
 
 fn group<'a>(
+    history: &History,
     series: &Series,
     parts: impl Iterator<Item = (&'a Part, &'a u64)>,
     screen: usize,
@@ -284,19 +286,32 @@ fn group<'a>(
     let stays = 2 * series.born.iter().filter(|&&born| born > 0).count() >= series.born.len();
     let readings =
         parts.map(|(part, &share)| growing_reading(part, share, part.replaced && !stays));
-    let reading = readings.reduce(Reading::merge).unwrap_or_else(|| resting_reading(series));
+    let epoch = u64::from(history.epoch());
+    // The first epoch without warm-up can begin later than the first measured iteration.
+    let iterations_before =
+        |entry: usize| (history.start() + entry) as u64 * epoch - u64::from(history.warmup());
+    let reading = readings.reduce(Reading::merge).unwrap_or_else(|| {
+        let mut reading = resting_reading(series);
+        if reading.last > 0 {
+            reading.last = iterations_before(reading.last as usize);
+        }
+        reading
+    });
     // The first iterations if a block born in them is left, else those from the first one on.
     let length = series.born.len().min(screen);
     let most = series.born.len() - length;
     let first = series.born.iter().position(|&born| born > 0).unwrap_or(most);
     let from = if first < length { 0 } else { first.min(most) };
     let cut = |series: &[u64]| series[from..from + length].to_vec();
+    let skipped = iterations_before(from);
     Group {
         block: series.block,
         births: cut(&series.born),
         bytes: cut(&series.born_bytes),
         live: cut(&series.live),
         live_bytes: cut(&series.live_bytes),
+        skipped: (skipped > 0).then_some(skipped),
+        epoch: (epoch > 1).then_some(epoch),
         reading,
     }
 }

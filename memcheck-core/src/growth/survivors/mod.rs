@@ -29,7 +29,8 @@ pub use growth::{Grown, Growth, read, read_level};
 pub use pattern::{Pattern, Reading};
 pub use trend::{Trend, intercept, theil_sen, trend};
 
-/// Survivors of one size or of one call site. Each series has one value per measured iteration.
+/// Survivors of one size or of one call site. Each series has one value per measured iteration or,
+/// in a run of more than 1,024 iterations, per [`Group::epoch`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {
     /// Size of one block in bytes, if all have the same size.
@@ -43,6 +44,12 @@ pub struct Group {
     pub live: Vec<u64>,
     /// Bytes of these blocks.
     pub live_bytes: Vec<u64>,
+    /// Number of measured iterations before the first value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<u64>,
+    /// Number of iterations per value, if it is more than one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<u64>,
     /// The growth and its pattern.
     pub reading: Reading,
 }
@@ -56,6 +63,11 @@ impl Group {
     /// Number of surviving blocks of all births.
     pub fn count(&self) -> u64 {
         self.births.iter().sum()
+    }
+
+    /// Number of measured iterations that the series stand for.
+    pub fn iterations(&self) -> u64 {
+        (self.births.len() as u64).saturating_mul(self.epoch.unwrap_or(1))
     }
 
     /// Adds the blocks and the growth of another group over the same iterations.

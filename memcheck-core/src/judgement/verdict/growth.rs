@@ -47,9 +47,7 @@ pub(super) fn leak(
     let replaced = groups
         .iter()
         .all(|group| matches!(group.reading.pattern, Pattern::Enlarged | Pattern::Amortized));
-    let measured_iterations = groups.first().map_or(0, |group| group.births.len()) as u64;
-    let window = counted(measured_iterations, "measured iteration", "measured iterations");
-    let survive_them = |count| format!("{} the {window}", survive(count));
+    let survive_them = |count| survive(count, groups.first().copied());
     let blocks_text = match (groups.as_slice(), groups.first().and_then(|only| only.block)) {
         _ if replaced => "buffers are replaced by larger ones".to_owned(),
         ([_], Some(block)) => {
@@ -210,8 +208,20 @@ pub(super) fn pool_growth(
     })
 }
 
-fn survive(count: u64) -> &'static str {
-    if count == 1 { "survives" } else { "survive" }
+/// The verb for `count` blocks, with the iterations that the series of a group stand for.
+fn survive(count: u64, group: Option<&Group>) -> String {
+    let verb = if count == 1 { "survives" } else { "survive" };
+    let iterations = group.map_or(0, Group::iterations);
+    match group.and_then(|group| group.skipped) {
+        Some(skipped) => {
+            let (first, last) = (skipped.saturating_add(1), skipped.saturating_add(iterations));
+            format!("allocated in measured iterations {first} to {last} {verb}")
+        }
+        None => {
+            let window = counted(iterations, "measured iteration", "measured iterations");
+            format!("{verb} the {window}")
+        }
+    }
 }
 
 /// The pool and NVML figures of a simulated device are estimates.

@@ -20,6 +20,7 @@ pub(crate) fn kept(block: u64, births: [u64; ITERATIONS], reading: Reading) -> G
         births: births.to_vec(),
         live,
         reading,
+        ..Group::default()
     }
 }
 
@@ -64,6 +65,7 @@ pub(crate) fn buffer(levels: [u64; ITERATIONS], reading: Reading) -> Group {
         live: vec![1; ITERATIONS],
         live_bytes: levels.to_vec(),
         reading,
+        ..Group::default()
     }
 }
 

@@ -249,6 +249,7 @@ fn record(growth: u64, live: [u64; 10], block: Option<u64>) -> Record {
             0 => rests(Pattern::Ratchet, live[9], 7),
             rate => grows(Pattern::Enlarged, rate),
         },
+        ..Group::default()
     };
     let survivors = Survivors {
         space: SPACE,

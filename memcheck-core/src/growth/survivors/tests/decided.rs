@@ -171,19 +171,40 @@ fn a_group_shows_its_first_iterations_or_those_from_its_first_birth_on() {
         let history = after(32, |now| kept(0, 8, (first, 1), now));
         let grown = read(&history, &leak(vec![part(Some(8), 8, STEADY)]), 10);
         let group = grown.by_size[0].clone();
-        (group.births, group.bytes[9], group.live, group.live_bytes[9])
+        assert_eq!((group.iterations(), group.epoch), (10, None));
+        (group.births, group.bytes[9], group.live, group.live_bytes[9], group.skipped)
     };
     let live = (3..=12).collect();
-    assert_eq!(numbers(0), (vec![1; 10], 8, live, 12 * 8));
+    assert_eq!(numbers(0), (vec![1; 10], 8, live, 12 * 8, None));
     let live: Vec<u64> = (1..=10).collect();
-    assert_eq!(numbers(12), (vec![1; 10], 8, live.clone(), 10 * 8));
-    assert_eq!(numbers(22), (vec![1; 10], 8, live, 10 * 8));
+    assert_eq!(numbers(12), (vec![1; 10], 8, live.clone(), 10 * 8, Some(10)));
+    assert_eq!(numbers(22), (vec![1; 10], 8, live, 10 * 8, Some(20)));
     // Less than ten iterations follow the first birth.
     let late = [vec![0; 6], vec![1; 4]].concat();
-    assert_eq!(numbers(28), (late, 8, vec![0, 0, 0, 0, 0, 0, 1, 2, 3, 4], 4 * 8));
+    assert_eq!(numbers(28), (late, 8, vec![0, 0, 0, 0, 0, 0, 1, 2, 3, 4], 4 * 8, Some(20)));
     // Of the first ten measured iterations, only the last has surviving births.
     let births = [vec![0; 9], vec![1]].concat();
-    assert_eq!(numbers(11), (births.clone(), 8, births, 8));
+    assert_eq!(numbers(11), (births.clone(), 8, births, 8, None));
+}
+
+#[test]
+fn the_values_of_a_long_run_stand_for_several_iterations() {
+    // One block in each of 2,048 iterations, of which 2 are the warm-up, in epochs of 4.
+    let grown = read(
+        &after(2_048, |now| kept(0, 8, (0, 1), now)),
+        &leak(vec![part(Some(8), 8, STEADY)]),
+        2_046,
+    );
+    let group = &grown.by_size[0];
+    assert_eq!((group.skipped, group.epoch, group.iterations()), (Some(2), Some(4), 2_044));
+    assert_eq!((group.count(), group.births[0], group.births.len()), (2_044, 4, 511));
+    // An event is stated by the end of its epoch.
+    let once = after(2_048, |now| kept(0, 8, (101, 10_000), now));
+    let grown = read(&once, &Decision::Clean { quiet_for: 1_900 }, 2_046);
+    assert_eq!(
+        (grown.by_size[0].reading.pattern, grown.by_size[0].reading.last),
+        (Pattern::Once, 102)
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::growth::lifetimes::Open;
-use crate::growth::survivors::Growth;
+use crate::growth::survivors::{Group, Growth};
 use crate::judgement::finding::TABLE;
 use crate::measurement::attribution::builder::{Run, kept as blocks, once, steady};
 
@@ -101,6 +101,15 @@ fn a_leak_states_which_blocks_survive() {
         message.ends_with(": 1 block of 500 B survives the 10 measured iterations"),
         "{message}"
     );
+    let later = Group { skipped: Some(18), ..one_size.clone() };
+    let message = message_of(Run::default().place(&[], later));
+    assert!(
+        message.ends_with(": 20 blocks of 500 B allocated in measured iterations 19 to 28 survive"),
+        "{message}"
+    );
+    let long = Group { epoch: Some(128), ..one_size.clone() };
+    let message = message_of(Run::default().place(&[], long));
+    assert!(message.ends_with("survive the 1,280 measured iterations"), "{message}");
     let message = message_of(Run::default().place(&[], one_size).unplaced(steady(300)));
     assert!(
         message.ends_with(
