@@ -22,7 +22,7 @@ fn reports_repeat_a_proof_until_it_is_out_of_date() {
     let (proof, page) = reported(&project);
     assert_eq!(proof, None);
     assert!(page.contains("<li data-proof=\"absent\">"), "{page}");
-    assert!(page.contains("canary in each judged space of 2 of 2 measured tests"), "{page}");
+    assert!(page.contains("it was counted in 2 of 2 measured tests"), "{page}");
 
     let executable = project.path().join("planted");
     std::fs::write(&executable, "planted").expect("the file is written");

@@ -128,6 +128,7 @@ impl History {
         (self.iterations / self.epoch) as usize
     }
 
+    /// The first entry without warm-up iterations.
     pub fn start(&self) -> usize {
         self.warmup.div_ceil(self.epoch) as usize
     }

@@ -2,7 +2,7 @@
 //! that did not pass, and a table of all tests.
 
 use maud::{Markup, html};
-use memcheck_core::judgement::finding::{Code, Finding};
+use memcheck_core::judgement::finding::{Code, Finding, GrownHolder};
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::size::{Size, both, counted, exact};
 
@@ -227,8 +227,38 @@ fn finding(finding: &Finding, sources: &Sources) -> Markup {
         }
         @if let Some(cause) = &finding.cause {
             p { strong { "cause: " } (cause.title) " (" (cause.code) ")" br; strong { "remedy: " } (prose(&cause.remedy)) }
+        } @else if let Some((cause, remedy)) = rise_of_peak(finding) {
+            p { strong { "cause: " } (cause) br; strong { "remedy: " } (remedy) }
         }
     }
+}
+
+/// The cause and the remedy of a peak that rose, from the holders that are new or hold more. The
+/// baseline has no call stacks, so no rule can name a habit of the program.
+fn rise_of_peak(finding: &Finding) -> Option<(String, &'static str)> {
+    let rises = |holder: &&GrownHolder| holder.now > holder.then;
+    let (new, larger): (Vec<_>, Vec<_>) =
+        finding.grown.iter().filter(rises).partition(|holder| holder.then == 0);
+    let places = |number: usize| counted(number as u64, "place", "places");
+    let cause = match (new.len(), larger.len()) {
+        (0, 0) => return None,
+        (new, 0) => {
+            format!("at the peak, memory of {} is live in addition to the baseline's", places(new))
+        }
+        (0, larger) => {
+            format!("at the peak, more memory of {} is live than in the baseline", places(larger))
+        }
+        (new, larger) => format!(
+            "at the peak, memory of {} is live in addition to the baseline's, and more of {}",
+            places(new),
+            places(larger)
+        ),
+    };
+    let remedy = match larger.as_slice() {
+        [] => "free it before the peak: drop it, end its scope earlier, or compute without it",
+        _ => "look for a larger shape, a wider dtype, or blocks that are freed later",
+    };
+    Some((cause, remedy))
 }
 
 fn command(next: &NextCommand) -> Markup {
@@ -250,11 +280,34 @@ pub(super) fn table(rows: &[Markup]) -> Markup {
                         th.n scope="col" data-sort="number" { "Peak" }
                         th.n scope="col" data-sort="number" { "From baseline" }
                         th.n scope="col" data-sort="number" { "Growth" }
-                        th.n scope="col" { "Limit" }
+                        th.n scope="col" { "Limit or baseline" }
                     }
                 }
                 tbody { @for row in rows { (row) } }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peak_that_rose_has_its_cause_from_the_places_that_are_new_or_hold_more() {
+        let holder = |then, now| GrownHolder { holder: "x".to_owned(), place: None, then, now };
+        let text = |grown: Vec<GrownHolder>| {
+            rise_of_peak(&Finding { grown, ..Finding::new(Code::PeakRegression, "") })
+        };
+        assert_eq!(text(Vec::new()), None);
+        assert_eq!(text(vec![holder(5, 4)]), None);
+        let (cause, remedy) = text(vec![holder(0, 4), holder(0, 1), holder(5, 4)]).unwrap();
+        assert_eq!(cause, "at the peak, memory of 2 places is live in addition to the baseline's");
+        assert!(remedy.starts_with("free it before the peak"), "{remedy}");
+        let (cause, remedy) = text(vec![holder(1, 4)]).unwrap();
+        assert_eq!(cause, "at the peak, more memory of 1 place is live than in the baseline");
+        assert!(remedy.contains("a wider dtype"), "{remedy}");
+        let (cause, _) = text(vec![holder(0, 4), holder(1, 4)]).unwrap();
+        assert!(cause.ends_with("in addition to the baseline's, and more of 1 place"), "{cause}");
     }
 }

@@ -44,10 +44,11 @@ impl Proofs {
     pub(super) fn section(&self) -> Markup {
         html! {
             @if !self.legs.is_empty() {
-                h2 { "Proof" }
+                h2 { "Are the figures right?" }
                 ul.proofs {
                     li {
-                        "this run: the probes saw the canary in each judged space of "
+                        "this run: before the body of a test, memcheck allocates a block of a known size in each "
+                        "memory space; it was counted in "
                         (exact(self.seen)) " of " (exact(self.measured)) " measured tests"
                     }
                     @for (leg, proof) in &self.legs { (line(leg, proof.as_ref())) }
