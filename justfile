@@ -134,4 +134,4 @@ fuzz TARGET *ARGS="-max_total_time=3600":
 
 # Time and memory of 100,000 tests, a million holders, scopes of depth 10,000 and 100,000 survivors, and of the double.
 scale:
-    cargo test --release -p cargo-memcheck --lib large_inputs -- --ignored --nocapture
+    cargo test --release -p cargo-memcheck --lib large_inputs -- --ignored --nocapture --test-threads 1

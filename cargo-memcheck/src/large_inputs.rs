@@ -1,6 +1,7 @@
 //! Time and memory of large inputs, each of one size and of the double. `just scale` prints them.
 
 use std::fmt::Write;
+use std::path::Path;
 
 use memcheck_core::judgement::baseline::Baseline;
 use memcheck_core::judgement::finding::Code;
@@ -22,7 +23,8 @@ struct Case {
     name: &'static str,
     size: usize,
     input: fn(usize) -> String,
-    run: fn(&str, &str),
+    /// Reads the input from its folder.
+    run: fn(&Path, &str),
     /// The presenters, or other steps, that are measured one by one.
     steps: fn() -> Vec<&'static str>,
 }
@@ -43,15 +45,17 @@ fn steps_of_report() -> Vec<&'static str> {
     ["judge", "profile"].into_iter().chain(every::names()).collect()
 }
 
-fn present(text: &str, step: &str) {
-    let run = results::parse("/r".as_ref(), text, false).expect("the stream is valid");
+fn present(folder: &Path, step: &str) {
+    let run = results::read_in_file(folder, "/r".as_ref()).expect("the stream is valid");
     let whole = MergedRun::from(run);
     let written = every::present(step, |to| results::replay(whole, |event| event(to)));
     written.into_iter().for_each(|text| drop(text.expect("a report")));
 }
 
-fn judge(text: &str, step: &str) {
-    let mut report: Report = serde_json::from_str(text).expect("the report is valid");
+fn judge(folder: &Path, step: &str) {
+    let text = std::fs::read(results::file(folder)).expect("the input can be read");
+    let mut report: Report = serde_json::from_slice(&text).expect("the report is valid");
+    drop(text);
     if step == "profile" {
         return crate::fuzzing::report::profile(&report);
     }
@@ -185,8 +189,8 @@ fn survivors(length: usize) -> String {
 #[test]
 fn a_large_input_of_each_kind_is_presented() {
     for Case { input, run, steps, .. } in CASES {
-        let text = input(40);
-        steps().iter().for_each(|step| run(&text, step));
+        let folder = written(input(40));
+        steps().iter().for_each(|step| run(folder.path(), step));
     }
     let mut report: Report = serde_json::from_str(&survivors(40)).unwrap();
     judge_growth(&mut report);
@@ -203,10 +207,10 @@ fn double_inputs_take_double_the_time() {
     let divisor = std::env::var("DIVISOR").ok().and_then(|divisor| divisor.parse().ok());
     for Case { name, size, input, run, steps } in CASES {
         let size = size / divisor.unwrap_or(1);
-        let [once, twice] = [input(size), input(2 * size)];
+        let [once, twice] = [size, 2 * size].map(|size| written(input(size)));
         for step in &steps() {
-            let (first, few) = measured(|| run(&once, step));
-            let (second, bytes) = measured(|| run(&twice, step));
+            let (first, few) = measured(|| run(once.path(), step));
+            let (second, bytes) = measured(|| run(twice.path(), step));
             let ratio = second / first;
             for (size, seconds, ratio, bytes) in
                 [(size, first, 1.0, few), (2 * size, second, ratio, bytes)]
@@ -231,14 +235,10 @@ fn double_inputs_take_double_the_time() {
 #[ignore = "it takes a minute, and needs an optimised build: just scale"]
 fn a_report_of_twenty_thousand_tests_needs_little_memory() {
     const MOST: u64 = 256 << 20;
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let path = results::file(folder.path());
     // About as long as the lines of this workspace's own tests are on average.
-    let text = stream(20_000).replace("one line\\n", &"one line\\n".repeat(700));
-    std::fs::write(&path, &text).expect("the folder can be written");
+    let folder = written(stream(20_000).replace("one line\\n", &"one line\\n".repeat(700)));
+    let size = std::fs::metadata(results::file(folder.path())).expect("the input").len() >> 20;
     println!("{:12} {:>9} {:12} {:>8} {:>8}", "", "MiB", "", "seconds", "MiB");
-    let size = text.len() >> 20;
-    drop(text);
     let mut failures = Vec::new();
     for name in every::names() {
         let (seconds, bytes) = measured(|| {
@@ -253,6 +253,13 @@ fn a_report_of_twenty_thousand_tests_needs_little_memory() {
         }
     }
     assert!(failures.is_empty(), "{failures:#?}");
+}
+
+/// An input is in a file, as that of a run, so that its text is not part of the memory.
+fn written(text: String) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(results::file(folder.path()), text).expect("the folder can be written");
+    folder
 }
 
 /// The seconds of the processor that this thread used, and the peak of the process's memory.

@@ -17,8 +17,8 @@ mod names;
 mod options;
 #[path = "../../memcheck-macros/src/scaling.rs"]
 mod scaling;
-#[path = "../../memcheck-macros/src/ungroup.rs"]
-mod ungroup;
+#[path = "../../memcheck-macros/src/expression.rs"]
+mod expression;
 #[path = "../../memcheck-macros/src/values.rs"]
 mod values;
 

@@ -8,8 +8,8 @@ use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
 use syn::{Expr, ExprLit, ExprPath, ExprUnary, Ident, Lit, Token, UnOp};
 
+use crate::expression::{parse_value, ungroup};
 use crate::list::List;
-use crate::ungroup::ungroup;
 
 /// The maximum number of tests that one attribute makes.
 const MOST: usize = 256;
@@ -152,7 +152,7 @@ impl Parse for Parsed {
             return Err(syn::Error::new(name.span(), expected));
         }
         input.parse::<Token![=]>()?;
-        let value = input.parse::<Expr>()?;
+        let value = parse_value(input)?;
         let list = match ungroup(&value) {
             Expr::Array(list) => list,
             other => {

@@ -10,6 +10,7 @@
 
 mod cases;
 mod expand;
+mod expression;
 #[cfg(test)]
 mod fuzzing;
 mod layer;
@@ -17,7 +18,6 @@ mod list;
 mod names;
 mod options;
 mod scaling;
-mod ungroup;
 mod values;
 
 use proc_macro::TokenStream;

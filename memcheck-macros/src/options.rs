@@ -14,6 +14,7 @@ use syn::parse::{Parse, ParseStream};
 use syn::{Expr, Ident, LitStr, Path, Token};
 
 use crate::cases::Cases;
+use crate::expression::parse_value;
 use crate::names::quoted_list;
 use crate::scaling::ScalingOption;
 use crate::values::{LimitValue, error_at, parse_mib, string_literal};
@@ -146,7 +147,7 @@ impl Parse for Pair {
             return Err(syn::Error::new(name.span(), format!("expected `{name} = …`")));
         }
         input.parse::<Token![=]>()?;
-        Ok(Self { name, value: Value::Expr(input.parse()?) })
+        Ok(Self { name, value: Value::Expr(parse_value(input)?) })
     }
 }
 

@@ -16,7 +16,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Expr, ExprLit, ExprUnary, Lit, LitStr, UnOp};
 
-use crate::ungroup::ungroup;
+use crate::expression::ungroup;
 
 /// A kind of limit, as the attribute writes it.
 pub(crate) trait LimitValue: LimitKind {
