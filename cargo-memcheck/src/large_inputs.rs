@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::path::Path;
+use std::process::Command;
 
 use memcheck_core::judgement::baseline::Baseline;
 use memcheck_core::judgement::finding::Code;
@@ -205,12 +206,12 @@ fn double_inputs_take_double_the_time() {
     let mut failures = Vec::new();
     // For a look at the ratios in a build that is not optimised.
     let divisor = std::env::var("DIVISOR").ok().and_then(|divisor| divisor.parse().ok());
-    for Case { name, size, input, run, steps } in CASES {
+    for Case { name, size, input, steps, .. } in CASES {
         let size = size / divisor.unwrap_or(1);
         let [once, twice] = [size, 2 * size].map(|size| written(input(size)));
         for step in &steps() {
-            let (first, few) = measured(|| run(once.path(), step));
-            let (second, bytes) = measured(|| run(twice.path(), step));
+            let (first, few) = in_own_process(name, step, once.path());
+            let (second, bytes) = in_own_process(name, step, twice.path());
             let ratio = second / first;
             for (size, seconds, ratio, bytes) in
                 [(size, first, 1.0, few), (2 * size, second, ratio, bytes)]
@@ -227,6 +228,37 @@ fn double_inputs_take_double_the_time() {
         }
     }
     assert!(failures.is_empty(), "{failures:#?}");
+}
+
+/// The variables that ask [`one_step`] for a step of a case with the input in a folder.
+const CASE: &str = "LARGE_CASE";
+const STEP: &str = "LARGE_STEP";
+const FOLDER: &str = "LARGE_FOLDER";
+
+/// An allocator can keep what earlier steps have freed, which would be part of the memory.
+fn in_own_process(case: &str, step: &str, folder: &Path) -> (f64, u64) {
+    let executable = std::env::current_exe().expect("this program has a file");
+    let output = Command::new(executable)
+        .args(["large_inputs::one_step", "--exact", "--ignored", "--nocapture"])
+        .envs([(CASE, case), (STEP, step)])
+        .env(FOLDER, folder)
+        .output()
+        .expect("the test executable starts");
+    assert!(output.status.success(), "{case} {step}: {}", output.status);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let figures = text.lines().find_map(|line| line.strip_prefix("measured "));
+    let (seconds, bytes) = figures.and_then(|line| line.split_once(' ')).expect("two figures");
+    (seconds.parse().expect("seconds"), bytes.parse().expect("bytes"))
+}
+
+#[test]
+#[ignore = "a part of double_inputs_take_double_the_time, which starts it"]
+fn one_step() {
+    let [case, step, folder] = [CASE, STEP, FOLDER].map(std::env::var);
+    let (Ok(case), Ok(step), Ok(folder)) = (case, step, folder) else { return };
+    let Case { run, .. } = CASES.into_iter().find(|known| known.name == case).expect("a case");
+    let (seconds, bytes) = measured(|| run(folder.as_ref(), &step));
+    println!("\nmeasured {seconds} {bytes}");
 }
 
 /// A report of one run, whose tests stay in their file. The limit is that of text for people. A

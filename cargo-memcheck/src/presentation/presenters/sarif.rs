@@ -1,6 +1,7 @@
 //! SARIF 2.1.0: findings as results of a static analysis, for viewers of code scanning. The rules
 //! are the codes of findings, with their explanation pages as help.
 
+use std::io::Write;
 use std::path::Path;
 
 use memcheck_core::judgement::finding::{Class, CodeRow, Finding, Level, Site, TABLE};
@@ -25,7 +26,9 @@ const MOST_SITES: usize = 50;
 #[derive(Debug, Default)]
 pub(crate) struct Sarif {
     places: FindingPlaces,
-    results: Vec<Value>,
+    /// The results as text with commas between them, because values would need several times as much
+    /// memory.
+    results: String,
     cut_short: Vec<String>,
     exit_code: u8,
 }
@@ -34,6 +37,13 @@ impl Sarif {
     /// `root` is the folder of the workspace, which paths are relative to.
     pub(crate) fn new(root: &Path) -> Self {
         Self { places: FindingPlaces::new(root.to_owned()), ..Self::default() }
+    }
+
+    fn add(&mut self, result: &Value) {
+        if !self.results.is_empty() {
+            self.results.push(',');
+        }
+        self.results.push_str(&json::text(result));
     }
 
     fn of_test(&self, task: &Task, outcome: &TestOutcome, finding: &Finding) -> Value {
@@ -194,12 +204,12 @@ impl Presenter for Sarif {
             return;
         }
         for finding in &outcome.verdict.findings {
-            self.results.push(self.of_test(task, outcome, finding));
+            self.add(&self.of_test(task, outcome, finding));
         }
     }
 
     fn note(&mut self, note: &Note) {
-        self.results.push(self.of_note(note));
+        self.add(&self.of_note(note));
     }
 
     fn finished(&mut self, tally: &Tally, exit_code: u8) {
@@ -209,8 +219,16 @@ impl Presenter for Sarif {
 }
 
 impl ReportWriter for Sarif {
-    /// An incomplete run is an unsuccessful invocation, with the reason as its notification.
     fn text(&self) -> anyhow::Result<Vec<u8>> {
+        let mut text = Vec::new();
+        self.write_to(&mut text)?;
+        Ok(text)
+    }
+
+    /// An incomplete run is an unsuccessful invocation, with the reason as its notification.
+    fn write_to(&self, to: &mut dyn Write) -> anyhow::Result<()> {
+        /// The place of the results. Its quotes would be escaped within a text.
+        const EMPTY: &str = "\"results\":[";
         let notification = |line: &String| json!({"level": "error", "message": message(line)});
         let notifications: Vec<Value> = self.cut_short.iter().map(notification).collect();
         let document = json!({
@@ -230,10 +248,15 @@ impl ReportWriter for Sarif {
                     "exitCode": self.exit_code,
                     "toolExecutionNotifications": notifications,
                 }],
-                "results": self.results,
+                "results": [],
             }],
         });
-        Ok((json::text(&document) + "\n").into_bytes())
+        let text = json::text(&document);
+        let at = text.find(EMPTY).map_or(text.len(), |at| at + EMPTY.len());
+        for part in [&text[..at], &self.results, &text[at..], "\n"] {
+            to.write_all(part.as_bytes())?;
+        }
+        Ok(())
     }
 }
 
