@@ -68,7 +68,7 @@ fn of_a_peak_regression_the_line_the_tensor_and_the_next_command_are_shown() {
     project.write("tests/mem.rs", &attention(COPY));
     project.run(&["--report", "html=report.html"]).exits(100);
     let grown = ["peak-regression", "+64.0 KiB", "tests/mem.rs:8", "new at the peak"];
-    let why = ["memory of 1 place is live in addition", "free it before the peak"];
+    let why = ["this place holds memory at the peak, but none in the baseline", "drop its tensor"];
     let commands = ["cargo memcheck profile ", "cargo memcheck accept "];
     let first = [&grown[..], &["let _before_softmax = scores.copy()?;"], &why, &commands].concat();
     let next = ["accept the figures", "cargo memcheck accept", "cargo memcheck profile"];

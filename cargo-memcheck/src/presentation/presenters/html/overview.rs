@@ -205,8 +205,12 @@ fn finding(finding: &Finding, sources: &Sources) -> Markup {
         p.message { span.code { (finding.code) } " " (prose(message)) }
         @for holder in finding.grown.iter().take(MOST_GROWN) {
             p.place {
-                (findings::grown(holder))
-                @if let Some(line) = places::line_of(holder) { (source(line)) }
+                @if let Some((file, line)) = places::line_of(holder) {
+                    strong { (file) ":" (line) } (source((file, line))) " "
+                    (findings::grown(&GrownHolder { place: None, ..holder.clone() }))
+                } @else {
+                    (findings::grown(holder))
+                }
             }
         }
         @if let Some(more) = finding.grown.len().checked_sub(MOST_GROWN).filter(|more| *more > 0) {
@@ -239,24 +243,20 @@ fn rise_of_peak(finding: &Finding) -> Option<(String, &'static str)> {
     let rises = |holder: &&GrownHolder| holder.now > holder.then;
     let (new, larger): (Vec<_>, Vec<_>) =
         finding.grown.iter().filter(rises).partition(|holder| holder.then == 0);
-    let places = |number: usize| counted(number as u64, "place", "places");
+    let hold = |number: usize| match number {
+        1 => "this place holds".to_owned(),
+        _ => format!("these {number} places hold"),
+    };
     let cause = match (new.len(), larger.len()) {
         (0, 0) => return None,
-        (new, 0) => {
-            format!("at the peak, memory of {} is live in addition to the baseline's", places(new))
+        (new, 0) => format!("{} memory at the peak, but none in the baseline", hold(new)),
+        (new, larger) => {
+            format!("{} more memory at the peak than in the baseline", hold(new + larger))
         }
-        (0, larger) => {
-            format!("at the peak, more memory of {} is live than in the baseline", places(larger))
-        }
-        (new, larger) => format!(
-            "at the peak, memory of {} is live in addition to the baseline's, and more of {}",
-            places(new),
-            places(larger)
-        ),
     };
     let remedy = match larger.as_slice() {
-        [] => "free it before the peak: drop it, end its scope earlier, or compute without it",
-        _ => "look for a larger shape, a wider dtype, or blocks that are freed later",
+        [] => "remove the allocation, or drop its tensor before the peak",
+        _ => "look for a larger shape, a wider dtype, or tensors that are dropped later",
     };
     Some((cause, remedy))
 }
@@ -302,12 +302,12 @@ mod tests {
         assert_eq!(text(Vec::new()), None);
         assert_eq!(text(vec![holder(5, 4)]), None);
         let (cause, remedy) = text(vec![holder(0, 4), holder(0, 1), holder(5, 4)]).unwrap();
-        assert_eq!(cause, "at the peak, memory of 2 places is live in addition to the baseline's");
-        assert!(remedy.starts_with("free it before the peak"), "{remedy}");
+        assert_eq!(cause, "these 2 places hold memory at the peak, but none in the baseline");
+        assert!(remedy.starts_with("remove the allocation"), "{remedy}");
         let (cause, remedy) = text(vec![holder(1, 4)]).unwrap();
-        assert_eq!(cause, "at the peak, more memory of 1 place is live than in the baseline");
+        assert_eq!(cause, "this place holds more memory at the peak than in the baseline");
         assert!(remedy.contains("a wider dtype"), "{remedy}");
         let (cause, _) = text(vec![holder(0, 4), holder(1, 4)]).unwrap();
-        assert!(cause.ends_with("in addition to the baseline's, and more of 1 place"), "{cause}");
+        assert!(cause.starts_with("these 2 places hold more memory"), "{cause}");
     }
 }
