@@ -151,13 +151,16 @@ impl Scene {
         fault: Fault,
         below: &mut impl FnMut(u64) -> u64,
     ) -> Outcome {
-        for _ in 0..20 {
+        for attempt in 0..20 {
             // A command that was killed has left its folder, which the next one removes when it
             // needs one itself.
             let before = self.temporary_folders();
             let (mut child, value) = self.start_for(phase);
             let started = Instant::now();
-            let Some(actual) = wait_for_moment(&mut child, &value, phase, below) else {
+            // A phase can be much shorter than its usual time, so each attempt waits for less.
+            let longest = phase.duration() * 4 / (4 + attempt);
+            let pause = Duration::from_millis(below(longest));
+            let Some(actual) = wait_for_moment(&mut child, &value, phase, pause) else {
                 // The command ended first.
                 let _ = child.wait();
                 continue;
@@ -264,7 +267,7 @@ fn wait_for_moment(
     child: &mut Child,
     value: &str,
     wanted: Phase,
-    below: &mut impl FnMut(u64) -> u64,
+    pause: Duration,
 ) -> Option<Phase> {
     let deadline = Instant::now() + PATIENCE;
     let is_archive = wanted == Phase::Extract;
@@ -288,7 +291,7 @@ fn wait_for_moment(
         }
         std::thread::sleep(Duration::from_millis(2));
     }
-    std::thread::sleep(Duration::from_millis(below(wanted.duration())));
+    std::thread::sleep(pause);
     observe(&mut phase).then_some(phase)
 }
 
