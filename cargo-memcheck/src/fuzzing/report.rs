@@ -59,14 +59,14 @@ pub fn report(input: &[u8]) {
 }
 
 #[cfg(test)]
-pub(crate) fn present(name: &str, report: Report) -> Option<anyhow::Result<Vec<u8>>> {
+pub(crate) fn present(name: &str, report: Report) -> Option<anyhow::Result<()>> {
     let verdict = report.verdict.clone();
     let judged = Judged { verdict, report: Some(report), obsolete: None };
     present_outcome(name, &TestOutcome::new(judged, Output::default(), Duration::ZERO))
 }
 
 #[cfg(test)]
-fn present_outcome(name: &str, outcome: &TestOutcome) -> Option<anyhow::Result<Vec<u8>>> {
+fn present_outcome(name: &str, outcome: &TestOutcome) -> Option<anyhow::Result<()>> {
     let task = example::task();
     every::present(name, |presenter| {
         let mut tally = Tally::default();

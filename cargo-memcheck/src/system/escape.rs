@@ -3,6 +3,7 @@
 //! writer of each form of output passes everything through [`escape`] or [`terminal`], so that no
 //! caller has to know which text can be trusted.
 
+use std::borrow::Cow;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 
@@ -34,9 +35,10 @@ impl Form {
     }
 }
 
-/// Line ends stay as they are.
-pub(crate) fn escape(text: &str, form: Form) -> String {
-    let mut out = String::with_capacity(text.len());
+/// Line ends stay as they are. A text without anything to escape is returned without a copy.
+pub(crate) fn escape<'t>(text: impl Into<Cow<'t, str>>, form: Form) -> Cow<'t, str> {
+    let text = text.into();
+    let mut out = String::new();
     let mut commands = Commands::default();
     // Everything before this position is written.
     let mut written = 0;
@@ -44,12 +46,15 @@ pub(crate) fn escape(text: &str, form: Form) -> String {
         let end = at + c.len_utf8();
         let is_live = commands.is_live(c, &text[end..]);
         if c != '\n' && (is_live || is_special(c)) {
+            if written == 0 {
+                out.reserve(text.len());
+            }
             out.push_str(&text[written..at]);
             form.push(c, &mut out);
             written = end;
         }
     }
-    out + &text[written..]
+    if written == 0 { text } else { Cow::Owned(out + &text[written..]) }
 }
 
 /// For one line of text: line ends are escaped too.

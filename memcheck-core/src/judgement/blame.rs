@@ -63,6 +63,11 @@ fn with_reading(site: Site, reading: Reading) -> Site {
 
 /// The site of a call stack in a scope, without figures.
 pub(super) fn site(stack: &Stack, scope: &str) -> Site {
+    Site { stack: stack.frames.clone(), ..line(stack, scope) }
+}
+
+/// The same without the frames, which are most of its memory.
+fn line(stack: &Stack, scope: &str) -> Site {
     let user = stack.user();
     Site {
         function: user.map(Frame::path),
@@ -71,7 +76,6 @@ pub(super) fn site(stack: &Stack, scope: &str) -> Site {
         via: dependency_line(stack),
         scope: (!scope.is_empty()).then(|| scope.to_owned()),
         operation: stack.operation(),
-        stack: stack.frames.clone(),
         ..Site::default()
     }
 }
@@ -175,6 +179,23 @@ pub fn holding(
     attribution: &Attribution,
     space: Space,
     holders: &[Holder],
+) -> Vec<(HolderKind, Site)> {
+    held((attribution, space), holders, site)
+}
+
+/// The same without call stacks.
+pub fn holding_lines(
+    attribution: &Attribution,
+    space: Space,
+    holders: &[Holder],
+) -> Vec<(HolderKind, Site)> {
+    held((attribution, space), holders, line)
+}
+
+fn held(
+    (attribution, space): (&Attribution, Space),
+    holders: &[Holder],
+    site: fn(&Stack, &str) -> Site,
 ) -> Vec<(HolderKind, Site)> {
     let held = holders
         .iter()

@@ -79,9 +79,9 @@ fn lines_of_holders(
     space: Space,
     holders: &[Holder],
 ) -> Vec<HolderDigest> {
-    blame::holding(attribution, space, holders)
+    blame::holding_lines(attribution, space, holders)
         .into_iter()
-        .map(|(kind, site)| HolderDigest { kind, site: Site { stack: Vec::new(), ..site } })
+        .map(|(kind, site)| HolderDigest { kind, site })
         .collect()
 }
 

@@ -66,7 +66,7 @@ impl ReportWriter for Csv {
         for line in &self.cut_short {
             text.push_str(&format!("# {}\n", escape::line(line)));
         }
-        Ok(escape(&text, Form::Text).into_bytes())
+        Ok(escape(text, Form::Text).into_owned().into_bytes())
     }
 }
 

@@ -22,12 +22,12 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 /// The names of those whose report is not text.
 pub(crate) const BINARY: [&str; 2] = ["pprof", "memory-viz"];
 
-/// Passes the same events to the presenter with this name. Returns its report, if it writes one.
+/// Passes the same events to the presenter with this name, and writes its report, if it has one.
 #[cfg(test)]
 pub(crate) fn present(
     name: &str,
     replay: impl FnOnce(&mut dyn Presenter) -> Tally,
-) -> Option<anyhow::Result<Vec<u8>>> {
+) -> Option<anyhow::Result<()>> {
     match name {
         "terminal" => shown(&mut terminal(), replay),
         "annotations" => {
@@ -38,7 +38,7 @@ pub(crate) fn present(
         kind => {
             let mut report = reports::writer(kind, None);
             shown(report.as_mut(), replay);
-            Some(report.text())
+            Some(report.write_to(&mut std::io::sink()))
         }
     }
 }
@@ -65,7 +65,7 @@ pub(crate) fn present_all(
 fn shown(
     presenter: &mut dyn Presenter,
     replay: impl FnOnce(&mut dyn Presenter) -> Tally,
-) -> Option<anyhow::Result<Vec<u8>>> {
+) -> Option<anyhow::Result<()>> {
     let tally = replay(presenter);
     presenter.finished(&tally, tally.exit_code(NoTests::Fail));
     None

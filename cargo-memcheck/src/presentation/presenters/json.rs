@@ -39,15 +39,15 @@ impl<W: Write> JsonLines<W> {
     }
 
     fn line(&mut self, line: &StreamLine<'_>) {
-        let text = self::text(line);
-        write_line(&mut self.to, &text);
+        write_line(&mut self.to, self::text(line));
     }
 }
 
 /// In one piece, so that a process that is killed leaves whole lines. `Stdout` keeps its errors,
 /// and a `Vec` has none.
-fn write_line(to: &mut impl Write, line: &str) {
-    let _ = to.write_all(format!("{line}\n").as_bytes()).and_then(|()| to.flush());
+fn write_line(to: &mut impl Write, mut line: String) {
+    line.push('\n');
+    let _ = to.write_all(line.as_bytes()).and_then(|()| to.flush());
 }
 
 impl<W: Write> Presenter for JsonLines<W> {
@@ -131,6 +131,10 @@ impl<W: Write> Presenter for JsonLines<W> {
 impl ReportWriter for JsonLines<Vec<u8>> {
     fn text(&self) -> anyhow::Result<Vec<u8>> {
         Ok(self.to.clone())
+    }
+
+    fn write_to(&self, to: &mut dyn Write) -> anyhow::Result<()> {
+        Ok(to.write_all(&self.to)?)
     }
 }
 
@@ -237,11 +241,11 @@ impl<'a> ObjectHead<'a> {
 /// One line, in which a terminal and a CI runner find nothing to act on.
 pub(crate) fn text(line: &impl Serialize) -> String {
     let text = serde_json::to_string(line).expect("lines have only text and numbers");
-    escape(&text, Form::Json)
+    escape(text, Form::Json).into_owned()
 }
 
 pub(in crate::presentation::presenters) fn print(line: &impl Serialize) {
-    write_line(&mut Stdout, &text(line));
+    write_line(&mut Stdout, text(line));
 }
 
 #[cfg(test)]

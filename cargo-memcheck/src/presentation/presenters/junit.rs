@@ -122,7 +122,7 @@ impl ReportWriter for Junit {
             suite.add_test_cases(cases.iter().cloned());
             xml.add_test_suite(suite);
         }
-        Ok(escape(&xml.to_string()?, Form::Markup).into_bytes())
+        Ok(escape(xml.to_string()?, Form::Markup).into_owned().into_bytes())
     }
 }
 

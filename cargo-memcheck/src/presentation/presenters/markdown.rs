@@ -137,6 +137,6 @@ impl ReportWriter for Markdown {
                 fenced(driver.trim_end_matches('\n'))
             );
         }
-        Ok(escape(&page, Form::Text).into_bytes())
+        Ok(escape(page, Form::Text).into_owned().into_bytes())
     }
 }

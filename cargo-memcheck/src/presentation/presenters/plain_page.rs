@@ -29,5 +29,5 @@ pub(super) fn plain_page(title: &str, style: &str, body: &Markup) -> String {
             }
         }
     };
-    escape(&page.into_string(), Form::Markup)
+    escape(page.into_string(), Form::Markup).into_owned()
 }

@@ -51,7 +51,7 @@ pub(crate) fn plan(reporting: &ReportingOptions, placed: &Placed<'_>, file: Opti
         Some(path) => eprint_line!("device map: {}", path.display()),
         None => {
             let map = serde_json::to_string_pretty(placed.map).unwrap_or_default();
-            print_raw(&escape(&format!("{map}\n"), Form::Json));
+            print_raw(&escape(format!("{map}\n"), Form::Json));
         }
     }
 }

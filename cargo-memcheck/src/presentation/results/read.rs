@@ -142,7 +142,9 @@ pub(super) fn parse_lines<T>(
         (true, 0) => None,
         (true, _) => Some(format!("{} could not be written", counted_lines(lost))),
         (false, _) => {
-            let listed: usize = results.legs.iter().map(|(_, tests)| tests).sum();
+            let add = |sum: usize, (_, tests): &(Leg, usize)| sum.checked_add(*tests);
+            let listed = results.legs.iter().try_fold(0, add);
+            let listed = listed.ok_or_else(|| torn("it lists too many tests".to_owned()))?;
             let ran = tests.ran;
             results.end = results.unended(&tests, listed.saturating_sub(ran));
             let state = if is_written {

@@ -60,7 +60,7 @@ pub(super) fn page(compared: &ComparedRuns) -> String {
 }
 
 fn safe(text: &str) -> String {
-    escape(text, Form::Text)
+    escape(text, Form::Text).into_owned()
 }
 
 fn name(id: &TestId) -> String {

@@ -152,7 +152,7 @@ impl ReportWriter for Html {
             }
         };
         // The data and the script have no text of a test, and must not be changed.
-        let page = escape(&page.into_string(), Form::Markup);
+        let page = escape(page.into_string(), Form::Markup);
         let (before, after) = page.rsplit_once(SCRIPTS).context("the page has no scripts")?;
         let script = html! { script { (PreEscaped(assets::SCRIPT)) } };
         Ok([before, &scripts.into_string(), &script.into_string(), after].concat().into_bytes())

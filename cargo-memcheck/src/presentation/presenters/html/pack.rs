@@ -1,39 +1,69 @@
 //! Packs the data of the script into text that no reader of HTML can take for markup: JSON,
 //! compressed with deflate and encoded as base64. The browser unpacks it when a test is opened.
 
-use std::io::Write;
+use std::io::{self, Write};
 
+#[cfg(test)]
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use base64::write::EncoderStringWriter;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
+use memcheck_core::characters::{escaped, is_special};
 use serde::Serialize;
+use serde_json::Serializer;
+#[cfg(test)]
 use serde_json::Value;
-
-use crate::system::escape::{Form, escape};
+use serde_json::ser::{CharEscape, CompactFormatter, Formatter};
 
 /// Every text in the data is escaped for people, because it comes from tests.
 pub(super) fn pack(data: &impl Serialize) -> anyhow::Result<String> {
-    let mut data = serde_json::to_value(data)?;
-    escape_all(&mut data);
-    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(data.to_string().as_bytes())?;
-    Ok(STANDARD.encode(encoder.finish()?))
+    let text = EncoderStringWriter::new(&STANDARD);
+    let mut compressed = ZlibEncoder::new(text, Compression::best());
+    data.serialize(&mut Serializer::with_formatter(&mut compressed, Escaped))?;
+    Ok(compressed.finish()?.into_inner())
 }
 
-fn escape_all(value: &mut Value) {
-    match value {
-        Value::String(text) => *text = escape(text, Form::Text),
-        Value::Array(items) => items.iter_mut().for_each(escape_all),
-        Value::Object(fields) => {
-            let escaped = std::mem::take(fields).into_iter().map(|(name, mut value)| {
-                escape_all(&mut value);
-                (escape(&name, Form::Text), value)
-            });
-            *fields = escaped.collect();
+/// JSON whose texts show the characters that control a terminal or the direction of text. The
+/// commands of a CI runner stay as they are, because a log cannot show the compressed data.
+struct Escaped;
+
+impl Formatter for Escaped {
+    fn write_string_fragment<W: ?Sized + Write>(
+        &mut self,
+        to: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        for part in fragment.split_inclusive(is_special) {
+            let special = part.chars().next_back().filter(|last| is_special(*last));
+            let plain = part.len() - special.map_or(0, char::len_utf8);
+            to.write_all(&part.as_bytes()[..plain])?;
+            special.map_or(Ok(()), |special| write_special(to, special))?;
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        Ok(())
     }
+
+    fn write_char_escape<W: ?Sized + Write>(
+        &mut self,
+        to: &mut W,
+        escape: CharEscape,
+    ) -> io::Result<()> {
+        match escape {
+            CharEscape::Tab => to.write_all(b"    "),
+            CharEscape::Backspace => write_special(to, '\x08'),
+            CharEscape::FormFeed => write_special(to, '\x0c'),
+            CharEscape::CarriageReturn => write_special(to, '\r'),
+            CharEscape::AsciiControl(byte) => write_special(to, char::from(byte)),
+            CharEscape::Quote
+            | CharEscape::ReverseSolidus
+            | CharEscape::Solidus
+            | CharEscape::LineFeed => CompactFormatter.write_char_escape(to, escape),
+        }
+    }
+}
+
+fn write_special(to: &mut (impl Write + ?Sized), special: char) -> io::Result<()> {
+    to.write_all(escaped(special).replace('\\', "\\\\").as_bytes())
 }
 
 /// The data of every test in a page, as text.
