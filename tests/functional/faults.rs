@@ -111,7 +111,7 @@ fn no_process_survives_a_command_that_is_killed_or_receives_signals() {
 }
 
 #[test]
-#[ignore = "takes 20 minutes: just faults"]
+#[ignore = "takes 6 minutes: just faults"]
 fn hundred_moments_of_each_fault() {
     let scene = Scene::new(true, Duration::from_secs(1));
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());

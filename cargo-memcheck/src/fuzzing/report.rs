@@ -117,8 +117,9 @@ pub(crate) fn profile(report: &Report) {
     let record = &report.record;
     let Some(attribution) = &record.attribution else { return };
     for space in attribution.peaks.keys() {
-        for by in [By::Op, By::Site, By::Scope] {
-            let _ = Profile::of(record, *space, by, Sort::Peak);
+        let _ = Profile::of(record, *space, By::Op, Sort::Peak);
+        for by in [By::Site, By::Scope] {
+            let _ = Profile::without_holders(record, *space, by, Sort::Peak);
         }
     }
     let _ = Digest::of(attribution, record.longer.as_ref());

@@ -120,6 +120,14 @@ pub struct Profile {
 impl Profile {
     /// The profile of `space`; `None` if the run did not follow the space.
     pub fn of(record: &Record, space: Space, by: By, sort: Sort) -> Option<Self> {
+        let profile = Self::without_holders(record, space, by, sort)?;
+        let attribution = record.attribution.as_ref()?;
+        let holders = holders::holders(attribution, space, attribution.peaks.get(&space)?);
+        Some(Self { holders, ..profile })
+    }
+
+    /// The same with an empty list of holders, which takes most of the time of a profile.
+    pub fn without_holders(record: &Record, space: Space, by: By, sort: Sort) -> Option<Self> {
         let attribution = record.attribution.as_ref()?;
         let peak = attribution.peaks.get(&space)?;
         let window = window(attribution, record.iterated);
@@ -131,7 +139,7 @@ impl Profile {
             peak_allocated: peak.bytes,
             table: table::table(attribution, (space, retained), window, by, sort),
             kinds,
-            holders: holders::holders(attribution, space, peak),
+            holders: Vec::new(),
             timeline: ProfileTimeline {
                 stretch: peak.stretch,
                 points: peak.timeline.clone(),

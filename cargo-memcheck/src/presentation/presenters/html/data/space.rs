@@ -97,13 +97,14 @@ pub(super) fn spaces(record: &Record, then: &Then, tree: &mut Tree) -> Vec<Space
     shown_spaces(record)
         .into_iter()
         .map(|space| {
-            let profile = Profile::of(record, space, By::Op, Sort::Peak);
+            let tables = tables::tables(record, space);
+            let profile = Profile::without_holders(record, space, By::Op, Sort::Peak);
             SpaceData {
                 space: space.to_string(),
                 judged: record.judged.contains(&space),
                 iterations: iterations(record, space),
                 held: profile.as_ref().and_then(|of| held(record, space, then, of, tree)),
-                tables: tables::tables(record, space),
+                tables,
             }
         })
         .collect()

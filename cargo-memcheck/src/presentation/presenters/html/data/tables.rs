@@ -27,7 +27,7 @@ struct ColumnData {
 
 pub(super) fn tables(record: &Record, space: Space) -> Vec<TableData> {
     let all = [By::Op, By::Site, By::Scope].into_iter();
-    all.filter_map(|by| table(&Profile::of(record, space, by, Sort::Peak)?)).collect()
+    all.filter_map(|by| table(&Profile::without_holders(record, space, by, Sort::Peak)?)).collect()
 }
 
 fn table(profile: &Profile) -> Option<TableData> {
