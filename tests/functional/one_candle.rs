@@ -49,6 +49,18 @@ impl Units {
         named.collect()
     }
 
+    /// Each package as Cargo.lock writes it.
+    fn packages(&self) -> BTreeSet<String> {
+        let ids = self.units.iter().filter_map(|unit| unit["pkg_id"].as_str()?.split_once('#'));
+        let packages = ids.map(|(source, id)| match id.split_once('@') {
+            Some((name, version)) => (name, version),
+            None => (source.rsplit('/').next().unwrap_or_default(), id),
+        });
+        packages
+            .map(|(name, version)| format!("name = \"{name}\"\nversion = \"{version}\""))
+            .collect()
+    }
+
     /// The features of each package, for the message of a failure.
     fn features(&self) -> BTreeSet<String> {
         let package = |unit: &Value| format!("{} {}", unit["pkg_id"], unit["features"]);
@@ -121,6 +133,39 @@ fn every_build_of_a_leg_compiles_candle_the_same() {
         Units::list(project.path(), &["test", "--no-run", "--features", "memcheck-runtime/sim"]);
     assert_shared(("the estimator", &estimator), ("the leg of `sim`", &sim));
     assert_shared(("a project of these tests on `sim`", &of_project), ("the leg of `sim`", &sim));
+}
+
+/// Cargo resolves a feature of a dependency on the command line in every build, and takes the
+/// newest version of each package that the lock file lacks.
+#[test]
+fn the_lock_file_of_a_package_has_the_crates_of_every_leg() {
+    let candle = "candle-nn = \"0.11\"\ncandle-transformers = \"0.11\"\n";
+    let runtime = |features: &str| {
+        format!("[dev-dependencies]\nmemcheck-runtime = {{ path = \"RUNTIME\"{features} }}\n")
+    };
+    for (manifest, features) in [
+        (runtime(""), "memcheck-runtime/sim"),
+        (runtime(""), "memcheck-runtime/cuda"),
+        (
+            candle.to_owned() + &runtime(", features = [\"nn\", \"transformers\"]"),
+            "memcheck-runtime/sim,memcheck-runtime/nn-cuda,memcheck-runtime/transformers-cuda",
+        ),
+    ] {
+        let project = Project::plain(&manifest);
+        if features == "memcheck-runtime/cuda" {
+            // That of edition 2018 unites the features of all targets.
+            let text = project.read("Cargo.toml");
+            let resolver = "[workspace]\nresolver = \"1\"\n";
+            project.write("Cargo.toml", &text.replace("[workspace]\n", resolver));
+        }
+        let on_cpu = Units::list(project.path(), &["test", "--no-run"]);
+        assert!(!on_cpu.packages().iter().any(|package| package.contains("cudarc")));
+        let locked = project.read("Cargo.lock");
+        let with = Units::list(project.path(), &["test", "--no-run", "--features", features]);
+        let lacks = with.packages().into_iter().filter(|package| !locked.contains(package));
+        assert_eq!(lacks.collect::<Vec<_>>(), [""; 0], "{features}");
+        assert_eq!(project.read("Cargo.lock"), locked, "{features}");
+    }
 }
 
 #[test]

@@ -97,9 +97,9 @@ fn cargo_is_started_after_a_change_and_only_then() {
     assert_eq!(started, ["metadata", "test"]);
 }
 
-/// The command sets a profile of a crate that Cargo.lock of the project lacks, and cargo warns.
+/// Warnings of cargo would start it in every run. The command sets a profile of the simulator.
 #[test]
-fn the_profile_of_the_simulated_device_does_not_start_cargo_in_every_run() {
+fn the_profile_of_the_simulated_device_causes_no_warning() {
     let logged = LoggedProject::new("sim");
     assert_eq!(logged.run_until_fresh(), 1);
 }

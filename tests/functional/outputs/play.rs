@@ -122,16 +122,14 @@ fn without_fields(line: &str) -> &str {
     ends.find(is_field).map_or(line, |end| &line[..end])
 }
 
-/// True for the lines about the build. They depend on what is built already, on the other processes
-/// that wait for cargo's locks, and on the profile that projects share with this workspace.
+/// True for the lines about the build. They depend on what is built already and on the other
+/// processes that wait for cargo's locks.
 fn is_about_the_build(line: &str) -> bool {
     let plain = strip_str(line).to_string();
     let plain = plain.trim_start_matches('\r');
     let cargo = ["Adding", "Blocking", "Downloaded", "Downloading", "Locking", "Updating"];
     cargo.iter().any(|word| plain.starts_with(&format!("{word:>12} ")))
-        || ["building ", "built ", "warning: profile package spec "]
-            .iter()
-            .any(|words| plain.starts_with(words))
+        || ["building ", "built "].iter().any(|words| plain.starts_with(words))
 }
 
 /// A text without what may differ between two runs: durations, and the lines about the build.

@@ -20,8 +20,6 @@ const TICK: Duration = Duration::from_millis(200);
 #[derive(Default)]
 pub(super) struct CargoOutput {
     pub(super) ok: bool,
-    /// Then cargo resolved all dependencies.
-    pub(super) began: bool,
     /// The artifacts of all packages that are a folder on this machine.
     pub(super) own: Vec<Artifact>,
     pub(super) made: BuildOutputs,
@@ -84,7 +82,6 @@ fn read_messages(
 ) -> io::Result<CargoOutput> {
     let mut output = CargoOutput::default();
     for message in Message::parse_stream(stdout) {
-        output.began = true;
         match message? {
             Message::CompilerArtifact(artifact) => {
                 if !artifact.fresh {

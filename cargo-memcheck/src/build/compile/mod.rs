@@ -6,7 +6,6 @@ mod directories;
 mod environment;
 mod program;
 mod progress;
-mod resolved;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -19,7 +18,6 @@ use serde::{Deserialize, Serialize};
 
 use cargo::{BuildOutputs, CargoOutput};
 use progress::Meter;
-use resolved::Stamp;
 
 pub(crate) use directories::target_directory;
 pub(crate) use program::{Program, ProgramError, ProgramKind};
@@ -191,9 +189,11 @@ pub(crate) fn build(
     let BuildOutputs { artifacts, scripts } = match place.read() {
         Some(made) => made,
         None => {
-            let stamp = Stamp::of(workspace, &options.cargo, &command(), (kind, &directory));
             let meter = Meter::new(subject, options.reporting.verbosity);
-            let output = resolve_and_run(&command, goal, stamp, &meter)?;
+            let mut command = command();
+            command.args(["--color", color()]);
+            let output = cargo::run(command, goal, &meter)?;
+            meter.finish(output.ok);
             if !output.ok {
                 return Err(failed(what, &meter, kind).into());
             }
@@ -237,32 +237,6 @@ pub(crate) fn build(
     }
     built.binaries.sort_by(|a, b| a.id.cmp(&b.id));
     Ok(built)
-}
-
-/// Adds `--offline` if the same dependencies were resolved before.
-fn resolve_and_run(
-    command: &impl Fn() -> Command,
-    goal: BuildGoal<'_>,
-    stamp: Option<Stamp>,
-    meter: &Meter,
-) -> Result<CargoOutput, BuildError> {
-    let run = |how: &[&str]| {
-        let mut command = command();
-        command.args(how).args(["--color", color()]);
-        cargo::run(command, goal, meter)
-    };
-    let is_unchanged = stamp.as_ref().is_some_and(Stamp::is_unchanged);
-    let mut output = run(if is_unchanged { &["--offline"] } else { &[] })?;
-    if !output.ok && !output.began && is_unchanged {
-        // Crates of the last resolution are not on this machine any more, so cargo must use the
-        // network.
-        output = run(&[])?;
-    }
-    if let Some(stamp) = stamp {
-        stamp.set(output.began);
-    }
-    meter.finish(output.ok);
-    Ok(output)
 }
 
 /// `None` if they cannot all be named.

@@ -31,13 +31,6 @@ const STATUS: [&str; 9] = [
 /// These matter only while cargo waits or downloads, so the next run need not print them again.
 const PASSING: [&str; 4] = ["Blocking", "Updating", "Locking", "Downloading"];
 const STATUS_WIDTH: usize = 12;
-/// The command sets two profiles of the simulated device, and Cargo.lock of a package lacks that
-/// crate, because only a feature of the command line reaches it. The crate is built with the
-/// profiles nevertheless.
-const UNTRUE: [&str; 2] = [
-    "warning: profile package spec `memcheck-sim` in profile `dev` did not match any packages",
-    "warning: profile package spec `memcheck-sim` in profile `test` did not match any packages",
-];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Position {
@@ -104,9 +97,6 @@ impl Meter {
     }
 
     pub(super) fn line(&self, line: &str) {
-        if is_untrue(line) {
-            return;
-        }
         let status = status(line, &STATUS);
         if status == Some("Compiling") {
             self.announce(&mut self.state());
@@ -212,10 +202,6 @@ fn undefined(line: &str) -> Option<&str> {
     is_plain.then_some(name)
 }
 
-fn is_untrue(line: &str) -> bool {
-    UNTRUE.contains(&console::strip_ansi_codes(line).trim_end())
-}
-
 /// Parses `   Building [====>     ] 23/120: candle-core, gemm(build)` into the position and the
 /// crates.
 fn position(text: &str) -> Option<(Position, String)> {
@@ -255,19 +241,6 @@ mod tests {
         for other in ["  Downloading [=> ] 1/2: x", "Building [=> ] x/2: y", "warning: [a] 1/2"] {
             assert_eq!(super::position(other), None, "{other}");
         }
-    }
-
-    #[test]
-    fn only_the_warning_about_our_own_profile_is_left_out() {
-        let meter = Meter::new("the tests", Verbosity::Quiet);
-        for line in UNTRUE {
-            let colored = line.replace("warning:", "\x1b[1m\x1b[33mwarning\x1b[0m\x1b[1m:\x1b[0m");
-            meter.line(line);
-            meter.line(&colored);
-        }
-        assert!(!meter.has_messages());
-        meter.line(&UNTRUE[0].replace("memcheck-sim", "candle-core"));
-        assert!(meter.has_messages());
     }
 
     #[test]

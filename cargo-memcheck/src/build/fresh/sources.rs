@@ -17,7 +17,7 @@ pub(crate) fn sources(
     mut watched: Watched,
 ) -> Option<Watched> {
     // `cargo metadata` leaves out an optional dependency that only a feature of the command line
-    // switches on, as the feature for the simulated device does.
+    // switches on.
     let folders: BTreeMap<&str, &Path> = artifacts
         .iter()
         .filter_map(|it| {

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cargo_metadata::{DependencyKind, Metadata, Package, PackageId};
+use cargo_metadata::{DepKindInfo, DependencyKind, Metadata, Package, PackageId};
 use globset::Glob;
 use memcheck_core::measurement::cargo_lock::CANDLE;
 
@@ -225,9 +225,11 @@ impl Workspace {
             for dependency in node.into_iter().flat_map(|node| &node.deps) {
                 // Cargo does not build the tests of a dependency, so its dev-dependencies do not
                 // count.
-                let counts = id == root
-                    || dependency.dep_kinds.iter().any(|k| k.kind != DependencyKind::Development);
-                if counts && seen.insert(&dependency.pkg) {
+                let is_built = |how: &DepKindInfo| {
+                    let is_test_only = id != root && how.kind == DependencyKind::Development;
+                    !is_test_only && !is_for_no_target(how)
+                };
+                if dependency.dep_kinds.iter().any(is_built) && seen.insert(&dependency.pkg) {
                     open.push(&dependency.pkg);
                 }
             }
@@ -244,6 +246,11 @@ impl Workspace {
     pub(crate) fn resolved(&self, name: &str) -> Option<&Package> {
         self.metadata.packages.iter().find(|package| package.name.as_str() == name)
     }
+}
+
+/// memcheck-runtime has such dependencies, for the lock file of its user.
+fn is_for_no_target(how: &DepKindInfo) -> bool {
+    how.target.as_ref().is_some_and(|target| target.to_string() == "cfg(any())")
 }
 
 /// `CARGO` can name another program, and a stored answer can be damaged.
