@@ -150,7 +150,7 @@ pub const LEAKS: &[ProgramFamily] = &[
         }
         exact(m.size * u64::from(blocks), u64::from(period))
     }),
-    family("bursts at random", |m| {
+    family("bursts at random, p = 0.1 to 0.4", |m| {
         let p = m.random.between(0.1, 0.4);
         for at in 0..m.length {
             if m.random.chance(p) {
