@@ -12,24 +12,24 @@ use crate::measurement::stack::{Frame, Stack};
 
 /// Every field that a report prints must be here.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct SiteKey {
+pub(super) struct SiteKey<'a> {
     line: Option<(String, Option<String>)>,
     via: Option<String>,
     operation: Option<String>,
-    tensor: Option<Tensor>,
-    scope: String,
+    tensor: Option<&'a Tensor>,
+    scope: &'a str,
 }
 
-impl SiteKey {
-    pub(super) fn new(stack: &Stack, tensor: Option<&Tensor>, scope: &str) -> Self {
+impl<'a> SiteKey<'a> {
+    pub(super) fn new(stack: &Stack, tensor: Option<&'a Tensor>, scope: &'a str) -> Self {
         let innermost = stack.frames.first();
         let line = stack.user().or(innermost);
         Self {
             line: line.map(|frame| (frame.path(), frame.place())),
             via: stack.dependency().and_then(Frame::short_place),
             operation: stack.operation().or_else(|| innermost.map(Frame::short)),
-            tensor: tensor.cloned(),
-            scope: scope.to_owned(),
+            tensor,
+            scope,
         }
     }
 }

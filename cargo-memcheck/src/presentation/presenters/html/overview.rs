@@ -223,16 +223,18 @@ fn finding(finding: &Finding, sources: &Sources) -> Markup {
                 ", which calls all " (all) " that allocate the memory"
             }
         }
-        @if let Some((file, line)) = first {
-            p.place {
-                @if common.is_some() { "the largest part is allocated at " } @else { "allocated at " }
-                code { (file) ":" (line) } (source((file, line)))
-            }
+        @if let (None, Some((file, line))) = (common, first) {
+            p.place { "allocated at " code { (file) ":" (line) } (source((file, line))) }
         }
         @if let Some(cause) = &finding.cause {
             p { strong { "cause: " } (cause.title) " (" (cause.code) ")" br; strong { "remedy: " } (prose(&cause.remedy)) }
         } @else if let Some((cause, remedy)) = rise_of_peak(finding) {
             p { strong { "cause: " } (cause) br; strong { "remedy: " } (remedy) }
+        }
+        @if let (Some(_), Some((file, line))) = (common, first) {
+            p.place {
+                "the largest part is allocated at " code { (file) ":" (line) } (source((file, line)))
+            }
         }
     }
 }
