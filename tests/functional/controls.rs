@@ -12,19 +12,21 @@ use memcheck_tests::{llama, t5};
 
 use crate::fixture::{Run, memcheck, workspace};
 
-fn run(device: &str, options_of_leg: &[&str]) -> Run {
+/// Each control leaks in every iteration, so that few iterations decide, and steps of training are
+/// slow without optimization.
+fn run(device: &str) -> Run {
     let target = ["run", "-p", "memcheck-tests", "--test", "controls", "--device", device];
     let options = ["--message-format", "json", "--no-ci", "--run-ignored", "only"];
-    memcheck(&workspace(), &[&target[..], &options, options_of_leg].concat()).exits(100)
+    let followed = ["--max-iterations", "16"];
+    memcheck(&workspace(), &[&target[..], &options, &followed].concat()).exits(100)
 }
 
 /// The run of a leg, which all tests of this process share.
 pub(crate) fn on(leg: Family) -> &'static Run {
     static RUNS: [OnceLock<Run>; 2] = [const { OnceLock::new() }; 2];
     match leg {
-        // A step of training takes 0.14 s on the CPU, so that leaks are followed for fewer iterations.
-        Family::Cpu => RUNS[0].get_or_init(|| run("cpu", &["--max-iterations", "48"])),
-        Family::Cuda => RUNS[1].get_or_init(|| run("sim:h200", &[])),
+        Family::Cpu => RUNS[0].get_or_init(|| run("cpu")),
+        Family::Cuda => RUNS[1].get_or_init(|| run("sim:h200")),
     }
 }
 

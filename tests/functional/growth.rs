@@ -219,12 +219,12 @@ fn adds_nodes(count: usize) {
     }
 }
 
-#[mem_test(max_growth = "0 B", max_retained = "1 TiB", baseline = false, evidence = "1s")]
+#[mem_test(max_growth = "0 B", max_retained = "1 TiB", baseline = false, max_iterations = 30)]
 fn nodes_in_every_second_iteration(trial: &mut Trial) {
     trial.iterate(|i| adds_nodes(if i % 2 == 0 { 100_000 } else { 0 }));
 }
 
-#[mem_test(max_growth = "0 B", max_retained = "1 TiB", baseline = false, evidence = "1s")]
+#[mem_test(max_growth = "0 B", max_retained = "1 TiB", baseline = false, max_iterations = 16)]
 fn nodes_in_every_iteration(trial: &mut Trial) {
     trial.iterate(|_| adds_nodes(100_000));
 }

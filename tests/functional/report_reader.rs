@@ -89,7 +89,7 @@ fn of_a_training_that_keeps_its_losses_the_line_the_cause_and_the_remedy_are_sho
         "controls",
         "training_keeps_losses",
         "--max-iterations",
-        "48",
+        "16",
     ];
     memcheck(&workspace(), &[&run[..], &of].concat()).exits(100);
     let found = ["leak", "per iteration", "training.rs:", "graph-kept", "detach()"];

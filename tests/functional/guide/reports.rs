@@ -63,7 +63,7 @@ fn row_15_memory_over_iterations_is_plotted_with_its_trend() {
     let report = format!("html={}", path.display());
     let target = ["-p", "memcheck-tests", "--test", "controls", "--device", "cpu"];
     let test = ["--exact", "training_keeps_losses", "--run-ignored", "only"];
-    let test = [&test[..], &["--max-iterations", "48"]].concat();
+    let test = [&test[..], &["--max-iterations", "16"]].concat();
     let run = ["run", "--no-ci", "--explain", "never", "--report", &report];
     memcheck(&workspace(), &[&run[..], &target, &test].concat()).exits(100);
     let page = std::fs::read_to_string(path).expect("a page");

@@ -9,13 +9,13 @@ fn numbers(gradients: &Gradients) -> Vec<Vec<f32>> {
 
 #[test]
 fn gradients_are_those_of_the_plain_step() {
-    // Six layers in segments that divide them, in segments that do not, and in one segment.
-    let deep = Deep::new(6, &Device::Cpu).unwrap();
+    // Four layers in segments that divide them, in segments that do not, and in one segment.
+    let deep = Deep::new(4, &Device::Cpu).unwrap();
     let plain = deep.plain().unwrap();
     let wanted = numbers(&plain);
     // Eight parameters per layer.
-    assert_eq!(wanted.len(), 8 * 6);
-    for segment in [1, 2, 3, 4, 6, 7] {
+    assert_eq!(wanted.len(), 8 * 4);
+    for segment in [1, 2, 3, 5] {
         let checkpointed = deep.checkpointed(segment).unwrap();
         let close = (checkpointed.loss - plain.loss).abs() <= 1e-6 * plain.loss;
         assert!(close, "{segment}: {} and {}", checkpointed.loss, plain.loss);

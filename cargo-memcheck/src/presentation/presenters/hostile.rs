@@ -140,6 +140,20 @@ fn text(mut report: impl ReportWriter, task: &Task, outcome: &TestOutcome, note:
     String::from_utf8(report.text().unwrap()).unwrap()
 }
 
+/// The strings in groups, because a page takes much longer than the part of one test in it.
+fn groups() -> Vec<Vec<String>> {
+    strings::strings().chunks(25).map(<[String]>::to_vec).collect()
+}
+
+/// One page with a test for each string.
+fn page(mut report: impl ReportWriter, strings: &[String], output: fn(&str) -> &str) -> String {
+    for string in strings {
+        report.test_finished(&task(string), &outcome(string, output(string)));
+        report.note(&note(string));
+    }
+    String::from_utf8(report.text().unwrap()).unwrap()
+}
+
 #[track_caller]
 fn assert_no_control(text: &str, of: &str) {
     // A line of ASCII is read byte by byte, because decoding is slow without optimization.
@@ -218,16 +232,28 @@ fn json_keeps_the_strings_and_has_only_printable_characters() {
         let snapshot: serde_json::Value = serde_json::from_str(&snapshot).unwrap();
         let frame = &snapshot["segments"][0]["blocks"][0]["frames"][0];
         assert_eq!(frame["name"], string);
-        let sarif = text(Sarif::default(), &task, &outcome, &note);
-        assert_no_control(&sarif, &string);
-        assert_no_command(&sarif, &string);
+    }
+}
+
+#[test]
+fn sarif_has_only_printable_characters_and_no_links_of_the_strings() {
+    for strings in groups() {
+        let sarif = page(Sarif::default(), &strings, |string| string);
+        let all = strings.join("\n");
+        assert_no_control(&sarif, &all);
+        assert_no_command(&sarif, &all);
         let sarif: serde_json::Value = serde_json::from_str(&sarif).unwrap();
-        let result = &sarif["runs"][0]["results"][0];
-        let message = result["message"]["text"].as_str().unwrap();
-        assert!(!message.contains("]("), "{message}");
-        let uri = &result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"];
-        let is_of_uri = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%:".contains(&byte);
-        assert!(uri.as_str().unwrap().bytes().all(is_of_uri), "{uri}");
+        let results = sarif["runs"][0]["results"].as_array().unwrap();
+        assert!(results.len() >= strings.len(), "{}", results.len());
+        for result in results {
+            let message = result["message"]["text"].as_str().unwrap();
+            assert!(!message.contains("]("), "{message}");
+            let uri = &result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"];
+            let is_of_uri = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%:".contains(&byte);
+            assert!(uri.as_str().is_none_or(|uri| uri.bytes().all(is_of_uri)), "{uri}");
+        }
+        let uris = results.iter().filter(|result| result["locations"][0].is_object());
+        assert!(uris.count() >= strings.len(), "{results:?}");
     }
 }
 
@@ -317,25 +343,27 @@ impl TokenSink for Tags {
 
 #[test]
 fn the_html_page_has_no_markup_of_the_strings() {
-    for string in strings::strings() {
-        let (task, outcome, note) = (task(&string), outcome(&string, ""), note(&string));
-        let page = text(Html::default(), &task, &outcome, &note);
-        let markup = without_assets(&page);
-        assert_no_control(&markup, &string);
-        assert_no_command(&markup, &string);
+    for strings in groups() {
+        let page = page(Html::default(), &strings, |_| "");
+        let (markup, all) = (without_assets(&page), strings.join("\n"));
+        assert_no_control(&markup, &all);
+        assert_no_command(&markup, &all);
         let input = BufferQueue::default();
         input.push_back(markup.as_str().into());
         let tokenizer = Tokenizer::new(Tags, TokenizerOpts::default());
         let _ = tokenizer.feed(&input);
         tokenizer.end();
-        // The script, the data of the run and that of the test.
-        assert_eq!(page.matches("</script").count(), 3, "{string:?}");
-        let [_, data] = unpack(&page).try_into().unwrap();
-        let shown = without_controls(&string);
-        assert_eq!(data["test"], shown);
-        assert_eq!(data["findings"][0]["cause"]["remedy"], shown);
-        assert_eq!(data["tree"]["places"][0]["scope"].as_str().unwrap_or_default(), shown);
-        assert_no_control(&data.to_string(), &string);
+        // The script, the data of the run and those of each test.
+        assert_eq!(page.matches("</script").count(), 2 + strings.len(), "{strings:?}");
+        let data = unpack(&page);
+        assert_eq!(data.len(), 1 + strings.len(), "{strings:?}");
+        for (string, data) in strings.iter().zip(&data[1..]) {
+            let shown = without_controls(string);
+            assert_eq!(data["test"], shown);
+            assert_eq!(data["findings"][0]["cause"]["remedy"], shown);
+            assert_eq!(data["tree"]["places"][0]["scope"].as_str().unwrap_or_default(), shown);
+            assert_no_control(&data.to_string(), string);
+        }
     }
 }
 
@@ -356,34 +384,38 @@ fn the_markdown_page_has_no_markup_of_the_strings() {
     options.extension.table = true;
     options.extension.autolink = true;
     options.extension.strikethrough = true;
-    for string in strings::strings() {
-        let (task, outcome, note) = (task(&string), outcome(&string, &string), note(&string));
-        let page = text(Markdown::default(), &task, &outcome, &note);
-        assert_no_control(&page, &string);
-        assert_no_command(&page, &string);
+    for strings in groups() {
+        let page = page(Markdown::default(), &strings, |string| string);
+        let all = strings.join("\n");
+        assert_no_control(&page, &all);
+        assert_no_command(&page, &all);
         let arena = comrak::Arena::new();
         let (mut tables, mut headings) = (0, 0);
         for node in comrak::parse_document(&arena, &page, &options).descendants() {
             match &node.data().value {
                 NodeValue::HtmlInline(html) => {
-                    assert!(["<code>", "</code>"].contains(&html.as_str()), "{string:?}: {html}");
+                    assert!(["<code>", "</code>"].contains(&html.as_str()), "{strings:?}: {html}");
                 }
                 NodeValue::HtmlBlock(html) => {
                     let ours = ["<details><summary>Driver and NVML</summary>", "</details>"];
-                    assert!(ours.contains(&html.literal.trim()), "{string:?}: {}", html.literal);
+                    assert!(ours.contains(&html.literal.trim()), "{strings:?}: {}", html.literal);
                 }
                 NodeValue::Link(link) | NodeValue::Image(link) => {
-                    panic!("{string:?}: a link to {}:\n{page}", link.url)
+                    panic!("{strings:?}: a link to {}:\n{page}", link.url)
                 }
                 NodeValue::Table(table) => {
                     tables += 1;
-                    assert_eq!((table.num_rows, table.num_columns), (2, 6), "{string:?}:\n{page}");
+                    assert_eq!(
+                        (table.num_rows, table.num_columns),
+                        (1 + strings.len(), 6),
+                        "{strings:?}:\n{page}"
+                    );
                 }
                 NodeValue::Heading(_) => headings += 1,
                 _ => {}
             }
         }
-        assert_eq!((tables, headings), (1, 2), "{string:?}:\n{page}");
+        assert_eq!((tables, headings), (1, 1 + strings.len()), "{strings:?}:\n{page}");
     }
 }
 

@@ -75,7 +75,10 @@ pub(in crate::presentation::presenters) fn unpack(page: &str) -> Vec<Value> {
             let (_, rest) = script.split_once('>').unwrap();
             let (packed, _) = rest.split_once("</script>").unwrap();
             let compressed = STANDARD.decode(packed).unwrap();
-            serde_json::from_reader(flate2::read::ZlibDecoder::new(compressed.as_slice())).unwrap()
+            let mut data = String::new();
+            let mut decoder = flate2::read::ZlibDecoder::new(compressed.as_slice());
+            std::io::Read::read_to_string(&mut decoder, &mut data).unwrap();
+            serde_json::from_str(&data).unwrap()
         })
         .collect()
 }
