@@ -93,7 +93,7 @@ fn of_a_training_that_keeps_its_losses_the_line_the_cause_and_the_remedy_are_sho
     ];
     memcheck(&workspace(), &[&run[..], &of].concat()).exits(100);
     let found = ["leak", "per iteration", "training.rs:", "graph-kept", "detach()"];
-    let look = ["look first at", "self.loss()?", "calls all 44 places that allocate the memory"];
+    let look = ["line:", "self.loss()?", "calls all 44 places that allocate the memory"];
     let first = [&found[..], &look, &["cargo memcheck "]].concat();
     let view = [&found[..], &["called from"]].concat();
     let next = ["cargo memcheck profile", "cargo memcheck explain"];

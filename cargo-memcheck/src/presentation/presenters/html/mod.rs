@@ -214,9 +214,8 @@ mod tests {
     fn the_first_page_shows_the_failure_with_line_cause_remedy_and_command() {
         let page = page(&leaky());
         for part in [
-            "<span class=\"code\">leak</span> host grows by 2,097,152 B",
-            "(limit 1,048,576 B (1.0 MiB))</p>",
-            "allocated at <code>src/model.rs:20</code>",
+            "<span class=\"code\">leak</span> host grows by 2.0 MiB per iteration (limit 1.0 MiB)</p>",
+            "<strong>line: </strong><code>src/model.rs:20</code>",
             "(graph-kept)",
             "<strong>remedy: </strong>call <code>detach()</code> on the tensor that is kept",
             "cargo memcheck profile a::b --exact",

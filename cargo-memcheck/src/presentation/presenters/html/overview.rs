@@ -2,6 +2,7 @@
 //! that did not pass, and a table of all tests.
 
 use maud::{Markup, html};
+use memcheck_core::growth::survivors::Growth;
 use memcheck_core::judgement::finding::{Code, Finding, GrownHolder};
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::size::{Size, both, counted, exact};
@@ -164,9 +165,9 @@ pub(super) fn failure(
     html! {
         li.failure.(status) {
             h3 { (name(number, task)) " " span.device { (task.leg.name()) } }
-            @for finding in &findings { (self::finding(finding, sources)) }
+            @for finding in &findings { (self::finding(finding, outcome, sources)) }
             @for hint in hints { p { strong { "hint: " } (prose(hint)) } }
-            @for command in &next { (self::command(command)) }
+            @for (number, command) in next.iter().enumerate() { (self::command(number, command)) }
         }
     }
 }
@@ -185,15 +186,7 @@ pub(super) fn prose(text: &str) -> Markup {
     }
 }
 
-fn finding(finding: &Finding, sources: &Sources) -> Markup {
-    let message = finding.message.lines().next().unwrap_or_default();
-    // The view of the test has the rest: the blocks, and the iterations that confirm it.
-    let message = match finding.code {
-        Code::Leak => {
-            message.split_once("): ").map_or(message, |(rate, _)| &message[..=rate.len()])
-        }
-        _ => message,
-    };
+fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Markup {
     let source = |(file, line): (&str, u32)| {
         html! { @if let Some(source) = sources.line(file, line) { " " code.source { (source) } } }
     };
@@ -202,7 +195,7 @@ fn finding(finding: &Finding, sources: &Sources) -> Markup {
     let is_known = finding.grown.is_empty() && finding.code != Code::AllocationsRegression;
     let first = places::first_line(finding).filter(|_| is_known);
     html! {
-        p.message { span.code { (finding.code) } " " (prose(message)) }
+        p.message { span.code { (finding.code) } " " (prose(&headline(finding, outcome))) }
         @for holder in finding.grown.iter().take(MOST_GROWN) {
             p.place {
                 @if let Some((file, line)) = places::line_of(holder) {
@@ -219,12 +212,12 @@ fn finding(finding: &Finding, sources: &Sources) -> Markup {
         @if let Some((file, line)) = common {
             @let all = counted(finding.sites.len() as u64, "place", "places");
             p.place {
-                "look first at " code { (file) ":" (line) } (source((file, line)))
-                ", which calls all " (all) " that allocate the memory"
+                strong { "line: " } code { (file) ":" (line) } (source((file, line)))
+                ", calls all " (all) " that allocate the memory"
             }
         }
         @if let (None, Some((file, line))) = (common, first) {
-            p.place { "allocated at " code { (file) ":" (line) } (source((file, line))) }
+            p.place { strong { "line: " } code { (file) ":" (line) } (source((file, line))) }
         }
         @if let Some(cause) = &finding.cause {
             p { strong { "cause: " } (cause.title) " (" (cause.code) ")" br; strong { "remedy: " } (prose(&cause.remedy)) }
@@ -263,8 +256,45 @@ fn rise_of_peak(finding: &Finding) -> Option<(String, &'static str)> {
     Some((cause, remedy))
 }
 
-fn command(next: &NextCommand) -> Markup {
-    html! { p.command { span.purpose { (next.purpose) ":" } " " code.copy { (next.command) } } }
+fn command(number: usize, next: &NextCommand) -> Markup {
+    html! {
+        p.command {
+            strong { @if number == 0 { "next: " } @else { "or: " } }
+            span.purpose { (next.purpose) ":" } " " code.copy { (next.command) }
+        }
+    }
+}
+
+/// The figures of a finding, as a person reads them. The view of the test has the exact bytes, the
+/// blocks, and the iterations that confirm a leak.
+fn headline(finding: &Finding, outcome: &TestOutcome) -> String {
+    let size = |bytes: u64| Size(bytes).to_string();
+    let Some(space) = &finding.space else { return first_line_of(finding) };
+    let growth = outcome
+        .report
+        .as_ref()
+        .and_then(|report| report.record.spaces.get(space).map(|measured| &measured.growth));
+    let least = match growth {
+        Some(Growth::Found { whole: false, .. }) => "at least ",
+        _ => "",
+    };
+    match (finding.code, finding.bytes_per_iteration, finding.limit) {
+        (Code::Leak, Some(rate), Some(limit)) => {
+            format!("{space} grows by {least}{} per iteration (limit {})", size(rate), size(limit))
+        }
+        (Code::PeakRegression, None, _) => match (finding.baseline, finding.figure) {
+            (Some(then), Some(now)) if now >= then => {
+                let (more, then, now) = (size(now - then), size(then), size(now));
+                format!("the peak of {space} rose by {more}, from {then} to {now}")
+            }
+            _ => first_line_of(finding),
+        },
+        _ => first_line_of(finding),
+    }
+}
+
+fn first_line_of(finding: &Finding) -> String {
+    finding.message.lines().next().unwrap_or_default().to_owned()
 }
 
 /// The titles of the columns; the script makes those with a kind sort the table.
@@ -294,6 +324,37 @@ pub(super) fn table(rows: &[Markup]) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::presentation::presenters::example::leaky;
+
+    #[test]
+    fn a_headline_has_binary_sizes_and_keeps_at_least() {
+        let mut outcome = leaky();
+        let finding = outcome.verdict.findings[0].clone();
+        assert_eq!(finding.code, Code::Leak);
+        let space = finding.space.unwrap();
+        let exact = headline(&finding, &outcome);
+        assert!(exact.starts_with(&format!("{space} grows by ")), "{exact}");
+        assert!(!exact.contains(" B (") && exact.contains(" per iteration (limit "), "{exact}");
+        let spaces = &mut outcome.report.as_mut().unwrap().record.spaces;
+        let found = Growth::Found { whole: false, exact: false, iterations: 60 };
+        spaces.get_mut(&space).unwrap().growth = found;
+        let least = headline(&finding, &outcome);
+        assert_eq!(least, exact.replace(" grows by ", " grows by at least "));
+    }
+
+    #[test]
+    fn the_headline_of_a_peak_has_the_rise_first() {
+        let finding = Finding {
+            space: Some(memcheck_core::space::Space::Host),
+            figure: Some(163_840),
+            baseline: Some(98_304),
+            ..Finding::new(Code::PeakRegression, "exact bytes")
+        };
+        let text = headline(&finding, &leaky());
+        assert_eq!(text, "the peak of host rose by 64.0 KiB, from 96.0 KiB to 160.0 KiB");
+        let fell = Finding { figure: Some(1), ..finding };
+        assert_eq!(headline(&fell, &leaky()), "exact bytes");
+    }
 
     #[test]
     fn a_peak_that_rose_has_its_cause_from_the_places_that_are_new_or_hold_more() {
