@@ -15,16 +15,16 @@ pub(super) struct NextCommand {
     pub(super) command: String,
 }
 
-/// The commands for the first page of the report: the one after a repetition of the run and, if
-/// there are new figures, the one that accepts them.
+/// The commands for the first page of the report: this test again, the one after that and, if there
+/// are new figures, the one that accepts them.
 pub(super) fn most_helpful(task: &Task, outcome: &TestOutcome) -> Vec<NextCommand> {
-    let commands = next(task, outcome);
-    let first = usize::from(commands.len() > 1 && commands[0].purpose == AGAIN);
-    let last = commands.iter().position(|next| next.purpose == ACCEPT).unwrap_or(first);
-    commands.into_iter().take(last + 1).skip(first).collect()
+    let mut commands = next(task, outcome);
+    let last = commands.iter().position(|next| next.purpose == ACCEPT).unwrap_or(1);
+    commands.truncate(last + 1);
+    commands
 }
 
-const AGAIN: &str = "run this test again";
+const AGAIN: &str = "after the change, run this test again";
 pub(super) const ACCEPT: &str = "accept the figures of this run, if they are intended";
 
 /// All commands that help with this outcome.

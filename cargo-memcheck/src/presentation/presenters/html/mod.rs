@@ -216,7 +216,7 @@ mod tests {
         for part in [
             "<span class=\"code\">leak</span> host grows by 2.0 MiB per iteration (limit 1.0 MiB)</p>",
             "<strong>line: </strong><code>src/model.rs:20</code>",
-            "(graph-kept)",
+            "<strong>cause: </strong>a kept tensor holds the graph that computed it<br>",
             "<strong>remedy: </strong>call <code>detach()</code> on the tensor that is kept",
             "cargo memcheck profile a::b --exact",
             "<template id=\"page-graph-kept\">",

@@ -130,9 +130,13 @@ fn is_count(finding: &Finding) -> bool {
 /// The limit of the finding or, without one, those of peak and growth.
 fn limit(finding: Option<&Finding>, rows: &[FigureRow]) -> String {
     if let Some(limit) = finding.and_then(|finding| finding.limit) {
-        return match finding.is_some_and(is_count) {
+        let limit = match finding.is_some_and(is_count) {
             true => counted(limit, "allocation", "allocations"),
             false => Size(limit).to_string(),
+        };
+        return match finding.and_then(|finding| finding.baseline) {
+            Some(_) => format!("{limit} (baseline and tolerance)"),
+            None => limit,
         };
     }
     let of = |name: &str| rows.iter().find(|row| row.name == name)?.limit.clone();
@@ -199,7 +203,7 @@ fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Marku
         @for holder in finding.grown.iter().take(MOST_GROWN) {
             p.place {
                 @if let Some((file, line)) = places::line_of(holder) {
-                    strong { (file) ":" (line) } (source((file, line))) " "
+                    strong { "line: " } code { (file) ":" (line) } (source((file, line))) " "
                     (findings::grown(&GrownHolder { place: None, ..holder.clone() }))
                 } @else {
                     (findings::grown(holder))
@@ -210,24 +214,18 @@ fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Marku
             p { "… " (counted(more as u64, "more place", "more places")) " grew" }
         }
         @if let Some((file, line)) = common {
-            @let all = counted(finding.sites.len() as u64, "place", "places");
             p.place {
                 strong { "line: " } code { (file) ":" (line) } (source((file, line)))
-                ", calls all " (all) " that allocate the memory"
+                " allocates all of it"
             }
         }
         @if let (None, Some((file, line))) = (common, first) {
             p.place { strong { "line: " } code { (file) ":" (line) } (source((file, line))) }
         }
         @if let Some(cause) = &finding.cause {
-            p { strong { "cause: " } (cause.title) " (" (cause.code) ")" br; strong { "remedy: " } (prose(&cause.remedy)) }
+            p { strong { "cause: " } (cause.title) br; strong { "remedy: " } (prose(&cause.remedy)) }
         } @else if let Some((cause, remedy)) = rise_of_peak(finding) {
             p { strong { "cause: " } (cause) br; strong { "remedy: " } (remedy) }
-        }
-        @if let (Some(_), Some((file, line))) = (common, first) {
-            p.place {
-                "the largest part is allocated at " code { (file) ":" (line) } (source((file, line)))
-            }
         }
     }
 }
@@ -239,8 +237,8 @@ fn rise_of_peak(finding: &Finding) -> Option<(String, &'static str)> {
     let (new, larger): (Vec<_>, Vec<_>) =
         finding.grown.iter().filter(rises).partition(|holder| holder.then == 0);
     let hold = |number: usize| match number {
-        1 => "this place holds".to_owned(),
-        _ => format!("these {number} places hold"),
+        1 => "this call site holds".to_owned(),
+        _ => format!("these {number} call sites hold"),
     };
     let cause = match (new.len(), larger.len()) {
         (0, 0) => return None,
@@ -312,7 +310,7 @@ pub(super) fn table(rows: &[Markup]) -> Markup {
                         th.n scope="col" data-sort="number" { "Peak" }
                         th.n scope="col" data-sort="number" { "From baseline" }
                         th.n scope="col" data-sort="number" { "Growth" }
-                        th.n scope="col" { "Limit or baseline" }
+                        th.n scope="col" { "Limit" }
                     }
                 }
                 tbody { @for row in rows { (row) } }
@@ -365,12 +363,12 @@ mod tests {
         assert_eq!(text(Vec::new()), None);
         assert_eq!(text(vec![holder(5, 4)]), None);
         let (cause, remedy) = text(vec![holder(0, 4), holder(0, 1), holder(5, 4)]).unwrap();
-        assert_eq!(cause, "these 2 places hold memory at the peak, but none in the baseline");
+        assert_eq!(cause, "these 2 call sites hold memory at the peak, but none in the baseline");
         assert!(remedy.starts_with("remove the allocation"), "{remedy}");
         let (cause, remedy) = text(vec![holder(1, 4)]).unwrap();
-        assert_eq!(cause, "this place holds more memory at the peak than in the baseline");
+        assert_eq!(cause, "this call site holds more memory at the peak than in the baseline");
         assert!(remedy.contains("a wider dtype"), "{remedy}");
         let (cause, _) = text(vec![holder(0, 4), holder(1, 4)]).unwrap();
-        assert!(cause.starts_with("these 2 places hold more memory"), "{cause}");
+        assert!(cause.starts_with("these 2 call sites hold more memory"), "{cause}");
     }
 }
