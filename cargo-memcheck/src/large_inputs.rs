@@ -20,7 +20,7 @@ const MOST_SECONDS: f64 = 60.0;
 const MOST_BYTES: u64 = 2 << 30;
 const MOST_RATIO: f64 = 2.3;
 
-struct Case {
+struct Input {
     name: &'static str,
     size: usize,
     input: fn(usize) -> String,
@@ -30,11 +30,17 @@ struct Case {
     steps: fn() -> Vec<&'static str>,
 }
 
-const CASES: [Case; 4] = [
-    Case { name: "tests", size: 100_000, input: stream, run: present, steps: presenters },
-    Case { name: "holders", size: 1_000_000, input: holders, run: judge, steps: steps_of_report },
-    Case { name: "scope depth", size: 10_000, input: deep, run: judge, steps: steps_of_report },
-    Case { name: "survivors", size: 100_000, input: survivors, run: judge, steps: steps_of_report },
+const CASES: [Input; 4] = [
+    Input { name: "tests", size: 100_000, input: stream, run: present, steps: presenters },
+    Input { name: "holders", size: 1_000_000, input: holders, run: judge, steps: steps_of_report },
+    Input { name: "scope depth", size: 10_000, input: deep, run: judge, steps: steps_of_report },
+    Input {
+        name: "survivors",
+        size: 100_000,
+        input: survivors,
+        run: judge,
+        steps: steps_of_report,
+    },
 ];
 
 fn presenters() -> Vec<&'static str> {
@@ -189,7 +195,7 @@ fn survivors(length: usize) -> String {
 
 #[test]
 fn a_large_input_of_each_kind_is_presented() {
-    for Case { input, run, steps, .. } in CASES {
+    for Input { input, run, steps, .. } in CASES {
         let folder = written(input(40));
         steps().iter().for_each(|step| run(folder.path(), step));
     }
@@ -206,7 +212,7 @@ fn double_inputs_take_double_the_time() {
     let mut failures = Vec::new();
     // For a look at the ratios in a build that is not optimised.
     let divisor = std::env::var("DIVISOR").ok().and_then(|divisor| divisor.parse().ok());
-    for Case { name, size, input, steps, .. } in CASES {
+    for Input { name, size, input, steps, .. } in CASES {
         let size = size / divisor.unwrap_or(1);
         let [once, twice] = [size, 2 * size].map(|size| written(input(size)));
         for step in &steps() {
@@ -256,7 +262,7 @@ fn in_own_process(case: &str, step: &str, folder: &Path) -> (f64, u64) {
 fn one_step() {
     let [case, step, folder] = [CASE, STEP, FOLDER].map(std::env::var);
     let (Ok(case), Ok(step), Ok(folder)) = (case, step, folder) else { return };
-    let Case { run, .. } = CASES.into_iter().find(|known| known.name == case).expect("a case");
+    let Input { run, .. } = CASES.into_iter().find(|known| known.name == case).expect("a case");
     let (seconds, bytes) = measured(|| run(folder.as_ref(), &step));
     println!("\nmeasured {seconds} {bytes}");
 }

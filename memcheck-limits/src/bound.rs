@@ -1,9 +1,10 @@
 //! A limit in bytes, or one that is relative to another test: `"0.6 x train_plain"`.
 
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::law::Fraction;
-use crate::size::Size;
+use crate::size::{BytesOrText, Size};
 
 /// A limit on a figure.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,18 +136,12 @@ impl Serialize for Bound {
 
 impl<'de> Deserialize<'de> for Bound {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(
-            untagged,
-            expecting = "a number of bytes, a size such as \"64 KiB\" or a share such as \"0.6 x other_test\""
-        )]
-        enum Repr {
-            Bytes(u64),
-            Text(String),
-        }
-        match Repr::deserialize(deserializer)? {
-            Repr::Bytes(bytes) => Ok(Self::Bytes(Size(bytes))),
-            Repr::Text(text) => text.parse().map_err(serde::de::Error::custom),
+        match BytesOrText::deserialize(deserializer)? {
+            BytesOrText::Bytes(bytes) => Ok(Self::Bytes(Size(bytes))),
+            BytesOrText::Text(text) => text.parse().map_err(D::Error::custom),
+            BytesOrText::Other(_) => Err(D::Error::custom(
+                "a number of bytes, a size such as \"64 KiB\" or a share such as \"0.6 x other_test\"",
+            )),
         }
     }
 }

@@ -3,10 +3,11 @@
 //! Only bytes that the program requests count. The memory that a driver takes for contexts and for
 //! rounding does not count, neither here nor against the capacity of the simulated device.
 
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::cards::{self, Card};
-use crate::size::{Size, SizeError};
+use crate::size::{BytesOrText, Size, SizeError};
 
 /// A capacity as a person writes it: `"24 GiB"`, `"rtx4090"`, `25769803776`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,20 +107,15 @@ impl Serialize for Capacity {
 
 impl<'de> Deserialize<'de> for Capacity {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(
-            untagged,
-            expecting = "a number of bytes, a size such as \"24 GiB\" or a card such as \"rtx4090\""
-        )]
-        enum Repr {
-            Bytes(u64),
-            Text(String),
+        match BytesOrText::deserialize(deserializer)? {
+            BytesOrText::Bytes(bytes) => {
+                Self::from_size(Size(bytes), &bytes.to_string()).map_err(D::Error::custom)
+            }
+            BytesOrText::Text(text) => text.parse().map_err(D::Error::custom),
+            BytesOrText::Other(_) => Err(D::Error::custom(
+                "a number of bytes, a size such as \"24 GiB\" or a card such as \"rtx4090\"",
+            )),
         }
-        match Repr::deserialize(deserializer)? {
-            Repr::Bytes(bytes) => Self::from_size(Size(bytes), &bytes.to_string()),
-            Repr::Text(text) => text.parse(),
-        }
-        .map_err(serde::de::Error::custom)
     }
 }
 

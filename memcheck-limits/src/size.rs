@@ -1,5 +1,6 @@
 //! Sizes as people write and read them. The program itself only works with bytes.
 
+use serde::de::{Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// A number of bytes as a person writes it: `"64 KiB"`, `"1.5 GB"`, `4096`.
@@ -67,17 +68,23 @@ impl std::fmt::Display for Size {
 
 impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged, expecting = "a number of bytes or a text such as \"64 KiB\"")]
-        enum Repr {
-            Bytes(u64),
-            Text(String),
-        }
-        match Repr::deserialize(deserializer)? {
-            Repr::Bytes(bytes) => Ok(Self(bytes)),
-            Repr::Text(text) => text.parse().map_err(serde::de::Error::custom),
+        match BytesOrText::deserialize(deserializer)? {
+            BytesOrText::Bytes(bytes) => Ok(Self(bytes)),
+            BytesOrText::Text(text) => text.parse().map_err(D::Error::custom),
+            BytesOrText::Other(_) => {
+                Err(D::Error::custom("a number of bytes or a text such as \"64 KiB\""))
+            }
         }
     }
+}
+
+/// A size in a file: a number or a text. Of any other value, the error states the forms of the type.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(crate) enum BytesOrText {
+    Bytes(u64),
+    Text(String),
+    Other(IgnoredAny),
 }
 
 /// Formats an exact figure with commas between the thousands.
@@ -147,6 +154,16 @@ mod tests {
         }
         let error = "16777216.5 TiB".parse::<Size>().unwrap_err().to_string();
         assert!(error.ends_with("more bytes than 64 bits can count"), "{error}");
+    }
+
+    #[test]
+    fn a_value_that_is_not_a_size_is_an_error_with_the_accepted_forms() {
+        let error = |json| serde_json::from_str::<Size>(json).unwrap_err();
+        for json in ["-1", "1.5", "[1]", "null"] {
+            let error = error(json).to_string();
+            assert_eq!(error, "a number of bytes or a text such as \"64 KiB\"", "{json}");
+        }
+        assert!(error("[1").is_eof());
     }
 
     #[test]

@@ -29,10 +29,10 @@ pub(crate) struct Cases {
 /// One parameter: `dtype = [f32, bf16]`.
 struct Parameter {
     name: String,
-    values: Vec<Value>,
+    values: Vec<CaseValue>,
 }
 
-struct Value {
+struct CaseValue {
     /// The text that the body receives.
     text: String,
     span: Span,
@@ -50,7 +50,7 @@ impl Cases {
     /// Parses the list behind the word `cases`, which is at `word`.
     pub(crate) fn parse(word: &Ident, input: ParseStream<'_>) -> syn::Result<Self> {
         let mut parameters: Vec<Parameter> = Vec::new();
-        for Parsed(name, parameter) in LIST.parse(word, input)? {
+        for ParsedParameter(name, parameter) in LIST.parse(word, input)? {
             if parameters.iter().any(|known| known.name == parameter.name) {
                 let message = format!("the case `{name}` is defined twice");
                 return Err(syn::Error::new(name.span(), message));
@@ -102,7 +102,7 @@ impl Cases {
         })
     }
 
-    fn values_at<'a>(&'a self, indices: &[usize]) -> Vec<(&'a Parameter, &'a Value)> {
+    fn values_at<'a>(&'a self, indices: &[usize]) -> Vec<(&'a Parameter, &'a CaseValue)> {
         let at =
             |(parameter, &index): (&'a Parameter, &usize)| (parameter, &parameter.values[index]);
         self.parameters.iter().zip(indices).map(at).collect()
@@ -142,9 +142,9 @@ impl Cases {
 }
 
 /// A parsed parameter, and the token of its name for error messages.
-struct Parsed(Ident, Parameter);
+struct ParsedParameter(Ident, Parameter);
 
-impl Parse for Parsed {
+impl Parse for ParsedParameter {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let name = LIST.name(input)?;
         let expected = format!("expected `{name} = [value, …]`");
@@ -167,7 +167,7 @@ impl Parse for Parsed {
         let mut values = Vec::new();
         let mut errors: Option<syn::Error> = None;
         for element in &list.elems {
-            match Value::parse(element) {
+            match CaseValue::parse(element) {
                 Ok(value) => values.push(value),
                 Err(error) => match &mut errors {
                     Some(errors) => errors.combine(error),
@@ -180,7 +180,7 @@ impl Parse for Parsed {
     }
 }
 
-impl Value {
+impl CaseValue {
     fn parse(element: &Expr) -> syn::Result<Self> {
         let text = value_text(element)?;
         Ok(Self { text, span: element.span() })

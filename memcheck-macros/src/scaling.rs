@@ -32,7 +32,7 @@ impl ScalingOption {
     /// Parses the list behind the word `scaling`, which is at `word`.
     pub(crate) fn parse(word: &Ident, input: ParseStream<'_>) -> syn::Result<Self> {
         let mut rows: Vec<Row> = Vec::new();
-        for Parsed(name, row) in LIST.parse(word, input)? {
+        for ParsedRow(name, row) in LIST.parse(word, input)? {
             if rows.iter().any(|known| known.metric == row.metric) {
                 let message = format!("`{name}` is bounded twice");
                 return Err(syn::Error::new(name.span(), message));
@@ -92,9 +92,9 @@ fn can_be_size(values: &[&str]) -> bool {
 }
 
 /// A parsed row, and the token of its figure for error messages.
-struct Parsed(Ident, Row);
+struct ParsedRow(Ident, Row);
 
-impl Parse for Parsed {
+impl Parse for ParsedRow {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let name = LIST.name(input)?;
         let metric: Metric = name.to_string().parse().map_err(|_| {

@@ -134,10 +134,10 @@ impl KernelLaunch<'_> {
 }
 
 /// A type of kernel arguments and elements. Half-precision numbers are their bits, as a `u16`.
-pub trait KernelElement: Copy + sealed::Bytes {}
+pub trait KernelElement: Copy + sealed::ElementBytes {}
 
 mod sealed {
-    pub trait Bytes {
+    pub trait ElementBytes {
         /// Reads an element from bytes of its size.
         fn from_bytes(bytes: &[u8]) -> Self;
         fn append_to(self, to: &mut Vec<u8>);
@@ -148,7 +148,7 @@ macro_rules! elements {
     ($($type:ty),*) => {$(
         impl KernelElement for $type {}
 
-        impl sealed::Bytes for $type {
+        impl sealed::ElementBytes for $type {
             fn from_bytes(bytes: &[u8]) -> Self {
                 Self::from_ne_bytes(bytes.try_into().expect("an element has its own size"))
             }

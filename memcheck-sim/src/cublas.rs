@@ -11,7 +11,7 @@ use memcheck_core::cards::Card;
 
 use crate::code::{Answer, Code};
 use crate::compute::{
-    Element as _, Kind, Memory as _, Operand, Product, Real, Scales, absolute_sum,
+    Element as _, Kind, Memory as _, Operand, Product, Real, Scalars, absolute_sum,
 };
 use crate::driver::{VERSION, current};
 use crate::ffi::{self, Out, Symbol, exports};
@@ -340,7 +340,7 @@ impl Call {
         };
         let [alpha, beta] =
             self.scales.map(|address| read_scale(machine, address, scale?, on_host));
-        let scales = alpha.zip(beta).map(|(alpha, beta)| Scales { alpha, beta });
+        let scales = alpha.zip(beta).map(|(alpha, beta)| Scalars { alpha, beta });
         let [a, b, c] = [0, 1, 2].map(operand);
         Some(Product { m, n, k, batch, inputs, output: output?, a, b, c, scales })
     }

@@ -10,7 +10,7 @@ use crate::code::{Answer, Code};
 use crate::cudart;
 use crate::driver::current;
 use crate::driver::graph::check_edge_data;
-use crate::driver::node::Place;
+use crate::driver::node::NodePlace;
 use crate::ffi::{self, Out};
 use crate::host::Origin;
 use crate::machine::graphs::{Mismatch, Mode, Step};
@@ -125,14 +125,14 @@ hooked! {
         node: *mut *mut c_void, graph: *mut c_void, after: *const *mut c_void, count: usize,
         parameters: *mut c_void
     ) {
-        let place = Place { graph: graph as Handle, after: after.cast(), count };
+        let place = NodePlace { graph: graph as Handle, after: after.cast(), count };
         place.add_allocation(result(node.cast())?, result(parameters.cast())?)
     }
     ffi::driver: cuGraphAddNode(
         node: *mut *mut c_void, graph: *mut c_void, after: *const *mut c_void, count: usize,
         parameters: *mut c_void
     ) {
-        let place = Place { graph: graph as Handle, after: after.cast(), count };
+        let place = NodePlace { graph: graph as Handle, after: after.cast(), count };
         place.add_any(result(node.cast())?, parameters)
     }
     ffi::driver: cuGraphAddNode_v2(
@@ -140,7 +140,7 @@ hooked! {
         data: *const c_void, count: usize, parameters: *mut c_void
     ) {
         check_edge_data(data.cast(), count)?;
-        let place = Place { graph: graph as Handle, after: after.cast(), count };
+        let place = NodePlace { graph: graph as Handle, after: after.cast(), count };
         place.add_any(result(node.cast())?, parameters)
     }
     ffi::driver: cuGraphExecUpdate(

@@ -22,7 +22,7 @@ use std::ffi::{c_int, c_longlong, c_void};
 use crate::compute::align::Alignment;
 use crate::compute::moe::{Experts, Routing};
 use crate::compute::quantized::tiles::{self, Scales};
-use crate::compute::quantized::{self, Format, Product};
+use crate::compute::quantized::{self, Format, QuantizedProduct};
 use crate::compute::{Kind, Memory as _};
 use crate::cudart;
 use crate::ffi::Symbol;
@@ -215,7 +215,7 @@ macro_rules! mmvq {
                 let sizes = [ncols, nrows, stride_y, stride_dst, b_size];
                 let [columns, rows, vector_stride, stride, batch] =
                     sizes.map(|size| u64::try_from(size).unwrap_or(0));
-                let product = Product {
+                let product = QuantizedProduct {
                     format: Format::$format, weights: vx, vectors: vy,
                     to: dst, columns, rows, vector_stride, stride, batch,
                 };
@@ -307,7 +307,7 @@ macro_rules! mmq {
                 let sizes = [ncols_x, nrows_x, stride_dst, ncols_y];
                 let [columns, rows, stride, batch] =
                     sizes.map(|size| u64::try_from(size).unwrap_or(0));
-                let product = Product {
+                let product = QuantizedProduct {
                     format: Format::$format, weights: x, vectors: y, to: dst,
                     columns, rows, vector_stride: 0, stride, batch,
                 };

@@ -19,7 +19,7 @@ use crate::descriptors::Descriptor;
 use crate::events::Events;
 use crate::faults::Schedule;
 use crate::host::{HostMemory, Origin};
-use crate::memory::{self, Block, Memory};
+use crate::memory::{self, Block, DeviceMemory};
 use crate::pools::Pool;
 use crate::processes::Process;
 use crate::spec::{self, DeviceSpec, Spec};
@@ -37,7 +37,7 @@ pub(crate) struct Device {
     pub(crate) spec: DeviceSpec,
     /// Its number on the machine, which is part of its UUID.
     pub(crate) number: u32,
-    pub(crate) memory: Memory,
+    pub(crate) memory: DeviceMemory,
     /// The primary context's handle, which stays the same for the whole run.
     pub(crate) primary: Handle,
     pub(crate) primary_retained: u32,
@@ -72,7 +72,7 @@ pub(crate) struct Module {
 pub(crate) struct Function {
     pub(crate) module: Handle,
     pub(crate) name: Arc<str>,
-    pub(crate) code: compute::Code,
+    pub(crate) code: compute::KernelCode,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -168,7 +168,7 @@ impl Machine {
             machine.devices.push(Device {
                 spec: device,
                 number: spec.numbers[ordinal],
-                memory: Memory::new(ordinal, device.capacity)
+                memory: DeviceMemory::new(ordinal, device.capacity)
                     .shared_with(others)
                     .with_heap(device.card.memory.is_shared()),
                 primary,

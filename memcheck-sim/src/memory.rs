@@ -42,7 +42,7 @@ pub(crate) fn region(address: u64) -> Option<usize> {
 
 /// The blocks and the gaps of a region.
 #[derive(Debug)]
-pub(crate) struct Memory {
+pub(crate) struct DeviceMemory {
     capacity: u64,
     /// Bytes that processes of other users hold.
     others: u64,
@@ -58,7 +58,7 @@ pub(crate) struct Memory {
     by_length: BTreeSet<(u64, u64)>,
 }
 
-impl Memory {
+impl DeviceMemory {
     pub(crate) fn new(ordinal: usize, capacity: u64) -> Self {
         let start = BASE + ordinal as u64 * SPAN;
         Self {
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn addresses_are_aligned_deterministic_and_reused() {
-        let mut memory = Memory::new(0, 1 << 30);
+        let mut memory = DeviceMemory::new(0, 1 << 30);
         let a = memory.allocate(block(1)).unwrap();
         let b = memory.allocate(block(513)).unwrap();
         let c = memory.allocate(block(512)).unwrap();
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn capacity_is_exact() {
-        let mut memory = Memory::new(0, 1000);
+        let mut memory = DeviceMemory::new(0, 1000);
         let a = memory.allocate(block(999)).unwrap();
         assert_eq!(memory.allocate(block(2)), Err(Code::OUT_OF_MEMORY));
         memory.allocate(block(1)).unwrap();
@@ -237,16 +237,16 @@ mod tests {
 
     #[test]
     fn memory_of_other_processes_is_not_available() {
-        let mut memory = Memory::new(0, 1000).shared_with(400);
+        let mut memory = DeviceMemory::new(0, 1000).shared_with(400);
         assert_eq!(memory.allocate(block(601)), Err(Code::OUT_OF_MEMORY));
         memory.allocate(block(600)).unwrap();
         assert_eq!((memory.used(), memory.free_bytes(), memory.capacity()), (600, 0, 1000));
-        assert_eq!(Memory::new(0, 1000).shared_with(2000).free_bytes(), 0);
+        assert_eq!(DeviceMemory::new(0, 1000).shared_with(2000).free_bytes(), 0);
     }
 
     #[test]
     fn a_block_that_is_not_in_use_keeps_its_address() {
-        let mut memory = Memory::new(0, 1000);
+        let mut memory = DeviceMemory::new(0, 1000);
         let a = memory.allocate(block(600)).unwrap();
         memory.set_in_use(a, false).unwrap();
         memory.set_in_use(a, false).unwrap();
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn empty_and_unknown_blocks_are_errors() {
-        let mut memory = Memory::new(0, 1000);
+        let mut memory = DeviceMemory::new(0, 1000);
         assert_eq!(memory.allocate(block(0)), Err(Code::INVALID_VALUE));
         let a = memory.allocate(block(10)).unwrap();
         assert_eq!(memory.release(a + 1), Err(Code::INVALID_VALUE));
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_pointer_into_a_block_is_valid_up_to_its_end() {
-        let mut memory = Memory::new(3, 1000);
+        let mut memory = DeviceMemory::new(3, 1000);
         let a = memory.allocate(block(100)).unwrap();
         assert_eq!(memory.find(a + 99), Some((a, block(100))));
         assert_eq!(memory.find(a + 100), None);

@@ -15,7 +15,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use message::{Request, Status, Work};
+use message::{RankWork, Request, Status};
 use rank::Rank;
 
 use crate::code::{Answer, Code};
@@ -146,21 +146,21 @@ exports! { ffi::nccl;
         stream: Handle,
     ) {
         let buffers = Buffers { from, to, count, kind };
-        call(Work::AllReduce, &buffers, [operation, 0], comm, stream)
+        call(RankWork::AllReduce, &buffers, [operation, 0], comm, stream)
     }
 
     fn ncclBroadcast(
         from: u64, to: u64, count: usize, kind: c_int, root: c_int, comm: Handle, stream: Handle,
     ) {
         let buffers = Buffers { from, to, count, kind };
-        call(Work::Broadcast, &buffers, [0, root], comm, stream)
+        call(RankWork::Broadcast, &buffers, [0, root], comm, stream)
     }
 
     fn ncclBcast(
         at: u64, count: usize, kind: c_int, root: c_int, comm: Handle, stream: Handle,
     ) {
         let buffers = Buffers { from: at, to: at, count, kind };
-        call(Work::Broadcast, &buffers, [0, root], comm, stream)
+        call(RankWork::Broadcast, &buffers, [0, root], comm, stream)
     }
 
     fn ncclReduce(
@@ -168,13 +168,13 @@ exports! { ffi::nccl;
         comm: Handle, stream: Handle,
     ) {
         let buffers = Buffers { from, to, count, kind };
-        call(Work::Reduce, &buffers, [operation, root], comm, stream)
+        call(RankWork::Reduce, &buffers, [operation, root], comm, stream)
     }
 
     fn ncclAllGather(
         from: u64, to: u64, count: usize, kind: c_int, comm: Handle, stream: Handle,
     ) {
-        call(Work::AllGather, &Buffers { from, to, count, kind }, [0, 0], comm, stream)
+        call(RankWork::AllGather, &Buffers { from, to, count, kind }, [0, 0], comm, stream)
     }
 
     fn ncclReduceScatter(
@@ -182,19 +182,19 @@ exports! { ffi::nccl;
         stream: Handle,
     ) {
         let buffers = Buffers { from, to, count, kind };
-        call(Work::ReduceScatter, &buffers, [operation, 0], comm, stream)
+        call(RankWork::ReduceScatter, &buffers, [operation, 0], comm, stream)
     }
 
     fn ncclSend(
         from: u64, count: usize, kind: c_int, peer: c_int, comm: Handle, stream: Handle,
     ) {
-        call(Work::Send, &Buffers { from, to: 0, count, kind }, [0, peer], comm, stream)
+        call(RankWork::Send, &Buffers { from, to: 0, count, kind }, [0, peer], comm, stream)
     }
 
     fn ncclRecv(
         to: u64, count: usize, kind: c_int, peer: c_int, comm: Handle, stream: Handle,
     ) {
-        call(Work::Receive, &Buffers { from: 0, to, count, kind }, [0, peer], comm, stream)
+        call(RankWork::Receive, &Buffers { from: 0, to, count, kind }, [0, peer], comm, stream)
     }
 }
 
@@ -277,7 +277,7 @@ fn end_group() -> Answer {
 /// Sends a call to the hub. `operation` and `peer` are the reduction, and the root or the other
 /// rank.
 fn call(
-    work: Work,
+    work: RankWork,
     buffers: &Buffers,
     [operation, peer]: [c_int; 2],
     comm: Handle,
@@ -298,15 +298,15 @@ fn call(
     let is_root = rank.number == peer;
     // The bytes that this rank contributes, and those that it gets.
     let (sent, received) = match work {
-        Work::AllGather => (one, Some(bytes(rank.size)?)),
-        Work::ReduceScatter => (bytes(rank.size)?, Some(one)),
-        Work::Reduce => (one, is_root.then_some(one)),
-        Work::Send => (one, None),
+        RankWork::AllGather => (one, Some(bytes(rank.size)?)),
+        RankWork::ReduceScatter => (bytes(rank.size)?, Some(one)),
+        RankWork::Reduce => (one, is_root.then_some(one)),
+        RankWork::Send => (one, None),
         _ => (one, Some(one)),
     };
     let reads = match work {
-        Work::Broadcast => is_root,
-        Work::Receive => false,
+        RankWork::Broadcast => is_root,
+        RankWork::Receive => false,
         _ => true,
     };
     let data = with(|machine| {

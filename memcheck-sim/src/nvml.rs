@@ -22,7 +22,7 @@ use crate::machine::{Handle, Library, Machine, with};
 use crate::uuid;
 
 pub use attach::{NvmlError, attach_nvml, nvml_table};
-use layout::{Memory, MemoryV2, PciInfo, ProcessV1, ProcessV2};
+use layout::{MemoryV1, MemoryV2, PciInfo, ProcessV1, ProcessV2};
 
 /// ESTIMATE, not measured: the memory that a process holds on a device in addition to its
 /// allocations, for its context and its code. It is 512 MiB on every device with a context.
@@ -161,9 +161,9 @@ table! {
         minor.put(low.into())
     }
 
-    fn nvmlDeviceGetMemoryInfo(device: Handle, memory: Out<Memory>) {
+    fn nvmlDeviceGetMemoryInfo(device: Handle, memory: Out<MemoryV1>) {
         let (total, used) = memory_of(device)?;
-        memory.put(Memory { total, free: total - used, used })
+        memory.put(MemoryV1 { total, free: total - used, used })
     }
 
     fn nvmlDeviceGetMemoryInfo_v2(device: Handle, memory: Out<MemoryV2>) {

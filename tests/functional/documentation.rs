@@ -7,6 +7,7 @@ use memcheck_core::judgement::diagnosis;
 use memcheck_core::judgement::finding::{self, Class, Level};
 use memcheck_core::request::variables;
 use memcheck_core::wire::exit;
+use memcheck_tests::scenarios::{self, Family};
 
 use crate::fixture::{memcheck, workspace};
 use crate::links::links;
@@ -76,6 +77,23 @@ fn the_reference_has_the_same_causes_as_the_program() {
         let page = memcheck(&workspace(), &["explain", rule.code]).exits(0);
         assert!(page.stdout.contains("What to do"), "{}", rule.code);
     }
+}
+
+#[test]
+fn the_measurements_have_the_number_of_leaks_in_the_corpus() {
+    let leaks = |leg| scenarios::all().filter(|leak| leak.judged_on(leg).is_some()).count();
+    let (sim, cpu) = (leaks(Family::Cuda), leaks(Family::Cpu));
+    let page = |name: &str| std::fs::read_to_string(workspace().join(name)).expect(name);
+    let readme = page("README.md");
+    assert!(
+        readme.contains(&format!("Of {sim} leaks in whole tests on `sim`, and {cpu} on `cpu`"))
+    );
+    let evidence = page("docs/evidence.md");
+    assert!(evidence.contains(&format!("detection`: {sim} leaks with their fixed twins")));
+    let rows = rows(&evidence, "| device | programs | number | right |\n");
+    let numbers = rows.iter().map(|row| row.split('|').skip(3).collect::<String>());
+    let [sim, cpu] = [sim, cpu].map(|count| format!(" {count}  {count} "));
+    assert_eq!(numbers.collect::<Vec<_>>(), [sim.clone(), sim, cpu.clone(), cpu]);
 }
 
 #[test]

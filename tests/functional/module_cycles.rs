@@ -1,5 +1,6 @@
 //! The dependencies between the top-level modules of a crate must have no cycle, and neither must
-//! those between the modules of one of its folders. Dependencies of unit tests do not count.
+//! those between the modules of one of its folders. A crate must define each name of a type once.
+//! Dependencies and types of unit tests do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -81,6 +82,34 @@ fn with_absolute_paths(source: &str, root: &str, levels: usize) -> String {
     text + rest
 }
 
+/// Calls `visit` with the production code of a module and of the modules in it, and with the number
+/// of modules between the file and the folder whose modules are compared, `levels` for the first.
+fn visit_production(path: &Path, levels: usize, visit: &mut impl FnMut(&str, usize)) {
+    let source = std::fs::read_to_string(path).expect("a source file");
+    let (source, for_tests) = production(&source);
+    visit(&source, levels);
+    // `a.rs` and `a/mod.rs` have their modules in `a`, and `lib.rs` has them in its folder.
+    let folder = match path.file_stem().is_some_and(|stem| stem == "mod" || stem == "lib") {
+        true => path.parent().expect("the file has a folder").to_owned(),
+        false => path.with_extension(""),
+    };
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if ["lib", "main", "mod"].contains(&name.as_str()) || for_tests.contains(&name) {
+            continue;
+        }
+        match path.is_dir() {
+            true if path.join("mod.rs").is_file() => {
+                visit_production(&path.join("mod.rs"), levels + 1, visit)
+            }
+            // The file of the same name has already been read, and its modules with it.
+            true => {}
+            false => visit_production(&path, levels + 1, visit),
+        }
+    }
+}
+
 /// Adds the dependencies of the files of a module. `levels` is the number of modules between the
 /// file and the folder whose modules are compared.
 fn add_dependencies(
@@ -90,31 +119,11 @@ fn add_dependencies(
     module: &str,
     modules: &mut Dependencies,
 ) {
-    let source = std::fs::read_to_string(path).expect("a source file");
-    let (source, for_tests) = production(&source);
-    let source = with_absolute_paths(&source, root, levels);
     let own = modules.entry(module.to_owned()).or_default();
-    own.extend(used_modules(&source, root).into_iter().map(str::to_owned));
-    // `a.rs` and `a/mod.rs` have their modules in `a`.
-    let folder = match path.file_stem().is_some_and(|stem| stem == "mod") {
-        true => path.parent().expect("the file has a folder").to_owned(),
-        false => path.with_extension(""),
-    };
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        if name == "mod" || for_tests.contains(&name) {
-            continue;
-        }
-        match path.is_dir() {
-            true if path.join("mod.rs").is_file() => {
-                add_dependencies(&path.join("mod.rs"), root, levels + 1, module, modules)
-            }
-            // The file of the same name has already been read, and its modules with it.
-            true => {}
-            false => add_dependencies(&path, root, levels + 1, module, modules),
-        }
-    }
+    visit_production(path, levels, &mut |source, levels| {
+        let source = with_absolute_paths(source, root, levels);
+        own.extend(used_modules(&source, root).into_iter().map(str::to_owned));
+    });
 }
 
 /// The modules in a folder, whose paths begin with `root`.
@@ -188,6 +197,49 @@ fn the_modules_of_each_folder_have_no_dependency_cycle() {
             assert!(cycles.is_empty(), "{}: {cycles:#?}", folder.display());
         }
     }
+}
+
+/// The name of the struct, enum or trait whose definition begins in a line of code.
+fn defined_type(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let line = line.strip_prefix("pub").map_or(line, |line| match line.split_once(')') {
+        Some((visibility, rest)) if visibility.starts_with('(') => rest,
+        _ => line,
+    });
+    let (keyword, rest) = line.trim_start().trim_start_matches("unsafe ").split_once(' ')?;
+    let name = rest.split(|c: char| !c.is_alphanumeric()).next().filter(|name| !name.is_empty());
+    name.filter(|_| ["struct", "enum", "union", "trait"].contains(&keyword))
+}
+
+/// The names that the production code of a crate defines as more than one type.
+fn names_of_several_types(sources: &Path) -> BTreeSet<String> {
+    let (mut names, mut several) = (BTreeSet::new(), BTreeSet::new());
+    visit_production(&sources.join("lib.rs"), 0, &mut |source, _| {
+        let defined = source.lines().filter_map(defined_type).map(str::to_owned);
+        several.extend(defined.filter(|name| !names.insert(name.clone())));
+    });
+    assert!(!names.is_empty(), "{}: no types", sources.display());
+    several
+}
+
+#[test]
+fn a_crate_defines_each_type_name_once() {
+    for (name, _) in CRATES {
+        let several = names_of_several_types(&workspace().join(name).join("src"));
+        assert!(several.is_empty(), "{name}: {several:?}");
+    }
+}
+
+#[test]
+fn a_name_of_two_types_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("lib.rs", "mod a;\nmod b;\n#[cfg(test)]\nmod c;\nstruct One;\n");
+    write("a.rs", "pub struct Two(u8);\nfn f() {\n    // A struct One\n    enum Three {}\n}\n");
+    write("b.rs", "pub(in crate::b) trait Two<T> {}\nunsafe trait Three {}\n");
+    write("c.rs", "struct One;\n");
+    let found = names_of_several_types(folder.path());
+    assert_eq!(found.into_iter().collect::<Vec<_>>(), ["Three", "Two"]);
 }
 
 #[test]

@@ -27,7 +27,7 @@ struct Package {
 /// The packages that cargo can exchange for each other without a change of a manifest: the same
 /// name, the same source and compatible versions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Slot {
+struct PackageSlot {
     name: String,
     compatible: String,
     source: String,
@@ -43,7 +43,7 @@ pub(crate) struct Update {
     /// That of the newer file.
     pub(crate) to: String,
     #[serde(skip)]
-    slot: Slot,
+    slot: PackageSlot,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -54,8 +54,8 @@ pub(crate) struct LockError(String);
 #[derive(Debug)]
 pub(crate) struct LockRange {
     version: u32,
-    older: BTreeMap<Slot, Package>,
-    newer: BTreeMap<Slot, Package>,
+    older: BTreeMap<PackageSlot, Package>,
+    newer: BTreeMap<PackageSlot, Package>,
     /// Packages of the workspace, as the newer file has them.
     members: Vec<Package>,
     /// Those without dependencies among them come first, so that the first ones can be applied
@@ -64,11 +64,11 @@ pub(crate) struct LockRange {
 }
 
 impl Package {
-    fn slot(&self) -> Option<Slot> {
+    fn slot(&self) -> Option<PackageSlot> {
         let source = self.source.as_deref()?;
         let (source, _) = source.split_once('#').unwrap_or((source, ""));
         let (name, source) = (self.name.clone(), source.to_owned());
-        Some(Slot { name, compatible: compatible(&self.version), source })
+        Some(PackageSlot { name, compatible: compatible(&self.version), source })
     }
 
     /// `1.2.3`, or `1.2.3 (0123456789)` for a commit.
@@ -99,7 +99,7 @@ fn parse(text: &str) -> Result<LockFile, LockError> {
     toml::from_str(text).map_err(|error| LockError(error.message().to_owned()))
 }
 
-fn by_slot(packages: &[Package]) -> BTreeMap<Slot, Package> {
+fn by_slot(packages: &[Package]) -> BTreeMap<PackageSlot, Package> {
     packages.iter().filter_map(|package| Some((package.slot()?, package.clone()))).collect()
 }
 
@@ -146,9 +146,9 @@ impl LockRange {
     /// The lock file in which the updates with these numbers are applied. It also has the packages
     /// that only one of the files has; cargo removes those that it does not need.
     pub(crate) fn with(&self, applied: &BTreeSet<usize>) -> String {
-        let applied: BTreeSet<&Slot> =
+        let applied: BTreeSet<&PackageSlot> =
             applied.iter().map(|number| &self.updates[*number].slot).collect();
-        let mut packages: BTreeMap<&Slot, &Package> = self.newer.iter().collect();
+        let mut packages: BTreeMap<&PackageSlot, &Package> = self.newer.iter().collect();
         for (slot, package) in &self.older {
             if !applied.contains(slot) {
                 packages.insert(slot, package);
@@ -157,7 +157,7 @@ impl LockRange {
         let chosen: Vec<Package> =
             packages.values().map(|it| (*it).clone()).chain(self.members.clone()).collect();
         let all = self.older.values().chain(self.newer.values()).chain(&self.members);
-        let slots: BTreeMap<String, Option<Slot>> =
+        let slots: BTreeMap<String, Option<PackageSlot>> =
             all.map(|package| (complete_name(package), package.slot())).collect();
         let other = |name: &String| match slots.get(name)? {
             Some(slot) => packages.get(slot).map(|package| complete_name(package)),
@@ -182,7 +182,7 @@ impl LockRange {
         if !resolved.iter().all(|package| is_known(&package)) {
             return Ok(None);
         }
-        let has = |slot: &Slot| {
+        let has = |slot: &PackageSlot| {
             let found = resolved.iter().find(|package| package.slot().as_ref() == Some(slot));
             // A package that is not needed does not matter.
             found.is_none_or(|package| package.is_same(&self.newer[slot]))
@@ -201,10 +201,10 @@ fn complete_name(package: &Package) -> String {
 
 /// Adds the update of a slot after those of its dependencies.
 fn visit(
-    slot: &Slot,
-    (older, newer): (&BTreeMap<Slot, Package>, &BTreeMap<Slot, Package>),
+    slot: &PackageSlot,
+    (older, newer): (&BTreeMap<PackageSlot, Package>, &BTreeMap<PackageSlot, Package>),
     packages: &[Package],
-    seen: &mut BTreeSet<Slot>,
+    seen: &mut BTreeSet<PackageSlot>,
     updates: &mut Vec<Update>,
 ) {
     let Some(package) = newer.get(slot) else { return };

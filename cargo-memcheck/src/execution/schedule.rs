@@ -28,7 +28,7 @@ pub(crate) enum RunEvent {
 
 /// A worker sends `Gone` at its end, because a process that a test left behind can keep the channel
 /// open.
-enum Message {
+enum WorkerMessage {
     Event(RunEvent),
     Progress(usize, Latest),
     Gone,
@@ -42,18 +42,19 @@ type Latest = Arc<Mutex<Option<Progress>>>;
 pub(crate) struct ProgressSender {
     number: usize,
     latest: Latest,
-    sender: Sender<Message>,
+    sender: Sender<WorkerMessage>,
 }
 
 impl ProgressSender {
-    fn new(number: usize, sender: Sender<Message>) -> Self {
+    fn new(number: usize, sender: Sender<WorkerMessage>) -> Self {
         Self { number, latest: Latest::default(), sender }
     }
 
     pub(crate) fn progress(&self, progress: Progress) {
         let before = self.latest.lock().expect("no sender panics").replace(progress);
         if before.is_none() {
-            let _ = self.sender.send(Message::Progress(self.number, Arc::clone(&self.latest)));
+            let _ =
+                self.sender.send(WorkerMessage::Progress(self.number, Arc::clone(&self.latest)));
         }
     }
 }
@@ -105,7 +106,7 @@ pub(crate) fn run_all(
             std::thread::Builder::new().spawn_scoped(scope, move || {
                 let worked = caught(|| work(count, fail_fast, next, stop, run, &sender));
                 stop.fetch_or(!matches!(worked, Ok(Ok(()))), Ordering::SeqCst);
-                let _ = sender.send(Message::Gone);
+                let _ = sender.send(WorkerMessage::Gone);
                 worked.unwrap_or_else(|panicked| Err(panicked.into()))
             })
         };
@@ -119,13 +120,13 @@ pub(crate) fn run_all(
         while working > 0 {
             match events.recv() {
                 // The workers must be waited for, so that their tests end before the command does.
-                Ok(Message::Event(event)) => {
+                Ok(WorkerMessage::Event(event)) => {
                     if let Err(panicked) = caught(|| on_event(event)) {
                         stop.store(true, Ordering::SeqCst);
                         result = result.and(Err(panicked.into()));
                     }
                 }
-                Ok(Message::Progress(number, latest)) => {
+                Ok(WorkerMessage::Progress(number, latest)) => {
                     let progress = latest.lock().expect("no sender panics").take();
                     let Some(progress) = progress else { continue };
                     if let Err(panicked) = caught(|| on_event(RunEvent::Progress(number, progress)))
@@ -134,7 +135,7 @@ pub(crate) fn run_all(
                         result = result.and(Err(panicked.into()));
                     }
                 }
-                Ok(Message::Gone) | Err(_) => working -= 1,
+                Ok(WorkerMessage::Gone) | Err(_) => working -= 1,
             }
         }
         for handle in handles.into_iter().flatten() {
@@ -151,10 +152,10 @@ fn work(
     next: &AtomicUsize,
     stop: &AtomicBool,
     run: &impl Fn(usize, ProgressSender) -> Result<Option<TestOutcome>, Failure>,
-    sender: &Sender<Message>,
+    sender: &Sender<WorkerMessage>,
 ) -> Result<(), Failure> {
     let send_event = |event| {
-        let _ = sender.send(Message::Event(event));
+        let _ = sender.send(WorkerMessage::Event(event));
     };
     while !stop.load(Ordering::SeqCst) {
         let number = next.fetch_add(1, Ordering::SeqCst);
@@ -270,8 +271,10 @@ mod tests {
         for iteration in 0..100_000 {
             progress_sender.progress(progress(iteration));
             if iteration == 7 || iteration == 99_999 {
-                let waiting: Vec<Message> = events.try_iter().collect();
-                let [Message::Progress(0, latest)] = &waiting[..] else { panic!("one message") };
+                let waiting: Vec<WorkerMessage> = events.try_iter().collect();
+                let [WorkerMessage::Progress(0, latest)] = &waiting[..] else {
+                    panic!("one message")
+                };
                 presented.push(latest.lock().unwrap().take());
             }
         }

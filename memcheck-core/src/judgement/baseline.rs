@@ -24,7 +24,7 @@ pub const FIGURES: [&str; 6] =
     ["allocated_total", "allocations", "growth", "peak_allocated", "retained", "setup"];
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Entry {
+struct SpaceEntry {
     #[serde(flatten)]
     figures: BTreeMap<String, u64>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -89,12 +89,12 @@ impl Figures {
 
     /// Serializes these figures and the holders of the memory at the peak.
     pub fn to_yaml(&self, holders: &Holders) -> String {
-        let body: BTreeMap<Space, Entry> = self
+        let body: BTreeMap<Space, SpaceEntry> = self
             .0
             .iter()
             .map(|(space, figures)| {
                 let peak_holders = holders.0.get(space).cloned().unwrap_or_default();
-                (*space, Entry { figures: figures.clone(), peak_holders })
+                (*space, SpaceEntry { figures: figures.clone(), peak_holders })
             })
             .collect();
         yaml::write(&body)
@@ -105,7 +105,7 @@ impl Figures {
         if has_conflict_markers(text) {
             return Err(FiguresError::Conflict);
         }
-        let body: BTreeMap<Space, Entry> = yaml::read(text).map_err(FiguresError::Yaml)?;
+        let body: BTreeMap<Space, SpaceEntry> = yaml::read(text).map_err(FiguresError::Yaml)?;
         let figures = Self(body.into_iter().map(|(space, entry)| (space, entry.figures)).collect());
         for (space, by_name) in &figures.0 {
             let known = gated(*space, &Metrics::default());
@@ -245,11 +245,11 @@ impl Baseline {
         };
         // Checked first, because a header of another version may have other fields.
         #[derive(Deserialize)]
-        struct Versioned {
+        struct SnapshotVersion {
             memcheck: u32,
         }
-        match serde_json::from_str::<Versioned>(header) {
-            Ok(Versioned { memcheck }) if memcheck != VERSION => {
+        match serde_json::from_str::<SnapshotVersion>(header) {
+            Ok(SnapshotVersion { memcheck }) if memcheck != VERSION => {
                 return Self::Corrupt(format!(
                     "it has version {memcheck} of the format, but this memcheck reads version \
                      {VERSION}"

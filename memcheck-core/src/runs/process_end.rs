@@ -60,11 +60,11 @@ impl Written {
     fn parse(bytes: &[u8]) -> Self {
         /// The version alone, because the report of another version may have other fields.
         #[derive(Deserialize)]
-        struct Versioned {
+        struct ReportVersion {
             version: u32,
         }
-        match serde_json::from_slice::<Versioned>(bytes) {
-            Ok(Versioned { version }) if version != VERSION => Self::Unsound(format!(
+        match serde_json::from_slice::<ReportVersion>(bytes) {
+            Ok(ReportVersion { version }) if version != VERSION => Self::Unsound(format!(
                 "the record of the test is of version {version}, cargo-memcheck reads version {VERSION}"
             )),
             Ok(_) => match serde_json::from_slice(bytes) {

@@ -31,7 +31,7 @@ use crate::recorder::Recorder;
 use crate::{block, canary, ledger, live, reads, scope};
 
 /// The state of a program that is being followed.
-struct Following {
+struct FollowedProgram {
     job: ProgramJob,
     /// The path of the report.
     path: PathBuf,
@@ -41,7 +41,7 @@ struct Following {
     process: u32,
 }
 
-static FOLLOWING: Mutex<Option<Following>> = Mutex::new(None);
+static FOLLOWING: Mutex<Option<FollowedProgram>> = Mutex::new(None);
 
 /// Starts to follow this process, unless an ancestor of it has already claimed the job. If the
 /// process cannot be followed, it exits with an error.
@@ -97,7 +97,8 @@ fn follow(job: ProgramJob, path: PathBuf) -> Result<(), String> {
         let listener = OpenOptions::new().write(true).open(listener).map_err(error_text)?;
         live::start(listener, &job.workspace).map_err(error_text)?;
     }
-    let following = Following { job, path, attributor, host_armed, process: std::process::id() };
+    let following =
+        FollowedProgram { job, path, attributor, host_armed, process: std::process::id() };
     *FOLLOWING.lock().map_err(error_text)? = Some(following);
     // SAFETY: the handler is a function without arguments that does not unwind.
     if unsafe { libc::atexit(at_exit) } != 0 {
@@ -124,8 +125,8 @@ extern "C" fn at_exit() {
     }
 }
 
-fn report(following: Following) -> Report {
-    let Following { job, attributor, host_armed, .. } = following;
+fn report(following: FollowedProgram) -> Report {
+    let FollowedProgram { job, attributor, host_armed, .. } = following;
     let family = job.device.family().unwrap_or(Family::Cpu);
     let mut recorder = Recorder::new(Space::Host, Reach::Screen, &job.limits);
     let judged = judged(family);

@@ -87,15 +87,15 @@ fn marked_place(metadata: &'static Metadata<'static>, mark: SpanMark) -> u64 {
     place as u64
 }
 
-/// The contents of an id.
+/// The origin of a span, as its id contains it.
 #[derive(Debug, Clone, Copy)]
-struct SpanOrigin {
+struct PackedOrigin {
     place: u64,
     scope: u32,
     thread: u64,
 }
 
-impl SpanOrigin {
+impl PackedOrigin {
     fn id(self) -> Id {
         let scope = u64::from(self.scope) & ((1 << SCOPE_BITS) - 1);
         let place = self.place << (SCOPE_BITS + THREAD_BITS);
@@ -159,7 +159,7 @@ impl Subscriber for Spans {
                 marked_place(span.metadata(), mark)
             }
         };
-        SpanOrigin { place, scope: current(), thread }.id()
+        PackedOrigin { place, scope: current(), thread }.id()
     }
 
     fn record(&self, _: &Id, _: &Record<'_>) {}
@@ -169,7 +169,7 @@ impl Subscriber for Spans {
     fn event(&self, _: &Event<'_>) {}
 
     fn enter(&self, id: &Id) {
-        let origin = SpanOrigin::from_id(id.into_u64());
+        let origin = PackedOrigin::from_id(id.into_u64());
         let elsewhere = || {
             let here = THREAD.try_with(|thread| *thread).unwrap_or(origin.thread);
             (origin.thread != here).then_some(origin.scope)
@@ -189,7 +189,7 @@ impl Subscriber for Spans {
     fn current_span(&self) -> Current {
         let last = super::depth().checked_sub(1);
         let inside = last.and_then(|last| INSIDE.with(|all| all.get(last).map(Cell::get)));
-        let metadata = inside.and_then(|id| SpanOrigin::from_id(id).metadata());
+        let metadata = inside.and_then(|id| PackedOrigin::from_id(id).metadata());
         match (inside, metadata) {
             (Some(id), Some(metadata)) => Current::new(Id::from_u64(id), metadata),
             _ => Current::none(),

@@ -75,11 +75,11 @@ impl Alignment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compute::harness::Device;
+    use crate::compute::harness::TestDevice;
 
     #[test]
     fn each_expert_has_whole_blocks() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let experts_of_tokens = device.upload(&[2_i32, 0, 2, 2, 9]);
         let [sorted, experts, padded, ends] = [10, 5, 1, 4].map(|count| device.allocate(4 * count));
         let alignment = Alignment {

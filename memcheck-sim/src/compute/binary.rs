@@ -42,7 +42,7 @@ pub(super) fn zip<T: Element, O: Element>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compute::harness::{Device, arguments};
+    use crate::compute::harness::{TestDevice, arguments};
 
     use half::{bf16, f16};
 
@@ -51,7 +51,7 @@ mod tests {
     /// The results of the six operations.
     fn all<T: Element>(suffix: &str, lhs: T, rhs: T) -> Vec<T> {
         let one = |op: &&str| {
-            let mut device = Device::new();
+            let mut device = TestDevice::new();
             let (lhs, rhs) = (device.upload(&[lhs]), device.upload(&[rhs]));
             let to = device.allocate(T::WIDTH);
             let name = format!("{op}_{suffix}");
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn each_input_has_its_own_strides() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let lhs = device.upload(&[1_f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
         let rhs = device.upload(&[10_f32, 20.0]);
         let to = device.allocate(24);
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn the_result_can_replace_an_input() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let (lhs, rhs) = (device.upload(&[1_f32, 2.0]), device.upload(&[10_f32, 20.0]));
         device.launch("bmul_f32", &arguments![2_usize, 0_usize, 0_u64, lhs, rhs, lhs]);
         assert_eq!(device.download(lhs, 2), Some(vec![10_f32, 40.0]));
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn one_unknown_input_makes_the_result_unknown() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let (known, unknown) = (device.upload(&[1_f32; 2]), device.allocate(8));
         for (lhs, rhs) in [(known, unknown), (unknown, known)] {
             let to = device.upload(&[1_f32; 2]);

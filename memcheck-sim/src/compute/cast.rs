@@ -17,12 +17,12 @@ pub(super) fn run(launch: &mut Launch<'_>, from: Kind) -> Known {
 #[cfg(test)]
 mod tests {
     use crate::compute::element::Element;
-    use crate::compute::harness::{Device, arguments};
+    use crate::compute::harness::{TestDevice, arguments};
 
     use half::{bf16, f16};
 
     fn cast<S: Element, D: Element>(name: &str, input: S) -> D {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let (from, to) = (device.upload(&[input]), device.allocate(D::WIDTH));
         device.launch(name, &arguments![1_usize, 0_usize, 0_u64, from, to]);
         device.download(to, 1).expect("the result is known")[0]

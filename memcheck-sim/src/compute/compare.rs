@@ -28,7 +28,7 @@ pub(super) fn run(launch: &mut Launch<'_>, comparison: Comparison) -> Known {
 #[cfg(test)]
 mod tests {
     use crate::compute::element::Element;
-    use crate::compute::harness::{Device, arguments};
+    use crate::compute::harness::{TestDevice, arguments};
 
     use half::{bf16, f16};
 
@@ -36,7 +36,7 @@ mod tests {
 
     fn all<T: Element>(suffix: &str, lhs: T, rhs: T) -> [u8; 6] {
         NAMES.map(|name| {
-            let mut device = Device::new();
+            let mut device = TestDevice::new();
             let (lhs, rhs) = (device.upload(&[lhs]), device.upload(&[rhs]));
             let to = device.allocate(1);
             let name = format!("{name}_{suffix}");

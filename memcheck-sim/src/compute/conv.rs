@@ -143,7 +143,8 @@ pub(super) fn one_dim(launch: &mut Launch<'_>) -> Known {
         let position = stride.wrapping_mul(at).wrapping_add(offset).wrapping_mul(dilation);
         inside(position, padding, length)
     };
-    let shape = Convolution { image: image.flat(), kernel: kernel.flat(), height: 1, width: out };
+    let shape =
+        ConvolutionShape { image: image.flat(), kernel: kernel.flat(), height: 1, width: out };
     convolve(launch, 6, shape, &|_, _| Some(0), &tap)
 }
 
@@ -157,7 +158,7 @@ pub(super) fn two_dim(launch: &mut Launch<'_>) -> Known {
         inside(position, padding, length)
     };
     let [_, _, rows, columns] = image.dims;
-    let shape = Convolution { image, kernel, height, width };
+    let shape = ConvolutionShape { image, kernel, height, width };
     convolve(launch, 7, shape, &|at, k| tap(at, k, rows), &|at, k| tap(at, k, columns))
 }
 
@@ -168,7 +169,7 @@ pub(super) fn transposed_one_dim(launch: &mut Launch<'_>) -> Known {
     let [image, kernel] = Shaped::<3>::read(&launch.source(), info)?;
     let length = image.dims[2];
     let kernel = kernel.flat().exchanged();
-    let shape = Convolution { image: image.flat(), kernel, height: 1, width: out };
+    let shape = ConvolutionShape { image: image.flat(), kernel, height: 1, width: out };
     let tap = |at, k| transposed_tap(at, k, [stride, padding, dilation, length]);
     convolve(launch, 7, shape, &|_, _| Some(0), &tap)
 }
@@ -180,7 +181,7 @@ pub(super) fn transposed_two_dim(launch: &mut Launch<'_>) -> Known {
     let [image, kernel] = Shaped::<4>::read(&launch.source(), info)?;
     let [_, _, rows, columns] = image.dims;
     let tap = |at, k, length| transposed_tap(at, k, [stride, padding, dilation, length]);
-    let shape = Convolution { image, kernel: kernel.exchanged(), height, width };
+    let shape = ConvolutionShape { image, kernel: kernel.exchanged(), height, width };
     convolve(launch, 8, shape, &|at, k| tap(at, k, rows), &|at, k| tap(at, k, columns))
 }
 
@@ -196,7 +197,7 @@ fn transposed_tap(
 
 /// The shape of a convolution. The kernel's dims are output channels, input channels, rows and
 /// columns.
-pub(super) struct Convolution {
+pub(super) struct ConvolutionShape {
     pub(super) image: Shaped<4>,
     pub(super) kernel: Shaped<4>,
     pub(super) height: u64,
@@ -208,7 +209,7 @@ pub(super) struct Convolution {
 fn convolve(
     launch: &mut Launch<'_>,
     first: usize,
-    shape: Convolution,
+    shape: ConvolutionShape,
     row: Tap<'_>,
     column: Tap<'_>,
 ) -> Known {
@@ -222,11 +223,11 @@ pub(super) fn convolve_at(
     memory: &mut dyn Memory,
     kind: Kind,
     [from, kernel_at, to]: [u64; 3],
-    shape: &Convolution,
+    shape: &ConvolutionShape,
     row: Tap<'_>,
     column: Tap<'_>,
 ) -> Known {
-    let &Convolution { image, kernel, height, width } = shape;
+    let &ConvolutionShape { image, kernel, height, width } = shape;
     let [batch, all_channels, ..] = image.dims;
     let [out, channels, rows, columns] = kernel.dims;
     let of_group = out / (all_channels / channels.max(1)).max(1);

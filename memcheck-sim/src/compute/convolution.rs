@@ -62,7 +62,7 @@ impl Convolve {
         let is_contiguous = output == Tensor::contiguous(output.kind, output.dims);
         let shaped = |tensor: Tensor| Shaped { dims: tensor.dims, strides: tensor.strides };
         let shape =
-            conv::Convolution { image: shaped(image), kernel: shaped(filter), height, width };
+            conv::ConvolutionShape { image: shaped(image), kernel: shaped(filter), height, width };
         let tap = |axis: usize, at: u64, offset: u64| {
             let offset = match convolution.is_reversed {
                 true => filter.dims[2 + axis] - 1 - offset,
@@ -87,7 +87,7 @@ impl Convolve {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compute::harness::Device;
+    use crate::compute::harness::TestDevice;
 
     #[test]
     fn the_output_has_a_row_for_each_position_of_the_filter() {
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn groups_of_channels_have_their_own_filters() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let convolution = Convolution {
             pads: [0, 1],
             strides: [1, 1],

@@ -49,13 +49,13 @@ pub(super) fn rows(launch: &mut Launch<'_>) -> Known {
 
 #[cfg(test)]
 mod tests {
-    use crate::compute::harness::{Device, arguments};
+    use crate::compute::harness::{TestDevice, arguments};
 
     use half::f16;
 
     #[test]
     fn a_strided_tensor_becomes_contiguous() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let from = device.upload(&[1_i64, 2, 3, 4, 5, 6]);
         let to = device.allocate(48);
         let info = device.upload(&[3_i64, 2, 1, 3]);
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn rows_are_copied_between_pitches_and_the_gaps_stay() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let from = device.upload(&[1_f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
         let to = device.upload(&[0_f32; 8]);
         device.launch("copy2d_f32", &arguments![from, to + 4, 2_u32, 2_u32, 3_u32, 4_u32]);
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn only_unknown_rows_become_unknown() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let from = device.allocate(16);
         device.launch("fill_f32", &arguments![from, 3_f32, 2_usize]);
         let to = device.upload(&[0_f32; 6]);
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_copy_beyond_a_block_makes_the_target_unknown() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let (from, to) = (device.upload(&[1_f32; 4]), device.upload(&[0_f32; 8]));
         device.launch("copy2d_f32", &arguments![from, to, 1_u32, 8_u32, 8_u32, 8_u32]);
         assert_eq!(device.download::<f32>(to, 1), None);

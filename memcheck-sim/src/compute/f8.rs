@@ -70,7 +70,7 @@ impl Element for F8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compute::harness::{Device, arguments};
+    use crate::compute::harness::{TestDevice, arguments};
 
     fn f8(values: &[f32]) -> Vec<F8> {
         values.iter().map(|&value| F8::from_f32(value)).collect()
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn a_result_is_rounded_once_and_stays_in_range() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let (x, y) =
             (device.upload(&f8(&[1.0, 448.0, -3.5])), device.upload(&f8(&[0.0625, 448.0, 2.0])));
         let to = device.allocate(3);
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn conversions_and_ids_of_every_type_exist() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let (x, to) = (device.upload(&f8(&[1.5, -2.0, 7.0])), device.allocate(24));
         let cast = |from: u64, to: u64| arguments![3_usize, 0_usize, 0_u64, from, to];
         device.launch("cast_f8_e4m3_i32", &cast(x, to));

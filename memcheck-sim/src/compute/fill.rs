@@ -58,13 +58,13 @@ fn repeat<T: Element>(launch: &mut Launch<'_>, output: u64, count: u64, value: T
 
 #[cfg(test)]
 mod tests {
-    use crate::compute::harness::{Device, arguments};
+    use crate::compute::harness::{TestDevice, arguments};
 
     use half::bf16;
 
     #[test]
     fn a_value_is_written_through_the_strides_of_the_target() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let to = device.upload(&[1_f32; 6]);
         device.launch("const_set_f32", &arguments![2_usize, 0_usize, 0_u64, 7_f32, to + 8]);
         assert_eq!(device.download(to, 6), Some(vec![1_f32, 1.0, 7.0, 7.0, 1.0, 1.0]));
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn every_type_has_a_fill() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let to = device.allocate(16);
         device.launch("const_set_u8", &arguments![2_usize, 0_usize, 0_u64, 3_u8, to]);
         assert_eq!(device.download(to, 2), Some(vec![3_u8, 3]));
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn zeros_need_no_storage_and_have_no_limit() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let to = device.allocate(1 << 34);
         device.launch("const_set_f32", &arguments![1_u64 << 32, 0_usize, 0_u64, 0_f32, to]);
         assert_eq!(device.download(to + (1 << 33), 1), Some(vec![0_f32]));

@@ -21,12 +21,12 @@ pub(super) fn bytes_of(value: &[u8]) -> [u8; 8] {
     bytes
 }
 
-pub(super) struct Device {
+pub(super) struct TestDevice {
     pub(super) machine: Machine,
     context: Handle,
 }
 
-impl Device {
+impl TestDevice {
     pub(super) fn new() -> Self {
         let mut machine = Machine::new(&"h200".parse().unwrap());
         let context = machine.retain_primary(0).unwrap();

@@ -139,7 +139,7 @@ impl HostLaunch<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::harness::{Device, bytes_of};
+    use super::super::harness::{TestDevice, bytes_of};
     use super::*;
 
     const SHAPE: Shape = Shape { grid: [2, 1, 1], block: [32, 1, 1] };
@@ -160,7 +160,7 @@ mod tests {
             let twice: Vec<u8> = bytes.iter().map(|byte| byte * 2).collect();
             launch.write(address(launch, 1), &twice)
         });
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let (from, to, unknown) =
             (device.upload(&[1_u8, 2, 3]), device.upload(&[9_u8; 4]), device.allocate(3));
         let machine = &mut device.machine;
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn a_function_that_panics_computes_nothing() {
         register_kernel("tests_panic", |_| panic!("as expected"));
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         assert!(!launch("tests_panic", &mut device.machine, SHAPE, &[]));
         assert_eq!(stated_sizes("tests_panic"), None);
         // SAFETY: the kernel is never launched.

@@ -42,7 +42,7 @@ pub(crate) const ANY_NAME: &str = "// Any name";
 
 /// A kernel of a module, as far as it is known.
 #[derive(Debug, Clone)]
-pub(crate) enum Code {
+pub(crate) enum KernelCode {
     Known(Kernel),
     /// Only the sizes of its parameters are known.
     Parameters(Arc<[u64]>),
@@ -69,23 +69,25 @@ impl Image {
     }
 
     /// Returns the kernel with this name on a card with this compute capability, such as 89.
-    pub(crate) fn find(&self, name: &str, capability: u8) -> Option<Code> {
+    pub(crate) fn find(&self, name: &str, capability: u8) -> Option<KernelCode> {
         match self {
-            Self::Candle(rows) => table::find(rows.iter(), name, capability).map(Code::Known),
+            Self::Candle(rows) => table::find(rows.iter(), name, capability).map(KernelCode::Known),
             Self::Ptx(entries) => {
-                let Some(sizes) = entries.get(name)? else { return Some(Code::Opaque) };
+                let Some(sizes) = entries.get(name)? else { return Some(KernelCode::Opaque) };
                 let known = table::find(table::all(), name, u8::MAX)
                     .filter(|kernel| kernel.widths().eq(sizes.iter().copied()));
-                Some(known.map_or_else(|| Code::Parameters(sizes.clone()), Code::Known))
+                Some(known.map_or_else(|| KernelCode::Parameters(sizes.clone()), KernelCode::Known))
             }
             Self::RunTime(entries) => {
                 let mangled = || entries.iter().find(|(entry, _)| is_mangled(entry, name));
                 Some(match (entries.get(name), mangled) {
-                    (Some(sizes), _) => sizes.clone().map_or(Code::Opaque, Code::Parameters),
-                    (None, mangled) => mangled().map(|_| Code::Opaque)?,
+                    (Some(sizes), _) => {
+                        sizes.clone().map_or(KernelCode::Opaque, KernelCode::Parameters)
+                    }
+                    (None, mangled) => mangled().map(|_| KernelCode::Opaque)?,
                 })
             }
-            Self::Opaque => Some(Code::Opaque),
+            Self::Opaque => Some(KernelCode::Opaque),
         }
     }
 }

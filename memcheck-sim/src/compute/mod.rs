@@ -51,11 +51,11 @@ pub(crate) use arguments::Arguments;
 pub(crate) use attention::{Attention, Rows, Table};
 pub(crate) use convolution::{Convolution, Convolve, Tensor};
 pub(crate) use element::{Element, Real};
-pub(crate) use image::{ANY_NAME, Code, Image, RUN_TIME};
+pub(crate) use image::{ANY_NAME, Image, KernelCode, RUN_TIME};
 pub(crate) use kinds::Kind;
 pub(crate) use launch::{Known, Launch, Shape, Unknown};
 pub(crate) use memory::Memory;
-pub(crate) use product::{Operand, Product, Scales, absolute_sum};
+pub(crate) use product::{Operand, Product, Scalars, absolute_sum};
 pub(crate) use random::{Distribution, Generator};
 pub(crate) use table::Kernel;
 

@@ -197,12 +197,12 @@ fn plain(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compute::harness::Device;
+    use crate::compute::harness::TestDevice;
     use crate::compute::quantized::quantize_rows;
 
     /// Three rows of two tokens with two experts each; the last one has an expert that does not
     /// exist.
-    fn routing(device: &mut Device, factors: u64, k: i32) -> Routing {
+    fn routing(device: &mut TestDevice, factors: u64, k: i32) -> Routing {
         let tokens = device.upload(&[2_i32, 0, 1]);
         let experts = device.upload(&[0_i32, 1, 7]);
         Routing { tokens, experts, factors, count: 2, topk: 2, m: 3, n: 2, k }
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn each_token_is_multiplied_with_its_expert() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let routing = routing(&mut device, 0, 2);
         let input = device.upload(&[1.0, 2.0, 3.0, 4.0].map(f16::from_f32));
         let weights = [1.0, 0.0, 0.0, 1.0, 10.0, 0.0, 0.0, 100.0].map(f16::from_f32);
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn with_factors_each_row_has_its_own_input() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let factors = device.upload(&[0.5_f32, 0.0, 2.0]);
         let routing = routing(&mut device, factors, 2);
         let input = device.upload(&[1.0, 2.0, 0.0, 0.0, 5.0, 6.0].map(bf16::from_f32));
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn quantized_experts_are_multiplied_in_both_ways() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let routing = routing(&mut device, 0, 32);
         let block = |quant: u8| [&f16::ONE.to_le_bytes()[..], &[quant; 32]].concat();
         let weights = device.upload(&[block(1), block(2), block(3), block(4)].concat());
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn an_unknown_routing_makes_the_output_unknown_and_an_unknown_input_its_rows() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let mut routing = routing(&mut device, 0, 2);
         let (input, weights) = (device.allocate(16), device.upload(&[1_f32; 8]));
         device.machine.write_bytes(input, &[0; 8]);
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn the_tokens_of_each_expert_are_counted() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let mut routing = routing(&mut device, 0, 2);
         routing.experts = device.upload(&[0_i32, 1, 1]);
         let (counts, offsets) = (device.allocate(8), device.allocate(12));

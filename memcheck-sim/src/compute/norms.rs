@@ -150,13 +150,13 @@ fn single<T: Real>(x: T) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compute::harness::{Device, arguments};
+    use crate::compute::harness::{TestDevice, arguments};
     use crate::compute::launch::Shape;
 
     use half::{bf16, f16};
 
     fn softmax_rows<T: Element>(name: &str, columns: usize, elements: &[T]) -> Option<Vec<T>> {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let (from, to) = (device.upload(elements), device.allocate(elements.len() * T::WIDTH));
         let rows = elements.len() / columns;
         let shape = Shape { grid: [rows as u32, 1, 1], block: [1, 32, 1] };
@@ -201,7 +201,7 @@ mod tests {
         alpha: Option<&[T]>,
         beta: Option<Option<&[T]>>,
     ) -> Vec<T> {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let (from, to) = (device.upload(elements), device.allocate(elements.len() * T::WIDTH));
         let alpha = alpha.map_or(0, |it| device.upload(it));
         let threads: i32 = if columns < 1024 { 32 } else { 1024 };
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn a_norm_with_an_unknown_operand_is_unknown() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let (known, unknown) = (device.upload(&[1_f32; 2]), device.allocate(8));
         for (from, alpha) in [(known, unknown), (unknown, known)] {
             let to = device.upload(&[5_f32; 3]);

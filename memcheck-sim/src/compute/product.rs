@@ -36,11 +36,11 @@ pub(crate) struct Product {
     pub(crate) b: Operand,
     pub(crate) c: Operand,
     /// `None` if they are unknown.
-    pub(crate) scales: Option<Scales>,
+    pub(crate) scales: Option<Scalars>,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Scales {
+pub(crate) struct Scalars {
     pub(crate) alpha: f64,
     pub(crate) beta: f64,
 }
@@ -95,7 +95,7 @@ impl Product {
         packed: &mut Option<(u64, Vec<T::Wide>)>,
     ) -> Known<Vec<u8>> {
         let source = Source::new(memory);
-        let Scales { alpha, beta } = self.scales.ok_or(Unknown)?;
+        let Scalars { alpha, beta } = self.scales.ok_or(Unknown)?;
         let (m, n, k) = (self.m as usize, self.n as usize, self.k as usize);
         // B is read first: it holds the activations, which are more often unknown.
         let b = self.b.of_batch(index, self.inputs);
@@ -205,14 +205,14 @@ pub(crate) fn absolute_sum<T: Real>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compute::harness::Device;
+    use crate::compute::harness::TestDevice;
 
     fn operand(address: u64, transposed: bool, leading: u64, stride: i64) -> Operand {
         Operand { address, transposed, leading, stride }
     }
 
     fn product(kind: Kind, [m, n, k]: [u64; 3], [a, b, c]: [Operand; 3]) -> Product {
-        let scales = Some(Scales { alpha: 1.0, beta: 0.0 });
+        let scales = Some(Scalars { alpha: 1.0, beta: 0.0 });
         Product { m, n, k, batch: 1, inputs: kind, output: kind, a, b, c, scales }
     }
 
@@ -226,7 +226,7 @@ mod tests {
         let transposed = |[a, b, c, d, e, f]: [f64; 6]| [a, c, e, b, d, f];
         let columns = |[a, b, c, d, e, f]: [f64; 6]| [a, d, b, e, c, f];
         for (turn_a, turn_b) in [(false, false), (true, false), (false, true), (true, true)] {
-            let mut device = Device::new();
+            let mut device = TestDevice::new();
             let a = device.upload(&of(&if turn_a { transposed(A) } else { A }));
             let b = device.upload(&of(&if turn_b { columns(B) } else { B }));
             let c = device.allocate(4 * T::WIDTH);
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn sums_of_16_bits_are_made_in_32() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let a = device.upload(&[f16::from_f32(2048.0), f16::ONE, f16::ONE]);
         let b = device.upload(&[f16::ONE; 3]);
         let c = device.allocate(4);
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_batch_can_repeat_an_operand_and_leaves_gaps() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let a = device.upload(&[1_f32, 2.0]);
         let b = device.upload(&[3_f32, 4.0]);
         let c = device.upload(&[0_f32; 7]);
@@ -269,14 +269,14 @@ mod tests {
         let product = Product { batch: 2, ..product(Kind::F32, [2, 1, 1], operands) };
         product.run(&mut device.machine);
         assert_eq!(device.download(c, 7), Some(vec![3_f32, 6.0, 0.0, 0.0, 4.0, 8.0, 0.0]));
-        let scales = Some(Scales { alpha: 2.0, beta: 1.0 });
+        let scales = Some(Scalars { alpha: 2.0, beta: 1.0 });
         Product { scales, ..product }.run(&mut device.machine);
         assert_eq!(device.download(c, 7), Some(vec![9_f32, 18.0, 0.0, 0.0, 12.0, 24.0, 0.0]));
     }
 
     #[test]
     fn columns_of_a_larger_matrix_are_written_in_place() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let (a, b) = (device.upload(&[1_f32, 2.0]), device.upload(&[3_f32, 4.0]));
         let c = device.upload(&[0_f32; 6]);
         let operands = [operand(a, false, 2, 0), operand(b, false, 1, 0), operand(c, false, 3, 0)];
@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     fn only_the_products_of_unknown_inputs_are_unknown() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let a = device.allocate(8);
         device.machine.write_bytes(a + 4, &2_f32.to_ne_bytes());
         let (b, c) = (device.upload(&[3_f32]), device.upload(&[0_f32; 2]));
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_product_that_exceeds_the_limits_is_unknown() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let a = device.allocate(4 << 20);
         device.machine.fill(a, &[0], 4 << 20).unwrap();
         let c = device.upload(&[0_f32; 1 << 20]);
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn absolute_values_are_summed_with_a_step() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let x = device.upload(&[-1_f32, 5.0, 2.0, 5.0, -3.0]);
         assert_eq!(absolute_sum::<f32>(&mut device.machine, 3, x, 2), Some(6.0));
         let unknown = device.allocate(4);

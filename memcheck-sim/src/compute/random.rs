@@ -101,12 +101,12 @@ fn mixed(seed: u64, position: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compute::harness::Device;
+    use crate::compute::harness::TestDevice;
 
     const COUNT: u64 = 20_000;
 
     fn numbers<T: Element>(generator: &mut Generator, distribution: Distribution) -> Vec<T> {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let to = device.allocate(COUNT as usize * T::WIDTH);
         generator.generate::<T>(&mut device.machine, to, COUNT, distribution);
         device.download(to, COUNT as usize).expect("the numbers are known")
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn numbers_that_are_not_computed_are_unknown_and_still_move_on() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let to = device.upload(&[0_u32; 2]);
         let mut generator = Generator::default();
         generator.generate::<u32>(&mut device.machine, to, 2, Distribution::Poisson);

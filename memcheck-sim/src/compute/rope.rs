@@ -10,7 +10,7 @@ use super::{ELEMENT, Known, Launch, Unknown, with_real};
 pub(super) fn interleaved(launch: &mut Launch<'_>) -> Known {
     let [bh, td, batch] = sizes(launch);
     let table = td / 2;
-    rotate(launch, Rotation { count: bh * td, table, batch, width: td }, |pair| Place {
+    rotate(launch, Rotation { count: bh * td, table, batch, width: td }, |pair| RotatedPair {
         first: 2 * pair,
         second: 2 * pair + 1,
         angle: pair % table,
@@ -24,7 +24,7 @@ pub(super) fn halves(launch: &mut Launch<'_>) -> Known {
     let (table, half) = (td / 2, d / 2);
     rotate(launch, Rotation { count: bh * td, table, batch, width: d }, |pair| {
         let first = pair / half * d + pair % half;
-        Place { first, second: first + half, angle: pair % table }
+        RotatedPair { first, second: first + half, angle: pair % table }
     })
 }
 
@@ -37,7 +37,7 @@ pub(super) fn positions_first(launch: &mut Launch<'_>) -> Known {
     rotate(launch, Rotation { count, table, batch, width: d }, |pair| {
         let (row, at) = (pair / half, pair % half);
         let first = row * d + at;
-        Place { first, second: first + half, angle: row / h % t * half + at }
+        RotatedPair { first, second: first + half, angle: row / h % t * half + at }
     })
 }
 
@@ -57,13 +57,17 @@ struct Rotation {
     width: u64,
 }
 
-struct Place {
+struct RotatedPair {
     first: u64,
     second: u64,
     angle: u64,
 }
 
-fn rotate(launch: &mut Launch<'_>, rotation: Rotation, place: impl Fn(u64) -> Place) -> Known {
+fn rotate(
+    launch: &mut Launch<'_>,
+    rotation: Rotation,
+    place: impl Fn(u64) -> RotatedPair,
+) -> Known {
     let Rotation { count, table, batch, width } = rotation;
     let [from, cos, sin, to] = [0, 1, 2, 3].map(|at| launch.long(at));
     with_real!(launch.kind, T => {
@@ -82,7 +86,7 @@ fn rotate(launch: &mut Launch<'_>, rotation: Rotation, place: impl Fn(u64) -> Pl
             let sin: Vec<T> = source.elements(sin, angles)?;
             let mut result = vec![T::default(); all.len()];
             for pair in 0..count / 2 {
-                let Place { first, second, angle } = place(pair);
+                let RotatedPair { first, second, angle } = place(pair);
                 let angle = (angle + (2 * pair).checked_div(batch).unwrap_or(0) * table) as usize;
                 let (cos, sin) = (cos[angle], sin[angle]);
                 let (first, second) = (first as usize, second as usize);
@@ -98,12 +102,12 @@ fn rotate(launch: &mut Launch<'_>, rotation: Rotation, place: impl Fn(u64) -> Pl
 #[cfg(test)]
 mod tests {
     use crate::compute::element::Real;
-    use crate::compute::harness::{Device, arguments};
+    use crate::compute::harness::{TestDevice, arguments};
 
     use half::{bf16, f16};
 
     /// Angles of which the first is a quarter turn and the others are none.
-    fn tables<T: Real>(device: &mut Device, angles: usize) -> (u64, u64) {
+    fn tables<T: Real>(device: &mut TestDevice, angles: usize) -> (u64, u64) {
         let (zero, one) = (T::default(), T::from_f64(1.0));
         let (mut cos, mut sin) = (vec![one; angles], vec![zero; angles]);
         (cos[0], sin[0]) = (zero, one);
@@ -119,7 +123,7 @@ mod tests {
     }
 
     fn check<T: Real>(suffix: &str) {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let (from, to) = (device.upload(&eight::<T>()), device.allocate(8 * T::WIDTH));
         // One head with two positions of four elements: four angles.
         let (cos, sin) = tables::<T>(&mut device, 4);
@@ -150,7 +154,7 @@ mod tests {
 
     #[test]
     fn each_batch_element_can_have_its_own_angles() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let (from, to) = (device.upload(&eight::<f32>()), device.allocate(32));
         // Two batch elements of four elements, each with two angles.
         let (cos, sin) = tables::<f32>(&mut device, 4);
@@ -167,7 +171,7 @@ mod tests {
 
     #[test]
     fn an_unknown_or_impossible_rotation_is_unknown() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let (from, to) = (device.upload(&eight::<f32>()), device.upload(&[9_f32; 9]));
         let (cos, unknown) = (device.upload(&[1_f32; 4]), device.allocate(16));
         device.launch("rope_i_f32", &arguments![from, cos, unknown, to, 1_u32, 8_u32, 0_u32]);

@@ -37,10 +37,10 @@ fn select<I: Element, T: Element>(launch: &mut Launch<'_>) -> Known {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compute::harness::{Device, arguments};
+    use crate::compute::harness::{TestDevice, arguments};
 
     fn choose<I: Element>(suffix: &str, ids: &[I]) -> Option<Vec<f32>> {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let (yes, no) = (device.upload(&[5_f32]), device.upload(&[1_f32, 2.0, 3.0]));
         let (ids, to) = (device.upload(ids), device.allocate(12));
         let info = device.upload(&[3_i64, 1, 0, 1]);

@@ -60,13 +60,13 @@ fn sorted<T: Element>(row: &[T], padded: usize, is_ascending: bool) -> Vec<u32> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compute::harness::{Device, arguments};
+    use crate::compute::harness::{TestDevice, arguments};
 
     use half::{bf16, f16};
     use proptest::prelude::*;
 
     fn sort<T: Element>(name: &str, columns: usize, elements: &[T]) -> Option<Vec<u32>> {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let (from, to) = (device.upload(elements), device.allocate(elements.len() * 4));
         let padded = columns.next_power_of_two();
         device.launch_blocks(
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_row_with_an_unknown_element_is_unknown() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let (from, to) = (device.allocate(16), device.upload(&[7_u32; 5]));
         device.launch("fill_f32", &arguments![from, 1_f32, 3_usize]);
         device.launch_blocks("asort_asc_f32", 1, 4, &arguments![from, to, 4_i32, 4_i32]);

@@ -43,11 +43,11 @@ pub(super) fn run(launch: &mut Launch<'_>) -> Known {
 
 #[cfg(test)]
 mod tests {
-    use crate::compute::harness::{Device, arguments};
+    use crate::compute::harness::{TestDevice, arguments};
 
     #[test]
     fn elements_are_added_to_the_target() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let from = device.upload(&[1_f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
         let to = device.upload(&[100_f32, 0.0, 0.0]);
         // Over the first dim of (2, 3): length 2, stride 3.

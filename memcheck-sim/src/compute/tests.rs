@@ -1,13 +1,13 @@
 //! Tests of launches, whatever they compute.
 
-use super::harness::{Device, arguments};
+use super::harness::{TestDevice, arguments};
 use super::*;
 
 use proptest::prelude::*;
 
 #[test]
 fn a_kernel_that_cannot_be_computed_makes_what_it_writes_unknown() {
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let (x, out) = (device.upload(&[1_u8; 64]), device.upload(&[1_u8; 64]));
     // Without a layout, the number of results is not known.
     device.launch("sum_f32", &arguments![6_u64, 2_u64, 1_u64, 0_u64, x, out + 16]);
@@ -19,7 +19,7 @@ fn a_kernel_that_cannot_be_computed_makes_what_it_writes_unknown() {
 
 #[test]
 fn a_kernel_without_a_row_makes_unknown_what_it_can_reach() {
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let blocks = [0; 3].map(|_| device.upload(&[1_u8; 64]));
     // A pointer, and a structure with a pointer into a block.
     let mut structure = vec![0; 8];
@@ -34,7 +34,7 @@ fn a_kernel_without_a_row_makes_unknown_what_it_can_reach() {
 
 #[test]
 fn a_launch_that_exceeds_a_limit_has_an_unknown_result() {
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let most = crate::values::Limits::DEFAULT.launch / ELEMENT;
     let (from, to) =
         (device.allocate(4 * most as usize + 4), device.allocate(4 * most as usize + 4));
@@ -47,7 +47,7 @@ fn a_launch_that_exceeds_a_limit_has_an_unknown_result() {
 
 #[test]
 fn an_access_that_ends_outside_of_its_block_is_counted() {
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let (from, to) = (device.upload(&[1_f32; 2]), device.upload(&[1_f32; 4]));
     device.launch("uexp_f32", &arguments![2_u64, 0_u64, 0_u64, from, to]);
     assert_eq!(device.machine.values.outside(), 0);
@@ -75,7 +75,7 @@ proptest! {
         let rows: Vec<_> = table::all().collect();
         let row = *row.get(&rows);
         let kernel = table::Kernel { row, kind: kind.get(row.kinds).0 };
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let words: Vec<i64> = layout.into_iter().map(|word| word as i64).collect();
         let (info, data) = (device.upload(&words), device.upload(&[1_u8; 256]));
         let values: Vec<[u8; 8]> = arguments

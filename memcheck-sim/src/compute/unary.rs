@@ -126,12 +126,12 @@ fn apply_with<T: Real>(op: WithParameter, x: T, parameter: T) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compute::harness::{Device, arguments};
+    use crate::compute::harness::{TestDevice, arguments};
 
     use half::{bf16, f16};
 
     fn unary<T: Element>(name: &str, input: &[T]) -> Vec<T> {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let (from, to) = (device.upload(input), device.allocate(input.len() * T::WIDTH));
         device.launch(name, &arguments![input.len(), 0_usize, 0_u64, from, to]);
         device.download(to, input.len()).expect("the result is known")
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_parameter_is_before_the_input() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let (from, to) = (device.upload(&[-1.0_f32, 2.0]), device.allocate(8));
         device.launch("uelu_f32", &arguments![2_usize, 0_usize, 0_u64, 0.5_f32, from, to]);
         assert_eq!(device.download(to, 2), Some(vec![0.5 * (libm::expf(-1.0) - 1.0), 2.0_f32]));
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn strided_broadcast_and_offset_inputs_are_read_in_row_major_order() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let from = device.upload(&[9_f32, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
         let to = device.allocate(32);
         // The transposed view of a 2 x 3 tensor that starts at the second element.
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn only_the_elements_of_an_unknown_result_become_unknown() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let to = device.upload(&[1_f32; 4]);
         let unknown = device.allocate(8);
         device.launch("uneg_f32", &arguments![2_usize, 0_usize, 0_u64, unknown, to + 4]);
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn an_empty_launch_and_addresses_outside_of_blocks_are_harmless() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let from = device.upload(&[1_f32; 4]);
         let to = device.allocate(16);
         device.launch("uneg_f32", &arguments![0_usize, 0_usize, 0_u64, 0_u64, 0_u64]);

@@ -223,7 +223,7 @@ pub(super) unsafe fn kernel_work(
     let function = machine.functions.get(&function).ok_or(Code::INVALID_HANDLE)?;
     let name = function.name.clone();
     check_sizes(grid, block)?;
-    let work = Work::read(&name, &function.code, arguments)?;
+    let work = KernelCall::read(&name, &function.code, arguments)?;
     Ok(move |machine: &mut Machine| {
         machine.launched();
         work.run(machine, &name, Shape { grid, block });
@@ -249,23 +249,23 @@ fn launch(
 }
 
 /// A kernel with its arguments.
-enum Work {
+enum KernelCall {
     Known(compute::Kernel, Arguments),
     Foreign(Vec<Vec<u8>>),
     Opaque,
 }
 
-impl Work {
-    fn read(name: &str, code: &compute::Code, arguments: *const *mut c_void) -> Answer<Self> {
+impl KernelCall {
+    fn read(name: &str, code: &compute::KernelCode, arguments: *const *mut c_void) -> Answer<Self> {
         let sizes = match code {
-            compute::Code::Known(kernel) => {
+            compute::KernelCode::Known(kernel) => {
                 // SAFETY: the C caller promises that the arguments are those of this kernel.
                 let arguments = unsafe { Arguments::read(arguments, kernel.widths()) };
                 return Ok(Self::Known(*kernel, arguments.ok_or(Code::INVALID_VALUE)?));
             }
-            compute::Code::Parameters(sizes) => Some(sizes.clone()),
+            compute::KernelCode::Parameters(sizes) => Some(sizes.clone()),
             // The program has promised that every launch has arguments of the sizes that it stated.
-            compute::Code::Opaque => compute::host::stated_sizes(name),
+            compute::KernelCode::Opaque => compute::host::stated_sizes(name),
         };
         // SAFETY: the C caller promises that the arguments are those of this kernel. Without
         // pointers, the arguments are in a buffer of the caller, which is not read.

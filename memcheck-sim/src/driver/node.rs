@@ -18,13 +18,13 @@ use parameters::{
 
 /// The graph of a new node and the nodes that it depends on, as the C functions pass them.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct NodePlace {
     pub(crate) graph: Handle,
     pub(crate) after: *const Handle,
     pub(crate) count: usize,
 }
 
-impl Place {
+impl NodePlace {
     fn after(self) -> Answer<Vec<Handle>> {
         handles(self.after, self.count)
     }
@@ -135,66 +135,66 @@ fn set_in(executable: Handle, node: Handle, kind: NodeKind, step: Step) -> Answe
 
 exports! { ffi::driver;
     fn cuGraphAddEmptyNode(node: Out<Handle>, graph: Handle, after: *const Handle, count: usize) {
-        Place { graph, after, count }.add(node, NodeKind::Empty, Step::Nothing)
+        NodePlace { graph, after, count }.add(node, NodeKind::Empty, Step::Nothing)
     }
 
     fn cuGraphAddKernelNode(
         node: Out<Handle>, graph: Handle, after: *const Handle, count: usize,
         parameters: In<KernelParameters>,
     ) {
-        Place { graph, after, count }.add(node, NodeKind::Kernel, parameters.get()?.step()?)
+        NodePlace { graph, after, count }.add(node, NodeKind::Kernel, parameters.get()?.step()?)
     }
 
     fn cuGraphAddKernelNode_v2(
         node: Out<Handle>, graph: Handle, after: *const Handle, count: usize,
         parameters: In<KernelParameters>,
     ) {
-        Place { graph, after, count }.add(node, NodeKind::Kernel, parameters.get()?.step()?)
+        NodePlace { graph, after, count }.add(node, NodeKind::Kernel, parameters.get()?.step()?)
     }
 
     fn cuGraphAddMemcpyNode(
         node: Out<Handle>, graph: Handle, after: *const Handle, count: usize,
         parameters: In<CopyParameters>, context: Handle,
     ) {
-        Place { graph, after, count }.add(node, NodeKind::Copy, parameters.get()?.step(context)?)
+        NodePlace { graph, after, count }.add(node, NodeKind::Copy, parameters.get()?.step(context)?)
     }
 
     fn cuGraphAddMemsetNode(
         node: Out<Handle>, graph: Handle, after: *const Handle, count: usize,
         parameters: In<FillParameters>, context: Handle,
     ) {
-        Place { graph, after, count }.add(node, NodeKind::Fill, parameters.get()?.step(context)?)
+        NodePlace { graph, after, count }.add(node, NodeKind::Fill, parameters.get()?.step(context)?)
     }
 
     fn cuGraphAddHostNode(
         node: Out<Handle>, graph: Handle, after: *const Handle, count: usize,
         parameters: In<HostParameters>,
     ) {
-        Place { graph, after, count }.add(node, NodeKind::Host, parameters.get()?.step()?)
+        NodePlace { graph, after, count }.add(node, NodeKind::Host, parameters.get()?.step()?)
     }
 
     fn cuGraphAddChildGraphNode(
         node: Out<Handle>, graph: Handle, after: *const Handle, count: usize, child: Handle,
     ) {
-        Place { graph, after, count }.add_child(node, child)
+        NodePlace { graph, after, count }.add_child(node, child)
     }
 
     fn cuGraphAddEventRecordNode(
         node: Out<Handle>, graph: Handle, after: *const Handle, count: usize, event: Handle,
     ) {
-        Place { graph, after, count }.add_event(node, NodeKind::RecordEvent, event)
+        NodePlace { graph, after, count }.add_event(node, NodeKind::RecordEvent, event)
     }
 
     fn cuGraphAddEventWaitNode(
         node: Out<Handle>, graph: Handle, after: *const Handle, count: usize, event: Handle,
     ) {
-        Place { graph, after, count }.add_event(node, NodeKind::WaitEvent, event)
+        NodePlace { graph, after, count }.add_event(node, NodeKind::WaitEvent, event)
     }
 
     fn cuGraphAddMemFreeNode(
         node: Out<Handle>, graph: Handle, after: *const Handle, count: usize, address: u64,
     ) {
-        Place { graph, after, count }.add_free(node, address)
+        NodePlace { graph, after, count }.add_free(node, address)
     }
 
     fn cuGraphKernelNodeSetParams(node: Handle, parameters: In<KernelParameters>) {

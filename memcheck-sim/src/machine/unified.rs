@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::{Machine, existing};
 use crate::code::{Answer, Code};
 use crate::host::{HostBlock, Origin};
-use crate::memory::Memory;
+use crate::memory::DeviceMemory;
 
 /// Returns the bytes that live blocks of the device got by copies from these addresses of the host;
 /// 0 unless host and device share one memory.
@@ -16,7 +16,7 @@ pub fn copied_from(source: Range<u64>) -> u64 {
 
 impl Machine {
     /// The memory that host and device share; `None` if each has its own.
-    fn shared_memory(&mut self) -> Option<&mut Memory> {
+    fn shared_memory(&mut self) -> Option<&mut DeviceMemory> {
         let device = self.devices.first_mut()?;
         device.spec.card.memory.is_shared().then_some(&mut device.memory)
     }

@@ -13,7 +13,7 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use super::message::{Reply, Request, Status, Work};
+use super::message::{RankWork, Reply, Request, Status};
 use super::reduce::reduce;
 
 /// Bytes of `ncclUniqueId`.
@@ -92,14 +92,14 @@ fn locked(hub: &Mutex<Hub>) -> std::sync::MutexGuard<'_, Hub> {
 #[derive(Default)]
 struct Hub {
     size: usize,
-    ranks: BTreeMap<usize, Rank>,
+    ranks: BTreeMap<usize, JoinedRank>,
     /// Messages from a rank (the first number) to another one that has not received them yet.
     sent: BTreeMap<(usize, usize), VecDeque<Request>>,
     /// Receipts that wait, by sender and receiver.
     awaited: BTreeMap<(usize, usize), VecDeque<Request>>,
 }
 
-struct Rank {
+struct JoinedRank {
     replies: Sender<Reply>,
     /// The ticket of its `Join`.
     joined: u64,
@@ -116,14 +116,14 @@ impl Hub {
     fn join(&mut self, join: &Request, replies: Sender<Reply>) -> bool {
         let (rank, size) = (join.peer as usize, join.length as usize);
         let is_first = self.ranks.is_empty();
-        let fits = join.work == Work::Join && rank < size && (is_first || size == self.size);
+        let fits = join.work == RankWork::Join && rank < size && (is_first || size == self.size);
         if !fits || self.ranks.contains_key(&rank) {
             let _ = replies.send(failed(join.ticket, Status::Mismatch));
             return false;
         }
         self.size = size;
         let joined = join.ticket;
-        let new = Rank { replies, joined, collectives: VecDeque::new(), has_left: false };
+        let new = JoinedRank { replies, joined, collectives: VecDeque::new(), has_left: false };
         self.ranks.insert(rank, new);
         if self.is_complete() {
             for rank in self.ranks.values() {
@@ -148,11 +148,11 @@ impl Hub {
     fn take(&mut self, rank: usize, request: Request) {
         let peer = request.peer as usize;
         match request.work {
-            Work::Join => self.reply(rank, failed(request.ticket, Status::Mismatch)),
-            Work::Send | Work::Receive if peer >= self.size => {
+            RankWork::Join => self.reply(rank, failed(request.ticket, Status::Mismatch)),
+            RankWork::Send | RankWork::Receive if peer >= self.size => {
                 self.reply(rank, failed(request.ticket, Status::Mismatch));
             }
-            Work::Send => {
+            RankWork::Send => {
                 // A sender does not wait.
                 let done =
                     Reply { ticket: request.ticket, status: Status::Done, length: 0, data: None };
@@ -160,7 +160,7 @@ impl Hub {
                 self.sent.entry((rank, peer)).or_default().push_back(request);
                 self.deliver(rank, peer);
             }
-            Work::Receive => {
+            RankWork::Receive => {
                 self.awaited.entry((peer, rank)).or_default().push_back(request);
                 self.deliver(peer, rank);
             }
@@ -253,8 +253,8 @@ fn complete(requests: Vec<Request>) -> Vec<Reply> {
     let Some(first) = requests.first().map(key) else { return Vec::new() };
     let (work, kind, operation, root, length) = first;
     let is_valid = match work {
-        Work::Broadcast | Work::Reduce => root < size,
-        Work::ReduceScatter => length.is_multiple_of(size),
+        RankWork::Broadcast | RankWork::Reduce => root < size,
+        RankWork::ReduceScatter => length.is_multiple_of(size),
         _ => true,
     };
     if !is_valid || requests.iter().any(|request| key(request) != first) {
@@ -265,11 +265,11 @@ fn complete(requests: Vec<Request>) -> Vec<Reply> {
     let reduced = || reduce(kind, operation, &all()?);
     // The bytes that each rank gets, and their values.
     let results: Vec<(u64, Option<Vec<u8>>)> = match work {
-        Work::AllReduce => {
+        RankWork::AllReduce => {
             let sum = reduced();
             (0..size).map(|_| (length, sum.clone())).collect()
         }
-        Work::Reduce => {
+        RankWork::Reduce => {
             let mut sum = Some(reduced());
             let mut of_rank = |rank| match rank == root {
                 true => (length, sum.take().flatten()),
@@ -277,11 +277,11 @@ fn complete(requests: Vec<Request>) -> Vec<Reply> {
             };
             (0..size).map(&mut of_rank).collect()
         }
-        Work::AllGather => {
+        RankWork::AllGather => {
             let whole = all().map(|all| all.concat());
             (0..size).map(|_| (length * size, whole.clone())).collect()
         }
-        Work::ReduceScatter => {
+        RankWork::ReduceScatter => {
             let (sum, part) = (reduced(), length / size);
             let of_rank = |rank: u64| {
                 let first = (rank * part) as usize;
@@ -304,12 +304,16 @@ fn complete(requests: Vec<Request>) -> Vec<Reply> {
 mod tests {
     use super::*;
 
-    fn request(work: Work, peer: u64, data: Option<Vec<u8>>) -> Request {
+    fn request(work: RankWork, peer: u64, data: Option<Vec<u8>>) -> Request {
         let length = data.as_ref().map_or(2, |data| data.len() as u64);
         Request { ticket: peer, work, kind: 1, operation: 0, peer, length, data }
     }
 
-    fn values(work: Work, root: u64, parts: [Option<Vec<u8>>; 2]) -> Vec<(u64, Option<Vec<u8>>)> {
+    fn values(
+        work: RankWork,
+        root: u64,
+        parts: [Option<Vec<u8>>; 2],
+    ) -> Vec<(u64, Option<Vec<u8>>)> {
         let replies = complete(parts.map(|part| request(work, root, part)).into());
         assert!(replies.iter().all(|reply| reply.status == Status::Done), "{replies:?}");
         replies.into_iter().map(|reply| (reply.length, reply.data)).collect()
@@ -319,35 +323,35 @@ mod tests {
     fn each_collective_gives_each_rank_its_part() {
         let parts = || [Some(vec![1, 2]), Some(vec![10, 20])];
         let both = |data: &[u8]| vec![(data.len() as u64, Some(data.to_vec())); 2];
-        assert_eq!(values(Work::AllReduce, 0, parts()), both(&[11, 22]));
-        assert_eq!(values(Work::Broadcast, 1, parts()), both(&[10, 20]));
-        assert_eq!(values(Work::AllGather, 0, parts()), both(&[1, 2, 10, 20]));
+        assert_eq!(values(RankWork::AllReduce, 0, parts()), both(&[11, 22]));
+        assert_eq!(values(RankWork::Broadcast, 1, parts()), both(&[10, 20]));
+        assert_eq!(values(RankWork::AllGather, 0, parts()), both(&[1, 2, 10, 20]));
         let scattered = [(1, Some(vec![11])), (1, Some(vec![22]))];
-        assert_eq!(values(Work::ReduceScatter, 0, parts()), scattered);
+        assert_eq!(values(RankWork::ReduceScatter, 0, parts()), scattered);
         let reduced = [(0, None), (2, Some(vec![11, 22]))];
-        assert_eq!(values(Work::Reduce, 1, parts()), reduced);
+        assert_eq!(values(RankWork::Reduce, 1, parts()), reduced);
     }
 
     #[test]
     fn a_result_is_unknown_if_a_contribution_that_it_needs_is_unknown() {
         let parts = || [Some(vec![1, 2]), None];
-        assert_eq!(values(Work::AllReduce, 0, parts()), [(2, None), (2, None)]);
-        assert_eq!(values(Work::AllGather, 0, parts()), [(4, None), (4, None)]);
+        assert_eq!(values(RankWork::AllReduce, 0, parts()), [(2, None), (2, None)]);
+        assert_eq!(values(RankWork::AllGather, 0, parts()), [(4, None), (4, None)]);
         let of_first = (2, Some(vec![1, 2]));
-        assert_eq!(values(Work::Broadcast, 0, parts()), [of_first.clone(), of_first]);
+        assert_eq!(values(RankWork::Broadcast, 0, parts()), [of_first.clone(), of_first]);
     }
 
     #[test]
     fn ranks_that_call_different_functions_all_fail() {
-        let one = request(Work::AllReduce, 0, Some(vec![1, 2]));
+        let one = request(RankWork::AllReduce, 0, Some(vec![1, 2]));
         for other in [
-            request(Work::AllGather, 0, Some(vec![1, 2])),
-            request(Work::AllReduce, 0, Some(vec![1])),
+            request(RankWork::AllGather, 0, Some(vec![1, 2])),
+            request(RankWork::AllReduce, 0, Some(vec![1])),
         ] {
             let replies = complete(vec![one.clone(), other]);
             assert!(replies.iter().all(|reply| reply.status == Status::Mismatch));
         }
-        let replies = complete(vec![request(Work::Broadcast, 2, None); 2]);
+        let replies = complete(vec![request(RankWork::Broadcast, 2, None); 2]);
         assert!(replies.iter().all(|reply| reply.status == Status::Mismatch));
     }
 }

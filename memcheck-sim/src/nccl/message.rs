@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 const MOST: u64 = 1 << 30;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Work {
+pub(super) enum RankWork {
     /// A rank joins: `peer` is its number, and `length` the number of ranks.
     Join,
     AllReduce,
@@ -20,22 +20,22 @@ pub(super) enum Work {
     Receive,
 }
 
-const WORKS: [Work; 8] = [
-    Work::Join,
-    Work::AllReduce,
-    Work::Broadcast,
-    Work::Reduce,
-    Work::AllGather,
-    Work::ReduceScatter,
-    Work::Send,
-    Work::Receive,
+const WORKS: [RankWork; 8] = [
+    RankWork::Join,
+    RankWork::AllReduce,
+    RankWork::Broadcast,
+    RankWork::Reduce,
+    RankWork::AllGather,
+    RankWork::ReduceScatter,
+    RankWork::Send,
+    RankWork::Receive,
 ];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Request {
     /// The number under which the reply comes.
     pub(super) ticket: u64,
-    pub(super) work: Work,
+    pub(super) work: RankWork,
     /// `ncclDataType_t` and `ncclRedOp_t`.
     pub(super) kind: u64,
     pub(super) operation: u64,
@@ -141,7 +141,7 @@ mod tests {
         for data in [None, Some(vec![1, 2, 3])] {
             let request = Request {
                 ticket: 7,
-                work: Work::Receive,
+                work: RankWork::Receive,
                 kind: 9,
                 operation: 1,
                 peer: 2,

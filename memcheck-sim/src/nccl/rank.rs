@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::hub;
-use super::message::{Reply, Request, Work};
+use super::message::{RankWork, Reply, Request};
 use crate::machine::Handle;
 
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl Rank {
         let rank = Self { number, size, context, device, write, read, tickets: AtomicU64::new(0) };
         let join = Request {
             ticket: 0,
-            work: Work::Join,
+            work: RankWork::Join,
             kind: 0,
             operation: 0,
             peer: number,

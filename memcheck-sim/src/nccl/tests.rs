@@ -20,7 +20,7 @@ fn ranks_of<T: Send>(size: u64, work: impl Fn(&Rank) -> T + Sync) -> Vec<T> {
     })
 }
 
-fn request(work: Work, peer: u64, data: &[u8]) -> Request {
+fn request(work: RankWork, peer: u64, data: &[u8]) -> Request {
     let length = data.len() as u64;
     Request { ticket: 0, work, kind: 1, operation: 0, peer, length, data: Some(data.to_vec()) }
 }
@@ -28,7 +28,7 @@ fn request(work: Work, peer: u64, data: &[u8]) -> Request {
 #[test]
 fn ranks_meet_through_the_id() {
     let sums = ranks_of(4, |rank| {
-        let request = request(Work::AllReduce, 0, &[rank.number as u8, 1]);
+        let request = request(RankWork::AllReduce, 0, &[rank.number as u8, 1]);
         rank.wait(rank.send(request).unwrap()).unwrap().data
     });
     assert_eq!(sums, vec![Some(vec![6, 4]); 4]);
@@ -39,9 +39,10 @@ fn pairs_receive_in_the_order_of_sending() {
     let received = ranks_of(2, |rank| {
         let other = 1 - rank.number;
         // Both receive first, as in a group.
-        let receipts = [(); 2].map(|()| rank.send(request(Work::Receive, other, &[0])).unwrap());
+        let receipts =
+            [(); 2].map(|()| rank.send(request(RankWork::Receive, other, &[0])).unwrap());
         for value in [1, 2] {
-            let sent = request(Work::Send, other, &[10 * rank.number as u8 + value]);
+            let sent = request(RankWork::Send, other, &[10 * rank.number as u8 + value]);
             let ticket = rank.send(sent).unwrap();
             assert_eq!(rank.wait(ticket).unwrap().status, Status::Done);
         }
@@ -54,8 +55,8 @@ fn pairs_receive_in_the_order_of_sending() {
 fn a_rank_that_leaves_fails_the_calls_of_the_others() {
     let statuses = ranks_of(2, |rank| {
         (rank.number == 0).then(|| {
-            let collective = rank.send(request(Work::AllReduce, 0, &[1])).unwrap();
-            let receipt = rank.send(request(Work::Receive, 1, &[1])).unwrap();
+            let collective = rank.send(request(RankWork::AllReduce, 0, &[1])).unwrap();
+            let receipt = rank.send(request(RankWork::Receive, 1, &[1])).unwrap();
             [collective, receipt].map(|ticket| rank.wait(ticket).unwrap().status)
         })
     });
@@ -78,7 +79,7 @@ fn large_contributions_of_one_thread_do_not_block_it() {
     let data = vec![1; 4 << 20];
     let tickets = [0, 1].map(|rank| {
         let rank: &Rank = &joined[rank].0;
-        [(); 3].map(|()| rank.send(request(Work::AllReduce, 0, &data)).unwrap())
+        [(); 3].map(|()| rank.send(request(RankWork::AllReduce, 0, &data)).unwrap())
     });
     for ((rank, _), tickets) in joined.iter().zip(tickets) {
         for ticket in tickets {

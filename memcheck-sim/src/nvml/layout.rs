@@ -16,7 +16,7 @@ pub(super) struct PciInfo {
 
 /// `nvmlMemory_t`.
 #[repr(C)]
-pub(super) struct Memory {
+pub(super) struct MemoryV1 {
     pub(super) total: c_ulonglong,
     pub(super) free: c_ulonglong,
     pub(super) used: c_ulonglong,

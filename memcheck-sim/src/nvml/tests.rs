@@ -81,7 +81,7 @@ fn used_memory_grows_on_the_device_of_an_allocation() {
     const BYTES: u64 = 64 << 20;
     // Other tests allocate on the devices at the same time, but always less than this.
     let used = |device| {
-        let mut memory = Memory { total: 0, free: 0, used: 0 };
+        let mut memory = MemoryV1 { total: 0, free: 0, used: 0 };
         // SAFETY: the result pointer points to a local.
         let code =
             unsafe { nvmlDeviceGetMemoryInfo(handle(&uuid(device)).unwrap(), out(&mut memory)) };

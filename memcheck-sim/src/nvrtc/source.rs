@@ -23,7 +23,9 @@ pub(super) fn ptx(texts: &[String], includes: &[String]) -> String {
         ptx.push('\n');
         return ptx;
     }
-    for Kernel { name, has_c_linkage, parameters } in texts.iter().flat_map(|text| kernels(text)) {
+    for SourceKernel { name, has_c_linkage, parameters } in
+        texts.iter().flat_map(|text| kernels(text))
+    {
         // The star stands for the types of the parameters.
         let name = if has_c_linkage { name.to_owned() } else { format!("_Z{}{name}*", name.len()) };
         let sizes: Vec<String> = parameters.iter().map(|parameter| declared(parameter)).collect();
@@ -50,13 +52,13 @@ fn declared(parameter: &str) -> String {
 }
 
 #[derive(Debug, PartialEq)]
-struct Kernel<'a> {
+struct SourceKernel<'a> {
     name: &'a str,
     has_c_linkage: bool,
     parameters: Vec<&'a str>,
 }
 
-fn kernels(text: &str) -> Vec<Kernel<'_>> {
+fn kernels(text: &str) -> Vec<SourceKernel<'_>> {
     let blocks: Vec<_> = text
         .match_indices("extern \"C\"")
         .filter_map(|(at, head)| {
@@ -72,7 +74,7 @@ fn kernels(text: &str) -> Vec<Kernel<'_>> {
         let has_c_linkage =
             statement.contains("extern \"C\"") || blocks.iter().any(|block| block.contains(&at));
         let (name, parameters) = signature(&text[at + word.len()..])?;
-        Some(Kernel { name, has_c_linkage, parameters })
+        Some(SourceKernel { name, has_c_linkage, parameters })
     };
     text.match_indices("__global__").filter_map(kernel).collect()
 }

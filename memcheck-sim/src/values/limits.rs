@@ -43,12 +43,12 @@ impl Limits {
 
 /// Counts the operations of a process.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Work {
+pub(super) struct OperationCount {
     limits: Limits,
     done: u64,
 }
 
-impl Work {
+impl OperationCount {
     pub(super) fn new(limits: Limits) -> Self {
         Self { limits, done: 0 }
     }
@@ -91,12 +91,12 @@ mod tests {
         assert_eq!(of(1 << 30), Limits { bytes: 1 << 30, launch: 1 << 23, total: 1 << 32 });
         assert_eq!(of(1), Limits { bytes: 1, ..Limits::DEFAULT });
         assert_eq!(of(u64::MAX).total, u64::MAX);
-        assert!(!Work::new(Limits::of(Contents::Never)).permits(1));
+        assert!(!OperationCount::new(Limits::of(Contents::Never)).permits(1));
     }
 
     #[test]
     fn a_launch_that_is_refused_does_not_count() {
-        let mut work = Work::new(Limits { bytes: 0, launch: 10, total: 15 });
+        let mut work = OperationCount::new(Limits { bytes: 0, launch: 10, total: 15 });
         assert!(!work.charge(11));
         assert!(work.charge(10));
         assert!(!work.charge(6));

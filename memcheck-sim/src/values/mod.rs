@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 pub(crate) use limits::Limits;
-use limits::Work;
+use limits::OperationCount;
 use ranges::Ranges;
 use types::Types;
 
@@ -75,7 +75,7 @@ pub(crate) struct Values {
     limit: u64,
     /// Bytes that are stored.
     stored: u64,
-    work: Work,
+    work: OperationCount,
     types: Types,
     unknown_reads: UnknownReads,
     /// Accesses of kernels that begin in a block and end outside of it.
@@ -95,7 +95,7 @@ impl Values {
             blocks: BTreeMap::new(),
             limit: limits.bytes,
             stored: 0,
-            work: Work::new(limits),
+            work: OperationCount::new(limits),
             types: Types::new(),
             unknown_reads: UnknownReads::default(),
             outside: Cell::new(0),

@@ -24,10 +24,8 @@ fn every_cause_has_a_scenario_and_most_have_several() {
     }
     let known: BTreeSet<&str> = RULES.iter().map(|rule| rule.code).collect();
     assert_eq!(causes.keys().copied().collect::<BTreeSet<_>>(), known);
-    let one = ["cache-by-shape", "free-without-context", "optimizer-recreated", "variable-shapes"];
-    for (cause, count) in causes {
-        assert!(count >= 2 || one.contains(&cause), "{cause}");
-    }
+    let several = causes.values().filter(|&&count| count >= 2).count();
+    assert!(2 * several > causes.len(), "{causes:?}");
 }
 
 #[test]

@@ -15,13 +15,13 @@ pub(crate) struct CaseSelection<'a> {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Identity {
+struct TestIdentity {
     binary: String,
     path: String,
     others: BTreeMap<String, String>,
 }
 
-impl Identity {
+impl TestIdentity {
     fn of(task: &Task, param: &str) -> Self {
         let mut others = task.subject.case().clone();
         others.remove(param);
@@ -66,7 +66,8 @@ pub(crate) fn choose(
             return Err(FitError::NoCase(name.to_owned(), case.clone(), value.clone(), all));
         }
     }
-    let identities: BTreeSet<Identity> = run.iter().map(|task| Identity::of(task, param)).collect();
+    let identities: BTreeSet<TestIdentity> =
+        run.iter().map(|task| TestIdentity::of(task, param)).collect();
     if identities.len() > 1 {
         return Err(FitError::Several(name.to_owned(), shown(&run, param)));
     }
@@ -90,9 +91,9 @@ pub(crate) fn choose(
 }
 
 fn shown(tasks: &[Task], param: &str) -> Vec<String> {
-    let identities: BTreeSet<Identity> =
-        tasks.iter().map(|task| Identity::of(task, param)).collect();
-    identities.iter().map(Identity::shown).collect()
+    let identities: BTreeSet<TestIdentity> =
+        tasks.iter().map(|task| TestIdentity::of(task, param)).collect();
+    identities.iter().map(TestIdentity::shown).collect()
 }
 
 fn known(tasks: &[Task]) -> String {

@@ -91,7 +91,7 @@ pub(super) fn parse_lines<T>(
 ) -> Result<Results<T>, ResultsError> {
     let torn = |why: String| ResultsError::Damaged(file(folder), why);
     let refused = |error| ResultsError::Io(file(folder), error);
-    let mut lines = Lines { reader, bytes: Vec::new(), end: 0 };
+    let mut lines = LineReader { reader, bytes: Vec::new(), end: 0 };
     let first = lines.next().map_err(refused)?.map(|_| lines.text());
     let run = first_line(folder, &first.unwrap_or_default())?;
     let mut results = Results {
@@ -160,14 +160,14 @@ pub(super) fn parse_lines<T>(
 }
 
 /// The lines of a file, of which one is in memory.
-struct Lines<R> {
+struct LineReader<R> {
     reader: R,
     /// The line, without its end.
     bytes: Vec<u8>,
     end: u64,
 }
 
-impl<R: BufRead> Lines<R> {
+impl<R: BufRead> LineReader<R> {
     /// The bytes of the next line in the file. A line without an end was being written, and is
     /// left out.
     fn next(&mut self) -> io::Result<Option<Range<u64>>> {

@@ -23,7 +23,7 @@ use crate::system::files::Replacement;
 #[derive(Debug)]
 pub(crate) struct Store {
     path: PathBuf,
-    lines: Mutex<Lines<File>>,
+    lines: Mutex<StoredLines<File>>,
 }
 
 impl Store {
@@ -37,13 +37,13 @@ impl Store {
             Ok((replacement.commit()?, first.len() as u64))
         });
         let lines = match begun {
-            Ok((to, length)) => Lines { to: Some(to), length, ..Lines::default() },
-            Err(error) => Lines { error: Some(error), ..Lines::default() },
+            Ok((to, length)) => StoredLines { to: Some(to), length, ..StoredLines::default() },
+            Err(error) => StoredLines { error: Some(error), ..StoredLines::default() },
         };
         Self { path, lines: Mutex::new(lines) }
     }
 
-    fn lines(&self) -> MutexGuard<'_, Lines<File>> {
+    fn lines(&self) -> MutexGuard<'_, StoredLines<File>> {
         self.lines.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -123,7 +123,7 @@ impl Sink for File {
 }
 
 #[derive(Debug)]
-struct Lines<W> {
+struct StoredLines<W> {
     /// `None` if there is no file that could be written to.
     to: Option<W>,
     /// The bytes of whole lines.
@@ -134,13 +134,13 @@ struct Lines<W> {
     error: Option<anyhow::Error>,
 }
 
-impl<W> Default for Lines<W> {
+impl<W> Default for StoredLines<W> {
     fn default() -> Self {
         Self { to: None, length: 0, tests: 0, lost: 0, error: None }
     }
 }
 
-impl<W: Sink> Lines<W> {
+impl<W: Sink> StoredLines<W> {
     /// After an error the next line is tried again, because a full disk can have room later.
     fn add(&mut self, line: &ResultLine<impl Serialize>) {
         if let Err(error) = self.try_to_add(line) {
@@ -221,7 +221,7 @@ mod tests {
     fn a_refused_write_loses_its_own_line_only() {
         for full in [vec![1], vec![2, 3], vec![5]] {
             let disk = Disk { full: full.clone(), ..Disk::default() };
-            let mut lines = Lines { to: Some(disk), ..Lines::default() };
+            let mut lines = StoredLines { to: Some(disk), ..StoredLines::default() };
             for number in 1..=5 {
                 lines.add(&ResultLine::Test(number));
             }

@@ -19,7 +19,7 @@ const LINE: usize = 64 << 10;
 /// Skips other lines, because progress is only displayed and no verdict depends on it.
 pub(super) fn read(mut pipe: PipeReader, on_progress: impl Fn(Progress) + Send + 'static) {
     std::thread::spawn(move || {
-        let mut lines = Lines::default();
+        let mut lines = ProgressLines::default();
         let mut chunk = vec![0; CHUNK];
         while let Ok(count @ 1..) = pipe.read(&mut chunk) {
             lines.add(&chunk[..count], &on_progress);
@@ -30,13 +30,13 @@ pub(super) fn read(mut pipe: PipeReader, on_progress: impl Fn(Progress) + Send +
 /// Finds the newest progress in the pieces of a stream. It keeps only the line that is not
 /// complete.
 #[derive(Debug, Default)]
-struct Lines {
+struct ProgressLines {
     begun: Vec<u8>,
     /// The line is too long, and its beginning has been discarded.
     is_overlong: bool,
 }
 
-impl Lines {
+impl ProgressLines {
     fn add(&mut self, piece: &[u8], on_progress: &impl Fn(Progress)) {
         let Some(end) = piece.iter().rposition(|byte| *byte == b'\n') else {
             self.begin(piece);
@@ -89,7 +89,7 @@ impl Tail {
         let (begun, stop) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
         let (has_begun, is_over) = (Arc::clone(&begun), Arc::clone(&stop));
         let thread = std::thread::spawn(move || {
-            let mut lines = Lines::default();
+            let mut lines = ProgressLines::default();
             let mut chunk = vec![0; CHUNK];
             while !is_over.load(Ordering::SeqCst) {
                 match file.read(&mut chunk) {
@@ -151,7 +151,7 @@ mod tests {
     /// were kept.
     fn newest(stream: &[u8], size: usize) -> (Option<Progress>, usize) {
         let newest = std::cell::RefCell::new(None);
-        let mut lines = Lines::default();
+        let mut lines = ProgressLines::default();
         let mut most = 0;
         for piece in stream.chunks(size) {
             lines.add(piece, &|progress| *newest.borrow_mut() = Some(progress));

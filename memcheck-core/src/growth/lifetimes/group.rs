@@ -9,7 +9,7 @@ const HIGHEST: u64 = 1 << 60;
 
 /// Kinds that are judged together. All series have one value for each entry.
 #[derive(Debug, Clone)]
-pub(super) struct Group {
+pub(super) struct KindGroup {
     /// Bytes of the blocks that were born in an entry and outlived their iteration.
     pub(super) born: Vec<i64>,
     /// Bytes born in an entry that are live now.
@@ -21,7 +21,7 @@ pub(super) struct Group {
     pub(super) ages: Events,
 }
 
-impl Group {
+impl KindGroup {
     pub(super) fn new(history: &History, kinds: &[&Kind]) -> Self {
         let start = history.start();
         let length = history.entries().saturating_sub(start);

@@ -3,10 +3,10 @@
 use super::amortized::amortized;
 use super::events::{Events, Look, continues, positive};
 use super::exact::{constant_increment, exact_period, periodic_terms, subtract_regular_term};
-use super::group::Group;
+use super::group::KindGroup;
 use super::irregular::{irregular, mean};
 use super::rate::{Certainty, Rate};
-use super::state::{Growth, State};
+use super::state::{PatternGrowth, State};
 use super::{Open, PartPattern};
 
 const MAX_REGULAR_TERMS: usize = 3;
@@ -19,7 +19,7 @@ pub(super) struct Settled {
 }
 
 impl Settled {
-    pub(super) fn new(group: &Group) -> Self {
+    pub(super) fn new(group: &KindGroup) -> Self {
         let settled = group.settled();
         let younger = group.left[settled..].iter().position(|&left| left > 0);
         Self {
@@ -33,7 +33,7 @@ impl Settled {
     }
 }
 
-pub(super) fn judge_blocks(group: &Group, look: &Look) -> State {
+pub(super) fn judge_blocks(group: &KindGroup, look: &Look) -> State {
     let settled = Settled::new(group);
     if settled.is_quiet(look) {
         return State::Quiet;
@@ -52,7 +52,10 @@ pub(super) fn judge_blocks(group: &Group, look: &Look) -> State {
             bytes: content.bytes.unsigned_abs(),
             distance: content.distance as u32,
         };
-        return State::grows(Growth { rate: content.rate(), pattern, is_replaced: false }, true);
+        return State::grows(
+            PatternGrowth { rate: content.rate(), pattern, is_replaced: false },
+            true,
+        );
     }
     let quiet_from = settled.events.quiet_from(look) + group.age;
     let leak_from = look.horizon + group.age;
@@ -140,11 +143,11 @@ fn judge_whole_series(series: &[i64], blocks: &[i64], look: &Look) -> Option<Sta
         period: count.length as u32,
         blocks: u64::try_from(count.sum).unwrap_or(u64::MAX),
     };
-    Some(State::grows(Growth { rate, pattern, is_replaced: false }, count.is_whole))
+    Some(State::grows(PatternGrowth { rate, pattern, is_replaced: false }, count.is_whole))
 }
 
-pub(super) fn periodic_growth(sum: i128, length: usize) -> Growth {
-    Growth {
+pub(super) fn periodic_growth(sum: i128, length: usize) -> PatternGrowth {
+    PatternGrowth {
         rate: Rate::new(sum.unsigned_abs(), length as u128, Certainty::Exact),
         pattern: PartPattern::Exact { period: length as u32 },
         is_replaced: false,
@@ -152,18 +155,22 @@ pub(super) fn periodic_growth(sum: i128, length: usize) -> Growth {
 }
 
 /// The rate is the mean of whole periods in the second half of the series.
-pub(super) fn increasing_growth(series: &[i64], length: usize, more: i64) -> Growth {
+pub(super) fn increasing_growth(series: &[i64], length: usize, more: i64) -> PatternGrowth {
     let half = &series[series.len() - (series.len() / 2 / length).max(1) * length..];
     let bytes: i128 = half.iter().copied().map(i128::from).sum();
-    Growth {
+    PatternGrowth {
         rate: Rate::new(bytes.max(0).unsigned_abs(), half.len() as u128, Certainty::Growing),
         pattern: PartPattern::Growing { period: length as u32, more: more.unsigned_abs() },
         is_replaced: false,
     }
 }
 
-fn mean_growth(series: &[i64]) -> Growth {
-    Growth { rate: mean(series, Certainty::Mean), pattern: PartPattern::Mean, is_replaced: false }
+fn mean_growth(series: &[i64]) -> PatternGrowth {
+    PatternGrowth {
+        rate: mean(series, Certainty::Mean),
+        pattern: PartPattern::Mean,
+        is_replaced: false,
+    }
 }
 
 #[cfg(test)]

@@ -3,11 +3,11 @@
 use super::amortized::amortized;
 use super::events::{Events, Look, continues, records};
 use super::exact::{constant_increment, exact_period};
-use super::group::Group;
+use super::group::KindGroup;
 use super::irregular::irregular;
 use super::judge_blocks::{Settled, increasing_growth, next_look, periodic_growth};
 use super::rate::{Certainty, Rate};
-use super::state::{Growth, State};
+use super::state::{PatternGrowth, State};
 use super::{Open, PartPattern};
 
 const WINDOWS: usize = 8;
@@ -15,14 +15,14 @@ const WINDOWS: usize = 8;
 const CROSSINGS: usize = 8;
 
 /// Judges a level. `quiet` must be the group if its blocks are quiet, else `None`.
-pub(super) fn judge_level(level: &[i64], quiet: Option<&Group>, look: &Look) -> State {
+pub(super) fn judge_level(level: &[i64], quiet: Option<&KindGroup>, look: &Look) -> State {
     let records = records(level);
     let events = Events::from_entries(records.iter().map(|&(at, _)| at));
     if is_quiet(level, &events, look) || quiet.is_some_and(|group| is_bounded(level, group, look)) {
         return State::Quiet;
     }
     if let Some(growth) = floor_growth(level, look) {
-        let growth = Growth { is_replaced: true, ..growth };
+        let growth = PatternGrowth { is_replaced: true, ..growth };
         return State::grows(growth, true);
     }
     if let Some(content) = amortized(&records, look) {
@@ -30,7 +30,10 @@ pub(super) fn judge_level(level: &[i64], quiet: Option<&Group>, look: &Look) -> 
             bytes: content.bytes.unsigned_abs(),
             distance: content.distance as u32,
         };
-        return State::grows(Growth { rate: content.rate(), pattern, is_replaced: true }, true);
+        return State::grows(
+            PatternGrowth { rate: content.rate(), pattern, is_replaced: true },
+            true,
+        );
     }
     let open = match (quarters_rise(level), keeps_rising(level)) {
         (true, true) => Open::GoesOn,
@@ -52,7 +55,7 @@ fn is_quiet(level: &[i64], records: &Events, look: &Look) -> bool {
 }
 
 /// Blocks that all die have at most their greatest age times the most bytes born in one entry.
-fn is_bounded(level: &[i64], group: &Group, look: &Look) -> bool {
+fn is_bounded(level: &[i64], group: &KindGroup, look: &Look) -> bool {
     let length = level.len();
     if repeats_exactly(level, look) {
         return true;
@@ -85,7 +88,7 @@ fn repeats_exactly(level: &[i64], look: &Look) -> bool {
 }
 
 /// Growth of the floor of the level: of each entry, the lowest level from there to the end.
-fn floor_growth(level: &[i64], look: &Look) -> Option<Growth> {
+fn floor_growth(level: &[i64], look: &Look) -> Option<PatternGrowth> {
     if level.len() < look.horizon.max(2) {
         return None;
     }
@@ -105,7 +108,11 @@ fn floor_growth(level: &[i64], look: &Look) -> Option<Growth> {
     }
     let never_falls = changes.iter().all(|&change| change >= 0);
     let is_rise = if never_falls { irregular(&changes, look) } else { climbs(level, look) };
-    is_rise.then(|| Growth { rate: slope(level), pattern: PartPattern::Mean, is_replaced: true })
+    is_rise.then(|| PatternGrowth {
+        rate: slope(level),
+        pattern: PartPattern::Mean,
+        is_replaced: true,
+    })
 }
 
 fn differences(level: &[i64]) -> Vec<i64> {

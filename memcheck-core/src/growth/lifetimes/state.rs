@@ -5,7 +5,7 @@ use super::{Open, PartPattern};
 
 /// One pattern by which a group grows. The rate is per entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Growth {
+pub(super) struct PatternGrowth {
     pub(super) rate: Rate,
     pub(super) pattern: PartPattern,
     /// True if the level rises although the blocks die.
@@ -17,13 +17,13 @@ pub(super) enum State {
     /// The group does not grow: another event should have come by now, and none has.
     Quiet,
     /// The group grows by the sum of these rates, or by more if `is_whole` is false.
-    Grows { growth: Vec<Growth>, is_whole: bool },
+    Grows { growth: Vec<PatternGrowth>, is_whole: bool },
     /// Undecided. A further look can help once the series has `until` entries.
     Open { open: Open, until: usize },
 }
 
 impl State {
-    pub(super) fn grows(growth: Growth, is_whole: bool) -> Self {
+    pub(super) fn grows(growth: PatternGrowth, is_whole: bool) -> Self {
         Self::Grows { growth: vec![growth], is_whole }
     }
 

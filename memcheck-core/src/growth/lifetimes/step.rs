@@ -2,7 +2,7 @@
 
 use super::decision::{Budget, Decision, Leak, Open, Part, PartPattern, Undecided};
 use super::events::Look;
-use super::group::{Group, is_unchanged};
+use super::group::{KindGroup, is_unchanged};
 use super::history::History;
 use super::kind::Kind;
 use super::rate::{Certainty, Rate};
@@ -81,7 +81,7 @@ fn outweighs(history: &History, parts: &[Growing<'_>], moving: &[&Kind]) -> bool
 
 /// Number and bytes of the settled blocks of a kind that were born in measured iterations.
 fn settled(history: &History, kind: &Kind) -> (u64, u64) {
-    let group = Group::new(history, &[kind]);
+    let group = KindGroup::new(history, &[kind]);
     let sum = |series: &[i64]| -> u64 {
         series[..group.settled()].iter().fold(0, |sum, left| sum + left.unsigned_abs())
     };
@@ -145,7 +145,7 @@ pub(super) fn iterations_until(until: u32, done: u32, warmup: u32, budget: &Budg
 
 /// All measured iterations if no settled birth has live blocks.
 fn quiet_for(history: &History, kinds: &[&Kind]) -> u32 {
-    let group = Group::new(history, kinds);
+    let group = KindGroup::new(history, kinds);
     let last = group.left[..group.settled()].iter().rposition(|&left| left > 0);
     let entries = group.len() - last.map_or(0, |last| last + 1);
     (entries as u32).saturating_mul(history.epoch())

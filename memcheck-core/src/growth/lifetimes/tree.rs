@@ -2,18 +2,18 @@
 
 use super::Open;
 use super::events::{Events, Look};
-use super::group::{Group, has_few_births};
+use super::group::{KindGroup, has_few_births};
 use super::history::History;
 use super::judge_blocks::{Settled, judge_blocks};
 use super::judge_level::judge_level;
 use super::kind::Kind;
 use super::rate::{Certainty, Rate};
-use super::state::{Growth, State};
+use super::state::{PatternGrowth, State};
 
 #[derive(Debug, Clone)]
 pub(super) struct Growing<'a> {
     pub(super) kinds: Vec<&'a Kind>,
-    pub(super) growth: Vec<Growth>,
+    pub(super) growth: Vec<PatternGrowth>,
     pub(super) is_whole: bool,
 }
 
@@ -42,7 +42,7 @@ pub(super) fn is_at_least(parts: &[Growing<'_>], certainty: Certainty) -> bool {
 }
 
 /// Judges one group without looking at its parts.
-pub(super) fn judge(group: &Group, look: &Look) -> State {
+pub(super) fn judge(group: &KindGroup, look: &Look) -> State {
     let blocks = judge_blocks(group, look);
     let quiet = blocks.is_quiet().then_some(group);
     let level = judge_level(&group.live, quiet, look);
@@ -77,7 +77,7 @@ fn is_above(level: &State, blocks: &State) -> bool {
     level > stays || (level == stays && !blocks.is_exact())
 }
 
-struct Part<'a> {
+struct JudgedPart<'a> {
     kinds: Vec<&'a Kind>,
     node: Node<'a>,
 }
@@ -100,7 +100,7 @@ pub(super) fn judge_by_site<'a>(history: &History, kinds: &[&'a Kind], look: &Lo
 }
 
 fn judge_single<'a>(history: &History, kinds: &[&'a Kind], look: &Look) -> Node<'a> {
-    let state = judge(&Group::new(history, kinds), look);
+    let state = judge(&KindGroup::new(history, kinds), look);
     as_node(state, kinds)
 }
 
@@ -126,13 +126,13 @@ fn judge_parts<'a>(
     if parts.len() == 1 {
         return inner(&all).unwrap_or_else(|| judge_single(history, &all, look));
     }
-    let own = judge(&Group::new(history, &all), look);
+    let own = judge(&KindGroup::new(history, &all), look);
     let (few, others): (Vec<_>, Vec<_>) =
         parts.into_iter().partition(|kinds| have_few_births(kinds));
     let few = few.concat();
     let judged = others.into_iter().map(|kinds| {
         let node = inner(&kinds).unwrap_or_else(|| judge_single(history, &kinds, look));
-        Part { kinds, node }
+        JudgedPart { kinds, node }
     });
     let (mut decided, open): (Vec<_>, Vec<_>) =
         judged.partition(|part| matches!(part.node, Node::Clean) || part.node.is_exact());
@@ -149,7 +149,7 @@ fn judge_parts<'a>(
             }
         }
     }
-    let is_open = |part: &Part<'_>| matches!(part.node, Node::Open { .. });
+    let is_open = |part: &JudgedPart<'_>| matches!(part.node, Node::Open { .. });
     let leaks = decided.iter().any(|part| matches!(part.node, Node::Leak { .. }));
     let any_open = decided.iter().any(is_open);
     let scattered = !is_quiet_together(history, &decided, look);
@@ -176,12 +176,12 @@ fn judge_parts<'a>(
 fn rises(history: &History, node: &Node<'_>, kinds: &[&Kind]) -> bool {
     match node {
         Node::Clean => false,
-        Node::Open { open: Open::Moves, .. } => floor_rises(&Group::new(history, kinds)),
+        Node::Open { open: Open::Moves, .. } => floor_rises(&KindGroup::new(history, kinds)),
         Node::Open { .. } | Node::Leak { .. } => true,
     }
 }
 
-fn floor_rises(group: &Group) -> bool {
+fn floor_rises(group: &KindGroup) -> bool {
     let (first, second) = group.live.split_at(group.len() / 2);
     second.iter().min() > first.iter().min()
 }
@@ -206,17 +206,17 @@ fn have_few_births(kinds: &[&Kind]) -> bool {
 /// otherwise each open part stays one and the `few` kinds become one more.
 fn judge_undecided<'a>(
     history: &History,
-    open: Vec<Part<'a>>,
+    open: Vec<JudgedPart<'a>>,
     few: Vec<&'a Kind>,
     look: &Look,
-) -> Vec<Part<'a>> {
+) -> Vec<JudgedPart<'a>> {
     if few.is_empty() && open.len() <= 1 {
         return open;
     }
     let mut kinds: Vec<&Kind> = open.iter().flat_map(|part| part.kinds.clone()).collect();
     kinds.extend(&few);
-    let pooled = judge(&Group::new(history, &kinds), look);
-    let by_themselves = judge(&Group::new(history, &few), look);
+    let pooled = judge(&KindGroup::new(history, &kinds), look);
+    let by_themselves = judge(&KindGroup::new(history, &few), look);
     let few_node = as_node(by_themselves, &few);
     // The noise of a pool can hide a buffer that is enlarged: each of its sizes is born once.
     let hides = || {
@@ -224,7 +224,7 @@ fn judge_undecided<'a>(
             || open.iter().any(|part| rises(history, &part.node, &part.kinds))
     };
     if pooled.is_regular() || (pooled.is_quiet() && !hides()) {
-        return vec![Part { node: as_node(pooled, &kinds), kinds }];
+        return vec![JudgedPart { node: as_node(pooled, &kinds), kinds }];
     }
     let mut decided = open;
     if !few.is_empty() {
@@ -233,18 +233,18 @@ fn judge_undecided<'a>(
         } else {
             judge_single(history, &few, look)
         };
-        decided.push(Part { kinds: few, node });
+        decided.push(JudgedPart { kinds: few, node });
     }
     decided
 }
 
 /// Clean parts can grow together: a buffer that is enlarged has one event in each of many kinds.
-fn is_quiet_together(history: &History, parts: &[Part<'_>], look: &Look) -> bool {
+fn is_quiet_together(history: &History, parts: &[JudgedPart<'_>], look: &Look) -> bool {
     let clean = parts.iter().filter(|part| matches!(part.node, Node::Clean));
     let mut events = vec![false; history.entries()];
     let mut until = history.entries().saturating_sub(history.start());
     for part in clean {
-        let group = Group::new(history, &part.kinds);
+        let group = KindGroup::new(history, &part.kinds);
         until = until.min(Settled::new(&group).until);
         for (event, &left) in events.iter_mut().zip(&group.left[..group.settled()]) {
             *event |= left > 0;
@@ -255,7 +255,7 @@ fn is_quiet_together(history: &History, parts: &[Part<'_>], look: &Look) -> bool
 }
 
 /// Names the parts if their rates add up to that of the group, else the whole group.
-fn exact_group<'a>(own: State, all: Vec<&'a Kind>, decided: Vec<Part<'a>>) -> Node<'a> {
+fn exact_group<'a>(own: State, all: Vec<&'a Kind>, decided: Vec<JudgedPart<'a>>) -> Node<'a> {
     let total = own.growth().map(|(rate, _)| rate);
     let Node::Leak { parts, .. } = sum_leaks(decided, false) else { return as_node(own, &all) };
     let rates: Vec<Rate> =
@@ -267,7 +267,7 @@ fn exact_group<'a>(own: State, all: Vec<&'a Kind>, decided: Vec<Part<'a>>) -> No
 }
 
 /// Whole if each leak is, no part is open and the events of the clean parts are not `scattered`.
-fn sum_leaks(decided: Vec<Part<'_>>, scattered: bool) -> Node<'_> {
+fn sum_leaks(decided: Vec<JudgedPart<'_>>, scattered: bool) -> Node<'_> {
     let (mut all, mut whole, mut latest) = (Vec::new(), !scattered, 0);
     for part in decided {
         match part.node {
@@ -289,7 +289,7 @@ fn sum_leaks(decided: Vec<Part<'_>>, scattered: bool) -> Node<'_> {
     Node::Leak { parts: all, is_whole: whole, until: latest }
 }
 
-fn open_kinds<'a>(decided: Vec<Part<'a>>, all: Vec<&'a Kind>) -> Vec<&'a Kind> {
+fn open_kinds<'a>(decided: Vec<JudgedPart<'a>>, all: Vec<&'a Kind>) -> Vec<&'a Kind> {
     let open = decided.into_iter().filter(|part| matches!(part.node, Node::Open { .. }));
     let kinds: Vec<&Kind> = open.flat_map(|part| part.kinds).collect();
     if kinds.is_empty() { all } else { kinds }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Entry, yaml};
+use super::{SpaceEntry, yaml};
 use crate::judgement::blame;
 use crate::judgement::finding::GrownHolder;
 use crate::measurement::record::Record;
@@ -31,7 +31,7 @@ impl Holders {
 
     /// The holders in the body of a snapshot; empty if it has none or cannot be parsed.
     pub fn from_yaml(text: &str) -> Self {
-        let body: BTreeMap<Space, Entry> = yaml::read(text).unwrap_or_default();
+        let body: BTreeMap<Space, SpaceEntry> = yaml::read(text).unwrap_or_default();
         Self(body.into_iter().map(|(space, entry)| (space, entry.peak_holders)).collect())
     }
 

@@ -49,11 +49,11 @@ impl Laws {
     /// Serializes the whole snapshot in insta's layout. `source` is the source file of the test.
     pub fn to_snapshot(&self, source: &str, facts: &Facts) -> String {
         #[derive(Serialize)]
-        struct Header<'a> {
+        struct LawsHeader<'a> {
             source: &'a str,
             info: &'a Facts,
         }
-        let header = yaml::write(&Header { source, info: facts });
+        let header = yaml::write(&LawsHeader { source, info: facts });
         format!("---\n{header}\n---\n{}\n", self.to_yaml())
     }
 

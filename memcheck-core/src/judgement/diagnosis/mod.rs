@@ -4,8 +4,7 @@
 //! The first rule of [`RULES`] whose groups make up at least half of the growth is the cause. Rules
 //! of [`RuleClass::Remark`] describe survivors that do not grow.
 //!
-//! A new rule needs a file here, a page below `pages/causes/`, a row in [`RULES`], and a pair of
-//! scenarios (leaky, fixed) in `tests/src/scenarios`.
+//! CONTRIBUTING.md lists the places of a new rule.
 
 mod batches_kept;
 mod buffers_kept;

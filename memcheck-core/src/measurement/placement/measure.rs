@@ -22,7 +22,7 @@ pub struct Step {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Target {
+enum CopyTarget {
     /// Runs that begin with the first module.
     Outside,
     /// Runs that contain a layer.
@@ -39,7 +39,7 @@ enum Target {
 struct CopyChange {
     at: usize,
     after: bool,
-    target: Target,
+    target: CopyTarget,
     bytes: i64,
 }
 
@@ -47,12 +47,12 @@ struct CopyChange {
 pub fn measure(scopes: &[ModuleScope], steps: &[Step]) -> Option<Modules> {
     let parts = ModuleParts::from_scopes(scopes)?;
     let order = order(&parts, steps);
-    let targets: Vec<Target> = steps
+    let targets: Vec<CopyTarget> = steps
         .iter()
         .map(|step| match parts.owner(step.scope) {
-            ModulePart::Outside => Target::Outside,
-            ModulePart::Replicated => Target::All,
-            ModulePart::Module(module) => Target::Module(order[module]),
+            ModulePart::Outside => CopyTarget::Outside,
+            ModulePart::Replicated => CopyTarget::All,
+            ModulePart::Module(module) => CopyTarget::Module(order[module]),
         })
         .collect();
     let mut copies = find_copies(steps, &targets);
@@ -66,7 +66,7 @@ pub fn measure(scopes: &[ModuleScope], steps: &[Step]) -> Option<Modules> {
     }
     let mut runs = Runs::new(&layers);
     let mut copies = copies.into_iter().peekable();
-    let mut figures = Figures::new(names);
+    let mut figures = ModuleFigures::new(names);
     for (at, (step, &target)) in steps.iter().zip(&targets).enumerate() {
         while let Some(copied) = copies.next_if(|copied| copied.at == at && !copied.after) {
             runs.change(copied.target, copied.bytes);
@@ -108,7 +108,7 @@ fn order(parts: &ModuleParts, steps: &[Step]) -> Vec<usize> {
 /// Finds blocks that a module passes to the next one: live when that begins, freed before a third
 /// begins. On different devices, the second holds a copy in that time and the first no longer holds
 /// it.
-fn find_copies(steps: &[Step], targets: &[Target]) -> Vec<CopyChange> {
+fn find_copies(steps: &[Step], targets: &[CopyTarget]) -> Vec<CopyChange> {
     struct Live {
         visit: usize,
         module: usize,
@@ -118,7 +118,7 @@ fn find_copies(steps: &[Step], targets: &[Target]) -> Vec<CopyChange> {
     let mut live: HashMap<((u32, u32), u64), Vec<Live>> = HashMap::new();
     let mut copies = Vec::new();
     for (at, (step, target)) in steps.iter().zip(targets).enumerate() {
-        let Target::Module(module) = *target else { continue };
+        let CopyTarget::Module(module) = *target else { continue };
         if step.came && visits.last().is_none_or(|(last, _)| *last != module) {
             visits.push((module, at));
         }
@@ -134,7 +134,7 @@ fn find_copies(steps: &[Step], targets: &[Target]) -> Vec<CopyChange> {
             && next == block.module + 1
         {
             let bytes = i64::try_from(step.bytes).unwrap_or(i64::MAX);
-            let (input, output) = (Target::Input(next), Target::Output(block.module));
+            let (input, output) = (CopyTarget::Input(next), CopyTarget::Output(block.module));
             let change = |at, after, target, bytes| CopyChange { at, after, target, bytes };
             copies.push(change(began, false, input, bytes));
             copies.push(change(began, false, output, -bytes));
@@ -165,18 +165,18 @@ impl Runs {
         }
     }
 
-    fn change(&mut self, target: Target, bytes: i64) {
+    fn change(&mut self, target: CopyTarget, bytes: i64) {
         let count = self.count;
         let (firsts, lasts) = match target {
-            Target::Outside => (0..1, 0..count),
-            Target::All => (0..count, 0..count),
-            Target::Module(module) => (0..module + 1, module..count),
-            Target::Input(module) => (module..module + 1, module..count),
-            Target::Output(module) => (0..module + 1, module..module + 1),
+            CopyTarget::Outside => (0..1, 0..count),
+            CopyTarget::All => (0..count, 0..count),
+            CopyTarget::Module(module) => (0..module + 1, module..count),
+            CopyTarget::Input(module) => (module..module + 1, module..count),
+            CopyTarget::Output(module) => (0..module + 1, module..module + 1),
         };
         for first in firsts {
             let from = match target {
-                Target::All => self.next_layer[first],
+                CopyTarget::All => self.next_layer[first],
                 _ => lasts.start.max(first),
             };
             for last in from..lasts.end {
@@ -194,7 +194,7 @@ impl Runs {
     }
 }
 
-struct Figures {
+struct ModuleFigures {
     modules: Vec<Module>,
     live: Vec<i64>,
     peaks: Vec<i64>,
@@ -205,7 +205,7 @@ struct Figures {
     has_begun: bool,
 }
 
-impl Figures {
+impl ModuleFigures {
     fn new(names: Vec<String>) -> Self {
         let count = names.len();
         let module = |name| Module { name, ..Module::default() };
@@ -221,13 +221,13 @@ impl Figures {
     }
 
     fn add_copy(&mut self, copied: CopyChange) {
-        let Target::Input(module) = copied.target else { return };
+        let CopyTarget::Input(module) = copied.target else { return };
         self.inputs[module] += copied.bytes;
         let most = &mut self.modules[module].input;
         *most = (*most).max(unsigned(self.inputs[module]));
     }
 
-    fn change(&mut self, step: &Step, target: Target, bytes: i64) {
+    fn change(&mut self, step: &Step, target: CopyTarget, bytes: i64) {
         if step.iteration > 0 && !self.has_begun {
             self.has_begun = true;
             for (module, live) in self.modules.iter_mut().zip(&self.live) {
@@ -235,9 +235,11 @@ impl Figures {
             }
         }
         let module = match target {
-            Target::Module(module) | Target::Input(module) | Target::Output(module) => module,
-            Target::Outside | Target::All => {
-                let (live, peak) = &mut self.others[usize::from(matches!(target, Target::All))];
+            CopyTarget::Module(module) | CopyTarget::Input(module) | CopyTarget::Output(module) => {
+                module
+            }
+            CopyTarget::Outside | CopyTarget::All => {
+                let (live, peak) = &mut self.others[usize::from(matches!(target, CopyTarget::All))];
                 *live += bytes;
                 *peak = (*peak).max(*live);
                 return;

@@ -10,7 +10,7 @@ use super::row::{Phase, Row, Totals};
 /// scopes around a scope of depth `n` would take `n * n` bytes.
 const OUTERMOST: usize = 64;
 
-struct Node {
+struct ScopeNode {
     phase: Phase,
     name: String,
     total: Totals,
@@ -36,7 +36,7 @@ pub(super) fn add(rows: &mut Vec<Row>) {
         }
     }
     let new = nodes.into_iter().filter(|node| !node.has_row);
-    rows.extend(new.map(|Node { phase, name, total, has_row: _ }| Row {
+    rows.extend(new.map(|ScopeNode { phase, name, total, has_row: _ }| Row {
         in_all: Some(total),
         scopes: vec![name.clone()],
         ..Row::named(name, phase)
@@ -44,7 +44,7 @@ pub(super) fn add(rows: &mut Vec<Row>) {
 }
 
 /// The scopes of `rows` and the outermost scopes around them, each before those in it.
-fn nodes(rows: &[Row]) -> Vec<Node> {
+fn nodes(rows: &[Row]) -> Vec<ScopeNode> {
     let mut names: BTreeSet<(Phase, &str)> = BTreeSet::new();
     for row in rows {
         for scope in &row.scopes {
@@ -52,9 +52,9 @@ fn nodes(rows: &[Row]) -> Vec<Node> {
             names.extend(ends.chain([scope.len()]).map(|end| (row.phase, &scope[..end])));
         }
     }
-    let mut nodes: Vec<Node> = names
+    let mut nodes: Vec<ScopeNode> = names
         .into_iter()
-        .map(|(phase, name)| Node {
+        .map(|(phase, name)| ScopeNode {
             phase,
             name: name.to_owned(),
             total: Totals::default(),
@@ -65,12 +65,12 @@ fn nodes(rows: &[Row]) -> Vec<Node> {
     nodes
 }
 
-fn find(nodes: &[Node], phase: Phase, name: &str) -> Option<usize> {
+fn find(nodes: &[ScopeNode], phase: Phase, name: &str) -> Option<usize> {
     nodes.binary_search_by(|node| node.compare(phase, name)).ok()
 }
 
 /// Adds the total of each node to that of the innermost node around it.
-fn sum_nested(nodes: &mut [Node]) {
+fn sum_nested(nodes: &mut [ScopeNode]) {
     let mut around: Vec<usize> = Vec::new();
     for number in 0..=nodes.len() {
         while let Some(&inner) = around.last()
@@ -85,7 +85,7 @@ fn sum_nested(nodes: &mut [Node]) {
     }
 }
 
-impl Node {
+impl ScopeNode {
     /// By the parts of the name: as text, `a-b` is between `a` and `a.b`.
     fn compare(&self, phase: Phase, name: &str) -> Ordering {
         self.phase.cmp(&phase).then_with(|| self.name.split('.').cmp(name.split('.')))

@@ -9,7 +9,7 @@ use super::{By, Sort, Window, nested, operation, site};
 use crate::measurement::attribution::{Attribution, Holder, Place, Tensor};
 use crate::space::Space;
 
-struct Entry<'a> {
+struct SiteEntry<'a> {
     place: &'a Place,
     phase: Phase,
     calls: u64,
@@ -38,7 +38,7 @@ pub(super) fn table(
         retained,
         ..Totals::default()
     };
-    let mut groups: BTreeMap<(String, Phase), Vec<Entry<'_>>> = BTreeMap::new();
+    let mut groups: BTreeMap<(String, Phase), Vec<SiteEntry<'_>>> = BTreeMap::new();
     for (number, place) in attribution.places.iter().enumerate() {
         if place.space != space {
             continue;
@@ -93,7 +93,7 @@ fn surviving(attribution: &Attribution, space: Space) -> BTreeMap<(usize, &str),
 }
 
 /// A call site with its phase and allocations. The caller must set the bytes that it held.
-fn entry(place: &Place, window: Window) -> Entry<'_> {
+fn entry(place: &Place, window: Window) -> SiteEntry<'_> {
     let (phase, calls, bytes) = match window {
         Window::Whole => (Phase::Iteration, place.calls, place.bytes),
         Window::Iteration(_) if place.last == 0 => (Phase::Setup, place.calls, place.bytes),
@@ -103,13 +103,13 @@ fn entry(place: &Place, window: Window) -> Entry<'_> {
         // The call site does not allocate in every iteration, and did not in this one.
         Window::Iteration(_) => (Phase::Iteration, 0, 0),
     };
-    Entry { place, phase, calls, bytes, peak: 0, blocks: 0, surviving: 0, retained: 0 }
+    SiteEntry { place, phase, calls, bytes, peak: 0, blocks: 0, surviving: 0, retained: 0 }
 }
 
-fn row(attribution: &Attribution, name: String, phase: Phase, entries: &[Entry<'_>]) -> Row {
-    let sum = |pick: fn(&Entry<'_>) -> u64| entries.iter().map(pick).sum();
+fn row(attribution: &Attribution, name: String, phase: Phase, entries: &[SiteEntry<'_>]) -> Row {
+    let sum = |pick: fn(&SiteEntry<'_>) -> u64| entries.iter().map(pick).sum();
     let mut shapes: BTreeMap<&Tensor, (u64, u64)> = BTreeMap::new();
-    for Entry { place, .. } in entries {
+    for SiteEntry { place, .. } in entries {
         if let Some(tensor) = &place.tensor {
             let known = shapes.entry(tensor).or_default();
             known.0 += place.calls;
@@ -140,7 +140,7 @@ fn row(attribution: &Attribution, name: String, phase: Phase, entries: &[Entry<'
 }
 
 /// In descending order of bytes held at the peak, then of bytes allocated.
-fn names_by_bytes(entries: &[Entry<'_>], name: impl Fn(&Place) -> String) -> Vec<String> {
+fn names_by_bytes(entries: &[SiteEntry<'_>], name: impl Fn(&Place) -> String) -> Vec<String> {
     let mut weights: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for entry in entries {
         let weight = weights.entry(name(entry.place)).or_default();

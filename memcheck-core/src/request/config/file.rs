@@ -53,8 +53,8 @@ pub(super) struct LevelTable(pub(super) BTreeMap<Code, Level>);
 
 impl<'de> Deserialize<'de> for LevelTable {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
+        struct LevelTableReader;
+        impl<'de> Visitor<'de> for LevelTableReader {
             type Value = LevelTable;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -69,7 +69,7 @@ impl<'de> Deserialize<'de> for LevelTable {
                 Ok(LevelTable(levels))
             }
         }
-        from.deserialize_map(Reader)
+        from.deserialize_map(LevelTableReader)
     }
 }
 
@@ -88,8 +88,8 @@ impl<'de> DeserializeSeed<'de> for LevelSeed {
 
 impl<'de> Deserialize<'de> for Override {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
+        struct OverrideReader;
+        impl<'de> Visitor<'de> for OverrideReader {
             type Value = Override;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -110,7 +110,7 @@ impl<'de> Deserialize<'de> for Override {
                 Ok(Override { test, package, device, layer })
             }
         }
-        from.deserialize_map(Reader)
+        from.deserialize_map(OverrideReader)
     }
 }
 

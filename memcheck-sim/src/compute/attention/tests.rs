@@ -1,11 +1,11 @@
 //! Attention over small sequences.
 
 use super::*;
-use crate::compute::harness::Device;
+use crate::compute::harness::TestDevice;
 
 /// One head of width 8. `q`, `k` and `v` have one value for each row.
 struct Case {
-    device: Device,
+    device: TestDevice,
     attention: Attention,
     to: u64,
 }
@@ -15,7 +15,7 @@ fn filled(rows: &[f32]) -> Vec<f16> {
 }
 
 fn case(q: &[f32], k: &[f32], v: &[f32]) -> Case {
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let rows =
         |address: u64, count: usize| Rows { address, batch: 8 * count as u64, row: 8, head: 8 };
     let to = device.allocate(16 * q.len());
@@ -111,7 +111,7 @@ fn scores_have_a_scale_a_cap_and_slopes() {
 #[test]
 fn heads_share_keys_and_sequences_have_their_own_lengths() {
     let mut case = case(&[0.0; 4], &[0.0; 3], &[1.0, 5.0, 9.0]);
-    let lengths = |device: &mut Device, all: [i32; 3]| device.upload(&all);
+    let lengths = |device: &mut TestDevice, all: [i32; 3]| device.upload(&all);
     // Two rows of two heads, in two sequences: one row and one key, one row and two keys.
     let attention = &mut case.attention;
     attention.heads = 2;

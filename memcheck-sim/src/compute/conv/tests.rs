@@ -1,5 +1,5 @@
 use super::*;
-use crate::compute::harness::{Device, arguments};
+use crate::compute::harness::{TestDevice, arguments};
 
 /// Row-major strides.
 fn strides(dims: &[i64]) -> Vec<i64> {
@@ -19,7 +19,7 @@ fn conv1d<T: Element>(
     out: usize,
     [stride, padding, dilation]: [usize; 3],
 ) -> Option<Vec<T>> {
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let count = (dims[0] * of_kernel[0]) as usize * out;
     let (from, weights) = (device.upload(image), device.upload(kernel));
     let (info, to) = (device.upload(&info(&[dims, of_kernel])), device.allocate(count * T::WIDTH));
@@ -64,7 +64,7 @@ fn sums_have_the_type_of_the_device() {
 
 #[test]
 fn a_convolution_of_two_dims_sums_products() {
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let from = device.upload(&[1_f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]);
     let kernel = device.upload(&[1_f32, 0.0, 0.0, 10.0]);
     let to = device.allocate(64);
@@ -79,7 +79,7 @@ fn a_convolution_of_two_dims_sums_products() {
     assert_eq!(conv(square, kernel, [1, 1], [2, 0, 2]), [91_f32]);
     assert_eq!(conv(square, kernel, [4, 4], [1, 1, 1])[..5], [10_f32, 20.0, 30.0, 0.0, 40.0]);
     // The first two rows, and a kernel of one row.
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let from = device.upload(&[1_u8, 2, 3, 4, 5, 6]);
     let (kernel, to) = (device.upload(&[1_u8, 10]), device.allocate(4));
     let wide = device.upload(&info(&[&[1, 1, 2, 3], &[1, 1, 1, 2]]));
@@ -106,7 +106,7 @@ fn a_transposed_convolution_spreads_each_element() {
                 kernel: &[f32],
                 out: usize,
                 [stride, padding, dilation]: [usize; 3]| {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let (from, weights) = (device.upload(image), device.upload(kernel));
         let info = device.upload(&info(&[dims, of_kernel]));
         let to = device.allocate(64);
@@ -125,7 +125,7 @@ fn a_transposed_convolution_spreads_each_element() {
     let result = conv(&[1, 2, 1], &[1.0, 2.0], &[2, 2, 1], &kernel, 1, [1, 0, 1]);
     assert_eq!(result, [201_f32, 2010.0]);
     // Two dims: two rows of three.
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let (from, kernel) = (device.upload(&[1_f64, 2.0]), device.upload(&kernel.map(f64::from)));
     let info = device.upload(&info(&[&[1, 1, 1, 2], &[1, 1, 2, 2]]));
     let to = device.allocate(48);
@@ -137,7 +137,7 @@ fn a_transposed_convolution_spreads_each_element() {
 
 #[test]
 fn columns_of_one_dim_are_the_windows_of_each_channel() {
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let from = device.upload(&[1_f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let info = device.upload(&info(&[&[1, 2, 3]]));
     let to = device.allocate(64);
@@ -159,7 +159,7 @@ fn columns_of_one_dim_are_the_windows_of_each_channel() {
 
 #[test]
 fn columns_of_two_dims_are_the_windows_of_each_image() {
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let to = device.allocate(64);
     let mut columns = |image: &[u8], words: &[i64], sizes: [usize; 8]| {
         let (from, info) = (device.upload(image), device.upload(words));
@@ -185,7 +185,7 @@ fn columns_of_two_dims_are_the_windows_of_each_image() {
 
 #[test]
 fn columns_are_added_where_they_overlap() {
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let from = device.upload(&[1_f32, 2.0, 3.0, 4.0]);
     let to = device.allocate(64);
     let mut add = |count: usize, [out, length, channels, stride]: [usize; 4]| {
@@ -207,7 +207,7 @@ fn columns_are_added_where_they_overlap() {
 
 #[test]
 fn an_unknown_pixel_makes_the_result_unknown_and_an_unknown_shape_the_block() {
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let from = device.allocate(8);
     device.launch("fill_f32", &arguments![from, 1_f32, 1_usize]);
     let (kernel, to) = (device.upload(&[1_f32]), device.upload(&[9_f32; 4]));

@@ -1,5 +1,5 @@
 use super::*;
-use crate::compute::harness::{Device, arguments};
+use crate::compute::harness::{TestDevice, arguments};
 
 use half::f16;
 
@@ -10,7 +10,7 @@ fn select_of<I: Element, T: Element>(
     elements: &[T],
     ids: &[I],
 ) -> Option<Vec<T>> {
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let count = left * ids.len() * right;
     let (from, to) = (device.upload(elements), device.allocate(count * T::WIDTH));
     let info = device.upload(&[ids.len() as i64, 1]);
@@ -35,7 +35,7 @@ fn rows_and_columns_are_selected_by_ids_of_every_type() {
 
 #[test]
 fn no_ids_select_nothing() {
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let (info, at) = (device.upload(&[0_i64, 1]), device.upload::<u32>(&[]));
     let (from, to) = (device.upload(&[1_f32]), device.upload(&[9_f32]));
     let all = arguments![0_usize, 1_usize, info, at, from, to, 1_usize, 1_usize, 0_usize, 1_usize];
@@ -57,7 +57,7 @@ fn the_largest_id_selects_zeros() {
 /// Launches a kernel and returns its failed assert. Its ids select from a dim of 2.
 #[track_caller]
 fn failed<I: Element>(name: &str, ids: &[I], is_large: bool) -> Option<String> {
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let width = if is_large { 1 << 20 } else { 1_usize };
     let count = ids.len() * width;
     let (from, to) = (device.allocate(4 * 2 * width), device.allocate(4 * count.max(2 * width)));
@@ -104,7 +104,7 @@ fn kernels_that_add_in_f8_have_no_assert_but_an_unknown_result() {
 
 #[test]
 fn the_first_failed_assert_is_reported() {
-    let mut machine = Device::new().machine;
+    let mut machine = TestDevice::new().machine;
     for id in [5, 6] {
         machine.fail_assert(FailedAssert { kernel: "is_u32_f32".to_owned(), id, dim: 2 });
     }
@@ -114,7 +114,7 @@ fn the_first_failed_assert_is_reported() {
 /// The device uses the strides of the ids for the source. The CPU would give 30, 10, 20.
 #[test]
 fn ids_that_are_not_contiguous_restride_the_source() {
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let from = device.upload(&[10_f32, 20.0, 30.0, 40.0, 50.0, 60.0]);
     // Every second of these ids is meant.
     let at = device.upload(&[2_u32, 0, 0, 0, 1, 0]);
@@ -131,7 +131,7 @@ fn ids_that_are_not_contiguous_restride_the_source() {
 /// Of a table of which some rows are unknown, the known rows can be selected.
 #[test]
 fn only_the_rows_that_are_selected_must_be_known() {
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let from = device.allocate(16);
     device.launch("fill_f32", &arguments![from + 8, 3_f32, 2_usize]);
     let to = device.upload(&[5_f32; 3]);
@@ -152,7 +152,7 @@ fn gather_of<I: Element>(
     elements: &[f64],
     ids: &[I],
 ) -> Option<Vec<f64>> {
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let (from, at, to) =
         (device.upload(elements), device.upload(ids), device.allocate(ids.len() * 8));
     device.launch(name, &arguments![ids.len(), at, from, to, left, dim, of_ids, right]);
@@ -174,7 +174,7 @@ fn each_element_of_a_gather_has_its_own_id() {
 
 #[test]
 fn an_index_add_adds_rows_in_order() {
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let to = device.upload(&[1_f32, 1.0, 1.0, 1.0, 1.0, 1.0]);
     let from = device.upload(&[10_f32, 20.0, 30.0, 40.0, 50.0, 60.0]);
     let at = device.upload(&[2_u32, u32::MAX, 2]);
@@ -192,7 +192,7 @@ fn an_index_add_adds_rows_in_order() {
 
 #[test]
 fn each_addition_of_halves_is_rounded() {
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let to = device.upload(&[f16::from_f32(2048.0)]);
     let from = device.upload(&[f16::ONE; 2]);
     let at = device.upload(&[0_u8, 0]);
@@ -206,7 +206,7 @@ fn each_addition_of_halves_is_rounded() {
 
 #[test]
 fn a_scatter_writes_each_element_at_its_id_and_the_last_one_stays() {
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let from = device.upload(&[1_f32, 2.0, 3.0, 4.0]);
     // Along the last dim of 2 x 3, of which two elements are given.
     for (name, expected) in [
@@ -228,7 +228,7 @@ fn a_scatter_writes_each_element_at_its_id_and_the_last_one_stays() {
 
 #[test]
 fn a_scatter_without_elements_changes_nothing() {
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let (at, from) = (device.upload::<u32>(&[]), device.upload::<f32>(&[]));
     let to = device.upload(&[9_f32; 2]);
     device.launch("s_u32_f32", &arguments![at, from, to, 1_usize, 0_usize, 2_usize, 1_usize]);
@@ -242,7 +242,7 @@ fn a_scatter_without_elements_changes_nothing() {
 
 #[test]
 fn what_a_scatter_does_not_write_keeps_its_state() {
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let (from, at) = (device.upload(&[1_f32, 2.0]), device.upload(&[1_u32, 2]));
     // The target is unknown: a scatter makes two elements known, a sum does not.
     let to = device.allocate(16);

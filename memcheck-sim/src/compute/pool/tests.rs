@@ -1,5 +1,5 @@
 use super::*;
-use crate::compute::harness::{Device, arguments};
+use crate::compute::harness::{TestDevice, arguments};
 
 use half::{bf16, f16};
 
@@ -11,7 +11,7 @@ fn pool<T: Element>(
     [rows, columns, row_step, column_step]: [usize; 4],
     count: usize,
 ) -> Option<Vec<T>> {
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let (from, info) = (device.upload(image), device.upload(&words));
     let to = device.allocate(count * T::WIDTH);
     let all = arguments![count, rows, columns, row_step, column_step, info, from, to];
@@ -73,7 +73,7 @@ fn the_largest_of_each_window() {
 
 #[test]
 fn the_nearest_pixel_is_repeated() {
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let from = device.upload(&[1_u32, 2]);
     let info = device.upload(&[1_i64, 1, 1, 2, 2, 2, 2, 1]);
     let to = device.allocate(32);
@@ -98,7 +98,7 @@ fn bilinear<T: Element>(
     is_aligned: bool,
     factor: Option<f64>,
 ) -> Option<Vec<T>> {
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let (from, info) = (device.upload(image), device.upload(&words));
     let to = device.allocate(height * width * T::WIDTH);
     let (has, factor) = (u8::from(factor.is_some()), factor.unwrap_or_default());
@@ -139,7 +139,7 @@ fn pixels_are_interpolated_in_both_directions() {
 
 #[test]
 fn an_unknown_pixel_has_an_unknown_result() {
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let from = device.allocate(8);
     device.launch("fill_f32", &arguments![from, 1_f32, 1_usize]);
     let info = device.upload(&[1_i64, 1, 1, 2, 2, 2, 2, 1]);

@@ -45,16 +45,18 @@ impl Format {
     }
 
     /// Decodes a block from its bytes.
-    pub(super) fn decode(self, bytes: &[u8]) -> Block {
+    pub(super) fn decode(self, bytes: &[u8]) -> QuantBlock {
         match self {
-            Self::Q4_0 => Block::nibbles(&bytes[2..], [0; 4], 8, half(bytes, 0), 0.0),
-            Self::Q4_1 => Block::nibbles(&bytes[4..], [0; 4], 0, half(bytes, 0), -half(bytes, 2)),
-            Self::Q5_0 => Block::nibbles(&bytes[6..], four(bytes, 2), 16, half(bytes, 0), 0.0),
-            Self::Q5_1 => {
-                Block::nibbles(&bytes[8..], four(bytes, 4), 0, half(bytes, 0), -half(bytes, 2))
+            Self::Q4_0 => QuantBlock::nibbles(&bytes[2..], [0; 4], 8, half(bytes, 0), 0.0),
+            Self::Q4_1 => {
+                QuantBlock::nibbles(&bytes[4..], [0; 4], 0, half(bytes, 0), -half(bytes, 2))
             }
-            Self::Q8_0 => Block::plain(half(bytes, 0), &bytes[2..34]),
-            Self::Q8K => Block::plain(f32::from_le_bytes(four(bytes, 0)), &bytes[4..260]),
+            Self::Q5_0 => QuantBlock::nibbles(&bytes[6..], four(bytes, 2), 16, half(bytes, 0), 0.0),
+            Self::Q5_1 => {
+                QuantBlock::nibbles(&bytes[8..], four(bytes, 4), 0, half(bytes, 0), -half(bytes, 2))
+            }
+            Self::Q8_0 => QuantBlock::plain(half(bytes, 0), &bytes[2..34]),
+            Self::Q8K => QuantBlock::plain(f32::from_le_bytes(four(bytes, 0)), &bytes[4..260]),
             Self::Q2K => q2(bytes),
             Self::Q3K => q3(bytes),
             Self::Q4K => q45(bytes, &bytes[16..], None),
@@ -67,7 +69,7 @@ impl Format {
 /// A block. An element is `d * scale * quant - min * least`, with the scale and the least value of
 /// its group. The products are exact in f32, so that only the difference is rounded.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Block {
+pub(super) struct QuantBlock {
     pub(super) d: f32,
     pub(super) min: f32,
     /// The quants, which are signed if the format has an offset.
@@ -76,7 +78,7 @@ pub(super) struct Block {
     pub(super) groups: Vec<(i32, i32)>,
 }
 
-impl Block {
+impl QuantBlock {
     /// 32 elements of 4 bits, the first half in the low bits, with a fifth bit of each in `high`.
     fn nibbles(low: &[u8], high: [u8; 4], offset: i32, d: f32, min: f32) -> Self {
         let high = u32::from_le_bytes(high);
@@ -120,8 +122,8 @@ fn two_bits(bytes: &[u8], at: usize) -> i32 {
     i32::from(bytes[at / 128 * 32 + at % 32] >> (at % 128 / 32 * 2) & 3)
 }
 
-fn q2(bytes: &[u8]) -> Block {
-    Block {
+fn q2(bytes: &[u8]) -> QuantBlock {
+    QuantBlock {
         d: half(bytes, 80),
         min: half(bytes, 82),
         quants: (0..256).map(|at| two_bits(&bytes[16..], at)).collect(),
@@ -132,7 +134,7 @@ fn q2(bytes: &[u8]) -> Block {
     }
 }
 
-fn q3(bytes: &[u8]) -> Block {
+fn q3(bytes: &[u8]) -> QuantBlock {
     let (mask, scales) = (&bytes[..32], &bytes[96..108]);
     let quant = |at: usize| {
         let is_high = mask[at % 32] >> (at / 32) & 1 == 1;
@@ -143,7 +145,7 @@ fn q3(bytes: &[u8]) -> Block {
         let high = scales[8 + at % 4] >> (at / 4 * 2) & 3;
         (i32::from(low | high << 4) - 32, 0)
     };
-    Block {
+    QuantBlock {
         d: half(bytes, 108),
         min: 0.0,
         quants: (0..256).map(quant).collect(),
@@ -151,7 +153,7 @@ fn q3(bytes: &[u8]) -> Block {
     }
 }
 
-fn q45(bytes: &[u8], low: &[u8], high: Option<&[u8]>) -> Block {
+fn q45(bytes: &[u8], low: &[u8], high: Option<&[u8]>) -> QuantBlock {
     let scales = &bytes[4..16];
     let quant = |at: usize| {
         let byte = low[at / 64 * 32 + at % 32];
@@ -169,7 +171,7 @@ fn q45(bytes: &[u8], low: &[u8], high: Option<&[u8]>) -> Block {
         };
         (i32::from(scale), i32::from(least))
     };
-    Block {
+    QuantBlock {
         d: half(bytes, 0),
         min: half(bytes, 2),
         quants: (0..256).map(quant).collect(),
@@ -177,14 +179,14 @@ fn q45(bytes: &[u8], low: &[u8], high: Option<&[u8]>) -> Block {
     }
 }
 
-fn q6(bytes: &[u8]) -> Block {
+fn q6(bytes: &[u8]) -> QuantBlock {
     let quant = |at: usize| {
         let byte = bytes[at / 128 * 64 + at % 64];
         let nibble = if at % 128 < 64 { byte & 15 } else { byte >> 4 };
         let high = two_bits(&bytes[128..192], at) as u8;
         i32::from(nibble | high << 4) - 32
     };
-    Block {
+    QuantBlock {
         d: half(bytes, 208),
         min: 0.0,
         quants: (0..256).map(quant).collect(),

@@ -2,7 +2,7 @@
 
 use super::super::reduce::tree;
 use super::super::{Known, Unknown};
-use super::blocks::{Block, Format, half};
+use super::blocks::{Format, QuantBlock, half};
 
 /// The elements and the bytes of a block of a quantized vector.
 pub(super) const Q8_1: (usize, usize) = (32, 36);
@@ -35,14 +35,14 @@ fn parts(format: Format) -> usize {
 }
 
 /// The sum of products of quants from `first` on, and the sum of the inputs there.
-fn four(block: &Block, inputs: &[Input], first: usize) -> (i32, i32) {
+fn four(block: &QuantBlock, inputs: &[Input], first: usize) -> (i32, i32) {
     let input = &inputs[first / Q8_1.0].quants[first % Q8_1.0..][..4];
     let pairs = block.quants[first..first + 4].iter().zip(input);
     (pairs.map(|(a, b)| a * b).sum(), input.iter().sum())
 }
 
 /// What one thread computes of a block.
-fn part(format: Format, block: &Block, inputs: &[Input], part: usize) -> f32 {
+fn part(format: Format, block: &QuantBlock, inputs: &[Input], part: usize) -> f32 {
     let all = |firsts: &[usize]| {
         firsts.iter().fold((0, 0), |(dot, sum), &first| {
             let (more, input) = four(block, inputs, first);
@@ -83,7 +83,7 @@ fn part(format: Format, block: &Block, inputs: &[Input], part: usize) -> f32 {
 
 /// Sums groups with their scales, and their least values with the quantized inputs.
 fn groups(
-    block: &Block,
+    block: &QuantBlock,
     inputs: &[Input],
     sums: impl Iterator<Item = (i32, i32)>,
     first: usize,
@@ -101,7 +101,12 @@ fn groups(
 }
 
 /// The product of a row of weights and a vector with `warps` warps of threads.
-pub(super) fn product(format: Format, row: &[Block], vector: &[Input], warps: usize) -> Known<f32> {
+pub(super) fn product(
+    format: Format,
+    row: &[QuantBlock],
+    vector: &[Input],
+    warps: usize,
+) -> Known<f32> {
     let parts = parts(format);
     let each = format.elements() / Q8_1.0;
     if parts == 0 || vector.len() < row.len() * each {

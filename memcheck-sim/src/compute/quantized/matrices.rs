@@ -5,15 +5,15 @@
 
 use super::super::reduce::tree;
 use super::super::{Known, Launch};
-use super::blocks::{Block, Format};
+use super::blocks::{Format, QuantBlock};
 use super::dot::{Input, Q8_1};
-use super::{Product, blocks, size};
+use super::{QuantizedProduct, blocks, size};
 
 /// `void* x, void* y, f32* dst, i32 ncols_x, i32 nrows_x, i32 ncols_y, i32 nrows_y, i32 nrows_dst`
 pub(in crate::compute) fn matrices(launch: &mut Launch<'_>, format: Format) -> Known {
     let [weights, vectors, to] = [0, 1, 2].map(|at| launch.long(at));
     let [columns, rows, batch, padded, stride] = [3, 4, 5, 6, 7].map(|at| size(launch.value(at)));
-    let product = Product {
+    let product = QuantizedProduct {
         format,
         weights,
         vectors,
@@ -29,7 +29,7 @@ pub(in crate::compute) fn matrices(launch: &mut Launch<'_>, format: Format) -> K
 }
 
 /// One thread sums the products of a row with all columns, in steps of 32 or 64 elements.
-fn in_order(format: Format, row: &[Block], vector: &[Input]) -> f32 {
+fn in_order(format: Format, row: &[QuantBlock], vector: &[Input]) -> f32 {
     let each = format.elements() / Q8_1.0;
     let step = if matches!(format, Format::Q4K | Format::Q5K | Format::Q6K) { 2 } else { 1 };
     let mut sum = 0_f32;
@@ -42,7 +42,7 @@ fn in_order(format: Format, row: &[Block], vector: &[Input]) -> f32 {
 }
 
 /// The products of a block's elements from `first` on.
-fn of_step(format: Format, block: &Block, first: usize, inputs: &[Input]) -> f32 {
+fn of_step(format: Format, block: &QuantBlock, first: usize, inputs: &[Input]) -> f32 {
     let dot = |input: usize, from: usize, count: usize| -> i32 {
         let first = first + input * Q8_1.0;
         (from..from + count).map(|at| block.quants[first + at] * inputs[input].quants[at]).sum()
@@ -110,9 +110,9 @@ pub(in crate::compute) fn dequantized_k(launch: &mut Launch<'_>, format: Format)
         let y: Vec<f32> = source.elements(y, columns)?;
         let each = columns / format.elements() as u64;
         let blocks = blocks(source, format, weights, rows.saturating_mul(each))?;
-        let row = |row: &[Block]| {
+        let row = |row: &[QuantBlock]| {
             let mut lanes = vec![0_f32; 32];
-            for (at, (x, y)) in row.iter().flat_map(Block::values).zip(&y).enumerate() {
+            for (at, (x, y)) in row.iter().flat_map(QuantBlock::values).zip(&y).enumerate() {
                 lanes[at % 32] += x * y;
             }
             tree(lanes, |a, b| a + b)
@@ -127,7 +127,7 @@ pub(in crate::compute) fn dequantized_k(launch: &mut Launch<'_>, format: Format)
 #[cfg(test)]
 mod tests {
     use crate::compute::Shape;
-    use crate::compute::harness::{Device, arguments};
+    use crate::compute::harness::{TestDevice, arguments};
     use crate::compute::quantized::blocks::Format;
 
     const FORMATS: [(&str, Format); 10] = [
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn matrices_are_multiplied_in_every_format() {
         for (name, format) in FORMATS {
-            let mut device = Device::new();
+            let mut device = TestDevice::new();
             let (weights, inputs) = (weights(format), vectors(2));
             let expected = expected(format, &weights, &inputs);
             let (x, from) = (device.upload(&weights), device.upload(&inputs));
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn k_formats_are_multiplied_with_a_vector_of_f32() {
         for (name, format) in &FORMATS[5..] {
-            let mut device = Device::new();
+            let mut device = TestDevice::new();
             let (weights, inputs) = (weights(*format), vectors(1));
             let expected = expected(*format, &weights, &inputs);
             let (x, y) = (device.upload(&weights), device.upload(&inputs));

@@ -11,8 +11,8 @@ pub(crate) mod tiles;
 
 use half::{bf16, f16};
 
-use blocks::Block;
 pub(crate) use blocks::Format;
+use blocks::QuantBlock;
 pub(crate) use dot::Input;
 use dot::Q8_1;
 pub(super) use matrices::{dequantized_k, matrices};
@@ -26,7 +26,7 @@ use super::{ELEMENT, Kind, Known, Launch, Unknown, with_real};
 /// Elements of a row are padded to a multiple of this number.
 const ROW_PADDING: u64 = 512;
 
-fn blocks(source: &Source<'_>, format: Format, address: u64, count: u64) -> Known<Vec<Block>> {
+fn blocks(source: &Source<'_>, format: Format, address: u64, count: u64) -> Known<Vec<QuantBlock>> {
     let length = count.checked_mul(format.bytes() as u64).ok_or(Unknown)?;
     let bytes: Vec<u8> = source.elements(address, length)?;
     Ok(bytes.chunks_exact(format.bytes()).map(|block| format.decode(block)).collect())
@@ -45,7 +45,7 @@ pub(super) fn dequantize(launch: &mut Launch<'_>, format: Format) -> Known {
     with_real!(launch.kind, T => {
         launch.produce::<T>(to, elements, elements.saturating_mul(ELEMENT), |source| {
             let blocks = blocks(source, format, from, elements.div_ceil(each))?;
-            let values = blocks.iter().flat_map(Block::values).take(elements as usize);
+            let values = blocks.iter().flat_map(QuantBlock::values).take(elements as usize);
             Ok(values.map(|value| T::from_f64(f64::from(value))).collect())
         })
     })
@@ -69,7 +69,7 @@ pub(super) fn rows(launch: &mut Launch<'_>, format: Option<Format>) -> Known {
                 Some(format) => {
                     let each = format.elements() as u64;
                     let blocks = blocks(source, format, row(pitch)?, columns.div_ceil(each))?;
-                    rows.extend(blocks.iter().flat_map(Block::values).take(columns as usize));
+                    rows.extend(blocks.iter().flat_map(QuantBlock::values).take(columns as usize));
                 }
                 None => {
                     let pitch = columns.checked_mul(kind.width()).ok_or(Unknown)?;
@@ -145,7 +145,7 @@ fn quantize_block(block: &[f32], to: &mut Vec<u8>) -> Known {
 
 /// A product of quantized rows and quantized vectors.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Product {
+pub(crate) struct QuantizedProduct {
     pub(crate) format: Format,
     pub(crate) weights: u64,
     pub(crate) vectors: u64,
@@ -164,12 +164,21 @@ pub(super) fn vectors(launch: &mut Launch<'_>, format: Format, batch: u64) -> Kn
     let [weights, vectors, to] = [0, 1, 2].map(|at| launch.long(at));
     let [columns, rows, padded, stride] = [3, 4, 5, 6].map(|at| size(launch.value(at)));
     let vector_stride = padded / Q8_1.0 as u64;
-    let product =
-        Product { format, weights, vectors, to, columns, rows, vector_stride, stride, batch };
+    let product = QuantizedProduct {
+        format,
+        weights,
+        vectors,
+        to,
+        columns,
+        rows,
+        vector_stride,
+        stride,
+        batch,
+    };
     product.run(launch.memory, Kind::F32)
 }
 
-impl Product {
+impl QuantizedProduct {
     /// Computes the product. `kind` is the type of the results.
     pub(crate) fn run(self, memory: &mut dyn Memory, kind: Kind) -> Known {
         // The device uses fewer threads for more vectors.
@@ -182,7 +191,7 @@ impl Product {
         self,
         memory: &mut dyn Memory,
         kind: Kind,
-        dot: impl Fn(&[Block], &[Input]) -> Known<f32>,
+        dot: impl Fn(&[QuantBlock], &[Input]) -> Known<f32>,
     ) -> Known {
         let dims = [self.rows, self.columns, self.batch];
         let work = dims.into_iter().fold(1_u64, |work, dim| work.saturating_mul(dim.max(1)));
@@ -215,7 +224,7 @@ impl Product {
     fn compute(
         self,
         source: &Source<'_>,
-        dot: impl Fn(&[Block], &[Input]) -> Known<f32>,
+        dot: impl Fn(&[QuantBlock], &[Input]) -> Known<f32>,
     ) -> Known<Vec<Vec<f32>>> {
         let vectors = (0..self.batch)
             .map(|number| {
@@ -257,7 +266,7 @@ pub(super) fn dequantized_vector(launch: &mut Launch<'_>, format: Format) -> Kno
         let y: Vec<f32> = source.elements(y, columns)?;
         let each = columns / format.elements() as u64;
         let blocks = blocks(source, format, weights, rows.saturating_mul(each))?;
-        let values: Vec<f32> = blocks.iter().flat_map(Block::values).collect();
+        let values: Vec<f32> = blocks.iter().flat_map(QuantBlock::values).collect();
         (0..rows as usize)
             .map(|row| {
                 let row = &values[row * y.len()..][..y.len()];
@@ -296,7 +305,7 @@ pub(super) fn experts(launch: &mut Launch<'_>, format: Format) -> Known {
             let task = task as u64;
             let input = if shared == 1 { task / each } else { task };
             let offset = u64::from(id).saturating_mul(of_expert);
-            let product = Product {
+            let product = QuantizedProduct {
                 format,
                 weights: weights.saturating_add(offset),
                 vectors: inputs
@@ -308,7 +317,7 @@ pub(super) fn experts(launch: &mut Launch<'_>, format: Format) -> Known {
                 stride: 0,
                 batch: 1,
             };
-            let dot = |row: &[Block], vector: &[Input]| dot::product(format, row, vector, 4);
+            let dot = |row: &[QuantBlock], vector: &[Input]| dot::product(format, row, vector, 4);
             result.append(&mut product.compute(source, dot)?[0]);
         }
         Ok(result)
@@ -324,7 +333,7 @@ pub(crate) struct Weights {
 }
 
 impl Weights {
-    fn expert(&self, source: &Source<'_>, number: u64) -> Known<Vec<Vec<Block>>> {
+    fn expert(&self, source: &Source<'_>, number: u64) -> Known<Vec<Vec<QuantBlock>>> {
         let each = self.columns / self.format.elements() as u64;
         let bytes = each * self.format.bytes() as u64;
         let offset = number.saturating_mul(self.rows).saturating_mul(bytes);
@@ -348,7 +357,7 @@ impl Weights {
     /// Returns the elements of an expert.
     pub(crate) fn values(&self, source: &Source<'_>, expert: u64) -> Known<Vec<Vec<f32>>> {
         let rows = self.expert(source, expert)?;
-        Ok(rows.iter().map(|row| row.iter().flat_map(Block::values).collect()).collect())
+        Ok(rows.iter().map(|row| row.iter().flat_map(QuantBlock::values).collect()).collect())
     }
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::compute::harness::{Device, arguments};
+use crate::compute::harness::{TestDevice, arguments};
 use crate::compute::launch::Shape;
 
 fn half_bytes(value: f32) -> [u8; 2] {
@@ -16,7 +16,7 @@ fn q4_0(d: f32, nibble: u8) -> Vec<u8> {
     [&half_bytes(d)[..], &[nibble * 17; 16]].concat()
 }
 
-fn quantized(device: &mut Device, rows: &[Vec<f32>]) -> u64 {
+fn quantized(device: &mut TestDevice, rows: &[Vec<f32>]) -> u64 {
     let columns = rows[0].len();
     let padded = columns.next_multiple_of(512);
     let from = device.upload(&rows.concat());
@@ -29,7 +29,7 @@ fn quantized(device: &mut Device, rows: &[Vec<f32>]) -> u64 {
 
 #[test]
 fn blocks_are_dequantized_to_both_types() {
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let from = device.upload(&[q4_0(0.5, 15), q4_0(2.0, 0)].concat());
     let to = device.allocate(256);
     device.launch_blocks("dequantize_block_q4_0_f32", 1, 32, &arguments![from, to, 2_i32]);
@@ -53,7 +53,7 @@ fn blocks_are_dequantized_to_both_types() {
 
 #[test]
 fn rows_are_selected_and_dequantized() {
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let from = device.upload(&[q8_0(1.0, 1), q8_0(1.0, 2), q8_0(0.5, 3)].concat());
     let (ids, to) = (device.upload(&[2_u32, 0]), device.allocate(256));
     let all = arguments![from, ids, to, 32_i64, 34_usize];
@@ -70,7 +70,7 @@ fn rows_are_selected_and_dequantized() {
 
 #[test]
 fn a_vector_is_quantized_with_its_scale_and_its_sum() {
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let mut row = vec![0_f32; 33];
     // The largest is 127, so that the scale is 1. Halves are rounded away from zero.
     (row[0], row[1], row[2], row[32]) = (-127.0, 2.5, -0.4, 254.0);
@@ -97,7 +97,7 @@ fn a_product_has_the_exact_result_of_a_device() {
         let quant = |x: f32| ((x * (1.0 / d) + 8.5) as u8).min(15);
         weights.extend((0..16).map(|at| quant(block[at]) | quant(block[at + 16]) << 4));
     }
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let y = quantized(&mut device, std::slice::from_ref(&vector));
     let (x, to) = (device.upload(&weights), device.allocate(4));
     let all = arguments![x, y, to, 256_i32, 1_i32, 512_i32, 1_i32];
@@ -112,7 +112,7 @@ fn a_product_has_the_exact_result_of_a_device() {
 
 #[test]
 fn each_row_is_multiplied_with_each_vector() {
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     // 2 rows of 32: all 2, all -3. 3 vectors: all 1, all -1, all 2 (127 * scale).
     let x = device.upload(&[q8_0(1.0, 2), q8_0(0.5, -6)].concat());
     let vectors = [127.0, -127.0, 254.0].map(|x| vec![x; 32]);
@@ -142,7 +142,7 @@ fn a_product_of_every_format_is_near_that_of_its_values() {
         (Format::Q6K, "q6_K"),
     ];
     for (format, name) in formats {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let count = 512 / format.elements();
         let mut state = 1_u32;
         let mut bytes: Vec<u8> = (0..count * format.bytes())
@@ -179,7 +179,7 @@ fn a_product_of_every_format_is_near_that_of_its_values() {
 
 #[test]
 fn each_task_has_its_expert() {
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     // Two experts of 1 x 256 in q2_K: all elements 1 and all elements 2.
     let expert = |d: f32| {
         [&[0x01_u8; 16][..], &[0b0101_0101; 64], &half_bytes(d), &half_bytes(0.0)].concat()

@@ -11,8 +11,8 @@ use super::super::launch::{Source, produce};
 use super::super::memory::Memory;
 use super::super::reduce::tree;
 use super::super::{ELEMENT, Known, Unknown};
-use super::blocks::{Block, Format, half};
-use super::{Product, blocks};
+use super::blocks::{Format, QuantBlock, half};
+use super::{QuantizedProduct, blocks};
 
 /// The elements and the bytes of a block: 16 bytes of scales and sums, then the quants.
 const BLOCK: (u64, u64) = (128, 144);
@@ -101,7 +101,7 @@ fn block(scales: Scales, elements: &[f32], to: &mut Vec<u8>) -> Known {
     Ok(())
 }
 
-impl Product {
+impl QuantizedProduct {
     /// Computes the product with vectors in blocks of 128 elements, of which those for the same
     /// columns are together.
     pub(crate) fn run_tiled(self, memory: &mut dyn Memory) {
@@ -151,7 +151,7 @@ impl Product {
 fn add(
     format: Format,
     scales: Scales,
-    block: &Block,
+    block: &QuantBlock,
     first: usize,
     input: &[u8],
     at: usize,
@@ -205,9 +205,9 @@ fn add(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compute::harness::Device;
+    use crate::compute::harness::TestDevice;
 
-    fn quantized(device: &mut Device, scales: Scales, rows: &[Vec<f32>]) -> u64 {
+    fn quantized(device: &mut TestDevice, scales: Scales, rows: &[Vec<f32>]) -> u64 {
         let columns = rows[0].len() as u64;
         let padded = columns.next_multiple_of(512);
         let from = device.upload(&rows.concat());
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_vector_is_quantized_in_three_layouts() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let mut row = vec![0_f32; 128];
         (row[0], row[1], row[95]) = (127.0, -2.5, 254.0);
         let h = |value: f32| f16::from_f32(value).to_ne_bytes();
@@ -254,7 +254,7 @@ mod tests {
             (Format::Q6K, 208..210),
         ];
         for (format, places) in formats {
-            let mut device = Device::new();
+            let mut device = TestDevice::new();
             let mut state = 7_u32;
             let mut bytes: Vec<u8> = (0..2 * 512 / format.elements() * format.bytes())
                 .map(|_| {
@@ -274,7 +274,7 @@ mod tests {
             let values: Vec<f32> = decoded.flat_map(|it| it.values().collect::<Vec<_>>()).collect();
             let vectors_at = quantized(&mut device, Scales::of(format), &vectors);
             let (weights, to) = (device.upload(&bytes), device.upload(&[9_f32; 9]));
-            let product = Product {
+            let product = QuantizedProduct {
                 format,
                 weights,
                 vectors: vectors_at,
@@ -305,10 +305,10 @@ mod tests {
 
     #[test]
     fn an_unknown_vector_has_unknown_products() {
-        let mut device = Device::new();
+        let mut device = TestDevice::new();
         let (weights, vectors) = (device.upload(&[0_u8; 34 * 4]), device.allocate(144));
         let to = device.upload(&[9_f32; 2]);
-        let product = Product {
+        let product = QuantizedProduct {
             format: Format::Q8_0,
             weights,
             vectors,

@@ -1,5 +1,5 @@
 use super::*;
-use crate::compute::harness::{Device, arguments};
+use crate::compute::harness::{TestDevice, arguments};
 
 /// Reduces rows of `each` elements, which are contiguous.
 fn rows<T: Element, O: Element>(name: &str, each: usize, elements: &[T]) -> Option<Vec<O>> {
@@ -16,7 +16,7 @@ fn reduce<T: Element, O: Element>(
     info: &[i64],
     elements: &[T],
 ) -> Option<Vec<O>> {
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let rank = info.len() / 2;
     let (info, from) = (device.upload(info), device.upload(elements));
     let to = device.allocate(outputs * O::WIDTH);
@@ -89,7 +89,7 @@ fn a_source_that_is_not_aligned_is_summed_element_by_element() {
     let big = (1 << 24) as f32;
     let mut elements = vec![0_f32; 65];
     (elements[1], elements[2], elements[3]) = (1.0, 1.0, big);
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let info = device.upload(&[64_i64, 1]);
     let (from, to) = (device.upload(&elements), device.allocate(4));
     device.launch_blocks(
@@ -176,12 +176,12 @@ fn few_elements_are_summed_in_order() {
                  info: &[i64],
                  from: u64,
                  to: u64,
-                 device: &mut Device| {
+                 device: &mut TestDevice| {
         let rank = info.len() / 2;
         let info = device.upload(info);
         device.launch(name, &arguments![outputs, each, rank, info, from, to]);
     };
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let to = device.allocate(64);
     let from = device.upload(&[1_f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
     small("fast_sum_small_f32", 2, 3, &[2, 3, 3, 1], from, to, &mut device);
@@ -208,7 +208,7 @@ fn few_elements_are_summed_in_order() {
 
 #[test]
 fn a_reduction_of_unknown_elements_is_unknown() {
-    let mut device = Device::new();
+    let mut device = TestDevice::new();
     let info = device.upload(&[2_i64, 2, 2, 1]);
     let from = device.allocate(16);
     device.launch("fill_f32", &arguments![from, 1_f32, 3_usize]);

@@ -10,85 +10,85 @@ use crate::characters::is_special;
 /// Block style, as insta writes it, without the last line end. The fields keep their order.
 pub(in crate::judgement::baseline) fn write(value: &impl Serialize) -> String {
     let json = serde_json::to_string(value).expect("a map of strings and numbers is JSON");
-    let node: Node = serde_json::from_str(&json).expect("JSON that was just written is valid");
+    let node: YamlNode = serde_json::from_str(&json).expect("JSON that was just written is valid");
     let mut text = String::new();
     block(&node, 0, &mut text);
     text.trim_start_matches('\n').to_owned()
 }
 
 /// JSON whose objects keep the order of their fields.
-enum Node {
+enum YamlNode {
     Scalar(Value),
-    List(Vec<Node>),
-    Map(Vec<(String, Node)>),
+    List(Vec<YamlNode>),
+    Map(Vec<(String, YamlNode)>),
 }
 
-impl<'de> Deserialize<'de> for Node {
+impl<'de> Deserialize<'de> for YamlNode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Nodes;
         impl<'de> Visitor<'de> for Nodes {
-            type Value = Node;
+            type Value = YamlNode;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("JSON")
             }
 
-            fn visit_unit<E>(self) -> Result<Node, E> {
-                Ok(Node::Scalar(Value::Null))
+            fn visit_unit<E>(self) -> Result<YamlNode, E> {
+                Ok(YamlNode::Scalar(Value::Null))
             }
 
-            fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
-                Ok(Node::Scalar(value.into()))
+            fn visit_bool<E>(self, value: bool) -> Result<YamlNode, E> {
+                Ok(YamlNode::Scalar(value.into()))
             }
 
-            fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
-                Ok(Node::Scalar(value.into()))
+            fn visit_u64<E>(self, value: u64) -> Result<YamlNode, E> {
+                Ok(YamlNode::Scalar(value.into()))
             }
 
-            fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
-                Ok(Node::Scalar(value.into()))
+            fn visit_i64<E>(self, value: i64) -> Result<YamlNode, E> {
+                Ok(YamlNode::Scalar(value.into()))
             }
 
-            fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
-                Ok(Node::Scalar(value.into()))
+            fn visit_f64<E>(self, value: f64) -> Result<YamlNode, E> {
+                Ok(YamlNode::Scalar(value.into()))
             }
 
-            fn visit_str<E>(self, value: &str) -> Result<Node, E> {
-                Ok(Node::Scalar(value.into()))
+            fn visit_str<E>(self, value: &str) -> Result<YamlNode, E> {
+                Ok(YamlNode::Scalar(value.into()))
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Node, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<YamlNode, A::Error> {
                 let mut nodes = Vec::new();
                 while let Some(node) = list.next_element()? {
                     nodes.push(node);
                 }
-                Ok(Node::List(nodes))
+                Ok(YamlNode::List(nodes))
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<YamlNode, A::Error> {
                 let mut entries = Vec::new();
                 while let Some(entry) = map.next_entry()? {
                     entries.push(entry);
                 }
-                Ok(Node::Map(entries))
+                Ok(YamlNode::Map(entries))
             }
         }
         deserializer.deserialize_any(Nodes)
     }
 }
 
-fn block(node: &Node, indent: usize, text: &mut String) {
+fn block(node: &YamlNode, indent: usize, text: &mut String) {
     match node {
-        Node::Scalar(value) => text.push_str(&scalar(value)),
-        Node::List(nodes) if nodes.is_empty() => text.push_str("[]"),
-        Node::Map(entries) if entries.is_empty() => text.push_str("{}"),
-        Node::List(nodes) => {
+        YamlNode::Scalar(value) => text.push_str(&scalar(value)),
+        YamlNode::List(nodes) if nodes.is_empty() => text.push_str("[]"),
+        YamlNode::Map(entries) if entries.is_empty() => text.push_str("{}"),
+        YamlNode::List(nodes) => {
             for node in nodes {
                 let _ = write!(text, "\n{:indent$}-{}", "", gap(node));
                 block(node, indent + 2, text);
             }
         }
-        Node::Map(entries) => {
+        YamlNode::Map(entries) => {
             for (key, node) in entries {
                 let _ = write!(text, "\n{:indent$}{}:{}", "", string(key), gap(node));
                 block(node, indent + 2, text);
@@ -98,10 +98,10 @@ fn block(node: &Node, indent: usize, text: &mut String) {
 }
 
 /// Nothing if the value begins on the next line.
-fn gap(node: &Node) -> &'static str {
+fn gap(node: &YamlNode) -> &'static str {
     match node {
-        Node::List(nodes) if !nodes.is_empty() => "",
-        Node::Map(entries) if !entries.is_empty() => "",
+        YamlNode::List(nodes) if !nodes.is_empty() => "",
+        YamlNode::Map(entries) if !entries.is_empty() => "",
         _ => " ",
     }
 }

@@ -42,12 +42,12 @@ struct Point {
 #[derive(Debug, Default)]
 pub(in crate::presentation::presenters::html) struct Laws {
     cases: BTreeMap<Key, Vec<Case>>,
-    reports: Vec<Found>,
+    reports: Vec<FoundLaws>,
 }
 
 /// The laws that one test reports for all cases.
 #[derive(Debug)]
-struct Found {
+struct FoundLaws {
     key: Key,
     number: usize,
     case: BTreeMap<String, String>,
@@ -81,13 +81,19 @@ impl Laws {
         self.cases.entry(key.clone()).or_default().push(Case { case: case.clone(), figures });
         if !outcome.across.laws.is_empty() {
             let (case, laws) = (case.clone(), outcome.across.laws.clone());
-            self.reports.push(Found { key, number, case, scaling: entry.scaling.clone(), laws });
+            self.reports.push(FoundLaws {
+                key,
+                number,
+                case,
+                scaling: entry.scaling.clone(),
+                laws,
+            });
         }
     }
 
     pub(in crate::presentation::presenters::html) fn plots(&self) -> Vec<LawPlot> {
         let mut plots = Vec::new();
-        for Found { key, number, case, scaling, laws } in &self.reports {
+        for FoundLaws { key, number, case, scaling, laws } in &self.reports {
             let cases = self.cases.get(key).map(Vec::as_slice).unwrap_or_default();
             let names: Vec<&BTreeMap<String, String>> = cases.iter().map(|of| &of.case).collect();
             let family = families(&names, scaling).into_iter().find(|family| {
