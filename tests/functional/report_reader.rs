@@ -68,8 +68,7 @@ fn of_a_peak_regression_the_line_the_tensor_and_the_next_command_are_shown() {
     project.write("tests/mem.rs", &attention(COPY));
     project.run(&["--report", "html=report.html"]).exits(100);
     let grown = ["peak-regression", "+64.0 KiB", "tests/mem.rs:8", "new at the peak"];
-    let why =
-        ["this call site holds memory at the peak, but none in the baseline", "drop its tensor"];
+    let why = ["this call site is new at the peak", "drop its tensor"];
     let commands = ["cargo memcheck profile ", "cargo memcheck accept "];
     let first = [&grown[..], &["let _before_softmax = scores.copy()?;"], &why, &commands].concat();
     let next = ["accept the figures", "cargo memcheck accept", "cargo memcheck profile"];
@@ -94,7 +93,7 @@ fn of_a_training_that_keeps_its_losses_the_line_the_cause_and_the_remedy_are_sho
     ];
     memcheck(&workspace(), &[&run[..], &of].concat()).exits(100);
     let found = ["leak", "per iteration", "training.rs:", "the graph that computed", "detach()"];
-    let look = ["line:", "self.loss()?", "allocates all of it"];
+    let look = ["line:", "self.loss()?", "allocates all of this memory"];
     let first = [&found[..], &look, &["cargo memcheck "]].concat();
     let view = [&found[..], &["called from", "graph-kept"]].concat();
     let next = ["cargo memcheck profile", "cargo memcheck explain"];

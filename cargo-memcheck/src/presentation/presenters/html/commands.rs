@@ -24,7 +24,7 @@ pub(super) fn most_helpful(task: &Task, outcome: &TestOutcome) -> Vec<NextComman
     commands
 }
 
-const AGAIN: &str = "after the change, run this test again";
+const AGAIN: &str = "test the change";
 pub(super) const ACCEPT: &str = "accept the figures of this run, if they are intended";
 
 /// All commands that help with this outcome.

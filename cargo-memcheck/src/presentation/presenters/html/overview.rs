@@ -216,7 +216,7 @@ fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Marku
         @if let Some((file, line)) = common {
             p.place {
                 strong { "line: " } code { (file) ":" (line) } (source((file, line)))
-                " allocates all of it"
+                " allocates all of this memory"
             }
         }
         @if let (None, Some((file, line))) = (common, first) {
@@ -236,16 +236,15 @@ fn rise_of_peak(finding: &Finding) -> Option<(String, &'static str)> {
     let rises = |holder: &&GrownHolder| holder.now > holder.then;
     let (new, larger): (Vec<_>, Vec<_>) =
         finding.grown.iter().filter(rises).partition(|holder| holder.then == 0);
-    let hold = |number: usize| match number {
-        1 => "this call site holds".to_owned(),
-        _ => format!("these {number} call sites hold"),
+    let call_sites = |number: usize| match number {
+        1 => ("this call site".to_owned(), "is", "holds"),
+        _ => (format!("these {number} call sites"), "are", "hold"),
     };
+    let (who, are, hold) = call_sites(new.len() + larger.len());
     let cause = match (new.len(), larger.len()) {
         (0, 0) => return None,
-        (new, 0) => format!("{} memory at the peak, but none in the baseline", hold(new)),
-        (new, larger) => {
-            format!("{} more memory at the peak than in the baseline", hold(new + larger))
-        }
+        (_, 0) => format!("{who} {are} new at the peak"),
+        _ => format!("{who} {hold} more memory at the peak than in the baseline"),
     };
     let remedy = match larger.as_slice() {
         [] => "remove the allocation, or drop its tensor before the peak",
@@ -363,7 +362,7 @@ mod tests {
         assert_eq!(text(Vec::new()), None);
         assert_eq!(text(vec![holder(5, 4)]), None);
         let (cause, remedy) = text(vec![holder(0, 4), holder(0, 1), holder(5, 4)]).unwrap();
-        assert_eq!(cause, "these 2 call sites hold memory at the peak, but none in the baseline");
+        assert_eq!(cause, "these 2 call sites are new at the peak");
         assert!(remedy.starts_with("remove the allocation"), "{remedy}");
         let (cause, remedy) = text(vec![holder(1, 4)]).unwrap();
         assert_eq!(cause, "this call site holds more memory at the peak than in the baseline");
