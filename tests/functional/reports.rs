@@ -81,10 +81,10 @@ fn html_shows_sites_causes_the_peak_scopes_and_a_chart() {
     project.run(&["--explain", "always", "--report", "html=out/report.html"]).exits(100);
     let page = project.read("out/report.html");
     for part in [
-        "<span class=\"code\">leak</span> host grows by 4,096 B",
+        "<span class=\"code\">leak</span> host grows by 4.0 KiB per iteration",
         "<strong>cause: </strong>",
         "<strong>remedy: </strong>",
-        "at <code>tests/mem.rs:",
+        "<strong>line: </strong><code>tests/mem.rs:",
         "<code class=\"source\">kept.push(",
     ] {
         assert!(page.contains(part), "`{part}` is not in\n{page}");
