@@ -7,10 +7,11 @@ use crate::programs::{Allocator, Programs};
 
 /// The programs of a round. The second bare program is a control, and its layout differs from that
 /// of the first.
-const SEATS: [Seat; 7] = [
+const SEATS: [Seat; 8] = [
     Seat { allocator: Allocator::Bare, name: "bare", layout: 0 },
     Seat { allocator: Allocator::Bare, name: "bare again", layout: 1 },
     Seat { allocator: Allocator::Memcheck, name: "memcheck", layout: 0 },
+    Seat { allocator: Allocator::CHeap, name: "c_heap", layout: 0 },
     Seat { allocator: Allocator::Attributed, name: "attributed", layout: 0 },
     Seat { allocator: Allocator::StatsAlloc, name: "stats_alloc", layout: 0 },
     Seat { allocator: Allocator::PeakAlloc, name: "peak_alloc", layout: 0 },
