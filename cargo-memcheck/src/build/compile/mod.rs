@@ -201,7 +201,7 @@ pub(crate) fn build(
             let watched = (!meter.has_messages())
                 .then(|| inputs(workspace, &options.cargo, &output))
                 .flatten();
-            place.write(watched, &output.made);
+            place.write(watched, &serde_json::to_vec(&output.made).unwrap_or_default());
             output.made
         }
     };

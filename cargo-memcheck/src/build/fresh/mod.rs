@@ -30,12 +30,13 @@ const FLEETING: [&str; 3] = ["_", "OLDPWD", "SHLVL"];
 
 const MOST: usize = 16;
 
+/// The first line of a stored answer. The answer follows as cargo wrote it, so that it is only
+/// parsed if its inputs are unchanged.
 #[derive(Debug, Serialize, Deserialize)]
-struct CachedAnswer<T> {
+struct CachedInputs {
     /// A hash of all inputs that are not files.
     key: String,
     watched: Watched,
-    answer: T,
 }
 
 #[derive(Debug)]
@@ -64,16 +65,20 @@ impl CacheEntry {
 
     pub(crate) fn read<T: DeserializeOwned>(&self) -> Option<T> {
         let text = fs::read(&self.path).ok()?;
-        let kept: CachedAnswer<T> = serde_json::from_slice(&text).ok()?;
-        (kept.key == self.key && kept.watched.is_unchanged()).then_some(kept.answer)
+        let end = text.iter().position(|&byte| byte == b'\n')?;
+        let (inputs, answer) = text.split_at(end);
+        let inputs: CachedInputs = serde_json::from_slice(inputs).ok()?;
+        let is_valid = inputs.key == self.key && inputs.watched.is_unchanged();
+        is_valid.then(|| serde_json::from_slice(answer).ok()).flatten()
     }
 
-    /// `None` (not all inputs can be listed) removes the stored answer. Errors are ignored: cargo
-    /// is then asked again.
-    pub(crate) fn write<T: Serialize>(&self, watched: Option<Watched>, answer: &T) {
+    /// `answer` is JSON. `None` (not all inputs can be listed) removes the stored answer. Errors
+    /// are ignored: cargo is then asked again.
+    pub(crate) fn write(&self, watched: Option<Watched>, answer: &[u8]) {
         let watched = watched.filter(|watched| watched.are_older_than(self.began));
         let text = watched.and_then(|watched| {
-            serde_json::to_vec(&CachedAnswer { key: self.key.clone(), watched, answer }).ok()
+            let inputs = CachedInputs { key: self.key.clone(), watched };
+            Some([&serde_json::to_vec(&inputs).ok()?, &b"\n"[..], answer].concat())
         });
         if text.is_some_and(|text| files::replace(&self.path, &text).is_ok()) {
             self.prune();
@@ -147,7 +152,7 @@ mod tests {
             Some(watched)
         };
         assert_eq!(kept(&place), None);
-        place.write(watched(), &7);
+        place.write(watched(), b"7");
         assert_eq!(kept(&place), Some(7));
         fs::write(&absent, "").unwrap();
         assert_eq!(kept(&place), None, "a file that was not there");
@@ -159,9 +164,9 @@ mod tests {
         fs::write(&source, "2").unwrap();
         fs::File::options().write(true).open(&source).unwrap().set_modified(modified).unwrap();
         assert_eq!(kept(&place), None, "the time of a change is not what was set");
-        place.write(watched(), &8);
+        place.write(watched(), b"8");
         assert_eq!(kept(&place), Some(8));
-        place.write(None, &9);
+        place.write(None, b"9");
         assert_eq!(kept(&place), None, "inputs that cannot be named");
     }
 
@@ -173,12 +178,12 @@ mod tests {
         fs::write(&source, "").unwrap();
         let mut watched = Watched::default();
         watched.add(&source);
-        place.write(Some(watched), &7);
+        place.write(Some(watched), b"7");
         assert_eq!(kept(&place), None);
         // An output of cargo is always newer than the start of cargo.
         let mut made = Watched::default();
         made.add_output(&source);
-        place.write(Some(made), &7);
+        place.write(Some(made), b"7");
         assert_eq!(kept(&place), Some(7));
     }
 
@@ -191,7 +196,7 @@ mod tests {
             CacheEntry::of(folder.path(), "test", &command)
         };
         for number in 0..40 {
-            of(number).write(Some(Watched::default()), &number);
+            of(number).write(Some(Watched::default()), number.to_string().as_bytes());
         }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), MOST);
         assert_eq!(kept(&of(39)), Some(39));
@@ -206,7 +211,7 @@ mod tests {
             CacheEntry::of(folder.path(), "test", &command)
         };
         let plain = of(&["test"], None);
-        plain.write(Some(Watched::default()), &7);
+        plain.write(Some(Watched::default()), b"7");
         assert_eq!(kept(&of(&["test"], None)), Some(7));
         assert_eq!(kept(&of(&["test", "--release"], None)), None);
         assert_eq!(kept(&of(&["test"], Some("/usr/bin/nvcc"))), None);

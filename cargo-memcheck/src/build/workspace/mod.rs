@@ -51,29 +51,18 @@ impl Workspace {
             return Self::from(metadata, flags);
         }
         let began = place(Path::new(""));
-        let workspace = Self::run_metadata(flags, &[])?;
+        let answer = run_metadata(flags, &[])?;
+        let workspace = Self::from(parse(&answer)?, flags)?;
         let watched = surroundings(flags, &cargo())
             .and_then(|watched| manifests(&workspace.metadata, watched));
-        began.below(&workspace.own_directory()).write(watched, &workspace.metadata);
+        began.below(&workspace.own_directory()).write(watched, &answer);
         Ok(workspace)
     }
 
     /// Folders and members only, because cargo may have to download the dependencies to describe
     /// them.
     pub(crate) fn outline(flags: &CargoOptions) -> Result<Self, WorkspaceError> {
-        Self::run_metadata(flags, &["--no-deps"])
-    }
-
-    fn run_metadata(flags: &CargoOptions, how: &[&str]) -> Result<Self, WorkspaceError> {
-        let output = process::short(&metadata(flags, how), ShortRun::TRUSTED);
-        let output = output.map_err(WorkspaceError::NoCargo)?;
-        if !output.status.success() {
-            let stderr = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
-            return Err(WorkspaceError::Metadata(stderr));
-        }
-        let metadata: Metadata = serde_json::from_slice(&output.stdout)
-            .map_err(|error| WorkspaceError::Metadata(error.to_string()))?;
-        Self::from(metadata, flags)
+        Self::from(parse(&run_metadata(flags, &["--no-deps"])?)?, flags)
     }
 
     fn from(metadata: Metadata, flags: &CargoOptions) -> Result<Self, WorkspaceError> {
@@ -272,6 +261,20 @@ fn check(metadata: &Metadata) -> Result<(), WorkspaceError> {
         return Err(WorkspaceError::Metadata(why));
     }
     Ok(())
+}
+
+fn run_metadata(flags: &CargoOptions, how: &[&str]) -> Result<Vec<u8>, WorkspaceError> {
+    let output = process::short(&metadata(flags, how), ShortRun::TRUSTED);
+    let output = output.map_err(WorkspaceError::NoCargo)?;
+    if !output.status.success() {
+        let stderr = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
+        return Err(WorkspaceError::Metadata(stderr));
+    }
+    Ok(output.stdout)
+}
+
+fn parse(metadata: &[u8]) -> Result<Metadata, WorkspaceError> {
+    serde_json::from_slice(metadata).map_err(|error| WorkspaceError::Metadata(error.to_string()))
 }
 
 fn metadata(flags: &CargoOptions, how: &[&str]) -> Command {

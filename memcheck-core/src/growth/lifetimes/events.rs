@@ -62,10 +62,22 @@ pub(super) fn positive(series: &[i64]) -> impl Iterator<Item = usize> + '_ {
 /// True if events go on through the last `horizon` entries: at least three, at most two fifths of
 /// the horizon apart, and neither end empty for more than 1.5 times the longest distance.
 pub(super) fn continues(series: &[i64], look: &Look) -> bool {
+    continues_after(series, 0, look)
+}
+
+/// The same for events at random, whose longest distance is that of the whole series: in 3 of 1,000
+/// leaks that allocate in 20 to 50 % of the iterations, the window has only shorter ones.
+pub(super) fn continues_at_random(series: &[i64], look: &Look) -> bool {
+    continues_after(series, Events::above_zero(series).longest, look)
+}
+
+/// `longest` is a distance between events that was seen elsewhere.
+fn continues_after(series: &[i64], longest: usize, look: &Look) -> bool {
     let Some(begin) = series.len().checked_sub(look.horizon) else { return false };
     let window = &series[begin..];
     let events = Events::above_zero(window);
-    let end_is_empty = |entries: usize| 2 * entries > 3 * events.longest;
+    let longest = longest.max(events.longest);
+    let end_is_empty = |entries: usize| 2 * entries > 3 * longest;
     events.count >= 3
         && 5 * events.longest <= 2 * look.horizon.max(5)
         && !end_is_empty(events.first)

@@ -76,7 +76,7 @@ fn declines(series: &[i64]) -> bool {
     let (first, second) = series.split_at(series.len() / 2);
     let (first, second) = (Half::new(first), Half::new(second));
     second.mean < first.mean / 2.0
-        || second.mean < first.mean - 2.0 * (first.error + second.error).sqrt()
+        || second.mean < first.mean - 3.0 * (first.error + second.error).sqrt()
 }
 
 struct Half {

@@ -1,7 +1,7 @@
 //! Judges the settled births of a group: blocks that are older than any that died.
 
 use super::amortized::amortized;
-use super::events::{Events, Look, continues, positive};
+use super::events::{Events, Look, continues, continues_at_random, positive};
 use super::exact::{constant_increment, exact_period, periodic_terms, subtract_regular_term};
 use super::group::KindGroup;
 use super::irregular::{irregular, mean};
@@ -43,7 +43,7 @@ pub(super) fn judge_blocks(group: &KindGroup, look: &Look) -> State {
     if let Some(state) = judge_regular(series, blocks, look) {
         return state;
     }
-    if continues(series, look) && irregular(series, look) {
+    if continues_at_random(series, look) && irregular(series, look) {
         return State::grows(mean_growth(series), true);
     }
     let enlargements: Vec<(usize, i64)> = positive(series).map(|at| (at, series[at])).collect();

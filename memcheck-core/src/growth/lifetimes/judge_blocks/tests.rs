@@ -33,6 +33,17 @@ fn one_or_two_events_are_not_growth_that_goes_on() {
     }
 }
 
+/// The longest distance of all is three entries, and that of the last ten is two. They end with four
+/// entries without an event, which is more than 1.5 times two.
+#[test]
+fn events_at_random_can_be_as_far_apart_as_ever_before() {
+    let series = [8, 0, 0, 8, 8, 0, 8, 8, 0, 8, 8, 0, 0, 0, 0];
+    assert!(continues_at_random(&series, &look(10)));
+    assert!(!continues(&series, &look(10)), "a rhythm would have had its next event");
+    let ended = [&series[..], &[0]].concat();
+    assert!(!continues_at_random(&ended, &look(10)));
+}
+
 #[test]
 fn growth_that_grows_has_the_mean_of_whole_periods_in_its_second_half() {
     let series: Vec<i64> = (0..11).map(|at| if at % 2 == 0 { 0 } else { at }).collect();

@@ -275,3 +275,30 @@ fn a_buffer_of_a_call_site_that_is_only_sometimes_replaced_holds_the_largest_inp
     assert_eq!(read(&two).0, Pattern::Filled);
     assert_eq!(read(&|now| kept(1, 8, (6, 1), now.min(6))).0, Pattern::Once);
 }
+
+#[test]
+fn a_figure_without_blocks_grows_at_the_rate_of_its_decision() {
+    let of = |decision| {
+        let grown = read_level(&decision);
+        assert!(grown.by_size.is_empty() && grown.by_site.is_empty());
+        (grown.bytes_per_iteration, grown.growth)
+    };
+    let found = |whole, iterations| Growth::Found { whole, exact: whole, iterations };
+    assert_eq!(of(leak(vec![part(None, 24, STEADY)])), (24, found(true, 12)));
+    assert_eq!(of(open(Open::GoesOn)), (8, found(false, 12)));
+    let undecided = Growth::Undecided { open: Open::Slows, bytes: 80, iterations: 12 };
+    assert_eq!(of(open(Open::Slows)), (0, undecided));
+    assert_eq!(of(Decision::Clean { quiet_for: 9 }), (0, Growth::Quiet { iterations: 9 }));
+}
+
+/// A history of 3,000 iterations has one entry for each epoch of four.
+#[test]
+fn growth_that_goes_on_through_a_long_run_has_a_rate_by_iterations() {
+    let mut history = History::new(2);
+    for now in 0..3_000 {
+        let came = Living { site: Some(1), size: 600, born: Some(now), count: 1 };
+        history.advance([came], []);
+    }
+    let grown = read(&history, &open(Open::GoesOn), 10);
+    assert_eq!((history.epoch(), sites(&grown)), (4, vec![(1, 600)]));
+}

@@ -80,6 +80,16 @@ fn a_peak_above_its_limit_has_the_lines_that_hold_it() {
     run.spaces.get_mut(&GPU).unwrap().metrics.peak_allocated = 60;
     let finding = one(&run, Layer { max_peak: Some(Size(59).into()), ..Layer::default() });
     assert_eq!((finding.sites[0].line, finding.sites[0].bytes), (Some(1), 60));
+    // The host has a limit of its own.
+    let peak = run.attribution.as_ref().unwrap().peaks[&GPU].clone();
+    let attribution = run.attribution.as_mut().unwrap();
+    attribution.peaks.insert(Space::Host, peak);
+    attribution.places[0].space = Space::Host;
+    run.spaces.insert(Space::Host, run.spaces[&GPU].clone());
+    run.judged.push(Space::Host);
+    let finding = one(&run, Layer { max_host_peak: Some(Size(59)), ..Layer::default() });
+    assert_eq!((finding.figure, finding.space), (Some(60), Some(Space::Host)));
+    assert_eq!((finding.sites[0].line, finding.sites[0].bytes), (Some(1), 60));
 }
 
 #[test]
