@@ -167,7 +167,6 @@ impl Html {
     fn header(&self) -> Markup {
         html! {
             h1 { "Memory tests" }
-            p.counts { (self.counts) }
         }
     }
 
@@ -217,7 +216,7 @@ mod tests {
             "<span class=\"code\">leak</span> host grows by 2.0 MiB per iteration (limit 1.0 MiB)</p>",
             "<strong>line: </strong><code>src/model.rs:20</code>",
             "<strong>cause: </strong>a kept tensor holds the graph that computed it<br>",
-            "<strong>remedy: </strong>call <code>detach()</code> on the tensor that is kept",
+            "<strong>remedy: </strong>call <code>detach()</code> where the tensor is stored",
             "cargo memcheck profile a::b --exact",
             "<template id=\"page-graph-kept\">",
             "<template id=\"page-leak\">",

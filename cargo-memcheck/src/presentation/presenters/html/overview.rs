@@ -198,13 +198,16 @@ fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Marku
     // The baseline does not know which allocations are new.
     let is_known = finding.grown.is_empty() && finding.code != Code::AllocationsRegression;
     let first = places::first_line(finding).filter(|_| is_known);
+    // The cause says it then.
+    let is_new = finding.grown.iter().all(|holder| holder.then == 0);
     html! {
         p.message { span.code { (finding.code) } " " (prose(&headline(finding, outcome))) }
         @for holder in finding.grown.iter().take(MOST_GROWN) {
             p.place {
                 @if let Some((file, line)) = places::line_of(holder) {
                     strong { "line: " } code { (file) ":" (line) } (source((file, line))) " "
-                    (findings::grown(&GrownHolder { place: None, ..holder.clone() }))
+                    @if is_new { "+" (Size(holder.now)) " " (holder.holder) }
+                    @else { (findings::grown(&GrownHolder { place: None, ..holder.clone() })) }
                 } @else {
                     (findings::grown(holder))
                 }
@@ -236,15 +239,15 @@ fn rise_of_peak(finding: &Finding) -> Option<(String, &'static str)> {
     let rises = |holder: &&GrownHolder| holder.now > holder.then;
     let (new, larger): (Vec<_>, Vec<_>) =
         finding.grown.iter().filter(rises).partition(|holder| holder.then == 0);
-    let call_sites = |number: usize| match number {
-        1 => ("this call site".to_owned(), "is", "holds"),
-        _ => (format!("these {number} call sites"), "are", "hold"),
-    };
-    let (who, are, hold) = call_sites(new.len() + larger.len());
     let cause = match (new.len(), larger.len()) {
         (0, 0) => return None,
-        (_, 0) => format!("{who} {are} new at the peak"),
-        _ => format!("{who} {hold} more memory at the peak than in the baseline"),
+        (1, 0) => "the baseline does not have this allocation at its peak".to_owned(),
+        (new, 0) => format!("the baseline does not have these {new} allocations at its peak"),
+        (0, 1) => "this call site holds more memory at the peak than in the baseline".to_owned(),
+        (new, larger) => format!(
+            "these {} call sites hold more memory at the peak than in the baseline",
+            new + larger
+        ),
     };
     let remedy = match larger.as_slice() {
         [] => "remove the allocation, or drop its tensor before the peak",
@@ -362,7 +365,7 @@ mod tests {
         assert_eq!(text(Vec::new()), None);
         assert_eq!(text(vec![holder(5, 4)]), None);
         let (cause, remedy) = text(vec![holder(0, 4), holder(0, 1), holder(5, 4)]).unwrap();
-        assert_eq!(cause, "these 2 call sites are new at the peak");
+        assert_eq!(cause, "the baseline does not have these 2 allocations at its peak");
         assert!(remedy.starts_with("remove the allocation"), "{remedy}");
         let (cause, remedy) = text(vec![holder(1, 4)]).unwrap();
         assert_eq!(cause, "this call site holds more memory at the peak than in the baseline");
