@@ -14,7 +14,7 @@ fn attention(line: &str) -> String {
 use memcheck_runtime::mem_test;
 
 #[mem_test(max_growth = \"0 B\")]
-fn attention(device: &Device) -> candle_core::Result<()> {{
+fn self_attention(device: &Device) -> candle_core::Result<()> {{
     let query = Tensor::ones((128, 32), DType::F32, device)?;
     let scores = query.matmul(&query.t()?)?;
 {line}    scores.matmul(&query)?;
@@ -68,7 +68,7 @@ fn of_a_peak_regression_the_line_the_tensor_and_the_next_command_are_shown() {
     project.write("tests/mem.rs", &attention(COPY));
     project.run(&["--report", "html=report.html"]).exits(100);
     let grown = ["peak-regression", "+64.0 KiB", "tests/mem.rs:8"];
-    let why = ["the baseline does not have this allocation", "drop its tensor"];
+    let why = ["this allocation is new, or its tensor lives longer than before", "drop its tensor"];
     let commands = ["cargo memcheck profile ", "cargo memcheck accept "];
     let first = [&grown[..], &["let _before_softmax = scores.copy()?;"], &why, &commands].concat();
     let next = ["accept the figures", "cargo memcheck accept", "cargo memcheck profile"];
@@ -94,7 +94,7 @@ fn of_a_training_that_keeps_its_losses_the_line_the_cause_and_the_remedy_are_sho
     ];
     memcheck(&workspace(), &[&run[..], &of].concat()).exits(100);
     let found = ["leak", "per iteration", "training.rs:", "the graph that computed", "detach()"];
-    let look = ["line:", "self.loss()?", "allocates all of this memory"];
+    let look = ["line:", "self.loss()?", "allocates all memory that is kept"];
     let first = [&found[..], &look, &["cargo memcheck "]].concat();
     let view = [&found[..], &["called from", "graph-kept"]].concat();
     let next = ["cargo memcheck profile", "cargo memcheck explain"];

@@ -175,6 +175,20 @@ mod tests {
     }
 
     #[test]
+    fn the_hint_of_a_refusal_is_about_the_larger_of_host_and_device() {
+        let hint = |host| {
+            let refused = Some(RefusedAllocation { requested: 30, live: 60, host, last: true });
+            let mut run = record(SpaceRecord { refused, ..armed(Metrics::default()) });
+            run.outcome = Outcome::Failed { error: "CUDA_ERROR_OUT_OF_MEMORY".into() };
+            judge_outcome(&run, &limits(Layer::default())).unwrap().hint.unwrap()
+        };
+        assert_eq!(hint(61), fit::DROP_FIRST);
+        for host in [0, 60] {
+            assert!(hint(host).starts_with("use a smaller batch"), "{host}");
+        }
+    }
+
+    #[test]
     fn only_processes_on_the_refusing_device_are_reported() {
         let refused = Some(RefusedAllocation { requested: 30, live: 60, host: 0, last: true });
         let mut run = record(SpaceRecord { refused, ..armed(Metrics::default()) });

@@ -205,11 +205,28 @@ mod tests {
             found.message,
             "host and cuda:0 hold 101 B together at the peak, and NVIDIA GB10 has 100 B for both"
         );
+        assert_eq!((found.space, found.hint.as_deref()), (Some(GPU), Some(DROP_FIRST)));
         assert_eq!(codes(&shared(91), &Baseline::Off, fits(90)), ["does-not-fit"]);
+        let found_of_test = unified(&shared(91), &limits(fits(90)), &[]).unwrap();
+        assert_eq!(found_of_test.hint.as_deref(), Some(DROP_FIRST));
         assert!(codes(&shared(90), &Baseline::Off, fits(90)).is_empty());
         assert_eq!(unified(&shared(101), &limits(Layer::default()), &[found]), None);
         let separate = Record { unified: None, ..shared(101) };
         assert!(codes(&separate, &Baseline::Off, Layer::default()).is_empty());
+    }
+
+    #[test]
+    fn a_peak_that_does_not_fit_has_the_lines_that_hold_it() {
+        use crate::measurement::attribution::builder::{Run, once};
+        use crate::measurement::attribution::{Holder, HolderKind, Peak};
+        let mut run = Run::default().place(&[], once(101, 0)).record();
+        let holders =
+            vec![Holder { place: 0, kind: HolderKind::Activations, bytes: 101, count: 1 }];
+        let peak = Peak { bytes: 101, iteration: 1, holders, ..Peak::default() };
+        run.attribution.as_mut().unwrap().peaks.insert(GPU, peak);
+        run.unified = shared(101).unified;
+        let found = unified(&run, &limits(Layer::default()), &[]).unwrap();
+        assert_eq!((found.sites[0].line, found.sites[0].bytes), (Some(1), 101));
     }
 
     #[test]

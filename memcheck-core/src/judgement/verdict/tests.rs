@@ -1,6 +1,7 @@
 //! Each rule with a case that fires it and a case that does not.
 
 mod attributed;
+mod fault_unsafe;
 mod process;
 mod small;
 mod stated;

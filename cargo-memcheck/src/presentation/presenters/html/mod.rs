@@ -216,7 +216,7 @@ mod tests {
             "<span class=\"code\">leak</span> host grows by 2.0 MiB per iteration (limit 1.0 MiB)</p>",
             "<strong>line: </strong><code>src/model.rs:20</code>",
             "<strong>cause: </strong>a kept tensor holds the graph that computed it<br>",
-            "<strong>remedy: </strong>call <code>detach()</code> where the tensor is stored",
+            "<strong>remedy: </strong>instead of the tensor, keep its <code>detach()</code> or",
             "cargo memcheck profile a::b --exact",
             "<template id=\"page-graph-kept\">",
             "<template id=\"page-leak\">",

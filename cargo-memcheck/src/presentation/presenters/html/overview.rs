@@ -37,28 +37,29 @@ pub(super) fn status_text(status: Status) -> &'static str {
     }
 }
 
-/// A card for each count that is not zero; the script makes it a filter of the table.
+/// A card for the failures, and for each other count that is not zero; the script makes it a filter
+/// of the table.
 pub(super) fn cards(tally: &Tally) -> Markup {
     let cards = [
-        ("failed", "failed", tally.failed, true),
-        ("not-measured", "not measured", tally.not_measured, false),
-        ("needs-review", "to review", tally.needs_review, false),
-        ("passed", "passed", tally.passed, true),
-        ("new", "without a baseline", tally.new, false),
-        ("ignored", "ignored", tally.ignored, false),
-        ("not-run", "not run", tally.not_run, false),
+        ("failed", "failed", tally.failed),
+        ("not-measured", "not measured", tally.not_measured),
+        ("needs-review", "to review", tally.needs_review),
+        ("passed", "passed", tally.passed),
+        ("new", "without a baseline", tally.new),
+        ("ignored", "ignored", tally.ignored),
+        ("not-run", "not run", tally.not_run),
     ];
     html! {
         ul.cards {
-            @for (name, text, count, always) in cards {
-                @if always || count > 0 {
+            @for (name, text, count) in cards {
+                @if name == "failed" || count > 0 {
                     li.card data-status=(name) data-count=(count) {
                         span.count { (exact(count as u64)) } span.word { (text) }
                     }
                 }
             }
             @if !tally.took.is_zero() {
-                li.card { span.count { (format!("{:.1} s", tally.took.as_secs_f64())) } span.word { "time of the tests" } }
+                li.card { span.count { (format!("{:.1} s", tally.took.as_secs_f64())) } span.word { "test time" } }
             }
         }
     }
@@ -219,7 +220,7 @@ fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Marku
         @if let Some((file, line)) = common {
             p.place {
                 strong { "line: " } code { (file) ":" (line) } (source((file, line)))
-                " allocates all of this memory"
+                " allocates all memory that is kept"
             }
         }
         @if let (None, Some((file, line))) = (common, first) {
@@ -241,8 +242,10 @@ fn rise_of_peak(finding: &Finding) -> Option<(String, &'static str)> {
         finding.grown.iter().filter(rises).partition(|holder| holder.then == 0);
     let cause = match (new.len(), larger.len()) {
         (0, 0) => return None,
-        (1, 0) => "the baseline does not have this allocation at its peak".to_owned(),
-        (new, 0) => format!("the baseline does not have these {new} allocations at its peak"),
+        (1, 0) => "this allocation is new, or its tensor lives longer than before".to_owned(),
+        (new, 0) => {
+            format!("these {new} allocations are new, or their tensors live longer than before")
+        }
         (0, 1) => "this call site holds more memory at the peak than in the baseline".to_owned(),
         (new, larger) => format!(
             "these {} call sites hold more memory at the peak than in the baseline",
@@ -365,7 +368,7 @@ mod tests {
         assert_eq!(text(Vec::new()), None);
         assert_eq!(text(vec![holder(5, 4)]), None);
         let (cause, remedy) = text(vec![holder(0, 4), holder(0, 1), holder(5, 4)]).unwrap();
-        assert_eq!(cause, "the baseline does not have these 2 allocations at its peak");
+        assert_eq!(cause, "these 2 allocations are new, or their tensors live longer than before");
         assert!(remedy.starts_with("remove the allocation"), "{remedy}");
         let (cause, remedy) = text(vec![holder(1, 4)]).unwrap();
         assert_eq!(cause, "this call site holds more memory at the peak than in the baseline");

@@ -41,6 +41,29 @@ fn small_blocks_that_leak_with_twice_as_many_bytes_of_tensors_are_not_another_fi
 }
 
 #[test]
+fn the_message_of_a_leak_has_the_small_blocks_that_are_left_out() {
+    let message = |record: &Record| {
+        let layer = Layer { max_growth: Some(Size(0)), ..Layer::default() };
+        let verdict =
+            judge(record, &Baseline::Off, &limits(layer), |code| code.default_level(false));
+        verdict.findings[0].message.clone()
+    };
+    let small = ", and small blocks by 64 B (limit 0 B)";
+    let both = message(&on_the_host(leaks(128), leaks(64)));
+    assert!(both.contains(small), "{both}");
+    // They have a finding of their own, or do not grow.
+    for (tensors, of_small) in [(127, 64), (128, 0)] {
+        let text = message(&on_the_host(leaks(tensors), leaks(of_small)));
+        assert!(!text.contains("small blocks"), "{text}");
+    }
+    // Those of the host do not belong to a leak on the GPU.
+    let mut run = on_the_host(leaks(0), leaks(64));
+    run.spaces.insert(GPU, leaks(128));
+    run.judged = vec![GPU];
+    assert!(!message(&run).contains("small blocks"), "{}", message(&run));
+}
+
+#[test]
 fn small_blocks_are_undecided_unless_tensors_leak() {
     let growth = crate::growth::survivors::Growth::Unknown;
     let small = |rate| SpaceRecord { growth, ..leaks(rate) };
