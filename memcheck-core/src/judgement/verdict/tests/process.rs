@@ -61,6 +61,7 @@ fn growth_of_the_process_is_above_its_limit_only_if_it_was_found() {
     let run = with(Space::Process, grown(4_096));
     let found = findings(&run, of(4_095));
     assert_eq!((found[0].code, found[0].space), (Code::GrowthLimit, Some(Space::Process)));
+    assert_eq!((found[0].bytes_per_iteration, found[0].limit), (Some(4_096), Some(4_095)));
     assert!(found[0].message.contains("4,096 B"), "{}", found[0].message);
     assert_eq!(findings(&run, of(4_096)), []);
     let quiet = SpaceRecord { growth: Growth::Quiet { iterations: 65 }, ..grown(4_096) };
