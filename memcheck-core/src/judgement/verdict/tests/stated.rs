@@ -274,11 +274,16 @@ fn a_tolerance_in_bytes_does_not_raise_the_limit_of_a_count() {
 }
 
 #[test]
-fn a_regression_has_the_lines_of_its_figure_and_what_is_new_at_the_peak() {
+fn a_regression_has_the_lines_of_its_figure_and_what_changed_at_the_peak() {
+    use crate::judgement::finding::GrownHolder;
     use crate::measurement::attribution::{Holder, HolderKind, Peak};
+    // The second line holds less as the first one holds more.
     let run = |bytes| {
-        let mut run = Run::default().place(&[], once(60, 0)).record();
-        let holders = vec![Holder { place: 0, kind: HolderKind::Activations, bytes, count: 1 }];
+        let mut run =
+            Run::default().place(&[], once(60, 0)).place(&["softmax"], once(60, 0)).record();
+        let holder =
+            |place, bytes| Holder { place, kind: HolderKind::Activations, bytes, count: 1 };
+        let holders = vec![holder(0, bytes), holder(1, (1 << 21) - bytes)];
         let attribution = run.attribution.as_mut().unwrap();
         attribution.peaks.insert(GPU, Peak { bytes, iteration: 1, holders, ..Peak::default() });
         let metrics = &mut run.spaces.get_mut(&GPU).unwrap().metrics;
@@ -291,7 +296,11 @@ fn a_regression_has_the_lines_of_its_figure_and_what_is_new_at_the_peak() {
         findings.iter().map(lines).collect::<Vec<_>>(),
         [(Code::AllocationsRegression, Some(1), 0), (Code::PeakRegression, Some(1), 1)]
     );
-    assert_eq!((findings[1].grown[0].then, findings[1].grown[0].now), (1 << 10, 1 << 20));
+    let change = |holder: &GrownHolder| (holder.place.clone(), holder.then, holder.now);
+    let at = |line: u32| Some(format!("src/step.rs:{line}"));
+    assert_eq!(change(&findings[1].grown[0]), (at(1), 1 << 10, 1 << 20));
+    let shrunk: Vec<_> = findings[1].shrunk.iter().map(change).collect();
+    assert_eq!(shrunk, [(at(2), (1 << 21) - (1 << 10), 1 << 20)]);
 }
 
 #[test]
