@@ -118,3 +118,24 @@ fn the_limits_of_the_host_apply_on_the_cpu_too() {
     assert_eq!(findings(&run, layer(99))[0].code, Code::Leak);
     assert!(Figures::of(&run).0.contains_key(&Space::Host));
 }
+
+#[test]
+fn a_space_whose_canary_was_not_seen_has_its_own_hint() {
+    for (space, hint) in [
+        (Space::CHeap, "remove it, or `max_c_growth`"),
+        (Space::Process, "is /proc mounted"),
+        (Space::Host, "#[global_allocator]"),
+        (Space::HostSmall, "#[global_allocator]"),
+        (GPU, "calls CUDA in a way"),
+    ] {
+        let measured = SpaceRecord { armed: false, ..armed(Metrics::default()) };
+        let mut run = with(Space::Host, armed(Metrics::default()));
+        run.judged.push(space);
+        run.spaces.insert(space, measured);
+        let found = findings(&run, Layer::default());
+        let found = found.iter().find(|found| found.space == Some(space)).unwrap();
+        assert_eq!(found.code, Code::NotMeasured);
+        let text = found.hint.as_ref().unwrap().to_lowercase();
+        assert!(text.contains(&hint.to_lowercase()), "{space}: {text}");
+    }
+}
