@@ -294,11 +294,13 @@ fn a_figure_without_blocks_grows_at_the_rate_of_its_decision() {
 /// A history of 3,000 iterations has one entry for each epoch of four.
 #[test]
 fn growth_that_goes_on_through_a_long_run_has_a_rate_by_iterations() {
+    let set_up = Living { site: Some(2), size: 8, born: None, count: 1 };
     let mut history = History::new(2);
     for now in 0..3_000 {
         let came = Living { site: Some(1), size: 600, born: Some(now), count: 1 };
-        history.advance([came], []);
+        history.advance([Some(came), (now == 0).then_some(set_up)].into_iter().flatten(), []);
     }
     let grown = read(&history, &open(Open::GoesOn), 10);
-    assert_eq!((history.epoch(), sites(&grown)), (4, vec![(1, 600)]));
+    assert_eq!((history.epoch(), sites(&grown)), (4, vec![(1, 600), (2, 0)]));
+    assert_eq!(grown.by_site[&2].reading.last, 0, "nothing changed after the set-up");
 }
