@@ -227,6 +227,19 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_a_shell_would_split_or_expand_is_quoted() {
+        let quoted = [
+            ("train::step", "train::step"),
+            ("", "''"),
+            ("rows = 4", "'rows = 4'"),
+            ("it's", r"'it'\''s'"),
+        ];
+        for (name, expected) in quoted {
+            assert_eq!(word(name), expected);
+        }
+    }
+
+    #[test]
     fn a_baseline_that_some_runs_exceed_is_unstable_and_one_that_all_exceed_a_regression() {
         let codes_of = |baseline: u64, tolerance: &str, runs: &[u64]| {
             let others: Vec<Record> = runs[1..].iter().map(|bytes| peak(*bytes)).collect();
