@@ -78,7 +78,7 @@ pub(super) fn unified(record: &Record, limits: &Limits, known: &[Finding]) -> Op
         .hint(DROP_FIRST),
         Some(fits) if *peak > fits.bytes() => {
             let message = format!("{together}, the test must fit into {}", describe_capacity(fits));
-            Finding { hint: None, ..finding(*space, *peak, fits, message) }.hint(DROP_FIRST)
+            finding(*space, *peak, fits, message).hint(DROP_FIRST)
         }
         _ => return None,
     };
