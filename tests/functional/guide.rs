@@ -39,7 +39,7 @@ fn workloads(leg: Family) -> &'static Run {
         let options = ["--message-format", "json", "--no-ci", "--run-ignored", "all"];
         let tests =
             ["helpers::", "mixed_precision::", "checkpointing::", "bert::", "training::step"];
-        // The figures do not depend on values, and computing them takes most of the time on `sim`.
+        // The figures do not depend on values, and computing these takes half of the time on `sim`.
         let values = if leg == Family::Cuda { &["--values", "never"][..] } else { &[] };
         run_workloads(leg, &[&options[..], values, &tests].concat()).exits(100)
     })

@@ -30,8 +30,8 @@ const FLEETING: [&str; 3] = ["_", "OLDPWD", "SHLVL"];
 
 const MOST: usize = 16;
 
-/// The first line of a stored answer. The answer follows as cargo wrote it, so that it is only
-/// parsed if its inputs are unchanged.
+/// The first line of a stored answer. The answer is on the lines after it, so that it is parsed only
+/// if its inputs are unchanged.
 #[derive(Debug, Serialize, Deserialize)]
 struct CachedInputs {
     /// A hash of all inputs that are not files.

@@ -199,7 +199,7 @@ fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Marku
     // The baseline does not know which allocations are new.
     let is_known = finding.grown.is_empty() && finding.code != Code::AllocationsRegression;
     let first = places::first_line(finding).filter(|_| is_known);
-    // The cause says it then.
+    // The cause states it once for all of them.
     let is_new = finding.grown.iter().all(|holder| holder.then == 0);
     html! {
         p.message { span.code { (finding.code) } " " (prose(&headline(finding, outcome))) }
