@@ -94,6 +94,13 @@ pub struct SpaceRecord {
     pub armed: bool,
 }
 
+impl SpaceRecord {
+    /// True if no block was live in the set-up and the measured iterations.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.metrics.setup == 0 && self.peak.iter().all(|&peak| peak == 0)
+    }
+}
+
 /// An allocation that failed for lack of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusedAllocation {
@@ -302,17 +309,33 @@ impl Record {
 
     /// Replaces the growth by that of another run of the same test, with its call sites. Unknown
     /// values that only the other run has read are those that its decision depends on.
-    pub fn take_growth(&mut self, other: Self) {
-        self.values = self.values.take().or(other.values);
+    pub fn take_growth(&mut self, mut other: Self) {
         for (space, measured) in &mut self.spaces {
-            if let Some(longer) = other.spaces.get(space) {
+            if let Some(longer) = other.spaces.get_mut(space) {
                 measured.metrics.growth = longer.metrics.growth;
-                measured.growth = longer.growth;
-                measured.survivors.clone_from(&longer.survivors);
+                measured.survivors = std::mem::take(&mut longer.survivors);
             }
         }
+        self.longer = other.longer.take().or(other.attribution.take());
+        self.take_verdicts(other);
+    }
+
+    /// Replaces the verdicts on growth by those of another run of the same test that had more
+    /// iterations. Adds the spaces that may grow and that only the other run has used, such as
+    /// those of a GPU that is opened late.
+    pub fn take_verdicts(&mut self, other: Self) {
+        self.values = self.values.take().or(other.values);
         self.followed = other.followed;
-        self.longer = other.longer.or(other.attribution);
+        for (space, longer) in other.spaces {
+            if let Some(measured) = self.spaces.get_mut(&space) {
+                measured.growth = longer.growth;
+            } else if !matches!(longer.growth, Growth::Quiet { .. })
+                && other.judged.contains(&space)
+            {
+                self.judged.push(space);
+                self.spaces.insert(space, longer);
+            }
+        }
     }
 
     /// Adds an attribution, resolving its call stacks with `lookup`.

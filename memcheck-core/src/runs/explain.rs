@@ -1,7 +1,7 @@
-//! The further runs of a test after one with figures only: one repeats a disturbed first run, one
-//! decides the growth, one explains figures by call stacks, up to three compare figures that
-//! differed, one refuses allocations, and one soaks the test if the user asks for it. The result of
-//! each is merged into the report of the first.
+//! The further runs of a test after its first: one repeats a disturbed first run, one looks for late
+//! leaks if the first run did not, one decides the growth, one explains figures by call stacks, up
+//! to three compare figures that differed, one refuses allocations, and one soaks the test if the
+//! user asks for it. The result of each is merged into the report of the first.
 
 mod further;
 
@@ -18,7 +18,7 @@ use crate::judgement::finding::{Class, Code, Finding, Level};
 use crate::judgement::verdict;
 use crate::measurement::comparison;
 use crate::measurement::fault_sweep::SweepResult;
-use crate::measurement::record::{Outcome, Record};
+use crate::measurement::record::{Outcome, Record, SpaceRecord};
 use crate::measurement::repeats::{MOST_RUNS, Repeats};
 use crate::measurement::soak::Soaked;
 use crate::space::Space;
@@ -47,6 +47,7 @@ impl Explain {
     pub fn first(self) -> RunPlan {
         match self {
             // The peak must be that of the measured iterations, so it does not go beyond them.
+            // [`Stage::Extend`] does.
             Self::Always => RunPlan { follow: Follow::Yes, ..RunPlan::default() },
             Self::Never | Self::Failed => RunPlan { reach: Reach::Horizon, ..RunPlan::default() },
         }
@@ -70,6 +71,8 @@ pub struct RunPlan {
 pub enum Stage {
     /// Measures without further iterations, because those of the first run disturbed it.
     Repeat,
+    /// Looks for late and rare leaks, because the first run had call stacks and did not.
+    Extend,
     /// Iterates until the growth is decided.
     Decide,
     /// Follows every block, so that findings and new figures have call sites.
@@ -84,8 +87,9 @@ pub enum Stage {
 
 impl Stage {
     /// In order. Two runs differ before the three comparisons, which makes [`MOST_RUNS`].
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Repeat,
+        Self::Extend,
         Self::Decide,
         Self::Explain,
         Self::Compare,
@@ -95,7 +99,7 @@ impl Stage {
     ];
 
     /// The stages that measure the figures of a test, without call sites.
-    pub const FIGURES: [Self; 2] = [Self::Repeat, Self::Decide];
+    pub const FIGURES: [Self; 3] = [Self::Repeat, Self::Extend, Self::Decide];
 
     /// The run of this stage; `None` if the report does not need it.
     pub fn run(self, explain: Explain, report: &Report) -> Option<RunPlan> {
@@ -108,6 +112,12 @@ impl Stage {
                 .as_ref()
                 .is_some_and(|followed| followed.disturbed || record.outcome != Outcome::Returned)
                 .then(|| RunPlan { reach: Reach::Screen, ..explain.first() }),
+            Self::Extend => {
+                let is_short = record.iterated && record.followed.is_none();
+                let returned = record.outcome == Outcome::Returned && !record.is_undecided();
+                (explain == Explain::Always && is_short && returned)
+                    .then(|| RunPlan { reach: Reach::Horizon, ..RunPlan::default() })
+            }
             Self::Decide => {
                 (record.outcome == Outcome::Returned && record.is_undecided()).then(|| RunPlan {
                     // Call stacks take resident memory too.
@@ -154,7 +164,11 @@ impl Stage {
                 let findings = others(&second);
                 rejudged(repeated(first, second), findings)
             }
-            (Self::Repeat | Self::Compare, None) => first,
+            (Self::Extend, Some(second)) if is_comparable(&first, &second) => {
+                let findings = others(&first);
+                rejudged(extended(first, second), findings)
+            }
+            (Self::Extend, _) | (Self::Repeat | Self::Compare, None) => first,
             (Self::Decide, second) => {
                 let findings = others(second.as_ref().unwrap_or(&first));
                 rejudged(decided(first, second), findings)
@@ -272,7 +286,7 @@ fn is_comparable(first: &Report, second: &Report) -> bool {
         && second.record.iterations >= first.record.iterations
 }
 
-/// The growth is that of the first run, because it had more iterations.
+/// The growth is that of the first run, because it had more iterations, even if it ended in them.
 fn repeated(first: Report, mut second: Report) -> Report {
     let disturbed = comparison::of_measured_iterations(&first.record);
     if is_comparable(&first, &second)
@@ -280,10 +294,14 @@ fn repeated(first: Report, mut second: Report) -> Report {
     {
         comparison::add(&mut second.record, disturbed);
     }
-    if first.record.outcome == Outcome::Returned {
-        second.record.take_growth(first.record);
-    }
+    second.record.take_growth(first.record);
     second
+}
+
+/// The call sites of the first report, with the iterations that only the second has run.
+fn extended(mut first: Report, second: Report) -> Report {
+    first.record.take_verdicts(second.record);
+    first
 }
 
 fn with_run(mut first: Report, second: &Report) -> Report {
@@ -347,12 +365,19 @@ fn reproduces(first: &Report, second: &Report) -> bool {
         let figures = comparison::without(comparison::compared(&report.record), &["allocated"]);
         comparison::without(figures, unasked)
     };
-    first.record.judged == second.record.judged
+    judged_spaces(&first.record) == judged_spaces(&second.record)
         && !comparison::differ(&figures(first), &figures(second))
 }
 
+/// Without those that the test has used only in iterations beyond the measured ones.
+fn judged_spaces(record: &Record) -> Vec<Space> {
+    let is_measured =
+        |space: &&Space| !record.spaces.get(space).is_some_and(SpaceRecord::is_unused);
+    record.judged.iter().filter(is_measured).copied().collect()
+}
+
 /// The call sites of the second report, the figures and the growth of the earlier runs.
-fn explained(first: Report, mut second: Report) -> Report {
+fn explained(mut first: Report, mut second: Report) -> Report {
     second.record.repeats = first.record.repeats.clone();
     second.record.fault_sweep = first.record.fault_sweep.clone();
     second.record.soaked = first.record.soaked.clone();
@@ -360,11 +385,13 @@ fn explained(first: Report, mut second: Report) -> Report {
         let further = comparison::compared(&second.record);
         comparison::add(&mut second.record, further);
     }
+    let notes = std::mem::take(&mut first.record.notes);
+    let missing = notes.into_iter().filter(|note| !second.record.notes.contains(note));
+    second.record.notes.extend(missing.collect::<Vec<_>>());
     if first.record.longer.is_some() || growth(&first.record) != growth(&second.record) {
         second.record.take_growth(first.record);
     } else {
-        second.record.followed = first.record.followed;
-        second.record.values = second.record.values.take().or(first.record.values);
+        second.record.take_verdicts(first.record);
     }
     second
 }

@@ -282,10 +282,12 @@ fn group<'a>(
     parts: impl Iterator<Item = (&'a Part, &'a u64)>,
     screen: usize,
 ) -> Group {
-    // Blocks that stay are not replaced, even if the level alone suggests it.
+    // Blocks that stay are not replaced, even if the level alone suggests it, and a block is not
+    // replaced by a larger one if all have the same size.
     let stays = 2 * series.born.iter().filter(|&&born| born > 0).count() >= series.born.len();
+    let is_enlarged = !stays && series.block.is_none();
     let readings =
-        parts.map(|(part, &share)| growing_reading(part, share, part.replaced && !stays));
+        parts.map(|(part, &share)| growing_reading(part, share, part.replaced && is_enlarged));
     let epoch = u64::from(history.epoch());
     // The first epoch without warm-up can begin later than the first measured iteration.
     let iterations_before =

@@ -106,7 +106,8 @@ impl Reading {
         }
     }
 
-    fn every(&self) -> String {
+    /// Its period in words, such as "every 2nd iteration".
+    pub fn every(&self) -> String {
         match self.period {
             0 | 1 => "every iteration".to_owned(),
             period => format!("every {period}{} iteration", ordinal(period)),

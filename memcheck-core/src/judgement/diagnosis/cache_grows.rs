@@ -9,8 +9,15 @@ rule!(
     "a cache grows with every position",
     "bound the cache (a window, a maximum length), or clear it after the sequence",
     |suspect, _| suspect.reading.pattern == Pattern::Enlarged,
-    |suspects, _| format!(
-        "a buffer is replaced by a larger one in every iteration: {} more each time",
-        both(rate(suspects))
-    )
+    |suspects, _| match suspects {
+        [suspect] => format!(
+            "a buffer is replaced by a larger one in {}: {} more each time",
+            suspect.reading.every(),
+            both(suspect.reading.bytes)
+        ),
+        suspects => format!(
+            "buffers are replaced by larger ones: {} more per iteration",
+            both(rate(suspects))
+        ),
+    }
 );

@@ -9,12 +9,12 @@ rule!(
     "open the device once and pass it on: each new device has its own handles and modules",
     |_, evidence| {
         let opened = opened_devices(evidence);
-        opened >= 2 && 2 * opened >= u64::from(evidence.iterations)
+        opened >= 2 && 2 * opened >= u64::from(evidence.attributed)
     },
     |_, evidence| format!(
         "tensors of {} new devices were seen in {}",
         opened_devices(evidence),
-        counted(u64::from(evidence.iterations), "iteration", "iterations")
+        counted(u64::from(evidence.attributed), "iteration", "iterations")
     )
 );
 

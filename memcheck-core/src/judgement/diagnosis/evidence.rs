@@ -21,6 +21,8 @@ pub struct Evidence<'a> {
     pub attribution: Option<&'a Attribution>,
     /// Measured iterations.
     pub iterations: u32,
+    /// The iterations of the run that knew the call sites.
+    pub attributed: u32,
     /// Survivors by call site, the fastest growing first.
     pub suspects: Vec<Suspect<'a>>,
     /// Survivors by size that grow and that no call site accounts for.
@@ -42,6 +44,10 @@ impl<'a> Evidence<'a> {
             measured,
             attribution,
             iterations: record.iterations,
+            attributed: match (&record.longer, &record.followed) {
+                (Some(_), Some(followed)) => followed.iterations,
+                _ => record.iterations,
+            },
             holding: holding(&suspects),
             suspects,
             unplaced: measured.survivors.iter().filter(|group| group.reading.grows()).collect(),

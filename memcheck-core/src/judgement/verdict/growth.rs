@@ -148,7 +148,8 @@ pub(super) fn undecided(
                     format!("the longer run that decides whether {space} grows has no result"),
                 )
             };
-            return Some(finding.hint("the notes of the run state the reason"));
+            let reasons = record.notes.join("; ");
+            return Some(if reasons.is_empty() { finding } else { finding.hint(reasons) });
         }
         Growth::Quiet { .. } | Growth::Found { .. } => return None,
     };

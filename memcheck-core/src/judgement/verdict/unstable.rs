@@ -167,7 +167,9 @@ fn explain_missing_call_sites(record: &Record, repeats: &Repeats, findings: &mut
         return;
     }
     let others = findings.iter_mut().filter(|finding| finding.code != Code::Unstable);
-    for finding in others.filter(|finding| finding.code.is_about_memory()) {
+    let is_unexplained =
+        |finding: &&mut Finding| finding.code.is_about_memory() && finding.sites.is_empty();
+    for finding in others.filter(is_unexplained) {
         finding.hint = Some(
             "the call sites are missing, because no run with call stacks measured the same \
              figures: the test is not deterministic"

@@ -99,8 +99,67 @@ fn a_run_that_its_own_length_disturbed_is_repeated_without_it() {
     first.record.followed = Some(followed(false));
     first.record.outcome = Outcome::Panicked { message: "12 calls were expected".to_owned() };
     assert!(Stage::Repeat.run(Explain::Failed, &first).is_some());
-    let second = report(undecided());
-    assert_eq!(merge(Stage::Repeat, &first, Some(second.clone())), second);
+    // The first run has seen more iterations, although it ended in them.
+    first.record.spaces.insert(GPU, undecided());
+    let second = report(armed(Metrics::default()));
+    let merged = merge(Stage::Repeat, &first, Some(second));
+    assert_eq!(merged.record.outcome, Outcome::Returned);
+    assert!(Stage::Decide.run(Explain::Failed, &merged).is_some());
+}
+
+#[test]
+fn a_first_run_with_call_sites_is_followed_by_one_that_looks_for_late_leaks() {
+    let first = report(armed(Metrics::default()));
+    assert_eq!(Stage::Extend.run(Explain::Failed, &first), None);
+    let run = Stage::Extend.run(Explain::Always, &first).unwrap();
+    assert_eq!((run.follow, run.reach), (Follow::No, Reach::Horizon));
+    assert_eq!(Stage::Extend.run(Explain::Always, &report(undecided())), None);
+    let merged = merge(Stage::Extend, &first, Some(report(undecided())));
+    assert!(Stage::Decide.run(Explain::Always, &merged).is_some());
+    assert_eq!(merge(Stage::Extend, &first, None), first);
+}
+
+#[test]
+fn a_run_with_call_sites_keeps_the_verdict_of_the_runs_before() {
+    let open = Growth::Undecided { open: Open::Rare, bytes: 9 << 40, iterations: 1_002 };
+    for growth in [open, Growth::Unknown] {
+        let measured = SpaceRecord { growth, ..armed(Metrics::default()) };
+        let mut first = report(measured);
+        first.record.notes.push("a longer run wrote no complete record".to_owned());
+        let mut second = report(armed(Metrics::default()));
+        second.record.attribution = Some(Attribution::default());
+        let merged = merge(Stage::Explain, &first, Some(second));
+        assert!(merged.record.attribution.is_some());
+        assert_eq!(merged.record.spaces[&GPU].growth, growth);
+        assert_eq!(merged.record.notes.len(), 1);
+        assert!(merged.verdict.has(Code::Undecided), "{:?}", merged.verdict);
+    }
+}
+
+#[test]
+fn a_leak_on_a_gpu_that_is_first_used_after_the_measured_iterations_is_judged() {
+    let late = Space::Cuda(1);
+    let short = report(armed(Metrics::default()));
+    let mut longer = short.clone();
+    longer.record.judged.push(late);
+    longer.record.spaces.insert(late, undecided());
+    longer.record.followed = Some(Followed {
+        iterations: 65,
+        seconds: 0.1,
+        decided: false,
+        disturbed: true,
+        ended: None,
+    });
+    let merged = merge(Stage::Repeat, &longer, Some(short.clone()));
+    assert!(merged.record.judged.contains(&late));
+    let found = Growth::Found { whole: true, exact: true, iterations: 165 };
+    longer.record.spaces.insert(late, SpaceRecord { growth: found, ..leaky() });
+    longer.record.attribution = Some(Attribution::default());
+    let decided = merge(Stage::Decide, &merged, Some(longer));
+    assert!(decided.verdict.has(Code::Leak), "{:?}", decided.verdict);
+    // The run with call stacks has no iterations beyond the measured ones.
+    let explained = merge(Stage::Explain, &decided, Some(short));
+    assert!(explained.verdict.has(Code::Leak) && explained.record.repeats.is_none());
 }
 
 #[test]
