@@ -332,8 +332,10 @@ impl Record {
             } else if !matches!(longer.growth, Growth::Quiet { .. })
                 && other.judged.contains(&space)
             {
+                // Its other figures are of iterations beyond the measured ones.
+                let metrics = Metrics { growth: longer.metrics.growth, ..Metrics::default() };
                 self.judged.push(space);
-                self.spaces.insert(space, longer);
+                self.spaces.insert(space, SpaceRecord { metrics, ..longer });
             }
         }
     }

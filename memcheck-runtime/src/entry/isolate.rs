@@ -127,7 +127,11 @@ fn measured(
         number += 1;
         let report = job.report.with_file_name(format!("again-{number}.json"));
         let again = Job { follow, reach, expected, report, ..job.clone() };
-        Further::Ended(judge(&again, &run(&again)).report.map(Box::new))
+        let judged = judge(&again, &run(&again));
+        match judged.report {
+            Some(report) => Further::Ended(Some(Box::new(report))),
+            None => Further::Lost(judged.verdict.findings),
+        }
     };
     let baseline = |report: &Report| match &report.snapshot {
         Some(path) => snapshot::load(path),

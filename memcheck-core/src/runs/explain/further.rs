@@ -28,10 +28,11 @@ pub fn further(
     baseline: impl Fn(&Report) -> Baseline,
     level: impl Fn(Code) -> Level,
 ) -> Judged {
+    let mut all_lost = Vec::new();
     for stage in stages {
         let Some(report) = judged.report.take() else { return judged };
         let asked = stage.run(explain, &report);
-        let (second, mut lost) = match asked.map(|asked| run(*stage, asked)) {
+        let (second, lost) = match asked.map(|asked| run(*stage, asked)) {
             Some(Further::Ended(second)) => (second, Vec::new()),
             Some(Further::Lost(findings)) => (None, findings),
             Some(Further::Skipped) | None => {
@@ -45,16 +46,30 @@ pub fn further(
             stage.merge(report, second.map(|second| *second), &baseline, &level),
             &level,
         );
-        // The user asked for a soak, and the other stages only explain the first run.
-        if matches!(stage, Stage::Soak(_)) && !lost.is_empty() {
-            for finding in &mut lost {
-                finding.message = format!("in the soak: {}", finding.message);
-            }
-            lost.extend(std::mem::take(&mut judged.verdict.findings));
-            judged.verdict = conclude(lost, &level);
+        if let Some(place) = place(*stage) {
+            all_lost.extend(lost.into_iter().map(|finding| Finding {
+                message: format!("{place}: {}", finding.message),
+                ..finding
+            }));
         }
     }
+    if !all_lost.is_empty() {
+        all_lost.extend(std::mem::take(&mut judged.verdict.findings));
+        judged.verdict = conclude(all_lost, &level);
+        // Figures of a test that failed must not be accepted.
+        let pending = judged.report.as_mut().and_then(|report| report.pending.take());
+        judged.obsolete = pending.or(judged.obsolete);
+    }
     judged
+}
+
+/// The words for a run whose lost process fails the test; `None` if the run only explains another.
+fn place(stage: Stage) -> Option<&'static str> {
+    match stage {
+        Stage::Soak(_) => Some("in the soak"),
+        Stage::Decide => Some("in further iterations, which decide whether memory grows"),
+        _ => None,
+    }
 }
 
 /// A test that cannot be soaked has the reason in its record.

@@ -430,6 +430,24 @@ fn a_soak_that_ends_early_or_without_a_record_is_reported() {
     let [finding] = &judged.verdict.findings[..] else { panic!("{:?}", judged.verdict) };
     assert_eq!(finding.message, "in the soak: SIGSEGV (signal 11) ended the process");
 
+    // The run that decides the growth is as important, and later runs do not hide its end.
+    let lost = Finding::new(Code::NotMeasured, "the process exited");
+    let first = Judged { report: Some(report(undecided())), ..clean() };
+    let mut ended = Some(Further::Lost(vec![lost]));
+    let pending = || Report { pending: Some("a.snap.new".into()), ..report(leaky()) };
+    let judged = further(
+        first,
+        Explain::Failed,
+        &Stage::ALL,
+        |_, _| ended.take().unwrap_or_else(|| Further::Ended(Some(Box::new(pending())))),
+        |_| Baseline::Off,
+        level,
+    );
+    assert_eq!(judged.verdict.status, Status::NotMeasured);
+    let first = &judged.verdict.findings[0].message;
+    assert!(first.starts_with("in further iterations, which decide"), "{first}");
+    assert!(judged.report.unwrap().pending.is_none());
+
     // The figures of a test that fails in its soak must not be accepted.
     let growth = Growth::Found { whole: true, exact: true, iterations: 9 };
     let leak = soaked_report(growth, 2 << 20, None);
