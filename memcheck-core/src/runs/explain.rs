@@ -75,7 +75,8 @@ pub enum Stage {
     Extend,
     /// Iterates until the growth is decided.
     Decide,
-    /// Follows every block, so that findings and new figures have call sites.
+    /// Follows every block, so that findings and new figures have call sites. If resident memory
+    /// is judged, the run that decided the growth had none, and this one has as many iterations.
     Explain,
     /// Measures once more, because two runs measured different figures.
     Compare,
@@ -129,8 +130,13 @@ impl Stage {
                     expected: expected(),
                 })
             }
-            Self::Explain => (explain == Explain::Failed && needs_call_sites(report))
-                .then(|| RunPlan { follow, reach: Reach::Screen, expected: expected() }),
+            Self::Explain => (explain == Explain::Failed && needs_call_sites(report)).then(|| {
+                let is_known = record.longer.is_some() || record.followed.is_none();
+                let judges_resident = record.limits.max_rss_growth.value.is_some();
+                let reach =
+                    if judges_resident && !is_known { Reach::Decision } else { Reach::Screen };
+                RunPlan { follow, reach, expected: expected() }
+            }),
             Self::Compare => record
                 .repeats
                 .as_ref()
@@ -388,7 +394,11 @@ fn explained(mut first: Report, mut second: Report) -> Report {
     let notes = std::mem::take(&mut first.record.notes);
     let missing = notes.into_iter().filter(|note| !second.record.notes.contains(note));
     second.record.notes.extend(missing.collect::<Vec<_>>());
-    if first.record.longer.is_some() || growth(&first.record) != growth(&second.record) {
+    if second.record.followed.is_some() {
+        // It repeats the run that decided the growth, whose resident memory is without call stacks.
+        second.record.spaces.extend(first.record.spaces.remove_entry(&Space::Process));
+        second.record.values = second.record.values.take().or(first.record.values);
+    } else if first.record.longer.is_some() || growth(&first.record) != growth(&second.record) {
         second.record.take_growth(first.record);
     } else {
         second.record.take_verdicts(first.record);

@@ -140,16 +140,15 @@ pub(super) fn undecided(
     let (open, bytes, iterations) = match measured.growth {
         Growth::Undecided { open, bytes, iterations } => (open, bytes, iterations),
         Growth::Unknown => {
-            let finding = Finding {
+            let message = format!(
+                "it is undecided whether {space} grows: the longer run that decides it wrote no \
+                 complete record"
+            );
+            return Some(Finding {
                 space: Some(space),
                 limit: Some(limit),
-                ..Finding::new(
-                    Code::Undecided,
-                    format!("the longer run that decides whether {space} grows has no result"),
-                )
-            };
-            let reasons = record.notes.join("; ");
-            return Some(if reasons.is_empty() { finding } else { finding.hint(reasons) });
+                ..Finding::new(Code::Undecided, message)
+            });
         }
         Growth::Quiet { .. } | Growth::Found { .. } => return None,
     };
