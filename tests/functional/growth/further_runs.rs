@@ -81,7 +81,7 @@ fn leak_has_a_line(run: &Run, test: &str) {
 fn growth_is_not_hidden_by_the_end_of_the_run_that_decides_it() {
     let project = Project::new(TESTS);
     for explain in ["failed", "always"] {
-        let run = project.run(&["--explain", explain]).exits(104);
+        let run = project.run(&["--explain", explain]).exits(100);
         for test in
             ["leaks_late", "leaks_late_and_panics", "leaks_late_with_a_limit_of_resident_memory"]
         {
