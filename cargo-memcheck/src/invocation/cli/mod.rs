@@ -27,6 +27,7 @@ mod snapshots;
 mod workspace;
 
 use std::ffi::{OsStr, OsString};
+use std::path::Path;
 use std::sync::OnceLock;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -138,7 +139,12 @@ impl Cli {
     /// Parses the command line. `args` must start with the name of the program.
     pub(crate) fn read(args: Vec<OsString>) -> Result<Self, clap::Error> {
         let args = with_subcommand(args)?;
-        Self::try_parse_from(args)
+        let reports = requested_reports(&args);
+        let parsed = Self::try_parse_from(args)?;
+        match overwritten(&reports) {
+            Some(path) => Err(two_reports(path)),
+            None => Ok(parsed),
+        }
     }
 }
 
@@ -170,6 +176,23 @@ pub(crate) fn requested_reports(args: &[OsString]) -> Vec<ReportFile> {
         reports.extend(value.parse::<ReportFile>());
     }
     reports
+}
+
+/// The path of the first report that a later one would overwrite. Devices, such as `/dev/stdout`, can
+/// have several.
+fn overwritten(reports: &[ReportFile]) -> Option<&Path> {
+    let paths = reports.iter().map(|report| report.path.as_path());
+    let is_first = |(at, path): &(usize, &Path)| {
+        !path.starts_with("/dev") && reports[at + 1..].iter().any(|later| later.path == *path)
+    };
+    paths.enumerate().find(is_first).map(|(_, path)| path)
+}
+
+fn two_reports(path: &Path) -> clap::Error {
+    command().error(
+        clap::error::ErrorKind::ArgumentConflict,
+        format!("two reports have the path `{}`: give each a path of its own", path.display()),
+    )
 }
 
 /// Removes cargo's `memcheck`, and inserts `run` if the command line has no subcommand.
@@ -279,6 +302,15 @@ mod tests {
         let line = "x run --report junit=a --nonsense --report=json=b=c --report pdf=d --report";
         assert_eq!(paths(line), ["a", "b=c"].map(std::path::PathBuf::from));
         assert!(paths("x -- --report junit=a").is_empty());
+    }
+
+    #[test]
+    fn two_reports_with_one_path_are_a_usage_error() {
+        let error = |line| Cli::read(words(line)).err().map(|error| error.to_string());
+        let twice = error("x run --report junit=a --report json=a").expect("an error");
+        assert!(twice.contains("two reports have the path `a`"), "{twice}");
+        assert_eq!(error("x run --report junit=a --report json=b"), None);
+        assert_eq!(error("x run --report junit=/dev/null --report json=/dev/null"), None);
     }
 
     #[test]

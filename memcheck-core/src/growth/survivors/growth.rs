@@ -205,16 +205,15 @@ fn split_among_sites(history: &History, part: &Part, others: &[Part]) -> Vec<Par
     sites.iter().map(share).collect()
 }
 
-/// One part for each call site with blocks left, or size, at the mean rate of settled bytes.
+/// One part for each call site with blocks left, or size, at the mean rate of settled bytes. If none
+/// have settled, all blocks share the rate of the decision.
 fn unfinished_parts(history: &History, open: &lifetimes::Undecided) -> Vec<Part> {
     let sites = history.by_site();
     let groups = if sites.is_empty() { history.by_size() } else { sites };
-    let part = |series: &Series| {
-        // Younger blocks may still die, and so may those of the last iteration.
-        let settled = series.born.len().saturating_sub(1 + series.oldest_death);
-        let blocks = series.born[..settled].iter().sum();
-        let bytes: u64 = series.born_bytes[..settled].iter().sum();
-        let iterations = settled.max(1) as u128 * u128::from(history.epoch());
+    let part = |series: &Series, length: usize| {
+        let blocks = series.born[..length].iter().sum();
+        let bytes: u64 = series.born_bytes[..length].iter().sum();
+        let iterations = length.max(1) as u128 * u128::from(history.epoch());
         Part {
             site: series.site,
             size: series.block,
@@ -225,21 +224,36 @@ fn unfinished_parts(history: &History, open: &lifetimes::Undecided) -> Vec<Part>
             bytes,
         }
     };
-    let parts: Vec<Part> = groups.iter().map(part).filter(|part| part.bytes > 0).collect();
-    if parts.is_empty() {
-        let (rate, blocks, bytes) = (open.rate, open.blocks, open.bytes);
-        let pattern = lifetimes::PartPattern::Mean;
-        return vec![Part {
-            site: None,
-            size: None,
-            rate,
-            pattern,
-            replaced: false,
-            blocks,
-            bytes,
-        }];
+    let parts = |length: fn(&Series) -> usize| -> Vec<Part> {
+        let all = groups.iter().map(|series| part(series, length(series)));
+        all.filter(|part| part.bytes > 0).collect()
+    };
+    // Younger blocks may still die, and so may those of the last iteration.
+    let settled = parts(|series| series.born.len().saturating_sub(1 + series.oldest_death));
+    if !settled.is_empty() {
+        return settled;
     }
-    parts
+    let mut all = parts(|series| series.born.len());
+    let bytes: u64 = all.iter().map(|part| part.bytes).sum();
+    for part in &mut all {
+        part.rate = lifetimes::Rate::new(
+            open.rate.bytes().saturating_mul(u128::from(part.bytes)),
+            open.rate.iterations().saturating_mul(u128::from(bytes)),
+            Certainty::Mean,
+        );
+    }
+    if !all.is_empty() {
+        return all;
+    }
+    vec![Part {
+        site: None,
+        size: None,
+        rate: open.rate,
+        pattern: lifetimes::PartPattern::Mean,
+        replaced: false,
+        blocks: open.blocks,
+        bytes: open.bytes,
+    }]
 }
 
 /// Those that lose most by rounding down get one byte more, so that the sum is `total`.

@@ -120,9 +120,12 @@ fn growth_that_went_on_to_the_end_has_the_mean_rate_of_what_is_left() {
     let grown = read(&with_sites, &open(Open::GoesOn), 10);
     assert_eq!((sites(&grown), grown.by_size.len()), (vec![(1, 4), (2, 8)], 0));
     // If all live blocks may still die, the rate of the decision is used.
-    let ring = after(12, |now| ring(0, 8, 5, now));
-    let grown = read(&ring, &open(Open::GoesOn), 10);
+    let without_sites = after(12, |now| ring(0, 8, 5, now));
+    let grown = read(&without_sites, &open(Open::GoesOn), 10);
     assert_eq!(grown.bytes_per_iteration, 8);
+    let with_sites = after(12, |now| ring(3, 8, 5, now));
+    let grown = read(&with_sites, &open(Open::GoesOn), 10);
+    assert_eq!((sites(&grown), grown.by_size.len()), (vec![(3, 8)], 0));
 }
 
 #[test]
