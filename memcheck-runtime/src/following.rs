@@ -192,11 +192,7 @@ impl Following {
         }
         let wanted = match (&self.reach, &self.extension) {
             (Reach::Screen | Reach::Faults, _) | (Reach::Horizon, Some(_)) => 0,
-            (Reach::Horizon, None) => {
-                let flat = self.resident.is_none() && self.histories.values().all(History::is_flat);
-                let horizon = self.warmup.saturating_add(self.budget.quiet).saturating_add(1);
-                if flat { horizon.min(self.budget.most).saturating_sub(ended) } else { 0 }
-            }
+            (Reach::Horizon, None) => self.iterations_to_the_horizon(ended),
             (Reach::Decision, _) => {
                 self.undecided_iterations().min(self.budget.most.saturating_sub(ended))
             }
@@ -224,6 +220,25 @@ impl Following {
             self.extension = Some(Extension::begin(self.clock.restart()));
         }
         allowed
+    }
+
+    /// True if no block was left behind, and there was time for the iterations up to the horizon, but
+    /// they were not asked for.
+    pub(crate) fn can_go_on(&self) -> bool {
+        let ended = self.iterations();
+        let wanted = self.iterations_to_the_horizon(ended);
+        matches!(self.reach, Reach::Screen)
+            && self.screen > 1
+            && ended >= self.warmup.saturating_add(self.screen)
+            && wanted > 0
+            && wanted <= self.iterations_in_time(ended)
+    }
+
+    /// The number of further iterations that show late leaks; 0 if blocks were left behind.
+    fn iterations_to_the_horizon(&self, ended: u32) -> u32 {
+        let flat = self.resident.is_none() && self.histories.values().all(History::is_flat);
+        let horizon = self.warmup.saturating_add(self.budget.quiet).saturating_add(1);
+        if flat { horizon.min(self.budget.most).saturating_sub(ended) } else { 0 }
     }
 
     /// The greatest number of further iterations that any space needs.

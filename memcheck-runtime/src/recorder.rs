@@ -169,6 +169,10 @@ impl Recorder {
         self.following.followed()
     }
 
+    pub(crate) fn can_go_on(&self) -> bool {
+        self.following.can_go_on()
+    }
+
     /// Adds the figure of the driver's pool, or of NVML, after iteration `index`.
     #[cfg(feature = "cuda")]
     pub(crate) fn observe_driver(&mut self, index: usize, device: &candle_core::Device) {

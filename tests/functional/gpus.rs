@@ -313,7 +313,8 @@ fn assert_cupti_is_found_in_wheels(project: &Project) {
         let arguments = [&["--device", "cuda", "--exact", "t0"], arguments].concat();
         let (run, mut started) = run(project, TWO, &arguments, &active);
         run.exits(0);
-        started.pop().expect("a test").cupti
+        // A run without call stacks can follow, which looks for late leaks.
+        started.swap_remove(0).cupti
     };
     let found = cupti(&["--explain", "always"]);
     let expected = ["cu13/lib/libcupti.so.13", "cuda_cupti/lib/libcupti.so.12"];

@@ -229,6 +229,10 @@ pub struct Record {
     /// The iterations beyond the measured ones; `None` if there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub followed: Option<Followed>,
+    /// True if the run had no iterations beyond the measured ones, although there was time for those
+    /// that show late leaks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub can_go_on: bool,
     /// The soak of the test, measured in another process; `None` if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub soaked: Option<Soaked>,

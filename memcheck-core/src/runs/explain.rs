@@ -114,9 +114,8 @@ impl Stage {
                 .is_some_and(|followed| followed.disturbed || record.outcome != Outcome::Returned)
                 .then(|| RunPlan { reach: Reach::Screen, ..explain.first() }),
             Self::Extend => {
-                let is_short = record.iterated && record.followed.is_none();
-                let returned = record.outcome == Outcome::Returned && !record.is_undecided();
-                (explain == Explain::Always && is_short && returned)
+                let returned = record.outcome == Outcome::Returned;
+                (explain == Explain::Always && returned && record.can_go_on)
                     .then(|| RunPlan { reach: Reach::Horizon, ..RunPlan::default() })
             }
             Self::Decide => {
@@ -170,9 +169,11 @@ impl Stage {
                 let findings = others(&second);
                 rejudged(repeated(first, second), findings)
             }
-            (Self::Extend, Some(second)) if is_comparable(&first, &second) => {
-                let findings = others(&first);
-                rejudged(extended(first, second), findings)
+            (Self::Extend, Some(second)) if second.record.followed.is_some() => {
+                let grows = may_grow(&second.record);
+                let findings = if grows { others(&first) } else { Vec::new() };
+                let merged = extended(first, second);
+                if grows { rejudged(merged, findings) } else { merged }
             }
             (Self::Extend, _) | (Self::Repeat | Self::Compare, None) => first,
             (Self::Decide, second) => {
@@ -302,6 +303,11 @@ fn repeated(first: Report, mut second: Report) -> Report {
     }
     second.record.take_growth(first.record);
     second
+}
+
+fn may_grow(record: &Record) -> bool {
+    let mut judged = record.judged.iter().filter_map(|space| record.spaces.get(space));
+    judged.any(|measured| !matches!(measured.growth, Growth::Quiet { .. }))
 }
 
 /// The call sites of the first report, with the iterations that only the second has run.

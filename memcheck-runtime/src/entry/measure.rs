@@ -315,6 +315,7 @@ fn assemble(
         iterated: recorder.has_started(),
         iterations: recorder.measured(),
         followed: recorder.followed(),
+        can_go_on: recorder.can_go_on(),
         soaked: recorder.soaked(),
         spaces: recorder.finish(judged),
         process: recorder.take_process(),

@@ -169,6 +169,7 @@ fn report(following: FollowedProgram) -> Report {
         iterated: false,
         iterations: 0,
         followed: None,
+        can_go_on: false,
         soaked: None,
         spaces,
         capacities: open::capacities(&job.device),

@@ -13,7 +13,7 @@ const SOURCE: &str = include_str!("batches.rs");
 /// The scenarios of this module.
 pub const SCENARIOS: &[Scenario] = &[
     scenario!(SOURCE, loader_that_keeps_every_batch, "batches-kept", Steady),
-    scenario!(SOURCE, queue_without_a_bound, "batches-kept", Enlarged),
+    scenario!(SOURCE, queue_without_a_bound, "batches-kept", Steady),
     scenario!(SOURCE, worker_that_outlives_its_epoch, "batches-kept", Steady),
 ];
 

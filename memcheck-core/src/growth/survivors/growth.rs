@@ -296,10 +296,10 @@ fn group<'a>(
     parts: impl Iterator<Item = (&'a Part, &'a u64)>,
     screen: usize,
 ) -> Group {
-    // Blocks that stay are not replaced, even if the level alone suggests it, and a block is not
-    // replaced by a larger one if all have the same size.
+    // Blocks that stay are not replaced, even if the level alone suggests it, and blocks are not
+    // replaced by larger ones if they always have the same size.
     let stays = 2 * series.born.iter().filter(|&&born| born > 0).count() >= series.born.len();
-    let is_enlarged = !stays && series.block.is_none();
+    let is_enlarged = !stays && !has_one_size(series);
     let readings =
         parts.map(|(part, &share)| growing_reading(part, share, part.replaced && is_enlarged));
     let epoch = u64::from(history.epoch());
@@ -330,6 +330,15 @@ fn group<'a>(
         epoch: (epoch > 1).then_some(epoch),
         reading,
     }
+}
+
+/// True if the mean size of the live blocks never changes.
+fn has_one_size(series: &Series) -> bool {
+    let mut live = series.live.iter().zip(&series.live_bytes).filter(|&(&live, _)| live > 0);
+    let Some((&blocks, &bytes)) = live.next() else { return true };
+    live.all(|(&live, &of_live)| {
+        u128::from(of_live) * u128::from(blocks) == u128::from(bytes) * u128::from(live)
+    })
 }
 
 /// A long history only knows periods of whole epochs.

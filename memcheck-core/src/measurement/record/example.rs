@@ -49,6 +49,7 @@ pub(crate) fn record(measured: SpaceRecord) -> Record {
         unified: None,
         marks: Vec::new(),
         followed: None,
+        can_go_on: false,
         soaked: None,
         attribution: None,
         longer: None,

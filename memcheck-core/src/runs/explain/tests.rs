@@ -109,12 +109,23 @@ fn a_run_that_its_own_length_disturbed_is_repeated_without_it() {
 
 #[test]
 fn a_first_run_with_call_sites_is_followed_by_one_that_looks_for_late_leaks() {
-    let first = report(armed(Metrics::default()));
+    let mut first = report(armed(Metrics::default()));
+    assert_eq!(Stage::Extend.run(Explain::Always, &first), None);
+    first.record.can_go_on = true;
     assert_eq!(Stage::Extend.run(Explain::Failed, &first), None);
     let run = Stage::Extend.run(Explain::Always, &first).unwrap();
     assert_eq!((run.follow, run.reach), (Follow::No, Reach::Horizon));
-    assert_eq!(Stage::Extend.run(Explain::Always, &report(undecided())), None);
-    let merged = merge(Stage::Extend, &first, Some(report(undecided())));
+    let followed =
+        Followed { iterations: 65, seconds: 0.1, decided: false, disturbed: true, ended: None };
+    let mut second = report(undecided());
+    second.record.followed = Some(followed);
+    // Whether the body panicked in them does not matter.
+    second.record.outcome = Outcome::Panicked { message: "no batch".to_owned() };
+    let merged = merge(Stage::Extend, &first, Some(second.clone()));
+    assert_eq!(merged.record.outcome, Outcome::Returned);
+    second.record.spaces.insert(GPU, armed(Metrics::default()));
+    let quiet = merge(Stage::Extend, &first, Some(second));
+    assert_eq!((quiet.verdict, quiet.record.followed.is_some()), (first.verdict.clone(), true));
     assert!(Stage::Decide.run(Explain::Always, &merged).is_some());
     assert_eq!(merge(Stage::Extend, &first, None), first);
 }

@@ -235,9 +235,18 @@ fn each_pattern_of_the_judge_has_its_reading() {
         assert_eq!(read(&replaced, pattern, is_replaced), reading, "{pattern:?}");
     }
     // If blocks of half of the iterations stay, they are not replaced by larger ones.
-    let every = |period: u32| move |now: u32| kept(0, 8, (0, period), now);
+    let every = |period: u32| {
+        move |now: u32| {
+            let mut kept = kept(0, 8, (0, period), now);
+            kept.iter_mut().for_each(|block| block.1 += 8 * u64::from(block.2));
+            kept
+        }
+    };
     assert_eq!(read(&every(2), Found::Mean, true).0, Pattern::Irregular);
     assert_eq!(read(&every(3), Found::Mean, true).0, Pattern::Enlarged);
+    // Blocks of one size are not either.
+    let alike = |now: u32| kept(0, 8, (0, 3), now);
+    assert_eq!(read(&alike, Found::Mean, true).0, Pattern::Irregular);
 }
 
 #[test]
