@@ -116,14 +116,14 @@ impl Stage {
             Self::Extend => {
                 let returned = record.outcome == Outcome::Returned;
                 (explain == Explain::Always && returned && record.can_go_on)
-                    .then(|| RunPlan { reach: Reach::Horizon, ..RunPlan::default() })
+                    .then(|| RunPlan { reach: Reach::Horizon, ..explain.first() })
             }
             Self::Decide => {
                 (record.outcome == Outcome::Returned && record.is_undecided()).then(|| RunPlan {
-                    // Call stacks take resident memory too.
+                    // Call stacks take resident memory too. With `always` no run is without them.
                     follow: match record.limits.max_rss_growth.value {
-                        Some(_) => Follow::No,
-                        None => follow,
+                        Some(_) if explain != Explain::Always => Follow::No,
+                        _ => follow,
                     },
                     reach: Reach::Decision,
                     expected: expected(),

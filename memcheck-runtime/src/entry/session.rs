@@ -12,7 +12,7 @@ use memcheck_core::judgement::{blame, verdict};
 use memcheck_core::measurement::quiet;
 use memcheck_core::measurement::record::Record;
 use memcheck_core::wire::exit;
-use memcheck_core::wire::protocol::{self, Job, Reach, Refusal, Report};
+use memcheck_core::wire::protocol::{self, Follow, Job, Reach, Refusal, Report};
 use memcheck_symbols::Symbols;
 
 use super::measure::{Measured, measure};
@@ -88,7 +88,8 @@ fn report(description: &Description, job: &Job, measured: Measured) -> Report {
     }
     let path = snapshot::path(description, &job.workspace, record.family);
     let mut pending = None;
-    if matches!(job.reach, Reach::Soak(_)) {
+    let is_extended = job.reach == Reach::Horizon && job.follow == Follow::Yes;
+    if is_extended || matches!(job.reach, Reach::Soak(_)) {
         // The figures to accept are those of the runs before.
     } else if record.is_undecided() {
         // The run that decides writes its figures. Figures of an earlier run belong to older code.

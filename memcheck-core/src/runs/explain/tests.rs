@@ -114,7 +114,7 @@ fn a_first_run_with_call_sites_is_followed_by_one_that_looks_for_late_leaks() {
     first.record.can_go_on = true;
     assert_eq!(Stage::Extend.run(Explain::Failed, &first), None);
     let run = Stage::Extend.run(Explain::Always, &first).unwrap();
-    assert_eq!((run.follow, run.reach), (Follow::No, Reach::Horizon));
+    assert_eq!((run.follow, run.reach), (Follow::Yes, Reach::Horizon));
     let followed =
         Followed { iterations: 65, seconds: 0.1, decided: false, disturbed: true, ended: None };
     let mut second = report(undecided());
