@@ -242,6 +242,17 @@ mod tests {
     }
 
     #[test]
+    fn only_findings_about_memory_that_have_no_call_sites_miss_them() {
+        let repeated = with_runs(peak(1), &[peak(2)]);
+        let without = Finding::new(Code::Leak, "grows");
+        let with = Finding { sites: vec![Default::default()], ..without.clone() };
+        let mut findings = [without, with, Finding::new(Code::TestFailed, "an error")];
+        let repeats = repeated.repeats.clone().expect("two runs");
+        explain_missing_call_sites(&repeated, &repeats, &mut findings);
+        assert_eq!(findings.map(|finding| finding.hint.is_some()), [true, false, false]);
+    }
+
+    #[test]
     fn a_baseline_that_some_runs_exceed_is_unstable_and_one_that_all_exceed_a_regression() {
         let codes_of = |baseline: u64, tolerance: &str, runs: &[u64]| {
             let others: Vec<Record> = runs[1..].iter().map(|bytes| peak(*bytes)).collect();

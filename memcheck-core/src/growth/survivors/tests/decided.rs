@@ -247,6 +247,14 @@ fn each_pattern_of_the_judge_has_its_reading() {
     // Blocks of one size are not either.
     let alike = |now: u32| kept(0, 8, (0, 3), now);
     assert_eq!(read(&alike, Found::Mean, true).0, Pattern::Irregular);
+    let from_two = |now: u32| {
+        let mut kept = kept(0, 8, (0, 3), now);
+        kept[0].3 = 2;
+        kept
+    };
+    assert_eq!(read(&from_two, Found::Mean, true).0, Pattern::Irregular);
+    let late = |now: u32| if now < 5 { Vec::new() } else { replaced(now) };
+    assert_eq!(read(&late, Found::Mean, true).0, Pattern::Enlarged);
 }
 
 #[test]
