@@ -100,7 +100,7 @@ impl Stage {
     ];
 
     /// The stages that measure the figures of a test, without call sites.
-    pub const FIGURES: [Self; 3] = [Self::Repeat, Self::Extend, Self::Decide];
+    pub const FIGURES: [Self; 2] = [Self::Repeat, Self::Decide];
 
     /// The run of this stage; `None` if the report does not need it.
     pub fn run(self, explain: Explain, report: &Report) -> Option<RunPlan> {
