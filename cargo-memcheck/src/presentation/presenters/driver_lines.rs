@@ -2,7 +2,6 @@
 //! calls do not include. Terminal, profile, Markdown and HTML share these lines, so that all of
 //! them show the same figures and mark the same estimates.
 
-use memcheck_core::judgement::finding;
 use memcheck_core::measurement::driver::Untracked;
 use memcheck_core::measurement::record::Record;
 use memcheck_core::size::{self, both};
@@ -25,12 +24,6 @@ pub(super) fn lines(outcome: &TestOutcome) -> Vec<String> {
 pub(super) fn process(outcome: &TestOutcome) -> Vec<String> {
     let memory = outcome.report.as_ref().and_then(|report| report.record.process.as_ref());
     memory.map(|memory| memory.lines()).unwrap_or_default()
-}
-
-/// Without the figures that a finding already names.
-pub(super) fn repeats(outcome: &TestOutcome) -> Option<String> {
-    let repeats = outcome.report.as_ref()?.record.repeats.as_ref()?;
-    repeats.note(&finding::reported(&outcome.verdict.findings))
 }
 
 fn of_record(record: &Record) -> Vec<String> {
@@ -84,7 +77,6 @@ fn untracked(untracked: &Untracked) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use memcheck_core::measurement::driver::{Gpu, Item, Workspaces};
-    use memcheck_core::measurement::repeats;
     use memcheck_core::space::Space;
 
     use super::super::example::leaky;
@@ -94,8 +86,7 @@ mod tests {
     use super::super::markdown::Markdown;
     use super::*;
     use crate::discovery::task::example::task;
-    use crate::presentation::events::{Presenter, ReportWriter};
-    use crate::presentation::tally::Tally;
+    use crate::presentation::events::ReportWriter;
     use crate::system::gpus::RanOn;
 
     pub(in crate::presentation::presenters) fn on_a_gpu(simulated: bool) -> TestOutcome {
@@ -147,43 +138,6 @@ mod tests {
         untracked.reason = Some("libcupti.so was not found".to_owned());
         let last = lines(&outcome).pop().unwrap();
         assert_eq!(last, "  not itemized: libcupti.so was not found");
-    }
-
-    #[test]
-    fn every_report_has_the_range_of_a_figure_that_differs_between_runs() {
-        let mut outcome = leaky();
-        let record = &mut outcome.report.as_mut().unwrap().record;
-        let mut other = record.clone();
-        other.spaces.get_mut(&Space::Host).unwrap().metrics.setup = 7 << 20;
-        let runs = [&*record, &other].map(memcheck_core::measurement::comparison::figures).to_vec();
-        record.repeats = Some(repeats::Repeats { asked: Some(2), runs });
-        let setup = record.spaces[&Space::Host].metrics.setup;
-        let figures = format!("is {} to 7,340,032 B (7.0 MiB) in 2 runs", both(setup));
-        assert!(repeats(&outcome).unwrap().contains(&figures));
-        for report in
-            [text(Markdown::default(), &outcome), readable(&text(Html::default(), &outcome))]
-        {
-            assert!(report.contains(&figures), "{report}");
-        }
-        let junit = text(Junit::default(), &outcome);
-        let property = format!("name=\"host.setup.range\" value=\"{setup}..7340032\"");
-        assert!(junit.contains(&property), "{junit}");
-
-        let mut lines = JsonLines::new(Vec::new());
-        lines.test_finished(&task(), &outcome);
-        let mut tally = Tally::default();
-        tally.add(&outcome);
-        lines.finished(&tally, 100);
-        let json = String::from_utf8(lines.text().unwrap()).unwrap();
-        let (test, summary) = json.trim_end().split_once('\n').unwrap();
-        let test: serde_json::Value = serde_json::from_str(test).unwrap();
-        let expected = serde_json::json!({"runs": 2, "figures": [{
-            "space": "host", "metric": "setup", "least": setup, "greatest": 7 << 20,
-            "values": [setup, 7 << 20],
-        }]});
-        assert_eq!(test["repeat"], expected);
-        let repeat = r#""repeat":{"runs":2,"tests":1,"identical":0}"#;
-        assert!(summary.contains(repeat), "{summary}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use memcheck_core::judgement::verdict::Status;
 use memcheck_core::measurement::repeats::Repeats;
 use quick_junit::{NonSuccessKind, Report as Xml, TestCase, TestCaseStatus, TestSuite};
 
-use super::{findings, summary, unknown_reads};
+use super::{findings, notes, summary};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::invocation::values::Verbosity;
@@ -64,7 +64,7 @@ impl Presenter for Junit {
             let name = format!("{}.{}.range", range.space, range.metric);
             case.add_property((name, format!("{}..{}", range.least, range.greatest)));
         }
-        if let Some(values) = unknown_reads::of(outcome) {
+        if let Some(values) = notes::unknown_reads(outcome) {
             case.add_property(("unknown_reads".to_owned(), values.reads.to_string()));
             if values.further > 0 {
                 let further = values.further.to_string();

@@ -9,7 +9,7 @@ use memcheck_core::size::{Size, exact};
 
 use inline::{code, fenced, message};
 
-use super::{driver_lines, fault_sweep, findings, soaked, summary, unified, unknown_reads};
+use super::{driver_lines, findings, notes, summary};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::invocation::values::Verbosity;
@@ -70,15 +70,7 @@ impl Presenter for Markdown {
                 driver_figures.join("\n  ")
             );
         }
-        if let Some(note) = driver_lines::repeats(outcome) {
-            let _ = writeln!(self.notes, "- {test} on {leg}: {}", message(&note));
-        }
-        let notes = unknown_reads::note(outcome)
-            .into_iter()
-            .chain(fault_sweep::note(outcome))
-            .chain(soaked::note(outcome))
-            .chain(unified::notes(outcome));
-        for note in notes {
+        for note in notes::of(outcome) {
             let _ = writeln!(self.notes, "- {test} on {leg}: {}", message(&note));
         }
         let laws = findings::laws(&outcome.across.laws, Verbosity::Normal);

@@ -20,9 +20,7 @@ use layout::INDENT;
 
 use super::live::{Live, Moment};
 
-use super::{
-    driver_lines, fault_sweep, findings, next_step, soaked, style, summary, unified, unknown_reads,
-};
+use super::{driver_lines, findings, next_step, notes, style, summary};
 use crate::build::leg::Leg;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
@@ -286,12 +284,7 @@ impl Terminal {
             lines.extend(self.line(task, outcome));
             lines.extend(self.laws(outcome));
             lines.extend(self.findings(outcome));
-            let notes = driver_lines::repeats(outcome)
-                .into_iter()
-                .chain(unknown_reads::note(outcome))
-                .chain(fault_sweep::note(outcome))
-                .chain(soaked::note(outcome))
-                .chain(unified::notes(outcome));
+            let notes = notes::of(outcome).into_iter();
             lines.extend(
                 notes.flat_map(|note| layout::below(&format!("note: {note}"), self.columns)),
             );

@@ -10,7 +10,7 @@ use memcheck_core::size::{Size, both, counted, exact};
 use super::commands::{self, NextCommand};
 use super::data::{FigureRow, Sources, Then, figures};
 use crate::discovery::task::{Task, TestOutcome};
-use crate::presentation::presenters::{findings, places, unknown_reads};
+use crate::presentation::presenters::{findings, notes, places};
 use crate::presentation::tally::Tally;
 
 /// More failures are in the table only.
@@ -86,7 +86,7 @@ pub(super) fn row(number: usize, task: &Task, outcome: &TestOutcome, then: &Then
             td {
                 span.status.(status) { (status_text(verdict.status)) }
                 @if is_new { " " span.status.new { "new" } }
-                @if let Some(values) = unknown_reads::of(outcome) { " " span.status.new { (values.mark()) } }
+                @if let Some(values) = notes::unknown_reads(outcome) { " " span.status.new { (values.mark()) } }
             }
             td { @if let Some(finding) = finding { span.code { (finding.code) } } }
             (bytes(figure("peak_allocated")))

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::commands::{self, NextCommand};
 use crate::discovery::task::{Task, TestOutcome};
-use crate::presentation::presenters::{driver_lines, fault_sweep, soaked, unified, unknown_reads};
+use crate::presentation::presenters::{driver_lines, notes};
 
 pub(super) use baseline::{FigureRow, Then, figures};
 pub(super) use laws::{LawPlot, Laws};
@@ -57,12 +57,6 @@ impl TestData {
         let spaces = record.map(|record| space::spaces(record, then, &mut tree));
         let places = tree.lines_of_program();
         let attribution = record.and_then(|record| record.attribution.as_ref());
-        let mut notes: Vec<String> = record.map(|record| record.notes.clone()).unwrap_or_default();
-        notes.extend(driver_lines::repeats(outcome));
-        notes.extend(unknown_reads::note(outcome));
-        notes.extend(fault_sweep::note(outcome));
-        notes.extend(soaked::note(outcome));
-        notes.extend(unified::notes(outcome));
         Self {
             name: format!("{} {}", task.binary.id, task.name()),
             test: task.name().to_owned(),
@@ -76,7 +70,7 @@ impl TestData {
             spaces: spaces.unwrap_or_default(),
             tree: tree.finish(),
             snippets: sources.snippets(places),
-            notes,
+            notes: notes::of(outcome),
             driver: driver_lines::lines(outcome)
                 .into_iter()
                 .chain(driver_lines::process(outcome))
