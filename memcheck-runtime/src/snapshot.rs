@@ -66,6 +66,8 @@ pub(crate) fn assert(
     let mut settings = insta::Settings::new();
     // Set explicitly, because insta refuses the path that it derives from a source path with `..`.
     settings.set_snapshot_path(target.parent().unwrap_or(workspace));
+    // insta does not shorten a name that is too long for a file, such as one with a long value.
+    settings.set_prepend_module_to_snapshot(false);
     settings.set_snapshot_suffix(record.family.name());
     settings.set_omit_expression(true);
     settings.set_info(facts);
@@ -74,9 +76,10 @@ pub(crate) fn assert(
         same_conditions: matches!(baseline, Baseline::Found { facts: then, .. } if then == facts),
     }));
     let figures = Figures::of(record).to_yaml(&Holders::of(record));
+    let name = location::file_name(&description.snapshot_stem());
     let _lock = lock(&target);
     let written = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        settings.bind(|| (description.snapshot)(description.name, &figures));
+        settings.bind(|| (description.snapshot)(&name, &figures));
     }));
     match written {
         Ok(()) => Ok(pending.exists().then_some(pending)),

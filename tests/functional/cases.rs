@@ -65,6 +65,22 @@ fn each_case_is_a_test_with_its_own_figures_and_baseline() {
     assert_eq!(run.stdout.matches("stale-baseline").count(), 2, "{}", run.stdout);
 }
 
+/// The name of its snapshot would be longer than the name of a file can be.
+#[test]
+fn a_case_with_a_long_value_has_a_baseline() {
+    let value = "a".repeat(250);
+    let project = Project::new(&format!(
+        "#[mem_test(cases(name = [\"{value}\"]))]
+         fn forward(trial: &mut Trial) -> candle_core::Result<()> {{
+             let device = trial.device().clone();
+             trial.iterate(|_| Tensor::zeros(1024, DType::F32, &device).map(drop))
+         }}"
+    ));
+    assert_eq!(project.run(&[]).exits(0).summary()["new"], 1);
+    project.memcheck(&["accept"]).exits(0);
+    assert_eq!(project.run(&["--ci"]).exits(0).summary()["new"], 0);
+}
+
 #[test]
 fn cases_are_filtered_overridden_and_listed_by_name() {
     let project = Project::new(FORWARD);

@@ -27,7 +27,7 @@ const LONGEST: usize = 200;
 /// The name itself, if it is a safe name of a file. The name of a test in Rust is one; that of an
 /// executable that pretends to have tests can be anything. Other names get a hash, so that two of
 /// them are not the same file.
-fn file_name(name: &str) -> String {
+pub fn file_name(name: &str) -> String {
     let is_unsafe = |c: char| is_special(c) || matches!(c, '/' | '\\');
     let is_safe = !name.is_empty()
         && name.len() <= LONGEST
