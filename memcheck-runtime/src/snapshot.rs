@@ -1,12 +1,11 @@
 //! Baselines as insta snapshots: their paths, reading one, and passing new figures to insta, which
 //! compares them and writes them as a pending snapshot.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use memcheck_core::device::Family;
 use memcheck_core::judgement::baseline::{self, Baseline, Figures, Holders};
-use memcheck_core::judgement::location;
+use memcheck_core::judgement::{location, pending};
 use memcheck_core::measurement::record::{Facts, Record};
 use memcheck_core::tolerance::Tolerance;
 
@@ -61,7 +60,7 @@ pub(crate) fn assert(
     baseline: &Baseline,
 ) -> Result<Option<PathBuf>, String> {
     let target = path(description, workspace, record.family);
-    let Some(pending) = pending_path(workspace, &target) else { return Ok(None) };
+    let Some(path) = pending_path(workspace, &target) else { return Ok(None) };
     let facts: &Facts = &record.facts;
     let mut settings = insta::Settings::new();
     // Set explicitly, because insta refuses the path that it derives from a source path with `..`.
@@ -77,42 +76,30 @@ pub(crate) fn assert(
     }));
     let figures = Figures::of(record).to_yaml(&Holders::of(record));
     let name = location::file_name(&description.snapshot_stem());
-    let _lock = lock(&target);
+    let _lock = pending::lock(&target);
     let written = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         settings.bind(|| (description.snapshot)(&name, &figures));
     }));
     match written {
-        Ok(()) => Ok(pending.exists().then_some(pending)),
+        Ok(()) => Ok(path.exists().then_some(path)),
         Err(payload) => {
             // An incomplete file must not stay, because it could be accepted.
-            let _ = std::fs::remove_file(&pending);
+            let _ = pending::remove(&path);
             Err(crate::outcome::panic_message(&*payload))
         }
     }
 }
 
-/// Keeps other runs in this tree from reading a pending snapshot while insta writes it in place. The
-/// command takes the same lock. A file system without locks has none.
-fn lock(snapshot: &Path) -> Option<File> {
-    let folder = File::open(location::locked(snapshot)?).ok()?;
-    folder.lock().ok()?;
-    Some(folder)
-}
-
 /// Removes the pending snapshot of an earlier run.
 pub(crate) fn discard_pending(workspace: &Path, snapshot: &Path) {
-    if let Some(pending) = pending_path(workspace, snapshot) {
-        let _ = std::fs::remove_file(pending);
+    if let Some(path) = pending_path(workspace, snapshot) {
+        let _ = pending::remove(&path);
     }
 }
 
-/// The path of insta's pending snapshot: next to the snapshot, or in the folder of
-/// `INSTA_PENDING_DIR`, which mirrors the workspace. `None` if that folder is used and the snapshot
-/// is outside the workspace.
+/// The path of insta's pending snapshot. `None` if it would be in the folder of `INSTA_PENDING_DIR`,
+/// and the snapshot is outside the workspace.
 fn pending_path(workspace: &Path, snapshot: &Path) -> Option<PathBuf> {
-    let snapshot = match std::env::var_os("INSTA_PENDING_DIR").filter(|dir| !dir.is_empty()) {
-        Some(dir) => Path::new(&dir).join(snapshot.strip_prefix(workspace).ok()?),
-        None => snapshot.to_owned(),
-    };
-    Some(snapshot.with_extension("snap.new"))
+    let folder = std::env::var_os("INSTA_PENDING_DIR").filter(|dir| !dir.is_empty());
+    pending::path(snapshot, folder.as_ref().map(|folder| (Path::new(folder), workspace)))
 }

@@ -5,7 +5,6 @@
 pub(crate) mod diff;
 mod earlier;
 mod find;
-pub(crate) mod pending_file;
 mod resolve;
 pub(crate) mod selected;
 mod source_functions;

@@ -76,12 +76,6 @@ fn normalize(path: &Path) -> PathBuf {
     straight
 }
 
-/// The folder that is locked while the pending snapshot of `snapshot` is written or read: that of
-/// the test's source file, because it always exists.
-pub fn locked(snapshot: &Path) -> Option<&Path> {
-    snapshot.parent()?.parent()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,4 +6,5 @@ pub mod diagnosis;
 pub mod fault;
 pub mod finding;
 pub mod location;
+pub mod pending;
 pub mod verdict;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use memcheck_core::judgement::baseline::{Baseline, Laws};
 use memcheck_core::judgement::finding::{Class, Code, Finding};
+use memcheck_core::judgement::pending;
 use memcheck_core::judgement::verdict::{Status, conclude, is_worth_keeping, unwritten};
 use memcheck_core::measurement::record::{self, Record};
 use memcheck_core::runs::relations::{
@@ -14,9 +15,9 @@ use memcheck_core::shape::ScalingReport;
 use memcheck_core::space::Space;
 
 use super::snapshot;
-use crate::baselines::pending_file;
 use crate::discovery::task::{Relations, Task, TestOutcome};
 use crate::invocation::options::Levels;
+use crate::system::files;
 
 /// By executable and path. `None` if a test left no figures.
 #[derive(Debug, Default)]
@@ -115,14 +116,11 @@ impl Judge<'_> {
 
     /// `None` removes the pending snapshot.
     pub(crate) fn keep(&self, law: &Path, text: Option<&str>) -> std::io::Result<Option<PathBuf>> {
-        let path = match self.pending {
-            Some(folder) => pending_file::below(folder, law, self.root),
-            None => Some(pending_file::path_next_to(law)),
-        };
-        let Some(path) = path else { return Ok(None) };
+        let mirror = self.pending.map(|folder| (folder, self.root));
+        let Some(path) = pending::path(law, mirror) else { return Ok(None) };
         match text {
-            Some(text) => pending_file::write(&path, text).map(|()| Some(path)),
-            None => pending_file::remove(&path).map(|()| None),
+            Some(text) => files::replace(&path, text.as_bytes()).map(|()| Some(path)),
+            None => pending::remove(&path).map(|()| None),
         }
     }
 
@@ -142,7 +140,7 @@ impl Judge<'_> {
 /// The figures of a test that broke a limit must not become the baseline.
 fn discard_pending(outcome: &mut TestOutcome) {
     if let Some(pending) = outcome.report.as_mut().and_then(|report| report.pending.take()) {
-        let _ = pending_file::remove(&pending);
+        let _ = pending::remove(&pending);
     }
 }
 

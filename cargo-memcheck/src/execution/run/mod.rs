@@ -18,12 +18,12 @@ use std::process::Command;
 use anyhow::Context;
 use memcheck_core::device::{Family, Request};
 use memcheck_core::judgement::finding::{Code, Finding, Level};
+use memcheck_core::judgement::pending;
 use memcheck_core::request::variables;
 use memcheck_core::runs::explain::{Further, RunPlan, Stage, further};
 use memcheck_core::runs::process_end::{self, End, ExpectedTest, Judged, Written};
 use memcheck_core::wire::protocol::{Follow, Progress, Report};
 
-use crate::baselines::pending_file;
 use crate::build::leg::DeviceKind;
 use crate::build::toolchain::NVML_VARIABLE;
 use crate::discovery::session::Session;
@@ -188,7 +188,7 @@ impl<'a> Runner<'a> {
 
     fn finished(&self, outcome: TestOutcome, judged: Judged) -> TestOutcome {
         if let Some(pending) = &judged.obsolete
-            && let Err(error) = pending_file::remove(pending)
+            && let Err(error) = pending::remove(pending)
         {
             eprint_line!("warning: {}: {error}", pending.display());
         }

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use memcheck_core::judgement::baseline::{Baseline, Figures, Holders, SnapshotParts};
-use memcheck_core::judgement::{blame, verdict};
+use memcheck_core::judgement::{blame, pending, verdict};
 use memcheck_core::measurement::record::Record;
 use memcheck_core::wire::protocol::Report;
 use memcheck_symbols::Symbols;
 
-use crate::baselines::pending_file;
 use crate::invocation::options::Levels;
+use crate::system::files;
 
 /// Shared by all workers.
 #[derive(Debug, Default)]
@@ -47,11 +47,11 @@ impl Names {
         findings.append(&mut report.verdict.findings);
         if let Some(pending) = report.pending.take() {
             let settled = if verdict::is_worth_keeping(&findings) {
-                let _lock = report.snapshot.as_deref().and_then(pending_file::lock);
+                let _lock = report.snapshot.as_deref().and_then(pending::lock);
                 let holders = if is_attributed { add_holders(&pending, record) } else { Ok(()) };
                 holders.map(|()| Some(pending))
             } else {
-                pending_file::remove(&pending).map(|()| None)
+                pending::remove(&pending).map(|()| None)
             };
             match settled {
                 Ok(pending) => report.pending = pending,
@@ -74,9 +74,9 @@ fn add_holders(pending: &Path, record: &Record) -> io::Result<()> {
     let text = std::fs::read_to_string(pending)?;
     let parts = SnapshotParts::of(&text).map_err(io::Error::other)?;
     let body = Figures::of(record).to_yaml(&Holders::of(record));
-    let written = pending_file::write(pending, &parts.with_body(&body));
+    let written = files::replace(pending, parts.with_body(&body).as_bytes());
     if written.is_err() {
-        let _ = pending_file::remove(pending);
+        let _ = pending::remove(pending);
     }
     written
 }
@@ -124,7 +124,7 @@ mod tests {
         spaces.get_mut(&Space::Host).unwrap().metrics.peak_allocated = 64;
         let figures = Figures::of(&report.record).to_yaml(&Holders::default());
         let text = format!("---\nsource: tests/mem.rs\n---\n{figures}\n");
-        pending_file::write(pending, &text).unwrap();
+        files::replace(pending, text.as_bytes()).unwrap();
         let (unresolved, pending) = (Some(Box::new(unresolved)), Some(pending.to_owned()));
         Report { unresolved, pending, ..report }
     }

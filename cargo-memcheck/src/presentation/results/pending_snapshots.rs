@@ -4,13 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use memcheck_core::judgement::pending;
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::runs::relations::Needs;
 
 use super::{MergedRun, Results, ResultsError, Test};
-use crate::baselines::pending_file;
 use crate::build::workspace::Places;
 use crate::discovery::task::{Relations, TestSubject};
+use crate::system::files;
 
 impl Results {
     pub(crate) fn relocate(&mut self, root: &Path) {
@@ -67,13 +68,13 @@ pub(crate) fn join(whole: &mut MergedRun, places: &Places) -> Result<(), Results
         .iter()
         .map(|test| {
             let snapshot = test.outcome.report.as_ref()?.snapshot.as_deref()?;
-            pending_file::below(&places.pending_directory(), snapshot, &root)
+            pending::path(snapshot, Some((&places.pending_directory(), &root)))
         })
         .collect();
     // All old snapshots must be removed before a new one is written, because devices of one family
     // share a snapshot.
     for path in snapshots.iter().flatten() {
-        pending_file::remove(path).map_err(|error| ResultsError::Io(path.clone(), error))?;
+        pending::remove(path).map_err(|error| ResultsError::Io(path.clone(), error))?;
     }
     let mut latest: BTreeMap<PathBuf, &str> = BTreeMap::new();
     for (test, place) in whole.tests.iter().zip(&snapshots) {
@@ -86,7 +87,8 @@ pub(crate) fn join(whole: &mut MergedRun, places: &Places) -> Result<(), Results
         }
     }
     for (path, text) in &latest {
-        pending_file::write(path, text).map_err(|error| ResultsError::Io(path.clone(), error))?;
+        files::replace(path, text.as_bytes())
+            .map_err(|error| ResultsError::Io(path.clone(), error))?;
     }
     let written: BTreeSet<PathBuf> = latest.into_keys().collect();
     for (test, place) in whole.tests.iter_mut().zip(snapshots) {

@@ -160,7 +160,7 @@ pub(super) fn undecided(
         Open::Slows => "they rose more and more slowly",
         Open::Moves => "they rose and fell",
         Open::GoesOn => "they kept rising",
-        Open::Rare => "they rose once or twice",
+        Open::Rare => "they rose in only one or two iterations",
     };
     let finding = Finding {
         space: Some(space),

@@ -150,15 +150,9 @@ pub const LEAKS: &[ProgramFamily] = &[
         }
         exact(m.size * u64::from(blocks), u64::from(period))
     }),
-    family("bursts at random, p = 0.1 to 0.4", |m| {
-        let p = m.random.between(0.1, 0.4);
-        for at in 0..m.length {
-            if m.random.chance(p) {
-                (0..m.random.within(1, 8)).for_each(|_| m.keep(at, m.size));
-            }
-        }
-        None
-    }),
+    // The bands of `irregular`, because the rates depend on p alone.
+    family("bursts at random, p = 0.2 to 0.5", |m| bursts(m, 0.2, 0.5)),
+    family("bursts at random, p = 0.1 to 0.2", |m| bursts(m, 0.1, 0.2)),
     family("statics of ever new shapes beside outputs", |m| {
         for at in 0..m.length {
             let size = m.random.size();
@@ -175,6 +169,16 @@ const fn family(name: &'static str, make: fn(&mut Maker) -> Option<Rate>) -> Pro
 
 fn exact(bytes: u64, iterations: u64) -> Option<Rate> {
     Some(Rate::new(u128::from(bytes), u128::from(iterations), Certainty::Exact))
+}
+
+fn bursts(m: &mut Maker, low: f64, high: f64) -> Option<Rate> {
+    let p = m.random.between(low, high);
+    for at in 0..m.length {
+        if m.random.chance(p) {
+            (0..m.random.within(1, 8)).for_each(|_| m.keep(at, m.size));
+        }
+    }
+    None
 }
 
 fn periodic(m: &mut Maker, low: u32, high: u32, start: u32) -> Option<Rate> {

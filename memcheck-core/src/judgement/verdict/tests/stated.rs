@@ -165,7 +165,7 @@ fn undecided_growth_states_its_bytes_and_its_course() {
         (Open::Slows, "they rose more and more slowly"),
         (Open::Moves, "they rose and fell"),
         (Open::GoesOn, "they kept rising"),
-        (Open::Rare, "they rose once or twice"),
+        (Open::Rare, "they rose in only one or two iterations"),
     ] {
         let run = grows_by(Growth::Undecided { open, bytes: 1_000, iterations: 12 });
         let finding = one(&run, at_most(99));
