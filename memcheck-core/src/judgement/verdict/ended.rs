@@ -67,7 +67,10 @@ pub(super) fn judge_outcome(record: &Record, limits: &Limits) -> Option<Finding>
                 "use a smaller batch or a shorter sequence, or a larger card: `--device sim:CARD`"
             },
         ),
-        None => match (fault::of(text), assert_hint(record, text)) {
+        None => match (
+            fault::of(text),
+            assert_hint(record, text).or_else(|| context_hint(record, text)),
+        ) {
             (_, Some(hint)) => Finding::new(Code::TestFailed, ended).hint(hint),
             (Some((fault, error)), None) => {
                 let message = format!("{} ({error}); {ended}", fault.title);
@@ -94,6 +97,14 @@ fn assert_hint(record: &Record, text: &str) -> Option<String> {
          that an id is in its dim: `--device sim` and `--device cpu` name the id"
             .to_owned()
     })
+}
+
+/// The hint for a body that ended after the driver had refused a free. cudarc returns the error of a
+/// free from the next call.
+fn context_hint(record: &Record, text: &str) -> Option<String> {
+    let refused: u64 = record.spaces.values().map(|measured| measured.failed_frees).sum();
+    let is_it = refused > 0 && text.contains("INVALID_CONTEXT");
+    is_it.then(|| super::growth::refused_frees(refused))
 }
 
 /// The refusal that ended the body. A search for the largest batch survives refusals, so one counts

@@ -93,12 +93,17 @@ pub(super) fn leak(
         )
     };
     if measured.failed_frees > 0 {
-        finding = finding.hint(format!(
-            "the driver refused {}: was a tensor dropped on a thread without a CUDA context?",
-            counted(measured.failed_frees, "free", "frees")
-        ));
+        finding = finding.hint(refused_frees(measured.failed_frees));
     }
     Some(finding)
+}
+
+/// The hint for frees that the driver refused.
+pub(super) fn refused_frees(number: u64) -> String {
+    format!(
+        "the driver refused {}: was a tensor dropped on a thread without a CUDA context?",
+        counted(number, "free", "frees")
+    )
 }
 
 /// Judges the resident memory of the process, which has no blocks.

@@ -150,13 +150,23 @@ fn a_leak_states_its_iterations_and_whether_its_rate_is_complete() {
 }
 
 #[test]
-fn frees_that_the_driver_refused_are_the_hint_of_a_leak() {
+fn frees_that_the_driver_refused_are_the_hint_of_a_leak_and_of_the_error_of_the_next_call() {
     let hint_of = |number| {
         let run = Run::default().unplaced(steady(64)).failed_frees(number).record();
         one(&run, at_most(0)).hint
     };
     assert_eq!(hint_of(0), None);
-    assert!(hint_of(2).unwrap().starts_with("the driver refused 2 frees"));
+    let refused = hint_of(2).unwrap();
+    assert!(refused.starts_with("the driver refused 2 frees"));
+
+    let ended_with = |error: &str, number| {
+        let mut run = Run::default().failed_frees(number).record();
+        run.outcome = Outcome::Failed { error: error.to_owned() };
+        one(&run, at_most(0)).hint
+    };
+    let error = "DriverError(CUDA_ERROR_INVALID_CONTEXT, \"invalid device context\")";
+    assert_eq!(ended_with(error, 2), Some(refused));
+    assert_eq!((ended_with(error, 0), ended_with("boom", 2)), (None, None));
 }
 
 #[test]
