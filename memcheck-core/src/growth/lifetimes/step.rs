@@ -6,7 +6,7 @@ use super::group::{KindGroup, is_unchanged};
 use super::history::History;
 use super::kind::Kind;
 use super::rate::{Certainty, Rate};
-use super::tree::{Growing, Node, is_at_least, judge_by_site, judge_by_size};
+use super::tree::{Growing, Node, is_at_least, judge_by_site, judge_by_size, rises};
 
 /// Judges a history, at a cost of kinds times entries. The next look should come after the further
 /// iterations of [`Decision::More`], because an earlier one would not decide.
@@ -117,11 +117,22 @@ fn judge_trees<'a>(history: &History, kinds: &[&'a Kind], look: &Look) -> Node<'
         {
             open
         }
+        (Node::Clean, sites) if is_hidden(history, &sites, look) => sites,
         (Node::Clean, _) | (_, Node::Clean) => Node::Clean,
         (sizes @ Node::Leak { is_whole: true, .. }, Node::Leak { is_whole: false, .. }) => sizes,
         (_, sites @ Node::Leak { .. }) => sites,
         (sizes @ Node::Leak { .. }, _) => sizes,
         (_, sites) => sites,
+    }
+}
+
+/// True if call sites show a buffer that is enlarged: each of its sizes is born once, so that sizes
+/// are judged together with all other blocks whose sizes are as rare, which can hide it.
+fn is_hidden(history: &History, sites: &Node<'_>, look: &Look) -> bool {
+    match sites {
+        Node::Clean => false,
+        Node::Leak { is_whole, .. } => *is_whole && !sites.is_random(),
+        Node::Open { kinds, .. } => !look.is_last && rises(history, sites, kinds),
     }
 }
 

@@ -35,6 +35,12 @@ impl Node<'_> {
         let mut growth = parts.iter().flat_map(|part| &part.growth);
         growth.any(|growth| growth.rate.certainty <= Certainty::Growing)
     }
+
+    pub(super) fn is_random(&self) -> bool {
+        let Self::Leak { parts, .. } = self else { return false };
+        let mut growth = parts.iter().flat_map(|part| &part.growth);
+        growth.any(|growth| growth.rate.certainty == Certainty::Mean)
+    }
 }
 
 pub(super) fn is_at_least(parts: &[Growing<'_>], certainty: Certainty) -> bool {
@@ -173,7 +179,7 @@ fn judge_parts<'a>(
     }
 }
 
-fn rises(history: &History, node: &Node<'_>, kinds: &[&Kind]) -> bool {
+pub(super) fn rises(history: &History, node: &Node<'_>, kinds: &[&Kind]) -> bool {
     match node {
         Node::Clean => false,
         Node::Open { open: Open::Moves, .. } => floor_rises(&KindGroup::new(history, kinds)),
