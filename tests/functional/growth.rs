@@ -66,6 +66,21 @@ fn two_events(trial: &mut Trial) -> candle_core::Result<()> {
     keeps(trial, |i| i == 3 || i == 8)
 }
 
+/// A key-value cache that is enlarged in every 13th iteration, beside outputs of random sizes.
+#[mem_test(max_growth = "0 B", baseline = false)]
+fn enlarged_beside_random_sizes(trial: &mut Trial) -> candle_core::Result<()> {
+    let device = trial.device().clone();
+    let (mut random, mut cache, mut output) = (7u32, None, None);
+    trial.iterate(|i| {
+        if i % 13 == 0 {
+            cache = Some(block(&device, (1 + i / 13) * MIB / 16)?);
+        }
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        output = Some(block(&device, 4_096 + (random >> 11) as usize)?);
+        candle_core::Result::Ok(())
+    })
+}
+
 /// A leak in every third iteration, and blocks that live for `lives(i)` iterations. All of
 /// them have the same size and are allocated on the same line.
 fn leaks_beside(trial: &mut Trial, lives: impl Fn(usize) -> usize) -> candle_core::Result<()> {
@@ -293,6 +308,7 @@ fn assert_growth_is_decided(run: &Run, host: bool) {
         ("leaks_beside_a_list_that_is_flushed::every_8", 4 * mib / 3),
         ("leaks_in_every_50th_iteration", 4 * mib / 50),
         ("leaks_in_every_50th_iteration_beside_work", 4 * mib / 50),
+        ("enlarged_beside_random_sizes", mib / 16 / 13),
     ] {
         let found = leak(run, test)["bytes_per_iteration"].as_u64().unwrap();
         assert!(found.abs_diff(rate) <= 1, "{test}: {found} is not {rate}");
