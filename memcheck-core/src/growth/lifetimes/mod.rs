@@ -49,6 +49,7 @@ mod kind;
 #[cfg(any(test, feature = "programs"))]
 pub mod programs;
 mod rate;
+mod replaced;
 mod runs;
 mod series;
 mod state;

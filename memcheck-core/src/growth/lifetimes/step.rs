@@ -6,6 +6,7 @@ use super::group::{KindGroup, is_unchanged};
 use super::history::History;
 use super::kind::Kind;
 use super::rate::{Certainty, Rate};
+use super::replaced::buffers;
 use super::tree::{Growing, Node, is_at_least, judge_by_site, judge_by_size, rises};
 
 /// Judges a history, at a cost of kinds times entries. The next look should come after the further
@@ -35,7 +36,7 @@ pub fn step(history: &History, budget: &Budget) -> Decision {
                 return leak(history, parts, true);
             }
             let exact = exact_parts(&parts);
-            if outweighs(history, &exact, &moving) {
+            if outweighs(history, &exact, &moving, &look) {
                 return leak(history, exact, true);
             }
             let is_certain = is_whole && is_at_least(&parts, Certainty::Amortized);
@@ -67,16 +68,21 @@ fn exact_parts<'a>(parts: &[Growing<'a>]) -> Vec<Growing<'a>> {
     exact.cloned().collect()
 }
 
-/// True if nearly all settled blocks of the measured iterations belong to these parts.
-fn outweighs(history: &History, parts: &[Growing<'_>], moving: &[&Kind]) -> bool {
+/// True if nearly all settled blocks of the measured iterations belong to these parts, and the others
+/// are no buffer that grows evenly.
+fn outweighs(history: &History, parts: &[Growing<'_>], moving: &[&Kind], look: &Look) -> bool {
     let kinds: Vec<&Kind> = parts.iter().flat_map(|part| part.kinds.clone()).collect();
     let (_, own) = live(history, &kinds);
-    let others = moving.iter().filter(|kind| !kinds.iter().any(|own| std::ptr::eq(*own, **kind)));
-    let (blocks, bytes) = others.fold((0u64, 0u64), |(blocks, bytes), kind| {
+    let is_other = |kind: &&Kind| !kinds.iter().any(|own| std::ptr::eq(*own, *kind));
+    let others: Vec<&Kind> = moving.iter().copied().filter(is_other).collect();
+    let (blocks, bytes) = others.iter().fold((0u64, 0u64), |(blocks, bytes), kind| {
         let (of_kind, size) = settled(history, kind);
         (blocks.saturating_add(of_kind), bytes.saturating_add(size))
     });
-    own > 0 && blocks <= MAX_CONTAINER_BLOCKS && bytes <= own / MIN_WEIGHT_RATIO
+    own > 0
+        && blocks <= MAX_CONTAINER_BLOCKS
+        && bytes <= own / MIN_WEIGHT_RATIO
+        && buffers(history, &others, look).is_empty()
 }
 
 /// Number and bytes of the settled blocks of a kind that were born in measured iterations.
@@ -99,7 +105,7 @@ fn judge_trees<'a>(history: &History, kinds: &[&'a Kind], look: &Look) -> Node<'
     // Call sites come first: if both are exact, a place in the program is more useful than a size.
     let sites = judge_by_site(history, kinds, look);
     let outweighs = match &sites {
-        Node::Leak { parts, .. } => outweighs(history, &exact_parts(parts), kinds),
+        Node::Leak { parts, .. } => outweighs(history, &exact_parts(parts), kinds, look),
         Node::Clean | Node::Open { .. } => false,
     };
     if outweighs || sites.is_exact() {

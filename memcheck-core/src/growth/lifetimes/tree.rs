@@ -8,6 +8,7 @@ use super::judge_blocks::{Settled, judge_blocks};
 use super::judge_level::judge_level;
 use super::kind::Kind;
 use super::rate::{Certainty, Rate};
+use super::replaced::buffers;
 use super::state::{PatternGrowth, State};
 
 #[derive(Debug, Clone)]
@@ -75,6 +76,10 @@ pub(super) fn judge(group: &KindGroup, look: &Look) -> State {
     }
 }
 
+fn contains(kinds: &[&Kind], kind: &Kind) -> bool {
+    kinds.iter().any(|other| std::ptr::eq(*other, kind))
+}
+
 /// True if the level grows by more, or by the same rate while that of the blocks is not exact.
 fn is_above(level: &State, blocks: &State) -> bool {
     let (Some((level, _)), Some((stays, _))) = (level.growth(), blocks.growth()) else {
@@ -135,7 +140,11 @@ fn judge_parts<'a>(
     let own = judge(&KindGroup::new(history, &all), look);
     let (few, others): (Vec<_>, Vec<_>) =
         parts.into_iter().partition(|kinds| have_few_births(kinds));
-    let few = few.concat();
+    let mut few = few.concat();
+    let buffers = buffers(history, &few, look);
+    few.retain(|kind| !buffers.iter().any(|buffer| contains(&buffer.kinds, kind)));
+    // The whole group can be exact without a buffer whose growth is small.
+    let is_growing = buffers.iter().any(|buffer| !buffer.growth.is_exact());
     let judged = others.into_iter().map(|kinds| {
         let node = inner(&kinds).unwrap_or_else(|| judge_single(history, &kinds, look));
         JudgedPart { kinds, node }
@@ -143,7 +152,11 @@ fn judge_parts<'a>(
     let (mut decided, open): (Vec<_>, Vec<_>) =
         judged.partition(|part| matches!(part.node, Node::Clean) || part.node.is_exact());
     decided.extend(judge_undecided(history, open, few, look));
-    if own.is_exact() {
+    decided.extend(buffers.into_iter().map(|buffer| JudgedPart {
+        node: as_node(buffer.growth, &buffer.kinds),
+        kinds: buffer.kinds,
+    }));
+    if own.is_exact() && !is_growing {
         return exact_group(own, all, decided);
     }
     if own.is_quiet() && 2 * look.quiet <= history.entries().saturating_sub(history.start()) {
@@ -260,13 +273,13 @@ fn is_quiet_together(history: &History, parts: &[JudgedPart<'_>], look: &Look) -
     Events::from_entries(at).is_quiet(until, look)
 }
 
-/// Names the parts if their rates add up to that of the group, else the whole group.
+/// Names the parts if their rates add up to that of the group or to more, else the whole group.
 fn exact_group<'a>(own: State, all: Vec<&'a Kind>, decided: Vec<JudgedPart<'a>>) -> Node<'a> {
     let total = own.growth().map(|(rate, _)| rate);
     let Node::Leak { parts, .. } = sum_leaks(decided, false) else { return as_node(own, &all) };
     let rates: Vec<Rate> =
         parts.iter().flat_map(|part| &part.growth).map(|growth| growth.rate).collect();
-    if Some(Rate::sum(&rates)) == total {
+    if total.is_some_and(|total| Rate::sum(&rates) >= total) {
         return Node::Leak { parts, is_whole: true, until: 0 };
     }
     as_node(own, &all)

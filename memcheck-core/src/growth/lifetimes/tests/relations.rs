@@ -88,18 +88,20 @@ fn a_leak_with_a_clean_program_is_the_same_leak() {
 }
 
 #[test]
-fn a_buffer_that_is_enlarged_on_another_line_than_random_sizes_is_found() {
+fn a_buffer_that_is_enlarged_beside_random_sizes_is_found() {
     let family = |families: &'static [ProgramFamily], name: &str| {
         families.iter().find(|family| family.name == name).unwrap()
     };
     let mut random = Random(28);
-    for (leak, clean) in [
-        ("concatenated in every 11th to 50th", "random shapes: outputs"),
-        ("Vec by 1.5 for ever", "largest of 4,096 lengths so far"),
+    for (leak, clean, alike) in [
+        ("concatenated in every 11th to 50th", "random shapes: outputs", Shared::Nothing),
+        ("Vec by 1.5 for ever", "largest of 4,096 lengths so far", Shared::Nothing),
+        ("concatenated in every 2nd to 10th", "random shapes: outputs", Shared::Both),
+        ("concatenated in every 2nd to 10th", "random shapes: ring of 1 to 64", Shared::Site),
     ] {
         for number in 0..20 {
             let families = [family(LEAKS, leak), family(CLEAN, clean)];
-            let program = combine(&families, &mut random, 1_002, Shared::Nothing);
+            let program = combine(&families, &mut random, 1_002, alike);
             let decision = program.run(&Budget::of(1_002)).0;
             assert_eq!(difference(&program, &decision), None, "{leak} with {clean}, {number}");
         }
