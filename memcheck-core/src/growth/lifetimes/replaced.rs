@@ -28,12 +28,13 @@ pub(super) fn buffers<'a>(history: &History, kinds: &[&'a Kind], look: &Look) ->
         let group = KindGroup::new(history, dead);
         // A younger block may die at this age too, so its entries have no level yet.
         let level = &group.live[..group.settled()];
-        let mut growth = judge_level(level, None, look);
+        let observed = Look { horizon: look.horizon.saturating_sub(group.age), ..*look };
+        let mut growth = judge_level(level, None, &observed);
         if !growth.is_exact() {
             if look.is_last || !rises_evenly(level) {
                 return None;
             }
-            growth = State::Open { open: Open::GoesOn, until: look.horizon + group.age };
+            growth = State::Open { open: Open::GoesOn, until: look.horizon };
         }
         let kinds = dead.iter().copied().chain(live_block(kinds, dead)).collect();
         Some(Buffer { kinds, growth })
