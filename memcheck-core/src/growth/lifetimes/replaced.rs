@@ -28,7 +28,9 @@ pub(super) fn buffers<'a>(history: &History, kinds: &[&'a Kind], look: &Look) ->
         let group = KindGroup::new(history, dead);
         // A younger block may die at this age too, so its entries have no level yet.
         let level = &group.live[..group.settled()];
-        let observed = Look { horizon: look.horizon.saturating_sub(group.age), ..*look };
+        // The blocks of the last entries are not dead yet.
+        let least = look.horizon.saturating_sub(group.age);
+        let observed = Look { horizon: level.len().clamp(least, look.horizon), ..*look };
         let mut growth = judge_level(level, None, &observed);
         if !growth.is_exact() {
             if look.is_last || !rises_evenly(level) {
