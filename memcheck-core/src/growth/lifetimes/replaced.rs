@@ -26,9 +26,9 @@ pub(super) fn buffers<'a>(history: &History, kinds: &[&'a Kind], look: &Look) ->
     let of_one_age = dead.chunk_by(|a, b| a.site == b.site && a.age() == b.age());
     let found = of_one_age.filter_map(|dead| {
         let group = KindGroup::new(history, dead);
-        // A younger block may die at this age too, so its entries have no level yet.
+        // A younger block may die at this age too, so that the last entries have no level yet.
         let level = &group.live[..group.settled()];
-        // The blocks of the last entries are not dead yet.
+        // They have been observed all the same.
         let least = look.horizon.saturating_sub(group.age);
         let observed = Look { horizon: level.len().clamp(least, look.horizon), ..*look };
         let mut growth = judge_level(level, None, &observed);
