@@ -29,8 +29,11 @@ pub(super) fn exact_period(series: &[i64], look: &Look) -> Option<Period> {
     }
     let begin = first_repeat(series, length);
     let is_long = series.len() - begin >= 4 * compared;
-    let others = other_events(series, length, begin, is_long)?;
-    let is_whole = others.count == 0 || others.is_quiet(series.len(), look);
+    let (began, others) = other_events(series, length, begin, is_long)?;
+    // A leak begins early. If this one seems to begin later, after other events, then memory that
+    // stayed for longer than ever before may have been added to a leak that began with them.
+    let is_early = began <= look.quiet;
+    let is_whole = others.count == 0 || (is_early && others.is_quiet(series.len(), look));
     Some(Period { length, sum, is_whole })
 }
 
@@ -49,7 +52,12 @@ fn first_repeat(series: &[i64], period: usize) -> usize {
 
 /// Events before `begin` outside of the period. `None` if the period paused right before `begin`,
 /// so that the series repeats by chance, unless a long repetition outweighs the pause.
-fn other_events(series: &[i64], period: usize, begin: usize, is_long: bool) -> Option<Events> {
+fn other_events(
+    series: &[i64],
+    period: usize,
+    begin: usize,
+    is_long: bool,
+) -> Option<(usize, Events)> {
     let (mut missing, mut began) = (0, begin);
     let expected = |at: usize| series[begin + (period - 1 - (begin - 1 - at) % period)];
     for at in (0..begin).rev() {
@@ -70,7 +78,7 @@ fn other_events(series: &[i64], period: usize, begin: usize, is_long: bool) -> O
         }
     }
     let is_other = |&at: &usize| series[at] > if at >= began { expected(at).max(0) } else { 0 };
-    Some(Events::from_entries((0..begin).filter(is_other)))
+    Some((began, Events::from_entries((0..begin).filter(is_other))))
 }
 
 /// Periodic terms whose sum is the whole series, or else its last `horizon` entries.

@@ -38,6 +38,7 @@
 
 mod amortized;
 mod decision;
+mod enlarged;
 mod events;
 mod exact;
 mod group;

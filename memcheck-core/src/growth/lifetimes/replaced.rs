@@ -56,7 +56,7 @@ fn rises_evenly(level: &[i64]) -> bool {
 }
 
 /// The entry in which the only block of a kind was born.
-fn birth(kind: &Kind) -> Option<usize> {
+pub(super) fn birth(kind: &Kind) -> Option<usize> {
     let mut births = kind.blocks.births.iter().enumerate().filter(|&(_, &births)| births > 0);
     match (births.next(), births.next()) {
         (Some((at, 1)), None) => Some(kind.from + at),

@@ -7,7 +7,7 @@ use super::history::History;
 use super::kind::Kind;
 use super::rate::{Certainty, Rate};
 use super::replaced::buffers;
-use super::tree::{Growing, Node, is_at_least, judge_by_site, judge_by_size, rises};
+use super::tree::{Growing, Node, contains, is_at_least, judge_by_site, judge_by_size, rises};
 
 /// Judges a history, at a cost of kinds times entries. The next look should come after the further
 /// iterations of [`Decision::More`], because an earlier one would not decide.
@@ -73,7 +73,7 @@ fn exact_parts<'a>(parts: &[Growing<'a>]) -> Vec<Growing<'a>> {
 fn outweighs(history: &History, parts: &[Growing<'_>], moving: &[&Kind], look: &Look) -> bool {
     let kinds: Vec<&Kind> = parts.iter().flat_map(|part| part.kinds.clone()).collect();
     let (_, own) = live(history, &kinds);
-    let is_other = |kind: &&Kind| !kinds.iter().any(|own| std::ptr::eq(*own, *kind));
+    let is_other = |kind: &&Kind| !contains(&kinds, kind);
     let others: Vec<&Kind> = moving.iter().copied().filter(is_other).collect();
     let (blocks, bytes) = others.iter().fold((0u64, 0u64), |(blocks, bytes), kind| {
         let (of_kind, size) = settled(history, kind);

@@ -1,6 +1,7 @@
 //! Judges a group and its parts, so that a part that is decided need not wait for the others.
 
 use super::Open;
+use super::enlarged::enlarged;
 use super::events::{Events, Look};
 use super::group::{KindGroup, has_few_births};
 use super::history::History;
@@ -76,7 +77,7 @@ pub(super) fn judge(group: &KindGroup, look: &Look) -> State {
     }
 }
 
-fn contains(kinds: &[&Kind], kind: &Kind) -> bool {
+pub(super) fn contains(kinds: &[&Kind], kind: &Kind) -> bool {
     kinds.iter().any(|other| std::ptr::eq(*other, kind))
 }
 
@@ -143,6 +144,8 @@ fn judge_parts<'a>(
     let mut few = few.concat();
     let buffers = buffers(history, &few, look);
     few.retain(|kind| !buffers.iter().any(|buffer| contains(&buffer.kinds, kind)));
+    let enlarged = enlarged(history, &few, look);
+    few.retain(|kind| !enlarged.iter().any(|buffer| contains(&buffer.kinds, kind)));
     // The whole group can be exact without a buffer whose growth is small.
     let is_growing = buffers.iter().any(|buffer| !buffer.growth.is_exact());
     let judged = others.into_iter().map(|kinds| {
@@ -152,7 +155,7 @@ fn judge_parts<'a>(
     let (mut decided, open): (Vec<_>, Vec<_>) =
         judged.partition(|part| matches!(part.node, Node::Clean) || part.node.is_exact());
     decided.extend(judge_undecided(history, open, few, look));
-    decided.extend(buffers.into_iter().map(|buffer| JudgedPart {
+    decided.extend(buffers.into_iter().chain(enlarged).map(|buffer| JudgedPart {
         node: as_node(buffer.growth, &buffer.kinds),
         kinds: buffer.kinds,
     }));

@@ -46,6 +46,14 @@ fn a_period_may_begin_late() {
 }
 
 #[test]
+fn growth_that_gets_faster_late_is_at_least() {
+    // A list that is seldom flushed stays beside a leak that began at once.
+    let faster = |after: usize| [vec![5; after], vec![10; 40]].concat();
+    assert_eq!(found(&faster(20)), Some((1, 10, true)));
+    assert_eq!(found(&faster(21)), Some((1, 10, false)));
+}
+
+#[test]
 fn events_before_a_period_must_have_ended_for_the_growth_to_be_whole() {
     let after = |entries: usize| [vec![0, 0, 0, 90], vec![0; 10], vec![5; entries]].concat();
     // The horizon has passed since the event in entry 3.

@@ -87,11 +87,12 @@ fn a_leak_with_a_clean_program_is_the_same_leak() {
     }
 }
 
+fn family(families: &'static [ProgramFamily], name: &str) -> &'static ProgramFamily {
+    families.iter().find(|family| family.name == name).unwrap()
+}
+
 #[test]
 fn a_buffer_that_is_enlarged_beside_random_sizes_is_found() {
-    let family = |families: &'static [ProgramFamily], name: &str| {
-        families.iter().find(|family| family.name == name).unwrap()
-    };
     let mut random = Random(28);
     for (leak, clean, alike) in [
         ("concatenated in every 11th to 50th", "random shapes: outputs", Shared::Nothing),
@@ -105,6 +106,52 @@ fn a_buffer_that_is_enlarged_beside_random_sizes_is_found() {
             let decision = program.run(&Budget::of(1_002)).0;
             assert_eq!(difference(&program, &decision), None, "{leak} with {clean}, {number}");
         }
+    }
+}
+
+#[test]
+fn capacities_that_grow_by_a_factor_beside_each_other_are_found() {
+    let mut random = Random(29);
+    let [by_2, by_half, pool] =
+        ["Vec by 2 for ever", "Vec by 1.5 for ever", "pool of doubling chunks for ever"]
+            .map(|name| family(LEAKS, name));
+    let cache = family(CLEAN, "cache of 17 to 64 keys at random");
+    for families in [[by_2, by_half], [by_half, by_half], [by_2, pool], [pool, cache]] {
+        for number in 0..20 {
+            let program = combine(&families, &mut random, 1_002, Shared::Site);
+            let decision = program.run(&Budget::of(1_002)).0;
+            let names = families.map(|family| family.name);
+            assert!(matches!(decision, Decision::Leak(_)), "{names:?}, {number}: {decision:?}");
+        }
+    }
+}
+
+#[test]
+fn a_capacity_that_has_stopped_growing_is_clean_beside_each_clean_program() {
+    let mut random = Random(30);
+    let bounded = CLEAN.iter().filter(|family| family.name.ends_with("up to a bound"));
+    for (bounded, clean) in bounded.flat_map(|bounded| CLEAN.iter().map(move |of| (bounded, of))) {
+        let program = combine(&[bounded, clean], &mut random, LENGTH, Shared::Site);
+        let decision = decide(&program);
+        assert!(!matches!(decision, Decision::Leak(_)), "{} {}", bounded.name, clean.name);
+    }
+}
+
+#[test]
+fn a_list_that_is_seldom_flushed_is_not_added_to_an_exact_rate() {
+    let list = family(CLEAN, "list flushed at random, p = 1/20");
+    // In these programs the list is not emptied for longer than ever before.
+    for (leak, seed) in [
+        ("starts in 11 to 60", 175_132_401_688_508_089),
+        ("starts in 11 to 60", 5_261_045_476_898_892_618),
+        ("steady", 16_491_401_896_621_424_290),
+        ("steady", 5_461_466_540_255_530_946),
+    ] {
+        let families = [family(LEAKS, leak), list];
+        let program = combine(&families, &mut Random(seed), LENGTH, Shared::Both);
+        let decision = decide(&program);
+        assert!(matches!(decision, Decision::Leak(_)), "{leak}, {seed}: {decision:?}");
+        assert!(exact(&decision).is_none_or(|rate| Some(rate) == program.truth), "{leak}, {seed}");
     }
 }
 
