@@ -70,9 +70,10 @@ pub(super) fn enlarged<'a>(history: &History, kinds: &[&'a Kind], look: &Look) -
         let kinds: Vec<&Kind> = chain.iter().map(|block| block.kind).collect();
         let growth = judge(&KindGroup::new(history, &kinds), look);
         let is_open = matches!(growth, State::Open { .. });
-        if !growth.is_quiet() && !(is_open && look.is_last) {
-            found.push(Buffer { kinds, growth });
+        if growth.is_quiet() || (is_open && look.is_last) {
+            continue;
         }
+        found.push(Buffer { kinds, growth });
     }
     found
 }

@@ -155,7 +155,12 @@ pub(super) fn constant_increment(series: &[i64], look: &Look) -> Option<Incremen
         let last = series.len() - 1;
         let rise = |at: usize| series[at] - series[at - length];
         let more = (0..length).map(|at| rise(last - at)).find(|&more| more != 0)?;
-        let is_even = |at: usize| rise(at) == more || (series[at] == 0 && series[at - length] == 0);
+        let is_empty = |at: usize| series[at] == 0 && series[at - length] == 0;
+        let is_even = |at: usize| {
+            // Each phase rises in all compared periods or in none.
+            let latest = last - (last - at) % length;
+            if is_empty(latest) { is_empty(at) } else { rise(at) == more }
+        };
         let all = (series.len() - compared..series.len()).rev().all(is_even);
         (more > 0 && all).then_some(Increment { length, more })
     })

@@ -46,6 +46,18 @@ fn a_period_may_begin_late() {
 }
 
 #[test]
+fn events_of_one_period_are_no_increment() {
+    let increment =
+        |series: &[i64]| constant_increment(series, &look(20)).map(|found| found.length);
+    // Each period has one more in one phase, and none in the others.
+    let rising: Vec<i64> = (1..=4).flat_map(|value| [0, 0, value, 0, 0, 0, 0]).collect();
+    assert_eq!(increment(&rising), Some(7));
+    // Nothing for three periods, then three events.
+    let filled = [vec![0; 21], vec![0, 5, 0, 5, 0, 5, 0]].concat();
+    assert_eq!(increment(&filled), None);
+}
+
+#[test]
 fn growth_that_gets_faster_late_is_at_least() {
     // A list that is seldom flushed stays beside a leak that began at once.
     let faster = |after: usize| [vec![5; after], vec![10; 40]].concat();

@@ -1,12 +1,14 @@
 //! Random programs that measure the judge, and a player that runs each until the judge decides.
 
 mod clean;
+mod containers;
 mod leaks;
 pub mod matrix;
 
 use super::{Budget, Decision, History, Living, Rate, step};
 
 pub use clean::CLEAN;
+pub use containers::containers;
 pub use leaks::LEAKS;
 
 /// Warm-up iterations of every program.

@@ -1,7 +1,7 @@
 //! The confusion matrix: how often each family is called a leak, clean or open.
 
 use super::super::programs::matrix::{HEADER, MatrixRow, alone};
-use super::super::programs::{CLEAN, LEAKS, Program, ProgramFamily, Random};
+use super::super::programs::{CLEAN, LEAKS, Program, ProgramFamily, Random, containers};
 use super::super::{Budget, Decision};
 
 fn header(title: &str) {
@@ -138,6 +138,27 @@ fn pick(families: &'static [ProgramFamily], random: &mut Random) -> &'static Pro
 
 fn names(families: &[&ProgramFamily]) -> Vec<&'static str> {
     families.iter().map(|family| family.name).collect()
+}
+
+#[test]
+#[ignore = "takes minutes: the confusion matrix of containers at random"]
+fn containers_at_random() {
+    let budget = Budget::of(variable("MOST", 402) as u32);
+    header("containers");
+    for (name, leaks) in [("clean", 0), ("with one leak", 1), ("with two leaks", 2)] {
+        let mut random = Random(variable("SEED", 1));
+        let mut row = MatrixRow::default();
+        for number in 0..variable("PROGRAMS", 100) {
+            let before = random.0;
+            let program = containers(&mut random, budget.most, leaks);
+            let (wrong, decision) = (row.wrong, row.add(&program, &budget));
+            let is_leak = matches!(decision, Decision::Leak(_));
+            if std::env::var("SHOW").is_ok() && (is_leak != (leaks > 0) || row.wrong > wrong) {
+                println!("  {number} (random {before}): {:?} {decision:?}", program.truth);
+            }
+        }
+        line(name, row.cells());
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::programs::matrix::{MatrixRow, alone};
-use super::super::programs::{CLEAN, LEAKS, Program, ProgramFamily, Random};
+use super::super::programs::{CLEAN, LEAKS, Program, ProgramFamily, Random, containers};
 use super::super::{Budget, Certainty, Decision, Open, Rate};
 use super::matrix::{Shared, combine};
 
@@ -152,6 +152,29 @@ fn a_list_that_is_seldom_flushed_is_not_added_to_an_exact_rate() {
         let decision = decide(&program);
         assert!(matches!(decision, Decision::Leak(_)), "{leak}, {seed}: {decision:?}");
         assert!(exact(&decision).is_none_or(|rate| Some(rate) == program.truth), "{leak}, {seed}");
+    }
+}
+
+#[test]
+fn containers_at_random_leak_only_if_one_is_never_emptied() {
+    for leaks in 0..=2 {
+        let mut random = Random(32);
+        for number in 0..40 {
+            let program = containers(&mut random, LENGTH, leaks);
+            match decide(&program) {
+                Decision::Leak(_) => assert!(leaks > 0, "{number}"),
+                Decision::Clean { .. } => assert_eq!(leaks, 0, "{number}"),
+                Decision::More(_) | Decision::Open(_) => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn a_few_late_blocks_of_a_bounded_container_are_no_growth() {
+    for seed in [10_171_648_233_867_461_825, 16_814_370_487_469_832_205] {
+        let program = containers(&mut Random(seed), LENGTH, 0);
+        assert!(!matches!(decide(&program), Decision::Leak(_)), "{seed}");
     }
 }
 
