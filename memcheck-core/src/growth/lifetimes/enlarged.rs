@@ -103,3 +103,6 @@ fn chain<'a: 'b, 'b>(
     });
     chains.max_by_key(Vec::len).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;
