@@ -1,6 +1,8 @@
 //! Finds a buffer that is replaced by larger ones again and again, among blocks of random sizes from
 //! the same call site. All blocks of the buffer die at the same age, and their level grows exactly.
 
+use std::collections::BTreeMap;
+
 use super::Open;
 use super::events::Look;
 use super::group::KindGroup;
@@ -25,6 +27,7 @@ pub(super) fn buffers<'a>(history: &History, kinds: &[&'a Kind], look: &Look) ->
     dead.sort_by_key(|kind| (kind.site, kind.age(), birth(kind)));
     let of_one_age = dead.chunk_by(|a, b| a.site == b.site && a.age() == b.age());
     let found = of_one_age.filter_map(|dead| {
+        let dead = &rising(dead)[..];
         let group = KindGroup::new(history, dead);
         // A younger block may die at this age too, so that the last entries have no level yet.
         let level = &group.live[..group.settled()];
@@ -42,6 +45,28 @@ pub(super) fn buffers<'a>(history: &History, kinds: &[&'a Kind], look: &Look) ->
         Some(Buffer { kinds, growth })
     });
     found.collect()
+}
+
+/// The longest run of these blocks, in the order of their births, in which each is larger than the one
+/// before by the difference that is the most frequent. All, if no difference is.
+fn rising<'a>(dead: &[&'a Kind]) -> Vec<&'a Kind> {
+    let mut differences = BTreeMap::<u64, usize>::new();
+    for pair in dead.windows(2) {
+        let difference = pair[1].size.checked_sub(pair[0].size).filter(|&more| more > 0);
+        *differences.entry(difference.unwrap_or(0)).or_default() += 1;
+    }
+    differences.remove(&0);
+    let most = differences.into_iter().max_by_key(|&(_, count)| count);
+    let Some((difference, _)) = most.filter(|&(_, count)| count >= MIN_RISES) else {
+        return dead.to_vec();
+    };
+    let mut runs = BTreeMap::<u64, Vec<&Kind>>::new();
+    for kind in dead {
+        let before = kind.size.checked_sub(difference).and_then(|size| runs.remove(&size));
+        let run = before.into_iter().flatten().chain([*kind]).collect();
+        runs.insert(kind.size, run);
+    }
+    runs.into_values().max_by_key(Vec::len).unwrap_or_default()
 }
 
 /// True if a level rises several times by the same number of bytes, and never falls.

@@ -67,6 +67,9 @@ fn a_pool_is_one_chain_of_live_chunks() {
     let shrinks =
         [(5, FOR_EVER, 1024), (10, FOR_EVER, 512), (20, FOR_EVER, 256), (40, FOR_EVER, 128)];
     assert!(found(&shrinks, 90, false).is_empty());
+    // Neither does one of the same iteration.
+    let at_once = DOUBLED.map(|(.., size)| (5, FOR_EVER, size));
+    assert!(found(&at_once, 20, false).is_empty());
 }
 
 #[test]

@@ -97,6 +97,7 @@ fn a_buffer_that_is_enlarged_beside_random_sizes_is_found() {
     for (leak, clean, alike) in [
         ("concatenated in every 11th to 50th", "random shapes: outputs", Shared::Nothing),
         ("Vec by 1.5 for ever", "largest of 4,096 lengths so far", Shared::Nothing),
+        ("concatenated in every iteration", "random shapes: outputs", Shared::Both),
         ("concatenated in every 2nd to 10th", "random shapes: outputs", Shared::Both),
         ("concatenated in every 2nd to 10th", "random shapes: ring of 1 to 64", Shared::Site),
     ] {
