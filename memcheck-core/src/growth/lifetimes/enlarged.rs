@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use super::events::Look;
 use super::group::KindGroup;
 use super::history::History;
-use super::kind::Kind;
+use super::judge_group::judge;
+use super::kind::{Kind, contains};
 use super::replaced::{Buffer, birth};
 use super::state::State;
-use super::tree::{contains, judge};
 
 /// The fewest blocks of a buffer or a pool whose sizes rise by a factor.
 const MIN_CHAIN: usize = 4;

@@ -239,6 +239,11 @@ impl Kind {
     }
 }
 
+/// True if `kind` is one of `kinds`, and not only equal to one.
+pub(super) fn contains(kinds: &[&Kind], kind: &Kind) -> bool {
+    kinds.iter().any(|other| std::ptr::eq(*other, kind))
+}
+
 /// `series` begins with entry `from`, and `sum` with entry `start`.
 pub(super) fn add_from(series: &[u64], from: usize, factor: u64, start: usize, sum: &mut [u64]) {
     let (skipped, later) = (start.saturating_sub(from), from.saturating_sub(start));

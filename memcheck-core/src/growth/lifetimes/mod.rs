@@ -45,6 +45,7 @@ mod group;
 mod history;
 mod irregular;
 mod judge_blocks;
+mod judge_group;
 mod judge_level;
 mod kind;
 #[cfg(any(test, feature = "programs"))]

@@ -4,10 +4,10 @@ use super::decision::{Budget, Decision, Leak, Open, Part, PartPattern, Undecided
 use super::events::Look;
 use super::group::{KindGroup, is_unchanged};
 use super::history::History;
-use super::kind::Kind;
+use super::kind::{Kind, contains};
 use super::rate::{Certainty, Rate};
 use super::replaced::buffers;
-use super::tree::{Growing, Node, contains, is_at_least, judge_by_site, judge_by_size, rises};
+use super::tree::{Growing, Node, is_at_least, judge_by_site, judge_by_size, rises};
 
 /// Judges a history, at a cost of kinds times entries. The next look should come after the further
 /// iterations of [`Decision::More`], because an earlier one would not decide.

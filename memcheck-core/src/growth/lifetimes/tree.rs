@@ -5,9 +5,9 @@ use super::enlarged::enlarged;
 use super::events::{Events, Look};
 use super::group::{KindGroup, has_few_births};
 use super::history::History;
-use super::judge_blocks::{Settled, judge_blocks};
-use super::judge_level::judge_level;
-use super::kind::Kind;
+use super::judge_blocks::Settled;
+use super::judge_group::judge;
+use super::kind::{Kind, contains};
 use super::rate::{Certainty, Rate};
 use super::replaced::buffers;
 use super::state::{PatternGrowth, State};
@@ -47,46 +47,6 @@ impl Node<'_> {
 
 pub(super) fn is_at_least(parts: &[Growing<'_>], certainty: Certainty) -> bool {
     parts.iter().flat_map(|part| &part.growth).all(|growth| growth.rate.certainty <= certainty)
-}
-
-/// Judges one group without looking at its parts.
-pub(super) fn judge(group: &KindGroup, look: &Look) -> State {
-    let blocks = judge_blocks(group, look);
-    let quiet = blocks.is_quiet().then_some(group);
-    let level = judge_level(&group.live, quiet, look);
-    match (blocks, level) {
-        (State::Quiet, level) => level,
-        (blocks, level) if level.is_exact() && is_above(&level, &blocks) => level,
-        (State::Grows { mut growth, is_whole }, _) => {
-            let rest = group.without_settled();
-            match judge_level(&rest.live, Some(&rest), look) {
-                State::Quiet => State::Grows { growth, is_whole },
-                State::Grows { growth: others, .. } => {
-                    growth.extend(others);
-                    State::Grows { growth, is_whole }
-                }
-                State::Open { .. } => State::Grows { growth, is_whole: false },
-            }
-        }
-        // Settled blocks may be the head of a backlog, so the level of all blocks decides.
-        (State::Open { .. }, State::Grows { growth, .. }) => {
-            let is_whole = growth.iter().all(|growth| growth.rate.certainty < Certainty::Amortized);
-            State::Grows { growth, is_whole }
-        }
-        (open, _) => open,
-    }
-}
-
-pub(super) fn contains(kinds: &[&Kind], kind: &Kind) -> bool {
-    kinds.iter().any(|other| std::ptr::eq(*other, kind))
-}
-
-/// True if the level grows by more, or by the same rate while that of the blocks is not exact.
-fn is_above(level: &State, blocks: &State) -> bool {
-    let (Some((level, _)), Some((stays, _))) = (level.growth(), blocks.growth()) else {
-        return true;
-    };
-    level > stays || (level == stays && !blocks.is_exact())
 }
 
 struct JudgedPart<'a> {

@@ -1,0 +1,43 @@
+//! Judges one group without looking at its parts: its blocks, its level, and which of the two counts.
+
+use super::events::Look;
+use super::group::KindGroup;
+use super::judge_blocks::judge_blocks;
+use super::judge_level::judge_level;
+use super::rate::Certainty;
+use super::state::State;
+
+pub(super) fn judge(group: &KindGroup, look: &Look) -> State {
+    let blocks = judge_blocks(group, look);
+    let quiet = blocks.is_quiet().then_some(group);
+    let level = judge_level(&group.live, quiet, look);
+    match (blocks, level) {
+        (State::Quiet, level) => level,
+        (blocks, level) if level.is_exact() && is_above(&level, &blocks) => level,
+        (State::Grows { mut growth, is_whole }, _) => {
+            let rest = group.without_settled();
+            match judge_level(&rest.live, Some(&rest), look) {
+                State::Quiet => State::Grows { growth, is_whole },
+                State::Grows { growth: others, .. } => {
+                    growth.extend(others);
+                    State::Grows { growth, is_whole }
+                }
+                State::Open { .. } => State::Grows { growth, is_whole: false },
+            }
+        }
+        // Settled blocks may be the head of a backlog, so the level of all blocks decides.
+        (State::Open { .. }, State::Grows { growth, .. }) => {
+            let is_whole = growth.iter().all(|growth| growth.rate.certainty < Certainty::Amortized);
+            State::Grows { growth, is_whole }
+        }
+        (open, _) => open,
+    }
+}
+
+/// True if the level grows by more, or by the same rate while that of the blocks is not exact.
+fn is_above(level: &State, blocks: &State) -> bool {
+    let (Some((level, _)), Some((stays, _))) = (level.growth(), blocks.growth()) else {
+        return true;
+    };
+    level > stays || (level == stays && !blocks.is_exact())
+}
