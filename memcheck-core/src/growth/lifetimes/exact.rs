@@ -18,16 +18,25 @@ pub(super) struct Period {
     pub(super) is_whole: bool,
 }
 
-/// The shortest period with which the end of a series repeats exactly, if its sum is positive.
-pub(super) fn exact_period(series: &[i64], look: &Look) -> Option<Period> {
+/// The end of a series that repeats exactly, with a sum above zero.
+struct Repetition {
+    length: usize,
+    compared: usize,
+    begin: usize,
+    sum: i128,
+}
+
+fn repetition(series: &[i64], look: &Look) -> Option<Repetition> {
     let least = (2 * look.horizon / 5).clamp(1, 64);
     let length = (1..=series.len() / 4).find(|&k| repeats(series, k, (3 * k).max(least)))?;
-    let compared = (3 * length).max(least);
     let sum: i128 = series[series.len() - length..].iter().copied().map(i128::from).sum();
-    if sum <= 0 {
-        return None;
-    }
     let begin = first_repeat(series, length);
+    (sum > 0).then(|| Repetition { length, compared: (3 * length).max(least), begin, sum })
+}
+
+/// The shortest period with which the end of a series repeats exactly, if its sum is positive.
+pub(super) fn exact_period(series: &[i64], look: &Look) -> Option<Period> {
+    let Repetition { length, compared, begin, sum } = repetition(series, look)?;
     let is_long = series.len() - begin >= 4 * compared;
     let (began, others) = other_events(series, length, begin, is_long)?;
     // A leak begins early. If this one seems to begin later, after other events, then memory that
@@ -35,6 +44,13 @@ pub(super) fn exact_period(series: &[i64], look: &Look) -> Option<Period> {
     let is_early = began <= look.quiet;
     let is_whole = others.count == 0 || (is_early && others.is_quiet(series.len(), look));
     Some(Period { length, sum, is_whole })
+}
+
+/// The length at which a series whose end repeats exactly has done so for a horizon. Regular growth
+/// that has paused is exact from there on. `None` if the end does not repeat, or has for as long.
+pub(super) fn exact_from(series: &[i64], look: &Look) -> Option<usize> {
+    let from = repetition(series, look)?.begin + look.horizon;
+    (from > series.len()).then_some(from)
 }
 
 fn repeats(series: &[i64], period: usize, compared: usize) -> bool {

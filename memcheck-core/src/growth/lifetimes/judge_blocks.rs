@@ -2,7 +2,9 @@
 
 use super::amortized::amortized;
 use super::events::{Events, Look, continues, continues_at_random, positive};
-use super::exact::{constant_increment, exact_period, periodic_terms, subtract_regular_term};
+use super::exact::{
+    constant_increment, exact_from, exact_period, periodic_terms, subtract_regular_term,
+};
 use super::group::KindGroup;
 use super::irregular::{irregular, mean};
 use super::rate::{Certainty, Rate};
@@ -44,7 +46,10 @@ pub(super) fn judge_blocks(group: &KindGroup, look: &Look) -> State {
         return state;
     }
     if continues_at_random(series, look) && irregular(series, look) {
-        return State::grows(mean_growth(series), true);
+        return match exact_from(series, look).filter(|_| !look.is_last) {
+            Some(from) => State::Open { open: Open::GoesOn, until: from + group.age },
+            None => State::grows(mean_growth(series), true),
+        };
     }
     let enlargements: Vec<(usize, i64)> = positive(series).map(|at| (at, series[at])).collect();
     if let Some(content) = amortized(&enlargements, look) {

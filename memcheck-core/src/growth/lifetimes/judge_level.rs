@@ -2,7 +2,7 @@
 
 use super::amortized::amortized;
 use super::events::{Events, Look, continues, records};
-use super::exact::{constant_increment, exact_period};
+use super::exact::{constant_increment, exact_from, exact_period};
 use super::group::KindGroup;
 use super::irregular::irregular;
 use super::judge_blocks::{Settled, increasing_growth, next_look, periodic_growth};
@@ -107,7 +107,9 @@ fn floor_growth(level: &[i64], look: &Look) -> Option<PatternGrowth> {
         return Some(increasing_growth(&changes, increment.length, increment.more));
     }
     let never_falls = changes.iter().all(|&change| change >= 0);
-    let is_rise = if never_falls { irregular(&changes, look) } else { climbs(level, look) };
+    let will_be_exact = !look.is_last && exact_from(&changes, look).is_some();
+    let is_rise =
+        if never_falls { !will_be_exact && irregular(&changes, look) } else { climbs(level, look) };
     is_rise.then(|| PatternGrowth {
         rate: slope(level),
         pattern: PartPattern::Mean,

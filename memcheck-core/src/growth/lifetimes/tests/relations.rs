@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::super::programs::matrix::{MatrixRow, alone};
-use super::super::programs::{CLEAN, LEAKS, Program, ProgramFamily, Random, containers};
+use super::super::programs::{
+    CLEAN, LEAKS, Program, ProgramBlock, ProgramFamily, Random, containers,
+};
 use super::super::{Budget, Certainty, Decision, Open, Rate};
 use super::matrix::{Shared, combine};
 
@@ -176,6 +178,20 @@ fn a_few_late_blocks_of_a_bounded_container_are_no_growth() {
     for seed in [10_171_648_233_867_461_825, 16_814_370_487_469_832_205] {
         let program = containers(&mut Random(seed), LENGTH, 0);
         assert!(!matches!(decide(&program), Decision::Leak(_)), "{seed}");
+    }
+}
+
+#[test]
+fn a_steady_leak_that_pauses_once_has_its_exact_rate() {
+    for (pause, length) in [(20, 1), (100, 1), (101, 1), (60, 5), (130, 1)] {
+        let mut program = Program::new(LENGTH);
+        let keeps = |&at: &u32| !(pause..pause + length).contains(&at);
+        program.blocks = (0..LENGTH)
+            .filter(keeps)
+            .map(|at| ProgramBlock { site: 0, size: 64, born: Some(at), died: u32::MAX })
+            .collect();
+        let rate = Rate::new(64, 1, Certainty::Exact);
+        assert_eq!(exact(&decide(&program)), Some(rate), "{pause}, {length}");
     }
 }
 
