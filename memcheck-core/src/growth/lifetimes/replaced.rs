@@ -63,7 +63,8 @@ fn rising<'a>(dead: &[&'a Kind]) -> Vec<&'a Kind> {
     let mut runs = BTreeMap::<u64, Vec<&Kind>>::new();
     for kind in dead {
         let before = kind.size.checked_sub(difference).and_then(|size| runs.remove(&size));
-        let run = before.into_iter().flatten().chain([*kind]).collect();
+        let mut run = before.unwrap_or_default();
+        run.push(*kind);
         runs.insert(kind.size, run);
     }
     runs.into_values().max_by_key(Vec::len).unwrap_or_default()

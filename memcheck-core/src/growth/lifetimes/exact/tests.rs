@@ -58,7 +58,7 @@ fn events_of_one_period_are_no_increment() {
 }
 
 #[test]
-fn growth_that_gets_faster_late_is_at_least() {
+fn growth_that_gets_faster_late_is_not_whole() {
     // A list that is seldom flushed stays beside a leak that began at once.
     let faster = |after: usize| [vec![5; after], vec![10; 40]].concat();
     assert_eq!(found(&faster(20)), Some((1, 10, true)));
