@@ -26,6 +26,13 @@ struct Repetition {
     sum: i128,
 }
 
+impl Repetition {
+    fn is_below(&self, other: &Self) -> bool {
+        let per_entry = |sum: i128, of: usize| sum * of as i128;
+        per_entry(self.sum, other.length) < per_entry(other.sum, self.length)
+    }
+}
+
 fn repetition(series: &[i64], look: &Look) -> Option<Repetition> {
     let least = (2 * look.horizon / 5).clamp(1, 64);
     let length = (1..=series.len() / 4).find(|&k| repeats(series, k, (3 * k).max(least)))?;
@@ -36,14 +43,20 @@ fn repetition(series: &[i64], look: &Look) -> Option<Repetition> {
 
 /// The shortest period with which the end of a series repeats exactly, if its sum is positive.
 pub(super) fn exact_period(series: &[i64], look: &Look) -> Option<Period> {
-    let Repetition { length, compared, begin, sum } = repetition(series, look)?;
+    let now = repetition(series, look)?;
+    let Repetition { length, compared, begin, sum } = now;
     let is_long = series.len() - begin >= 4 * compared;
     let (began, others) = other_events(series, length, begin, is_long)?;
+    let is_early = began <= look.quiet;
+    if others.count == 0 || is_early {
+        let is_whole = others.count == 0 || others.is_quiet(series.len(), look);
+        return Some(Period { length, sum, is_whole });
+    }
     // A leak begins early. If this one seems to begin later, after other events, then memory that
     // stayed for longer than ever before may have been added to a leak that began with them.
-    let is_early = began <= look.quiet;
-    let is_whole = others.count == 0 || (is_early && others.is_quiet(series.len(), look));
-    Some(Period { length, sum, is_whole })
+    let before = repetition(&series[..began], look).filter(|before| before.is_below(&now));
+    let Repetition { length, sum, .. } = before.unwrap_or(now);
+    Some(Period { length, sum, is_whole: false })
 }
 
 /// The length at which a series whose end repeats exactly has done so for a horizon. Regular growth

@@ -62,7 +62,16 @@ fn growth_that_gets_faster_late_is_not_whole() {
     // A list that is seldom flushed stays beside a leak that began at once.
     let faster = |after: usize| [vec![5; after], vec![10; 40]].concat();
     assert_eq!(found(&faster(20)), Some((1, 10, true)));
-    assert_eq!(found(&faster(21)), Some((1, 10, false)));
+    assert_eq!(found(&faster(21)), Some((1, 5, false)));
+    // The two rates can have other periods.
+    let faster = [repeated(&[0, 0, 7], 30), vec![9; 40]].concat();
+    assert_eq!(found(&faster), Some((3, 7, false)));
+    let faster = [vec![4; 30], repeated(&[0, 0, 50], 60)].concat();
+    assert_eq!(found(&faster), Some((1, 4, false)));
+    // Events that do not repeat are no rate.
+    let irregular =
+        [vec![5, 0, 7, 0, 0, 1, 0, 4, 9, 0, 0, 2, 0, 0, 0, 3, 0, 1, 0, 6, 0, 8], vec![10; 40]];
+    assert_eq!(found(&irregular.concat()), Some((1, 10, false)));
 }
 
 #[test]

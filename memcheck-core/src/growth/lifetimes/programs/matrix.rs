@@ -18,7 +18,7 @@ pub struct MatrixRow {
     pub slows: u32,
     /// Left open: the level moves.
     pub moves: u32,
-    /// Called exact and whole, with a rate that differs from the true one.
+    /// Called exact, with a rate that differs from the true one, or at least an exact rate above it.
     pub wrong: u32,
     /// The program has an exact rate, but the leak that was found does not.
     pub inexact: u32,
@@ -39,10 +39,12 @@ impl MatrixRow {
             Decision::Leak(leak) => {
                 self.leak += 1;
                 self.at_least += u32::from(!leak.whole);
-                let is_exact = leak.whole && leak.rate.certainty == Certainty::Exact;
-                let is_true = program.truth.is_none_or(|truth| truth == leak.rate);
-                self.wrong += u32::from(is_exact && !is_true);
-                self.inexact += u32::from(!is_exact && program.truth.is_some());
+                let has_rate = leak.rate.certainty == Certainty::Exact;
+                let is_true = program.truth.is_none_or(|truth| {
+                    if leak.whole { truth == leak.rate } else { truth >= leak.rate }
+                });
+                self.wrong += u32::from(has_rate && !is_true);
+                self.inexact += u32::from(!(leak.whole && has_rate) && program.truth.is_some());
             }
             Decision::Open(undecided) => match undecided.open {
                 Open::GoesOn => self.goes_on += 1,
