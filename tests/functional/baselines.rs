@@ -194,6 +194,27 @@ fn a_source_file_outside_its_package_has_its_baseline_next_to_it() {
 }
 
 #[test]
+fn two_tests_with_one_baseline_are_refused_before_any_test_runs() {
+    let project = Project::new(
+        "mod a {
+    #[super::mem_test]
+    fn b() {}
+}
+#[allow(non_snake_case)]
+#[mem_test]
+fn a__b() {}
+",
+    );
+    let refused = "`a__b` and `a::b` have the same baseline";
+    let run = project.run(&[]).exits(96).prints(refused).prints("rename one of them");
+    assert!(!run.stdout.contains("test-finished"), "{}", run.stdout);
+    project.run(&["--exact", "a::b"]).exits(0);
+    let output = project.cargo_test().output().expect("cargo runs");
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stdout).contains(refused), "{output:?}");
+}
+
+#[test]
 fn a_renamed_test_leaves_a_stale_baseline_that_prune_removes() {
     let project = accepted();
     project.write("tests/mem.rs", &clean(100_000).replace("fn clean", "fn renamed"));

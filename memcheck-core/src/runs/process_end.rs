@@ -202,7 +202,10 @@ fn no_record(test: &str) -> Finding {
         Code::NotMeasured,
         format!("the process of `{test}` ended without a record, and with exit status 0"),
     )
-    .hint("does the body call std::process::exit, or does a custom harness not know the test?")
+    .hint(
+        "does the body call std::process::exit, or does a custom harness not know the test? The \
+         body is called more often than `iterations` says, unless `max_iterations` is as low",
+    )
 }
 
 fn crashed(status: ExitStatus, when: &str) -> Finding {

@@ -10,9 +10,9 @@ use memcheck_core::judgement::finding::Finding;
 use memcheck_core::limits::Limits;
 use memcheck_core::measurement::record::Record;
 use memcheck_core::runs::relations::{
-    self, Compared, MeasuredRuns, Needs, Other, PartnerError, Target,
+    self, Compared, MeasuredRuns, Needs, Other, RelationError, Target, refuse_same_baseline,
 };
-use memcheck_core::wire::protocol::Job;
+use memcheck_core::wire::protocol::{Entry, Job};
 
 use super::listing;
 use crate::description::Description;
@@ -24,9 +24,14 @@ pub(super) fn needs(
     limits: &Limits,
     family: Family,
     root: &Path,
-) -> Result<Option<Needs>, PartnerError> {
+) -> Result<Option<Needs>, RelationError> {
     let target =
         Target { name: "this test target", tests: &listing::listing().tests, family, root };
+    if limits.baseline.value {
+        let keeps =
+            |entry: &&Entry| entry.need.admits(family) && entry.attribute.baseline != Some(false);
+        refuse_same_baseline(target.tests.iter().filter(keeps).map(|entry| target.other(entry)))?;
+    }
     target.needs(&listing::entry(description), limits, |_| true)
 }
 

@@ -6,14 +6,17 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use memcheck_core::bound::Bound;
-use memcheck_core::runs::relations::{Needs, PartnerError, Target, circle};
+use memcheck_core::judgement::location;
+use memcheck_core::runs::relations::{
+    Needs, Other, RelationError, Target, circle, refuse_same_baseline,
+};
 use memcheck_core::wire::exit;
 
 use crate::discovery::session::LegTests;
 use crate::discovery::task::Task;
 use crate::system::error::CommandError;
 
-impl CommandError for PartnerError {
+impl CommandError for RelationError {
     fn exit_code(&self) -> u8 {
         exit::CONFIG
     }
@@ -24,6 +27,9 @@ impl CommandError for PartnerError {
                 "`cargo memcheck list` shows the paths of all tests"
             }
             Self::Circle(_) => "give one of them a limit in bytes",
+            Self::SameBaseline { .. } => {
+                "rename one of them: `::` and `__` are equal in the name of a file"
+            }
             Self::Itself { .. } => return None,
             Self::Elsewhere { .. } => {
                 "both must run on the same device: `device = …` in the attribute, or an \
@@ -39,7 +45,7 @@ pub(crate) fn needs(
     tests: &LegTests,
     tasks: &[Task],
     root: &Path,
-) -> Result<Vec<Option<Needs>>, PartnerError> {
+) -> Result<Vec<Option<Needs>>, RelationError> {
     let needs = tasks.iter().map(|task| {
         let mut carried = tests.carried.iter();
         let own = carried.find(|carried| carried.binary.id == task.binary.id);
@@ -57,11 +63,24 @@ pub(crate) fn needs(
     });
     let needs = needs.collect::<Result<Vec<_>, _>>()?;
     refuse_circles(tasks, &needs)?;
+    refuse_shared_baselines(tasks, root)?;
     Ok(needs)
 }
 
+/// By executable: a module of `lib.rs` and of `main.rs` has the same tests, with equal figures.
+fn refuse_shared_baselines(tasks: &[Task], root: &Path) -> Result<(), RelationError> {
+    let mut kept: BTreeMap<&str, Vec<Other>> = BTreeMap::new();
+    for task in tasks.iter().filter(|task| task.limits.baseline.value) {
+        let Some(entry) = task.subject.test() else { continue };
+        let snapshot = location::baseline(root, &entry.file, &entry.snapshot, task.family());
+        let test = Other { test: entry.name.clone(), snapshot };
+        kept.entry(task.binary.id.as_str()).or_default().push(test);
+    }
+    kept.into_values().try_for_each(refuse_same_baseline)
+}
+
 /// By executable, because paths are unique only within one.
-fn refuse_circles(tasks: &[Task], needs: &[Option<Needs>]) -> Result<(), PartnerError> {
+fn refuse_circles(tasks: &[Task], needs: &[Option<Needs>]) -> Result<(), RelationError> {
     let mut limits: BTreeMap<&str, BTreeMap<&str, _>> = BTreeMap::new();
     for (task, needs) in tasks.iter().zip(needs) {
         let partner = needs.as_ref().and_then(|needs| needs.partner.as_ref());

@@ -24,8 +24,8 @@ use crate::measurement::comparison;
 use crate::measurement::record::{Facts, Record};
 
 pub use family::{CaseFamily, families};
-pub use needs::{Compared, Needs, Other, Target, compare, law_baselines};
-pub use partner::{PartnerError, circle, partner};
+pub use needs::{Compared, Needs, Other, Target, compare, law_baselines, refuse_same_baseline};
+pub use partner::{RelationError, circle, partner};
 pub use relative::relative;
 pub use scaling::{DeviceRoom, Member, members_of_runs, scaling, scaling_reports, unchanged};
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{MeasuredRuns, PartnerError, families, partner};
+use super::{MeasuredRuns, RelationError, families, partner};
 use crate::bound::Bound;
 use crate::device::Family;
 use crate::judgement::finding::Finding;
@@ -66,14 +66,14 @@ impl Target<'_> {
         test: &Entry,
         limits: &Limits,
         runs: impl Fn(&str) -> bool,
-    ) -> Result<Option<Needs>, PartnerError> {
+    ) -> Result<Option<Needs>, RelationError> {
         let partner = self.partner(test, limits)?.map(|entry| self.other(entry));
         let (members, law) = self.laws(test, runs).unzip();
         let needs = Needs { partner, members: members.unwrap_or_default(), law };
         Ok((needs.partner.is_some() || needs.law.is_some()).then_some(needs))
     }
 
-    fn partner(&self, test: &Entry, limits: &Limits) -> Result<Option<&Entry>, PartnerError> {
+    fn partner(&self, test: &Entry, limits: &Limits) -> Result<Option<&Entry>, RelationError> {
         let Some(Bound::Relative(limit)) = &limits.max_peak.value else { return Ok(None) };
         let names = self.tests.iter().map(|entry| entry.name.as_str());
         let found = partner(&test.name, limit, self.name, names)?;
@@ -83,7 +83,7 @@ impl Target<'_> {
             other.need.admits(self.family) && family == test.family_on(self.family)
         };
         match other {
-            Some(other) if !on_same_device(&other) => Err(PartnerError::Elsewhere {
+            Some(other) if !on_same_device(&other) => Err(RelationError::Elsewhere {
                 test: test.name.clone(),
                 limit: Box::new(limit.clone()),
                 other: other.name.clone(),
@@ -109,11 +109,25 @@ impl Target<'_> {
         Some((members, law_baseline(self.root, test, self.family, &family.common)))
     }
 
-    fn other(&self, entry: &Entry) -> Other {
+    /// A test of this executable, with its baseline.
+    pub fn other(&self, entry: &Entry) -> Other {
         let family = entry.family_on(self.family);
         let snapshot = location::baseline(self.root, &entry.file, &entry.snapshot, family);
         Other { test: entry.name.clone(), snapshot }
     }
+}
+
+/// Refuses two tests of one executable that have the same baseline.
+pub fn refuse_same_baseline(tests: impl IntoIterator<Item = Other>) -> Result<(), RelationError> {
+    let mut known: BTreeMap<PathBuf, String> = BTreeMap::new();
+    for Other { test, snapshot } in tests {
+        if let Some(other) = known.get(&snapshot) {
+            let other = other.clone();
+            return Err(RelationError::SameBaseline { test, other, baseline: snapshot });
+        }
+        known.insert(snapshot, test);
+    }
+    Ok(())
 }
 
 fn law_baseline(

@@ -1,13 +1,15 @@
-//! Finds the test that a relative limit refers to.
+//! Finds the test that a relative limit refers to, and tests that exclude each other.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use crate::bound::Relative;
 use crate::law::Fraction;
 
-/// The reason why a relative limit does not refer to one other test, or can never hold.
+/// The reason why tests cannot be judged together: a relative limit does not refer to one other test
+/// or can never hold, or two tests would write the same baseline.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PartnerError {
+pub enum RelationError {
     /// The test does not exist.
     #[error("`max_peak` of `{test}` is `{limit}`, and {binary} has no test `{}`{near}", .limit.test)]
     Unknown {
@@ -62,6 +64,16 @@ pub enum PartnerError {
         .0.join(", ")
     )]
     Circle(Vec<String>),
+    /// Two tests have the same baseline, because `::` and `__` are equal in the name of a file.
+    #[error("`{test}` and `{other}` have the same baseline, {}", .baseline.display())]
+    SameBaseline {
+        /// One test.
+        test: String,
+        /// The other test.
+        other: String,
+        /// The path of the baseline.
+        baseline: PathBuf,
+    },
 }
 
 fn quoted(names: &[String]) -> String {
@@ -74,7 +86,7 @@ pub fn partner<'a>(
     limit: &Relative,
     binary: &str,
     tests: impl Iterator<Item = &'a str> + Clone,
-) -> Result<&'a str, PartnerError> {
+) -> Result<&'a str, RelationError> {
     let end = format!("::{}", limit.test);
     let exact = tests.clone().find(|name| *name == limit.test);
     let among: Vec<&str> = match exact {
@@ -83,15 +95,15 @@ pub fn partner<'a>(
     };
     let (test, limit) = (test.to_owned(), Box::new(limit.clone()));
     match among.as_slice() {
-        [only] if *only == test => Err(PartnerError::Itself { test, limit }),
+        [only] if *only == test => Err(RelationError::Itself { test, limit }),
         [only] => Ok(only),
         [] => {
             let near = near(&limit.test, tests);
-            Err(PartnerError::Unknown { test, limit, binary: binary.to_owned(), near })
+            Err(RelationError::Unknown { test, limit, binary: binary.to_owned(), near })
         }
         several => {
             let among = several.iter().map(|name| (*name).to_owned()).collect();
-            Err(PartnerError::Ambiguous { test, limit, among })
+            Err(RelationError::Ambiguous { test, limit, among })
         }
     }
 }
@@ -107,7 +119,7 @@ fn near<'a>(name: &str, tests: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// The cycle of `limits`, of partner and factor, whose factors multiply to less than 1.
-pub fn circle(limits: &BTreeMap<&str, (&str, Fraction)>) -> Option<PartnerError> {
+pub fn circle(limits: &BTreeMap<&str, (&str, Fraction)>) -> Option<RelationError> {
     for &start in limits.keys() {
         let (mut at, mut product) = (start, Fraction::whole(1));
         let mut way = Vec::new();
@@ -118,7 +130,7 @@ pub fn circle(limits: &BTreeMap<&str, (&str, Fraction)>) -> Option<PartnerError>
             if at == start {
                 let falls = Fraction::whole(1).minus(product).is_some_and(Fraction::is_positive);
                 if falls {
-                    return Some(PartnerError::Circle(way));
+                    return Some(RelationError::Circle(way));
                 }
                 break;
             }

@@ -344,3 +344,19 @@ fn every_metric_is_one_that_a_baseline_keeps() {
         assert_eq!(name.parse::<Metric>().unwrap().name(), name);
     }
 }
+
+#[test]
+fn two_tests_with_one_baseline_are_refused() {
+    let kept = |tests: &[(&str, &str)]| {
+        let other = |&(test, snapshot): &(&str, &str)| Other {
+            test: test.to_owned(),
+            snapshot: snapshot.into(),
+        };
+        refuse_same_baseline(tests.iter().map(other)).map_err(|error| error.to_string())
+    };
+    assert_eq!(kept(&[("m::a", "mem__m__a@cpu.snap"), ("m::b", "mem__m__b@cpu.snap")]), Ok(()));
+    assert_eq!(
+        kept(&[("m::a", "s/mem__m__a@cpu.snap"), ("m__a", "s/mem__m__a@cpu.snap")]),
+        Err("`m__a` and `m::a` have the same baseline, s/mem__m__a@cpu.snap".to_owned())
+    );
+}
