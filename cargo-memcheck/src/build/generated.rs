@@ -1,5 +1,7 @@
 //! Packages that the tool writes below the target directory and builds. They have the versions,
-//! profiles and patches of the workspace, so that cargo rebuilds as little of candle as possible.
+//! features, profiles and patches of the workspace, so that cargo builds candle once.
+
+mod same_features;
 
 use std::fmt::Write;
 use std::fs;
@@ -10,6 +12,7 @@ use cargo_metadata::Package;
 
 use crate::build::workspace::Workspace;
 use crate::system::files;
+use same_features::SameFeatures;
 
 #[derive(Debug)]
 pub(crate) struct Generated<'a> {
@@ -49,6 +52,7 @@ impl Generated<'_> {
             let package = workspace.resolved(like).with_context(|| format!("no {like}"))?;
             writeln!(text, "{name} = {}", dependency(name, package)?)?;
         }
+        write!(text, "\n{}", toml::to_string(&SameFeatures::of(workspace))?)?;
         let root: toml::Table = fs::read_to_string(workspace.root().join("Cargo.toml"))?.parse()?;
         for key in ["profile", "patch"] {
             if let Some(value) = root.get(key) {

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cargo_metadata::{DepKindInfo, DependencyKind, Metadata, Package, PackageId};
+use cargo_metadata::{DepKindInfo, Dependency, DependencyKind, Metadata, Package, PackageId};
 use globset::Glob;
 use memcheck_core::measurement::cargo_lock::CANDLE;
 
@@ -203,6 +203,26 @@ impl Workspace {
             package.name.as_str() == name && node.dependencies.contains(&package.id)
         };
         self.metadata.packages.iter().find(is_named)
+    }
+
+    /// The declared dependencies that are used, each with the package that cargo has chosen.
+    pub(crate) fn resolved_dependencies<'a>(
+        &'a self,
+        package: &'a Package,
+    ) -> Vec<(&'a Dependency, &'a Package)> {
+        let nodes = self.metadata.resolve.iter().flat_map(|resolve| &resolve.nodes);
+        let Some(node) = nodes.into_iter().find(|node| node.id == package.id) else {
+            return Vec::new();
+        };
+        let chosen = |declared: &Dependency| {
+            self.metadata.packages.iter().find(|package| {
+                package.name.as_str() == declared.name
+                    && declared.req.matches(&package.version)
+                    && node.dependencies.contains(&package.id)
+            })
+        };
+        let declared = package.dependencies.iter();
+        declared.filter_map(|declared| Some((declared, chosen(declared)?))).collect()
     }
 
     fn reachable(&self, root: &PackageId) -> Vec<&Package> {

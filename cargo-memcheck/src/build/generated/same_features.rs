@@ -1,0 +1,167 @@
+//! The dependencies that give a generated package the features of the workspace's tests. Cargo
+//! compiles a crate once more for other features, and one feature of a crate like serde_json is
+//! enough for candle to be compiled once more.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use cargo_metadata::semver::Version;
+use cargo_metadata::{Dependency, DependencyKind, Package};
+use serde::Serialize;
+
+use crate::build::workspace::Workspace;
+
+/// Every platform. A table of its own keeps these dependencies apart from those of the package.
+const ANYWHERE: &str = "cfg(all())";
+
+/// The tables `target` of a manifest, by platform.
+#[derive(Debug, Default, PartialEq, Serialize)]
+pub(super) struct SameFeatures {
+    target: BTreeMap<String, Tables>,
+}
+
+#[derive(Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Tables {
+    dependencies: BTreeMap<String, Shared>,
+    build_dependencies: BTreeMap<String, Shared>,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Shared {
+    package: String,
+    version: String,
+    default_features: bool,
+    features: BTreeSet<String>,
+}
+
+impl SameFeatures {
+    /// The published crates on which packages with memory tests depend. None if candle is not built
+    /// yet, because the generated package then needs no more crates than its own.
+    pub(super) fn of(workspace: &Workspace) -> Self {
+        let mut same = Self::default();
+        if has_built_candle(workspace.build_directory()) {
+            for tests in workspace.test_packages() {
+                for (declared, resolved) in workspace.resolved_dependencies(&tests.package) {
+                    same.add(declared, resolved);
+                }
+            }
+        }
+        same
+    }
+
+    fn add(&mut self, declared: &Dependency, resolved: &Package) {
+        if !is_shared(resolved) {
+            return;
+        }
+        let platform = declared.target.as_ref().map_or(ANYWHERE.to_owned(), ToString::to_string);
+        let tables = self.target.entry(platform).or_default();
+        let table = match declared.kind {
+            DependencyKind::Build => &mut tables.build_dependencies,
+            _ => &mut tables.dependencies,
+        };
+        let Version { major, minor, patch, pre, .. } = &resolved.version;
+        // A package can depend on several versions of a crate, which must have other names.
+        let name = format!("{}-{major}-{minor}-{patch}-{}", resolved.name, pre.replace('.', "-"));
+        let shared = table.entry(name.trim_end_matches('-').to_owned()).or_insert_with(|| {
+            let version = Version { build: Default::default(), ..resolved.version.clone() };
+            Shared {
+                package: resolved.name.to_string(),
+                version: format!("={version}"),
+                default_features: false,
+                features: BTreeSet::new(),
+            }
+        });
+        shared.default_features |= declared.uses_default_features;
+        shared.features.extend(declared.features.iter().cloned());
+    }
+}
+
+fn has_built_candle(build_directory: &Path) -> bool {
+    let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_candle = |name: &str| name.starts_with("libcandle_core-") && name.ends_with(".rlib");
+    entries(build_directory)
+        .flat_map(|profile| entries(&profile.path().join("deps")))
+        .any(|file| file.file_name().to_str().is_some_and(is_candle))
+}
+
+/// The generated package itself chooses the features of candle and of memcheck.
+fn is_shared(package: &Package) -> bool {
+    let is_published = package.source.as_ref().is_some_and(cargo_metadata::Source::is_crates_io);
+    let own = ["candle-", "memcheck-"];
+    is_published && !own.iter().any(|own| package.name.starts_with(own))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
+
+    fn declared(kind: Value, default: bool, features: &[&str]) -> Dependency {
+        serde_json::from_value(json!({
+            "name": "x", "source": CRATES_IO, "req": "^1", "kind": kind, "rename": null,
+            "optional": false, "uses_default_features": default, "features": features,
+            "target": null, "registry": null,
+        }))
+        .unwrap()
+    }
+
+    fn resolved(name: &str, version: &str, source: Value) -> Package {
+        serde_json::from_value(json!({
+            "name": name, "version": version, "id": format!("{name}@{version}"), "source": source,
+            "manifest_path": "/registry/x/Cargo.toml", "dependencies": [], "targets": [],
+            "features": {},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn features_of_all_declarations_are_joined_for_each_version() {
+        let mut same = SameFeatures::default();
+        let (first, second) = ("1.2.0+spec", "2.0.0-rc.1");
+        same.add(&declared(Value::Null, false, &["std"]), &resolved("x", first, CRATES_IO.into()));
+        same.add(&declared(json!("dev"), true, &["a"]), &resolved("x", first, CRATES_IO.into()));
+        same.add(&declared(Value::Null, true, &[]), &resolved("x", second, CRATES_IO.into()));
+        same.add(&declared(json!("build"), true, &[]), &resolved("x", first, CRATES_IO.into()));
+        for (name, source) in [("candle-nn", json!(CRATES_IO)), ("local", Value::Null)] {
+            same.add(&declared(Value::Null, true, &[]), &resolved(name, "1.0.0", source));
+        }
+        let expected = "\
+[target.\"cfg(all())\".dependencies.x-1-2-0]
+package = \"x\"
+version = \"=1.2.0\"
+default-features = true
+features = [\"a\", \"std\"]
+
+[target.\"cfg(all())\".dependencies.x-2-0-0-rc-1]
+package = \"x\"
+version = \"=2.0.0-rc.1\"
+default-features = true
+features = []
+
+[target.\"cfg(all())\".build-dependencies.x-1-2-0]
+package = \"x\"
+version = \"=1.2.0\"
+default-features = true
+features = []
+";
+        assert_eq!(toml::to_string(&same).unwrap(), expected);
+    }
+
+    #[test]
+    fn candle_is_built_if_a_profile_has_its_library() {
+        let folder = tempfile::tempdir().unwrap();
+        let deps = folder.path().join("debug/deps");
+        fs::create_dir_all(&deps).unwrap();
+        fs::write(deps.join("libcandle_nn-0123.rlib"), "").unwrap();
+        assert!(!has_built_candle(folder.path()));
+        fs::write(deps.join("libcandle_core-0123.rlib"), "").unwrap();
+        assert!(has_built_candle(folder.path()));
+        assert!(!has_built_candle(Path::new("/no/such/folder")));
+    }
+}
