@@ -1,8 +1,8 @@
 //! Creates cargo projects outside the workspace and runs the command in them.
 
+mod folder;
 mod run;
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -168,9 +168,11 @@ fn projects() -> PathBuf {
 /// crates. Final artifacts, results and pending snapshots go to a target directory of the project,
 /// because tests run at the same time. Must be called after the folder of the command is set.
 pub(crate) fn share_build(command: &mut Command) {
+    let all = projects().join("projects");
     let folder = command.get_current_dir().and_then(|folder| {
-        let below = folder.strip_prefix(projects().join("projects")).ok()?;
-        Some(PathBuf::from("targets").join(below.iter().next()?))
+        let name = folder.strip_prefix(&all).ok()?.iter().next()?;
+        folder::begin(&all.join(name));
+        Some(PathBuf::from("targets").join(name))
     });
     command
         .env("CARGO_TARGET_DIR", projects().join(folder.unwrap_or_default()))
@@ -181,15 +183,11 @@ pub(crate) fn share_build(command: &mut Command) {
 /// A cargo project in a folder below the target directory.
 ///
 /// The package is named after the test that creates it, because in a shared target directory cargo
-/// distinguishes packages only by name and version. The folder is empty at first and has the same
-/// path in every run. Crates that an earlier run compiled are reused if [`Project::write`] writes
-/// the same text again.
+/// distinguishes packages only by name and version. The folder has the same path in every run, and
+/// the first command finds only the files that this run has written. Answers of cargo and crates of
+/// the last run are reused if [`Project::write`] writes the same text again.
 pub(crate) struct Project {
     folder: PathBuf,
-    /// The files of the last run.
-    earlier: PathBuf,
-    /// The files that this run has written.
-    written: std::cell::RefCell<BTreeSet<String>>,
     name: String,
     /// Locks the folder, so that another run of this test waits.
     _lock: std::fs::File,
@@ -226,35 +224,44 @@ impl Project {
     }
 
     fn with_manifest(name: String, manifest: &str) -> Self {
-        let project = Self::in_empty_folder(name);
+        let project = Self::in_new_folder(name);
         let runtime = workspace().join("memcheck-runtime");
         let manifest = manifest.replace("RUNTIME", &runtime.display().to_string());
         let manifest = manifest.replace("NAME", &project.name);
-        let profile = profile(&manifest);
-        project.write("Cargo.toml", &format!("{manifest}\n{profile}"));
+        let manifest = format!("{manifest}\n{}", profile(&manifest));
+        let is_same = std::fs::read(project.path().join("Cargo.toml"))
+            .is_ok_and(|left| left == manifest.as_bytes());
+        project.write("Cargo.toml", &manifest);
         project.write("src/lib.rs", "//! A user's package.\n");
-        // Uses the crate versions of this workspace, so that cargo does not download anything.
-        std::fs::copy(workspace().join("Cargo.lock"), project.path().join("Cargo.lock"))
-            .expect("the lock file is copied");
+        // Cargo has shortened the lock file of the last run for the same manifest.
+        if !(project.keeps_lock_file() && is_same) {
+            project.copy_lock_file();
+        }
         project
     }
 
-    fn in_empty_folder(name: String) -> Self {
-        let folder_of_all = projects().join("projects");
-        let folder = folder_of_all.join(&name);
-        let earlier = folder_of_all.join(format!("{name}.earlier"));
-        std::fs::create_dir_all(&folder_of_all).expect("the folder is made");
-        let lock = std::fs::File::create(folder_of_all.join(format!("{name}.lock")));
-        let lock = lock.expect("the lock file is made");
-        lock.lock().expect("the project is locked");
-        let _ = std::fs::remove_dir_all(&earlier);
-        let _ = std::fs::rename(&folder, &earlier);
-        std::fs::create_dir(&folder).expect("the folder is made");
+    /// Copies the lock file of this workspace, so that cargo does not download anything.
+    pub(crate) fn copy_lock_file(&self) {
+        let own = self.path().join("Cargo.lock");
+        std::fs::copy(workspace().join("Cargo.lock"), own).expect("the lock file is copied");
+    }
+
+    /// True if the last run has left one that is newer than that of this workspace.
+    fn keeps_lock_file(&self) -> bool {
+        let (of_workspace, own) = (workspace().join("Cargo.lock"), self.path().join("Cargo.lock"));
+        let modified = |path: &Path| path.metadata().and_then(|lock| lock.modified());
+        let is_newer = || Some(modified(&own).ok()? > modified(&of_workspace).ok()?);
+        folder::keeps(self.path(), "Cargo.lock", |_| is_newer() == Some(true))
+    }
+
+    fn in_new_folder(name: String) -> Self {
+        let folder = projects().join("projects").join(&name);
+        let lock = folder::open(&folder);
         let own = projects().join("targets").join(&name).join("memcheck");
         for left in ["results", "pending"] {
             let _ = std::fs::remove_dir_all(own.join(left));
         }
-        Self { folder, earlier, written: Default::default(), name, _lock: lock }
+        Self { folder, name, _lock: lock }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -265,19 +272,10 @@ impl Project {
         &self.folder
     }
 
-    /// Writes a file of the project. If the text is the same as in the last run, the file keeps its
-    /// old modification time, so that cargo recompiles it only if necessary.
+    /// Writes a file of the project. A file that is written before the first command, with the text
+    /// that the last run has left in it, stays untouched.
     pub(crate) fn write(&self, file: &str, text: &str) {
-        let path = self.path().join(file);
-        std::fs::create_dir_all(path.parent().expect("a folder")).expect("the folder is made");
-        std::fs::write(&path, text).expect("the file is written");
-        let is_first = self.written.borrow_mut().insert(file.to_owned());
-        let earlier = self.earlier.join(file);
-        if is_first && std::fs::read(&earlier).is_ok_and(|then| then == text.as_bytes()) {
-            let modified = earlier.metadata().and_then(|metadata| metadata.modified());
-            let file = std::fs::File::options().write(true).open(&path);
-            file.and_then(|file| file.set_modified(modified?)).expect("the time is set");
-        }
+        folder::write(self.path(), file, text);
     }
 
     pub(crate) fn read(&self, file: &str) -> String {
@@ -318,6 +316,13 @@ impl Project {
     /// `cargo memcheck` with exactly these arguments.
     pub(crate) fn memcheck(&self, arguments: &[&str]) -> Run {
         memcheck(self.path(), arguments)
+    }
+}
+
+/// A project without a command of its own keeps its files too.
+impl Drop for Project {
+    fn drop(&mut self) {
+        folder::begin(&self.folder);
     }
 }
 

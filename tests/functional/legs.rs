@@ -6,6 +6,11 @@ use crate::fixture::{CLEAN_AND_LEAKY, Project, memcheck, memcheck_signaled};
 const ONE: &str = "#[mem_test(baseline = false)]\nfn a() {}\n";
 const BOTH: [&str; 7] = ["run", "--device", "cpu", "--device", "sim", "--message-format", "json"];
 
+/// A source that differs from that of any earlier run, so that cargo has to compile it.
+fn new(source: &str) -> String {
+    format!("{source}// {:?}\n", std::time::SystemTime::now())
+}
+
 /// A project whose build script runs `then` in a build for the simulated device.
 fn with_cuda_build(tests: &str, then: &str) -> Project {
     let project = Project::new(tests);
@@ -31,7 +36,7 @@ fn position(stderr: &str, text: &str) -> usize {
 
 #[test]
 fn the_results_of_a_leg_are_reported_before_the_next_build() {
-    let project = with_cuda_build(ONE, "panic!(\"the CUDA build fails on purpose\");");
+    let project = with_cuda_build(&new(ONE), "panic!(\"the CUDA build fails on purpose\");");
     let run = memcheck(project.path(), &BOTH).exits(101);
     let expected = [
         "building the tests for cpu (leg 1 of 2)…",
@@ -77,8 +82,7 @@ fn an_interrupt_of_the_next_build_keeps_the_measured_results() {
 
 #[test]
 fn the_log_has_a_line_at_the_start_and_at_the_end_of_a_build() {
-    // The source differs from that of any earlier run, so that cargo has to compile it.
-    let project = Project::new(&format!("{ONE}// {:?}\n", std::time::SystemTime::now()));
+    let project = Project::new(&new(ONE));
     let run = project.run(&[]).exits(0).prints("building the tests for cpu…");
     let run = run.prints("built the tests for cpu: ").prints(" in ");
     assert!(!run.stderr.contains("Compiling"), "{}", run.stderr);

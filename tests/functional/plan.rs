@@ -1,6 +1,8 @@
 //! `plan`: a device map from the measured memory of each layer. A run with this map must have the
 //! predicted peaks, to the byte on every GPU.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::fixture::{Run, memcheck, memcheck_with, workspace};
@@ -43,11 +45,22 @@ fn layers_are_spread_over_two_and_three_gpus() {
     assert!(peaks(&run, "sharded::evenly_over::gpus_3", 3).iter().all(|peak| *peak != 0));
 }
 
+fn by_map(model: &str) -> String {
+    format!("sharded::by_map::model_{model}")
+}
+
 #[test]
 fn row_12_what_runs_by_a_device_map_has_the_predicted_peak_on_every_gpu() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("maps/map.json");
     let path = file.to_str().unwrap();
+    // Without a map, on one GPU that is large enough: the prediction for the whole model.
+    let wholes = ["tiny", "llama2_7b"].map(|model| {
+        let test = by_map(model);
+        let alone = run("sim:h200", &[&test], &[]).exits(0);
+        (model, peaks(&alone, &test, 1).remove(0))
+    });
+    let wholes = BTreeMap::from(wholes);
     for (model, devices, machine) in [
         ("tiny", "2xt4", "2xt4"),
         ("tiny", "3xt4", "3xt4"),
@@ -56,7 +69,7 @@ fn row_12_what_runs_by_a_device_map_has_the_predicted_peak_on_every_gpu() {
         ("tiny", "t4,capacity=1MiB,t4,capacity=2MiB", "t4,capacity=1MiB+t4,capacity=2MiB"),
         ("llama2_7b", "2xrtx4070", "2xrtx4070"),
     ] {
-        let test = format!("sharded::by_map::model_{model}");
+        let test = by_map(model);
         let planned = plan(&[&test, "--devices", devices, "--output", path]).exits(0);
         let line = planned.json().into_iter().find(|line| line["type"] == "plan").unwrap();
         let predicted: Vec<Value> = line["devices"]
@@ -67,11 +80,9 @@ fn row_12_what_runs_by_a_device_map_has_the_predicted_peak_on_every_gpu() {
             .collect();
         let map: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
         assert_eq!(map, line["device_map"]);
-        let by_map = run(&format!("sim:{machine}"), &[&test], &[("LLAMA_DEVICE_MAP", path)]);
-        assert_eq!(peaks(&by_map.exits(0), &test, predicted.len()), predicted, "{devices}");
-        // Without a map, on one GPU that is large enough: the prediction for the whole model.
-        let alone = run("sim:h200", &[&test], &[]).exits(0);
-        assert_eq!(peaks(&alone, &test, 1), [line["whole"].clone()]);
+        let ran = run(&format!("sim:{machine}"), &[&test], &[("LLAMA_DEVICE_MAP", path)]);
+        assert_eq!(peaks(&ran.exits(0), &test, predicted.len()), predicted, "{devices}");
+        assert_eq!(wholes[model], line["whole"]);
     }
     // The whole model needs more than a 12 GB card has, so it runs there with the map only.
     let alone = run("sim:2xrtx4070", &["llama2_7b", "--explain", "never"], &[]).exits(100);

@@ -8,7 +8,7 @@ use memcheck_tests::checkpointing::{ACTIVATION_BYTES, Deep, GRADIENT_BYTES};
 const LAYERS: usize = 16;
 const SEGMENT: usize = 4;
 
-#[mem_test(max_growth = "0 B", iterations = 4)]
+#[mem_test(max_growth = "0 B", iterations = 2, warmup = 1)]
 fn train_plain(trial: &mut Trial) -> anyhow::Result<()> {
     let deep = Deep::new(LAYERS, trial.device())?;
     trial.iterate(|_| {
@@ -17,7 +17,7 @@ fn train_plain(trial: &mut Trial) -> anyhow::Result<()> {
     })
 }
 
-#[mem_test(max_growth = "0 B", max_peak = "0.6 x train_plain", iterations = 4)]
+#[mem_test(max_growth = "0 B", max_peak = "0.6 x train_plain", iterations = 2, warmup = 1)]
 fn train_checkpointed(trial: &mut Trial) -> anyhow::Result<()> {
     let deep = Deep::new(LAYERS, trial.device())?;
     trial.iterate(|_| {
