@@ -18,12 +18,12 @@ const ANYWHERE: &str = "cfg(all())";
 /// The tables `target` of a manifest, by platform.
 #[derive(Debug, Default, PartialEq, Serialize)]
 pub(super) struct SameFeatures {
-    target: BTreeMap<String, Tables>,
+    target: BTreeMap<String, PlatformTables>,
 }
 
 #[derive(Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-struct Tables {
+struct PlatformTables {
     dependencies: BTreeMap<String, Shared>,
     build_dependencies: BTreeMap<String, Shared>,
 }
