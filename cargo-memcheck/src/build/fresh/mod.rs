@@ -10,6 +10,7 @@ mod watched;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
@@ -19,7 +20,6 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use sources::{is_local, sources};
 pub(crate) use surroundings::{manifests, surroundings};
-use watched::FileState;
 pub(crate) use watched::Watched;
 
 use crate::system::files;
@@ -109,7 +109,9 @@ impl CacheEntry {
 fn key(command: &Command) -> String {
     let mut hasher = DefaultHasher::new();
     let own = std::env::current_exe().unwrap_or_default();
-    (env!("CARGO_PKG_VERSION"), FileState::of(&own), own).hash(&mut hasher);
+    // Not its ctime, which changes whenever cargo links a file of the target directory once more.
+    let linked = fs::metadata(&own).map(|own| (own.mtime(), own.mtime_nsec(), own.size())).ok();
+    (env!("CARGO_PKG_VERSION"), linked, own).hash(&mut hasher);
     std::env::current_dir().unwrap_or_default().hash(&mut hasher);
     command.get_program().hash(&mut hasher);
     command.get_args().collect::<Vec<&OsStr>>().hash(&mut hasher);

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use cargo_metadata::semver::Version;
 use cargo_metadata::{Dependency, DependencyKind, Package};
@@ -82,8 +82,14 @@ impl SameFeatures {
 fn has_built_candle(build_directory: &Path) -> bool {
     let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
     let is_candle = |name: &str| name.starts_with("libcandle_core-") && name.ends_with(".rlib");
+    // `PROFILE/deps`, or `TARGET/PROFILE/deps` if the user names a target.
+    let below = |folder: PathBuf| {
+        let inner: Vec<_> = entries(&folder).map(|entry| entry.path()).collect();
+        std::iter::once(folder).chain(inner)
+    };
     entries(build_directory)
-        .flat_map(|profile| entries(&profile.path().join("deps")))
+        .flat_map(|entry| below(entry.path()))
+        .flat_map(|profile| entries(&profile.join("deps")))
         .any(|file| file.file_name().to_str().is_some_and(is_candle))
 }
 
@@ -155,13 +161,15 @@ features = []
 
     #[test]
     fn candle_is_built_if_a_profile_has_its_library() {
-        let folder = tempfile::tempdir().unwrap();
-        let deps = folder.path().join("debug/deps");
-        fs::create_dir_all(&deps).unwrap();
-        fs::write(deps.join("libcandle_nn-0123.rlib"), "").unwrap();
-        assert!(!has_built_candle(folder.path()));
-        fs::write(deps.join("libcandle_core-0123.rlib"), "").unwrap();
-        assert!(has_built_candle(folder.path()));
+        for profile in ["debug/deps", "x86_64-unknown-linux-gnu/release/deps"] {
+            let folder = tempfile::tempdir().unwrap();
+            let deps = folder.path().join(profile);
+            fs::create_dir_all(&deps).unwrap();
+            fs::write(deps.join("libcandle_nn-0123.rlib"), "").unwrap();
+            assert!(!has_built_candle(folder.path()), "{profile}");
+            fs::write(deps.join("libcandle_core-0123.rlib"), "").unwrap();
+            assert!(has_built_candle(folder.path()), "{profile}");
+        }
         assert!(!has_built_candle(Path::new("/no/such/folder")));
     }
 }
