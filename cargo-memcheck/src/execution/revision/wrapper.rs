@@ -55,10 +55,9 @@ mod tests {
     #[test]
     fn the_wrapper_is_executable() {
         let folder = tempfile::tempdir().unwrap();
-        let path = prepare(folder.path()).unwrap();
-        assert!(
-            Command::new(prepare(folder.path()).unwrap()).arg("true").status().unwrap().success()
-        );
-        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o755);
+        for _ in 0..2 {
+            let path = prepare(folder.path()).unwrap();
+            assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o755);
+        }
     }
 }

@@ -4,9 +4,10 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
@@ -28,6 +29,10 @@ pub(crate) fn run_if_named() -> bool {
     }
     is_named
 }
+
+const BUSY_RETRIES: u32 = 20;
+
+const BUSY_PAUSE: Duration = Duration::from_millis(25);
 
 #[derive(Debug)]
 enum Event {
@@ -107,12 +112,26 @@ fn start(assignment: &Assignment) -> io::Result<Pid> {
         command.process_group(0);
     }
     die_with_supervisor(&mut command);
-    let mut child = command.spawn()?;
+    let mut child = spawn(&mut command)?;
     if let (Some(input), Some(mut stdin)) = (assignment.input.clone(), child.stdin.take()) {
         // A program that does not read all of it is not an error.
         std::thread::spawn(move || stdin.write_all(&input));
     }
     i32::try_from(child.id()).map(Pid::from_raw).map_err(io::Error::other)
+}
+
+/// A file that was just written can still be open in a process that its writer has forked and that
+/// has not executed its own program yet.
+fn spawn(command: &mut Command) -> io::Result<Child> {
+    for _ in 0..BUSY_RETRIES {
+        match command.spawn() {
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(BUSY_PAUSE);
+            }
+            result => return result,
+        }
+    }
+    command.spawn()
 }
 
 #[cfg(target_os = "linux")]

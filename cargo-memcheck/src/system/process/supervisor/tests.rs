@@ -1,5 +1,6 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -44,6 +45,23 @@ fn assert_ends(number: i32) {
         assert!(started.elapsed() < PATIENCE, "{number} still runs");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+#[test]
+fn a_program_that_is_still_open_for_writing_is_started_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("program");
+    std::fs::write(&path, "#!/bin/sh\nexit 7\n").unwrap();
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    let writer = std::fs::File::options().append(true).open(&path).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            std::thread::sleep(Duration::from_millis(100));
+            drop(writer);
+        });
+        let mut child = Supervised::start(&Command::new(&path), OWN, |_| Ok(())).unwrap();
+        assert_eq!(child.wait(PATIENCE).unwrap().and_then(|status| status.code()), Some(7));
+    });
 }
 
 /// A process in a session of its own, whose parent has ended.
