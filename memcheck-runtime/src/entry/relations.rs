@@ -27,12 +27,15 @@ pub(super) fn needs(
 ) -> Result<Option<Needs>, RelationError> {
     let target =
         Target { name: "this test target", tests: &listing::listing().tests, family, root };
+    let test = listing::entry(description);
     if limits.baseline.value {
-        let keeps =
-            |entry: &&Entry| entry.need.admits(family) && entry.attribute.baseline != Some(false);
-        refuse_same_baseline(target.tests.iter().filter(keeps).map(|entry| target.other(entry)))?;
+        let shares = |entry: &&Entry| {
+            let keeps = entry.need.admits(family) && entry.attribute.baseline != Some(false);
+            keeps && entry.snapshot == test.snapshot
+        };
+        refuse_same_baseline(target.tests.iter().filter(shares).map(|entry| target.other(entry)))?;
     }
-    target.needs(&listing::entry(description), limits, |_| true)
+    target.needs(&test, limits, |_| true)
 }
 
 /// The findings of a record compared with the baselines of other tests.

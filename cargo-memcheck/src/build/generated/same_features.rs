@@ -53,7 +53,7 @@ impl SameFeatures {
     }
 
     fn add(&mut self, declared: &Dependency, resolved: &Package) {
-        if !is_shared(resolved) {
+        if !is_shared(declared, resolved) {
             return;
         }
         let platform = declared.target.as_ref().map_or(ANYWHERE.to_owned(), ToString::to_string);
@@ -93,11 +93,15 @@ fn has_built_candle(build_directory: &Path) -> bool {
         .any(|file| file.file_name().to_str().is_some_and(is_candle))
 }
 
-/// The generated package itself chooses the features of candle and of memcheck.
-fn is_shared(package: &Package) -> bool {
-    let is_published = package.source.as_ref().is_some_and(cargo_metadata::Source::is_crates_io);
+/// The generated package itself chooses the features of candle and of memcheck. Other registries
+/// than that of crates.io, which has no name in metadata, have settings that it does not have.
+fn is_shared(declared: &Dependency, resolved: &Package) -> bool {
+    let source = resolved.source.as_ref();
+    let is_published = source.is_some_and(|source| source.repr.starts_with("registry+"));
     let own = ["candle-", "memcheck-"];
-    is_published && !own.iter().any(|own| package.name.starts_with(own))
+    is_published
+        && declared.registry.is_none()
+        && !own.iter().any(|own| resolved.name.starts_with(own))
 }
 
 #[cfg(test)]
@@ -106,11 +110,11 @@ mod tests {
 
     use super::*;
 
-    const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
+    const PUBLISHED: &str = "registry+https://example.org/index";
 
     fn declared(kind: Value, default: bool, features: &[&str]) -> Dependency {
         serde_json::from_value(json!({
-            "name": "x", "source": CRATES_IO, "req": "^1", "kind": kind, "rename": null,
+            "name": "x", "source": PUBLISHED, "req": "^1", "kind": kind, "rename": null,
             "optional": false, "uses_default_features": default, "features": features,
             "target": null, "registry": null,
         }))
@@ -130,13 +134,19 @@ mod tests {
     fn features_of_all_declarations_are_joined_for_each_version() {
         let mut same = SameFeatures::default();
         let (first, second) = ("1.2.0+spec", "2.0.0-rc.1");
-        same.add(&declared(Value::Null, false, &["std"]), &resolved("x", first, CRATES_IO.into()));
-        same.add(&declared(json!("dev"), true, &["a"]), &resolved("x", first, CRATES_IO.into()));
-        same.add(&declared(Value::Null, true, &[]), &resolved("x", second, CRATES_IO.into()));
-        same.add(&declared(json!("build"), true, &[]), &resolved("x", first, CRATES_IO.into()));
-        for (name, source) in [("candle-nn", json!(CRATES_IO)), ("local", Value::Null)] {
-            same.add(&declared(Value::Null, true, &[]), &resolved(name, "1.0.0", source));
+        same.add(&declared(Value::Null, false, &["std"]), &resolved("x", first, PUBLISHED.into()));
+        same.add(&declared(json!("dev"), true, &["a"]), &resolved("x", first, PUBLISHED.into()));
+        same.add(&declared(Value::Null, true, &[]), &resolved("x", second, PUBLISHED.into()));
+        same.add(&declared(json!("build"), true, &[]), &resolved("x", first, PUBLISHED.into()));
+        let any = declared(Value::Null, true, &[]);
+        let git = json!("git+https://example.org/m#abc");
+        let others = [("candle-nn", json!(PUBLISHED)), ("local", Value::Null), ("cloned", git)];
+        for (name, source) in others {
+            same.add(&any, &resolved(name, "1.0.0", source));
         }
+        let mut private = any;
+        private.registry = Some("https://example.org/own".to_owned());
+        same.add(&private, &resolved("y", "1.0.0", PUBLISHED.into()));
         let expected = "\
 [target.\"cfg(all())\".dependencies.x-1-2-0]
 package = \"x\"
