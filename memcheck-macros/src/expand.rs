@@ -198,9 +198,6 @@ impl<'a> Test<'a> {
                 limits: || #limits,
                 scaling: &[#(#scaling),*],
                 body: #call,
-                snapshot: |name, figures| {
-                    #private::insta::assert_snapshot!(name, figures);
-                },
             };
             const _: () = {
                 #[#private::linkme::distributed_slice(#private::DESCRIPTIONS)]

@@ -33,7 +33,6 @@ pub struct Description {
     /// Figure and order of growth, as written in the attribute.
     pub scaling: &'static [(&'static str, &'static str)],
     pub body: fn(&mut Trial) -> Result<(), String>,
-    pub snapshot: fn(name: &str, figures: &str),
 }
 
 /// The memory tests of this binary.

@@ -82,7 +82,6 @@ pub use usage::{Usage, log_usage, release_cached, reset_peak, usage};
 /// Items for the code that the attribute generates. Not part of the public interface.
 #[doc(hidden)]
 pub mod __private {
-    pub use insta;
     pub use linkme;
     pub use memcheck_core::bound::Bound;
     pub use memcheck_core::capacity::Capacity;

@@ -1,13 +1,16 @@
-//! Baselines as insta snapshots: their paths, reading one, and passing new figures to insta, which
-//! compares them and writes them as a pending snapshot.
+//! Baselines as insta snapshots: their paths, reading one, and comparing new figures with it, which
+//! become a pending snapshot if they differ.
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use memcheck_core::device::Family;
 use memcheck_core::judgement::baseline::{self, Baseline, Figures, Holders};
-use memcheck_core::judgement::{location, pending};
-use memcheck_core::measurement::record::{Facts, Record};
+use memcheck_core::judgement::location;
+use memcheck_core::judgement::snapshot::{NewSnapshot, put_pending};
+use memcheck_core::measurement::record::Record;
 use memcheck_core::tolerance::Tolerance;
+use memcheck_core::wire::protocol::Job;
 
 use crate::description::Description;
 
@@ -46,60 +49,76 @@ impl insta::Comparator for Within {
     }
 }
 
-/// Makes insta compare the figures of `record` with the baseline, and write them as a pending
-/// snapshot if they differ. Returns the path of the pending snapshot, if there is one. A source
-/// outside the workspace has none if `INSTA_PENDING_DIR` is set, because that folder mirrors the
-/// workspace.
+/// Writes the figures of `record` as a pending snapshot if insta's comparison finds that they differ
+/// from the baseline, else removes an earlier one. Returns the path if one was written. Under a plain
+/// harness in CI, nothing is written.
 ///
 /// # Errors
-/// If insta could not write it, for example because the disk is full or the tree is read-only.
-pub(crate) fn assert(
+/// If a file cannot be written, for example because the disk is full or the tree is read-only.
+pub(crate) fn keep(
     description: &Description,
-    workspace: &Path,
+    job: &Job,
     record: &Record,
     baseline: &Baseline,
-) -> Result<Option<PathBuf>, String> {
-    let target = path(description, workspace, record.family);
-    let Some(path) = pending_path(workspace, &target) else { return Ok(None) };
-    let facts: &Facts = &record.facts;
-    let mut settings = insta::Settings::new();
-    // Set explicitly, because insta refuses the path that it derives from a source path with `..`.
-    settings.set_snapshot_path(target.parent().unwrap_or(workspace));
-    // insta does not shorten a name that is too long for a file, such as one with a long value.
-    settings.set_prepend_module_to_snapshot(false);
-    settings.set_snapshot_suffix(record.family.name());
-    settings.set_omit_expression(true);
-    settings.set_info(facts);
-    settings.set_comparator(Box::new(Within {
-        tolerance: record.limits.tolerance.value,
-        same_conditions: matches!(baseline, Baseline::Found { facts: then, .. } if then == facts),
-    }));
-    let figures = Figures::of(record).to_yaml(&Holders::of(record));
-    let name = location::file_name(&description.snapshot_stem());
-    let _lock = pending::lock(&target);
-    let written = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        settings.bind(|| (description.snapshot)(&name, &figures));
-    }));
-    match written {
-        Ok(()) => Ok(path.exists().then_some(path)),
-        Err(payload) => {
-            // An incomplete file must not stay, because it could be accepted.
-            let _ = pending::remove(&path);
-            Err(crate::outcome::panic_message(&*payload))
-        }
+) -> io::Result<Option<PathBuf>> {
+    if job.alone && job.ci {
+        return Ok(None);
     }
+    let file = Path::new(description.file);
+    let new = NewSnapshot {
+        source: file.strip_prefix(&job.workspace).unwrap_or(file),
+        line: Some(description.line),
+        facts: &record.facts,
+        body: &Figures::of(record).to_yaml(&Holders::of(record)),
+    }
+    .text();
+    let accepted = path(description, &job.workspace, record.family);
+    let comparator = Within {
+        tolerance: record.limits.tolerance.value,
+        same_conditions: matches!(baseline, Baseline::Found { facts, .. } if *facts == record.facts),
+    };
+    let is_new = !is_equal(&accepted, &new, &job.report.with_extension("snap"), &comparator)?;
+    put(&job.workspace, &accepted, is_new.then_some(new.as_str()))
+}
+
+/// insta reads snapshots only from files, so that the new one is written to `file` first.
+fn is_equal(
+    accepted: &Path,
+    new: &str,
+    file: &Path,
+    comparator: &dyn insta::Comparator,
+) -> io::Result<bool> {
+    let Ok(accepted) = insta::Snapshot::from_file(accepted) else { return Ok(false) };
+    std::fs::write(file, new)?;
+    let new = insta::Snapshot::from_file(file);
+    Ok(new.is_ok_and(|new| comparator.matches(&accepted, &new)))
 }
 
 /// Removes the pending snapshot of an earlier run.
 pub(crate) fn discard_pending(workspace: &Path, snapshot: &Path) {
-    if let Some(path) = pending_path(workspace, snapshot) {
-        let _ = pending::remove(&path);
-    }
+    let _ = put(workspace, snapshot, None);
 }
 
-/// The path of insta's pending snapshot. `None` if it would be in the folder of `INSTA_PENDING_DIR`,
-/// and the snapshot is outside the workspace.
-fn pending_path(workspace: &Path, snapshot: &Path) -> Option<PathBuf> {
+/// A source outside the workspace has no pending snapshot if `INSTA_PENDING_DIR` is set, because
+/// that folder mirrors the workspace.
+fn put(workspace: &Path, snapshot: &Path, text: Option<&str>) -> io::Result<Option<PathBuf>> {
     let folder = std::env::var_os("INSTA_PENDING_DIR").filter(|dir| !dir.is_empty());
-    pending::path(snapshot, folder.as_ref().map(|folder| (Path::new(folder), workspace)))
+    let mirror = folder.as_ref().map(|folder| (Path::new(folder), workspace));
+    put_pending(snapshot, mirror, text)
+}
+
+/// The variable by which `cargo insta test --unreferenced` asks for the snapshots of all tests.
+const REFERENCES: &str = "INSTA_SNAPSHOT_REFERENCES_FILE";
+
+/// Adds baselines to the list of the snapshots in use, because `cargo insta` deletes the others.
+/// `baselines` is not called if nothing asks for the list.
+///
+/// # Errors
+/// If the list cannot be written.
+pub(crate) fn list_referenced(baselines: impl FnOnce() -> Vec<PathBuf>) -> io::Result<()> {
+    let Some(list) = std::env::var_os(REFERENCES) else { return Ok(()) };
+    let line = |path: PathBuf| format!("{}\n", path.display());
+    let lines: String = baselines().into_iter().map(line).collect();
+    let mut file = std::fs::OpenOptions::new().append(true).create(true).open(list)?;
+    file.write_all(lines.as_bytes())
 }

@@ -39,6 +39,7 @@ mod hardware;
 mod hostile;
 mod hostile_archives;
 mod init;
+mod insta;
 mod interrupts;
 mod legs;
 mod libraries;

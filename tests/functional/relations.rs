@@ -3,7 +3,8 @@
 //! harness.
 
 use candle_core::DType;
-use memcheck_core::judgement::baseline::{Laws, SnapshotParts};
+use memcheck_core::judgement::baseline::Laws;
+use memcheck_core::judgement::snapshot::SnapshotParts;
 use memcheck_core::shape::Metric;
 use memcheck_core::space::Space;
 use memcheck_tests::{bert, llama};

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use memcheck_core::device::Family;
-use memcheck_core::judgement::baseline::SnapshotParts;
+use memcheck_core::judgement::snapshot::SnapshotParts;
 
 const PENDING: &str = ".snap.new";
 const ACCEPTED: &str = ".snap";

@@ -1,6 +1,5 @@
 //! Snapshots on disk: finds those of memory tests, reads them, and turns pending ones into
-//! baselines. insta writes the snapshots of tests in the test process. The command writes those of
-//! laws and of merged shards. `cargo insta` can process all of them.
+//! baselines. `cargo insta` can process all of them.
 
 pub(crate) mod diff;
 mod earlier;

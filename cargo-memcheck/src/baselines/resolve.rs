@@ -6,7 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use insta::Snapshot;
-use memcheck_core::judgement::baseline::{Baseline, Figures, Holders, Laws, SnapshotParts};
+use memcheck_core::judgement::baseline::{Baseline, Figures, Holders, Laws};
+use memcheck_core::judgement::snapshot::SnapshotParts;
 use memcheck_core::measurement::record::Facts;
 use memcheck_core::wire::exit;
 

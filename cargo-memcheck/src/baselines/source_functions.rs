@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use memcheck_core::judgement::baseline::SnapshotParts;
+use memcheck_core::judgement::snapshot::SnapshotParts;
 use serde::{Deserialize, Serialize};
 
 use super::SnapshotFile;

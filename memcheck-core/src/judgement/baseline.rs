@@ -1,13 +1,14 @@
-//! The accepted figures and facts of a snapshot, compared with a record. insta does the file IO.
+//! The accepted figures and facts of a snapshot, compared with a record.
 
 mod holders;
 mod laws;
-mod yaml;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::snapshot::SnapshotParts;
+use super::yaml;
 use crate::measurement::record::{Facts, Metrics, Record};
 use crate::space::Space;
 use crate::tolerance::Tolerance;
@@ -143,58 +144,6 @@ fn gated(space: Space, metrics: &Metrics) -> BTreeMap<&'static str, u64> {
         figures.insert("allocations", metrics.allocations);
     }
     figures
-}
-
-/// The text of a snapshot file, split into insta's header and the body.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SnapshotParts<'a> {
-    header: &'a str,
-    /// The `info` of the header, as JSON.
-    pub info: Option<String>,
-    /// The source file of the test, relative to the workspace.
-    pub source: Option<String>,
-    /// The figures, as YAML.
-    pub body: &'a str,
-}
-
-/// The reason why a text is not a snapshot file.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PartsError {
-    /// The `---` line that begins or ends the header is missing.
-    #[error("it has no complete header between two `---` lines")]
-    NoHeader,
-    /// The header is not YAML.
-    #[error("its header is not YAML: {0}")]
-    Header(String),
-}
-
-impl<'a> SnapshotParts<'a> {
-    /// Splits the text of a snapshot file, which must have insta's layout.
-    pub fn of(text: &'a str) -> Result<Self, PartsError> {
-        #[derive(Deserialize)]
-        struct Header {
-            info: Option<serde_json::Value>,
-            source: Option<String>,
-        }
-        let rest = text.strip_prefix("---\n").ok_or(PartsError::NoHeader)?;
-        let (header, body) = rest.split_once("\n---\n").ok_or(PartsError::NoHeader)?;
-        let Header { info, source } = yaml::read(header).map_err(PartsError::Header)?;
-        let info = info.map(|info| info.to_string());
-        Ok(Self { header, info, source, body: body.trim_end() })
-    }
-
-    /// Returns the text of the same file with another body.
-    pub fn with_body(&self, body: &str) -> String {
-        format!("---\n{}\n---\n{body}\n", self.header)
-    }
-
-    /// True if memcheck wrote the snapshot: its `info` then has the version of the format.
-    pub fn is_memcheck(&self) -> bool {
-        self.info
-            .as_deref()
-            .and_then(|info| serde_json::from_str::<serde_json::Value>(info).ok())
-            .is_some_and(|info| info.get("memcheck").is_some())
-    }
 }
 
 /// The baseline that a record is compared with.
@@ -382,21 +331,6 @@ mod tests {
         assert_eq!(named("1%"), Vec::<String>::new());
         assert_eq!(named("10 B"), ["allocations"]);
         assert_eq!(changes(&now, &then, Tolerance::NONE).len(), 2);
-    }
-
-    #[test]
-    fn a_snapshot_file_is_split_and_recognized() {
-        let text = "---\nsource: tests/a.rs\ninfo:\n  memcheck: 1\n  candle: 0.11.1\n---\nhost:\n  growth: 0\n";
-        let parts = SnapshotParts::of(text).unwrap();
-        assert!(parts.is_memcheck());
-        assert_eq!(parts.body, "host:\n  growth: 0");
-        assert_eq!(parts.with_body(parts.body), text);
-        assert!(parts.with_body("host:\n  growth: 9").ends_with("---\nhost:\n  growth: 9\n"));
-        let other = SnapshotParts::of("---\nsource: tests/a.rs\n---\ntext\n").unwrap();
-        assert!(!other.is_memcheck());
-        for torn in ["", "---\nsource: a\n", "host:\n  growth: 0"] {
-            assert_eq!(SnapshotParts::of(torn), Err(PartsError::NoHeader));
-        }
     }
 
     #[test]

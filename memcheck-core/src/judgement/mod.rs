@@ -6,5 +6,7 @@ pub mod diagnosis;
 pub mod fault;
 pub mod finding;
 pub mod location;
-pub mod pending;
+pub mod snapshot;
 pub mod verdict;
+
+mod yaml;

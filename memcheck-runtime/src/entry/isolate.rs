@@ -4,7 +4,7 @@
 use std::fmt::Display;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
@@ -13,11 +13,12 @@ use std::time::{Duration, Instant};
 use memcheck_core::device::{Family, Request};
 use memcheck_core::judgement::baseline::Baseline;
 use memcheck_core::judgement::finding::{self, Code};
+use memcheck_core::judgement::snapshot::remove_pending;
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::measurement::cargo_lock;
 use memcheck_core::measurement::record::Outcome;
 use memcheck_core::presentation::text::{Much, lines, unknown_reads_note};
-use memcheck_core::request::config::DEFAULT_THREADS;
+use memcheck_core::request::config::{Config, DEFAULT_THREADS};
 use memcheck_core::request::variables;
 use memcheck_core::runs::capture::{STREAM, StreamCapture};
 use memcheck_core::runs::descendants;
@@ -40,6 +41,7 @@ pub(super) fn run(description: &'static Description) {
     let workspace = description.workspace();
     let config = or_fail(settings::configuration(workspace));
     let (ci, explain) = (or_fail(settings::ci()), or_fail(settings::explain()));
+    or_fail(snapshot::list_referenced(|| baselines(description, &config, workspace)));
     let device = description.device_on(&or_fail(settings::device()));
     let family = device.family().unwrap_or(Family::Cpu);
     if !description.need.admits(family) {
@@ -91,6 +93,17 @@ fn or_fail<T, E: Display>(read: Result<T, E>) -> T {
     read.unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// The baselines of a test and of its laws on all devices, although this process runs only one.
+fn baselines(description: &Description, config: &Config, workspace: &Path) -> Vec<PathBuf> {
+    let of = |family| {
+        let limits = settings::limits(description, family, config).ok();
+        let needs = |limits| relations::needs(description, &limits, family, workspace).ok();
+        let law = limits.and_then(needs).flatten().and_then(|needs| needs.law);
+        law.into_iter().chain([snapshot::path(description, workspace, family)])
+    };
+    [Family::Cpu, Family::Cuda].into_iter().flat_map(of).collect()
+}
+
 /// Reports that this harness has no device for the test.
 fn not_run(description: &Description, device: &Request) {
     println!("memcheck: not run, it needs another device than `{device}`: use `cargo memcheck`");
@@ -139,7 +152,7 @@ fn measured(
     };
     let judged = further(judged, explain, &Stage::ALL, run, baseline, level);
     if let Some(pending) = &judged.obsolete {
-        let _ = std::fs::remove_file(pending);
+        let _ = remove_pending(pending);
     }
     judged
 }
@@ -165,10 +178,6 @@ fn start(job: &Job, threads: u32) -> std::io::Result<Child> {
     command
         .args([&job.test, "--exact", "--nocapture", "--include-ignored", "--test-threads=1"])
         .env(variables::JOB, serde_json::to_string(job)?)
-        .env("INSTA_WORKSPACE_ROOT", &job.workspace)
-        .env("INSTA_UPDATE", if job.ci { "no" } else { "new" })
-        .env("INSTA_FORCE_PASS", "1")
-        .env("INSTA_OUTPUT", "none")
         .process_group(0)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -96,7 +96,7 @@ fn report(description: &Description, job: &Job, measured: Measured) -> Report {
         snapshot::discard_pending(&job.workspace, &path);
     } else if record.limits.baseline.value && is_expected {
         if verdict::is_worth_keeping(&findings) {
-            match snapshot::assert(description, &job.workspace, &record, &baseline) {
+            match snapshot::keep(description, job, &record, &baseline) {
                 Ok(written) => pending = written,
                 Err(error) => findings.push(verdict::unwritten("snapshot", error)),
             }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use memcheck_core::judgement::baseline::{Baseline, Laws};
 use memcheck_core::judgement::finding::{Class, Code, Finding};
-use memcheck_core::judgement::pending;
+use memcheck_core::judgement::snapshot::{NewSnapshot, put_pending, remove_pending};
 use memcheck_core::judgement::verdict::{Status, conclude, is_worth_keeping, unwritten};
 use memcheck_core::measurement::record::{self, Record};
 use memcheck_core::runs::relations::{
@@ -17,7 +17,6 @@ use memcheck_core::space::Space;
 use super::snapshot;
 use crate::discovery::task::{Relations, Task, TestOutcome};
 use crate::invocation::options::Levels;
-use crate::system::files;
 
 /// By executable and path. `None` if a test left no figures.
 #[derive(Debug, Default)]
@@ -84,7 +83,6 @@ impl Judge<'_> {
                 }
                 _ => false,
             });
-        let now = Laws::of(&across.laws);
         let tolerance = record.limits.tolerance.value;
         let is_unchanged = |then| relations::unchanged(then, &across.laws, members, tolerance);
         let is_new = !across.laws.is_empty() && !accepted.is_some_and(is_unchanged);
@@ -94,7 +92,13 @@ impl Judge<'_> {
         let law = needs.law.as_ref().filter(|_| judged && record.limits.baseline.value);
         if let Some(law) = law {
             let text = (is_new && !too_much).then(|| {
-                now.to_snapshot(&task.subject.file().display().to_string(), &record.facts)
+                NewSnapshot {
+                    source: task.subject.file(),
+                    line: None,
+                    facts: &record.facts,
+                    body: &Laws::of(&across.laws).to_yaml(),
+                }
+                .text()
             });
             match self.keep(law, text.as_deref()) {
                 Ok(pending) => (across.pending, across.text) = (pending, text),
@@ -116,12 +120,7 @@ impl Judge<'_> {
 
     /// `None` removes the pending snapshot.
     pub(crate) fn keep(&self, law: &Path, text: Option<&str>) -> std::io::Result<Option<PathBuf>> {
-        let mirror = self.pending.map(|folder| (folder, self.root));
-        let Some(path) = pending::path(law, mirror) else { return Ok(None) };
-        match text {
-            Some(text) => files::replace(&path, text.as_bytes()).map(|()| Some(path)),
-            None => pending::remove(&path).map(|()| None),
-        }
+        put_pending(law, self.pending.map(|folder| (folder, self.root)), text)
     }
 
     /// The bookkeeping findings come last.
@@ -140,7 +139,7 @@ impl Judge<'_> {
 /// The figures of a test that broke a limit must not become the baseline.
 fn discard_pending(outcome: &mut TestOutcome) {
     if let Some(pending) = outcome.report.as_mut().and_then(|report| report.pending.take()) {
-        let _ = pending::remove(&pending);
+        let _ = remove_pending(&pending);
     }
 }
 

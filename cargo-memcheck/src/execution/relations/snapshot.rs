@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use memcheck_core::judgement::baseline::{Laws, SnapshotParts, other_conditions};
+use memcheck_core::judgement::baseline::{Laws, other_conditions};
+use memcheck_core::judgement::snapshot::SnapshotParts;
 use memcheck_core::measurement::record::Facts;
 
 /// `None` if there is no baseline. The error completes "the baseline of the law …".
@@ -34,6 +35,8 @@ fn parse(text: &str) -> Result<(Facts, Laws), String> {
 
 #[cfg(test)]
 mod tests {
+    use memcheck_core::judgement::snapshot::NewSnapshot;
+
     use super::*;
 
     #[test]
@@ -46,7 +49,10 @@ mod tests {
         let path = folder.path().join("mem__forward__law@cpu.snap");
         assert_eq!(read(&path, &facts("0.11.1")), None);
         let laws = Laws::from_yaml("laws:\n  host:\n    growth: '0'").unwrap();
-        std::fs::write(&path, laws.to_snapshot("mem.rs", &facts("0.10.0"))).unwrap();
+        let (facts_then, body) = (facts("0.10.0"), laws.to_yaml());
+        let source = Path::new("mem.rs");
+        let kept = NewSnapshot { source, line: None, facts: &facts_then, body: &body };
+        std::fs::write(&path, kept.text()).unwrap();
         assert_eq!(read(&path, &facts("0.10.0")), Some(Ok(laws)));
         let other = read(&path, &facts("0.11.1")).unwrap().unwrap_err();
         assert_eq!(

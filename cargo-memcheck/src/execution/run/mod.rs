@@ -18,7 +18,7 @@ use std::process::Command;
 use anyhow::Context;
 use memcheck_core::device::{Family, Request};
 use memcheck_core::judgement::finding::{Code, Finding, Level};
-use memcheck_core::judgement::pending;
+use memcheck_core::judgement::snapshot::remove_pending;
 use memcheck_core::request::variables;
 use memcheck_core::runs::explain::{Further, RunPlan, Stage, further};
 use memcheck_core::runs::process_end::{self, End, ExpectedTest, Judged, Written};
@@ -79,12 +79,7 @@ impl<'a> Runner<'a> {
         std::fs::create_dir_all(&own).with_context(|| own.display().to_string())?;
         let reports =
             TemporaryFolder::new(&own, "run-").with_context(|| own.display().to_string())?;
-        // insta must write a pending snapshot without failing the test, because the command decides
-        // the verdict.
         let mut environment: BTreeMap<&'static str, OsString> = BTreeMap::from([
-            ("INSTA_UPDATE", "new".into()),
-            ("INSTA_FORCE_PASS", "1".into()),
-            ("INSTA_OUTPUT", "none".into()),
             ("INSTA_WORKSPACE_ROOT", workspace.root().into()),
             (variables::RAYON_NUM_THREADS.name, (&options.rayon_threads).into()),
         ]);
@@ -188,7 +183,7 @@ impl<'a> Runner<'a> {
 
     fn finished(&self, outcome: TestOutcome, judged: Judged) -> TestOutcome {
         if let Some(pending) = &judged.obsolete
-            && let Err(error) = pending::remove(pending)
+            && let Err(error) = remove_pending(pending)
         {
             eprint_line!("warning: {}: {error}", pending.display());
         }

@@ -7,14 +7,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use memcheck_core::judgement::baseline::{Baseline, Figures, Holders, SnapshotParts};
-use memcheck_core::judgement::{blame, pending, verdict};
+use memcheck_core::judgement::baseline::{Baseline, Figures, Holders};
+use memcheck_core::judgement::snapshot::{SnapshotParts, remove_pending, replace_pending};
+use memcheck_core::judgement::{blame, verdict};
 use memcheck_core::measurement::record::Record;
 use memcheck_core::wire::protocol::Report;
 use memcheck_symbols::Symbols;
 
 use crate::invocation::options::Levels;
-use crate::system::files;
 
 /// Shared by all workers.
 #[derive(Debug, Default)]
@@ -47,11 +47,10 @@ impl Names {
         findings.append(&mut report.verdict.findings);
         if let Some(pending) = report.pending.take() {
             let settled = if verdict::is_worth_keeping(&findings) {
-                let _lock = report.snapshot.as_deref().and_then(pending::lock);
                 let holders = if is_attributed { add_holders(&pending, record) } else { Ok(()) };
                 holders.map(|()| Some(pending))
             } else {
-                pending::remove(&pending).map(|()| None)
+                remove_pending(&pending).map(|()| None)
             };
             match settled {
                 Ok(pending) => report.pending = pending,
@@ -74,11 +73,7 @@ fn add_holders(pending: &Path, record: &Record) -> io::Result<()> {
     let text = std::fs::read_to_string(pending)?;
     let parts = SnapshotParts::of(&text).map_err(io::Error::other)?;
     let body = Figures::of(record).to_yaml(&Holders::of(record));
-    let written = files::replace(pending, parts.with_body(&body).as_bytes());
-    if written.is_err() {
-        let _ = pending::remove(pending);
-    }
-    written
+    replace_pending(pending, &parts.with_body(&body))
 }
 
 #[cfg(test)]
@@ -124,7 +119,7 @@ mod tests {
         spaces.get_mut(&Space::Host).unwrap().metrics.peak_allocated = 64;
         let figures = Figures::of(&report.record).to_yaml(&Holders::default());
         let text = format!("---\nsource: tests/mem.rs\n---\n{figures}\n");
-        files::replace(pending, text.as_bytes()).unwrap();
+        std::fs::write(pending, text).unwrap();
         let (unresolved, pending) = (Some(Box::new(unresolved)), Some(pending.to_owned()));
         Report { unresolved, pending, ..report }
     }

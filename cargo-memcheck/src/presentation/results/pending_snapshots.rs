@@ -4,14 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use memcheck_core::judgement::pending;
+use memcheck_core::judgement::snapshot::{pending_path, remove_pending, replace_pending};
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::runs::relations::Needs;
 
 use super::{MergedRun, Results, ResultsError, Test};
 use crate::build::workspace::Places;
 use crate::discovery::task::{Relations, TestSubject};
-use crate::system::files;
 
 impl Results {
     pub(crate) fn relocate(&mut self, root: &Path) {
@@ -68,13 +67,13 @@ pub(crate) fn join(whole: &mut MergedRun, places: &Places) -> Result<(), Results
         .iter()
         .map(|test| {
             let snapshot = test.outcome.report.as_ref()?.snapshot.as_deref()?;
-            pending::path(snapshot, Some((&places.pending_directory(), &root)))
+            pending_path(snapshot, Some((&places.pending_directory(), &root)))
         })
         .collect();
     // All old snapshots must be removed before a new one is written, because devices of one family
     // share a snapshot.
     for path in snapshots.iter().flatten() {
-        pending::remove(path).map_err(|error| ResultsError::Io(path.clone(), error))?;
+        remove_pending(path).map_err(|error| ResultsError::Io(path.clone(), error))?;
     }
     let mut latest: BTreeMap<PathBuf, &str> = BTreeMap::new();
     for (test, place) in whole.tests.iter().zip(&snapshots) {
@@ -87,8 +86,7 @@ pub(crate) fn join(whole: &mut MergedRun, places: &Places) -> Result<(), Results
         }
     }
     for (path, text) in &latest {
-        files::replace(path, text.as_bytes())
-            .map_err(|error| ResultsError::Io(path.clone(), error))?;
+        replace_pending(path, text).map_err(|error| ResultsError::Io(path.clone(), error))?;
     }
     let written: BTreeSet<PathBuf> = latest.into_keys().collect();
     for (test, place) in whole.tests.iter_mut().zip(snapshots) {

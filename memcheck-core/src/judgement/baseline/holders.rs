@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{SpaceEntry, yaml};
+use super::super::yaml;
+use super::SpaceEntry;
 use crate::judgement::blame;
 use crate::judgement::finding::GrownHolder;
 use crate::measurement::record::Record;

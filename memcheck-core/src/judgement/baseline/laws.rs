@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::yaml;
-use crate::measurement::record::Facts;
+use super::super::yaml;
 use crate::shape::{Metric, ScalingReport, Shape};
 use crate::space::Space;
 
@@ -46,17 +45,6 @@ impl Laws {
         yaml::write(self)
     }
 
-    /// Serializes the whole snapshot in insta's layout. `source` is the source file of the test.
-    pub fn to_snapshot(&self, source: &str, facts: &Facts) -> String {
-        #[derive(Serialize)]
-        struct LawsHeader<'a> {
-            source: &'a str,
-            info: &'a Facts,
-        }
-        let header = yaml::write(&LawsHeader { source, info: facts });
-        format!("---\n{header}\n---\n{}\n", self.to_yaml())
-    }
-
     /// Parses the body of a snapshot; the error is a sentence fragment.
     pub fn from_yaml(text: &str) -> Result<Self, String> {
         if super::has_conflict_markers(text) {
@@ -84,18 +72,6 @@ mod tests {
         let peak = laws.of_metric(Space::Cuda(0), Metric::PeakAllocated).unwrap();
         assert_eq!(peak.order().to_string(), "seq^2");
         assert_eq!(laws.of_metric(Space::Host, Metric::PeakAllocated), None);
-    }
-
-    #[test]
-    fn a_snapshot_of_laws_is_recognized() {
-        let facts = crate::measurement::record::example::record(Default::default()).facts;
-        let laws = Laws::from_yaml("laws:\n  host:\n    growth: '0'").unwrap();
-        let text = laws.to_snapshot("tests/mem.rs", &facts);
-        assert!(text.starts_with("---\nsource: tests/mem.rs\ninfo:\n  memcheck: 1\n"), "{text}");
-        let parts = super::super::SnapshotParts::of(&text).unwrap();
-        assert!(parts.is_memcheck());
-        assert_eq!(Laws::from_yaml(parts.body), Ok(laws));
-        assert_eq!(serde_json::from_str::<Facts>(&parts.info.unwrap()).unwrap(), facts);
     }
 
     #[test]

@@ -15,7 +15,8 @@ mod tests {
 
     use serde_json::{Value, json};
 
-    use super::super::{Baseline, Figures, Holders, Laws, SnapshotParts};
+    use super::super::baseline::{Baseline, Figures, Holders, Laws};
+    use super::super::snapshot::SnapshotParts;
     use super::read::MAX_BYTES;
     use super::*;
 

@@ -8,7 +8,7 @@ use super::read::plain;
 use crate::characters::is_special;
 
 /// Block style, as insta writes it, without the last line end. The fields keep their order.
-pub(in crate::judgement::baseline) fn write(value: &impl Serialize) -> String {
+pub(in crate::judgement) fn write(value: &impl Serialize) -> String {
     let json = serde_json::to_string(value).expect("a map of strings and numbers is JSON");
     let node: YamlNode = serde_json::from_str(&json).expect("JSON that was just written is valid");
     let mut text = String::new();

@@ -4,13 +4,13 @@ use serde_json::{Map, Number, Value};
 
 /// A snapshot has at most twelve holders for each space, so that even a large one has some
 /// kilobytes.
-pub(in crate::judgement::baseline) const MAX_BYTES: usize = 1 << 20;
+pub(in crate::judgement) const MAX_BYTES: usize = 1 << 20;
 
 /// The deepest snapshot has four levels.
 const MAX_DEPTH: usize = 16;
 
 /// The error is a sentence fragment.
-pub(in crate::judgement::baseline) fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+pub(in crate::judgement) fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     if text.len() > MAX_BYTES {
         return Err(format!("it has {} bytes, but at most {MAX_BYTES} are read", text.len()));
     }
