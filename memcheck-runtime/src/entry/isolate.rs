@@ -178,6 +178,8 @@ fn start(job: &Job, threads: u32) -> std::io::Result<Child> {
     command
         .args([&job.test, "--exact", "--nocapture", "--include-ignored", "--test-threads=1"])
         .env(variables::JOB, serde_json::to_string(job)?)
+        // Without it an assertion of insta in the body starts cargo, whose answer would be counted.
+        .env("INSTA_WORKSPACE_ROOT", &job.workspace)
         .process_group(0)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

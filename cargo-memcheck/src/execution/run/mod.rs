@@ -80,6 +80,7 @@ impl<'a> Runner<'a> {
         let reports =
             TemporaryFolder::new(&own, "run-").with_context(|| own.display().to_string())?;
         let mut environment: BTreeMap<&'static str, OsString> = BTreeMap::from([
+            // Without it an assertion of insta in a body starts cargo, whose answer would be counted.
             ("INSTA_WORKSPACE_ROOT", workspace.root().into()),
             (variables::RAYON_NUM_THREADS.name, (&options.rayon_threads).into()),
         ]);
