@@ -12,6 +12,7 @@ use std::process::ExitCode;
 
 mod baselines;
 mod build;
+mod comparison;
 mod discovery;
 mod execution;
 #[cfg(any(test, fuzzing))]

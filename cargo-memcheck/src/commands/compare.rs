@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use memcheck_core::runs::compare::compare as compare_runs;
+use crate::comparison::runs::compare as compare_runs;
 use memcheck_core::wire::exit;
 
 use super::revisions::{measured, run_arguments};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use memcheck_core::runs::history::{HistoryError, parse, series};
+use crate::comparison::history::{HistoryError, parse, series};
 use memcheck_core::wire::exit;
 
 use crate::build::workspace::Places;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use memcheck_core::runs::compare::{MeasuredTest, TestId};
+use crate::comparison::runs::{MeasuredTest, TestId};
 
 use crate::invocation::values::Verbosity;
 use crate::presentation::results::{self, Results};

@@ -1,11 +1,8 @@
 //! Several runs: further runs of one test, the output and the end of a process and of its
 //! descendants, limits that relate tests.
 
-pub mod bisect;
 pub mod capture;
-pub mod compare;
 pub mod descendants;
 pub mod explain;
-pub mod history;
 pub mod process_end;
 pub mod relations;

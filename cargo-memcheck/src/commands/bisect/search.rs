@@ -5,9 +5,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::comparison::bisect::Criterion;
+use crate::comparison::runs::{Comparison, MeasuredTest, TestId, compare};
 use anyhow::Context;
-use memcheck_core::runs::bisect::Criterion;
-use memcheck_core::runs::compare::{Comparison, MeasuredTest, TestId, compare};
 use memcheck_core::tolerance::Tolerance;
 use memcheck_core::wire::exit;
 use serde::{Deserialize, Serialize};

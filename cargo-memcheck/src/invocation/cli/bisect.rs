@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use crate::comparison::bisect::BadChange;
+use clap::builder::PossibleValuesParser;
 use memcheck_core::judgement::baseline::FIGURES;
-use memcheck_core::runs::bisect::BadChange;
 use memcheck_core::tolerance::Tolerance;
 
 use super::{OutputFlags, WorkspaceFlags};
@@ -34,7 +34,6 @@ pub(crate) struct BisectArgs {
     pub(crate) figure: Option<String>,
     /// Which change of a figure is bad.
     #[arg(long, value_name = "CHANGE", default_value = "rise")]
-    #[arg(value_parser = PossibleValuesParser::new(BadChange::NAMES).try_map(|it| it.parse::<BadChange>()))]
     pub(crate) change: BadChange,
     /// Tolerance within which figures are the same ("0%", "1% | 4 KiB"; default: that of each
     /// test).

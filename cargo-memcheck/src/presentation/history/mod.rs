@@ -5,10 +5,10 @@ mod notes;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use crate::comparison::history::{HistoryEntry, VERSION};
+use crate::comparison::runs::TestId;
 use anyhow::Context;
 use memcheck_core::judgement::baseline::Figures;
-use memcheck_core::runs::compare::TestId;
-use memcheck_core::runs::history::{HistoryEntry, VERSION};
 
 use crate::invocation::options::hash;
 use crate::invocation::values::HistoryPlace;

@@ -1,7 +1,7 @@
 //! A bisection: its steps, and at last the commit or the update with the change that it made.
 
-use memcheck_core::runs::bisect::Reason;
-use memcheck_core::runs::compare::{ChangedTest, Comparison};
+use crate::comparison::bisect::Reason;
+use crate::comparison::runs::{ChangedTest, Comparison};
 use memcheck_core::size::{counted, exact};
 use serde::{Deserialize, Serialize};
 

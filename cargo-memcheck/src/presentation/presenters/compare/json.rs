@@ -1,6 +1,6 @@
 //! A comparison as one line of JSON. Fields can be added, but must not be changed.
 
-use memcheck_core::runs::compare::{ChangedTest, TestId};
+use crate::comparison::runs::{ChangedTest, TestId};
 use serde::Serialize;
 
 use super::{ComparedRuns, Side};

@@ -5,8 +5,8 @@ mod json;
 mod markdown;
 mod text;
 
+use crate::comparison::runs::{ChangedTest, Comparison, FigureChange, TestId};
 use memcheck_core::presentation::text::grown;
-use memcheck_core::runs::compare::{ChangedTest, Comparison, FigureChange, TestId};
 use memcheck_core::size::{Size, counted, exact};
 
 pub(crate) use json::print as print_json;

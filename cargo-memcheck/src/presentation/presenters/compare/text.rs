@@ -1,7 +1,7 @@
 //! A comparison for the terminal.
 
+use crate::comparison::runs::ChangedTest;
 use comfy_table::{CellAlignment, Table, presets};
-use memcheck_core::runs::compare::ChangedTest;
 
 use super::{ComparedRuns, difference, reasons, title, value};
 use crate::presentation::presenters::style;

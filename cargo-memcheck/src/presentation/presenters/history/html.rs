@@ -1,7 +1,7 @@
 //! The history of figures as a page: a plot of each series, and the runs in which it changed.
 
+use crate::comparison::history::FigureSeries;
 use maud::{Markup, html};
-use memcheck_core::runs::history::FigureSeries;
 use memcheck_core::size::{Size, counted, exact};
 
 use super::{described, is_bytes, steps};

@@ -4,7 +4,7 @@ mod html;
 
 use std::path::PathBuf;
 
-use memcheck_core::runs::history::{FigureSeries, HistoryEntry};
+use crate::comparison::history::{FigureSeries, HistoryEntry};
 use memcheck_core::size::{Size, exact};
 use serde_json::json;
 
@@ -167,7 +167,7 @@ pub(crate) fn print_json(all: &[FigureSeries<'_>], figure: &str) {
 
 #[cfg(test)]
 mod tests {
-    use memcheck_core::runs::history::{parse, series};
+    use crate::comparison::history::{parse, series};
 
     use super::*;
 

@@ -1,17 +1,17 @@
 //! Decides whether the tests of a revision are good or bad, compared with those of a revision that
 //! is known to be good.
 
-use memcheck_limits::names;
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use super::compare::{ChangedTest, Comparison, FigureChange};
-use crate::judgement::finding::Code;
-use crate::judgement::verdict::Status;
+use super::runs::{ChangedTest, Comparison, FigureChange};
+use memcheck_core::judgement::finding::Code;
+use memcheck_core::judgement::verdict::Status;
 
 /// The changes of a figure that make a revision bad.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum BadChange {
+pub(crate) enum BadChange {
     /// The figure is higher.
     #[default]
     Rise,
@@ -21,21 +21,19 @@ pub enum BadChange {
     Any,
 }
 
-names!(BadChange { "rise" => Rise, "fall" => Fall, "any" => Any });
-
 /// The rule that separates good revisions from bad ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Criterion {
+pub(crate) struct Criterion {
     /// The only figure that counts. Without it, every figure of a baseline counts, and so do
     /// findings.
-    pub figure: Option<String>,
+    pub(crate) figure: Option<String>,
     /// The change that counts.
-    pub change: BadChange,
+    pub(crate) change: BadChange,
 }
 
 /// The reason why a revision is bad.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reason<'a> {
+pub(crate) enum Reason<'a> {
     /// A figure has changed.
     Figure(&'a FigureChange),
     /// The test has a finding that it did not have, or lacks one that it had.
@@ -47,7 +45,10 @@ pub enum Reason<'a> {
 impl Criterion {
     /// The first reason why the head of a comparison is bad, with its test. `None` if it is good.
     /// The base of the comparison is the good revision.
-    pub fn reason<'a>(&self, comparison: &'a Comparison) -> Option<(&'a ChangedTest, Reason<'a>)> {
+    pub(crate) fn reason<'a>(
+        &self,
+        comparison: &'a Comparison,
+    ) -> Option<(&'a ChangedTest, Reason<'a>)> {
         comparison.changed.iter().find_map(|test| Some((test, self.reason_in(test)?)))
     }
 
@@ -90,9 +91,9 @@ impl Criterion {
 
 #[cfg(test)]
 mod tests {
-    use super::super::compare::TestId;
+    use super::super::runs::TestId;
     use super::*;
-    use crate::space::Space;
+    use memcheck_core::space::Space;
 
     fn figure(name: &str, base: u64, head: u64) -> FigureChange {
         let (base, head) = (Some(base), Some(head));

@@ -2,42 +2,42 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::compare::TestId;
-use crate::judgement::verdict::Status;
-use crate::measurement::figures::Figures;
-use crate::space::Space;
+use super::runs::TestId;
+use memcheck_core::judgement::verdict::Status;
+use memcheck_core::measurement::figures::Figures;
+use memcheck_core::space::Space;
 
 /// The version of an [`HistoryEntry`].
-pub const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 
 /// A test of one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct HistoryEntry {
+pub(crate) struct HistoryEntry {
     /// [`VERSION`].
-    pub version: u32,
+    pub(crate) version: u32,
     /// The time of the run, as RFC 3339 in UTC.
-    pub time: String,
+    pub(crate) time: String,
     /// The commit of the workspace, if it is in a repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub commit: Option<String>,
+    pub(crate) commit: Option<String>,
     /// A hash of `Cargo.lock`, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lock: Option<String>,
+    pub(crate) lock: Option<String>,
     /// The test.
     #[serde(flatten)]
-    pub id: TestId,
+    pub(crate) id: TestId,
     /// Its status.
-    pub status: Status,
+    pub(crate) status: Status,
     /// The figures that a baseline keeps.
-    pub figures: Figures,
+    pub(crate) figures: Figures,
 }
 
 /// The reason why a text is not a history.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]
-pub struct HistoryError {
+pub(crate) struct HistoryError {
     /// From 1.
-    pub line: usize,
+    pub(crate) line: usize,
     why: String,
 }
 
@@ -45,7 +45,7 @@ pub struct HistoryError {
 ///
 /// # Errors
 /// If a line is not an entry of this version.
-pub fn parse(text: &str) -> Result<Vec<HistoryEntry>, HistoryError> {
+pub(crate) fn parse(text: &str) -> Result<Vec<HistoryEntry>, HistoryError> {
     let lines = (1..).zip(text.lines()).filter(|(_, text)| !text.trim().is_empty());
     lines
         .map(|(line, text)| {
@@ -62,17 +62,17 @@ pub fn parse(text: &str) -> Result<Vec<HistoryEntry>, HistoryError> {
 
 /// The values of one figure of one test over time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FigureSeries<'a> {
+pub(crate) struct FigureSeries<'a> {
     /// The test.
-    pub id: &'a TestId,
+    pub(crate) id: &'a TestId,
     /// The memory space.
-    pub space: Space,
+    pub(crate) space: Space,
     /// The entries that have the figure, with its value, in the order of the history.
-    pub points: Vec<(&'a HistoryEntry, u64)>,
+    pub(crate) points: Vec<(&'a HistoryEntry, u64)>,
 }
 
 /// The series of a figure for each test that `is_named` accepts, by test and space.
-pub fn series<'a>(
+pub(crate) fn series<'a>(
     entries: &'a [HistoryEntry],
     figure: &str,
     is_named: impl Fn(&TestId) -> bool,

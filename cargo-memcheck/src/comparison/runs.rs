@@ -6,67 +6,67 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::judgement::baseline::{self, Figures, Holders};
-use crate::judgement::blame;
-use crate::judgement::finding::{Code, GrownHolder, Site};
-use crate::judgement::verdict::{Status, Verdict};
-use crate::measurement::record::Record;
-use crate::space::Space;
-use crate::tolerance::Tolerance;
+use memcheck_core::judgement::baseline::{self, Figures, Holders};
+use memcheck_core::judgement::blame;
+use memcheck_core::judgement::finding::{Code, GrownHolder, Site};
+use memcheck_core::judgement::verdict::{Status, Verdict};
+use memcheck_core::measurement::record::Record;
+use memcheck_core::space::Space;
+use memcheck_core::tolerance::Tolerance;
 
 /// The figures that make a test worse if they rise. The others explain them.
 const JUDGED: [&str; 4] = ["peak_allocated", "growth", "retained", "allocations"];
 
 /// The identity of a test in both runs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct TestId {
+pub(crate) struct TestId {
     /// The package.
-    pub package: String,
+    pub(crate) package: String,
     /// The executable: `app::mem`.
-    pub binary: String,
+    pub(crate) binary: String,
     /// The path of the test.
-    pub test: String,
+    pub(crate) test: String,
     /// The device of the run: `sim:h200`.
-    pub device: String,
+    pub(crate) device: String,
 }
 
 /// A test of one of the runs.
 #[derive(Debug, Clone)]
-pub struct MeasuredTest<'a> {
+pub(crate) struct MeasuredTest<'a> {
     /// The test.
-    pub id: TestId,
+    pub(crate) id: TestId,
     /// Its verdict.
-    pub verdict: &'a Verdict,
+    pub(crate) verdict: &'a Verdict,
     /// Its measurements, if it has a complete record.
-    pub record: Option<&'a Record>,
+    pub(crate) record: Option<&'a Record>,
 }
 
 /// A figure that differs between the runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct FigureChange {
+pub(crate) struct FigureChange {
     /// The memory space.
-    pub space: Space,
+    pub(crate) space: Space,
     /// The name: `peak_allocated`.
-    pub figure: String,
+    pub(crate) figure: String,
     /// The value in the base; absent if the base did not measure it.
-    pub base: Option<u64>,
+    pub(crate) base: Option<u64>,
     /// The value in the head; absent if the head did not measure it.
-    pub head: Option<u64>,
+    pub(crate) head: Option<u64>,
 }
 
 impl FigureChange {
     /// True if the unit is bytes.
-    pub fn is_bytes(&self) -> bool {
+    pub(crate) fn is_bytes(&self) -> bool {
         self.figure != "allocations"
     }
 
     /// The difference without its sign; 0 if one of the runs lacks the figure.
-    pub fn difference(&self) -> u64 {
+    pub(crate) fn difference(&self) -> u64 {
         self.base.zip(self.head).map_or(0, |(base, head)| base.abs_diff(head))
     }
 
     /// True if the figure makes the test worse.
-    pub fn is_worse(&self) -> bool {
+    pub(crate) fn is_worse(&self) -> bool {
         let is_higher = self.base.zip(self.head).is_some_and(|(base, head)| head > base);
         is_higher && JUDGED.contains(&self.figure.as_str())
     }
@@ -74,36 +74,36 @@ impl FigureChange {
 
 /// A test that both runs have, and that differs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ChangedTest {
+pub(crate) struct ChangedTest {
     /// The test.
     #[serde(flatten)]
-    pub id: TestId,
+    pub(crate) id: TestId,
     /// Its status in the base.
-    pub base: Status,
+    pub(crate) base: Status,
     /// Its status in the head.
-    pub head: Status,
+    pub(crate) head: Status,
     /// The figures that differ, the largest difference first.
-    pub figures: Vec<FigureChange>,
+    pub(crate) figures: Vec<FigureChange>,
     /// The holders that are new at the peak or hold more there, if both runs have call sites.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub grown: Vec<GrownHolder>,
+    pub(crate) grown: Vec<GrownHolder>,
     /// The holders that hold less at the peak.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub shrunk: Vec<GrownHolder>,
+    pub(crate) shrunk: Vec<GrownHolder>,
     /// Findings that only the head has.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub new_findings: Vec<Code>,
+    pub(crate) new_findings: Vec<Code>,
     /// Findings that only the base has.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub gone_findings: Vec<Code>,
+    pub(crate) gone_findings: Vec<Code>,
     /// The conditions that differ, such as the version of candle.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub conditions: Option<String>,
+    pub(crate) conditions: Option<String>,
 }
 
 impl ChangedTest {
     /// True if a judged figure rose, or if the test failed in the head only.
-    pub fn is_worse(&self) -> bool {
+    pub(crate) fn is_worse(&self) -> bool {
         self.figures.iter().any(FigureChange::is_worse) || (self.head.fails() && !self.base.fails())
     }
 
@@ -115,27 +115,27 @@ impl ChangedTest {
 
 /// The differences between two runs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Comparison {
+pub(crate) struct Comparison {
     /// Tests that differ: the worse ones first, then by the largest difference in bytes.
-    pub changed: Vec<ChangedTest>,
+    pub(crate) changed: Vec<ChangedTest>,
     /// Tests that only the head has.
-    pub added: Vec<TestId>,
+    pub(crate) added: Vec<TestId>,
     /// Tests that only the base has.
-    pub removed: Vec<TestId>,
+    pub(crate) removed: Vec<TestId>,
     /// The number of tests whose figures and status are the same in both runs.
-    pub unchanged: usize,
+    pub(crate) unchanged: usize,
 }
 
 impl Comparison {
     /// The number of tests that are worse in the head.
-    pub fn worse(&self) -> usize {
+    pub(crate) fn worse(&self) -> usize {
         self.changed.iter().filter(|test| test.is_worse()).count()
     }
 }
 
 /// Compares the tests of two runs. Figures within `tolerance` are the same; without one, the
 /// tolerance of each test counts. Ignored tests are left out.
-pub fn compare(
+pub(crate) fn compare(
     base: &[MeasuredTest<'_>],
     head: &[MeasuredTest<'_>],
     tolerance: Option<Tolerance>,
@@ -201,7 +201,7 @@ fn compare_test(
 
 /// Bookkeeping and regressions are about a baseline, which can differ between the runs.
 fn is_about_the_test(code: &Code) -> bool {
-    use crate::judgement::finding::Class;
+    use memcheck_core::judgement::finding::Class;
     let is_regression =
         matches!(code, Code::PeakRegression | Code::AllocationsRegression | Code::GrowthRegression);
     code.row().class != Class::Bookkeeping && !is_regression
@@ -247,9 +247,10 @@ fn holders(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judgement::finding::Finding;
-    use crate::measurement::record::Metrics;
-    use crate::measurement::record::example::{GPU, armed, record};
+    use memcheck_core::judgement::finding::Finding;
+    use memcheck_core::measurement::record::Metrics;
+    use memcheck_core::wire::example;
+    use memcheck_core::wire::protocol::Report;
 
     fn verdict(codes: &[Code]) -> Verdict {
         let status = if codes.is_empty() { Status::Passed } else { Status::Failed };
@@ -263,7 +264,10 @@ mod tests {
     }
 
     fn run(peak: u64) -> Record {
-        record(armed(Metrics { peak_allocated: peak, setup: 4, ..Metrics::default() }))
+        let mut record = serde_json::from_value::<Report>(example::report()).unwrap().record;
+        let metrics = Metrics { peak_allocated: peak, setup: 4, ..Metrics::default() };
+        record.spaces.get_mut(&Space::Host).unwrap().metrics = metrics;
+        record
     }
 
     /// Tests with a name, a peak and findings.
@@ -305,7 +309,7 @@ mod tests {
         assert_eq!((comparison.unchanged, comparison.worse()), (1, 2));
         assert_eq!((comparison.added, comparison.removed), (vec![id("new")], vec![id("gone")]));
         let peak = &comparison.changed[0].figures[0];
-        assert_eq!((peak.space, peak.figure.as_str()), (GPU, "peak_allocated"));
+        assert_eq!((peak.space, peak.figure.as_str()), (Space::Host, "peak_allocated"));
         assert_eq!((peak.base, peak.head, peak.is_worse()), (Some(8), Some(99), true));
     }
 
