@@ -6,7 +6,7 @@ use memcheck_core::measurement::cargo_lock::CANDLE;
 
 use super::{TestPackage, Workspace};
 
-const CUDARC: &str = "cudarc";
+pub(super) const CUDARC: &str = "cudarc";
 
 impl Workspace {
     /// True if a package reaches cudarc without the features that memcheck switches on. The build
@@ -67,7 +67,7 @@ impl Workspace {
     }
 
     /// The versions that candle accepts, whether its `cuda` is on or not.
-    fn candles_cudarc(&self) -> Option<&cargo_metadata::semver::VersionReq> {
+    pub(super) fn candles_cudarc(&self) -> Option<&cargo_metadata::semver::VersionReq> {
         let candle = self.resolved(CANDLE)?;
         let dependency = candle.dependencies.iter().find(|it| it.name == CUDARC)?;
         Some(&dependency.req)

@@ -7,13 +7,15 @@ mod error;
 mod package;
 mod places;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cargo_metadata::{DepKindInfo, Dependency, DependencyKind, Metadata, Package, PackageId};
+use cargo_metadata::{DepKindInfo, Dependency, DependencyKind, Metadata, Node, Package, PackageId};
 use globset::Glob;
 use memcheck_core::measurement::cargo_lock::CANDLE;
+
+use cudarc::CUDARC;
 
 use crate::build::fresh::{CacheEntry, manifests, surroundings};
 use crate::invocation::values::CargoOptions;
@@ -52,9 +54,11 @@ impl Workspace {
         }
         let began = place(Path::new(""));
         let answer = run_metadata(flags, &[])?;
-        let workspace = Self::from(parse(&answer)?, flags)?;
+        let workspace = Self::from(shorten(parse(&answer)?), flags)?;
         let watched = surroundings(flags, &cargo())
             .and_then(|watched| manifests(&workspace.metadata, watched));
+        let answer = serde_json::to_vec(&workspace.metadata)
+            .map_err(|error| WorkspaceError::Metadata(error.to_string()))?;
         began.below(&workspace.own_directory()).write(watched, &answer);
         Ok(workspace)
     }
@@ -227,11 +231,12 @@ impl Workspace {
 
     fn reachable(&self, root: &PackageId) -> Vec<&Package> {
         let Some(resolve) = &self.metadata.resolve else { return Vec::new() };
+        let nodes: HashMap<&PackageId, &Node> =
+            resolve.nodes.iter().map(|node| (&node.id, node)).collect();
         let mut seen: HashSet<&PackageId> = HashSet::from([root]);
         let mut open = vec![root];
         while let Some(id) = open.pop() {
-            let node = resolve.nodes.iter().find(|node| &node.id == id);
-            for dependency in node.into_iter().flat_map(|node| &node.deps) {
+            for dependency in nodes.get(id).into_iter().flat_map(|node| &node.deps) {
                 // Cargo does not build the tests of a dependency, so its dev-dependencies do not
                 // count.
                 let is_built = |how: &DepKindInfo| {
@@ -295,6 +300,18 @@ fn run_metadata(flags: &CargoOptions, how: &[&str]) -> Result<Vec<u8>, Workspace
 
 fn parse(metadata: &[u8]) -> Result<Metadata, WorkspaceError> {
     serde_json::from_slice(metadata).map_err(|error| WorkspaceError::Metadata(error.to_string()))
+}
+
+/// Removes what the command does not read about the packages of registries. It is most of the
+/// answer, and every command parses the stored one.
+fn shorten(mut metadata: Metadata) -> Metadata {
+    for package in metadata.packages.iter_mut().filter(|package| package.source.is_some()) {
+        package.dependencies.retain(|dependency| dependency.name == CUDARC);
+        package.targets.clear();
+        package.features.clear();
+        package.metadata = serde_json::Value::Null;
+    }
+    metadata
 }
 
 fn metadata(flags: &CargoOptions, how: &[&str]) -> Command {
@@ -361,5 +378,24 @@ mod tests {
             let error = read(change).unwrap_err();
             assert!(error.to_string().contains(message), "{error}");
         }
+    }
+
+    #[test]
+    fn shortened_metadata_describes_the_same_tests() {
+        let flags = CargoOptions::default();
+        let whole = parse(&run_metadata(&flags, &[]).unwrap()).unwrap();
+        let length = |metadata: &Metadata| serde_json::to_vec(metadata).unwrap().len();
+        let short = shorten(whole.clone());
+        assert!(length(&short) < length(&whole) / 2);
+        let described = |metadata: Metadata| {
+            let workspace = Workspace::from(metadata, &flags).unwrap();
+            let packages = workspace.test_packages();
+            let specs = packages.iter().map(|package| workspace.spec(&package.package));
+            let (specs, cudarc) = (specs.collect::<Vec<_>>(), workspace.candles_cudarc());
+            assert!(!specs.is_empty() && cudarc.is_some());
+            let warnings = workspace.warnings_of_cudarc(&packages);
+            format!("{packages:?} {specs:?} {cudarc:?} {warnings:?}")
+        };
+        assert_eq!(described(short), described(whole));
     }
 }
