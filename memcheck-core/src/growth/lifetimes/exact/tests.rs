@@ -68,6 +68,13 @@ fn growth_that_gets_faster_late_is_not_whole() {
     assert_eq!(found(&faster), Some((3, 7, false)));
     let faster = [vec![4; 30], repeated(&[0, 0, 50], 60)].concat();
     assert_eq!(found(&faster), Some((1, 4, false)));
+    // The rate counts, and not the sum: growth that got slower has the later rate.
+    let before = |last: i64| {
+        let period = [1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, last];
+        [repeated(&period, 96), vec![9; 400]].concat()
+    };
+    assert_eq!(found(&before(8)), Some((12, 50, false)));
+    assert_eq!(found(&before(700)), Some((1, 9, false)));
     // Events that do not repeat are no rate.
     let irregular =
         [vec![5, 0, 7, 0, 0, 1, 0, 4, 9, 0, 0, 2, 0, 0, 0, 3, 0, 1, 0, 6, 0, 8], vec![10; 40]];
