@@ -3,11 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::comparison::runs::compare as compare_runs;
 use memcheck_core::wire::exit;
 
 use super::revisions::{measured, run_arguments};
 use crate::build::workspace::Places;
+use crate::comparison::runs::compare as compare_runs;
 use crate::execution::revision::{self, Checkout, RevisionError, RunOutput};
 use crate::invocation::cli::CompareArgs;
 use crate::invocation::values::{Format, ReportFile, Verbosity};

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use crate::comparison::history::{HistoryError, parse, series};
 use memcheck_core::wire::exit;
 
 use crate::build::workspace::Places;
+use crate::comparison::history::{HistoryError, parse, series};
 use crate::invocation::cli::HistoryArgs;
 use crate::invocation::suggestion::nearest;
 use crate::invocation::values::{Format, HistoryPlace};

@@ -1,25 +1,12 @@
 //! Decides whether the tests of a revision are good or bad, compared with those of a revision that
 //! is known to be good.
 
-use clap::ValueEnum;
+use memcheck_core::judgement::finding::Code;
+use memcheck_core::judgement::verdict::Status;
 use serde::{Deserialize, Serialize};
 
 use super::runs::{ChangedTest, Comparison, FigureChange};
-use memcheck_core::judgement::finding::Code;
-use memcheck_core::judgement::verdict::Status;
-
-/// The changes of a figure that make a revision bad.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum BadChange {
-    /// The figure is higher.
-    #[default]
-    Rise,
-    /// The figure is lower.
-    Fall,
-    /// The figure is another one.
-    Any,
-}
+use crate::invocation::values::BadChange;
 
 /// The rule that separates good revisions from bad ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

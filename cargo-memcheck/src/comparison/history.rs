@@ -1,11 +1,11 @@
 //! The history of a workspace: the figures of each test at each commit, one line of JSON for each.
 
-use serde::{Deserialize, Serialize};
-
-use super::runs::TestId;
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::measurement::figures::Figures;
 use memcheck_core::space::Space;
+use serde::{Deserialize, Serialize};
+
+use super::runs::TestId;
 
 /// The version of an [`HistoryEntry`].
 pub(crate) const VERSION: u32 = 1;

@@ -4,8 +4,6 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
-
 use memcheck_core::judgement::baseline::{self, Figures, Holders};
 use memcheck_core::judgement::blame;
 use memcheck_core::judgement::finding::{Code, GrownHolder, Site};
@@ -13,6 +11,7 @@ use memcheck_core::judgement::verdict::{Status, Verdict};
 use memcheck_core::measurement::record::Record;
 use memcheck_core::space::Space;
 use memcheck_core::tolerance::Tolerance;
+use serde::{Deserialize, Serialize};
 
 /// The figures that make a test worse if they rise. The others explain them.
 const JUDGED: [&str; 4] = ["peak_allocated", "growth", "retained", "allocations"];

@@ -5,8 +5,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::comparison::bisect::Criterion;
-use crate::comparison::runs::{Comparison, MeasuredTest, TestId, compare};
 use anyhow::Context;
 use memcheck_core::tolerance::Tolerance;
 use memcheck_core::wire::exit;
@@ -14,6 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::super::revisions::{measured, run_arguments};
 use super::BisectError;
+use crate::comparison::bisect::Criterion;
+use crate::comparison::runs::{Comparison, MeasuredTest, TestId, compare};
 use crate::execution::revision::{self, Checkout, RevisionError, RunOutput};
 use crate::invocation::cli::BisectArgs;
 use crate::invocation::values::Verbosity;

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use crate::comparison::bisect::BadChange;
 use clap::builder::PossibleValuesParser;
 use memcheck_core::judgement::baseline::FIGURES;
 use memcheck_core::tolerance::Tolerance;
 
 use super::{OutputFlags, WorkspaceFlags};
+use crate::invocation::values::BadChange;
 
 /// `cargo memcheck bisect`.
 #[derive(Debug, Clone, Default, clap::Args)]

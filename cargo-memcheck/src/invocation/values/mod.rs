@@ -1,6 +1,7 @@
 //! The values of flags: types that the command line parses and the rest of the command uses.
 
 mod cargo;
+mod change;
 mod history;
 mod output;
 mod report;
@@ -8,6 +9,7 @@ mod selection;
 mod unpack;
 
 pub(crate) use cargo::CargoOptions;
+pub(crate) use change::BadChange;
 pub(crate) use history::HistoryPlace;
 pub(crate) use output::{Color, Format, ProfileLayout, Verbosity};
 pub(crate) use report::ReportFile;

@@ -5,11 +5,11 @@ mod notes;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::comparison::history::{HistoryEntry, VERSION};
-use crate::comparison::runs::TestId;
 use anyhow::Context;
 use memcheck_core::judgement::baseline::Figures;
 
+use crate::comparison::history::{HistoryEntry, VERSION};
+use crate::comparison::runs::TestId;
 use crate::invocation::options::hash;
 use crate::invocation::values::HistoryPlace;
 use crate::presentation::presenters::json;

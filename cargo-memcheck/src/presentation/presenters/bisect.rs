@@ -1,12 +1,12 @@
 //! A bisection: its steps, and at last the commit or the update with the change that it made.
 
-use crate::comparison::bisect::Reason;
-use crate::comparison::runs::{ChangedTest, Comparison};
 use memcheck_core::size::{counted, exact};
 use serde::{Deserialize, Serialize};
 
 use super::compare::{changed_lines, difference, value};
 use super::{json, style};
+use crate::comparison::bisect::Reason;
+use crate::comparison::runs::{ChangedTest, Comparison};
 use crate::execution::lock_file::Update;
 use crate::system::escape;
 use crate::system::printing::{eprint_line, print_lines};

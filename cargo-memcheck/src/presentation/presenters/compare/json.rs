@@ -1,9 +1,9 @@
 //! A comparison as one line of JSON. Fields can be added, but must not be changed.
 
-use crate::comparison::runs::{ChangedTest, TestId};
 use serde::Serialize;
 
 use super::{ComparedRuns, Side};
+use crate::comparison::runs::{ChangedTest, TestId};
 use crate::presentation::presenters::json;
 use crate::system::printing::print_raw;
 

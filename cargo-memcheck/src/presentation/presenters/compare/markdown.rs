@@ -1,9 +1,9 @@
 //! A comparison as the comment of a pull request: the changes only, the worst first, as many as fit.
 
-use crate::comparison::runs::{ChangedTest, TestId};
 use memcheck_core::size::counted;
 
 use super::{ComparedRuns, difference, reasons, value};
+use crate::comparison::runs::{ChangedTest, FigureChange, TestId};
 use crate::presentation::presenters::markdown::inline::{code, fenced, message};
 use crate::system::escape::{self, Form, escape};
 
@@ -69,7 +69,7 @@ fn name(id: &TestId) -> String {
 
 fn rows(test: &ChangedTest) -> String {
     let device = message(&test.id.device);
-    let row = |(number, change): (usize, &crate::comparison::runs::FigureChange)| {
+    let row = |(number, change): (usize, &FigureChange)| {
         let name = if number == 0 { name(&test.id) } else { String::new() };
         let difference = difference(change);
         let difference = if change.is_worse() { format!("**{difference}**") } else { difference };

@@ -5,9 +5,10 @@ mod json;
 mod markdown;
 mod text;
 
-use crate::comparison::runs::{ChangedTest, Comparison, FigureChange, TestId};
 use memcheck_core::presentation::text::grown;
 use memcheck_core::size::{Size, counted, exact};
+
+use crate::comparison::runs::{ChangedTest, Comparison, FigureChange, TestId};
 
 pub(crate) use json::print as print_json;
 pub(super) use text::changed as changed_lines;

@@ -1,9 +1,9 @@
 //! A comparison for the terminal.
 
-use crate::comparison::runs::ChangedTest;
 use comfy_table::{CellAlignment, Table, presets};
 
 use super::{ComparedRuns, difference, reasons, title, value};
+use crate::comparison::runs::ChangedTest;
 use crate::presentation::presenters::style;
 use crate::system::escape;
 use crate::system::printing::print_lines;

@@ -1,10 +1,10 @@
 //! The history of figures as a page: a plot of each series, and the runs in which it changed.
 
-use crate::comparison::history::FigureSeries;
 use maud::{Markup, html};
 use memcheck_core::size::{Size, counted, exact};
 
 use super::{described, is_bytes, steps};
+use crate::comparison::history::FigureSeries;
 use crate::presentation::presenters::plain_page::plain_page;
 
 const STYLE: &str = "svg{width:100%;height:auto;max-height:18rem}\

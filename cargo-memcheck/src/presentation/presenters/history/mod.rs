@@ -4,12 +4,12 @@ mod html;
 
 use std::path::PathBuf;
 
-use crate::comparison::history::{FigureSeries, HistoryEntry};
 use memcheck_core::size::{Size, exact};
 use serde_json::json;
 
 use super::reports::{self, ReportError};
 use super::{json, style};
+use crate::comparison::history::{FigureSeries, HistoryEntry};
 use crate::invocation::values::ReportFile;
 use crate::system::error::Failure;
 use crate::system::escape;
