@@ -23,6 +23,13 @@ fn a_period_is_exact_if_three_of_it_and_two_fifths_of_the_horizon_repeat() {
     assert_eq!(found(&repeated(&[0, 0, 7], 11)), None);
     assert_eq!(found(&repeated(&[4, 0, 3, 2, 0], 20)), Some((5, 9, true)));
     assert_eq!(found(&repeated(&[4, 0, 3, 2, 0], 19)), None);
+    // Other events before it are no part of a period.
+    let after_others = |entries: usize| {
+        let others = vec![91, 82, 73, 64, 55, 46, 37, 28];
+        [others, repeated(&[4, 0, 3, 2, 0], entries)].concat()
+    };
+    assert!(found(&after_others(20)).is_some_and(|(length, sum, _)| (length, sum) == (5, 9)));
+    assert_eq!(found(&after_others(19)), None);
     let mut other = repeated(&[0, 0, 7], 30);
     other[20] += 1;
     assert_eq!(found(&other), None);
@@ -99,6 +106,13 @@ fn a_period_that_paused_right_before_repeats_by_chance_unless_for_long() {
     // A repetition of four times the eight compared values outweighs the pause.
     assert_eq!(found(&paused(31)), None);
     assert_eq!(found(&paused(32)), Some((1, 5, true)));
+    // Three periods of five are compared, which are more than eight values.
+    let paused = |entries: usize| {
+        let period = [0, 0, 0, 0, 7];
+        [repeated(&period, 25), vec![0; 15], repeated(&period, entries)].concat()
+    };
+    assert_eq!(found(&paused(59)), None);
+    assert_eq!(found(&paused(60)), Some((5, 7, true)));
     // Eight missing events are not a pause, so the growth has begun after them.
     let begun = |missing: usize| [vec![5; 10], vec![0; missing], vec![5; 20]].concat();
     assert_eq!(found(&begun(7)), None);
