@@ -123,6 +123,17 @@ fn a_period_that_paused_right_before_repeats_by_chance_unless_for_long() {
     assert!(found(&other(16)).is_some());
 }
 
+#[test]
+fn a_series_that_paused_is_exact_a_horizon_after_the_pause() {
+    let paused = |entries: usize| [vec![5; 10], vec![0; 3], vec![5; entries]].concat();
+    let from = |series: &[i64]| exact_from(series, &look(20));
+    assert_eq!(from(&paused(12)), Some(33));
+    assert_eq!(from(&paused(19)), Some(33));
+    assert_eq!(from(&paused(20)), None, "it has been exact for a horizon");
+    assert_eq!(from(&paused(5)), None, "its end does not repeat");
+    assert_eq!(from(&[0; 40]), None, "it does not grow");
+}
+
 fn summed(series: &[i64]) -> Option<(Vec<(usize, i128)>, bool)> {
     let terms = periodic_terms(series, &look(40))?;
     let is_whole = terms.iter().all(|term| term.is_whole);
