@@ -145,3 +145,19 @@ fn a_level_is_quiet_if_it_has_no_record_for_the_quiet_time_and_does_not_rise_bel
     assert!(quiet(&after(20)) && !quiet(&after(19)));
     assert!(!quiet(&[vec![0, 90], rising(30, 1)].concat()), "it rises to the record");
 }
+
+#[test]
+fn an_irregular_level_that_never_falls_has_a_mean_before_the_last_look() {
+    let (mut state, mut live) = (1_u64, 0);
+    let mut level = Vec::new();
+    for _ in 0..400 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        // 0 to 3 blocks of 8 B.
+        live += i64::try_from(state >> 62).unwrap() * 8;
+        level.push(live);
+    }
+    for is_last in [false, true] {
+        let growth = floor_growth(&level, &Look { is_last, ..look(64) });
+        assert_eq!(growth.map(|growth| growth.pattern), Some(PartPattern::Mean), "{is_last}");
+    }
+}
