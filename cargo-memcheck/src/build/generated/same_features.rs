@@ -93,8 +93,8 @@ fn has_built_candle(build_directory: &Path) -> bool {
         .any(|file| file.file_name().to_str().is_some_and(is_candle))
 }
 
-/// The generated package itself chooses the features of candle and of memcheck. Other registries
-/// than that of crates.io, which has no name in metadata, have settings that it does not have.
+/// The generated package itself chooses the features of candle and of memcheck. It lacks the
+/// settings of a registry that a manifest names; the default registry has no name in metadata.
 fn is_shared(declared: &Dependency, resolved: &Package) -> bool {
     let source = resolved.source.as_ref();
     let is_published = source.is_some_and(|source| source.repr.starts_with("registry+"));
