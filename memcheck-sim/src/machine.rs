@@ -8,7 +8,7 @@ pub(crate) mod graphs;
 mod unified;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::activity::{Activity, Record};
@@ -427,6 +427,11 @@ pub fn configure(spec: &Spec) -> Result<(), ConfigureError> {
 /// If the environment does not describe a valid machine, the reason is printed on stderr once, and
 /// every call fails with `CUDA_ERROR_SYSTEM_NOT_READY`.
 pub(crate) fn with<T>(work: impl FnOnce(&mut Machine) -> Answer<T>) -> Answer<T> {
+    work(&mut *lock()?)
+}
+
+/// Not a part of `with`, which is compiled once for each closure.
+fn lock() -> Answer<MutexGuard<'static, Machine>> {
     let machine = MACHINE.get_or_init(|| match Spec::from_env() {
         Ok(spec) => Some(Mutex::new(Machine::new(&spec))),
         Err(error) => {
@@ -435,7 +440,7 @@ pub(crate) fn with<T>(work: impl FnOnce(&mut Machine) -> Answer<T>) -> Answer<T>
         }
     });
     let machine = machine.as_ref().ok_or(Code::SYSTEM_NOT_READY)?;
-    work(&mut machine.lock().unwrap_or_else(PoisonError::into_inner))
+    Ok(machine.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 pub use unified::copied_from;

@@ -1,5 +1,6 @@
-//! candle must be compiled only once for each kind of leg. Every build of this repository must
-//! therefore compile its crates with the same features and the same profile.
+//! candle must be compiled only once for each kind of leg, and the command only once. Every build
+//! of this repository must therefore compile their crates with the same features and the same
+//! profile.
 //!
 //! Cargo lists the units that it would compile (`--unit-graph`, an unstable option that needs a
 //! variable). This test does not compile.
@@ -14,6 +15,9 @@ use crate::fixture::{Project, cargo, share_build, workspace};
 
 /// The crates that take long to compile.
 const CANDLE: [&str; 3] = ["candle_core", "candle_nn", "candle_transformers"];
+
+/// The crates of the command that a leg has too, and that take long to compile.
+const SYMBOLS: [&str; 5] = ["addr2line", "gimli", "memcheck_core", "memcheck_symbols", "object"];
 
 /// The units that cargo would compile, and an identity of each. Units have the same identity if
 /// cargo would reuse one for the other.
@@ -41,10 +45,14 @@ impl Units {
     }
 
     fn candle(&self) -> BTreeMap<String, u64> {
+        self.libraries(&CANDLE)
+    }
+
+    fn libraries(&self, names: &[&str]) -> BTreeMap<String, u64> {
         let named = self.units.iter().zip(&self.identities).filter_map(|(unit, identity)| {
             let name = unit["target"]["name"].as_str()?;
             let is_library = unit["mode"] == "build" && unit["target"]["kind"][0] == "lib";
-            (is_library && CANDLE.contains(&name)).then(|| (name.to_owned(), *identity))
+            (is_library && names.contains(&name)).then(|| (name.to_owned(), *identity))
         });
         named.collect()
     }
@@ -96,11 +104,21 @@ fn identity(units: &[Value], unit: usize, known: &mut Vec<Option<u64>>) -> u64 {
 
 /// Asserts that the crates of candle that both builds contain are the same.
 #[track_caller]
-fn assert_shared((name, units): (&str, &Units), (other, others): (&str, &Units)) {
-    let (candle, candles) = (units.candle(), others.candle());
-    assert!(candle.contains_key("candle_core"), "{name} has no candle");
-    for (krate, identity) in &candle {
-        if candles.get(krate).is_some_and(|other| other != identity) {
+fn assert_shared(one: (&str, &Units), other: (&str, &Units)) {
+    assert!(one.1.candle().contains_key("candle_core"), "{} has no candle", one.0);
+    assert_same_libraries(&CANDLE, one, other);
+}
+
+/// Asserts that those of the libraries `names` that both builds contain are the same.
+#[track_caller]
+fn assert_same_libraries(
+    names: &[&str],
+    (name, units): (&str, &Units),
+    (other, others): (&str, &Units),
+) {
+    let (libraries, others_libraries) = (units.libraries(names), others.libraries(names));
+    for (krate, identity) in &libraries {
+        if others_libraries.get(krate).is_some_and(|other| other != identity) {
             let (features, others) = (units.features(), others.features());
             let only = features.symmetric_difference(&others).filter(|it| !it.contains("memcheck"));
             panic!(
@@ -133,6 +151,20 @@ fn every_build_of_a_leg_compiles_candle_the_same() {
         Units::list(project.path(), &["test", "--no-run", "--features", "memcheck-runtime/sim"]);
     assert_shared(("the estimator", &estimator), ("the leg of `sim`", &sim));
     assert_shared(("a project of these tests on `sim`", &of_project), ("the leg of `sim`", &sim));
+}
+
+#[test]
+fn the_command_is_compiled_once_and_shares_its_crates_with_the_tests() {
+    let root = workspace();
+    let command = Units::list(&root, &["build", "-p", "cargo-memcheck"]);
+    let all = Units::list(&root, &["test", "--no-run", "--workspace"]);
+    let cpu = Units::list(&root, &["test", "--no-run", "-p", "memcheck-tests"]);
+    for units in [&command, &all, &cpu] {
+        assert_eq!(units.libraries(&SYMBOLS).len(), SYMBOLS.len());
+    }
+    let command = ("the command", &command);
+    assert_same_libraries(&["cargo_memcheck"], command, ("`cargo test --workspace`", &all));
+    assert_same_libraries(&SYMBOLS, command, ("the CPU's leg", &cpu));
 }
 
 /// Cargo resolves a feature of a dependency on the command line in every build, and takes the

@@ -1,16 +1,26 @@
 //! Conversions from one element type to another.
 
 use super::element::Element;
-use super::unary::map;
-use super::{Kind, Known, Launch, with_element};
+use super::{ELEMENT, Kind, Known, Launch, with_element};
 
 /// `usize n, usize num_dims, info*, S* in, D* out`; `from` is S, and the launch has D.
 ///
 /// A real number that is out of an integer's range becomes the nearest integer. On a device that is
 /// not determined for `u8`.
 pub(super) fn run(launch: &mut Launch<'_>, from: Kind) -> Known {
-    with_element!(from, S => with_element!(launch.kind, D => {
-        map(launch, 3, 4, |x: S| D::from_number(x.number()))
+    let (count, rank, info) = (launch.long(0), launch.long(1), launch.long(2));
+    let (input, output) = (launch.long(3), launch.long(4));
+    let operations = count.saturating_mul(ELEMENT);
+    // First numbers, then elements: a function for each pair of types would take long to compile.
+    let numbers = launch.read(operations, |source| {
+        let [layout] = source.layouts(count, rank, info)?;
+        with_element!(from, S => {
+            let elements = source.strided::<S>(input, &layout)?;
+            Ok(elements.into_iter().map(S::number).collect::<Vec<_>>())
+        })
+    });
+    with_element!(launch.kind, D => launch.produce(output, count, operations, |_| {
+        Ok(numbers?.into_iter().map(D::from_number).collect())
     }))
 }
 

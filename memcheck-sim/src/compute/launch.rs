@@ -63,6 +63,15 @@ impl Launch<'_> {
         self.memory.values().permits(operations)
     }
 
+    /// Reads inputs, if the limits permit this many operations.
+    pub(crate) fn read<T>(
+        &self,
+        operations: u64,
+        read: impl FnOnce(&Source<'_>) -> Known<T>,
+    ) -> Known<T> {
+        if self.permits(operations) { read(&self.source()) } else { Err(Unknown) }
+    }
+
     /// Returns the memory for reading.
     pub(crate) fn source(&self) -> Source<'_> {
         Source { memory: self.memory }
@@ -83,13 +92,25 @@ pub(super) fn produce<T: Element>(
         true => compute(&Source { memory }),
         false => Err(Unknown),
     };
-    match result {
-        Ok(elements) => {
-            debug_assert_eq!(elements.len() as u64, count);
+    let bytes = result.as_deref().map(bytes_of).map_err(|&unknown| unknown);
+    finish(memory, address, (count, T::KIND), operations, bytes);
+}
+
+/// Not a part of `produce`, which is compiled once for each closure.
+fn finish(
+    memory: &mut dyn Memory,
+    address: u64,
+    (count, kind): (u64, Kind),
+    operations: u64,
+    bytes: Known<&[u8]>,
+) {
+    match bytes {
+        Ok(bytes) => {
+            debug_assert_eq!(bytes.len() as u64, count * kind.width());
             memory.values_mut().charge(operations);
-            memory.write_bytes(address, bytes_of(&elements));
+            memory.write_bytes(address, bytes);
         }
-        Err(Unknown) => memory.overwritten_elements(address, count, T::KIND),
+        Err(Unknown) => memory.overwritten_elements(address, count, kind),
     }
 }
 

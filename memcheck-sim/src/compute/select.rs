@@ -1,6 +1,8 @@
 //! The choice between two elements.
 
 use super::element::Element;
+use super::launch::Source;
+use super::layout::Layout;
 use super::{ELEMENT, Kind, Known, Launch, Unknown, with_element};
 
 /// `usize n, usize num_dims, info* (dims, strides of ids, of t and of f), I* ids, T* t, T* f, T*
@@ -8,30 +10,31 @@ use super::{ELEMENT, Kind, Known, Launch, Unknown, with_element};
 ///
 /// The element of `t` if the id is not zero, otherwise that of `f`. Both must be known.
 pub(super) fn run(launch: &mut Launch<'_>, ids: Kind) -> Known {
-    with_element!(launch.kind, T => match ids {
-        Kind::U8 => select::<u8, T>(launch),
-        Kind::U32 => select::<u32, T>(launch),
-        Kind::I16 => select::<i16, T>(launch),
-        Kind::I32 => select::<i32, T>(launch),
-        Kind::I64 => select::<i64, T>(launch),
-        _ => Err(Unknown),
-    })
-}
-
-fn select<I: Element, T: Element>(launch: &mut Launch<'_>) -> Known {
     let (count, rank, info) = (launch.long(0), launch.long(1), launch.long(2));
-    let [ids, yes, no, output] = [3, 4, 5, 6].map(|number| launch.long(number));
-    launch.produce::<T>(output, count, count.saturating_mul(ELEMENT), |source| {
+    let [at, yes, no, output] = [3, 4, 5, 6].map(|number| launch.long(number));
+    let operations = count.saturating_mul(ELEMENT);
+    let inputs = launch.read(operations, |source| {
         let [of_ids, of_yes, of_no] = source.layouts(count, rank, info)?;
-        let ids: Vec<I> = source.strided(ids, &of_ids)?;
+        let are_zero = match ids {
+            Kind::U8 => are_zero::<u8>(source, at, &of_ids),
+            Kind::U32 => are_zero::<u32>(source, at, &of_ids),
+            Kind::I16 => are_zero::<i16>(source, at, &of_ids),
+            Kind::I32 => are_zero::<i32>(source, at, &of_ids),
+            Kind::I64 => are_zero::<i64>(source, at, &of_ids),
+            _ => Err(Unknown),
+        };
+        Ok((are_zero?, of_yes, of_no))
+    });
+    with_element!(launch.kind, T => launch.produce::<T>(output, count, operations, |source| {
+        let (are_zero, of_yes, of_no) = inputs?;
         let (yes, no) = (source.strided(yes, &of_yes)?, source.strided(no, &of_no)?);
         let pairs = yes.into_iter().zip(no);
-        Ok(ids
-            .iter()
-            .zip(pairs)
-            .map(|(id, (yes, no))| if id.is_zero() { no } else { yes })
-            .collect())
-    })
+        Ok(pairs.zip(are_zero).map(|((yes, no), is_zero)| if is_zero { no } else { yes }).collect())
+    }))
+}
+
+fn are_zero<I: Element>(source: &Source<'_>, ids: u64, layout: &Layout) -> Known<Vec<bool>> {
+    Ok(source.strided::<I>(ids, layout)?.into_iter().map(I::is_zero).collect())
 }
 
 #[cfg(test)]

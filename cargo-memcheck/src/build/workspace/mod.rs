@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use cargo_metadata::{DepKindInfo, Dependency, DependencyKind, Metadata, Node, Package, PackageId};
-use globset::Glob;
 use memcheck_core::measurement::cargo_lock::CANDLE;
 
 use cudarc::CUDARC;
@@ -338,8 +337,7 @@ fn matches(spec: &str, package: &Package) -> bool {
         return name == package.name.as_str() && version == package.version.to_string();
     }
     if spec.contains(['*', '?', '[']) {
-        return Glob::new(spec)
-            .is_ok_and(|glob| glob.compile_matcher().is_match(package.name.as_str()));
+        return fast_glob::glob_match(spec, package.name.as_str());
     }
     spec == package.name.as_str()
 }
