@@ -13,6 +13,27 @@ fn the_next_look_is_at_the_soonest_length_ahead_or_after_a_tenth() {
     assert_eq!(next_look(100, [100, 90]), 111);
 }
 
+/// The mean distance is 10 entries, so that an event is promised within 120.
+#[test]
+fn events_that_do_not_get_rarer_promise_another_within_twelve_mean_distances() {
+    assert_eq!(steady_wait(&[5, 20, 30, 40, 45]), 120);
+    assert_eq!(steady_wait(&[5, 15, 25, 35, 45]), 120);
+    // The second half is longer than the first.
+    assert_eq!(steady_wait(&[5, 15, 24, 35, 45]), 0);
+    // Too few events have no mean distance.
+    assert_eq!(steady_wait(&[5, 20, 30, 35]), 0);
+    assert_eq!(steady_wait(&[]), 0);
+
+    let look = Look { horizon: 160, quiet: 64, is_last: false };
+    let settled = |until| Settled {
+        events: Events::from_entries([5, 20, 30, 40, 45]),
+        until,
+        steady_wait: 120,
+    };
+    assert!(!settled(165).is_quiet(&look));
+    assert!(settled(166).is_quiet(&look));
+}
+
 #[test]
 fn growth_goes_on_if_the_second_half_has_more_than_half_of_the_first() {
     let classify = |series| classify_open(series, 4, &look(6));
