@@ -15,7 +15,7 @@ const MAX_REGULAR_TERMS: usize = 3;
 
 /// Events at random whose distances do not get longer promise another one within this many mean
 /// distances. The longest of a few distances can be too short for a promise: without this, 0.5 % of
-/// the leaks that allocate in 10 to 20 % of the iterations pass instead of 0.2 %.
+/// the leaks that allocate in 10 to 20 % of the iterations pass instead of 0.3 %.
 const MEAN_DISTANCES: usize = 12;
 
 /// The fewest events with a mean distance.
