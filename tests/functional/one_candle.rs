@@ -162,6 +162,9 @@ fn the_command_is_compiled_once_and_shares_its_crates_with_the_tests() {
     for units in [&command, &all, &cpu] {
         assert_eq!(units.libraries(&SYMBOLS).len(), SYMBOLS.len());
     }
+    for units in [&command, &all] {
+        assert_eq!(units.libraries(&["cargo_memcheck"]).len(), 1);
+    }
     let command = ("the command", &command);
     assert_same_libraries(&["cargo_memcheck"], command, ("`cargo test --workspace`", &all));
     assert_same_libraries(&SYMBOLS, command, ("the CPU's leg", &cpu));
