@@ -353,6 +353,7 @@ fn unused_name() -> String {
 /// once.
 const ALIGNED: &str = "\
 [target.'cfg(all())'.build-dependencies]
+anyhow = { version = \"1\", features = [\"backtrace\"] }
 syn-3 = { package = \"syn\", version = \"3\", features = [\"full\"] }
 
 [target.'cfg(all())'.dependencies]

@@ -2,7 +2,7 @@
 
 use crate::fixture::{Project, memcheck};
 
-const MANIFEST: &str = "\
+pub(crate) const MANIFEST: &str = "\
 candle-flash-attn = \"0.11.1\"
 candle-flash-attn-v3 = \"0.11.1\"
 [dev-dependencies]

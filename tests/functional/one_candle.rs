@@ -12,6 +12,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::fixture::{Project, cargo, share_build, workspace};
+use crate::flash_attention;
 
 /// The crates that take long to compile.
 const CANDLE: [&str; 3] = ["candle_core", "candle_nn", "candle_transformers"];
@@ -147,10 +148,15 @@ fn every_build_of_a_leg_compiles_candle_the_same() {
     let estimator =
         ["build", "-p", "memcheck-estimate", "--example", "memcheck-estimate", "--features"];
     let estimator = Units::list(&root, &[&estimator[..], &[features]].concat());
-    let of_project =
-        Units::list(project.path(), &["test", "--no-run", "--features", "memcheck-runtime/sim"]);
     assert_shared(("the estimator", &estimator), ("the leg of `sim`", &sim));
-    assert_shared(("a project of these tests on `sim`", &of_project), ("the leg of `sim`", &sim));
+    for (name, project) in [
+        ("a project of these tests on `sim`", project),
+        ("a project with flash-attention", Project::bare(flash_attention::MANIFEST)),
+    ] {
+        let arguments = ["test", "--no-run", "--features", "memcheck-runtime/sim"];
+        let of_project = Units::list(project.path(), &arguments);
+        assert_shared((name, &of_project), ("the leg of `sim`", &sim));
+    }
 }
 
 #[test]

@@ -95,6 +95,10 @@ fn cargo_is_started_after_a_change_and_only_then() {
     logged.assert_rebuild(".cargo/config.toml", "[env]\nSOME = \"1\"\n", 2);
     let (_, started) = logged.run(&[("SOME_VARIABLE", "1")]);
     assert_eq!(started, ["metadata", "test"]);
+    logged.run_until_fresh();
+    // A variable of the command itself changes no build.
+    let (_, started) = logged.run(&[("MEMCHECK_MAX_PEAK", "1 GB")]);
+    assert!(started.is_empty(), "{started:?}");
 }
 
 /// Warnings of cargo would start it in every run. The command sets a profile of the simulator.

@@ -5,9 +5,17 @@ use memcheck_core::wire::exit;
 use super::{config, figures};
 use crate::fixture::Project;
 
+/// The crates of candle whose profile the estimator shares with this workspace.
+const MANIFEST: &str = "\
+candle-nn = \"0.11.1\"
+candle-transformers = \"0.11.1\"
+[dev-dependencies]
+memcheck-runtime = { path = \"RUNTIME\" }
+";
+
 #[test]
 fn an_estimator_that_another_workspace_builds_has_the_same_figures() {
-    let project = Project::new("");
+    let project = Project::bare(MANIFEST);
     let config = config("smollm2-135m");
     let options = ["--seq", "64", "--generate", "2", "--device", "sim:l4"];
     let mut all = vec!["estimate", "--config", &config, "--message-format", "json"];

@@ -24,9 +24,18 @@ pub(crate) use watched::Watched;
 
 use crate::system::files;
 
-/// A shell changes these with every command. `sources` rejects a build script that reads one of
-/// them.
+/// A shell changes these with every command.
 const FLEETING: [&str; 3] = ["_", "OLDPWD", "SHLVL"];
+
+/// The command's own variables. Those that change a build are an argument or a variable of the cargo
+/// that it starts.
+const OWN: &str = "MEMCHECK_";
+
+/// True if another value of this variable is the same input. `sources` rejects an answer if a build
+/// script or a source reads such a variable.
+fn is_no_input(variable: &str) -> bool {
+    FLEETING.contains(&variable) || variable.starts_with(OWN)
+}
 
 const MOST: usize = 16;
 
@@ -117,7 +126,7 @@ fn key(command: &Command) -> String {
     command.get_args().collect::<Vec<&OsStr>>().hash(&mut hasher);
     command.get_envs().collect::<Vec<_>>().hash(&mut hasher);
     let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
-    environment.retain(|(name, _)| FLEETING.iter().all(|fleeting| name != fleeting));
+    environment.retain(|(name, _)| !name.to_str().is_some_and(is_no_input));
     environment.sort();
     environment.hash(&mut hasher);
     format!("{:016x}", hasher.finish())

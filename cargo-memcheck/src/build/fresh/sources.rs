@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use cargo_metadata::{Artifact, BuildScript, Metadata, PackageId, TargetKind};
 
-use super::{FLEETING, Watched};
+use super::{Watched, is_no_input};
 
 /// `None` if the inputs of an artifact or of a build script cannot all be listed.
 pub(crate) fn sources(
@@ -57,7 +57,7 @@ pub(crate) fn sources(
                 ("rerun-if-changed", Some(path)) if !watched.add_tree(&path) => return None,
                 // The path leads out of the package.
                 ("rerun-if-changed", None) if value.contains("..") => return None,
-                ("rerun-if-env-changed", _) if FLEETING.contains(&value) => return None,
+                ("rerun-if-env-changed", _) if is_no_input(value) => return None,
                 ("rerun-if-changed" | "rerun-if-env-changed", _) => names_inputs = true,
                 _ => {}
             }
@@ -96,13 +96,13 @@ fn dep_infos(artifact: &Artifact) -> Option<Vec<PathBuf>> {
 }
 
 /// Lines are `output: source source` with `\ ` for a space. `None` if the output depends on a
-/// `FLEETING` variable.
+/// variable that is no input.
 fn listed(text: &str) -> Option<Vec<PathBuf>> {
     let mut sources = Vec::new();
     for line in text.lines() {
         if let Some(variable) = line.strip_prefix("# env-dep:") {
             let name = variable.split('=').next().unwrap_or_default();
-            if FLEETING.contains(&name) {
+            if is_no_input(name) {
                 return None;
             }
         } else if let Some((_, list)) = line.split_once(": ") {
@@ -137,7 +137,9 @@ mod tests {
         let text = "/t/deps/mem-1: tests/mem.rs /a\\ b/c.rs\n\ntests/mem.rs:\n\n# env-dep:NVCC=x\n";
         let expected = ["tests/mem.rs", "/a b/c.rs"].map(PathBuf::from);
         assert_eq!(listed(text).unwrap(), expected);
-        assert_eq!(listed("a: b\n# env-dep:SHLVL=1\n"), None);
+        for variable in ["SHLVL", "MEMCHECK_DEVICE"] {
+            assert_eq!(listed(&format!("a: b\n# env-dep:{variable}=1\n")), None);
+        }
     }
 
     #[test]
