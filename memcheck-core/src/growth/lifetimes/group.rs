@@ -16,6 +16,8 @@ pub(super) struct KindGroup {
     pub(super) left: Vec<i64>,
     pub(super) blocks: Vec<i64>,
     pub(super) live: Vec<i64>,
+    /// The number of live blocks at the end of an entry.
+    pub(super) live_blocks: Vec<i64>,
     /// The greatest age at death, in entries; 0 if no block died.
     pub(super) age: usize,
     pub(super) ages: Events,
@@ -40,8 +42,9 @@ impl KindGroup {
         });
         let blocks = sum(&|kind, sum| add_from(&kind.blocks.left, kind.from, 1, start, sum));
         let live = sum(&|kind, sum| kind.add_live(sum, start));
+        let live_blocks = sum(&|kind, sum| add_from(&kind.blocks.live, kind.from, 1, start, sum));
         let (age, ages) = ages(kinds, start);
-        Self { born, left, blocks, live, age, ages }
+        Self { born, left, blocks, live, live_blocks, age, ages }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -55,18 +58,21 @@ impl KindGroup {
 
     pub(super) fn without_settled(&self) -> Self {
         let settled = self.settled();
-        let mut stays = 0i64;
-        let levels = self.left.iter().zip(&self.live).take(settled).map(|(&left, &live)| {
-            stays = stays.saturating_add(left);
-            live.saturating_sub(stays)
-        });
-        let live = levels.collect();
+        let without = |level: &[i64], left: &[i64]| -> Vec<i64> {
+            let mut stays = 0i64;
+            let levels = left.iter().zip(level).take(settled).map(|(&left, &live)| {
+                stays = stays.saturating_add(left);
+                live.saturating_sub(stays)
+            });
+            levels.collect()
+        };
         let born = self.born.iter().zip(&self.left).take(settled);
         Self {
             born: born.map(|(born, left)| born - left).collect(),
             left: vec![0; settled],
             blocks: vec![0; settled],
-            live,
+            live: without(&self.live, &self.left),
+            live_blocks: without(&self.live_blocks, &self.blocks),
             age: 0,
             ages: self.ages,
         }

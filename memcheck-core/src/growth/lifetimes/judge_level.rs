@@ -65,10 +65,18 @@ fn is_bounded(level: &[i64], group: &KindGroup, look: &Look) -> bool {
     let stays = Settled::new(group).events;
     let begin = born.last.max(group.ages.last).max(stays.last) + 1;
     let tail = &level[begin.min(length)..];
-    if is_full && !only_rises(tail) && trend(tail) < 3.0 {
+    let is_steady = number_is_steady(&group.live_blocks[begin.min(length)..], group.age);
+    if is_full && is_steady && !only_rises(tail) && trend(tail) < 3.0 {
         return true;
     }
     length >= 2 * look.quiet && trend(level) < 1.0 && crossings(level) >= CROSSINGS
+}
+
+/// True if the number of live blocks does not rise from the first half to the second, and a half is
+/// at least as long as a block can live. The bytes of blocks of random sizes also rise by chance.
+fn number_is_steady(live_blocks: &[i64], age: usize) -> bool {
+    let (first, second) = live_blocks.split_at(live_blocks.len() / 2);
+    first.len() >= age && !is_above(first, second)
 }
 
 /// True if the lowest levels of eight windows rise and never fall. A bounded level also falls.

@@ -113,6 +113,26 @@ fn a_buffer_that_is_enlarged_beside_random_sizes_is_found() {
 }
 
 #[test]
+fn a_queue_that_gets_longer_beside_blocks_that_are_freed_late_is_found() {
+    let mut random = Random(33);
+    for (leak, clean) in [
+        ("ring that gets longer", "freed 1 to 16 later"),
+        ("backlog at random", "list flushed every 2 to 64"),
+        ("backlog", "list flushed every 65 to 128"),
+        ("ring that gets longer", "list flushed every 65 to 128"),
+    ] {
+        let families = [family(LEAKS, leak), family(CLEAN, clean)];
+        let is_missed = |_: &u32| {
+            let program = combine(&families, &mut random, 1_002, Shared::Both);
+            let decision = program.run(&Budget::of(1_002)).0;
+            matches!(decision, Decision::Clean { .. })
+        };
+        let missed = (0..20).filter(is_missed).count();
+        assert!(missed <= 1, "{leak} with {clean}: {missed}");
+    }
+}
+
+#[test]
 fn capacities_that_grow_by_a_factor_beside_each_other_are_found() {
     let mut random = Random(29);
     let [by_2, by_half, pool] =
