@@ -42,7 +42,7 @@ pub(super) fn combine(
     })
 }
 
-fn variable(name: &str, default: u64) -> u64 {
+pub(super) fn variable(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }
 
