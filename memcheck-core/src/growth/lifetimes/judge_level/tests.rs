@@ -161,3 +161,10 @@ fn an_irregular_level_that_never_falls_has_a_mean_before_the_last_look() {
         assert_eq!(growth.map(|growth| growth.pattern), Some(PartPattern::Mean), "{is_last}");
     }
 }
+
+#[test]
+fn a_number_is_steady_if_it_does_not_rise_for_as_long_as_blocks_live() {
+    assert!(number_is_steady(&[1, 2, 1, 2], 2));
+    assert!(!number_is_steady(&[1, 2, 1, 2], 3), "a half is shorter than a block lives");
+    assert!(!number_is_steady(&[1, 2, 3, 4], 2));
+}
