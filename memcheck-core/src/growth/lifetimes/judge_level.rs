@@ -73,7 +73,8 @@ fn is_bounded(level: &[i64], group: &KindGroup, look: &Look) -> bool {
 }
 
 /// True if the number of live blocks does not rise from the first half to the second, and a half is
-/// at least as long as a block can live. The bytes of blocks of random sizes also rise by chance.
+/// at least as long as a block can live. The bytes are not compared, because those of blocks of
+/// random sizes also rise by chance.
 fn number_is_steady(live_blocks: &[i64], age: usize) -> bool {
     let (first, second) = live_blocks.split_at(live_blocks.len() / 2);
     first.len() >= age && !is_above(first, second)
