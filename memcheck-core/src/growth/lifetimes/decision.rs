@@ -137,6 +137,7 @@ pub struct Undecided {
     pub blocks: u64,
     /// Bytes of these blocks.
     pub bytes: u64,
-    /// The mean rate of these bytes over the measured iterations. It is not a proof of growth.
+    /// The growth is at least this rate if it goes on: the bytes that are left if all blocks die
+    /// that still can, over the measured iterations. It is not a proof of growth.
     pub rate: Rate,
 }

@@ -18,7 +18,8 @@ const CROSSINGS: usize = 8;
 pub(super) fn judge_level(level: &[i64], quiet: Option<&KindGroup>, look: &Look) -> State {
     let records = records(level);
     let events = Events::from_entries(records.iter().map(|&(at, _)| at));
-    if is_quiet(level, &events, look) || quiet.is_some_and(|group| is_bounded(level, group, look)) {
+    let is_quiet = is_quiet(level, &events, look);
+    if quiet.map_or(is_quiet, |group| is_bounded(level, group, is_quiet, look)) {
         return State::Quiet;
     }
     if let Some(growth) = floor_growth(level, look) {
@@ -55,41 +56,56 @@ fn is_quiet(level: &[i64], records: &Events, look: &Look) -> bool {
 }
 
 /// Blocks that all die have at most their greatest age times the most bytes born in one entry.
-fn is_bounded(level: &[i64], group: &KindGroup, look: &Look) -> bool {
+fn is_bounded(level: &[i64], group: &KindGroup, is_quiet: bool, look: &Look) -> bool {
+    if repeats_exactly(level, group.age, look) {
+        return true;
+    }
+    if number_rises(&group.live_blocks, group.age, look) {
+        return false;
+    }
     let length = level.len();
-    if repeats_exactly(level, look) {
+    let swings = length >= 2 * look.quiet && trend(level) < 1.0 && crossings(level) >= CROSSINGS;
+    if is_quiet || swings {
         return true;
     }
     let born = Events::from_entries(self::records(&group.born).into_iter().map(|(at, _)| at));
-    let is_full = born.is_quiet(length, look) && group.ages.is_quiet(length, look);
-    let stays = Settled::new(group).events;
-    let begin = born.last.max(group.ages.last).max(stays.last) + 1;
-    let tail = &level[begin.min(length)..];
-    let is_steady = number_is_steady(&group.live_blocks[begin.min(length)..], group.age);
-    if is_full && is_steady && !only_rises(tail) && trend(tail) < 3.0 {
-        return true;
+    if !born.is_quiet(length, look) || !group.ages.is_quiet(length, look) {
+        return false;
     }
-    length >= 2 * look.quiet && trend(level) < 1.0 && crossings(level) >= CROSSINGS
+    let stays = Settled::new(group).events;
+    let begin = (born.last.max(group.ages.last).max(stays.last) + 1).min(length);
+    let tail = &level[begin..];
+    !number_rises(&group.live_blocks[begin..], group.age, look)
+        && !only_rises(tail)
+        && trend(tail) < 3.0
 }
 
-/// True if the number of live blocks does not rise from the first half to the second, and a half is
-/// at least as long as a block can live. The bytes are not compared, because those of blocks of
-/// random sizes also rise by chance.
-fn number_is_steady(live_blocks: &[i64], age: usize) -> bool {
-    let (first, second) = live_blocks.split_at(live_blocks.len() / 2);
-    first.len() >= age && !is_above(first, second)
+/// True if the lowest number of live blocks rises from each window to the next, or may do so. A
+/// window is at least as long as a block can live, so that a container has been emptied in it, if
+/// it ever is. Numbers are compared instead of bytes, because those of blocks of random sizes also
+/// rise by chance.
+fn number_rises(live_blocks: &[i64], age: usize, look: &Look) -> bool {
+    let is_constant = |last: &[i64]| last.iter().all(|live| live == &last[0]);
+    let quiet_from = live_blocks.len().checked_sub(look.quiet);
+    if quiet_from.is_some_and(|from| is_constant(&live_blocks[from..])) {
+        return false;
+    }
+    let count = (live_blocks.len() / age.max(1)).clamp(1, WINDOWS);
+    let floors = floors(live_blocks, count);
+    floors.windows(2).all(|pair| pair[0] < pair[1])
 }
 
 /// True if the lowest levels of eight windows rise and never fall. A bounded level also falls.
 fn only_rises(level: &[i64]) -> bool {
-    let floors: Vec<i64> = windows(level).map(|window| range(window).0).collect();
+    let floors = floors(level, WINDOWS);
     floors.first() < floors.last() && floors.windows(2).all(|pair| pair[0] <= pair[1])
 }
 
-/// True if the level changes and repeats exactly, for at least one period and `quiet` entries.
-fn repeats_exactly(level: &[i64], look: &Look) -> bool {
+/// True if the level changes and repeats exactly, for at least one period, `quiet` entries and the
+/// greatest age: a list that fills and a queue can together rise as they did before.
+fn repeats_exactly(level: &[i64], age: usize, look: &Look) -> bool {
     (1..=level.len() / 2).any(|period| {
-        let compared = period.max(look.quiet);
+        let compared = period.max(look.quiet).max(age);
         compared + period <= level.len()
             && level[level.len() - period..].iter().any(|&live| live != level[level.len() - 1])
             && (level.len() - compared..level.len()).rev().all(|at| level[at] == level[at - period])
@@ -135,9 +151,9 @@ fn differences(level: &[i64]) -> Vec<i64> {
 /// level, and if the second half rises by at least three quarters as much as the first.
 fn climbs(level: &[i64], look: &Look) -> bool {
     let is_climb = |level: &[i64]| {
-        let windows: Vec<(i64, i64)> = windows(level).map(range).collect();
+        let windows: Vec<(i64, i64)> = windows(level, WINDOWS).map(range).collect();
         let all = windows.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1);
-        let means: Vec<f64> = self::windows(level).map(mean).collect();
+        let means: Vec<f64> = self::windows(level, WINDOWS).map(mean).collect();
         let (first, second) =
             (means[WINDOWS / 2 - 1] - means[0], means[WINDOWS - 1] - means[WINDOWS / 2]);
         all && 4.0 * second >= 3.0 * first
@@ -150,16 +166,21 @@ fn climbs(level: &[i64], look: &Look) -> bool {
     is_climb(level) && (look.is_last || (earlier.len() >= look.horizon && is_climb(earlier)))
 }
 
-fn windows(level: &[i64]) -> impl Iterator<Item = &[i64]> {
-    let length = (level.len() / WINDOWS).max(1);
-    level[level.len().saturating_sub(length * WINDOWS)..].chunks(length)
+/// The lowest level of each window.
+fn floors(level: &[i64], count: usize) -> Vec<i64> {
+    windows(level, count).map(|window| range(window).0).collect()
+}
+
+fn windows(level: &[i64], count: usize) -> impl Iterator<Item = &[i64]> {
+    let length = (level.len() / count).max(1);
+    level[level.len().saturating_sub(length * count)..].chunks(length)
 }
 
 /// The rise per entry from the mean of the first window to that of the last.
 fn slope(level: &[i64]) -> Rate {
     let sum = |window: &[i64]| window.iter().copied().map(i128::from).sum::<i128>();
     let length = (level.len() / WINDOWS).max(1);
-    let mut windows = windows(level);
+    let mut windows = windows(level, WINDOWS);
     let first = windows.next().map_or(0, sum);
     let (last, steps) = windows.fold((first, 0), |(_, steps), window| (sum(window), steps + 1));
     let entries = steps.max(1) as u128 * (length * length) as u128;
@@ -189,7 +210,7 @@ fn quarters_rise(level: &[i64]) -> bool {
 }
 
 fn keeps_rising(level: &[i64]) -> bool {
-    let means: Vec<f64> = windows(level).map(mean).collect();
+    let means: Vec<f64> = windows(level, WINDOWS).map(mean).collect();
     let rise = |from: usize, to: usize| means[to] - means[from];
     means.len() >= WINDOWS && 2.0 * rise(WINDOWS / 2, WINDOWS - 1) > rise(0, WINDOWS / 2 - 1)
 }

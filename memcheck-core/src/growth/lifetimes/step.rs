@@ -241,6 +241,22 @@ fn live(history: &History, kinds: &[&Kind]) -> (u64, u64) {
 fn undecided(history: &History, open: Open, kinds: &[&Kind]) -> Undecided {
     let (blocks, bytes) = live(history, kinds);
     let measured = history.iterations().saturating_sub(history.warmup());
-    let rate = Rate::new(u128::from(bytes), u128::from(measured), Certainty::Mean);
+    let least = least_growth(&KindGroup::new(history, kinds));
+    let rate = Rate::new(u128::from(least), u128::from(measured), Certainty::Mean);
+    let open = if least == 0 && open == Open::GoesOn { Open::Moves } else { open };
     Undecided { open, through: history.iterations(), blocks, bytes, rate }
+}
+
+/// Bytes that are left if all blocks that can still die do: those of settled blocks, or the rise of
+/// the floor since containers have filled, whichever is more. The floor is the lowest level in as
+/// many entries as a block can live.
+fn least_growth(group: &KindGroup) -> u64 {
+    let age = group.age.clamp(1, group.len().max(1));
+    let settled =
+        group.left[..group.settled()].iter().fold(0i64, |sum, &left| sum.saturating_add(left));
+    let floor = |level: Option<&[i64]>| level.and_then(|level| level.iter().min()).copied();
+    let filled = floor(group.live.get(age..2 * age)).or(group.live.first().copied());
+    let last = floor(group.live.get(group.len().saturating_sub(age)..));
+    let rise = last.zip(filled).map_or(0, |(last, filled)| last - filled);
+    settled.max(rise).max(0).unsigned_abs()
 }

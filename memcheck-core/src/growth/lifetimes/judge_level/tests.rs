@@ -19,7 +19,7 @@ fn differences_are_the_changes_from_entry_to_entry() {
 #[test]
 fn the_windows_are_eight_of_one_length_at_the_end() {
     let windows_of = |length: i64| -> Vec<Vec<i64>> {
-        windows(&rising(length, 1)).map(<[i64]>::to_vec).collect()
+        windows(&rising(length, 1), WINDOWS).map(<[i64]>::to_vec).collect()
     };
     let pairs: Vec<Vec<i64>> = (0..8).map(|at| vec![3 + 2 * at, 4 + 2 * at]).collect();
     assert_eq!(windows_of(19), pairs);
@@ -124,14 +124,18 @@ fn a_level_swings_if_it_repeats_exactly_for_the_quiet_time() {
         |length: usize| -> Vec<i64> { (0..length).map(|at| [1, 2, 3][at % 3]).collect() };
     let look = look(20);
     // 20 entries must each equal the entry three before.
-    assert!(repeats_exactly(&swinging(23), &look) && !repeats_exactly(&swinging(22), &look));
-    assert!(!repeats_exactly(&[7; 60], &look), "it does not move");
+    assert!(repeats_exactly(&swinging(23), 0, &look) && !repeats_exactly(&swinging(22), 0, &look));
+    assert!(!repeats_exactly(&[7; 60], 0, &look), "it does not move");
     let mut once = swinging(60);
     once[50] += 1;
-    assert!(!repeats_exactly(&once, &look));
+    assert!(!repeats_exactly(&once, 0, &look));
+    // Blocks that live longer may show that it does not repeat.
+    assert!(
+        repeats_exactly(&swinging(33), 30, &look) && !repeats_exactly(&swinging(32), 30, &look)
+    );
     // A period that is longer than the quiet time must be there twice.
     let long = |length: i64| -> Vec<i64> { (0..length).map(|at| (at % 30) * (at % 30)).collect() };
-    assert!(repeats_exactly(&long(60), &look) && !repeats_exactly(&long(59), &look));
+    assert!(repeats_exactly(&long(60), 0, &look) && !repeats_exactly(&long(59), 0, &look));
 }
 
 #[test]
@@ -163,8 +167,18 @@ fn an_irregular_level_that_never_falls_has_a_mean_before_the_last_look() {
 }
 
 #[test]
-fn a_number_is_steady_if_it_does_not_rise_for_as_long_as_blocks_live() {
-    assert!(number_is_steady(&[1, 2, 1, 2], 2));
-    assert!(!number_is_steady(&[1, 2, 1, 2], 3), "a half is shorter than a block lives");
-    assert!(!number_is_steady(&[1, 2, 3, 4], 2));
+fn a_number_rises_if_its_floor_does_from_each_window_to_the_next() {
+    let rises = |live: &[i64], age| number_rises(live, age, &look(20));
+    assert!(!rises(&[1, 2, 1, 2], 2));
+    assert!(rises(&[1, 2, 1, 2], 3), "a window is shorter than a block lives");
+    assert!(rises(&[1, 2, 2, 3], 2) && !rises(&[1, 1, 1, 2], 2));
+    // A list that is emptied, and next to it a queue that gets longer.
+    let list = [0, 1, 2, 3, 0, 1, 2, 0, 1, 2, 3, 0];
+    assert!(!rises(&list, 4));
+    let both: Vec<i64> = list.iter().zip(0..).map(|(list, queue)| list + queue / 2).collect();
+    assert!(rises(&both, 4));
+    assert!(!rises(&[1, 2, 1, 2], 0), "no block died");
+    // A ring that is full needs no second window.
+    let ring = |entries| [rising(30, 1), vec![30; entries]].concat();
+    assert!(!rises(&ring(20), 30) && rises(&ring(19), 30));
 }
