@@ -250,7 +250,7 @@ fn undecided(history: &History, open: Open, kinds: &[&Kind]) -> Undecided {
 /// Bytes that are left if all blocks that can still die do: those of settled blocks, or the rise of
 /// the floor since containers have filled, whichever is more. The floor is the lowest level in as
 /// many entries as a block can live.
-fn least_growth(group: &KindGroup) -> u64 {
+pub(super) fn least_growth(group: &KindGroup) -> u64 {
     let age = group.age.clamp(1, group.len().max(1));
     let settled =
         group.left[..group.settled()].iter().fold(0i64, |sum, &left| sum.saturating_add(left));

@@ -1,6 +1,9 @@
 //! The figures of a decision: call sites, numbers of blocks and of iterations.
 
+use super::super::events::Events;
+use super::super::group::KindGroup;
 use super::super::programs::{Program, ProgramBlock, Random};
+use super::super::step::least_growth;
 use super::super::{Budget, Certainty, Decision, Leak, Open, Part, PartPattern, Rate, runs};
 
 const KIB: u64 = 1 << 10;
@@ -61,6 +64,27 @@ fn an_open_verdict_has_the_live_blocks_and_bytes() {
     assert_eq!((open.blocks, open.bytes, open.through), (2, 2 * KIB, 12));
     assert_eq!(open.rate, Rate::new((2 * KIB).into(), 10, Certainty::Mean));
     assert_ne!(open.open, Open::Moves);
+}
+
+#[test]
+fn the_least_growth_is_that_of_settled_blocks_or_of_the_floor() {
+    let least = |live: &[i64], left: &[i64], age| {
+        let (live, left) = (live.to_vec(), left.to_vec());
+        let none = vec![0; live.len()];
+        let [born, blocks, live_blocks] = [none.clone(), none.clone(), none];
+        let ages = Events::default();
+        least_growth(&KindGroup { born, left, blocks, live, live_blocks, age, ages })
+    };
+    // A list of two blocks, and two more bytes from the fifth entry on.
+    let list = [0, 3, 0, 3, 2, 5, 2, 5];
+    assert_eq!(least(&list, &[0; 8], 2), 2);
+    assert_eq!(least(&list, &[4, 0, 0, 0, 0, 3, 0, 0], 2), 7);
+    assert_eq!(least(&list, &[0, 0, 0, 0, 0, 0, 9, 9], 2), 2, "blocks that may still die");
+    // The first entries are no growth, unless the run is too short to leave them out.
+    assert_eq!(least(&[0, 8, 8, 9], &[0; 4], 1), 1);
+    assert_eq!(least(&[1, 4, 6], &[0; 3], 2), 3);
+    assert_eq!(least(&[9, 5, 1], &[0; 3], 1), 0, "it falls");
+    assert_eq!(least(&[], &[], 0), 0);
 }
 
 #[test]
