@@ -138,6 +138,7 @@ pub struct Undecided {
     /// Bytes of these blocks.
     pub bytes: u64,
     /// The growth is at least this rate if it goes on: the bytes that are left if all blocks die
-    /// that still can, over the measured iterations. It is not a proof of growth.
+    /// that still can, over the measured iterations. It is not a proof of growth. For a figure
+    /// without blocks it is the highest value over the iterations.
     pub rate: Rate,
 }

@@ -19,7 +19,12 @@ pub(super) fn judge_level(level: &[i64], quiet: Option<&KindGroup>, look: &Look)
     let records = records(level);
     let events = Events::from_entries(records.iter().map(|&(at, _)| at));
     let is_quiet = is_quiet(level, &events, look);
-    if quiet.map_or(is_quiet, |group| is_bounded(level, group, is_quiet, look)) {
+    let is_bounded = quiet.map_or(is_quiet, |group| {
+        repeats_exactly(level, group.age, look)
+            || (!number_rises(&group.live_blocks, group.age, look)
+                && (is_quiet || crosses_often(level, look) || is_full(level, group, look)))
+    });
+    if is_bounded {
         return State::Quiet;
     }
     if let Some(growth) = floor_growth(level, look) {
@@ -55,19 +60,15 @@ fn is_quiet(level: &[i64], records: &Events, look: &Look) -> bool {
     trend(tail) < 3.0 && !is_above(first, second)
 }
 
-/// Blocks that all die have at most their greatest age times the most bytes born in one entry.
-fn is_bounded(level: &[i64], group: &KindGroup, is_quiet: bool, look: &Look) -> bool {
-    if repeats_exactly(level, group.age, look) {
-        return true;
-    }
-    if number_rises(&group.live_blocks, group.age, look) {
-        return false;
-    }
+/// True if the level passes its median often and does not rise.
+fn crosses_often(level: &[i64], look: &Look) -> bool {
+    level.len() >= 2 * look.quiet && trend(level) < 1.0 && crossings(level) >= CROSSINGS
+}
+
+/// Blocks that all die have at most their greatest age times the most bytes born in one entry: true
+/// if neither rises any more, and the level does not rise since.
+fn is_full(level: &[i64], group: &KindGroup, look: &Look) -> bool {
     let length = level.len();
-    let swings = length >= 2 * look.quiet && trend(level) < 1.0 && crossings(level) >= CROSSINGS;
-    if is_quiet || swings {
-        return true;
-    }
     let born = Events::from_entries(self::records(&group.born).into_iter().map(|(at, _)| at));
     if !born.is_quiet(length, look) || !group.ages.is_quiet(length, look) {
         return false;
@@ -82,8 +83,8 @@ fn is_bounded(level: &[i64], group: &KindGroup, is_quiet: bool, look: &Look) -> 
 
 /// True if the lowest number of live blocks rises from each window to the next, or may do so. A
 /// window is at least as long as a block can live, so that a container has been emptied in it, if
-/// it ever is. Numbers are compared instead of bytes, because those of blocks of random sizes also
-/// rise by chance.
+/// it ever is. A number that is constant needs no second window. Numbers are compared instead of
+/// bytes, because those of blocks of random sizes also rise by chance.
 fn number_rises(live_blocks: &[i64], age: usize, look: &Look) -> bool {
     let is_constant = |last: &[i64]| last.iter().all(|live| live == &last[0]);
     let quiet_from = live_blocks.len().checked_sub(look.quiet);

@@ -119,7 +119,7 @@ fn a_climb_is_eight_windows_of_which_each_is_above_the_last() {
 }
 
 #[test]
-fn a_level_swings_if_it_repeats_exactly_for_the_quiet_time() {
+fn a_level_repeats_exactly_if_it_does_for_the_quiet_time_and_the_greatest_age() {
     let swinging =
         |length: usize| -> Vec<i64> { (0..length).map(|at| [1, 2, 3][at % 3]).collect() };
     let look = look(20);
