@@ -19,6 +19,7 @@
 //! | [`choices`] | workloads that decide with computed values | figures that depend on values |
 //! | [`checkpointing`] | a deep transformer whose layers are computed twice | activations of a few layers instead of all |
 //! | [`leaks`] | one small layer | the other habits that leak, with exact bytes |
+//! | [`pool`] | blocks of many sizes | the memory that the driver's pool reserves |
 //! | [`scenarios`] | programs that leak, and clean ones | the corpus against which detection is measured |
 //!
 //! A workload that leaks has a fixed twin, and a formula over its shapes for the bytes that one
@@ -42,6 +43,7 @@ pub mod mixed_precision;
 pub mod models;
 pub mod operations;
 pub mod overhead;
+pub mod pool;
 pub mod recordings;
 #[cfg(feature = "scenarios")]
 pub mod scenarios;

@@ -19,11 +19,13 @@
 //!
 //! If this benchmark is built with `--profile dev`, the programs are too. That is the build of
 //! `cargo memcheck --device cuda`, with optimized dependencies.
+//!
+//! For a GPU on a machine without cargo, `--bench --build-only DIR` builds the programs into a
+//! directory, and the executable of this benchmark measures them there with `--bench --programs DIR`.
 
 #[path = "../alternating/mod.rs"]
 mod alternating;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -50,23 +52,21 @@ fn main() -> anyhow::Result<()> {
         println!("run `cargo bench` to measure the cost of interception");
         return Ok(());
     }
-    let nvcc = std::env::var_os("NVCC").unwrap_or_else(|| "nvcc".into());
-    let compiles = Command::new(&nvcc).arg("--version").output();
-    ensure!(
-        compiles.is_ok_and(|output| output.status.success()),
-        "cannot run `{}`: install a CUDA toolkit with `eval \"$(scripts/cuda-toolkit)\"`",
-        nvcc.display()
-    );
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR"))
-        .parent()
-        .context("the build has no target directory")?;
-    let executables = build(&target.join("memcheck"))?;
+    let folder = match (argument("--programs"), argument("--build-only")) {
+        (Some(folder), _) => folder,
+        (None, Some(folder)) => return build(&folder),
+        (None, None) => {
+            let folder = target()?.join("interception");
+            build(&folder)?;
+            folder
+        }
+    };
     let runner = runner()?;
 
     let names = SEATS.map(|(name, ..)| name);
     let rows = rounds(&names, WORKLOAD, |seat, generation| {
         let (_, example, layout) = SEATS[seat];
-        let executable = &executables[&(example, (layout + generation) % LAYOUTS)];
+        let executable = program(&folder, example, (layout + generation) % LAYOUTS);
         let Some((launcher, arguments)) = runner.split_first() else {
             return Program::start(Command::new(executable));
         };
@@ -91,19 +91,37 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Builds the programs. Returns their executables by example and layout.
-fn build(target: &Path) -> anyhow::Result<BTreeMap<(&'static str, usize), PathBuf>> {
-    let folder = target.join("interception");
-    std::fs::create_dir_all(&folder)?;
+/// The value of a flag of this benchmark.
+fn argument(flag: &str) -> Option<PathBuf> {
+    std::env::args().skip_while(|argument| argument != flag).nth(1).map(PathBuf::from)
+}
+
+/// The target directory of `cargo memcheck`.
+fn target() -> anyhow::Result<PathBuf> {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent();
+    Ok(target.context("the build has no target directory")?.join("memcheck"))
+}
+
+fn program(folder: &Path, example: &str, layout: usize) -> PathBuf {
+    folder.join(format!("{example}-{layout}"))
+}
+
+/// Builds the programs into a directory.
+fn build(folder: &Path) -> anyhow::Result<()> {
+    let nvcc = std::env::var_os("NVCC").unwrap_or_else(|| "nvcc".into());
+    let compiles = Command::new(&nvcc).arg("--version").output();
+    ensure!(
+        compiles.is_ok_and(|output| output.status.success()),
+        "cannot run `{}`: install a CUDA toolkit with `eval \"$(scripts/cuda-toolkit)\"`",
+        nvcc.display()
+    );
+    std::fs::create_dir_all(folder)?;
     let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
-    let cuda = target.join("cuda").display().to_string();
+    let cuda = target()?.join("cuda").display().to_string();
     let arguments = ["--profile", profile, "--features", FEATURES, "--target-dir", &cuda];
-    let mut executables = BTreeMap::new();
     for layout in 0..LAYOUTS {
         eprintln!("building layout {} of {LAYOUTS}", layout + 1);
         for example in ["interception_bare", "interception_memcheck"] {
-            // The executable is copied, because the next layout overwrites it.
-            let kept = folder.join(format!("{example}-{layout}"));
             let built = link(example, layout, &arguments)?;
             let symbols = std::fs::read(&built)?;
             let linked = String::from_utf8_lossy(&symbols).contains("memcheck_runtime");
@@ -112,11 +130,11 @@ fn build(target: &Path) -> anyhow::Result<BTreeMap<(&'static str, usize), PathBu
                 "{example} {} memcheck_runtime",
                 if linked { "must not link" } else { "does not link" }
             );
-            std::fs::copy(built, &kept)?;
-            executables.insert((example, layout), kept);
+            // The executable is copied, because the next layout overwrites it.
+            std::fs::copy(built, program(folder, example, layout))?;
         }
     }
-    Ok(executables)
+    Ok(())
 }
 
 /// The launcher of the programs and its arguments, from `MEMCHECK_RUNNER`. The list is empty if the
