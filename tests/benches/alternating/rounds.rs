@@ -7,10 +7,6 @@ use super::Program;
 /// Rounds for each workload, and the number of rounds after which the programs are restarted.
 const ROUNDS: usize = 150;
 const GENERATION: usize = 25;
-/// The approximate time that a program runs in a round. On a busy machine the kernel rarely lets a
-/// process run undisturbed for much longer.
-const TURN: Duration = Duration::from_millis(6);
-
 /// The times of one program at one workload.
 #[derive(Debug)]
 pub(crate) struct Row {
@@ -25,14 +21,16 @@ pub(crate) struct Row {
 }
 
 /// Runs all rounds of a workload. `start` receives the seat (the index of a program) and the
-/// generation of the process to start. All seats are compared with the first one.
+/// generation of the process to start. All seats are compared with the first one. `turn` is the
+/// approximate time that a program runs in a round.
 pub(crate) fn rounds(
     names: &[&'static str],
     workload: &str,
+    turn: Duration,
     start: impl Fn(usize, usize) -> anyhow::Result<Program>,
 ) -> anyhow::Result<Vec<Row>> {
     eprintln!("{ROUNDS} alternating rounds of {workload}");
-    let times = alternate(names.len(), workload, start)?;
+    let times = alternate(names.len(), workload, turn, start)?;
     Ok(rows(names, &times))
 }
 
@@ -40,6 +38,7 @@ pub(crate) fn rounds(
 fn alternate(
     seats: usize,
     workload: &str,
+    turn: Duration,
     start: impl Fn(usize, usize) -> anyhow::Result<Program>,
 ) -> anyhow::Result<Vec<Vec<f64>>> {
     let mut times = vec![Vec::with_capacity(ROUNDS); seats];
@@ -49,15 +48,15 @@ fn alternate(
             seated.clear();
             for seat in 0..seats {
                 let mut program = start(seat, round / GENERATION)?;
-                let iterations = iterations_of_a_turn(&mut program, workload)?;
+                let iterations = iterations_of_a_turn(&mut program, workload, turn)?;
                 seated.push((program, iterations));
             }
         }
-        for turn in 0..seats {
+        for place in 0..seats {
             // Each round begins with another seat, and every second round goes in the opposite
             // direction, so that no program always runs after the same one.
-            let turn = if round % 2 == 0 { turn } else { seats - 1 - turn };
-            let seat = (round + turn) % seats;
+            let place = if round % 2 == 0 { place } else { seats - 1 - place };
+            let seat = (round + place) % seats;
             let (program, iterations) = &mut seated[seat];
             let elapsed = program.time(workload, *iterations)?;
             times[seat].push(elapsed.as_nanos() as f64 / *iterations as f64);
@@ -66,7 +65,11 @@ fn alternate(
     Ok(times)
 }
 
-fn iterations_of_a_turn(program: &mut Program, workload: &str) -> anyhow::Result<u64> {
+fn iterations_of_a_turn(
+    program: &mut Program,
+    workload: &str,
+    turn: Duration,
+) -> anyhow::Result<u64> {
     let mut iterations = 1;
     loop {
         // The fastest of five measurements, because an interrupted one would make every turn too
@@ -75,8 +78,8 @@ fn iterations_of_a_turn(program: &mut Program, workload: &str) -> anyhow::Result
         for _ in 0..5 {
             elapsed = elapsed.min(program.time(workload, iterations)?);
         }
-        if elapsed * 8 > TURN {
-            let turns = TURN.as_secs_f64() / elapsed.as_secs_f64();
+        if elapsed * 8 > turn {
+            let turns = turn.as_secs_f64() / elapsed.as_secs_f64();
             return Ok((iterations as f64 * turns).ceil() as u64);
         }
         iterations *= 4;

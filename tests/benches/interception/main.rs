@@ -28,6 +28,7 @@ mod alternating;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use memcheck_tests::interception::WORKLOAD;
@@ -36,6 +37,8 @@ use alternating::{LAYOUTS, Program, Row, link, rounds, time};
 
 /// The highest permitted ratio of the times of a forward pass on a GPU, with and without memcheck.
 const LIMIT: f64 = 1.01;
+/// The approximate time that a program runs in a round: ten forward passes on an H200.
+const TURN: Duration = Duration::from_millis(100);
 /// Name, example, and the layout in the first generation.
 const SEATS: [(&str, &str, usize); 3] = [
     ("bare", "interception_bare", 0),
@@ -64,7 +67,7 @@ fn main() -> anyhow::Result<()> {
     let runner = runner()?;
 
     let names = SEATS.map(|(name, ..)| name);
-    let rows = rounds(&names, WORKLOAD, |seat, generation| {
+    let rows = rounds(&names, WORKLOAD, TURN, |seat, generation| {
         let (_, example, layout) = SEATS[seat];
         let executable = program(&folder, example, (layout + generation) % LAYOUTS);
         let Some((launcher, arguments)) = runner.split_first() else {

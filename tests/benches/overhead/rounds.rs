@@ -1,10 +1,15 @@
 //! The order of the programs in a round, and the workloads.
 
+use std::time::Duration;
+
 use memcheck_tests::overhead::Workload;
 
 use crate::alternating::{Row, rounds};
 use crate::programs::{Allocator, Programs};
 
+/// The approximate time that a program runs in a round. On a busy machine the kernel rarely lets a
+/// process run undisturbed for much longer.
+const TURN: Duration = Duration::from_millis(6);
 /// The programs of a round. The second bare program is a control, and its layout differs from that
 /// of the first.
 const SEATS: [Seat; 8] = [
@@ -44,7 +49,7 @@ pub(crate) fn measure(programs: &Programs) -> anyhow::Result<Vec<Measured>> {
     Workload::ALL
         .into_iter()
         .map(|workload| {
-            let rows = rounds(&names, workload.name(), |seat, generation| {
+            let rows = rounds(&names, workload.name(), TURN, |seat, generation| {
                 let Seat { allocator, layout, .. } = SEATS[seat];
                 programs.start(allocator, layout + generation)
             })?;
