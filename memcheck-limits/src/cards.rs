@@ -49,7 +49,8 @@ impl CardMemory {
     }
 }
 
-/// A capacity that `deviceQuery` output publishes to the byte.
+/// A capacity that `deviceQuery` output publishes to the byte, or for the H200 one that was read on a
+/// card with driver 580.159.04.
 const fn exact(bytes: u64) -> u64 {
     bytes
 }
@@ -113,7 +114,7 @@ pub const CARDS: &[Card] = &[
     card("h100-80g", "NVIDIA H100 80GB HBM3", (9, 0), 132, reported(7911)),
     card("h100-94g", "NVIDIA H100 NVL", (9, 0), 132, reported(9310)),
     card("gh200", "NVIDIA GH200 480GB", (9, 0), 132, nominal(96)).with(CardMemory::Coherent),
-    card("h200", "NVIDIA H200", (9, 0), 132, reported(13980)),
+    card("h200", "NVIDIA H200", (9, 0), 132, exact(150_109_880_320)),
     card("b200", "NVIDIA B200", (10, 0), 148, reported(17835)),
     card("rtx5070ti", "NVIDIA GeForce RTX 5070 Ti", (12, 0), 70, nominal(16)),
     card("rtx5080", "NVIDIA GeForce RTX 5080", (12, 0), 84, nominal(16)),

@@ -63,6 +63,7 @@ mod events;
 mod faults;
 mod ffi;
 mod flash;
+mod gaps;
 mod handle;
 pub mod hooked;
 mod host;

@@ -164,7 +164,7 @@ impl Machine {
             let others = spec::held(&spec.processes, ordinal);
             let primary = machine.handle();
             let pool = machine.handle();
-            machine.pools.insert(pool, Pool::new(ordinal, false));
+            machine.pools.insert(pool, Pool::of_device(ordinal));
             machine.devices.push(Device {
                 spec: device,
                 number: spec.numbers[ordinal],
@@ -327,8 +327,8 @@ impl Machine {
         let pool = pool.unwrap_or(self.devices[own].current_pool);
         let device = self.pools.get(&pool).ok_or(Code::INVALID_VALUE)?.device;
         // An empty tensor is not an error and not a block of the pool: in candle's issue 2327,
-        // candle allocates some on a GPU before it fails at a kernel. [hw?] Their address on a real
-        // device is unknown.
+        // candle allocates some on a GPU before it fails at a kernel. On an H200 their address is 0
+        // too.
         if bytes == 0 {
             return self.touch().map(|()| 0);
         }
@@ -352,9 +352,13 @@ impl Machine {
     fn allocate_block(&mut self, device: usize, block: Block) -> Answer<u64> {
         self.touch()?;
         self.schedule.allocation()?;
-        let address = self.devices[device].memory.allocate(block)?;
-        if let Some(pool) = block.pool.and_then(|pool| self.pools.get_mut(&pool)) {
-            pool.allocated(block.bytes);
+        let memory = &mut self.devices[device].memory;
+        let address = memory.allocate(block)?;
+        if let Some(pool) = block.pool.and_then(|pool| self.pools.get_mut(&pool))
+            && let Err(code) = pool.allocated(address, block.bytes)
+        {
+            memory.release(address)?;
+            return Err(code);
         }
         Ok(address)
     }
@@ -388,7 +392,7 @@ impl Machine {
         self.values.forget_block(address);
         self.forget_copies(address..address + block.bytes);
         if let Some(pool) = block.pool.and_then(|pool| self.pools.get_mut(&pool)) {
-            pool.freed(block.bytes);
+            pool.freed(address, block.bytes);
         }
         Ok(())
     }

@@ -6,9 +6,10 @@
 //! Fragmentation of physical memory cannot occur. A real device does not have it either, because
 //! its driver can map scattered pages to contiguous addresses.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::code::{Answer, Code};
+use crate::gaps::Gaps;
 use crate::handle::Handle;
 use crate::spec::{MAX_CAPACITY, MAX_DEVICES};
 use crate::unified;
@@ -52,10 +53,7 @@ pub(crate) struct DeviceMemory {
     /// Pinned and managed bytes, if the host takes its memory from this one.
     host: u64,
     blocks: BTreeMap<u64, Block>,
-    /// From start to length. Two gaps must never touch.
-    gaps: BTreeMap<u64, u64>,
-    /// The same gaps as (length, start).
-    by_length: BTreeSet<(u64, u64)>,
+    gaps: Gaps,
 }
 
 impl DeviceMemory {
@@ -68,8 +66,7 @@ impl DeviceMemory {
             has_heap: false,
             host: 0,
             blocks: BTreeMap::new(),
-            gaps: BTreeMap::from([(start, SPAN)]),
-            by_length: BTreeSet::from([(SPAN, start)]),
+            gaps: Gaps::new(start, SPAN),
         }
     }
 
@@ -119,13 +116,7 @@ impl DeviceMemory {
         if block.bytes > self.free_bytes() {
             return Err(Code::OUT_OF_MEMORY);
         }
-        let length = rounded(block.bytes);
-        let &(gap, start) =
-            self.by_length.range((length, 0)..).next().ok_or(Code::OUT_OF_MEMORY)?;
-        self.remove_gap(start, gap);
-        if gap > length {
-            self.insert_gap(start + length, gap - length);
-        }
+        let start = self.gaps.take(rounded(block.bytes)).ok_or(Code::OUT_OF_MEMORY)?;
         self.blocks.insert(start, block);
         self.used += block.bytes;
         Ok(start)
@@ -151,18 +142,7 @@ impl DeviceMemory {
         if block.in_use {
             self.used -= block.bytes;
         }
-        let (mut start, mut length) = (address, rounded(block.bytes));
-        if let Some((&before, &bytes)) = self.gaps.range(..start).next_back()
-            && before + bytes == start
-        {
-            self.remove_gap(before, bytes);
-            (start, length) = (before, bytes + length);
-        }
-        if let Some(&bytes) = self.gaps.get(&(start + length)) {
-            self.remove_gap(start + length, bytes);
-            length += bytes;
-        }
-        self.insert_gap(start, length);
+        self.gaps.give_back(address, rounded(block.bytes));
         Ok(block)
     }
 
@@ -181,19 +161,9 @@ impl DeviceMemory {
     pub(crate) fn select(&self, condition: impl Fn(&Block) -> bool) -> Vec<u64> {
         self.blocks.iter().filter(|(_, block)| condition(block)).map(|(&start, _)| start).collect()
     }
-
-    fn insert_gap(&mut self, start: u64, length: u64) {
-        self.gaps.insert(start, length);
-        self.by_length.insert((length, start));
-    }
-
-    fn remove_gap(&mut self, start: u64, length: u64) {
-        self.gaps.remove(&start);
-        self.by_length.remove(&(length, start));
-    }
 }
 
-fn rounded(bytes: u64) -> u64 {
+pub(crate) fn rounded(bytes: u64) -> u64 {
     bytes.next_multiple_of(ALIGNMENT)
 }
 
@@ -219,8 +189,7 @@ mod tests {
         memory.release(a).unwrap();
         memory.release(b).unwrap();
         memory.release(c).unwrap();
-        assert_eq!(memory.gaps, BTreeMap::from([(BASE, SPAN)]));
-        assert_eq!(memory.by_length, BTreeSet::from([(SPAN, BASE)]));
+        assert_eq!(memory.gaps.take(SPAN), Some(BASE));
         assert_eq!(memory.used(), 0);
     }
 

@@ -8,7 +8,7 @@ use crate::fixture::{Project, Run, memcheck_with, remove_process};
 
 const MIB: u64 = 1 << 20;
 /// The estimated size of a simulated context. The workspace of cuBLAS is not part of it.
-const CONTEXT: u64 = 512 * MIB;
+const CONTEXT: u64 = 518 * MIB;
 
 const TESTS: &str = "
 #[mem_test(max_growth = \"0 B\", baseline = false)]
@@ -48,8 +48,8 @@ fn findings_text(run: &Run, test: &str) -> String {
 #[test]
 fn memory_beyond_the_pool_is_itemized_or_the_report_gives_the_reason() {
     let project = project();
-    // The estimate of cuBLAS's own memory is 32 MiB on an H200 and 4 MiB on an RTX 4090.
-    for (device, workspace) in [("sim:h200", 32 * MIB), ("sim:rtx4090", 4 * MIB)] {
+    // cuBLAS's own memory, as measured on an H200, and as documented for an RTX 4090.
+    for (device, workspace) in [("sim:h200", 67_240_960), ("sim:rtx4090", 4 * MIB)] {
         let followed = run(&project, device, &["ten", "--explain", "always"], &[]).exits(0);
         let line = followed.test("ten_mebibytes");
         assert_eq!(line["estimates"], json!(["reserved", "peak_reserved", "device_used"]));

@@ -15,6 +15,9 @@ pub(crate) struct Properties {
     allocation: c_int,
     handles: c_int,
     location: Location,
+    security: *const std::ffi::c_void,
+    /// The most bytes of the pool; 0 is no limit.
+    most: usize,
 }
 
 /// `CU_MEM_ALLOCATION_TYPE_PINNED`: memory that is not migrated.
@@ -55,7 +58,7 @@ exports! { ffi::driver;
         pool.put(with(|machine| {
             machine.device(properties.location.id)?;
             let handle = machine.handle();
-            machine.pools.insert(handle, Pool::new(properties.location.id as usize, true));
+            machine.pools.insert(handle, Pool::created(properties.location.id as usize, properties.most as u64));
             Ok(handle)
         })?)
     }
