@@ -54,7 +54,7 @@ fn cached_memory_is_given_back_at_both_ends(trial: &mut Trial) -> anyhow::Result
     let device = trial.device().clone();
     let has_pool = usage(&device).reserved.is_some();
     assert_eq!(has_pool, device.is_cuda());
-    // 32 MiB, the step by which the simulated pool grows.
+    // 128 MiB, which are four chunks of the driver's pool.
     let step = Tensor::zeros(32 * MIB, DType::F32, &device)?;
     let held = usage(&device).reserved;
     drop(step);
