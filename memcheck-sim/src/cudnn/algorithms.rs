@@ -3,7 +3,8 @@
 //!
 //! cuDNN chooses by heuristics that it does not document, and documents workspaces in words only.
 //! The order of the rows is the order of the choice, and the sizes follow from the words of the
-//! documentation of `cudnnConvolutionFwdAlgo_t`. None of it was measured.
+//! documentation of `cudnnConvolutionFwdAlgo_t`. They do not follow from measurements. What cuDNN 9.14
+//! returned on an H200 for 92 convolutions is in `tests/recordings/nvidia-h200/cudnn-workspaces.txt`.
 
 use std::ffi::c_int;
 
