@@ -3,8 +3,8 @@
 //! Each block has a separate address range in the region of its device. Addresses are
 //! deterministic: a block goes into the smallest gap that fits, and into the lowest of several such
 //! gaps. Capacity limits the bytes as requested; this is the simulator's definition of capacity.
-//! Fragmentation of physical memory cannot occur. A real device does not have it either, because
-//! its driver can map scattered pages to contiguous addresses.
+//! Memory that is reserved and not used does not reduce the capacity. On a real device a pool takes
+//! whole chunks (`pools.rs`), so that a program can run out of memory earlier.
 
 use std::collections::BTreeMap;
 

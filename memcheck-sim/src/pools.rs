@@ -5,10 +5,10 @@
 //! touches, and a chunk stays mapped until the program synchronizes while no block touches it. A
 //! block gets the smallest gap that fits, also if a part of the gap is not mapped.
 //!
-//! Measured on an H200 with driver 580.159.04 (`tests/recordings/nvidia-h200/pool.calls`). It is
-//! exact for a program that synchronizes after each free. A driver gives memory that is free, but
-//! not synchronized yet, to the next requests in another order, which is not known. `reserved` is
-//! therefore an ESTIMATE.
+//! These rules were fitted to an H200 (`tests/recordings/nvidia-h200/pool.calls`), and reproduce that
+//! recording, in which the program synchronizes after each call. A driver gives memory that is free,
+//! but not synchronized yet, to the next requests in another order, which is not known. `reserved`
+//! is therefore an ESTIMATE.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

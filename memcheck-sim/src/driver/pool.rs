@@ -58,7 +58,8 @@ exports! { ffi::driver;
         pool.put(with(|machine| {
             machine.device(properties.location.id)?;
             let handle = machine.handle();
-            machine.pools.insert(handle, Pool::created(properties.location.id as usize, properties.most as u64));
+            let device = properties.location.id as usize;
+            machine.pools.insert(handle, Pool::created(device, properties.most as u64));
             Ok(handle)
         })?)
     }

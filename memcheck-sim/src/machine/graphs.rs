@@ -15,7 +15,7 @@
 //! | reuse inside a graph | the smallest free block that fits, as a whole | free ranges are joined and divided |
 //! | memory of destroyed graphs | free at once | cached until `cuDeviceGraphMemTrim` |
 //!
-//! The column of the device is what an H200 did with driver 580.159.04.
+//! The last column is what an H200 did with driver 580.159.04.
 
 mod arena;
 mod capture;

@@ -7,6 +7,7 @@ use super::Program;
 /// Rounds for each workload, and the number of rounds after which the programs are restarted.
 const ROUNDS: usize = 150;
 const GENERATION: usize = 25;
+
 /// The times of one program at one workload.
 #[derive(Debug)]
 pub(crate) struct Row {

@@ -55,7 +55,7 @@ fn main() -> anyhow::Result<()> {
         println!("run `cargo bench` to measure the cost of interception");
         return Ok(());
     }
-    let folder = match (argument("--programs"), argument("--build-only")) {
+    let folder = match (directory("--programs")?, directory("--build-only")?) {
         (Some(folder), _) => folder,
         (None, Some(folder)) => return build(&folder),
         (None, None) => {
@@ -94,9 +94,16 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The value of a flag of this benchmark.
-fn argument(flag: &str) -> Option<PathBuf> {
-    std::env::args().skip_while(|argument| argument != flag).nth(1).map(PathBuf::from)
+/// The directory that follows a flag; `None` without the flag.
+fn directory(flag: &str) -> anyhow::Result<Option<PathBuf>> {
+    let mut rest = std::env::args().skip_while(|argument| argument != flag);
+    if rest.next().is_none() {
+        return Ok(None);
+    }
+    // cargo adds `--bench` behind the arguments of the user.
+    let directory = rest.next().filter(|next| !next.starts_with("--"));
+    let directory = directory.with_context(|| format!("`{flag}` needs a directory"))?;
+    Ok(Some(directory.into()))
 }
 
 /// The target directory of `cargo memcheck`.
