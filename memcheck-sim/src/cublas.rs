@@ -10,13 +10,11 @@ use half::f16;
 use memcheck_core::cards::Card;
 
 use crate::code::{Answer, Code};
-use crate::compute::{
-    Element as _, Kind, Memory as _, Operand, Product, Real, Scalars, absolute_sum,
-};
 use crate::driver::{VERSION, current};
 use crate::ffi::{self, Out, Symbol, exports};
 use crate::machine::graphs::NodeKind;
 use crate::machine::{Handle, Library, Machine, with};
+use memcheck_kernels::{Kind, Memory as _, Operand, Product, Scalars, absolute_sum};
 
 /// The values of `cudaDataType_t` in which products are computed.
 const R_32F: c_int = 0;
@@ -187,11 +185,11 @@ exports! { ffi::cublas;
     }
 
     fn cublasSasum_v2(handle: Handle, n: c_int, x: u64, incx: c_int, result: Out<f32>) {
-        sum(handle, n, x, incx, result)
+        sum(handle, n, (Kind::F32, x), incx, (result, |sum| sum as f32))
     }
 
     fn cublasDasum_v2(handle: Handle, n: c_int, x: u64, incx: c_int, result: Out<f64>) {
-        sum(handle, n, x, incx, result)
+        sum(handle, n, (Kind::F64, x), incx, (result, |sum| sum))
     }
 }
 
@@ -356,38 +354,43 @@ fn read_scale(machine: &Machine, address: u64, kind: Kind, on_host: bool) -> Opt
         false => machine.values.bytes(machine.span(address, width)?)?.into_owned(),
     };
     match kind {
-        Kind::F16 => Some(f16::load(&bytes).to_f64()),
-        Kind::F32 => Some(f32::load(&bytes).into()),
-        Kind::F64 => Some(f64::load(&bytes)),
+        Kind::F16 => Some(f16::from_ne_bytes(bytes.try_into().ok()?).to_f64()),
+        Kind::F32 => Some(f32::from_ne_bytes(bytes.try_into().ok()?).into()),
+        Kind::F64 => Some(f64::from_ne_bytes(bytes.try_into().ok()?)),
         _ => None,
     }
 }
 
-fn sum<T: Real>(handle: Handle, n: c_int, x: u64, incx: c_int, result: Out<T>) -> Answer {
+/// Sums absolute values of the type `kind`. `rounded` converts to that type.
+fn sum<T: Default>(
+    handle: Handle,
+    n: c_int,
+    (kind, x): (Kind, u64),
+    incx: c_int,
+    (result, rounded): (Out<T>, fn(f64) -> T),
+) -> Answer {
     let (on_host, sum) = with(|machine| {
         let library = used(machine, handle)?;
         // The result is for the host, or it is not recorded: both wait for the stream.
         machine.graphs.forbid_wait(library.stream)?;
         machine.launched();
         let on_host = library.pointer_mode == 0;
-        let sum = if n <= 0 || incx <= 0 {
-            Some(T::default())
-        } else {
-            absolute_sum::<T>(machine, n as u64, x, incx as u64)
+        let sum = match n <= 0 || incx <= 0 {
+            true => Some(0.0),
+            false => absolute_sum(machine, (kind, x), n as u64, incx as u64),
         };
         match (on_host, sum) {
-            (true, None) => machine.count_read(T::WIDTH as u64, T::KIND.name()),
+            (true, None) => machine.count_read(kind.width(), kind.name()),
             (true, Some(_)) => {}
-            (false, Some(sum)) => {
-                let mut bytes = Vec::new();
-                sum.store(&mut bytes);
-                machine.write_bytes(result.number(), &bytes);
+            (false, Some(sum)) if kind == Kind::F32 => {
+                machine.write_bytes(result.number(), &(sum as f32).to_ne_bytes());
             }
-            (false, None) => machine.overwritten(result.number(), T::WIDTH as u64),
+            (false, Some(sum)) => machine.write_bytes(result.number(), &sum.to_ne_bytes()),
+            (false, None) => machine.overwritten(result.number(), kind.width()),
         }
         Ok((on_host, sum))
     })?;
-    if on_host { result.put(sum.unwrap_or_default()) } else { Ok(()) }
+    if on_host { result.put(sum.map(rounded).unwrap_or_default()) } else { Ok(()) }
 }
 
 /// Counts a call that launches a kernel, and returns the handle's settings.

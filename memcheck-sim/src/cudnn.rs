@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use algorithms::{Problem, TABLE};
 
 use crate::code::{Answer, Code};
-use crate::compute::{Convolution, Convolve, Kind, Memory as _, Tensor};
 use crate::descriptors::Descriptor;
 use crate::driver::current;
 use crate::ffi::{self, In, Out, Symbol, exports};
 use crate::machine::graphs::NodeKind;
 use crate::machine::{Handle, Library, Machine, with};
+use memcheck_kernels::{Convolution, Convolve, Kind, Memory as _, Tensor};
 
 /// cuDNN 9.21.
 const VERSION: usize = 92_100;

@@ -5,11 +5,11 @@
 use std::ffi::{c_int, c_uint, c_ulonglong};
 
 use crate::code::{Answer, Code};
-use crate::compute::{Distribution, Element, Generator, Memory as _};
 use crate::driver::{VERSION, current};
 use crate::ffi::{self, Out, exports};
 use crate::machine::graphs::NodeKind;
 use crate::machine::{Handle, Library, Machine, with};
+use memcheck_kernels::{Distribution, Generator, Kind, Memory as _};
 
 exports! { ffi::curand;
     fn curandCreateGenerator(generator: Out<Handle>, _kind: c_int) {
@@ -69,45 +69,45 @@ exports! { ffi::curand;
     }
 
     fn curandGenerate(generator: Handle, to: u64, count: usize) {
-        generate::<u32>(generator, to, count, Distribution::Bits)
+        generate(generator, (Kind::U32, to), count, Distribution::Bits)
     }
 
     fn curandGenerateLongLong(generator: Handle, to: u64, count: usize) {
-        generate::<i64>(generator, to, count, Distribution::Bits)
+        generate(generator, (Kind::I64, to), count, Distribution::Bits)
     }
 
     fn curandGenerateUniform(generator: Handle, to: u64, count: usize) {
-        generate::<f32>(generator, to, count, Distribution::Uniform)
+        generate(generator, (Kind::F32, to), count, Distribution::Uniform)
     }
 
     fn curandGenerateUniformDouble(generator: Handle, to: u64, count: usize) {
-        generate::<f64>(generator, to, count, Distribution::Uniform)
+        generate(generator, (Kind::F64, to), count, Distribution::Uniform)
     }
 
     fn curandGenerateNormal(generator: Handle, to: u64, count: usize, mean: f32, deviation: f32) {
         check_pairs(count)?;
         let (mean, deviation) = (mean.into(), deviation.into());
-        generate::<f32>(generator, to, count, Distribution::Normal { mean, deviation })
+        generate(generator, (Kind::F32, to), count, Distribution::Normal { mean, deviation })
     }
 
     fn curandGenerateNormalDouble(generator: Handle, to: u64, count: usize, mean: f64, deviation: f64) {
         check_pairs(count)?;
-        generate::<f64>(generator, to, count, Distribution::Normal { mean, deviation })
+        generate(generator, (Kind::F64, to), count, Distribution::Normal { mean, deviation })
     }
 
     fn curandGenerateLogNormal(generator: Handle, to: u64, count: usize, mean: f32, deviation: f32) {
         check_pairs(count)?;
         let (mean, deviation) = (mean.into(), deviation.into());
-        generate::<f32>(generator, to, count, Distribution::LogNormal { mean, deviation })
+        generate(generator, (Kind::F32, to), count, Distribution::LogNormal { mean, deviation })
     }
 
     fn curandGenerateLogNormalDouble(generator: Handle, to: u64, count: usize, mean: f64, deviation: f64) {
         check_pairs(count)?;
-        generate::<f64>(generator, to, count, Distribution::LogNormal { mean, deviation })
+        generate(generator, (Kind::F64, to), count, Distribution::LogNormal { mean, deviation })
     }
 
     fn curandGeneratePoisson(generator: Handle, to: u64, count: usize, _lambda: f64) {
-        generate::<u32>(generator, to, count, Distribution::Poisson)
+        generate(generator, (Kind::U32, to), count, Distribution::Poisson)
     }
 }
 
@@ -121,9 +121,9 @@ fn library(machine: &mut Machine, generator: Handle) -> Answer<&mut Library> {
     machine.libraries.get_mut(&generator).ok_or(Code::INVALID_HANDLE)
 }
 
-fn generate<T: Element>(
+fn generate(
     generator: Handle,
-    to: u64,
+    (kind, to): (Kind, u64),
     count: usize,
     distribution: Distribution,
 ) -> Answer {
@@ -135,9 +135,9 @@ fn generate<T: Element>(
             machine.launched();
             // The numbers of a generator that was destroyed before a launch are unknown.
             let Ok(&mut Library { generator: mut state, .. }) = library(machine, generator) else {
-                return machine.overwritten(to, count as u64 * T::WIDTH as u64);
+                return machine.overwritten(to, count as u64 * kind.width());
             };
-            state.generate::<T>(machine, to, count as u64, distribution);
+            state.generate(machine, (kind, to), count as u64, distribution);
             if let Ok(library) = library(machine, generator) {
                 library.generator = state;
             }

@@ -1,6 +1,6 @@
 //! Descriptors of cuDNN, which hold the shapes of tensors, filters and convolutions.
 
-use crate::compute::{Convolution, Tensor};
+use memcheck_kernels::{Convolution, Tensor};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Descriptor {

@@ -7,9 +7,9 @@
 
 use std::ffi::{c_int, c_void};
 
-use crate::compute::{Attention, Memory as _, Rows, Table};
 use crate::ffi::Symbol;
 use crate::kernels::compute;
+use memcheck_kernels::{Attention, Memory as _, Rows, Table};
 
 /// Flash-attention 2. The parameters are those of `flash_api.cu`.
 #[unsafe(no_mangle)]

@@ -19,14 +19,14 @@
 
 use std::ffi::{c_int, c_longlong, c_void};
 
-use crate::compute::align::Alignment;
-use crate::compute::moe::{Experts, Routing};
-use crate::compute::quantized::tiles::{self, Scales};
-use crate::compute::quantized::{self, Format, QuantizedProduct};
-use crate::compute::{Kind, Memory as _};
 use crate::cudart;
 use crate::ffi::Symbol;
 use crate::machine::{Handle, Machine};
+use memcheck_kernels::Alignment;
+use memcheck_kernels::quantized::tiles::{self, Scales};
+use memcheck_kernels::quantized::{self, Format, QuantizedProduct};
+use memcheck_kernels::{Experts, Routing};
+use memcheck_kernels::{Kind, Memory as _};
 
 #[cfg(not(any(test, feature = "standalone")))]
 unsafe extern "C" {

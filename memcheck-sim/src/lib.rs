@@ -49,9 +49,7 @@
 pub const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
 
 mod activity;
-mod asserts;
 mod code;
-mod compute;
 mod cublas;
 mod cudart;
 mod cudnn;
@@ -85,15 +83,13 @@ mod transfer;
 mod unified;
 mod unsupported;
 mod uuid;
-mod values;
 mod version;
 
-pub use asserts::FailedAssert;
-pub use compute::host::{HostLaunch, register_kernel, register_kernel_with};
 pub use cudnn::{Workspaces, workspaces};
 pub use faults::{Faults, FaultsError, Named};
 pub use link::link;
 pub use machine::{ConfigureError, Statistics, configure, copied_from, failed_assert, statistics};
+pub use memcheck_kernels::{FailedAssert, HostLaunch, register_kernel, register_kernel_with};
 pub use nvml::{CONTEXT_ESTIMATE, NvmlError, attach_nvml, nvml_table};
 pub use operations::Operations;
 pub use processes::{Process, ProcessesError, processes};

@@ -12,9 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::activity::{Activity, Record};
-use crate::asserts::FailedAssert;
 use crate::code::{Answer, Code};
-use crate::compute::{self, Generator, Image};
 use crate::descriptors::Descriptor;
 use crate::events::Events;
 use crate::faults::Schedule;
@@ -24,8 +22,10 @@ use crate::pools::Pool;
 use crate::processes::Process;
 use crate::spec::{self, DeviceSpec, Spec};
 use crate::unified::Copies;
-use crate::values::{Limits, Values};
 use graphs::Graphs;
+use memcheck_kernels::FailedAssert;
+use memcheck_kernels::{Generator, Image};
+use memcheck_kernels::{Limits, Values};
 
 pub(crate) use crate::handle::Handle;
 
@@ -72,7 +72,7 @@ pub(crate) struct Module {
 pub(crate) struct Function {
     pub(crate) module: Handle,
     pub(crate) name: Arc<str>,
-    pub(crate) code: compute::KernelCode,
+    pub(crate) code: memcheck_kernels::KernelCode,
 }
 
 #[derive(Debug, Clone, Copy, Default)]

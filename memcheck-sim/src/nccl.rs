@@ -19,9 +19,9 @@ use message::{RankWork, Request, Status};
 use rank::Rank;
 
 use crate::code::{Answer, Code};
-use crate::compute::Memory as _;
 use crate::ffi::{self, Out, Symbol, exports};
 use crate::machine::{Handle, Machine, with};
+use memcheck_kernels::Memory as _;
 
 /// NCCL 2.28.3.
 const VERSION: c_int = 22_803;

@@ -2,13 +2,13 @@
 
 use std::ffi::c_void;
 
-use crate::asserts::FailedAssert;
 use crate::code::{Answer, Code};
-use crate::compute::Memory;
 use crate::machine::graphs::NodeKind;
 use crate::machine::{Handle, Machine};
 use crate::memory::{self, Block};
-use crate::values::{Part, Span, Values};
+use memcheck_kernels::FailedAssert;
+use memcheck_kernels::Memory;
+use memcheck_kernels::{Part, Span, Values};
 
 /// One end of a copy, as the C function describes it.
 #[derive(Debug, Clone, Copy)]

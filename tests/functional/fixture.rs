@@ -392,8 +392,8 @@ fn profile(manifest: &str) -> String {
                 true
             }
             Some(krate @ ("candle-nn" | "candle-transformers")) => depends(krate),
-            // The command sets it when it builds the crate.
-            Some("memcheck-sim") => false,
+            // The command sets it when it builds these crates.
+            Some("memcheck-kernels" | "memcheck-sim") => false,
             Some(_) => true,
         }
     };

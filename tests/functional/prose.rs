@@ -126,10 +126,11 @@ fn all(folder: &Path, extension: &str) -> Vec<(PathBuf, String)> {
 }
 
 /// The crates whose messages users read.
-const CRATES: [&str; 7] = [
+const CRATES: [&str; 8] = [
     "cargo-memcheck",
     "memcheck-core",
     "memcheck-estimate",
+    "memcheck-kernels",
     "memcheck-limits",
     "memcheck-macros",
     "memcheck-runtime",

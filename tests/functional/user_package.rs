@@ -107,3 +107,11 @@ mod tests {
     let krate = project.name().replace('-', "_");
     assert!(project.has(&format!("src/snapshots/{krate}__tests__inner__clean@cpu.snap.new")));
 }
+
+#[test]
+fn examples_are_compiled_only_if_a_flag_selects_them() {
+    let project = Project::new(CLEAN_AND_FIXED);
+    project.write("examples/broken.rs", "compile_error!(\"this example was compiled\");\n");
+    project.run(&["-A", "missing-baseline"]).exits(0);
+    project.run(&["--examples"]).prints("this example was compiled");
+}

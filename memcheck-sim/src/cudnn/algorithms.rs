@@ -8,7 +8,7 @@
 
 use std::ffi::c_int;
 
-use crate::compute::{Convolution, Kind, Tensor};
+use memcheck_kernels::{Convolution, Kind, Tensor};
 
 /// A convolution whose shapes agree.
 #[derive(Debug, Clone, Copy)]

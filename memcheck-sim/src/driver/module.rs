@@ -1,13 +1,13 @@
-//! Modules, functions and launches. [`compute`] has the kernels.
+//! Modules, functions and launches. [`memcheck_kernels`] has the kernels.
 
 use std::ffi::{c_int, c_uint, c_void};
 
 use super::{current, device};
 use crate::code::{Answer, Code};
-use crate::compute::{self, Arguments, Image, Shape};
 use crate::ffi::{self, In, Out, Text, exports, text_of};
 use crate::machine::graphs::NodeKind;
 use crate::machine::{Function, Handle, Machine, Module, with};
+use memcheck_kernels::{Arguments, Image, Shape};
 
 /// The part of `CUlaunchConfig` that the simulator reads.
 #[repr(C)]
@@ -250,26 +250,31 @@ fn launch(
 
 /// A kernel with its arguments.
 enum KernelCall {
-    Known(compute::Kernel, Arguments),
+    Known(memcheck_kernels::Kernel, Arguments),
     Foreign(Vec<Vec<u8>>),
     Opaque,
 }
 
 impl KernelCall {
-    fn read(name: &str, code: &compute::KernelCode, arguments: *const *mut c_void) -> Answer<Self> {
+    fn read(
+        name: &str,
+        code: &memcheck_kernels::KernelCode,
+        arguments: *const *mut c_void,
+    ) -> Answer<Self> {
         let sizes = match code {
-            compute::KernelCode::Known(kernel) => {
+            memcheck_kernels::KernelCode::Known(kernel) => {
                 // SAFETY: the C caller promises that the arguments are those of this kernel.
                 let arguments = unsafe { Arguments::read(arguments, kernel.widths()) };
                 return Ok(Self::Known(*kernel, arguments.ok_or(Code::INVALID_VALUE)?));
             }
-            compute::KernelCode::Parameters(sizes) => Some(sizes.clone()),
+            memcheck_kernels::KernelCode::Parameters(sizes) => Some(sizes.clone()),
             // The program has promised that every launch has arguments of the sizes that it stated.
-            compute::KernelCode::Opaque => compute::host::stated_sizes(name),
+            memcheck_kernels::KernelCode::Opaque => memcheck_kernels::stated_sizes(name),
         };
         // SAFETY: the C caller promises that the arguments are those of this kernel. Without
         // pointers, the arguments are in a buffer of the caller, which is not read.
-        let parameters = sizes.and_then(|sizes| unsafe { compute::parameters(arguments, &sizes) });
+        let parameters =
+            sizes.and_then(|sizes| unsafe { memcheck_kernels::parameters(arguments, &sizes) });
         Ok(parameters.map_or(Self::Opaque, Self::Foreign))
     }
 
@@ -277,9 +282,9 @@ impl KernelCall {
         match self {
             Self::Known(kernel, arguments) => kernel.launch(machine, shape, *arguments),
             Self::Foreign(parameters) => {
-                compute::launch_foreign(machine, name, shape, parameters);
+                memcheck_kernels::launch_foreign(machine, name, shape, parameters);
             }
-            Self::Opaque => compute::launch_opaque(machine),
+            Self::Opaque => memcheck_kernels::launch_opaque(machine),
         }
     }
 }

@@ -132,3 +132,14 @@ fn managed_memory_is_real_and_takes_no_capacity() {
     machine.free(a).unwrap();
     assert_eq!(machine.free(a), Err(Code::INVALID_VALUE));
 }
+
+#[test]
+fn the_first_failed_assert_is_reported_and_ends_the_use_of_the_device() {
+    let (mut machine, _) = machine("h200");
+    assert!(machine.touch().is_ok());
+    for id in [5, 6] {
+        machine.fail_assert(FailedAssert { kernel: "is_u32_f32".to_owned(), id, dim: 2 });
+    }
+    assert!(machine.touch().is_err());
+    assert_eq!(machine.failed_assert.unwrap().id, 5);
+}

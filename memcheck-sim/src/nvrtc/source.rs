@@ -9,10 +9,10 @@
 
 use std::fmt::Write as _;
 
-use crate::compute::ANY_NAME;
+use memcheck_kernels::ANY_NAME;
 
 /// The first line of the text.
-const HEAD: &str = crate::compute::RUN_TIME;
+const HEAD: &str = memcheck_kernels::RUN_TIME;
 
 /// Returns the PTX of a source and its headers: its kernels and the sizes of their parameters.
 pub(super) fn ptx(texts: &[String], includes: &[String]) -> String {
@@ -179,7 +179,7 @@ fn without_comments(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compute::Image;
+    use memcheck_kernels::Image;
 
     fn image(source: &str) -> Image {
         Image::of_text(&ptx(&[source.to_owned()], &["mine.h".to_owned()]))

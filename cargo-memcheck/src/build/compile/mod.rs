@@ -78,8 +78,10 @@ impl<'a> BuildGoal<'a> {
         }
     }
 
-    fn targets(self) -> Vec<&'a str> {
+    fn targets(self, cargo: &CargoOptions) -> Vec<&'a str> {
         match self {
+            // Without a selection `cargo test` compiles the examples too, and runs none of them.
+            Self::Tests if !cargo.names_targets() => vec!["--tests"],
             Self::Tests => Vec::new(),
             Self::Program(program) => program.arguments(),
             Self::Benches(benches) => benches.iter().flat_map(Program::arguments).collect(),
@@ -136,7 +138,7 @@ fn command(
         command.arg("--package").arg(workspace.spec(&package.package));
     }
     command.args(options.cargo.for_test());
-    command.args(goal.targets());
+    command.args(goal.targets(&options.cargo));
     let features = features(packages, kind);
     if !features.is_empty() {
         command.arg("--features").arg(features.join(","));
@@ -145,9 +147,11 @@ fn command(
         // The simulated device computes values. Without optimization a training step takes many
         // times as long. Line tables would make the optimized build slower.
         for profile in ["dev", "test"] {
-            for setting in ["opt-level=2", "debug=false"] {
-                let setting = format!("profile.{profile}.package.memcheck-sim.{setting}");
-                command.args(["--config", &setting]);
+            for package in ["memcheck-kernels", "memcheck-sim"] {
+                for setting in ["opt-level=2", "debug=false"] {
+                    let setting = format!("profile.{profile}.package.{package}.{setting}");
+                    command.args(["--config", &setting]);
+                }
             }
         }
     }

@@ -14,9 +14,10 @@ use crate::invocation::values::CargoOptions;
 use crate::system::process::{self, ShortRun};
 
 /// The crates of the instrument. Those with a path can change without a new version.
-const INSTRUMENT: [&str; 6] = [
+const INSTRUMENT: [&str; 7] = [
     RUNTIME,
     "memcheck-core",
+    "memcheck-kernels",
     "memcheck-limits",
     "memcheck-macros",
     "memcheck-sim",

@@ -2,9 +2,9 @@
 
 use super::{Graphs, Step};
 use crate::code::{Answer, Code};
-use crate::compute::Memory as _;
 use crate::handle::Handle;
 use crate::machine::Machine;
+use memcheck_kernels::Memory as _;
 
 impl Graphs {
     /// Returns the work of a node of `graph` that frees `address`.

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Graph, Graphs, Step};
 use crate::code::{Answer, Code};
-use crate::compute::Memory as _;
 use crate::handle::Handle;
 use crate::machine::Machine;
+use memcheck_kernels::Memory as _;
 
 /// `CUgraphNodeType`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

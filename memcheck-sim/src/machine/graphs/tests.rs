@@ -2,7 +2,7 @@
 
 use super::executable::AUTO_FREE_ON_LAUNCH;
 use super::*;
-use crate::compute::Memory as _;
+use memcheck_kernels::Memory as _;
 
 const STREAM: Handle = 2;
 const MIB: u64 = 1 << 20;

@@ -1,0 +1,191 @@
+//! The kernels of the simulated device, and the values of its memory.
+//!
+//! `memcheck-sim` is the device: it allocates, frees and launches. This crate computes what a
+//! launch writes, as far as its inputs are known. Only `memcheck-sim` uses it.
+//!
+//! [`Values`] holds what is known of the device's memory. A kernel of candle has a row in a table,
+//! which names its arguments and the function that computes it. The function reads its inputs,
+//! checks that they are known, and writes its outputs. If an input is unknown, or if the launch
+//! exceeds a limit ([`Limits`]), the outputs become unknown.
+//!
+//! Kernels are computed one after the other, at the call that launches them. This is correct
+//! because all other work of the simulated device is complete then.
+
+mod affine;
+mod align;
+mod arguments;
+mod asserts;
+mod attention;
+mod binary;
+mod cast;
+mod compare;
+mod conv;
+mod convolution;
+mod copy;
+mod element;
+mod f8;
+mod fill;
+#[cfg(test)]
+mod harness;
+mod host;
+mod image;
+mod indexing;
+mod kinds;
+mod launch;
+mod layout;
+mod memory;
+mod moe;
+mod norms;
+mod pool;
+mod product;
+pub mod quantized;
+mod random;
+mod reduce;
+mod rope;
+mod select;
+mod sort;
+mod sum;
+mod table;
+mod unary;
+mod values;
+
+use std::sync::Arc;
+
+pub use align::Alignment;
+pub use arguments::Arguments;
+pub use asserts::FailedAssert;
+pub use attention::{Attention, Rows, Table};
+pub use convolution::{Convolution, Convolve, Tensor};
+pub use host::{HostLaunch, register_kernel, register_kernel_with, stated_sizes};
+pub use image::{ANY_NAME, Image, KernelCode, RUN_TIME};
+pub use kinds::Kind;
+pub use launch::Shape;
+pub(crate) use launch::{Known, Launch, Unknown};
+pub use memory::Memory;
+pub use moe::{Experts, Routing};
+pub use product::{Operand, Product, Scalars, absolute_sum};
+pub use random::{Distribution, Generator};
+pub use table::Kernel;
+pub use values::{Limits, Part, Span, UnknownReads, Values};
+
+/// Computes a kernel. An error means that the kernel is not computed at all; the blocks that it can
+/// write then become unknown.
+pub(crate) type Run = fn(&mut Launch<'_>) -> Known;
+
+/// The work of one element, for the limits. A product of matrices counts one operation for each
+/// multiplication.
+pub(crate) const ELEMENT: u64 = 8;
+
+/// Calls `$work` with `$T` as the element type of a floating-point kernel.
+macro_rules! with_real {
+    ($kind:expr, $T:ident => $work:expr) => {
+        match $kind {
+            $crate::Kind::F32 => {
+                type $T = f32;
+                $work
+            }
+            $crate::Kind::F64 => {
+                type $T = f64;
+                $work
+            }
+            $crate::Kind::F16 => {
+                type $T = half::f16;
+                $work
+            }
+            $crate::Kind::Bf16 => {
+                type $T = half::bf16;
+                $work
+            }
+            _ => Err($crate::Unknown),
+        }
+    };
+}
+use with_real;
+
+/// Calls `$work` with `$T` as the element type of a kernel for numbers.
+macro_rules! with_number {
+    ($kind:expr, $T:ident => $work:expr) => {
+        match $kind {
+            $crate::Kind::U8 => { type $T = u8; $work }
+            $crate::Kind::U32 => { type $T = u32; $work }
+            $crate::Kind::I16 => { type $T = i16; $work }
+            $crate::Kind::I32 => { type $T = i32; $work }
+            $crate::Kind::I64 => { type $T = i64; $work }
+            kind => $crate::with_real!(kind, $T => $work),
+        }
+    };
+}
+use with_number;
+
+/// As `with_number`, and for the type of 8 bits, which has two names.
+macro_rules! with_element {
+    ($kind:expr, $T:ident => $work:expr) => {
+        match $kind {
+            $crate::Kind::F8 | $crate::Kind::Fp8 => {
+                type $T = $crate::f8::F8;
+                $work
+            }
+            kind => $crate::with_number!(kind, $T => $work),
+        }
+    };
+}
+use with_element;
+
+/// Calls `$work` with `$T` as an element type of the right width, for a kernel that does not
+/// compute with elements. f8 is a `u8` here.
+macro_rules! with_any {
+    ($kind:expr, $T:ident => $work:expr) => {
+        match $kind {
+            $crate::Kind::F8 => { type $T = u8; $work }
+            kind => $crate::with_number!(kind, $T => $work),
+        }
+    };
+}
+use with_any;
+
+impl table::Kernel {
+    /// Computes a launch.
+    pub fn launch(self, memory: &mut dyn Memory, shape: Shape, arguments: Arguments) {
+        let mut launch = Launch { memory, root: self.row.root, kind: self.kind, shape, arguments };
+        if (self.row.run)(&mut launch) == Err(Unknown) {
+            for (number, _) in self.row.arguments.match_indices('w') {
+                memory.overwritten_from(arguments.long(number));
+            }
+        }
+    }
+}
+
+/// Computes a kernel with the host function that the program has registered for its name, else
+/// makes unknown whatever it can write. `parameters` are the bytes of its arguments.
+pub fn launch_foreign(memory: &mut dyn Memory, name: &str, shape: Shape, parameters: &[Vec<u8>]) {
+    if host::launch(name, memory, shape, parameters) {
+        return;
+    }
+    for word in parameters.iter().flat_map(|parameter| parameter.chunks_exact(8)) {
+        let address = u64::from_ne_bytes(word.try_into().expect("a chunk has 8 bytes"));
+        if let Some(span) = memory.span_to_end(address) {
+            memory.values_mut().forget_block(span.block);
+        }
+    }
+}
+
+/// Makes everything unknown, because a kernel without a signature was launched.
+pub fn launch_opaque(memory: &mut dyn Memory) {
+    memory.values_mut().forget_all();
+}
+
+/// Reads the parameters of a kernel of which only their sizes are known.
+///
+/// # Safety
+///
+/// As for [`Arguments::read`].
+pub unsafe fn parameters(
+    pointers: *const *mut std::ffi::c_void,
+    sizes: &Arc<[u64]>,
+) -> Option<Vec<Vec<u8>>> {
+    // SAFETY: the caller makes the same promise.
+    unsafe { arguments::bytes(pointers, sizes) }
+}
+
+#[cfg(test)]
+mod tests;

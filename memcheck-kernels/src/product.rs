@@ -1,0 +1,345 @@
+//! Products of matrices: cuBLAS's `C = alpha op(A) op(B) + beta C`, column-major and in batches.
+//!
+//! Sums are made in f32, or in f64 for f64, in the order of the inner dimension. That order is the
+//! same on every computer. cuBLAS does not state its order, so its last bits can differ, and its
+//! results of 16-bit sums and of TF32 are less exact.
+
+use half::{bf16, f16};
+
+use super::element::{Element, Real};
+use super::launch::{Source, bytes_of};
+use super::layout::Layout;
+use super::memory::Memory;
+use super::{Kind, Known, Unknown, with_real};
+
+/// A matrix operand.
+#[derive(Debug, Clone, Copy)]
+pub struct Operand {
+    /// The address of the first element.
+    pub address: u64,
+    /// Whether the product takes the transposed matrix.
+    pub transposed: bool,
+    /// Elements from one column to the next.
+    pub leading: u64,
+    /// Elements from one matrix of the batch to the next.
+    pub stride: i64,
+}
+
+/// A product of matrices by cuBLAS, in column-major order: C = alpha A B + beta C.
+#[derive(Debug, Clone, Copy)]
+pub struct Product {
+    /// The rows of A and of C.
+    pub m: u64,
+    /// The columns of B and of C.
+    pub n: u64,
+    /// The columns of A and the rows of B.
+    pub k: u64,
+    /// The number of products.
+    pub batch: u64,
+    /// The element type of A and B, and that of C.
+    pub inputs: Kind,
+    /// The element type of C.
+    pub output: Kind,
+    /// The first input.
+    pub a: Operand,
+    /// The second input.
+    pub b: Operand,
+    /// The output.
+    pub c: Operand,
+    /// `None` if they are unknown.
+    pub scales: Option<Scalars>,
+}
+
+/// The factors of a product: C becomes alpha A B + beta C.
+#[derive(Debug, Clone, Copy)]
+pub struct Scalars {
+    /// The factor of the product.
+    pub alpha: f64,
+    /// The factor of C's old values.
+    pub beta: f64,
+}
+
+impl Operand {
+    fn of_batch(self, index: u64, kind: Kind) -> u64 {
+        let offset = self.stride.wrapping_mul(index as i64).wrapping_mul(kind.width() as i64);
+        self.address.wrapping_add_signed(offset)
+    }
+}
+
+impl Product {
+    /// Computes the products whose inputs are known. The others become unknown.
+    pub fn run(&self, memory: &mut dyn Memory) {
+        let one = self.m.saturating_mul(self.n).saturating_mul(self.k.max(1));
+        let operations = one.saturating_mul(self.batch);
+        if !memory.values().permits(operations) {
+            let last = (self.batch - 1).saturating_mul(self.c.stride.unsigned_abs());
+            let count = last.saturating_add(self.extent());
+            return memory.overwritten_elements(self.c.address, count, self.output);
+        }
+        let mut packed = Packed::default();
+        for index in 0..self.batch {
+            let to = self.c.of_batch(index, self.output);
+            let bytes = match self.inputs {
+                Kind::F64 => self.compute::<f64>(memory, index, &mut packed.double),
+                Kind::F32 => self.compute::<f32>(memory, index, &mut packed.single),
+                Kind::F16 => self.compute::<f16>(memory, index, &mut packed.single),
+                Kind::Bf16 => self.compute::<bf16>(memory, index, &mut packed.single),
+                _ => Err(Unknown),
+            };
+            match bytes {
+                Ok(bytes) => {
+                    memory.values_mut().charge(one);
+                    self.write(memory, to, &bytes);
+                }
+                Err(Unknown) => memory.overwritten_elements(to, self.extent(), self.output),
+            }
+        }
+    }
+
+    /// Elements from the first to the last of one C.
+    fn extent(&self) -> u64 {
+        (self.n - 1).saturating_mul(self.c.leading).saturating_add(self.m)
+    }
+
+    /// Returns the bytes of one C without gaps.
+    fn compute<T: Real>(
+        &self,
+        memory: &dyn Memory,
+        index: u64,
+        packed: &mut Option<(u64, Vec<T::Wide>)>,
+    ) -> Known<Vec<u8>> {
+        let source = Source::new(memory);
+        let Scalars { alpha, beta } = self.scales.ok_or(Unknown)?;
+        let (m, n, k) = (self.m as usize, self.n as usize, self.k as usize);
+        // B is read first: it holds the activations, which are more often unknown.
+        let b = self.b.of_batch(index, self.inputs);
+        let steps = if self.b.transposed { [1, self.b.leading] } else { [self.b.leading, 1] };
+        let b = read_wide::<T>(&source, b, [self.n, self.k], steps)?;
+        let a = self.a.of_batch(index, self.inputs);
+        let steps = if self.a.transposed { [1, self.a.leading] } else { [self.a.leading, 1] };
+        // One A for a whole batch is read once.
+        if packed.as_ref().is_none_or(|&(address, _)| address != a) {
+            *packed = Some((a, read_wide::<T>(&source, a, [self.k, self.m], steps)?));
+        }
+        let a = packed.as_ref().map_or(&[][..], |(_, a)| a);
+        let mut sums = vec![T::Wide::default(); m * n];
+        for (column, sums) in sums.chunks_exact_mut(m).enumerate() {
+            add_products(sums, a, &b[column * k..][..k]);
+        }
+        let alpha = T::Wide::from_f64(alpha);
+        if alpha != T::Wide::from_f64(1.0) {
+            sums.iter_mut().for_each(|sum| *sum = sum.times(alpha));
+        }
+        if beta != 0.0 {
+            let (c, beta) = (self.c.of_batch(index, self.output), T::Wide::from_f64(beta));
+            let layout = Layout::new(&[self.n, self.m], &[self.c.leading, 1]);
+            with_real!(self.output, C => {
+                let old: Vec<C> = source.strided(c, &layout)?;
+                for (sum, old) in sums.iter_mut().zip(old) {
+                    *sum = sum.plus(T::Wide::from_number(old.number()).times(beta));
+                }
+                Ok(())
+            })?;
+        }
+        if self.output == T::Wide::KIND {
+            return Ok(bytes_of(&sums).to_vec());
+        }
+        with_real!(self.output, C => {
+            let rounded: Vec<C> = sums.iter().map(|sum| C::from_number(sum.number())).collect();
+            Ok(bytes_of(&rounded).to_vec())
+        })
+    }
+
+    fn write(&self, memory: &mut dyn Memory, to: u64, bytes: &[u8]) {
+        let width = self.output.width();
+        if self.c.leading == self.m {
+            return memory.write_bytes(to, bytes);
+        }
+        for (column, bytes) in bytes.chunks_exact((self.m * width) as usize).enumerate() {
+            let offset = (column as u64 * self.c.leading).wrapping_mul(width);
+            memory.write_bytes(to.wrapping_add(offset), bytes);
+        }
+    }
+}
+
+/// Adds the rows of A, each times its factor, to a column of C, from the first row to the last.
+fn add_products<T: Real>(sums: &mut [T], a: &[T], factors: &[T]) {
+    let length = sums.len();
+    let mut rows = a.chunks_exact(length);
+    let mut fours = factors.chunks_exact(4);
+    // PERF: four rows for each time that the sums are read and written.
+    for four in &mut fours {
+        let [p, q, r, s] = std::array::from_fn(|_| rows.next().expect("A has a row per factor"));
+        for (index, sum) in sums.iter_mut().enumerate() {
+            let two = sum.plus(p[index].times(four[0])).plus(q[index].times(four[1]));
+            *sum = two.plus(r[index].times(four[2])).plus(s[index].times(four[3]));
+        }
+    }
+    for (row, &factor) in rows.zip(fours.remainder()) {
+        for (sum, &element) in sums.iter_mut().zip(row) {
+            *sum = sum.plus(element.times(factor));
+        }
+    }
+}
+
+/// Reads a matrix in the type of its sums.
+fn read_wide<T: Real>(
+    source: &Source<'_>,
+    address: u64,
+    dims: [u64; 2],
+    steps: [u64; 2],
+) -> Known<Vec<T::Wide>> {
+    let elements: Vec<T> = source.strided(address, &Layout::new(&dims, &steps))?;
+    Ok(elements.into_iter().map(T::wide).collect())
+}
+
+/// The last A that was read, by its address.
+#[derive(Default)]
+struct Packed {
+    single: Option<(u64, Vec<f32>)>,
+    double: Option<(u64, Vec<f64>)>,
+}
+
+/// Sums the absolute values of `count` elements with a step, in their own type, f32 or f64. Returns
+/// `None` if one of them is unknown, or for another type.
+pub fn absolute_sum(
+    memory: &mut dyn Memory,
+    (kind, address): (Kind, u64),
+    count: u64,
+    step: u64,
+) -> Option<f64> {
+    match kind {
+        Kind::F32 => sum_of::<f32>(memory, address, count, step).map(f64::from),
+        Kind::F64 => sum_of::<f64>(memory, address, count, step),
+        _ => None,
+    }
+}
+
+fn sum_of<T: Real>(memory: &mut dyn Memory, address: u64, count: u64, step: u64) -> Option<T> {
+    if !memory.values().permits(count) {
+        return None;
+    }
+    let layout = Layout::new(&[count], &[step]);
+    let elements: Vec<T> = Source::new(memory).strided(address, &layout).ok()?;
+    memory.values_mut().charge(count);
+    Some(elements.into_iter().fold(T::default(), |sum, element| sum.plus(element.abs())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::TestDevice;
+
+    fn operand(address: u64, transposed: bool, leading: u64, stride: i64) -> Operand {
+        Operand { address, transposed, leading, stride }
+    }
+
+    fn product(kind: Kind, [m, n, k]: [u64; 3], [a, b, c]: [Operand; 3]) -> Product {
+        let scales = Some(Scalars { alpha: 1.0, beta: 0.0 });
+        Product { m, n, k, batch: 1, inputs: kind, output: kind, a, b, c, scales }
+    }
+
+    /// A is 2 x 3 and B is 3 x 2, both column-major. C is [[76, 100], [103, 136]].
+    const A: [f64; 6] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+    const B: [f64; 6] = [7.0, 8.0, 9.0, 10.0, 11.0, 12.0];
+    const C: [f64; 4] = [76.0, 100.0, 103.0, 136.0];
+
+    fn all<T: Real>() {
+        let of = |elements: &[f64]| elements.iter().map(|&x| T::from_f64(x)).collect::<Vec<T>>();
+        let transposed = |[a, b, c, d, e, f]: [f64; 6]| [a, c, e, b, d, f];
+        let columns = |[a, b, c, d, e, f]: [f64; 6]| [a, d, b, e, c, f];
+        for (turn_a, turn_b) in [(false, false), (true, false), (false, true), (true, true)] {
+            let mut device = TestDevice::new();
+            let a = device.upload(&of(&if turn_a { transposed(A) } else { A }));
+            let b = device.upload(&of(&if turn_b { columns(B) } else { B }));
+            let c = device.allocate(4 * T::WIDTH);
+            let a = operand(a, turn_a, if turn_a { 3 } else { 2 }, 0);
+            let b = operand(b, turn_b, if turn_b { 2 } else { 3 }, 0);
+            product(T::KIND, [2, 2, 3], [a, b, operand(c, false, 2, 0)]).run(&mut device.memory);
+            assert_eq!(device.download(c, 4), Some(of(&C)), "{turn_a} {turn_b}");
+        }
+    }
+
+    #[test]
+    fn every_type_multiplies_in_every_layout() {
+        all::<f32>();
+        all::<f64>();
+        all::<f16>();
+        all::<bf16>();
+    }
+
+    #[test]
+    fn sums_of_16_bits_are_made_in_32() {
+        let mut device = TestDevice::new();
+        let a = device.upload(&[f16::from_f32(2048.0), f16::ONE, f16::ONE]);
+        let b = device.upload(&[f16::ONE; 3]);
+        let c = device.allocate(4);
+        let operands = [operand(a, false, 1, 0), operand(b, false, 3, 0), operand(c, false, 1, 0)];
+        product(Kind::F16, [1, 1, 3], operands).run(&mut device.memory);
+        assert_eq!(device.download(c, 1), Some(vec![f16::from_f32(2050.0)]));
+        let wide = Product { output: Kind::F32, ..product(Kind::F16, [1, 1, 3], operands) };
+        wide.run(&mut device.memory);
+        assert_eq!(device.download(c, 1), Some(vec![2050_f32]));
+    }
+
+    #[test]
+    fn a_batch_can_repeat_an_operand_and_leaves_gaps() {
+        let mut device = TestDevice::new();
+        let a = device.upload(&[1_f32, 2.0]);
+        let b = device.upload(&[3_f32, 4.0]);
+        let c = device.upload(&[0_f32; 7]);
+        let operands = [operand(a, false, 2, 0), operand(b, false, 1, 1), operand(c, false, 2, 4)];
+        let product = Product { batch: 2, ..product(Kind::F32, [2, 1, 1], operands) };
+        product.run(&mut device.memory);
+        assert_eq!(device.download(c, 7), Some(vec![3_f32, 6.0, 0.0, 0.0, 4.0, 8.0, 0.0]));
+        let scales = Some(Scalars { alpha: 2.0, beta: 1.0 });
+        Product { scales, ..product }.run(&mut device.memory);
+        assert_eq!(device.download(c, 7), Some(vec![9_f32, 18.0, 0.0, 0.0, 12.0, 24.0, 0.0]));
+    }
+
+    #[test]
+    fn columns_of_a_larger_matrix_are_written_in_place() {
+        let mut device = TestDevice::new();
+        let (a, b) = (device.upload(&[1_f32, 2.0]), device.upload(&[3_f32, 4.0]));
+        let c = device.upload(&[0_f32; 6]);
+        let operands = [operand(a, false, 2, 0), operand(b, false, 1, 0), operand(c, false, 3, 0)];
+        product(Kind::F32, [2, 2, 1], operands).run(&mut device.memory);
+        assert_eq!(device.download(c, 6), Some(vec![3_f32, 6.0, 0.0, 4.0, 8.0, 0.0]));
+    }
+
+    #[test]
+    fn only_the_products_of_unknown_inputs_are_unknown() {
+        let mut device = TestDevice::new();
+        let a = device.allocate(8);
+        device.memory.write_bytes(a + 4, &2_f32.to_ne_bytes());
+        let (b, c) = (device.upload(&[3_f32]), device.upload(&[0_f32; 2]));
+        let operands = [operand(a, false, 1, 1), operand(b, false, 1, 0), operand(c, false, 1, 1)];
+        let product = Product { batch: 2, ..product(Kind::F32, [1, 1, 1], operands) };
+        product.run(&mut device.memory);
+        assert_eq!(device.download::<f32>(c, 1), None);
+        assert_eq!(device.download(c + 4, 1), Some(vec![6_f32]));
+        Product { scales: None, ..product }.run(&mut device.memory);
+        assert_eq!(device.download::<f32>(c + 4, 1), None);
+    }
+
+    #[test]
+    fn a_product_that_exceeds_the_limits_is_unknown() {
+        let mut device = TestDevice::new();
+        let a = device.allocate(4 << 20);
+        device.memory.zero_bytes(a, 4 << 20);
+        let c = device.upload(&[0_f32; 1 << 20]);
+        let square = operand(a, false, 1 << 10, 0);
+        product(Kind::F32, [1 << 10; 3], [square, square, operand(c, false, 1 << 10, 0)])
+            .run(&mut device.memory);
+        assert!(!device.is_known(c));
+    }
+
+    #[test]
+    fn absolute_values_are_summed_with_a_step() {
+        let mut device = TestDevice::new();
+        let x = device.upload(&[-1_f32, 5.0, 2.0, 5.0, -3.0]);
+        assert_eq!(absolute_sum(&mut device.memory, (Kind::F32, x), 3, 2), Some(6.0));
+        let unknown = device.allocate(4);
+        assert_eq!(absolute_sum(&mut device.memory, (Kind::F32, unknown), 1, 1), None);
+    }
+}
