@@ -24,17 +24,18 @@ pub struct Rows {
     pub head: u64,
 }
 
-/// A table of integers on the device, one row for each sequence. Its address is null if the launch
-/// does not use it.
+/// A table of numbers of 32 bits on the device, one row for each sequence. Its address is null if
+/// the launch does not use it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Table {
-    /// The address of the first integer.
+    /// The address of the first number.
     pub address: u64,
-    /// Integers from one row to the next.
+    /// Numbers from one row to the next.
     pub stride: u64,
 }
 
-/// A call of flash-attention. Fields without a type are numbers, and `q` to `o` are on the device.
+/// A call of flash-attention. If the description of a field begins with an element type, the field
+/// is the address of such elements, or a table of them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Attention {
     /// Whether the inputs and the output are bf16 instead of f16.
@@ -52,7 +53,8 @@ pub struct Attention {
     /// Whether the sums are in the order (head, row of all sequences) instead of (sequence, head,
     /// row).
     pub sums_by_head: bool,
-    /// `i32`: the ends of the sequences. Null if all have the same length.
+    /// `i32`: the start of the first sequence, then the end of each. Null if all have the same
+    /// length.
     pub ends_q: u64,
     /// The same for keys and values.
     pub ends_k: u64,
@@ -68,15 +70,17 @@ pub struct Attention {
     pub length_q: u64,
     /// The same for keys and values.
     pub length_k: u64,
-    /// Rows of all sequences.
+    /// Rows of the queries of all sequences.
     pub total_q: u64,
     /// The factor of every score.
     pub scale: f32,
     /// 0 if scores have no cap.
     pub softcap: f32,
-    /// Whether a row sees only itself and the rows before it.
+    /// Whether a row sees only the columns up to its own. The last row of the queries belongs to the
+    /// last column.
     pub is_causal: bool,
-    /// Columns to the left and to the right of a row that it sees. Negative: all.
+    /// Columns to the left and to the right of a row that it sees; both negative for all. It has no
+    /// meaning if the attention is causal.
     pub window: [i64; 2],
     /// `f32`: the slope of each head.
     pub slopes: Table,

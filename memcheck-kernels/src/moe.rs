@@ -24,11 +24,11 @@ pub struct Routing {
     pub count: i32,
     /// The number of experts of each token.
     pub topk: i32,
-    /// The number of tokens, of rows of an expert and of columns.
+    /// The rows of the output, and the length of `tokens` and of `experts`.
     pub m: i32,
-    /// See `m`: the rows of an expert.
+    /// The rows of an expert's matrix, and the columns of the output.
     pub n: i32,
-    /// See `m`: the columns.
+    /// The columns of an expert's matrix and of the input.
     pub k: i32,
 }
 

@@ -17,7 +17,7 @@ use super::{Kind, Known, Unknown, with_real};
 pub struct Operand {
     /// The address of the first element.
     pub address: u64,
-    /// Whether the product takes the transposed matrix.
+    /// Whether the product takes the transposed matrix. It has no meaning for C.
     pub transposed: bool,
     /// Elements from one column to the next.
     pub leading: u64,
@@ -25,7 +25,8 @@ pub struct Operand {
     pub stride: i64,
 }
 
-/// A product of matrices by cuBLAS, in column-major order: C = alpha A B + beta C.
+/// A product of matrices by cuBLAS, in column-major order: C = alpha A B + beta C. A or B may be
+/// transposed; `m`, `n` and `k` are those of the matrices that are multiplied.
 #[derive(Debug, Clone, Copy)]
 pub struct Product {
     /// The rows of A and of C.
@@ -36,7 +37,7 @@ pub struct Product {
     pub k: u64,
     /// The number of products.
     pub batch: u64,
-    /// The element type of A and B, and that of C.
+    /// The element type of A and B.
     pub inputs: Kind,
     /// The element type of C.
     pub output: Kind,

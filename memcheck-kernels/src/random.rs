@@ -12,9 +12,9 @@ use super::memory::Memory;
 /// The state of a generator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Generator {
-    /// The number that the program sets.
+    /// Two generators with the same seed give the same numbers.
     pub seed: u64,
-    /// Numbers of 64 bits that the generator has used.
+    /// The position of the next number. A number of any type takes one position.
     pub position: u64,
 }
 

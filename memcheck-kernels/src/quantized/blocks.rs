@@ -7,11 +7,11 @@ use half::f16;
 pub enum Format {
     /// 4 bits for each of 32 numbers: 18 bytes.
     Q4_0,
-    /// 4 bits for each of 32 numbers: 20 bytes.
+    /// 4 bits for each of 32 numbers, and their least value: 20 bytes.
     Q4_1,
     /// 5 bits for each of 32 numbers: 22 bytes.
     Q5_0,
-    /// 5 bits for each of 32 numbers: 24 bytes.
+    /// 5 bits for each of 32 numbers, and their least value: 24 bytes.
     Q5_1,
     /// 8 bits for each of 32 numbers: 34 bytes.
     Q8_0,

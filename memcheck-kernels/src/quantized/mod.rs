@@ -150,9 +150,10 @@ pub struct QuantizedProduct {
     pub format: Format,
     /// The address of the rows of weights.
     pub weights: u64,
-    /// The address of the vectors, in blocks of 32 numbers of 8 bits.
+    /// The address of the quantized vectors: blocks of 32 elements (36 bytes) for `run`, and of 128
+    /// (144 bytes) for `run_tiled`.
     pub vectors: u64,
-    /// The address of the results, `f32`.
+    /// The address of the results: of the type that `run` gets, or f32 for `run_tiled`.
     pub to: u64,
     /// The elements of a row of weights.
     pub columns: u64,

@@ -24,7 +24,7 @@ pub enum Scales {
     D4,
     /// A scale and the true sum, of 16 bits each, for 32 elements.
     Ds4,
-    /// Two scales for 64 elements, and the true sums of the first six groups of 16.
+    /// A scale for each 64 elements, and the true sums of the first six groups of 16.
     D2s6,
 }
 

@@ -27,9 +27,9 @@ use types::Types;
 pub struct Span {
     /// The address of the block.
     pub block: u64,
-    /// The size of the block.
+    /// The bytes of the block.
     pub size: u64,
-    /// The range in the block.
+    /// Bytes from the start of the block to the range.
     pub offset: u64,
     /// The bytes of the range.
     pub length: u64,
@@ -48,7 +48,7 @@ impl Span {
 /// A part of a range that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part<'a> {
-    /// This number of zeros.
+    /// This number of bytes, all zeros.
     Zeros(u64),
     /// Stored bytes.
     Bytes(&'a [u8]),
@@ -134,12 +134,12 @@ impl Values {
         self.limit == 0
     }
 
-    /// Returns the reads by the program that met unknown bytes.
+    /// Returns the numbers of the reads by the program that met unknown bytes.
     pub fn unknown_reads(&self) -> UnknownReads {
         self.unknown_reads
     }
 
-    /// Returns the accesses that began in a block and ended outside of it.
+    /// Returns the number of accesses of kernels that began in a block and ended outside of it.
     pub fn outside(&self) -> u64 {
         self.outside.get()
     }
@@ -211,7 +211,8 @@ impl Values {
         }
     }
 
-    /// Stores bytes, as far as the limit permits it.
+    /// Stores the bytes of a range. If the limit does not permit it, the whole block becomes
+    /// unknown.
     pub fn write(&mut self, span: Span, bytes: &[u8]) {
         if !self.has_room(span) {
             self.blocks.remove(&span.block);
