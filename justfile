@@ -20,7 +20,7 @@ test:
 # request of the variable only; it is set for the test executables and not for cargo.
 times *ARGS:
     CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="env RUSTC_BOOTSTRAP=1" \
-        cargo test --workspace --lib --bins --tests {{ARGS}} -- -Z unstable-options --report-time \
+        cargo test --workspace --tests {{ARGS}} -- -Z unstable-options --report-time \
         | sed -nE 's/^test (.*) \.\.\. (ok|FAILED) <([0-9.]+)s>$/\3 s  \1/p' | sort -rn
 
 # The memory tests, on the simulated GPU and on the CPU.

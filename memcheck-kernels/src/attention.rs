@@ -76,8 +76,8 @@ pub struct Attention {
     pub scale: f32,
     /// 0 if scores have no cap.
     pub softcap: f32,
-    /// Whether a row sees only the columns up to its own. The last row of the queries belongs to the
-    /// last column.
+    /// Whether a row sees only the columns up to its own. The last row of the queries belongs to
+    /// the last column.
     pub is_causal: bool,
     /// Columns to the left and to the right of a row that it sees; both negative for all. It has no
     /// meaning if the attention is causal.

@@ -124,27 +124,3 @@ pub fn parameters(config: &Config) -> usize {
     let embedded = config.vocab_size + config.max_position_embeddings + config.type_vocab_size;
     (embedded + 2) * h + config.num_hidden_layers * (4 * h * h + 2 * h * f + f + 9 * h)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_parameter_formula_agrees_with_the_model() {
-        let config = tiny_config();
-        let loaded = crate::loaded_elements(|builder| BertModel::load(builder, &config));
-        assert_eq!(parameters(&config), loaded);
-    }
-
-    #[test]
-    fn bert_base_has_its_published_size() {
-        assert_eq!(parameters(&Config::default()) * 4, 435_566_592);
-    }
-
-    #[test]
-    fn a_forward_pass_gives_a_hidden_state_per_token() {
-        let bert = Bert::tiny(&Device::Cpu).unwrap();
-        let hidden = bert.forward(&bert.inputs(3, 16).unwrap()).unwrap();
-        assert_eq!(hidden.dims(), [3, 16, 64]);
-    }
-}

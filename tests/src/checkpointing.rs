@@ -109,7 +109,11 @@ impl Deep {
     }
 
     /// The hidden state in front of every segment, without its graph.
-    fn borders(&self, segment: usize) -> Result<Vec<Tensor>> {
+    ///
+    /// # Errors
+    ///
+    /// When the device is full.
+    pub fn borders(&self, segment: usize) -> Result<Vec<Tensor>> {
         let mut borders = vec![self.input.clone()];
         let mut hidden = self.input.clone();
         let before_last = self.blocks.len().saturating_sub(1) / segment * segment;
@@ -130,6 +134,3 @@ impl Deep {
 fn loss(output: &Tensor) -> Result<Tensor> {
     output.sqr()?.mean_all()
 }
-
-#[cfg(test)]
-mod tests;

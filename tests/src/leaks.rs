@@ -81,6 +81,11 @@ impl RunningLoss {
         self.total = (&self.total + self.layer.loss()?.detach())?;
         Ok(())
     }
+
+    /// The total of all steps so far, a scalar.
+    pub fn total(&self) -> &Tensor {
+        &self.total
+    }
 }
 
 /// The gradients of every step, kept to compute their norm later.
@@ -131,6 +136,21 @@ impl KeptGradients {
         }
         Ok(())
     }
+
+    /// The input of the layer, `(BATCH, WIDTH)`.
+    pub fn input(&self) -> &Tensor {
+        &self.layer.input
+    }
+
+    /// The store of every [`Self::leaky_step`] so far.
+    pub fn stores(&self) -> &[GradStore] {
+        &self.stores
+    }
+
+    /// The norm of every [`Self::fixed_step`] so far.
+    pub fn norms(&self) -> &[f32] {
+        &self.norms
+    }
 }
 
 /// Snapshots of a weight, for averaging or for a rollback.
@@ -172,6 +192,16 @@ impl Snapshots {
     pub fn fixed_step(&mut self) -> Result<()> {
         self.latest = Some(self.weight.copy()?);
         Ok(())
+    }
+
+    /// The snapshot of every [`Self::leaky_step`] so far.
+    pub fn all(&self) -> &[Tensor] {
+        &self.all
+    }
+
+    /// The snapshot of the last [`Self::fixed_step`].
+    pub fn latest(&self) -> Option<&Tensor> {
+        self.latest.as_ref()
     }
 }
 
@@ -253,7 +283,14 @@ impl LastLogits {
         self.tokens.push(self.last()?.argmax(D::Minus1)?.flatten_all()?.get(0)?.to_scalar()?);
         Ok(())
     }
-}
 
-#[cfg(test)]
-mod tests;
+    /// The logits of every step so far, except those of [`Self::fixed_step`].
+    pub fn kept(&self) -> &[Tensor] {
+        &self.kept
+    }
+
+    /// The token of every [`Self::fixed_step`] so far.
+    pub fn tokens(&self) -> &[u32] {
+        &self.tokens
+    }
+}

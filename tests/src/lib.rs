@@ -62,24 +62,3 @@ pub fn token_ids(batch: usize, seq: usize, vocab: usize, device: &Device) -> Res
     let ids = (0..batch * seq).map(|i| (i % vocab) as u32).collect::<Vec<_>>();
     Tensor::from_vec(ids, (batch, seq), device)
 }
-
-/// The number of elements that `load` requests from a variable builder. Unit tests compare
-/// parameter formulas with it.
-#[cfg(test)]
-fn loaded_elements<M>(load: impl FnOnce(candle_nn::VarBuilder<'_>) -> Result<M>) -> usize {
-    let vars = candle_nn::VarMap::new();
-    let builder = candle_nn::VarBuilder::from_varmap(&vars, candle_core::DType::F32, &Device::Cpu);
-    load(builder).map(drop).unwrap();
-    vars.all_vars().iter().map(|var| var.elem_count()).sum()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn token_ids_wrap_at_the_vocabulary() {
-        let ids = token_ids(2, 3, 4, &Device::Cpu).unwrap();
-        assert_eq!(ids.to_vec2::<u32>().unwrap(), [[0, 1, 2], [3, 0, 1]]);
-    }
-}

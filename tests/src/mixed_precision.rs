@@ -145,6 +145,12 @@ impl Trainer {
         Self { momentum: Some(momentum), ..self }
     }
 
+    /// Trains towards another target, `(ROWS, WIDTH)` of f32.
+    #[must_use]
+    pub fn with_target(self, target: Tensor) -> Self {
+        Self { target, ..self }
+    }
+
     /// Forward and backward in the half type, and an update of the masters in f32 unless a gradient
     /// overflowed.
     ///
@@ -200,7 +206,11 @@ impl Trainer {
     }
 
     /// The loss, and the gradient of every master, times the scale.
-    fn gradients(&self) -> Result<(f32, Vec<Tensor>)> {
+    ///
+    /// # Errors
+    ///
+    /// When the device is full.
+    pub fn gradients(&self) -> Result<(f32, Vec<Tensor>)> {
         let weights = self
             .masters
             .iter()
@@ -221,6 +231,11 @@ impl Trainer {
     /// The scale of the next step.
     pub fn scaler(&self) -> LossScaler {
         self.scaler
+    }
+
+    /// The input of the batch, `(ROWS, WIDTH)` in the type of the passes.
+    pub fn input(&self) -> &Tensor {
+        &self.input
     }
 
     /// The weights in f32.
@@ -247,6 +262,3 @@ fn are_finite(gradients: &[Tensor]) -> Result<bool> {
     }
     Ok(true)
 }
-
-#[cfg(test)]
-mod tests;

@@ -97,13 +97,19 @@ pub fn serve(live: impl Fn() -> Option<u64>) -> anyhow::Result<()> {
     Ok(())
 }
 
-struct Models {
+/// The models that the workloads run, and their inputs.
+pub struct Models {
     gemm: (Bert, Inputs),
     allocations: (Bert, Inputs),
 }
 
 impl Models {
-    fn load() -> anyhow::Result<Self> {
+    /// Loads the models on the CPU.
+    ///
+    /// # Errors
+    ///
+    /// When a model cannot be loaded.
+    pub fn load() -> anyhow::Result<Self> {
         let wide = Config {
             hidden_size: 256,
             num_hidden_layers: 4,
@@ -117,7 +123,11 @@ impl Models {
     }
 
     /// Times `iterations`, after a tenth of them has warmed the caches.
-    fn time(&self, workload: Workload, iterations: u64) -> anyhow::Result<Duration> {
+    ///
+    /// # Errors
+    ///
+    /// When a forward pass fails.
+    pub fn time(&self, workload: Workload, iterations: u64) -> anyhow::Result<Duration> {
         self.run(workload, iterations.div_ceil(10))?;
         self.run(workload, iterations)
     }
@@ -176,24 +186,4 @@ fn on_two_threads(work: impl Fn() + Sync) -> Duration {
         (one(), other.join().expect("the thread does not panic"))
     });
     here.1.max(there.1) - here.0.min(there.0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_workload_is_found_by_its_name_and_takes_time() {
-        let models = Models::load().unwrap();
-        for workload in Workload::ALL {
-            assert_eq!(workload.name().parse::<Workload>().unwrap(), workload);
-            assert!(models.time(workload, 1).unwrap() > Duration::ZERO);
-        }
-        assert!("loop-65B".parse::<Workload>().is_err());
-    }
-
-    #[test]
-    fn an_allocator_that_does_not_count_is_refused() {
-        assert!(serve(|| Some(0)).is_err());
-    }
 }

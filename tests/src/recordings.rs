@@ -77,7 +77,12 @@ fn order(calls: &mut [String]) {
     }
 }
 
-fn write(folder: &Path, workload: &str, calls: &[String], maker: &Maker) -> anyhow::Result<()> {
+/// Writes the recording of a workload to `folder`, which is that of one device.
+///
+/// # Errors
+///
+/// When the file cannot be written.
+pub fn write(folder: &Path, workload: &str, calls: &[String], maker: &Maker) -> anyhow::Result<()> {
     let facts = maker.facts.iter().map(|fact| format!("# {fact}\n"));
     let lines = calls.iter().map(|call| format!("{call}\n"));
     std::fs::create_dir_all(folder)?;
@@ -100,47 +105,4 @@ fn difference(recorded: &[&str], calls: &[String]) -> Option<String> {
         let _ = write!(text, "\n    after {before}");
     }
     Some(text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn calls(text: &str) -> Vec<String> {
-        text.split(' ').map(str::to_owned).collect()
-    }
-
-    #[test]
-    fn equal_calls_have_no_difference() {
-        assert_eq!(difference(&["a", "b"], &calls("a b")), None);
-    }
-
-    #[test]
-    fn the_first_difference_is_shown_with_the_calls_before_it() {
-        let text = difference(&["a", "b", "c"], &calls("a b d")).unwrap();
-        assert_eq!(text, "call 3 of 3: recorded `c`, made `d`\n    after b\n    after a");
-        let short = difference(&["a", "b"], &calls("a")).unwrap();
-        assert!(short.contains("recorded `b`, made `nothing more`"), "{short}");
-        let long = difference(&["a"], &calls("a b")).unwrap();
-        assert!(long.contains("recorded `nothing more`, made `b`"), "{long}");
-    }
-
-    #[test]
-    fn frees_in_a_row_are_compared_as_a_set() {
-        let mut ordered = calls("Free.2 Free.1 Alloc.3 Free.9 Alloc.1 Alloc.0");
-        order(&mut ordered);
-        assert_eq!(ordered, calls("Free.1 Free.2 Alloc.3 Free.9 Alloc.1 Alloc.0"));
-    }
-
-    #[test]
-    fn a_workload_without_a_recording_is_an_error() {
-        let folder = tempfile::tempdir().unwrap();
-        let maker = Maker { device: "sim".to_owned(), facts: vec!["now".to_owned()] };
-        let error = check(folder.path(), "new", calls("a"), &maker).unwrap_err();
-        assert!(error.to_string().contains("no recording of `new`"), "{error}");
-        write(&folder.path().join("card"), "new", &calls("a b"), &maker).unwrap();
-        check(folder.path(), "new", calls("a b"), &maker).unwrap();
-        let error = check(folder.path(), "new", calls("a c"), &maker).unwrap_err();
-        assert!(error.to_string().contains("recorded `b`, made `c`"), "{error}");
-    }
 }

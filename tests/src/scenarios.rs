@@ -66,7 +66,7 @@ pub mod shapes;
 pub mod views;
 
 pub use compare::Agreement;
-use line::line_of;
+pub use line::line_of;
 
 /// The share of `bytes`, in blocks of less than 1 KiB, that a figure of this device includes.
 pub const fn small_bytes(family: Family, bytes: u64) -> u64 {
@@ -246,6 +246,3 @@ pub fn named(name: &str) -> &'static Scenario {
 /// The capacity of lists that are never emptied, so that they do not grow in the measured
 /// iterations.
 const HISTORY: usize = 64;
-
-#[cfg(test)]
-mod tests;

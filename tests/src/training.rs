@@ -242,6 +242,11 @@ impl Trainer {
         &self.history
     }
 
+    /// The losses of every [`Self::leaky_step`] and [`Self::detached_step`] so far, as tensors.
+    pub fn kept(&self) -> &[Tensor] {
+        &self.kept
+    }
+
     /// The parameters by name.
     pub fn vars(&self) -> &VarMap {
         &self.vars
@@ -255,6 +260,3 @@ pub(crate) fn causal_mask(device: &Device) -> Result<Tensor> {
         .collect::<Vec<_>>();
     Tensor::from_vec(mask, (SEQ, SEQ), device)
 }
-
-#[cfg(test)]
-mod tests;

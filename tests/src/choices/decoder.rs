@@ -91,8 +91,7 @@ impl Decoder {
     }
 
     /// All weights.
-    #[cfg(test)]
-    pub(super) fn tensors(&self) -> Vec<&Tensor> {
+    pub fn tensors(&self) -> Vec<&Tensor> {
         let layers = self.layers.iter().flat_map(|layer| [&layer.query, &layer.key, &layer.value]);
         [&self.embedding, &self.head].into_iter().chain(layers).collect()
     }

@@ -104,9 +104,13 @@ impl Mixture {
         Ok((result, counts))
     }
 
-    /// The result of the batch if every expert computes every token.
-    #[cfg(test)]
-    pub(super) fn dense(&self) -> Result<Tensor> {
+    /// The result of the batch if every expert computes every token: the reference for
+    /// [`Self::forward`].
+    ///
+    /// # Errors
+    ///
+    /// When the device is full.
+    pub fn dense(&self) -> Result<Tensor> {
         let mut result = self.batch.zeros_like()?;
         for (expert, (tokens, shares)) in self.experts.iter().zip(self.route()?) {
             let mut all = vec![0_f32; TOKENS];
@@ -119,8 +123,7 @@ impl Mixture {
     }
 
     /// Weights and batch.
-    #[cfg(test)]
-    pub(super) fn tensors(&self) -> Vec<&Tensor> {
+    pub fn tensors(&self) -> Vec<&Tensor> {
         let experts = self.experts.iter().flat_map(|expert| [&expert.up, &expert.down]);
         [&self.router, &self.batch].into_iter().chain(experts).collect()
     }

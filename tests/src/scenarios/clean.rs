@@ -85,6 +85,11 @@ pub fn describe(seed: u64) -> Vec<&'static str> {
     draw(seed).0.into_iter().map(|(name, _)| name).collect()
 }
 
+/// The names of all patterns.
+pub fn pattern_names() -> impl Iterator<Item = &'static str> {
+    PATTERNS.iter().map(|(name, _)| *name)
+}
+
 /// The patterns, the pool of sizes, and the generator for all further draws.
 fn draw(seed: u64) -> (Vec<(&'static str, Make)>, Vec<usize>, Random) {
     let mut random = Random(seed);
@@ -132,12 +137,14 @@ impl Plan {
     }
 }
 
-/// SplitMix64, because it is small and the same on every machine.
+/// SplitMix64, because it is small and the same on every machine. The number is the state, which is
+/// the seed at first.
 #[derive(Debug, Clone)]
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    /// The next number.
+    pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -147,50 +154,10 @@ impl Random {
 
     /// A number in `least..=most`.
     fn between(&mut self, least: usize, most: usize) -> usize {
-        least + (self.next() % (most - least + 1) as u64) as usize
+        least + (self.next_u64() % (most - least + 1) as u64) as usize
     }
 
     fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.between(0, from.len() - 1)]
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_seed_always_draws_the_same_program() {
-        let patterns = "queue, list that is truncated, double buffer, varying shapes, \
-                        cache that fills";
-        assert_eq!(describe(7).join(", "), patterns);
-        assert_eq!(planted(7), Leak { floats: 4096, every: 2 });
-        assert_eq!(iterations(7), 12);
-        assert_eq!(iterations(0), 24, "the memory test `clean_program` has the same number");
-    }
-
-    #[test]
-    fn two_hundred_seeds_draw_every_pattern_and_every_length() {
-        let mut names: Vec<_> = (0..200).flat_map(describe).collect();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), PATTERNS.len());
-        let lengths: std::collections::BTreeSet<_> = (0..200).map(iterations).collect();
-        assert_eq!((lengths.first(), lengths.last(), lengths.len()), (Some(&10), Some(&30), 21));
-    }
-
-    #[test]
-    fn a_leak_is_large_enough_for_the_host_and_has_a_whole_rate() {
-        for leak in (0..200).map(planted) {
-            assert!(leak.floats >= 256 && leak.floats * 4 % leak.every == 0, "{leak:?}");
-        }
-        assert_eq!(Leak { floats: 257, every: 4 }.bytes(), 257);
-    }
-
-    #[test]
-    fn the_generator_is_splitmix() {
-        let mut random = Random(0);
-        assert_eq!(random.next(), 0xe220_a839_7b1d_cdaf);
-        assert_eq!(random.next(), 0x6e78_9e6a_a1b9_65f4);
     }
 }

@@ -9,7 +9,7 @@ const MARK: &[u8] = b"// leaks: ";
 /// # Panics
 ///
 /// When no line, or more than one, matches. In a constant, that is a compiler error.
-pub(super) const fn line_of(source: &str, name: &str) -> u32 {
+pub const fn line_of(source: &str, name: &str) -> u32 {
     let (source, name) = (source.as_bytes(), name.as_bytes());
     let (mut found, mut line, mut at) = (0, 1, 0);
     while at < source.len() {
@@ -57,36 +57,4 @@ const fn names(source: &[u8], mut at: usize, name: &[u8]) -> bool {
 
 const fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
-}
-
-#[cfg(test)]
-mod tests {
-    use super::line_of;
-
-    const SOURCE: &str = "\
-// A comment.
-// leaks: one
-keep(a);
-// leaks: two, two_more
-let b = a;
-";
-
-    #[test]
-    fn a_line_is_found_by_its_whole_name() {
-        assert_eq!(line_of(SOURCE, "one"), 3);
-        assert_eq!(line_of(SOURCE, "two"), 5);
-        assert_eq!(line_of(SOURCE, "two_more"), 5);
-    }
-
-    #[test]
-    #[should_panic(expected = "no `leaks:` comment")]
-    fn a_part_of_a_name_does_not_match() {
-        line_of(SOURCE, "more");
-    }
-
-    #[test]
-    #[should_panic(expected = "two `leaks:` comments")]
-    fn a_second_line_is_refused() {
-        line_of("// leaks: one\n// leaks: one\n", "one");
-    }
 }

@@ -1,11 +1,14 @@
 //! Checks that the table of scenarios is complete and consistent with the sources.
 
+mod clean;
+mod compare;
+mod line;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use memcheck_core::judgement::diagnosis::RULES;
-
-use super::*;
+use memcheck_tests::scenarios::{Family, Scenario, all, named, shapes, small_bytes};
 
 #[test]
 fn scenario_names_are_unique() {

@@ -1,6 +1,7 @@
 //! A checkpointed step must compute the same gradients as the plain one.
 
-use super::*;
+use candle_core::{Device, Tensor};
+use memcheck_tests::checkpointing::{Deep, Gradients};
 
 fn numbers(gradients: &Gradients) -> Vec<Vec<f32>> {
     let numbers = |one: &Tensor| one.flatten_all().unwrap().to_vec1().unwrap();

@@ -1,7 +1,8 @@
 //! Computes real steps on the CPU: an overflow must skip a step and halve the scale, and the loss
 //! must fall.
 
-use super::*;
+use candle_core::{DType, Device, Tensor, Var};
+use memcheck_tests::mixed_precision::{LossScaler, Step, Trainer, step_peak_bytes};
 
 fn trainer(dtype: DType, scale: f64, interval: u32) -> Trainer {
     Trainer::new(dtype, LossScaler::new(scale, interval), &Device::Cpu).unwrap()
@@ -77,18 +78,18 @@ fn every_type_trains_as_f32_does() {
 #[test]
 fn small_gradients_vanish_in_f16_without_a_scale() {
     let largest = |scale: f64| {
-        let mut trainer = trainer(DType::F16, scale, 1000);
+        let trainer = trainer(DType::F16, scale, 1000);
         // The output differs from the target by 1e-5.
         let (_, gradients) = {
             let weights: Vec<Tensor> =
-                trainer.masters.iter().map(|var| var.to_dtype(DType::F16).unwrap()).collect();
-            let mut hidden = trainer.input.matmul(&weights[0]).unwrap();
+                trainer.masters().iter().map(|var| var.to_dtype(DType::F16).unwrap()).collect();
+            let mut hidden = trainer.input().matmul(&weights[0]).unwrap();
             for weight in &weights[1..] {
                 hidden = hidden.relu().unwrap().matmul(weight).unwrap();
             }
             let output = hidden.to_dtype(DType::F32).unwrap();
-            trainer.target = (output.detach() + 1e-5).unwrap();
-            trainer.gradients().unwrap()
+            let target = (output.detach() + 1e-5).unwrap();
+            trainer.with_target(target).gradients().unwrap()
         };
         let largest = |one: &Tensor| one.abs().unwrap().max_all().unwrap().to_scalar::<f32>();
         gradients.iter().map(|one| largest(one).unwrap()).fold(0.0, f32::max)

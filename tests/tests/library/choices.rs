@@ -1,9 +1,8 @@
 //! The decisions of each workload on the CPU.
 
-use candle_core::{D, DType};
-
-use super::*;
-use crate::mixed_precision::Step;
+use candle_core::{D, DType, Device, Tensor};
+use memcheck_tests::choices::{decoder, early_exit, experts, loss_scale, sampling, speculative};
+use memcheck_tests::mixed_precision::Step;
 
 #[test]
 fn the_end_token_decides_the_length_of_an_answer() {
