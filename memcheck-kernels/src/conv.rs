@@ -66,7 +66,7 @@ macro_rules! with_pixel {
         }
     };
 }
-pub(crate) use with_pixel;
+pub(super) use with_pixel;
 
 /// The dims and strides of a tensor.
 #[derive(Debug, Clone, Copy)]

@@ -1,4 +1,4 @@
-//! The memory that kernels read and write. The machine implements it.
+//! The memory that kernels read and write. The machine of `memcheck-sim` implements it.
 
 use super::kinds::Kind;
 use crate::asserts::FailedAssert;
