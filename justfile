@@ -80,7 +80,8 @@ features:
 # than a test has by default.
 logits:
     MEMCHECK_VALUES="16 GiB" just simulated test --profile dev -p memcheck-estimate --test logits \
-        --features memcheck-runtime/sim,candle-nn/cuda,candle-transformers/cuda -- --nocapture
+        --features memcheck-runtime/sim,memcheck-runtime/nn-cuda,memcheck-runtime/transformers-cuda \
+        -- --nocapture
 
 # Random operations on the simulated device and on the CPU, until the device has launched this
 # number of kernels or the seconds are over. The first difference is made smaller and printed.

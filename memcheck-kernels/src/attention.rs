@@ -7,7 +7,7 @@
 use half::{bf16, f16};
 
 use super::element::Real;
-use super::launch::{Source, produce};
+use super::launch::{AllKnown as _, Source, produce};
 use super::memory::Memory;
 use super::{Kind, Known, Unknown};
 
@@ -176,7 +176,7 @@ impl Attention {
         if self.sequences > u64::from(u32::MAX) {
             return Err(Unknown);
         }
-        (0..self.sequences).map(sequence).collect()
+        (0..self.sequences).map(sequence).all_known()
     }
 
     fn place_of_sum(&self, sequence: Sequence, head: u64, row: u64) -> u64 {

@@ -4,7 +4,7 @@
 use half::{bf16, f16};
 
 use super::element::Element;
-use super::launch::{Random, Source, produce};
+use super::launch::{AllKnown as _, Random, Source, produce};
 use super::layout::Layout;
 use super::memory::Memory;
 use super::{ELEMENT, Kind, Known, Launch, Unknown};
@@ -287,7 +287,7 @@ pub(super) fn columns_one_dim(launch: &mut Launch<'_>) -> Known {
                     pixels.get(image.index([thread / each, channel, at]))
                 })
             };
-            (0..count).map(element).collect()
+            (0..count).map(element).all_known()
         })
     })
 }
@@ -320,7 +320,7 @@ pub(super) fn columns_two_dim(launch: &mut Launch<'_>) -> Known {
                     pixels.get(image.index([index, channel, y, x]))
                 })
             };
-            (0..count).map(element).collect()
+            (0..count).map(element).all_known()
         })
     })
 }
@@ -361,7 +361,7 @@ pub(super) fn from_columns(launch: &mut Launch<'_>) -> Known {
                 }
                 Ok(sum)
             })
-            .collect()
+            .all_known()
     }))
 }
 

@@ -5,7 +5,7 @@
 //! that their results are unknown here.
 
 use super::element::{Element, Number};
-use super::launch::{Random, Source};
+use super::launch::{AllKnown as _, Random, Source};
 use super::{ELEMENT, Kind, Known, Launch, Unknown, with_element};
 use crate::asserts::FailedAssert;
 
@@ -194,7 +194,7 @@ pub(super) fn gather(launch: &mut Launch<'_>, ids: Kind) -> Known {
                         elements.get((outer * dim + id) * right + index % right)
                     }
                 })
-                .collect()
+                .all_known()
         })
     })
 }

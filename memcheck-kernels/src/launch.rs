@@ -14,6 +14,21 @@ pub struct Unknown;
 
 pub(crate) type Known<T = ()> = Result<T, Unknown>;
 
+/// Collects elements until one is unknown.
+///
+/// `collect` does the same, but gives LLVM 550 lines more to compile for each caller.
+pub(crate) trait AllKnown<T>: Iterator<Item = Known<T>> + Sized {
+    fn all_known(self) -> Known<Vec<T>> {
+        let mut all = Vec::new();
+        for element in self {
+            all.push(element?);
+        }
+        Ok(all)
+    }
+}
+
+impl<T, I: Iterator<Item = Known<T>>> AllKnown<T> for I {}
+
 /// The numbers of blocks and of threads in a block, along x, y and z.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
@@ -94,25 +109,25 @@ pub(super) fn produce<T: Element>(
         true => compute(&Source { memory }),
         false => Err(Unknown),
     };
-    let bytes = result.as_deref().map(bytes_of).map_err(|&unknown| unknown);
-    finish(memory, address, (count, T::KIND), operations, bytes);
+    finish(memory, address, count, operations, result);
 }
 
 /// Not a part of `produce`, which is compiled once for each closure.
-fn finish(
+fn finish<T: Element>(
     memory: &mut dyn Memory,
     address: u64,
-    (count, kind): (u64, Kind),
+    count: u64,
     operations: u64,
-    bytes: Known<&[u8]>,
+    result: Known<Vec<T>>,
 ) {
-    match bytes {
-        Ok(bytes) => {
-            debug_assert_eq!(bytes.len() as u64, count * kind.width());
+    match result {
+        Ok(elements) => {
+            let bytes = bytes_of(&elements);
+            debug_assert_eq!(bytes.len() as u64, count * T::KIND.width());
             memory.values_mut().charge(operations);
             memory.write_bytes(address, bytes);
         }
-        Err(Unknown) => memory.overwritten_elements(address, count, kind),
+        Err(Unknown) => memory.overwritten_elements(address, count, T::KIND),
     }
 }
 

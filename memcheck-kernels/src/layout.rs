@@ -58,6 +58,11 @@ impl Layout {
     /// Calls `visit` with the first index, the stride and the length of each innermost row, in
     /// row-major order, until it returns false. Returns whether all calls returned true.
     pub(crate) fn rows(&self, mut visit: impl FnMut(u64, u64, u64) -> bool) -> bool {
+        self.visit_rows(&mut visit)
+    }
+
+    /// Not a part of `rows`, which is compiled once for each closure.
+    fn visit_rows(&self, visit: &mut dyn FnMut(u64, u64, u64) -> bool) -> bool {
         if self.count() == 0 {
             return true;
         }

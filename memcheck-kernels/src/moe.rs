@@ -5,7 +5,7 @@
 use half::{bf16, f16};
 
 use super::element::Real;
-use super::launch::{Source, produce};
+use super::launch::{AllKnown as _, Source, produce};
 use super::memory::Memory;
 use super::quantized::{Format, Weights, vector_of};
 use super::{Kind, Known, Unknown};
@@ -70,7 +70,7 @@ impl Routing {
                 let input = token.checked_div(each).ok_or(Unknown)?;
                 Ok(Task { token, input, expert: expert as u64, factor })
             })
-            .collect()
+            .all_known()
     }
 
     /// Writes how many tokens each expert has, and where they begin.
@@ -137,7 +137,7 @@ impl Routing {
                         all.values(source, task.expert)?
                             .iter()
                             .map(|row| Ok(x.iter().zip(row).map(|(a, &b)| a * round(b)).sum()))
-                            .collect()
+                            .all_known()
                     }
                 }?;
                 Ok(row.into_iter().map(|value| value * task.factor).collect())
@@ -195,7 +195,7 @@ fn plain(
             let row = wide(source, kind, weights, row, k)?;
             Ok(x.iter().zip(row).map(|(a, b)| a * b).sum())
         })
-        .collect()
+        .all_known()
 }
 
 #[cfg(test)]

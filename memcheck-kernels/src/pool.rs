@@ -2,7 +2,7 @@
 
 use super::conv::{Pixel, Shaped, product, with_pixel};
 use super::element::{Element, Number};
-use super::launch::Random;
+use super::launch::{AllKnown as _, Random};
 use super::{ELEMENT, Known, Launch, Unknown};
 
 /// `usize el, w_k, h_k, w_stride, h_stride, info*, T* src, T* dst`
@@ -62,7 +62,7 @@ fn pool<T: Pixel>(
                 });
                 join(&mut window)
             })
-            .collect()
+            .all_known()
     })
 }
 
@@ -89,7 +89,7 @@ pub(super) fn nearest(launch: &mut Launch<'_>) -> Known {
                     let column = nearest(index % width, column_scale, columns);
                     pixels.get(image.index([plane / channels, plane % channels, row, column]))
                 })
-                .collect()
+                .all_known()
         })
     })
 }
@@ -128,7 +128,7 @@ pub(super) fn bilinear(launch: &mut Launch<'_>) -> Known {
                     let value = row(y)? * (1.0 - of_y) + row(below)? * of_y;
                     Ok(T::from_number(Number::Real(value)))
                 })
-                .collect()
+                .all_known()
         })
     })
 }

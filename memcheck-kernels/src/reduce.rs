@@ -8,7 +8,7 @@
 use half::{bf16, f16};
 
 use super::element::{Element, Number, Real};
-use super::launch::Source;
+use super::launch::{AllKnown as _, Source};
 use super::layout::Layout;
 use super::{ELEMENT, Kind, Known, Launch, Unknown, with_number};
 
@@ -55,7 +55,7 @@ impl Reduction {
                     let end = first.saturating_add(self.each).min(self.all);
                     output(source, &layout, first, &elements[first as usize..end as usize])
                 })
-                .collect()
+                .all_known()
         })
     }
 }
@@ -79,7 +79,7 @@ pub(super) fn sum_of_warps(threads: &[f32]) -> Known<f32> {
         return Err(Unknown);
     }
     let warps = threads.chunks_exact(WARP).map(|warp| tree(warp.to_vec(), |a, b| a + b));
-    let mut warps = warps.collect::<Known<Vec<f32>>>()?;
+    let mut warps = warps.all_known()?;
     warps.resize(WARP, 0.0);
     tree(warps, |a, b| a + b)
 }

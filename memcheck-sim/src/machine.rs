@@ -27,7 +27,7 @@ use memcheck_kernels::FailedAssert;
 use memcheck_kernels::{Generator, Image};
 use memcheck_kernels::{Limits, Values};
 
-pub(crate) use crate::handle::Handle;
+pub(crate) use crate::handle::{Handle, Objects};
 
 /// The highest stream handle that is a default stream of the current context.
 const LAST_DEFAULT_STREAM: Handle = 2;
@@ -111,17 +111,17 @@ pub struct Statistics {
 #[derive(Debug)]
 pub(crate) struct Machine {
     pub(crate) devices: Vec<Device>,
-    pub(crate) contexts: BTreeMap<Handle, Context>,
-    pub(crate) streams: BTreeMap<Handle, Stream>,
+    pub(crate) contexts: Objects<Context>,
+    pub(crate) streams: Objects<Stream>,
     pub(crate) events: Events,
-    pub(crate) pools: BTreeMap<Handle, Pool>,
-    pub(crate) modules: BTreeMap<Handle, Module>,
+    pub(crate) pools: Objects<Pool>,
+    pub(crate) modules: Objects<Module>,
     /// The handle of each function, by module and name.
     pub(crate) function_names: BTreeMap<(Handle, String), Handle>,
-    pub(crate) functions: BTreeMap<Handle, Function>,
-    pub(crate) libraries: BTreeMap<Handle, Library>,
+    pub(crate) functions: Objects<Function>,
+    pub(crate) libraries: Objects<Library>,
     /// The descriptors of cuDNN.
-    pub(crate) descriptors: BTreeMap<Handle, Descriptor>,
+    pub(crate) descriptors: Objects<Descriptor>,
     pub(crate) graphs: Graphs,
     pub(crate) host: HostMemory,
     /// The copies from the host, if host and device share one memory.
@@ -141,15 +141,15 @@ impl Machine {
     pub(crate) fn new(spec: &Spec) -> Self {
         let mut machine = Self {
             devices: Vec::new(),
-            contexts: BTreeMap::new(),
-            streams: BTreeMap::new(),
+            contexts: Objects::new(),
+            streams: Objects::new(),
             events: Events::default(),
-            pools: BTreeMap::new(),
-            modules: BTreeMap::new(),
+            pools: Objects::new(),
+            modules: Objects::new(),
             function_names: BTreeMap::new(),
-            functions: BTreeMap::new(),
-            libraries: BTreeMap::new(),
-            descriptors: BTreeMap::new(),
+            functions: Objects::new(),
+            libraries: Objects::new(),
+            descriptors: Objects::new(),
             graphs: Graphs::default(),
             host: HostMemory::default(),
             copies: Copies::default(),
@@ -286,10 +286,13 @@ impl Machine {
         self.streams.retain(|_, stream| stream.context != context);
         self.events.destroy_all_of(context);
         self.modules.retain(|_, module| module.context != context);
-        let ended = self.libraries.extract_if(.., |_, library| library.context == context);
-        for (handle, library) in ended {
-            self.activity.record_release(device, handle, library.workspace);
-        }
+        self.libraries.retain(|handle, library| {
+            let is_kept = library.context != context;
+            if !is_kept {
+                self.activity.record_release(device, *handle, library.workspace);
+            }
+            is_kept
+        });
         let modules = &self.modules;
         self.function_names.retain(|(module, _), _| modules.contains_key(module));
         self.functions.retain(|_, function| modules.contains_key(&function.module));
@@ -401,7 +404,8 @@ impl Machine {
     pub(crate) fn synchronize(&mut self, context: Handle) -> Answer {
         let device = self.context(context)?.device;
         self.touch()?;
-        self.pools.values_mut().filter(|pool| pool.device == device).for_each(Pool::synchronized);
+        let pools = self.pools.iter_mut().map(|(_, pool)| pool);
+        pools.filter(|pool| pool.device == device).for_each(Pool::synchronized);
         Ok(())
     }
 }

@@ -10,7 +10,6 @@ mod rank;
 mod reduce;
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,6 +19,7 @@ use rank::Rank;
 
 use crate::code::{Answer, Code};
 use crate::ffi::{self, Out, Symbol, exports};
+use crate::handle::Objects;
 use crate::machine::{Handle, Machine, with};
 use memcheck_kernels::Memory as _;
 
@@ -31,7 +31,7 @@ const VERSION: c_int = 22_803;
 #[derive(Clone, Copy)]
 pub(crate) struct Id([u8; hub::ID]);
 
-static RANKS: Mutex<BTreeMap<Handle, Arc<Rank>>> = Mutex::new(BTreeMap::new());
+static RANKS: Mutex<Objects<Arc<Rank>>> = Mutex::new(Objects::new());
 
 /// The result of a call that has been sent to the hub.
 struct Pending {
@@ -246,7 +246,7 @@ fn init(comm: Out<Handle>, numbers: [c_int; 2], id: &Id, device: Option<c_int>) 
     finish_or_queue(Pending { rank, ticket, result: None })
 }
 
-fn ranks() -> std::sync::MutexGuard<'static, BTreeMap<Handle, Arc<Rank>>> {
+fn ranks() -> std::sync::MutexGuard<'static, Objects<Arc<Rank>>> {
     RANKS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

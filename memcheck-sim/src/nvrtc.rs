@@ -3,13 +3,14 @@
 
 mod source;
 
-use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::{Mutex, PoisonError};
 
+use litemap::LiteMap;
+
 use crate::code::{Answer, Code};
 use crate::ffi::{Out, Symbol, Text, exports};
-use crate::handle::Handle;
+use crate::handle::{Handle, Objects};
 
 /// `NVRTC_ERROR_*`, in the terms of the driver's codes.
 mod error {
@@ -41,7 +42,7 @@ struct Program {
     /// The names under which the source includes the headers.
     includes: Vec<String>,
     /// The expressions, with their lowered names.
-    expressions: BTreeMap<String, Vec<u8>>,
+    expressions: LiteMap<String, Vec<u8>>,
     /// The compiled program, with its terminating zero.
     ptx: Option<Vec<u8>>,
 }
@@ -49,10 +50,10 @@ struct Program {
 #[derive(Debug)]
 struct Programs {
     last: Handle,
-    known: BTreeMap<Handle, Program>,
+    known: Objects<Program>,
 }
 
-static PROGRAMS: Mutex<Programs> = Mutex::new(Programs { last: 0, known: BTreeMap::new() });
+static PROGRAMS: Mutex<Programs> = Mutex::new(Programs { last: 0, known: Objects::new() });
 
 fn with<T>(program: Handle, work: impl FnOnce(&mut Program) -> Answer<T>) -> Answer<T> {
     let mut programs = PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner);

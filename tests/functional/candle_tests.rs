@@ -74,13 +74,10 @@ fn package() -> Project {
 
 /// Builds the tests for the simulated device and runs those with CUDA in their name.
 fn run(project: &Project) -> Output {
-    let mut command: Command = cargo();
+    let mut command = project.simulated_cargo();
     command
         .args(["test", "--tests", "--no-fail-fast", "--features", "memcheck-runtime/sim"])
-        .args(["--", "cuda", "gpu"])
-        .current_dir(project.path());
-    share_build(&mut command);
-    project.simulate(&mut command);
+        .args(["--", "cuda", "gpu"]);
     command.output().expect("cargo runs")
 }
 

@@ -34,7 +34,8 @@ fn text(output: &Output) -> String {
 
 #[test]
 fn every_architecture_computes_the_outputs_of_the_cpu() {
-    let features = "memcheck-runtime/sim,candle-nn/cuda,candle-transformers/cuda";
+    let features =
+        "memcheck-runtime/sim,memcheck-runtime/nn-cuda,memcheck-runtime/transformers-cuda";
     // Of the profile `dev`, in which the simulated device is optimized.
     let arguments = ["test", "--profile", "dev", "-p", "memcheck-estimate", "--test", "logits"];
     let arguments = [&arguments[..], &["--features", features]].concat();

@@ -301,9 +301,12 @@ impl Project {
         command
     }
 
-    /// Sets the variables with which cargo builds for the simulated device. It must have the
-    /// features that select it.
-    pub(crate) fn simulate(&self, command: &mut Command) {
+    /// Cargo in this project, with the variables and the profile with which the command builds for
+    /// the simulated device. The arguments must name the features that select the device.
+    pub(crate) fn simulated_cargo(&self) -> Command {
+        let mut command = cargo();
+        command.current_dir(self.path()).env_remove("CI");
+        share_build(&mut command);
         for line in self.memcheck(&["env", "--message-format", "json"]).exits(0).json() {
             let Some(name) = line["name"].as_str() else { continue };
             match line["value"].as_str() {
@@ -311,6 +314,12 @@ impl Project {
                 None => command.env_remove(name),
             };
         }
+        for package in ["memcheck-kernels", "memcheck-sim"] {
+            for setting in ["opt-level=2", "debug=false"] {
+                command.args(["--config", &format!("profile.dev.package.{package}.{setting}")]);
+            }
+        }
+        command
     }
 
     /// `cargo memcheck` with exactly these arguments.

@@ -258,10 +258,10 @@ fn a_plain_cargo_test_prints_unknown_reads_and_failed_asserts() {
     let project = project();
     let features = "memcheck-runtime/sim,candle-nn/cuda,candle-transformers/cuda";
     let plain = |test: &str, values: &str| {
-        let mut command = project.cargo_test();
-        project.simulate(&mut command);
+        let mut command = project.simulated_cargo();
         command
-            .args(["--features", features, "--", "--exact", "--show-output", test])
+            .args(["test", "--test", "mem", "--features", features])
+            .args(["--", "--exact", "--show-output", test])
             .env("MEMCHECK_DEVICE", "sim:t4")
             .env("MEMCHECK_VALUES", values);
         let output = command.output().expect("cargo runs");

@@ -18,7 +18,7 @@ use dot::Q8_1;
 pub(super) use matrices::{dequantized_k, matrices};
 
 use super::element::{Element, Real};
-use super::launch::{Source, produce};
+use super::launch::{AllKnown as _, Source, produce};
 use super::memory::Memory;
 use super::reduce::tree;
 use super::{ELEMENT, Kind, Known, Launch, Unknown, with_real};
@@ -239,7 +239,7 @@ impl QuantizedProduct {
                 let offset = number.saturating_mul(self.vector_stride * Q8_1.1 as u64);
                 vector(source, self.vectors.saturating_add(offset), self.columns)
             })
-            .collect::<Known<Vec<_>>>()?;
+            .all_known()?;
         let mut results = vec![Vec::new(); vectors.len()];
         let each = self.columns / self.format.elements() as u64;
         for number in 0..self.rows {
@@ -347,7 +347,7 @@ impl Weights {
         let offset = number.saturating_mul(self.rows).saturating_mul(bytes);
         let address = self.address.saturating_add(offset);
         let row = |row| blocks(source, self.format, address.saturating_add(row * bytes), each);
-        (0..self.rows).map(row).collect()
+        (0..self.rows).map(row).all_known()
     }
 
     /// Multiplies an expert and a vector.

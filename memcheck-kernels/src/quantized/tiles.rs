@@ -7,7 +7,7 @@
 use half::f16;
 
 use super::super::element::Element;
-use super::super::launch::{Source, produce};
+use super::super::launch::{AllKnown as _, Source, produce};
 use super::super::memory::Memory;
 use super::super::reduce::tree;
 use super::super::{ELEMENT, Known, Unknown};
@@ -60,7 +60,7 @@ pub fn quantize(
                 row.resize(padded as usize, 0.0);
                 Ok(row)
             })
-            .collect::<Known<Vec<_>>>()?;
+            .all_known()?;
         for first in (0..padded as usize).step_by(BLOCK.0 as usize) {
             for row in &all {
                 block(scales, &row[first..first + BLOCK.0 as usize], &mut result)?;

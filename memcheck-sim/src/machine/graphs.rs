@@ -23,12 +23,14 @@ mod executable;
 mod memory;
 mod node;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::c_void;
 use std::sync::Arc;
 
+use litemap::LiteMap;
+
 use crate::code::{Answer, Code};
-use crate::handle::Handle;
+use crate::handle::{Handle, Objects};
 use crate::machine::Machine;
 use arena::Arena;
 use capture::Branch;
@@ -63,11 +65,11 @@ impl Step {
 #[derive(Default)]
 pub(crate) struct Graph {
     /// In the order in which they were added, because a later handle is a larger number.
-    nodes: BTreeMap<Handle, Node>,
+    nodes: Objects<Node>,
     /// True if not every node depends on the one before it.
     has_branches: bool,
     /// The memory on each device, by ordinal.
-    arenas: BTreeMap<usize, Arena>,
+    arenas: LiteMap<usize, Arena>,
     /// The capture in progress.
     capture: Option<Capture>,
     /// False once the program has destroyed it.
@@ -79,14 +81,14 @@ pub(crate) struct Graph {
 #[derive(Debug, Default)]
 pub(crate) struct Graphs {
     /// The graphs that exist, or whose executable or memory does.
-    graphs: BTreeMap<Handle, Graph>,
-    executables: BTreeMap<Handle, Executable>,
+    graphs: Objects<Graph>,
+    executables: Objects<Executable>,
     /// The streams that are part of a capture.
-    capturing: BTreeMap<Handle, Branch>,
+    capturing: Objects<Branch>,
     /// The events that were recorded in a capture.
-    events: BTreeMap<Handle, Branch>,
+    events: Objects<Branch>,
     /// The highest sum of memory since the last reset, for each device.
-    highest: BTreeMap<usize, u64>,
+    highest: LiteMap<usize, u64>,
 }
 
 impl std::fmt::Debug for Graph {

@@ -3,7 +3,7 @@
 //! Ranks are threads of one process or processes, and both connect by a socket. A collective is
 //! complete when each rank has called it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::os::linux::net::SocketAddrExt as _;
@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+
+use litemap::LiteMap;
 
 use super::message::{RankWork, Reply, Request, Status};
 use super::reduce::reduce;
@@ -92,11 +94,11 @@ fn locked(hub: &Mutex<Hub>) -> std::sync::MutexGuard<'_, Hub> {
 #[derive(Default)]
 struct Hub {
     size: usize,
-    ranks: BTreeMap<usize, JoinedRank>,
+    ranks: LiteMap<usize, JoinedRank>,
     /// Messages from a rank (the first number) to another one that has not received them yet.
-    sent: BTreeMap<(usize, usize), VecDeque<Request>>,
+    sent: LiteMap<(usize, usize), VecDeque<Request>>,
     /// Receipts that wait, by sender and receiver.
-    awaited: BTreeMap<(usize, usize), VecDeque<Request>>,
+    awaited: LiteMap<(usize, usize), VecDeque<Request>>,
 }
 
 struct JoinedRank {
@@ -211,15 +213,15 @@ impl Hub {
             return;
         }
         while self.ranks.values().all(|rank| !rank.collectives.is_empty()) {
-            let ranks = self.ranks.values_mut();
+            let ranks = self.ranks.iter_mut();
             let requests: Vec<Request> =
-                ranks.filter_map(|rank| rank.collectives.pop_front()).collect();
+                ranks.filter_map(|(_, rank)| rank.collectives.pop_front()).collect();
             for (rank, reply) in complete(requests).into_iter().enumerate() {
                 self.reply(rank, reply);
             }
         }
         if self.ranks.values().any(|rank| rank.has_left && rank.collectives.is_empty()) {
-            for rank in self.ranks.values_mut() {
+            for (_, rank) in self.ranks.iter_mut() {
                 for request in std::mem::take(&mut rank.collectives) {
                     let _ = rank.replies.send(failed(request.ticket, Status::Gone));
                 }

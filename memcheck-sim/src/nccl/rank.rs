@@ -1,10 +1,11 @@
 //! A rank: its connection to the hub, and the calls that wait for a reply.
 
-use std::collections::BTreeMap;
 use std::io::{self, BufReader};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+
+use litemap::LiteMap;
 
 use super::hub;
 use super::message::{RankWork, Reply, Request};
@@ -25,7 +26,7 @@ pub(super) struct Rank {
 struct Replies {
     stream: BufReader<UnixStream>,
     /// Replies that came before they were waited for.
-    early: BTreeMap<u64, Reply>,
+    early: LiteMap<u64, Reply>,
 }
 
 impl Rank {
@@ -37,7 +38,7 @@ impl Rank {
         (context, device): (Handle, usize),
     ) -> io::Result<(Self, u64)> {
         let stream = hub::connect(id)?;
-        let read = Replies { stream: BufReader::new(stream.try_clone()?), early: BTreeMap::new() };
+        let read = Replies { stream: BufReader::new(stream.try_clone()?), early: LiteMap::new() };
         let (write, read) = (Mutex::new(stream), Mutex::new(read));
         let rank = Self { number, size, context, device, write, read, tickets: AtomicU64::new(0) };
         let join = Request {

@@ -49,8 +49,8 @@ pub(super) fn parse(metadata: &str) -> Result<Metadata, String> {
     if metadata.len() > LIMIT {
         return Err(format!("cargo's metadata has {} bytes", metadata.len()));
     }
-    let metadata: Metadata =
-        serde_json::from_str(metadata).map_err(|error| format!("cargo's metadata: {error}"))?;
+    let metadata: Metadata = serde_json::from_slice(metadata.as_bytes())
+        .map_err(|error| format!("cargo's metadata: {error}"))?;
     let (packages, members) = (metadata.packages.len(), metadata.workspace_members.len());
     let nodes = metadata.resolve.as_ref().map_or(&[][..], |resolve| &resolve.nodes);
     let is_large = |node: &Node| !node.deps.is_empty() || node.dependencies.len() > DEPENDENCIES;

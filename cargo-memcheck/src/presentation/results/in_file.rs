@@ -57,7 +57,7 @@ impl Replayed for TestInFile {
         let mut line = vec![0; (self.place.end - self.place.start) as usize];
         let read = opened.read_exact_at(&mut line, self.place.start);
         read.map_err(|error| ResultsError::Io(file(folder), error))?;
-        match serde_json::from_str(&String::from_utf8_lossy(&line)) {
+        match ResultLine::parse(&String::from_utf8_lossy(&line)) {
             Ok(ResultLine::Test(mut test) | ResultLine::Unjudged(mut test)) => {
                 relocation.apply(&mut test);
                 Ok(test)

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::run::RunDescription;
@@ -28,6 +29,14 @@ pub(super) enum ResultLine<T> {
     Unjudged(T),
     Note(Box<Note>),
     End(RunEnd),
+}
+
+impl<T: DeserializeOwned> ResultLine<T> {
+    /// Parses bytes instead of text, because memcheck-core parses records of bytes too: the parser of
+    /// a record is compiled once.
+    pub(super) fn parse(line: &str) -> serde_json::Result<Self> {
+        serde_json::from_slice(line.as_bytes())
+    }
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

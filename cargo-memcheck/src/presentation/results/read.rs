@@ -110,7 +110,7 @@ pub(super) fn parse_lines<T>(
     let mut number = 1;
     while let Some(range) = lines.next().map_err(refused)? {
         number += 1;
-        let line: ResultLine<Test> = serde_json::from_str(&lines.text())
+        let line: ResultLine<Test> = ResultLine::parse(&lines.text())
             .map_err(|error| torn(format!("line {number} of {FILE}: {error}")))?;
         match line {
             _ if ended => return Err(torn(format!("line {number} follows the last line"))),
@@ -240,7 +240,7 @@ fn first_line(folder: &Path, line: &str) -> Result<RunDescription, ResultsError>
         let what = format!("cargo-memcheck {memcheck}, format {version}.{protocol}.{record}");
         return Err(ResultsError::Version(file(folder), what));
     }
-    match serde_json::from_str(line).map_err(torn)? {
+    match ResultLine::parse(line).map_err(torn)? {
         ResultLine::<Test>::Run(run) => Ok(*run),
         _ => Err(ResultsError::Damaged(
             file(folder),

@@ -90,7 +90,7 @@ impl Graphs {
         }
         let thread = std::thread::current().id();
         let mut result = Ok(());
-        for capture in self.graphs.values_mut().filter_map(|graph| graph.capture.as_mut()) {
+        for capture in self.graphs.iter_mut().filter_map(|(_, graph)| graph.capture.as_mut()) {
             let forbids = match capture.mode {
                 Mode::Global => true,
                 Mode::ThreadLocal => capture.thread == thread,
@@ -195,8 +195,8 @@ impl Machine {
         self.graphs.capturing.retain(|_, branch| branch.graph != handle);
         self.graphs.events.retain(|_, branch| branch.graph != handle);
         if capture.is_invalid {
-            let arenas = self.graphs.graph(handle)?.arenas.values_mut();
-            arenas.for_each(super::Arena::abandon);
+            let arenas = self.graphs.graph(handle)?.arenas.iter_mut();
+            arenas.for_each(|(_, arena)| arena.abandon());
             self.destroy_graph(handle)?;
             return Err(Code::CAPTURE_INVALIDATED);
         }

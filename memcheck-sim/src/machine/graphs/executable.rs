@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Graph, Graphs, Node, NodeKind, Step};
 use crate::code::{Answer, Code};
-use crate::handle::Handle;
+use crate::handle::{Handle, Objects};
 use crate::machine::Machine;
 
 #[derive(Clone)]
@@ -13,7 +13,7 @@ pub(super) struct Executable {
     graph: Handle,
     flags: u64,
     launched: bool,
-    nodes: BTreeMap<Handle, Node>,
+    nodes: Objects<Node>,
     order: Vec<Handle>,
 }
 
@@ -126,7 +126,7 @@ impl Machine {
         }
         self.commit(graph)?;
         if let Some(known) = self.graphs.graphs.get_mut(&graph) {
-            known.arenas.values_mut().for_each(super::Arena::revive);
+            known.arenas.iter_mut().for_each(|(_, arena)| arena.revive());
         }
         let executable = self.graphs.executable(executable)?;
         executable.launched = true;
@@ -163,7 +163,7 @@ impl Machine {
         }
         let steps: Vec<Step> = known.nodes.values().map(|node| node.step.clone()).collect();
         let current = self.graphs.executable(executable)?;
-        for (node, step) in current.nodes.values_mut().zip(steps) {
+        for ((_, node), step) in current.nodes.iter_mut().zip(steps) {
             node.step = step;
         }
         let former = std::mem::replace(&mut current.graph, graph);

@@ -29,7 +29,7 @@ impl Graphs {
     /// Notes that `node` frees the block of `graph` at `address`, if that is its own.
     pub(super) fn note_free(&mut self, graph: Handle, address: u64, node: Handle) {
         if let Some(graph) = self.graphs.get_mut(&graph) {
-            graph.arenas.values_mut().for_each(|arena| arena.free_by(node, address));
+            graph.arenas.iter_mut().for_each(|(_, arena)| arena.free_by(node, address));
         }
     }
 }
@@ -96,7 +96,7 @@ impl Machine {
     pub(crate) fn free_in_graph(&mut self, address: u64) -> Option<u64> {
         let mut graphs = self.graphs.graphs.iter_mut();
         let (graph, bytes) = graphs.find_map(|(&graph, known)| {
-            let bytes = known.arenas.values_mut().find_map(|arena| arena.free(address))?;
+            let bytes = known.arenas.iter_mut().find_map(|(_, arena)| arena.free(address))?;
             Some((graph, bytes))
         })?;
         self.reclaim(graph);
@@ -106,7 +106,12 @@ impl Machine {
     /// Frees memory of graphs on a device that no work uses. A later launch takes it again.
     pub(crate) fn trim_graphs(&mut self, device: usize) -> Answer {
         self.touch()?;
-        let finished = self.graphs.graphs.values_mut().filter(|graph| graph.capture.is_none());
+        let finished = self
+            .graphs
+            .graphs
+            .iter_mut()
+            .map(|(_, graph)| graph)
+            .filter(|graph| graph.capture.is_none());
         for arena in finished.filter_map(|graph| graph.arenas.get_mut(&device)) {
             for block in arena.decommit() {
                 self.devices[device].memory.set_in_use(block, false)?;
@@ -120,7 +125,7 @@ impl Machine {
     pub(super) fn commit(&mut self, graph: Handle) -> Answer {
         let Some(known) = self.graphs.graphs.get_mut(&graph) else { return Ok(()) };
         let devices: Vec<usize> = known.arenas.keys().copied().collect();
-        for (&device, arena) in &mut known.arenas {
+        for (&device, arena) in known.arenas.iter_mut() {
             while let Some(block) = arena.uncommitted() {
                 self.devices[device].memory.set_in_use(block, true)?;
                 arena.commit(block);
@@ -138,10 +143,10 @@ impl Machine {
             return;
         }
         let mut unused = Vec::new();
-        known.arenas.retain(|&device, arena| {
+        for (&device, arena) in known.arenas.iter_mut() {
             unused.extend(arena.take_unused().into_iter().map(|block| (device, block)));
-            !arena.is_empty()
-        });
+        }
+        known.arenas.retain(|_, arena| !arena.is_empty());
         if known.arenas.is_empty() {
             self.graphs.graphs.remove(&graph);
         }

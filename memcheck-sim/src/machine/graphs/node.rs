@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Graph, Graphs, Step};
 use crate::code::{Answer, Code};
-use crate::handle::Handle;
+use crate::handle::{Handle, Objects};
 use crate::machine::Machine;
 use memcheck_kernels::Memory as _;
 
@@ -44,7 +44,7 @@ pub(crate) type Edge = (Handle, Handle);
 impl Graph {
     /// Adds a node whose dependencies are nodes of this graph.
     pub(super) fn add(&mut self, handle: Handle, node: Node) {
-        let last = self.nodes.last_key_value().map(|(&handle, _)| handle);
+        let last = self.nodes.last().map(|(&handle, _)| handle);
         self.has_branches |= last.is_some_and(|last| node.after != [last]);
         self.nodes.insert(handle, node);
     }
@@ -71,7 +71,7 @@ impl Graph {
     /// `None` if the dependencies form a circle.
     pub(super) fn ordered(&self) -> Option<Vec<Handle>> {
         let mut open: BTreeMap<Handle, usize> = BTreeMap::new();
-        let mut dependents: BTreeMap<Handle, Vec<Handle>> = BTreeMap::new();
+        let mut dependents: Objects<Vec<Handle>> = Objects::new();
         let mut ready = BTreeSet::new();
         for (&handle, node) in &self.nodes {
             open.insert(handle, node.after.len());
@@ -118,7 +118,8 @@ impl Graphs {
     }
 
     fn graph_of(&mut self, node: Handle) -> Answer<&mut Graph> {
-        let mut graphs = self.graphs.values_mut().filter(|graph| graph.exists);
+        let mut graphs =
+            self.graphs.iter_mut().map(|(_, graph)| graph).filter(|graph| graph.exists);
         graphs.find(|graph| graph.nodes.contains_key(&node)).ok_or(Code::INVALID_VALUE)
     }
 
@@ -198,7 +199,7 @@ impl Graphs {
         }
         graph.has_branches = true;
         graph.nodes.remove(&node);
-        for other in graph.nodes.values_mut() {
+        for (_, other) in graph.nodes.iter_mut() {
             other.after.retain(|before| *before != node);
         }
         Ok(())
