@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::{Deserialize, Serialize};
 
 use super::{Attribution, Holder, HolderKind, Place, Survivors, Tensor};
-use crate::measurement::stack::{Frame, Sources, Stack};
+use crate::measurement::stack::{Frame, Owner, Sources, Stack};
 use crate::space::Space;
 
 const NO_LINES: &str = "the binary has no line tables: set `debug = \"line-tables-only\"` in its \
@@ -67,7 +67,7 @@ fn stacks(
     sources: &Sources,
     mut lookup: impl FnMut(u64) -> Vec<Frame>,
 ) -> (Vec<Stack>, Vec<usize>) {
-    let mut frames: HashMap<u64, Vec<Frame>> = HashMap::new();
+    let mut frames: HashMap<u64, Vec<(Frame, Owner)>> = HashMap::new();
     let mut known: HashMap<Stack, usize> = HashMap::new();
     let mut stacks = Vec::new();
     let stack_of = calls
@@ -75,10 +75,16 @@ fn stacks(
         .map(|calls| {
             for &call in calls {
                 frames.entry(call).or_insert_with(|| {
-                    lookup(call).into_iter().map(|frame| sources.qualify(frame)).collect()
+                    let frames = lookup(call).into_iter().map(|frame| sources.qualify(frame));
+                    let with_owner = |frame: Frame| {
+                        let owner = frame.owner();
+                        (frame, owner)
+                    };
+                    frames.map(with_owner).collect()
                 });
             }
-            let stack = Stack::trimmed(calls.iter().flat_map(|call| frames[call].iter().cloned()));
+            let all = calls.iter().flat_map(|call| &frames[call]);
+            let stack = Stack::trimmed_of(all.map(|(frame, owner)| (frame, *owner)).collect());
             *known.entry(stack).or_insert_with_key(|stack| {
                 stacks.push(stack.clone());
                 stacks.len() - 1

@@ -7,10 +7,11 @@ use super::frame::{Frame, has_path};
 const PROBE: &str = "memcheck_runtime::probe::c_heap::";
 
 /// Those that called the probe of the C heap, the innermost first; empty for other stacks.
-pub(super) fn allocating(frames: &[Frame]) -> Vec<Frame> {
-    let probe = frames.iter().rposition(|frame| frame.function.starts_with(PROBE));
+pub(super) fn allocating(frames: &[(&Frame, Owner)]) -> Vec<Frame> {
+    let probe = frames.iter().rposition(|(frame, _)| frame.function.starts_with(PROBE));
     let callers = probe.map_or(&[][..], |probe| &frames[probe + 1..]);
-    callers.iter().take_while(|frame| frame.is_c_function()).cloned().collect()
+    let callers = callers.iter().take_while(|(frame, _)| frame.is_c_function());
+    callers.map(|(frame, _)| (*frame).clone()).collect()
 }
 
 impl Frame {

@@ -9,12 +9,13 @@ const ALLOCATORS: [&str; 4] = ["alloc", "alloc_uninit", "alloc_zeros", "map"];
 const KERNEL: &str = "f";
 
 /// They stay if no other is left: an inlined body without line tables has only the attribute's.
-pub(super) fn trim(frames: &mut Vec<Frame>) {
-    let has_body = frames.iter().any(|frame| frame.owner() == Owner::User && !is_glue(frame));
-    while has_body && frames.last().is_some_and(is_glue) {
+pub(super) fn trim(frames: &mut Vec<(&Frame, Owner)>) {
+    let has_body = frames.iter().any(|(frame, owner)| *owner == Owner::User && !is_glue(frame));
+    while has_body && frames.last().is_some_and(|(frame, _)| is_glue(frame)) {
         frames.pop();
     }
-    let allocating = frames.iter().take_while(|frame| is_allocator(frame)).count();
+    let of_candle = frames.iter().take_while(|(_, owner)| *owner == Owner::Candle);
+    let allocating = of_candle.take_while(|(frame, _)| is_allocator(frame)).count();
     if allocating < frames.len() {
         frames.drain(..allocating);
     }
@@ -26,12 +27,12 @@ fn is_glue(frame: &Frame) -> bool {
     plain.rsplit("::").find(|segment| !is_closure(segment)) == Some(TEST)
 }
 
+/// Of a frame of candle.
 fn is_allocator(frame: &Frame) -> bool {
     let plain = plain(&frame.function);
     let method = plain.rsplit("::").find(|segment| !is_closure(segment)).unwrap_or_default();
     let of_backend = frame.function.contains("_backend::");
-    frame.owner() == Owner::Candle
-        && (method == KERNEL || of_backend && ALLOCATORS.contains(&method))
+    method == KERNEL || of_backend && ALLOCATORS.contains(&method)
 }
 
 #[cfg(test)]
