@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::Output;
 
-use crate::fixture::{Project, cargo, share_build, workspace};
+use crate::fixture::{Project, cargo, workspace};
 
 /// The dependencies that the tests name, in addition to candle-core. The features are those with
 /// which candle is compiled.
