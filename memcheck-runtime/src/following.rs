@@ -6,6 +6,7 @@
 
 mod extension;
 mod resident;
+mod sites;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -22,6 +23,7 @@ use crate::available::available;
 use crate::block::Origin;
 use crate::clock::Clock;
 use crate::ledger::{self, Census, Changes};
+use crate::site::Executable;
 use crate::trace;
 
 use self::extension::{Extension, StopReason};
@@ -360,8 +362,13 @@ impl Following {
 
     /// The growth of each judged space over all iterations so far.
     pub(crate) fn growth(&self) -> BTreeMap<Space, Grown> {
-        let of_blocks =
-            self.histories.iter().map(|(&space, history)| (space, self.growth_of(history)));
+        let executable = Executable::find();
+        let content = |site| sites::content(&executable, site);
+        let judge = |history: &History| self.growth_of(history);
+        let of_blocks = self
+            .histories
+            .iter()
+            .map(|(&space, history)| (space, sites::in_order(history, content, judge)));
         let resident = self.resident.iter().map(|it| (Space::Process, self.growth_of_resident(it)));
         of_blocks.chain(resident).collect()
     }

@@ -1,4 +1,5 @@
-//! Thirty runs on each device must have identical figures. Ignored: `just exactness`.
+//! Thirty runs on each device must have identical figures, and those of the corpus of leaks identical
+//! findings. Ignored: `just exactness`.
 
 use std::collections::BTreeMap;
 
@@ -38,24 +39,55 @@ fn figures(device: &str, space: &str, threads: &str) -> BTreeMap<String, Vec<u64
         .collect()
 }
 
+/// The findings of the corpus of leaks, by test: messages, figures, and call sites in their order.
+fn findings(device: &str, threads: &str) -> BTreeMap<String, Value> {
+    let arguments = [
+        "run",
+        "-p",
+        "memcheck-tests",
+        "--features",
+        "memcheck-tests/detection",
+        "--test",
+        "detection",
+        "--device",
+        device,
+        "--message-format",
+        "json",
+        "--no-ci",
+        "--run-ignored",
+        "all",
+    ];
+    let run = memcheck_with(&workspace(), &arguments, &[("RAYON_NUM_THREADS", threads)]).exits(1);
+    let lines = run.json();
+    let finished = lines.iter().filter(|line| line["type"] == "test-finished");
+    let of_test = |line: &Value| (line["test"].to_string(), line["findings"].clone());
+    finished.map(of_test).collect()
+}
+
 fn assert_thirty_runs_agree(device: &str, space: &str) {
     let first = figures(device, space, "1");
     assert!(first.len() >= 13, "{} tests", first.len());
+    let first_findings = findings(device, "1");
+    assert!(first_findings.len() >= 90, "{} tests", first_findings.len());
     for run in 1..30 {
         let threads = ["1", "2", "4"][run % 3];
         assert_eq!(figures(device, space, threads), first, "run {run}, {threads} threads");
+        for (test, found) in findings(device, threads) {
+            assert_eq!(found, first_findings[&test], "{test} in run {run}, {threads} threads");
+        }
     }
     eprintln!("{device}: 30 runs of {} tests are bit-identical", first.len());
+    eprintln!("{device}: 30 runs of {} tests have identical findings", first_findings.len());
 }
 
 #[test]
-#[ignore = "takes a minute"]
+#[ignore = "takes a quarter of an hour"]
 fn figures_are_identical_in_thirty_runs_on_the_cpu() {
     assert_thirty_runs_agree("cpu", "host");
 }
 
 #[test]
-#[ignore = "takes a minute"]
+#[ignore = "takes a quarter of an hour"]
 fn figures_are_identical_in_thirty_runs_on_the_simulated_gpu() {
     assert_thirty_runs_agree("sim:h200", "cuda:0");
 }

@@ -117,6 +117,23 @@ impl History {
         series
     }
 
+    /// The call sites that have series of their own, without repetition.
+    pub fn sites(&self) -> Vec<u32> {
+        let mut sites: Vec<u32> = self.kinds.iter().filter_map(|kind| kind.site).collect();
+        sites.dedup();
+        sites
+    }
+
+    /// The same history, in which call site `site` has the number `number(site)`. Two sites must not
+    /// get the same number.
+    #[must_use]
+    pub fn renumbered(&self, number: impl Fn(u32) -> u32) -> Self {
+        let mut history = self.clone();
+        history.kinds.iter_mut().for_each(|kind| kind.site = kind.site.map(&number));
+        history.kinds.sort_by_key(Kind::key);
+        history
+    }
+
     /// Memory that the history itself takes, in bytes.
     pub fn footprint(&self) -> usize {
         let kinds: usize = self.kinds.iter().chain(&self.shared).map(Kind::footprint).sum();

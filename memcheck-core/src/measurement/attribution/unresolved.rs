@@ -50,7 +50,7 @@ impl Unresolved {
         let has_lines = stacks.is_empty() || stacks.iter().any(Stack::has_lines);
         Attribution {
             retained: holders(attribution.retained),
-            survivors: join_survivors(attribution.survivors, &stack_of),
+            survivors: join_survivors(attribution.survivors, &stack_of, &stacks),
             hint: if has_lines { attribution.hint } else { Some(NO_LINES.to_owned()) },
             stacks,
             places,
@@ -173,7 +173,11 @@ fn join_holders(
 }
 
 /// A group that has no surviving block and does not grow is left out.
-fn join_survivors(unresolved: Vec<Survivors>, stack_of: &[usize]) -> Vec<Survivors> {
+fn join_survivors(
+    unresolved: Vec<Survivors>,
+    stack_of: &[usize],
+    stacks: &[Stack],
+) -> Vec<Survivors> {
     let mut joined: BTreeMap<(Space, usize, String), Survivors> = BTreeMap::new();
     for survivors in unresolved {
         let survivors = Survivors { stack: stack_of[survivors.stack], ..survivors };
@@ -191,6 +195,11 @@ fn join_survivors(unresolved: Vec<Survivors>, stack_of: &[usize]) -> Vec<Survivo
         .into_values()
         .filter(|of| of.group.count() > 0 || of.group.reading.grows())
         .collect();
+    // Sorted by content, like the places.
+    survivors.sort_by(|a, b| {
+        let content = |of: &Survivors| (of.space, stacks[of.stack].sorted_by(), of.scope.clone());
+        content(a).cmp(&content(b))
+    });
     for Survivors { tensors, .. } in &mut survivors {
         tensors.sort();
         tensors.dedup();
