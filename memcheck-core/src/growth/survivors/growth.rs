@@ -77,54 +77,72 @@ impl Grown {
     }
 }
 
+/// A part of the growth, with its rate as a whole number.
+#[derive(Debug)]
+struct Share {
+    part: Part,
+    /// Bytes per iteration.
+    rate: u64,
+    /// The growth that was split among call sites, if this is one of several.
+    shared: Option<Reading>,
+}
+
 /// Turns `decision` into the growth and the groups of `history`. The series of a group have at most
 /// `screen` entries: the first measured ones, or those from the first surviving birth on if no
 /// block of the first ones survives.
 pub fn read(history: &History, decision: &Decision, screen: usize) -> Grown {
-    let mut parts = match decision {
-        Decision::Leak(leak) => leak
-            .parts
-            .iter()
-            .flat_map(|part| split_among_sites(history, part, &leak.parts))
-            .collect(),
+    let mut wholes = match decision {
+        Decision::Leak(leak) => leak.parts.clone(),
         Decision::Open(open) if open.open == Open::GoesOn => unfinished_parts(history, open),
         _ => Vec::new(),
     };
-    parts.iter_mut().for_each(|part| set_shortest_period(part, history.epoch()));
-    let rates: Vec<_> = parts.iter().map(|part| part.rate).collect();
+    wholes.iter_mut().for_each(|part| set_shortest_period(part, history.epoch()));
+    let divided: Vec<Vec<Part>> =
+        wholes.iter().map(|part| split_among_sites(history, part, &wholes)).collect();
+    let rates: Vec<_> = divided.iter().flatten().map(|part| part.rate).collect();
     let total = lifetimes::Rate::sum(&rates).rounded();
-    let shares = apportion(&rates, total);
+    let mut shares = apportion(&rates, total).into_iter();
+    let parts: Vec<Share> = wholes
+        .iter()
+        .zip(divided)
+        .flat_map(|(whole, parts)| {
+            let shares: Vec<u64> = shares.by_ref().take(parts.len()).collect();
+            let is_divided = parts.len() > 1 && !whole.replaced;
+            let shared =
+                is_divided.then(|| growing_reading(whole, shares.iter().sum(), whole.replaced));
+            parts.into_iter().zip(shares).map(move |(part, rate)| Share { part, rate, shared })
+        })
+        .collect();
     let mut grown = Grown {
         growth: growth(decision),
-        bytes_per_iteration: shares.iter().sum(),
+        bytes_per_iteration: parts.iter().map(|share| share.rate).sum(),
         ..Grown::default()
     };
     let by_site = history.by_site();
     for series in &by_site {
         let site = series.site.unwrap_or_default();
-        let of_site = parts.iter().zip(&shares).filter(|(part, _)| part.site == Some(site));
-        let group = group(history, series, of_site, screen);
+        let of_site: Vec<&Share> =
+            parts.iter().filter(|share| share.part.site == Some(site)).collect();
+        let group = group(history, series, &of_site, screen);
         // Sites with surviving births are never left out, because their entries are in the series.
         if group.live.last().is_some_and(|&live| live > 0) {
             grown.by_site.insert(site, group);
         }
     }
-    let mut of_size: Vec<(&Part, &u64)> =
-        parts.iter().zip(&shares).filter(|(part, _)| part.site.is_none()).collect();
+    let mut of_size: Vec<&Share> = parts.iter().filter(|share| share.part.site.is_none()).collect();
     for series in history.by_size() {
-        let (own, rest) = of_size.into_iter().partition::<Vec<_>, _>(|(part, _)| {
-            series.block.is_some() && part.size == series.block
+        let (own, rest) = of_size.into_iter().partition::<Vec<_>, _>(|share| {
+            series.block.is_some() && share.part.size == series.block
         });
         of_size = rest;
         if !own.is_empty() || (by_site.is_empty() && series.born.iter().any(|&born| born > 0)) {
-            grown.by_size.push(group(history, &series, own.into_iter(), screen));
+            grown.by_size.push(group(history, &series, &own, screen));
         }
     }
     // A part with several sizes has no series of its own: its group gets that of all blocks.
-    for (part, &share) in of_size {
-        let mut all =
-            group(history, &sum_of_sizes(history), std::iter::once((part, &share)), screen);
-        all.block = part.size;
+    for share in of_size {
+        let mut all = group(history, &sum_of_sizes(history), &[share], screen);
+        all.block = share.part.size;
         grown.by_size.push(all);
     }
     grown
@@ -290,18 +308,14 @@ fn sum_of_sizes(history: &History) -> Series {
     sum
 }
 
-fn group<'a>(
-    history: &History,
-    series: &Series,
-    parts: impl Iterator<Item = (&'a Part, &'a u64)>,
-    screen: usize,
-) -> Group {
+fn group(history: &History, series: &Series, shares: &[&Share], screen: usize) -> Group {
     // Blocks that stay are not replaced, even if the level alone suggests it, and blocks are not
     // replaced by larger ones if they always have the same size.
     let stays = 2 * series.born.iter().filter(|&&born| born > 0).count() >= series.born.len();
     let is_enlarged = !stays && !has_one_size(series);
-    let readings =
-        parts.map(|(part, &share)| growing_reading(part, share, part.replaced && is_enlarged));
+    let readings = shares
+        .iter()
+        .map(|Share { part, rate, .. }| growing_reading(part, *rate, part.replaced && is_enlarged));
     let epoch = u64::from(history.epoch());
     // The first epoch without warm-up can begin later than the first measured iteration.
     let iterations_before =
@@ -322,6 +336,7 @@ fn group<'a>(
     let skipped = iterations_before(from);
     Group {
         block: series.block,
+        shared: if let [only] = shares { only.shared } else { None },
         births: cut(&series.born),
         bytes: cut(&series.born_bytes),
         live: cut(&series.live),

@@ -52,6 +52,10 @@ pub struct Group {
     pub epoch: Option<u64>,
     /// The growth and its pattern.
     pub reading: Reading,
+    /// The growth of all call sites that grow by blocks of the same size, if there are others: it
+    /// can repeat exactly although no site does, because threads share the work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared: Option<Reading>,
 }
 
 impl Group {
@@ -70,17 +74,54 @@ impl Group {
         (self.births.len() as u64).saturating_mul(self.epoch.unwrap_or(1))
     }
 
-    /// Adds the blocks and the growth of another group over the same iterations.
-    pub fn join(&mut self, other: &Self) {
-        self.reading = self.reading.merge(other.reading);
-        for (sum, series) in [
-            (&mut self.births, &other.births),
-            (&mut self.bytes, &other.bytes),
-            (&mut self.live, &other.live),
-            (&mut self.live_bytes, &other.live_bytes),
-        ] {
-            sum.iter_mut().zip(series).for_each(|(sum, value)| *sum += value);
+    /// Adds the blocks and the growth of another group of the same run. Only the iterations of the
+    /// group that begins first are kept, as if its call site had allocated all of these blocks.
+    #[must_use]
+    pub fn join(self, other: Self) -> Self {
+        let skipped = |group: &Self| group.skipped.unwrap_or_default();
+        let (mut joined, later) =
+            if skipped(&self) <= skipped(&other) { (self, other) } else { (other, self) };
+        let shift = (skipped(&later) - skipped(&joined)) / joined.epoch.unwrap_or(1);
+        let shift = usize::try_from(shift).unwrap_or(usize::MAX);
+        let (births, bytes) = (shifted(&later.births, shift, 0), shifted(&later.bytes, shift, 0));
+        // Before its first surviving block only older ones were live.
+        let older = |live: &[u64], born: &[u64]| match (live.first(), born.first()) {
+            (Some(live), Some(born)) => live.saturating_sub(*born),
+            _ => 0,
+        };
+        let before = older(&later.live, &later.births);
+        let bytes_before = older(&later.live_bytes, &later.bytes);
+        let has_blocks =
+            before > 0 || births.clone().take(joined.births.len()).any(|born| born > 0);
+        if has_blocks {
+            joined.block = joined.block.filter(|_| joined.block == later.block);
         }
-        self.block = self.block.filter(|_| self.block == other.block);
+        let (live, live_bytes) =
+            (shifted(&later.live, shift, before), shifted(&later.live_bytes, shift, bytes_before));
+        add(&mut joined.births, births);
+        add(&mut joined.bytes, bytes);
+        add(&mut joined.live, live);
+        add(&mut joined.live_bytes, live_bytes);
+        joined.reading = joined.reading.merge(later.reading);
+        joined.shared = joined.shared.filter(|_| joined.shared == later.shared);
+        if let Some(shared) = joined.shared
+            && shared.bytes_per_iteration == joined.reading.bytes_per_iteration
+        {
+            joined.reading = shared;
+        }
+        joined
     }
+}
+
+/// `series`, in which each value comes `shift` entries later, with `before` as the values before it.
+fn shifted(
+    series: &[u64],
+    shift: usize,
+    before: u64,
+) -> impl Iterator<Item = u64> + Clone + use<'_> {
+    std::iter::repeat_n(before, shift).chain(series.iter().copied())
+}
+
+fn add(sum: &mut [u64], series: impl Iterator<Item = u64>) {
+    sum.iter_mut().zip(series).for_each(|(sum, value)| *sum += value);
 }

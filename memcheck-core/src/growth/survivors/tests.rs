@@ -1,6 +1,7 @@
 //! Tests from histories to figures, groups and patterns.
 
 mod decided;
+mod joined;
 
 use super::*;
 use crate::growth::lifetimes::{Budget, Decision, History, Living, step};

@@ -47,10 +47,15 @@ impl Unresolved {
             refused.stack = stack_of[refused.stack];
             refused.holders = holders(std::mem::take(&mut refused.holders));
         }
+        let mut survivors = attribution.survivors;
+        survivors.sort_by(|a, b| {
+            let content = |of: &Survivors| (of.space, &calls[of.stack], of.scope.clone());
+            content(a).cmp(&content(b))
+        });
         let has_lines = stacks.is_empty() || stacks.iter().any(Stack::has_lines);
         Attribution {
             retained: holders(attribution.retained),
-            survivors: join_survivors(attribution.survivors, &stack_of, &stacks),
+            survivors: join_survivors(survivors, &stack_of, &stacks),
             hint: if has_lines { attribution.hint } else { Some(NO_LINES.to_owned()) },
             stacks,
             places,
@@ -184,7 +189,7 @@ fn join_survivors(
         match joined.entry((survivors.space, survivors.stack, survivors.scope.clone())) {
             Entry::Occupied(mut known) => {
                 let known = known.get_mut();
-                known.group.join(&survivors.group);
+                known.group = std::mem::take(&mut known.group).join(survivors.group);
                 known.held.join(survivors.held);
                 known.tensors.extend(survivors.tensors);
             }
@@ -211,7 +216,7 @@ fn join_survivors(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::growth::survivors::Group;
+    use crate::growth::survivors::{Group, Reading};
     use crate::measurement::attribution::{HeldBy, Lifetime, Lifetimes, Peak};
     use crate::measurement::record::example::GPU;
 
@@ -316,6 +321,33 @@ mod tests {
         let dims: Vec<u64> = survivors.tensors.iter().map(|tensor| tensor.shape[0]).collect();
         assert_eq!(dims, [4, 3, 2], "each of them once, the largest first");
         assert_eq!((survivors.held.whole, survivors.held.view_bytes), (2, 1));
+    }
+
+    #[test]
+    fn the_order_of_the_test_process_does_not_change_survivors() {
+        let group = |last| Group {
+            births: vec![1, 0],
+            reading: Reading { bytes: 8, last, ..Reading::default() },
+            ..Group::default()
+        };
+        // Addresses 1 and 2 are one line. Of two equal groups at rest, one is described.
+        let all = [1, 2, 3].map(|last| Survivors { group: group(last), ..survivors(0, [0, 0]) });
+        let with_order = |order: [usize; 3]| {
+            let survivors = order.iter().enumerate();
+            let survivors = survivors.map(|(stack, &of)| Survivors { stack, ..all[of].clone() });
+            let attribution =
+                Attribution { survivors: survivors.collect(), ..Attribution::default() };
+            let calls: [&[u64]; 3] = [&[1], &[2], &[3]];
+            let found = resolved(&order.map(|of| calls[of]), attribution);
+            let line = |of: &Survivors| found.stacks[of.stack].frames[0].line;
+            let found = found.survivors.iter().map(|of| (line(of), of.group.clone()));
+            found.collect::<Vec<_>>()
+        };
+        let usual = with_order([0, 1, 2]);
+        assert_eq!(usual.len(), 2);
+        for order in [[0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            assert_eq!(with_order(order), usual, "{order:?}");
+        }
     }
 
     #[test]
