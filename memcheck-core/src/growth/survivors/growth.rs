@@ -83,7 +83,7 @@ struct Share {
     part: Part,
     /// Bytes per iteration.
     rate: u64,
-    /// The growth that was split among call sites, if this is one of several.
+    /// The growth of all parts with blocks of the same size, if there are others.
     shared: Option<Reading>,
 }
 
@@ -102,16 +102,12 @@ pub fn read(history: &History, decision: &Decision, screen: usize) -> Grown {
     let rates: Vec<_> = divided.iter().flatten().map(|part| part.rate).collect();
     let total = lifetimes::Rate::sum(&rates).rounded();
     let mut shares = apportion(&rates, total).into_iter();
-    let parts: Vec<Share> = wholes
-        .iter()
-        .zip(divided)
-        .flat_map(|(whole, parts)| {
-            let shares: Vec<u64> = shares.by_ref().take(parts.len()).collect();
-            let is_divided = parts.len() > 1 && !whole.replaced;
-            let shared =
-                is_divided.then(|| growing_reading(whole, shares.iter().sum(), whole.replaced));
-            parts.into_iter().zip(shares).map(move |(part, rate)| Share { part, rate, shared })
-        })
+    let shares: Vec<Vec<u64>> =
+        divided.iter().map(|parts| shares.by_ref().take(parts.len()).collect()).collect();
+    let shared = shared_readings(&wholes, &shares);
+    let shares = divided.into_iter().flatten().zip(shares.into_iter().flatten());
+    let parts: Vec<Share> = shares
+        .map(|(part, rate)| Share { shared: shared.get(&part.size).copied(), part, rate })
         .collect();
     let mut grown = Grown {
         growth: growth(decision),
@@ -146,6 +142,21 @@ pub fn read(history: &History, decision: &Decision, screen: usize) -> Grown {
         grown.by_size.push(all);
     }
     grown
+}
+
+/// For each size with several shares, the growth of all of them. `shares` has those of each part.
+fn shared_readings(parts: &[Part], shares: &[Vec<u64>]) -> BTreeMap<Option<u64>, Reading> {
+    let mut readings: BTreeMap<Option<u64>, (Reading, usize)> = BTreeMap::new();
+    for (part, shares) in parts.iter().zip(shares).filter(|(part, _)| !part.replaced) {
+        let reading = growing_reading(part, shares.iter().sum(), false);
+        let sum = readings.entry(part.size).or_insert((reading, 0));
+        if sum.1 > 0 {
+            sum.0 = sum.0.merge(reading);
+        }
+        sum.1 += shares.len();
+    }
+    let of_several = readings.into_iter().filter(|&(_, (_, shares))| shares > 1);
+    of_several.map(|(size, (reading, _))| (size, Reading { groups: 1, ..reading })).collect()
 }
 
 /// Turns `decision` about a figure without blocks into its growth.
@@ -193,9 +204,19 @@ fn split_among_sites(history: &History, part: &Part, others: &[Part]) -> Vec<Par
         Some(_) => series.block == part.size,
         None => others.iter().all(|other| other.site.is_none() || other.site != series.site),
     };
+    // A call site can have a part of its own and blocks that do not belong to it.
+    let own = |series: &Series| {
+        let own = others.iter().find(|other| {
+            other.site.is_some() && other.site == series.site && other.size == part.size
+        });
+        own.map_or((0, 0), |own| (own.blocks, own.bytes))
+    };
     let left = |series: &Series| -> (u64, u64) {
         let settled = series.born.len().saturating_sub(1 + series.oldest_death);
-        (series.born[..settled].iter().sum(), series.born_bytes[..settled].iter().sum())
+        let blocks: u64 = series.born[..settled].iter().sum();
+        let bytes: u64 = series.born_bytes[..settled].iter().sum();
+        let own = own(series);
+        (blocks.saturating_sub(own.0), bytes.saturating_sub(own.1))
     };
     let sites: Vec<(Option<u32>, (u64, u64))> = groups
         .iter()
@@ -334,9 +355,10 @@ fn group(history: &History, series: &Series, shares: &[&Share], screen: usize) -
     let from = if first < length { 0 } else { first.min(most) };
     let cut = |series: &[u64]| series[from..from + length].to_vec();
     let skipped = iterations_before(from);
+    let shared = shares.first().and_then(|share| share.shared);
     Group {
         block: series.block,
-        shared: if let [only] = shares { only.shared } else { None },
+        shared: shared.filter(|_| shares.iter().all(|share| share.shared == shared)),
         births: cut(&series.born),
         bytes: cut(&series.born_bytes),
         live: cut(&series.live),

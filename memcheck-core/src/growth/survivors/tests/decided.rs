@@ -169,6 +169,19 @@ fn too_few_iterations_leave_growth_undecided() {
 }
 
 #[test]
+fn a_call_site_with_a_part_of_its_own_has_no_share_of_the_rest() {
+    // Two call sites keep a block in each iteration; two others take turns.
+    let history = after(12, |now| {
+        let turns = [kept(3, 8, (0, 2), now), kept(4, 8, (1, 2), now)];
+        [kept(1, 8, (0, 1), now), kept(2, 8, (0, 1), now), turns.concat()].concat()
+    });
+    let own = |site| Part { site: Some(site), blocks: 10, bytes: 80, ..part(Some(8), 8, STEADY) };
+    let parts = vec![own(1), own(2), part(Some(8), 8, STEADY)];
+    let grown = read(&history, &leak(parts), 10);
+    assert_eq!(sites(&grown), [(1, 8), (2, 8), (3, 4), (4, 4)]);
+}
+
+#[test]
 fn a_group_shows_its_first_iterations_or_those_from_its_first_birth_on() {
     let numbers = |first: u32| {
         let history = after(32, |now| kept(0, 8, (first, 1), now));
