@@ -204,23 +204,20 @@ fn split_among_sites(history: &History, part: &Part, others: &[Part]) -> Vec<Par
         Some(_) => series.block == part.size,
         None => others.iter().all(|other| other.site.is_none() || other.site != series.site),
     };
-    // A call site can have a part of its own and blocks that do not belong to it.
-    let own = |series: &Series| {
-        let own = others.iter().find(|other| {
-            other.site.is_some() && other.site == series.site && other.size == part.size
-        });
-        own.map_or((0, 0), |own| (own.blocks, own.bytes))
-    };
     let left = |series: &Series| -> (u64, u64) {
         let settled = series.born.len().saturating_sub(1 + series.oldest_death);
-        let blocks: u64 = series.born[..settled].iter().sum();
-        let bytes: u64 = series.born_bytes[..settled].iter().sum();
-        let own = own(series);
-        (blocks.saturating_sub(own.0), bytes.saturating_sub(own.1))
+        (series.born[..settled].iter().sum(), series.born_bytes[..settled].iter().sum())
+    };
+    // A call site can have a part of its own, whose blocks are not those of this part.
+    let has_own = |series: &Series| {
+        let is_own = |other: &Part| {
+            other.site == series.site && (other.size.is_none() || other.size == part.size)
+        };
+        series.site.is_some() && others.iter().any(is_own)
     };
     let sites: Vec<(Option<u32>, (u64, u64))> = groups
         .iter()
-        .filter(|series| belongs_to_part(series))
+        .filter(|series| belongs_to_part(series) && !has_own(series))
         .map(|series| (series.site, left(series)))
         .filter(|&(_, (_, bytes))| bytes > 0)
         .collect();
