@@ -2,6 +2,7 @@
 
 mod alike;
 mod events;
+mod once;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -12,12 +13,12 @@ use crate::judgement::finding::{Site, Via};
 use crate::measurement::attribution::{Attribution, Holder, HolderKind};
 use crate::measurement::record::Record;
 use crate::measurement::stack::{Frame, Stack};
-use crate::size::both;
 use crate::space::Space;
 
 pub use alike::{SiteGroup, alike};
 use alike::{SiteKey, group_by_key};
 pub use events::note_events;
+pub use once::note_once;
 
 /// Sites that grow, the fastest first; a size without site is followed by the sites that hold it.
 pub fn growing(evidence: &Evidence<'_>) -> Vec<Site> {
@@ -130,35 +131,6 @@ pub fn allocating(record: &Record, space: Space) -> Vec<Site> {
         .collect();
     sites.sort_by_key(|site| Reverse((site.count, site.bytes)));
     sites
-}
-
-/// Notes the lines that allocated memory once in the process, if call sites are known.
-pub fn note_once(record: &mut Record) {
-    if !record.holds_once() {
-        return;
-    }
-    let mut notes = Vec::new();
-    for (&space, measured) in record
-        .spaces
-        .iter()
-        .filter(|(space, _)| record.judged.contains(space) && !record.has_own_limits(**space))
-    {
-        let sites = retained(record, space);
-        let places = sites
-            .iter()
-            .take(3)
-            .filter_map(|site| Some(format!("{} at {}", both(site.bytes), site.place()?)));
-        let places: Vec<String> = places.collect();
-        if !places.is_empty() {
-            notes.push(format!(
-                "{} in {space} were allocated once in this process (a second round of the body \
-                 retained no more): {}",
-                both(measured.metrics.retained),
-                places.join(", ")
-            ));
-        }
-    }
-    record.notes.extend(notes);
 }
 
 /// The sites that held memory of `space` when the body had returned.

@@ -416,10 +416,15 @@ impl Record {
 
     /// True if a second round showed that judged memory is allocated once in the process.
     pub fn holds_once(&self) -> bool {
-        let judged = self.judged.iter().filter(|space| !self.has_own_limits(**space));
-        let mut judged = judged.filter_map(|space| self.spaces.get(space));
-        let limit = self.limits.max_retained.value;
-        judged.any(|measured| measured.retained_again.is_some_and(|again| again <= limit))
+        self.judged.iter().any(|&space| self.added_by_second_round(space).is_some())
+    }
+
+    /// The bytes that a second round of the body left in a judged space in addition; `None` if they
+    /// are above the limit, or there was no second round.
+    pub fn added_by_second_round(&self, space: Space) -> Option<u64> {
+        let is_judged = self.judged.contains(&space) && !self.has_own_limits(space);
+        let added = self.spaces.get(&space).filter(|_| is_judged)?.retained_again?;
+        (added <= self.limits.max_retained.value).then_some(added)
     }
 
     /// Holders that do not add up to the peak show that events were followed in another order.

@@ -114,6 +114,21 @@ pub(crate) mod tests {
         "/home/u/.cargo/registry/src/index/candle-core-0.11.1/src/tensor.rs";
 
     #[test]
+    fn the_closure_of_a_static_names_it() {
+        let of = |function| frame(function, "").initialized_static();
+        assert_eq!(of("model::MASKS_2::{{closure}}").as_deref(), Some("model::MASKS_2"));
+        assert_eq!(
+            of("<model::Gpt as M>::MASKS::{{closure}}").as_deref(),
+            Some("model::Gpt::MASKS")
+        );
+        for other in
+            ["model::MASKS", "MASKS::{{closure}}", "model::masks::{{closure}}", "a::_::{{closure}}"]
+        {
+            assert_eq!(of(other), None, "{other}");
+        }
+    }
+
+    #[test]
     fn a_stack_shows_only_the_program_and_candle() {
         let stack = Stack::trimmed([
             frame("memcheck_runtime::site::unwind::here", "memcheck-runtime/src/site/unwind.rs"),

@@ -183,7 +183,10 @@ fn site(site: &Site) -> Vec<Line> {
     let program = format!("{place}{}", function.unwrap_or_default());
     let program = match &site.via {
         Some(Via { file, line, function }) => {
-            format!("{function} ({file}:{line}), called from {program}")
+            let dependency = format!("{function} ({file}:{line})");
+            // A thread of a dependency can allocate without a call from the program.
+            let caller = site.file.as_ref().map(|_| format!(", called from {program}"));
+            dependency + &caller.unwrap_or_default()
         }
         None => program,
     };
@@ -207,6 +210,7 @@ pub fn blocks(site: &Site) -> String {
 mod tests {
     use super::*;
     use crate::judgement::finding::Code;
+    use crate::measurement::stack::Frame;
 
     #[test]
     fn a_call_site_is_printed_with_its_line_its_tensor_and_its_blocks() {
@@ -251,6 +255,13 @@ mod tests {
             line: 97,
             function: "candle_mi::util::masks::create_causal_mask".into(),
         };
+        let frame =
+            Frame { function: via.function.clone(), file: Some(via.file.clone()), line: Some(97) };
+        let in_thread = Site { via: Some(via.clone()), stack: vec![frame], ..Site::default() };
+        assert_eq!(
+            super::site(&in_thread)[0].text,
+            "  candle_mi::util::masks::create_causal_mask (candle-mi-0.2.2/src/util/masks.rs:97)"
+        );
         assert_eq!(
             super::site(&Site { via: Some(via), ..site(14) })[0].text,
             "  candle_mi::util::masks::create_causal_mask (candle-mi-0.2.2/src/util/masks.rs:97), \

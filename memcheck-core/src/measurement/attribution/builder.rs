@@ -138,6 +138,13 @@ impl Run {
         self
     }
 
+    /// Removes the line of the program, as in a thread that a library has started.
+    pub(crate) fn without_program(mut self) -> Self {
+        let number = self.latest().0.stack;
+        self.attribution.stacks[number].frames.pop();
+        self
+    }
+
     pub(crate) fn held(mut self, held: HeldBy) -> Self {
         self.latest().0.held = held;
         self

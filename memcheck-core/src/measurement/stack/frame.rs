@@ -43,6 +43,16 @@ impl Frame {
         }
     }
 
+    /// The path of the static that this call initializes: `model::MASKS` for `model::MASKS::{{closure}}`.
+    pub fn initialized_static(&self) -> Option<String> {
+        let plain = plain(&self.function);
+        let is_of_static = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+        let (path, closure) = plain.rsplit_once("::")?;
+        let (_, name) = path.rsplit_once("::")?;
+        let is_static = name.starts_with(char::is_alphabetic) && name.chars().all(is_of_static);
+        (is_closure(closure) && is_static).then(|| path.to_owned())
+    }
+
     /// The function with its modules, without type arguments and trait.
     pub fn path(&self) -> String {
         plain(&self.function)
