@@ -1,5 +1,5 @@
-//! Thirty runs on each device must have identical figures, and those of the corpus of leaks identical
-//! findings. Ignored: `just exactness`.
+//! Thirty runs on each device must have identical figures, and ten runs of the corpus of leaks
+//! identical findings. Ignored: `just exactness`.
 
 use std::collections::BTreeMap;
 
@@ -39,6 +39,8 @@ fn figures(device: &str, space: &str, threads: &str) -> BTreeMap<String, Vec<u64
         .collect()
 }
 
+const RUNS_OF_LEAKS: usize = 10;
+
 /// On the host, the system decides when a thread waits and whether the queues of a pool get longer,
 /// and with it the small blocks of these tests. Their device memory is exact.
 const SCHEDULED: [&str; 2] = ["leaky::list_behind_a_pool", "leaky::worker_that_outlives_its_epoch"];
@@ -60,6 +62,10 @@ fn findings(device: &str, threads: &str) -> BTreeMap<String, Value> {
         "--no-ci",
         "--run-ignored",
         "all",
+        // A mean rate is that of as many iterations as there was time for, which differs on a busy
+        // machine.
+        "--evidence",
+        "10m",
     ];
     let run = memcheck_with(&workspace(), &arguments, &[("RAYON_NUM_THREADS", threads)]).exits(100);
     let lines = run.json();
@@ -77,12 +83,17 @@ fn assert_thirty_runs_agree(device: &str, space: &str) {
     for run in 1..30 {
         let threads = ["1", "2", "4"][run % 3];
         assert_eq!(figures(device, space, threads), first, "run {run}, {threads} threads");
-        for (test, found) in findings(device, threads) {
-            assert_eq!(found, first_findings[&test], "{test} in run {run}, {threads} threads");
+        if run < RUNS_OF_LEAKS {
+            for (test, found) in findings(device, threads) {
+                assert_eq!(found, first_findings[&test], "{test} in run {run}, {threads} threads");
+            }
         }
     }
     eprintln!("{device}: 30 runs of {} tests are bit-identical", first.len());
-    eprintln!("{device}: 30 runs of {} tests have identical findings", first_findings.len());
+    eprintln!(
+        "{device}: {RUNS_OF_LEAKS} runs of {} tests have identical findings",
+        first_findings.len()
+    );
 }
 
 #[test]
