@@ -361,16 +361,19 @@ impl Following {
     }
 
     /// The growth of each judged space over all iterations so far.
-    pub(crate) fn growth(&self) -> BTreeMap<Space, Grown> {
-        let executable = Executable::find();
+    pub(crate) fn growth(&mut self) -> BTreeMap<Space, Grown> {
+        let (executable, ended) = (Executable::find(), self.iterations());
         let content = |site| sites::content(&executable, site);
-        let judge = |history: &History| self.growth_of(history);
-        let of_blocks = self
-            .histories
-            .iter()
-            .map(|(&space, history)| (space, sites::in_order(history, content, judge)));
+        let mut histories = std::mem::take(&mut self.histories);
+        let judge = |history: &History| self.growth_of(history, ended);
+        let mut growth: BTreeMap<Space, Grown> = histories
+            .iter_mut()
+            .map(|(&space, history)| (space, sites::in_order(history, content, judge)))
+            .collect();
+        self.histories = histories;
         let resident = self.resident.iter().map(|it| (Space::Process, self.growth_of_resident(it)));
-        of_blocks.chain(resident).collect()
+        growth.extend(resident);
+        growth
     }
 
     fn growth_of_resident(&self, resident: &Resident) -> Grown {
@@ -388,7 +391,7 @@ impl Following {
         }
     }
 
-    fn growth_of(&self, history: &History) -> Grown {
+    fn growth_of(&self, history: &History, ended: u32) -> Grown {
         if self.screen < 2 {
             // One iteration cannot show growth.
             return Grown::default();
@@ -398,7 +401,6 @@ impl Following {
         };
         let grown = read(&self.budget);
         let Growth::Unknown = grown.growth else { return grown };
-        let ended = self.iterations();
         match self.reach {
             // The run ended early, because of an error of the body or for lack of time. The budget
             // is then reduced to the iterations that have ended, so that they alone are judged.

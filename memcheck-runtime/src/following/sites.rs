@@ -19,19 +19,21 @@ pub(super) fn content(executable: &Executable, number: u32) -> (Vec<u64>, String
 }
 
 /// Judges `history` with its call sites in the order of `content`. The groups of the result have
-/// the numbers of `history`.
+/// the numbers of `history`, which it has again afterwards.
 pub(super) fn in_order<K: Ord>(
-    history: &History,
+    history: &mut History,
     content: impl Fn(u32) -> K,
     judge: impl FnOnce(&History) -> Grown,
 ) -> Grown {
     let mut sites = history.sites();
     sites.sort_by_cached_key(|&site| content(site));
     let ranks: HashMap<u32, u32> = sites.iter().copied().zip(0..).collect();
-    let mut grown = judge(&history.renumbered(|site| ranks[&site]));
+    history.renumber(|site| ranks[&site]);
+    let mut grown = judge(history);
+    let number = |rank: u32| sites[rank as usize];
+    history.renumber(number);
     let by_rank = std::mem::take(&mut grown.by_site);
-    grown.by_site =
-        by_rank.into_iter().map(|(rank, group)| (sites[rank as usize], group)).collect();
+    grown.by_site = by_rank.into_iter().map(|(rank, group)| (number(rank), group)).collect();
     grown
 }
 
@@ -72,7 +74,12 @@ mod tests {
     fn the_numbers_of_call_sites_do_not_change_their_rates() {
         let [usual, other] = [[3, 8], [8, 3]];
         let content = |sites: [u32; 2]| move |site| sites.iter().position(|&it| it == site);
-        let ordered = |sites| rates(&in_order(&history(sites), content(sites), judge), sites);
+        let ordered = |sites| {
+            let (mut followed, unchanged) = (history(sites), history(sites));
+            let grown = in_order(&mut followed, content(sites), judge);
+            assert_eq!(followed, unchanged);
+            rates(&grown, sites)
+        };
         let of_numbers = |sites| rates(&judge(&history(sites)), sites);
         assert_ne!(of_numbers(usual), of_numbers(other), "equal fractions are not rounded alike");
         assert_eq!(ordered(usual), ordered(other));

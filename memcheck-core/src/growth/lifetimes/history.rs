@@ -124,14 +124,10 @@ impl History {
         sites
     }
 
-    /// The same history, in which call site `site` has the number `number(site)`. Two sites must not
-    /// get the same number.
-    #[must_use]
-    pub fn renumbered(&self, number: impl Fn(u32) -> u32) -> Self {
-        let mut history = self.clone();
-        history.kinds.iter_mut().for_each(|kind| kind.site = kind.site.map(&number));
-        history.kinds.sort_by_key(Kind::key);
-        history
+    /// Gives call site `site` the number `number(site)`. Two sites must not get the same number.
+    pub fn renumber(&mut self, number: impl Fn(u32) -> u32) {
+        self.kinds.iter_mut().for_each(|kind| kind.site = kind.site.map(&number));
+        self.kinds.sort_by_key(Kind::key);
     }
 
     /// Memory that the history itself takes, in bytes.
