@@ -102,8 +102,13 @@ impl Group {
         add(&mut joined.bytes, bytes);
         add(&mut joined.live, live);
         add(&mut joined.live_bytes, live_bytes);
+        // A group that does not grow has no part in what others share.
+        joined.shared = match (joined.reading.grows(), later.reading.grows()) {
+            (true, true) => joined.shared.filter(|_| joined.shared == later.shared),
+            (false, true) => later.shared,
+            (_, false) => joined.shared,
+        };
         joined.reading = joined.reading.merge(later.reading);
-        joined.shared = joined.shared.filter(|_| joined.shared == later.shared);
         if let Some(shared) = joined.shared
             && shared.bytes_per_iteration == joined.reading.bytes_per_iteration
         {

@@ -98,11 +98,13 @@ fn jobs_of_a_pool_are_steady_whichever_threads_run_them() {
         // Some threads nearly always run the same job, and the judge finds that they are exact.
         let (percent, threads) = ([0, 50, 99][program % 3], 2 + below(6));
         let mut thread = |job| match below(100) < percent {
-            true => 1 + job % threads,
-            false => 1 + below(threads),
+            true => 2 + job % threads,
+            false => 2 + below(threads),
         };
-        let threads: Vec<[u32; JOBS as usize]> =
+        let mut threads: Vec<[u32; JOBS as usize]> =
             (0..167).map(|_| std::array::from_fn(|job| thread(job as u32))).collect();
+        // A thread that runs its first job in the last iteration has no rate yet.
+        threads[166][0] = 1;
         let history = after(167, |now| {
             let born = |born: u32| threads[born as usize].map(|site| (site, 8, born, 1));
             (0..=now).flat_map(born).collect()
