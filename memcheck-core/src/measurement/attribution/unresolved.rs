@@ -49,8 +49,8 @@ impl Unresolved {
         }
         let mut survivors = attribution.survivors;
         survivors.sort_by(|a, b| {
-            let content = |of: &Survivors| (of.space, &calls[of.stack], of.scope.clone());
-            content(a).cmp(&content(b))
+            let calls = calls[a.stack].cmp(&calls[b.stack]);
+            a.space.cmp(&b.space).then(calls).then_with(|| a.scope.cmp(&b.scope))
         });
         let has_lines = stacks.is_empty() || stacks.iter().any(Stack::has_lines);
         Attribution {
@@ -201,10 +201,7 @@ fn join_survivors(
         .filter(|of| of.group.count() > 0 || of.group.reading.grows())
         .collect();
     // Sorted by content, like the places.
-    survivors.sort_by(|a, b| {
-        let content = |of: &Survivors| (of.space, stacks[of.stack].sorted_by(), of.scope.clone());
-        content(a).cmp(&content(b))
-    });
+    survivors.sort_by_cached_key(|of| (of.space, stacks[of.stack].sorted_by(), of.scope.clone()));
     for Survivors { tensors, .. } in &mut survivors {
         tensors.sort();
         tensors.dedup();
