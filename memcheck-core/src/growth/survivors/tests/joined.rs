@@ -9,12 +9,12 @@ fn random(born: u32) -> u32 {
 }
 
 /// The same program as one call site, and as the sites that `site` selects for each iteration.
-/// Blocks begin with iteration `first`.
-fn assert_joined_is_one(first: u32, sites: fn(u32) -> u32, what: &str) {
+/// Blocks begin with iteration `first` of `length` ones.
+fn assert_joined_is_one((first, length): (u32, u32), sites: fn(u32) -> u32, what: &str) {
     let grown = |site: fn(u32) -> u32| {
         let live = |now: u32| (first..=now).map(|born| (site(born), 8, born, 1)).collect();
-        let history = after(214, live);
-        read(&history, &step(&history, &Budget::of(214)), 10)
+        let history = after(length, live);
+        read(&history, &step(&history, &Budget::of(length)), 10)
     };
     let (one, divided) = (grown(|_| 1), grown(sites));
     assert_eq!(
@@ -25,7 +25,7 @@ fn assert_joined_is_one(first: u32, sites: fn(u32) -> u32, what: &str) {
     assert_eq!(one.reading.pattern, Pattern::Steady, "{what}");
     assert!(divided.by_site.len() > 1, "{what}");
     let irregular = |group: &Group| group.reading.pattern == Pattern::Irregular;
-    assert!(divided.by_site.values().all(irregular), "{what}");
+    assert!(divided.by_site.values().all(irregular), "{what}: {:?}", divided.by_site);
     let forwards = divided.by_site.clone().into_values().reduce(Group::join).expect("groups");
     let backwards = divided.by_site.into_values().rev().reduce(Group::join).expect("groups");
     for joined in [forwards, backwards] {
@@ -35,11 +35,12 @@ fn assert_joined_is_one(first: u32, sites: fn(u32) -> u32, what: &str) {
 
 #[test]
 fn threads_that_share_the_work_of_a_line_do_not_change_its_group() {
-    assert_joined_is_one(0, random, "from the first iteration on");
-    assert_joined_is_one(60, random, "later");
+    assert_joined_is_one((0, 214), random, "from the first iteration on");
+    assert_joined_is_one((60, 214), random, "later");
+    assert_joined_is_one((240, 2_048), random, "a value stands for four iterations");
     // The other call sites have their first blocks long after the first ten iterations.
     let late = |born| if born > 90 { random(born) } else { 1 };
-    assert_joined_is_one(0, late, "all but one are late");
+    assert_joined_is_one((0, 214), late, "all but one are late");
 }
 
 #[test]
@@ -53,6 +54,16 @@ fn a_group_does_not_have_the_pattern_that_it_only_has_with_others() {
     assert_eq!(joined.reading.pattern, Pattern::Irregular);
     assert_eq!(joined.shared.unwrap().pattern, Pattern::Steady);
     assert_eq!(joined.join(groups.next().unwrap()).reading.pattern, Pattern::Steady);
+}
+
+#[test]
+fn groups_with_different_sizes_have_no_size_together() {
+    let history = after(214, |now| [kept(1, 8, (0, 1), now), kept(2, 16, (2, 1), now)].concat());
+    let grown = read(&history, &step(&history, &Budget::of(214)), 10);
+    let [small, large] = [1, 2].map(|site| grown.by_site[&site].clone());
+    assert_eq!((small.block, large.block), (Some(8), Some(16)));
+    let joined = small.join(large);
+    assert_eq!((joined.block, joined.count(), joined.bytes()), (None, 20, 240));
 }
 
 #[test]
