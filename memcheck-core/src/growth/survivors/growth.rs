@@ -156,7 +156,7 @@ fn shared_readings(parts: &[Part], shares: &[Vec<u64>]) -> BTreeMap<Option<u64>,
         sum.1 += shares.len();
     }
     let of_several = readings.into_iter().filter(|&(_, (_, shares))| shares > 1);
-    of_several.map(|(size, (reading, _))| (size, Reading { groups: 1, ..reading })).collect()
+    of_several.map(|(size, (reading, _))| (size, reading)).collect()
 }
 
 /// Turns `decision` about a figure without blocks into its growth.
