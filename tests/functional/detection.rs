@@ -6,35 +6,22 @@ use std::sync::OnceLock;
 use memcheck_tests::scenarios::shapes::{REMARKED, UNEVEN, Uneven};
 use memcheck_tests::scenarios::{self, Agreement, Family, Scenario};
 
-use crate::fixture::{Run, memcheck, workspace};
+use crate::fixture::{Run, memcheck, memcheck_with, workspace};
 
-fn run(device: &str) -> Run {
-    memcheck(
-        &workspace(),
-        &[
-            "run",
-            "-p",
-            "memcheck-tests",
-            "--test",
-            "detection",
-            "--device",
-            device,
-            "--message-format",
-            "json",
-            "--no-ci",
-            "--run-ignored",
-            "all",
-        ],
-    )
-    .exits(100)
+/// Runs the corpus on a device, with additional arguments and variables.
+pub(crate) fn run(device: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Run {
+    let of_corpus = ["run", "-p", "memcheck-tests", "--test", "detection", "--run-ignored", "all"];
+    let reported = ["--device", device, "--message-format", "json", "--no-ci"];
+    let all = [&of_corpus, reported.as_slice(), arguments].concat();
+    memcheck_with(&workspace(), &all, variables).exits(100)
 }
 
 /// The run of a leg, which all tests of this process share.
 pub(crate) fn on(leg: Family) -> &'static Run {
     static RUNS: [OnceLock<Run>; 2] = [const { OnceLock::new() }; 2];
     match leg {
-        Family::Cpu => RUNS[0].get_or_init(|| run("cpu")),
-        Family::Cuda => RUNS[1].get_or_init(|| run("sim:h200")),
+        Family::Cpu => RUNS[0].get_or_init(|| run("cpu", &[], &[])),
+        Family::Cuda => RUNS[1].get_or_init(|| run("sim:h200", &[], &[])),
     }
 }
 

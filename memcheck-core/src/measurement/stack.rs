@@ -36,8 +36,8 @@ impl Stack {
         Self::trimmed_of(frames.iter().map(|frame| (frame, frame.owner())).collect())
     }
 
-    /// [`Stack::trimmed`] of frames whose owners are known: stacks share most frames, and to find
-    /// the owner of each took a fifth of the time of an explanation.
+    /// [`Stack::trimmed`] of frames whose owners are known. Stacks share most frames, so that the
+    /// caller can find the owner of each once.
     pub(crate) fn trimmed_of(mut frames: Vec<(&Frame, Owner)>) -> Self {
         let c_functions = c_functions::allocating(&frames);
         frames.retain(|(_, owner)| *owner != Owner::Plumbing);
