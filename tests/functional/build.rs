@@ -1,5 +1,6 @@
-//! The functional tests wait for processes most of the time, so that more of them than processors
-//! should run. Cargo passes the variables of a build script to the tests that it runs.
+//! Sets how many functional tests run at the same time. Most of them wait for a process, so that
+//! there should be more of them than processors. Cargo passes the variables of a build script to
+//! the tests that it runs.
 
 use std::thread::available_parallelism;
 
