@@ -1,6 +1,6 @@
 //! A plain `cargo test`, without the command. The explanations of a second run must be valid. A
 //! process that the test starts must not be mistaken for the test. If a memory test hangs, or its
-//! harness is killed, no process may be left running.
+//! harness is killed, no process may be left running and no file may stay.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -127,13 +127,16 @@ fn parent(id: &str) -> String {
 }
 
 #[test]
-fn a_killed_harness_leaves_no_process_running() {
+fn a_killed_harness_leaves_no_process_and_no_file() {
     let project = hangs("10m");
+    let temporary = tempfile::tempdir().expect("a temporary folder");
+    let is_empty = || std::fs::read_dir(temporary.path()).is_ok_and(|mut it| it.next().is_none());
     // Ctrl-C, a time-out of nextest, and a signal to the harness only.
     let ends = [(interrupt(), Target::Group), ("-KILL", Target::Group), ("-KILL", Target::Harness)];
     for (signal, target) in ends {
         let mut command = project.cargo_test();
         let mut cargo = command
+            .env("TMPDIR", temporary.path())
             .process_group(0)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -141,7 +144,7 @@ fn a_killed_harness_leaves_no_process_running() {
             .expect("cargo starts");
         wait_until("the test starts", || project.has("ids"));
         let ids = project.read("ids");
-        assert!(ids.split(' ').all(is_running), "{ids}");
+        assert!(ids.split(' ').all(is_running) && !is_empty(), "{ids}");
         let target = match target {
             Target::Group => format!("-{}", cargo.id()),
             // The parent of the test is its supervisor.
@@ -151,6 +154,7 @@ fn a_killed_harness_leaves_no_process_running() {
         assert!(sent.is_ok_and(|status| status.success()), "the signal could not be sent");
         cargo.wait().expect("cargo ends");
         wait_until("the test ends with its harness", || !ids.split(' ').any(is_running));
+        wait_until("the folder of the report is removed", is_empty);
         std::fs::remove_file(project.path().join("ids")).expect("the file is removed");
     }
 }

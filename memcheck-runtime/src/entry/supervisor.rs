@@ -8,12 +8,14 @@
 //!
 //! The supervisor adopts descendants of the test whose parents have ended
 //! (`PR_SET_CHILD_SUBREAPER`). It kills all of them when the test has ended in any way, and together
-//! with the test if the harness ends or asks for it with [`parent::PARENT_ENDED`]. It then ends as
-//! the test did. Under `cargo memcheck` the command has a supervisor of its own.
+//! with the test if the harness ends or asks for it with [`parent::PARENT_ENDED`]. If the harness
+//! has ended, it removes the report, which nobody will read. It then ends as the test did. Under
+//! `cargo memcheck` the command has a supervisor of its own.
 //!
 //! A process is killed only while its number is known to be its own: only this process reaps it.
 
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::{CommandExt, ExitStatusExt, parent_id};
+use std::path::Path;
 use std::process::{Command, ExitStatus};
 
 use memcheck_core::request::variables;
@@ -44,10 +46,10 @@ fn supervise(job: &Job) -> std::io::Result<Option<ExitStatus>> {
     if let Some(harness) = job.parent {
         parent::request_signal(harness);
     }
-    let job = Job { parent: Some(std::process::id()), supervised: true, ..job.clone() };
+    let of_test = Job { parent: Some(std::process::id()), supervised: true, ..job.clone() };
     let child = Command::new(std::env::current_exe()?)
         .args(std::env::args_os().skip(1))
-        .env(variables::JOB, serde_json::to_string(&job)?)
+        .env(variables::JOB, serde_json::to_string(&of_test)?)
         .process_group(0)
         .spawn()?;
     let test = i32::try_from(child.id()).map_err(std::io::Error::other)?;
@@ -64,7 +66,18 @@ fn supervise(job: &Job) -> std::io::Result<Option<ExitStatus>> {
         }
     }
     kill_descendants();
+    if job.parent.is_some_and(|harness| parent_id() != harness) {
+        remove_report(&job.report);
+    }
     Ok(status)
+}
+
+/// Removes a report that no harness will read, and its folder if nothing else is in it.
+fn remove_report(report: &Path) {
+    let _ = std::fs::remove_file(report);
+    if let Some(folder) = report.parent() {
+        let _ = std::fs::remove_dir(folder);
+    }
 }
 
 /// Descendants whose parents end become children of this process.

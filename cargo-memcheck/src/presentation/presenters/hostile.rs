@@ -222,10 +222,24 @@ fn json_keeps_the_strings_and_has_only_printable_characters() {
         let line: serde_json::Value = serde_json::from_str(first).unwrap();
         assert_eq!(line["test"], string);
         assert_eq!(line["findings"][0]["sites"][0]["scope"], string);
+    }
+}
+
+#[test]
+fn a_trace_has_only_printable_characters() {
+    for string in strings::strings() {
+        let (task, outcome, note) = (task(&string), outcome(&string, &string), note(&string));
         let trace = text(ChromeTrace::default(), &task, &outcome, &note);
         assert_no_control(&trace, &string);
         assert_no_command(&trace, &string);
         serde_json::from_str::<serde_json::Value>(&trace).unwrap();
+    }
+}
+
+#[test]
+fn a_snapshot_keeps_the_strings_and_has_only_printable_characters() {
+    for string in strings::strings() {
+        let (task, outcome, note) = (task(&string), outcome(&string, &string), note(&string));
         let snapshot = text(memory_viz::Json::default(), &task, &outcome, &note);
         assert_no_control(&snapshot, &string);
         assert_no_command(&snapshot, &string);

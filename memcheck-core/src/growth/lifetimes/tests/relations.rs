@@ -186,7 +186,7 @@ fn a_list_that_is_seldom_flushed_is_not_added_to_an_exact_rate() {
 fn containers_at_random_leak_only_if_one_is_never_emptied() {
     for leaks in 0..=2 {
         let mut random = Random(32);
-        for number in 0..40 {
+        for number in 0..15 {
             let program = containers(&mut random, LENGTH, leaks);
             match decide(&program) {
                 Decision::Leak(_) => assert!(leaks > 0, "{number}"),
