@@ -18,6 +18,9 @@ pub(super) struct Events {
     pub(super) first: usize,
     pub(super) last: usize,
     pub(super) longest: usize,
+    /// No event of the second half is larger than all of the first. If the capacity of a buffer is
+    /// multiplied, each event is larger than those before.
+    pub(super) is_even: bool,
 }
 
 impl Events {
@@ -36,13 +39,23 @@ impl Events {
         events
     }
 
+    /// Events of some size, in ascending order of their entries.
+    pub(super) fn from_steps(steps: &[(usize, i64)]) -> Self {
+        let (first, second) = steps.split_at(steps.len() / 2);
+        let largest = |steps: &[(usize, i64)]| steps.iter().map(|&(_, size)| size).max();
+        let is_even = !first.is_empty() && largest(second) <= largest(first);
+        Self { is_even, ..Self::from_entries(steps.iter().map(|&(at, _)| at)) }
+    }
+
     pub(super) fn above_zero(series: &[i64]) -> Self {
         Self::from_entries(positive(series))
     }
 
     pub(super) fn longest_wait(&self, look: &Look) -> usize {
-        // The factor is 2.2, because the distance doubles if a buffer's capacity doubles.
-        look.quiet.max(self.longest * 11 / 5 + 1)
+        // The factor is 2.2, because the distance doubles if a buffer's capacity doubles. At the last
+        // look, 1.5 is enough for events that do not get larger.
+        let tenths = if look.is_last && self.is_even { 15 } else { 22 };
+        look.quiet.max(self.longest * tenths / 10 + 1)
     }
 
     /// There must be no further event before entry `until`.
@@ -95,4 +108,26 @@ pub(super) fn records(level: &[i64]) -> Vec<(usize, i64)> {
         }
     }
     records
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_that_do_not_get_larger_wait_less_at_the_last_look() {
+        let look = Look { horizon: 160, quiet: 64, is_last: false };
+        let last = Look { is_last: true, ..look };
+        let waits = |steps: &[(usize, i64)]| {
+            let events = Events::from_steps(steps);
+            (events.longest_wait(&look), events.longest_wait(&last))
+        };
+        assert_eq!(waits(&[(10, 8), (20, 8), (120, 8)]), (221, 151));
+        assert_eq!(waits(&[(10, 9), (20, 8), (120, 8)]), (221, 151));
+        assert_eq!(waits(&[(10, 8), (20, 9), (120, 8)]), (221, 221), "larger");
+        assert_eq!(waits(&[(10, 8), (110, 9)]), (221, 221), "larger");
+        assert_eq!(waits(&[(10, 8)]), (64, 64));
+        let no_sizes = Events::from_entries([10, 20, 120]);
+        assert_eq!(no_sizes.longest_wait(&last), 221);
+    }
 }

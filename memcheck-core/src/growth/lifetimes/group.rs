@@ -83,16 +83,14 @@ fn ages(kinds: &[&Kind], start: usize) -> (usize, Events) {
     let mut rises: Vec<(u32, u32)> =
         kinds.iter().flat_map(|kind| kind.rises.iter().copied()).collect();
     rises.sort_unstable();
-    let mut oldest = 0;
-    rises.retain(|&(_, age)| {
-        let is_record = age > oldest;
-        oldest = oldest.max(age);
-        is_record
-    });
-    let events = Events::from_entries(
-        rises.iter().map(|&(entry, _)| (entry as usize).saturating_sub(start)),
-    );
-    (oldest as usize, events)
+    let (mut oldest, mut steps) = (0, Vec::new());
+    for (entry, age) in rises {
+        if age > oldest {
+            steps.push(((entry as usize).saturating_sub(start), i64::from(age - oldest)));
+            oldest = age;
+        }
+    }
+    (oldest as usize, Events::from_steps(&steps))
 }
 
 pub(super) fn has_few_births(kind: &Kind) -> bool {

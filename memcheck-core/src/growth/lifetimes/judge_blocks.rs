@@ -34,9 +34,10 @@ impl Settled {
         let settled = group.settled();
         let younger = group.left[settled..].iter().position(|&left| left > 0);
         let at: Vec<usize> = positive(&group.left[..settled]).collect();
+        let steps: Vec<(usize, i64)> = at.iter().map(|&at| (at, group.left[at])).collect();
         Self {
             steady_wait: steady_wait(&at),
-            events: Events::from_entries(at),
+            events: Events::from_steps(&steps),
             until: younger.map_or(group.len(), |at| settled + at),
         }
     }

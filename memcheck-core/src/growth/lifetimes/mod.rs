@@ -37,6 +37,7 @@
 //! programs that have done the same so far.
 
 mod amortized;
+mod bounded;
 mod decision;
 mod enlarged;
 mod events;
@@ -48,6 +49,7 @@ mod judge_blocks;
 mod judge_group;
 mod judge_level;
 mod kind;
+mod measures;
 #[cfg(any(test, feature = "programs"))]
 pub mod programs;
 mod rate;

@@ -1,0 +1,110 @@
+//! True or false: the live bytes of a group have a bound, so that their level does not grow.
+
+use super::events::{Events, Look, records};
+use super::group::KindGroup;
+use super::judge_blocks::Settled;
+use super::measures::{WINDOWS, crossings, floors, is_above, trend};
+
+const CROSSINGS: usize = 8;
+
+/// `quiet` must be the group if its blocks are quiet, else `None`.
+pub(super) fn is_bounded(
+    level: &[i64],
+    records: &Events,
+    quiet: Option<&KindGroup>,
+    look: &Look,
+) -> bool {
+    let Some(group) = quiet else { return is_quiet(level, records, look) };
+    repeats_exactly(level, group.age, look)
+        || (!number_rises(&group.live_blocks, group.age, look)
+            && (is_quiet(level, records, look)
+                || stays(filled(level, group.age), look)
+                || is_emptied(level, &group.live_blocks, look)
+                || is_full(level, group, look)))
+}
+
+/// True if a record is overdue and the level does not rise below the last one.
+fn is_quiet(level: &[i64], records: &Events, look: &Look) -> bool {
+    if !records.is_quiet(level.len(), look) {
+        return false;
+    }
+    let tail = &level[(records.last + 1).min(level.len())..];
+    let (first, second) = tail.split_at(tail.len() / 2);
+    trend(tail) < 3.0 && !is_above(first, second)
+}
+
+/// The level since containers may have filled, because no block lives longer than `age`.
+fn filled(level: &[i64], age: usize) -> &[i64] {
+    &level[age.min(level.len() / 2)..]
+}
+
+/// True if the level, or its second half, passes its median often and does not rise. A queue with a
+/// limit can take most of the first half to reach it.
+fn stays(level: &[i64], look: &Look) -> bool {
+    crosses_often(level, look) || crosses_often(&level[level.len() / 2..], look)
+}
+
+fn crosses_often(level: &[i64], look: &Look) -> bool {
+    level.len() >= 2 * look.quiet && trend(level) < 1.0 && crossings(level) >= CROSSINGS
+}
+
+/// True if what was filled has been emptied: in the last quarter, bytes and number are once as low as
+/// in the first.
+fn is_emptied(level: &[i64], live_blocks: &[i64], look: &Look) -> bool {
+    let falls_back = |level: &[i64]| {
+        let quarter = level.len() / 4;
+        level[level.len() - quarter..].iter().min() <= level[..quarter].iter().min()
+    };
+    level.len() >= 2 * look.quiet && falls_back(level) && falls_back(live_blocks)
+}
+
+/// Blocks that all die have at most their greatest age times the most bytes born in one entry: true
+/// if neither rises any more, and the level does not rise since.
+fn is_full(level: &[i64], group: &KindGroup, look: &Look) -> bool {
+    let length = level.len();
+    let born = Events::from_steps(&records(&group.born));
+    if !born.is_quiet(length, look) || !group.ages.is_quiet(length, look) {
+        return false;
+    }
+    let stays = Settled::new(group).events;
+    let begin = (born.last.max(group.ages.last).max(stays.last) + 1).min(length);
+    let tail = &level[begin..];
+    !number_rises(&group.live_blocks[begin..], group.age, look)
+        && !only_rises(tail)
+        && trend(tail) < 3.0
+}
+
+/// True if the lowest number of live blocks rises from each window to the next, or may do so. A
+/// window is at least as long as a block can live, so that a container has been emptied in it, if
+/// it ever is. A number that is constant needs no second window. Numbers are compared instead of
+/// bytes, because those of blocks of random sizes also rise by chance.
+fn number_rises(live_blocks: &[i64], age: usize, look: &Look) -> bool {
+    let is_constant = |last: &[i64]| last.iter().all(|live| live == &last[0]);
+    let quiet_from = live_blocks.len().checked_sub(look.quiet);
+    if quiet_from.is_some_and(|from| is_constant(&live_blocks[from..])) {
+        return false;
+    }
+    let count = (live_blocks.len() / age.max(1)).clamp(1, WINDOWS);
+    let floors = floors(live_blocks, count);
+    floors.windows(2).all(|pair| pair[0] < pair[1])
+}
+
+/// True if the lowest levels of eight windows rise and never fall. A bounded level also falls.
+fn only_rises(level: &[i64]) -> bool {
+    let floors = floors(level, WINDOWS);
+    floors.first() < floors.last() && floors.windows(2).all(|pair| pair[0] <= pair[1])
+}
+
+/// True if the level changes and repeats exactly, for at least one period, `quiet` entries and the
+/// greatest age: a list that fills and a queue can together rise as they did before.
+fn repeats_exactly(level: &[i64], age: usize, look: &Look) -> bool {
+    (1..=level.len() / 2).any(|period| {
+        let compared = period.max(look.quiet).max(age);
+        compared + period <= level.len()
+            && level[level.len() - period..].iter().any(|&live| live != level[level.len() - 1])
+            && (level.len() - compared..level.len()).rev().all(|at| level[at] == level[at - period])
+    })
+}
+
+#[cfg(test)]
+mod tests;
