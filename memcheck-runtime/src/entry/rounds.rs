@@ -13,31 +13,43 @@ use memcheck_core::wire::protocol::Reach;
 
 use super::body;
 use super::silence::Silence;
+use crate::clock::Clock;
 use crate::description::Description;
 use crate::ledger;
 use crate::trial::{Case, Trial};
 
-/// The longest wait for other threads before the last census.
+/// The longest wait for other threads before the last census, without the time for which this
+/// thread itself waits for a processor.
 const PATIENCE: Duration = Duration::from_millis(100);
+
+/// The spaces to which `max_retained` applies.
+fn limited(judged: &[Space]) -> impl Iterator<Item = Space> {
+    let is_of_gpu = judged.iter().any(|space| space.is_device());
+    let is_limited =
+        move |space: &Space| !space.has_own_limit() && space.is_of_driver() == is_of_gpu;
+    judged.iter().copied().filter(is_limited)
+}
 
 /// Live bytes of these spaces in excess of the limit.
 fn excess(judged: &[Space], limits: &Limits) -> u64 {
-    let excess =
-        |space: &Space| ledger::snapshot(*space).live.saturating_sub(limits.max_retained.value);
-    let is_of_gpu = judged.iter().any(|space| space.is_device());
-    let limited = |space: &&Space| !space.has_own_limit() && space.is_of_driver() == is_of_gpu;
-    judged.iter().filter(limited).map(excess).sum()
+    let limit = limits.max_retained.value;
+    limited(judged).map(|space| ledger::snapshot(space).live.saturating_sub(limit)).sum()
 }
 
 /// Waits for a bounded time until other threads have freed the remaining blocks of the body.
-/// Returns a note for the report if they have freed any.
+/// Returns a note for the report if they have freed any. The caller must be quiet.
 pub(super) fn wait_for_frees(judged: &[Space], limits: &Limits) -> Option<String> {
-    let before = excess(judged, limits);
+    if excess(judged, limits) == 0 {
+        return None;
+    }
+    let live = || -> u64 { limited(judged).map(|space| ledger::snapshot(space).live).sum() };
+    let before = live();
     let began = Instant::now();
-    while excess(judged, limits) > 0 && began.elapsed() < PATIENCE {
+    let clock = Clock::start();
+    while excess(judged, limits) > 0 && clock.elapsed() < PATIENCE {
         std::thread::sleep(Duration::from_millis(1));
     }
-    let freed = before.saturating_sub(excess(judged, limits));
+    let freed = before.saturating_sub(live());
     (freed > 0).then(|| {
         format!(
             "other threads freed {} within {} ms after the body had returned",

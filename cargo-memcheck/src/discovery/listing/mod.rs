@@ -141,10 +141,11 @@ fn start(
     folder: &Path,
     launcher: &Launcher,
     search: &LibrarySearch,
+    limit: Duration,
 ) -> ListingAttempt {
-    let mut patience = LISTING;
+    let mut patience = limit;
     let started = Instant::now();
-    let left = || LISTING.saturating_sub(started.elapsed());
+    let left = || limit.saturating_sub(started.elapsed());
     let mut ended = list(binary, folder, &Launcher::None, left());
     // If the loader refuses an executable, the process has a nonzero exit code and no signal.
     let refused = |ended: &ProcessResult| {
@@ -174,6 +175,17 @@ fn start(
 }
 
 fn list_tests(
+    binary: Binary,
+    folder: &Path,
+    leg: &Leg,
+    launcher: &Launcher,
+    search: &LibrarySearch,
+) -> Result<ListedExecutable, DiscoverError> {
+    list_tests_within(LISTING, binary, folder, leg, launcher, search)
+}
+
+fn list_tests_within(
+    limit: Duration,
     mut binary: Binary,
     folder: &Path,
     leg: &Leg,
@@ -181,7 +193,7 @@ fn list_tests(
     search: &LibrarySearch,
 ) -> Result<ListedExecutable, DiscoverError> {
     let ListingAttempt { ended, missing, lacks, patience } =
-        start(&mut binary, folder, launcher, search);
+        start(&mut binary, folder, launcher, search, limit);
     let id = || binary.id.clone();
     let ended = ended.map_err(|error| DiscoverError::Start(id(), error))?;
     let Some(status) = status(&ended) else {
@@ -337,11 +349,12 @@ mod tests {
         assert_eq!(LibrarySearch::default().complete(&mut searched, limit), Ok(false));
         assert!((limit..limit * 10).contains(&started.elapsed()), "{:?}", started.elapsed());
         let leg = Leg::new(Request::Cpu, DeviceKind::Cpu, "");
+        let limit = Duration::from_secs(2);
         let started = Instant::now();
-        let search = LibrarySearch::default();
-        let listed = list_tests(binary, folder.path(), &leg, &Launcher::None, &search);
+        let (search, none) = (LibrarySearch::default(), Launcher::None);
+        let listed = list_tests_within(limit, binary, folder.path(), &leg, &none, &search);
         assert!(listed.is_ok_and(|listed| listed.warning.is_some()));
-        assert!(started.elapsed() < LISTING + Duration::from_secs(3), "{:?}", started.elapsed());
+        assert!(started.elapsed() < limit + Duration::from_secs(3), "{:?}", started.elapsed());
     }
 
     #[test]
