@@ -28,6 +28,7 @@ impl OtherCounters {
     /// Adds the figures of the test's own device to the record.
     #[cfg(feature = "cuda")]
     pub(super) fn observe(self, device: &Device, own: Space, record: &mut Record) {
+        use memcheck_core::judgement::verdict::gist;
         use memcheck_core::measurement::driver::Untracked;
         if !own.is_device() {
             return;
@@ -42,7 +43,10 @@ impl OtherCounters {
                 measured.metrics.peak_reserved = Some(pool.peak_reserved);
             }
             Ok(None) => record.notes.push("the device has no memory pool".to_owned()),
-            Err(error) => record.notes.push(format!("the memory pool cannot be read: {error}")),
+            Err(error) => {
+                let error = error.to_string();
+                record.notes.push(format!("the memory pool cannot be read: {}", gist(&error)));
+            }
         }
         match nvml::device_used(own) {
             Ok(bytes) => measured.metrics.device_used = Some(bytes),
