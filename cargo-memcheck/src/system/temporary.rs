@@ -12,6 +12,8 @@ use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 
 const LOCK: &str = ".lock";
+/// The name of the file before it is locked.
+const UNSEEN: &str = ".lock-unseen";
 /// A folder without a lock file may belong to a command that has just made it.
 const NEW: Duration = Duration::from_secs(60);
 
@@ -61,8 +63,12 @@ impl TemporaryFolder {
     pub(crate) fn new(parent: &Path, prefix: &str) -> io::Result<Self> {
         let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(parent)?;
         own().push(folder.path().to_owned());
-        let lock = File::create(folder.path().join(LOCK))?;
-        match lock.try_lock() {
+        // Other commands must not see the file before it is locked.
+        let unseen = folder.path().join(UNSEEN);
+        let lock = File::create(&unseen)?;
+        let locked = lock.try_lock();
+        fs::rename(unseen, folder.path().join(LOCK))?;
+        match locked {
             Ok(()) => remove_abandoned(parent, prefix, folder.path()),
             // Without locks no folder of another command can be known to be abandoned.
             Err(TryLockError::Error(_) | TryLockError::WouldBlock) => {}
@@ -171,6 +177,23 @@ mod tests {
         (0..100).for_each(|_| receiver.recv().unwrap());
         remove_folders(std::slice::from_ref(&folder), || {
             assert!(writer.join().unwrap() >= 100);
+        });
+        assert_eq!(names(parent.path()), [""; 0]);
+    }
+
+    #[test]
+    fn commands_that_start_at_the_same_time_keep_their_folders() {
+        let parent = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..100 {
+                        let own = TemporaryFolder::new(parent.path(), "run-").unwrap();
+                        std::thread::yield_now();
+                        assert!(own.path().join(LOCK).exists());
+                    }
+                });
+            }
         });
         assert_eq!(names(parent.path()), [""; 0]);
     }

@@ -71,7 +71,7 @@ pub(super) fn leak(
     let (least, through) = match measured.growth {
         Growth::Found { whole, iterations, .. } => (
             if whole { "" } else { "at least " },
-            format!("; confirmed over {iterations} iterations"),
+            format!("; confirmed over {iterations} iterations{}", cut_short(record)),
         ),
         _ => ("", String::new()),
     };
@@ -96,6 +96,13 @@ pub(super) fn leak(
         finding = finding.hint(refused_frees(measured.failed_frees));
     }
     Some(finding)
+}
+
+/// The reason why the iterations ended before growth was decided.
+fn cut_short(record: &Record) -> String {
+    let undecided = record.followed.as_ref().filter(|followed| !followed.decided);
+    let reason = undecided.and_then(|followed| followed.ended.as_deref());
+    reason.map(|reason| format!(", and not for longer, because {reason}")).unwrap_or_default()
 }
 
 /// The hint for frees that the driver refused.

@@ -5,6 +5,7 @@ use crate::growth::lifetimes::Open;
 use crate::growth::survivors::{Group, Growth};
 use crate::judgement::finding::TABLE;
 use crate::measurement::attribution::builder::{Run, kept as blocks, once, steady};
+use crate::measurement::record::Followed;
 
 fn found(record: &Record, layer: Layer) -> Vec<Finding> {
     found_with_baseline(record, &Baseline::Off, layer)
@@ -147,6 +148,29 @@ fn a_leak_states_its_iterations_and_whether_its_rate_is_complete() {
                confirmed over 44 iterations";
     assert_eq!(leak(found(true)), all);
     assert_eq!(leak(found(false)), all.replace("by 64", "by at least 64"));
+}
+
+#[test]
+fn a_leak_that_was_cut_short_states_the_reason() {
+    let message = |decided, ended: Option<&str>| {
+        let mut run = Run::default().unplaced(steady(64)).record();
+        let growth = Growth::Found { whole: true, exact: true, iterations: 35 };
+        run.spaces.get_mut(&GPU).unwrap().growth = growth;
+        run.followed = Some(Followed {
+            iterations: 33,
+            seconds: 10.0,
+            decided,
+            disturbed: false,
+            ended: ended.map(str::to_owned),
+        });
+        one(&run, at_most(0)).message
+    };
+    let reason = "there was no time or memory for further iterations";
+    let cut = message(false, Some(reason));
+    assert!(cut.ends_with(&format!("over 35 iterations, and not for longer, because {reason}")));
+    for all in [message(true, Some(reason)), message(false, None)] {
+        assert!(all.ends_with("; confirmed over 35 iterations"), "{all}");
+    }
 }
 
 #[test]
