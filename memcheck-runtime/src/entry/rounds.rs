@@ -39,11 +39,11 @@ fn excess(judged: &[Space], limits: &Limits) -> u64 {
 /// Waits for a bounded time until other threads have freed the remaining blocks of the body.
 /// Returns a note for the report if they have freed any. The caller must be quiet.
 pub(super) fn wait_for_frees(judged: &[Space], limits: &Limits) -> Option<String> {
+    let live = || -> u64 { limited(judged).map(|space| ledger::snapshot(space).live).sum() };
+    let before = live();
     if excess(judged, limits) == 0 {
         return None;
     }
-    let live = || -> u64 { limited(judged).map(|space| ledger::snapshot(space).live).sum() };
-    let before = live();
     let began = Instant::now();
     let clock = Clock::start();
     while excess(judged, limits) > 0 && clock.elapsed() < PATIENCE {
