@@ -86,7 +86,7 @@ logits:
 # Random operations on the simulated device and on the CPU, until the device has launched this
 # number of kernels or the seconds are over. The first difference is made smaller and printed.
 differential LAUNCHES="10000000" SECONDS="36000":
-    just simulated run -p memcheck-tests --example differential --features differential -- \
+    just simulated run -p memcheck-tests --example differential --features differential,simulated -- \
         {{LAUNCHES}} {{SECONDS}}
 
 # Runs cargo with the simulated toolkit. Crates come from the build of `cargo memcheck`.

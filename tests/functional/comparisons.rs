@@ -52,7 +52,7 @@ fn every_architecture_computes_the_outputs_of_the_cpu() {
 fn random_operations_compute_the_results_of_the_cpu() {
     let example = ["run", "-p", "memcheck-tests", "--example", "differential"];
     let output = simulated(&example)
-        .args(["--features", "differential", "--", "5000", "300"])
+        .args(["--features", "differential,simulated", "--", "5000", "300"])
         .env("RUST_BACKTRACE", "0")
         .output();
     let text = text(&output.expect("cargo runs"));
