@@ -401,6 +401,8 @@ fn profile(manifest: &str) -> String {
                 true
             }
             Some(krate @ ("candle-nn" | "candle-transformers")) => depends(krate),
+            // memcheck-estimate depends on it too.
+            Some("memcheck-runtime") => manifest.contains("memcheck-"),
             // The command sets it when it builds these crates.
             Some("memcheck-kernels" | "memcheck-sim") => false,
             Some(_) => true,

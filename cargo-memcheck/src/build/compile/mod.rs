@@ -4,6 +4,7 @@
 mod cargo;
 mod directories;
 mod environment;
+mod optimization;
 mod program;
 mod progress;
 
@@ -143,17 +144,8 @@ fn command(
     if !features.is_empty() {
         command.arg("--features").arg(features.join(","));
     }
-    if kind == DeviceKind::Sim {
-        // The simulated device computes values. Without optimization a training step takes many
-        // times as long. Line tables would make the optimized build slower.
-        for profile in ["dev", "test"] {
-            for package in ["memcheck-kernels", "memcheck-sim"] {
-                for setting in ["opt-level=2", "debug=false"] {
-                    let setting = format!("profile.{profile}.package.{package}.{setting}");
-                    command.args(["--config", &setting]);
-                }
-            }
-        }
+    for setting in optimization::settings(workspace, kind) {
+        command.args(["--config", &setting]);
     }
     command.arg("--target-dir").arg(target_directory(workspace, kind));
     if let Some(directory) = directories::build_directory(workspace, kind) {
