@@ -401,7 +401,8 @@ fn profile(manifest: &str) -> String {
                 true
             }
             Some(krate @ ("candle-nn" | "candle-transformers")) => depends(krate),
-            // memcheck-estimate depends on it too.
+            // memcheck-estimate depends on it too. The level must be the same, so that the command
+            // does not set another one.
             Some("memcheck-runtime") => manifest.contains("memcheck-"),
             // The command sets it when it builds these crates.
             Some("memcheck-kernels" | "memcheck-sim") => false,

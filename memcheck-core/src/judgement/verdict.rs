@@ -201,6 +201,12 @@ fn retained(
     let limit = limits.max_retained.value;
     let (figure, is_added) = retained_figure(measured, limits);
     let again = if is_added { ", and again after a second round" } else { "" };
+    // The call sites are those of the first round.
+    let once = measured.metrics.retained.saturating_sub(figure);
+    let once = match once {
+        0 => String::new(),
+        once => format!("; the call sites include {} that did not come again", both(once)),
+    };
     (figure > limit).then(|| Finding {
         space: Some(space),
         figure: Some(figure),
@@ -211,7 +217,7 @@ fn retained(
         ..Finding::new(
             Code::Retained,
             format!(
-                "{} are live in {space} after the body returned{again} (limit {})",
+                "{} are live in {space} after the body returned{again} (limit {}){once}",
                 both(figure),
                 both(limit)
             ),

@@ -9,14 +9,18 @@ use crate::build::workspace::Workspace;
 /// The profiles in which cargo builds tests and examples.
 const PROFILES: [&str; 2] = ["dev", "test"];
 
+/// The settings for a build of this workspace.
 pub(super) fn settings(workspace: &Workspace, kind: DeviceKind) -> Vec<String> {
     let manifest = workspace.metadata().workspace_root.join("Cargo.toml");
     // cargo has read the manifest and reports what is wrong with it.
     let manifest = std::fs::read_to_string(manifest).unwrap_or_default();
-    let manifest = manifest.parse().unwrap_or_default();
+    settings_beside(&manifest.parse().unwrap_or_default(), kind)
+}
+
+fn settings_beside(manifest: &DocumentMut, kind: DeviceKind) -> Vec<String> {
     let packages = [
         // Counts every allocation. Without optimization, counting takes as long as a small model.
-        (RUNTIME, &["opt-level=1"][..], !is_optimized(&manifest)),
+        (RUNTIME, &["opt-level=1"][..], !has_level(manifest)),
         // The simulated device computes values. Without optimization a training step takes many
         // times as long. Line tables would make the optimized build slower.
         ("memcheck-kernels", &["opt-level=2", "debug=false"], kind == DeviceKind::Sim),
@@ -32,24 +36,24 @@ pub(super) fn settings(workspace: &Workspace, kind: DeviceKind) -> Vec<String> {
     all
 }
 
-/// True if the profiles of a manifest optimize [`RUNTIME`], or say that it must not be optimized.
-fn is_optimized(manifest: &DocumentMut) -> bool {
-    let has_level = |table: &dyn TableLike| table.contains_key("opt-level");
+/// True if a profile of the manifest says how far [`RUNTIME`] is optimized.
+fn has_level(manifest: &DocumentMut) -> bool {
+    let is_set = |table: &dyn TableLike| table.contains_key("opt-level");
     PROFILES.iter().any(|profile| {
         let profile = manifest.get("profile").and_then(|profiles| profiles.get(profile));
         let package = |name| profile?.get("package")?.get(name)?.as_table_like();
         let tables = [profile.and_then(|it| it.as_table_like()), package("*"), package(RUNTIME)];
-        tables.into_iter().flatten().any(has_level)
+        tables.into_iter().flatten().any(is_set)
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::is_optimized;
+    use super::{DeviceKind, settings_beside};
 
     #[test]
     fn a_level_in_the_manifest_is_kept() {
-        for (manifest, expected) in [
+        for (manifest, is_set) in [
             ("", false),
             ("[profile.dev]\ndebug = 1", false),
             ("[profile.release]\nopt-level = 3", false),
@@ -59,7 +63,10 @@ mod tests {
             ("[profile.dev.package.\"*\"]\nopt-level = 2", true),
             ("[profile.dev.package]\nmemcheck-runtime = { opt-level = 0 }", true),
         ] {
-            assert_eq!(is_optimized(&manifest.parse().unwrap()), expected, "{manifest}");
+            let settings = settings_beside(&manifest.parse().unwrap(), DeviceKind::Cpu);
+            let expected = ["dev", "test"]
+                .map(|profile| format!("profile.{profile}.package.memcheck-runtime.opt-level=1"));
+            assert_eq!(settings, if is_set { &[][..] } else { &expected[..] }, "{manifest}");
         }
     }
 }

@@ -385,6 +385,14 @@ fn memory_that_is_allocated_once_in_a_process_is_retained_only_above_a_limit_tha
         assert_eq!(found, Vec::from_iter(code), "{again:?}");
     }
     assert!(left(Some(0)).holds_once() && !left(Some(1)).holds_once() && !left(None).holds_once());
+    let partly = judge(&left(Some(1_096)), &Baseline::Off, &limits(Layer::default()), |code| {
+        code.default_level(true)
+    });
+    let message = &partly.findings[0].message;
+    assert!(
+        message.ends_with("; the call sites include 3,000 B (2.9 KiB) that did not come again"),
+        "{message}"
+    );
 }
 
 #[test]

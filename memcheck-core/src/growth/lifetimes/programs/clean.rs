@@ -79,6 +79,14 @@ pub const CLEAN: &[ProgramFamily] = &[
         }
         clean()
     }),
+    family("largest of up to 64 lengths so far", |m| {
+        let lengths = m.random.within(2, 64);
+        largest(m, lengths)
+    }),
+    family("largest of up to 4,096 lengths so far", |m| {
+        let lengths = m.random.within(2, 4_096);
+        largest(m, lengths)
+    }),
     family("largest of 64 lengths so far", |m| largest(m, 64)),
     family("largest of 4,096 lengths so far", |m| largest(m, 4_096)),
     family("random shapes: outputs", |m| {
@@ -116,8 +124,13 @@ pub const CLEAN: &[ProgramFamily] = &[
         clean()
     }),
     family("freed 1 to 16 later", |m| freed_later(m, 16)),
+    family("freed 1 to n later, n up to 64", |m| {
+        let most = m.random.within(1, 64);
+        freed_later(m, most)
+    }),
     family("freed 1 to 64 later", |m| freed_later(m, 64)),
-    family("bounded queue", queue),
+    family("bounded queue of up to 8", |m| queue(m, 8)),
+    family("bounded queue of up to 32", |m| queue(m, 32)),
     family("random eviction, up to 32", |m| {
         let capacity = m.random.within(2, 32) as usize;
         let mut held: Vec<u32> = Vec::new();
@@ -293,8 +306,8 @@ fn freed_later(m: &mut Maker, most: u32) -> Option<Rate> {
 }
 
 /// A queue with a capacity: a block that does not fit is not added, and the oldest leaves first.
-fn queue(m: &mut Maker) -> Option<Rate> {
-    let capacity = m.random.within(2, 32) as usize;
+fn queue(m: &mut Maker, most: u32) -> Option<Rate> {
+    let capacity = m.random.within(2, most) as usize;
     let mut held = std::collections::VecDeque::new();
     for at in 0..m.length {
         for _ in 0..m.random.within(0, 3) {
