@@ -201,11 +201,10 @@ fn retained(
     let limit = limits.max_retained.value;
     let (figure, is_added) = retained_figure(measured, limits);
     let again = if is_added { ", and again after a second round" } else { "" };
-    // The call sites are those of the first round.
-    let once = measured.metrics.retained.saturating_sub(figure);
-    let once = match once {
+    // The call sites are those of the first round, so that their sum is larger by this.
+    let once = match measured.metrics.retained.saturating_sub(figure) {
         0 => String::new(),
-        once => format!("; the call sites include {} that did not come again", both(once)),
+        once => format!("; the first round left {} more", both(once)),
     };
     (figure > limit).then(|| Finding {
         space: Some(space),

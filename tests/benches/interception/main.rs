@@ -18,7 +18,7 @@
 //! price that a forward pass pays for the counted calls.
 //!
 //! If this benchmark is built with `--profile dev`, the programs are too. That is the build of
-//! `cargo memcheck --device cuda` in a package of a user: only memcheck-runtime is optimized.
+//! `cargo memcheck --device cuda`, in which memcheck-runtime is optimized.
 //!
 //! For a GPU on a machine without cargo, `--bench --build-only DIR` builds the programs into a
 //! directory, and the executable of this benchmark measures them there with `--bench --programs DIR`.
@@ -129,12 +129,6 @@ fn build(folder: &Path) -> anyhow::Result<()> {
     let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
     let cuda = target()?.join("cuda").display().to_string();
     let arguments = ["--profile", profile, "--features", FEATURES, "--target-dir", &cuda];
-    // In a package of a user, the command sets this level.
-    let level = format!("profile.{profile}.package.memcheck-runtime.opt-level=1");
-    let arguments = match profile {
-        "dev" => [&arguments[..], &["--config", &level]].concat(),
-        _ => arguments.to_vec(),
-    };
     for layout in 0..LAYOUTS {
         eprintln!("building layout {} of {LAYOUTS}", layout + 1);
         for example in ["interception_bare", "interception_memcheck"] {
