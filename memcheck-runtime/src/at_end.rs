@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use memcheck_core::measurement::attribution::HeldBy;
 use memcheck_core::space::Space;
+use memcheck_ledger as ledger;
+use memcheck_ledger::block::{Block, Origin};
 use rustc_hash::FxHashMap;
 
-use crate::block::{Block, Origin};
-use crate::ledger;
 use crate::probe::tensor;
 
 /// The blocks of iterations that were live after the last one, grouped by space, context and age,

@@ -14,14 +14,14 @@ use memcheck_core::measurement::attribution::{
 };
 use memcheck_core::measurement::placement::{self, Modules, ScopeKind, Step};
 use memcheck_core::space::Space;
+use memcheck_ledger::block::Origin;
+use memcheck_ledger::{self as ledger, site};
 use rustc_hash::FxHashMap;
 
 use crate::at_end::{LiveAtEnd, SurvivorTensors};
-use crate::block::Origin;
-use crate::ledger;
+use crate::executable::{Executable, sources};
 use crate::probe::tensor;
 use crate::scope::{self, SpanMark};
-use crate::site;
 use crate::trace::{self, Held, Key, Log, Logged, Trace};
 
 #[derive(Debug)]
@@ -62,7 +62,7 @@ pub fn count() -> std::io::Result<()> {
 pub fn count_c_heap() -> std::io::Result<()> {
     count()?;
     let _quiet = memcheck_core::measurement::quiet::enter();
-    crate::probe::c_heap::start();
+    memcheck_ledger::c_heap::start();
     match crate::canary::on_c_heap() {
         true => Ok(()),
         false => Err(std::io::Error::other("the C heap is not counted")),
@@ -167,7 +167,7 @@ impl Attributor {
             events: trace.events,
             hint: missing_data(self.is_layout_known, has_all_tensors, site::is_complete()),
         };
-        Some(Unresolved { sources: site::sources(workspace), calls: indices.calls(), attribution })
+        Some(Unresolved { sources: sources(workspace), calls: indices.calls(), attribution })
     }
 }
 
@@ -243,7 +243,7 @@ impl Indices {
 
     /// The calls of each stack, as addresses in the executable.
     fn calls(self) -> Vec<Vec<u64>> {
-        let executable = site::Executable::find();
+        let executable = Executable::find();
         self.calls.iter().map(|frames| executable.calls(frames)).collect()
     }
 

@@ -3,10 +3,10 @@
 use candle_core::Device;
 use memcheck_core::measurement::quiet;
 use memcheck_core::space::Space;
+use memcheck_ledger::{self as ledger, c_heap};
 
 #[cfg(feature = "cuda")]
 use crate::device;
-use crate::{ledger, probe};
 
 /// Allocates and frees one block on the host. True if the probe saw both.
 pub(crate) fn on_host() -> bool {
@@ -25,8 +25,7 @@ pub(crate) fn on_host_small() -> bool {
 /// Allocates and frees one block of the C heap from the executable, and one from a shared library.
 /// True if the probe saw both.
 pub(crate) fn on_c_heap() -> bool {
-    is_seen(Space::CHeap, probe::c_heap::block)
-        && is_seen(Space::CHeap, probe::c_heap::block_of_library)
+    is_seen(Space::CHeap, c_heap::block) && is_seen(Space::CHeap, c_heap::block_of_library)
 }
 
 /// Allocates and frees one block in a space that the body was the first to use. True if the probe
@@ -49,9 +48,9 @@ pub(crate) fn in_space(space: Space) -> candle_core::Result<bool> {
             let mut allocated = Ok(());
             let seen = is_seen(space, || {
                 allocated = match space {
-                    Space::Pinned(_) => probe::cuda::pinned_block(&device),
-                    Space::Graph(_) => probe::cuda::graph_block(&device),
-                    _ => probe::cuda::managed_block(&device),
+                    Space::Pinned(_) => crate::probe::cuda::pinned_block(&device),
+                    Space::Graph(_) => crate::probe::cuda::graph_block(&device),
+                    _ => crate::probe::cuda::managed_block(&device),
                 };
             });
             allocated.map(|()| seen)

@@ -26,8 +26,9 @@ use criterion::measurement::{Measurement, ValueFormatter};
 use criterion::{Bencher, Criterion, Throughput};
 use memcheck_core::measurement::quiet;
 use memcheck_core::space::Space;
+use memcheck_ledger as ledger;
 
-use crate::{canary, device, ledger, usage};
+use crate::{canary, device, usage};
 
 /// The bytes that an iteration allocates on a device, including those that it frees.
 #[derive(Debug)]

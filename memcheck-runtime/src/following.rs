@@ -18,13 +18,12 @@ use memcheck_core::measurement::record::Followed;
 use memcheck_core::measurement::soak::{Soaked, milliseconds};
 use memcheck_core::space::Space;
 use memcheck_core::wire::protocol::{Reach, SoakTime};
+use memcheck_ledger::block::Origin;
+use memcheck_ledger::{self as ledger, Census, Changes, events};
 
 use crate::available::available;
-use crate::block::Origin;
 use crate::clock::Clock;
-use crate::ledger::{self, Census, Changes};
-use crate::site::Executable;
-use crate::trace;
+use crate::executable::Executable;
 
 use self::extension::{Extension, StopReason};
 use self::resident::Resident;
@@ -91,7 +90,7 @@ impl Following {
         let host = host.into_iter().filter(|&space| judges_host && space != own);
         let judged = std::iter::once(own).chain(host).chain(c_heap);
         // Attribution takes memory of its own.
-        let judges_resident = limits.max_rss_growth.value.is_some() && !trace::is_on();
+        let judges_resident = limits.max_rss_growth.value.is_some() && !events::is_on();
         Self {
             reach,
             budget: Budget::of(most),

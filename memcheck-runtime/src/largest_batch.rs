@@ -12,8 +12,8 @@ use memcheck_core::search::{RangeError, Search, Start};
 use memcheck_core::size::{Size, both};
 use memcheck_core::space::Space;
 use memcheck_core::tolerance::Tolerance;
+use memcheck_ledger::{self as ledger, PeakWindow};
 
-use crate::ledger::{self, PeakWindow};
 use crate::{device, outcome, usage};
 
 /// The default margin. A part of a real device's memory is needed for contexts, libraries and

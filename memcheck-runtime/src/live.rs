@@ -9,10 +9,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use memcheck_core::wire::protocol::{LiveMemory, LiveStack, LiveView, Progress};
+use memcheck_ledger::{self as ledger, CounterSnapshot, block, site};
 
-use crate::ledger::{self, CounterSnapshot};
+use crate::executable::{Executable, sources};
 use crate::trace::{self, LiveSite};
-use crate::{block, progress, quiet_thread, site};
+use crate::{progress, quiet_thread};
 
 /// The time between two reports.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -23,10 +24,10 @@ const INTERVAL: Duration = Duration::from_millis(500);
 /// # Errors
 /// If the system refuses the thread.
 pub(crate) fn start(listener: File, workspace: &Path) -> std::io::Result<()> {
-    let sources = site::sources(workspace);
+    let sources = sources(workspace);
     quiet_thread::spawn("memcheck-live", move || {
         let mut listener = Some(listener);
-        let executable = site::Executable::find();
+        let executable = Executable::find();
         let began = Instant::now();
         while listener.is_some() {
             let sites = trace::ask();
@@ -61,7 +62,7 @@ fn active() -> impl Iterator<Item = (memcheck_core::space::Space, CounterSnapsho
         .filter(|(space, now)| *space == Space::Host || now.peak > 0)
 }
 
-fn stack(site: &LiveSite, executable: &site::Executable) -> LiveStack {
+fn stack(site: &LiveSite, executable: &Executable) -> LiveStack {
     let frames = site::context(site.context).map(|context| context.frames).unwrap_or_default();
     LiveStack {
         space: site.space,

@@ -2,8 +2,9 @@
 
 use candle_core::Device;
 use memcheck_core::measurement::quiet;
+use memcheck_ledger as ledger;
 
-use crate::{device, ledger};
+use crate::device;
 
 /// The last allocation that `device` refused: the requested bytes, and the bytes that were live at
 /// that moment. `None` if it has refused none.

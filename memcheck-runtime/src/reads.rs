@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use memcheck_core::measurement::unknown_reads::{ReadSite, UnknownReads, UnresolvedReads};
 
-use crate::site::{Executable, sources};
+use crate::executable::{Executable, sources};
 
 static READS: Mutex<Reads> = Mutex::new(Reads::new());
 
@@ -42,7 +42,7 @@ impl Tally {
         if self.reads > WALKED {
             return;
         }
-        let frames = crate::site::frames();
+        let frames = memcheck_ledger::site::frames();
         match self.stacks.iter_mut().find(|stack| stack.0 == frames && stack.1 == element) {
             Some((_, _, count)) => *count += 1,
             None => self.stacks.push((frames, element, 1)),

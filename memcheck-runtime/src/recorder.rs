@@ -10,14 +10,12 @@ use memcheck_core::measurement::record::{Followed, Mark, Metrics, RefusedAllocat
 use memcheck_core::measurement::soak::Soaked;
 use memcheck_core::space::Space;
 use memcheck_core::wire::protocol::{Reach, SoakTime};
+use memcheck_ledger::{self as ledger, CounterSnapshot, block, site};
 
 use crate::at_end::LiveAtEnd;
 use crate::attribution::Iterations;
-use crate::block;
 use crate::following::Following;
-use crate::ledger::{self, CounterSnapshot};
 use crate::process_memory::Process;
-use crate::site;
 
 /// The data that is collected while a body runs.
 #[derive(Debug)]

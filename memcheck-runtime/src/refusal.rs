@@ -3,9 +3,8 @@
 //! The probes ask before they forward an allocation. The answer takes no lock and allocates no
 //! memory.
 
+use memcheck_ledger::site;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-
-use crate::site;
 
 static ON: AtomicBool = AtomicBool::new(false);
 /// The number of requests since [`begin`].
@@ -22,7 +21,7 @@ static REQUESTS: [AtomicU64; KNOWN] = [const { AtomicU64::new(0) }; KNOWN];
 /// A request for device memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RefusalRequest {
-    /// Call stack and scope, as a number of [`crate::site`]; 0 if it is not known.
+    /// Call stack and scope, as a number of [`memcheck_ledger::site`]; 0 if it is not known.
     pub(crate) context: u32,
     pub(crate) bytes: u64,
 }

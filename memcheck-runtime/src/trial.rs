@@ -9,6 +9,7 @@ use memcheck_core::measurement::fault_sweep::SweepResult;
 use memcheck_core::measurement::quiet;
 use memcheck_core::space::Space;
 use memcheck_core::wire::protocol::{Progress, Reach};
+use memcheck_ledger::{self as ledger, block};
 
 use crate::fault_sweep::Sweep;
 use crate::operations::Operations;
@@ -16,7 +17,7 @@ use crate::outcome::Returned;
 use crate::probe::tensor;
 use crate::recorder::Recorder;
 use crate::usage::Usage;
-use crate::{block, canary, device, ledger, progress, reads};
+use crate::{canary, device, progress, reads};
 
 /// Name and value of each parameter of one run, in the order of the attribute.
 pub(crate) type Case = Vec<(&'static str, String)>;

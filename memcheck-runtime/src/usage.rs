@@ -3,8 +3,9 @@
 use candle_core::Device;
 use memcheck_core::measurement::quiet;
 use memcheck_core::size::Size;
+use memcheck_ledger as ledger;
 
-use crate::{device, ledger};
+use crate::device;
 
 /// The memory of one device at one moment, in bytes.
 ///

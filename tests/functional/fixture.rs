@@ -403,7 +403,7 @@ fn profile(manifest: &str) -> String {
             Some(krate @ ("candle-nn" | "candle-transformers")) => depends(krate),
             // memcheck-estimate depends on it too. The level must be the same, so that the command
             // does not set another one.
-            Some("memcheck-runtime") => manifest.contains("memcheck-"),
+            Some("memcheck-ledger") => manifest.contains("memcheck-"),
             // The command sets it when it builds these crates.
             Some("memcheck-kernels" | "memcheck-sim") => false,
             Some(_) => true,

@@ -126,11 +126,12 @@ fn all(folder: &Path, extension: &str) -> Vec<(PathBuf, String)> {
 }
 
 /// The crates whose messages users read.
-const CRATES: [&str; 8] = [
+const CRATES: [&str; 9] = [
     "cargo-memcheck",
     "memcheck-core",
     "memcheck-estimate",
     "memcheck-kernels",
+    "memcheck-ledger",
     "memcheck-limits",
     "memcheck-macros",
     "memcheck-runtime",

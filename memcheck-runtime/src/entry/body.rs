@@ -4,10 +4,11 @@ use std::panic::AssertUnwindSafe;
 
 use memcheck_core::measurement::quiet;
 use memcheck_core::measurement::record::Outcome;
+use memcheck_ledger::site;
 
 use crate::description::Description;
+use crate::outcome;
 use crate::trial::Trial;
-use crate::{outcome, site};
 
 /// Runs the body, catches its panics and counts its allocations.
 pub(super) fn run(description: &Description, trial: &mut Trial) -> Outcome {

@@ -15,6 +15,7 @@ use memcheck_core::measurement::unified::Unified;
 use memcheck_core::request::variables::SIM_FAULTS;
 use memcheck_core::space::Space;
 use memcheck_core::wire::protocol::{Follow, Job, Progress, Reach, Refusal};
+use memcheck_ledger::{self as ledger, block, c_heap};
 
 use super::observe::{self, OtherCounters};
 use super::{body, open, restart, rounds, settings};
@@ -23,10 +24,9 @@ use crate::description::Description;
 use crate::operations::Operations;
 #[cfg(feature = "cuda")]
 use crate::probe;
-use crate::probe::c_heap;
 use crate::recorder::Recorder;
 use crate::trial::{Case, Trial};
-use crate::{attribution, block, canary, device, ledger, live, reads, scope, snapshot};
+use crate::{attribution, canary, device, live, reads, scope, snapshot};
 
 #[derive(Debug)]
 pub(super) struct Measured {

@@ -91,7 +91,7 @@ pub(super) fn unified(request: &Request) -> Option<Unified> {
             space: Space::Cuda(0),
             card: device.card.name.to_owned(),
             capacity: device.capacity,
-            peak_allocated: crate::ledger::sum().peak,
+            peak_allocated: memcheck_ledger::sum().peak,
         });
     }
     let _ = request;
@@ -110,10 +110,10 @@ fn simulate(machine: Option<&str>, limits: &Limits) -> Result<(), OpenError> {
         OpenError::Machine(error.to_string())
     }
     memcheck_sim::link();
-    memcheck_sim::count_heap(crate::ledger::heap);
+    memcheck_sim::count_heap(memcheck_ledger::heap);
     let mut spec = machine_of(machine).map_err(machine_error)?;
     if spec.devices.iter().any(|device| device.card.memory.is_shared()) {
-        crate::ledger::count_sum();
+        memcheck_ledger::count_sum();
     }
     let processes = std::env::var(SIM_PROCESSES.name).unwrap_or_default();
     let in_processes = |error| machine_error(format!("{}: {error}", SIM_PROCESSES.name));

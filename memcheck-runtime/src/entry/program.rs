@@ -24,11 +24,12 @@ use memcheck_core::measurement::record::{self, Facts, Outcome, Record};
 use memcheck_core::space::Space;
 use memcheck_core::wire::exit;
 use memcheck_core::wire::protocol::{self, ProgramJob, Reach, Refusal, Report};
+use memcheck_ledger::{self as ledger, block};
 
 use super::{measure, open, session, settings};
 use crate::attribution::{self, Attributor};
 use crate::recorder::Recorder;
-use crate::{block, canary, ledger, live, reads, scope};
+use crate::{canary, live, reads, scope};
 
 /// The state of a program that is being followed.
 struct FollowedProgram {

@@ -10,12 +10,12 @@ use memcheck_core::measurement::record::{Outcome, Record};
 use memcheck_core::size::both;
 use memcheck_core::space::Space;
 use memcheck_core::wire::protocol::Reach;
+use memcheck_ledger as ledger;
 
 use super::body;
 use super::silence::Silence;
 use crate::clock::Clock;
 use crate::description::Description;
-use crate::ledger;
 use crate::trial::{Case, Trial};
 
 /// The longest wait for other threads before the last census, without the time for which this

@@ -12,14 +12,15 @@ use memcheck_core::measurement::quiet;
 use memcheck_core::measurement::record::{Outcome, Record};
 use memcheck_core::wire::exit;
 use memcheck_core::wire::protocol::{self, Follow, Job, Refusal, Report};
+use memcheck_ledger::site;
 
 use super::measure::{Ready, empty_record};
 use super::session::exit_without_report;
 use super::silence::Silence;
 use super::{body, session};
 use crate::description::Description;
+use crate::executable::sources;
 use crate::fault_sweep::{Settings, Sweep};
-use crate::site;
 use crate::trial::Trial;
 
 /// The share of its time-out that a sweep may take, so that it ends before it is killed.
@@ -68,7 +69,7 @@ fn sweep(description: &'static Description, job: &Job) -> Result<Report, Refusal
         sweep: job.limits.fault_sweep.value,
         deadline: began + Duration::from_secs_f64(job.limits.timeout.value.as_secs_f64() * SHARE),
         file: description.file,
-        sources: site::sources(job.sources()),
+        sources: sources(job.sources()),
         write: Arc::new(write),
     };
     let mut trial = Trial::new(ready.device(), (&job.limits, job.reach), case, progress)

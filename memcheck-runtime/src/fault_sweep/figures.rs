@@ -4,9 +4,7 @@
 use std::collections::BTreeMap;
 
 use memcheck_core::space::Space;
-
-use crate::block;
-use crate::ledger::{self, CounterSnapshot};
+use memcheck_ledger::{self as ledger, CounterSnapshot, block};
 
 /// The state of every space that counts.
 pub(super) fn snapshots() -> BTreeMap<Space, CounterSnapshot> {

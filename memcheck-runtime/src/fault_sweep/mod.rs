@@ -28,16 +28,17 @@ use memcheck_core::measurement::quiet;
 use memcheck_core::measurement::stack::Sources;
 use memcheck_core::space::Space;
 use memcheck_core::sweep;
+use memcheck_ledger::{self as ledger, CounterSnapshot, site};
 use rustc_hash::FxHashMap;
 
 use self::figures::{MeasuredIteration, snapshots};
 use self::watch::BodyWatch;
-use crate::ledger::{self, CounterSnapshot};
 use crate::operations::Operations;
 use crate::outcome::{Returned, panic_message};
 use crate::probe::tensor;
 use crate::refusal::{self, RefusalRequest};
-use crate::site::{self, Executable};
+
+use crate::executable::Executable;
 
 pub(crate) use watch::Write;
 

@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use crate::block;
+use memcheck_ledger::{self as ledger, PeakWindow, block};
+
 use crate::clock::Clock;
-use crate::ledger::{self, PeakWindow};
 
 /// The state of iterations beyond the measured ones.
 #[derive(Debug)]

@@ -6,9 +6,11 @@ use std::collections::HashMap;
 
 use memcheck_core::growth::lifetimes::History;
 use memcheck_core::growth::survivors::Grown;
+use memcheck_ledger::site;
 
 use crate::scope;
-use crate::site::{self, Executable};
+
+use crate::executable::Executable;
 
 /// What identifies a call site in every run: its calls in the executable, and its scope.
 pub(super) fn content(executable: &Executable, number: u32) -> (Vec<u64>, String) {

@@ -1,14 +1,12 @@
 //! The probes: they see the memory calls of the program.
 //!
-//! A probe forwards the call and reports its result to the [ledger](crate::ledger). It makes no
-//! decisions. `host` is an allocator, `c_heap` is between C code and the C library, and `cuda` is
-//! between candle and the driver. `pool` and
-//! `nvml` read counters of other software, and `cupti` reports the allocations of libraries.
-//! `recording` stores the calls themselves, and `card` identifies the device.
+//! A probe forwards the call and reports its result to the [ledger](memcheck_ledger). It makes no
+//! decisions. `cuda` is between candle and the driver, and `tensor` finds candle's tensors among the
+//! blocks of the host. `pool` and `nvml` read counters of other software, and `cupti` reports the
+//! allocations of libraries. `recording` stores the calls themselves, and `card` identifies the
+//! device. The allocators that count are in memcheck-ledger.
 
-pub(crate) mod c_heap;
 pub(crate) mod card;
-pub(crate) mod host;
 pub(crate) mod recording;
 pub(crate) mod tensor;
 

@@ -16,11 +16,13 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{LazyLock, PoisonError, RwLock};
 
 use memcheck_core::measurement::quiet;
+use memcheck_ledger::scope::set_current;
 use rustc_hash::FxHashMap;
 use tracing::dispatcher::has_been_set;
 
 pub use layer::Scopes;
 pub(crate) use mark::SpanMark;
+pub(crate) use memcheck_ledger::scope::current;
 
 /// The number of spans that one thread can be in at the same time. Deeper spans keep the scope of
 /// the last one.
@@ -33,16 +35,9 @@ struct Entered {
 }
 
 thread_local! {
-    static CURRENT: Cell<u32> = const { Cell::new(0) };
     static ENTERED: Entered = const {
         Entered { before: [const { Cell::new(0) }; MAX_DEPTH], depth: Cell::new(0) }
     };
-}
-
-/// The number of the calling thread's scope; 0 if it has none.
-#[inline]
-pub(crate) fn current() -> u32 {
-    CURRENT.try_with(Cell::get).unwrap_or(0)
 }
 
 /// Enters a span on the calling thread. `elsewhere` returns the scope in which the span was
@@ -56,7 +51,7 @@ fn enter(elsewhere: impl FnOnce() -> Option<u32>, inside: impl FnOnce(u32) -> u3
         entered.depth.set(depth + 1);
         if let Some(before) = entered.before.get(depth) {
             before.set(current());
-            CURRENT.with(|current| current.set(scope));
+            set_current(scope);
         }
         depth
     })
@@ -73,7 +68,7 @@ fn exit() {
         let depth = entered.depth.get().saturating_sub(1);
         entered.depth.set(depth);
         if let Some(before) = entered.before.get(depth) {
-            CURRENT.with(|current| current.set(before.get()));
+            set_current(before.get());
         }
     });
 }

@@ -13,6 +13,7 @@ use std::sync::atomic::{
 use std::sync::{LazyLock, PoisonError, RwLock};
 
 use memcheck_core::measurement::quiet;
+use memcheck_ledger::intern::mix;
 use rustc_hash::FxHashMap;
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
@@ -20,7 +21,6 @@ use tracing::{Event, Metadata, Subscriber};
 use tracing_core::span::Current;
 
 use super::{MAX_DEPTH, SpanMark, current, number};
-use crate::intern::mix;
 
 /// Places in the source at which spans are created, starting at 1. Places from [`MARKED`] on also
 /// have a mark, such as the index of a layer. If all places are used, further spans do not change

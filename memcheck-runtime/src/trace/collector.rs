@@ -1,10 +1,11 @@
 //! The collector: a thread that takes events from the queue until the last event.
 
-use std::sync::atomic::Ordering::SeqCst;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::{Event, Log, Trace, largest, ring};
+use memcheck_ledger::events::{self, Event};
+
+use super::{Log, Trace, largest};
 use crate::quiet_thread;
 
 #[derive(Debug)]
@@ -16,13 +17,13 @@ pub(crate) struct Collector(JoinHandle<Trace>);
 /// # Errors
 /// If the system refuses the queue or the thread.
 pub(crate) fn start(log: Option<Log>) -> std::io::Result<Collector> {
-    ring::map()?;
+    events::map()?;
     disable_in_children();
     let thread = quiet_thread::spawn("memcheck-trace", move || {
         let _guard = PanicGuard;
         collect(log)
     })?;
-    super::ON.store(true, SeqCst);
+    events::record(true);
     Ok(Collector(thread))
 }
 
@@ -38,8 +39,7 @@ impl Drop for PanicGuard {
 }
 
 extern "C" fn mark_ended() {
-    super::ON.store(false, SeqCst);
-    super::ENDED.store(true, SeqCst);
+    events::abandon();
 }
 
 /// Switches the trace off in forked children, which have no collector and must not wait for one.
@@ -54,8 +54,8 @@ fn disable_in_children() {
 impl Collector {
     /// Ends the trace and returns it. `None` if the collector's thread panicked.
     pub(crate) fn finish(self) -> Option<Trace> {
-        super::push(|| Event::End);
-        super::ON.store(false, SeqCst);
+        events::push(|| Event::End);
+        events::record(false);
         self.0.join().ok()
     }
 }
@@ -70,7 +70,7 @@ const BUSY: u64 = 1 << 14;
 fn collect(log: Option<Log>) -> Trace {
     let mut trace = Trace::new(log);
     loop {
-        let Some(event) = ring::take(trace.events) else {
+        let Some(event) = events::take(trace.events) else {
             // PERF: wakes up seldom and then takes many events, because on a machine with two cores
             // the collector can take time from the workload whenever it wakes up.
             largest::answer(&trace);

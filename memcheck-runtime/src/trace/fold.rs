@@ -11,10 +11,11 @@ use std::cmp::Reverse;
 
 use memcheck_core::space::Space;
 use memcheck_core::wire::protocol::MOST_LIVE_STACKS;
+use memcheck_ledger::block::{Block, Origin};
+use memcheck_ledger::events::Event;
 use rustc_hash::FxHashMap;
 
-use super::{Event, LifetimeRecorder, LiveSite, Log, Timeline};
-use crate::block::{Block, Origin};
+use super::{LifetimeRecorder, LiveSite, Log, Timeline};
 
 /// A place in the program together with the space and shape of its allocations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

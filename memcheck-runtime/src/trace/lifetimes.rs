@@ -6,10 +6,10 @@
 use std::collections::VecDeque;
 
 use memcheck_core::measurement::attribution::MOST_BLOCKS;
+use memcheck_ledger::block::Block;
 use rustc_hash::FxHashMap;
 
 use super::Key;
-use crate::block::Block;
 
 /// The most samples of the live bytes that are stored.
 const SAMPLES: usize = 1024;
@@ -223,7 +223,7 @@ mod tests {
     use memcheck_core::space::Space;
 
     use super::*;
-    use crate::block::Origin;
+    use memcheck_ledger::block::Origin;
 
     const SPACE: Space = Space::Cuda(0);
 

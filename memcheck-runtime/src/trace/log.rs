@@ -1,9 +1,8 @@
 //! A log of the single events of one space, from which a plan is measured.
 
 use memcheck_core::space::Space;
-
-use super::Event;
-use crate::block::Block;
+use memcheck_ledger::block::Block;
+use memcheck_ledger::events::Event;
 
 /// The most events that are stored, which need about 400 MB.
 const MAX_EVENTS: usize = 1 << 24;
@@ -64,7 +63,7 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::Origin;
+    use memcheck_ledger::block::Origin;
 
     #[test]
     fn a_full_log_counts_the_events_that_do_not_fit() {

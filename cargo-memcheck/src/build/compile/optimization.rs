@@ -1,6 +1,5 @@
 //! Optimizes memcheck's own crates in a build of tests, as settings for `cargo --config`.
 
-use memcheck_core::measurement::cargo_lock::RUNTIME;
 use toml_edit::{DocumentMut, TableLike};
 
 use crate::build::leg::DeviceKind;
@@ -8,6 +7,9 @@ use crate::build::workspace::Workspace;
 
 /// The profiles in which cargo builds tests and examples.
 const PROFILES: [&str; 2] = ["dev", "test"];
+
+/// The crate that counts.
+const LEDGER: &str = "memcheck-ledger";
 
 /// The settings for a build of this workspace.
 pub(super) fn settings(workspace: &Workspace, kind: DeviceKind) -> Vec<String> {
@@ -19,8 +21,8 @@ pub(super) fn settings(workspace: &Workspace, kind: DeviceKind) -> Vec<String> {
 
 fn settings_beside(manifest: &DocumentMut, kind: DeviceKind) -> Vec<String> {
     let packages = [
-        // Counts every allocation. Without optimization, counting takes as long as a small model.
-        (RUNTIME, &["opt-level=1"][..], !has_level(manifest)),
+        // Runs inside every allocation. Without optimization, counting takes as long as a small model.
+        (LEDGER, &["opt-level=2"][..], !has_level(manifest)),
         // The simulated device computes values. Without optimization a training step takes many
         // times as long. Line tables would make the optimized build slower.
         ("memcheck-kernels", &["opt-level=2", "debug=false"], kind == DeviceKind::Sim),
@@ -36,13 +38,13 @@ fn settings_beside(manifest: &DocumentMut, kind: DeviceKind) -> Vec<String> {
     all
 }
 
-/// True if a profile of the manifest says how far [`RUNTIME`] is optimized.
+/// True if a profile of the manifest says how far [`LEDGER`] is optimized.
 fn has_level(manifest: &DocumentMut) -> bool {
     let is_set = |table: &dyn TableLike| table.contains_key("opt-level");
     PROFILES.iter().any(|profile| {
         let profile = manifest.get("profile").and_then(|profiles| profiles.get(profile));
         let package = |name| profile?.get("package")?.get(name)?.as_table_like();
-        let tables = [profile.and_then(|it| it.as_table_like()), package("*"), package(RUNTIME)];
+        let tables = [profile.and_then(|it| it.as_table_like()), package("*"), package(LEDGER)];
         tables.into_iter().flatten().any(is_set)
     })
 }
@@ -61,11 +63,11 @@ mod tests {
             ("[profile.dev]\nopt-level = 3", true),
             ("[profile.test]\nopt-level = 1", true),
             ("[profile.dev.package.\"*\"]\nopt-level = 2", true),
-            ("[profile.dev.package]\nmemcheck-runtime = { opt-level = 0 }", true),
+            ("[profile.dev.package]\nmemcheck-ledger = { opt-level = 0 }", true),
         ] {
             let settings = settings_beside(&manifest.parse().unwrap(), DeviceKind::Cpu);
             let expected = ["dev", "test"]
-                .map(|profile| format!("profile.{profile}.package.memcheck-runtime.opt-level=1"));
+                .map(|profile| format!("profile.{profile}.package.memcheck-ledger.opt-level=2"));
             assert_eq!(settings, if is_set { &[][..] } else { &expected[..] }, "{manifest}");
         }
     }

@@ -14,10 +14,11 @@ use crate::invocation::values::CargoOptions;
 use crate::system::process::{self, ShortRun};
 
 /// The crates of the instrument. Those with a path can change without a new version.
-const INSTRUMENT: [&str; 7] = [
+const INSTRUMENT: [&str; 8] = [
     RUNTIME,
     "memcheck-core",
     "memcheck-kernels",
+    "memcheck-ledger",
     "memcheck-limits",
     "memcheck-macros",
     "memcheck-sim",

@@ -38,6 +38,7 @@ const PLUMBING: &[&str] = &[
     "hashbrown",
     "memcheck_runtime",
     "memcheck_core",
+    "memcheck_ledger",
     "memcheck_sim",
     "tracing",
     "tracing_core",

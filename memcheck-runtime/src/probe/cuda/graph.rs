@@ -14,9 +14,9 @@ use std::sync::{Mutex, PoisonError};
 
 use memcheck_core::measurement::quiet;
 use memcheck_core::space::Space;
+use memcheck_ledger as ledger;
 
 use super::{OUT_OF_MEMORY, SUCCESS};
-use crate::ledger;
 
 /// `CU_POINTER_ATTRIBUTE_MAPPED`.
 const MAPPED: c_int = 13;

@@ -9,9 +9,9 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use memcheck_core::space::Space;
+use memcheck_ledger as ledger;
 
 use super::{SUCCESS, space};
-use crate::ledger;
 
 /// The most bytes that the program may hold on each device.
 static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);

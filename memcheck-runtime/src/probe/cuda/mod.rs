@@ -24,9 +24,10 @@ use candle_core::Device;
 use candle_core::cuda_backend::WrapErr;
 use candle_core::cuda_backend::cudarc::driver::{result, sys};
 use memcheck_core::space::Space;
+use memcheck_ledger as ledger;
 
 use super::{recording, tensor};
-use crate::{ledger, refusal, scope};
+use crate::{refusal, scope};
 
 /// `CUDA_SUCCESS` and `cudaSuccess`.
 const SUCCESS: c_int = 0;

@@ -15,8 +15,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use memcheck_core::measurement::driver::CuptiBlock;
 use memcheck_core::measurement::quiet;
 use memcheck_core::space::Space;
+use memcheck_ledger as ledger;
 
-use crate::ledger;
 use library::Library;
 
 /// The reason why the memory of libraries cannot be itemized.

@@ -66,7 +66,7 @@ fn on_device(cuda: &candle_core::CudaStorage) -> Option<u64> {
             return Some(read(word));
         }
         let mut live = (0..size_of::<CudaSlice<T>>() / 8)
-            .filter(|&word| crate::ledger::size_of(read(word)).is_some());
+            .filter(|&word| memcheck_ledger::size_of(read(word)).is_some());
         let (word, None) = (live.next()?, live.next()) else { return None };
         known.store(word + 1, Relaxed);
         Some(read(word))

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use candle_core::Tensor;
 use memcheck_core::space::Space;
+#[cfg(feature = "cuda")]
+use memcheck_ledger as ledger;
+use memcheck_ledger::block;
 
 #[cfg(feature = "cuda")]
 use super::layout;
-use crate::block;
-#[cfg(feature = "cuda")]
-use crate::ledger;
 
 const ITERATION_BITS: u32 = u32::BITS;
 

@@ -29,9 +29,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use candle_core::Tensor;
 use memcheck_core::measurement::attribution::HeldBy;
 use memcheck_core::measurement::quiet;
+use memcheck_ledger as ledger;
+use memcheck_ledger::host::{self, Follower};
+use memcheck_ledger::table::BlockTable;
 
-use crate::ledger;
-use crate::ledger::table::BlockTable;
 use crate::scope;
 use block::StorageBlock;
 use layout::LearnedLayout;
@@ -69,6 +70,7 @@ pub(crate) fn start() -> std::io::Result<bool> {
     let _ = LAYOUT.set(learned);
     SIZE.store(learned.block.size(), Relaxed);
     disable_in_children();
+    host::set_follower(Follower { allocated, freed });
     ledger::follow_tensors(true);
     Ok(true)
 }
@@ -94,10 +96,7 @@ pub(crate) fn stop() -> bool {
 }
 
 /// Handles the allocation of a host block while tensors are followed.
-// PERF: this part is inlined, because for most calls no candidate is pending and the block is not a
-// tensor.
-#[inline]
-pub(crate) fn allocated(address: u64, of: Layout) {
+fn allocated(address: u64, of: Layout) {
     if pending::has_candidate() || of.size() == SIZE.load(Relaxed) {
         examine_last(address, of);
     }
@@ -116,8 +115,7 @@ fn examine_last(address: u64, of: Layout) {
 }
 
 /// Handles a host block that is about to be freed or resized while tensors are followed.
-#[inline]
-pub(crate) fn freed(address: u64, of: Layout) {
+fn freed(address: u64, of: Layout) {
     if of.size() == SIZE.load(Relaxed) {
         remove_freed(address);
     }

@@ -2,9 +2,9 @@
 
 use candle_core::DType;
 use memcheck_core::measurement::attribution::Tensor;
+use memcheck_ledger::intern::{Interner, mix};
 
 use super::layout;
-use crate::intern::{Interner, mix};
 
 /// Limited by the bits for a shape in a block's origin.
 static TYPES: Interner = Interner::new((1 << 16) - 1, 1 << 20);

@@ -97,7 +97,6 @@ impl Shard {
     }
 
     /// Reverts the count of a free, which any thread may have counted.
-    #[cfg(any(feature = "cuda", test))]
     pub(super) fn uncount_free(&self, space: usize) {
         self.add(&self.traffic[space].frees, 1u64.wrapping_neg());
     }

@@ -13,14 +13,14 @@
 
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
 mod functions;
-pub(crate) mod own;
+pub mod own;
 
 use memcheck_core::measurement::quiet;
 
 use crate::{ledger, site};
 
 /// Starts to count the blocks of the C heap. On a system without this probe, nothing is counted.
-pub(crate) fn start() {
+pub fn start() {
     #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
     functions::link();
     site::prepare_for_c_heap();
@@ -28,7 +28,7 @@ pub(crate) fn start() {
 }
 
 /// Allocates and frees one block, as C code in the executable does.
-pub(crate) fn block() {
+pub fn block() {
     quiet::lifted(|| {
         // SAFETY: the block is freed once, by the function that belongs to its allocation, and it
         // is neither read nor written.
@@ -37,7 +37,7 @@ pub(crate) fn block() {
 }
 
 /// Makes a shared library, the C library, allocate one block, and frees it.
-pub(crate) fn block_of_library() {
+pub fn block_of_library() {
     quiet::lifted(|| {
         // SAFETY: the text has a terminator, and the copy is freed once, as `strdup` requires.
         unsafe { libc::free(std::hint::black_box(libc::strdup(c"canary".as_ptr())).cast()) };

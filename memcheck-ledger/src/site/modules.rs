@@ -22,7 +22,7 @@ pub(super) fn loaded() -> Vec<Module<ModuleBytes>> {
 
 /// The base address and the address range of the executable, which is the first object that the
 /// loader lists.
-pub(super) fn first() -> Option<(u64, Range<u64>)> {
+pub fn first() -> Option<(u64, Range<u64>)> {
     unsafe extern "C" fn keep(
         info: *mut libc::dl_phdr_info,
         _: libc::size_t,

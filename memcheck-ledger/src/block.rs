@@ -7,13 +7,18 @@ use memcheck_core::space::Space;
 const SPACES_PER_DEVICE: usize = 4;
 /// The two spaces of the host and the C heap. Those of each GPU follow.
 const SPACES_OF_HOST: usize = 3;
-pub(crate) const SPACES: usize = SPACES_OF_HOST + SPACES_PER_DEVICE * COUNTED_GPUS;
+/// The number of spaces that the ledger distinguishes.
+pub const SPACES: usize = SPACES_OF_HOST + SPACES_PER_DEVICE * COUNTED_GPUS;
 
+/// A block of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Block {
-    pub(crate) size: u64,
-    pub(crate) space: Space,
-    pub(crate) origin: Origin,
+pub struct Block {
+    /// In bytes.
+    pub size: u64,
+    /// The memory that it is in.
+    pub space: Space,
+    /// Where and when it was allocated.
+    pub origin: Origin,
 }
 
 impl Block {
@@ -23,26 +28,27 @@ impl Block {
     const SPACE_BITS: u32 = 8;
 
     /// The two words of the ledger's table.
-    pub(crate) fn words(self) -> [u64; 2] {
+    pub fn words(self) -> [u64; 2] {
         let space = index(self.space).unwrap_or(0) as u64;
         [space << Self::SIZE_BITS | self.size, self.origin.pack()]
     }
 
     /// The size of the block that these words represent.
     #[inline]
-    pub(crate) fn size_of([size, _]: [u64; 2]) -> u64 {
+    pub fn size_of([size, _]: [u64; 2]) -> u64 {
         size & ((1 << Self::SIZE_BITS) - 1)
     }
 
+    /// The index of the space of the block that these words represent.
     // PERF: reads the index from the word, because a match on `Space` compiles to a jump table.
     #[inline]
-    pub(crate) fn index_of([size, _]: [u64; 2]) -> usize {
+    pub fn index_of([size, _]: [u64; 2]) -> usize {
         let space = size >> Self::SIZE_BITS & ((1 << Self::SPACE_BITS) - 1);
         (space as usize).min(SPACES - 1)
     }
 
     /// The block that these words represent.
-    pub(crate) fn from_words(words: [u64; 2]) -> Self {
+    pub fn from_words(words: [u64; 2]) -> Self {
         Self {
             size: Self::size_of(words),
             space: space(Self::index_of(words)),
@@ -53,27 +59,30 @@ impl Block {
 
 /// The iteration, call site, scope and shape of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub(crate) struct Origin {
+pub struct Origin {
     /// The iteration in which the block was born; 0 is the set-up.
-    pub(crate) birth: u32,
+    pub birth: u32,
     /// Call stack and scope, as a number of [`crate::site`]; 0 in a run without attribution.
-    pub(crate) context: u32,
+    pub context: u32,
     /// Shape and element type of the tensor that the block was made for, as a number of
     /// [`crate::probe::tensor`]; 0 if it is not known.
-    pub(crate) shape: u16,
+    pub shape: u16,
 }
 
 impl Origin {
     /// The number of bits of a birth and of a context. Greater values are clamped to `MAX`.
     const BITS: u32 = 24;
-    pub(crate) const MAX: u32 = (1 << Self::BITS) - 1;
+    /// The greatest birth and context that are stored.
+    pub const MAX: u32 = (1 << Self::BITS) - 1;
 
-    pub(crate) fn pack(self) -> u64 {
+    /// The origin as one word.
+    pub fn pack(self) -> u64 {
         let (birth, context) = (self.birth.min(Self::MAX), self.context.min(Self::MAX));
         u64::from(birth) | u64::from(context) << Self::BITS | u64::from(self.shape) << 48
     }
 
-    pub(crate) fn unpack(word: u64) -> Self {
+    /// The origin that this word represents.
+    pub fn unpack(word: u64) -> Self {
         Self {
             birth: word as u32 & Self::MAX,
             context: (word >> Self::BITS) as u32 & Self::MAX,
@@ -84,7 +93,7 @@ impl Origin {
 
 /// The index of a space in tables; `None` for a GPU that the ledger does not distinguish, and for
 /// the process, which has no blocks.
-pub(crate) fn index(space: Space) -> Option<usize> {
+pub fn index(space: Space) -> Option<usize> {
     let of_gpu = |ordinal: u16, kind: usize| {
         let ordinal = usize::from(ordinal);
         (ordinal < COUNTED_GPUS).then_some(SPACES_OF_HOST + SPACES_PER_DEVICE * ordinal + kind)
@@ -101,7 +110,8 @@ pub(crate) fn index(space: Space) -> Option<usize> {
     }
 }
 
-pub(crate) fn space(index: usize) -> Space {
+/// The space with this index; see [`index`].
+pub fn space(index: usize) -> Space {
     let Some(of_device) = index.checked_sub(SPACES_OF_HOST) else {
         return match index {
             0 => Space::Host,
@@ -119,6 +129,6 @@ pub(crate) fn space(index: usize) -> Space {
 }
 
 /// All spaces of the ledger, in the order of reports.
-pub(crate) fn spaces() -> impl Iterator<Item = Space> {
+pub fn spaces() -> impl Iterator<Item = Space> {
     (0..SPACES).map(space)
 }

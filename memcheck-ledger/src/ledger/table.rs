@@ -60,7 +60,7 @@ const fn starts() -> [usize; LEVELS + 1] {
 }
 
 /// A table. It must be static, because its memory is mapped once and never unmapped.
-pub(crate) struct BlockTable {
+pub struct BlockTable {
     base: AtomicPtr<Bucket>,
     /// The number of levels in use.
     active: AtomicUsize,
@@ -107,7 +107,8 @@ fn bucket_index(level: usize, hash: u64, step: usize) -> usize {
 }
 
 impl BlockTable {
-    pub(crate) const fn new() -> Self {
+    /// A table without memory; see [`Self::map`].
+    pub const fn new() -> Self {
         Self {
             base: AtomicPtr::new(std::ptr::null_mut()),
             active: AtomicUsize::new(1),
@@ -117,7 +118,7 @@ impl BlockTable {
     }
 
     /// Maps the table, if that has not been done.
-    pub(crate) fn map(&self) -> std::io::Result<()> {
+    pub fn map(&self) -> std::io::Result<()> {
         if !self.base.load(Acquire).is_null() {
             return Ok(());
         }
@@ -132,7 +133,7 @@ impl BlockTable {
     // PERF: inlined, because most calls need the home bucket only, and a function call would pass
     // the words through memory.
     #[inline(always)]
-    pub(crate) fn insert(&self, address: u64, words: Words, kept: Option<&KeptSlot>) -> bool {
+    pub fn insert(&self, address: u64, words: Words, kept: Option<&KeptSlot>) -> bool {
         let base = self.base.load(Acquire);
         if base.is_null() || address <= CLAIMED {
             return false;
@@ -240,7 +241,7 @@ impl BlockTable {
 
     /// Prefetches the home bucket of an address that will be added soon.
     #[inline]
-    pub(crate) fn prefetch_home(&self, address: u64) {
+    pub fn prefetch_home(&self, address: u64) {
         let base = self.base.load(Relaxed);
         let bucket = base.wrapping_add(bucket_index(0, hash(address), 0)).cast::<u8>();
         prefetch::to_write(bucket);
@@ -250,7 +251,7 @@ impl BlockTable {
     /// Removes an address. `None` if it is not in the table.
     // PERF: inlined for the same reason as `insert`.
     #[inline(always)]
-    pub(crate) fn remove(&self, address: u64, kept: Option<&KeptSlot>) -> Option<Words> {
+    pub fn remove(&self, address: u64, kept: Option<&KeptSlot>) -> Option<Words> {
         let base = self.base.load(Acquire);
         if base.is_null() || address <= CLAIMED {
             return None;
@@ -285,14 +286,14 @@ impl BlockTable {
         Some(words)
     }
 
-    #[cfg(any(feature = "cuda", test))]
-    pub(crate) fn get(&self, address: u64) -> Option<Words> {
+    /// The words of an address.
+    pub fn get(&self, address: u64) -> Option<Words> {
         self.locate(address).map(|(bucket, slot)| bucket.read(slot))
     }
 
     /// Replaces the second word of an address by the result of `change` for both words. The caller
     /// must know that the address is not removed at the same time.
-    pub(crate) fn update(&self, address: u64, change: impl FnOnce(Words) -> u64) {
+    pub fn update(&self, address: u64, change: impl FnOnce(Words) -> u64) {
         if let Some((bucket, slot)) = self.locate(address) {
             bucket.replace_second(slot, change(bucket.read(slot)));
         }
@@ -301,13 +302,13 @@ impl BlockTable {
     /// Passes the words of all entries that were added since the last call to `visit`, and sets
     /// [`COUNTED`](super::bucket::COUNTED) in them. The cost depends on the number of added
     /// entries, not on the number of all. Threads must not call it at the same time.
-    pub(crate) fn count_new(&self, mut visit: impl FnMut(Words)) {
+    pub fn count_new(&self, mut visit: impl FnMut(Words)) {
         self.buckets(|at| self.changed[at].swap(0, Relaxed), |bucket| bucket.count(&mut visit));
     }
 
     /// Passes every entry to `visit`. Changes that other threads make at the same time may be
     /// missed. A workload makes none between two iterations.
-    pub(crate) fn each(&self, mut visit: impl FnMut(u64, Words)) {
+    pub fn each(&self, mut visit: impl FnMut(u64, Words)) {
         self.buckets(
             |at| self.used[at].load(Relaxed),
             |bucket| bucket.entries().for_each(|(address, words)| visit(address, words)),

@@ -13,11 +13,11 @@ static REFUSED_LIVE: AtomicU64 = AtomicU64::new(0);
 
 /// The live bytes of all spaces.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Sum {
+pub struct Sum {
     /// The highest number of live bytes.
-    pub(crate) peak: u64,
+    pub peak: u64,
     /// Live bytes at the last refusal.
-    pub(crate) refused_live: u64,
+    pub refused_live: u64,
 }
 
 /// Registered memory has an odd address in the ledger. It is memory of the host that is counted
@@ -59,17 +59,17 @@ pub(super) fn reset() {
     REFUSED_LIVE.store(0, Relaxed);
 }
 
-#[cfg(feature = "cuda")]
 pub(super) fn refuse() {
     REFUSED_LIVE.store(LIVE.load(Relaxed), Relaxed);
 }
 
-pub(crate) fn sum() -> Sum {
+/// The live bytes of all spaces, as far as they are added up.
+pub fn sum() -> Sum {
     Sum { peak: PEAK.load(Relaxed), refused_live: REFUSED_LIVE.load(Relaxed) }
 }
 
 /// Restores the peak as if no allocation had been made since it was `before`.
-pub(crate) fn restore_peak(before: u64) {
+pub fn restore_peak(before: u64) {
     restart(&PEAK, &LIVE);
     raise(&PEAK, before);
 }

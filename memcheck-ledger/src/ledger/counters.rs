@@ -74,7 +74,6 @@ impl Counters {
     }
 
     /// Records that the device refused `bytes` after this number of allocations.
-    #[cfg(feature = "cuda")]
     pub(super) fn refuse(&self, bytes: u64, totals: ThreadTotals) {
         let after = totals.allocations.wrapping_sub(self.allocations_before.load(Relaxed));
         self.refused_bytes.store(bytes, Relaxed);
@@ -123,19 +122,27 @@ pub(super) fn restart(peak: &AtomicU64, live: &AtomicU64) -> u64 {
 
 /// The figures of one space at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct CounterSnapshot {
-    pub(crate) live: u64,
+pub struct CounterSnapshot {
+    /// Live bytes.
+    pub live: u64,
     /// The peak since it was last reset.
-    pub(crate) peak: u64,
+    pub peak: u64,
     /// The peak since the body began, regardless of resets.
-    pub(crate) whole_peak: u64,
-    pub(crate) iteration_peak: u64,
-    pub(crate) allocations: u64,
-    pub(crate) allocated_total: u64,
-    pub(crate) frees: u64,
-    pub(crate) failed_frees: u64,
-    pub(crate) refused_bytes: u64,
-    pub(crate) refused_live: u64,
+    pub whole_peak: u64,
+    /// The peak of the current iteration.
+    pub iteration_peak: u64,
+    /// The number of allocations since the body began.
+    pub allocations: u64,
+    /// The bytes of these allocations.
+    pub allocated_total: u64,
+    /// The number of frees since the body began.
+    pub frees: u64,
+    /// The number of frees that the driver refused.
+    pub failed_frees: u64,
+    /// The bytes of the last refused allocation; 0 if there was none.
+    pub refused_bytes: u64,
+    /// Live bytes at the last refusal.
+    pub refused_live: u64,
     /// The value of `allocations` at the last refusal.
-    pub(crate) refused_after: u64,
+    pub refused_after: u64,
 }

@@ -15,14 +15,14 @@ thread_local! {
 
 /// While it lives, blocks that its thread takes from the C heap are not counted.
 #[must_use = "blocks are not counted only while the guard lives"]
-pub(crate) struct Inside {
+pub struct Inside {
     is_marked: bool,
     _not_send: PhantomData<*const ()>,
 }
 
 /// Marks the calls of this thread if the C heap is counted. PERF: otherwise no mark is needed.
 #[inline]
-pub(crate) fn enter(mode: RecordingMode) -> Inside {
+pub fn enter(mode: RecordingMode) -> Inside {
     let is_marked = mode.counts_c_heap();
     if is_marked {
         DEPTH.set(DEPTH.get() + 1);

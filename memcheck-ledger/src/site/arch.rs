@@ -8,15 +8,15 @@ pub(super) use x86_64::*;
 /// The registers after a return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct CallPlace {
-    pub(super) sp: u64,
-    pub(super) bp: u64,
+    pub(in crate::site) sp: u64,
+    pub(in crate::site) bp: u64,
 }
 
 /// The start of a walk. PERF: unwinding needs more registers, but most walks do not unwind.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WalkStart {
-    pub(super) ip: u64,
-    pub(super) sp: u64,
+    pub(in crate::site) ip: u64,
+    pub(in crate::site) sp: u64,
     bp: u64,
     /// On this processor the return address is in a register.
     #[cfg(target_arch = "aarch64")]

@@ -10,17 +10,17 @@ use crate::block::{Block, Origin};
 
 /// The common properties of blocks that a census counts together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct BlockKind {
-    pub(crate) space: Space,
+pub struct BlockKind {
+    pub space: Space,
     /// 0 in a run without attribution.
-    pub(crate) context: u32,
-    pub(crate) size: u64,
+    pub context: u32,
+    pub size: u64,
     /// The iteration of birth, counted from 1; 0 is the set-up.
-    pub(crate) birth: u32,
+    pub birth: u32,
 }
 
 impl BlockKind {
-    pub(crate) fn living(&self, count: u64) -> Living {
+    pub fn living(&self, count: u64) -> Living {
         Living {
             site: (self.context != 0).then_some(self.context),
             size: self.size,
@@ -31,15 +31,15 @@ impl BlockKind {
 }
 
 /// The number of blocks of each kind.
-pub(crate) type Census = FxHashMap<BlockKind, u64>;
+pub type Census = FxHashMap<BlockKind, u64>;
 
 /// Blocks that were added and removed between two censuses.
 #[derive(Debug, Default)]
-pub(crate) struct Changes {
+pub struct Changes {
     /// Live now, but not at the previous census.
-    pub(crate) added: Census,
+    pub added: Census,
     /// Live at the previous census, but not now.
-    pub(crate) removed: Census,
+    pub removed: Census,
 }
 
 fn add(census: &mut Census, words: Words) {
@@ -54,7 +54,7 @@ impl Changes {
     /// at the same time.
     ///
     /// The cost depends on the number of changes, not on the number of live blocks.
-    pub(crate) fn take() -> Option<Self> {
+    pub fn take() -> Option<Self> {
         let mut changes = Self::default();
         super::BLOCKS.count_new(|words| add(&mut changes.added, words));
         super::DEATHS.take(|words| add(&mut changes.removed, words)).then_some(changes)
@@ -62,7 +62,7 @@ impl Changes {
 }
 
 /// Counts the live blocks of all spaces. Allocates, so the caller must be quiet.
-pub(crate) fn census() -> Census {
+pub fn census() -> Census {
     let mut census = Census::default();
     super::each_words(|_, words| add(&mut census, words));
     census

@@ -20,7 +20,7 @@ use crate::mapping;
 const REACH: usize = 64;
 
 /// A table of values.
-pub(crate) struct Interner {
+pub struct Interner {
     places: usize,
     words: usize,
     tables: OnceLock<Tables>,
@@ -39,12 +39,12 @@ struct Tables {
 
 impl Interner {
     /// A table for at most `places` values that have at most `words` words in total.
-    pub(crate) const fn new(places: usize, words: usize) -> Self {
+    pub const fn new(places: usize, words: usize) -> Self {
         Self { places, words, tables: OnceLock::new() }
     }
 
     /// Maps the table, if that has not been done.
-    pub(crate) fn map(&self) -> std::io::Result<()> {
+    pub fn map(&self) -> std::io::Result<()> {
         if self.tables.get().is_none() {
             let _ = self.tables.set(Tables {
                 hashes: mapping::slice(self.places)?,
@@ -59,7 +59,7 @@ impl Interner {
 
     /// The number of a value, starting at 1; 0 if the table is full or not mapped. If there is no
     /// room for the words, the value has a number, but [`Interner::words`] returns `None` for it.
-    pub(crate) fn number(&self, hash: u64, words: impl ExactSizeIterator<Item = u64>) -> u32 {
+    pub fn number(&self, hash: u64, words: impl ExactSizeIterator<Item = u64>) -> u32 {
         let Some(tables) = self.tables.get() else { return 0 };
         // 0 is a free position.
         let hash = hash | 1;
@@ -87,12 +87,12 @@ impl Interner {
     }
 
     /// True if every value so far has a number and words.
-    pub(crate) fn is_complete(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         self.tables.get().is_none_or(|tables| !tables.overflowed.load(Relaxed))
     }
 
     /// The words of the value with this number.
-    pub(crate) fn words(&self, number: u32) -> Option<Vec<u64>> {
+    pub fn words(&self, number: u32) -> Option<Vec<u64>> {
         let tables = self.tables.get()?;
         let place = usize::try_from(number.checked_sub(1)?).ok()?;
         let span = tables.spans.get(place)?.load(Acquire);
@@ -121,7 +121,7 @@ impl Tables {
 
 /// Adds a word to a hash.
 #[inline]
-pub(crate) fn mix(hash: u64, word: u64) -> u64 {
+pub fn mix(hash: u64, word: u64) -> u64 {
     let mixed = (hash ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     mixed ^ mixed >> 29
 }

@@ -2,12 +2,10 @@
 //!
 //! Sites are recorded only in a run with attribution. A stack is walked with the unwind tables
 //! (`unwind`) up to the part that the thread has already walked (`stacks`). The stack gets a number
-//! (`contexts`), which the ledger stores for the block. After the body has ended, the numbers are
-//! converted to addresses in the executable (`executable`).
+//! (`contexts`), which the ledger stores for the block.
 
 mod arch;
 mod contexts;
-mod executable;
 mod modules;
 mod stack;
 mod stacks;
@@ -15,8 +13,8 @@ mod unwind;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-pub(crate) use contexts::{context, is_complete};
-pub(crate) use executable::{Executable, sources};
+pub use contexts::{Context, context, is_complete};
+pub use modules::first as executable;
 
 static ON: AtomicBool = AtomicBool::new(false);
 
@@ -24,7 +22,7 @@ static ON: AtomicBool = AtomicBool::new(false);
 ///
 /// # Errors
 /// If the system refuses memory for the tables.
-pub(crate) fn start() -> std::io::Result<()> {
+pub fn start() -> std::io::Result<()> {
     contexts::map()?;
     unwind::prepare();
     ON.store(true, Relaxed);
@@ -32,40 +30,39 @@ pub(crate) fn start() -> std::io::Result<()> {
 }
 
 /// Must be called before blocks of the C heap are counted.
-pub(crate) fn prepare_for_c_heap() {
+pub fn prepare_for_c_heap() {
     unwind::prepare_for_c_heap();
 }
 
 /// Records sites again after [`start`] and [`stop`].
-pub(crate) fn resume() {
+pub fn resume() {
     ON.store(true, Relaxed);
 }
 
 /// Stops recording the sites of blocks.
-pub(crate) fn stop() {
+pub fn stop() {
     ON.store(false, Relaxed);
 }
 
 /// True if the sites of blocks are recorded.
-pub(crate) fn is_on() -> bool {
+pub fn is_on() -> bool {
     ON.load(Relaxed)
 }
 
 /// The number of the caller's context; 0 if sites are not recorded or if the thread is about to
 /// end.
 #[inline]
-pub(crate) fn current_context() -> u32 {
+pub fn current_context() -> u32 {
     if ON.load(Relaxed) { unwind::current_context() } else { 0 }
 }
 
 /// The return addresses of the caller's stack, the innermost first. The caller must be quiet.
-#[cfg_attr(not(feature = "sim"), expect(dead_code, reason = "only the simulator reports reads"))]
-pub(crate) fn frames() -> Vec<u64> {
+pub fn frames() -> Vec<u64> {
     unwind::frames()
 }
 
 /// Runs `work`. The frames around this call cannot change in the meantime, so that walks do not
 /// compare them.
-pub(crate) fn with_fixed_frames<R>(work: impl FnOnce() -> R) -> R {
+pub fn with_fixed_frames<R>(work: impl FnOnce() -> R) -> R {
     if ON.load(Relaxed) { unwind::with_fixed_frames(work) } else { work() }
 }

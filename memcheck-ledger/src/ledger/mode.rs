@@ -8,78 +8,81 @@ pub(crate) static MODE: AtomicU8 = AtomicU8::new(0);
 // PERF: one byte holds all flags, so that an event costs one relaxed load in a program that is not
 // measured, and does not need a second load in one that is.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct RecordingMode(u8);
+pub struct RecordingMode(u8);
 
 impl RecordingMode {
     const ARMED: u8 = 1;
     const TENSORS: u8 = 2;
     const SMALL: u8 = 4;
     /// Read by the functions in assembler of [`crate::probe::c_heap`] too.
-    pub(crate) const C_HEAP: u8 = 8;
+    pub const C_HEAP: u8 = 8;
     const SUM: u8 = 16;
 
+    /// True if events are recorded.
     #[inline]
-    pub(crate) fn is_armed(self) -> bool {
+    pub fn is_armed(self) -> bool {
         self.0 & Self::ARMED != 0
     }
 
     /// True if host blocks of less than 1 KiB are recorded.
     #[inline]
-    pub(crate) fn counts_small(self) -> bool {
+    pub fn counts_small(self) -> bool {
         self.0 & Self::SMALL != 0
     }
 
     /// True if blocks of the C heap are recorded.
     #[inline]
-    pub(crate) fn counts_c_heap(self) -> bool {
+    pub fn counts_c_heap(self) -> bool {
         self.0 & Self::C_HEAP != 0
     }
 
     /// True if the live bytes of all spaces are added up.
     #[inline]
-    pub(crate) fn sums(self) -> bool {
+    pub fn sums(self) -> bool {
         self.0 & Self::SUM != 0
     }
 
     /// True if host blocks are also examined as possible tensors.
     #[inline]
-    pub(crate) fn follows_tensors(self) -> bool {
+    pub fn follows_tensors(self) -> bool {
         self.0 & Self::TENSORS != 0
     }
 }
 
+/// The events that are recorded now.
 #[inline]
-pub(crate) fn mode() -> RecordingMode {
+pub fn mode() -> RecordingMode {
     RecordingMode(MODE.load(Relaxed))
 }
 
+/// True if events are recorded.
 #[inline]
-pub(crate) fn is_armed() -> bool {
+pub fn is_armed() -> bool {
     mode().is_armed()
 }
 
-pub(crate) fn arm() {
+/// Starts to record events.
+pub fn arm() {
     MODE.fetch_or(RecordingMode::ARMED, Relaxed);
 }
 
 /// Starts to record host blocks of less than 1 KiB.
-pub(crate) fn count_small() {
+pub fn count_small() {
     MODE.fetch_or(RecordingMode::SMALL, Relaxed);
 }
 
 /// Starts to record blocks of the C heap.
-pub(crate) fn count_c_heap() {
+pub fn count_c_heap() {
     MODE.fetch_or(RecordingMode::C_HEAP, Relaxed);
 }
 
 /// Starts to add up the live bytes of all spaces. Must be called before the ledger is armed.
-#[cfg(feature = "cuda")]
-pub(crate) fn count_sum() {
+pub fn count_sum() {
     MODE.fetch_or(RecordingMode::SUM, Relaxed);
 }
 
 /// Starts or stops the examination of host blocks as possible tensors.
-pub(crate) fn follow_tensors(follow: bool) {
+pub fn follow_tensors(follow: bool) {
     if follow {
         MODE.fetch_or(RecordingMode::TENSORS, Relaxed);
     } else {

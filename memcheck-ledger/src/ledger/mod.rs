@@ -15,7 +15,7 @@
 //! ```
 //!
 //! In a run with attribution a block also has a context (call stack and scope, [`crate::site`]),
-//! and every event is passed on to [`crate::trace`].
+//! and every event is passed on to [`crate::events`].
 //!
 //! The peak is exact under concurrency: each addition to `live` yields the new value, and every
 //! such value is offered to `peak`. Therefore `peak` is the maximum over the order in which the
@@ -29,7 +29,7 @@ mod mode;
 mod peak;
 mod shard;
 mod sum;
-pub(crate) mod table;
+pub mod table;
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -40,21 +40,20 @@ use self::counters::{Counters, raise, restart};
 use self::deaths::Deaths;
 use self::table::BlockTable;
 use crate::block::{Block, Origin, SPACES, index};
+use crate::events::{self, Event};
 use crate::site;
-use crate::trace::{self, Event};
 
-pub(crate) use census::{Census, Changes, census};
-pub(crate) use counters::CounterSnapshot;
-#[cfg(feature = "cuda")]
-pub(crate) use mode::count_sum;
-pub(crate) use mode::{
-    MODE, RecordingMode, arm, count_c_heap, count_small, follow_tensors, is_armed, mode,
+pub use census::{Census, Changes, census};
+pub use counters::CounterSnapshot;
+pub(crate) use mode::MODE;
+pub use mode::{
+    RecordingMode, arm, count_c_heap, count_small, count_sum, follow_tensors, is_armed, mode,
 };
-pub(crate) use peak::PeakWindow;
-pub(crate) use sum::{restore_peak, sum};
+pub use peak::PeakWindow;
+pub use sum::{restore_peak, sum};
 
 /// The number of live blocks for which the ledger has room.
-pub(crate) const CAPACITY: u64 = table::CAPACITY as u64;
+pub const CAPACITY: u64 = table::CAPACITY as u64;
 
 static BLOCKS: BlockTable = BlockTable::new();
 static DEATHS: Deaths = Deaths::new();
@@ -72,15 +71,15 @@ fn current_origin() -> Origin {
 }
 
 /// Maps the table. Events before [`arm`] are ignored.
-pub(crate) fn prepare() -> std::io::Result<()> {
+pub fn prepare() -> std::io::Result<()> {
     DEATHS.map()?;
     BLOCKS.map()
 }
 
 /// Begins an iteration: new blocks are born in it, and its peak starts at the live bytes.
-pub(crate) fn begin_iteration(iteration: u32) {
+pub fn begin_iteration(iteration: u32) {
     ITERATION.store(iteration, Relaxed);
-    trace::push(|| Event::Iteration(iteration));
+    events::push(|| Event::Iteration(iteration));
     for counters in &COUNTERS {
         restart(&counters.iteration_peak, &counters.live);
     }
@@ -88,19 +87,19 @@ pub(crate) fn begin_iteration(iteration: u32) {
 
 /// Ends the iteration. Until the next one begins, allocations are not part of its figures, although
 /// this iteration is recorded as their birth.
-pub(crate) fn end_iteration() {
-    trace::push(|| Event::Iteration(0));
+pub fn end_iteration() {
+    events::push(|| Event::Iteration(0));
 }
 
 /// The iteration in which new blocks are born; 0 is the set-up.
-pub(crate) fn iteration() -> u32 {
+pub fn iteration() -> u32 {
     ITERATION.load(Relaxed)
 }
 
 /// Resets all figures except the live bytes of devices. Must be called when the body begins. Host
 /// blocks from before the body are forgotten, because they belong to the instrument and to thread
 /// pools. Allocates, so the caller must be quiet.
-pub(crate) fn reset() {
+pub fn reset() {
     ITERATION.store(0, Relaxed);
     let mut before = Vec::new();
     each(|address, block| before.extend((!block.space.is_of_driver()).then_some(address)));
@@ -116,7 +115,7 @@ pub(crate) fn reset() {
 }
 
 /// Resets the figures of a space that a canary was the first to use, if it has no live blocks.
-pub(crate) fn reset_unused(space: Space) {
+pub fn reset_unused(space: Space) {
     if let Some(index) = index(space)
         && COUNTERS[index].live.load(Relaxed) == 0
     {
@@ -125,7 +124,7 @@ pub(crate) fn reset_unused(space: Space) {
 }
 
 /// Resets the peak of a space. Its former value stays part of the peak of the whole body.
-pub(crate) fn reset_peak(space: Space) {
+pub fn reset_peak(space: Space) {
     if let Some(Counters { live, peak, earlier_peak, .. }) = index(space).map(|at| &COUNTERS[at]) {
         // Raised before the reset too, so that a reader on another thread never sees a lower peak.
         raise(earlier_peak, peak.load(Relaxed));
@@ -133,8 +132,8 @@ pub(crate) fn reset_peak(space: Space) {
     }
 }
 
-#[inline]
-pub(crate) fn allocated(space: Space, address: u64, size: u64) {
+/// Adds a block.
+pub fn allocated(space: Space, address: u64, size: u64) {
     let Some(index) = index(space) else {
         count_event_of_unknown_gpu();
         return;
@@ -150,7 +149,7 @@ pub(crate) fn allocated(space: Space, address: u64, size: u64) {
         is_taken
     });
     if is_taken {
-        trace::push(|| Event::Allocated(block));
+        events::push(|| Event::Allocated(block));
     } else {
         count_lost_event();
     }
@@ -158,8 +157,7 @@ pub(crate) fn allocated(space: Space, address: u64, size: u64) {
 
 /// Removes a block that is about to be freed. `None` if the ledger has not counted its allocation;
 /// such a block is ignored.
-#[inline]
-pub(crate) fn freed(address: u64) -> Option<Block> {
+pub fn freed(address: u64) -> Option<Block> {
     let words = shard::with(|shard| {
         let words = BLOCKS.remove(address, shard.kept())?;
         let index = Block::index_of(words);
@@ -169,7 +167,7 @@ pub(crate) fn freed(address: u64) -> Option<Block> {
         Some(words)
     })?;
     push_death(words);
-    trace::push(|| Event::Freed(Block::from_words(words)));
+    events::push(|| Event::Freed(Block::from_words(words)));
     Some(Block::from_words(words))
 }
 
@@ -182,15 +180,14 @@ fn push_death(words: Words) {
 }
 
 /// Adds `block` again, because the driver refused to free it.
-#[cfg(any(feature = "cuda", test))]
-pub(crate) fn free_failed(address: u64, block: Block) {
+pub fn free_failed(address: u64, block: Block) {
     if let Some(index) = index(block.space) {
         COUNTERS[index].failed_frees.fetch_add(1, Relaxed);
         shard::with(|shard| shard.uncount_free(index));
         if BLOCKS.insert(address, block.words(), None) {
             COUNTERS[index].add(block.size);
             sum::add(address, block.size);
-            trace::push(|| Event::Kept(block));
+            events::push(|| Event::Kept(block));
         } else {
             count_lost_event();
         }
@@ -199,19 +196,17 @@ pub(crate) fn free_failed(address: u64, block: Block) {
 
 /// A block that is about to be moved or resized.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Taken(Words);
+pub struct Taken(Words);
 
 /// Takes a block that is about to be moved or resized out of the table. Its bytes stay counted as
 /// live until [`put_back`], [`moved`] or [`discarded`], so that the peak neither misses the block
 /// nor counts it twice.
-#[inline]
-pub(crate) fn taken(address: u64) -> Option<Taken> {
+pub fn taken(address: u64) -> Option<Taken> {
     shard::with(|shard| BLOCKS.remove(address, shard.kept())).map(Taken)
 }
 
 /// Puts a block back that was [`taken`] but could not be moved.
-#[inline]
-pub(crate) fn put_back(address: u64, Taken(words): Taken) {
+pub fn put_back(address: u64, Taken(words): Taken) {
     if !BLOCKS.insert(address, words, None) {
         count_lost_event();
     }
@@ -219,8 +214,7 @@ pub(crate) fn put_back(address: u64, Taken(words): Taken) {
 
 /// Adds a block that was [`taken`] and is now at `address`, with `size` bytes in `space`. If the
 /// ledger does not distinguish that space, the block is removed and the event counts as lost.
-#[inline]
-pub(crate) fn moved(Taken(words): Taken, space: Space, address: u64, size: u64) {
+pub fn moved(Taken(words): Taken, space: Space, address: u64, size: u64) {
     let Some(index) = index(space) else {
         count_event_of_unknown_gpu();
         discarded(Taken(words));
@@ -236,7 +230,7 @@ pub(crate) fn moved(Taken(words): Taken, space: Space, address: u64, size: u64) 
         count_lost_event();
     }
     push_death(words);
-    trace::push_pair(|| (Event::Freed(old), Event::Allocated(block)));
+    events::push_pair(|| (Event::Freed(old), Event::Allocated(block)));
     sum::resize(address, old.size, size);
     if index != old_index {
         COUNTERS[index].add(size);
@@ -249,33 +243,30 @@ pub(crate) fn moved(Taken(words): Taken, space: Space, address: u64, size: u64) 
 }
 
 /// Removes a block that was [`taken`], because blocks of its new size are not counted.
-#[inline]
-pub(crate) fn discarded(Taken(words): Taken) {
+pub fn discarded(Taken(words): Taken) {
     let index = Block::index_of(words);
     COUNTERS[index].live.fetch_sub(Block::size_of(words), Relaxed);
     // Only heap blocks are moved, and their addresses are even.
     sum::subtract(0, Block::size_of(words));
     shard::with(|shard| shard.count_free(index));
     push_death(words);
-    trace::push(|| Event::Freed(Block::from_words(words)));
+    events::push(|| Event::Freed(Block::from_words(words)));
 }
 
 /// The size of the live block at `address`, if there is one.
-#[cfg(any(feature = "cuda", test))]
-pub(crate) fn size_of(address: u64) -> Option<u64> {
+pub fn size_of(address: u64) -> Option<u64> {
     BLOCKS.get(address).map(|words| Block::from_words(words).size)
 }
 
 /// The space of the live block at `address`, if there is one.
-#[cfg(feature = "cuda")]
-pub(crate) fn space_of(address: u64) -> Option<Space> {
+pub fn space_of(address: u64) -> Option<Space> {
     BLOCKS.get(address).map(|words| Block::from_words(words).space)
 }
 
 /// Records that the live block at `address` contains a tensor of `bytes`. Returns true if the
 /// tensor is as large as the block. In this case the block gets the shape of the tensor, unless it
 /// already has a shape.
-pub(crate) fn shaped(address: u64, bytes: u64, shape: impl FnOnce() -> u16) -> bool {
+pub fn shaped(address: u64, bytes: u64, shape: impl FnOnce() -> u16) -> bool {
     let mut whole = false;
     let mut before = None;
     BLOCKS.update(address, |words| {
@@ -289,13 +280,13 @@ pub(crate) fn shaped(address: u64, bytes: u64, shape: impl FnOnce() -> u16) -> b
         Origin { shape, ..block.origin }.pack()
     });
     if let Some((block, shape)) = before {
-        trace::push(|| Event::Shaped(block, shape));
+        events::push(|| Event::Shaped(block, shape));
     }
     whole
 }
 
 /// Passes every live block and its address to `visit`.
-pub(crate) fn each(mut visit: impl FnMut(u64, Block)) {
+pub fn each(mut visit: impl FnMut(u64, Block)) {
     each_words(|address, words| visit(address, Block::from_words(words)));
 }
 
@@ -309,17 +300,16 @@ fn each_words(mut visit: impl FnMut(u64, Words)) {
 }
 
 /// Records that the device had no memory for `size` bytes.
-#[cfg(feature = "cuda")]
-pub(crate) fn refused(space: Space, size: u64) {
+pub fn refused(space: Space, size: u64) {
     if let Some(index) = index(space) {
         COUNTERS[index].refuse(size, shard::totals(index));
         sum::refuse();
-        trace::push(|| Event::Refused(Block { size, space, origin: current_origin() }));
+        events::push(|| Event::Refused(Block { size, space, origin: current_origin() }));
     }
 }
 
 /// Forgets the last refusal, because the caller has handled it.
-pub(crate) fn forget_refusal(space: Space) {
+pub fn forget_refusal(space: Space) {
     if let Some(counters) = index(space).map(|index| &COUNTERS[index]) {
         counters.refused_bytes.store(0, Relaxed);
     }
@@ -333,29 +323,29 @@ fn count_lost_event() {
 
 /// Counts an event of a GPU that has no counters, or whose number the driver did not return.
 #[cold]
-pub(crate) fn count_event_of_unknown_gpu() {
+pub fn count_event_of_unknown_gpu() {
     LOST.fetch_add(1, Relaxed);
     LOST_OF_UNKNOWN_GPUS.fetch_add(1, Relaxed);
 }
 
-pub(crate) fn snapshot(space: Space) -> CounterSnapshot {
+/// The counters of a space.
+pub fn snapshot(space: Space) -> CounterSnapshot {
     index(space).map(|index| COUNTERS[index].snapshot(shard::totals(index))).unwrap_or_default()
 }
 
 /// The live bytes of the heap of the process, as far as it is counted.
-#[cfg(feature = "sim")]
-pub(crate) fn heap() -> u64 {
+pub fn heap() -> u64 {
     let spaces = [Space::Host, Space::HostSmall, Space::CHeap].into_iter().filter_map(index);
     spaces.map(|index| COUNTERS[index].live.load(Relaxed)).sum()
 }
 
 /// The number of events that could not be recorded. If it is not zero, the figures are not valid.
-pub(crate) fn lost_events() -> u64 {
+pub fn lost_events() -> u64 {
     LOST.load(Relaxed)
 }
 
 /// The number of [`lost_events`] that belong to a GPU that the ledger does not count.
-pub(crate) fn events_of_unknown_gpus() -> u64 {
+pub fn events_of_unknown_gpus() -> u64 {
     LOST_OF_UNKNOWN_GPUS.load(Relaxed)
 }
 

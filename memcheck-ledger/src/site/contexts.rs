@@ -7,11 +7,11 @@ static CONTEXTS: Interner = Interner::new(1 << 18, 1 << 24);
 
 /// A call stack in a scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Context {
+pub struct Context {
     /// Return addresses, the innermost first.
-    pub(crate) frames: Vec<u64>,
+    pub frames: Vec<u64>,
     /// The scope, as a number of [`crate::scope`].
-    pub(crate) scope: u32,
+    pub scope: u32,
 }
 
 pub(super) fn map() -> std::io::Result<()> {
@@ -26,7 +26,7 @@ pub(super) fn number(frames: &[u64], hash: u64, scope: u32) -> u32 {
 }
 
 /// True if the frames and scopes of all contexts so far are known.
-pub(crate) fn is_complete() -> bool {
+pub fn is_complete() -> bool {
     CONTEXTS.is_complete()
 }
 
@@ -56,7 +56,8 @@ impl Iterator for Words<'_> {
 
 impl ExactSizeIterator for Words<'_> {}
 
-pub(crate) fn context(number: u32) -> Option<Context> {
+/// The context with this number, if its words are known.
+pub fn context(number: u32) -> Option<Context> {
     let words = CONTEXTS.words(number)?;
     let (scope, frames) = words.split_first()?;
     Some(Context { frames: frames.to_vec(), scope: *scope as u32 })

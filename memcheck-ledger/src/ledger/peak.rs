@@ -11,7 +11,7 @@ use crate::block::index;
 
 /// A window over the peak of one space, from its creation until it is closed, discarded or dropped.
 #[derive(Debug)]
-pub(crate) struct PeakWindow {
+pub struct PeakWindow {
     space: Space,
     before: u64,
     /// The `earlier_peak` of the counters before the window.
@@ -24,19 +24,20 @@ fn counters(space: Space) -> Option<&'static Counters> {
 
 impl PeakWindow {
     /// Resets the peak.
-    pub(crate) fn open(space: Space) -> Self {
+    pub fn open(space: Space) -> Self {
         let (before, earlier) = counters(space).map_or((0, 0), |counters| {
             (restart(&counters.peak, &counters.live), counters.earlier_peak.swap(0, Relaxed))
         });
         Self { space, before, earlier }
     }
 
-    pub(crate) fn space(&self) -> Space {
+    /// The space whose peak this is.
+    pub fn space(&self) -> Space {
         self.space
     }
 
     /// Restores the peak as if no allocation had been made in the window.
-    pub(crate) fn discard(self) {
+    pub fn discard(self) {
         if let Some(counters) = counters(self.space) {
             restart(&counters.peak, &counters.live);
             counters.earlier_peak.store(0, Relaxed);
@@ -45,7 +46,7 @@ impl PeakWindow {
     }
 
     /// The peak within the window, even if it was reset during the window.
-    pub(crate) fn close(self) -> u64 {
+    pub fn close(self) -> u64 {
         counters(self.space).map_or(0, |counters| {
             counters.peak.load(Relaxed).max(counters.earlier_peak.load(Relaxed))
         })

@@ -5,13 +5,13 @@ use std::ops::Range;
 use std::path::Path;
 
 use memcheck_core::measurement::stack::Sources;
-
-use super::modules;
+use memcheck_ledger::site;
 
 /// The folders in which the crates of this tool were compiled.
 const OWN: &[(&str, &str)] = &[
     (env!("CARGO_MANIFEST_DIR"), "memcheck_runtime"),
     (memcheck_core::FOLDER, "memcheck_core"),
+    (memcheck_ledger::FOLDER, "memcheck_ledger"),
     #[cfg(feature = "sim")]
     (memcheck_sim::FOLDER, "memcheck_sim"),
 ];
@@ -32,7 +32,7 @@ pub(crate) struct Executable {
 impl Executable {
     /// Gets the position from the loader.
     pub(crate) fn find() -> Self {
-        modules::first().map(|(base, range)| Self { base, range }).unwrap_or_default()
+        site::executable().map(|(base, range)| Self { base, range }).unwrap_or_default()
     }
 
     /// The calls that return to these addresses, relative to the executable's base. Frames of

@@ -35,7 +35,7 @@ static TAKEN: Counter = Counter(AtomicU64::new(0));
 struct Counter(AtomicU64);
 
 /// Maps the queue, if that has not been done.
-pub(super) fn map() -> std::io::Result<()> {
+pub fn map() -> std::io::Result<()> {
     if SLOTS.get().is_none() {
         let _ = SLOTS.set(mapping::slice::<AtomicU64>(CAPACITY as usize * WORDS)?);
     }
@@ -100,7 +100,7 @@ fn wait_for_room(number: u64) -> bool {
 }
 
 /// Takes the event with this number, if it has been written.
-pub(super) fn take(number: u64) -> Option<Event> {
+pub fn take(number: u64) -> Option<Event> {
     let slot = slot(number)?;
     let head = slot[0].load(Acquire);
     if head & (LAPS - 1) != lap(number) {

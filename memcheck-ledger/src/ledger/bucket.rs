@@ -111,7 +111,7 @@ impl Bucket {
 /// bucket of the first level. No other thread uses it. The slot stays claimed when the thread ends,
 /// so each thread costs at most one slot.
 #[derive(Debug)]
-pub(crate) struct KeptSlot {
+pub struct KeptSlot {
     /// `bucket * STRIDE + slot + 1`; 0 if no slot is kept.
     slot: AtomicUsize,
 }
@@ -119,7 +119,7 @@ pub(crate) struct KeptSlot {
 impl KeptSlot {
     const STRIDE: usize = SLOTS + 1;
 
-    pub(crate) const fn new() -> Self {
+    pub const fn new() -> Self {
         Self { slot: AtomicUsize::new(0) }
     }
 

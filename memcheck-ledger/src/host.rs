@@ -12,12 +12,12 @@
 //! * blocks from before the test body, because they are not in the ledger.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::OnceLock;
 
 use memcheck_core::measurement::quiet::is_quiet;
 use memcheck_core::space::Space;
 
-use super::c_heap::own;
-use super::tensor;
+use crate::c_heap::own;
 use crate::ledger::{self, RecordingMode, Taken};
 
 /// The minimum size in bytes of a block of `host`. Smaller blocks belong to `host/small`.
@@ -54,6 +54,29 @@ impl<A> Tracking<A> {
     }
 }
 
+/// What else happens to a host block while tensors are followed ([`ledger::follow_tensors`]).
+#[derive(Debug, Clone, Copy)]
+pub struct Follower {
+    /// A block was allocated at this address.
+    pub allocated: fn(u64, Layout),
+    /// The block at this address is about to be freed or resized.
+    pub freed: fn(u64, Layout),
+}
+
+static FOLLOWER: OnceLock<Follower> = OnceLock::new();
+
+/// Sets the follower. Only the first one is kept.
+pub fn set_follower(follower: Follower) {
+    let _ = FOLLOWER.set(follower);
+}
+
+#[inline]
+fn follow(event: impl Fn(&Follower) -> fn(u64, Layout), address: *mut u8, layout: Layout) {
+    if let Some(follower) = FOLLOWER.get() {
+        event(follower)(address as u64, layout);
+    }
+}
+
 #[cfg(feature = "global-allocator")]
 #[global_allocator]
 static ALLOCATOR: Tracking<System> = Tracking::new(System);
@@ -79,7 +102,7 @@ fn allocated(mode: RecordingMode, address: *mut u8, layout: Layout) {
         return;
     }
     if mode.follows_tensors() {
-        tensor::allocated(address as u64, layout);
+        follow(|follower| follower.allocated, address, layout);
     }
     match space(mode, layout) {
         Some(Space::Host) => tensor_allocated(address as u64, layout.size() as u64),
@@ -108,7 +131,7 @@ fn counted_freed(address: u64) {
 #[inline]
 fn freed(mode: RecordingMode, address: *mut u8, layout: Layout) {
     if mode.follows_tensors() {
-        tensor::freed(address as u64, layout);
+        follow(|follower| follower.freed, address, layout);
     }
     // Also on a quiet thread, because the block was counted when it was allocated.
     if space(mode, layout).is_some() {
@@ -166,7 +189,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracking<A> {
             return unsafe { self.inner.realloc(address, layout, new_size) };
         }
         if mode.follows_tensors() {
-            tensor::freed(address as u64, layout);
+            follow(|follower| follower.freed, address, layout);
         }
         // The block must be taken out of the table before the call, because another thread can get
         // the old address as soon as it is free.
