@@ -41,7 +41,7 @@ pub fn surviving(alike: &SiteGroup<'_, '_>) -> Site {
         block: survivors.group.block,
         bytes: alike.bytes(),
         count: alike.count(),
-        tensor: survivors.tensors.first().map(ToString::to_string),
+        tensor: alike::tensors(survivors),
         ..site(first.stack, &survivors.scope)
     };
     with_reading(place, alike.reading)
