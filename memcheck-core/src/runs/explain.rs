@@ -387,8 +387,11 @@ fn explained(mut first: Report, mut second: Report) -> Report {
         let further = comparison::compared(&second.record);
         comparison::add(&mut second.record, further);
     }
+    let contained = blame::notes_of_events_held_once(&first.record, &second.record);
     let notes = std::mem::take(&mut first.record.notes);
-    let missing = notes.into_iter().filter(|note| !second.record.notes.contains(note));
+    let missing = notes
+        .into_iter()
+        .filter(|note| !second.record.notes.contains(note) && !contained.contains(note));
     second.record.notes.extend(missing.collect::<Vec<_>>());
     if second.record.followed.is_some() {
         // It repeats the run that decided the growth, whose resident memory is without call stacks.
