@@ -7,7 +7,7 @@ mod once;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::growth::survivors::{Group, Reading};
+use crate::growth::survivors::{Group, Growth, Pattern, Reading};
 use crate::judgement::diagnosis::Evidence;
 use crate::judgement::finding::{Site, Via};
 use crate::measurement::attribution::{Attribution, Holder, HolderKind};
@@ -17,20 +17,34 @@ use crate::space::Space;
 
 pub use alike::{SiteGroup, alike};
 use alike::{SiteKey, group_by_key};
-pub use events::note_events;
+pub use events::{note_events, notes_of_events_held_once};
 pub use once::note_once;
 
 /// Sites that grow, the fastest first; a size without site is followed by the sites that hold it.
 pub fn growing(evidence: &Evidence<'_>) -> Vec<Site> {
     let growing = alike(evidence.growing());
-    let places = growing.iter().map(|place| vec![surviving(place)]);
+    let places = growing.iter().map(|place| vec![of_run(evidence, surviving(place))]);
     let sizes = evidence.sizes().map(|(group, holding)| {
         let holding = alike(holding);
-        std::iter::once(size_site(group)).chain(holding.iter().map(surviving)).collect()
+        let size = of_run(evidence, size_site(group));
+        std::iter::once(size).chain(holding.iter().map(surviving)).collect()
     });
     let mut sites: Vec<Vec<Site>> = places.chain(sizes).collect();
     sites.sort_by_key(|sites| Reverse(sites[0].bytes_per_iteration));
     sites.into_iter().flatten().collect()
+}
+
+/// A buffer that is enlarged has another size in the run that decided the growth than in the run
+/// that measured the peak, so that its note names the run.
+fn of_run(evidence: &Evidence<'_>, site: Site) -> Site {
+    let is_buffer = matches!(site.pattern, Some(Pattern::Enlarged | Pattern::Amortized));
+    match (evidence.measured.growth, &site.note) {
+        (Growth::Found { iterations, .. }, Some(note)) if is_buffer && evidence.is_longer => {
+            let end = format!("at the end of the longer run of {iterations} iterations");
+            Site { note: Some(format!("{note}; its size is that {end}")), ..site }
+        }
+        _ => site,
+    }
 }
 
 /// The site of survivors, whether they grow or not.
@@ -41,7 +55,7 @@ pub fn surviving(alike: &SiteGroup<'_, '_>) -> Site {
         block: survivors.group.block,
         bytes: alike.bytes(),
         count: alike.count(),
-        tensor: survivors.tensors.first().map(ToString::to_string),
+        tensor: alike::tensors(survivors),
         ..site(first.stack, &survivors.scope)
     };
     with_reading(place, alike.reading)

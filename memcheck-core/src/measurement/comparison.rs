@@ -1,8 +1,12 @@
 //! Compares the runs of one test by their figures.
 
+use std::collections::BTreeSet;
+
 use crate::measurement::figures::Figures;
 use crate::measurement::record::Record;
-use crate::measurement::repeats::Repeats;
+use crate::measurement::repeats::{Repeats, value_text};
+use crate::size::{both, counted};
+use crate::space::Space;
 
 /// Figures that depend on the number of iterations after the measured ones.
 const LATER_FIGURES: [&str; 3] = ["peak_allocated", "retained", "retained_again"];
@@ -50,6 +54,66 @@ pub(crate) fn differ(first: &Figures, second: &Figures) -> bool {
             .iter()
             .any(|(name, value)| of_second(space, name).is_some_and(|other: &u64| other != value))
     })
+}
+
+/// The figures of the measured iterations that a further run measured otherwise than the first.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Moved {
+    /// The figures as text, with their values in both runs.
+    pub(crate) figures: Vec<String>,
+    /// True if one of them is not about small host blocks, which no baseline keeps.
+    pub(crate) is_compared: bool,
+}
+
+/// Compares two runs by their measured iterations. A space that a run has not used has only zeros.
+pub(crate) fn moved(first: &Record, second: &Record) -> Moved {
+    let mut moved = Moved::default();
+    let (before, after) = (of_measured_iterations(first), of_measured_iterations(second));
+    let spaces: BTreeSet<&Space> = first.judged.iter().chain(&second.judged).collect();
+    for &space in spaces {
+        if first.has_own_limits(space) || second.has_own_limits(space) {
+            continue;
+        }
+        let mut differing = figures_moved(space, &before, &after);
+        if differing.is_empty() {
+            differing.extend(live_bytes_moved(space, first, second));
+        }
+        moved.is_compared |= space != Space::HostSmall && !differing.is_empty();
+        moved.figures.extend(differing);
+    }
+    moved
+}
+
+fn figures_moved(space: Space, first: &Figures, second: &Figures) -> Vec<String> {
+    let of = |figures: &Figures, name: &str| {
+        figures.0.get(&space).and_then(|by_name| by_name.get(name).copied()).unwrap_or(0)
+    };
+    let by_name = [first, second].into_iter().filter_map(|figures| figures.0.get(&space));
+    let names: BTreeSet<&String> = by_name.flat_map(|by_name| by_name.keys()).collect();
+    let values = names.into_iter().map(|name| (name, of(first, name), of(second, name)));
+    let text = |(name, then, now): (&String, u64, u64)| {
+        let (then, now) = (value_text(name, then), value_text(name, now));
+        (then != now).then(|| format!("`{name}` of {space} is {}", both_runs(&then, &now)))
+    };
+    values.filter_map(text).collect()
+}
+
+/// Threads can free a block in an earlier or a later iteration, which moves no other figure.
+fn live_bytes_moved(space: Space, first: &Record, second: &Record) -> Option<String> {
+    let before = &first.spaces.get(&space)?.allocated;
+    let after = &second.spaces.get(&space)?.allocated;
+    let mut differing = (1..).zip(before.iter().zip(after)).filter(|(_, (then, now))| then != now);
+    let (iteration, (then, now)) = differing.next()?;
+    let others = match differing.count() {
+        0 => String::new(),
+        count => format!(" (and after {})", counted(count as u64, "other", "others")),
+    };
+    let values = both_runs(&both(*then), &both(*now));
+    Some(format!("live bytes of {space} after iteration {iteration}{others} are {values}"))
+}
+
+fn both_runs(first: &str, second: &str) -> String {
+    format!("{first} in the first run and {second} in the longer run")
 }
 
 pub(crate) fn add(record: &mut Record, further: Figures) {

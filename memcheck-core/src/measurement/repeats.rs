@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::measurement::figures::Figures;
-use crate::size::{both, exact};
+use crate::size::{both, counted, exact};
 use crate::space::Space;
 
 /// The most runs of a test whose figures differ from run to run.
@@ -43,7 +43,7 @@ impl Range {
 
     /// Formats a value of this figure with its unit.
     pub fn value(&self, value: u64) -> String {
-        if self.is_count() { exact(value) } else { both(value) }
+        value_text(&self.metric, value)
     }
 
     /// Formats the figure with its range: "`setup` of host is 4 B to 8 B in 5 runs".
@@ -60,6 +60,11 @@ impl Range {
 
 fn is_count(metric: &str) -> bool {
     matches!(metric, "allocations" | "most_allocations")
+}
+
+/// Formats a value of the figure `metric` with its unit.
+pub(crate) fn value_text(metric: &str, value: u64) -> String {
+    if is_count(metric) { exact(value) } else { both(value) }
 }
 
 impl Repeats {
@@ -92,9 +97,17 @@ impl Repeats {
         of_space.filter_map(|run| pick(&|name: &str| run.get(name).copied())).collect()
     }
 
-    /// A line about the figures that differ, without those that a finding has `reported`.
+    /// A line about the figures that differ, without those that a finding has `reported`. If runs
+    /// were added and all their figures are equal, only live bytes between two iterations, which a
+    /// note of the record has, were different.
     pub fn note(&self, reported: &[&Range]) -> Option<String> {
         let ranges = self.ranges();
+        if ranges.is_empty() && self.asked.is_none() {
+            let runs = counted(self.runs.len() as u64, "run", "runs");
+            return Some(format!(
+                "the figures that limits and baselines judge are equal in {runs}"
+            ));
+        }
         let ranges: Vec<String> =
             ranges.iter().filter(|range| !reported.contains(range)).map(Range::text).collect();
         (!ranges.is_empty())
@@ -121,7 +134,10 @@ mod tests {
     #[test]
     fn only_figures_that_differ_have_a_range() {
         let same = repeats(&[&[("setup", 4), ("retained", 0)], &[("setup", 4), ("retained", 0)]]);
-        assert_eq!((same.ranges(), same.note(&[])), (Vec::new(), None));
+        assert_eq!(same.ranges(), Vec::new());
+        let note = "the figures that limits and baselines judge are equal in 2 runs";
+        assert_eq!(same.note(&[]).as_deref(), Some(note), "the runs were added for a reason");
+        assert_eq!(Repeats { asked: Some(2), ..same }.note(&[]), None);
         // A run that went beyond the measured iterations has no peak to compare.
         let moved = repeats(&[
             &[("setup", 4), ("peak_allocated", 9)],

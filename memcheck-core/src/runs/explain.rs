@@ -5,7 +5,6 @@
 
 mod further;
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -331,13 +330,23 @@ fn decided(mut first: Report, second: Option<Report>) -> Report {
         first.record.notes.push(why.to_owned());
         return first;
     };
-    if !measures_alike(&first.record, &second.record) {
-        let why = "the longer run measured other figures: this test is not deterministic";
-        first.record.notes.push(why.to_owned());
-        let further = comparison::of_measured_iterations(&second.record);
-        if is_comparable(&first, &second)
-            && comparison::differ(&comparison::compared(&first.record), &further)
-        {
+    let moved = comparison::moved(&first.record, &second.record);
+    if !moved.figures.is_empty() {
+        // Its measured iterations are complete, even if its body failed beyond them.
+        let is_instrument = |found: &Finding| found.code.row().class == Class::Instrument;
+        let is_measured = !second.verdict.findings.iter().any(is_instrument);
+        let why_alone = match (is_measured, moved.is_compared) {
+            (true, true) => "",
+            (true, false) => "; no baseline has small host blocks, so no further run compares them",
+            (false, _) => "; it has a finding `not-measured`, so no further run compares them",
+        };
+        first.record.notes.push(format!(
+            "the longer run measured other figures, so this test is not deterministic: \
+             {}{why_alone}",
+            moved.figures.join(", ")
+        ));
+        if is_measured && moved.is_compared {
+            let further = comparison::of_measured_iterations(&second.record);
             comparison::add(&mut first.record, further);
         }
     }
@@ -345,25 +354,6 @@ fn decided(mut first: Report, second: Option<Report>) -> Report {
     first.record.take_growth(second.record);
     blame::note_events(&mut first.record);
     first
-}
-
-/// Without figures that depend on the number of iterations, because the second run has more.
-fn measures_alike(first: &Record, second: &Record) -> bool {
-    let figures = |record: &Record| {
-        let mut figures = Figures::of(record);
-        for by_name in figures.0.values_mut() {
-            for name in ["growth", "peak_allocated", "retained"] {
-                by_name.remove(name);
-            }
-        }
-        figures
-    };
-    let allocated = |record: &Record| -> BTreeMap<Space, Vec<u64>> {
-        let of = |space: &Space| Some((*space, record.spaces.get(space)?.allocated.clone()));
-        let judged = record.judged.iter().filter(|space| !record.has_own_limits(**space));
-        judged.filter_map(of).collect()
-    };
-    figures(first) == figures(second) && allocated(first) == allocated(second)
 }
 
 /// True if the second run's call sites explain the first's figures. Other runs decide the growth,
@@ -397,8 +387,11 @@ fn explained(mut first: Report, mut second: Report) -> Report {
         let further = comparison::compared(&second.record);
         comparison::add(&mut second.record, further);
     }
+    let contained = blame::notes_of_events_held_once(&first.record, &second.record);
     let notes = std::mem::take(&mut first.record.notes);
-    let missing = notes.into_iter().filter(|note| !second.record.notes.contains(note));
+    let missing = notes
+        .into_iter()
+        .filter(|note| !second.record.notes.contains(note) && !contained.contains(note));
     second.record.notes.extend(missing.collect::<Vec<_>>());
     if second.record.followed.is_some() {
         // It repeats the run that decided the growth, whose resident memory is without call stacks.

@@ -7,8 +7,9 @@ use std::hash::Hash;
 
 use crate::growth::survivors::Reading;
 use crate::judgement::diagnosis::Suspect;
-use crate::measurement::attribution::Tensor;
+use crate::measurement::attribution::{Survivors, Tensor};
 use crate::measurement::stack::{Frame, Stack};
+use crate::size::counted;
 
 /// Every field that a report prints must be here.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -72,14 +73,27 @@ impl SiteGroup<'_, '_> {
     }
 }
 
+/// The types of the tensors of survivors: `[256,256] f32 and [256] f32`. `None` without tensors.
+pub(super) fn tensors(survivors: &Survivors) -> Option<String> {
+    let (largest, others) = survivors.tensors.split_first()?;
+    Some(match others {
+        [] => largest.to_string(),
+        [other] => format!("{largest} and {other}"),
+        _ => {
+            let others = counted(others.len() as u64, "other shape", "other shapes");
+            format!("{largest} and {others}")
+        }
+    })
+}
+
 /// Joins survivors that look the same in a report, the fastest growing first, then the largest.
 pub fn alike<'s, 'a>(
     suspects: impl IntoIterator<Item = &'s Suspect<'a>>,
 ) -> Vec<SiteGroup<'s, 'a>> {
     let groups = group_by_key(suspects, |suspect| {
         let survivors = suspect.survivors;
-        let look = SiteKey::new(suspect.stack, survivors.tensors.first(), &survivors.scope);
-        (look, survivors.tensors.len(), survivors.group.block, suspect.reading.kind())
+        let look = SiteKey::new(suspect.stack, None, &survivors.scope);
+        (look, tensors(survivors), survivors.group.block, suspect.reading.kind())
     });
     let mut alike: Vec<SiteGroup<'s, 'a>> = groups
         .into_iter()
@@ -143,5 +157,19 @@ mod tests {
         }
         let in_other_iterations = Run::default().place(&[], once(512, 3)).place(&[], once(512, 4));
         assert_eq!(entries(in_other_iterations).len(), 2, "their notes differ");
+    }
+
+    #[test]
+    fn the_label_of_a_call_site_with_several_shapes_does_not_claim_that_all_are_the_largest() {
+        let label = |shapes: &[&[u64]]| {
+            let record = Run::default().place(&[], steady(512)).tensors(shapes).record();
+            let evidence = Evidence::of(&record, GPU).unwrap();
+            super::super::surviving(&alike(&evidence.suspects)[0]).tensor
+        };
+        assert_eq!(label(&[]), None);
+        assert_eq!(label(&[&[256, 256]]).unwrap(), "[256,256] f32");
+        assert_eq!(label(&[&[256, 256], &[256]]).unwrap(), "[256,256] f32 and [256] f32");
+        let several = label(&[&[256, 256], &[256], &[64]]).unwrap();
+        assert_eq!(several, "[256,256] f32 and 2 other shapes");
     }
 }

@@ -1,28 +1,62 @@
 //! Remarks on memory that a test keeps from a few measured iterations and that does not grow.
 
-use super::{alike, surviving};
+use super::{alike, retained, surviving};
 use crate::growth::survivors::{Growth, Pattern};
 use crate::judgement::diagnosis::{Evidence, Suspect};
+use crate::judgement::finding::Site;
 use crate::measurement::record::Record;
 use crate::size::{blocks, both};
 use crate::space::Space;
 
 const MOST_PLACES: usize = 3;
 
+/// Blocks of a space that stay from measured iterations.
+struct Events {
+    space: Space,
+    note: String,
+    places: Vec<Site>,
+}
+
 /// Notes blocks that stay from measured iterations although the space is quiet, if they are more
 /// than `max_growth` allows in these iterations. Such a test would fail if it were not followed.
 pub fn note_events(record: &mut Record) {
-    let judged = record.judged.iter();
-    let mut notes: Vec<(Space, String)> =
-        judged.filter_map(|&space| Some((space, of_space(record, space)?))).collect();
-    if notes.iter().any(|(space, _)| *space == Space::Host) {
-        // The overhead of the larger blocks.
-        notes.retain(|(space, _)| *space != Space::HostSmall);
-    }
-    record.notes.extend(notes.into_iter().map(|(_, note)| note));
+    let events = events(record).into_iter().filter(|events| !is_held_once(record, events));
+    let notes: Vec<String> = events.map(|events| events.note).collect();
+    record.notes.extend(notes);
 }
 
-fn of_space(record: &Record, space: Space) -> Option<String> {
+/// The notes of events of `record` about memory that `explained`, a record of the same test with
+/// call sites, notes as allocated once in the process.
+pub fn notes_of_events_held_once(record: &Record, explained: &Record) -> Vec<String> {
+    let events = events(record).into_iter().filter(|events| is_held_once(explained, events));
+    events.map(|events| events.note).collect()
+}
+
+fn events(record: &Record) -> Vec<Events> {
+    let judged = record.judged.iter();
+    let mut events: Vec<Events> = judged.filter_map(|&space| of_space(record, space)).collect();
+    if events.iter().any(|events| events.space == Space::Host) {
+        // The overhead of the larger blocks.
+        events.retain(|events| events.space != Space::HostSmall);
+    }
+    events
+}
+
+/// True if all these blocks are live after the body, and a second round does not add them.
+fn is_held_once(record: &Record, events: &Events) -> bool {
+    let after = |sites: &[Site], place: &str| -> u64 {
+        let at = sites.iter().filter(|site| site.place().as_deref() == Some(place));
+        at.map(|site| site.bytes).sum()
+    };
+    let retained = retained(record, events.space);
+    record.added_by_second_round(events.space).is_some()
+        && events.places.iter().all(|site| {
+            let place = site.place();
+            place.is_some_and(|it| after(&events.places, &it) <= after(&retained, &it))
+        })
+}
+
+fn of_space(record: &Record, space: Space) -> Option<Events> {
     let evidence = Evidence::of(record, space)?;
     let Growth::Quiet { iterations } = evidence.measured.growth else { return None };
     let stays =
@@ -35,18 +69,18 @@ fn of_space(record: &Record, space: Space) -> Option<String> {
     if bytes <= allowed {
         return None;
     }
-    let shown = places.iter().take(MOST_PLACES).filter_map(|place| {
-        let site = surviving(place);
-        Some(format!("{} at {}", both(site.bytes), site.place()?))
-    });
-    let shown: Vec<String> = shown.collect();
+    let places: Vec<Site> = places.iter().map(surviving).collect();
+    let shown = places.iter().take(MOST_PLACES);
+    let shown: Vec<String> =
+        shown.filter_map(|it| Some(format!("{} at {}", both(it.bytes), it.place()?))).collect();
     let shown = if shown.is_empty() { String::new() } else { format!(": {}", shown.join(", ")) };
-    Some(format!(
+    let note = format!(
         "{} in {} of {space} stay from measured iterations, but this is not growth, because the \
          last {iterations} iterations added none{shown}",
         both(bytes),
         blocks(count)
-    ))
+    );
+    Some(Events { space, note, places })
 }
 
 #[cfg(test)]
@@ -83,5 +117,30 @@ mod tests {
         let found = Growth::Found { whole: true, exact: true, iterations: 167 };
         assert_eq!(notes(Run::default().place(&[], steady(4_000)), found, 0), [""; 0]);
         assert_eq!(notes(Run::default(), QUIET, 0), [""; 0]);
+    }
+
+    #[test]
+    fn blocks_that_a_note_about_the_process_contains_are_noted_once() {
+        let noted = |retained_bytes: u64, retained_again: Option<u64>| {
+            let run = Run::default().place(&[], once(4_000, 3)).retained(1, retained_bytes);
+            let mut record = run.record();
+            record.limits = limits(Layer { max_growth: Some(Size(0)), ..Layer::default() });
+            for measured in record.spaces.values_mut() {
+                measured.growth = QUIET;
+                measured.retained_again = retained_again;
+            }
+            // The run that decides the growth is not the one with the retained memory.
+            let first = Record { attribution: None, ..record.clone() };
+            let first = Record { longer: record.attribution.clone(), ..first };
+            let contained = notes_of_events_held_once(&first, &record).len();
+            let mut decided = first;
+            note_events(&mut decided);
+            note_events(&mut record);
+            assert_eq!((decided.notes.len(), record.notes.len()), (1, 1 - contained));
+            contained
+        };
+        assert_eq!(noted(4_000, Some(0)), 1);
+        assert_eq!(noted(3_999, Some(0)), 0, "a part of them is freed with the body");
+        assert_eq!(noted(4_000, None), 0, "no second round showed that they stay");
     }
 }

@@ -6,43 +6,81 @@ use super::retained;
 use crate::judgement::finding::Site;
 use crate::measurement::record::Record;
 use crate::size::both;
+use crate::space::Space;
+
+/// Memory of one space that stays after the body.
+struct Staying {
+    space: Space,
+    retained: u64,
+    /// The bytes that a second round added.
+    added: u64,
+    /// The lines, each with its bytes.
+    places: Vec<(String, u64)>,
+    /// Bytes of small host blocks in addition.
+    small: u64,
+}
 
 /// Notes the lines that allocated memory once in the process, if call sites are known.
 pub fn note_once(record: &mut Record) {
-    let mut notes = Vec::new();
-    for (&space, measured) in &record.spaces {
-        let Some(added) = record.added_by_second_round(space) else { continue };
-        let mut places: Vec<(String, u64)> = Vec::new();
-        for site in retained(record, space) {
-            let Some(place) = place_or_static(&site) else { continue };
-            match places.iter_mut().find(|(known, _)| *known == place) {
-                Some((_, bytes)) => *bytes += site.bytes,
-                None => places.push((place, site.bytes)),
-            }
+    let spaces = record.spaces.keys();
+    let mut staying: Vec<Staying> = spaces.filter_map(|&space| staying(record, space)).collect();
+    join_small(&mut staying);
+    record.notes.extend(staying.into_iter().map(note));
+}
+
+fn staying(record: &Record, space: Space) -> Option<Staying> {
+    let added = record.added_by_second_round(space)?;
+    let mut places = Vec::new();
+    for site in retained(record, space) {
+        if let Some(place) = place_or_static(&site) {
+            add(&mut places, place, site.bytes);
         }
-        places.sort_by_key(|&(_, bytes)| Reverse(bytes));
-        let places: Vec<String> = places
-            .iter()
-            .take(3)
-            .map(|(place, bytes)| format!("{} {place}", both(*bytes)))
-            .collect();
-        if places.is_empty() {
-            continue;
-        }
-        let stays = match added {
-            0 => {
-                "were allocated once in this process (a second round of the body retained no more)"
-                    .to_owned()
-            }
-            _ => format!(
-                "stay after the body returned, and a second round of the body added {}",
-                both(added)
-            ),
-        };
-        let retained = both(measured.metrics.retained);
-        notes.push(format!("{retained} in {space} {stays}: {}", places.join(", ")));
     }
-    record.notes.extend(notes);
+    let retained = record.spaces.get(&space)?.metrics.retained;
+    (!places.is_empty()).then_some(Staying { space, retained, added, places, small: 0 })
+}
+
+fn add(places: &mut Vec<(String, u64)>, place: String, bytes: u64) {
+    match places.iter_mut().find(|(known, _)| *known == place) {
+        Some((_, sum)) => *sum += bytes,
+        None => places.push((place, bytes)),
+    }
+}
+
+/// One static mostly has blocks of both spaces of the host, so both have one note.
+fn join_small(staying: &mut Vec<Staying>) {
+    let at = |space| staying.iter().position(|it| it.space == space);
+    let (Some(host), Some(small)) = (at(Space::Host), at(Space::HostSmall)) else { return };
+    if (staying[host].added == 0) != (staying[small].added == 0) {
+        return;
+    }
+    let small = staying.remove(small);
+    if let Some(host) = staying.iter_mut().find(|it| it.space == Space::Host) {
+        host.small = small.retained;
+        host.added += small.added;
+        small.places.into_iter().for_each(|(place, bytes)| add(&mut host.places, place, bytes));
+    }
+}
+
+fn note(mut staying: Staying) -> String {
+    staying.places.sort_by_key(|&(_, bytes)| Reverse(bytes));
+    let places = staying.places.iter().take(3);
+    let places: Vec<String> =
+        places.map(|(place, bytes)| format!("{} {place}", both(*bytes))).collect();
+    let stays = match staying.added {
+        0 => "were allocated once in this process (a second round of the body retained no more)"
+            .to_owned(),
+        added => format!(
+            "stay after the body returned, and a second round of the body added {}",
+            both(added)
+        ),
+    };
+    let small = match staying.small {
+        0 => String::new(),
+        small => format!(" and {} in {}", both(small), Space::HostSmall),
+    };
+    let Staying { space, retained, .. } = staying;
+    format!("{} in {space}{small} {stays}: {}", both(retained), places.join(", "))
 }
 
 /// `at src/model.rs:42` or, if no line of the program is known, the static that was initialized.
@@ -57,8 +95,10 @@ fn place_or_static(site: &Site) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measurement::attribution::Holder;
     use crate::measurement::attribution::builder::{Run, once};
-    use crate::measurement::record::example::GPU;
+    use crate::measurement::record::example::{GPU, armed};
+    use crate::measurement::record::{Metrics, SpaceRecord};
 
     const VOCABULARY: &str = "tokenizers-0.22.2/src/tokenizer/added_vocabulary.rs";
     const STATIC: &str = "tokenizers::tokenizer::added_vocabulary::STARTS_WITH_WORD::{{closure}}";
@@ -100,5 +140,41 @@ mod tests {
              at src/step.rs:3"
         );
         assert_eq!(notes(run, Some(0)), [expected]);
+    }
+
+    #[test]
+    fn blocks_of_both_spaces_of_the_host_have_one_note() {
+        let noted = |added: [u64; 2]| {
+            let mut record = Run::default()
+                .place(&[], once(8, 1))
+                .place(&[], once(8, 1))
+                .retained(1, 30)
+                .record();
+            let attribution = record.attribution.as_mut().unwrap();
+            let first = attribution.retained[0].clone();
+            attribution.retained = [(0, 4_096), (1, 30)]
+                .map(|(place, bytes)| Holder { place, bytes, ..first.clone() })
+                .to_vec();
+            record.judged = vec![Space::Host, Space::HostSmall];
+            record.spaces.clear();
+            for (number, space) in record.judged.clone().into_iter().enumerate() {
+                let attribution = record.attribution.as_mut().unwrap();
+                attribution.places[number].space = space;
+                let retained = attribution.retained[number].bytes;
+                let measured = armed(Metrics { retained, ..Metrics::default() });
+                let retained_again = Some(added[number]);
+                record.spaces.insert(space, SpaceRecord { retained_again, ..measured });
+            }
+            record.limits.max_retained.value = 64;
+            note_once(&mut record);
+            record.notes
+        };
+        let one = "4,096 B (4.0 KiB) in host and 30 B in host/small were allocated once in this \
+                   process (a second round of the body retained no more): 4,096 B (4.0 KiB) at \
+                   src/step.rs:1, 30 B at src/step.rs:2";
+        assert_eq!(noted([0, 0]), [one]);
+        assert!(noted([3, 2])[0].contains("30 B in host/small stay"), "{:?}", noted([3, 2]));
+        assert!(noted([3, 2])[0].contains("added 5 B: "), "{:?}", noted([3, 2]));
+        assert_eq!(noted([0, 2]).len(), 2, "only the larger blocks were allocated once");
     }
 }

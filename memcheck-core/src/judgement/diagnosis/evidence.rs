@@ -23,6 +23,8 @@ pub struct Evidence<'a> {
     pub iterations: u32,
     /// The iterations of the run that knew the call sites.
     pub attributed: u32,
+    /// True if the survivors are those of more iterations than the measured ones.
+    pub is_longer: bool,
     /// Survivors by call site, the fastest growing first.
     pub suspects: Vec<Suspect<'a>>,
     /// Survivors by size that grow and that no call site accounts for.
@@ -48,6 +50,10 @@ impl<'a> Evidence<'a> {
                 (Some(_), Some(followed)) => followed.iterations,
                 _ => record.iterations,
             },
+            is_longer: record
+                .followed
+                .as_ref()
+                .is_some_and(|followed| followed.iterations > record.iterations),
             holding: holding(&suspects),
             suspects,
             unplaced: measured.survivors.iter().filter(|group| group.reading.grows()).collect(),

@@ -65,14 +65,8 @@ pub(super) fn growth(record: &Record, space: Space) -> Option<GrowthProfile> {
 
 fn survivor(alike: &SiteGroup<'_, '_>, evidence: &Evidence<'_>) -> Survivor {
     let first = alike.suspects[0];
-    let mut place = blame::surviving(alike);
-    if let [largest, others @ ..] = first.survivors.tensors.as_slice()
-        && !others.is_empty()
-    {
-        place.tensor = Some(format!("{largest} +{}", others.len()));
-    }
     Survivor {
-        label: blame::label(&place),
+        label: blame::label(&blame::surviving(alike)),
         site: site(first.stack),
         pattern: alike.reading.pattern,
         note: alike.reading.describe(),

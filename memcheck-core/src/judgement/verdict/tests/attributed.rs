@@ -1,9 +1,11 @@
 //! Findings of a run with call sites. The verdict is the same, and it has places and causes.
 
 use super::*;
+use crate::growth::survivors::{Group, Growth};
 use crate::judgement::finding::Site;
-use crate::measurement::attribution::builder::{Run, once, steady};
+use crate::measurement::attribution::builder::{Run, enlarged, once, steady};
 use crate::measurement::attribution::{Holder, HolderKind, Peak, Refused};
+use crate::measurement::record::Followed;
 use crate::measurement::stack::Frame;
 
 const MATMUL: &str = "candle_core::tensor::Tensor::matmul";
@@ -167,4 +169,28 @@ fn too_many_allocations_have_the_lines_that_allocate_the_most_often() {
     assert_eq!(found.code, Code::AllocationsLimit);
     let counts: Vec<_> = found.sites.iter().map(|site| (site.line, site.count)).collect();
     assert_eq!(counts, [(Some(2), 3), (Some(1), 1)]);
+}
+
+#[test]
+fn the_size_of_an_enlarged_buffer_is_that_of_the_longer_run_and_says_so() {
+    let notes = |iterations: u32, group: Group| {
+        let mut run = Run::default().place(&[], group).record();
+        run.limits = limits(Layer { max_growth: Some(Size(0)), ..Layer::default() });
+        let found = Growth::Found { whole: true, exact: true, iterations: iterations + 2 };
+        run.spaces.values_mut().for_each(|measured| measured.growth = found);
+        run.followed = Some(Followed {
+            iterations,
+            seconds: 0.1,
+            decided: true,
+            disturbed: true,
+            ended: None,
+        });
+        let verdict = judge(&run, &Baseline::Off, &run.limits, |code| code.default_level(false));
+        verdict.findings[0].sites[0].note.clone().unwrap()
+    };
+    let size = "; its size is that at the end of the longer run of 243 iterations";
+    let buffer = notes(241, enlarged(64));
+    assert_eq!(buffer, format!("replaced by one larger by 64 B in every iteration{size}"));
+    assert!(!notes(10, enlarged(64)).contains("longer run"));
+    assert!(!notes(241, steady(64)).contains("longer run"), "each block has one size");
 }
