@@ -1,5 +1,5 @@
-//! What memcheck does inside an allocation: it counts the block, and finds the call site if a run
-//! has to explain its figures.
+//! The part of memcheck that runs inside an allocation. It counts the block, and finds the call site
+//! if a run must explain its figures.
 //!
 //! ```text
 //! Rust's allocator   C heap   driver of a GPU

@@ -211,7 +211,8 @@ impl BlockTable {
     #[cold]
     #[inline(never)]
     fn find(&self, base: *mut Bucket, hash: u64, address: u64) -> Option<Found> {
-        for level in 0..self.active.load(Relaxed) {
+        // PERF: the highest level first. New blocks go there, and of millions of blocks it has most.
+        for level in (0..self.active.load(Relaxed)).rev() {
             for step in 0..REACH {
                 let bucket = bucket(base, bucket_index(level, hash, step));
                 if let Some(slot) = bucket.slot(address) {

@@ -11,7 +11,7 @@ use crate::space::Space;
 const MOST_PLACES: usize = 3;
 
 /// Blocks of a space that stay from measured iterations.
-struct Events {
+struct StayingBlocks {
     space: Space,
     note: String,
     places: Vec<Site>,
@@ -32,9 +32,10 @@ pub fn notes_of_events_held_once(record: &Record, explained: &Record) -> Vec<Str
     events.map(|events| events.note).collect()
 }
 
-fn events(record: &Record) -> Vec<Events> {
+fn events(record: &Record) -> Vec<StayingBlocks> {
     let judged = record.judged.iter();
-    let mut events: Vec<Events> = judged.filter_map(|&space| of_space(record, space)).collect();
+    let mut events: Vec<StayingBlocks> =
+        judged.filter_map(|&space| of_space(record, space)).collect();
     if events.iter().any(|events| events.space == Space::Host) {
         // The overhead of the larger blocks.
         events.retain(|events| events.space != Space::HostSmall);
@@ -43,7 +44,7 @@ fn events(record: &Record) -> Vec<Events> {
 }
 
 /// True if all these blocks are live after the body, and a second round does not add them.
-fn is_held_once(record: &Record, events: &Events) -> bool {
+fn is_held_once(record: &Record, events: &StayingBlocks) -> bool {
     let after = |sites: &[Site], place: &str| -> u64 {
         let at = sites.iter().filter(|site| site.place().as_deref() == Some(place));
         at.map(|site| site.bytes).sum()
@@ -56,7 +57,7 @@ fn is_held_once(record: &Record, events: &Events) -> bool {
         })
 }
 
-fn of_space(record: &Record, space: Space) -> Option<Events> {
+fn of_space(record: &Record, space: Space) -> Option<StayingBlocks> {
     let evidence = Evidence::of(record, space)?;
     let Growth::Quiet { iterations } = evidence.measured.growth else { return None };
     let stays =
@@ -80,7 +81,7 @@ fn of_space(record: &Record, space: Space) -> Option<Events> {
         both(bytes),
         blocks(count)
     );
-    Some(Events { space, note, places })
+    Some(StayingBlocks { space, note, places })
 }
 
 #[cfg(test)]
