@@ -8,7 +8,7 @@ const SPACES_PER_DEVICE: usize = 4;
 /// The two spaces of the host and the C heap. Those of each GPU follow.
 const SPACES_OF_HOST: usize = 3;
 /// The number of spaces that the ledger distinguishes.
-pub const SPACES: usize = SPACES_OF_HOST + SPACES_PER_DEVICE * COUNTED_GPUS;
+pub(crate) const SPACES: usize = SPACES_OF_HOST + SPACES_PER_DEVICE * COUNTED_GPUS;
 
 /// A block of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,27 +28,27 @@ impl Block {
     const SPACE_BITS: u32 = 8;
 
     /// The two words of the ledger's table.
-    pub fn words(self) -> [u64; 2] {
+    pub(crate) fn words(self) -> [u64; 2] {
         let space = index(self.space).unwrap_or(0) as u64;
         [space << Self::SIZE_BITS | self.size, self.origin.pack()]
     }
 
     /// The size of the block that these words represent.
     #[inline]
-    pub fn size_of([size, _]: [u64; 2]) -> u64 {
+    pub(crate) fn size_of([size, _]: [u64; 2]) -> u64 {
         size & ((1 << Self::SIZE_BITS) - 1)
     }
 
     /// The index of the space of the block that these words represent.
     // PERF: reads the index from the word, because a match on `Space` compiles to a jump table.
     #[inline]
-    pub fn index_of([size, _]: [u64; 2]) -> usize {
+    pub(crate) fn index_of([size, _]: [u64; 2]) -> usize {
         let space = size >> Self::SIZE_BITS & ((1 << Self::SPACE_BITS) - 1);
         (space as usize).min(SPACES - 1)
     }
 
     /// The block that these words represent.
-    pub fn from_words(words: [u64; 2]) -> Self {
+    pub(crate) fn from_words(words: [u64; 2]) -> Self {
         Self {
             size: Self::size_of(words),
             space: space(Self::index_of(words)),
@@ -65,7 +65,7 @@ pub struct Origin {
     /// Call stack and scope, as a number of [`crate::site`]; 0 in a run without attribution.
     pub context: u32,
     /// Shape and element type of the tensor that the block was made for, as a number of
-    /// [`crate::probe::tensor`]; 0 if it is not known.
+    /// memcheck-runtime; 0 if it is not known.
     pub shape: u16,
 }
 
@@ -76,13 +76,13 @@ impl Origin {
     pub const MAX: u32 = (1 << Self::BITS) - 1;
 
     /// The origin as one word.
-    pub fn pack(self) -> u64 {
+    pub(crate) fn pack(self) -> u64 {
         let (birth, context) = (self.birth.min(Self::MAX), self.context.min(Self::MAX));
         u64::from(birth) | u64::from(context) << Self::BITS | u64::from(self.shape) << 48
     }
 
     /// The origin that this word represents.
-    pub fn unpack(word: u64) -> Self {
+    pub(crate) fn unpack(word: u64) -> Self {
         Self {
             birth: word as u32 & Self::MAX,
             context: (word >> Self::BITS) as u32 & Self::MAX,

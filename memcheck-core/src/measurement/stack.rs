@@ -131,7 +131,7 @@ pub(crate) mod tests {
     #[test]
     fn a_stack_shows_only_the_program_and_candle() {
         let stack = Stack::trimmed([
-            frame("memcheck_runtime::site::unwind::here", "memcheck-runtime/src/site/unwind.rs"),
+            frame("memcheck_ledger::site::unwind::here", "memcheck-ledger/src/site/unwind.rs"),
             frame("alloc::alloc::alloc", "/rustc/ab/library/alloc/src/alloc.rs"),
             frame("candle_core::tensor::Tensor::matmul", CANDLE),
             frame("app::attention", "src/model.rs"),

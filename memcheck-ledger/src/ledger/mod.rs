@@ -45,10 +45,8 @@ use crate::site;
 
 pub use census::{Census, Changes, census};
 pub use counters::CounterSnapshot;
-pub(crate) use mode::MODE;
-pub use mode::{
-    RecordingMode, arm, count_c_heap, count_small, count_sum, follow_tensors, is_armed, mode,
-};
+pub(crate) use mode::{MODE, count_c_heap};
+pub use mode::{RecordingMode, arm, count_small, count_sum, follow_tensors, is_armed, mode};
 pub use peak::PeakWindow;
 pub use sum::{restore_peak, sum};
 
@@ -214,7 +212,7 @@ pub fn put_back(address: u64, Taken(words): Taken) {
 
 /// Adds a block that was [`taken`] and is now at `address`, with `size` bytes in `space`. If the
 /// ledger does not distinguish that space, the block is removed and the event counts as lost.
-pub fn moved(Taken(words): Taken, space: Space, address: u64, size: u64) {
+pub(crate) fn moved(Taken(words): Taken, space: Space, address: u64, size: u64) {
     let Some(index) = index(space) else {
         count_event_of_unknown_gpu();
         discarded(Taken(words));

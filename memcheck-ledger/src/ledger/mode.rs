@@ -14,7 +14,7 @@ impl RecordingMode {
     const ARMED: u8 = 1;
     const TENSORS: u8 = 2;
     const SMALL: u8 = 4;
-    /// Read by the functions in assembler of [`crate::probe::c_heap`] too.
+    /// Read by the functions in assembler of [`crate::c_heap`] too.
     pub const C_HEAP: u8 = 8;
     const SUM: u8 = 16;
 
@@ -72,7 +72,7 @@ pub fn count_small() {
 }
 
 /// Starts to record blocks of the C heap.
-pub fn count_c_heap() {
+pub(crate) fn count_c_heap() {
     MODE.fetch_or(RecordingMode::C_HEAP, Relaxed);
 }
 

@@ -18,7 +18,7 @@
 //!
 //! Allocators return the block that was freed last, so that the address that a thread inserts next
 //! is often the one that it has just removed. A thread therefore keeps the slot of its last removal
-//! ([`KeptSlot`]): the slot stays claimed, and the thread can fill it again without a locked
+//! (`KeptSlot`): the slot stays claimed, and the thread can fill it again without a locked
 //! instruction.
 //!
 //! Memory: 739 MiB of address space, whose pages are touched only when blocks are stored in them:
@@ -288,13 +288,13 @@ impl BlockTable {
     }
 
     /// The words of an address.
-    pub fn get(&self, address: u64) -> Option<Words> {
+    pub(crate) fn get(&self, address: u64) -> Option<Words> {
         self.locate(address).map(|(bucket, slot)| bucket.read(slot))
     }
 
     /// Replaces the second word of an address by the result of `change` for both words. The caller
     /// must know that the address is not removed at the same time.
-    pub fn update(&self, address: u64, change: impl FnOnce(Words) -> u64) {
+    pub(crate) fn update(&self, address: u64, change: impl FnOnce(Words) -> u64) {
         if let Some((bucket, slot)) = self.locate(address) {
             bucket.replace_second(slot, change(bucket.read(slot)));
         }
@@ -303,7 +303,7 @@ impl BlockTable {
     /// Passes the words of all entries that were added since the last call to `visit`, and sets
     /// [`COUNTED`](super::bucket::COUNTED) in them. The cost depends on the number of added
     /// entries, not on the number of all. Threads must not call it at the same time.
-    pub fn count_new(&self, mut visit: impl FnMut(Words)) {
+    pub(crate) fn count_new(&self, mut visit: impl FnMut(Words)) {
         self.buckets(|at| self.changed[at].swap(0, Relaxed), |bucket| bucket.count(&mut visit));
     }
 

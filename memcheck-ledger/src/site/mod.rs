@@ -30,7 +30,7 @@ pub fn start() -> std::io::Result<()> {
 }
 
 /// Must be called before blocks of the C heap are counted.
-pub fn prepare_for_c_heap() {
+pub(crate) fn prepare_for_c_heap() {
     unwind::prepare_for_c_heap();
 }
 

@@ -4,7 +4,7 @@ use super::Owner;
 use super::frame::{Frame, has_path};
 
 /// The module of the probe that C code calls when it allocates.
-const PROBE: &str = "memcheck_runtime::probe::c_heap::";
+const PROBE: &str = "memcheck_ledger::c_heap::";
 
 /// Those that called the probe of the C heap, the innermost first; empty for other stacks.
 pub(super) fn allocating(frames: &[(&Frame, Owner)]) -> Vec<Frame> {
@@ -26,8 +26,8 @@ mod tests {
     use super::super::Stack;
     use super::super::tests::frame;
 
-    const PROBE: &str = "memcheck_runtime::probe::c_heap::functions::malloc";
-    const PROBE_FILE: &str = "memcheck-runtime/src/probe/c_heap/functions.rs";
+    const PROBE: &str = "memcheck_ledger::c_heap::functions::malloc";
+    const PROBE_FILE: &str = "memcheck-ledger/src/c_heap/functions.rs";
 
     #[test]
     fn c_functions_that_allocate_are_kept_and_name_the_operation() {
