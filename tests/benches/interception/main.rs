@@ -128,7 +128,10 @@ fn build(folder: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder)?;
     let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
     let cuda = target()?.join("cuda").display().to_string();
-    let arguments = ["--profile", profile, "--features", FEATURES, "--target-dir", &cuda];
+    // `cargo memcheck` sets it in a build for a GPU.
+    let level = "profile.dev.package.memcheck-runtime.opt-level=1";
+    let arguments =
+        ["--profile", profile, "--features", FEATURES, "--target-dir", &cuda, "--config", level];
     for layout in 0..LAYOUTS {
         eprintln!("building layout {} of {LAYOUTS}", layout + 1);
         for example in ["interception_bare", "interception_memcheck"] {

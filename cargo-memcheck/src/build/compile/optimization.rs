@@ -1,5 +1,6 @@
 //! Optimizes memcheck's own crates in a build of tests, as settings for `cargo --config`.
 
+use memcheck_core::measurement::cargo_lock::RUNTIME;
 use toml_edit::{DocumentMut, TableLike};
 
 use crate::build::leg::DeviceKind;
@@ -22,7 +23,10 @@ pub(super) fn settings(workspace: &Workspace, kind: DeviceKind) -> Vec<String> {
 fn settings_beside(manifest: &DocumentMut, kind: DeviceKind) -> Vec<String> {
     let packages = [
         // Runs inside every allocation. Without optimization, counting takes as long as a small model.
-        (LEDGER, &["opt-level=2"][..], !has_level(manifest)),
+        (LEDGER, &["opt-level=2"][..], !has_level(manifest, LEDGER)),
+        // A real GPU waits for candle's unoptimized code, so that it would wait for the probes in
+        // front of the driver too. On other devices this costs more time than it saves.
+        (RUNTIME, &["opt-level=1"], kind == DeviceKind::Cuda && !has_level(manifest, RUNTIME)),
         // The simulated device computes values. Without optimization a training step takes many
         // times as long. Line tables would make the optimized build slower.
         ("memcheck-kernels", &["opt-level=2", "debug=false"], kind == DeviceKind::Sim),
@@ -38,37 +42,47 @@ fn settings_beside(manifest: &DocumentMut, kind: DeviceKind) -> Vec<String> {
     all
 }
 
-/// True if a profile of the manifest says how far [`LEDGER`] is optimized.
-fn has_level(manifest: &DocumentMut) -> bool {
+/// True if a profile of the manifest says how far a package is optimized.
+fn has_level(manifest: &DocumentMut, package: &str) -> bool {
     let is_set = |table: &dyn TableLike| table.contains_key("opt-level");
     PROFILES.iter().any(|profile| {
         let profile = manifest.get("profile").and_then(|profiles| profiles.get(profile));
-        let package = |name| profile?.get("package")?.get(name)?.as_table_like();
-        let tables = [profile.and_then(|it| it.as_table_like()), package("*"), package(LEDGER)];
+        let of = |name| profile?.get("package")?.get(name)?.as_table_like();
+        let tables = [profile.and_then(|it| it.as_table_like()), of("*"), of(package)];
         tables.into_iter().flatten().any(is_set)
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{DeviceKind, settings_beside};
+    use super::{DeviceKind, LEDGER, RUNTIME, settings_beside};
 
     #[test]
     fn a_level_in_the_manifest_is_kept() {
-        for (manifest, is_set) in [
-            ("", false),
-            ("[profile.dev]\ndebug = 1", false),
-            ("[profile.release]\nopt-level = 3", false),
-            ("[profile.dev.package.candle-core]\nopt-level = 2", false),
-            ("[profile.dev]\nopt-level = 3", true),
-            ("[profile.test]\nopt-level = 1", true),
-            ("[profile.dev.package.\"*\"]\nopt-level = 2", true),
-            ("[profile.dev.package]\nmemcheck-ledger = { opt-level = 0 }", true),
+        for (manifest, kept) in [
+            ("", &[][..]),
+            ("[profile.dev]\ndebug = 1", &[]),
+            ("[profile.release]\nopt-level = 3", &[]),
+            ("[profile.dev.package.candle-core]\nopt-level = 2", &[]),
+            ("[profile.dev]\nopt-level = 3", &[LEDGER, RUNTIME]),
+            ("[profile.test]\nopt-level = 1", &[LEDGER, RUNTIME]),
+            ("[profile.dev.package.\"*\"]\nopt-level = 2", &[LEDGER, RUNTIME]),
+            ("[profile.dev.package]\nmemcheck-ledger = { opt-level = 0 }", &[LEDGER]),
+            ("[profile.dev.package.memcheck-runtime]\nopt-level = 0", &[RUNTIME]),
         ] {
-            let settings = settings_beside(&manifest.parse().unwrap(), DeviceKind::Cpu);
-            let expected = ["dev", "test"]
-                .map(|profile| format!("profile.{profile}.package.memcheck-ledger.opt-level=2"));
-            assert_eq!(settings, if is_set { &[][..] } else { &expected[..] }, "{manifest}");
+            let parsed = manifest.parse().unwrap();
+            let expected = |levels: &[(&str, u8)]| -> Vec<String> {
+                let levels = levels.iter().filter(|(package, _)| !kept.contains(package));
+                let setting = |profile, (package, level): &(&str, u8)| {
+                    format!("profile.{profile}.package.{package}.opt-level={level}")
+                };
+                let of = |profile| levels.clone().map(move |level| setting(profile, level));
+                of("dev").chain(of("test")).collect()
+            };
+            let on_cpu = settings_beside(&parsed, DeviceKind::Cpu);
+            assert_eq!(on_cpu, expected(&[(LEDGER, 2)]), "{manifest}");
+            let on_gpu = settings_beside(&parsed, DeviceKind::Cuda);
+            assert_eq!(on_gpu, expected(&[(LEDGER, 2), (RUNTIME, 1)]), "{manifest}");
         }
     }
 }
