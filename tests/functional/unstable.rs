@@ -69,6 +69,17 @@ fn frees_later(trial: &mut Trial) {
     drop((freed, kept));
 }
 
+/// Only the second process, which is the longer run, is above the limit.
+#[mem_test(baseline = false, max_peak = "1536 KiB", max_growth = "1 KiB")]
+fn above_its_limit_in_the_longer_run(trial: &mut Trial) {
+    let mib = if processes("above_its_limit_in_the_longer_run") == 1 { 2 } else { 1 };
+    let mut kept = Vec::new();
+    trial.iterate(|_| {
+        drop(std::hint::black_box(vec![1_u8; mib << 20]));
+        kept.push(vec![1_u8; 1_024]);
+    });
+}
+
 #[mem_test(baseline = false, max_peak = "0.75 x limit_between")]
 fn relative_to_limit_between(trial: &mut Trial) {
     allocates(trial, 1);
@@ -169,6 +180,11 @@ fn figures_that_differ_are_judged_over_five_runs() {
     let line = run.test("frees_later");
     assert_eq!(line["notes"], json!([moved]));
     assert_eq!(line["repeat"], json!({"runs": 5, "figures": []}));
+
+    let found = finding(&run, "above_its_limit_in_the_longer_run");
+    assert_eq!(found["code"], "unstable");
+    assert_eq!(found["range"]["values"].as_array().unwrap().len(), 5, "{found}");
+    assert_eq!(processes(&project, "above_its_limit_in_the_longer_run"), 5);
 
     assert_eq!(run.codes("above_its_limit"), ["peak-limit"]);
     assert_eq!(peaks(&run.test("above_its_limit")), values);

@@ -39,6 +39,20 @@ pub(crate) fn of_measured_iterations(record: &Record) -> Figures {
     without(compared(record), &LATER_FIGURES)
 }
 
+/// The figures of the measured iterations of a run that has more of them. Its own peak can be that
+/// of a later iteration. It is a figure here only if a measured one is above the peak of `first`.
+pub(crate) fn of_longer_run(first: &Record, longer: &Record) -> Figures {
+    let mut figures = of_measured_iterations(longer);
+    for (space, by_name) in &mut figures.0 {
+        let peak = longer.spaces.get(space).and_then(|measured| measured.peak.iter().max());
+        let before = first.spaces.get(space).map(|measured| measured.metrics.peak_allocated);
+        if let Some(&peak) = peak.filter(|&&peak| before.is_some_and(|before| peak > before)) {
+            by_name.insert("peak_allocated".to_owned(), peak);
+        }
+    }
+    figures
+}
+
 pub(crate) fn without(mut figures: Figures, names: &[&str]) -> Figures {
     for by_name in figures.0.values_mut() {
         by_name.retain(|name, _| !names.contains(&name.as_str()));
@@ -68,7 +82,7 @@ pub(crate) struct Moved {
 /// Compares two runs by their measured iterations. A space that a run has not used has only zeros.
 pub(crate) fn moved(first: &Record, second: &Record) -> Moved {
     let mut moved = Moved::default();
-    let (before, after) = (of_measured_iterations(first), of_measured_iterations(second));
+    let (before, after) = (compared(first), of_longer_run(first, second));
     let spaces: BTreeSet<&Space> = first.judged.iter().chain(&second.judged).collect();
     for &space in spaces {
         if first.has_own_limits(space) || second.has_own_limits(space) {
@@ -84,12 +98,13 @@ pub(crate) fn moved(first: &Record, second: &Record) -> Moved {
     moved
 }
 
-fn figures_moved(space: Space, first: &Figures, second: &Figures) -> Vec<String> {
+fn figures_moved<'a>(space: Space, first: &'a Figures, second: &'a Figures) -> Vec<String> {
     let of = |figures: &Figures, name: &str| {
         figures.0.get(&space).and_then(|by_name| by_name.get(name).copied()).unwrap_or(0)
     };
-    let by_name = [first, second].into_iter().filter_map(|figures| figures.0.get(&space));
-    let names: BTreeSet<&String> = by_name.flat_map(|by_name| by_name.keys()).collect();
+    let of_space = |figures: &'a Figures| figures.0.get(&space).into_iter().flatten();
+    let names = of_space(first).filter(|(name, _)| !LATER_FIGURES.contains(&name.as_str()));
+    let names: BTreeSet<&String> = names.chain(of_space(second)).map(|(name, _)| name).collect();
     let values = names.into_iter().map(|name| (name, of(first, name), of(second, name)));
     let text = |(name, then, now): (&String, u64, u64)| {
         let (then, now) = (value_text(name, then), value_text(name, now));

@@ -346,7 +346,7 @@ fn decided(mut first: Report, second: Option<Report>) -> Report {
             moved.figures.join(", ")
         ));
         if is_measured && moved.is_compared {
-            let further = comparison::of_measured_iterations(&second.record);
+            let further = comparison::of_longer_run(&first.record, &second.record);
             comparison::add(&mut first.record, further);
         }
     }

@@ -5,8 +5,11 @@ use std::cmp::Reverse;
 use super::retained;
 use crate::judgement::finding::Site;
 use crate::measurement::record::Record;
-use crate::size::both;
+use crate::size::{both, counted};
 use crate::space::Space;
+
+/// The most lines that a note names.
+const MOST_PLACES: usize = 3;
 
 /// Memory of one space that stays after the body.
 struct Staying {
@@ -64,9 +67,14 @@ fn join_small(staying: &mut Vec<Staying>) {
 
 fn note(mut staying: Staying) -> String {
     staying.places.sort_by_key(|&(_, bytes)| Reverse(bytes));
-    let places = staying.places.iter().take(3);
-    let places: Vec<String> =
-        places.map(|(place, bytes)| format!("{} {place}", both(*bytes))).collect();
+    let (shown, others) = staying.places.split_at(staying.places.len().min(MOST_PLACES));
+    let mut places: Vec<String> =
+        shown.iter().map(|(place, bytes)| format!("{} {place}", both(*bytes))).collect();
+    if !others.is_empty() {
+        let bytes = others.iter().map(|(_, bytes)| bytes).sum();
+        let count = counted(others.len() as u64, "other place", "other places");
+        places.push(format!("{} at {count}", both(bytes)));
+    }
     let stays = match staying.added {
         0 => "were allocated once in this process (a second round of the body retained no more)"
             .to_owned(),
@@ -122,6 +130,14 @@ mod tests {
         assert_eq!(notes(run(), Some(64)), [added]);
         assert!(notes(run(), Some(65)).is_empty(), "this is a finding");
         assert!(notes(run(), None).is_empty());
+    }
+
+    #[test]
+    fn places_beyond_the_third_are_counted() {
+        let run =
+            (1..6).fold(Run::default(), |run, bytes| run.place(&[], once(8, 1)).retained(1, bytes));
+        let [note] = &notes(run, Some(0))[..] else { panic!("one note") };
+        assert!(note.ends_with(", 3 B at src/step.rs:3, 3 B at 2 other places"), "{note}");
     }
 
     #[test]

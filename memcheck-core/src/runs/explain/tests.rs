@@ -1,6 +1,7 @@
 //! The runs that a report needs, and the part that each of them adds.
 
 use super::*;
+use crate::bound::Bound;
 use crate::growth::lifetimes::Open;
 use crate::judgement::verdict::{Status, Verdict, judge};
 use crate::limits::Layer;
@@ -119,6 +120,28 @@ fn the_note_about_a_longer_run_has_the_figures_that_moved_and_further_runs_compa
           baseline has small host blocks, so no further run compares them"]
     );
     assert!(!runs_again);
+
+    // Its own peak can be that of a later iteration, but a measured one can prove a higher peak.
+    let mut higher = first.clone();
+    let host = higher.record.spaces.get_mut(&Space::Host).unwrap();
+    (host.metrics.peak_allocated, host.peak) = (1 << 30, vec![4_096, 8_192, 4_096]);
+    let mut limited = first.clone();
+    limited.record.spaces.get_mut(&Space::Host).unwrap().metrics.peak_allocated = 4_096;
+    limited.record.limits =
+        limits(Layer { max_peak: Some(Bound::Bytes(Size(6_000))), ..Layer::default() });
+    let merged = merge(Stage::Decide, &limited, Some(higher.clone()));
+    assert!(
+        merged.record.notes[0].ends_with(
+            "`peak_allocated` of host is 4,096 B (4.0 KiB) in the first run and 8,192 B (8.0 KiB) \
+             in the longer run"
+        ),
+        "{:?}",
+        merged.record.notes
+    );
+    assert!(merged.verdict.has(Code::Unstable), "{:?}", merged.verdict);
+    higher.record.spaces.get_mut(&Space::Host).unwrap().peak = vec![4_096; 3];
+    let merged = merge(Stage::Decide, &limited, Some(higher));
+    assert_eq!(merged.record.notes, [""; 0], "the first run had this peak too");
 
     // A body may fail in the iterations beyond the measured ones.
     let mut failed = on_the_host([4_096, 0, 0], [9, 9, 9]);
