@@ -106,6 +106,12 @@ fn bucket_index(level: usize, hash: u64, step: usize) -> usize {
     STARTS[level] + if at < size { at } else { at - size }
 }
 
+impl Default for BlockTable {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl BlockTable {
     /// A table without memory; see [`Self::map`].
     pub const fn new() -> Self {
