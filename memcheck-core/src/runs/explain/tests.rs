@@ -1,7 +1,8 @@
 //! The runs that a report needs, and the part that each of them adds.
 
+mod longer_run;
+
 use super::*;
-use crate::bound::Bound;
 use crate::growth::lifetimes::Open;
 use crate::judgement::verdict::{Status, Verdict, judge};
 use crate::limits::Layer;
@@ -79,97 +80,6 @@ fn what_the_measured_iterations_leave_undecided_is_run_until_it_is_decided() {
         assert_eq!(has_compared, code == Code::Leak);
         assert_eq!(Stage::Compare.run(Explain::Failed, &merged).is_some(), has_compared);
     }
-}
-
-/// The report of a test on the host, with the live bytes after each iteration.
-fn on_the_host(host: [u64; 3], small: [u64; 3]) -> Report {
-    let live = |bytes: [u64; 3]| SpaceRecord { allocated: bytes.to_vec(), ..undecided() };
-    let mut report = report(undecided());
-    report.record.judged = vec![Space::Host, Space::HostSmall];
-    report.record.spaces = [(Space::Host, live(host)), (Space::HostSmall, live(small))].into();
-    report
-}
-
-#[test]
-fn the_note_about_a_longer_run_has_the_figures_that_moved_and_further_runs_compare_them() {
-    let first = on_the_host([4_096, 0, 0], [9, 9, 9]);
-    let decided = |second: Report| {
-        let merged = merge(Stage::Decide, &first, Some(second));
-        let runs_again = Stage::Compare.run(Explain::Failed, &merged).is_some();
-        (merged.record.notes.clone(), runs_again, merged)
-    };
-    let (notes, runs_again, _) = decided(first.clone());
-    assert_eq!((notes, runs_again), (Vec::new(), false), "the figures are the same");
-
-    let (notes, runs_again, merged) = decided(on_the_host([4_096, 1_024, 1_024], [9, 9, 9]));
-    assert_eq!(
-        notes,
-        ["the longer run measured other figures, so this test is not deterministic: live bytes \
-          of host after iteration 2 (and after 1 other) are 0 B in the first run and 1,024 B \
-          (1.0 KiB) in the longer run"]
-    );
-    assert!(runs_again);
-    let runs = merged.record.repeats.unwrap().note(&[]).unwrap();
-    assert_eq!(runs, "the figures that limits and baselines judge are equal in 2 runs");
-
-    let (notes, runs_again, _) = decided(on_the_host([4_096, 0, 0], [9, 9, 8]));
-    assert_eq!(
-        notes,
-        ["the longer run measured other figures, so this test is not deterministic: live bytes \
-          of host/small after iteration 3 are 9 B in the first run and 8 B in the longer run; no \
-          baseline has small host blocks, so no further run compares them"]
-    );
-    assert!(!runs_again);
-
-    // Its own peak can be that of a later iteration, but a measured one can prove a higher peak.
-    let mut higher = first.clone();
-    let host = higher.record.spaces.get_mut(&Space::Host).unwrap();
-    (host.metrics.peak_allocated, host.peak) = (1 << 30, vec![4_096, 8_192, 4_096]);
-    let mut limited = first.clone();
-    limited.record.spaces.get_mut(&Space::Host).unwrap().metrics.peak_allocated = 4_096;
-    limited.record.limits =
-        limits(Layer { max_peak: Some(Bound::Bytes(Size(6_000))), ..Layer::default() });
-    let merged = merge(Stage::Decide, &limited, Some(higher.clone()));
-    assert!(
-        merged.record.notes[0].ends_with(
-            "`peak_allocated` of host is 4,096 B (4.0 KiB) in the first run and 8,192 B (8.0 KiB) \
-             in the longer run"
-        ),
-        "{:?}",
-        merged.record.notes
-    );
-    assert!(merged.verdict.has(Code::Unstable), "{:?}", merged.verdict);
-    higher.record.spaces.get_mut(&Space::Host).unwrap().peak = vec![4_096; 3];
-    let merged = merge(Stage::Decide, &limited, Some(higher));
-    assert_eq!(merged.record.notes, [""; 0], "the first run had this peak too");
-
-    // A body may fail in the iterations beyond the measured ones.
-    let mut failed = on_the_host([4_096, 0, 0], [9, 9, 9]);
-    failed.record.spaces.get_mut(&Space::Host).unwrap().metrics.setup = 7;
-    failed.record.outcome = Outcome::Panicked { message: "no more batches".to_owned() };
-    failed.verdict.findings = vec![Finding::new(Code::TestFailed, "no more batches")];
-    let (notes, runs_again, _) = decided(failed.clone());
-    assert!(
-        notes[0].ends_with("`setup` of host is 0 B in the first run and 7 B in the longer run")
-    );
-    assert!(runs_again);
-    failed.verdict.findings = vec![Finding::new(Code::NotMeasured, "events were lost")];
-    let (notes, runs_again, _) = decided(failed);
-    assert!(notes[0].ends_with("`not-measured`, so no further run compares them"), "{notes:?}");
-    assert!(!runs_again);
-}
-
-#[test]
-fn a_gpu_that_only_the_longer_run_has_used_after_the_measured_iterations_has_not_moved() {
-    let first = report(undecided());
-    let mut longer = first.clone();
-    longer.record.judged.push(Space::Cuda(1));
-    longer.record.spaces.insert(Space::Cuda(1), undecided());
-    let merged = merge(Stage::Decide, &first, Some(longer.clone()));
-    assert_eq!((merged.record.notes.len(), merged.record.repeats), (0, None));
-    longer.record.spaces.get_mut(&Space::Cuda(1)).unwrap().metrics.setup = 5;
-    let merged = merge(Stage::Decide, &first, Some(longer));
-    assert!(merged.record.notes[0].contains("`setup` of cuda:1 is 0 B in the first run and 5 B"));
 }
 
 #[test]
