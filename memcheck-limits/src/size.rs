@@ -103,7 +103,7 @@ pub fn exact(bytes: u64) -> String {
 /// Formats the exact figure followed by its binary size: `526,907,392 B (502.5 MiB)`.
 pub fn both(bytes: u64) -> String {
     if bytes < 1024 {
-        format!("{bytes} B")
+        format!("{} B", exact(bytes))
     } else {
         format!("{} B ({})", exact(bytes), Size(bytes))
     }

@@ -199,12 +199,18 @@ impl Following {
             }
             (&Reach::Soak(time), _) => self.soak_iterations(time, ended),
         };
-        let affordable = self.iterations_in_time(ended).min(self.iterations_in_memory(ended));
+        let in_memory = self.iterations_in_memory(ended);
+        // A soak has a time of its own.
+        let in_time = match self.reach {
+            Reach::Soak(_) => u32::MAX,
+            _ => self.iterations_in_time(ended),
+        };
+        let affordable = in_time.min(in_memory);
         let allowed = match self.reach {
             Reach::Decision => wanted.min(affordable),
             Reach::Soak(_) => {
                 let left = self.budget.most.saturating_sub(ended);
-                wanted.min(self.iterations_in_memory(ended)).min(left)
+                wanted.min(affordable).min(left)
             }
             // A part of the iterations up to the horizon proves hardly more than the measured ones.
             // Therefore either all of them must run or none.
@@ -215,7 +221,8 @@ impl Following {
             self.stop(match wanted {
                 0 => StopReason::Done,
                 _ if ended >= self.budget.most => StopReason::TooMany,
-                _ => StopReason::OutOfBudget,
+                _ if in_memory < in_time => StopReason::OutOfMemory,
+                _ => StopReason::OutOfTime,
             });
         } else if self.extension.is_none() {
             self.extension = Some(Extension::begin(self.clock.restart()));
@@ -407,9 +414,7 @@ impl Following {
                 let grown = read(&Budget::of(ended));
                 let is_exact = matches!(grown.growth, Growth::Found { exact: true, .. });
                 let failed = self.extension.as_ref().is_none_or(|extension| {
-                    extension.stop_reason != Some(StopReason::OutOfBudget)
-                        && extension.stop_reason != Some(StopReason::Done)
-                        && extension.stop_reason != Some(StopReason::TooMany)
+                    matches!(extension.stop_reason, None | Some(StopReason::Failed))
                 });
                 // A few iterations can prove an exact leak only.
                 if failed && !is_exact { grown.undecided(ended) } else { grown }

@@ -69,6 +69,13 @@ fn frees_later(trial: &mut Trial) {
     drop((freed, kept));
 }
 
+/// No baseline has small blocks, but limits apply to them.
+#[mem_test(baseline = false, max_peak = "450 B")]
+fn limit_between_small_blocks(trial: &mut Trial) {
+    let bytes = if processes("limit_between_small_blocks") % 2 == 0 { 600 } else { 300 };
+    trial.iterate(|_| drop(std::hint::black_box(vec![1_u8; bytes])));
+}
+
 /// Only the second process, which is the longer run, is above the limit.
 #[mem_test(baseline = false, max_peak = "1536 KiB", max_growth = "1 KiB")]
 fn above_its_limit_in_the_longer_run(trial: &mut Trial) {
@@ -185,6 +192,13 @@ fn figures_that_differ_are_judged_over_five_runs() {
     assert_eq!(found["code"], "unstable");
     assert_eq!(found["range"]["values"].as_array().unwrap().len(), 5, "{found}");
     assert_eq!(processes(&project, "above_its_limit_in_the_longer_run"), 5);
+
+    let found = finding(&run, "limit_between_small_blocks");
+    assert_eq!((&found["code"], &found["space"]), (&json!("unstable"), &json!("host/small")));
+    let values = found["range"]["values"].as_array().unwrap();
+    let above: Vec<bool> = values.iter().map(|value| value.as_u64() > Some(450)).collect();
+    assert_eq!(above, [true, false, true, false, true], "{found}");
+    assert_eq!(processes(&project, "limit_between_small_blocks"), 5);
 
     assert_eq!(run.codes("above_its_limit"), ["peak-limit"]);
     assert_eq!(peaks(&run.test("above_its_limit")), values);

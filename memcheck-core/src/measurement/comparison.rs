@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::bound::Bound;
+use crate::limits::Source;
 use crate::measurement::figures::Figures;
 use crate::measurement::record::Record;
 use crate::measurement::repeats::{Repeats, value_text};
@@ -12,7 +14,8 @@ use crate::space::Space;
 const LATER_FIGURES: [&str; 3] = ["peak_allocated", "retained", "retained_again"];
 
 /// The figures that compare two runs: those of a baseline, `allocated`, `retained_again` and, if
-/// the test limits them, `most_allocations` of an iteration.
+/// the test limits them, `most_allocations` of an iteration. Spaces that no baseline has are
+/// compared by the figures that a limit judges.
 pub fn figures(record: &Record) -> Figures {
     let mut figures = Figures::of(record);
     for (space, by_name) in &mut figures.0 {
@@ -27,7 +30,32 @@ pub fn figures(record: &Record) -> Figures {
             by_name.insert("most_allocations".to_owned(), *most);
         }
     }
+    for space in &record.judged {
+        let judged = judged_without_baseline(record, *space);
+        if !judged.is_empty() {
+            let named = judged.into_iter().map(|(name, value)| (name.to_owned(), value));
+            figures.0.insert(*space, named.collect());
+        }
+    }
     figures
+}
+
+/// The figures of small host blocks, and of the host in a test on a GPU, that a limit judges.
+fn judged_without_baseline(record: &Record, space: Space) -> Vec<(&'static str, u64)> {
+    let Some(measured) = record.spaces.get(&space) else { return Vec::new() };
+    let limits = &record.limits;
+    let peak = ("peak_allocated", measured.metrics.peak_allocated);
+    match (space, record.has_own_limits(space)) {
+        (Space::HostSmall, false) => {
+            let limits_peak = matches!(limits.max_peak.value, Some(Bound::Bytes(_)));
+            let peak = limits_peak.then_some(peak);
+            let again = measured.retained_again.map(|again| ("retained_again", again));
+            let retained = ("retained", measured.metrics.retained);
+            peak.into_iter().chain([retained]).chain(again).collect()
+        }
+        (Space::Host, true) => limits.max_host_peak.value.map(|_| peak).into_iter().collect(),
+        _ => Vec::new(),
+    }
 }
 
 /// The growth is left out, because a separate run decides it.
@@ -75,7 +103,7 @@ pub(crate) fn differ(first: &Figures, second: &Figures) -> bool {
 pub(crate) struct Moved {
     /// The figures as text, with their values in both runs.
     pub(crate) figures: Vec<String>,
-    /// True if one of them is not about small host blocks, which no baseline keeps.
+    /// True if further runs compare them: a baseline or a limit that the test has judges them.
     pub(crate) is_compared: bool,
 }
 
@@ -85,14 +113,13 @@ pub(crate) fn moved(first: &Record, second: &Record) -> Moved {
     let (before, after) = (compared(first), of_longer_run(first, second));
     let spaces: BTreeSet<&Space> = first.judged.iter().chain(&second.judged).collect();
     for &space in spaces {
-        if first.has_own_limits(space) || second.has_own_limits(space) {
-            continue;
-        }
         let mut differing = figures_moved(space, &before, &after);
-        if differing.is_empty() {
+        moved.is_compared |= !differing.is_empty();
+        let has_own_limits = first.has_own_limits(space) || second.has_own_limits(space);
+        if differing.is_empty() && !has_own_limits {
             differing.extend(live_bytes_moved(space, first, second));
+            moved.is_compared |= !differing.is_empty() && live_bytes_matter(space, first);
         }
-        moved.is_compared |= space != Space::HostSmall && !differing.is_empty();
         moved.figures.extend(differing);
     }
     moved
@@ -127,6 +154,13 @@ fn live_bytes_moved(space: Space, first: &Record, second: &Record) -> Option<Str
     Some(format!("live bytes of {space} after iteration {iteration}{others} are {values}"))
 }
 
+/// No baseline has small host blocks, so that their level matters only if the user limits it.
+fn live_bytes_matter(space: Space, record: &Record) -> bool {
+    space != Space::HostSmall
+        || record.limits.max_retained.source != Source::BuiltIn
+        || matches!(record.limits.max_peak.value, Some(Bound::Bytes(_)))
+}
+
 fn both_runs(first: &str, second: &str) -> String {
     format!("{first} in the first run and {second} in the longer run")
 }
@@ -151,6 +185,7 @@ mod tests {
     use crate::limits::Layer;
     use crate::measurement::record::example::{GPU, armed, limits, record};
     use crate::measurement::record::{Metrics, SpaceRecord};
+    use crate::size::Size;
 
     fn run(figures: &[(&str, u64)]) -> Figures {
         let by_name = figures.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
@@ -182,6 +217,31 @@ mod tests {
             assert!(!has(&partial, name), "{name}");
         }
         assert!(has(&partial, "setup") && has(&partial, "allocated"));
+    }
+
+    #[test]
+    fn spaces_without_a_baseline_are_compared_by_what_a_limit_judges() {
+        let names = |judged: &[Space], layer: Layer| {
+            let metrics = Metrics { peak_allocated: 9, retained: 4, ..Metrics::default() };
+            let measured = SpaceRecord { retained_again: Some(3), ..armed(metrics) };
+            let mut run = record(measured.clone());
+            run.judged = judged.to_vec();
+            run.spaces = judged.iter().map(|space| (*space, measured.clone())).collect();
+            run.limits = limits(layer);
+            let figures = compared(&run).0.remove(&judged[0]).unwrap_or_default();
+            figures.into_iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>()
+        };
+        let peak = || Layer { max_peak: Some(Bound::Bytes(Size(5))), ..Layer::default() };
+        let host_peak = || Layer { max_host_peak: Some(Size(5)), ..Layer::default() };
+        let small = [Space::HostSmall, Space::Host];
+        assert_eq!(names(&small, Layer::default()), ["retained 4", "retained_again 3"]);
+        let limited = ["peak_allocated 9", "retained 4", "retained_again 3"];
+        assert_eq!(names(&small, peak()), limited);
+        let on_a_gpu = |space, layer| names(&[space, GPU], layer);
+        assert_eq!(on_a_gpu(Space::Host, peak()), [""; 0]);
+        assert_eq!(on_a_gpu(Space::Host, host_peak()), ["peak_allocated 9"]);
+        assert_eq!(on_a_gpu(Space::HostSmall, host_peak()), [""; 0]);
+        assert_eq!(on_a_gpu(Space::CHeap, host_peak()), [""; 0]);
     }
 
     #[test]

@@ -337,7 +337,7 @@ fn decided(mut first: Report, second: Option<Report>) -> Report {
         let is_measured = !second.verdict.findings.iter().any(is_instrument);
         let why_alone = match (is_measured, moved.is_compared) {
             (true, true) => "",
-            (true, false) => "; no baseline has small host blocks, so no further run compares them",
+            (true, false) => "; no limit or baseline judges them, so no further run compares them",
             (false, _) => "; it has a finding `not-measured`, so no further run compares them",
         };
         first.record.notes.push(format!(
@@ -357,14 +357,19 @@ fn decided(mut first: Report, second: Option<Report>) -> Report {
 }
 
 /// True if the second run's call sites explain the first's figures. Other runs decide the growth,
-/// and threads that outlive the body change retained bytes, so these count only if judged.
+/// and threads that outlive the body change retained bytes, so these count only if judged. Spaces
+/// that no baseline has count only if a finding is about them.
 fn reproduces(first: &Report, second: &Report) -> bool {
     let has = |code| first.verdict.has(code) || second.verdict.has(code);
     let asked = has(Code::Retained) || has(Code::Unstable) || first.pending.is_some();
     let unasked: &[&str] = if asked { &[] } else { &["retained", "retained_again"] };
     let figures = |report: &Report| {
         // `allocated` has no limit and is not in a baseline.
-        let figures = comparison::without(comparison::compared(&report.record), &["allocated"]);
+        let mut figures = comparison::without(comparison::compared(&report.record), &["allocated"]);
+        let baseline = Figures::of(&report.record);
+        let findings = || first.verdict.findings.iter().chain(&second.verdict.findings);
+        let is_found = |space| findings().any(|finding| finding.space == Some(space));
+        figures.0.retain(|space, _| baseline.0.contains_key(space) || is_found(*space));
         comparison::without(figures, unasked)
     };
     judged_spaces(&first.record) == judged_spaces(&second.record)

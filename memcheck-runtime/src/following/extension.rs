@@ -27,8 +27,10 @@ pub(super) struct Extension {
 pub(super) enum StopReason {
     /// No more iterations were needed or allowed.
     Done,
-    /// The next iterations would have taken more time or memory than was allowed.
-    OutOfBudget,
+    /// The next iterations would have taken more time than was allowed.
+    OutOfTime,
+    /// The next iterations would have left more memory than was allowed.
+    OutOfMemory,
     /// The body returned an error.
     Failed,
     /// A soak has had the most iterations that the ledger can count.
@@ -40,7 +42,8 @@ impl StopReason {
     pub(super) fn text(self) -> Option<&'static str> {
         match self {
             Self::Done => None,
-            Self::OutOfBudget => Some("there was no time or memory for further iterations"),
+            Self::OutOfTime => Some("there was no time for further iterations"),
+            Self::OutOfMemory => Some("there was no memory for further iterations"),
             Self::Failed => Some("the body returned an error"),
             Self::TooMany => Some("the ledger cannot count more iterations"),
         }

@@ -1,7 +1,7 @@
 //! `unstable`: the limit or baseline of a figure is between its values in the runs of one test. The
 //! finding replaces those that only some runs have; a limit that all exceed keeps its own.
 
-use super::regression;
+use super::{is_overhead, regression};
 use crate::bound::Bound;
 use crate::judgement::baseline::Baseline;
 use crate::judgement::blame;
@@ -10,6 +10,7 @@ use crate::limits::{Limits, Source};
 use crate::measurement::record::Record;
 use crate::measurement::repeats::{Range, Repeats};
 use crate::size::Size;
+use crate::space::Space;
 use crate::tolerance::Tolerance;
 
 const BASELINE: &str = "the baseline";
@@ -26,6 +27,11 @@ struct Threshold {
 impl Threshold {
     fn is_exceeded_by_some(&self) -> bool {
         (1..self.runs).contains(&self.exceeding)
+    }
+
+    /// A figure can have several limits of one code.
+    fn is_of(&self, finding: &Finding) -> bool {
+        self.code == finding.code && finding.limit.is_none_or(|limit| limit == self.ceiling)
     }
 
     fn describe(&self, range: &Range) -> String {
@@ -50,20 +56,28 @@ pub(super) fn replace_unstable(
 ) {
     let Some(repeats) = &record.repeats else { return };
     let mut unstable = Vec::new();
-    for range in repeats.ranges() {
-        let thresholds = thresholds(record, (baseline, limits), repeats, &range);
+    let ranges = repeats.ranges();
+    let retained_in = |space| {
+        let is_retained = |range: &&Range| range.space == space && range.metric == "retained";
+        ranges.iter().find(is_retained).map_or(0, |range| range.greatest)
+    };
+    for range in ranges
+        .iter()
+        .filter(|range| range.metric != "retained" || !is_overhead(range.space, retained_in))
+    {
+        let thresholds = thresholds(record, (baseline, limits), repeats, range);
         let between: Vec<&Threshold> =
             thresholds.iter().filter(|threshold| threshold.is_exceeded_by_some()).collect();
         if between.is_empty() && repeats.asked.is_none() {
             continue;
         }
         findings.retain(|finding| {
-            let replaced = between.iter().any(|threshold| threshold.code == finding.code);
+            let replaced = between.iter().any(|threshold| threshold.is_of(finding));
             // A lower figure of one run is not an improvement.
             let replaced = replaced || finding.code == Code::Improved;
             finding.space != Some(range.space) || !replaced
         });
-        unstable.push(self::finding(record, repeats, &between, range));
+        unstable.push(self::finding(record, repeats, &between, range.clone()));
     }
     let is_bookkeeping = |finding: &Finding| finding.code.row().class == Class::Bookkeeping;
     let place = findings.iter().position(is_bookkeeping).unwrap_or(findings.len());
@@ -124,7 +138,13 @@ fn thresholds(
         .and_then(|figures| figures.0.get(&space)?.get(metric).copied());
     match metric {
         "peak_allocated" => {
-            if let Some(Bound::Bytes(Size(limit))) = limits.max_peak.value {
+            let limit_of_host = limits.max_host_peak.value.filter(|_| space == Space::Host);
+            if let Some(limit) = limit_of_host {
+                threshold(Code::PeakLimit, "`max_host_peak`", limit, None, &range.values);
+            }
+            if let Some(Bound::Bytes(Size(limit))) = limits.max_peak.value
+                && !record.has_own_limits(space)
+            {
                 threshold(Code::PeakLimit, "`max_peak`", limit, None, &range.values);
             }
             if let Some(capacity) = limits.fits.value.filter(|_| space.is_device()) {
@@ -193,7 +213,7 @@ mod tests {
     use crate::judgement::verdict::Verdict;
     use crate::limits::Layer;
     use crate::measurement::comparison;
-    use crate::measurement::record::example::{armed, limits, record};
+    use crate::measurement::record::example::{GPU, armed, limits, record};
     use crate::measurement::record::{Metrics, SpaceRecord};
 
     fn measured(metrics: Metrics) -> Record {
@@ -277,7 +297,7 @@ mod tests {
         assert_eq!(
             found.message,
             "`peak_allocated` of cuda:0 is 1,024 B (1.0 KiB) to 2,048 B (2.0 KiB) in 3 runs, and \
-             exceeds the baseline of 1000 B (limit with its tolerance: 1,064 B (1.0 KiB)) in 2 \
+             exceeds the baseline of 1,000 B (limit with its tolerance: 1,064 B (1.0 KiB)) in 2 \
              of them"
         );
         assert_eq!(
@@ -326,6 +346,61 @@ mod tests {
         let fits = Layer { fits: "100 B".parse().ok(), ..Layer::default() };
         let run = with_runs(peak(101), &[peak(100)]);
         assert_eq!(codes(&run, &Baseline::Off, fits), [Code::Unstable]);
+    }
+
+    /// A run of a test that has the same metrics in each of these spaces.
+    fn in_spaces(spaces: &[(Space, Metrics)], layer: &Layer) -> Record {
+        Record {
+            judged: spaces.iter().map(|(space, _)| *space).collect(),
+            spaces: spaces.iter().map(|(space, metrics)| (*space, armed(*metrics))).collect(),
+            limits: limits(layer.clone()),
+            ..measured(Metrics::default())
+        }
+    }
+
+    #[test]
+    fn a_limit_that_all_runs_exceed_keeps_its_finding_beside_one_of_the_same_code() {
+        let layer = Layer {
+            max_peak: Some(Bound::Bytes(Size(5))),
+            max_host_peak: Some(Size(8)),
+            ..Layer::default()
+        };
+        let texts = |spaces: &[Space]| {
+            let run = |bytes| {
+                let metrics = Metrics { peak_allocated: bytes, ..Metrics::default() };
+                let spaces = spaces.iter().map(|space| (*space, metrics));
+                in_spaces(&spaces.collect::<Vec<_>>(), &layer)
+            };
+            let findings = judged(&with_runs(run(9), &[run(7)]), &Baseline::Off, layer.clone());
+            let text = |found: Finding| format!("{}: {}", found.code, found.message);
+            findings.findings.into_iter().map(text).collect::<Vec<_>>()
+        };
+        let of_host = "unstable: `peak_allocated` of host is 7 B to 9 B in 2 runs, and exceeds \
+                       `max_host_peak` of 8 B in 1 of them";
+        let on_the_host = "peak-limit: the peak in host is 9 B (limit 5 B)";
+        assert_eq!(texts(&[Space::Host]), [on_the_host, of_host]);
+        // `max_peak` is not about the host of a test on a GPU.
+        let on_the_gpu = "peak-limit: the peak in cuda:0 is 9 B (limit 5 B)";
+        assert_eq!(texts(&[GPU, Space::Host]), [on_the_gpu, of_host]);
+    }
+
+    #[test]
+    fn small_blocks_have_their_own_range_unless_they_are_the_overhead_of_tensors() {
+        let layer = Layer { max_retained: Some(Size(9)), ..Layer::default() };
+        let spaces = |tensors, small| {
+            let run = |tensors, small| {
+                let retains = |retained| Metrics { retained, ..Metrics::default() };
+                let host = (Space::Host, retains(tensors));
+                in_spaces(&[host, (Space::HostSmall, retains(small))], &layer)
+            };
+            let runs = with_runs(run(tensors, small), &[run(0, 0)]);
+            let found = judged(&runs, &Baseline::Off, layer.clone()).findings;
+            assert!(found.iter().all(|found| found.code == Code::Unstable), "{found:?}");
+            found.iter().filter_map(|found| found.space).collect::<Vec<_>>()
+        };
+        assert_eq!(spaces(100, 50), [Space::Host]);
+        assert_eq!(spaces(99, 50), [Space::Host, Space::HostSmall]);
+        assert_eq!(spaces(0, 50), [Space::HostSmall]);
     }
 
     #[test]

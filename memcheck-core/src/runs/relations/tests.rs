@@ -29,7 +29,7 @@ fn a_peak_is_held_to_its_share_of_the_others() {
         for finding in findings {
             assert_eq!((finding.code, finding.figure), (Code::PeakLimit, Some(601)));
             assert_eq!((finding.limit, finding.space), (Some(600), Some(GPU)));
-            let said = "(limit 600 B): 0.6 x plain, and `train::plain` peaks at 1000 B";
+            let said = "(limit 600 B): 0.6 x plain, and `train::plain` peaks at 1,000 B";
             assert!(finding.message.contains(said), "{}", finding.message);
         }
     }
@@ -63,7 +63,7 @@ fn peaks_that_differ_from_run_to_run_are_judged_over_all_runs() {
     assert_eq!(
         own.message,
         "the peak in cuda:0 is 600 B to 660 B in several runs (limit 600 B to 630 B): 0.6 x plain, \
-         and `plain` peaks at 1000 B to 1,050 B (1.0 KiB) in several runs; only some runs exceed \
+         and `plain` peaks at 1,000 B to 1,050 B (1.0 KiB) in several runs; only some runs exceed \
          the limit"
     );
     assert_eq!(found(&[600], &[1000, 999]).unwrap().range, None);

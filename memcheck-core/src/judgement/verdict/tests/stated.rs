@@ -165,7 +165,7 @@ fn a_leak_that_was_cut_short_states_the_reason() {
         });
         one(&run, at_most(0)).message
     };
-    let reason = "there was no time or memory for further iterations";
+    let reason = "there was no time for further iterations";
     let cut = message(false, Some(reason));
     assert!(cut.ends_with(&format!("over 35 iterations, and not for longer, because {reason}")));
     for all in [message(true, Some(reason)), message(false, None)] {
@@ -276,7 +276,7 @@ fn a_regression_states_both_figures_and_the_tolerated_one() {
         [
             "`allocations` of cuda:0 was 10, is 30 (+20)",
             "`growth` of cuda:0 was 0 B, is 8 B (+8 B)",
-            "`peak_allocated` of cuda:0 was 1000 B, is 1,200 B (1.2 KiB) (+200 B)",
+            "`peak_allocated` of cuda:0 was 1,000 B, is 1,200 B (1.2 KiB) (+200 B)",
         ]
     );
     let is_regression =

@@ -39,9 +39,22 @@ fn the_note_about_a_longer_run_has_the_figures_that_moved_and_further_runs_compa
         notes,
         ["the longer run measured other figures, so this test is not deterministic: live bytes \
           of host/small after iteration 3 are 9 B in the first run and 8 B in the longer run; no \
-          baseline has small host blocks, so no further run compares them"]
+          limit or baseline judges them, so no further run compares them"]
     );
     assert!(!runs_again);
+
+    // A limit of the peak or of the retained bytes judges them.
+    for layer in [
+        Layer { max_peak: Some(Bound::Bytes(Size(9))), ..Layer::default() },
+        Layer { max_retained: Some(Size(9)), ..Layer::default() },
+    ] {
+        let mut limited = first.clone();
+        limited.record.limits = limits(layer);
+        let second = Some(on_the_host([4_096, 0, 0], [9, 9, 8]));
+        let merged = merge(Stage::Decide, &limited, second);
+        assert!(merged.record.notes[0].ends_with("8 B in the longer run"));
+        assert!(Stage::Compare.run(Explain::Failed, &merged).is_some());
+    }
 
     // Its own peak can be that of a later iteration, but a measured one can prove a higher peak.
     let mut higher = first.clone();
@@ -79,6 +92,33 @@ fn the_note_about_a_longer_run_has_the_figures_that_moved_and_further_runs_compa
     let (notes, runs_again, _) = decided(failed);
     assert!(notes[0].ends_with("`not-measured`, so no further run compares them"), "{notes:?}");
     assert!(!runs_again);
+}
+
+#[test]
+fn small_blocks_whose_peak_moves_are_compared_by_further_runs_and_hide_no_call_sites() {
+    let run = |peak: u64, leaks: bool| {
+        let mut run = on_the_host([0; 3], [0; 3]);
+        run.record.limits =
+            limits(Layer { max_peak: Some(Bound::Bytes(Size(450))), ..Layer::default() });
+        let small = run.record.spaces.get_mut(&Space::HostSmall).unwrap();
+        (small.growth, small.metrics.peak_allocated) = (Growth::default(), peak);
+        let host = if leaks { leaky() } else { armed(Metrics::default()) };
+        run.record.spaces.insert(Space::Host, host);
+        let judged = verdict::judge(&run.record, &Baseline::Off, &run.record.limits, level);
+        Report { verdict: judged, ..run }
+    };
+    let explained = |first: Report, mut second: Report| {
+        second.record.attribution = Some(Attribution::default());
+        merge(Stage::Explain, &first, Some(second))
+    };
+    for (first, second) in [(600, 300), (300, 600)] {
+        let merged = explained(run(first, true), run(second, true));
+        assert!(merged.verdict.has(Code::Unstable), "{:?}", merged.verdict);
+        assert!(Stage::Compare.run(Explain::Failed, &merged).is_some());
+    }
+    assert!(!explained(run(600, false), run(500, false)).verdict.has(Code::Unstable));
+    let within = explained(run(300, true), run(200, true));
+    assert!(within.record.attribution.is_some() && within.record.repeats.is_none());
 }
 
 #[test]
