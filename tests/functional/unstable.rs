@@ -195,8 +195,8 @@ fn figures_that_differ_are_judged_over_five_runs() {
 
     let found = finding(&run, "limit_between_small_blocks");
     assert_eq!((&found["code"], &found["space"]), (&json!("unstable"), &json!("host/small")));
-    let values = found["range"]["values"].as_array().unwrap();
-    let above: Vec<bool> = values.iter().map(|value| value.as_u64() > Some(450)).collect();
+    let peaks_of_small = found["range"]["values"].as_array().unwrap();
+    let above: Vec<bool> = peaks_of_small.iter().map(|value| value.as_u64() > Some(450)).collect();
     assert_eq!(above, [true, false, true, false, true], "{found}");
     assert_eq!(processes(&project, "limit_between_small_blocks"), 5);
 
