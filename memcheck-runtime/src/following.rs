@@ -88,7 +88,9 @@ impl Following {
         let judges_host = limits.judges_host();
         let host = [Space::Host, Space::HostSmall];
         let host = host.into_iter().filter(|&space| judges_host && space != own);
-        let judged = std::iter::once(own).chain(host).chain(c_heap);
+        // Small blocks that no iteration leaves behind have a verdict too.
+        let small = (own == Space::Host).then_some(Space::HostSmall);
+        let judged = std::iter::once(own).chain(small).chain(host).chain(c_heap);
         // Attribution takes memory of its own.
         let judges_resident = limits.max_rss_growth.value.is_some() && !events::is_on();
         Self {
@@ -123,6 +125,11 @@ impl Following {
         self.began = Instant::now();
         self.clock = self.clock.restart();
         self.live_before = host_live();
+    }
+
+    /// The peak of a space in set-up and measured iterations; `None` if none followed them.
+    pub(crate) fn measured_peak(&self, space: Space) -> Option<u64> {
+        self.extension.as_ref()?.peaks.get(&space).copied()
     }
 
     /// Takes the census after an iteration.

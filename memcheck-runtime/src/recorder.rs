@@ -285,6 +285,7 @@ impl Recorder {
         SpaceRecord {
             metrics,
             peak: series(|iteration| iteration.peak),
+            measured_peak: self.following.measured_peak(space),
             allocations: series(|iteration| iteration.allocations),
             slope: survivors::theil_sen(&allocated).unwrap_or(0.0),
             allocated,

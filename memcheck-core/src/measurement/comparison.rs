@@ -68,14 +68,19 @@ pub(crate) fn of_measured_iterations(record: &Record) -> Figures {
 }
 
 /// The figures of the measured iterations of a run that has more of them. Its own peak can be that
-/// of a later iteration. It is a figure here only if a measured one is above the peak of `first`.
+/// of a later iteration. It is a figure here only if set-up or a measured iteration is above the
+/// peak of `first`.
 pub(crate) fn of_longer_run(first: &Record, longer: &Record) -> Figures {
+    const PEAK: &str = "peak_allocated";
+    let before = compared(first);
     let mut figures = of_measured_iterations(longer);
     for (space, by_name) in &mut figures.0 {
-        let peak = longer.spaces.get(space).and_then(|measured| measured.peak.iter().max());
-        let before = first.spaces.get(space).map(|measured| measured.metrics.peak_allocated);
-        if let Some(&peak) = peak.filter(|&&peak| before.is_some_and(|before| peak > before)) {
-            by_name.insert("peak_allocated".to_owned(), peak);
+        let before = before.0.get(space).and_then(|by_name| by_name.get(PEAK));
+        let peak = longer.spaces.get(space).and_then(|measured| measured.measured_peak);
+        if let Some((&before, peak)) = before.zip(peak)
+            && peak > before
+        {
+            by_name.insert(PEAK.to_owned(), peak);
         }
     }
     figures

@@ -66,6 +66,10 @@ pub struct SpaceRecord {
     pub allocations: Vec<u64>,
     /// Highest number of live bytes within each measured iteration.
     pub peak: Vec<u64>,
+    /// Highest number of live bytes in set-up and measured iterations; `None` if no iterations
+    /// followed them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured_peak: Option<u64>,
     /// Theil–Sen slope of `allocated` in bytes per iteration; reported and never judged.
     #[serde(default)]
     pub slope: f64,

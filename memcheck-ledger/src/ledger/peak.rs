@@ -36,6 +36,11 @@ impl PeakWindow {
         self.space
     }
 
+    /// The peak of the body before the window.
+    pub fn before(&self) -> u64 {
+        self.before.max(self.earlier)
+    }
+
     /// Restores the peak as if no allocation had been made in the window.
     pub fn discard(self) {
         if let Some(counters) = counters(self.space) {

@@ -1,7 +1,9 @@
 //! The iterations beyond the measured ones: their time, and the peaks that they must not change.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
+use memcheck_core::space::Space;
 use memcheck_ledger::{self as ledger, PeakWindow, block};
 
 use crate::clock::Clock;
@@ -13,6 +15,8 @@ pub(super) struct Extension {
     pub(super) clock: Clock,
     /// For each space, a window over its peak and the live bytes before these iterations.
     windows: Vec<(PeakWindow, u64)>,
+    /// The peak of each space before these iterations.
+    pub(super) peaks: BTreeMap<Space, u64>,
     /// The peak of all spaces together before these iterations.
     sum_peak: u64,
     /// The reason why they have ended; `None` while they run.
@@ -53,12 +57,14 @@ impl StopReason {
 impl Extension {
     pub(super) fn begin(clock: Clock) -> Self {
         // All spaces, including those without allocations so far.
-        let windows =
-            block::spaces().map(|space| (PeakWindow::open(space), ledger::snapshot(space).live));
+        let windows: Vec<(PeakWindow, u64)> = block::spaces()
+            .map(|space| (PeakWindow::open(space), ledger::snapshot(space).live))
+            .collect();
         Self {
             began: Instant::now(),
             clock,
-            windows: windows.collect(),
+            peaks: windows.iter().map(|(window, _)| (window.space(), window.before())).collect(),
+            windows,
             sum_peak: ledger::sum().peak,
             stop_reason: None,
             seconds: None,

@@ -10,14 +10,14 @@ use crate::space::Space;
 
 const MOST_PLACES: usize = 3;
 
-/// Blocks of a space that stay from measured iterations.
+/// Blocks of a space that stay from iterations that have ended.
 struct StayingBlocks {
     space: Space,
     note: String,
     places: Vec<Site>,
 }
 
-/// Notes blocks that stay from measured iterations although the space is quiet, if they are more
+/// Notes blocks that stay from iterations that have ended although the space is quiet, if they are more
 /// than `max_growth` allows in these iterations. Such a test would fail if it were not followed.
 pub fn note_events(record: &mut Record) {
     let events = events(record).into_iter().filter(|events| !is_held_once(record, events));
@@ -76,7 +76,7 @@ fn of_space(record: &Record, space: Space) -> Option<StayingBlocks> {
         shown.filter_map(|it| Some(format!("{} at {}", both(it.bytes), it.place()?))).collect();
     let shown = if shown.is_empty() { String::new() } else { format!(": {}", shown.join(", ")) };
     let note = format!(
-        "{} in {} of {space} stay from measured iterations, but this is not growth, because the \
+        "{} in {} of {space} stay from earlier iterations, but this is not growth, because the \
          last {iterations} iterations added none{shown}",
         both(bytes),
         blocks(count)
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn events_above_the_limit_are_noted_with_their_lines() {
         let run = || Run::default().place(&[], once(4_000, 3)).place(&[], once(6_000, 7));
-        let note = "10,000 B (9.8 KiB) in 2 blocks of cuda:0 stay from measured iterations, but \
+        let note = "10,000 B (9.8 KiB) in 2 blocks of cuda:0 stay from earlier iterations, but \
                     this is not growth, because the last 62 iterations added none: 6,000 B (5.9 \
                     KiB) at src/step.rs:2, 4,000 B (3.9 KiB) at src/step.rs:1";
         assert_eq!(notes(run(), QUIET, 0), [note]);

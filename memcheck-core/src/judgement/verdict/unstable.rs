@@ -99,9 +99,10 @@ fn finding(record: &Record, repeats: &Repeats, between: &[&Threshold], range: Ra
         hint.push_str(&format!("; or allow {}", range.value(range.greatest)));
     }
     if repeats.asked.is_none() {
-        let test = word(&record.test);
+        let (device, test) = (word(&record.device), word(&record.test));
         hint.push_str(&format!(
-            "; `cargo memcheck --repeat 20 --exact {test}` reports every figure that differs"
+            "; `cargo memcheck --repeat 20 --device {device} --exact {test}` reports every figure \
+             that differs"
         ));
     }
     let space = range.space;
@@ -200,7 +201,7 @@ fn explain_missing_call_sites(record: &Record, repeats: &Repeats, findings: &mut
 
 /// Quoted unless it is a path of Rust, because a person pastes the command into a shell.
 fn word(test: &str) -> String {
-    let is_letter = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':');
+    let is_letter = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':' | '-');
     let is_plain = !test.is_empty() && test.chars().all(is_letter);
     if is_plain { test.to_owned() } else { format!("'{}'", test.replace('\'', r"'\''")) }
 }
@@ -305,7 +306,10 @@ mod tests {
             (Some(2_048), Some(1_064), Some(1_000))
         );
         let hint = found.hint.unwrap();
-        assert!(hint.contains("or allow 2,048 B") && hint.contains("--exact t`"), "{hint}");
+        assert!(
+            hint.contains("or allow 2,048 B") && hint.contains("--device sim:h200 --exact t`"),
+            "{hint}"
+        );
     }
 
     #[test]

@@ -59,7 +59,7 @@ fn the_note_about_a_longer_run_has_the_figures_that_moved_and_further_runs_compa
     // Its own peak can be that of a later iteration, but a measured one can prove a higher peak.
     let mut higher = first.clone();
     let host = higher.record.spaces.get_mut(&Space::Host).unwrap();
-    (host.metrics.peak_allocated, host.peak) = (1 << 30, vec![4_096, 8_192, 4_096]);
+    (host.metrics.peak_allocated, host.measured_peak) = (1 << 30, Some(8_192));
     let mut limited = first.clone();
     limited.record.spaces.get_mut(&Space::Host).unwrap().metrics.peak_allocated = 4_096;
     limited.record.limits =
@@ -74,9 +74,13 @@ fn the_note_about_a_longer_run_has_the_figures_that_moved_and_further_runs_compa
         merged.record.notes
     );
     assert!(merged.verdict.has(Code::Unstable), "{:?}", merged.verdict);
-    higher.record.spaces.get_mut(&Space::Host).unwrap().peak = vec![4_096; 3];
+    higher.record.spaces.get_mut(&Space::Host).unwrap().measured_peak = Some(4_096);
     let merged = merge(Stage::Decide, &limited, Some(higher));
     assert_eq!(merged.record.notes, [""; 0], "the first run had this peak too");
+    let mut small = first.clone();
+    small.record.spaces.get_mut(&Space::HostSmall).unwrap().measured_peak = Some(50);
+    let merged = merge(Stage::Decide, &first, Some(small));
+    assert_eq!(merged.record.notes, [""; 0], "no limit judges the peak of small blocks");
 
     // A body may fail in the iterations beyond the measured ones.
     let mut failed = on_the_host([4_096, 0, 0], [9, 9, 9]);
