@@ -10,15 +10,15 @@ use crate::space::Space;
 
 const MOST_PLACES: usize = 3;
 
-/// Blocks of a space that stay from iterations that have ended.
+/// Blocks of a space that earlier iterations have left behind.
 struct StayingBlocks {
     space: Space,
     note: String,
     places: Vec<Site>,
 }
 
-/// Notes blocks that stay from iterations that have ended although the space is quiet, if they are more
-/// than `max_growth` allows in these iterations. Such a test would fail if it were not followed.
+/// Notes blocks that earlier iterations have left behind although the space is quiet, if they are
+/// more than `max_growth` allows in these iterations. Such a test would fail if it were not followed.
 pub fn note_events(record: &mut Record) {
     let events = events(record).into_iter().filter(|events| !is_held_once(record, events));
     let notes: Vec<String> = events.map(|events| events.note).collect();
