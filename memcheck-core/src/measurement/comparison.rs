@@ -76,7 +76,10 @@ pub(crate) fn of_longer_run(first: &Record, longer: &Record) -> Figures {
     let mut figures = of_measured_iterations(longer);
     for (space, by_name) in &mut figures.0 {
         let before = before.0.get(space).and_then(|by_name| by_name.get(PEAK));
-        let peak = longer.spaces.get(space).and_then(|measured| measured.measured_peak);
+        let peak = longer
+            .spaces
+            .get(space)
+            .map(|measured| measured.measured_peak.unwrap_or(measured.metrics.peak_allocated));
         if let Some((&before, peak)) = before.zip(peak)
             && peak > before
         {

@@ -77,6 +77,10 @@ fn the_note_about_a_longer_run_has_the_figures_that_moved_and_further_runs_compa
     higher.record.spaces.get_mut(&Space::Host).unwrap().measured_peak = Some(4_096);
     let merged = merge(Stage::Decide, &limited, Some(higher));
     assert_eq!(merged.record.notes, [""; 0], "the first run had this peak too");
+    let mut alone = limited.clone();
+    alone.record.spaces.get_mut(&Space::Host).unwrap().metrics.peak_allocated = 8_192;
+    let merged = merge(Stage::Decide, &limited, Some(alone));
+    assert!(merged.verdict.has(Code::Unstable), "it had no further iterations");
     let mut small = first.clone();
     small.record.spaces.get_mut(&Space::HostSmall).unwrap().measured_peak = Some(50);
     let merged = merge(Stage::Decide, &first, Some(small));
