@@ -7,6 +7,9 @@ use super::measures::{WINDOWS, crossings, floors, is_above, trend};
 
 const CROSSINGS: usize = 8;
 
+/// A list that was emptied fewer times has shown no rhythm.
+const MIN_EMPTIED: usize = 3;
+
 /// `quiet` must be the group if its blocks are quiet, else `None`.
 pub(super) fn is_bounded(
     level: &[i64],
@@ -16,6 +19,8 @@ pub(super) fn is_bounded(
 ) -> bool {
     let Some(group) = quiet else { return is_quiet(level, records, look) };
     repeats_exactly(level, group.age, look)
+        || is_emptied_again(group, group.len(), look)
+        || is_bounded_in_number(group, look)
         || (!number_rises(&group.live_blocks, group.age, look)
             && (is_quiet(level, records, look)
                 || stays(filled(level, group.age), look)
@@ -56,6 +61,44 @@ fn is_emptied(level: &[i64], live_blocks: &[i64], look: &Look) -> bool {
         level[level.len() - quarter..].iter().min() <= level[..quarter].iter().min()
     };
     level.len() >= 2 * look.quiet && falls_back(level) && falls_back(live_blocks)
+}
+
+/// True if the group is emptied again and again, `until` an entry at least. Each time, no older block
+/// is left that could belong to a leak or a backlog, so the level is bounded, unless blocks live longer
+/// each time, or more bytes are born.
+pub(super) fn is_emptied_again(group: &KindGroup, until: usize, look: &Look) -> bool {
+    let emptied = Events::from_entries(group.emptied());
+    emptied.count >= MIN_EMPTIED
+        && until.saturating_sub(emptied.last) <= emptied.longest
+        && group.ages.is_quiet(group.len(), look)
+        && stays_below(&group.born, 3.0, look)
+        && has_largest(group, look)
+}
+
+/// True if neither the number of live blocks nor their largest size rises any more. Their product is a
+/// bound, although the level moves, because sizes differ.
+pub(super) fn is_bounded_in_number(group: &KindGroup, look: &Look) -> bool {
+    let (level, numbers) = (&group.live, Events::from_steps(&records(&group.live_blocks)));
+    !number_rises(&group.live_blocks, group.age, look)
+        && is_quiet(&group.live_blocks, &numbers, look)
+        && has_largest(group, look)
+        && [numbers.last, level.len() / 2].iter().all(|&from| trend(&level[from..]) < 1.0)
+}
+
+/// True if blocks are born no larger than before.
+pub(super) fn has_largest(group: &KindGroup, look: &Look) -> bool {
+    group.largest.as_ref().is_some_and(|sizes| stays_below(sizes, 1.0, look))
+}
+
+/// True if a record of the series is overdue and the entries with births do not rise below the last
+/// one, as a buffer does that is replaced by larger ones, but is smaller than a block before it.
+fn stays_below(born: &[i64], most_trend: f64, look: &Look) -> bool {
+    let records = Events::from_steps(&records(born));
+    let highest = born.iter().max().and_then(|highest| born.iter().position(|at| at == highest));
+    let later = &born[highest.map_or(0, |highest| highest + 1)..];
+    let later: Vec<i64> = later.iter().copied().filter(|&born| born > 0).collect();
+    let (first, second) = later.split_at(later.len() / 2);
+    records.is_quiet(born.len(), look) && trend(&later) < most_trend && !is_above(first, second)
 }
 
 /// Blocks that all die have at most their greatest age times the most bytes born in one entry: true

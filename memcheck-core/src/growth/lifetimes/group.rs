@@ -18,9 +18,14 @@ pub(super) struct KindGroup {
     pub(super) live: Vec<i64>,
     /// The number of live blocks at the end of an entry.
     pub(super) live_blocks: Vec<i64>,
+    /// The size of the largest block that was born in an entry; `None` if a kind has several sizes.
+    pub(super) largest: Option<Vec<i64>>,
     /// The greatest age at death, in entries; 0 if no block died.
     pub(super) age: usize,
     pub(super) ages: Events,
+    /// Live bytes of blocks that were born before the first entry and never died. `None` if an entry
+    /// stands for several iterations, because `born` then has blocks that died within their entry.
+    pub(super) older: Option<i64>,
 }
 
 impl KindGroup {
@@ -43,8 +48,12 @@ impl KindGroup {
         let blocks = sum(&|kind, sum| add_from(&kind.blocks.left, kind.from, 1, start, sum));
         let live = sum(&|kind, sum| kind.add_live(sum, start));
         let live_blocks = sum(&|kind, sum| add_from(&kind.blocks.live, kind.from, 1, start, sum));
+        let largest = largest(kinds, start, length);
         let (age, ages) = ages(kinds, start);
-        Self { born, left, blocks, live, live_blocks, age, ages }
+        let measured = left.iter().fold(0i64, |sum, &left| sum.saturating_add(left));
+        let older = (history.epoch() == 1)
+            .then(|| live.last().copied().unwrap_or(0).saturating_sub(measured));
+        Self { born, left, blocks, live, live_blocks, largest, age, ages, older }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -54,6 +63,23 @@ impl KindGroup {
     /// Births before this entry are settled: their live blocks are older than any block that died.
     pub(super) fn settled(&self) -> usize {
         self.len().saturating_sub(self.age)
+    }
+
+    /// The entries at whose end no block of an earlier entry was live, except for those that have
+    /// settled and those that have been live since before the first entry.
+    pub(super) fn emptied(&self) -> Vec<usize> {
+        let Some(mut stays) = self.older else { return Vec::new() };
+        let settled = self.settled();
+        let mut emptied = Vec::new();
+        for (at, (&born, &live)) in self.born.iter().zip(&self.live).enumerate() {
+            if live == stays.saturating_add(born) {
+                emptied.push(at);
+            }
+            if at < settled {
+                stays = stays.saturating_add(self.left[at]);
+            }
+        }
+        emptied
     }
 
     pub(super) fn without_settled(&self) -> Self {
@@ -73,8 +99,10 @@ impl KindGroup {
             blocks: vec![0; settled],
             live: without(&self.live, &self.left),
             live_blocks: without(&self.live_blocks, &self.blocks),
+            largest: self.largest.as_ref().map(|largest| largest[..settled].to_vec()),
             age: 0,
             ages: self.ages,
+            older: self.older,
         }
     }
 }
@@ -91,6 +119,21 @@ fn ages(kinds: &[&Kind], start: usize) -> (usize, Events) {
         }
     }
     (oldest as usize, Events::from_steps(&steps))
+}
+
+fn largest(kinds: &[&Kind], start: usize, length: usize) -> Option<Vec<i64>> {
+    let mut largest = vec![0; length];
+    for kind in kinds {
+        if kind.bytes.is_some() {
+            return None;
+        }
+        let size = kind.size.min(HIGHEST).cast_signed();
+        let births = kind.blocks.births.iter().enumerate().filter(|&(_, &births)| births > 0);
+        for entry in births.filter_map(|(at, _)| (kind.from + at).checked_sub(start)) {
+            largest.get_mut(entry).into_iter().for_each(|largest| *largest = size.max(*largest));
+        }
+    }
+    Some(largest)
 }
 
 pub(super) fn has_few_births(kind: &Kind) -> bool {

@@ -1,5 +1,6 @@
 //! Judges one group without looking at its parts: its blocks, its level, and which of the two counts.
 
+use super::bounded::is_emptied_again;
 use super::events::Look;
 use super::group::KindGroup;
 use super::judge_blocks::judge_blocks;
@@ -13,7 +14,13 @@ pub(super) fn judge(group: &KindGroup, look: &Look) -> State {
     let level = judge_level(&group.live, quiet, look);
     match (blocks, level) {
         (State::Quiet, level) => level,
-        (blocks, level) if level.is_exact() && is_above(&level, &blocks) => level,
+        (blocks, level)
+            if level.is_exact()
+                && is_above(&level, &blocks)
+                && !are_alone(&blocks, group, look) =>
+        {
+            level
+        }
         (State::Grows { mut growth, is_whole }, _) => {
             let rest = group.without_settled();
             match judge_level(&rest.live, Some(&rest), look) {
@@ -32,6 +39,11 @@ pub(super) fn judge(group: &KindGroup, look: &Look) -> State {
         }
         (open, _) => open,
     }
+}
+
+/// True if the settled blocks grow alone, because all others are freed again and again.
+fn are_alone(blocks: &State, group: &KindGroup, look: &Look) -> bool {
+    blocks.is_exact() && is_emptied_again(group, group.settled(), look)
 }
 
 /// True if the level grows by more, or by the same rate while that of the blocks is not exact.

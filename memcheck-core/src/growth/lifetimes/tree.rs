@@ -1,6 +1,7 @@
 //! Judges a group and its parts, so that a part that is decided need not wait for the others.
 
 use super::Open;
+use super::bounded::{has_largest, is_bounded_in_number};
 use super::enlarged::enlarged;
 use super::events::{Events, Look};
 use super::group::{KindGroup, has_few_births};
@@ -98,7 +99,8 @@ fn judge_parts<'a>(
     if parts.len() == 1 {
         return inner(&all).unwrap_or_else(|| judge_single(history, &all, look));
     }
-    let own = judge(&KindGroup::new(history, &all), look);
+    let whole = KindGroup::new(history, &all);
+    let own = judge(&whole, look);
     let (few, others): (Vec<_>, Vec<_>) =
         parts.into_iter().partition(|kinds| have_few_births(kinds));
     let mut few = few.concat();
@@ -111,6 +113,14 @@ fn judge_parts<'a>(
     let judged = others.into_iter().map(|kinds| {
         let node = inner(&kinds).unwrap_or_else(|| judge_single(history, &kinds, look));
         JudgedPart { kinds, node }
+    });
+    // A part of a group that is bounded grows only while the others shrink.
+    let has_bound = own.is_quiet() && is_bounded_in_number(&whole, look);
+    let judged = judged.map(|part| {
+        let is_open = matches!(part.node, Node::Open { .. });
+        let is_bounded =
+            is_open && has_bound && has_largest(&KindGroup::new(history, &part.kinds), look);
+        if is_bounded { JudgedPart { node: Node::Clean, ..part } } else { part }
     });
     let (mut decided, open): (Vec<_>, Vec<_>) =
         judged.partition(|part| matches!(part.node, Node::Clean) || part.node.is_exact());

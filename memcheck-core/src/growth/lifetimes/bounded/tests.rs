@@ -1,6 +1,8 @@
 //! Levels with a bound and without one, written out.
 
 use super::*;
+use crate::growth::lifetimes::kind::Kind;
+use crate::growth::lifetimes::programs::{Program, ProgramBlock, WARMUP};
 
 fn look(horizon: usize) -> Look {
     Look { horizon, quiet: horizon, is_last: false }
@@ -98,4 +100,93 @@ fn what_falls_back_to_its_first_quarter_has_been_emptied() {
     assert!(!is_emptied(&longer, &list, &look), "bytes do not");
     assert!(!is_emptied(&list, &longer, &look), "blocks do not");
     assert!(!is_emptied(&list[..39], &list[..39], &look), "too short");
+}
+
+/// The group of blocks that are born in these measured iterations, die in others, and have this size.
+fn group(entries: u32, blocks: &[(u32, u32, u64)]) -> KindGroup {
+    let block = |&(born, died, size): &(u32, u32, u64)| ProgramBlock {
+        site: 0,
+        size,
+        born: Some(WARMUP + born),
+        died: died.saturating_add(WARMUP),
+    };
+    let program =
+        Program { blocks: blocks.iter().map(block).collect(), ..Program::new(entries + WARMUP) };
+    let history = program.history(entries + WARMUP);
+    let kinds: Vec<&Kind> = history.kinds.iter().collect();
+    KindGroup::new(&history, &kinds)
+}
+
+/// A block in each iteration, all of which die in every fifth.
+fn flushed(entries: u32) -> Vec<(u32, u32, u64)> {
+    (0..entries).map(|at| (at, at / 5 * 5 + 5, 8)).collect()
+}
+
+#[test]
+fn a_group_is_emptied_if_all_that_lives_was_born_in_the_entry_or_stays() {
+    let list = flushed(20);
+    assert_eq!(group(20, &list).emptied(), [0, 5, 10, 15]);
+    // A block that outlives all others has settled and does not count, but one that dies does.
+    let with = |block| group(20, &[&list[..], &[block]].concat()).emptied();
+    assert_eq!(with((2, u32::MAX, 8)), [0, 5, 10, 15]);
+    assert_eq!(with((2, 12, 8)), [0, 15]);
+    // A young block has not settled yet.
+    assert_eq!(group(18, &[&list[..], &[(14, u32::MAX, 8)]].concat()).emptied(), [0, 5, 10]);
+}
+
+#[test]
+fn a_group_is_emptied_again_if_it_was_three_times_and_is_not_overdue() {
+    let look = look(10);
+    let again = |blocks: &[(u32, u32, u64)], entries: u32| {
+        is_emptied_again(&group(entries, blocks), entries as usize, &look)
+    };
+    // The greatest age rises for the last time in entry 5, and is quiet ten entries later.
+    assert!(again(&flushed(16), 16) && !again(&flushed(15), 15));
+    let sooner = |entries| {
+        let quiet = Look { quiet: 4, ..look };
+        is_emptied_again(&group(entries, &flushed(entries)), entries as usize, &quiet)
+    };
+    assert!(sooner(11) && !sooner(10), "it was emptied twice");
+    let stops: Vec<_> = (20..40).map(|at| (at, at + 3, 8)).collect();
+    let stops = [flushed(20), stops].concat();
+    assert!(again(&stops, 25) && !again(&stops, 26), "it is not emptied any more");
+    // Blocks that live longer each time, more blocks each time, and larger ones.
+    let longer: Vec<_> = (0..9).map(|at| (at * at, (at + 1) * (at + 1), 8)).collect();
+    assert!(!again(&longer, 80));
+    let more: Vec<_> = (0..40).flat_map(|at| vec![(at, at + 1, 8); at as usize]).collect();
+    assert!(!again(&more, 40));
+    let larger: Vec<_> = (1..80).map(|at| (at, at + 1, at.into())).collect();
+    let larger = [&[(0, u32::MAX, 100)], &larger[..]].concat();
+    assert!(!again(&larger, 80));
+}
+
+#[test]
+fn a_series_stays_below_its_record_if_its_births_do_not_rise() {
+    let look = look(10);
+    let below = |series: &[i64]| stays_below(series, 3.0, &look);
+    let after = |entries: usize| [vec![0, 90], [4, 5].repeat(entries / 2)].concat();
+    assert!(below(&after(10)) && !below(&after(8)), "a record is not overdue");
+    assert!(!below(&[vec![90], rising(30, 1)].concat()), "it rises to the record");
+    // Entries without births do not count.
+    let rare: Vec<i64> = rising(60, 1).iter().map(|at| if at % 6 == 0 { *at } else { 0 }).collect();
+    assert!(!below(&[vec![90], rare].concat()));
+}
+
+/// A ring of five blocks of which one is born in each iteration, of this size.
+fn ring(size: impl Fn(u32) -> u64) -> KindGroup {
+    let blocks: Vec<_> = (0..90).map(|at| (at, at + 5, size(at))).collect();
+    group(90, &blocks)
+}
+
+#[test]
+fn blocks_are_bounded_in_number_if_neither_their_number_nor_the_largest_rises() {
+    let look = look(20);
+    let size = |at: u32| u64::from(at * 7 % 11 + 1);
+    assert!(is_bounded_in_number(&ring(size), &look));
+    assert!(!is_bounded_in_number(&ring(|at| size(at) + u64::from(at)), &look), "larger");
+    assert!(!is_bounded_in_number(&ring(|at| size(at) + u64::from(at / 9)), &look), "more bytes");
+    let longer: Vec<_> = (0..90).map(|at| (at, at + 5 + at / 9, size(at))).collect();
+    assert!(!is_bounded_in_number(&group(90, &longer), &look), "more blocks");
+    let unknown = KindGroup { largest: None, ..ring(size) };
+    assert!(!is_bounded_in_number(&unknown, &look));
 }

@@ -79,9 +79,20 @@ impl Emptied {
             3 => Self::Expired(random.within(1, 64)),
             4 => Self::Every(random.within(2, 64)),
             5 => Self::AtRandom(random.between(0.05, 0.5)),
-            _ => Self::Memo(random.within(1, 16)),
+            _ => Self::Memo(random.within(1, keys(most).min(16))),
         }
     }
+}
+
+/// The most keys of a memo that has them all after so many blocks, in the mean. The last of `n` keys
+/// comes after `n (1 + 1/2 + ... + 1/n)` blocks: this is the coupon collector's problem.
+fn keys(blocks: u32) -> u32 {
+    let mut sum = 0.0;
+    let has_all = |&keys: &u32| {
+        sum += 1.0 / f64::from(keys);
+        f64::from(keys) * sum <= f64::from(blocks)
+    };
+    (1..=blocks).take_while(has_all).last().unwrap_or(1)
 }
 
 /// A program of one to five bounded containers and of `leaks` others that are never emptied.

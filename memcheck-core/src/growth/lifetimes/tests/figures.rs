@@ -73,7 +73,17 @@ fn the_least_growth_is_that_of_settled_blocks_or_of_the_floor() {
         let none = vec![0; live.len()];
         let [born, blocks, live_blocks] = [none.clone(), none.clone(), none];
         let ages = Events::default();
-        least_growth(&KindGroup { born, left, blocks, live, live_blocks, age, ages })
+        least_growth(&KindGroup {
+            born,
+            left,
+            blocks,
+            live,
+            live_blocks,
+            largest: None,
+            age,
+            ages,
+            older: None,
+        })
     };
     // A list of two blocks, and two more bytes from the fifth entry on.
     let list = [0, 3, 0, 3, 2, 5, 2, 5];

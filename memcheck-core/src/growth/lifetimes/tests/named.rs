@@ -5,6 +5,7 @@ use super::super::{
     Budget, Certainty, Decision, History, Leak, Living, Open, PartPattern, Rate, step,
 };
 
+const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
 /// A program of one call site, from the birth, death and size of its blocks.
@@ -139,6 +140,77 @@ fn a_leak_with_a_lagging_queue_is_found_to_the_byte() {
             let leak = leak(&both);
             assert_eq!((leak.rate, leak.whole), (exact(MIB, every.into()), true), "{every}");
         }
+    }
+}
+
+/// A list that gets `blocks` in every `period`-th iteration, and is emptied if it has more than
+/// `capacity`. How many of the last blocks are left then is another number each time.
+fn emptied_when_full(period: u32, blocks: u32, capacity: usize) -> Vec<(u32, u32, u64)> {
+    let (mut live, mut all) = (Vec::new(), Vec::new());
+    for at in (0..1_100).filter(|at: &u32| at.is_multiple_of(period)) {
+        for _ in 0..blocks {
+            live.push(at);
+            if live.len() > capacity {
+                all.extend(live.drain(..).map(|born| (born, at, MIB)));
+            }
+        }
+    }
+    all.extend(live.into_iter().map(|born| (born, u32::MAX, MIB)));
+    all
+}
+
+const LISTS: [(u32, u32, usize); 4] = [(7, 6, 40), (6, 5, 33), (20, 6, 10), (8, 6, 46)];
+
+#[test]
+fn a_list_that_is_emptied_when_full_is_clean() {
+    for (period, blocks, capacity) in LISTS {
+        let list = program(emptied_when_full(period, blocks, capacity));
+        assert!(is_clean(&list), "{capacity}: {:?}", decide(&list));
+    }
+}
+
+#[test]
+fn a_leak_with_a_list_that_is_emptied_when_full_is_found_to_the_byte() {
+    // The greatest age of the last list is reached so late that a mean rate is found before.
+    for &(period, blocks, capacity) in &LISTS[..3] {
+        for every in [1, 3, 7] {
+            let list = program(emptied_when_full(period, blocks, capacity));
+            let leak = leak(&list.and(&keeps(MIB, |at| at % every == 0)));
+            assert_eq!((leak.rate, leak.whole), (exact(MIB, every.into()), true), "{capacity}");
+        }
+    }
+}
+
+/// A block in every second iteration, of which the oldest dies once there are more than `capacity`.
+fn ring(random: &mut Random, capacity: impl Fn(u32) -> u32) -> Program {
+    let mut held = std::collections::VecDeque::new();
+    let mut blocks = Vec::new();
+    for at in (0..1_100).step_by(2) {
+        held.push_back((at, random.size()));
+        while held.len() > capacity(at) as usize {
+            blocks.extend(held.pop_front().map(|(born, size)| (born, at, size)));
+        }
+    }
+    blocks.extend(held.into_iter().map(|(born, size)| (born, u32::MAX, size)));
+    program(blocks)
+}
+
+#[test]
+fn a_ring_of_blocks_of_many_sizes_is_clean_unless_it_gets_longer() {
+    let mut random = Random(41);
+    for capacity in [1, 5, 20, 40] {
+        assert!(is_clean(&ring(&mut random, |_| capacity)), "{capacity}");
+        let longer = ring(&mut random, |at| capacity + at / 10);
+        assert!(!is_clean(&longer), "{capacity}");
+    }
+}
+
+#[test]
+fn a_buffer_that_grows_below_a_larger_block_is_a_leak() {
+    for larger in [1, 512, 1_024] {
+        let buffer = (0..1_100u32).map(|at| (at, at + 1, KIB * u64::from(at + 1)));
+        let both = program(buffer.chain([(3, u32::MAX, larger * MIB)]));
+        assert_eq!(leak(&both).rate, exact(KIB, 1), "{larger}");
     }
 }
 
