@@ -63,9 +63,9 @@ fn is_emptied(level: &[i64], live_blocks: &[i64], look: &Look) -> bool {
     level.len() >= 2 * look.quiet && falls_back(level) && falls_back(live_blocks)
 }
 
-/// True if the group is emptied again and again, `until` an entry at least. Each time, no older block
-/// is left that could belong to a leak or a backlog, so the level is bounded, unless blocks live longer
-/// each time, or more bytes are born.
+/// True if the group is emptied again and again up to entry `until`. Each time, no older block is left
+/// that could belong to a leak or a backlog, so the level is bounded, unless blocks live longer each
+/// time, or more bytes are born.
 pub(super) fn is_emptied_again(group: &KindGroup, until: usize, look: &Look) -> bool {
     let emptied = Events::from_entries(group.emptied());
     emptied.count >= MIN_EMPTIED
@@ -85,7 +85,7 @@ pub(super) fn is_bounded_in_number(group: &KindGroup, look: &Look) -> bool {
         && [numbers.last, level.len() / 2].iter().all(|&from| trend(&level[from..]) < 1.0)
 }
 
-/// True if blocks are born no larger than before.
+/// True if a block that is larger than all before is overdue.
 pub(super) fn has_largest(group: &KindGroup, look: &Look) -> bool {
     group.largest.as_ref().is_some_and(|sizes| stays_below(sizes, 1.0, look))
 }
