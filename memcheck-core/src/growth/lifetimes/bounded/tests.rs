@@ -167,9 +167,17 @@ fn a_series_stays_below_its_record_if_its_births_do_not_rise() {
     let after = |entries: usize| [vec![0, 90], [4, 5].repeat(entries / 2)].concat();
     assert!(below(&after(10)) && !below(&after(8)), "a record is not overdue");
     assert!(!below(&[vec![90], rising(30, 1)].concat()), "it rises to the record");
+    // What comes before the record does not count.
+    assert!(below(&[rising(30, 1), [27, 28].repeat(10)].concat()));
     // Entries without births do not count.
     let rare: Vec<i64> = rising(60, 1).iter().map(|at| if at % 6 == 0 { *at } else { 0 }).collect();
     assert!(!below(&[vec![90], rare].concat()));
+}
+
+#[test]
+fn the_largest_block_of_an_entry_was_born_in_it() {
+    let of = |blocks: &[(u32, u32, u64)]| group(6, blocks).largest;
+    assert_eq!(of(&[(1, 3, 8), (4, 6, 24), (4, 5, 16)]), Some(vec![0, 8, 0, 0, 24, 0]));
 }
 
 /// A ring of five blocks of which one is born in each iteration, of this size.

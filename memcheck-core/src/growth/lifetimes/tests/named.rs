@@ -206,6 +206,16 @@ fn a_ring_of_blocks_of_many_sizes_is_clean_unless_it_gets_longer() {
 }
 
 #[test]
+fn a_buffer_that_grows_next_to_a_ring_of_many_sizes_is_not_clean() {
+    let mut random = Random(43);
+    for capacity in [5, 20, 40] {
+        let buffer = (0..1_100u32).map(|at| (at, at + 1, KIB * u64::from(at + 1)));
+        let both = ring(&mut random, |_| capacity).and(&program(buffer));
+        assert!(!is_clean(&both), "{capacity}");
+    }
+}
+
+#[test]
 fn a_buffer_that_grows_below_a_larger_block_is_a_leak() {
     for larger in [1, 512, 1_024] {
         let buffer = (0..1_100u32).map(|at| (at, at + 1, KIB * u64::from(at + 1)));
