@@ -2,6 +2,7 @@
 
 mod alike;
 mod events;
+mod lines;
 mod once;
 
 use std::cmp::Reverse;

@@ -1,5 +1,6 @@
 //! Remarks on memory that a test keeps from a few measured iterations and that does not grow.
 
+use super::lines::Lines;
 use super::{alike, retained, surviving};
 use crate::growth::survivors::{Growth, Pattern};
 use crate::judgement::diagnosis::{Evidence, Suspect};
@@ -8,13 +9,13 @@ use crate::measurement::record::Record;
 use crate::size::{blocks, both};
 use crate::space::Space;
 
-const MOST_PLACES: usize = 3;
-
 /// Blocks of a space that earlier iterations have left behind.
 struct StayingBlocks {
     space: Space,
     note: String,
-    places: Vec<Site>,
+    lines: Lines,
+    /// False if the line of a block is not known.
+    has_every_line: bool,
 }
 
 /// Notes blocks that earlier iterations have left behind although the space is quiet, if they are
@@ -45,16 +46,19 @@ fn events(record: &Record) -> Vec<StayingBlocks> {
 
 /// True if all these blocks are live after the body, and a second round does not add them.
 fn is_held_once(record: &Record, events: &StayingBlocks) -> bool {
-    let after = |sites: &[Site], place: &str| -> u64 {
-        let at = sites.iter().filter(|site| site.place().as_deref() == Some(place));
-        at.map(|site| site.bytes).sum()
-    };
-    let retained = retained(record, events.space);
     record.added_by_second_round(events.space).is_some()
-        && events.places.iter().all(|site| {
-            let place = site.place();
-            place.is_some_and(|it| after(&events.places, &it) <= after(&retained, &it))
-        })
+        && events.has_every_line
+        && events.lines.are_within(&lines(&retained(record, events.space)))
+}
+
+fn lines(sites: &[Site]) -> Lines {
+    let mut lines = Lines::default();
+    for site in sites {
+        if let Some(place) = site.place() {
+            lines.add(format!("at {place}"), site.bytes);
+        }
+    }
+    lines
 }
 
 fn of_space(record: &Record, space: Space) -> Option<StayingBlocks> {
@@ -62,26 +66,24 @@ fn of_space(record: &Record, space: Space) -> Option<StayingBlocks> {
     let Growth::Quiet { iterations } = evidence.measured.growth else { return None };
     let stays =
         |suspect: &&Suspect<'_>| matches!(suspect.reading.pattern, Pattern::Once | Pattern::Filled);
-    let mut places = alike(evidence.suspects.iter().filter(stays));
-    places.sort_by_key(|place| std::cmp::Reverse(place.bytes()));
+    let places = alike(evidence.suspects.iter().filter(stays));
     let bytes: u64 = places.iter().map(|place| place.bytes()).sum();
     let count: u64 = places.iter().map(|place| place.count()).sum();
     let allowed = record.limits.max_growth.value.saturating_mul(evidence.iterations.into());
     if bytes <= allowed {
         return None;
     }
-    let places: Vec<Site> = places.iter().map(surviving).collect();
-    let shown = places.iter().take(MOST_PLACES);
-    let shown: Vec<String> =
-        shown.filter_map(|it| Some(format!("{} at {}", both(it.bytes), it.place()?))).collect();
-    let shown = if shown.is_empty() { String::new() } else { format!(": {}", shown.join(", ")) };
+    let sites: Vec<Site> = places.iter().map(surviving).collect();
+    let has_every_line = sites.iter().all(|site| site.place().is_some());
+    let lines = lines(&sites);
+    let shown = if lines.is_empty() { String::new() } else { format!(": {}", lines.listed()) };
     let note = format!(
         "{} in {} of {space} stay from earlier iterations, but this is not growth, because the \
          last {iterations} iterations added none{shown}",
         both(bytes),
         blocks(count)
     );
-    Some(StayingBlocks { space, note, places })
+    Some(StayingBlocks { space, note, lines, has_every_line })
 }
 
 #[cfg(test)]
@@ -93,7 +95,10 @@ mod tests {
     use crate::size::Size;
 
     fn notes(run: Run, growth: Growth, max_growth: u64) -> Vec<String> {
-        let mut record = run.record();
+        of_record(run.record(), growth, max_growth)
+    }
+
+    fn of_record(mut record: Record, growth: Growth, max_growth: u64) -> Vec<String> {
         record.limits = limits(Layer { max_growth: Some(Size(max_growth)), ..Layer::default() });
         record.spaces.values_mut().for_each(|measured| measured.growth = growth);
         note_events(&mut record);
@@ -111,6 +116,21 @@ mod tests {
         assert_eq!(notes(run(), QUIET, 0), [note]);
         assert_eq!(notes(run(), QUIET, 999).len(), 1);
         assert_eq!(notes(run(), QUIET, 1_000), [""; 0]);
+    }
+
+    #[test]
+    fn each_line_is_named_once_and_those_beyond_the_third_are_counted() {
+        let run = (1..7).fold(Run::default(), |run, iteration| {
+            run.place(&[], once(1_000 * iteration as u64, iteration))
+        });
+        let mut record = run.record();
+        // One line that two callers reach.
+        record.attribution.as_mut().unwrap().stacks[1].frames.last_mut().unwrap().line = Some(6);
+        let [note] = &of_record(record, QUIET, 0)[..] else { panic!("one note") };
+        let lines = "added none: 8,000 B (7.8 KiB) at src/step.rs:6, 5,000 B (4.9 KiB) at \
+                     src/step.rs:5, 4,000 B (3.9 KiB) at src/step.rs:4, 4,000 B (3.9 KiB) at 2 \
+                     other places";
+        assert!(note.ends_with(lines), "{note}");
     }
 
     #[test]

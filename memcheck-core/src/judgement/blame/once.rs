@@ -1,15 +1,11 @@
 //! Notes about memory that stays because it was allocated once in the process.
 
-use std::cmp::Reverse;
-
+use super::lines::Lines;
 use super::retained;
 use crate::judgement::finding::Site;
 use crate::measurement::record::Record;
-use crate::size::{both, counted};
+use crate::size::both;
 use crate::space::Space;
-
-/// The most lines that a note names.
-const MOST_PLACES: usize = 3;
 
 /// Memory of one space that stays after the body.
 struct Staying {
@@ -17,8 +13,7 @@ struct Staying {
     retained: u64,
     /// The bytes that a second round added.
     added: u64,
-    /// The lines, each with its bytes.
-    places: Vec<(String, u64)>,
+    lines: Lines,
     /// Bytes of small host blocks in addition.
     small: u64,
 }
@@ -33,21 +28,14 @@ pub fn note_once(record: &mut Record) {
 
 fn staying(record: &Record, space: Space) -> Option<Staying> {
     let added = record.added_by_second_round(space)?;
-    let mut places = Vec::new();
+    let mut lines = Lines::default();
     for site in retained(record, space) {
-        if let Some(place) = place_or_static(&site) {
-            add(&mut places, place, site.bytes);
+        if let Some(line) = line_or_static(&site) {
+            lines.add(line, site.bytes);
         }
     }
     let retained = record.spaces.get(&space)?.metrics.retained;
-    (!places.is_empty()).then_some(Staying { space, retained, added, places, small: 0 })
-}
-
-fn add(places: &mut Vec<(String, u64)>, place: String, bytes: u64) {
-    match places.iter_mut().find(|(known, _)| *known == place) {
-        Some((_, sum)) => *sum += bytes,
-        None => places.push((place, bytes)),
-    }
+    (!lines.is_empty()).then_some(Staying { space, retained, added, lines, small: 0 })
 }
 
 /// One static mostly has blocks of both spaces of the host, so both have one note.
@@ -61,20 +49,11 @@ fn join_small(staying: &mut Vec<Staying>) {
     if let Some(host) = staying.iter_mut().find(|it| it.space == Space::Host) {
         host.small = small.retained;
         host.added += small.added;
-        small.places.into_iter().for_each(|(place, bytes)| add(&mut host.places, place, bytes));
+        host.lines.join(small.lines);
     }
 }
 
-fn note(mut staying: Staying) -> String {
-    staying.places.sort_by_key(|&(_, bytes)| Reverse(bytes));
-    let (shown, others) = staying.places.split_at(staying.places.len().min(MOST_PLACES));
-    let mut places: Vec<String> =
-        shown.iter().map(|(place, bytes)| format!("{} {place}", both(*bytes))).collect();
-    if !others.is_empty() {
-        let bytes = others.iter().map(|(_, bytes)| bytes).sum();
-        let count = counted(others.len() as u64, "other place", "other places");
-        places.push(format!("{} at {count}", both(bytes)));
-    }
+fn note(staying: Staying) -> String {
     let stays = match staying.added {
         0 => "were allocated once in this process (a second round of the body retained no more)"
             .to_owned(),
@@ -87,12 +66,12 @@ fn note(mut staying: Staying) -> String {
         0 => String::new(),
         small => format!(" and {} in {}", both(small), Space::HostSmall),
     };
-    let Staying { space, retained, .. } = staying;
-    format!("{} in {space}{small} {stays}: {}", both(retained), places.join(", "))
+    let Staying { space, retained, lines, .. } = staying;
+    format!("{} in {space}{small} {stays}: {}", both(retained), lines.listed())
 }
 
 /// `at src/model.rs:42` or, if no line of the program is known, the static that was initialized.
-fn place_or_static(site: &Site) -> Option<String> {
+fn line_or_static(site: &Site) -> Option<String> {
     let initialized = site.stack.iter().find_map(|frame| {
         Some(format!("in the static `{}` ({})", frame.initialized_static()?, frame.short_place()?))
     });
