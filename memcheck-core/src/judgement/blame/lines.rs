@@ -26,7 +26,7 @@ impl Lines {
         other.lines.into_iter().for_each(|(line, bytes)| self.add(line, bytes));
     }
 
-    /// The lines that have at most as many bytes in `other`.
+    /// True if each of these lines has at least as many bytes in `other`.
     pub(super) fn are_within(&self, other: &Lines) -> bool {
         let within = |line: &String, bytes: u64| {
             other.lines.iter().any(|(known, most)| known == line && bytes <= *most)
