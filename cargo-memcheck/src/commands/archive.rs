@@ -95,7 +95,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
 /// `None` if this machine cannot list it: it is for another one, or a library such as the driver is
 /// missing.
 fn tests(session: &Session, binary: &Binary, leg: &Leg) -> Result<Option<Vec<Entry>>, Failure> {
-    if ElfTarget::of(&binary.path)
+    if ElfTarget::of(&binary.pinned_path())
         .is_ok_and(|target| ElfTarget::here().is_ok_and(|here| here != target))
     {
         return Ok(None);
@@ -103,17 +103,20 @@ fn tests(session: &Session, binary: &Binary, leg: &Leg) -> Result<Option<Vec<Ent
     let binaries = std::slice::from_ref(binary);
     let search = &session.options.search;
     let listed = listing::discover(binaries, &session.packages, leg, &Launcher::None, search);
-    match listed {
-        Ok(carried) => {
-            for warning in carried.iter().filter_map(|carried| carried.warning.as_ref()) {
-                eprint_line!("{} {warning}", style::warning("warning:"));
+    let mut tests = Vec::new();
+    for ListedExecutable { tests: of_executable, warning, unlisted, .. } in listed {
+        match unlisted {
+            // The machine that runs the archive may have them.
+            Some(why) if why.is_missing_libraries() => {
+                eprint_line!("note: {why}; the executable is packed without its number of tests");
+                return Ok(None);
             }
-            Ok(Some(carried.into_iter().flat_map(|ListedExecutable { tests, .. }| tests).collect()))
+            Some(why) => return Err(why.into()),
+            None => tests.extend(of_executable),
         }
-        Err(error) if error.is_missing_libraries() => {
-            eprint_line!("note: {error}; the executable is packed without its number of tests");
-            Ok(None)
+        if let Some(warning) = warning {
+            eprint_line!("{} {warning}", style::warning("warning:"));
         }
-        Err(error) => Err(error.into()),
     }
+    Ok(Some(tests))
 }

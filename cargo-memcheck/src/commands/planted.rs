@@ -111,7 +111,8 @@ pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<LeakCh
             },
         )?;
         let outcomes = outcomes.into_inner().expect("no worker panics");
-        let executable = tasks.first().map(|task| task.binary.path.clone()).unwrap_or_default();
+        let executable =
+            tasks.first().map(|task| task.binary.path().to_owned()).unwrap_or_default();
         let identity = Identity::of(workspace, &args.cargo, &executable);
         let proof = Proof {
             time: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),

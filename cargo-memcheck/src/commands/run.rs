@@ -3,15 +3,18 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use memcheck_core::judgement::finding::{Code, Finding};
+use memcheck_core::runs::process_end::Judged;
 use memcheck_core::runs::relations::Needs;
 use memcheck_core::wire::exit;
 
 use super::earlier_output;
 use crate::build::leg::Leg;
 use crate::discovery::legs::Legs;
+use crate::discovery::listing::DiscoverError;
 use crate::discovery::session::{Chosen, LegTests, Session};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::bookkeeping;
@@ -27,10 +30,10 @@ use crate::presentation::history::{self, HistoryState};
 use crate::presentation::presenters::{Broadcast, JsonLines, reports, stopped, style};
 use crate::presentation::results::{self, RunDescription, Store};
 use crate::presentation::tally::Tally;
-use crate::system::error::Failure;
+use crate::system::error::{CommandError, Failure};
 use crate::system::panics::caught;
 use crate::system::printing::{Stdout, eprint_line};
-use crate::system::process::{self, Interrupt};
+use crate::system::process::{self, Interrupt, Output};
 
 pub(super) fn run(args: &RunArgs) -> Result<u8, Failure> {
     let interrupt = Interrupt::listen().context("listening for signals")?;
@@ -172,13 +175,19 @@ impl RunState<'_> {
         let started = Instant::now();
         let mut tally = Tally { elsewhere: chosen.elsewhere.len(), ..Tally::default() };
         let proof = self.proofs.get(&tests.leg.name());
-        self.store.leg(&tests.leg, chosen.run.len(), proof);
-        self.broadcast.notify(|to| to.leg_started(&tests.leg, chosen.run.len()));
+        let count = chosen.run.len() + chosen.unlisted.len();
+        self.store.leg(&tests.leg, count, proof);
+        self.broadcast.notify(|to| to.leg_started(&tests.leg, count));
         if let Some(proof) = proof {
             self.broadcast.notify(|to| to.proof(&tests.leg, proof));
         }
-        for task in &chosen.ignored {
-            let outcome = TestOutcome::ignored();
+        let level = |code| self.session.options.levels.of(code);
+        let unlisted = chosen.unlisted.iter().map(|(task, why)| {
+            let judged = Judged::without_report(unlisted(why), level);
+            (task, TestOutcome::new(judged, Output::default(), Duration::ZERO))
+        });
+        let ignored = chosen.ignored.iter().map(|task| (task, TestOutcome::ignored()));
+        for (task, outcome) in unlisted.chain(ignored) {
             tally.add(&outcome);
             self.store.test(task, &outcome);
             self.broadcast.notify(|to| to.test_finished(task, &outcome));
@@ -195,7 +204,7 @@ impl RunState<'_> {
             }
             tally.failure.clone_from(&self.tally.failure);
         }
-        tally.not_run = chosen.run.len() - tally.ran();
+        tally.not_run = count - tally.ran();
         tally.interrupted = self.interrupt.is_set();
         tally.took = started.elapsed();
         self.broadcast.notify(|to| to.leg_finished(&tests.leg, &tally));
@@ -234,6 +243,16 @@ impl RunState<'_> {
         let lost = self.store.end(selected, &self.tally, exit_code).or_else(|| self.remember());
         self.broadcast.finish(&self.tally, exit_code, lost)
     }
+}
+
+/// The finding that stands for the tests of an executable.
+fn unlisted(why: &DiscoverError) -> Finding {
+    let code = match why.exit_code() {
+        exit::NO_DEVICE => Code::NoDevice,
+        _ => Code::NotMeasured,
+    };
+    let finding = Finding::new(code, why.to_string());
+    why.hint().into_iter().fold(finding, Finding::hint)
 }
 
 impl RunState<'_> {

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::build::compile::{self, BuildGoal, Built};
 use crate::build::leg::{DeviceKind, Leg};
 use crate::build::toolchain::{Toolkit, gpu};
 use crate::build::workspace::TestPackage;
 use crate::discovery::archive::Unpacked;
-use crate::discovery::listing::{self, ListedExecutable};
+use crate::discovery::listing::{self, DiscoverError, ListedExecutable};
 use crate::discovery::session::{LegTests, Session, TestSource};
 use crate::invocation::options::Options;
 use crate::system::error::Failure;
@@ -54,7 +55,9 @@ impl<'a> Legs<'a> {
         if let TestSource::Archive(archive) = &session.source {
             for leg in &session.legs {
                 legs.built.insert(leg.kind, archive.built(leg.kind, &session.packages));
-                archive.check(leg.kind, &legs.tests(leg)?.carried)?;
+                let tests = legs.tests(leg)?;
+                listing::all_listed(&tests.carried)?;
+                archive.check(leg.kind, &tests.carried)?;
             }
         }
         Ok(legs)
@@ -100,14 +103,63 @@ impl<'a> Legs<'a> {
     }
 
     pub(crate) fn tests(&mut self, leg: &Leg) -> Result<LegTests, Failure> {
-        let session = self.session;
-        let built = self.build(leg, &session.packages, BuildGoal::Tests)?;
+        let packages = &self.session.packages;
+        let mut built = self.build(leg, packages, BuildGoal::Tests)?;
         let carried = match self.carried.get(&leg.kind) {
             Some(carried) => carried.clone(),
-            None => self.list(leg, &built)?,
+            None => {
+                let mut carried = self.list(leg, &built)?;
+                let foreign = self.foreign(&carried);
+                if !foreign.is_empty() {
+                    built = self.build_again(leg, &foreign)?;
+                    carried = self.list(leg, &built)?;
+                    self.refuse_foreign(&mut carried);
+                }
+                carried
+            }
         };
         self.carried.insert(leg.kind, carried.clone());
         Ok(LegTests { leg: leg.clone(), built, carried })
+    }
+
+    /// The packages with a test of another checkout, whose cargo has written its executables into the
+    /// same target directory. The tests of an archive were built in another folder.
+    fn foreign(&self, carried: &[ListedExecutable]) -> Vec<&'a TestPackage> {
+        if self.session.source.archive().is_some() {
+            return Vec::new();
+        }
+        let packages = self.session.packages.iter().enumerate();
+        let is_foreign = |(number, package): &(usize, &TestPackage)| {
+            let own = carried.iter().filter(|carried| carried.binary.package == *number);
+            own.into_iter().any(|carried| carried.foreign_folder(package.folder()).is_some())
+        };
+        packages.filter(is_foreign).map(|(_, package)| package).collect()
+    }
+
+    fn build_again(&mut self, leg: &Leg, packages: &[&TestPackage]) -> Result<Built, Failure> {
+        for package in packages {
+            eprint_line!(
+                "note: {} is built again, because its executables are those of another checkout \
+                 with this target directory",
+                package.name()
+            );
+        }
+        let Session { workspace, options, packages: all, .. } = self.session;
+        let ids: Vec<_> = packages.iter().map(|package| &package.package.id).collect();
+        compile::clean(workspace, &options.cargo, leg.kind, &ids)?;
+        self.built.remove(&leg.kind);
+        self.build(leg, all, BuildGoal::Tests)
+    }
+
+    fn refuse_foreign(&self, carried: &mut [ListedExecutable]) {
+        for listed in carried {
+            let own = self.session.packages[listed.binary.package].folder();
+            if let Some(folder) = listed.foreign_folder(own) {
+                let error = DiscoverError::OtherCheckout(listed.binary.id.clone(), folder);
+                listed.tests.clear();
+                listed.unlisted = Some(Arc::new(error));
+            }
+        }
     }
 
     fn list(&self, leg: &Leg, built: &Built) -> Result<Vec<ListedExecutable>, Failure> {
@@ -118,7 +170,7 @@ impl<'a> Legs<'a> {
             return Ok(listed?);
         }
         let carried =
-            listing::discover(&built.binaries, packages, leg, &scheduling.launcher, search)?;
+            listing::discover(&built.binaries, packages, leg, &scheduling.launcher, search);
         for warning in carried.iter().filter_map(|carried| carried.warning.as_ref()) {
             eprint_line!("warning: {warning}");
         }
@@ -126,8 +178,12 @@ impl<'a> Legs<'a> {
     }
 }
 
+/// # Errors
+/// Also if the tests of an executable are not known.
 pub(crate) fn discover(session: &Session) -> Result<(Option<PathBuf>, Vec<LegTests>), Failure> {
     let mut legs = Legs::open(session)?;
-    let tests = session.legs.iter().map(|leg| legs.tests(leg)).collect::<Result<_, _>>()?;
+    let tests: Vec<LegTests> =
+        session.legs.iter().map(|leg| legs.tests(leg)).collect::<Result<_, _>>()?;
+    tests.iter().try_for_each(|tests| listing::all_listed(&tests.carried))?;
     Ok((legs.nvml(), tests))
 }

@@ -12,6 +12,7 @@ use memcheck_core::wire::protocol::Entry;
 
 use crate::baselines::{self, SnapshotFile, SourceFunctions};
 use crate::build::workspace::TestPackage;
+use crate::discovery::listing::ListedExecutable;
 use crate::discovery::session::{LegTests, Session, TestSource};
 use crate::execution::note::Note;
 
@@ -114,7 +115,7 @@ fn places<'a>(
         // False if the tests of one executable could not be listed.
         let said_all = |leg: &LegTests| {
             let carried = leg.carried.iter().filter(|carried| carried.binary.package == index);
-            carried.into_iter().all(|carried| carried.warning.is_none())
+            carried.into_iter().all(ListedExecutable::is_complete)
         };
         let of_package = |leg: &&LegTests| {
             said_all(leg)
@@ -218,7 +219,7 @@ impl<'a> PackageTests<'a> {
         let whole = selected.is_some()
             && !session.names_targets()
             && !legs.iter().any(not_built)
-            && carried().all(|carried| carried.warning.is_none());
+            && carried().all(ListedExecutable::is_complete);
         // Both families are included, because an override for a device that was not requested is
         // not a mistake.
         let families = [Family::Cpu, Family::Cuda].into_iter();

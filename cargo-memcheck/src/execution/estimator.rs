@@ -122,7 +122,7 @@ impl Estimator {
     pub(crate) fn estimate(&self, question: &Question, machine: &str) -> Result<Answer, Failure> {
         let question =
             serde_json::to_string(question).context("writing the question to the estimator")?;
-        let mut command = Command::new(&self.binary.path);
+        let mut command = Command::new(self.binary.pinned_path());
         command
             .envs(self.binary.environment.iter().map(|(name, value)| (name, value)))
             .env(variables::SIM.name, machine)
@@ -136,7 +136,7 @@ impl Estimator {
             ..ShortRun::within(Duration::MAX)
         };
         let output = process::short(&command, terms)
-            .with_context(|| format!("{}", self.binary.path.display()))?;
+            .with_context(|| format!("{}", self.binary.path().display()))?;
         let stdout = String::from_utf8_lossy(&output.stdout);
         let last = stdout.lines().last().unwrap_or_default();
         Ok(serde_json::from_str(last).map_err(|_| {
@@ -162,12 +162,7 @@ mod tests {
 
     #[test]
     fn an_estimator_that_dies_is_an_error() {
-        let binary = Binary {
-            id: ESTIMATOR.to_owned(),
-            package: 0,
-            path: "false".into(),
-            environment: Vec::new(),
-        };
+        let binary = Binary::new(ESTIMATOR.to_owned(), 0, "false".into(), Vec::new());
         let question = Question {
             version: VERSION,
             config: serde_json::Value::Null,

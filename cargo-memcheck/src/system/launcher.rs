@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use crate::system::binary::Binary;
+
 /// A launched process may have to wait in a queue before it answers.
 pub(crate) const TURN: Duration = Duration::from_secs(600);
 
@@ -32,6 +34,14 @@ impl Launcher {
             *program = path.display().to_string();
         }
         Ok(Self::Command(words))
+    }
+
+    /// A launcher may start it on another machine, where only its path is known.
+    pub(crate) fn start(&self, binary: &Binary) -> Command {
+        match self {
+            Self::None => self.command(&binary.pinned_path()),
+            Self::Command(_) => self.command(binary.path()),
+        }
     }
 
     pub(crate) fn command(&self, program: &Path) -> Command {

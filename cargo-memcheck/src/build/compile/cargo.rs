@@ -8,11 +8,10 @@ use std::thread;
 use std::time::Duration;
 
 use cargo_metadata::{Artifact, BuildScript, Message};
-use serde::{Deserialize, Serialize};
 
 use super::progress::{self, Meter};
 use super::{BuildError, BuildGoal};
-use crate::build::fresh::is_local;
+use crate::build::provenance::is_local;
 use crate::system::process::{Interrupt, Membership, Supervised, Terms};
 
 const TICK: Duration = Duration::from_millis(200);
@@ -22,11 +21,7 @@ pub(super) struct CargoOutput {
     pub(super) ok: bool,
     /// The artifacts of all packages that are a folder on this machine.
     pub(super) own: Vec<Artifact>,
-    pub(super) made: BuildOutputs,
-}
-
-#[derive(Default, Serialize, Deserialize)]
-pub(super) struct BuildOutputs {
+    /// Those that the goal includes.
     pub(super) artifacts: Vec<Artifact>,
     pub(super) scripts: Vec<BuildScript>,
 }
@@ -91,10 +86,10 @@ fn read_messages(
                     output.own.push(artifact.clone());
                 }
                 if artifact.executable.is_some() && goal.includes(&artifact) {
-                    output.made.artifacts.push(artifact);
+                    output.artifacts.push(artifact);
                 }
             }
-            Message::BuildScriptExecuted(script) => output.made.scripts.push(script),
+            Message::BuildScriptExecuted(script) => output.scripts.push(script),
             _ => {}
         }
     }

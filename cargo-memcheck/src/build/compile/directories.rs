@@ -4,12 +4,13 @@
 //! at every change between the toolkits.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use crate::build::leg::DeviceKind;
 use crate::build::toolchain::gpu;
 use crate::build::workspace::Workspace;
 
-pub(super) const BUILD_DIRECTORY: &str = "CARGO_BUILD_BUILD_DIR";
+const BUILD_DIRECTORY: &str = "CARGO_BUILD_BUILD_DIR";
 
 pub(crate) fn target_directory(workspace: &Workspace, kind: DeviceKind) -> PathBuf {
     match kind {
@@ -22,8 +23,18 @@ pub(crate) fn target_directory(workspace: &Workspace, kind: DeviceKind) -> PathB
 /// `None` if cargo's own choice is the right one.
 pub(super) fn build_directory(workspace: &Workspace, kind: DeviceKind) -> Option<PathBuf> {
     match kind {
-        DeviceKind::Cpu => None,
+        DeviceKind::Cpu => {
+            workspace.has_own_build_directory().then(|| workspace.build_directory().to_owned())
+        }
         DeviceKind::Sim if gpu::nvcc().is_err() => Some(workspace.build_directory().to_owned()),
         DeviceKind::Sim | DeviceKind::Cuda => Some(target_directory(workspace, kind)),
+    }
+}
+
+/// Makes a command of cargo use the directories of a leg.
+pub(super) fn set(command: &mut Command, workspace: &Workspace, kind: DeviceKind) {
+    command.arg("--target-dir").arg(target_directory(workspace, kind));
+    if let Some(directory) = build_directory(workspace, kind) {
+        command.env(BUILD_DIRECTORY, directory);
     }
 }

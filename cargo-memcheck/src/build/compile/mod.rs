@@ -7,6 +7,7 @@ mod environment;
 mod optimization;
 mod program;
 mod progress;
+mod proven;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -17,13 +18,13 @@ use cargo_metadata::{Artifact, BuildScript, Target, TargetKind};
 use memcheck_core::wire::exit;
 use serde::{Deserialize, Serialize};
 
-use cargo::{BuildOutputs, CargoOutput};
+use cargo::CargoOutput;
 use progress::Meter;
 
 pub(crate) use directories::target_directory;
 pub(crate) use program::{Program, ProgramError, ProgramKind};
+pub(crate) use proven::clean;
 
-use crate::build::fresh::{CacheEntry, Watched, manifests, sources, surroundings};
 use crate::build::leg::DeviceKind;
 use crate::build::toolchain::Toolkit;
 use crate::build::workspace::{TestPackage, Workspace};
@@ -40,6 +41,10 @@ pub(crate) enum BuildError {
     Undefined { built: &'static str, function: String, is_simulated: bool },
     #[error("cargo: {0}")]
     Cargo(std::io::Error),
+    #[error("`cargo clean` failed\n{0}")]
+    Clean(String),
+    #[error("cargo does not build {0} again, although {1}")]
+    Stale(String, String),
 }
 
 impl CommandError for BuildError {
@@ -48,11 +53,18 @@ impl CommandError for BuildError {
     }
 
     fn hint(&self) -> Option<String> {
-        let Self::Undefined { function, is_simulated: true, .. } = self else { return None };
-        Some(format!(
-            "if CUDA code defines `{function}`, the simulated device cannot run it: use `--device \
-             cuda` with a CUDA toolkit, or compile the kernels to PTX and launch them by name"
-        ))
+        match self {
+            Self::Undefined { function, is_simulated: true, .. } => Some(format!(
+                "if CUDA code defines `{function}`, the simulated device cannot run it: use \
+                 `--device cuda` with a CUDA toolkit, or compile the kernels to PTX and launch \
+                 them by name"
+            )),
+            Self::Stale(..) => Some(
+                "remove the target directory, and check the clock of this machine and of its disks"
+                    .to_owned(),
+            ),
+            _ => None,
+        }
     }
 }
 
@@ -147,10 +159,7 @@ fn command(
     for setting in optimization::settings(workspace, kind) {
         command.args(["--config", &setting]);
     }
-    command.arg("--target-dir").arg(target_directory(workspace, kind));
-    if let Some(directory) = directories::build_directory(workspace, kind) {
-        command.env(directories::BUILD_DIRECTORY, directory);
-    }
+    directories::set(&mut command, workspace, kind);
     if let Some(toolkit) = toolkit {
         toolkit.apply(&mut command);
     }
@@ -179,28 +188,16 @@ pub(crate) fn build(
         DeviceKind::Sim => "the simulated CUDA device",
         DeviceKind::Cuda => "the CUDA device",
     };
-    let command = || command(workspace, packages, options, goal, kind, toolkit);
-    let directory = target_directory(workspace, kind);
-    let place = CacheEntry::of(&directory, "built", &command());
-    let BuildOutputs { artifacts, scripts } = match place.read() {
-        Some(made) => made,
-        None => {
-            let meter = Meter::new(subject, options.reporting.verbosity);
-            let mut command = command();
-            command.args(["--color", color()]);
-            let output = cargo::run(command, goal, &meter)?;
-            meter.finish(output.ok);
-            if !output.ok {
-                return Err(failed(what, &meter, kind).into());
-            }
-            // A build with warnings is not kept, because the next run must print them again.
-            let watched = (!meter.has_messages())
-                .then(|| inputs(workspace, &options.cargo, &output))
-                .flatten();
-            place.write(watched, &serde_json::to_vec(&output.made).unwrap_or_default());
-            output.made
-        }
+    let run = || {
+        let meter = Meter::new(subject, options.reporting.verbosity);
+        let mut command = command(workspace, packages, options, goal, kind, toolkit);
+        command.args(["--color", color()]);
+        let output = cargo::run(command, goal, &meter)?;
+        meter.finish(output.ok);
+        if output.ok { Ok(output) } else { Err(Failure::from(failed(what, &meter, kind))) }
     };
+    let CargoOutput { artifacts, scripts, .. } =
+        proven::build(workspace, &options.cargo, kind, run)?;
     let scripts: HashMap<&str, &BuildScript> =
         scripts.iter().map(|script| (script.package_id.repr.as_str(), script)).collect();
     let mut built = Built::default();
@@ -212,11 +209,11 @@ pub(crate) fn build(
     for (index, package) in packages.iter().enumerate() {
         let of_package = || artifacts.iter().filter(|a| a.package_id == package.package.id);
         let script = scripts.get(package.package.id.repr.as_str()).copied();
-        built.binaries.extend(of_package().map(|artifact| Binary {
-            id: binary_id(package.name(), &artifact.target),
-            package: index,
-            path: artifact.executable.clone().expect("filtered above").into_std_path_buf(),
-            environment: environment::for_test(package, script, artifact, &linked),
+        built.binaries.extend(of_package().map(|artifact| {
+            let path = artifact.executable.clone().expect("filtered above").into_std_path_buf();
+            let environment = environment::for_test(package, script, artifact, &linked);
+            let id = binary_id(package.name(), &artifact.target);
+            Binary::new(id, index, path, environment)
         }));
         let left_out = package.package.targets.iter().filter(|target| {
             matches!(goal, BuildGoal::Tests)
@@ -233,13 +230,6 @@ pub(crate) fn build(
     }
     built.binaries.sort_by(|a, b| a.id.cmp(&b.id));
     Ok(built)
-}
-
-/// `None` if they cannot all be named.
-fn inputs(workspace: &Workspace, flags: &CargoOptions, output: &CargoOutput) -> Option<Watched> {
-    let watched = surroundings(flags, &crate::build::workspace::cargo())?;
-    let watched = manifests(workspace.metadata(), watched)?;
-    sources(workspace.metadata(), &output.own, &output.made.scripts, watched)
 }
 
 /// This process's stderr decides, because cargo's own is a pipe.

@@ -28,7 +28,7 @@ const STATUS: [&str; 9] = [
     "Running",
     "Building",
 ];
-/// These matter only while cargo waits or downloads, so the next run need not print them again.
+/// These matter only while cargo waits or downloads.
 const PASSING: [&str; 4] = ["Blocking", "Updating", "Locking", "Downloading"];
 const STATUS_WIDTH: usize = 12;
 
@@ -48,7 +48,6 @@ impl Display for Position {
 struct BuildState {
     announced: bool,
     position: Option<Position>,
-    has_messages: bool,
     /// Without the crates that cargo found fresh.
     compiled: u64,
     latest: Instant,
@@ -83,7 +82,6 @@ impl Meter {
         let state = BuildState {
             announced: false,
             position: None,
-            has_messages: false,
             compiled: 0,
             latest: started,
             undefined: None,
@@ -105,7 +103,6 @@ impl Meter {
             self.state().undefined.get_or_insert_with(|| function.to_owned());
         }
         let is_passing = self::status(line, &PASSING).is_some();
-        self.state().has_messages |= status.is_none() && !is_passing;
         let is_shown = match self.verbosity {
             Verbosity::Quiet => status.is_none() && !is_passing,
             Verbosity::Normal => status.is_none(),
@@ -122,11 +119,6 @@ impl Meter {
             self.state().position = Some(position);
             self.bar.set_message(escape::line(&format!("{position}: {crates}")));
         }
-    }
-
-    /// Lines that the user must see in every run, such as warnings.
-    pub(super) fn has_messages(&self) -> bool {
-        self.state().has_messages
     }
 
     pub(super) fn undefined(&self) -> Option<String> {

@@ -6,6 +6,7 @@ mod cudarc;
 mod error;
 mod package;
 mod places;
+mod separable;
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -14,9 +15,6 @@ use std::process::Command;
 use cargo_metadata::{DepKindInfo, Dependency, DependencyKind, Metadata, Node, Package, PackageId};
 use memcheck_core::measurement::cargo_lock::CANDLE;
 
-use cudarc::CUDARC;
-
-use crate::build::fresh::{CacheEntry, manifests, surroundings};
 use crate::invocation::values::CargoOptions;
 use crate::system::process::{self, ShortRun};
 
@@ -32,12 +30,15 @@ pub(crate) struct Workspace {
     metadata: Metadata,
     target_directory: PathBuf,
     build_directory: PathBuf,
+    /// True if cargo must not choose the build directory itself.
+    has_own_build_directory: bool,
 }
 
 impl Workspace {
     /// `own` is the tool's folder on this machine; `metadata` can be that of another one.
     pub(crate) fn of(metadata: Metadata, own: PathBuf) -> Self {
-        Self { metadata, build_directory: own.clone(), target_directory: own }
+        let build_directory = own.clone();
+        Self { metadata, build_directory, target_directory: own, has_own_build_directory: false }
     }
 
     pub(crate) fn metadata(&self) -> &Metadata {
@@ -45,21 +46,7 @@ impl Workspace {
     }
 
     pub(crate) fn load(flags: &CargoOptions) -> Result<Self, WorkspaceError> {
-        let command = metadata(flags, &[]);
-        let place = |folder: &Path| CacheEntry::of(folder, "metadata", &command);
-        let kept = Places::candidates(flags).iter().find_map(|folder| place(folder).read());
-        if let Some(metadata) = kept {
-            return Self::from(metadata, flags);
-        }
-        let began = place(Path::new(""));
-        let answer = run_metadata(flags, &[])?;
-        let workspace = Self::from(shorten(parse(&answer)?), flags)?;
-        let watched = surroundings(flags, &cargo())
-            .and_then(|watched| manifests(&workspace.metadata, watched));
-        let answer = serde_json::to_vec(&workspace.metadata)
-            .map_err(|error| WorkspaceError::Metadata(error.to_string()))?;
-        began.below(&workspace.own_directory()).write(watched, &answer);
-        Ok(workspace)
+        Self::from(parse(&run_metadata(flags, &[])?)?, flags)
     }
 
     /// Folders and members only, because cargo may have to download the dependencies to describe
@@ -75,12 +62,23 @@ impl Workspace {
                 .map_err(|error| WorkspaceError::Metadata(error.to_string()))?,
             None => metadata.target_directory.clone().into_std_path_buf(),
         };
+        if flags.revision && !separable::is_separable(&metadata) {
+            let own = target_directory.join("memcheck/revision");
+            let build_directory = own.clone();
+            return Ok(Self {
+                metadata,
+                target_directory: own,
+                build_directory,
+                has_own_build_directory: true,
+            });
+        }
         // Cargo has the same rule: without `build.build-dir` it uses the target directory.
         let build_directory = match &metadata.build_directory {
             Some(build) if *build != metadata.target_directory => build.clone().into_std_path_buf(),
             _ => target_directory.clone(),
         };
-        Ok(Self { metadata, target_directory, build_directory })
+        let has_own_build_directory = false;
+        Ok(Self { metadata, target_directory, build_directory, has_own_build_directory })
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -102,6 +100,10 @@ impl Workspace {
     /// `build.build-dir`.
     pub(crate) fn build_directory(&self) -> &Path {
         &self.build_directory
+    }
+
+    pub(crate) fn has_own_build_directory(&self) -> bool {
+        self.has_own_build_directory
     }
 
     /// Build scripts watch this path, so all builds that share a build directory must have the same
@@ -266,7 +268,7 @@ fn is_for_no_target(how: &DepKindInfo) -> bool {
     how.target.as_ref().is_some_and(|target| target.to_string() == "cfg(any())")
 }
 
-/// `CARGO` can name another program, and a stored answer can be damaged.
+/// `CARGO` can name another program.
 fn check(metadata: &Metadata) -> Result<(), WorkspaceError> {
     let has_folder = |package: &&Package| package.manifest_path.parent().is_some();
     if let Some(package) = metadata.packages.iter().find(|package| !has_folder(package)) {
@@ -299,18 +301,6 @@ fn run_metadata(flags: &CargoOptions, how: &[&str]) -> Result<Vec<u8>, Workspace
 
 fn parse(metadata: &[u8]) -> Result<Metadata, WorkspaceError> {
     serde_json::from_slice(metadata).map_err(|error| WorkspaceError::Metadata(error.to_string()))
-}
-
-/// Removes what the command does not read about the packages of registries. It is most of the
-/// answer, and every command parses the stored one.
-fn shorten(mut metadata: Metadata) -> Metadata {
-    for package in metadata.packages.iter_mut().filter(|package| package.source.is_some()) {
-        package.dependencies.retain(|dependency| dependency.name == CUDARC);
-        package.targets.clear();
-        package.features.clear();
-        package.metadata = serde_json::Value::Null;
-    }
-    metadata
 }
 
 fn metadata(flags: &CargoOptions, how: &[&str]) -> Command {
@@ -376,24 +366,5 @@ mod tests {
             let error = read(change).unwrap_err();
             assert!(error.to_string().contains(message), "{error}");
         }
-    }
-
-    #[test]
-    fn shortened_metadata_describes_the_same_tests() {
-        let flags = CargoOptions::default();
-        let whole = parse(&run_metadata(&flags, &[]).unwrap()).unwrap();
-        let length = |metadata: &Metadata| serde_json::to_vec(metadata).unwrap().len();
-        let short = shorten(whole.clone());
-        assert!(length(&short) < length(&whole) / 2);
-        let described = |metadata: Metadata| {
-            let workspace = Workspace::from(metadata, &flags).unwrap();
-            let packages = workspace.test_packages();
-            let specs = packages.iter().map(|package| workspace.spec(&package.package));
-            let (specs, cudarc) = (specs.collect::<Vec<_>>(), workspace.candles_cudarc());
-            assert!(!specs.is_empty() && cudarc.is_some());
-            let warnings = workspace.warnings_of_cudarc(&packages);
-            format!("{packages:?} {specs:?} {cudarc:?} {warnings:?}")
-        };
-        assert_eq!(described(short), described(whole));
     }
 }

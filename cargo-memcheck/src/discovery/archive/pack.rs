@@ -233,7 +233,8 @@ fn table(leaf: &Leaf) -> Result<ArchiveEntry, Failure> {
 fn target(leaves: &[Leaf]) -> Result<ElfTarget, ArchiveError> {
     let first = leaves.iter().flat_map(|leaf| &leaf.binaries).next();
     let (binary, _) = first.ok_or(ArchiveError::NoTests)?;
-    ElfTarget::of(&binary.path).map_err(|error| ArchiveError::Io(binary.path.clone(), error))
+    ElfTarget::of(&binary.pinned_path())
+        .map_err(|error| ArchiveError::Io(binary.path().to_owned(), error))
 }
 
 fn build(
@@ -248,9 +249,9 @@ fn build(
     let mut executables = Vec::new();
     for (binary, tests) in &leaf.binaries {
         let package = &origin.packages[binary.package].package.id.repr;
-        let name = binary.path.file_name().unwrap_or_default();
+        let name = binary.path().file_name().unwrap_or_default();
         let file = own.join(name);
-        contents.executable(&file, &binary.path, line_tables, folder)?;
+        contents.executable(&file, &binary.readable_path(), line_tables, folder)?;
         // Libraries below the target directory were built by cargo. All others belong to the system
         // and are not packed.
         if let Ok(linked) = Linked::of(binary, LISTING) {

@@ -188,7 +188,7 @@ impl Unpacked {
             let tests = known.get(binary.id.as_str()).copied().and_then(Option::as_ref);
             let mut tests = tests.ok_or_else(|| ArchiveError::Unlisted(binary.id.clone()))?.clone();
             tests.sort_by(|a, b| a.name.cmp(&b.name));
-            Ok(ListedExecutable { binary: binary.clone(), tests, warning: None })
+            Ok(ListedExecutable::with_tests(binary.clone(), tests))
         };
         Some(built.binaries.iter().map(one).collect())
     }
@@ -200,12 +200,9 @@ impl Unpacked {
         let numbers: BTreeMap<&str, usize> = ids.zip(0..).collect();
         let binaries = build.executables.iter().filter_map(|executable| {
             let package = *numbers.get(executable.package.as_str())?;
-            Some(Binary {
-                id: executable.id.clone(),
-                package,
-                path: self.folder().join(&executable.file),
-                environment: self.environment(kind, executable, &packages[package]),
-            })
+            let path = self.folder().join(&executable.file);
+            let environment = self.environment(kind, executable, &packages[package]);
+            Some(Binary::new(executable.id.clone(), package, path, environment))
         });
         Built { binaries: binaries.collect(), not_built: build.not_built.clone() }
     }
@@ -280,11 +277,8 @@ pub(crate) fn inspect(json: &[u8]) -> bool {
     let packages = unpacked.packages(&unpacked.workspace());
     for kind in [DeviceKind::Cpu, DeviceKind::Sim, DeviceKind::Cuda] {
         let built = unpacked.built(kind, &packages);
-        let listed = built.binaries.into_iter().map(|binary| ListedExecutable {
-            binary,
-            tests: Vec::new(),
-            warning: None,
-        });
+        let listed = built.binaries.into_iter();
+        let listed = listed.map(|binary| ListedExecutable::with_tests(binary, Vec::new()));
         let _ = unpacked.check(kind, &listed.collect::<Vec<_>>());
     }
     let _ = (unpacked.described(), unpacked.nvml(), unpacked.commit());

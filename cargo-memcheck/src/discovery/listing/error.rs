@@ -1,5 +1,7 @@
 //! Errors from listing the tests of an executable, with their exit codes and hints.
 
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use memcheck_core::size::Size;
@@ -31,6 +33,8 @@ pub(crate) enum DiscoverError {
         "{0}: memcheck-runtime uses version {1} of the protocol, cargo-memcheck version {VERSION}"
     )]
     Version(String, u32),
+    #[error("{0}: the test executable is that of another checkout, {path}", path = .1.display())]
+    OtherCheckout(String, PathBuf),
     #[error("{0}: the test executable was built without {1}")]
     NotFor(String, &'static str),
 }
@@ -61,8 +65,22 @@ impl CommandError for DiscoverError {
                 "is its directory mounted noexec? --extract-to extracts an archive to another"
                     .to_owned(),
             ),
+            Self::OtherCheckout(..) => {
+                Some("use another --target-dir for each checkout".to_owned())
+            }
             Self::NotFor(..) | Self::Start(..) => None,
         }
+    }
+}
+
+/// Several devices can share the list of an executable.
+impl CommandError for Arc<DiscoverError> {
+    fn exit_code(&self) -> u8 {
+        self.as_ref().exit_code()
+    }
+
+    fn hint(&self) -> Option<String> {
+        self.as_ref().hint()
     }
 }
 

@@ -1,13 +1,14 @@
 //! Lists the memory tests of each test executable. One without memory tests prints any text. One
-//! that dies or hangs is an error with its name, because otherwise its tests would be missing from
-//! the run without a message.
+//! that dies or hangs has an error, because otherwise its tests would be missing from the run without
+//! a message. It does not stop the tests of the others.
 
 mod error;
 
 use std::os::unix::process::ExitStatusExt;
 use std::panic::resume_unwind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -38,6 +39,33 @@ pub(crate) struct ListedExecutable {
     pub(crate) binary: Binary,
     pub(crate) tests: Vec<Entry>,
     pub(crate) warning: Option<String>,
+    /// The reason why its tests are not known.
+    pub(crate) unlisted: Option<Arc<DiscoverError>>,
+}
+
+impl ListedExecutable {
+    pub(crate) fn with_tests(binary: Binary, tests: Vec<Entry>) -> Self {
+        Self { binary, tests, warning: None, unlisted: None }
+    }
+
+    /// The folder of the package whose tests these are, if it is not `own`.
+    pub(crate) fn foreign_folder(&self, own: &Path) -> Option<PathBuf> {
+        let canonical = |folder: &Path| std::fs::canonicalize(folder).ok();
+        let own = canonical(own);
+        let folders = self.tests.iter().map(|entry| &entry.manifest_dir);
+        folders.into_iter().find(|folder| canonical(folder) != own).cloned()
+    }
+
+    /// True if it has no other tests than those that are listed.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.warning.is_none() && self.unlisted.is_none()
+    }
+}
+
+/// # Errors
+/// The first reason why the tests of an executable are not known.
+pub(crate) fn all_listed(listed: &[ListedExecutable]) -> Result<(), Arc<DiscoverError>> {
+    listed.iter().find_map(|listed| listed.unlisted.clone()).map_or(Ok(()), Err)
 }
 
 pub(crate) fn discover(
@@ -46,12 +74,15 @@ pub(crate) fn discover(
     leg: &Leg,
     launcher: &Launcher,
     search: &LibrarySearch,
-) -> Result<Vec<ListedExecutable>, DiscoverError> {
+) -> Vec<ListedExecutable> {
     let list_one = |binary: &Binary| {
         let mut binary = binary.clone();
         search.prepare(&mut binary);
         let folder = packages[binary.package].folder();
-        list_tests(binary, folder, leg, launcher, search)
+        list_tests(binary.clone(), folder, leg, launcher, search).unwrap_or_else(|error| {
+            let unlisted = Some(Arc::new(error));
+            ListedExecutable { unlisted, ..ListedExecutable::with_tests(binary, Vec::new()) }
+        })
     };
     // A launcher may run one process at a time and let the others wait.
     let workers = if launcher.is_some() { 1 } else { process::cores().min(binaries.len()) };
@@ -76,7 +107,7 @@ fn list(
     launcher: &Launcher,
     timeout: Duration,
 ) -> std::io::Result<ProcessResult> {
-    let mut command = launcher.command(&binary.path);
+    let mut command = launcher.start(binary);
     command
         .args(["--list", "--format", "terse"])
         .env(variables::LIST, "1")
@@ -226,7 +257,7 @@ fn list_tests_within(
                 binary.id
             )
         });
-        return Ok(ListedExecutable { binary, tests: Vec::new(), warning });
+        return Ok(ListedExecutable { warning, ..ListedExecutable::with_tests(binary, vec![]) });
     };
     if is_dead(status) {
         return Err(died(id(), status, &ended));
@@ -246,7 +277,7 @@ fn list_tests_within(
         return Err(DiscoverError::NotFor(id(), needed));
     }
     listing.tests.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(ListedExecutable { binary, tests: listing.tests, warning: None })
+    Ok(ListedExecutable::with_tests(binary, listing.tests))
 }
 
 fn is_dead(status: ExitStatus) -> bool {
@@ -287,7 +318,7 @@ mod tests {
         std::fs::write(&path, script).unwrap();
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
         let id = "app::mem".to_owned();
-        let binary = Binary { id, package: 0, path, environment: Vec::new() };
+        let binary = Binary::new(id, 0, path, Vec::new());
         let leg = Leg::new(Request::Cpu, DeviceKind::Cpu, "");
         let asked = |line: &str| {
             let launcher = Launcher::read(line, folder.path()).unwrap();
@@ -312,7 +343,7 @@ mod tests {
         std::fs::write(&path, "#!/bin/sh\nexit 3\n").unwrap();
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
         let id = "app::custom".to_owned();
-        let binary = Binary { id, package: 0, path, environment: Vec::new() };
+        let binary = Binary::new(id, 0, path, Vec::new());
         let leg = Leg::new(Request::Cpu, DeviceKind::Cpu, "");
         for line in ["", "env -i", "false"] {
             let launcher = Launcher::read(line, folder.path()).unwrap();
@@ -333,7 +364,7 @@ mod tests {
         let done = cc.args(["-static", "-o", "main", "main.c"]).current_dir(folder).status();
         assert!(done.is_ok_and(|status| status.success()), "a static executable");
         let (id, path) = ("app::main".to_owned(), folder.join("main"));
-        Binary { id, package: 0, path, environment: Vec::new() }
+        Binary::new(id, 0, path, Vec::new())
     }
 
     #[test]
@@ -363,7 +394,7 @@ mod tests {
         let path = folder.path().join("endless");
         std::fs::write(&path, "#!/bin/sh\nhead -c 200000000 /dev/zero\n").unwrap();
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
-        let binary = Binary { id: "app".to_owned(), package: 0, path, environment: Vec::new() };
+        let binary = Binary::new("app".to_owned(), 0, path, Vec::new());
         let leg = Leg::new(Request::Cpu, DeviceKind::Cpu, "");
         let search = LibrarySearch::default();
         let error = list_tests(binary, folder.path(), &leg, &Launcher::None, &search).unwrap_err();
@@ -388,12 +419,8 @@ mod tests {
             ["-shared", "-fPIC", "-Wl,-soname,libcuda.so.1.none", "-o", "libcuda.so", "cuda.c"];
         compile(&driver);
         compile(&["-o", "mem", "mem.c", "-L.", "-lcuda"]);
-        let binary = Binary {
-            id: "app::mem".to_owned(),
-            package: 0,
-            path: folder.path().join("mem"),
-            environment: Vec::new(),
-        };
+        let path = folder.path().join("mem");
+        let binary = Binary::new("app::mem".to_owned(), 0, path, Vec::new());
         let leg = Leg::new(Request::Cuda(None), DeviceKind::Cuda, "");
         let asked = |launcher: &Launcher| {
             list_tests(binary.clone(), folder.path(), &leg, launcher, &LibrarySearch::default())

@@ -3,13 +3,15 @@
 
 mod source;
 
+use std::sync::Arc;
+
 use memcheck_core::request::config;
 
 use crate::build::compile::Built;
 use crate::build::leg::{DeviceKind, Leg};
 use crate::build::workspace::{TestPackage, Workspace};
 use crate::discovery::archive::Unpacked;
-use crate::discovery::listing::ListedExecutable;
+use crate::discovery::listing::{DiscoverError, ListedExecutable};
 use crate::discovery::select::{Choice, choose};
 use crate::discovery::task::{Task, TestSubject};
 use crate::invocation::config::Configuration;
@@ -45,7 +47,12 @@ pub(crate) struct Chosen {
     pub(crate) run: Vec<Task>,
     pub(crate) ignored: Vec<Task>,
     pub(crate) elsewhere: Vec<Task>,
+    /// One task for each executable whose tests are not known.
+    pub(crate) unlisted: Vec<(Task, Arc<DiscoverError>)>,
 }
+
+/// Stands for the tests of an executable that could not be listed.
+const UNLISTED: &str = "(all tests)";
 
 impl Session {
     pub(crate) fn open(flags: Flags) -> Result<Self, Failure> {
@@ -124,6 +131,13 @@ impl Session {
         let mut chosen = Chosen::default();
         for carried in &tests.carried {
             let package = &self.packages[carried.binary.package];
+            if let Some(why) = &carried.unlisted {
+                let file = package.package.manifest_path.as_std_path();
+                let file = file.strip_prefix(self.workspace.root()).unwrap_or(file).to_owned();
+                let subject = TestSubject::Program { name: UNLISTED.to_owned(), file };
+                let task = self.task(package, &carried.binary, subject, &tests.leg);
+                chosen.unlisted.push((task, Arc::clone(why)));
+            }
             for entry in &carried.tests {
                 let choice = choose(selection, &tests.leg, package.name(), entry);
                 let into = match choice {

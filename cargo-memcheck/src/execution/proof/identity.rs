@@ -8,7 +8,7 @@ use memcheck_core::measurement::cargo_lock::CANDLE;
 use serde::{Deserialize, Serialize};
 
 use super::Versions;
-use crate::build::fresh::Watched;
+use super::watched::Watched;
 use crate::build::workspace::{RUNTIME, Workspace};
 use crate::invocation::values::CargoOptions;
 use crate::system::process::{self, ShortRun};
@@ -36,11 +36,6 @@ pub(crate) struct Identity {
 impl Identity {
     /// `executable` has the planted leaks.
     pub(crate) fn of(workspace: &Workspace, cargo: &CargoOptions, executable: &Path) -> Self {
-        let watch = |path: &Path| {
-            let mut watched = Watched::default();
-            watched.add(path);
-            watched
-        };
         let mut instrument = Watched::default();
         for package in INSTRUMENT.iter().filter_map(|name| workspace.resolved(name)) {
             if package.source.is_none()
@@ -52,9 +47,9 @@ impl Identity {
         }
         Self {
             versions: Versions::of(workspace, cargo),
-            command: watch(&std::env::current_exe().unwrap_or_default()),
+            command: Watched::file(&std::env::current_exe().unwrap_or_default()),
             instrument,
-            executable: watch(executable),
+            executable: Watched::file(executable),
         }
     }
 
@@ -119,16 +114,11 @@ pub(super) mod tests {
     use super::*;
 
     pub(in crate::execution::proof) fn identity(command: &Path, executable: &Path) -> Identity {
-        let watch = |path: &Path| {
-            let mut watched = Watched::default();
-            watched.add(path);
-            watched
-        };
         Identity {
             versions: Versions { candle: "0.11.0".to_owned(), ..Versions::default() },
-            command: watch(command),
+            command: Watched::file(command),
             instrument: Watched::default(),
-            executable: watch(executable),
+            executable: Watched::file(executable),
         }
     }
 

@@ -5,6 +5,7 @@
 
 mod file;
 mod identity;
+mod watched;
 
 use std::collections::BTreeMap;
 

@@ -34,10 +34,12 @@ pub(crate) fn run(
 ) -> Result<u8, Failure> {
     let program = std::env::current_exe().context("finding this command")?;
     let mut command = Command::new(program);
-    command.args(arguments).current_dir(folder);
+    let (subcommand, arguments) = arguments.split_at(1.min(arguments.len()));
+    command.args(subcommand).current_dir(folder);
     if let Some(own) = own {
-        command.env(wrapper::VARIABLE, wrapper::prepare(own)?);
+        command.arg("--revision").env(wrapper::VARIABLE, wrapper::prepare(own)?);
     }
+    command.args(arguments);
     wait(&command, output, Some(GRACE))
 }
 

@@ -5,7 +5,9 @@
 //! times of files. In a shared target directory it would therefore take the executables of the
 //! worktree for those of the workspace, whose sources are older. The path of a wrapper for the
 //! members of a workspace is part of the names of what it builds, and of nothing else
-//! (<https://doc.rust-lang.org/cargo/reference/config.html#buildrustc-workspace-wrapper>).
+//! (<https://doc.rust-lang.org/cargo/reference/config.html#buildrustc-workspace-wrapper>). If the
+//! folder of the workspace has other packages, the revision gets a target directory of its own
+//! (`build/workspace/separable`).
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -226,7 +226,7 @@ impl<'a> Runner<'a> {
         let mut written =
             report_file::read(report).with_context(|| report.display().to_string())?;
         if let Written::Report(report) = &mut written {
-            self.names.complete(report, &task.binary.path, &self.options.levels);
+            self.names.complete(report, &task.binary, &self.options.levels);
         }
         Ok(written)
     }

@@ -15,6 +15,7 @@ use memcheck_core::wire::protocol::Report;
 use memcheck_symbols::Symbols;
 
 use crate::invocation::options::Levels;
+use crate::system::binary::Binary;
 
 /// Shared by all workers.
 #[derive(Debug, Default)]
@@ -22,7 +23,7 @@ pub(super) struct Names(Mutex<HashMap<PathBuf, Symbols>>);
 
 impl Names {
     /// A report that its process has already judged does not change.
-    pub(super) fn complete(&self, report: &mut Report, executable: &Path, levels: &Levels) {
+    pub(super) fn complete(&self, report: &mut Report, executable: &Binary, levels: &Levels) {
         let unresolved = report.unresolved.take();
         let record = &mut report.record;
         let is_attributed = unresolved.is_some();
@@ -32,8 +33,8 @@ impl Names {
         {
             let mut executables = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             let symbols = executables
-                .entry(executable.to_owned())
-                .or_insert_with(|| Symbols::open(executable));
+                .entry(executable.path().to_owned())
+                .or_insert_with(|| Symbols::open(&executable.readable_path()));
             if let Some(unresolved) = unresolved {
                 record.attribute(*unresolved, |call| symbols.frames(call));
                 blame::note_once(record);
@@ -126,7 +127,8 @@ mod tests {
 
     fn complete(report: &mut Report) {
         let levels = Levels::new(BTreeMap::new(), Mode::Local);
-        Names::default().complete(report, Path::new("/nowhere"), &levels);
+        let binary = Binary::new("app::mem".to_owned(), 0, "/nowhere".into(), Vec::new());
+        Names::default().complete(report, &binary, &levels);
         assert_eq!(report.unresolved, None);
         assert!(report.record.attribution.is_some());
     }

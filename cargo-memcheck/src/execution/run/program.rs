@@ -71,7 +71,7 @@ impl Runner<'_> {
             return Ok(launched.map(|outcome| outcome.on(slot.as_ref())));
         }
         let ended = process::run(command, watch, on_progress)
-            .with_context(|| format!("{}: {}", task.binary.id, task.binary.path.display()))?;
+            .with_context(|| format!("{}: {}", task.binary.id, task.binary.path().display()))?;
         let Some(end) = ended.end else { return Ok(None) };
         let written = self.written(&report, task)?;
         let ended_well = matches!(end, End::Exited(status) if status.success());
@@ -104,7 +104,7 @@ impl Runner<'_> {
             interrupt: &self.interrupt,
         };
         let ended = process::run(command, watch, |_| {})
-            .with_context(|| format!("{}: {}", task.binary.id, task.binary.path.display()))?;
+            .with_context(|| format!("{}: {}", task.binary.id, task.binary.path().display()))?;
         Ok(match ended.end {
             Some(End::Exited(status)) => Some(status),
             Some(End::TimedOut(_)) | None => None,
@@ -129,7 +129,7 @@ impl Runner<'_> {
             candle: task.candle.clone(),
         };
         let threads = variables::RAYON_NUM_THREADS.name;
-        let mut command = self.options.scheduling.launcher.command(&task.binary.path);
+        let mut command = self.options.scheduling.launcher.start(&task.binary);
         command
             .envs(task.binary.environment.iter().map(|(name, value)| (name, value)))
             .env(threads, &self.options.rayon_threads)

@@ -5,8 +5,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Context;
+use memcheck_core::judgement::finding::{Code, Finding};
 use memcheck_core::request::variables;
 use memcheck_core::runs::capture;
+use memcheck_core::runs::process_end::Judged;
 use memcheck_core::wire::protocol::{Follow, Job, Progress, Reach, VERSION};
 
 use super::launched::ExitCode;
@@ -16,7 +18,7 @@ use crate::discovery::task::{Task, TestOutcome};
 use crate::invocation::options::Mode;
 use crate::system::gpus::Slot;
 use crate::system::launcher::Launcher;
-use crate::system::process::{self, Watch};
+use crate::system::process::{self, Output, Watch};
 
 struct Files {
     report: PathBuf,
@@ -51,17 +53,34 @@ impl Runner<'_> {
         };
         let Files { report, progress } = &files;
         let outcome = if self.options.scheduling.launcher.is_some() {
+            // Another machine has only the path.
+            if let Err(error) = task.binary.check() {
+                return Ok(Some(self.not_started(task, &error).on(slot)));
+            }
             watch.kind = process::ProcessKind::Launcher(progress);
             std::fs::write(progress, "").with_context(|| progress.display().to_string())?;
             self.launch(task, command, watch, (report, ExitCode::Silent), on_progress)?
         } else {
-            let ended = process::run(command, watch, on_progress)
-                .with_context(|| format!("{}: {}", task.binary.id, task.binary.path.display()))?;
+            let ended = match process::run(command, watch, on_progress) {
+                Ok(ended) => ended,
+                Err(error) => return Ok(Some(self.not_started(task, &error).on(slot))),
+            };
             let Some(end) = ended.end else { return Ok(None) };
             let written = self.written(report, task)?;
             Some(TestOutcome::new(self.judge(&end, written, task), ended.output, ended.duration))
         };
         Ok(outcome.map(|outcome| outcome.on(slot)))
+    }
+
+    /// The outcome of a test whose executable is missing, cannot be executed, or is another one by
+    /// now. The tests of other executables go on.
+    fn not_started(&self, task: &Task, error: &std::io::Error) -> TestOutcome {
+        let path = task.binary.path().display();
+        let message = format!("{}: {path} cannot be started: {error}", task.binary.id);
+        let finding = Finding::new(Code::NotMeasured, message)
+            .hint("do not build or clean its target directory during a run, and run it again");
+        let judged = Judged::without_report(finding, self.level());
+        TestOutcome::new(judged, Output::default(), Duration::ZERO)
     }
 
     fn job(
@@ -103,7 +122,7 @@ impl Runner<'_> {
     fn command(&self, job: &Job, slot: Option<&Slot<'_>>, task: &Task) -> anyhow::Result<Command> {
         let scheduling = &self.options.scheduling;
         let ignored = task.subject.test().is_some_and(|entry| entry.ignored);
-        let mut command = scheduling.launcher.command(&task.binary.path);
+        let mut command = scheduling.launcher.start(&task.binary);
         command
             .arg(task.name())
             .args(["--exact", "--nocapture", "--test-threads=1"])

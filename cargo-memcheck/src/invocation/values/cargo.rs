@@ -60,6 +60,10 @@ pub(crate) struct CargoOptions {
     /// Directory for build output.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) target_dir: Option<PathBuf>,
+    /// The sources are those of another revision than the workspace's that the target directory
+    /// belongs to. `compare` and `bisect` set it.
+    #[arg(long, hide = true)]
+    pub(crate) revision: bool,
     /// Path to Cargo.toml.
     #[arg(long, value_name = "PATH")]
     pub(crate) manifest_path: Option<PathBuf>,
@@ -122,6 +126,7 @@ impl CargoOptions {
             profile,
             target,
             target_dir: _,
+            revision: _,
             manifest_path,
             locked: _,
             offline: _,
@@ -147,6 +152,21 @@ impl CargoOptions {
             ("--profile", profile.as_slice()),
             ("--target", target.as_slice()),
             ("--jobs", jobs.as_slice()),
+            ("--manifest-path", path.as_slice()),
+        ] {
+            args.extend(values(flag, stated));
+        }
+        args
+    }
+
+    /// Returns the flags that decide which artifacts `cargo clean` removes.
+    pub(crate) fn for_clean(&self) -> Vec<String> {
+        let mut args = self.network();
+        args.extend(switches([("--release", self.release)]));
+        let path = self.manifest_path.as_ref().map(|path| path.display().to_string());
+        for (flag, stated) in [
+            ("--profile", self.profile.as_slice()),
+            ("--target", self.target.as_slice()),
             ("--manifest-path", path.as_slice()),
         ] {
             args.extend(values(flag, stated));

@@ -65,7 +65,7 @@ impl Live {
         }
         title.push_str(&format!("  {}", soak::shown(view.milliseconds)));
         let memory = view.spaces.iter().map(|now| memory(now, view, before.as_ref())).collect();
-        Moment { title, memory, sites: self.sites(&task.binary.path, view) }
+        Moment { title, memory, sites: self.sites(&task.binary.readable_path(), view) }
     }
 
     /// Sites of the devices or, if the program uses none, of the host.

@@ -122,7 +122,7 @@ pub(crate) fn in_front(folder: PathBuf) -> Result<OsString, JoinPathsError> {
 
 impl Linked {
     pub(crate) fn of(binary: &Binary, timeout: Duration) -> io::Result<Self> {
-        let mut command = Command::new(&binary.path);
+        let mut command = Command::new(binary.pinned_path());
         command
             // A statically linked program has no loader and starts in spite of the variable. It
             // must then only list its tests.
@@ -201,12 +201,8 @@ mod tests {
         compile(&[&outer[..], &["-La", "-lmemcheck_inner"]].concat());
         let main = ["-o", "main", "main.c", "-Lb", "-lmemcheck_outer", "-Wl,-rpath-link,a"];
         compile(&main);
-        Binary {
-            id: "app".to_owned(),
-            package: 0,
-            path: folder.join("main"),
-            environment: vec![(SEARCH_PATH.to_owned(), "/nowhere".to_owned())],
-        }
+        let environment = vec![(SEARCH_PATH.to_owned(), "/nowhere".to_owned())];
+        Binary::new("app".to_owned(), 0, folder.join("main"), environment)
     }
 
     #[test]

@@ -130,9 +130,9 @@ fn an_executable_that_lost_its_tests_is_an_error() {
     archive.extracted.manifest.builds[0].executables =
         vec![executable("app", Some(2)), executable("app::unasked", None)];
     let carried = |id: &str| {
-        let (path, environment) = (PathBuf::new(), Vec::new());
-        let binary = Binary { id: id.to_owned(), package: 0, path, environment };
-        ListedExecutable { binary, tests: Vec::new(), warning: Some("exit status: 127".to_owned()) }
+        let binary = Binary::new(id.to_owned(), 0, PathBuf::new(), Vec::new());
+        let warning = Some("exit status: 127".to_owned());
+        ListedExecutable { warning, ..ListedExecutable::with_tests(binary, Vec::new()) }
     };
     let unasked = archive.check(DeviceKind::Cpu, &[carried("app::unasked")]).unwrap_err();
     assert!(

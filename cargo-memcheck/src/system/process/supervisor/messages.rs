@@ -1,6 +1,8 @@
 //! The messages between the command and a supervisor.
 
 use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -55,6 +57,9 @@ impl Assignment {
     pub(super) fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments);
+        if let Some(name) = pinned_name(Path::new(&self.program)) {
+            command.arg0(name);
+        }
         for (name, value) in &self.environment {
             match value {
                 Some(value) => command.env(name, value),
@@ -66,6 +71,13 @@ impl Assignment {
         }
         command
     }
+}
+
+/// The place of an executable that is started by a descriptor of the command, so that lists of
+/// processes show a name.
+fn pinned_name(program: &Path) -> Option<PathBuf> {
+    let is_descriptor = program.starts_with("/proc") && program.parent()?.ends_with("fd");
+    is_descriptor.then(|| std::fs::read_link(program).ok()).flatten()
 }
 
 /// A line of the supervisor.

@@ -1,0 +1,171 @@
+//! Proves that cargo's artifacts are made from the present sources of this checkout. Cargo compares
+//! modification times, so that it takes an artifact for fresh if a source was restored with an older
+//! time, or if another checkout with the same target directory has built it. The command keeps the
+//! contents of the sources of each artifact that it saw cargo make (`records`), and compares them
+//! with those of every artifact that cargo calls fresh. Cargo must make an artifact without such a
+//! proof again.
+//!
+//! Only packages in folders of this machine are looked at: cargo never changes a package of a
+//! registry or a git repository. What rustc and build scripts do not list, such as a file that a
+//! procedural macro reads without cargo's knowledge, is not an input for cargo either.
+
+mod contents;
+mod file_state;
+mod records;
+mod units;
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display, Formatter};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use cargo_metadata::PackageId;
+
+pub(crate) use file_state::FileState;
+pub(super) use records::{Record, Records};
+pub(super) use units::{Unit, is_local, units};
+
+use contents::Contents;
+
+/// The greatest delay of a file system's clock: a file gets the time of the latest tick.
+const TICK: Duration = Duration::from_millis(10);
+
+/// Decides which checkouts can share an artifact.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Checkout<'a> {
+    /// The folder of the workspace.
+    pub(super) root: &'a Path,
+    /// True if artifacts are outside this folder, so that other checkouts can have the same
+    /// directory.
+    pub(super) is_shared: bool,
+}
+
+impl Checkout<'_> {
+    /// The folder that the names of a package's artifacts do not depend on: cargo names them after
+    /// the path of the package in its workspace, or after the whole path if it is elsewhere.
+    fn base(self, unit: &Unit) -> PathBuf {
+        if unit.folder.starts_with(self.root) { self.root.to_owned() } else { unit.folder.clone() }
+    }
+
+    /// True if another checkout could have made an artifact with the same name.
+    fn is_ambiguous(self, unit: &Unit) -> bool {
+        self.is_shared && unit.folder.starts_with(self.root)
+    }
+}
+
+/// An artifact that cargo calls fresh, although it is not proven to be made from these sources.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Stale {
+    pub(super) package: PackageId,
+    pub(super) name: String,
+    pub(super) why: Cause,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// The contents of this file have changed, but its modification time is older than the artifact.
+    Changed(PathBuf),
+    /// It was made from the sources in this folder.
+    OtherCheckout(PathBuf),
+    /// Cargo has no list of its sources.
+    Unlisted,
+    /// Another program than this command has made it, from the sources of a checkout that cannot be
+    /// determined.
+    UnknownCheckout,
+}
+
+impl Display for Cause {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Changed(path) => write!(
+                f,
+                "{} has changed, but its modification time is older than the build",
+                path.display()
+            ),
+            Self::OtherCheckout(folder) => {
+                write!(f, "its build is that of the checkout in {}", folder.display())
+            }
+            Self::Unlisted => f.write_str("the list of its sources is missing"),
+            Self::UnknownCheckout => {
+                f.write_str("its build can be that of another checkout with this target directory")
+            }
+        }
+    }
+}
+
+/// Compares the artifacts of a build, which began at a time, with the records, and adds those that
+/// are proven. Returns the others, one for each package.
+pub(super) fn check(
+    records: &mut Records,
+    units: &[Unit],
+    checkout: Checkout<'_>,
+    began: SystemTime,
+) -> Vec<Stale> {
+    let mut contents = Contents::new(records.files());
+    let mut stale: BTreeMap<&PackageId, Stale> = BTreeMap::new();
+    for unit in units {
+        let record = Record {
+            base: checkout.base(unit),
+            outputs: unit.outputs.iter().map(|path| (path.clone(), Output::of(path))).collect(),
+            inputs: unit.inputs.iter().map(|path| (path.clone(), contents.of(path))).collect(),
+        };
+        let is_new = unit.is_new(began);
+        let why = if is_new { None } else { doubt(records.of(unit), &record, unit, checkout) };
+        // A source that changed while cargo ran can be newer than the artifact.
+        let is_proven = why.is_none() && (!is_new || unit.is_unchanged_since(since_epoch(began)));
+        if is_proven {
+            records.put(unit, record)
+        } else {
+            records.remove(unit)
+        }
+        if let Some(why) = why {
+            let of_package =
+                || Stale { package: unit.package.clone(), name: unit.name.clone(), why };
+            stale.entry(&unit.package).or_insert_with(of_package);
+        }
+    }
+    stale.into_values().collect()
+}
+
+/// The reason to doubt that an artifact is made from the present sources.
+fn doubt(
+    known: Option<&Record>,
+    now: &Record,
+    unit: &Unit,
+    checkout: Checkout<'_>,
+) -> Option<Cause> {
+    if unit.listing.is_none() {
+        return Some(Cause::Unlisted);
+    }
+    match known.filter(|known| known.outputs == now.outputs) {
+        Some(known) if known.base != now.base => Some(Cause::OtherCheckout(known.base.clone())),
+        Some(known) => known.difference(now, unit).map(Cause::Changed),
+        // Cargo ran without this command.
+        None if checkout.is_ambiguous(unit) => Some(Cause::UnknownCheckout),
+        None => unit.changed_since_listing(&now.base).map(Cause::Changed),
+    }
+}
+
+/// The identity of a file that cargo has made. Not its inode and its ctime, because a cache of a CI
+/// restores the target directory with other ones.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(super) struct Output {
+    modified: (i64, i64),
+    size: u64,
+}
+
+impl Output {
+    fn of(path: &Path) -> Option<Self> {
+        match FileState::of(path)? {
+            FileState::Absent => None,
+            FileState::There { modified, size, .. } => Some(Self { modified, size }),
+        }
+    }
+}
+
+fn since_epoch(time: SystemTime) -> Duration {
+    time.duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,299 @@
+//! The units of a build: what cargo has made of each local package, and the inputs of each. rustc
+//! lists the sources in a dep-info file next to its output, and a build script names its inputs.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use cargo_metadata::{Artifact, BuildScript, PackageId, TargetKind};
+use walkdir::WalkDir;
+
+use super::{FileState, TICK, since_epoch};
+
+/// An artifact of rustc, or the output of a build script.
+#[derive(Debug)]
+pub(in crate::build) struct Unit {
+    pub(super) package: PackageId,
+    pub(super) name: String,
+    /// Of the package.
+    pub(super) folder: PathBuf,
+    pub(super) outputs: Vec<PathBuf>,
+    /// The file that was written when the inputs had been read, or just before. `None` if the inputs
+    /// are not known.
+    pub(super) listing: Option<PathBuf>,
+    pub(super) inputs: Vec<PathBuf>,
+    /// `None` if cargo does not tell it: whether it has run a build script.
+    is_fresh: Option<bool>,
+}
+
+/// `below` is the folder of the workspace: rustc's paths of a package inside it are relative to it.
+/// `made` are the directories that cargo writes to.
+///
+pub(in crate::build) fn units(
+    artifacts: &[Artifact],
+    scripts: &[BuildScript],
+    below: &Path,
+    made: &[&Path],
+) -> Vec<Unit> {
+    let mut units = Vec::new();
+    let mut folders: BTreeMap<&PackageId, (&Path, &Artifact)> = BTreeMap::new();
+    for artifact in artifacts.iter().filter(|artifact| is_local(&artifact.package_id)) {
+        let Some(folder) = artifact.manifest_path.parent().map(AsRef::as_ref) else { continue };
+        folders.insert(&artifact.package_id, (folder, artifact));
+        units.push(of_artifact(artifact, folder, below));
+    }
+    for script in scripts {
+        if let Some((folder, artifact)) = folders.get(&script.package_id) {
+            let name = name_of(artifact);
+            units.push(of_script(script, name, folder, made));
+        }
+    }
+    units
+}
+
+pub(in crate::build) fn is_local(package: &PackageId) -> bool {
+    package.repr.contains("path+file:")
+}
+
+/// The name of the package. The name of a target says less to a user.
+fn name_of(artifact: &Artifact) -> String {
+    let folder = artifact.manifest_path.parent().and_then(|folder| folder.file_name());
+    let (_, end) = artifact.package_id.repr.rsplit_once('#').unwrap_or_default();
+    // `path+file:///ws/app#0.1.0` or `path+file:///ws/folder#app@0.1.0`.
+    let named = end.split_once('@').map(|(name, _)| name);
+    named.or(folder).unwrap_or(&artifact.target.name).to_owned()
+}
+
+fn of_artifact(artifact: &Artifact, folder: &Path, below: &Path) -> Unit {
+    let outputs: Vec<PathBuf> =
+        artifact.filenames.iter().map(|path| path.as_std_path().to_owned()).collect();
+    let base = if folder.starts_with(below) { below } else { folder };
+    let listing = dep_info(artifact, &outputs);
+    let text = listing.as_ref().and_then(|listing| fs::read_to_string(listing).ok());
+    let inputs = listed(&text.unwrap_or_default());
+    Unit {
+        package: artifact.package_id.clone(),
+        name: name_of(artifact),
+        folder: folder.to_owned(),
+        outputs,
+        listing,
+        inputs: inputs.into_iter().map(|path| base.join(path)).collect(),
+        is_fresh: Some(artifact.fresh),
+    }
+}
+
+/// The list that rustc has written, or for a file without a hash in its name the list of cargo, which
+/// includes the sources of dependencies.
+fn dep_info(artifact: &Artifact, outputs: &[PathBuf]) -> Option<PathBuf> {
+    if artifact.target.kind.contains(&TargetKind::CustomBuild) {
+        let files = fs::read_dir(outputs.first()?.parent()?).ok()?.flatten();
+        return files.map(|file| file.path()).find(|path| path.extension() == Some("d".as_ref()));
+    }
+    // The last output of a library is the one with a hash.
+    outputs.iter().rev().find_map(|output| {
+        let name = output.file_stem()?.to_str()?;
+        let bare = name.strip_prefix("lib").unwrap_or(name);
+        let names = [format!("{bare}.d"), format!("{name}.d")];
+        names.into_iter().map(|name| output.with_file_name(name)).find(|path| path.is_file())
+    })
+}
+
+fn of_script(script: &BuildScript, name: String, folder: &Path, made: &[&Path]) -> Unit {
+    let own = script.out_dir.as_std_path().parent().unwrap_or(Path::new(""));
+    let output = own.join("output");
+    let mut named = Vec::new();
+    let mut names_inputs = false;
+    let text = fs::read_to_string(&output);
+    for (key, value) in instructions(text.as_deref().unwrap_or_default()) {
+        match key {
+            "rerun-if-changed" => {
+                names_inputs = true;
+                named.push(folder.join(value));
+            }
+            "rerun-if-env-changed" => names_inputs = true,
+            _ => {}
+        }
+    }
+    let mut inputs = Vec::new();
+    if names_inputs {
+        named.iter().for_each(|path| add_tree(path, &mut inputs));
+    } else {
+        // Cargo runs such a script again if any file of the package is newer.
+        add_package(folder, made, &mut inputs);
+    }
+    add_libraries(script, &mut inputs);
+    let began = own.join("invoked.timestamp");
+    let listing = [began, output.clone()].into_iter().find(|path| path.is_file());
+    let listing = listing.filter(|_| text.is_ok());
+    let (package, folder) = (script.package_id.clone(), folder.to_owned());
+    Unit { package, name, folder, outputs: vec![output], listing, inputs, is_fresh: None }
+}
+
+/// A file, or all files of a folder. Cargo follows links.
+fn add_tree(path: &Path, inputs: &mut Vec<PathBuf>) {
+    let entries = WalkDir::new(path).follow_links(true).into_iter().flatten();
+    let before = inputs.len();
+    inputs.extend(entries.map(walkdir::DirEntry::into_path));
+    if inputs.len() == before {
+        // Cargo always runs a script that names a file that does not exist.
+        inputs.push(path.to_owned());
+    }
+}
+
+/// Without hidden folders, directories that cargo writes to, and other packages below this one.
+fn add_package(folder: &Path, made: &[&Path], inputs: &mut Vec<PathBuf>) {
+    let is_own = |entry: &walkdir::DirEntry| {
+        let path = entry.path();
+        let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        let is_package = || path.join("Cargo.toml").is_file();
+        entry.depth() == 0
+            || !entry.file_type().is_dir()
+            || !(is_hidden || made.contains(&path) || is_package())
+    };
+    let entries = WalkDir::new(folder).into_iter().filter_entry(is_own).flatten();
+    let files = entries.filter(|entry| !entry.file_type().is_dir());
+    inputs.extend(files.map(walkdir::DirEntry::into_path));
+}
+
+/// The static libraries that a script links, except those that it has made. Cargo does not look at
+/// them.
+fn add_libraries(script: &BuildScript, inputs: &mut Vec<PathBuf>) {
+    let made = script.out_dir.as_std_path();
+    for library in &script.linked_libs {
+        let Some(name) = library.as_str().strip_prefix("static") else { continue };
+        // `static=name`, or with modifiers `static:+whole-archive=name`.
+        let Some((_, name)) = name.split_once('=') else { continue };
+        let folders = script.linked_paths.iter().map(|path| {
+            let path = path.as_str();
+            Path::new(path.split_once('=').map_or(path, |(_, path)| path))
+        });
+        let files = folders.map(|folder| folder.join(format!("lib{name}.a")));
+        inputs.extend(files.filter(|file| file.is_file() && !file.starts_with(made)));
+    }
+}
+
+impl Unit {
+    /// An artifact with one source.
+    #[cfg(test)]
+    pub(super) fn example(
+        folder: &Path,
+        output: PathBuf,
+        listing: PathBuf,
+        source: PathBuf,
+        is_fresh: bool,
+    ) -> Self {
+        Self {
+            package: PackageId { repr: "path+file:///app#0.1.0".to_owned() },
+            name: "app".to_owned(),
+            folder: folder.to_owned(),
+            outputs: vec![output],
+            listing: Some(listing),
+            inputs: vec![source],
+            is_fresh: Some(is_fresh),
+        }
+    }
+
+    pub(super) fn key(&self) -> &Path {
+        self.outputs.last().unwrap_or(&self.folder)
+    }
+
+    /// True if cargo has made it in a build that began at this time.
+    pub(super) fn is_new(&self, began: SystemTime) -> bool {
+        let is_written = || {
+            let written = FileState::of(self.key()).map_or(Duration::ZERO, FileState::modified);
+            // A clock that was ahead has left outputs of the future.
+            let now = since_epoch(SystemTime::now());
+            (since_epoch(began)..=now + TICK).contains(&(written + TICK))
+        };
+        self.is_fresh.map_or_else(is_written, |is_fresh| !is_fresh)
+    }
+
+    /// True if cargo decides without this file: a file that is newer than the output is one that
+    /// cargo knows to be no input.
+    pub(super) fn is_unseen(&self, path: &Path) -> bool {
+        let modified = |path: &Path| FileState::of(path).map(FileState::modified);
+        self.is_fresh.is_some() || modified(path) <= modified(self.key())
+    }
+
+    pub(super) fn is_unchanged_since(&self, began: Duration) -> bool {
+        let is_older = |path: &PathBuf| {
+            FileState::of(path).is_some_and(|state| state.changed() + TICK < began)
+        };
+        self.listing.is_some() && self.inputs.iter().all(is_older)
+    }
+
+    /// An input that can have changed after the inputs were read: itself, or because a link or a
+    /// folder on its path, below `base`, leads elsewhere.
+    pub(super) fn changed_since_listing(&self, base: &Path) -> Option<PathBuf> {
+        let listed = self.listing.as_ref().and_then(|listing| FileState::of(listing));
+        let listed = listed.map_or(Duration::ZERO, FileState::modified);
+        let is_possible = listed <= since_epoch(SystemTime::now());
+        let is_older = |path: &Path| {
+            let own = FileState::of(path).map(FileState::changed);
+            let above = path.ancestors().take_while(|it| it.starts_with(base)).map(moved);
+            own.is_some_and(|own| above.fold(own, Duration::max) + TICK < listed)
+        };
+        let changed = self.inputs.iter().find(|path| !is_possible || !is_older(path));
+        changed.filter(|path| self.is_unseen(path)).cloned()
+    }
+}
+
+/// When a link was made, or a folder got another name. A folder's contents have changed when both of
+/// its times changed.
+fn moved(path: &Path) -> Duration {
+    let Ok(found) = fs::symlink_metadata(path) else { return Duration::MAX };
+    let state = FileState::from(&found);
+    let changed = state.changed();
+    match found.file_type() {
+        kind if kind.is_symlink() => changed,
+        kind if kind.is_dir() && changed > state.modified() + TICK => changed,
+        _ => Duration::ZERO,
+    }
+}
+
+/// Lines are `output: source source` with `\ ` for a space.
+fn listed(text: &str) -> Vec<PathBuf> {
+    let mut sources = Vec::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let Some((_, list)) = line.split_once(": ") else { continue };
+        let mut path = String::new();
+        for word in list.split(' ') {
+            path.push_str(word);
+            match path.strip_suffix('\\') {
+                Some(begun) => path = format!("{begun} "),
+                None => sources.push(PathBuf::from(std::mem::take(&mut path))),
+            }
+        }
+    }
+    sources.retain(|path| path != Path::new(""));
+    sources.sort();
+    sources.dedup();
+    sources
+}
+
+/// `cargo:key=value` or `cargo::key=value`.
+fn instructions(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.lines().filter_map(|line| {
+        let line = line.strip_prefix("cargo:")?;
+        line.strip_prefix(':').unwrap_or(line).split_once('=')
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_of_rustc_is_read() {
+        let text = "/t/deps/mem-1: tests/mem.rs /a\\ b/c.rs\n\ntests/mem.rs:\n\n# env-dep:NVCC=x\n";
+        assert_eq!(listed(text), ["/a b/c.rs", "tests/mem.rs"].map(PathBuf::from));
+    }
+
+    #[test]
+    fn both_spellings_of_an_instruction_are_read() {
+        let text = "cargo:rerun-if-changed=a.cu\ncargo::rerun-if-env-changed=NVCC\nhello\n";
+        let read: Vec<_> = instructions(text).collect();
+        assert_eq!(read, [("rerun-if-changed", "a.cu"), ("rerun-if-env-changed", "NVCC")]);
+    }
+}
