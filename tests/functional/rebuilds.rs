@@ -1,118 +1,146 @@
-//! The command must start cargo again after each change that cargo would detect, and only then.
+//! Every verdict is about the present code: however an input of the build changes between two runs,
+//! the second run measures the new code, and a run measures one build throughout.
 
-use std::os::unix::fs::PermissionsExt;
+mod inputs;
 
-use crate::fixture::{Project, memcheck_with};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
-const ONE: &str = "#[mem_test(baseline = false)]\nfn a() {}\n";
+use crate::fixture::{CLEAN_AND_FIXED, CLEAN_AND_LEAKY, Project, Run, command, memcheck_with};
+use inputs::Inputs;
 
-/// A project with a cargo that logs each start.
-struct LoggedProject {
-    project: Project,
-    /// Outside the project, so that the log does not change it.
-    folder: tempfile::TempDir,
-    device: &'static str,
+/// Each input decides whether one test leaks. All change at once, and each has a crate of its own, so
+/// that none is built again because of another.
+#[test]
+fn a_change_of_any_input_is_measured() {
+    let inputs = Inputs::new();
+    inputs.set("false");
+    inputs.assert_verdicts("passed");
+    for state in ["true", "false", "true"] {
+        inputs.set(state);
+        inputs.assert_verdicts(if state == "true" { "failed" } else { "passed" });
+    }
 }
 
-impl LoggedProject {
-    fn new(device: &'static str) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let logged = Self { project: Project::new(ONE), folder, device };
-        let script =
-            format!("#!/bin/sh\necho \"$1\" >> {}\nexec {} \"$@\"\n", logged.log(), env!("CARGO"));
-        let cargo = logged.folder.path().join("cargo");
-        std::fs::write(&cargo, script).expect("the script is written");
-        std::fs::set_permissions(&cargo, PermissionsExt::from_mode(0o755)).expect("it can be run");
-        logged
-    }
-
-    fn log(&self) -> String {
-        self.folder.path().join("log").display().to_string()
-    }
-
-    /// The number of tests that ran, and the subcommands with which cargo was started.
-    fn run(&self, variables: &[(&str, &str)]) -> (usize, Vec<String>) {
-        let _ = std::fs::remove_file(self.log());
-        let arguments = ["run", "--device", self.device, "--message-format", "json", "--no-ci"];
-        let cargo = self.folder.path().join("cargo").display().to_string();
-        let variables = [&[("CARGO", cargo.as_str())], variables].concat();
-        let run = memcheck_with(self.project.path(), &arguments, &variables).exits(0);
-        let started = std::fs::read_to_string(self.log()).unwrap_or_default();
-        let passed = run.summary()["passed"].as_u64().and_then(|passed| passed.try_into().ok());
-        (passed.expect("a number"), started.lines().map(str::to_owned).collect())
-    }
-
-    /// Runs until the command does not start cargo any more. A file that changes during a build
-    /// makes the command start cargo once more.
-    #[track_caller]
-    fn run_until_fresh(&self) -> usize {
-        for _ in 0..4 {
-            let (passed, started) = self.run(&[]);
-            if started.is_empty() {
-                return passed;
-            }
-        }
-        panic!("the command starts cargo in every run");
-    }
-
-    /// Asserts that a change makes the command start cargo, and the number of tests after it.
-    #[track_caller]
-    fn assert_rebuild(&self, file: &str, text: &str, tests: usize) {
-        self.project.write(file, text);
-        let (passed, started) = self.run(&[]);
-        assert!(!started.is_empty(), "{file}: the command does not start cargo");
-        assert_eq!((passed, self.run_until_fresh()), (tests, tests), "{file}");
-    }
+/// `cargo memcheck run` in `project` with its executables in `target`.
+fn run_in(project: &Project, target: &Path) -> Run {
+    let arguments =
+        ["run", "--device", "cpu", "--message-format", "json", "--no-ci", "--max-iterations", "10"];
+    let target = target.display().to_string();
+    memcheck_with(project.path(), &arguments, &[("CARGO_TARGET_DIR", &target)])
 }
 
 #[test]
-fn cargo_is_started_after_a_change_and_only_then() {
-    let logged = LoggedProject::new("cpu");
-    assert_eq!(logged.run_until_fresh(), 1);
-    let source = logged.project.read("tests/mem.rs");
-    logged.assert_rebuild(
-        "tests/mem.rs",
-        &format!("{source}#[mem_test(baseline = false)]\nfn b() {{}}\n"),
-        2,
-    );
-    logged.assert_rebuild("tests/other.rs", &source, 3);
-    // A folder that cargo has searched before.
-    logged.project.write("tests/more/data.txt", "");
-    logged.run_until_fresh();
-    logged.assert_rebuild("tests/more/main.rs", &source, 4);
-    let manifest = logged.project.read("Cargo.toml");
-    logged.assert_rebuild(
-        "Cargo.toml",
-        &format!("{manifest}\n[[test]]\nname = \"mem\"\ntest = false\n"),
-        2,
-    );
-    logged.assert_rebuild(
-        "build.rs",
-        "fn main() { println!(\"cargo::rerun-if-changed=data\"); }\n",
-        2,
-    );
-    logged.assert_rebuild("data", "", 2);
-    logged.assert_rebuild(".cargo/config.toml", "[env]\nSOME = \"1\"\n", 2);
-    let (_, started) = logged.run(&[("SOME_VARIABLE", "1")]);
-    assert_eq!(started, ["metadata", "test"]);
-    logged.run_until_fresh();
-    // A variable of the command itself changes no build.
-    let (_, started) = logged.run(&[("MEMCHECK_MAX_PEAK", "1 GB")]);
-    assert!(started.is_empty(), "{started:?}");
+fn two_checkouts_with_one_target_directory_measure_their_own_code() {
+    let name = "two_checkouts";
+    let target = tempfile::tempdir().expect("a folder");
+    let (leaky, fixed) = (Project::package(name, inputs::RUNTIME), tempfile::tempdir().unwrap());
+    leaky.write("tests/mem.rs", &format!("{}{CLEAN_AND_FIXED}", inputs::PRELUDE));
+    let copied = Command::new("cp").arg("-a").arg(leaky.path()).arg(fixed.path()).status();
+    assert!(copied.is_ok_and(|status| status.success()));
+    std::thread::sleep(Duration::from_millis(50));
+    leaky.write("tests/mem.rs", &format!("{}{CLEAN_AND_LEAKY}", inputs::PRELUDE));
+    let other = fixed.path().join(leaky.path().file_name().unwrap());
+    let run_fixed = || {
+        let arguments = ["run", "--device", "cpu", "--message-format", "json", "--no-ci"];
+        let target = target.path().display().to_string();
+        let build = crate::fixture::target().display().to_string();
+        let variables = [
+            ("CARGO_TARGET_DIR", target.as_str()),
+            ("CARGO_BUILD_BUILD_DIR", &build),
+            ("CARGO_INCREMENTAL", "0"),
+        ];
+        memcheck_with(&other, &arguments, &variables)
+    };
+    for _ in 0..2 {
+        let run = run_in(&leaky, target.path()).exits(100);
+        assert!(run.codes("leaky").contains(&"leak".to_owned()), "{}", run.stderr);
+        // Its sources are older than the executable of the other checkout.
+        run_fixed().exits(0);
+    }
 }
 
-/// Warnings of cargo would start it in every run. The command sets a profile of the simulator.
+/// Starts a run whose first test waits for the file `go`, and changes the executable meanwhile.
+fn run_while(project: &Project, change: impl FnOnce(&Path)) -> Run {
+    let arguments = [
+        "run",
+        "--device",
+        "cpu",
+        "--message-format",
+        "json",
+        "--no-ci",
+        "--test-threads",
+        "1",
+        "--max-iterations",
+        "10",
+    ];
+    let _ = fs::remove_file(project.path().join("go"));
+    let mut command = command(project.path(), &arguments);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let waits = project.path().join("waits");
+    let deadline = Instant::now() + Duration::from_secs(300);
+    while !waits.exists() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let executable = PathBuf::from(project.read("waits"));
+    fs::remove_file(&waits).expect("the first test waits");
+    change(&executable);
+    project.write("go", "");
+    Run::from_output(&child.wait_with_output().expect("it ends"))
+}
+
 #[test]
-fn the_profile_of_the_simulated_device_causes_no_warning() {
-    let logged = LoggedProject::new("sim");
-    assert_eq!(logged.run_until_fresh(), 1);
+fn all_tests_of_a_run_are_those_of_one_build() {
+    let waiting = "
+#[mem_test(baseline = false, iterations = 1, warmup = 0)]
+fn a_waits() {
+    let executable = std::env::current_exe().unwrap();
+    if std::path::Path::new(\"go\").exists() {
+        return;
+    }
+    std::fs::write(\"waits.part\", executable.to_str().unwrap()).unwrap();
+    std::fs::rename(\"waits.part\", \"waits\").unwrap();
+    while !std::path::Path::new(\"go\").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+";
+    let project = Project::new(&format!("{waiting}{CLEAN_AND_FIXED}"));
+    let fixed = project.path().join("fixed");
+    run_while(&project, |executable| drop(fs::copy(executable, &fixed).unwrap())).exits(0);
+    let leaky = format!("{}{waiting}{CLEAN_AND_LEAKY}", inputs::PRELUDE);
+    let assert_leaks = |change: &dyn Fn(&Path)| {
+        let run = run_while(&project, change).exits(100);
+        assert!(run.codes("leaky").contains(&"leak".to_owned()), "{}", run.stderr);
+        assert_eq!(run.test("clean")["status"], "passed", "{}", run.stderr);
+    };
+    project.write("tests/mem.rs", &leaky);
+    // Another cargo builds other sources during the run.
+    assert_leaks(&|executable| fs::rename(&fixed, executable).unwrap());
+    project.write("tests/mem.rs", &format!("{leaky}\n"));
+    assert_leaks(&|executable| fs::remove_file(executable).unwrap());
 }
 
 #[test]
 fn warnings_of_cargo_are_printed_in_every_run() {
-    let project = Project::new(ONE);
+    let project = Project::new("#[mem_test(baseline = false)]\nfn a() {}\n");
     project.write("src/lib.rs", "//! A user's package.\nfn unused() {}\n");
-    for _ in 0..3 {
+    for _ in 0..2 {
         project.run(&[]).exits(0).prints("function `unused` is never used");
     }
+}
+
+/// The command sets a profile of the simulator, which cargo warns about if it is not built.
+#[test]
+fn nothing_is_printed_or_built_if_nothing_has_changed() {
+    let project = Project::new("#[mem_test(baseline = false)]\nfn a() {}\n");
+    let run = || project.memcheck(&["run", "--device", "sim", "--no-ci"]).exits(0).stderr;
+    let first = run();
+    let again = run();
+    assert!(
+        !again.contains("warning") && !again.contains("built the tests"),
+        "{first}\n---\n{again}"
+    );
 }

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use anyhow::Context;
+
 use crate::build::compile::{self, BuildGoal, Built};
 use crate::build::leg::{DeviceKind, Leg};
 use crate::build::toolchain::{Toolkit, gpu};
@@ -14,6 +16,7 @@ use crate::discovery::listing::{self, DiscoverError, ListedExecutable};
 use crate::discovery::session::{LegTests, Session, TestSource};
 use crate::invocation::options::Options;
 use crate::system::error::Failure;
+use crate::system::files;
 use crate::system::printing::eprint_line;
 
 #[derive(Debug)]
@@ -122,33 +125,30 @@ impl<'a> Legs<'a> {
         Ok(LegTests { leg: leg.clone(), built, carried })
     }
 
-    /// The packages with a test of another checkout, whose cargo has written its executables into the
-    /// same target directory. The tests of an archive were built in another folder.
-    fn foreign(&self, carried: &[ListedExecutable]) -> Vec<&'a TestPackage> {
-        if self.session.source.archive().is_some() {
-            return Vec::new();
-        }
-        let packages = self.session.packages.iter().enumerate();
-        let is_foreign = |(number, package): &(usize, &TestPackage)| {
-            let own = carried.iter().filter(|carried| carried.binary.package == *number);
-            own.into_iter().any(|carried| carried.foreign_folder(package.folder()).is_some())
+    /// The executables with a test of another checkout, whose cargo has written them into the same
+    /// target directory. The tests of an archive were built in another folder.
+    fn foreign<'l>(&self, carried: &'l [ListedExecutable]) -> Vec<&'l ListedExecutable> {
+        let is_built = self.session.source.archive().is_none();
+        let is_foreign = |listed: &&ListedExecutable| {
+            let own = self.session.packages[listed.binary.package].folder();
+            is_built && listed.foreign_folder(own).is_some()
         };
-        packages.filter(is_foreign).map(|(_, package)| package).collect()
+        carried.iter().filter(is_foreign).collect()
     }
 
-    fn build_again(&mut self, leg: &Leg, packages: &[&TestPackage]) -> Result<Built, Failure> {
-        for package in packages {
+    /// Cargo builds an executable again if it is missing.
+    fn build_again(&mut self, leg: &Leg, foreign: &[&ListedExecutable]) -> Result<Built, Failure> {
+        for executable in foreign {
             eprint_line!(
-                "note: {} is built again, because its executables are those of another checkout \
-                 with this target directory",
-                package.name()
+                "note: {} is built again, because it is that of another checkout with this target \
+                 directory",
+                executable.binary.id
             );
+            let path = executable.binary.path();
+            files::remove(path).with_context(|| path.display().to_string())?;
         }
-        let Session { workspace, options, packages: all, .. } = self.session;
-        let ids: Vec<_> = packages.iter().map(|package| &package.package.id).collect();
-        compile::clean(workspace, &options.cargo, leg.kind, &ids)?;
         self.built.remove(&leg.kind);
-        self.build(leg, all, BuildGoal::Tests)
+        self.build(leg, &self.session.packages, BuildGoal::Tests)
     }
 
     fn refuse_foreign(&self, carried: &mut [ListedExecutable]) {

@@ -23,7 +23,6 @@ use progress::Meter;
 
 pub(crate) use directories::target_directory;
 pub(crate) use program::{Program, ProgramError, ProgramKind};
-pub(crate) use proven::clean;
 
 use crate::build::leg::DeviceKind;
 use crate::build::toolchain::Toolkit;
@@ -41,8 +40,6 @@ pub(crate) enum BuildError {
     Undefined { built: &'static str, function: String, is_simulated: bool },
     #[error("cargo: {0}")]
     Cargo(std::io::Error),
-    #[error("`cargo clean` failed\n{0}")]
-    Clean(String),
     #[error("cargo does not build {0} again, although {1}")]
     Stale(String, String),
 }
@@ -196,8 +193,7 @@ pub(crate) fn build(
         meter.finish(output.ok);
         if output.ok { Ok(output) } else { Err(Failure::from(failed(what, &meter, kind))) }
     };
-    let CargoOutput { artifacts, scripts, .. } =
-        proven::build(workspace, &options.cargo, kind, run)?;
+    let CargoOutput { artifacts, scripts, .. } = proven::build(workspace, kind, run)?;
     let scripts: HashMap<&str, &BuildScript> =
         scripts.iter().map(|script| (script.package_id.repr.as_str(), script)).collect();
     let mut built = Built::default();

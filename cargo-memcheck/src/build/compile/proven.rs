@@ -1,27 +1,23 @@
-//! Builds until every artifact is proven to be made from the present sources: a package of which
-//! cargo calls another artifact fresh is cleaned and built again.
+//! Builds until every artifact is proven to be made from the present sources: one that cargo calls
+//! fresh without such a proof is removed, so that cargo makes it again.
 
-use std::process::Command;
+use std::collections::BTreeSet;
 use std::time::SystemTime;
 
 use anyhow::Context;
-use cargo_metadata::PackageId;
 
 use super::cargo::CargoOutput;
 use super::{BuildError, directories};
 use crate::build::leg::DeviceKind;
 use crate::build::provenance::{Checkout, Records, Stale, check, units};
-use crate::build::workspace::{Workspace, cargo};
-use crate::invocation::values::CargoOptions;
+use crate::build::workspace::Workspace;
 use crate::system::error::Failure;
 use crate::system::escape;
 use crate::system::printing::eprint_line;
-use crate::system::process::{self, ShortRun};
 
 /// `run` runs cargo, and its output is not that of a failed build.
 pub(super) fn build(
     workspace: &Workspace,
-    flags: &CargoOptions,
     kind: DeviceKind,
     run: impl Fn() -> Result<CargoOutput, Failure>,
 ) -> Result<CargoOutput, Failure> {
@@ -42,12 +38,13 @@ pub(super) fn build(
     };
     let (mut output, stale) = checked()?;
     if !stale.is_empty() {
-        for Stale { name, why, .. } in &stale {
+        let mut names = BTreeSet::new();
+        for Stale { name, why, .. } in stale.iter().filter(|stale| names.insert(&stale.name)) {
             let why = escape::line(&why.to_string());
             eprint_line!("note: {name} is built again, because {why}");
         }
-        let packages: Vec<_> = stale.iter().map(|stale| &stale.package).collect();
-        clean(workspace, flags, kind, &packages)?;
+        let removed = stale.iter().try_for_each(Stale::remove);
+        removed.context("removing what must be built again")?;
         let (again, left) = checked()?;
         if let Some(Stale { name, why, .. }) = left.into_iter().next() {
             return Err(BuildError::Stale(name, why.to_string()).into());
@@ -56,25 +53,4 @@ pub(super) fn build(
     }
     records.write().with_context(|| own.display().to_string())?;
     Ok(output)
-}
-
-/// Removes what cargo has made of packages.
-pub(crate) fn clean(
-    workspace: &Workspace,
-    flags: &CargoOptions,
-    kind: DeviceKind,
-    packages: &[&PackageId],
-) -> Result<(), Failure> {
-    let mut command = Command::new(cargo());
-    command.arg("clean").args(flags.for_clean());
-    for package in packages {
-        command.arg("--package").arg(&package.repr);
-    }
-    directories::set(&mut command, workspace, kind);
-    let output = process::short(&command, ShortRun::TRUSTED).map_err(BuildError::Cargo)?;
-    if !output.status.success() {
-        let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        return Err(BuildError::Clean(why).into());
-    }
-    Ok(())
 }

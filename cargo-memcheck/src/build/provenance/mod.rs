@@ -14,18 +14,18 @@ mod file_state;
 mod records;
 mod units;
 
-use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-use cargo_metadata::PackageId;
 
 pub(crate) use file_state::FileState;
 pub(super) use records::{Record, Records};
 pub(super) use units::{Unit, is_local, units};
 
 use contents::Contents;
+
+use crate::system::files;
 
 /// The greatest delay of a file system's clock: a file gets the time of the latest tick.
 const TICK: Duration = Duration::from_millis(10);
@@ -54,11 +54,20 @@ impl Checkout<'_> {
 }
 
 /// An artifact that cargo calls fresh, although it is not proven to be made from these sources.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) struct Stale {
-    pub(super) package: PackageId,
+    /// Of the package.
     pub(super) name: String,
     pub(super) why: Cause,
+    outputs: Vec<PathBuf>,
+}
+
+impl Stale {
+    /// Cargo makes an artifact again if a file of it is missing. `cargo clean --package` would remove
+    /// the targets of the same names of other packages too.
+    pub(super) fn remove(&self) -> io::Result<()> {
+        self.outputs.iter().try_for_each(|output| files::remove(output))
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,7 +103,7 @@ impl Display for Cause {
 }
 
 /// Compares the artifacts of a build, which began at a time, with the records, and adds those that
-/// are proven. Returns the others, one for each package.
+/// are proven. Returns the others.
 pub(super) fn check(
     records: &mut Records,
     units: &[Unit],
@@ -102,7 +111,7 @@ pub(super) fn check(
     began: SystemTime,
 ) -> Vec<Stale> {
     let mut contents = Contents::new(records.files());
-    let mut stale: BTreeMap<&PackageId, Stale> = BTreeMap::new();
+    let mut stale = Vec::new();
     for unit in units {
         let record = Record {
             base: checkout.base(unit),
@@ -119,12 +128,10 @@ pub(super) fn check(
             records.remove(unit)
         }
         if let Some(why) = why {
-            let of_package =
-                || Stale { package: unit.package.clone(), name: unit.name.clone(), why };
-            stale.entry(&unit.package).or_insert_with(of_package);
+            stale.push(Stale { name: unit.name.clone(), why, outputs: unit.all_outputs() });
         }
     }
-    stale.into_values().collect()
+    stale
 }
 
 /// The reason to doubt that an artifact is made from the present sources.

@@ -2,6 +2,7 @@
 //! lists the sources in a dep-info file next to its output, and a build script names its inputs.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -14,7 +15,7 @@ use super::{FileState, TICK, since_epoch};
 /// An artifact of rustc, or the output of a build script.
 #[derive(Debug)]
 pub(in crate::build) struct Unit {
-    pub(super) package: PackageId,
+    /// Of the package.
     pub(super) name: String,
     /// Of the package.
     pub(super) folder: PathBuf,
@@ -73,7 +74,6 @@ fn of_artifact(artifact: &Artifact, folder: &Path, below: &Path) -> Unit {
     let text = listing.as_ref().and_then(|listing| fs::read_to_string(listing).ok());
     let inputs = listed(&text.unwrap_or_default());
     Unit {
-        package: artifact.package_id.clone(),
         name: name_of(artifact),
         folder: folder.to_owned(),
         outputs,
@@ -126,8 +126,8 @@ fn of_script(script: &BuildScript, name: String, folder: &Path, made: &[&Path]) 
     let began = own.join("invoked.timestamp");
     let listing = [began, output.clone()].into_iter().find(|path| path.is_file());
     let listing = listing.filter(|_| text.is_ok());
-    let (package, folder) = (script.package_id.clone(), folder.to_owned());
-    Unit { package, name, folder, outputs: vec![output], listing, inputs, is_fresh: None }
+    let folder = folder.to_owned();
+    Unit { name, folder, outputs: vec![output], listing, inputs, is_fresh: None }
 }
 
 /// A file, or all files of a folder. Cargo follows links.
@@ -184,7 +184,6 @@ impl Unit {
         is_fresh: bool,
     ) -> Self {
         Self {
-            package: PackageId { repr: "path+file:///app#0.1.0".to_owned() },
             name: "app".to_owned(),
             folder: folder.to_owned(),
             outputs: vec![output],
@@ -196,6 +195,24 @@ impl Unit {
 
     pub(super) fn key(&self) -> &Path {
         self.outputs.last().unwrap_or(&self.folder)
+    }
+
+    /// With the files that cargo copies to the names without a hash, which are in `deps` below them.
+    pub(super) fn all_outputs(&self) -> Vec<PathBuf> {
+        let mut all = self.outputs.clone();
+        for output in &self.outputs {
+            let folder = output.parent().unwrap_or(Path::new(""));
+            let Some(stem) = output.file_stem().and_then(OsStr::to_str) else { continue };
+            for folder in [folder.to_owned(), folder.join("deps")] {
+                let files = fs::read_dir(folder).into_iter().flatten().flatten();
+                all.extend(files.map(|file| file.path()).filter(|path| {
+                    let name = path.file_stem().and_then(OsStr::to_str);
+                    let hash = name.and_then(|name| name.strip_prefix(stem)?.strip_prefix('-'));
+                    hash.is_some_and(is_hash)
+                }));
+            }
+        }
+        all
     }
 
     /// True if cargo has made it in a build that began at this time.
@@ -250,6 +267,11 @@ fn moved(path: &Path) -> Duration {
         kind if kind.is_dir() && changed > state.modified() + TICK => changed,
         _ => Duration::ZERO,
     }
+}
+
+/// The end of a name that cargo gives to an artifact.
+fn is_hash(text: &str) -> bool {
+    text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Lines are `output: source source` with `\ ` for a space.

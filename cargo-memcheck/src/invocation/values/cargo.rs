@@ -159,21 +159,6 @@ impl CargoOptions {
         args
     }
 
-    /// Returns the flags that decide which artifacts `cargo clean` removes.
-    pub(crate) fn for_clean(&self) -> Vec<String> {
-        let mut args = self.network();
-        args.extend(switches([("--release", self.release)]));
-        let path = self.manifest_path.as_ref().map(|path| path.display().to_string());
-        for (flag, stated) in [
-            ("--profile", self.profile.as_slice()),
-            ("--target", self.target.as_slice()),
-            ("--manifest-path", path.as_slice()),
-        ] {
-            args.extend(values(flag, stated));
-        }
-        args
-    }
-
     fn features(&self) -> Vec<String> {
         let all = ("--all-features", self.all_features);
         let no_default = ("--no-default-features", self.no_default_features);
