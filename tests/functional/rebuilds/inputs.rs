@@ -11,6 +11,7 @@ use crate::fixture::{Project, memcheck_with};
 
 pub(super) const RUNTIME: &str = "[dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\" }\n";
 pub(super) const PRELUDE: &str = "\
+#![allow(unused_imports)]
 use candle_core::{DType, Device, Tensor};
 use memcheck_runtime::{Trial, mem_test};
 ";
@@ -78,7 +79,7 @@ fn run(folder: &Path, program: &str, arguments: &[&str]) {
 fn archive(folder: &Path, state: &str) {
     write(
         folder.join("native.c"),
-        &format!("int native(void) {{ return {}; }}\n", state == "true"),
+        &format!("int native(void) {{ return {}; }}\n", i32::from(state == "true")),
     );
     run(folder, "cc", &["-c", "native.c"]);
     let _ = fs::remove_file(folder.join("libnative.a"));
@@ -105,8 +106,8 @@ const INPUTS: &[Input] = &[
     Input::new("text", "pub fn leaks() -> bool { include_str!(\"../text\") == \"true\" }", |at, state| {
         write(at.join("text"), state);
     }),
-    Input::new("bytes", "pub fn leaks() -> bool { include_bytes!(\"../../bytes\") == b\"true\" }", |at, state| {
-        write(at.with_file_name("bytes"), if state == "true" { "true" } else { "none" });
+    Input::new("bytes", "pub fn leaks() -> bool { include_bytes!(\"../../bytes.bin\") == b\"true\" }", |at, state| {
+        write(at.with_file_name("bytes.bin"), if state == "true" { "true" } else { "none" });
     }),
     Input::new("included", "include!(\"../included\");", |at, state| {
         write(at.join("included"), &source(state));

@@ -50,6 +50,10 @@ pub(in crate::build) fn units(
             units.push(of_script(script, name, folder, made));
         }
     }
+    for unit in &mut units {
+        // What a build script has written is an output of that script.
+        unit.inputs.retain(|path| !scripts.iter().any(|script| path.starts_with(&script.out_dir)));
+    }
     units
 }
 
