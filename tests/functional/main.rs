@@ -31,6 +31,7 @@ mod fit;
 mod fixture;
 mod flash_attention;
 mod floods;
+mod forks;
 mod gpus;
 mod graphs;
 mod growth;

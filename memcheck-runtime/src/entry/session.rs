@@ -18,10 +18,8 @@ use memcheck_symbols::Symbols;
 use super::measure::{Measured, measure};
 use super::relations;
 use crate::description::Description;
+use crate::executable::EXECUTABLE;
 use crate::snapshot;
-
-/// The executable of this process, for the names of its call stacks.
-pub(super) const EXECUTABLE: &str = "/proc/self/exe";
 
 /// Runs the test of this process and exits: with 0 if the test passed, with [`exit::FAILED`] if it
 /// failed. A test without a report has not passed.
