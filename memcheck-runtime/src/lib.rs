@@ -40,6 +40,7 @@ mod canary;
 mod cleanup;
 mod clock;
 mod description;
+mod descriptor;
 mod device;
 mod entry;
 mod executable;

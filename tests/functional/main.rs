@@ -20,6 +20,7 @@ mod concurrent;
 mod configuration;
 mod controls;
 mod cuda_sources;
+mod descriptors;
 mod detection;
 mod documentation;
 mod estimate;

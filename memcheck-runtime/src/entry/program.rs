@@ -29,7 +29,7 @@ use memcheck_ledger::{self as ledger, block};
 use super::{measure, open, session, settings};
 use crate::attribution::{self, Attributor};
 use crate::recorder::Recorder;
-use crate::{canary, live, reads, scope};
+use crate::{canary, live, progress, reads, scope};
 
 /// The state of a program that is being followed.
 struct FollowedProgram {
@@ -95,7 +95,7 @@ fn follow(job: ProgramJob, path: PathBuf) -> Result<(), String> {
     let host_armed = canary::on_host();
     let attributor = attribution::start(scope::Install::Late, None).map_err(error_text)?;
     if let Some(listener) = &job.live {
-        let listener = OpenOptions::new().write(true).open(listener).map_err(error_text)?;
+        let listener = progress::open(listener).map_err(error_text)?;
         live::start(listener, &job.workspace).map_err(error_text)?;
     }
     let following =
