@@ -46,6 +46,7 @@ mod entry;
 mod executable;
 mod fault_sweep;
 mod following;
+mod forked;
 mod kernel;
 mod largest_batch;
 mod live;

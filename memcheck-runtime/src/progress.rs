@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use memcheck_core::wire::protocol::Progress;
 
 use crate::descriptor::{Identity, KeptFile};
+use crate::forked;
 
 static ITERATION: AtomicU32 = AtomicU32::new(0);
 static ITERATIONS: AtomicU32 = AtomicU32::new(0);
@@ -34,10 +35,13 @@ pub(crate) fn is_listener(path: &Path) -> bool {
 
 /// Stores the number of ended iterations for a live view, and reports the progress if there is a
 /// listener. If the listener is gone, or if the body has closed its descriptor, the test continues
-/// without reports.
+/// without reports. A child that the body has forked does not report.
 pub(crate) fn report(listener: &mut Option<KeptFile>, progress: &Progress) {
     ITERATION.store(progress.iteration, Relaxed);
     ITERATIONS.store(progress.of, Relaxed);
+    if forked::is_child() {
+        return;
+    }
     let Some(kept) = listener else { return };
     let line = serde_json::to_string(progress).unwrap_or_default() + "\n";
     let is_written = kept.get().is_some_and(|mut file| file.write_all(line.as_bytes()).is_ok());

@@ -4,13 +4,14 @@ use memcheck_core::request::variables;
 
 use super::job::{self, Purpose};
 use super::{listing, parent, program, supervisor};
-use crate::executable;
+use crate::{executable, forked};
 
 /// Answers a listing request, starts to follow a profiled program, makes the main thread of a test
 /// process quiet, because the test harness runs on it, and ties the process to its parent. Under a
 /// plain harness, supervises the process of a test instead.
 #[ctor::ctor(unsafe)]
 fn before_main() {
+    forked::begin();
     if std::env::var_os(variables::LIST).is_some() {
         listing::print();
     }
