@@ -4,13 +4,13 @@
 //! The thread reads the counters of the ledger and asks the collector of the trace, so that the
 //! threads of the program do no more than without it. Call stacks leave the process as addresses.
 
-use std::fs::File;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use memcheck_core::wire::protocol::{LiveMemory, LiveStack, LiveView, Progress};
 use memcheck_ledger::{self as ledger, CounterSnapshot, block, site};
 
+use crate::descriptor::KeptFile;
 use crate::executable::{Executable, sources};
 use crate::trace::{self, LiveSite};
 use crate::{progress, quiet_thread};
@@ -23,7 +23,7 @@ const INTERVAL: Duration = Duration::from_millis(500);
 ///
 /// # Errors
 /// If the system refuses the thread.
-pub(crate) fn start(listener: File, workspace: &Path) -> std::io::Result<()> {
+pub(crate) fn start(listener: KeptFile, workspace: &Path) -> std::io::Result<()> {
     let sources = sources(workspace);
     quiet_thread::spawn("memcheck-live", move || {
         let mut listener = Some(listener);

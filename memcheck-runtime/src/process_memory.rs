@@ -7,11 +7,13 @@ use std::os::unix::fs::FileExt;
 
 use memcheck_core::measurement::process_memory::{MappedFile, ProcessMemory, Resident};
 
+use crate::descriptor::KeptFile;
+
 /// The memory of the process while a body runs.
 #[derive(Debug)]
 pub(crate) struct Process {
     /// `None` if the system does not report the memory of processes.
-    status: Option<File>,
+    status: Option<KeptFile>,
     memory: ProcessMemory,
     /// The files that were mapped before the body.
     before: BTreeSet<String>,
@@ -22,7 +24,7 @@ impl Process {
     /// Must be called before the body begins.
     pub(crate) fn begin() -> Self {
         let mut process = Self {
-            status: File::open("/proc/self/status").ok(),
+            status: open_status(),
             memory: ProcessMemory::default(),
             before: BTreeSet::new(),
             is_complete: false,
@@ -36,8 +38,12 @@ impl Process {
 
     /// Reads the memory now; `None` if the system does not report it.
     pub(crate) fn read(&mut self) -> Option<Resident> {
+        if self.status.as_mut()?.get().is_none() {
+            // The body has closed all descriptors of the process.
+            self.status = open_status();
+        }
         let mut text = [0; 4096];
-        let length = self.status.as_ref()?.read_at(&mut text, 0).ok()?;
+        let length = self.status.as_mut()?.get()?.read_at(&mut text, 0).ok()?;
         let now = of_status(std::str::from_utf8(&text[..length]).ok()?)?;
         self.memory.peak = self.memory.peak.max(now);
         self.memory.at_end = now;
@@ -89,6 +95,10 @@ impl Process {
         memory.at_end = memory.iterations.last().copied().unwrap_or(memory.at_end);
         self.status.is_some().then_some(memory)
     }
+}
+
+fn open_status() -> Option<KeptFile> {
+    File::open("/proc/self/status").ok().map(KeptFile::new)
 }
 
 /// The text of a file of the system; empty if it cannot be read.

@@ -11,6 +11,7 @@ use memcheck_core::space::Space;
 use memcheck_core::wire::protocol::{Progress, Reach};
 use memcheck_ledger::{self as ledger, block};
 
+use crate::descriptor::KeptFile;
 use crate::fault_sweep::Sweep;
 use crate::operations::Operations;
 use crate::outcome::Returned;
@@ -46,7 +47,7 @@ pub struct Trial {
     recorder: Mutex<Recorder>,
     canaries: Mutex<Canaries>,
     case: Case,
-    progress: Mutex<Option<std::fs::File>>,
+    progress: Mutex<Option<KeptFile>>,
     /// The time of the last report of a soak.
     reported: Mutex<Option<Instant>>,
     /// Set in the process of a fault sweep.
@@ -71,7 +72,7 @@ impl Trial {
         device: Device,
         (limits, reach): (&Limits, Reach),
         case: Case,
-        progress: Option<std::fs::File>,
+        progress: Option<KeptFile>,
     ) -> Self {
         Self {
             recorder: Mutex::new(Recorder::new(device::space(&device), reach, limits)),

@@ -4,12 +4,14 @@ use memcheck_core::request::variables;
 
 use super::job::{self, Purpose};
 use super::{listing, parent, program, supervisor};
+use crate::{executable, forked};
 
 /// Answers a listing request, starts to follow a profiled program, makes the main thread of a test
 /// process quiet, because the test harness runs on it, and ties the process to its parent. Under a
 /// plain harness, supervises the process of a test instead.
 #[ctor::ctor(unsafe)]
 fn before_main() {
+    forked::begin();
     if std::env::var_os(variables::LIST).is_some() {
         listing::print();
     }
@@ -19,6 +21,7 @@ fn before_main() {
     // An invalid job is reported when the test begins.
     if let Purpose::Job(job) = job::take() {
         std::mem::forget(memcheck_core::measurement::quiet::enter());
+        executable::take_name();
         match job.parent {
             Some(_) if !job.supervised => supervisor::run(job),
             Some(id) => parent::request_signal(id),

@@ -6,11 +6,13 @@ use memcheck_core::measurement::quiet;
 use memcheck_core::measurement::record::Outcome;
 use memcheck_ledger::site;
 
+use super::job;
 use crate::description::Description;
 use crate::outcome;
 use crate::trial::Trial;
 
-/// Runs the body, catches its panics and counts its allocations.
+/// Runs the body, catches its panics and counts its allocations. Does not return in a child that
+/// the body has forked.
 pub(super) fn run(description: &Description, trial: &mut Trial) -> Outcome {
     // Printing a panic resolves a backtrace, for which std allocates tens of MiB and never frees
     // them. They are not the workload's memory, so the thread is quiet while it prints.
@@ -22,6 +24,7 @@ pub(super) fn run(description: &Description, trial: &mut Trial) -> Outcome {
     let result = std::panic::catch_unwind(AssertUnwindSafe(|| {
         quiet::lifted(|| site::with_fixed_frames(|| (description.body)(trial)))
     }));
+    job::end_if_forked();
     match result {
         Ok(Ok(())) => Outcome::Returned,
         Ok(Err(error)) => {

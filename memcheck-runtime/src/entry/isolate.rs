@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -28,8 +28,9 @@ use memcheck_core::size::Size;
 use memcheck_core::wire::protocol::{self, Job, Report};
 use memcheck_symbols::Symbols;
 
-use super::{parent, relations, session, settings};
+use super::{parent, relations, settings};
 use crate::description::Description;
+use crate::executable::{EXECUTABLE, own_executable};
 use crate::snapshot;
 
 /// Runs the test in a child process.
@@ -126,7 +127,7 @@ fn measured(
         let expected = ExpectedTest { test: &job.test, family };
         let mut judged = process_end::judge(&end, written(job), expected, level);
         if let Some(report) = judged.report.as_mut().filter(|it| it.record.has_unnamed_lines()) {
-            let mut symbols = Symbols::open(Path::new(session::EXECUTABLE));
+            let mut symbols = Symbols::open(Path::new(EXECUTABLE));
             report.record.name_lines(|call| symbols.frames(call));
         }
         judged
@@ -174,7 +175,7 @@ fn written(job: &Job) -> Written {
 }
 
 fn start(job: &Job, threads: u32) -> std::io::Result<Child> {
-    let mut command = Command::new(std::env::current_exe()?);
+    let mut command = own_executable();
     command
         .args([&job.test, "--exact", "--nocapture", "--include-ignored", "--test-threads=1"])
         .env(variables::JOB, serde_json::to_string(job)?)

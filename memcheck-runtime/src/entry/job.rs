@@ -1,11 +1,14 @@
 //! The job that this process was started for. It is read before `main` and then removed from the
 //! environment, because a process that the test starts must not write the test's report and must
-//! not be tied to the harness.
+//! not be tied to the harness. A child that the test forks has a copy of the job, and ends when it
+//! would report something.
 
 use std::sync::OnceLock;
 
 use memcheck_core::request::variables;
 use memcheck_core::wire::protocol::{self, Job};
+
+use crate::forked;
 
 /// The reason why this process was started.
 #[derive(Debug)]
@@ -32,6 +35,32 @@ pub(super) fn take() -> &'static Purpose {
 /// The purpose of this process, read at the first call.
 pub(super) fn purpose() -> &'static Purpose {
     PURPOSE.get_or_init(|| std::env::var(variables::JOB).map_or(Purpose::None, |text| parse(&text)))
+}
+
+/// The exit code of a forked child that has returned from the body. It is not a verdict, and none
+/// of [`memcheck_core::wire::exit`].
+const FORKED: i32 = 3;
+
+/// Ends this process if it is a forked child, because only the process that was started for the job
+/// may write a report, a refusal or a snapshot, and exit with a verdict. A body returns to this
+/// function, and the functions that write a report or a refusal call it first.
+pub(super) fn end_if_forked() {
+    if !forked::is_child() {
+        return;
+    }
+    let test = match PURPOSE.get() {
+        Some(Purpose::Job(job)) => format!("`{}`", job.test),
+        _ => "the program".to_owned(),
+    };
+    eprintln!(
+        "memcheck: {test} forked process {}, which ends here with exit code {FORKED} and without a \
+         record, because only the process that was started is measured: end a forked child with \
+         `libc::_exit` or exec",
+        std::process::id()
+    );
+    // SAFETY: the call takes a number and does not return. Handlers of an exit must not run, because
+    // they belong to the process that was forked.
+    unsafe { libc::_exit(FORKED) }
 }
 
 fn parse(text: &str) -> Purpose {

@@ -2,7 +2,6 @@
 //! and makes a record of everything that was counted.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
 
 use candle_core::Device;
 use memcheck_core::device::{Family, Request};
@@ -21,6 +20,7 @@ use super::observe::{self, OtherCounters};
 use super::{body, open, restart, rounds, settings};
 use crate::attribution::Attributor;
 use crate::description::Description;
+use crate::descriptor::KeptFile;
 use crate::operations::Operations;
 #[cfg(feature = "cuda")]
 use crate::probe;
@@ -40,7 +40,7 @@ pub(super) struct Measured {
 pub(super) fn begin(
     description: &'static Description,
     job: &Job,
-) -> Result<(Case, Option<File>), Refusal> {
+) -> Result<(Case, Option<KeptFile>), Refusal> {
     let limits = &job.limits;
     let case = description.case_with(&job.case).map_err(|name| Refusal {
         why: format!("`{name}` is not a parameter of `{}`", description.path()),
@@ -48,8 +48,7 @@ pub(super) fn begin(
         hint: None,
     })?;
     // Must come before anything that may hang, because the test's time begins with this report.
-    let mut progress =
-        job.progress.as_ref().and_then(|path| OpenOptions::new().write(true).open(path).ok());
+    let mut progress = job.progress.as_ref().and_then(|path| crate::progress::open(path).ok());
     let of = limits.warmup.value.saturating_add(limits.iterations.value);
     crate::progress::report(&mut progress, &Progress { iteration: 0, of, ..Progress::default() });
     Ok((case, progress))

@@ -44,6 +44,7 @@ pub fn run(description: &'static Description) {
     match job::purpose() {
         Purpose::None => isolate::run(description),
         Purpose::Job(job) if job.test == description.path() => {
+            job::end_if_forked();
             if job.parent.is_some() {
                 parent::wait_for_signal();
             }

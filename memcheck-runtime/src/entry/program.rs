@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A process that the program starts inherits the job and finds it already claimed. A process that
-//! the program forks has another id. Neither writes a report.
+//! the program forks ends without an effect. Neither writes a report.
 
 use std::fs::OpenOptions;
 use std::panic::AssertUnwindSafe;
@@ -29,7 +29,7 @@ use memcheck_ledger::{self as ledger, block};
 use super::{measure, open, session, settings};
 use crate::attribution::{self, Attributor};
 use crate::recorder::Recorder;
-use crate::{canary, live, reads, scope};
+use crate::{canary, forked, live, progress, reads, scope};
 
 /// The state of a program that is being followed.
 struct FollowedProgram {
@@ -39,7 +39,6 @@ struct FollowedProgram {
     attributor: Attributor,
     /// True if the host's probe saw its canary.
     host_armed: bool,
-    process: u32,
 }
 
 static FOLLOWING: Mutex<Option<FollowedProgram>> = Mutex::new(None);
@@ -95,11 +94,10 @@ fn follow(job: ProgramJob, path: PathBuf) -> Result<(), String> {
     let host_armed = canary::on_host();
     let attributor = attribution::start(scope::Install::Late, None).map_err(error_text)?;
     if let Some(listener) = &job.live {
-        let listener = OpenOptions::new().write(true).open(listener).map_err(error_text)?;
+        let listener = progress::open(listener).map_err(error_text)?;
         live::start(listener, &job.workspace).map_err(error_text)?;
     }
-    let following =
-        FollowedProgram { job, path, attributor, host_armed, process: std::process::id() };
+    let following = FollowedProgram { job, path, attributor, host_armed };
     *FOLLOWING.lock().map_err(error_text)? = Some(following);
     // SAFETY: the handler is a function without arguments that does not unwind.
     if unsafe { libc::atexit(at_exit) } != 0 {
@@ -112,9 +110,13 @@ fn follow(job: ProgramJob, path: PathBuf) -> Result<(), String> {
 
 /// Runs after the exit handlers of the program, because they were registered later.
 extern "C" fn at_exit() {
+    // Another thread may have held the lock when the program forked.
+    if forked::is_child() {
+        return;
+    }
     let _quiet = quiet::enter();
     let following = FOLLOWING.lock().ok().and_then(|mut following| following.take());
-    let Some(following) = following.filter(|it| it.process == std::process::id()) else { return };
+    let Some(following) = following else { return };
     let reported = std::panic::catch_unwind(AssertUnwindSafe(|| {
         let path = following.path.clone();
         session::write(&path, &report(following))

@@ -8,11 +8,13 @@
 //! no scopes for spans that were created before its first tensor.
 
 use std::os::unix::process::CommandExt;
-use std::process::Command;
 
 use memcheck_core::measurement::record::Outcome;
 use memcheck_core::request::variables;
 use memcheck_core::wire::protocol::Job;
+
+use crate::executable::own_executable;
+use crate::progress;
 
 /// The error of `tracing` if a global subscriber is already installed.
 const REFUSED: &str = "a global default trace dispatcher has already been set";
@@ -36,11 +38,15 @@ pub(super) fn is_needed(outcome: &Outcome) -> bool {
 /// process has the same id, group and output. Returns only if the system refuses.
 pub(super) fn exec_again(job: &Job) -> std::io::Error {
     eprintln!("memcheck: the test installs its own `tracing` subscriber, so it is run again");
-    let job = Job { own_subscriber: true, ..job.clone() };
-    let (Ok(executable), Ok(job)) = (std::env::current_exe(), serde_json::to_string(&job)) else {
-        return std::io::ErrorKind::NotFound.into();
-    };
-    Command::new(executable).args(std::env::args_os().skip(1)).env(variables::JOB, job).exec()
+    // The descriptor of the listener can be one of the body's files now.
+    let progress = job.progress.clone().filter(|path| progress::is_listener(path));
+    let job = Job { own_subscriber: true, progress, ..job.clone() };
+    match serde_json::to_string(&job) {
+        Ok(job) => {
+            own_executable().args(std::env::args_os().skip(1)).env(variables::JOB, job).exec()
+        }
+        Err(error) => error.into(),
+    }
 }
 
 #[cfg(test)]

@@ -16,12 +16,10 @@ use memcheck_core::wire::protocol::{self, Follow, Job, Reach, Refusal, Report};
 use memcheck_symbols::Symbols;
 
 use super::measure::{Measured, measure};
-use super::relations;
+use super::{job, relations};
 use crate::description::Description;
+use crate::executable::EXECUTABLE;
 use crate::snapshot;
-
-/// The executable of this process, for the names of its call stacks.
-pub(super) const EXECUTABLE: &str = "/proc/self/exe";
 
 /// Runs the test of this process and exits: with 0 if the test passed, with [`exit::FAILED`] if it
 /// failed. A test without a report has not passed.
@@ -44,6 +42,7 @@ pub(super) fn run(description: &'static Description, job: &Job) -> ! {
 /// Exits without a report. The reason is printed and also written to a file next to the report's
 /// path.
 pub(super) fn exit_without_report(report: &Path, refusal: &Refusal) -> ! {
+    job::end_if_forked();
     eprintln!("memcheck: {}", refusal.why);
     if let Some(hint) = &refusal.hint {
         eprintln!("hint: {hint}");
@@ -146,6 +145,7 @@ fn has_expected_figures(job: &Job, record: &mut Record) -> bool {
 /// part of it.
 pub(super) fn write(path: &Path, report: &Report) -> std::io::Result<()> {
     use std::io::Write;
+    job::end_if_forked();
     let partial = path.with_extension("part");
     let mut file = std::fs::File::create(&partial)?;
     file.write_all(&serde_json::to_vec(report)?)?;

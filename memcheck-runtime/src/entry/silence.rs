@@ -2,10 +2,12 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use crate::descriptor::{self, KeptFile};
 
 /// While it lives, the output of the process to stdout and stderr is discarded.
-pub(super) struct Silence(Option<[OwnedFd; 2]>);
+pub(super) struct Silence(Option<[KeptFile; 2]>);
 
 impl Silence {
     /// Starts to discard the output. Has no effect if the system refuses the file descriptors.
@@ -15,27 +17,32 @@ impl Silence {
 }
 
 /// Redirects both streams, and returns copies of their former descriptors.
-fn redirect_to_null() -> std::io::Result<[OwnedFd; 2]> {
+fn redirect_to_null() -> std::io::Result<[KeptFile; 2]> {
     let null: File = OpenOptions::new().write(true).open("/dev/null")?;
     let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
-    let before = [stdout.as_fd().try_clone_to_owned()?, stderr.as_fd().try_clone_to_owned()?];
+    let kept = |stream: BorrowedFd<'_>| {
+        stream.try_clone_to_owned().map(|copy| KeptFile::new(File::from(copy)))
+    };
+    let before = [kept(stdout.as_fd())?, kept(stderr.as_fd())?];
     redirect(stdout.as_fd(), &null);
     redirect(stderr.as_fd(), &null);
     Ok(before)
 }
 
 /// Makes `stream` a duplicate of `to`.
-fn redirect(stream: BorrowedFd<'_>, to: &impl AsRawFd) {
+fn redirect(stream: BorrowedFd<'_>, to: &File) {
     let _ = std::io::stdout().flush();
-    // SAFETY: both descriptors are open during the call, and `dup2` does not access memory.
-    // `stream` stays valid when `to` is closed, because `dup2` duplicates the open file.
-    unsafe { libc::dup2(to.as_raw_fd(), stream.as_raw_fd()) };
+    descriptor::redirect(stream, to);
 }
 
 impl Drop for Silence {
     fn drop(&mut self) {
-        if let Some([stdout, stderr]) = &self.0 {
+        let Some([stdout, stderr]) = &mut self.0 else { return };
+        // A stream whose copy the body has closed stays silent.
+        if let Some(stdout) = stdout.get() {
             redirect(std::io::stdout().as_fd(), stdout);
+        }
+        if let Some(stderr) = stderr.get() {
             redirect(std::io::stderr().as_fd(), stderr);
         }
     }

@@ -16,7 +16,7 @@
 
 use std::os::unix::process::{CommandExt, ExitStatusExt, parent_id};
 use std::path::Path;
-use std::process::{Command, ExitStatus};
+use std::process::ExitStatus;
 
 use memcheck_core::request::variables;
 use memcheck_core::runs::descendants;
@@ -24,6 +24,7 @@ use memcheck_core::wire::exit;
 use memcheck_core::wire::protocol::Job;
 
 use super::parent;
+use crate::executable::own_executable;
 
 /// The number of a signal that the kernel sends when a child has ended.
 const CHILD_ENDED: i32 = libc::SIGCHLD;
@@ -47,7 +48,7 @@ fn supervise(job: &Job) -> std::io::Result<Option<ExitStatus>> {
         parent::request_signal(harness);
     }
     let of_test = Job { parent: Some(std::process::id()), supervised: true, ..job.clone() };
-    let child = Command::new(std::env::current_exe()?)
+    let child = own_executable()
         .args(std::env::args_os().skip(1))
         .env(variables::JOB, serde_json::to_string(&of_test)?)
         .process_group(0)

@@ -17,7 +17,7 @@ use memcheck_ledger::site;
 use super::measure::{Ready, empty_record};
 use super::session::exit_without_report;
 use super::silence::Silence;
-use super::{body, session};
+use super::{body, job, session};
 use crate::description::Description;
 use crate::executable::sources;
 use crate::fault_sweep::{Settings, Sweep};
@@ -95,6 +95,7 @@ fn error_of(outcome: &Outcome) -> Option<&str> {
 /// Without a wait for the disk, because it is written at each refusal. A report that cannot be
 /// written is missing only if the process dies.
 fn write_quickly(path: &Path, report: &Report) {
+    job::end_if_forked();
     let partial = path.with_extension("part");
     let Ok(text) = serde_json::to_vec(report) else { return };
     if std::fs::write(&partial, text).is_ok() {

@@ -1,0 +1,141 @@
+//! Files that stay open while a body runs. A body may close all descriptors of the process, and a
+//! file that it then opens can have the number of one of these. The file under that number belongs
+//! to the body, so that it must be neither used nor closed.
+
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// An open file, by which a number that was used again is recognized.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Identity {
+    device: u64,
+    inode: u64,
+    /// Without the permissions, which can change.
+    kind: u32,
+}
+
+impl Identity {
+    fn new(metadata: &std::fs::Metadata) -> Self {
+        let kind = metadata.mode() & libc::S_IFMT;
+        Self { device: metadata.dev(), inode: metadata.ino(), kind }
+    }
+
+    fn of(file: &File) -> Option<Self> {
+        file.metadata().ok().map(|metadata| Self::new(&metadata))
+    }
+
+    /// The identity of the file that is opened by this path.
+    pub(crate) fn at(path: &Path) -> Option<Self> {
+        std::fs::metadata(path).ok().map(|metadata| Self::new(&metadata))
+    }
+}
+
+/// A file that stays open while a body runs.
+#[derive(Debug)]
+pub(crate) struct KeptFile {
+    /// `None` after the body has closed its descriptor.
+    file: Option<File>,
+    identity: Option<Identity>,
+}
+
+impl KeptFile {
+    /// Keeps the file under a high number, because bodies that close descriptors by number seldom
+    /// reach it.
+    pub(crate) fn new(file: File) -> Self {
+        let file = duplicate(&file).map(File::from).unwrap_or(file);
+        Self { identity: Identity::of(&file), file: Some(file) }
+    }
+
+    /// The file; `None` if the body has closed its descriptor. Does not allocate memory.
+    pub(crate) fn get(&mut self) -> Option<&File> {
+        if let Some(file) = self.file.take_if(|file| Identity::of(file) != self.identity) {
+            // Closing it would close the file of the body.
+            let _ = file.into_raw_fd();
+        }
+        self.file.as_ref()
+    }
+
+    pub(crate) fn identity(&self) -> Option<Identity> {
+        self.identity
+    }
+}
+
+/// Does not close a descriptor of the body.
+impl Drop for KeptFile {
+    fn drop(&mut self) {
+        self.get();
+    }
+}
+
+/// The least numbers of descriptors that are kept. The second one is below the usual limit.
+const LEAST: [i32; 2] = [1 << 12, 1000];
+
+/// Another descriptor of the same file, whose number is as high as the limit of the process allows.
+/// Programs that the process starts do not inherit it. `None` if the system refuses.
+fn duplicate(file: &impl AsFd) -> Option<OwnedFd> {
+    LEAST.into_iter().find_map(|least| {
+        let number = file.as_fd().as_raw_fd();
+        // SAFETY: `number` is open during the call, which does not access memory.
+        let duplicate = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, least) };
+        // SAFETY: the call has just opened this descriptor, which has no other owner.
+        (duplicate >= 0).then(|| unsafe { OwnedFd::from_raw_fd(duplicate) })
+    })
+}
+
+/// Makes `stream` a duplicate of `to`. Both stay open.
+pub(crate) fn redirect(stream: BorrowedFd<'_>, to: &impl AsRawFd) {
+    // SAFETY: both descriptors are open during the call, and `dup2` does not access memory.
+    // `stream` stays valid when `to` is closed, because `dup2` duplicates the open file.
+    unsafe { libc::dup2(to.as_raw_fd(), stream.as_raw_fd()) };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+
+    use super::*;
+
+    /// The number of a file that is kept, and a function that returns which file has it now.
+    fn under_number(kept: &KeptFile) -> (i32, impl Fn() -> Option<Identity> + use<>) {
+        let number = kept.file.as_ref().expect("the file is open").as_raw_fd();
+        assert!(number >= 1000, "{number} is low");
+        (number, move || Identity::at(Path::new(&format!("/proc/self/fd/{number}"))))
+    }
+
+    #[test]
+    fn a_number_that_the_body_uses_again_is_neither_used_nor_closed() {
+        let (mut pipe, end) = std::io::pipe().unwrap();
+        let mut kept = KeptFile::new(OwnedFd::from(end).into());
+        kept.get().unwrap().write_all(b"a").unwrap();
+        let (_, now) = under_number(&kept);
+        let of_body = tempfile::tempfile().unwrap();
+        redirect(kept.file.as_ref().unwrap().as_fd(), &of_body);
+        let mut text = String::new();
+        pipe.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "a", "the pipe is closed");
+        assert!(kept.get().is_none() && kept.get().is_none());
+        drop(kept);
+        assert_eq!(now(), Identity::of(&of_body));
+    }
+
+    #[test]
+    fn a_descriptor_that_the_body_has_closed_is_not_closed_again() {
+        let mut kept = KeptFile::new(tempfile::tempfile().unwrap());
+        let (number, _) = under_number(&kept);
+        // SAFETY: the number is open, and `kept` must notice that it is closed.
+        drop(unsafe { OwnedFd::from_raw_fd(number) });
+        assert!(kept.get().is_none());
+    }
+
+    #[test]
+    fn a_file_that_no_body_has_closed_is_closed_in_the_end() {
+        let file = tempfile::tempfile().unwrap();
+        let kept = KeptFile::new(file.try_clone().unwrap());
+        let (_, now) = under_number(&kept);
+        assert_eq!(now(), Identity::of(&file));
+        drop(kept);
+        assert_ne!(now(), Identity::of(&file));
+    }
+}
