@@ -24,6 +24,8 @@ pub(in crate::build) struct Unit {
     /// are not known.
     pub(super) listing: Option<PathBuf>,
     pub(super) inputs: Vec<PathBuf>,
+    /// Those that cargo does not look at.
+    unwatched: Vec<PathBuf>,
     /// `None` if cargo does not tell it: whether it has run a build script.
     is_fresh: Option<bool>,
 }
@@ -83,6 +85,7 @@ fn of_artifact(artifact: &Artifact, folder: &Path, below: &Path) -> Unit {
         outputs,
         listing,
         inputs: inputs.into_iter().map(|path| base.join(path)).collect(),
+        unwatched: Vec::new(),
         is_fresh: Some(artifact.fresh),
     }
 }
@@ -126,12 +129,13 @@ fn of_script(script: &BuildScript, name: String, folder: &Path, made: &[&Path]) 
         // Cargo runs such a script again if any file of the package is newer.
         add_package(folder, made, &mut inputs);
     }
-    add_libraries(script, &mut inputs);
+    let unwatched = static_libraries(script);
+    inputs.extend_from_slice(&unwatched);
     let began = own.join("invoked.timestamp");
     let listing = [began, output.clone()].into_iter().find(|path| path.is_file());
     let listing = listing.filter(|_| text.is_ok());
     let folder = folder.to_owned();
-    Unit { name, folder, outputs: vec![output], listing, inputs, is_fresh: None }
+    Unit { name, folder, outputs: vec![output], listing, inputs, unwatched, is_fresh: None }
 }
 
 /// A file, or all files of a folder. Cargo follows links.
@@ -162,7 +166,8 @@ fn add_package(folder: &Path, made: &[&Path], inputs: &mut Vec<PathBuf>) {
 
 /// The static libraries that a script links, except those that it has made. Cargo does not look at
 /// them.
-fn add_libraries(script: &BuildScript, inputs: &mut Vec<PathBuf>) {
+fn static_libraries(script: &BuildScript) -> Vec<PathBuf> {
+    let mut found = Vec::new();
     let made = script.out_dir.as_std_path();
     for library in &script.linked_libs {
         let Some(name) = library.as_str().strip_prefix("static") else { continue };
@@ -173,8 +178,9 @@ fn add_libraries(script: &BuildScript, inputs: &mut Vec<PathBuf>) {
             Path::new(path.split_once('=').map_or(path, |(_, path)| path))
         });
         let files = folders.map(|folder| folder.join(format!("lib{name}.a")));
-        inputs.extend(files.filter(|file| file.is_file() && !file.starts_with(made)));
+        found.extend(files.filter(|file| file.is_file() && !file.starts_with(made)));
     }
+    found
 }
 
 impl Unit {
@@ -193,6 +199,7 @@ impl Unit {
             outputs: vec![output],
             listing: Some(listing),
             inputs: vec![source],
+            unwatched: Vec::new(),
             is_fresh: Some(is_fresh),
         }
     }
@@ -234,7 +241,8 @@ impl Unit {
     /// cargo knows to be no input.
     pub(super) fn is_unseen(&self, path: &Path) -> bool {
         let modified = |path: &Path| FileState::of(path).map(FileState::modified);
-        self.is_fresh.is_some() || modified(path) <= modified(self.key())
+        let is_watched = !self.unwatched.iter().any(|unwatched| unwatched == path);
+        self.is_fresh.is_some() || !is_watched || modified(path) <= modified(self.key())
     }
 
     pub(super) fn is_unchanged_since(&self, began: Duration) -> bool {
