@@ -67,6 +67,7 @@ mod report_data;
 mod report_page;
 mod report_reader;
 mod reports;
+mod revisions;
 mod runner;
 mod schema;
 mod shards;
