@@ -118,7 +118,8 @@ impl<'a> Legs<'a> {
             return Ok(listed?);
         }
         let carried =
-            listing::discover(&built.binaries, packages, leg, &scheduling.launcher, search)?;
+            listing::discover(&built.binaries, packages, leg, &scheduling.launcher, search)
+                .map_err(|error| if archive.is_some() { error.of_archive() } else { error })?;
         for warning in carried.iter().filter_map(|carried| carried.warning.as_ref()) {
             eprint_line!("warning: {warning}");
         }
