@@ -38,6 +38,7 @@ mod guide;
 mod hardware;
 mod hostile;
 mod hostile_archives;
+mod inherited;
 mod init;
 mod insta;
 mod interrupts;

@@ -9,8 +9,9 @@ mod program;
 mod progress;
 
 use std::collections::HashMap;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 
 use anstream::ColorChoice;
 use cargo_metadata::{Artifact, BuildScript, Target, TargetKind};
@@ -31,6 +32,7 @@ use crate::invocation::options::Options;
 use crate::invocation::values::CargoOptions;
 use crate::system::binary::Binary;
 use crate::system::error::{CommandError, Failure};
+use crate::system::process;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BuildError {
@@ -38,6 +40,8 @@ pub(crate) enum BuildError {
     Failed(&'static str),
     #[error("the build for {built} failed: the linker does not find `{function}`")]
     Undefined { built: &'static str, function: String, is_simulated: bool },
+    #[error("the build for {0} failed: cargo: {1}")]
+    Killed(&'static str, ExitStatus),
     #[error("cargo: {0}")]
     Cargo(std::io::Error),
 }
@@ -48,11 +52,15 @@ impl CommandError for BuildError {
     }
 
     fn hint(&self) -> Option<String> {
-        let Self::Undefined { function, is_simulated: true, .. } = self else { return None };
-        Some(format!(
-            "if CUDA code defines `{function}`, the simulated device cannot run it: use `--device \
-             cuda` with a CUDA toolkit, or compile the kernels to PTX and launch them by name"
-        ))
+        match self {
+            Self::Undefined { function, is_simulated: true, .. } => Some(format!(
+                "if CUDA code defines `{function}`, the simulated device cannot run it: use \
+                 `--device cuda` with a CUDA toolkit, or compile the kernels to PTX and launch \
+                 them by name"
+            )),
+            Self::Killed(_, status) => process::advice(*status),
+            Self::Undefined { .. } | Self::Failed(_) | Self::Cargo(_) => None,
+        }
     }
 }
 
@@ -157,10 +165,11 @@ fn command(
     command
 }
 
-fn failed(built: &'static str, meter: &Meter, kind: DeviceKind) -> BuildError {
+fn failed(built: &'static str, status: ExitStatus, meter: &Meter, kind: DeviceKind) -> BuildError {
     let is_simulated = kind == DeviceKind::Sim;
     match meter.undefined() {
         Some(function) => BuildError::Undefined { built, function, is_simulated },
+        None if status.signal().is_some() => BuildError::Killed(built, status),
         None => BuildError::Failed(built),
     }
 }
@@ -189,9 +198,10 @@ pub(crate) fn build(
             let mut command = command();
             command.args(["--color", color()]);
             let output = cargo::run(command, goal, &meter)?;
-            meter.finish(output.ok);
-            if !output.ok {
-                return Err(failed(what, &meter, kind).into());
+            let status = output.status;
+            meter.finish(status.success());
+            if !status.success() {
+                return Err(failed(what, status, &meter, kind).into());
             }
             // A build with warnings is not kept, because the next run must print them again.
             let watched = (!meter.has_messages())
