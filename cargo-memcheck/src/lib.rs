@@ -28,5 +28,6 @@ pub fn main() -> ExitCode {
     if system::process::run_if_named() {
         return ExitCode::SUCCESS;
     }
-    ExitCode::from(commands::main(std::env::args_os().collect()))
+    let work = || commands::main(std::env::args_os().collect());
+    ExitCode::from(system::process::with_whole_stack(work))
 }

@@ -20,8 +20,8 @@
 #![forbid(unsafe_code)]
 
 pub use memcheck_limits::{
-    bound, capacity, cards, characters, device, law, limits, search, shape, size, space, sweep,
-    tolerance, values, with_limits,
+    bound, capacity, cards, characters, device, law, limits, search, shape, size, space, spelling,
+    sweep, tolerance, values, with_limits,
 };
 
 /// The folder of this crate's sources. It identifies the crate's frames in a call stack.

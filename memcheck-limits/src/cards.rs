@@ -5,6 +5,8 @@
 //! memory that a driver keeps for itself differs a little between versions. A published figure is
 //! that of one driver, so it is correct to a percent and not to the byte.
 
+use crate::spelling;
+
 /// One card: the identity and the capacity of a simulated device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Card {
@@ -167,10 +169,10 @@ pub fn near(id: &str) -> Vec<&'static str> {
     let distance = |card: &Card| {
         let known = normalized(card.id);
         // The beginning of an id is more similar than any id with a typing error: a100 -> a100-40g.
-        if known.starts_with(&wanted) { 0 } else { edits(&wanted, &known) }
+        if known.starts_with(&wanted) { 0 } else { spelling::edits(&wanted, &known) }
     };
     let least = CARDS.iter().map(distance).min().unwrap_or(usize::MAX);
-    if least > 1 + wanted.len() / 4 {
+    if least > spelling::most_edits(&wanted) {
         return Vec::new();
     }
     CARDS.iter().filter(|card| distance(card) == least).map(|card| card.id).collect()
@@ -186,21 +188,6 @@ fn normalized(id: &str) -> String {
         text.pop();
     }
     text
-}
-
-/// Returns the Levenshtein distance.
-fn edits(from: &str, to: &str) -> usize {
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in to.bytes().enumerate() {
-            let substituted = diagonal + usize::from(a != b);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[to.len()]
 }
 
 #[cfg(test)]

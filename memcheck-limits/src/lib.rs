@@ -18,6 +18,7 @@ pub mod search;
 pub mod shape;
 pub mod size;
 pub mod space;
+pub mod spelling;
 pub mod sweep;
 pub mod tolerance;
 pub mod values;

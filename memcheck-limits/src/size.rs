@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 /// A number of bytes as a person writes it: `"64 KiB"`, `"1.5 GB"`, `4096`.
 ///
-/// B, KB, MB, GB and TB are powers of 1000; KiB, MiB, GiB and TiB are powers of 1024.
+/// B, KB (or kB), MB, GB and TB are powers of 1000; KiB, MiB, GiB and TiB are powers of 1024.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub struct Size(pub u64);
@@ -46,9 +46,9 @@ impl std::str::FromStr for Size {
         let trimmed = text.trim();
         let unit =
             trimmed.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').trim_start();
-        // `bytesize` also accepts "K", "Ki" and "k". The documentation promises one spelling per
-        // unit, so that the user need not guess the meaning of "64 K".
-        let known = ["", "B", "KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB"];
+        // `bytesize` also accepts "K", "Ki" and "k", but a user would have to guess the meaning of
+        // "64 K". "kB" is the SI's own spelling of KB.
+        let known = ["", "B", "KB", "kB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB"];
         if !known.contains(&unit) {
             return Err(error());
         }
@@ -130,6 +130,7 @@ mod tests {
             ("17 B", 17),
             ("64 KiB", 65_536),
             ("64 KB", 64_000),
+            ("64 kB", 64_000),
             ("1.5 MiB", 1_572_864),
             ("24 GiB", 25_769_803_776),
             ("20GB", 20_000_000_000),
@@ -140,7 +141,7 @@ mod tests {
 
     #[test]
     fn an_invalid_size_is_an_error_that_lists_the_units() {
-        for text in ["", "x", "64 K", "64 kib", "-1 B", "1 parsec", "1..2 MiB", "MiB"] {
+        for text in ["", "x", "64 K", "64 kib", "64 kb", "-1 B", "1 parsec", "1..2 MiB", "MiB"] {
             let error = text.parse::<Size>().expect_err(text).to_string();
             assert!(error.contains("KiB") && error.contains(text), "{error}");
         }

@@ -40,8 +40,8 @@ use crate::usage::{self, Usage};
 /// ```
 ///
 /// A loop over several devices needs one audit for each device. Sizes are strings with the unit B,
-/// KB, MB, GB (powers of 1000) or KiB, MiB, GiB (powers of 1024). If a size is invalid, every call
-/// of [`Audit::step`] returns the error, including the first.
+/// KB or kB, MB, GB (powers of 1000) or KiB, MiB, GiB (powers of 1024). If a size is invalid, every
+/// call of [`Audit::step`] returns the error, including the first.
 pub struct Audit {
     every: u64,
     step: u64,

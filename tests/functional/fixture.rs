@@ -95,22 +95,29 @@ pub(crate) fn memcheck_signaled(
 
 /// The same for a command that `program` starts. `before` are the first arguments of `program`.
 pub(crate) fn memcheck_signaled_by(
-    (program, before): (&str, &[&str]),
+    program: (&str, &[&str]),
     folder: &Path,
     arguments: &[&str],
     file: &str,
     signal: &str,
 ) -> Run {
-    let own = command(folder, arguments);
+    signaled(started_by(program, &command(folder, arguments)), &folder.join(file), signal)
+}
+
+/// `own`, started by `program`. `before` are the first arguments of `program`.
+pub(crate) fn started_by((program, before): (&str, &[&str]), own: &Command) -> Command {
     let mut command = Command::new(program);
-    command.args(before).arg(own.get_program()).args(own.get_args()).current_dir(folder);
+    command.args(before).arg(own.get_program()).args(own.get_args());
+    if let Some(folder) = own.get_current_dir() {
+        command.current_dir(folder);
+    }
     for (name, value) in own.get_envs() {
         match value {
             Some(value) => command.env(name, value),
             None => command.env_remove(name),
         };
     }
-    signaled(command, &folder.join(file), signal)
+    command
 }
 
 fn signaled(mut command: Command, file: &Path, signal: &str) -> Run {

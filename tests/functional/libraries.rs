@@ -1,9 +1,9 @@
 //! Shared libraries that a test executable needs and the loader does not find. The command must
-//! name them before any test runs, or find them in Python's folders.
+//! name them before any test runs, or find them in Python's folders or in the toolchain.
 
 use std::process::Command;
 
-use crate::fixture::{Project, memcheck, memcheck_with};
+use crate::fixture::{Project, Run, command, memcheck, memcheck_with};
 
 /// A test that calls a function of `libcublas.so.99`. The library is in the folder `there` of the
 /// project, which is not on the search path.
@@ -69,4 +69,30 @@ fn a_missing_library_is_reported_and_found_in_pythons_folders() {
     project.memcheck(&[&["run"], &archive[..]].concat()).exits(104).prints("libcublas.so.99");
     let run = memcheck_with(project.path(), &[&json[..], &archive].concat(), &active).exits(0);
     assert_eq!(run.test("calls_it")["status"], "passed");
+}
+
+/// The compiler links the unit tests of such a crate with Rust's shared standard library.
+#[test]
+fn the_tests_of_a_crate_of_procedural_macros_run() {
+    let project = Project::bare(
+        "[lib]\nproc-macro = true\n\
+         [dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\" }\n",
+    );
+    project.write(
+        "src/lib.rs",
+        "//! A user's package.\n#[cfg(test)]\nmod tests {\n    \
+         #[memcheck_runtime::mem_test(baseline = false)]\n    fn of_the_macro() {}\n}\n",
+    );
+    project.write(
+        "tests/mem.rs",
+        "#[memcheck_runtime::mem_test(baseline = false)]\nfn of_another() {}\n",
+    );
+    let arguments = ["run", "--device", "cpu", "--message-format", "json", "--no-ci"];
+    let mut run = command(project.path(), &arguments);
+    // Cargo has set it for this process, with the folder of the library.
+    let output = run.env_remove("LD_LIBRARY_PATH").output().expect("cargo-memcheck runs");
+    let run = Run::from_output(&output).exits(0);
+    for test in ["tests::of_the_macro", "of_another"] {
+        assert_eq!(run.test(test)["status"], "passed");
+    }
 }

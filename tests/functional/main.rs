@@ -40,6 +40,7 @@ mod guide;
 mod hardware;
 mod hostile;
 mod hostile_archives;
+mod inherited;
 mod init;
 mod insta;
 mod interrupts;

@@ -315,14 +315,21 @@ fn a_killed_run_keeps_its_finished_tests_and_leaves_no_output_of_an_earlier_one(
     assert!(!results.exists(), "the results of the earlier run are left");
 
     // Neither a usage error nor a broken workspace leaves them.
-    for (breaks, code) in [("--no-such-flag", 2), ("--partition=x", 2), ("--config-file=none", 96)]
+    let unknown = "MEMCHECK_MAX_PEEK";
+    for (breaks, code) in
+        [("--no-such-flag", 2), ("--partition=x", 2), ("--config-file=none", 96), (unknown, 2)]
     {
         project.write("junit.xml", "of an earlier run");
         std::fs::create_dir_all(pending.parent().unwrap()).unwrap();
         std::fs::write(&pending, "---\nsource: tests/me").unwrap();
         std::fs::write(own.join("pending-commit"), "abc").unwrap();
-        let arguments = ci(&[breaks]);
-        Run::from_output(&command(project.path(), &arguments).output().unwrap()).exits(code);
+        let (flags, variables): (&[_], &[_]) = match breaks == unknown {
+            true => (&[], &[(unknown, "1 GB")]),
+            false => (&[breaks], &[]),
+        };
+        let mut run = command(project.path(), &ci(flags));
+        run.envs(variables.iter().copied());
+        Run::from_output(&run.output().unwrap()).exits(code);
         assert!(project.read("junit.xml").contains("incomplete-run"), "{breaks}");
         let is_run = breaks != "--no-such-flag";
         assert!(!is_run || !pending.exists(), "{breaks}: a pending snapshot is left");

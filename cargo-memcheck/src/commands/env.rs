@@ -4,10 +4,11 @@
 
 use std::ffi::OsStr;
 
+use memcheck_core::request::variables;
 use memcheck_core::wire::exit;
 use serde::Serialize;
 
-use crate::build::toolchain::{NVML_VARIABLE, Toolkit};
+use crate::build::toolchain::Toolkit;
 use crate::build::workspace::Workspace;
 use crate::invocation::cli::EnvArgs;
 use crate::invocation::values::Format;
@@ -29,7 +30,7 @@ pub(super) fn env(args: &EnvArgs) -> Result<u8, Failure> {
     let toolkit = Toolkit::prepare(workspace.toolkit_directory())?;
     let mut variables = toolkit.environment();
     match &toolkit.nvml {
-        Ok(library) => variables.push((NVML_VARIABLE, Some(library.into()))),
+        Ok(library) => variables.push((variables::SIM_NVML, Some(library.into()))),
         Err(why) => eprint_line!("note: no simulated NVML, `device_used` is not available: {why}"),
     }
     for (name, value) in variables {

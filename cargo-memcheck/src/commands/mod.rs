@@ -33,21 +33,21 @@ use std::ffi::OsString;
 use memcheck_core::wire::exit;
 
 use crate::invocation::cli::{self, Cli, Command, FormFlags, RunArgs};
-use crate::invocation::options::environment_is_text;
+use crate::invocation::options::check_environment;
 use crate::invocation::values::{Format, ReportFile};
 use crate::presentation::presenters::{self, json, reports, style};
 use crate::presentation::tally::Tally;
 use crate::system::error::{Failure, Reported};
 use crate::system::panics;
 use crate::system::printing::{self, eprint_line};
-use crate::system::process::{INTERRUPTED, Interrupt};
+use crate::system::process::{self, INTERRUPTED, Interrupt};
 
 /// A panic and lost output cannot end as a success, whichever command it was.
 pub(crate) fn main(args: Vec<OsString>) -> u8 {
     panics::listen();
     // Without handlers a signal would leave the temporary folders, and the stream without its last
     // line.
-    if let Err(error) = Interrupt::listen() {
+    if let Err(error) = process::handle_signals().and_then(|()| Interrupt::listen()) {
         eprint_line!("{} signals cannot be handled: {error}", style::warning("warning:"));
     }
     let mut exit_code = match panics::caught(|| command(args)) {
@@ -75,7 +75,10 @@ fn command(args: Vec<OsString>) -> u8 {
         Err(error) => return print_clap_error(&error, json, &requested),
     };
     reports::begin(&requested);
-    if let Err(error) = environment_is_text() {
+    if let Err(error) = check_environment() {
+        if let Command::Run(args) = &cli.command {
+            earlier_output::discard_without_session(args);
+        }
         return ended(&error.into(), json, &requested);
     }
     let from_command = |form: &FormFlags, command: &dyn Fn() -> Result<u8, Failure>| {

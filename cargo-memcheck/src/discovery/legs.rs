@@ -169,8 +169,12 @@ impl<'a> Legs<'a> {
         if let Some(listed) = archive.and_then(|archive| archive.listed(leg.kind, built)) {
             return Ok(listed?);
         }
-        let carried =
+        let mut carried =
             listing::discover(&built.binaries, packages, leg, &scheduling.launcher, search);
+        for listed in carried.iter_mut().filter(|_| archive.is_some()) {
+            let error = listed.unlisted.take().and_then(Arc::into_inner);
+            listed.unlisted = error.map(|error| Arc::new(error.of_archive()));
+        }
         for warning in carried.iter().filter_map(|carried| carried.warning.as_ref()) {
             eprint_line!("warning: {warning}");
         }

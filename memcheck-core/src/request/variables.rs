@@ -1,6 +1,7 @@
 //! All environment variables that memcheck reads, so that `--help` and `doctor` are complete. That
 //! of a limit is weaker than a flag, and stronger than configuration and attribute.
 
+use std::ffi::OsString;
 use std::fmt::Display;
 
 use crate::limits::Layer;
@@ -8,7 +9,7 @@ use crate::limits::kinds::{
     AtLeastOne, Bytes, Count, Deviation, Faults, Kept, LimitKind, Number, Optional, Room, Share,
     Switch, Time,
 };
-use crate::with_limits;
+use crate::{spelling, with_limits};
 
 /// A variable that users set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,6 +129,47 @@ pub fn all() -> impl Iterator<Item = Variable> {
     .chain(LIMITS.iter().copied())
 }
 
+/// The beginning of the names of all variables except [`RAYON_NUM_THREADS`]. No other variable may
+/// begin with it, so that a mistyped name is an error and not a limit that is not judged.
+pub const PREFIX: &str = "MEMCHECK_";
+
+/// Refuses the names of the environment `set` that begin with [`PREFIX`] and that memcheck does not
+/// read. An empty value counts as unset.
+pub fn check_names(
+    set: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Result<(), UnknownVariable> {
+    let is_known = |name: &str| all().any(|known| known.name == name) || INTERNAL.contains(&name);
+    let set = set.into_iter().filter(|(_, value)| !value.is_empty());
+    let names = set.map(|(name, _)| name.to_string_lossy().into_owned());
+    // The order of the environment differs between machines.
+    let first = names.filter(|name| name.starts_with(PREFIX) && !is_known(name)).min();
+    first.map_or(Ok(()), |name| Err(UnknownVariable { name }))
+}
+
+/// A variable with the beginning of memcheck's own, which is none of them.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("environment variable {name}: memcheck has no variable of this name")]
+pub struct UnknownVariable {
+    name: String,
+}
+
+impl UnknownVariable {
+    /// The next step: the name that is most similar, or the list of all names.
+    pub fn hint(&self) -> String {
+        let own = |name: &str| name.strip_prefix(PREFIX).unwrap_or_default().to_owned();
+        let typed = own(&self.name);
+        let edits = |known: &Variable| spelling::edits(&typed, &own(known.name));
+        let near = all().min_by_key(edits);
+        match near.filter(|near| edits(near) <= spelling::most_edits(&typed)) {
+            Some(near) => format!("did you mean `{}`?", near.name),
+            None => format!(
+                "`cargo memcheck --help` lists all variables; a variable of another program must \
+                 not begin with {PREFIX}: rename it or unset it"
+            ),
+        }
+    }
+}
+
 /// The job of a test process, as JSON. The command sets it; users should not.
 pub const JOB: &str = "MEMCHECK_JOB";
 /// The job of a profiled program, as JSON. The command sets it; users should not.
@@ -136,6 +178,11 @@ pub const PROGRAM: &str = "MEMCHECK_PROGRAM";
 pub const CUPTI: &str = "MEMCHECK_CUPTI";
 /// Makes a test binary list its tests. The command sets it; users should not.
 pub const LIST: &str = "MEMCHECK_LIST";
+/// The path of the simulated NVML. The command sets it, and `cargo memcheck env` prints it.
+pub const SIM_NVML: &str = "MEMCHECK_SIM_NVML";
+
+/// The variables that memcheck sets for its own processes.
+const INTERNAL: [&str; 5] = [JOB, PROGRAM, CUPTI, LIST, SIM_NVML];
 
 /// The reason why a variable of the environment is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -177,5 +224,28 @@ mod tests {
             let error = layer(|name| (name == variable.name).then(|| "nonsense".to_owned()));
             assert!(error.expect_err(variable.name).to_string().contains(variable.name));
         }
+    }
+
+    #[test]
+    fn an_unknown_name_with_the_own_prefix_is_refused() {
+        let check = |set: &[(&str, &str)]| {
+            let error = check_names(set.iter().map(|(name, value)| (name.into(), value.into())));
+            error.map_err(|error| (error.to_string(), error.hint()))
+        };
+        for known in all().map(|variable| variable.name).chain(INTERNAL) {
+            assert_eq!(check(&[(known, "1")]), Ok(()), "{known}");
+        }
+        assert_eq!(check(&[("MEMCHECK_MAX_PEEK", ""), ("MEMCHECKER", "1"), ("CI", "1")]), Ok(()));
+        for (typed, near) in [
+            ("MEMCHECK_MAX_PEEK", "MEMCHECK_MAX_PEAK"),
+            ("MEMCHECK_MAXGROWTH", "MEMCHECK_MAX_GROWTH"),
+            ("MEMCHECK_DEVICES", "MEMCHECK_DEVICE"),
+        ] {
+            let (error, hint) = check(&[("MEMCHECK_Z", "1"), (typed, "1 GB")]).unwrap_err();
+            assert!(error.contains(typed), "{error}");
+            assert_eq!(hint, format!("did you mean `{near}`?"));
+        }
+        let (_, hint) = check(&[("MEMCHECK_SERVICE_HOST", "10.0.0.1")]).unwrap_err();
+        assert!(hint.contains("--help"), "{hint}");
     }
 }

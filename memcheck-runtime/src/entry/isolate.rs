@@ -39,6 +39,7 @@ use crate::snapshot;
 /// If the test fails, with its findings. A `#[should_panic]` test that is within its limits panics
 /// with the message of its body.
 pub(super) fn run(description: &'static Description) {
+    or_fail(settings::check_names());
     let workspace = description.workspace();
     let config = or_fail(settings::configuration(workspace));
     let (ci, explain) = (or_fail(settings::ci()), or_fail(settings::explain()));
@@ -188,6 +189,7 @@ fn start(job: &Job, threads: u32) -> std::io::Result<Child> {
     if std::env::var_os(variables::RAYON_NUM_THREADS.name).is_none() {
         command.env(variables::RAYON_NUM_THREADS.name, threads.to_string());
     }
+    parent::keep_ended_children();
     command.spawn()
 }
 

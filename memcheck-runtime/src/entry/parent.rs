@@ -87,6 +87,21 @@ fn kill_own_group() -> ! {
     std::process::abort()
 }
 
+/// Undoes an ignored SIGCHLD that a daemon or a shell (`trap "" CHLD`) has passed on. The kernel
+/// would reap the children of this process and of the supervisor, whose exit status would be lost.
+pub(super) fn keep_ended_children() {
+    let mut reaction = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: a null pointer leaves the reaction as it is, and `reaction` is a valid pointer for
+    // the call, which initializes it if it succeeds. The second call takes numbers.
+    unsafe {
+        if libc::sigaction(libc::SIGCHLD, std::ptr::null(), reaction.as_mut_ptr()) == 0
+            && reaction.assume_init().sa_sigaction == libc::SIG_IGN
+        {
+            libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+        }
+    }
+}
+
 /// True if the child has ended after `patience` at the latest. The child stays unreaped, so that
 /// its number still belongs to it.
 pub(super) fn ends_within(child: u32, patience: Duration) -> bool {

@@ -5,7 +5,7 @@ use std::path::Path;
 use memcheck_core::device::{Family, Request};
 use memcheck_core::limits::{Layer, Limits};
 use memcheck_core::request::config::{self, Config, Subject};
-use memcheck_core::request::variables::{self, VariableError};
+use memcheck_core::request::variables::{self, UnknownVariable, VariableError};
 use memcheck_core::runs::explain::Explain;
 
 use crate::description::Description;
@@ -31,10 +31,17 @@ pub(crate) enum SettingsError {
     },
     #[error(transparent)]
     Variable(#[from] VariableError),
+    #[error("{0}\nhint: {hint}", hint = .0.hint())]
+    UnknownVariable(#[from] UnknownVariable),
 }
 
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// A mistyped name would otherwise be taken for an unset variable.
+pub(crate) fn check_names() -> Result<(), SettingsError> {
+    Ok(variables::check_names(std::env::vars_os())?)
 }
 
 /// Reads the configuration of the workspace; a file that is absent is an empty one.

@@ -49,7 +49,7 @@ impl Command {
             .args(["memcheck", "run", "--package", "memcheck-tests", "--test", "detection"])
             .args(["--device", device, "--message-format", "json", "--no-ci"])
             .args(["--run-ignored", "all", "--quiet"])
-            .env_remove("MEMCHECK_TESTS_SEED")
+            .env_remove("DETECTION_SEED")
             .current_dir(workspace())
             .stdin(Stdio::null())
             .output()?;
@@ -167,7 +167,7 @@ fn run_seed(
             .args([test, "--exact", "--nocapture", "--include-ignored", "--test-threads=1"])
             .env(variables::JOB, serde_json::to_string(&job)?)
             .env(variables::RAYON_NUM_THREADS.name, "1")
-            .env("MEMCHECK_TESTS_SEED", seed.to_string())
+            .env("DETECTION_SEED", seed.to_string())
             .stdin(Stdio::null())
             .output()?;
         let text = std::fs::read(&report);

@@ -3,9 +3,9 @@
 use memcheck_runtime::{Trial, mem_test};
 use memcheck_tests::scenarios::clean;
 
-/// `MEMCHECK_TESTS_SEED`, or 0.
+/// `DETECTION_SEED`, or 0.
 fn seed() -> anyhow::Result<u64> {
-    Ok(match std::env::var("MEMCHECK_TESTS_SEED") {
+    Ok(match std::env::var("DETECTION_SEED") {
         Ok(seed) => seed.parse()?,
         Err(_) => 0,
     })

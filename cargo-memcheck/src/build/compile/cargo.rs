@@ -2,7 +2,7 @@
 //! signal arrives.
 
 use std::io::{self, BufRead, BufReader, Read};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const TICK: Duration = Duration::from_millis(200);
 
 #[derive(Default)]
 pub(super) struct CargoOutput {
-    pub(super) ok: bool,
+    pub(super) status: ExitStatus,
     /// The artifacts of all packages that are a folder on this machine.
     pub(super) own: Vec<Artifact>,
     /// Those that the goal includes.
@@ -67,7 +67,7 @@ pub(super) fn run(
     });
     let ended = child.wait_for_end();
     let output = result.map_err(BuildError::Cargo)?;
-    Ok(CargoOutput { ok: ended.map_err(BuildError::Cargo)?.success(), ..output })
+    Ok(CargoOutput { status: ended.map_err(BuildError::Cargo)?, ..output })
 }
 
 fn read_messages(

@@ -10,8 +10,9 @@ mod progress;
 mod proven;
 
 use std::collections::HashMap;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 
 use anstream::ColorChoice;
 use cargo_metadata::{Artifact, BuildScript, Target, TargetKind};
@@ -31,6 +32,7 @@ use crate::invocation::options::Options;
 use crate::invocation::values::CargoOptions;
 use crate::system::binary::Binary;
 use crate::system::error::{CommandError, Failure};
+use crate::system::process;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BuildError {
@@ -38,6 +40,8 @@ pub(crate) enum BuildError {
     Failed(&'static str),
     #[error("the build for {built} failed: the linker does not find `{function}`")]
     Undefined { built: &'static str, function: String, is_simulated: bool },
+    #[error("the build for {0} failed: cargo: {1}")]
+    Killed(&'static str, ExitStatus),
     #[error("cargo: {0}")]
     Cargo(std::io::Error),
     #[error("cargo does not build {0} again, although {1}")]
@@ -60,7 +64,8 @@ impl CommandError for BuildError {
                 "remove the target directory, and check the clock of this machine and of its disks"
                     .to_owned(),
             ),
-            _ => None,
+            Self::Killed(_, status) => process::advice(*status),
+            Self::Undefined { .. } | Self::Failed(_) | Self::Cargo(_) => None,
         }
     }
 }
@@ -163,10 +168,11 @@ fn command(
     command
 }
 
-fn failed(built: &'static str, meter: &Meter, kind: DeviceKind) -> BuildError {
+fn failed(built: &'static str, status: ExitStatus, meter: &Meter, kind: DeviceKind) -> BuildError {
     let is_simulated = kind == DeviceKind::Sim;
     match meter.undefined() {
         Some(function) => BuildError::Undefined { built, function, is_simulated },
+        None if status.signal().is_some() => BuildError::Killed(built, status),
         None => BuildError::Failed(built),
     }
 }
@@ -190,8 +196,13 @@ pub(crate) fn build(
         let mut command = command(workspace, packages, options, goal, kind, toolkit);
         command.args(["--color", color()]);
         let output = cargo::run(command, goal, &meter)?;
-        meter.finish(output.ok);
-        if output.ok { Ok(output) } else { Err(Failure::from(failed(what, &meter, kind))) }
+        let status = output.status;
+        meter.finish(status.success());
+        if status.success() {
+            Ok(output)
+        } else {
+            Err(Failure::from(failed(what, status, &meter, kind)))
+        }
     };
     let CargoOutput { artifacts, scripts, .. } = proven::build(workspace, kind, run)?;
     let scripts: HashMap<&str, &BuildScript> =

@@ -36,8 +36,6 @@ const CUDA_VERSION: &str = "13000";
 const COMPUTE_CAPABILITY: &str = "90";
 const COMPUTE_CAPABILITY_VARIABLE: &str = "CUDA_COMPUTE_CAP";
 
-pub(crate) const NVML_VARIABLE: &str = "MEMCHECK_SIM_NVML";
-
 #[derive(Debug, Clone)]
 pub(crate) struct Toolkit {
     root: PathBuf,

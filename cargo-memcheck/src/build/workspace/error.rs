@@ -1,14 +1,19 @@
 //! The errors of loading a workspace, with hints.
 
+use std::process::ExitStatus;
+
 use memcheck_core::measurement::cargo_lock::RUNTIME;
 use memcheck_core::wire::exit;
 
 use crate::system::error::CommandError;
+use crate::system::process;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WorkspaceError {
     #[error("`cargo metadata` failed\n{0}")]
     Metadata(String),
+    #[error("`cargo metadata` failed: {0}\n{1}")]
+    Killed(ExitStatus, String),
     #[error("`cargo metadata`: {0}")]
     NoCargo(std::io::Error),
     #[error("package `{0}` is not a member of this workspace: {1}")]
@@ -20,7 +25,7 @@ pub(crate) enum WorkspaceError {
 impl CommandError for WorkspaceError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Metadata(_) | Self::NoCargo(_) => exit::METADATA,
+            Self::Metadata(_) | Self::Killed(..) | Self::NoCargo(_) => exit::METADATA,
             Self::NoMember(..) => exit::USAGE,
             Self::NoRuntime(_) => exit::NO_TESTS,
         }
@@ -36,6 +41,7 @@ impl CommandError for WorkspaceError {
                 "`cargo memcheck archive` packs tests for machines without cargo: --archive-file"
                     .to_owned(),
             ),
+            Self::Killed(status, _) => process::advice(*status),
             Self::Metadata(_) | Self::NoMember(..) => None,
         }
     }

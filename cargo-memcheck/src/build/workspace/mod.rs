@@ -9,6 +9,7 @@ mod places;
 mod separable;
 
 use std::collections::{HashMap, HashSet};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -294,7 +295,10 @@ fn run_metadata(flags: &CargoOptions, how: &[&str]) -> Result<Vec<u8>, Workspace
     let output = output.map_err(WorkspaceError::NoCargo)?;
     if !output.status.success() {
         let stderr = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
-        return Err(WorkspaceError::Metadata(stderr));
+        return Err(match output.status.signal() {
+            Some(_) => WorkspaceError::Killed(output.status, stderr),
+            None => WorkspaceError::Metadata(stderr),
+        });
     }
     Ok(output.stdout)
 }

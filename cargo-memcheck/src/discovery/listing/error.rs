@@ -1,5 +1,6 @@
 //! Errors from listing the tests of an executable, with their exit codes and hints.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +30,8 @@ pub(crate) enum DiscoverError {
     Missing(String, Missing),
     #[error("{0}: the test executable could not be started: {1}")]
     Start(String, std::io::Error),
+    #[error("{0}: the test executable of the archive could not be started: {1}")]
+    StartExtracted(String, std::io::Error),
     #[error(
         "{0}: memcheck-runtime uses version {1} of the protocol, cargo-memcheck version {VERSION}"
     )]
@@ -61,14 +64,20 @@ impl CommandError for DiscoverError {
             Self::Version(..) => {
                 Some("use memcheck-runtime and cargo-memcheck of the same release".to_owned())
             }
-            Self::Start(_, error) if error.kind() == std::io::ErrorKind::PermissionDenied => Some(
-                "is its directory mounted noexec? --extract-to extracts an archive to another"
+            Self::Start(_, error) if error.kind() == ErrorKind::PermissionDenied => Some(
+                "is the target directory mounted noexec? --target-dir or CARGO_TARGET_DIR names \
+                 another; if the file has lost its permission, for example in a copy, `chmod +x` \
+                 restores it"
                     .to_owned(),
             ),
             Self::OtherCheckout(..) => {
                 Some("use another --target-dir for each checkout".to_owned())
             }
-            Self::NotFor(..) | Self::Start(..) => None,
+            Self::StartExtracted(_, error) if error.kind() == ErrorKind::PermissionDenied => Some(
+                "is its directory mounted noexec? --extract-to extracts the archive to another"
+                    .to_owned(),
+            ),
+            Self::NotFor(..) | Self::Start(..) | Self::StartExtracted(..) => None,
         }
     }
 }
@@ -85,7 +94,29 @@ impl CommandError for Arc<DiscoverError> {
 }
 
 impl DiscoverError {
+    /// The same error about an executable that was extracted from an archive.
+    pub(crate) fn of_archive(self) -> Self {
+        match self {
+            Self::Start(id, error) => Self::StartExtracted(id, error),
+            other => other,
+        }
+    }
+
     pub(crate) fn is_missing_libraries(&self) -> bool {
         matches!(self, Self::Missing(..))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hint_about_noexec_names_a_flag_that_helps() {
+        let error = || DiscoverError::Start("app".to_owned(), ErrorKind::PermissionDenied.into());
+        let built = error().hint().unwrap();
+        assert!(built.contains("--target-dir") && built.contains("chmod +x"), "{built}");
+        let extracted = error().of_archive().hint().unwrap();
+        assert!(extracted.contains("--extract-to") && !built.contains("--extract-to"));
     }
 }

@@ -25,7 +25,6 @@ use memcheck_core::runs::process_end::{self, End, ExpectedTest, Judged, Written}
 use memcheck_core::wire::protocol::{Follow, Progress, Report};
 
 use crate::build::leg::DeviceKind;
-use crate::build::toolchain::NVML_VARIABLE;
 use crate::discovery::session::Session;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::invocation::options::Options;
@@ -214,7 +213,7 @@ impl<'a> Runner<'a> {
         if task.leg.kind == DeviceKind::Sim
             && let Some(nvml) = &self.nvml
         {
-            command.env(NVML_VARIABLE, nvml);
+            command.env(variables::SIM_NVML, nvml);
         }
         if let Some(slot) = slot {
             slot.show(command);

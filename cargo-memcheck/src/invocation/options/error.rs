@@ -1,6 +1,6 @@
 //! The errors of a command line.
 
-use memcheck_core::request::variables::VariableError;
+use memcheck_core::request::variables::{UnknownVariable, VariableError};
 use memcheck_core::wire::exit;
 
 use crate::system::error::CommandError;
@@ -12,6 +12,8 @@ pub(crate) enum OptionsError {
     Code(#[from] memcheck_core::judgement::finding::CodeError),
     #[error(transparent)]
     Variable(#[from] VariableError),
+    #[error(transparent)]
+    UnknownVariable(#[from] UnknownVariable),
     #[error("`{0}` is not a partition: write hash:M/N with M from 1 to N")]
     Partition(String),
     #[error("`{0}` is not a number of threads")]
@@ -33,5 +35,12 @@ pub(crate) enum OptionsError {
 impl CommandError for OptionsError {
     fn exit_code(&self) -> u8 {
         exit::USAGE
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::UnknownVariable(unknown) => Some(unknown.hint()),
+            _ => None,
+        }
     }
 }

@@ -89,8 +89,9 @@ impl Options {
     }
 }
 
-/// A value that is not UTF-8 would otherwise be taken for an unset one.
-pub(crate) fn environment_is_text() -> Result<(), OptionsError> {
+/// A mistyped name, and a value that is not UTF-8, would otherwise be taken for an unset variable.
+pub(crate) fn check_environment() -> Result<(), OptionsError> {
+    variables::check_names(std::env::vars_os())?;
     let broken = |name| matches!(std::env::var(name), Err(std::env::VarError::NotUnicode(_)));
     match variables::all().find(|variable| broken(variable.name)) {
         Some(Variable { name, .. }) => Err(VariableError::new(name, "it is not UTF-8").into()),

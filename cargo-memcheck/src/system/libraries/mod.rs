@@ -1,9 +1,11 @@
 //! The shared libraries of a test executable: asks the loader which are missing, and adds folders
 //! that contain them to the search path of the test. CUDA's wheels for Python contain the libraries
-//! that candle links to, but in folders that a loader does not search.
+//! that candle links to, and the toolchain contains Rust's own, but in folders that a loader does not
+//! search.
 
 mod advice;
 mod python;
+mod rust;
 
 use std::collections::BTreeMap;
 use std::env::JoinPathsError;
@@ -31,6 +33,8 @@ pub(crate) struct LibrarySearch {
     named: Vec<PathBuf>,
     /// Looked for only when a library is missing, or for libcupti.
     python: OnceLock<Vec<PathBuf>>,
+    /// Looked for only when one of Rust's own libraries is missing.
+    rust: OnceLock<Vec<PathBuf>>,
     cupti: OnceLock<Option<OsString>>,
 }
 
@@ -78,7 +82,10 @@ impl LibrarySearch {
             // A library that was found can need further libraries, so the loop asks the loader
             // again.
             let before = search_path(binary);
-            let folders = self.python.get_or_init(python::folders);
+            let folders = match linked.missing.iter().any(|library| rust::is_own(library)) {
+                true => self.rust.get_or_init(rust::folders),
+                false => self.python.get_or_init(python::folders),
+            };
             let has = |folder: &&PathBuf| linked.missing.iter().any(|l| folder.join(l).is_file());
             let more: Vec<PathBuf> =
                 folders.iter().filter(has).filter(|f| !before.contains(f)).cloned().collect();

@@ -3,6 +3,7 @@
 //! start later than the launcher, and only the launcher can end it.
 
 mod ignored;
+mod inherited;
 mod output;
 mod progress;
 mod short;
@@ -23,6 +24,7 @@ use output::OutputCollector;
 use progress::Tail;
 use signals::LauncherGuard;
 
+pub(crate) use inherited::{advice, handle_signals, with_whole_stack};
 pub(crate) use output::Output;
 pub(crate) use short::{ShortRun, short};
 pub(crate) use signals::{INTERRUPTED, Interrupt};

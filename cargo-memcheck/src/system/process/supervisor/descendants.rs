@@ -13,10 +13,14 @@ use super::Membership;
 pub(super) fn adopt() {
     #[cfg(target_os = "linux")]
     {
-        // Both calls need Linux 3.4. Without them, processes in other groups can outlive the run.
+        // The call needs Linux 3.4. Without it, processes in other groups can outlive the run.
         let _ = nix::sys::prctl::set_child_subreaper(true);
-        let _ = nix::sys::prctl::set_name(c"memcheck-superv");
     }
+}
+
+pub(super) fn name_supervisor() {
+    #[cfg(target_os = "linux")]
+    let _ = nix::sys::prctl::set_name(c"memcheck-superv");
 }
 
 /// Returns when `program` has ended, and leaves it unreaped where the system can do so. Reaps

@@ -18,14 +18,17 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM};
 use super::messages::{Assignment, KILL, Membership, SupervisorAnswer, TERMINATE};
 use super::{NAME, descendants};
 use crate::system::process::ignored::is_ignored;
+use crate::system::process::with_whole_stack;
 
 /// True if this process was started as a supervisor. Its work is done then.
 pub(crate) fn run_if_named() -> bool {
     let mut arguments = std::env::args_os();
     let is_named = arguments.next().is_some_and(|name| name == NAME) && arguments.next().is_none();
     if is_named {
+        // The name of a process is that of its main thread.
+        descendants::name_supervisor();
         // The command sees the end of the socket, and has nothing to learn from the reason.
-        let _ = supervise();
+        let _ = with_whole_stack(supervise);
     }
     is_named
 }
