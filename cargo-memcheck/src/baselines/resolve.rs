@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use insta::Snapshot;
+use memcheck_core::input;
 use memcheck_core::judgement::baseline::{Baseline, Figures, Holders, Laws};
 use memcheck_core::judgement::snapshot::SnapshotParts;
 use memcheck_core::measurement::record::Facts;
@@ -81,7 +82,10 @@ impl Body {
 
 pub(crate) fn check(path: &Path) -> Result<CheckedSnapshot, SnapshotError> {
     let unsound = |why: String| SnapshotError::Invalid(path.to_owned(), why);
-    let text = read(path).map_err(|error| SnapshotError::Io(path.to_owned(), error))?;
+    let text = read(path).map_err(|error| match input::is_refusal(&error) {
+        true => unsound(error.to_string()),
+        false => SnapshotError::Io(path.to_owned(), error),
+    })?;
     // insta ends each file with a line end. If it is missing, the last figure may be cut off.
     if !text.ends_with('\n') {
         return Err(unsound("it is cut off".to_owned()));

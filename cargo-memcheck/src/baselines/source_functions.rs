@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use memcheck_core::input;
 use memcheck_core::judgement::snapshot::SnapshotParts;
 use serde::{Deserialize, Serialize};
 
@@ -19,8 +20,10 @@ impl SourceFunctions {
     pub(crate) fn of(file: &SnapshotFile, root: &Path) -> Self {
         let Ok(snapshot) = read(&file.path) else { return Self::default() };
         let source = SnapshotParts::of(&snapshot).ok().and_then(|parts| parts.source);
-        let text = source.map(|source| root.join(source));
-        let Some(Ok(text)) = text.map(std::fs::read_to_string) else { return Self::default() };
+        // The header of a snapshot can be that of a stranger.
+        let text =
+            source.map(|source| input::read_text_inside(&root.join(source), root, input::SOURCE));
+        let Some(Ok(text)) = text else { return Self::default() };
         let mut names = file.test.rsplit("::");
         let mut next = || names.next().is_some_and(|name| text.contains(&format!("fn {name}(")));
         Self { test: next(), function: next() }

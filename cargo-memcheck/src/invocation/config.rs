@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use memcheck_core::input;
 use memcheck_core::request::config::{Config, ConfigError, PATH};
 use memcheck_core::wire::exit;
 use serde::{Deserialize, Deserializer};
@@ -45,7 +46,7 @@ impl Configuration {
             Some(path) => (path.to_owned(), true),
             None => (workspace_root.join(PATH), false),
         };
-        let text = match std::fs::read_to_string(&path) {
+        let text = match input::read_text(&path, input::CONFIGURATION) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound && !required => {
                 return Ok(Self::default());

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use memcheck_core::device::{Family, Request};
+use memcheck_core::input;
 use memcheck_core::limits::{Layer, Limits};
 use memcheck_core::request::config::{self, Config, Subject};
 use memcheck_core::request::variables::{self, VariableError};
@@ -41,7 +42,7 @@ fn variable(name: &str) -> Option<String> {
 pub(crate) fn configuration(workspace: &Path) -> Result<Config, SettingsError> {
     let named = variable(variables::CONFIG_FILE.name);
     let path = named.as_ref().map_or_else(|| workspace.join(config::PATH), |path| path.into());
-    let text = match std::fs::read_to_string(&path) {
+    let text = match input::read_text(&path, input::CONFIGURATION) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && named.is_none() => {
             return Ok(Config::default());

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::Context;
+use memcheck_core::input;
 use memcheck_core::judgement::baseline::Figures;
 
 use crate::comparison::history::{HistoryEntry, VERSION};
@@ -26,7 +27,7 @@ pub(crate) struct HistoryState {
 
 impl HistoryState {
     pub(crate) fn of(workspace: &Path, commit: Option<String>) -> Self {
-        let lock = std::fs::read_to_string(workspace.join("Cargo.lock")).ok();
+        let lock = input::read_text(&workspace.join("Cargo.lock"), input::LOCK_FILE).ok();
         Self {
             commit,
             lock: lock.map(|text| format!("{:016x}", hash(&text))),
@@ -86,7 +87,9 @@ pub(crate) fn append(
 /// The reason why it cannot be read.
 pub(crate) fn read(place: &HistoryPlace, root: &Path) -> Result<String, String> {
     match place {
-        HistoryPlace::File(file) => std::fs::read_to_string(file).map_err(|why| why.to_string()),
+        HistoryPlace::File(file) => {
+            input::read_text(file, input::HISTORY).map_err(|why| why.to_string())
+        }
         HistoryPlace::Git => notes::read(root),
     }
 }
