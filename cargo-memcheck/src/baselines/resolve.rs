@@ -169,6 +169,21 @@ mod tests {
     }
 
     #[test]
+    fn a_snapshot_that_is_not_a_regular_file_or_too_large_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a@cpu.snap");
+        std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
+        let refused = |expected: &str| {
+            let error = check(&file).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+            fs::remove_file(&file).unwrap();
+        };
+        refused("is not a snapshot of a memory test: it is a character device, and only a regular");
+        fs::File::create(&file).unwrap().set_len(1 << 40).unwrap();
+        refused("is not a snapshot of a memory test: it has 1.0 TiB, and the most is 4.0 MiB");
+    }
+
+    #[test]
     fn a_corrupt_pending_snapshot_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         for text in [

@@ -29,3 +29,27 @@ impl SourceFunctions {
         Self { test: next(), function: next() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_snapshot_names_only_sources_of_the_workspace() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("ws");
+        fs::create_dir_all(root.join("snapshots")).unwrap();
+        for source in [root.join("mem.rs"), folder.path().join("other.rs")] {
+            fs::write(source, "fn a() {}").unwrap();
+        }
+        for (source, expected) in [("mem.rs", true), ("../other.rs", false), ("/dev/zero", false)] {
+            let text = format!("---\nsource: {source}\ninfo:\n  memcheck: 1\n---\nhost:\n");
+            fs::write(root.join("snapshots/mem__a@cpu.snap"), text).unwrap();
+            let snapshots = super::super::accepted(&root, Path::new("")).unwrap();
+            let functions = SourceFunctions::of(&snapshots[0], &root);
+            assert_eq!(functions.test, expected, "{source}");
+        }
+    }
+}

@@ -110,6 +110,25 @@ mod tests {
     }
 
     #[test]
+    fn a_configuration_that_is_not_a_regular_file_or_too_large_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(PATH);
+        std::fs::create_dir(file.parent().unwrap()).unwrap();
+        let refused = |expected: &str| {
+            let error = Configuration::read(folder.path(), folder.path(), None).unwrap_err();
+            assert!(error.to_string().contains(expected), "{error}");
+            assert_eq!(error.exit_code(), exit::CONFIG);
+            std::fs::remove_file(&file).unwrap();
+        };
+        std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
+        refused(
+            "memcheck.toml: it is a character device, and only a regular file of at most 1.0 MiB",
+        );
+        std::fs::File::create(&file).unwrap().set_len(1 << 40).unwrap();
+        refused("it has 1.0 TiB, and the most is 1.0 MiB");
+    }
+
+    #[test]
     fn a_runner_of_the_configuration_is_relative_to_the_workspace() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("memcheck.toml");

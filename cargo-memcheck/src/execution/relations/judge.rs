@@ -195,3 +195,28 @@ fn room(record: &Record, space: Space) -> Option<DeviceRoom> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::invocation::options::Mode;
+
+    #[test]
+    fn stored_results_name_no_baseline_outside_of_the_workspace() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("ws");
+        std::fs::create_dir(&root).unwrap();
+        let (own, other) = (root.join("a.snap"), folder.path().join("b.snap"));
+        [&own, &other].map(|path| std::fs::write(path, "figures").unwrap());
+        let levels = Levels::new(BTreeMap::new(), Mode::Local);
+        // A package of a workspace can be outside of the folder of the workspace, and a run reads
+        // its baselines.
+        for (within, reads) in [(None, true), (Some(root.as_path()), false)] {
+            let judge = Judge { root: &root, pending: None, levels: &levels, within };
+            assert_eq!(judge.read(&own).unwrap(), "figures");
+            assert_eq!(judge.read(&other).is_ok(), reads);
+            let error = judge.read("/dev/zero".as_ref()).unwrap_err();
+            assert!(!reads || input::is_refusal(&error), "{error}");
+        }
+    }
+}

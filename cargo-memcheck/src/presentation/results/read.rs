@@ -272,3 +272,17 @@ fn first_line(folder: &Path, line: &str) -> Result<RunDescription, ResultsError>
         )),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_a_greatest_length() {
+        let mut lines = LineReader::new(&b"four\n12345\n"[..], 4);
+        assert_eq!((lines.next().unwrap(), lines.text()), (Some(0..5), "four".into()));
+        let error = unreadable("results.jsonl".into(), lines.next().unwrap_err());
+        let expected = "line 2 of results.jsonl has more than 4 B";
+        assert!(matches!(error, ResultsError::Damaged(_, why) if why == expected));
+    }
+}

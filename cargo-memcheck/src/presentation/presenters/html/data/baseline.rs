@@ -140,5 +140,25 @@ mod tests {
         assert_eq!(then.holders(Space::Host).unwrap().bytes["new [1] f32"], 4);
         let other = Facts { candle: "0.1.0".to_owned(), ..record.facts.clone() };
         assert!(Then::parse(&text, &other).is_none() && Then::parse("torn", &other).is_none());
+
+        // Stored results can name any file.
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("ws");
+        std::fs::create_dir(&root).unwrap();
+        std::fs::write(root.join("a.snap"), &text).unwrap();
+        std::fs::write(folder.path().join("other.snap"), &text).unwrap();
+        std::os::unix::fs::symlink("../other.snap", root.join("link.snap")).unwrap();
+        let mut outcome = leaky();
+        let mut peak = |snapshot: &str, sources: &Sources| {
+            let report = outcome.report.as_mut().unwrap();
+            report.snapshot = Some(root.join(snapshot));
+            Then::read(&outcome, sources).figure(Space::Host, "peak_allocated")
+        };
+        let sources = Sources::new(&root);
+        assert_eq!(peak("a.snap", &sources), Some(12));
+        for outside in ["link.snap", "../other.snap", "/dev/zero", "none.snap"] {
+            assert_eq!(peak(outside, &sources), None, "{outside}");
+        }
+        assert_eq!(peak("a.snap", &Sources::default()), None);
     }
 }
