@@ -101,6 +101,15 @@ pub(crate) fn memcheck_signaled_by(
     file: &str,
     signal: &str,
 ) -> Run {
+    signaled(command_by((program, before), folder, arguments), &folder.join(file), signal)
+}
+
+/// The command, which `program` starts. `before` are the first arguments of `program`.
+pub(crate) fn command_by(
+    (program, before): (&str, &[&str]),
+    folder: &Path,
+    arguments: &[&str],
+) -> Command {
     let own = command(folder, arguments);
     let mut command = Command::new(program);
     command.args(before).arg(own.get_program()).args(own.get_args()).current_dir(folder);
@@ -110,7 +119,7 @@ pub(crate) fn memcheck_signaled_by(
             None => command.env_remove(name),
         };
     }
-    signaled(command, &folder.join(file), signal)
+    command
 }
 
 fn signaled(mut command: Command, file: &Path, signal: &str) -> Run {
