@@ -99,7 +99,8 @@ pub fn read_text_inside(path: &Path, root: &Path, most: u64) -> io::Result<Strin
 
 /// True if a function of this module has refused the file because of its size or its kind.
 pub fn is_refusal(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::FileTooLarge | ErrorKind::InvalidInput)
+    use ErrorKind::{FileTooLarge, InvalidInput, IsADirectory};
+    matches!(error.kind(), FileTooLarge | InvalidInput | IsADirectory)
 }
 
 fn check(metadata: &Metadata, most: u64) -> io::Result<()> {
@@ -108,7 +109,8 @@ fn check(metadata: &Metadata, most: u64) -> io::Result<()> {
     }
     let (kind, most) = (kind(metadata.file_type()), Size(most));
     let why = format!("it is {kind}, and only a regular file of at most {most} is read");
-    Err(io::Error::new(ErrorKind::InvalidInput, why))
+    let error = if metadata.is_dir() { ErrorKind::IsADirectory } else { ErrorKind::InvalidInput };
+    Err(io::Error::new(error, why))
 }
 
 fn check_size(size: u64, most: u64) -> io::Result<()> {

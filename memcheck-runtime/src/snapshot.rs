@@ -130,3 +130,24 @@ pub(crate) fn list_referenced(baselines: impl FnOnce() -> Vec<PathBuf>) -> io::R
     let mut file = std::fs::OpenOptions::new().append(true).create(true).open(list)?;
     file.write_all(lines.as_bytes())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn insta_reads_only_text_that_was_read_with_a_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let text = "---\nsource: mem.rs\n---\nhost:\n  growth: 0\n";
+        let comparator = Within { tolerance: Tolerance::NONE, same_conditions: true };
+        let equal = |accepted: &str| {
+            is_equal(&path(accepted), text, &path("new.snap"), &comparator).unwrap()
+        };
+        std::fs::write(path("a.snap"), text).unwrap();
+        std::fs::write(path("b.snap"), text.replace("growth: 0", "growth: 1")).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", path("c.snap")).unwrap();
+        assert_eq!(["a.snap", "b.snap", "c.snap"].map(equal), [true, false, false]);
+        assert!(matches!(load(&path("c.snap")), Baseline::Corrupt(why) if why.contains("device")));
+    }
+}

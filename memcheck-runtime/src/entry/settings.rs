@@ -106,3 +106,18 @@ pub(crate) fn threads() -> u32 {
         })
         .unwrap_or(1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configuration_without_an_end_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(config::PATH);
+        std::fs::create_dir(file.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
+        let error = configuration(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("memcheck.toml: it is a character device"), "{error}");
+    }
+}

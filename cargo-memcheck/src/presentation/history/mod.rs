@@ -93,3 +93,24 @@ pub(crate) fn read(place: &HistoryPlace, root: &Path) -> Result<String, String> 
         HistoryPlace::Git => notes::read(root),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_file_and_a_history_without_an_end_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = folder.path().join("Cargo.lock");
+        let hash = || HistoryState::of(folder.path(), None).lock;
+        std::fs::write(&lock, "version = 4").unwrap();
+        assert!(hash().is_some());
+        std::fs::File::create(&lock).unwrap().set_len(1 << 40).unwrap();
+        assert_eq!(hash(), None);
+        std::fs::remove_file(&lock).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &lock).unwrap();
+        assert_eq!(hash(), None);
+        let why = read(&HistoryPlace::File(lock), folder.path()).unwrap_err();
+        assert!(why.starts_with("it is a character device"), "{why}");
+    }
+}
