@@ -207,7 +207,8 @@ mod tests {
         let root = folder.path().join("ws");
         std::fs::create_dir(&root).unwrap();
         let (own, other) = (root.join("a.snap"), folder.path().join("b.snap"));
-        [&own, &other].map(|path| std::fs::write(path, "figures").unwrap());
+        std::fs::write(&own, "figures").unwrap();
+        std::fs::write(&other, "figures").unwrap();
         let levels = Levels::new(BTreeMap::new(), Mode::Local);
         // A package of a workspace can be outside of the folder of the workspace, and a run reads
         // its baselines.
