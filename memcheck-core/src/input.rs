@@ -81,7 +81,7 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// Those of [`open`], and one for other text.
 pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     String::from_utf8(read(path, most)?)
-        .map_err(|error| io::Error::new(ErrorKind::InvalidData, error.utf8_error()))
+        .map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not valid UTF-8"))
 }
 
 /// The same for a path that a record or stored results name. Outside of `root`, once links are
