@@ -6,7 +6,6 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use crate::fixture::{Project, Run, command_by, workspace};
 
@@ -42,14 +41,12 @@ fn remove(path: &Path) {
     let _ = fs::remove_file(path).or_else(|_| fs::remove_dir(path));
 }
 
-/// Runs the command in 4 GB of address space. It is killed after a minute.
+/// Runs the command in 4 GB of address space. It takes a second, unless cargo waits for the builds of
+/// other tests. A command that never ends is killed.
 fn bounded(project: &Project, arguments: &[&str]) -> Run {
-    let limits = "ulimit -v 4000000; exec timeout --signal KILL 60 \"$@\"";
-    let begun = Instant::now();
+    let limits = "ulimit -v 4000000; exec timeout --signal KILL 600 \"$@\"";
     let mut command = command_by(("sh", &["-c", limits, "sh"]), project.path(), arguments);
-    let run = Run::from_output(&command.output().expect("sh runs"));
-    assert!(begun.elapsed() < Duration::from_secs(50), "{arguments:?}: {}", run.stderr);
-    run
+    Run::from_output(&command.output().expect("sh runs"))
 }
 
 #[test]
