@@ -1,9 +1,11 @@
 //! The pure core of memcheck: the record of a measured test, and the verdict on it.
 //!
-//! Data flows one way through these modules. Except for `runs::descendants`, they do not read a
-//! clock, a file, the environment or a terminal:
+//! Data flows one way through these modules. Except for `input`, `judgement::snapshot` and
+//! `runs::descendants`, they do not use a file, and none reads a clock, the environment or a
+//! terminal:
 //!
 //! ```text
+//! input        files that another program can have written
 //! growth       lifetimes of blocks -> does memory grow?
 //! measurement  the record of one run
 //! judgement    (record, baseline, limits) -> verdict with findings
@@ -28,6 +30,7 @@ pub use memcheck_limits::{
 pub const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
 
 pub mod growth;
+pub mod input;
 pub mod judgement;
 pub mod measurement;
 pub mod presentation;

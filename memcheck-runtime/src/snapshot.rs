@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use memcheck_core::device::Family;
+use memcheck_core::input;
 use memcheck_core::judgement::baseline::{self, Baseline, Figures, Holders};
 use memcheck_core::judgement::location;
 use memcheck_core::judgement::snapshot::{NewSnapshot, put_pending};
@@ -20,7 +21,7 @@ pub(crate) fn path(description: &Description, workspace: &Path, family: Family) 
 }
 
 pub(crate) fn load(path: &Path) -> Baseline {
-    Baseline::from_file(std::fs::read_to_string(path))
+    Baseline::from_file(input::read_text(path, input::SNAPSHOT))
 }
 
 /// insta's comparison of snapshots: they are equal if the figures are within the tolerance and the
@@ -73,25 +74,32 @@ pub(crate) fn keep(
     }
     .text();
     let accepted = path(description, &job.workspace, record.family);
-    let comparator = Within {
-        tolerance: record.limits.tolerance.value,
-        same_conditions: matches!(baseline, Baseline::Found { facts, .. } if *facts == record.facts),
-    };
-    let is_new = !is_equal(&accepted, &new, &job.report.with_extension("snap"), &comparator)?;
+    let same_conditions =
+        matches!(baseline, Baseline::Found { facts, .. } if *facts == record.facts);
+    let comparator = Within { tolerance: record.limits.tolerance.value, same_conditions };
+    // insta's reader has no limits, so that ours must have accepted the baseline first.
+    let is_new = !same_conditions
+        || !is_equal(&accepted, &new, &job.report.with_extension("snap"), &comparator)?;
     put(&job.workspace, &accepted, is_new.then_some(new.as_str()))
 }
 
-/// insta reads snapshots only from files, so that the new one is written to `file` first.
+/// insta reads snapshots only from files, so that both are written to `file`: the accepted one may
+/// have been replaced by a file that must not be read.
 fn is_equal(
     accepted: &Path,
     new: &str,
     file: &Path,
     comparator: &dyn insta::Comparator,
 ) -> io::Result<bool> {
-    let Ok(accepted) = insta::Snapshot::from_file(accepted) else { return Ok(false) };
-    std::fs::write(file, new)?;
-    let new = insta::Snapshot::from_file(file);
-    Ok(new.is_ok_and(|new| comparator.matches(&accepted, &new)))
+    let Ok(accepted) = input::read_text(accepted, input::SNAPSHOT) else { return Ok(false) };
+    let parse = |text: &str| -> io::Result<_> {
+        std::fs::write(file, text)?;
+        Ok(insta::Snapshot::from_file(file))
+    };
+    Ok(match (parse(&accepted)?, parse(new)?) {
+        (Ok(accepted), Ok(new)) => comparator.matches(&accepted, &new),
+        _ => false,
+    })
 }
 
 /// Removes the pending snapshot of an earlier run.
@@ -121,4 +129,26 @@ pub(crate) fn list_referenced(baselines: impl FnOnce() -> Vec<PathBuf>) -> io::R
     let lines: String = baselines().into_iter().map(line).collect();
     let mut file = std::fs::OpenOptions::new().append(true).create(true).open(list)?;
     file.write_all(lines.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn insta_reads_only_text_that_was_read_with_a_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let figures = "growth: 0\n  peak_allocated: 0\n  retained: 0\n  setup: 0";
+        let text = &format!("---\nsource: mem.rs\n---\nhost:\n  {figures}\n");
+        let comparator = Within { tolerance: Tolerance::NONE, same_conditions: true };
+        let equal = |accepted: &str| {
+            is_equal(&path(accepted), text, &path("new.snap"), &comparator).unwrap()
+        };
+        std::fs::write(path("a.snap"), text).unwrap();
+        std::fs::write(path("b.snap"), text.replace("growth: 0", "growth: 1")).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", path("c.snap")).unwrap();
+        assert_eq!(["a.snap", "b.snap", "c.snap"].map(equal), [true, false, false]);
+        assert!(matches!(load(&path("c.snap")), Baseline::Corrupt(why) if why.contains("device")));
+    }
 }

@@ -36,10 +36,9 @@ impl Symbols {
     /// An executable that cannot be read is not an error: its addresses have no names.
     pub fn open(executable: &Path) -> Self {
         let stripped = executable.canonicalize().ok().map(|path| protocol::line_tables(&path));
-        let loader = stripped
-            .filter(|path| path.is_file())
-            .and_then(|path| Loader::new(path).ok())
-            .or_else(|| Loader::new(executable).ok());
+        // The loader maps a file, so that its size does not matter, but opening a pipe would wait.
+        let load = |path: &Path| path.is_file().then(|| Loader::new(path).ok())?;
+        let loader = stripped.and_then(|path| load(&path)).or_else(|| load(executable));
         Self { loader, known: HashMap::new() }
     }
 

@@ -60,6 +60,7 @@ mod profile;
 mod proof;
 mod prose;
 mod read_only;
+mod reads;
 mod real;
 mod rebuilds;
 mod reference;

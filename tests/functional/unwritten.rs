@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::fixture::{Project, Run, command, memcheck_signaled, workspace};
+use crate::reads::product_sources;
 
 const TWO: &str = "
 #[mem_test(baseline = false)]
@@ -341,33 +342,22 @@ fn a_killed_run_keeps_its_finished_tests_and_leaves_no_output_of_an_earlier_one(
 /// the errors.
 #[test]
 fn only_the_layers_for_files_and_for_output_write() {
-    let source = workspace().join("cargo-memcheck/src");
     // A device or a pipe cannot be replaced, and the file of a launcher is empty and temporary.
     // `large_inputs` is a test.
     let direct = [
-        "presentation/presenters/reports.rs",
-        "execution/run/program.rs",
-        "execution/run/test.rs",
-        "large_inputs.rs",
+        "cargo-memcheck/src/presentation/presenters/reports.rs",
+        "cargo-memcheck/src/execution/run/program.rs",
+        "cargo-memcheck/src/execution/run/test.rs",
+        "cargo-memcheck/src/large_inputs.rs",
     ];
-    let mut folders = vec![source.clone()];
     let mut found = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).expect("a folder of sources") {
-            let path = entry.expect("an entry").path();
-            let name = path.strip_prefix(&source).expect("a source").display().to_string();
-            if path.is_dir() {
-                // The targets of the fuzzer are no part of the command.
-                folders.extend(Some(path).filter(|path| !path.ends_with("fuzzing")));
-            } else if !name.ends_with("tests.rs") && !direct.contains(&name.as_str()) {
-                let text = std::fs::read_to_string(&path).expect("a source");
-                let own = text.split("mod tests {").next().unwrap_or_default();
-                let writes = ["fs::write(", "println!(", "eprintln!(", "io::stdout().write"];
-                let writes = writes.iter().filter(|write| own.contains(**write));
-                found.extend(writes.map(|write| format!("{name}: {write}")));
-            }
+    for (name, own) in product_sources("cargo-memcheck") {
+        if !direct.contains(&name.as_str()) {
+            let writes = ["fs::write(", "println!(", "eprintln!(", "io::stdout().write"];
+            let writes = writes.iter().filter(|write| own.contains(**write));
+            found.extend(writes.map(|write| format!("{name}: {write}")));
         }
     }
-    found.retain(|write| write != "system/printing.rs: io::stdout().write");
+    found.retain(|write| write != "cargo-memcheck/src/system/printing.rs: io::stdout().write");
     assert!(found.is_empty(), "use system/files.rs and system/printing.rs instead of {found:#?}");
 }

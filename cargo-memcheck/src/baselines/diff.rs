@@ -7,6 +7,7 @@ use memcheck_core::size::exact;
 use memcheck_core::tolerance::Tolerance;
 use similar::{ChangeTag, TextDiff};
 
+use super::find::read;
 use super::{Body, CheckedSnapshot, SnapshotError, SnapshotFile, check};
 
 pub(crate) fn text(file: &SnapshotFile, new: &CheckedSnapshot) -> String {
@@ -38,7 +39,7 @@ pub(crate) fn text(file: &SnapshotFile, new: &CheckedSnapshot) -> String {
             lines.join("\n")
         }
         Some(Err(SnapshotError::Invalid(path, why))) => {
-            let old = std::fs::read_to_string(path).unwrap_or_default();
+            let old = read(&path).unwrap_or_default();
             format!("the baseline cannot be read: {why}\n{}", lines(&old, &new.body.to_yaml()))
         }
         Some(Err(error)) => error.to_string(),

@@ -6,6 +6,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use memcheck_core::input;
+
 use super::pending_below;
 use crate::system::files;
 
@@ -23,7 +25,7 @@ pub(crate) struct SetAside {
 /// Several runs of one commit share the folder, so that their snapshots add up.
 pub(crate) fn set_aside(pending: &Path, commit: Option<&str>) -> io::Result<Option<SetAside>> {
     let (stamp, now) = (pending.with_file_name(STAMP), commit.unwrap_or(UNKNOWN));
-    let then = fs::read_to_string(&stamp).unwrap_or_else(|_| UNKNOWN.to_owned());
+    let then = input::read_text(&stamp, input::OWN).unwrap_or_else(|_| UNKNOWN.to_owned());
     let then = then.trim();
     let snapshots = match pending.is_dir() {
         true => pending_below(pending, Path::new(""))?.len(),

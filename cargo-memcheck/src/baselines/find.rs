@@ -1,15 +1,15 @@
 //! Finds the snapshots of memory tests among all snapshots.
 
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use memcheck_core::device::Family;
+use memcheck_core::input;
 use memcheck_core::judgement::snapshot::SnapshotParts;
 
 const PENDING: &str = ".snap.new";
 const ACCEPTED: &str = ".snap";
-const MAX_BYTES: u64 = 4 << 20;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SnapshotFile {
@@ -113,15 +113,8 @@ fn walk(root: &Path, leave_out: &Path, ending: &str) -> io::Result<Vec<PathBuf>>
     Ok(found)
 }
 
-/// A snapshot has some kilobytes. A larger file is cut off, and then refused by its reader.
 pub(super) fn read(path: &Path) -> io::Result<String> {
-    // A pipe would block.
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is not a file"));
-    }
-    let mut text = String::new();
-    fs::File::open(path)?.take(MAX_BYTES).read_to_string(&mut text)?;
-    Ok(text)
+    input::read_text(path, input::SNAPSHOT)
 }
 
 /// The header decides, or the form of the name if the header cannot be read.

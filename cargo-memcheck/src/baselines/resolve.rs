@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use insta::Snapshot;
+use memcheck_core::input;
 use memcheck_core::judgement::baseline::{Baseline, Figures, Holders, Laws};
 use memcheck_core::judgement::snapshot::SnapshotParts;
 use memcheck_core::measurement::record::Facts;
@@ -81,7 +82,10 @@ impl Body {
 
 pub(crate) fn check(path: &Path) -> Result<CheckedSnapshot, SnapshotError> {
     let unsound = |why: String| SnapshotError::Invalid(path.to_owned(), why);
-    let text = read(path).map_err(|error| SnapshotError::Io(path.to_owned(), error))?;
+    let text = read(path).map_err(|error| match input::is_refusal(&error) {
+        true => unsound(error.to_string()),
+        false => SnapshotError::Io(path.to_owned(), error),
+    })?;
     // insta ends each file with a line end. If it is missing, the last figure may be cut off.
     if !text.ends_with('\n') {
         return Err(unsound("it is cut off".to_owned()));
@@ -162,6 +166,21 @@ mod tests {
         let written = fs::read_to_string(&file.target).unwrap();
         assert_eq!(written, PENDING.replace("assertion_line: 7\n", ""));
         assert_eq!(fs::read_dir(folder.path().join("snapshots")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_snapshot_that_is_not_a_regular_file_or_too_large_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a@cpu.snap");
+        std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
+        let refused = |expected: &str| {
+            let error = check(&file).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+            fs::remove_file(&file).unwrap();
+        };
+        refused("is not a snapshot of a memory test: it is a character device, and only a regular");
+        fs::File::create(&file).unwrap().set_len(1 << 40).unwrap();
+        refused("is not a snapshot of a memory test: it has 1.0 TiB, and the most is 4.0 MiB");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use cargo_metadata::Package;
+use memcheck_core::input;
 
 use crate::build::workspace::Workspace;
 use crate::system::files;
@@ -37,7 +38,7 @@ impl Generated<'_> {
         let (theirs, own) = (workspace.root().join("Cargo.lock"), folder.join("Cargo.lock"));
         let changed = |path: &Path| fs::metadata(path).and_then(|it| it.modified()).ok();
         if theirs.exists() && changed(&own) < changed(&theirs) {
-            files::replace(&own, &fs::read(theirs)?)?;
+            files::replace(&own, &input::read(&theirs, input::LOCK_FILE)?)?;
         }
         Ok(())
     }
@@ -53,7 +54,8 @@ impl Generated<'_> {
             writeln!(text, "{name} = {}", dependency(name, package)?)?;
         }
         write!(text, "\n{}", toml::to_string(&SameFeatures::of(workspace))?)?;
-        let root: toml::Table = fs::read_to_string(workspace.root().join("Cargo.toml"))?.parse()?;
+        let manifest = workspace.root().join("Cargo.toml");
+        let root: toml::Table = input::read_text(&manifest, input::SOURCE)?.parse()?;
         for key in ["profile", "patch"] {
             if let Some(value) = root.get(key) {
                 let mut value = value.clone();

@@ -7,6 +7,7 @@ use std::{fs, io};
 use clap::ValueEnum;
 use memcheck_core::cards::{CARDS, Card};
 use memcheck_core::device::Request;
+use memcheck_core::input;
 use memcheck_core::request::machine::Machine;
 use memcheck_core::request::variables::{self, VariableError};
 use memcheck_core::size::both;
@@ -207,8 +208,8 @@ fn machines(devices: &[String]) -> Result<Vec<String>, Failure> {
 
 fn config(path: &Path) -> Result<Value, EstimateError> {
     let shown = path.display().to_string();
-    let text =
-        fs::read_to_string(path).map_err(|error| EstimateError::Read(shown.clone(), error))?;
+    let text = input::read_text(path, input::MODEL)
+        .map_err(|error| EstimateError::Read(shown.clone(), error))?;
     // Some editors write a byte order mark at the start of a file.
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     match serde_json::from_str(text) {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use console::{Key, Term};
+use memcheck_core::input;
 use memcheck_core::wire::exit;
 use similar::TextDiff;
 
@@ -88,7 +89,7 @@ fn plan(starter: &Starter, args: &InitArgs) -> Result<Vec<PlannedFile>, Failure>
     }
     if let Some(text) = starter.manifest(args)? {
         let path = starter.folder().join("Cargo.toml");
-        let before = std::fs::read_to_string(&path)
+        let before = input::read_text(&path, input::SOURCE)
             .with_context(|| format!("reading {}", path.display()))?;
         files.push(PlannedFile { path, before: Some(before), text });
     }

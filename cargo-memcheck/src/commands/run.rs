@@ -371,6 +371,7 @@ impl<'a> RunningLeg<'a> {
             root: self.session.workspace.root(),
             pending: pending.as_deref(),
             levels: &self.session.options.levels,
+            within: None,
         };
         judge.judge(task, &mut judged, needs, measured_figures);
         // A test with findings of its own already has their call sites.

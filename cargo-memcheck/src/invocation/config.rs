@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use memcheck_core::input;
 use memcheck_core::request::config::{Config, ConfigError, PATH};
 use memcheck_core::wire::exit;
 use serde::{Deserialize, Deserializer};
@@ -45,7 +46,7 @@ impl Configuration {
             Some(path) => (path.to_owned(), true),
             None => (workspace_root.join(PATH), false),
         };
-        let text = match std::fs::read_to_string(&path) {
+        let text = match input::read_text(&path, input::CONFIGURATION) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound && !required => {
                 return Ok(Self::default());
@@ -106,6 +107,25 @@ mod tests {
         let error = Configuration::read(folder.path(), folder.path(), None).unwrap_err();
         assert!(error.to_string().contains("memcheck.toml"), "{error}");
         assert_eq!(error.exit_code(), exit::CONFIG);
+    }
+
+    #[test]
+    fn a_configuration_that_is_not_a_regular_file_or_too_large_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(PATH);
+        std::fs::create_dir(file.parent().unwrap()).unwrap();
+        let refused = |expected: &str| {
+            let error = Configuration::read(folder.path(), folder.path(), None).unwrap_err();
+            assert!(error.to_string().contains(expected), "{error}");
+            assert_eq!(error.exit_code(), exit::CONFIG);
+            std::fs::remove_file(&file).unwrap();
+        };
+        std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
+        refused(
+            "memcheck.toml: it is a character device, and only a regular file of at most 1.0 MiB",
+        );
+        std::fs::File::create(&file).unwrap().set_len(1 << 40).unwrap();
+        refused("it has 1.0 TiB, and the most is 1.0 MiB");
     }
 
     #[test]

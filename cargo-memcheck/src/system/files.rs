@@ -9,6 +9,7 @@ use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use memcheck_core::input;
 use tempfile::NamedTempFile;
 
 const SUFFIX: &str = ".part";
@@ -107,7 +108,8 @@ pub(crate) fn append(target: &Path, lines: &[u8]) -> io::Result<()> {
 
 /// Returns true if the contents were different.
 pub(crate) fn replace_if_different(target: &Path, contents: &[u8]) -> io::Result<bool> {
-    if fs::read(target).is_ok_and(|there| there == contents) {
+    // A larger file is different.
+    if input::read(target, contents.len() as u64).is_ok_and(|there| there == contents) {
         return Ok(false);
     }
     replace(target, contents).map(|()| true)
@@ -145,7 +147,9 @@ fn remove_abandoned(target: &Path) {
         let age =
             file.metadata().and_then(|it| it.modified()).ok().and_then(|at| at.elapsed().ok());
         let is_new = age.is_none_or(|age| age < std::time::Duration::from_secs(2));
-        if !is_new && File::open(file.path()).is_ok_and(|file| file.try_lock().is_ok()) {
+        // Only its lock is needed, whatever its size.
+        let open = || input::open(&file.path(), u64::MAX);
+        if !is_new && open().is_ok_and(|file| file.try_lock().is_ok()) {
             let _ = fs::remove_file(file.path());
         }
     }

@@ -4,19 +4,20 @@
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
 use serde::Deserialize;
 
 use crate::device::Family;
+use crate::input;
 use crate::judgement::fault;
 use crate::judgement::finding::{Code, Finding, Level};
 use crate::judgement::verdict::{Status, Verdict, conclude};
 use crate::measurement::record;
 use crate::wire::exit;
-use crate::wire::protocol::{Refusal, Report, VERSION};
+use crate::wire::protocol::{self, Refusal, Report, VERSION};
 
 /// The end of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +42,20 @@ pub enum Written {
 }
 
 impl Written {
+    /// Reads the file in which a report is expected. A test can write anything there.
+    ///
+    /// # Errors
+    /// If the system cannot read the file.
+    pub fn read(report: &Path) -> io::Result<Self> {
+        let read = |path: &Path| input::read(path, input::REPORT);
+        match read(report) {
+            Err(error) if input::is_refusal(&error) => {
+                Ok(Self::Unsound(format!("the record of the test cannot be read: {error}")))
+            }
+            result => Self::from_files(result, || read(&protocol::refusal(report))),
+        }
+    }
+
     /// Parses the report or, without one, the refusal. An existing report must be readable.
     pub fn from_files(
         report: io::Result<Vec<u8>>,

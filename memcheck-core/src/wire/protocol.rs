@@ -176,10 +176,6 @@ impl Job {
     }
 }
 
-/// The most bytes of a [`Report`] that are read. One with 1,000,000 holders has about 200 MB, so
-/// that this leaves room for twice as many. A larger one would use up the memory of its reader.
-pub const LARGEST_REPORT: u64 = 512 << 20;
-
 /// The path of the separate line tables of a stripped `executable`.
 pub fn line_tables(executable: &Path) -> PathBuf {
     let mut name = executable.as_os_str().to_owned();

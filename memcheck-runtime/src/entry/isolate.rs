@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use memcheck_core::device::{Family, Request};
+use memcheck_core::input;
 use memcheck_core::judgement::baseline::Baseline;
 use memcheck_core::judgement::finding::{self, Code};
 use memcheck_core::judgement::snapshot::remove_pending;
@@ -24,7 +25,6 @@ use memcheck_core::runs::capture::{STREAM, StreamCapture};
 use memcheck_core::runs::descendants;
 use memcheck_core::runs::explain::{Explain, Further, RunPlan, Stage, further};
 use memcheck_core::runs::process_end::{self, End, ExpectedTest, Judged, Written};
-use memcheck_core::size::Size;
 use memcheck_core::wire::protocol::{self, Job, Report};
 use memcheck_symbols::Symbols;
 
@@ -161,16 +161,7 @@ fn measured(
 
 /// The report of the process of `job`, or the reason why there is none.
 fn written(job: &Job) -> Written {
-    let size = std::fs::metadata(&job.report).map_or(0, |file| file.len());
-    if size > protocol::LARGEST_REPORT {
-        let most = Size(protocol::LARGEST_REPORT);
-        return Written::Unsound(format!(
-            "the record of the test has {}, and the most is {most}",
-            Size(size)
-        ));
-    }
-    let refusal = || std::fs::read(protocol::refusal(&job.report));
-    Written::from_files(std::fs::read(&job.report), refusal).unwrap_or_else(|error| {
+    Written::read(&job.report).unwrap_or_else(|error| {
         Written::Unsound(format!("the record of the test cannot be read: {error}"))
     })
 }
@@ -295,6 +286,6 @@ fn fail(description: &Description, text: &str) {
 fn candle_version(workspace: &Path) -> Option<String> {
     let lock = workspace
         .ancestors()
-        .find_map(|folder| std::fs::read_to_string(folder.join("Cargo.lock")).ok())?;
+        .find_map(|folder| input::read_text(&folder.join("Cargo.lock"), input::LOCK_FILE).ok())?;
     cargo_lock::candle(&lock, env!("CARGO_PKG_VERSION"))
 }

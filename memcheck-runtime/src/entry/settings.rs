@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use memcheck_core::device::{Family, Request};
+use memcheck_core::input;
 use memcheck_core::limits::{Layer, Limits};
 use memcheck_core::request::config::{self, Config, Subject};
 use memcheck_core::request::variables::{self, UnknownVariable, VariableError};
@@ -48,7 +49,7 @@ pub(crate) fn check_names() -> Result<(), SettingsError> {
 pub(crate) fn configuration(workspace: &Path) -> Result<Config, SettingsError> {
     let named = variable(variables::CONFIG_FILE.name);
     let path = named.as_ref().map_or_else(|| workspace.join(config::PATH), |path| path.into());
-    let text = match std::fs::read_to_string(&path) {
+    let text = match input::read_text(&path, input::CONFIGURATION) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && named.is_none() => {
             return Ok(Config::default());
@@ -111,4 +112,19 @@ pub(crate) fn threads() -> u32 {
             std::thread::available_parallelism().ok().and_then(|n| u32::try_from(n.get()).ok())
         })
         .unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configuration_without_an_end_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(config::PATH);
+        std::fs::create_dir(file.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
+        let error = configuration(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("memcheck.toml: it is a character device"), "{error}");
+    }
 }

@@ -1,5 +1,6 @@
 //! Optimizes memcheck's own crates in a build of tests, as settings for `cargo --config`.
 
+use memcheck_core::input;
 use memcheck_core::measurement::cargo_lock::RUNTIME;
 use toml_edit::{DocumentMut, TableLike};
 
@@ -16,7 +17,7 @@ const LEDGER: &str = "memcheck-ledger";
 pub(super) fn settings(workspace: &Workspace, kind: DeviceKind) -> Vec<String> {
     let manifest = workspace.metadata().workspace_root.join("Cargo.toml");
     // cargo has read the manifest and reports what is wrong with it.
-    let manifest = std::fs::read_to_string(manifest).unwrap_or_default();
+    let manifest = input::read_text(manifest.as_std_path(), input::SOURCE).unwrap_or_default();
     settings_beside(&manifest.parse().unwrap_or_default(), kind)
 }
 

@@ -2,11 +2,12 @@
 //! read.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use memcheck_core::input;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -76,8 +77,7 @@ fn read(path: &Path, state: Option<FileState>) -> ReadFile {
 
 fn hash(path: &Path) -> io::Result<Content> {
     let mut hasher = Sha256::new();
-    // The file can grow meanwhile.
-    io::copy(&mut File::open(path)?.take(LARGEST_READ), &mut hasher)?;
+    hasher.update(input::read(path, LARGEST_READ)?);
     let hash = hasher.finalize();
     Ok(Content::File(hash.iter().map(|byte| format!("{byte:02x}")).collect()))
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use memcheck_core::input;
 use serde::{Deserialize, Serialize};
 
 use super::contents::ReadFile;
@@ -60,7 +61,7 @@ impl Records {
         let lock = lock(&folder.join("sources.lock"))?;
         let path = folder.join("sources.json");
         let stored: Option<Stored> =
-            fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok());
+            input::read(&path, input::OWN).ok().and_then(|text| serde_json::from_slice(&text).ok());
         let stored = stored.filter(|stored| stored.version == VERSION);
         Ok(Self { path, stored: stored.unwrap_or_default(), _lock: lock })
     }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use cargo_metadata::{Artifact, BuildScript, PackageId, TargetKind};
+use memcheck_core::input;
 use walkdir::WalkDir;
 
 use super::{FileState, TICK, since_epoch};
@@ -77,7 +78,7 @@ fn of_artifact(artifact: &Artifact, folder: &Path, below: &Path) -> Unit {
         artifact.filenames.iter().map(|path| path.as_std_path().to_owned()).collect();
     let base = if folder.starts_with(below) { below } else { folder };
     let listing = dep_info(artifact, &outputs);
-    let text = listing.as_ref().and_then(|listing| fs::read_to_string(listing).ok());
+    let text = listing.as_ref().and_then(|listing| input::read_text(listing, input::OWN).ok());
     let inputs = listed(&text.unwrap_or_default());
     Unit {
         name: name_of(artifact),
@@ -111,7 +112,7 @@ fn of_script(script: &BuildScript, name: String, folder: &Path, made: &[&Path]) 
     let output = own.join("output");
     let mut named = Vec::new();
     let mut names_inputs = false;
-    let text = fs::read_to_string(&output);
+    let text = input::read_text(&output, input::OWN);
     for (key, value) in instructions(text.as_deref().unwrap_or_default()) {
         match key {
             "rerun-if-changed" => {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use memcheck_core::input;
 use memcheck_core::measurement::cargo_lock::RUNTIME;
 use toml_edit::{DocumentMut, InlineTable, Item, Table, Value};
 
@@ -32,7 +33,7 @@ impl StarterError {
 pub(super) fn with_runtime(folder: &Path, args: &InitArgs) -> Result<String, StarterError> {
     let path = folder.join("Cargo.toml");
     let error = |why: String| StarterError::Manifest(path.display().to_string(), why);
-    let text = std::fs::read_to_string(&path).map_err(|why| error(why.to_string()))?;
+    let text = input::read_text(&path, input::SOURCE).map_err(|why| error(why.to_string()))?;
     added(&text, source(folder, args)).map_err(error)
 }
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use memcheck_core::input;
 use quote::ToTokens;
 use syn::{
     FnArg, GenericArgument, ImplItem, ImplItemFn, Item, ItemImpl, ItemMod, ItemStruct,
@@ -82,7 +83,7 @@ impl ModelStruct {
 
 impl Library {
     fn read(&mut self, file: &Path, folder: &Path, path: &str, depth: usize) -> Option<()> {
-        let text = std::fs::read_to_string(file).ok()?;
+        let text = input::read_text(file, input::SOURCE).ok()?;
         let parsed = syn::parse_file(&text).ok()?;
         self.items(parsed.items, folder, path, depth);
         Some(())

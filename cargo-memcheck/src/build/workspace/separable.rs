@@ -9,6 +9,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use cargo_metadata::Metadata;
+use memcheck_core::input;
 
 /// In cargo's configuration these can replace a dependency by a folder.
 const REPLACING: [&str; 3] = ["patch", "paths", "include"];
@@ -44,7 +45,7 @@ fn canonical(folder: &Path) -> PathBuf {
 /// The folders of the patches in the manifest of the workspace.
 fn patches(root: &Path) -> Option<Vec<PathBuf>> {
     let manifest: toml::Table =
-        std::fs::read_to_string(root.join("Cargo.toml")).ok()?.parse().ok()?;
+        input::read_text(&root.join("Cargo.toml"), input::SOURCE).ok()?.parse().ok()?;
     let patches = ["patch", "replace"].into_iter().filter_map(|key| manifest.get(key));
     Some(patches.flat_map(paths).map(|path| root.join(path)).collect())
 }
@@ -63,7 +64,7 @@ fn has_replacing_configuration(root: &Path) -> bool {
     let files =
         folders.chain(home).flat_map(|folder| ["config", "config.toml"].map(|it| folder.join(it)));
     files.into_iter().any(|file| {
-        let text = std::fs::read_to_string(file).unwrap_or_default();
+        let text = input::read_text(&file, input::SOURCE).unwrap_or_default();
         // A file that is not TOML ends cargo.
         let table: toml::Table = text.parse().unwrap_or_default();
         REPLACING.iter().any(|key| table.contains_key(*key))

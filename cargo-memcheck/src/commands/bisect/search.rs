@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use memcheck_core::input;
 use memcheck_core::tolerance::Tolerance;
 use memcheck_core::wire::exit;
 use serde::{Deserialize, Serialize};
@@ -86,7 +87,8 @@ impl RevisionSearch {
     }
 
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
-        let text = std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
+        let text =
+            input::read(path, input::OWN).with_context(|| format!("reading {}", path.display()))?;
         Ok(serde_json::from_slice(&text).context("reading the description of the bisection")?)
     }
 
@@ -96,7 +98,7 @@ impl RevisionSearch {
 
     /// The steps that have ended.
     pub(super) fn steps(&self) -> Result<Vec<BisectStep>, Failure> {
-        let text = std::fs::read_to_string(self.log()).unwrap_or_default();
+        let text = input::read_text(&self.log(), input::OWN).unwrap_or_default();
         let steps: Result<Vec<BisectStep>, _> = text.lines().map(serde_json::from_str).collect();
         Ok(steps.context("reading the steps of the bisection")?)
     }

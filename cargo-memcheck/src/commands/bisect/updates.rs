@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context;
+use memcheck_core::input;
 use memcheck_core::size::counted;
 
 use super::search::RevisionSearch;
@@ -48,7 +49,8 @@ pub(super) fn find(args: &BisectArgs, places: &Places) -> Result<Option<Bisectio
     let of_good = of_good.map_err(|_| BisectError::NoLock(good.to_owned()))?;
     // That of the working tree is the one that the user has just updated.
     let newest = if args.bad.is_some() { file.clone() } else { places.root().join(LOCK_FILE) };
-    let of_bad = fs::read_to_string(newest).map_err(|_| BisectError::NoLock(bad.to_owned()))?;
+    let of_bad = input::read_text(&newest, input::LOCK_FILE)
+        .map_err(|_| BisectError::NoLock(bad.to_owned()))?;
     let unreadable = |why: String| BisectError::Lock(format!("{good} or {bad}"), why);
     let range = LockRange::between(&of_good, &of_bad).map_err(|it| unreadable(it.to_string()))?;
     if range.updates.is_empty() {
@@ -179,7 +181,8 @@ impl LockSearch<'_> {
         if !output.status.success() {
             return Ok(None);
         }
-        let resolved = fs::read_to_string(&self.file).context("reading the lock file")?;
+        let resolved = input::read_text(&self.file, input::LOCK_FILE);
+        let resolved = resolved.context("reading the lock file")?;
         let applied = self.range.applied(&resolved);
         Ok(applied.context("reading the lock file that cargo has resolved")?)
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context;
+use memcheck_core::input;
 use serde::{Deserialize, Serialize};
 
 use super::{CheckedProof, Identity, Proof, Versions};
@@ -53,7 +54,7 @@ pub(crate) fn read(
 }
 
 fn load(path: &Path) -> Option<ProofFile> {
-    let text = std::fs::read(path).ok()?;
+    let text = input::read(path, input::OWN).ok()?;
     let file: ProofFile = serde_json::from_slice(&text).ok()?;
     (file.version == VERSION && !file.devices.is_empty()).then_some(file)
 }

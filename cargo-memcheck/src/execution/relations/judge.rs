@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use memcheck_core::input;
 use memcheck_core::judgement::baseline::{Baseline, Laws};
 use memcheck_core::judgement::finding::{Class, Code, Finding};
 use memcheck_core::judgement::snapshot::{NewSnapshot, put_pending, remove_pending};
@@ -49,6 +50,8 @@ pub(crate) struct Judge<'a> {
     /// `None` if they are written next to the tests.
     pub(crate) pending: Option<&'a Path>,
     pub(crate) levels: &'a Levels,
+    /// The workspace if the paths are those of stored results, which may name no other files.
+    pub(crate) within: Option<&'a Path>,
 }
 
 impl Judge<'_> {
@@ -60,7 +63,7 @@ impl Judge<'_> {
         measured_figures: &MeasuredFigures,
     ) {
         let Some(record) = measured(outcome) else { return };
-        let runs_of = |other: &Other| runs_of(other, task, record, measured_figures);
+        let runs_of = |other: &Other| self.runs_of(other, task, record, measured_figures);
         let Compared { mut findings, members: known } = relations::compare(record, needs, runs_of);
         let runs = relations::members_of_runs(&known);
         let laws_of_runs: Vec<Vec<ScalingReport>> = runs
@@ -71,7 +74,8 @@ impl Judge<'_> {
         let laws = laws_of_runs.first().cloned().unwrap_or_default();
         let members = runs.first().map_or(&[][..], Vec::as_slice);
         let mut across = Relations { laws, snapshot: needs.law.clone(), ..Relations::default() };
-        let kept = needs.law.as_ref().and_then(|law| snapshot::read(law, &record.facts));
+        let kept =
+            needs.law.as_ref().and_then(|law| snapshot::parse_file(self.read(law), &record.facts));
         let accepted = kept.as_ref().and_then(|kept| kept.as_ref().ok());
         findings.extend(relations::scaling(&laws_of_runs, accepted, record));
         let too_much = !is_worth_keeping(&outcome.verdict.findings)
@@ -118,6 +122,31 @@ impl Judge<'_> {
         self.conclude(outcome, findings);
     }
 
+    fn read(&self, snapshot: &Path) -> std::io::Result<String> {
+        match self.within {
+            Some(root) => input::read_text_inside(snapshot, root, input::SNAPSHOT),
+            None => input::read_text(snapshot, input::SNAPSHOT),
+        }
+    }
+
+    /// Of this run, else of its baseline.
+    fn runs_of(
+        &self,
+        other: &Other,
+        task: &Task,
+        record: &Record,
+        measured_figures: &MeasuredFigures,
+    ) -> Result<MeasuredRuns, String> {
+        match measured_figures.of(task, &other.test) {
+            Some(Some(runs)) => Ok(runs.clone()),
+            Some(None) => Err("was not measured in this run".to_owned()),
+            None => {
+                let baseline = Baseline::from_file(self.read(&other.snapshot));
+                standing_in(&baseline, &record.facts).cloned().map(MeasuredRuns::from)
+            }
+        }
+    }
+
     /// `None` removes the pending snapshot.
     pub(crate) fn keep(&self, law: &Path, text: Option<&str>) -> std::io::Result<Option<PathBuf>> {
         put_pending(law, self.pending.map(|folder| (folder, self.root)), text)
@@ -154,23 +183,6 @@ fn no_law_yet(unusable: Option<&String>) -> Finding {
     Finding::new(code, message).hint("check the law, then `cargo memcheck accept`")
 }
 
-/// Of this run, else of its baseline.
-fn runs_of(
-    other: &Other,
-    task: &Task,
-    record: &Record,
-    measured_figures: &MeasuredFigures,
-) -> Result<MeasuredRuns, String> {
-    match measured_figures.of(task, &other.test) {
-        Some(Some(runs)) => Ok(runs.clone()),
-        Some(None) => Err("was not measured in this run".to_owned()),
-        None => {
-            let baseline = Baseline::from_file(std::fs::read_to_string(&other.snapshot));
-            standing_in(&baseline, &record.facts).cloned().map(MeasuredRuns::from)
-        }
-    }
-}
-
 /// `fits` if the device has as much, else the capacity of the device. The host has no capacity.
 fn room(record: &Record, space: Space) -> Option<DeviceRoom> {
     let fits = record.limits.fits.value.filter(|_| space.is_device());
@@ -181,5 +193,31 @@ fn room(record: &Record, space: Space) -> Option<DeviceRoom> {
         }
         (_, Some(bytes)) => Some(DeviceRoom { name: record.device.clone(), bytes }),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::invocation::options::Mode;
+
+    #[test]
+    fn stored_results_name_no_baseline_outside_of_the_workspace() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("ws");
+        std::fs::create_dir(&root).unwrap();
+        let (own, other) = (root.join("a.snap"), folder.path().join("b.snap"));
+        std::fs::write(&own, "figures").unwrap();
+        std::fs::write(&other, "figures").unwrap();
+        let levels = Levels::new(BTreeMap::new(), Mode::Local);
+        // A package of a workspace can be outside of the folder of the workspace, and a run reads
+        // its baselines.
+        for (within, reads) in [(None, true), (Some(root.as_path()), false)] {
+            let judge = Judge { root: &root, pending: None, levels: &levels, within };
+            assert_eq!(judge.read(&own).unwrap(), "figures");
+            assert_eq!(judge.read(&other).is_ok(), reads);
+            let error = judge.read("/dev/zero".as_ref()).unwrap_err();
+            assert!(!reads || input::is_refusal(&error), "{error}");
+        }
     }
 }

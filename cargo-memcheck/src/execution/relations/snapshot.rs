@@ -1,20 +1,18 @@
 //! The baseline of the laws of a test. It is a snapshot in the same folder as those of its cases
 //! and has insta's format, so that `review` and `cargo insta` can show it.
 
-use std::path::Path;
+use std::io;
 
 use memcheck_core::judgement::baseline::{Laws, other_conditions};
 use memcheck_core::judgement::snapshot::SnapshotParts;
 use memcheck_core::measurement::record::Facts;
 
 /// `None` if there is no baseline. The error completes "the baseline of the law …".
-pub(super) fn read(path: &Path, now: &Facts) -> Option<Result<Laws, String>> {
-    if !path.exists() {
-        return None;
-    }
+pub(super) fn parse_file(read: io::Result<String>, now: &Facts) -> Option<Result<Laws, String>> {
     let unreadable = |why: String| format!("cannot be read: {why}");
-    let text = match std::fs::read_to_string(path) {
+    let text = match read {
         Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
         Err(error) => return Some(Err(unreadable(error.to_string()))),
     };
     Some(parse(&text).map_err(unreadable).and_then(|(facts, laws)| {
@@ -35,6 +33,8 @@ fn parse(text: &str) -> Result<(Facts, Laws), String> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use memcheck_core::judgement::snapshot::NewSnapshot;
 
     use super::*;
@@ -45,22 +45,22 @@ mod tests {
             let header = r#"{"memcheck":1,"profile":"debug","iterations":10,"warmup":2"#;
             serde_json::from_str(&format!(r#"{header},"candle":"{candle}"}}"#)).unwrap()
         };
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("mem__forward__law@cpu.snap");
-        assert_eq!(read(&path, &facts("0.11.1")), None);
+        let read = |text: &str, now: &str| parse_file(Ok(text.to_owned()), &facts(now));
+        let absent = || Err(io::ErrorKind::NotFound.into());
+        assert_eq!(parse_file(absent(), &facts("0.11.1")), None);
         let laws = Laws::from_yaml("laws:\n  host:\n    growth: '0'").unwrap();
         let (facts_then, body) = (facts("0.10.0"), laws.to_yaml());
         let source = Path::new("mem.rs");
         let kept = NewSnapshot { source, line: None, facts: &facts_then, body: &body };
-        std::fs::write(&path, kept.text()).unwrap();
-        assert_eq!(read(&path, &facts("0.10.0")), Some(Ok(laws)));
-        let other = read(&path, &facts("0.11.1")).unwrap().unwrap_err();
+        assert_eq!(read(&kept.text(), "0.10.0"), Some(Ok(laws)));
+        let other = read(&kept.text(), "0.11.1").unwrap().unwrap_err();
         assert_eq!(
             other,
             "was measured with another version of candle (0.10.0 -> 0.11.1), so it cannot be compared"
         );
-        std::fs::write(&path, "torn").unwrap();
-        let torn = read(&path, &facts("0.11.1")).unwrap().unwrap_err();
-        assert!(torn.starts_with("cannot be read: "), "{torn}");
+        for read in [Ok("torn".to_owned()), Err(io::Error::other("it is a named pipe"))] {
+            let torn = parse_file(read, &facts("0.11.1")).unwrap().unwrap_err();
+            assert!(torn.starts_with("cannot be read: "), "{torn}");
+        }
     }
 }

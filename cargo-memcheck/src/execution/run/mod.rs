@@ -1,13 +1,12 @@
 //! Runs tests, each in its own child process, once for each stage that a test needs: `repeated`
 //! runs one several times, `test` starts the process of a test, `program` that of a program, and
-//! `launched` either through a launcher. `report_file` reads their reports, and `names` looks up the
-//! names of their call stacks.
+//! `launched` either through a launcher. `names` looks up the names of the call stacks in their
+//! reports.
 
 mod launched;
 mod names;
 mod program;
 mod repeated;
-mod report_file;
 mod test;
 
 use std::collections::BTreeMap;
@@ -222,8 +221,7 @@ impl<'a> Runner<'a> {
 
     /// Judges the report if the process could not, because its call stacks have no names.
     fn written(&self, report: &Path, task: &Task) -> anyhow::Result<Written> {
-        let mut written =
-            report_file::read(report).with_context(|| report.display().to_string())?;
+        let mut written = Written::read(report).with_context(|| report.display().to_string())?;
         if let Written::Report(report) = &mut written {
             self.names.complete(report, &task.binary, &self.options.levels);
         }

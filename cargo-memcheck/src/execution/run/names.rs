@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use memcheck_core::input;
 use memcheck_core::judgement::baseline::{Baseline, Figures, Holders};
 use memcheck_core::judgement::snapshot::{SnapshotParts, remove_pending, replace_pending};
 use memcheck_core::judgement::{blame, verdict};
@@ -64,14 +65,14 @@ impl Names {
 
 pub(super) fn baseline(report: &Report) -> Baseline {
     match &report.snapshot {
-        Some(path) => Baseline::from_file(std::fs::read_to_string(path)),
+        Some(path) => Baseline::from_file(input::read_text(path, input::SNAPSHOT)),
         None => Baseline::Off,
     }
 }
 
 /// The test process could not write the holders, because they had no names.
 fn add_holders(pending: &Path, record: &Record) -> io::Result<()> {
-    let text = std::fs::read_to_string(pending)?;
+    let text = input::read_text(pending, input::SNAPSHOT)?;
     let parts = SnapshotParts::of(&text).map_err(io::Error::other)?;
     let body = Figures::of(record).to_yaml(&Holders::of(record));
     replace_pending(pending, &parts.with_body(&body))

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::Context;
+use memcheck_core::input;
 use memcheck_core::judgement::baseline::Figures;
 
 use crate::comparison::history::{HistoryEntry, VERSION};
@@ -26,7 +27,7 @@ pub(crate) struct HistoryState {
 
 impl HistoryState {
     pub(crate) fn of(workspace: &Path, commit: Option<String>) -> Self {
-        let lock = std::fs::read_to_string(workspace.join("Cargo.lock")).ok();
+        let lock = input::read_text(&workspace.join("Cargo.lock"), input::LOCK_FILE).ok();
         Self {
             commit,
             lock: lock.map(|text| format!("{:016x}", hash(&text))),
@@ -86,7 +87,30 @@ pub(crate) fn append(
 /// The reason why it cannot be read.
 pub(crate) fn read(place: &HistoryPlace, root: &Path) -> Result<String, String> {
     match place {
-        HistoryPlace::File(file) => std::fs::read_to_string(file).map_err(|why| why.to_string()),
+        HistoryPlace::File(file) => {
+            input::read_text(file, input::HISTORY).map_err(|why| why.to_string())
+        }
         HistoryPlace::Git => notes::read(root),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_file_and_a_history_without_an_end_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = folder.path().join("Cargo.lock");
+        let hash = || HistoryState::of(folder.path(), None).lock;
+        std::fs::write(&lock, "version = 4").unwrap();
+        assert!(hash().is_some());
+        std::fs::File::create(&lock).unwrap().set_len(1 << 40).unwrap();
+        assert_eq!(hash(), None);
+        std::fs::remove_file(&lock).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &lock).unwrap();
+        assert_eq!(hash(), None);
+        let why = read(&HistoryPlace::File(lock), folder.path()).unwrap_err();
+        assert!(why.starts_with("it is a character device"), "{why}");
     }
 }

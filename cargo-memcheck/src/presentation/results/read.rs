@@ -4,11 +4,13 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use memcheck_core::input;
 use memcheck_core::judgement::verdict::Status;
+use memcheck_core::size::Size;
 use memcheck_core::wire::exit;
 use serde::Deserialize;
 
@@ -55,7 +57,7 @@ pub(super) fn open(folder: &Path) -> Result<(File, bool), ResultsError> {
         return Err(ResultsError::NoFolder(folder.to_owned()));
     }
     let path = file(folder);
-    match File::open(&path) {
+    match input::open(&path, input::RESULTS) {
         Ok(file) => {
             let is_written = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
             Ok((file, is_written))
@@ -63,7 +65,14 @@ pub(super) fn open(folder: &Path) -> Result<(File, bool), ResultsError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Err(ResultsError::None(folder.to_owned()))
         }
-        Err(error) => Err(ResultsError::Io(path, error)),
+        Err(error) => Err(unreadable(path, error)),
+    }
+}
+
+fn unreadable(path: PathBuf, error: io::Error) -> ResultsError {
+    match input::is_refusal(&error) {
+        true => ResultsError::Damaged(path, error.to_string()),
+        false => ResultsError::Io(path, error),
     }
 }
 
@@ -90,8 +99,8 @@ pub(super) fn parse_lines<T>(
     mut keep: impl FnMut(Test, Range<u64>) -> T,
 ) -> Result<Results<T>, ResultsError> {
     let torn = |why: String| ResultsError::Damaged(file(folder), why);
-    let refused = |error| ResultsError::Io(file(folder), error);
-    let mut lines = LineReader { reader, bytes: Vec::new(), end: 0 };
+    let refused = |error| unreadable(file(folder), error);
+    let mut lines = LineReader::new(reader, input::RESULTS_LINE);
     let first = lines.next().map_err(refused)?.map(|_| lines.text());
     let run = first_line(folder, &first.unwrap_or_default())?;
     let mut results = Results {
@@ -107,9 +116,8 @@ pub(super) fn parse_lines<T>(
     let mut tests = Tests { kept: Vec::new(), ran: 0, seconds: 0.0 };
     let mut unjudged: Vec<(Test, Range<u64>)> = Vec::new();
     let mut ended = false;
-    let mut number = 1;
     while let Some(range) = lines.next().map_err(refused)? {
-        number += 1;
+        let number = lines.number;
         let line: ResultLine<Test> = ResultLine::parse(&lines.text())
             .map_err(|error| torn(format!("line {number} of {FILE}: {error}")))?;
         match line {
@@ -162,18 +170,34 @@ pub(super) fn parse_lines<T>(
 /// The lines of a file, of which one is in memory.
 struct LineReader<R> {
     reader: R,
+    /// The most bytes of a line.
+    most: u64,
     /// The line, without its end.
     bytes: Vec<u8>,
+    /// Its number, from 1.
+    number: usize,
     end: u64,
 }
 
 impl<R: BufRead> LineReader<R> {
+    fn new(reader: R, most: u64) -> Self {
+        Self { reader, most, bytes: Vec::new(), number: 0, end: 0 }
+    }
+
     /// The bytes of the next line in the file. A line without an end was being written, and is
     /// left out.
     fn next(&mut self) -> io::Result<Option<Range<u64>>> {
         self.bytes.clear();
-        self.reader.read_until(b'\n', &mut self.bytes)?;
+        self.number += 1;
+        // One byte more for the end of the line.
+        let mut reader = self.reader.by_ref().take(self.most.saturating_add(1));
+        reader.read_until(b'\n', &mut self.bytes)?;
         if self.bytes.pop_if(|last| *last == b'\n').is_none() {
+            if self.bytes.len() as u64 > self.most {
+                let why =
+                    format!("line {} of {FILE} has more than {}", self.number, Size(self.most));
+                return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+            }
             return Ok(None);
         }
         let start = self.end;
@@ -246,5 +270,19 @@ fn first_line(folder: &Path, line: &str) -> Result<RunDescription, ResultsError>
             file(folder),
             "its first line does not describe a run".to_owned(),
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_a_greatest_length() {
+        let mut lines = LineReader::new(&b"four\n12345\n"[..], 4);
+        assert_eq!((lines.next().unwrap(), lines.text()), (Some(0..5), "four".into()));
+        let error = unreadable("results.jsonl".into(), lines.next().unwrap_err());
+        let expected = "line 2 of results.jsonl has more than 4 B";
+        assert!(matches!(error, ResultsError::Damaged(_, why) if why == expected));
     }
 }

@@ -14,7 +14,7 @@ pub(crate) fn judge_relations(whole: &mut MergedRun, pending: &Path) -> Result<(
     }
     let levels = whole.run.levels();
     let root = whole.run.workspace().to_owned();
-    let judge = Judge { root: &root, pending: Some(pending), levels: &levels };
+    let judge = Judge { root: &root, pending: Some(pending), levels: &levels, within: Some(&root) };
     for test in &mut whole.tests {
         let Some(measured_figures) = measured_figures.get(&test.task.leg.name()) else { continue };
         if let Some(mut needs) = test.outcome.across.left.take() {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
 use anyhow::Context;
+use memcheck_core::input;
 use serde::Serialize;
 
 use super::line::{ResultLine, RunEnd, TestResult, file};
@@ -101,7 +102,8 @@ impl Store {
     /// The text must be read now, because another device of this run may replace the file.
     fn pending(&self, outcome: &TestOutcome) -> Option<String> {
         let path = outcome.pending()?;
-        match std::fs::read_to_string(path).with_context(|| path.display().to_string()) {
+        let read = input::read_text(path, input::SNAPSHOT);
+        match read.with_context(|| path.display().to_string()) {
             Ok(text) => Some(text),
             Err(error) => {
                 self.lines().error.get_or_insert(error);

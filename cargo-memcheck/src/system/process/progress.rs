@@ -1,7 +1,6 @@
 //! Reads the progress of a running test as JSON lines from a pipe, or from a file if a launcher
 //! starts the test.
 
-use std::fs::File;
 use std::io::{PipeReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use memcheck_core::input;
 use memcheck_core::wire::protocol::Progress;
 
 const LOOK: Duration = Duration::from_millis(100);
@@ -85,7 +85,8 @@ impl Tail {
         path: &Path,
         on_progress: impl Fn(Progress) + Send + 'static,
     ) -> std::io::Result<Self> {
-        let mut file = File::open(path)?;
+        // Its size has no limit, because only its last lines are kept.
+        let mut file = input::open(path, u64::MAX)?;
         let (begun, stop) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
         let (has_begun, is_over) = (Arc::clone(&begun), Arc::clone(&stop));
         let thread = std::thread::spawn(move || {
@@ -136,6 +137,7 @@ impl Drop for Tail {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::File;
     use std::io::Write;
     use std::sync::mpsc;
 

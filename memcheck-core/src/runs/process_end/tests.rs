@@ -98,6 +98,23 @@ fn a_reason_takes_the_place_of_the_report() {
 }
 
 #[test]
+fn a_record_that_is_too_large_or_not_a_regular_file_is_refused_without_being_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = folder.path().join("report.json");
+    assert_eq!(Written::read(&report).unwrap(), Written::Nothing);
+    let unsound = |expected: &str| match Written::read(&report).unwrap() {
+        Written::Unsound(why) => assert!(why.ends_with(expected), "{why}"),
+        other => panic!("{other:?}"),
+    };
+    // A file with a hole takes no space, and reading it would take 1 GiB.
+    std::fs::File::create(&report).unwrap().set_len(1 << 30).unwrap();
+    unsound("cannot be read: it has 1.0 GiB, and the most is 512.0 MiB");
+    std::fs::remove_file(&report).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", &report).unwrap();
+    unsound("it is a character device, and only a regular file of at most 512.0 MiB is read");
+}
+
+#[test]
 fn a_device_that_is_not_there_is_said_to_be_so_with_what_to_do() {
     let of = |why: &str| refused(Refusal { why: why.to_owned(), device: true, hint: None });
     let known = of("the device `cuda` cannot be opened: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH");

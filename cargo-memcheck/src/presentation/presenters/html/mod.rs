@@ -88,7 +88,7 @@ impl Presenter for Html {
 
     fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
         self.proofs.add_canary(outcome);
-        let then = Then::read(outcome);
+        let then = Then::read(outcome, &self.sources);
         let number = self.tests;
         self.rows.push(overview::row(number, task, outcome, &then));
         if !matches!(outcome.verdict.status, Status::Passed | Status::Ignored) {

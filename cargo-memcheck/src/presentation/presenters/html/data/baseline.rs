@@ -1,7 +1,6 @@
 //! The figures of a test next to those of its baseline and its limits.
 
 use std::collections::BTreeMap;
-use std::fs;
 
 use memcheck_core::bound::Bound;
 use memcheck_core::judgement::baseline::{self, Baseline, Figures, other_conditions};
@@ -9,6 +8,7 @@ use memcheck_core::measurement::record::{Facts, Record};
 use memcheck_core::space::Space;
 use serde::Serialize;
 
+use super::sources::Sources;
 use crate::discovery::task::TestOutcome;
 
 /// The accepted figures of a test, if they are comparable with those of the run.
@@ -41,10 +41,13 @@ const MOST_HOLDERS: usize = 12;
 
 impl Then {
     /// Reads the snapshot of a test. A snapshot that cannot be read is a finding of the test.
-    pub(in crate::presentation::presenters::html) fn read(outcome: &TestOutcome) -> Self {
+    pub(in crate::presentation::presenters::html) fn read(
+        outcome: &TestOutcome,
+        sources: &Sources,
+    ) -> Self {
         let report = outcome.report.as_ref();
         let read = report.and_then(|report| {
-            let text = fs::read_to_string(report.snapshot.as_deref()?).ok()?;
+            let text = sources.snapshot(report.snapshot.as_deref()?)?;
             Self::parse(&text, &report.record.facts)
         });
         read.unwrap_or_default()
@@ -137,5 +140,25 @@ mod tests {
         assert_eq!(then.holders(Space::Host).unwrap().bytes["new [1] f32"], 4);
         let other = Facts { candle: "0.1.0".to_owned(), ..record.facts.clone() };
         assert!(Then::parse(&text, &other).is_none() && Then::parse("torn", &other).is_none());
+
+        // Stored results can name any file.
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("ws");
+        std::fs::create_dir(&root).unwrap();
+        std::fs::write(root.join("a.snap"), &text).unwrap();
+        std::fs::write(folder.path().join("other.snap"), &text).unwrap();
+        std::os::unix::fs::symlink("../other.snap", root.join("link.snap")).unwrap();
+        let mut outcome = leaky();
+        let mut peak = |snapshot: &str, sources: &Sources| {
+            let report = outcome.report.as_mut().unwrap();
+            report.snapshot = Some(root.join(snapshot));
+            Then::read(&outcome, sources).figure(Space::Host, "peak_allocated")
+        };
+        let sources = Sources::new(&root);
+        assert_eq!(peak("a.snap", &sources), Some(12));
+        for outside in ["link.snap", "../other.snap", "/dev/zero", "none.snap"] {
+            assert_eq!(peak(outside, &sources), None, "{outside}");
+        }
+        assert_eq!(peak("a.snap", &Sources::default()), None);
     }
 }

@@ -1,17 +1,15 @@
 //! Snippets of source around the lines that hold memory.
 
-use std::fs;
 use std::path::{Component, Path, PathBuf};
 
+use memcheck_core::input;
 use serde::Serialize;
 
 /// Lines before and after the line of interest.
 const AROUND: usize = 3;
-/// A source file is smaller.
-const LARGEST: u64 = 2 << 20;
 const LONGEST_LINE: usize = 200;
 
-/// The source files of the workspace; `None` if no report needs them.
+/// The files of the workspace that a page shows; `None` if no report needs them.
 #[derive(Debug, Default)]
 pub(in crate::presentation::presenters::html) struct Sources {
     root: Option<PathBuf>,
@@ -28,7 +26,7 @@ pub(super) struct Snippet {
 
 impl Sources {
     pub(in crate::presentation::presenters::html) fn new(root: &Path) -> Self {
-        Self { root: fs::canonicalize(root).ok() }
+        Self { root: Some(root.to_owned()) }
     }
 
     /// Lines without a readable file are left out.
@@ -64,10 +62,12 @@ impl Sources {
         let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));
         let is_source = path.extension().is_some_and(|extension| extension == "rs");
         let root = self.root.as_ref().filter(|_| is_plain && is_source)?;
-        let path = fs::canonicalize(root.join(path)).ok()?;
-        let facts = fs::metadata(&path).ok()?;
-        let is_inside = path.starts_with(root) && facts.is_file() && facts.len() <= LARGEST;
-        is_inside.then(|| fs::read_to_string(path).ok())?
+        input::read_text_inside(&root.join(path), root, input::SOURCE).ok()
+    }
+
+    /// The text of a snapshot, whose path comes from a test process too.
+    pub(super) fn snapshot(&self, path: &Path) -> Option<String> {
+        input::read_text_inside(path, self.root.as_ref()?, input::SNAPSHOT).ok()
     }
 }
 
@@ -80,6 +80,8 @@ fn cut(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
