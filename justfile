@@ -31,6 +31,11 @@ memcheck *ARGS:
 outputs:
     OUTPUTS=write cargo test -p memcheck-functional -- outputs:: two_results_are_compared
 
+# Writes the tables of refused functions of the simulated device, and the linker script of the
+# simulated toolkit, from the bindings of the cudarc in Cargo.lock.
+bindings:
+    BINDINGS=write cargo test -p memcheck-sources --test bindings
+
 # Bundles the script and the style of the HTML report. Needs Node.js and npm; `--check` compares.
 report-bundle *ARGS:
     scripts/report-bundle {{ARGS}}
