@@ -79,3 +79,4 @@ mod unwritten;
 mod user_code;
 mod user_package;
 mod values;
+mod workflows;
