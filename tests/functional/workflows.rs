@@ -59,10 +59,12 @@ fn recipes(justfile: &str) -> BTreeSet<&str> {
     names
 }
 
-/// The recipes that a workflow calls, in a `run` of a step or of a matrix.
+/// The recipes that a workflow calls, in a `run` of a step or of a matrix, or in a line of a script.
 fn called(workflow: &str) -> BTreeSet<&str> {
-    let lines = workflow.lines().filter(|line| !line.trim_start().starts_with('#'));
-    let calls = lines.filter_map(|line| line.split_once("run: just ").map(|(_, call)| call));
+    let commands = workflow
+        .lines()
+        .map(|line| line.split_once("run: ").map_or(line.trim_start(), |(_, command)| command));
+    let calls = commands.filter_map(|command| command.strip_prefix("just "));
     calls.filter_map(|call| call.split([' ', ',']).next()).collect()
 }
 
