@@ -31,6 +31,11 @@ memcheck *ARGS:
 outputs:
     OUTPUTS=write cargo test -p memcheck-functional -- outputs:: two_results_are_compared
 
+# Writes the tables of refused functions of the simulated device, and the linker script of the
+# simulated toolkit, from the bindings of the cudarc in Cargo.lock.
+bindings:
+    BINDINGS=write cargo test -p memcheck-sources --test bindings
+
 # Bundles the script and the style of the HTML report. Needs Node.js and npm; `--check` compares.
 report-bundle *ARGS:
     scripts/report-bundle {{ARGS}}
@@ -69,11 +74,16 @@ real:
 candle-tests:
     cargo test -p memcheck-functional candle_tests:: -- --nocapture
 
-# candle's features `cudnn` and `nccl`, `estimate --flash-attn`, and bindgen_cuda. Compiles candle with
-# other features, and downloads bindgen_cuda.
+# candle's features `cudnn` and `nccl`, `estimate --flash-attn`, the proof of `doctor`, bindgen_cuda, and
+# tokenizers with onig. Compiles candle with other features, and downloads bindgen_cuda and onig.
 features:
     cargo test -p memcheck-functional -- --ignored --test-threads 1 candle_features cuda_sources \
-        estimate::flash_attention
+        estimate::flash_attention doctor_proves tokenizers_with_onig
+
+# The readers of other ecosystems read the exports (CONTRIBUTING.md, "An export"). A reader that this
+# machine lacks is an error here; the test suite skips it.
+readers:
+    READERS=all cargo test -p memcheck-functional -- --nocapture reports:: perfetto::
 
 # The outputs of every architecture, and the tokens that are sampled from them, on the simulated
 # device and on the CPU. `mamba2` pads its prompt to 256 tokens, so that it needs larger limits

@@ -2,7 +2,6 @@
 //! tables with its modules.
 
 use std::path::PathBuf;
-use std::sync::OnceLock;
 
 /// Returns the names of all modules.
 pub(crate) fn modules() -> Vec<String> {
@@ -12,21 +11,8 @@ pub(crate) fn modules() -> Vec<String> {
 }
 
 /// Returns the folder of candle's models in the sources with which this crate is built.
-fn models() -> &'static PathBuf {
-    static MODELS: OnceLock<PathBuf> = OnceLock::new();
-    MODELS.get_or_init(find_models)
-}
-
-fn find_models() -> PathBuf {
-    let metadata = cargo_metadata::MetadataCommand::new()
-        .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
-        // Only this platform, because the crates of other platforms were not fetched.
-        .other_options(["--filter-platform".to_owned(), "x86_64-unknown-linux-gnu".to_owned()])
-        .exec()
-        .expect("cargo knows the dependencies");
-    let candle = metadata.packages.iter().find(|package| package.name == "candle-transformers");
-    let manifest = &candle.expect("candle-transformers").manifest_path;
-    manifest.with_file_name("src").join("models").into()
+fn models() -> PathBuf {
+    memcheck_sources::folder("candle-transformers").join("src/models")
 }
 
 /// Returns the source text of a module, which is a file or a folder of files.

@@ -32,7 +32,7 @@ macro_rules! hooked {
                 $family(body())
             }
         )*
-        #[cfg(feature = "standalone")]
+        #[cfg(any(test, feature = "standalone"))]
         pub(crate) static EXPORTS: &[ffi::Symbol] = &[
             $(ffi::Symbol { name: stringify!($name), address: $name as *const () }),*
         ];

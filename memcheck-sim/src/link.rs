@@ -73,4 +73,20 @@ mod tests {
             assert!(names.contains(&name), "{name}");
         }
     }
+
+    /// `tests/sources/tests/bindings.rs` generates the refused functions from a search of these
+    /// sources for those that are defined. Here the linked functions are compared.
+    #[test]
+    fn every_function_that_cudarc_calls_is_simulated_or_refused() {
+        let linked = TABLES.iter().flat_map(|family| family.iter()).flat_map(|table| table.iter());
+        let linked: BTreeSet<_> =
+            linked.chain(crate::hooked::EXPORTS).map(|symbol| symbol.name.to_owned()).collect();
+        let called = memcheck_sources::cuda::functions();
+        let absent: Vec<_> = called.keys().filter(|name| !linked.contains(*name)).collect();
+        assert_eq!(absent, Vec::from_iter(memcheck_sources::cuda::ABSENT.iter().map(|it| it.0)));
+        let refused = unsupported::EXPORTS.iter().flat_map(|table| table.iter());
+        for symbol in refused {
+            assert!(called.contains_key(symbol.name), "cudarc does not call {}", symbol.name);
+        }
+    }
 }

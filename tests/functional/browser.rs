@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use command_fds::{CommandFdExt, FdMapping};
 use serde_json::{Value, json};
 
+use crate::fixture::skip_reader;
+
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The path of a Chromium; `None` if this machine has none.
@@ -38,7 +40,7 @@ impl Page {
     /// An empty page; `None` with a printed reason if this machine has no Chromium.
     pub(crate) fn open() -> Option<Self> {
         let Some(executable) = executable() else {
-            eprintln!("skipped: this machine has no Chromium");
+            skip_reader("this machine has no Chromium");
             return None;
         };
         let profile = tempfile::tempdir().expect("a folder for the browser");

@@ -20,6 +20,14 @@ pub(crate) fn target() -> PathBuf {
     own.ancestors().nth(3).expect("a target directory").to_owned()
 }
 
+/// Prints why a test, or a part of it, is skipped on this machine. With `READERS=all` this is an
+/// error, so that a reader that could not be installed is not taken for one that has no complaint.
+pub(crate) fn skip_reader(reason: &str) {
+    let required = std::env::var("READERS").is_ok_and(|value| value == "all");
+    assert!(!required, "{reason}, and READERS=all requires it");
+    eprintln!("skipped: {reason}");
+}
+
 /// The cargo that runs this test, without the variable that `just times` sets. Build scripts would
 /// read it, and candle would be compiled again.
 pub(crate) fn cargo() -> Command {

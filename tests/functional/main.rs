@@ -84,3 +84,4 @@ mod unwritten;
 mod user_code;
 mod user_package;
 mod values;
+mod workflows;

@@ -8,12 +8,12 @@ use base64::Engine;
 use serde_json::Value;
 
 use crate::browser::Page;
-use crate::fixture::{memcheck, workspace};
+use crate::fixture::{memcheck, skip_reader, workspace};
 
 /// The viewer as a page that loads nothing, with a snapshot; `None` with a printed reason.
 pub(crate) fn viewer(snapshot: &Path) -> Option<PathBuf> {
     let Some(folder) = std::env::var_os("MEMORY_VIZ").map(PathBuf::from) else {
-        eprintln!("skipped: MEMORY_VIZ does not name a folder with PyTorch's viewer");
+        skip_reader("MEMORY_VIZ does not name a folder with PyTorch's viewer");
         return None;
     };
     let read = |name: &str| std::fs::read_to_string(folder.join(name)).expect("MEMORY_VIZ");

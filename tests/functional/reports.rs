@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::fixture::Project;
+use crate::fixture::{Project, skip_reader};
 use crate::memory_viz;
 use crate::perfetto::{ERRORS, query};
 use crate::report_data::report_data;
@@ -181,7 +181,7 @@ fn a_trace_has_the_events_and_a_mark_at_the_peak() {
 fn read_by(project: &Project, program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).current_dir(project.path()).output();
     let Ok(output) = output else {
-        eprintln!("skipped: this machine has no {program}");
+        skip_reader(&format!("this machine has no {program}"));
         return None;
     };
     assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
@@ -266,7 +266,7 @@ fn assert_sarif(project: &Project) {
                   found['Line'], found['Tool'])";
     let has_reader = Command::new("python3").args(["-c", "import sarif.loader"]).output();
     if !has_reader.is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: this machine has no reader of SARIF (pip install sarif-tools)");
+        skip_reader("this machine has no reader of SARIF (pip install sarif-tools)");
         return;
     }
     let records = read_by(project, "python3", &["-c", script]).expect("Python");

@@ -11,13 +11,13 @@ use crate::comparison::runs::compare as compare_runs;
 use crate::execution::revision::{self, Checkout, RevisionError, RunOutput};
 use crate::invocation::cli::CompareArgs;
 use crate::invocation::values::{Format, ReportFile, Verbosity};
-use crate::presentation::presenters::compare::{ComparedRuns, Side, print_json, print_text};
+use crate::presentation::presenters::compare::{
+    ComparedRuns, ComparisonReport, Side, print_json, print_text,
+};
 use crate::presentation::presenters::style;
 use crate::presentation::results::{self, Results, ResultsError};
 use crate::system::error::{CommandError, Failure};
 use crate::system::printing::eprint_line;
-
-const KINDS: [&str; 3] = ["markdown", "html", "json"];
 
 #[derive(Debug, thiserror::Error)]
 enum CompareError {
@@ -78,12 +78,17 @@ impl Operand {
     }
 }
 
+/// Returns the reports with their paths.
+fn reports(requested: &[ReportFile]) -> Result<Vec<(ComparisonReport, &Path)>, CompareError> {
+    let report = |file: &ReportFile| ComparisonReport::from_kind(file.kind);
+    requested
+        .iter()
+        .map(|file| Ok((report(file).ok_or(CompareError::Kind(file.kind.name()))?, &*file.path)))
+        .collect()
+}
+
 pub(super) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
-    if let Some(ReportFile { kind, .. }) =
-        args.report.iter().find(|report| !KINDS.contains(&report.kind))
-    {
-        return Err(CompareError::Kind(kind).into());
-    }
+    let reports = reports(&args.report)?;
     let base = Operand::read(&args.base)?;
     let head = match (&args.head, &base) {
         (Some(head), _) => Operand::read(head)?,
@@ -103,7 +108,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
         Format::Json => print_json(&compared),
         Format::Human => print_text(&compared),
     }
-    compared.write(&args.report)?;
+    compared.write(&reports)?;
     let fails = args.fail_on_regression && compared.comparison.worse() > 0;
     Ok(if fails { exit::FAILED } else { exit::OK })
 }

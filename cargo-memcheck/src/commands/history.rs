@@ -8,7 +8,7 @@ use crate::build::workspace::Places;
 use crate::comparison::history::{HistoryError, parse, series};
 use crate::invocation::cli::HistoryArgs;
 use crate::invocation::suggestion::nearest;
-use crate::invocation::values::{Format, HistoryPlace};
+use crate::invocation::values::{Format, HistoryPlace, ReportKind};
 use crate::presentation::history as history_of_runs;
 use crate::presentation::presenters::history as presenter;
 use crate::system::error::{CommandError, Failure};
@@ -53,8 +53,8 @@ impl CommandError for HistoryFailure {
 }
 
 pub(super) fn history(args: &HistoryArgs) -> Result<u8, Failure> {
-    if let Some(other) = args.report.iter().find(|report| report.kind != "html") {
-        return Err(HistoryFailure::Kind(other.kind).into());
+    if let Some(other) = args.report.iter().find(|report| report.kind != ReportKind::Html) {
+        return Err(HistoryFailure::Kind(other.kind.name()).into());
     }
     let (place, root) = match &args.history {
         Some(HistoryPlace::File(file)) => (HistoryPlace::File(file.clone()), PathBuf::new()),

@@ -133,7 +133,7 @@ fn judged(record: &Record) -> impl Iterator<Item = (&Space, &SpaceRecord)> {
 }
 
 fn peak(record: &Record, space: Space, metrics: &Metrics, limits: &Limits) -> Option<Finding> {
-    // `across` judges a limit relative to another test, because it has the figures of both.
+    // `runs::relations` judges a limit relative to another test, because it has the figures of both.
     let Some(Bound::Bytes(Size(limit))) = limits.max_peak.value else { return None };
     (metrics.peak_allocated > limit).then(|| Finding {
         space: Some(space),

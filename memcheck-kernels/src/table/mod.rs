@@ -1,8 +1,8 @@
 //! The kernels of candle-kernels 0.11 with their arguments, one row for each kernel.
 //!
 //! A kernel of a module is named `{root}{suffix of the type}`. It exists from a compute capability
-//! on, which is the macro `__CUDA_ARCH__` around its definition. The rows come from the sources of
-//! candle-kernels 0.11.1, after the C preprocessor.
+//! on, which is the macro `__CUDA_ARCH__` around its definition. `sources` compares the rows with the
+//! sources of candle-kernels, after the C preprocessor.
 //!
 //! The letters of `arguments` are the types of the arguments in order: `p` a pointer that the
 //! kernel reads, `w` a pointer that it writes, `s` `size_t`, `l` `int64_t`, `i` `int`, `u`
@@ -11,6 +11,8 @@
 mod elementwise;
 mod quantized;
 mod rest;
+#[cfg(test)]
+mod sources;
 
 use super::Run;
 use super::kinds::Kind;
@@ -178,29 +180,6 @@ impl Kernel {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    use std::collections::BTreeSet;
-
-    fn names(capability: u8) -> BTreeSet<String> {
-        let names: Vec<String> = all()
-            .flat_map(|row| row.kinds.iter().map(move |variant| (row, variant)))
-            .filter(|(_, variant)| variant.1 <= capability)
-            .map(|(row, variant)| format!("{}{}", row.root, variant.0.suffix()))
-            .collect();
-        let set: BTreeSet<String> = names.iter().cloned().collect();
-        assert_eq!(set.len(), names.len(), "a name occurs twice");
-        set
-    }
-
-    /// The numbers of names that the C preprocessor leaves in the sources of candle-kernels 0.11.1
-    /// for these capabilities.
-    #[test]
-    fn the_modules_have_the_names_of_candle_kernels() {
-        assert_eq!([90, 89, 80, 75].map(|it| names(it).len()), [755, 755, 705, 591]);
-        let of = |stem| -> usize { module(stem).unwrap().iter().map(|row| row.kinds.len()).sum() };
-        let counts = MODULES.iter().map(|&(stem, _)| of(stem)).collect::<Vec<_>>();
-        assert_eq!(counts, [10, 96, 58, 66, 24, 125, 142, 71, 14, 26, 123]);
-    }
 
     #[test]
     fn a_name_is_found_in_its_module_from_its_capability_on() {

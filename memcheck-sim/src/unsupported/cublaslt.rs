@@ -1,7 +1,8 @@
 //! cuBLASLt.
 //!
-//! cudarc 0.19.10 binds these names, and the simulator does not implement them. A call prints its
-//! name and returns `CUBLAS_STATUS_NOT_SUPPORTED`.
+//! Generated from the bindings of cudarc: `just bindings` writes it, and a test compares it.
+//! cudarc binds these names, and the simulator does not implement them. A call prints its name
+//! and returns `CUBLAS_STATUS_NOT_SUPPORTED`.
 
 use crate::refused::unsupported;
 
@@ -17,12 +18,12 @@ unsupported! { 15;
     cublasLtMatmulAlgoConfigSetAttribute cublasLtMatmulAlgoGetHeuristic
     cublasLtMatmulAlgoGetHeuristicForStream cublasLtMatmulAlgoGetIds cublasLtMatmulAlgoInit
     cublasLtMatmulDescCreate cublasLtMatmulDescDestroy cublasLtMatmulDescGetAttribute
-    cublasLtMatmulDescInit_internal cublasLtMatmulDescSetAttribute
-    cublasLtMatmulPreferenceCreate cublasLtMatmulPreferenceDestroy
-    cublasLtMatmulPreferenceGetAttribute cublasLtMatmulPreferenceInit_internal
-    cublasLtMatmulPreferenceSetAttribute cublasLtMatrixLayoutCreate cublasLtMatrixLayoutDestroy
-    cublasLtMatrixLayoutGetAttribute cublasLtMatrixLayoutInit_internal
-    cublasLtMatrixLayoutSetAttribute cublasLtMatrixTransform cublasLtMatrixTransformDescCreate
-    cublasLtMatrixTransformDescDestroy cublasLtMatrixTransformDescGetAttribute
-    cublasLtMatrixTransformDescInit_internal cublasLtMatrixTransformDescSetAttribute
+    cublasLtMatmulDescInit_internal cublasLtMatmulDescSetAttribute cublasLtMatmulPreferenceCreate
+    cublasLtMatmulPreferenceDestroy cublasLtMatmulPreferenceGetAttribute
+    cublasLtMatmulPreferenceInit_internal cublasLtMatmulPreferenceSetAttribute
+    cublasLtMatrixLayoutCreate cublasLtMatrixLayoutDestroy cublasLtMatrixLayoutGetAttribute
+    cublasLtMatrixLayoutInit_internal cublasLtMatrixLayoutSetAttribute cublasLtMatrixTransform
+    cublasLtMatrixTransformDescCreate cublasLtMatrixTransformDescDestroy
+    cublasLtMatrixTransformDescGetAttribute cublasLtMatrixTransformDescInit_internal
+    cublasLtMatrixTransformDescSetAttribute
 }

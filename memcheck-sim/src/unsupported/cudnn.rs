@@ -1,34 +1,33 @@
 //! cuDNN (candle's feature `cudnn`).
 //!
-//! cudarc 0.19.10 binds these names, and the simulator does not implement them; those that it does
-//! implement are in `crate::cudnn`. A call prints its name and returns `CUDNN_STATUS_NOT_SUPPORTED`.
+//! Generated from the bindings of cudarc: `just bindings` writes it, and a test compares it.
+//! cudarc binds these names, and the simulator does not implement them. A call prints its name
+//! and returns `CUDNN_STATUS_NOT_SUPPORTED`.
 
 use crate::refused::unsupported;
 
 unsupported! { 3000;
     cudnnActivationBackward cudnnActivationForward cudnnAddTensor cudnnAdvInferVersionCheck
     cudnnAdvTrainVersionCheck cudnnAdvVersionCheck cudnnBackendCreateDescriptor
-    cudnnBackendDestroyDescriptor cudnnBackendExecute cudnnBackendFinalize
-    cudnnBackendGetAttribute cudnnBackendInitialize cudnnBackendPopulateCudaGraph
-    cudnnBackendSetAttribute cudnnBackendUpdateCudaGraph cudnnBatchNormalizationBackward
-    cudnnBatchNormalizationBackwardEx cudnnBatchNormalizationForwardInference
-    cudnnBatchNormalizationForwardTraining cudnnBatchNormalizationForwardTrainingEx
-    cudnnBuildRNNDynamic cudnnCTCLoss cudnnCTCLoss_v8 cudnnCnnInferVersionCheck
-    cudnnCnnTrainVersionCheck cudnnCnnVersionCheck cudnnConvolutionBackwardBias
-    cudnnConvolutionBackwardData cudnnConvolutionBackwardFilter
+    cudnnBackendDestroyDescriptor cudnnBackendExecute cudnnBackendFinalize cudnnBackendGetAttribute
+    cudnnBackendInitialize cudnnBackendPopulateCudaGraph cudnnBackendSetAttribute
+    cudnnBackendUpdateCudaGraph cudnnBatchNormalizationBackward cudnnBatchNormalizationBackwardEx
+    cudnnBatchNormalizationForwardInference cudnnBatchNormalizationForwardTraining
+    cudnnBatchNormalizationForwardTrainingEx cudnnBuildRNNDynamic cudnnCTCLoss cudnnCTCLoss_v8
+    cudnnCnnInferVersionCheck cudnnCnnTrainVersionCheck cudnnCnnVersionCheck
+    cudnnConvolutionBackwardBias cudnnConvolutionBackwardData cudnnConvolutionBackwardFilter
     cudnnConvolutionBiasActivationForward cudnnCopyAlgorithmDescriptor
-    cudnnCreateActivationDescriptor cudnnCreateAlgorithmDescriptor
-    cudnnCreateAlgorithmPerformance cudnnCreateAttnDescriptor cudnnCreateCTCLossDescriptor
-    cudnnCreateDropoutDescriptor cudnnCreateFusedOpsConstParamPack cudnnCreateFusedOpsPlan
-    cudnnCreateFusedOpsVariantParamPack cudnnCreateLRNDescriptor cudnnCreateOpTensorDescriptor
-    cudnnCreatePersistentRNNPlan cudnnCreatePoolingDescriptor cudnnCreateRNNDataDescriptor
-    cudnnCreateRNNDescriptor cudnnCreateReduceTensorDescriptor cudnnCreateSeqDataDescriptor
+    cudnnCreateActivationDescriptor cudnnCreateAlgorithmDescriptor cudnnCreateAlgorithmPerformance
+    cudnnCreateAttnDescriptor cudnnCreateCTCLossDescriptor cudnnCreateDropoutDescriptor
+    cudnnCreateFusedOpsConstParamPack cudnnCreateFusedOpsPlan cudnnCreateFusedOpsVariantParamPack
+    cudnnCreateLRNDescriptor cudnnCreateOpTensorDescriptor cudnnCreatePersistentRNNPlan
+    cudnnCreatePoolingDescriptor cudnnCreateRNNDataDescriptor cudnnCreateRNNDescriptor
+    cudnnCreateReduceTensorDescriptor cudnnCreateSeqDataDescriptor
     cudnnCreateSpatialTransformerDescriptor cudnnCreateTensorTransformDescriptor
-    cudnnDeriveBNTensorDescriptor cudnnDeriveNormTensorDescriptor
-    cudnnDestroyActivationDescriptor cudnnDestroyAlgorithmDescriptor
-    cudnnDestroyAlgorithmPerformance cudnnDestroyAttnDescriptor cudnnDestroyCTCLossDescriptor
-    cudnnDestroyDropoutDescriptor cudnnDestroyFusedOpsConstParamPack cudnnDestroyFusedOpsPlan
-    cudnnDestroyFusedOpsVariantParamPack cudnnDestroyLRNDescriptor
+    cudnnDeriveBNTensorDescriptor cudnnDeriveNormTensorDescriptor cudnnDestroyActivationDescriptor
+    cudnnDestroyAlgorithmDescriptor cudnnDestroyAlgorithmPerformance cudnnDestroyAttnDescriptor
+    cudnnDestroyCTCLossDescriptor cudnnDestroyDropoutDescriptor cudnnDestroyFusedOpsConstParamPack
+    cudnnDestroyFusedOpsPlan cudnnDestroyFusedOpsVariantParamPack cudnnDestroyLRNDescriptor
     cudnnDestroyOpTensorDescriptor cudnnDestroyPersistentRNNPlan cudnnDestroyPoolingDescriptor
     cudnnDestroyRNNDataDescriptor cudnnDestroyRNNDescriptor cudnnDestroyReduceTensorDescriptor
     cudnnDestroySeqDataDescriptor cudnnDestroySpatialTransformerDescriptor
@@ -49,56 +48,52 @@ unsupported! { 3000;
     cudnnGetCTCLossWorkspaceSize cudnnGetCTCLossWorkspaceSize_v8 cudnnGetCallback
     cudnnGetConvolution2dDescriptor cudnnGetConvolution2dForwardOutputDim
     cudnnGetConvolutionBackwardDataAlgorithmMaxCount cudnnGetConvolutionBackwardDataAlgorithm_v7
-    cudnnGetConvolutionBackwardDataWorkspaceSize
-    cudnnGetConvolutionBackwardFilterAlgorithmMaxCount
+    cudnnGetConvolutionBackwardDataWorkspaceSize cudnnGetConvolutionBackwardFilterAlgorithmMaxCount
     cudnnGetConvolutionBackwardFilterAlgorithm_v7 cudnnGetConvolutionBackwardFilterWorkspaceSize
     cudnnGetConvolutionGroupCount cudnnGetConvolutionMathType cudnnGetConvolutionNdDescriptor
-    cudnnGetConvolutionNdForwardOutputDim cudnnGetConvolutionReorderType
-    cudnnGetDropoutDescriptor cudnnGetFilter4dDescriptor cudnnGetFilterNdDescriptor
-    cudnnGetFilterSizeInBytes cudnnGetFoldedConvBackwardDataDescriptors
-    cudnnGetFusedOpsConstParamPackAttribute cudnnGetFusedOpsVariantParamPackAttribute
-    cudnnGetLRNDescriptor cudnnGetLastErrorString cudnnGetMultiHeadAttnBuffers
-    cudnnGetMultiHeadAttnWeights cudnnGetNormalizationBackwardWorkspaceSize
-    cudnnGetNormalizationForwardTrainingWorkspaceSize
+    cudnnGetConvolutionNdForwardOutputDim cudnnGetConvolutionReorderType cudnnGetDropoutDescriptor
+    cudnnGetFilter4dDescriptor cudnnGetFilterNdDescriptor cudnnGetFilterSizeInBytes
+    cudnnGetFoldedConvBackwardDataDescriptors cudnnGetFusedOpsConstParamPackAttribute
+    cudnnGetFusedOpsVariantParamPackAttribute cudnnGetLRNDescriptor cudnnGetLastErrorString
+    cudnnGetMultiHeadAttnBuffers cudnnGetMultiHeadAttnWeights
+    cudnnGetNormalizationBackwardWorkspaceSize cudnnGetNormalizationForwardTrainingWorkspaceSize
     cudnnGetNormalizationTrainingReserveSpaceSize cudnnGetOpTensorDescriptor
     cudnnGetPooling2dDescriptor cudnnGetPooling2dForwardOutputDim cudnnGetPoolingNdDescriptor
     cudnnGetPoolingNdForwardOutputDim cudnnGetProperty cudnnGetRNNBackwardDataAlgorithmMaxCount
     cudnnGetRNNBackwardWeightsAlgorithmMaxCount cudnnGetRNNBiasMode cudnnGetRNNDataDescriptor
-    cudnnGetRNNDescriptor_v6 cudnnGetRNNDescriptor_v8
-    cudnnGetRNNForwardInferenceAlgorithmMaxCount cudnnGetRNNForwardTrainingAlgorithmMaxCount
-    cudnnGetRNNLinLayerBiasParams cudnnGetRNNLinLayerMatrixParams cudnnGetRNNMatrixMathType
-    cudnnGetRNNPaddingMode cudnnGetRNNParamsSize cudnnGetRNNProjectionLayers
-    cudnnGetRNNTempSpaceSizes cudnnGetRNNTrainingReserveSize cudnnGetRNNWeightParams
-    cudnnGetRNNWeightSpaceSize cudnnGetRNNWorkspaceSize cudnnGetReduceTensorDescriptor
-    cudnnGetReductionIndicesSize cudnnGetReductionWorkspaceSize cudnnGetSeqDataDescriptor
-    cudnnGetTensor4dDescriptor cudnnGetTensorNdDescriptor cudnnGetTensorSizeInBytes
-    cudnnGetTensorTransformDescriptor cudnnGraphVersionCheck cudnnIm2Col cudnnInitTransformDest
-    cudnnLRNCrossChannelBackward cudnnLRNCrossChannelForward cudnnMakeFusedOpsPlan
-    cudnnMultiHeadAttnBackwardData cudnnMultiHeadAttnBackwardWeights cudnnMultiHeadAttnForward
-    cudnnNormalizationBackward cudnnNormalizationForwardInference
-    cudnnNormalizationForwardTraining cudnnOpTensor cudnnOpsInferVersionCheck
-    cudnnOpsTrainVersionCheck cudnnOpsVersionCheck cudnnPoolingBackward cudnnPoolingForward
-    cudnnQueryRuntimeError cudnnRNNBackwardData cudnnRNNBackwardDataEx cudnnRNNBackwardData_v8
-    cudnnRNNBackwardWeights cudnnRNNBackwardWeightsEx cudnnRNNBackwardWeights_v8 cudnnRNNForward
-    cudnnRNNForwardInference cudnnRNNForwardInferenceEx cudnnRNNForwardTraining
-    cudnnRNNForwardTrainingEx cudnnRNNGetClip cudnnRNNGetClip_v8 cudnnRNNGetClip_v9
-    cudnnRNNSetClip cudnnRNNSetClip_v8 cudnnRNNSetClip_v9 cudnnReduceTensor
-    cudnnReorderFilterAndBias cudnnRestoreAlgorithm cudnnRestoreDropoutDescriptor
-    cudnnSaveAlgorithm cudnnScaleTensor cudnnSetActivationDescriptor
-    cudnnSetActivationDescriptorSwishBeta cudnnSetAlgorithmDescriptor
-    cudnnSetAlgorithmPerformance cudnnSetAttnDescriptor cudnnSetCTCLossDescriptor
-    cudnnSetCTCLossDescriptorEx cudnnSetCTCLossDescriptor_v8 cudnnSetCTCLossDescriptor_v9
-    cudnnSetCallback cudnnSetConvolutionNdDescriptor cudnnSetConvolutionReorderType
-    cudnnSetDropoutDescriptor cudnnSetFilterNdDescriptor cudnnSetFusedOpsConstParamPackAttribute
-    cudnnSetFusedOpsVariantParamPackAttribute cudnnSetLRNDescriptor cudnnSetOpTensorDescriptor
-    cudnnSetPersistentRNNPlan cudnnSetPooling2dDescriptor cudnnSetPoolingNdDescriptor
-    cudnnSetRNNAlgorithmDescriptor cudnnSetRNNBiasMode cudnnSetRNNDataDescriptor
-    cudnnSetRNNDescriptor_v6 cudnnSetRNNDescriptor_v8 cudnnSetRNNMatrixMathType
-    cudnnSetRNNPaddingMode cudnnSetRNNProjectionLayers cudnnSetReduceTensorDescriptor
-    cudnnSetSeqDataDescriptor cudnnSetSpatialTransformerNdDescriptor cudnnSetTensor
-    cudnnSetTensorNdDescriptor cudnnSetTensorNdDescriptorEx cudnnSetTensorTransformDescriptor
-    cudnnSoftmaxBackward cudnnSoftmaxForward cudnnSpatialTfGridGeneratorBackward
-    cudnnSpatialTfGridGeneratorForward cudnnSpatialTfSamplerBackward
-    cudnnSpatialTfSamplerForward cudnnTransformFilter cudnnTransformTensor
-    cudnnTransformTensorEx
+    cudnnGetRNNDescriptor_v6 cudnnGetRNNDescriptor_v8 cudnnGetRNNForwardInferenceAlgorithmMaxCount
+    cudnnGetRNNForwardTrainingAlgorithmMaxCount cudnnGetRNNLinLayerBiasParams
+    cudnnGetRNNLinLayerMatrixParams cudnnGetRNNMatrixMathType cudnnGetRNNPaddingMode
+    cudnnGetRNNParamsSize cudnnGetRNNProjectionLayers cudnnGetRNNTempSpaceSizes
+    cudnnGetRNNTrainingReserveSize cudnnGetRNNWeightParams cudnnGetRNNWeightSpaceSize
+    cudnnGetRNNWorkspaceSize cudnnGetReduceTensorDescriptor cudnnGetReductionIndicesSize
+    cudnnGetReductionWorkspaceSize cudnnGetSeqDataDescriptor cudnnGetTensor4dDescriptor
+    cudnnGetTensorNdDescriptor cudnnGetTensorSizeInBytes cudnnGetTensorTransformDescriptor
+    cudnnGraphVersionCheck cudnnIm2Col cudnnInitTransformDest cudnnLRNCrossChannelBackward
+    cudnnLRNCrossChannelForward cudnnMakeFusedOpsPlan cudnnMultiHeadAttnBackwardData
+    cudnnMultiHeadAttnBackwardWeights cudnnMultiHeadAttnForward cudnnNormalizationBackward
+    cudnnNormalizationForwardInference cudnnNormalizationForwardTraining cudnnOpTensor
+    cudnnOpsInferVersionCheck cudnnOpsTrainVersionCheck cudnnOpsVersionCheck cudnnPoolingBackward
+    cudnnPoolingForward cudnnQueryRuntimeError cudnnRNNBackwardData cudnnRNNBackwardDataEx
+    cudnnRNNBackwardData_v8 cudnnRNNBackwardWeights cudnnRNNBackwardWeightsEx
+    cudnnRNNBackwardWeights_v8 cudnnRNNForward cudnnRNNForwardInference cudnnRNNForwardInferenceEx
+    cudnnRNNForwardTraining cudnnRNNForwardTrainingEx cudnnRNNGetClip cudnnRNNGetClip_v8
+    cudnnRNNGetClip_v9 cudnnRNNSetClip cudnnRNNSetClip_v8 cudnnRNNSetClip_v9 cudnnReduceTensor
+    cudnnReorderFilterAndBias cudnnRestoreAlgorithm cudnnRestoreDropoutDescriptor cudnnSaveAlgorithm
+    cudnnScaleTensor cudnnSetActivationDescriptor cudnnSetActivationDescriptorSwishBeta
+    cudnnSetAlgorithmDescriptor cudnnSetAlgorithmPerformance cudnnSetAttnDescriptor
+    cudnnSetCTCLossDescriptor cudnnSetCTCLossDescriptorEx cudnnSetCTCLossDescriptor_v8
+    cudnnSetCTCLossDescriptor_v9 cudnnSetCallback cudnnSetConvolutionNdDescriptor
+    cudnnSetConvolutionReorderType cudnnSetDropoutDescriptor cudnnSetFilterNdDescriptor
+    cudnnSetFusedOpsConstParamPackAttribute cudnnSetFusedOpsVariantParamPackAttribute
+    cudnnSetLRNDescriptor cudnnSetOpTensorDescriptor cudnnSetPersistentRNNPlan
+    cudnnSetPooling2dDescriptor cudnnSetPoolingNdDescriptor cudnnSetRNNAlgorithmDescriptor
+    cudnnSetRNNBiasMode cudnnSetRNNDataDescriptor cudnnSetRNNDescriptor_v6 cudnnSetRNNDescriptor_v8
+    cudnnSetRNNMatrixMathType cudnnSetRNNPaddingMode cudnnSetRNNProjectionLayers
+    cudnnSetReduceTensorDescriptor cudnnSetSeqDataDescriptor cudnnSetSpatialTransformerNdDescriptor
+    cudnnSetTensor cudnnSetTensorNdDescriptor cudnnSetTensorNdDescriptorEx
+    cudnnSetTensorTransformDescriptor cudnnSoftmaxBackward cudnnSoftmaxForward
+    cudnnSpatialTfGridGeneratorBackward cudnnSpatialTfGridGeneratorForward
+    cudnnSpatialTfSamplerBackward cudnnSpatialTfSamplerForward cudnnTransformFilter
+    cudnnTransformTensor cudnnTransformTensorEx
 }

@@ -1,7 +1,8 @@
 //! cuRAND: quasi-random numbers and distributions.
 //!
-//! cudarc 0.19.10 binds these names, and the simulator does not implement them. A call prints its
-//! name and returns `CURAND_STATUS_INTERNAL_ERROR`.
+//! Generated from the bindings of cudarc: `just bindings` writes it, and a test compares it.
+//! cudarc binds these names, and the simulator does not implement them. A call prints its name
+//! and returns `CURAND_STATUS_INTERNAL_ERROR`.
 
 use crate::refused::unsupported;
 

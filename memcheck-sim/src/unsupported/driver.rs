@@ -1,7 +1,8 @@
 //! The driver API: graphs, virtual memory management, arrays, textures and more.
 //!
-//! cudarc 0.19.10 binds these names, and the simulator does not implement them. A call prints its
-//! name and returns `CUDA_ERROR_NOT_SUPPORTED`.
+//! Generated from the bindings of cudarc: `just bindings` writes it, and a test compares it.
+//! cudarc binds these names, and the simulator does not implement them. A call prints its name
+//! and returns `CUDA_ERROR_NOT_SUPPORTED`.
 
 use crate::refused::unsupported;
 

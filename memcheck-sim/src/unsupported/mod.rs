@@ -1,9 +1,7 @@
-//! Tables of the functions that are not simulated, one per library; see `refused`.
-
-use std::ffi::{c_char, c_int};
+//! Tables of the functions that are not simulated, one per library; see `refused`. The tables are
+//! generated: `just bindings` writes them from cudarc's bindings.
 
 use crate::ffi::Symbol;
-use crate::refused::refuse;
 
 mod cublas;
 mod cublaslt;
@@ -23,8 +21,8 @@ pub(crate) static EXPORTS: &[&[Symbol]] = &[
     runtime::EXPORTS,
     cudnn::EXPORTS,
     nccl::EXPORTS,
-    TEXTS,
-    SIZES,
+    others::TEXTS,
+    others::SIZES,
 ];
 
 const NOT_SUPPORTED: &std::ffi::CStr = c"not supported by memcheck-sim";
@@ -34,17 +32,13 @@ macro_rules! texts {
     ($($name:ident)*) => {
         $(
             #[unsafe(no_mangle)]
-            pub(crate) unsafe extern "C" fn $name(_status: c_int) -> *const c_char {
-                NOT_SUPPORTED.as_ptr()
+            pub(crate) unsafe extern "C" fn $name(_status: std::ffi::c_int) -> *const std::ffi::c_char {
+                super::NOT_SUPPORTED.as_ptr()
             }
         )*
-        static TEXTS: &[Symbol] =
-            &[$(Symbol { name: stringify!($name), address: $name as *const () }),*];
+        pub(crate) static TEXTS: &[$crate::ffi::Symbol] =
+            &[$($crate::ffi::Symbol { name: stringify!($name), address: $name as *const () }),*];
     };
-}
-
-texts! {
-    cublasLtGetStatusName cublasLtGetStatusString ncclGetLastError
 }
 
 /// Functions that return a number, which is always 0.
@@ -53,15 +47,14 @@ macro_rules! sizes {
         $(
             #[unsafe(no_mangle)]
             pub(crate) unsafe extern "C" fn $name() -> usize {
-                refuse(stringify!($name));
+                $crate::refused::refuse(stringify!($name));
                 0
             }
         )*
-        static SIZES: &[Symbol] =
-            &[$(Symbol { name: stringify!($name), address: $name as *const () }),*];
+        pub(crate) static SIZES: &[$crate::ffi::Symbol] =
+            &[$($crate::ffi::Symbol { name: stringify!($name), address: $name as *const () }),*];
     };
 }
 
-sizes! {
-    cublasLtGetCudartVersion cublasLtGetVersion cudnnGetMaxDeviceVersion
-}
+// Below the macros that its tables use.
+mod others;

@@ -1,7 +1,8 @@
 //! The runtime API: the functions that candle's C code does not call.
 //!
-//! cudarc 0.19.10 binds these names, and the simulator does not implement them. A call prints its
-//! name and returns `cudaErrorNotSupported`.
+//! Generated from the bindings of cudarc: `just bindings` writes it, and a test compares it.
+//! cudarc binds these names, and the simulator does not implement them. A call prints its name
+//! and returns `cudaErrorNotSupported`.
 
 use crate::refused::unsupported;
 

@@ -7,7 +7,7 @@ use super::annotations::GithubAnnotations;
 use super::reports;
 use super::terminal::Terminal;
 use crate::invocation::options::{Annotations, Pending, ReportContext, ReportingOptions};
-use crate::invocation::values::{Format, NoTests, ReportFile, Verbosity};
+use crate::invocation::values::{Format, NoTests, ReportKind, Verbosity};
 use crate::presentation::events::Presenter;
 use crate::presentation::tally::Tally;
 use crate::system::printing::SuspendedCommands;
@@ -16,7 +16,7 @@ use crate::system::process::Capture;
 /// The names of the presenters: those without a file, and the kinds of reports.
 #[cfg(test)]
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    ["terminal", "annotations"].into_iter().chain(ReportFile::KINDS)
+    ["terminal", "annotations"].into_iter().chain(ReportKind::ALL.map(ReportKind::name))
 }
 
 /// The names of those whose report is not text.
@@ -35,8 +35,9 @@ pub(crate) fn present(
             let _suspended = SuspendedCommands::begin();
             shown(&mut GithubAnnotations::new("/w".into()), replay)
         }
-        kind => {
-            let mut report = reports::writer(kind, None);
+        name => {
+            let kind = ReportKind::ALL.into_iter().find(|kind| kind.name() == name);
+            let mut report = reports::writer(kind.expect("the name of a presenter"), None);
             shown(report.as_mut(), replay);
             Some(report.write_to(&mut std::io::sink()))
         }
@@ -50,7 +51,7 @@ pub(crate) fn present_all(
 ) -> Vec<(&'static str, anyhow::Result<Vec<u8>>)> {
     let _suspended = SuspendedCommands::begin();
     let (mut terminal, mut annotations) = (terminal(), GithubAnnotations::new("/w".into()));
-    let mut reports = ReportFile::KINDS.map(|kind| (kind, reports::writer(kind, None)));
+    let mut reports = ReportKind::ALL.map(|kind| (kind.name(), reports::writer(kind, None)));
     let mut notify = |event: &mut dyn FnMut(&mut dyn Presenter)| {
         event(&mut terminal);
         event(&mut annotations);

@@ -20,7 +20,7 @@ use super::pprof::Pprof;
 use super::sarif::Sarif;
 use super::style;
 use super::trace::ChromeTrace;
-use crate::invocation::values::ReportFile;
+use crate::invocation::values::{ReportFile, ReportKind};
 use crate::presentation::events::ReportWriter;
 use crate::presentation::tally::Tally;
 use crate::system::error::{CommandError, Reported};
@@ -45,21 +45,21 @@ pub(super) fn open(reports: &[ReportFile], root: Option<&Path>) -> Vec<OpenRepor
     reports.iter().map(|report| (report.path.clone(), writer(report.kind, root))).collect()
 }
 
-/// The writer of a kind of report ([`ReportFile::KINDS`]).
-pub(super) fn writer(kind: &str, root: Option<&Path>) -> Box<dyn ReportWriter> {
+/// The writer of a kind of report.
+pub(super) fn writer(kind: ReportKind, root: Option<&Path>) -> Box<dyn ReportWriter> {
     match kind {
-        "junit" => Box::new(Junit::default()),
-        "csv" => Box::new(Csv::default()),
-        "bencher" => Box::new(Bencher::default()),
-        "markdown" => Box::new(Markdown::default()),
-        "html" => Box::new(root.map_or_else(Html::default, Html::new)),
-        "sarif" => Box::new(root.map_or_else(Sarif::default, Sarif::new)),
-        "pprof" => Box::new(Pprof::default()),
-        "memory-viz" => Box::new(memory_viz::Pickle::default()),
-        "memory-viz-json" => Box::new(memory_viz::Json::default()),
-        "flamegraph" => Box::new(FlameGraph::default()),
-        "trace" => Box::new(ChromeTrace::default()),
-        _ => Box::new(JsonLines::new(Vec::new())),
+        ReportKind::Junit => Box::new(Junit::default()),
+        ReportKind::Json => Box::new(JsonLines::new(Vec::new())),
+        ReportKind::Csv => Box::new(Csv::default()),
+        ReportKind::Bencher => Box::new(Bencher::default()),
+        ReportKind::Sarif => Box::new(root.map_or_else(Sarif::default, Sarif::new)),
+        ReportKind::Markdown => Box::new(Markdown::default()),
+        ReportKind::Html => Box::new(root.map_or_else(Html::default, Html::new)),
+        ReportKind::FlameGraph => Box::new(FlameGraph::default()),
+        ReportKind::Trace => Box::new(ChromeTrace::default()),
+        ReportKind::Pprof => Box::new(Pprof::default()),
+        ReportKind::MemoryViz => Box::new(memory_viz::Pickle::default()),
+        ReportKind::MemoryVizJson => Box::new(memory_viz::Json::default()),
     }
 }
 
@@ -159,8 +159,8 @@ mod tests {
     use crate::discovery::task::example::task;
 
     fn all(folder: &Path) -> Vec<ReportFile> {
-        let file = |kind: &&'static str| ReportFile { kind, path: folder.join(kind) };
-        ReportFile::KINDS.iter().map(file).collect()
+        let file = |kind: ReportKind| ReportFile { kind, path: folder.join(kind.name()) };
+        ReportKind::ALL.map(file).into()
     }
 
     /// The texts of a report, which can be compressed.
@@ -187,16 +187,16 @@ mod tests {
         assert!(earlier.iter().all(|text| !text.contains("has not ended")));
         begin(&reports);
         for (report, text) in reports.iter().zip(texts()) {
-            assert!(text.contains("the run has not ended"), "{}: {text}", report.kind);
-            assert!(!text.contains("a::b"), "{}: {text}", report.kind);
+            assert!(text.contains("the run has not ended"), "{}: {text}", report.kind.name());
+            assert!(!text.contains("a::b"), "{}: {text}", report.kind.name());
         }
         let message = "the build failed <b>&".to_owned();
         let failure = Reported { exit_code: 101, message, hint: Some("a hint".to_owned()) };
         let tally = Tally { failure: Some(failure), ..Tally::default() };
         assert_eq!(without_tests(&reports, &tally, 101), 101);
         for (report, text) in reports.iter().zip(texts()) {
-            assert!(text.contains("the build failed"), "{}: {text}", report.kind);
-            assert!(!text.contains("has not ended"), "{}: {text}", report.kind);
+            assert!(text.contains("the build failed"), "{}: {text}", report.kind.name());
+            assert!(!text.contains("has not ended"), "{}: {text}", report.kind.name());
         }
     }
 
@@ -204,11 +204,12 @@ mod tests {
     fn a_report_that_cannot_be_written_keeps_the_old_file_and_is_not_success() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("file"), "old").unwrap();
-        let report = |path: &str| [ReportFile { kind: "junit", path: folder.path().join(path) }];
+        let report =
+            |path: &str| [ReportFile { kind: ReportKind::Junit, path: folder.path().join(path) }];
         assert_eq!(without_tests(&report("file/below"), &Tally::default(), exit::OK), exit::REPORT);
         assert_eq!(without_tests(&report("file/below"), &Tally::default(), 100), 100);
         assert_eq!(fs::read_to_string(folder.path().join("file")).unwrap(), "old");
-        let full = [ReportFile { kind: "junit", path: "/dev/full".into() }];
+        let full = [ReportFile { kind: ReportKind::Junit, path: "/dev/full".into() }];
         begin(&full);
         assert_eq!(without_tests(&full, &Tally::default(), exit::OK), exit::REPORT);
         assert!(is_special(Path::new("/dev/null")) && !is_special(Path::new("/dev/none/x")));

@@ -5,6 +5,8 @@ mod json;
 mod markdown;
 mod text;
 
+use std::path::Path;
+
 use memcheck_core::presentation::text::grown;
 use memcheck_core::size::{Size, counted, exact};
 
@@ -14,8 +16,8 @@ pub(crate) use json::print as print_json;
 pub(super) use text::changed as changed_lines;
 pub(crate) use text::print as print_text;
 
-use super::reports::replace;
-use crate::invocation::values::ReportFile;
+use super::reports::{ReportError, replace};
+use crate::invocation::values::ReportKind;
 use crate::system::error::Failure;
 
 /// One of the two runs.
@@ -62,18 +64,46 @@ impl ComparedRuns {
         parts.join(", ")
     }
 
-    /// Writes each report, and returns the files.
-    pub(crate) fn write(&self, reports: &[ReportFile]) -> Result<(), Failure> {
-        for report in reports {
-            let text = match report.kind {
-                "markdown" => markdown::page(self),
-                "html" => html::page(self),
-                _ => json::lines(self),
+    /// Writes each report to its path.
+    pub(crate) fn write(&self, reports: &[(ComparisonReport, &Path)]) -> Result<(), Failure> {
+        for (report, path) in reports {
+            let text = match report {
+                ComparisonReport::Markdown => markdown::page(self),
+                ComparisonReport::Html => html::page(self),
+                ComparisonReport::Json => json::lines(self),
             };
-            replace(&report.path, text.as_bytes())
-                .map_err(|why| super::reports::ReportError(report.path.clone(), why.to_string()))?;
+            replace(path, text.as_bytes())
+                .map_err(|why| ReportError((*path).to_owned(), why.to_string()))?;
         }
         Ok(())
+    }
+}
+
+/// A kind of report that a comparison can write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ComparisonReport {
+    Markdown,
+    Html,
+    Json,
+}
+
+impl ComparisonReport {
+    /// The kind, or `None` if only a run can write it.
+    pub(crate) fn from_kind(kind: ReportKind) -> Option<Self> {
+        match kind {
+            ReportKind::Markdown => Some(Self::Markdown),
+            ReportKind::Html => Some(Self::Html),
+            ReportKind::Json => Some(Self::Json),
+            ReportKind::Junit
+            | ReportKind::Csv
+            | ReportKind::Bencher
+            | ReportKind::Sarif
+            | ReportKind::FlameGraph
+            | ReportKind::Trace
+            | ReportKind::Pprof
+            | ReportKind::MemoryViz
+            | ReportKind::MemoryVizJson => None,
+        }
     }
 }
 

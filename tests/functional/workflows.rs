@@ -1,0 +1,171 @@
+//! Each check of the justfile runs in a workflow, or has a reason for not running in one.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::fixture::workspace;
+
+/// Where a recipe runs that `weekly.yml` does not call.
+enum Elsewhere {
+    /// A file with this command, which CI runs on each change or with each release.
+    Runs(&'static str, &'static str),
+    /// The reason why no workflow runs it.
+    Never(&'static str),
+}
+
+use Elsewhere::{Never, Runs};
+
+const SUITE: Elsewhere = Runs(".ci/run", "\ncargo test --workspace\n");
+
+const ELSEWHERE: &[(&str, Elsewhere)] = &[
+    ("default", Never("it lists the recipes")),
+    ("ci", Runs(".github/workflows/ci.yml", "- run: bash .ci/run\n")),
+    ("check", Runs(".ci/run", "\nbash .ci/lint\n")),
+    ("test", SUITE),
+    ("times", Never("it prints the times of the tests that `test` runs")),
+    ("memcheck", Runs(".ci/run", "\ncargo memcheck --ci\n")),
+    // Tests of the suite compare what these write or print.
+    ("outputs", SUITE),
+    ("bindings", SUITE),
+    ("candle-tests", SUITE),
+    ("report-screenshots", Never("it writes pictures of the report, which a person looks at")),
+    ("deny", Runs(".github/workflows/ci.yml", "- run: cargo deny --locked check\n")),
+    ("notices", Runs("scripts/release-archive", "cargo about generate")),
+    ("book", Runs(".github/workflows/ci.yml", "- run: mdbook build\n")),
+    ("bench", Never("it compares times, which differ too much on a shared machine")),
+];
+
+fn read(name: &str) -> String {
+    let path = workspace().join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// The names of the recipes that a contributor can call.
+fn recipes(justfile: &str) -> BTreeSet<&str> {
+    let mut names = BTreeSet::new();
+    let mut is_private = false;
+    for line in justfile.lines() {
+        let head = line.split_once(':').map(|(head, _)| head);
+        let name = head.and_then(|head| head.split_whitespace().next()).unwrap_or_default();
+        if line.starts_with('[') {
+            is_private = line == "[private]";
+        } else if name.starts_with(|c: char| c.is_ascii_lowercase()) && line.starts_with(name) {
+            if !is_private {
+                names.insert(name);
+            }
+            is_private = false;
+        }
+    }
+    names
+}
+
+/// The recipes that a workflow calls, in a `run` of a step or of a matrix, or in a line of a script.
+fn called(workflow: &str) -> BTreeSet<&str> {
+    let commands = workflow
+        .lines()
+        .map(|line| line.split_once("run: ").map_or(line.trim_start(), |(_, command)| command));
+    let calls = commands.filter_map(|command| command.strip_prefix("just "));
+    calls.filter_map(|call| call.split([' ', ',']).next()).collect()
+}
+
+/// The recipes that have no place, and the rows of `ELSEWHERE` that are wrong.
+fn defects(justfile: &str, weekly: &str) -> Vec<String> {
+    let (recipes, called) = (recipes(justfile), called(weekly));
+    let is_elsewhere = |name: &str| ELSEWHERE.iter().any(|(known, _)| *known == name);
+    let mut defects = Vec::new();
+    for name in &recipes {
+        if !called.contains(name) && !is_elsewhere(name) {
+            defects.push(format!("no workflow runs `just {name}`: add it to weekly.yml"));
+        }
+    }
+    for name in called.iter().filter(|name| !recipes.contains(*name)) {
+        defects.push(format!("weekly.yml runs `just {name}`, which is not a recipe"));
+    }
+    for (name, place) in ELSEWHERE {
+        if !recipes.contains(name) || called.contains(name) {
+            defects.push(format!("`{name}` is not a recipe that runs elsewhere"));
+        }
+        match place {
+            Runs(file, command) if !read(file).contains(command) => {
+                defects.push(format!("{file} does not run `{}` for {name}", command.trim()));
+            }
+            Runs(..) => {}
+            Never(reason) => assert!(reason.len() > 10, "{name}: {reason}"),
+        }
+    }
+    defects
+}
+
+#[test]
+fn every_recipe_runs_in_a_workflow_or_has_a_reason() {
+    let (justfile, weekly) = (read("justfile"), read(".github/workflows/weekly.yml"));
+    assert_eq!(defects(&justfile, &weekly), [""; 0]);
+    // Each of these changes is found.
+    let without = weekly.replace("run: just real,", "run: true,");
+    assert_eq!(
+        defects(&justfile, &without),
+        ["no workflow runs `just real`: add it to weekly.yml"]
+    );
+    let more = format!("{justfile}\n# A check.\nnew-check ARG=\"1\":\n    true\n");
+    assert_eq!(
+        defects(&more, &weekly),
+        ["no workflow runs `just new-check`: add it to weekly.yml"]
+    );
+    let renamed = justfile.replace("\nscale:", "\nscaled:");
+    assert_eq!(defects(&renamed, &weekly).len(), 2);
+    let renamed = justfile.replace("\nbook:", "\nbooks:");
+    assert_eq!(defects(&renamed, &weekly).len(), 2);
+}
+
+/// Each job has a limit of its time and no rights beyond reading.
+#[test]
+fn weekly_jobs_are_limited() {
+    let weekly = read(".github/workflows/weekly.yml");
+    for line in ["  schedule:\n", "  workflow_dispatch:\n", "permissions:\n  contents: read\n"] {
+        assert!(weekly.contains(line), "{line}");
+    }
+    assert_eq!(weekly.matches("permissions:").count(), 1);
+    let jobs = weekly.matches("    runs-on: ").count();
+    assert!(jobs >= 4 && weekly.matches("    timeout-minutes: ").count() == jobs, "{weekly}");
+    let recipes = weekly.matches("{ run: just ").count();
+    assert_eq!(weekly.matches(", minutes: ").count(), recipes);
+}
+
+/// The paths of the ignored tests below a folder.
+fn ignored(folder: &Path, module: &str) -> Vec<String> {
+    let mut tests = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let stem = path.file_stem().and_then(|stem| stem.to_str()).expect("a name");
+        let module = format!("{module}{stem}::");
+        if path.is_dir() {
+            tests.extend(ignored(&path, &module));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let source = std::fs::read_to_string(&path).expect("a source");
+            // The quotes of a text, such as the source of a project, have a backslash.
+            for rest in source.split("\n#[ignore = \"").skip(1) {
+                let name = rest.split("\nfn ").nth(1).and_then(|rest| rest.split('(').next());
+                tests.push(format!("{module}{}", name.expect("a function")));
+            }
+        }
+    }
+    tests
+}
+
+/// A recipe of the justfile runs each test that the suite ignores.
+#[test]
+fn every_ignored_test_has_a_recipe() {
+    let justfile = read("justfile").replace("\\\n", " ");
+    let commands = justfile.lines().filter(|line| {
+        line.contains("cargo test -p memcheck-functional") && line.contains("--ignored")
+    });
+    let words: BTreeSet<&str> = commands
+        .flat_map(str::split_whitespace)
+        .filter(|word| word.contains(['_', ':']) || *word == "exactness")
+        .collect();
+    let tests = ignored(&workspace().join("tests/functional"), "");
+    assert!(tests.len() >= 15, "{tests:?}");
+    for test in tests {
+        assert!(words.iter().any(|word| test.contains(word)), "no recipe runs {test}: {words:?}");
+    }
+}
