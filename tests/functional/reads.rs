@@ -121,7 +121,7 @@ pub(crate) fn product_sources(krate: &str) -> Vec<(String, String)> {
 
 /// Files that another program can have written may only be read by `input`, which has limits.
 /// These files read others.
-const OTHER_READS: [(&str, &str); 14] = [
+const OTHER_READS: [(&str, &str); 13] = [
     ("memcheck-core/src/input.rs", "the layer itself"),
     ("memcheck-core/src/runs/descendants.rs", "/proc"),
     ("memcheck-runtime/src/available.rs", "/proc and /sys"),
