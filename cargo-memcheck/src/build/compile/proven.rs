@@ -9,7 +9,7 @@ use anyhow::Context;
 use super::cargo::CargoOutput;
 use super::{BuildError, directories};
 use crate::build::leg::DeviceKind;
-use crate::build::provenance::{Checkout, Records, Stale, check, units};
+use crate::build::provenance::{Records, SourceTree, Stale, check, units};
 use crate::build::workspace::Workspace;
 use crate::system::error::Failure;
 use crate::system::escape;
@@ -33,7 +33,7 @@ pub(super) fn build(
         let began = SystemTime::now();
         let output = run()?;
         let units = units(&output.own, &output.scripts, root, &made);
-        let stale = check(&mut records, &units, Checkout { root, is_shared }, began);
+        let stale = check(&mut records, &units, SourceTree { root, is_shared }, began);
         Ok((output, stale))
     };
     let (mut output, stale) = checked()?;

@@ -34,13 +34,13 @@ pub(in crate::build) struct ReadFile {
     pub(super) state: Option<FileState>,
 }
 
-pub(super) struct Contents {
+pub(super) struct InputContents {
     known: HashMap<PathBuf, ReadFile>,
     /// Those of this run.
     now: HashMap<PathBuf, ReadFile>,
 }
 
-impl Contents {
+impl InputContents {
     pub(super) fn new(known: HashMap<PathBuf, ReadFile>) -> Self {
         Self { known, now: HashMap::new() }
     }

@@ -23,7 +23,7 @@ pub(crate) use file_state::FileState;
 pub(super) use records::{Record, Records};
 pub(super) use units::{Unit, is_local, units};
 
-use contents::Contents;
+use contents::InputContents;
 
 use crate::system::files;
 
@@ -32,7 +32,7 @@ const TICK: Duration = Duration::from_millis(10);
 
 /// Decides which checkouts can share an artifact.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Checkout<'a> {
+pub(super) struct SourceTree<'a> {
     /// The folder of the workspace.
     pub(super) root: &'a Path,
     /// True if artifacts are outside this folder, so that other checkouts can have the same
@@ -40,7 +40,7 @@ pub(super) struct Checkout<'a> {
     pub(super) is_shared: bool,
 }
 
-impl Checkout<'_> {
+impl SourceTree<'_> {
     /// The folder that the names of a package's artifacts do not depend on: cargo names them after
     /// the path of the package in its workspace, or after the whole path if it is elsewhere.
     fn base(self, unit: &Unit) -> PathBuf {
@@ -107,15 +107,19 @@ impl Display for Cause {
 pub(super) fn check(
     records: &mut Records,
     units: &[Unit],
-    checkout: Checkout<'_>,
+    checkout: SourceTree<'_>,
     began: SystemTime,
 ) -> Vec<Stale> {
-    let mut contents = Contents::new(records.files());
+    let mut contents = InputContents::new(records.files());
     let mut stale = Vec::new();
     for unit in units {
         let record = Record {
             base: checkout.base(unit),
-            outputs: unit.outputs.iter().map(|path| (path.clone(), Output::of(path))).collect(),
+            outputs: unit
+                .outputs
+                .iter()
+                .map(|path| (path.clone(), OutputState::of(path)))
+                .collect(),
             inputs: unit.inputs.iter().map(|path| (path.clone(), contents.of(path))).collect(),
         };
         let is_new = unit.is_new(began);
@@ -139,7 +143,7 @@ fn doubt(
     known: Option<&Record>,
     now: &Record,
     unit: &Unit,
-    checkout: Checkout<'_>,
+    checkout: SourceTree<'_>,
 ) -> Option<Cause> {
     if unit.listing.is_none() {
         return Some(Cause::Unlisted);
@@ -156,12 +160,12 @@ fn doubt(
 /// The identity of a file that cargo has made. Not its inode and its ctime, because a cache of a CI
 /// restores the target directory with other ones.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(super) struct Output {
+pub(super) struct OutputState {
     modified: (i64, i64),
     size: u64,
 }
 
-impl Output {
+impl OutputState {
     fn of(path: &Path) -> Option<Self> {
         match FileState::of(path)? {
             FileState::Absent => None,

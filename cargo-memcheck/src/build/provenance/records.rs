@@ -12,7 +12,7 @@ use memcheck_core::input;
 use serde::{Deserialize, Serialize};
 
 use super::contents::ReadFile;
-use super::{Output, Unit};
+use super::{OutputState, Unit};
 use crate::system::files;
 use crate::system::printing::eprint_line;
 
@@ -25,7 +25,7 @@ const LOOK_UP: Duration = Duration::from_millis(20);
 pub(in crate::build) struct Record {
     /// The folder of the checkout.
     pub(super) base: PathBuf,
-    pub(super) outputs: BTreeMap<PathBuf, Option<Output>>,
+    pub(super) outputs: BTreeMap<PathBuf, Option<OutputState>>,
     pub(super) inputs: BTreeMap<PathBuf, ReadFile>,
 }
 

@@ -63,7 +63,7 @@ impl Workspace {
                 .map_err(|error| WorkspaceError::Metadata(error.to_string()))?,
             None => metadata.target_directory.clone().into_std_path_buf(),
         };
-        if flags.revision && !separable::is_separable(&metadata) {
+        if flags.revision && !separable::is_separable(&metadata, flags) {
             let own = target_directory.join("memcheck/revision");
             let build_directory = own.clone();
             return Ok(Self {

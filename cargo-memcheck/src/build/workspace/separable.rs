@@ -11,12 +11,18 @@ use std::path::{Path, PathBuf};
 use cargo_metadata::Metadata;
 use memcheck_core::input;
 
+use crate::invocation::values::CargoOptions;
+
 /// In cargo's configuration these can replace a dependency by a folder.
 const REPLACING: [&str; 3] = ["patch", "paths", "include"];
 
 /// True if no package in the folder of the workspace can be built that is not a member. False if
 /// this cannot be determined.
-pub(super) fn is_separable(metadata: &Metadata) -> bool {
+pub(super) fn is_separable(metadata: &Metadata, flags: &CargoOptions) -> bool {
+    // It can replace a dependency too.
+    if !flags.config.is_empty() {
+        return false;
+    }
     let root = canonical(metadata.workspace_root.as_std_path());
     let members: BTreeSet<PathBuf> = metadata
         .workspace_packages()
@@ -100,7 +106,8 @@ mod tests {
             "workspace_members": [member], "workspace_default_members": [member],
             "workspace_root": root, "resolve": null, "target_directory": root, "version": 1,
         });
-        is_separable(&serde_json::from_value(metadata).unwrap())
+        let flags = CargoOptions::default();
+        is_separable(&serde_json::from_value(metadata).unwrap(), &flags)
     }
 
     #[test]
