@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use memcheck_core::input;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -32,7 +33,7 @@ impl Binary {
         path: PathBuf,
         environment: Vec<(String, String)>,
     ) -> Self {
-        let file = File::open(&path).ok().map(Arc::new);
+        let file = input::open(&path, u64::MAX).ok().map(Arc::new);
         Self { id, package, path, environment, file }
     }
 

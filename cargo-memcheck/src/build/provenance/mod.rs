@@ -30,7 +30,7 @@ use crate::system::files;
 /// The greatest delay of a file system's clock: a file gets the time of the latest tick.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Decides which checkouts can share an artifact.
+/// The folder of the workspace, and whether other checkouts can share its artifacts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SourceTree<'a> {
     /// The folder of the workspace.
@@ -107,14 +107,14 @@ impl Display for Cause {
 pub(super) fn check(
     records: &mut Records,
     units: &[Unit],
-    checkout: SourceTree<'_>,
+    tree: SourceTree<'_>,
     began: SystemTime,
 ) -> Vec<Stale> {
     let mut contents = InputContents::new(records.files());
     let mut stale = Vec::new();
     for unit in units {
         let record = Record {
-            base: checkout.base(unit),
+            base: tree.base(unit),
             outputs: unit
                 .outputs
                 .iter()
@@ -123,7 +123,7 @@ pub(super) fn check(
             inputs: unit.inputs.iter().map(|path| (path.clone(), contents.of(path))).collect(),
         };
         let is_new = unit.is_new(began);
-        let why = if is_new { None } else { doubt(records.of(unit), &record, unit, checkout) };
+        let why = if is_new { None } else { doubt(records.of(unit), &record, unit, tree) };
         // A source that changed while cargo ran can be newer than the artifact.
         let is_proven = why.is_none() && (!is_new || unit.is_unchanged_since(since_epoch(began)));
         if is_proven {
@@ -139,12 +139,7 @@ pub(super) fn check(
 }
 
 /// The reason to doubt that an artifact is made from the present sources.
-fn doubt(
-    known: Option<&Record>,
-    now: &Record,
-    unit: &Unit,
-    checkout: SourceTree<'_>,
-) -> Option<Cause> {
+fn doubt(known: Option<&Record>, now: &Record, unit: &Unit, tree: SourceTree<'_>) -> Option<Cause> {
     if unit.listing.is_none() {
         return Some(Cause::Unlisted);
     }
@@ -152,7 +147,7 @@ fn doubt(
         Some(known) if known.base != now.base => Some(Cause::OtherCheckout(known.base.clone())),
         Some(known) => known.difference(now, unit).map(Cause::Changed),
         // Cargo ran without this command.
-        None if checkout.is_ambiguous(unit) => Some(Cause::UnknownCheckout),
+        None if tree.is_ambiguous(unit) => Some(Cause::UnknownCheckout),
         None => unit.changed_since_listing(&now.base).map(Cause::Changed),
     }
 }

@@ -61,8 +61,8 @@ impl Package {
     fn check_since(&self, is_fresh: bool, began: SystemTime) -> Option<Cause> {
         let own = self.folder.path().join("own");
         let mut records = Records::open(&own).unwrap();
-        let checkout = SourceTree { root: &self.root, is_shared: self.is_shared };
-        let stale = check(&mut records, &[self.unit(is_fresh)], checkout, began);
+        let tree = SourceTree { root: &self.root, is_shared: self.is_shared };
+        let stale = check(&mut records, &[self.unit(is_fresh)], tree, began);
         records.write().unwrap();
         stale.into_iter().next().map(|stale| stale.why)
     }
@@ -106,8 +106,8 @@ fn a_build_of_another_program_is_trusted_if_no_source_can_have_changed_since() {
     let mut unlisted = package.unit(true);
     unlisted.listing = None;
     let mut records = Records::open(&package.folder.path().join("other")).unwrap();
-    let checkout = SourceTree { root: &package.root, is_shared: false };
-    let stale = check(&mut records, &[unlisted], checkout, SystemTime::now());
+    let tree = SourceTree { root: &package.root, is_shared: false };
+    let stale = check(&mut records, &[unlisted], tree, SystemTime::now());
     assert_eq!(stale[0].why, Cause::Unlisted);
 }
 
