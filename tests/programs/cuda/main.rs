@@ -1,0 +1,3 @@
+//! The memory tests that the functional tests run only on GPUs, because they name cudarc.
+
+mod graphs;
