@@ -1,3 +1,4 @@
 //! The memory tests that the functional tests run only on GPUs, because they name cudarc.
 
 mod graphs;
+mod simulated;
