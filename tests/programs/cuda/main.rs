@@ -2,3 +2,4 @@
 
 mod graphs;
 mod simulated;
+mod unified;
