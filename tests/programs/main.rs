@@ -2,4 +2,5 @@
 //! leak, are clean, or meet a fault. They have no baselines.
 
 mod c_heap;
+mod forks;
 mod hardware;
