@@ -37,6 +37,7 @@ fn graphs_are_kept(trial: &mut Trial) -> anyhow::Result<()> {
             // The first block is freed in the capture, and the second takes its place.
             // SAFETY: the memory is not read.
             drop(unsafe { stream.alloc::<u8>(7000)? }); // line: first block
+            // SAFETY: as above.
             drop(unsafe { stream.alloc::<u8>(6000)? });
             Ok(())
         })?;
@@ -240,7 +241,7 @@ fn registrations_are_kept(trial: &mut Trial) -> anyhow::Result<()> {
     let memory = vec![0u8; 64 * 4096];
     trial.iterate(|i| {
         context.bind_to_thread()?;
-        let at = memory[(i as usize % 64) * 4096..].as_ptr().cast_mut().cast();
+        let at = memory[(i % 64) * 4096..].as_ptr().cast_mut().cast();
         // SAFETY: the memory outlives the registrations.
         unsafe {
             sys::cuMemHostRegister_v2(at, 4096, 0).result()?;
