@@ -2,37 +2,10 @@
 
 use serde_json::Value;
 
-use crate::fixture::{Project, Run};
+use crate::fixture::{Programs, Project, Run};
 
-const MANIFEST: &str = "\
-[dev-dependencies]
-memcheck-runtime = { path = \"RUNTIME\" }
-[build-dependencies]
-cc = \"1\"
-";
-
-const BUILD: &str = "\
-fn main() {
-    cc::Build::new().file(\"native.c\").compile(\"native\");
-    cc::Build::new().file(\"plain.c\").debug(false).compile(\"plain\");
-    println!(\"cargo::rerun-if-changed=native.c\");
-    println!(\"cargo::rerun-if-changed=plain.c\");
-}
-";
-
-fn project() -> Project {
-    let project = Project::package("c-heap", MANIFEST);
-    project.write("build.rs", BUILD);
-    project.write("src/lib.rs", include_str!("c_heap/lib.rs"));
-    project.write("native.c", include_str!("c_heap/native.c"));
-    project.write("plain.c", include_str!("c_heap/plain.c"));
-    project.write("tests/mem.rs", include_str!("c_heap/mem.rs"));
-    project.write("tests/own_malloc.rs", include_str!("c_heap/own_malloc.rs"));
-    project
-}
-
-fn run(project: &Project, more: &[&str]) -> Run {
-    project.run(&[&["--test", "mem", "-A", "missing-baseline"], more].concat())
+fn programs() -> Programs {
+    Programs::of("c_heap")
 }
 
 #[track_caller]
@@ -42,8 +15,8 @@ fn growth(run: &Run, test: &str) -> Value {
 
 #[test]
 fn leaks_of_a_c_library_are_found_with_their_function() {
-    let project = project();
-    let run = run(&project, &[]).exits(100);
+    let programs = programs();
+    let run = programs.run("cpu", &[]).exits(100);
     for (test, bytes, function) in [
         ("leaks", 1_024, "leak_one_kib"),
         ("leaks_copies", 16, "copy_of_text"),
@@ -57,14 +30,14 @@ fn leaks_of_a_c_library_are_found_with_their_function() {
         assert_eq!(growth(&run, test), bytes, "{test}");
         let site = &finding["sites"][0];
         assert_eq!(site["function"], function, "{test}");
-        assert_eq!(site["file"], "native.c", "{test}");
+        assert_eq!(site["file"], "tests/programs/c_heap/native.c", "{test}");
         assert!(site["line"].is_u64(), "{test}: {site}");
         let stack = site["stack"].to_string();
-        assert!(stack.contains("tests/mem.rs"), "{test}: {stack}");
+        assert!(stack.contains(&programs.file()), "{test}: {stack}");
     }
     // Without debug information, the function has no line, and the line of its caller is shown.
     let site = &run.test("leaks_without_lines")["findings"][0]["sites"][0];
-    assert_eq!((&site["operation"], &site["file"]), (&"leak_2000".into(), &"tests/mem.rs".into()));
+    assert_eq!((&site["operation"], &site["file"]), (&"leak_2000".into(), &programs.file().into()));
     assert!(run.codes("leaks_less_than_its_limit").is_empty());
     assert_eq!(growth(&run, "leaks_less_than_its_limit"), 1_024);
     assert_eq!(run.test("leaks_without_a_limit")["metrics"]["c-heap"], Value::Null);
@@ -73,7 +46,9 @@ fn leaks_of_a_c_library_are_found_with_their_function() {
     assert_eq!(growth(&run, "clean"), 0);
     assert_eq!(run.test("clean")["status"], "passed");
     // Another `malloc` than the probe's links, and is not taken for a C heap without growth.
-    let own = project.run(&["--test", "own_malloc"]).exits(104);
+    let own = Programs::in_target("own_malloc", "own_malloc");
+    let all = ["run", "--device", "cpu", "--message-format", "json", "--no-ci"];
+    let own = own.memcheck(&all).exits(104);
     assert_eq!(own.codes("asks")[0], "not-measured");
     let finding = &own.test("asks")["findings"][0];
     assert!(finding["hint"].to_string().contains("`malloc` of its own"), "{finding}");
@@ -82,17 +57,17 @@ fn leaks_of_a_c_library_are_found_with_their_function() {
 
 #[test]
 fn a_clean_c_heap_is_the_same_in_thirty_runs() {
-    let project = project();
-    let run = run(&project, &["--exact", "clean", "--repeat", "30"]).exits(0);
+    let arguments = ["--exact", "c_heap::clean", "--repeat", "30"];
+    let run = programs().run("cpu", &arguments).exits(0);
     assert_eq!(growth(&run, "clean"), 0);
     assert_eq!(run.summary()["repeat"]["runs"], 30);
 }
 
 #[test]
 fn the_memory_of_the_process_is_reported_and_its_growth_is_judged() {
-    let project = project();
     let names = ["maps_pages", "resident_memory_is_bounded", "maps_a_file"];
-    let run = run(&project, &names).exits(100);
+    let filters = names.map(|name| format!("c_heap::{name}"));
+    let run = programs().run("cpu", &filters.each_ref().map(String::as_str)).exits(100);
     assert_eq!(run.codes("maps_pages"), ["growth-limit"]);
     let finding = &run.test("maps_pages")["findings"][0];
     assert_eq!((&finding["space"], &finding["limit"]), (&"process".into(), &16_384.into()));
@@ -135,7 +110,7 @@ tokenizers = { version = \"0.23.2\", default-features = false, features = [\"oni
 fn tokenizers_with_onig_are_clean_and_their_c_functions_are_named() {
     let project = Project::package("onig", TOKENIZERS);
     project.write("tests/mem.rs", include_str!("c_heap/onig.rs"));
-    let run = run(&project, &[]).exits(100);
+    let run = project.run(&["--test", "mem", "-A", "missing-baseline"]).exits(100);
     assert_eq!(run.test("tokenizers_with_onig")["status"], "passed");
     assert_eq!(growth(&run, "tokenizers_with_onig"), 0);
     assert_eq!(run.codes("keeps_tokenizers"), ["leak"]);

@@ -1,11 +1,13 @@
 //! Creates cargo projects outside the workspace and runs the command in them.
 
 mod folder;
+mod programs;
 mod run;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+pub(crate) use programs::Programs;
 pub(crate) use run::{Run, remove_process};
 
 pub(crate) fn workspace() -> PathBuf {

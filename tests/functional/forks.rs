@@ -2,7 +2,7 @@
 //! child that returns from the body ends without one, whatever its parent does. Also an executable
 //! that is replaced while its tests run.
 
-use crate::fixture::Project;
+use crate::fixture::{Programs, Project};
 
 /// `end_of` is the exit status of a child, and -1 if a signal ended it.
 const TESTS: &str = r#"
@@ -194,32 +194,9 @@ fn only_the_process_that_was_started_for_a_test_writes_its_record() {
     assert!(text.contains("test leaks_while_its_child_returns ... FAILED"), "{text}");
 }
 
-const SWEPT: &str = r#"
-/// The child leaks what it has when an allocation is refused.
-#[mem_test(baseline = false, fault_sweep)]
-fn forks(trial: &mut Trial) -> candle_core::Result<()> {
-    let child = unsafe { libc::fork() };
-    let returned = trial.iterate(|_| {
-        let first = Tensor::zeros(1024, DType::F32, trial.device())?;
-        match Tensor::zeros(1024, DType::F32, trial.device()) {
-            Err(_) if child == 0 => Ok(std::mem::forget(first)),
-            second => second.map(drop),
-        }
-    });
-    if child > 0 {
-        let mut status = 0;
-        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
-        assert_eq!(libc::WEXITSTATUS(status), 3);
-    }
-    returned
-}
-"#;
-
 #[test]
 fn a_forked_child_writes_no_results_of_a_fault_sweep() {
-    let project = Project::new(SWEPT);
-    let run = ["run", "--device", "sim", "--no-ci", "--message-format", "json"];
-    let run = project.memcheck(&run).exits(0);
+    let run = Programs::of("forks").run("sim", &[]).exits(0);
     assert_eq!(run.test("forks")["fault_sweep"]["refused"], 2, "{}", run.test("forks"));
 }
 

@@ -4,36 +4,14 @@
 
 use serde_json::{Value, json};
 
-use crate::fixture::{Project, Run, memcheck_with, remove_process};
+use crate::fixture::{Programs, Run, remove_process};
 
 const MIB: u64 = 1 << 20;
 /// The estimated size of a simulated context. The workspace of cuBLAS is not part of it.
 const CONTEXT: u64 = 518 * MIB;
 
-const TESTS: &str = "
-#[mem_test(max_growth = \"0 B\", baseline = false)]
-fn small() {}
-
-#[mem_test(max_growth = \"0 B\", baseline = false)]
-fn ten_mebibytes(device: &Device) -> candle_core::Result<()> {
-    Tensor::zeros((10, 1 << 18), DType::F32, device)?.affine(2.0, 1.0)?;
-    Ok(())
-}
-
-#[mem_test(max_growth = \"0 B\", baseline = false)]
-fn a_kernel_in_every_iteration(trial: &mut Trial) -> candle_core::Result<()> {
-    let tensor = Tensor::zeros(1024, DType::F32, trial.device())?;
-    trial.iterate(|_| tensor.affine(2.0, 1.0)?.device().synchronize())
-}
-";
-
-fn project() -> Project {
-    Project::new(TESTS)
-}
-
-fn run(project: &Project, device: &str, more: &[&str], variables: &[(&str, &str)]) -> Run {
-    let all = ["run", "--device", device, "--message-format", "json", "--no-ci"];
-    memcheck_with(project.path(), &[&all[..], more].concat(), variables)
+fn programs() -> Programs {
+    Programs::of("hardware")
 }
 
 fn figure(line: &Value, name: &str) -> u64 {
@@ -47,10 +25,10 @@ fn findings_text(run: &Run, test: &str) -> String {
 
 #[test]
 fn memory_beyond_the_pool_is_itemized_or_the_report_gives_the_reason() {
-    let project = project();
+    let programs = programs();
     // cuBLAS's own memory, as measured on an H200, and as documented for an RTX 4090.
     for (device, workspace) in [("sim:h200", 67_240_960), ("sim:rtx4090", 4 * MIB)] {
-        let followed = run(&project, device, &["ten", "--explain", "always"], &[]).exits(0);
+        let followed = programs.run(device, &["hardware::ten", "--explain", "always"]).exits(0);
         let line = followed.test("ten_mebibytes");
         assert_eq!(line["estimates"], json!(["reserved", "peak_reserved", "device_used"]));
         let beyond = figure(&line, "device_used") - figure(&line, "reserved");
@@ -62,19 +40,19 @@ fn memory_beyond_the_pool_is_itemized_or_the_report_gives_the_reason() {
         assert_eq!(line["untracked"], expected);
     }
     // A run that only counts does not load CUPTI, and must measure the same.
-    let counted = run(&project, "sim:h200", &["ten", "--explain", "never"], &[]).exits(0);
+    let counted = programs.run("sim:h200", &["hardware::ten", "--explain", "never"]).exits(0);
     let line = counted.test("ten_mebibytes");
     assert!(line["untracked"].is_null(), "{line}");
-    let profile = ["profile", "ten_mebibytes", "--device", "sim:h200"];
-    let human = memcheck_with(project.path(), &profile, &[]).exits(0).stdout;
+    let profile = ["profile", "hardware::ten_mebibytes", "--device", "sim:h200"];
+    let human = programs.memcheck(&profile).exits(0).stdout;
     for part in
         ["beyond the pool of cuda:0", "libcublas.so.13, 1 block", "(an estimate: the device"]
     {
         assert!(human.contains(part), "`{part}` is not in\n{human}");
     }
     // Without the CUPTI library all of this memory is in `rest`.
-    let without = ["ten", "--explain", "always", "--runner", "env -u MEMCHECK_SIM_NVML"];
-    let line = run(&project, "sim:h200", &without, &[]).exits(0).test("ten_mebibytes");
+    let without = ["hardware::ten", "--explain", "always", "--runner", "env -u MEMCHECK_SIM_NVML"];
+    let line = programs.run("sim:h200", &without).exits(0).test("ten_mebibytes");
     let reason = &line["untracked"]["reason"];
     assert_eq!(reason, "the simulated toolkit has no CUPTI: `MEMCHECK_SIM_NVML` is not set");
     assert_eq!(
@@ -88,20 +66,19 @@ fn memory_beyond_the_pool_is_itemized_or_the_report_gives_the_reason() {
         "{line}"
     );
 
-    assert_every_report_marks_estimates(&project);
+    assert_every_report_marks_estimates(&programs);
 }
 
-/// Uses the package of the test above, because a build takes most of the time.
-fn assert_every_report_marks_estimates(project: &Project) {
+fn assert_every_report_marks_estimates(programs: &Programs) {
     let kinds = ["junit", "json", "markdown", "html"];
     let flags: Vec<String> =
         kinds.iter().map(|kind| format!("--report={kind}=out/{kind}")).collect();
-    let arguments = ["run", "--no-ci", "ten", "--device", "sim:t4", "--verbose"];
+    let arguments = ["run", "--no-ci", "hardware::ten", "--device", "sim:t4", "--verbose"];
     let flags = flags.iter().map(String::as_str);
     let arguments: Vec<&str> = arguments.into_iter().chain(flags).collect();
-    let shown = memcheck_with(project.path(), &arguments, &[]).exits(0).stderr;
+    let shown = programs.memcheck(&arguments).exits(0).stderr;
     let texts = kinds.map(|kind| {
-        let text = project.read(&format!("out/{kind}"));
+        let text = programs.read(&format!("out/{kind}"));
         if kind == "html" { format!("{:?}", crate::report_data::report_data(&text)) } else { text }
     });
     for (output, text) in kinds.iter().zip(&texts).chain([(&"terminal", &shown)]) {
@@ -113,15 +90,16 @@ fn assert_every_report_marks_estimates(project: &Project) {
 
 #[test]
 fn another_process_is_reported_only_if_it_holds_memory_that_the_test_needs() {
-    let project = project();
+    let programs = programs();
     fn others(text: &str) -> [(&str, &str); 1] {
         [("MEMCHECK_SIM_PROCESSES", text)]
     }
-    let alone = run(&project, "sim:t4,capacity=100MiB", &["ten"], &[]).exits(0);
+    let alone = programs.run("sim:t4,capacity=100MiB", &["hardware::ten"]).exits(0);
     // 10 x 2^18 x 4 bytes, and the same again for the result.
     let needed = 20 * MIB;
     let other = format!("4711:python:{}B", 100 * MIB - needed);
-    let enough = run(&project, "sim:t4,capacity=100MiB", &["ten"], &others(&other)).exits(0);
+    let enough =
+        programs.run_with("sim:t4,capacity=100MiB", &["hardware::ten"], &others(&other)).exits(0);
     let (mut then, mut now) = (alone.test("ten_mebibytes"), enough.test("ten_mebibytes"));
     [&mut then, &mut now].into_iter().for_each(remove_process);
     assert_eq!(figure(&now, "peak_allocated"), needed);
@@ -134,7 +112,7 @@ fn another_process_is_reported_only_if_it_holds_memory_that_the_test_needs() {
     // use.
     let more = format!("4711:python:{}B,12:other:1MiB@1", 100 * MIB - needed + 1);
     let machine = "sim:2xt4,capacity=100MiB";
-    let full = run(&project, machine, &["ten"], &others(&more)).exits(100);
+    let full = programs.run_with(machine, &["hardware::ten"], &others(&more)).exits(100);
     assert_eq!(full.codes("ten_mebibytes"), ["out-of-memory"]);
     let holder = json!([{
         "space": "cuda:0", "pid": 4711, "name": "python", "bytes": 100 * MIB - needed + 1,
@@ -149,27 +127,31 @@ fn another_process_is_reported_only_if_it_holds_memory_that_the_test_needs() {
     assert!(!text.contains("(other)"), "{text}");
     // Without the other process, the card itself is too small, and the report must not blame a
     // process.
-    let small = run(&project, "sim:t4,capacity=15MiB", &["ten"], &[]).exits(100);
+    let small = programs.run("sim:t4,capacity=15MiB", &["hardware::ten"]).exits(100);
     assert_eq!(small.codes("ten_mebibytes"), ["out-of-memory"]);
     assert!(!findings_text(&small, "ten_mebibytes").contains("process"));
     // The test does not fit into its own limit, regardless of other processes.
-    let fits =
-        run(&project, "sim:t4,capacity=100MiB", &["ten", "--fits", "15 MiB"], &others(&other));
+    let fits = programs.run_with(
+        "sim:t4,capacity=100MiB",
+        &["hardware::ten", "--fits", "15 MiB"],
+        &others(&other),
+    );
     assert_eq!(fits.exits(100).codes("ten_mebibytes"), ["does-not-fit"]);
     // If the canary has no room, the test must be `not-measured`.
-    let all = run(&project, "sim:t4", &["ten"], &others("4711:python:1TiB")).exits(104);
+    let all =
+        programs.run_with("sim:t4", &["hardware::ten"], &others("4711:python:1TiB")).exits(104);
     let text = findings_text(&all, "ten_mebibytes");
     assert!(text.contains("no block can be allocated on `sim:t4`"), "{text}");
     assert!(text.contains("process 4711 (python) holds"), "{text}");
-    let wrong = run(&project, "sim:t4", &["ten"], &others("4711:python")).exits(104);
+    let wrong = programs.run_with("sim:t4", &["hardware::ten"], &others("4711:python")).exits(104);
     assert!(findings_text(&wrong, "ten_mebibytes").contains("MEMCHECK_SIM_PROCESSES"));
 }
 
 #[test]
 fn a_hardware_fault_has_its_own_finding_and_does_not_affect_the_next_test() {
-    let project = project();
+    let programs = programs();
     let with = |faults: &str, code: u8| {
-        run(&project, "sim:t4", &[], &[("MEMCHECK_SIM_FAULTS", faults)]).exits(code)
+        programs.run_with("sim:t4", &[], &[("MEMCHECK_SIM_FAULTS", faults)]).exits(code)
     };
     // The device cannot be opened: exit code 105, with a hint. A body without a device does not
     // need it and passes.
@@ -232,35 +214,39 @@ fn a_hardware_fault_has_its_own_finding_and_does_not_affect_the_next_test() {
 
 #[test]
 fn nvml_reports_the_figures_of_a_slice() {
-    let project = project();
-    let whole = run(&project, "sim:h200", &["ten"], &[]).exits(0).test("ten_mebibytes");
-    let slice = run(&project, "sim:h200,mig", &["ten"], &[]).exits(0).test("ten_mebibytes");
+    let programs = programs();
+    let whole = programs.run("sim:h200", &["hardware::ten"]).exits(0).test("ten_mebibytes");
+    let slice = programs.run("sim:h200,mig", &["hardware::ten"]).exits(0).test("ten_mebibytes");
     assert_eq!(figure(&slice, "device_used"), figure(&whole, "device_used"));
     assert!(slice["notes"].is_null(), "{slice}");
     // If NVML has no figures, the report must give the reason, and nothing else may change.
     let silent = [("MEMCHECK_SIM_FAULTS", "nvml=silent")];
-    let line = run(&project, "sim:h200,mig", &["ten"], &silent).exits(0).test("ten_mebibytes");
+    let line = programs
+        .run_with("sim:h200,mig", &["hardware::ten"], &silent)
+        .exits(0)
+        .test("ten_mebibytes");
     assert!(line["metrics"]["cuda:0"]["device_used"].is_null(), "{line}");
     let notes = line["notes"].to_string();
     assert!(notes.contains("NVML is not available: the device is a slice of a card"), "{notes}");
-    let line = run(&project, "sim:h200", &["ten"], &silent).exits(0).test("ten_mebibytes");
+    let line =
+        programs.run_with("sim:h200", &["hardware::ten"], &silent).exits(0).test("ten_mebibytes");
     assert!(!line["notes"].to_string().contains("slice"), "{line}");
 }
 
 #[test]
 fn hidden_gpus_cannot_be_selected() {
-    let project = project();
-    let bin = project.path().join("bin");
+    let programs = programs();
+    let bin = programs.path().join("bin");
     let list = "GPU 0: NVIDIA H200 (UUID: GPU-1a2b)\n  MIG 1g.18gb     Device  0: (UUID: MIG-77)\n\
                 GPU 1: Tesla T4 (UUID: GPU-1a3c)\n";
-    project.write("bin/nvidia-smi", &format!("#!/bin/sh\ncat <<'END'\n{list}END\n"));
+    programs.write("bin/nvidia-smi", &format!("#!/bin/sh\ncat <<'END'\n{list}END\n"));
     let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(bin.join("nvidia-smi"), executable).unwrap();
     let inherited = std::env::var("PATH").unwrap_or_default();
     let path = format!("{}:{inherited}", bin.display());
     let run_on = |device: &str, visible: &str| {
         let variables = [("PATH", path.as_str()), ("CUDA_VISIBLE_DEVICES", visible)];
-        run(&project, device, &["ten"], &variables).exits(105)
+        programs.run_with(device, &["hardware::ten"], &variables).exits(105)
     };
     run_on("cuda:1", "MIG-77").prints("the driver lists 1 GPU");
     run_on("cuda", "5").prints("CUDA_VISIBLE_DEVICES=5 names none of the 2 GPUs");

@@ -1,35 +1,23 @@
 //! Machines on which host and device share one memory, and the limits of the host in a test on a
 //! GPU.
 
-use crate::fixture::{Project, Run, memcheck};
+use crate::fixture::{Programs, Run};
 
-const MANIFEST: &str = "\
-anyhow = \"1\"
-[dev-dependencies]
-memcheck-runtime = { path = \"RUNTIME\" }
-";
-
-/// Runs the tests whose names contain `filter` on these machines.
-fn run(project: &Project, machine: &str, tests: &[&str]) -> Run {
-    let device = format!("sim:{machine}");
-    let mut arguments = vec!["run", "--device", &device, "--message-format", "json", "--no-ci"];
-    arguments.extend(["-A", "missing-baseline"]);
-    arguments.extend(tests);
-    memcheck(project.path(), &arguments)
+/// Runs the tests that the filters match on these machines.
+fn run(programs: &Programs, machine: &str, filters: &[&str]) -> Run {
+    programs.run(&format!("sim:{machine}"), filters)
 }
 
-fn project() -> Project {
-    let project = Project::package("unified", MANIFEST);
-    project.write("tests/mem.rs", include_str!("unified/mem.rs"));
-    project
+fn programs() -> Programs {
+    Programs::of_cuda("unified")
 }
 
 const MIB: u64 = 1 << 20;
 
 #[test]
 fn host_and_device_share_the_memory_of_a_unified_machine() {
-    let project = project();
-    let unified = run(&project, "gb10,capacity=64MiB", &[]).exits(100);
+    let programs = programs();
+    let unified = run(&programs, "gb10,capacity=64MiB", &[]).exits(100);
     let finding = |test: &str| unified.test(test)["findings"][0].clone();
     let peak = |test: &str| unified.test(test)["unified"]["peak_allocated"].as_u64().expect(test);
 
@@ -67,9 +55,9 @@ fn host_and_device_share_the_memory_of_a_unified_machine() {
 
 #[test]
 fn a_machine_reports_the_properties_of_its_memory() {
-    let project = project();
+    let programs = programs();
     let reports = |machine: &str, expected: &str| {
-        let run = run(&project, machine, &["properties", "--no-capture"]).exits(0);
+        let run = run(&programs, machine, &["unified::properties", "--no-capture"]).exits(0);
         let all = format!("{}{}", run.stdout, run.stderr);
         assert!(all.contains(&format!("properties: {expected}\n")), "{machine}: {all}");
     };
@@ -85,8 +73,11 @@ fn a_machine_reports_the_properties_of_its_memory() {
         &format!("integrated 0 pageable 1 concurrent 1 {separate} total 103079215104"),
     );
     // Two memories: the same tests as on the unified machine pass.
-    let separate =
-        run(&project, "h200,capacity=64MiB", &["the_host_keeps", "the_host_grows", "the_file"]);
+    let separate = run(
+        &programs,
+        "h200,capacity=64MiB",
+        &["unified::the_host_keeps", "unified::the_host_grows", "unified::the_file"],
+    );
     let separate = separate.exits(0);
     assert!(separate.test("the_host_keeps_its_copy")["unified"].is_null());
     let mapped = separate.test("the_file_stays_mapped")["mapped_files"].clone();
@@ -96,13 +87,18 @@ fn a_machine_reports_the_properties_of_its_memory() {
 
 #[test]
 fn the_host_of_a_test_on_a_gpu_is_judged_if_a_limit_asks_for_it() {
-    let project = project();
-    let run = run(&project, "h200", &["the_host_leaks", "the_host_is", "the_peak"]).exits(100);
+    let programs = programs();
+    let run = run(
+        &programs,
+        "h200",
+        &["unified::the_host_leaks", "unified::the_host_is", "unified::the_peak"],
+    )
+    .exits(100);
     let leak = run.test("the_host_leaks")["findings"][0].clone();
     assert_eq!(run.codes("the_host_leaks"), ["leak"]);
     assert_eq!((&leak["space"], &leak["limit"]), (&"host".into(), &0.into()));
     assert_eq!(leak["bytes_per_iteration"], 5000);
-    assert_eq!(leak["sites"][0]["file"], "tests/mem.rs");
+    assert_eq!(leak["sites"][0]["file"], programs.file());
     let small = run.test("the_host_leaks_small_blocks")["findings"][0].clone();
     assert_eq!((&small["code"], &small["space"]), (&"leak".into(), &"host/small".into()));
     assert_eq!(small["bytes_per_iteration"], 24);

@@ -1,11 +1,20 @@
+//! Of `functional/c_heap.rs`: tests with the C code of `c_heap/`.
+
 use memcheck_runtime::{Trial, mem_test};
-use c_heap::{
-    append, copy_of_text, keep_last, leak_2000, leak_one_kib, map_pages, use_all,
-};
+
+unsafe extern "C" {
+    safe fn leak_one_kib() -> *mut u8;
+    safe fn leak_2000() -> *mut u8;
+    safe fn copy_of_text() -> *mut u8;
+    safe fn append(bytes: usize);
+    safe fn keep_last(turn: usize);
+    safe fn use_all() -> i32;
+    safe fn map_pages(bytes: usize) -> i32;
+}
 
 type Result = candle_core::Result<()>;
 
-#[mem_test(max_c_growth = "0 B")]
+#[mem_test(baseline = false, max_c_growth = "0 B")]
 fn leaks(trial: &mut Trial) -> Result {
     trial.iterate(|_| {
         leak_one_kib();
@@ -13,7 +22,7 @@ fn leaks(trial: &mut Trial) -> Result {
     })
 }
 
-#[mem_test(max_c_growth = "0 B")]
+#[mem_test(baseline = false, max_c_growth = "0 B")]
 fn leaks_without_lines(trial: &mut Trial) -> Result {
     trial.iterate(|_| {
         leak_2000();
@@ -21,7 +30,7 @@ fn leaks_without_lines(trial: &mut Trial) -> Result {
     })
 }
 
-#[mem_test(max_c_growth = "2 KiB")]
+#[mem_test(baseline = false, max_c_growth = "2 KiB")]
 fn leaks_less_than_its_limit(trial: &mut Trial) -> Result {
     trial.iterate(|_| {
         leak_one_kib();
@@ -29,7 +38,7 @@ fn leaks_less_than_its_limit(trial: &mut Trial) -> Result {
     })
 }
 
-#[mem_test(max_growth = "0 B")]
+#[mem_test(baseline = false, max_growth = "0 B")]
 fn leaks_without_a_limit(trial: &mut Trial) -> Result {
     trial.iterate(|_| {
         leak_one_kib();
@@ -37,7 +46,7 @@ fn leaks_without_a_limit(trial: &mut Trial) -> Result {
     })
 }
 
-#[mem_test(max_c_growth = "0 B")]
+#[mem_test(baseline = false, max_c_growth = "0 B")]
 fn leaks_copies(trial: &mut Trial) -> Result {
     trial.iterate(|_| {
         copy_of_text();
@@ -45,7 +54,7 @@ fn leaks_copies(trial: &mut Trial) -> Result {
     })
 }
 
-#[mem_test(max_c_growth = "0 B")]
+#[mem_test(baseline = false, max_c_growth = "0 B")]
 fn appends(trial: &mut Trial) -> Result {
     trial.iterate(|_| {
         append(1_000);
@@ -53,7 +62,7 @@ fn appends(trial: &mut Trial) -> Result {
     })
 }
 
-#[mem_test(max_c_growth = "0 B", max_growth = "0 B")]
+#[mem_test(baseline = false, max_c_growth = "0 B", max_growth = "0 B")]
 fn clean(trial: &mut Trial) -> Result {
     trial.iterate(|turn| {
         assert_eq!(use_all(), 0);
@@ -67,7 +76,7 @@ fn clean(trial: &mut Trial) -> Result {
     })
 }
 
-#[mem_test(max_c_growth = "0 B", max_growth = "1 MiB", max_retained = "1 MiB")]
+#[mem_test(baseline = false, max_c_growth = "0 B", max_growth = "1 MiB", max_retained = "1 MiB")]
 fn leaks_in_rust(trial: &mut Trial) -> Result {
     trial.iterate(|_| {
         std::mem::forget(vec![1u8; 2_000]);
@@ -75,7 +84,7 @@ fn leaks_in_rust(trial: &mut Trial) -> Result {
     })
 }
 
-#[mem_test(max_c_growth = "0 B")]
+#[mem_test(baseline = false, max_c_growth = "0 B")]
 fn leaks_beside_a_device(trial: &mut Trial) -> Result {
     let device = trial.device().clone();
     trial.iterate(|_| {
@@ -85,7 +94,7 @@ fn leaks_beside_a_device(trial: &mut Trial) -> Result {
     })
 }
 
-#[mem_test(max_rss_growth = "16 KiB", max_c_growth = "0 B")]
+#[mem_test(baseline = false, max_rss_growth = "16 KiB", max_c_growth = "0 B")]
 fn maps_pages(trial: &mut Trial) -> Result {
     trial.iterate(|_| {
         assert_eq!(map_pages(65_536), 0);
@@ -93,7 +102,7 @@ fn maps_pages(trial: &mut Trial) -> Result {
     })
 }
 
-#[mem_test(max_rss_growth = "16 KiB")]
+#[mem_test(baseline = false, max_rss_growth = "16 KiB")]
 fn resident_memory_is_bounded(trial: &mut Trial) -> Result {
     let mut kept = std::collections::VecDeque::new();
     trial.iterate(|turn| {
@@ -105,7 +114,7 @@ fn resident_memory_is_bounded(trial: &mut Trial) -> Result {
     })
 }
 
-#[mem_test]
+#[mem_test(baseline = false)]
 fn maps_a_file(trial: &mut Trial) -> Result {
     let device = trial.device().clone();
     let weights = candle_core::Tensor::ones((256, 256), candle_core::DType::F32, &device)?;

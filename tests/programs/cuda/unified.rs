@@ -1,4 +1,10 @@
-use candle_core::cuda_backend::cudarc::driver::{result, sys::CUdevice_attribute_enum as Attribute};
+//! Of `functional/unified.rs`.
+
+use std::path::{Path, PathBuf};
+
+use candle_core::cuda_backend::cudarc::driver::{
+    result, sys::CUdevice_attribute_enum as Attribute,
+};
 use candle_core::{DType, Device, Tensor, safetensors};
 use memcheck_runtime::{Trial, mem_test};
 
@@ -68,9 +74,10 @@ fn properties(device: &Device) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A file of 4 MiB.
-fn weights(name: &str) -> anyhow::Result<std::path::PathBuf> {
-    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+/// A file of 4 MiB. The tests run several times at once.
+fn weights(name: &str) -> anyhow::Result<PathBuf> {
+    let name = format!("{}-{name}", std::process::id());
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let tensors = [("weight", Tensor::zeros(MIB, DType::F32, &Device::Cpu)?)];
     safetensors::save(&tensors.into(), &path)?;
     Ok(path)
@@ -78,19 +85,23 @@ fn weights(name: &str) -> anyhow::Result<std::path::PathBuf> {
 
 #[mem_test(baseline = false, iterations = 2, warmup = 0, max_growth = "0 B")]
 fn the_file_stays_mapped(trial: &mut Trial) -> anyhow::Result<()> {
+    let path = weights("kept.safetensors")?;
     // SAFETY: no other process changes the file.
-    let file = unsafe { safetensors::MmapedSafetensors::new(weights("kept.safetensors")?)? };
+    let file = unsafe { safetensors::MmapedSafetensors::new(&path)? };
     let weight = file.load("weight", trial.device())?;
-    trial.iterate(|_| anyhow::Ok(weight.sqr().map(drop)?))
+    trial.iterate(|_| anyhow::Ok(weight.sqr().map(drop)?))?;
+    Ok(std::fs::remove_file(path)?)
 }
 
 #[mem_test(baseline = false, iterations = 2, warmup = 0, max_growth = "0 B")]
 fn the_file_is_unmapped(trial: &mut Trial) -> anyhow::Result<()> {
+    let path = weights("dropped.safetensors")?;
     // SAFETY: no other process changes the file.
-    let file = unsafe { safetensors::MmapedSafetensors::new(weights("dropped.safetensors")?)? };
+    let file = unsafe { safetensors::MmapedSafetensors::new(&path)? };
     let weight = file.load("weight", trial.device())?;
     drop(file);
-    trial.iterate(|_| anyhow::Ok(weight.sqr().map(drop)?))
+    trial.iterate(|_| anyhow::Ok(weight.sqr().map(drop)?))?;
+    Ok(std::fs::remove_file(path)?)
 }
 
 #[mem_test(device = "cuda", baseline = false, max_growth = "0 B", max_host_growth = "0 B")]
@@ -121,7 +132,7 @@ fn the_host_leaks_small_blocks(trial: &mut Trial) -> candle_core::Result<()> {
     })
 }
 
-#[mem_test(device = "cuda", max_host_growth = "0 B", max_host_peak = "1 MiB")]
+#[mem_test(device = "cuda", baseline = false, max_host_growth = "0 B", max_host_peak = "1 MiB")]
 fn the_host_is_clean(trial: &mut Trial) -> candle_core::Result<()> {
     let weight = Tensor::zeros((64, 64), DType::F32, trial.device())?;
     trial.iterate(|_| {

@@ -1,0 +1,5 @@
+//! The memory tests that the functional tests run only on GPUs, because they name cudarc.
+
+mod graphs;
+mod simulated;
+mod unified;

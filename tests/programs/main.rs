@@ -1,0 +1,6 @@
+//! The memory tests that the functional tests run, one module for each of their files: programs that
+//! leak, are clean, or meet a fault. They have no baselines.
+
+mod c_heap;
+mod forks;
+mod hardware;
