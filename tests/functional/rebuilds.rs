@@ -109,7 +109,10 @@ fn a_waits() {
 ";
     let project = Project::new(&format!("{waiting}{CLEAN_AND_FIXED}"));
     let fixed = project.path().join("fixed");
-    run_while(&project, |executable| drop(fs::copy(executable, &fixed).unwrap())).exits(0);
+    run_while(&project, |executable| {
+        fs::copy(executable, &fixed).expect("the executable is copied");
+    })
+    .exits(0);
     let leaky = format!("{}{waiting}{CLEAN_AND_LEAKY}", inputs::PRELUDE);
     let assert_leaks = |change: &dyn Fn(&Path)| {
         let run = run_while(&project, change).exits(100);
