@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use memcheck_core::device::{Family, Need};
 use memcheck_core::limits::{Layer, Limits};
@@ -56,7 +57,7 @@ fn between<'a>(text: &'a str, start: &str) -> &'a str {
 /// `t0` to `t5`, one that dies and one that hangs.
 const TESTS: [&str; 8] = ["dies", "hangs", "t0", "t1", "t2", "t3", "t4", "t5"];
 
-fn entry(name: &str) -> Entry {
+fn entry(name: &str, package: &Path) -> Entry {
     Entry {
         name: name.to_owned(),
         module: "mem".to_owned(),
@@ -68,7 +69,7 @@ fn entry(name: &str) -> Entry {
         deviceless: false,
         attribute: Layer { baseline: Some(false), ..Layer::default() },
         scaling: Vec::new(),
-        manifest_dir: "/".into(),
+        manifest_dir: package.to_owned(),
         snapshot: format!("mem__{name}"),
     }
 }
@@ -114,7 +115,7 @@ fn project() -> Project {
     let listing = Listing {
         memcheck: VERSION,
         built_for: vec!["cuda".to_owned()],
-        tests: TESTS.map(entry).into(),
+        tests: TESTS.map(|name| entry(name, project.path())).into(),
     };
     project.write("listing.json", &json!(listing).to_string());
     project.write("report.json", &report().to_string());

@@ -26,9 +26,9 @@ fn reports_repeat_a_proof_until_it_is_out_of_date() {
 
     let executable = project.path().join("planted");
     std::fs::write(&executable, "planted").expect("the file is written");
-    let nothing = json!({"inputs": {}, "outputs": {}});
+    let nothing = json!({});
     // The state of a file that does not exist.
-    let state = |path: std::path::PathBuf| json!({"inputs": {path.display().to_string(): "Absent"}, "outputs": {}});
+    let state = |path: std::path::PathBuf| json!({path.display().to_string(): "Absent"});
     let absent = state(project.path().join("absent"));
     let write = |versions: &Value, executable: &Value| {
         let evidence = json!({

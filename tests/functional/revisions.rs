@@ -96,7 +96,7 @@ fn assert_leaks(project: &Project) {
             "10",
         ]);
         let run = run.exits(100);
-        assert_eq!(run.codes("uses"), ["leak"], "{}", run.stderr);
+        assert!(run.codes("uses").contains(&"leak".to_owned()), "{}", run.stderr);
     }
     let mut plain = project.cargo_test();
     let output = plain.output().expect("cargo runs");

@@ -11,6 +11,7 @@ use super::{BuildError, directories};
 use crate::build::leg::DeviceKind;
 use crate::build::provenance::{Records, SourceTree, Stale, check, units};
 use crate::build::workspace::Workspace;
+use crate::invocation::values::Verbosity;
 use crate::system::error::Failure;
 use crate::system::escape;
 use crate::system::printing::eprint_line;
@@ -19,6 +20,7 @@ use crate::system::printing::eprint_line;
 pub(super) fn build(
     workspace: &Workspace,
     kind: DeviceKind,
+    verbosity: Verbosity,
     run: impl Fn() -> Result<CargoOutput, Failure>,
 ) -> Result<CargoOutput, Failure> {
     let root = workspace.root();
@@ -26,7 +28,7 @@ pub(super) fn build(
     let intermediate = directories::build_directory(workspace, kind);
     let intermediate = intermediate.unwrap_or_else(|| workspace.build_directory().to_owned());
     let own = intermediate.join("memcheck");
-    let mut records = Records::open(&own).with_context(|| own.display().to_string())?;
+    let mut records = Records::open(&own, verbosity).with_context(|| own.display().to_string())?;
     let made = [target.as_path(), &intermediate];
     let is_shared = made.iter().any(|directory| !directory.starts_with(root));
     let mut checked = || -> Result<(CargoOutput, Vec<Stale>), Failure> {

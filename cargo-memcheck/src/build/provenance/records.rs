@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::contents::ReadFile;
 use super::{OutputState, Unit};
+use crate::invocation::values::Verbosity;
 use crate::system::files;
 use crate::system::printing::eprint_line;
 
@@ -56,9 +57,10 @@ pub(in crate::build) struct Records {
 }
 
 impl Records {
-    pub(in crate::build) fn open(folder: &Path) -> io::Result<Self> {
+    /// Prints a line if it has to wait, unless the command is quiet.
+    pub(in crate::build) fn open(folder: &Path, verbosity: Verbosity) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
-        let lock = lock(&folder.join("sources.lock"))?;
+        let lock = lock(&folder.join("sources.lock"), verbosity)?;
         let path = folder.join("sources.json");
         let stored: Option<Stored> =
             input::read(&path, input::OWN).ok().and_then(|text| serde_json::from_slice(&text).ok());
@@ -93,10 +95,10 @@ impl Records {
 }
 
 /// `None` on a file system without locks.
-fn lock(path: &Path) -> io::Result<Option<File>> {
+fn lock(path: &Path, verbosity: Verbosity) -> io::Result<Option<File>> {
     let file = File::options().create(true).truncate(false).write(true).open(path)?;
     let started = Instant::now();
-    let mut is_announced = false;
+    let mut is_announced = verbosity == Verbosity::Quiet;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(Some(file)),
@@ -104,7 +106,10 @@ fn lock(path: &Path) -> io::Result<Option<File>> {
             Err(TryLockError::WouldBlock) => thread::sleep(LOOK_UP),
         }
         if started.elapsed() > PATIENCE && !std::mem::replace(&mut is_announced, true) {
-            eprint_line!("waiting for another `cargo memcheck` that builds in the same directory");
+            // As cargo prints it.
+            eprint_line!(
+                "    Blocking waiting for another `cargo memcheck` in the build directory"
+            );
         }
     }
 }

@@ -5,6 +5,7 @@ use std::thread::sleep;
 use tempfile::TempDir;
 
 use super::*;
+use crate::invocation::values::Verbosity;
 
 const PAUSE: Duration = Duration::from_millis(30);
 
@@ -60,7 +61,7 @@ impl Package {
     /// The reason why cargo must build it again.
     fn check_since(&self, is_fresh: bool, began: SystemTime) -> Option<Cause> {
         let own = self.folder.path().join("own");
-        let mut records = Records::open(&own).unwrap();
+        let mut records = Records::open(&own, Verbosity::Quiet).unwrap();
         let tree = SourceTree { root: &self.root, is_shared: self.is_shared };
         let stale = check(&mut records, &[self.unit(is_fresh)], tree, began);
         records.write().unwrap();
@@ -105,7 +106,8 @@ fn a_build_of_another_program_is_trusted_if_no_source_can_have_changed_since() {
     fs::remove_file(package.folder.path().join("deps/app.d")).unwrap();
     let mut unlisted = package.unit(true);
     unlisted.listing = None;
-    let mut records = Records::open(&package.folder.path().join("other")).unwrap();
+    let mut records =
+        Records::open(&package.folder.path().join("other"), Verbosity::Quiet).unwrap();
     let tree = SourceTree { root: &package.root, is_shared: false };
     let stale = check(&mut records, &[unlisted], tree, SystemTime::now());
     assert_eq!(stale[0].why, Cause::Unlisted);
@@ -188,6 +190,6 @@ fn records_of_artifacts_that_are_gone_are_dropped() {
     let stored = || fs::read_to_string(package.folder.path().join("own/sources.json")).unwrap();
     assert!(stored().contains("lib.rs"));
     fs::remove_file(package.folder.path().join("deps/app")).unwrap();
-    Records::open(&package.folder.path().join("own")).unwrap().write().unwrap();
+    Records::open(&package.folder.path().join("own"), Verbosity::Quiet).unwrap().write().unwrap();
     assert!(!stored().contains("lib.rs"));
 }
