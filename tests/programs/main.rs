@@ -5,3 +5,4 @@ mod further_runs;
 mod growth;
 mod hardware;
 mod retained;
+mod soak;
