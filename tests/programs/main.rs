@@ -6,3 +6,4 @@ mod growth;
 mod hardware;
 mod retained;
 mod soak;
+mod user_code;
