@@ -8,3 +8,4 @@ mod hardware;
 mod retained;
 mod soak;
 mod user_code;
+mod values;
