@@ -1,7 +1,7 @@
 //! A test over cases: each combination is a test with a baseline and a line of output, under
 //! `cargo test`, nextest and `cargo memcheck`.
 
-use crate::fixture::{Project, cargo, memcheck_with, share_build};
+use crate::fixture::{Programs, Project, cargo, share_build};
 
 /// The block is `rows` times 1,024 elements of `dtype`, and `rows` is 1 or 4.
 const FORWARD: &str = "
@@ -23,6 +23,10 @@ const TESTS: [(&str, u64); 4] = [
     ("model::forward::dtype_bf16_rows_1", 2_048),
     ("model::forward::dtype_bf16_rows_4", 8_192),
 ];
+
+fn programs() -> Programs {
+    Programs::of("cases")
+}
 
 #[test]
 fn each_case_is_a_test_with_its_own_figures_and_baseline() {
@@ -83,19 +87,21 @@ fn a_case_with_a_long_value_has_a_baseline() {
 
 #[test]
 fn cases_are_filtered_overridden_and_listed_by_name() {
-    let project = Project::new(FORWARD);
-    project.write(
-        ".config/memcheck.toml",
-        "[[override]]\ntest = \"model::forward::*_rows_4\"\nmax_peak = \"10000 B\"\n",
+    let programs = programs();
+    programs.configure(
+        "[[override]]\ntest = \"cases::model::forward::*_rows_4\"\nmax_peak = \"10000 B\"\n",
     );
-    let run = project.run(&["rows_4"]).exits(100);
+    // No other test of the package has this part in its name.
+    let part = ["run", "rows_4", "--device", "cpu", "--message-format", "json", "--no-ci"];
+    let run = programs.memcheck(&part).exits(100);
     assert_eq!(run.json().iter().filter(|line| line["type"] == "test-finished").count(), 2);
     assert_eq!(run.codes("model::forward::dtype_f32_rows_4")[0], "peak-limit");
     assert_eq!(run.test("model::forward::dtype_bf16_rows_4")["status"], "passed");
-    project.run(&["--exact", "model::forward"]).exits(4);
-    project.run(&["--exact", "model::forward::dtype_f32_rows_1"]).exits(0);
+    programs.run("cpu", &["--exact", "cases::model::forward"]).exits(4);
+    programs.run("cpu", &["--exact", "cases::model::forward::dtype_f32_rows_1"]).exits(0);
 
-    let list = project.memcheck(&["list", "--device", "cpu", "--message-format", "json"]).exits(0);
+    let list = ["list", "cases::model::", "--device", "cpu", "--message-format", "json"];
+    let list = programs.memcheck(&list).exits(0);
     let lines = list.json();
     let listed: Vec<_> = lines.iter().filter(|line| line["type"] == "test").collect();
     assert_eq!(listed.len(), 4);
@@ -104,20 +110,7 @@ fn cases_are_filtered_overridden_and_listed_by_name() {
 
 #[test]
 fn ignore_and_should_panic_apply_to_every_case() {
-    let project = Project::new(
-        "
-#[mem_test(cases(n = [1, 2]), baseline = false)]
-#[ignore = \"later\"]
-fn ignored(_trial: &mut Trial) {}
-
-#[mem_test(cases(n = [1, -2]), baseline = false)]
-#[should_panic(expected = \"boom\")]
-fn panics(trial: &mut Trial) {
-    panic!(\"boom {}\", trial.case::<i32>(\"n\").unwrap());
-}
-",
-    );
-    let run = project.run(&[]).exits(0);
+    let run = programs().run("cpu", &["cases::ignored", "cases::panics"]).exits(0);
     for test in ["ignored::n_1", "ignored::n_2"] {
         assert_eq!(run.test(test)["status"], "ignored");
     }
@@ -128,27 +121,8 @@ fn panics(trial: &mut Trial) {
 
 #[test]
 fn a_missing_case_or_a_case_of_another_type_is_an_error() {
-    let project = Project::new(
-        "
-#[mem_test(cases(batch = [few], seq = [128]), baseline = false)]
-fn unknown(trial: &mut Trial) -> candle_core::Result<()> {
-    let names: Vec<_> = trial.cases().collect();
-    assert_eq!(names, [(\"batch\", \"few\"), (\"seq\", \"128\")]);
-    trial.case::<usize>(\"size\").map(drop)
-}
-
-#[mem_test(cases(batch = [few]), baseline = false)]
-fn unread(trial: &mut Trial) -> candle_core::Result<()> {
-    trial.case::<usize>(\"batch\").map(drop)
-}
-
-#[mem_test(baseline = false)]
-fn without(trial: &mut Trial) -> candle_core::Result<()> {
-    trial.case::<usize>(\"batch\").map(drop)
-}
-",
-    );
-    let run = project.run(&[]).exits(100);
+    let filters = ["cases::unknown", "cases::unread", "cases::without"];
+    let run = programs().run("cpu", &filters).exits(100);
     for (test, expected) in [
         (
             "unknown::batch_few_seq_128",
@@ -205,32 +179,16 @@ fn nextest_runs_every_case_separately() {
     assert!(output.contains("model::forward::dtype_f32_rows_4"), "{output}");
 }
 
-/// 1.5 GiB in two blocks.
-const LARGE: &str = "
-#[mem_test(FITS max_growth = \"0 B\", baseline = false)]
-fn large(trial: &mut Trial) -> candle_core::Result<()> {
-    let device = trial.device().clone();
-    trial.iterate(|_| {
-        let first = Tensor::zeros((1 << 30,), DType::U8, &device)?;
-        let second = Tensor::zeros((1 << 29,), DType::U8, &device)?;
-        drop((first, second));
-        candle_core::Result::Ok(())
-    })
-}
-";
-const LARGE_TEST: &str = "large";
-
 #[test]
 fn a_test_above_its_capacity_does_not_fit() {
-    let run_on = |project: &Project, device: &str, more: &[&str], variables: &[(&str, &str)]| {
-        let mut all = vec!["run", "--device", device, "--message-format", "json", "--no-ci"];
-        all.extend(more);
-        memcheck_with(project.path(), &all, variables)
+    let programs = programs();
+    let test = "cases::above_its_capacity";
+    let run_on = |device: &str, more: &[&str], variables: &[(&str, &str)]| {
+        programs.run_with(device, &[&[test, "--exact"], more].concat(), variables)
     };
-    let project = Project::new(&LARGE.replace("FITS", "fits = \"1 GiB\","));
-    let run = run_on(&project, "sim:h200", &[], &[]).exits(100);
-    assert_eq!(run.codes(LARGE_TEST), ["does-not-fit"]);
-    let finding = run.test(LARGE_TEST)["findings"][0].clone();
+    let run = run_on("sim:h200", &[], &[]).exits(100);
+    assert_eq!(run.codes(test), ["does-not-fit"]);
+    let finding = run.test(test)["findings"][0].clone();
     assert_eq!((&finding["space"], &finding["limit"]), (&"cuda:0".into(), &(1 << 30).into()));
     assert_eq!(finding["figure"], 3_u64 << 29);
     let message = finding["message"].as_str().unwrap();
@@ -249,27 +207,27 @@ fn a_test_above_its_capacity_does_not_fit() {
     );
 
     // A flag has precedence, and so has a variable. The capacity is exact.
-    run_on(&project, "sim:h200", &["--fits", "24 GiB"], &[]).exits(0);
-    run_on(&project, "sim:h200", &["--fits", "1610612736 B"], &[]).exits(0);
-    let run = run_on(&project, "sim:h200", &["--fits", "1610612735 B"], &[]).exits(100);
-    assert_eq!(run.codes(LARGE_TEST), ["does-not-fit"]);
-    run_on(&project, "sim:h200", &[], &[("MEMCHECK_FITS", "rtx4090")]).exits(0);
+    run_on("sim:h200", &["--fits", "24 GiB"], &[]).exits(0);
+    run_on("sim:h200", &["--fits", "1610612736 B"], &[]).exits(0);
+    let run = run_on("sim:h200", &["--fits", "1610612735 B"], &[]).exits(100);
+    assert_eq!(run.codes(test), ["does-not-fit"]);
+    run_on("sim:h200", &[], &[("MEMCHECK_FITS", "rtx4090")]).exits(0);
 
     // If the card itself has no room, the card is out of memory.
-    let run = run_on(&project, "sim:h200,capacity=1280MiB", &[], &[]).exits(100);
-    assert_eq!(run.codes(LARGE_TEST), ["out-of-memory"]);
+    let run = run_on("sim:h200,capacity=1280MiB", &[], &[]).exits(100);
+    assert_eq!(run.codes(test), ["out-of-memory"]);
 }
 
 #[test]
 fn a_test_within_its_capacity_passes_and_the_cpu_has_no_capacity() {
-    let project = Project::new(&LARGE.replace("FITS", "fits = \"24 GiB\","));
-    let arguments = ["run", "--device", "sim:h200", "--message-format", "json", "--no-ci"];
-    let run = project.memcheck(&arguments).exits(0);
-    assert_eq!(run.test(LARGE_TEST)["limits"]["fits"]["value"], 24_u64 << 30);
+    let programs = programs();
+    let run = programs.run("sim:h200", &["cases::within_its_capacity"]).exits(0);
+    assert_eq!(run.test("within_its_capacity")["limits"]["fits"]["value"], 24_u64 << 30);
 
-    let project = Project::new(&FORWARD.replace("max_growth", "fits = \"1 B\", max_growth"));
-    assert_eq!(project.run(&[]).exits(0).summary()["passed"], 4);
-    let list = project.memcheck(&["list", "--verbose", "--device", "cpu", "--fits", "t4"]).exits(0);
+    let run = programs.run("cpu", &["cases::small::"]).exits(0);
+    assert_eq!(run.summary()["passed"], 4);
+    let list = ["list", "cases::small::", "--verbose", "--device", "cpu", "--fits", "t4"];
+    let list = programs.memcheck(&list).exits(0);
     let row = list.stdout.lines().find(|line| line.trim_start().starts_with("fits ")).unwrap();
     assert!(row.contains("t4 (14.8 GiB)") && row.contains("flag"), "{row}");
 }

@@ -197,6 +197,28 @@ pub(crate) fn share_build(command: &mut Command) {
         .env("CARGO_INCREMENTAL", "0");
 }
 
+/// Prints the variables with which the command builds for the simulated device.
+const ENVIRONMENT: &[&str] = &["env", "--message-format", "json"];
+
+/// Sets the variables that a run of [`ENVIRONMENT`] printed, and the profiles of the command.
+fn simulate(command: &mut Command, printed: Run) {
+    for line in printed.exits(0).json() {
+        let Some(name) = line["name"].as_str() else { continue };
+        match line["value"].as_str() {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    for profile in ["dev", "test"] {
+        for package in ["memcheck-kernels", "memcheck-sim"] {
+            for setting in ["opt-level=2", "debug=false"] {
+                let setting = format!("profile.{profile}.package.{package}.{setting}");
+                command.args(["--config", &setting]);
+            }
+        }
+    }
+}
+
 /// A cargo project in a folder below the target directory.
 ///
 /// The package is named after the test that creates it, because in a shared target directory cargo
@@ -324,18 +346,7 @@ impl Project {
         let mut command = cargo();
         command.current_dir(self.path()).env_remove("CI");
         share_build(&mut command);
-        for line in self.memcheck(&["env", "--message-format", "json"]).exits(0).json() {
-            let Some(name) = line["name"].as_str() else { continue };
-            match line["value"].as_str() {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
-        for package in ["memcheck-kernels", "memcheck-sim"] {
-            for setting in ["opt-level=2", "debug=false"] {
-                command.args(["--config", &format!("profile.dev.package.{package}.{setting}")]);
-            }
-        }
+        simulate(&mut command, self.memcheck(ENVIRONMENT));
         command
     }
 

@@ -98,7 +98,7 @@ fn the_host_of_a_test_on_a_gpu_is_judged_if_a_limit_asks_for_it() {
     assert_eq!(run.codes("the_host_leaks"), ["leak"]);
     assert_eq!((&leak["space"], &leak["limit"]), (&"host".into(), &0.into()));
     assert_eq!(leak["bytes_per_iteration"], 5000);
-    assert_eq!(leak["sites"][0]["file"], programs.file());
+    assert_eq!(leak["sites"][0]["file"], programs.source());
     let small = run.test("the_host_leaks_small_blocks")["findings"][0].clone();
     assert_eq!((&small["code"], &small["space"]), (&"leak".into(), &"host/small".into()));
     assert_eq!(small["bytes_per_iteration"], 24);

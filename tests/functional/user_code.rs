@@ -4,142 +4,12 @@
 
 use serde_json::json;
 
-use crate::fixture::Project;
-
-/// Blocks are 1,024 elements of f32, or `batch` times as many: 4,096 B and multiples of it.
-const TESTS: &str = r#"
-#![allow(dead_code)]
-use candle_core::{DType, Device, Result, Tensor};
-use memcheck_runtime::{Audit, LargestBatch, Trial, log_usage, mem_test};
-use tracing_subscriber::prelude::*;
-
-#[mem_test(max_growth = "0 B", iterations = 3, warmup = 1, baseline = false)]
-fn inside(trial: &mut Trial) -> Result<()> {
-    let device = trial.device();
-    trial.iterate(|index| {
-        let block = Tensor::zeros(1024, DType::F32, device)?;
-        assert_eq!(trial.usage().allocated, 4096);
-        trial.mark(format!("iteration {index}"));
-        assert_eq!(trial.devices()?.len(), 1);
-        drop(block);
-        assert_eq!(trial.usage().peak_allocated, 4096);
-        trial.reset_peak();
-        assert_eq!(trial.usage().peak_allocated, 0);
-        Result::Ok(())
-    })?;
-    trial.mark("after");
-    Ok(())
-}
-
-#[mem_test(iterations = 2, baseline = false)]
-#[should_panic(expected = "called twice")]
-fn inside_once_more(trial: &mut Trial) {
-    trial.iterate(|_| trial.iterate(|_| ()));
-}
-
-/// A trial is shared with threads.
-#[mem_test(iterations = 2, baseline = false)]
-fn on_threads(trial: &mut Trial) {
-    trial.iterate(|_| {
-        std::thread::scope(|scope| scope.spawn(|| trial.mark("aside")).join()).unwrap();
-    });
-}
-
-macro_rules! grows {
-    ($name:ident, $growth:literal, $iterations:expr, $batches:expr, $power:expr, $trial:ty) => {
-        #[mem_test(
-            max_growth = $growth,
-            iterations = $iterations,
-            baseline = false,
-            cases(batch = $batches),
-            scaling(peak_allocated <= "batch")
-        )]
-        fn $name(trial: $trial) -> Result<()> {
-            let batch = trial.case::<usize>("batch")?.pow($power);
-            let device = trial.device();
-            trial.iterate(|_| Tensor::zeros(1024 * batch, DType::F32, device).map(drop))
-        }
-    };
-}
-grows!(by_batch, "0 B", 2, [1, 8], 1, &mut Trial);
-grows!(by_its_square, "0 B", 2, [1, 8], 2, &mut Trial);
-
-#[mem_test(baseline = false)]
-#[should_panic(expected = "on purpose")]
-fn never_returns() -> ! {
-    panic!("on purpose")
-}
-
-#[mem_test(baseline = false)]
-#[should_panic(expected = "on purpose")]
-fn never_returns_on<'a>(_device: &'a Device) -> ! {
-    panic!("on purpose")
-}
-
-#[mem_test(baseline = false)]
-#[should_panic(expected = "on purpose")]
-fn never_returns_from(trial: &mut Trial) -> ! {
-    trial.mark("before");
-    panic!("on purpose")
-}
-
-#[mem_test(baseline = false)]
-fn texts_and_ranges_of_any_kind(device: &Device) -> Result<()> {
-    let label = String::from("label");
-    log_usage(&label, device);
-    log_usage(label, device);
-    let mut audit = Audit::every(2_usize).alert_above(String::from("1 GiB"));
-    audit.step(device)?;
-    let search = LargestBatch::new(1..9).limit(String::from("1 GiB"));
-    assert_eq!(search.find(device, |batch| Tensor::zeros(batch, DType::F32, device))?, 8);
-    Ok(())
-}
-
-fn leaks(trial: &Trial) -> Result<()> {
-    let mut kept = Vec::with_capacity(16);
-    trial.iterate(|_| {
-        let _span = tracing::info_span!("step").entered();
-        kept.push(Tensor::zeros(1024, DType::F32, trial.device())?);
-        Result::Ok(())
-    })
-}
-
-#[mem_test(max_growth = "0 B", baseline = false)]
-fn own_subscriber(trial: &mut Trial) -> Result<()> {
-    tracing_subscriber::registry().init();
-    leaks(trial)
-}
-
-#[mem_test(max_growth = "0 B", baseline = false)]
-fn own_subscriber_late(trial: &mut Trial) -> Result<()> {
-    let _first = Tensor::zeros(1024, DType::F32, trial.device())?;
-    tracing::subscriber::set_global_default(
-        tracing_subscriber::registry().with(memcheck_runtime::Scopes),
-    )
-    .map_err(candle_core::Error::wrap)?;
-    leaks(trial)
-}
-
-#[mem_test(max_growth = "0 B", baseline = false)]
-fn no_subscriber(trial: &mut Trial) -> Result<()> {
-    leaks(trial)
-}
-
-#[mem_test(max_growth = "0 B", iterations = 1, baseline = false)]
-fn one_iteration(trial: &mut Trial) -> Result<()> {
-    leaks(trial)
-}
-"#;
+use crate::fixture::Programs;
 
 #[test]
 fn code_of_users_compiles_and_is_measured() {
-    let project = Project::bare(
-        "tracing = \"0.1\"\n[dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\" }\n\
-         tracing-subscriber = { version = \"0.3\", default-features = false, \
-         features = [\"registry\", \"std\"] }\n",
-    );
-    project.write("tests/mem.rs", TESTS);
-    let run = project.run(&["--verbose"]);
+    let programs = Programs::of("user_code");
+    let run = programs.run("cpu", &["--verbose"]);
     for clean in [
         "inside",
         "inside_once_more",
@@ -192,17 +62,18 @@ fn code_of_users_compiles_and_is_measured() {
         assert_eq!((&site["operation"], &site["scope"]), (&json!("zeros"), &scope), "{test}");
         assert_eq!((&site["count"], &site["tensor"]), (&json!(10), &json!("[1024] f32")));
     }
-    let profile = ["profile", "own_subscriber", "--exact", "--device", "cpu"];
-    project.memcheck(&profile).exits(100).prints("leak: host grows by 4,096 B");
+    let profile = ["profile", "user_code::own_subscriber", "--exact", "--device", "cpu"];
+    programs.memcheck(&profile).exits(100).prints("leak: host grows by 4,096 B");
 
     // One iteration cannot prove growth, two can.
     assert_eq!(run.codes("one_iteration"), ["not-measured"]);
-    let two = project.run(&["one_iteration", "--iterations", "2"]).exits(100);
+    let two = programs.run("cpu", &["user_code::one_iteration", "--iterations", "2"]).exits(100);
     assert_eq!(two.codes("one_iteration"), ["leak"]);
 
     // The output about a leak under a plain harness must have the same content as that of the
     // command.
-    let output = project.cargo_test().args(["--", "no_subscriber"]).output().expect("cargo runs");
+    let mut plain = programs.cargo_test();
+    let output = plain.args(["--", "user_code::no_subscriber"]).output().expect("cargo runs");
     assert_eq!(output.status.code(), Some(101));
     let stdout = String::from_utf8_lossy(&output.stdout);
     // Several tests leak, and they end in any order.

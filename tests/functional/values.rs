@@ -1,99 +1,17 @@
 //! Values of the simulated device: a sampler works with them, reads of unknown ones are marked, and
 //! the setting that switches them off comes from every source.
 
-use crate::fixture::{Project, Run, memcheck_with};
+use serde_json::json;
+
+use crate::fixture::{Programs, Project, Run, memcheck_with};
 
 const MANIFEST: &str = "anyhow = \"1\"
-candle-nn = \"0.11.1\"
-candle-transformers = \"0.11.1\"
 [dev-dependencies]
 memcheck-runtime = { path = \"RUNTIME\" }
 ";
 
-/// Line 12 samples on the host, and line 22 reads one number.
-const TESTS: &str = "\
-use candle_core::{DType, Device, Result, Tensor};
-use candle_transformers::generation::LogitsProcessor;
-use memcheck_runtime::{Trial, mem_test};
-
-/// A model with one layer: the token's row of a table, times a matrix.
-fn generate(device: &Device, mut token: u32) -> anyhow::Result<Vec<u32>> {
-    let table = Tensor::arange(0f32, 64., device)?.reshape((8, 8))?.sin()?;
-    let mut sampler = LogitsProcessor::new(7, Some(0.8), Some(0.9));
-    let mut tokens = Vec::new();
-    for _ in 0..6 {
-        let logits = table.narrow(0, token as usize, 1)?.matmul(&table)?.get(0)?;
-        token = sampler.sample(&logits)?;
-        tokens.push(token);
-    }
-    Ok(tokens)
-}
-
-#[mem_test(baseline = false)]
-fn read(trial: &mut Trial) -> Result<()> {
-    let ones = Tensor::ones(4, DType::F32, trial.device())?;
-    trial.iterate(|_| {
-        let sum = ones.affine(2., 1.)?.sum_all()?.to_scalar::<f32>()?;
-        println!(\"sum {sum}\");
-        Ok(())
-    })
-}
-
-#[mem_test(baseline = false)]
-fn sampler(trial: &mut Trial) -> anyhow::Result<()> {
-    let expected = generate(&Device::Cpu, 3)?;
-    trial.iterate(|_| {
-        anyhow::ensure!(generate(trial.device(), 3)? == expected);
-        Ok(())
-    })
-}
-
-#[mem_test(baseline = false, values = \"never\")]
-fn without_values(device: &Device) -> Result<()> {
-    Tensor::ones(4, DType::F32, device)?.to_vec1::<f32>()?;
-    Ok(())
-}
-
-#[mem_test(baseline = false)]
-fn before_and_after_the_iterations(trial: &mut Trial) -> Result<()> {
-    let fresh = Tensor::ones(4, DType::U32, trial.device())?;
-    fresh.to_vec1::<u32>()?;
-    trial.iterate(|_| fresh.affine(1., 1.).map(drop))?;
-    fresh.to_vec1::<u32>()?;
-    Ok(())
-}
-
-fn embed(id: u32, device: &Device) -> Result<()> {
-    let table = Tensor::zeros((64, 8), DType::F32, device)?;
-    table.embedding(&Tensor::new(&[3u32, id], device)?)?.to_vec2::<f32>()?;
-    Ok(())
-}
-
-#[mem_test(baseline = false)]
-fn an_id_outside(device: &Device) -> Result<()> {
-    embed(64, device)
-}
-
-#[mem_test(baseline = false)]
-fn an_id_inside(device: &Device) -> Result<()> {
-    embed(63, device)
-}
-
-#[mem_test(max_growth = \"0 B\", baseline = false)]
-fn kept_and_seen_late(trial: &mut Trial) -> Result<()> {
-    let ones = Tensor::ones(4, DType::F32, trial.device())?;
-    let mut kept = Vec::new();
-    trial.iterate(|index| {
-        kept.push(ones.affine(2., 1.)?);
-        if index >= 12 {
-            ones.to_vec1::<f32>()?;
-        }
-        Ok(())
-    })
-}
-";
-
-/// A kernel of PTX that a program writes itself, in three variants.
+/// A kernel of PTX that a program writes itself, in three variants. A package of its own, because
+/// candle has its CUDA backend only in a build for CUDA.
 const KERNEL: &str = "\
 use candle_core::cuda_backend::cudarc::driver::{LaunchConfig, PushKernelArg};
 use candle_core::{Device, Tensor};
@@ -141,38 +59,38 @@ fn refused(device: &Device) -> anyhow::Result<()> {
 }
 ";
 
-fn project() -> Project {
-    let project = Project::bare(MANIFEST);
-    project.write("tests/mem.rs", TESTS);
-    project
+fn programs() -> Programs {
+    Programs::of("values")
 }
 
-fn run(project: &Project, arguments: &[&str], variables: &[(&str, &str)]) -> Run {
-    let mut all = vec!["run", "--device", "sim:t4", "--message-format", "json", "--no-ci"];
-    all.extend(arguments);
-    memcheck_with(project.path(), &all, variables)
+/// The filters among the arguments lack the module.
+fn run(programs: &Programs, tests: &[&str], arguments: &[&str]) -> Run {
+    let filters: Vec<String> = tests.iter().map(|test| format!("values::{test}")).collect();
+    let filters = filters.iter().map(String::as_str);
+    programs.run("sim:t4", &filters.chain(arguments.iter().copied()).collect::<Vec<_>>())
 }
 
 #[test]
 fn a_sampler_with_a_temperature_has_the_values_of_the_cpu() {
-    let project = project();
-    let known = run(&project, &["sampler", "read", "--strict-values"], &[]).exits(0);
+    let programs = programs();
+    let known = run(&programs, &["sampler", "read"], &["--strict-values"]).exits(0);
     for test in ["sampler", "read"] {
         assert!(known.test(test).get("values").is_none(), "{}", known.stdout);
     }
     assert!(!known.stderr.contains("unknown"), "{}", known.stderr);
 
     // The probabilities are zeros, which the sampler refuses.
-    let unknown = run(&project, &["sampler", "read", "kept", "--values", "never"], &[]).exits(100);
+    let unknown = run(&programs, &["sampler", "read", "kept"], &["--values", "never"]).exits(100);
     assert_eq!(unknown.codes("sampler"), ["test-failed"]);
     let values = unknown.test("sampler")["values"].clone();
     assert_eq!(values["unknown_reads"], 1, "{values}");
-    assert_eq!(values["at"], serde_json::json!(["tests/mem.rs:12"]));
+    assert_eq!(values["at"], json!([programs.site("the sampler")]));
     assert_eq!(values["sites"][0]["element"], "f32", "{values}");
     // Ten measured iterations and two before them, and not those that follow the test further.
     let values = unknown.test("read")["values"].clone();
     assert_eq!((&values["unknown_reads"], &values["unknown_bytes"]), (&12.into(), &48.into()));
-    assert_eq!(values["at"], serde_json::json!(["tests/mem.rs:22"]));
+    let number = programs.site("one number");
+    assert_eq!(values["at"], json!([number]));
     assert_eq!(unknown.test("read")["status"], "passed");
     assert_eq!(unknown.exact_metrics("read"), known.exact_metrics("read"));
 
@@ -181,14 +99,15 @@ fn a_sampler_with_a_temperature_has_the_values_of_the_cpu() {
     let values = unknown.test("kept_and_seen_late")["values"].clone();
     assert_eq!(values["unknown_reads"], 0, "{values}");
     assert!(values["further_unknown_reads"].as_u64() > Some(100), "{values}");
-    assert_eq!(values["at"], serde_json::json!(["tests/mem.rs:75"]));
+    assert_eq!(values["at"], json!([programs.site("seen late")]));
 
-    let strict = ["sampler", "read", "kept", "--values", "never", "--strict-values"];
-    let strict = run(&project, &strict, &[]).exits(104);
+    let arguments = ["--values", "never", "--strict-values"];
+    let strict = run(&programs, &["sampler", "read", "kept"], &arguments).exits(104);
     let finding = strict.test("read")["findings"][0].clone();
     assert_eq!(finding["code"], "not-measured");
-    let message = "the body read unknown values of device memory 12 times, as zeros: at \
-                   tests/mem.rs:22 (f32)";
+    let message = format!(
+        "the body read unknown values of device memory 12 times, as zeros: at {number} (f32)"
+    );
     assert_eq!(finding["message"], message);
     assert!(finding["hint"].as_str().unwrap().contains("strict_values"), "{finding}");
     assert_eq!(strict.codes("sampler")[..2], ["test-failed", "not-measured"]);
@@ -198,13 +117,13 @@ fn a_sampler_with_a_temperature_has_the_values_of_the_cpu() {
 
 #[test]
 fn the_line_of_a_test_and_its_reports_have_the_mark() {
-    let project = project();
+    let programs = programs();
     let arguments = [
         "run",
         "--device",
         "sim:t4",
         "--no-ci",
-        "read",
+        "values::read",
         "--values",
         "never",
         "--report",
@@ -214,27 +133,36 @@ fn the_line_of_a_test_and_its_reports_have_the_mark() {
         "--report",
         "junit=r.xml",
     ];
-    let run = memcheck_with(project.path(), &arguments, &[]).exits(0);
+    let run = programs.memcheck(&arguments).exits(0);
     let line = run.stderr.lines().find(|line| line.contains("PASS")).unwrap();
     assert!(line.ends_with("growth 0 B  12 unknown reads"), "{line}");
-    let note = "note: the body read unknown values of device memory 12 times, as zeros: at \
-                tests/mem.rs:22 (f32): `cargo memcheck explain unknown-values`";
-    let run = run.prints(note);
+    let run = run.prints(&note(&programs));
     assert_eq!(run.stderr.matches("unknown reads").count(), 1, "{}", run.stderr);
-    assert!(project.read("r.html").contains(">12 unknown reads<"));
-    assert!(project.read("r.md").contains("as zeros: at tests&#47;mem.rs:22 (f32)"));
-    let property = "name=\"unknown_reads.at\" value=\"tests/mem.rs:22\"";
-    assert!(project.read("r.xml").contains(property), "{}", project.read("r.xml"));
-    let explained = memcheck_with(project.path(), &["explain", "unknown-values"], &[]).exits(0);
+    let number = programs.site("one number");
+    let escaped = number.replace('/', "&#47;");
+    assert!(programs.read("r.html").contains(">12 unknown reads<"));
+    assert!(programs.read("r.md").contains(&format!("as zeros: at {escaped} (f32)")));
+    let property = format!("name=\"unknown_reads.at\" value=\"{number}\"");
+    assert!(programs.read("r.xml").contains(&property), "{}", programs.read("r.xml"));
+    let explained = memcheck_with(programs.path(), &["explain", "unknown-values"], &[]).exits(0);
     assert!(explained.stdout.starts_with("# unknown-values"), "{}", explained.stdout);
+}
+
+/// The note about the test `read`.
+fn note(programs: &Programs) -> String {
+    format!(
+        "note: the body read unknown values of device memory 12 times, as zeros: at {} (f32): \
+         `cargo memcheck explain unknown-values`",
+        programs.site("one number")
+    )
 }
 
 const FAILED_ASSERT: &str = "the kernel is_u32_f32 got the id 64, which is not in 0..64";
 
 #[test]
 fn an_id_outside_of_its_dim_fails_with_the_kernel_and_the_id() {
-    let project = project();
-    let known = run(&project, &["an_id_"], &[]).exits(100);
+    let programs = programs();
+    let known = run(&programs, &["an_id_"], &[]).exits(100);
     assert_eq!(known.test("an_id_inside")["status"], "passed");
     assert_eq!(known.codes("an_id_outside"), ["test-failed"]);
     let finding = known.test("an_id_outside")["findings"][0].clone();
@@ -242,11 +170,10 @@ fn an_id_outside_of_its_dim_fails_with_the_kernel_and_the_id() {
     assert!(text("message").contains("CUDA_ERROR_ASSERT"), "{finding}");
     assert!(text("hint").starts_with(FAILED_ASSERT), "{finding}");
     // Without values, no kernel can compare the ids.
-    let unknown = run(&project, &["an_id_", "--values", "never"], &[]).exits(0);
+    let unknown = run(&programs, &["an_id_"], &["--values", "never"]).exits(0);
     assert_eq!(unknown.test("an_id_outside")["values"]["unknown_reads"], 12);
     // The CPU names the id in the error.
-    let cpu = ["run", "--device", "cpu", "--message-format", "json", "--no-ci", "an_id_"];
-    let cpu = memcheck_with(project.path(), &cpu, &[]).exits(100);
+    let cpu = programs.run("cpu", &["values::an_id_"]).exits(100);
     assert_eq!(cpu.codes("an_id_outside"), ["test-failed"]);
     assert_eq!(cpu.test("an_id_inside")["status"], "passed");
     let message = cpu.test("an_id_outside")["findings"][0]["message"].to_string();
@@ -255,23 +182,20 @@ fn an_id_outside_of_its_dim_fails_with_the_kernel_and_the_id() {
 
 #[test]
 fn a_plain_cargo_test_prints_unknown_reads_and_failed_asserts() {
-    let project = project();
-    let features = "memcheck-runtime/sim,candle-nn/cuda,candle-transformers/cuda";
+    let programs = programs();
     let plain = |test: &str, values: &str| {
-        let mut command = project.simulated_cargo();
+        let mut command = programs.simulated_cargo_test();
         command
-            .args(["test", "--test", "mem", "--features", features])
-            .args(["--", "--exact", "--show-output", test])
+            .args(["--", "--exact", "--show-output", &format!("values::{test}")])
             .env("MEMCHECK_DEVICE", "sim:t4")
             .env("MEMCHECK_VALUES", values);
         let output = command.output().expect("cargo runs");
         let text = [output.stdout, output.stderr].concat();
         (output.status.code(), String::from_utf8_lossy(&text).into_owned())
     };
-    let note = "note: the body read unknown values of device memory 12 times, as zeros: at \
-                tests/mem.rs:22 (f32): `cargo memcheck explain unknown-values`";
+    let note = note(&programs);
     let (code, text) = plain("read", "never");
-    assert!(code == Some(0) && text.contains(note), "{text}");
+    assert!(code == Some(0) && text.contains(&note), "{text}");
     let (code, text) = plain("read", "auto");
     assert!(code == Some(0) && !text.contains("unknown values"), "{text}");
     let (code, text) = plain("an_id_outside", "auto");
@@ -281,25 +205,27 @@ fn a_plain_cargo_test_prints_unknown_reads_and_failed_asserts() {
 
 #[test]
 fn the_setting_comes_from_every_source() {
-    let project = project();
-    let run = |arguments: &[&str], variables: &[(&str, &str)]| run(&project, arguments, variables);
+    let programs = programs();
+    let run = |arguments: &[&str], variables: &[(&str, &str)]| {
+        programs.run_with("sim:t4", arguments, variables)
+    };
     let reads = |run: &Run, test: &str| run.test(test)["values"]["unknown_reads"].clone();
-    let attribute = run(&["without_values"], &[]).exits(0);
+    let attribute = run(&["values::without_values"], &[]).exits(0);
     assert_eq!(reads(&attribute, "without_values"), 12);
-    let flag = run(&["without_values", "--values", "1 MiB"], &[]).exits(0);
+    let flag = run(&["values::without_values", "--values", "1 MiB"], &[]).exits(0);
     assert!(reads(&flag, "without_values").is_null());
     let never = ("MEMCHECK_VALUES", "never");
-    let variable = run(&["before_and_after"], &[never]).exits(0);
+    let variable = run(&["values::before_and_after"], &[never]).exits(0);
     assert_eq!(reads(&variable, "before_and_after_the_iterations"), 2);
     let variables = [never, ("MEMCHECK_STRICT_VALUES", "true")];
-    run(&["before_and_after"], &variables).exits(104);
-    run(&["before_and_after", "--strict-values=false"], &variables).exits(0);
+    run(&["values::before_and_after"], &variables).exits(104);
+    run(&["values::before_and_after", "--strict-values=false"], &variables).exits(0);
     let wrong = run(&["--values", "some"], &[]).exits(2);
     assert!(wrong.stderr.contains("neither `auto`, `never` nor a size"), "{}", wrong.stderr);
 
     let config = "[default]\nvalues = \"never\"\nstrict_values = true\n";
-    project.write(".config/memcheck.toml", config);
-    let strict = run(&["before_and_after"], &[]).exits(104);
+    programs.configure(config);
+    let strict = run(&["values::before_and_after"], &[]).exits(104);
     assert_eq!(strict.codes("before_and_after_the_iterations"), ["not-measured"]);
 }
 
@@ -307,7 +233,9 @@ fn the_setting_comes_from_every_source() {
 fn a_host_function_computes_a_kernel_of_the_program() {
     let project = Project::bare(MANIFEST);
     project.write("tests/mem.rs", KERNEL);
-    let known = run(&project, &["--strict-values"], &[]).exits(104);
+    let json = ["--message-format", "json"];
+    let arguments = ["run", "--device", "sim:t4", "--no-ci", "--strict-values", json[0], json[1]];
+    let known = project.memcheck(&arguments).exits(104);
     assert!(known.codes("registered").is_empty(), "{}", known.stdout);
     // Without a function, or with one that cannot compute the launch, the result is unknown.
     for test in ["unregistered", "refused"] {

@@ -2,5 +2,12 @@
 //! leak, are clean, or meet a fault. They have no baselines.
 
 mod c_heap;
+mod cases;
 mod forks;
+mod further_runs;
+mod growth;
 mod hardware;
+mod retained;
+mod soak;
+mod user_code;
+mod values;
