@@ -1,4 +1,5 @@
 //! The memory tests that the functional tests run, one module for each of their files: programs that
 //! leak, are clean, or meet a fault. They have no baselines.
 
+mod configuration;
 mod hardware;
