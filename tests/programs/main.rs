@@ -2,4 +2,5 @@
 //! leak, are clean, or meet a fault. They have no baselines.
 
 mod configuration;
+mod exit_codes;
 mod hardware;
