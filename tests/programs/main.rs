@@ -3,4 +3,5 @@
 
 mod configuration;
 mod exit_codes;
+mod fit;
 mod hardware;
