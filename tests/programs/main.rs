@@ -5,3 +5,4 @@ mod configuration;
 mod exit_codes;
 mod fit;
 mod hardware;
+mod runner;
