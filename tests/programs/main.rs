@@ -6,4 +6,5 @@ mod configuration;
 mod exit_codes;
 mod fit;
 mod hardware;
+mod hostile;
 mod runner;
