@@ -7,4 +7,5 @@ mod exit_codes;
 mod fit;
 mod hardware;
 mod hostile;
+mod reports;
 mod runner;
