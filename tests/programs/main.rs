@@ -7,5 +7,6 @@ mod exit_codes;
 mod fit;
 mod hardware;
 mod hostile;
+mod profile;
 mod reports;
 mod runner;
