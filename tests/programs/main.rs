@@ -7,6 +7,7 @@ mod exit_codes;
 mod fit;
 mod hardware;
 mod hostile;
+mod live;
 mod profile;
 mod reports;
 mod runner;
