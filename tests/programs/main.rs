@@ -11,3 +11,4 @@ mod live;
 mod profile;
 mod reports;
 mod runner;
+mod unwritten;
