@@ -11,4 +11,5 @@ mod live;
 mod profile;
 mod reports;
 mod runner;
+mod terminal;
 mod unwritten;
