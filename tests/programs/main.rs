@@ -9,6 +9,7 @@ mod hardware;
 mod hostile;
 mod live;
 mod profile;
+mod report_page;
 mod reports;
 mod runner;
 mod terminal;
