@@ -1,71 +1,48 @@
 //! Test binaries that die, hang, are killed, or write half a record. Each must have its finding and
 //! its exit code, and none may pass.
 
-use crate::fixture::{Project, memcheck_interrupted};
+use crate::fixture::{Programs, Project, memcheck_interrupted};
 
-/// A test whose body is `statements`. They can call `report()`, the path of the report of the test.
-fn rogue(statements: &str) -> Project {
-    Project::new(&format!(
-        "
-fn report() -> std::path::PathBuf {{
-    // The initial environment of the process, because the runtime has removed the variable.
-    let environment = std::fs::read_to_string(\"/proc/self/environ\").unwrap();
-    let job = environment.split('\\0').find(|text| text.starts_with(\"MEMCHECK_JOB=\"));
-    let job = job.expect(\"memcheck has started the test\");
-    let start = job.find(\"\\\"report\\\":\\\"\").unwrap() + 10;
-    job[start..].split('\"').next().unwrap().into()
-}}
-
-#[mem_test(baseline = false, timeout = \"6s\")]
-fn rogue(trial: &mut Trial) -> Result<(), String> {{
-    let _ = &trial;
-    {statements}
-}}
-
-#[mem_test(baseline = false)]
-fn bystander() {{}}
-"
-    ))
+fn programs() -> Programs {
+    Programs::of("bad_binaries")
 }
 
 #[track_caller]
-fn assert_outcome(statements: &str, code: &str, exit: u8) {
-    let run = rogue(statements).run(&[]).exits(exit);
-    assert_eq!(run.codes("rogue"), [code], "{statements}");
+fn assert_outcome(test: &str, code: &str, exit: u8) {
+    let rogue = format!("bad_binaries::{test}");
+    let run = programs().run("cpu", &[&rogue, "bad_binaries::bystander"]).exits(exit);
+    assert_eq!(run.codes(test), [code]);
     assert_eq!(run.test("bystander")["status"], "passed");
     assert_eq!(run.summary()["exit_code"], exit);
 }
 
 #[test]
 fn a_binary_that_aborts_has_crashed() {
-    assert_outcome("std::process::abort()", "crashed", 100);
+    assert_outcome("aborts", "crashed", 100);
 }
 
 #[test]
 fn a_binary_that_is_killed_has_crashed() {
-    assert_outcome(
-        "std::process::Command::new(\"kill\").args([\"-9\", &std::process::id().to_string()]).status().unwrap(); \
-         std::thread::sleep(std::time::Duration::from_secs(1)); Ok(())",
-        "crashed",
-        100,
-    );
+    assert_outcome("is_killed", "crashed", 100);
 }
 
 #[test]
 fn a_binary_that_overflows_its_stack_has_crashed() {
-    assert_outcome(
-        "#[allow(unconditional_recursion)] fn deep(n: u64) -> u64 { std::hint::black_box(n) + deep(n + 1) } deep(0); Ok(())",
-        "crashed",
-        100,
-    );
+    assert_outcome("overflows_its_stack", "crashed", 100);
 }
 
 #[test]
 fn a_binary_that_hangs_is_killed_with_its_children() {
-    let project = rogue(
-        "let child = std::process::Command::new(\"sleep\").arg(\"300\").spawn().unwrap(); \
-         std::fs::write(\"child\", child.id().to_string()).unwrap(); \
-         loop { std::thread::sleep(std::time::Duration::from_secs(1)) }",
+    let project = Project::new(
+        "#[mem_test(baseline = false, timeout = \"6s\")]
+fn rogue(_trial: &mut Trial) -> Result<(), String> {
+    let child = std::process::Command::new(\"sleep\").arg(\"300\").spawn().unwrap();
+    std::fs::write(\"child\", child.id().to_string()).unwrap();
+    loop {
+        std::thread::sleep(std::time::Duration::from_secs(1))
+    }
+}
+",
     );
     let run = project.run(&[]).exits(100);
     assert_eq!(run.codes("rogue"), ["timed-out"]);
@@ -76,23 +53,8 @@ fn a_binary_that_hangs_is_killed_with_its_children() {
 
 #[test]
 fn findings_before_a_time_out_are_reported_with_it() {
-    let project = Project::new(
-        "unsafe extern \"C\" {
-    fn atexit(function: extern \"C\" fn()) -> i32;
-}
-extern \"C\" fn hang() {
-    std::thread::sleep(std::time::Duration::from_secs(600));
-}
-#[mem_test(max_growth = \"0 B\", baseline = false, timeout = \"5s\")]
-fn leaks_and_hangs(trial: &mut Trial) {
-    // SAFETY: the function has no arguments and does not unwind.
-    unsafe { atexit(hang) };
-    let mut kept = Vec::new();
-    trial.iterate(|_| { kept.push(vec![0u8; 4096]); Ok::<_, String>(()) }).unwrap();
-}
-",
-    );
-    let run = project.run(&["--explain", "never"]).exits(100);
+    let arguments = ["bad_binaries::leaks_and_hangs", "--explain", "never"];
+    let run = programs().run("cpu", &arguments).exits(100);
     assert_eq!(run.codes("leaks_and_hangs"), ["timed-out", "leak"]);
     assert_eq!(run.test("leaks_and_hangs")["metrics"]["host"]["growth"], 4096);
 }
@@ -151,44 +113,25 @@ fn an_interrupted_build_is_not_reported_as_a_failed_build() {
 
 #[test]
 fn a_binary_that_exits_early_with_success_is_not_measured() {
-    assert_outcome("std::process::exit(0)", "not-measured", 104);
+    assert_outcome("exits_early", "not-measured", 104);
 }
 
 #[test]
 fn a_panic_with_another_message_fails_should_panic() {
-    let project = Project::new(
-        "#[mem_test(baseline = false)]
-#[should_panic(expected = \"boom\")]
-fn other() {
-    panic!(\"index out of bounds\");
-}
-#[mem_test(baseline = false)]
-#[should_panic(expected = \"boom\")]
-fn expected() {
-    panic!(\"a message with boom in it\");
-}
-",
-    );
-    let run = project.run(&[]).exits(100);
-    assert_eq!(run.codes("other"), ["test-failed"]);
-    assert_eq!(run.test("expected")["status"], "passed");
+    let tests = ["bad_binaries::other_panic", "bad_binaries::expected_panic"];
+    let run = programs().run("cpu", &tests).exits(100);
+    assert_eq!(run.codes("other_panic"), ["test-failed"]);
+    assert_eq!(run.test("expected_panic")["status"], "passed");
 }
 
 #[test]
 fn a_test_that_ends_its_iterations_early_is_not_measured() {
-    let project = Project::new(
-        "#[mem_test]
-fn gives_up(trial: &mut Trial) {
-    let _ = trial.iterate(|i| if i < 5 { Ok(()) } else { Err(\"an error in iteration 5\") });
-}
-#[mem_test(max_growth = \"0 B\", baseline = false)]
-fn never_iterates(_trial: &mut Trial) {}
-",
-    );
-    let run = project.run(&[]).exits(104);
+    let programs = programs();
+    let tests = ["bad_binaries::gives_up", "bad_binaries::never_iterates"];
+    let run = programs.run("cpu", &tests).exits(104);
     assert_eq!(run.codes("gives_up")[0], "not-measured");
     assert_eq!(run.codes("never_iterates"), ["not-measured"]);
-    assert!(!project.has("tests/snapshots"), "there is a pending snapshot");
+    assert!(!programs.have_snapshots(), "there is a pending snapshot");
 }
 
 #[test]
@@ -211,20 +154,12 @@ fn once(trial: &mut Trial) {
 
 #[test]
 fn a_truncated_report_is_not_measured() {
-    assert_outcome(
-        "std::fs::write(report(), \"{\\\"version\\\":1,\\\"record\\\":{\").unwrap(); std::process::exit(0)",
-        "not-measured",
-        104,
-    );
+    assert_outcome("truncates_its_report", "not-measured", 104);
 }
 
 #[test]
 fn a_report_of_another_protocol_version_is_not_measured() {
-    assert_outcome(
-        "std::fs::write(report(), \"{\\\"version\\\":99}\").unwrap(); std::process::exit(0)",
-        "not-measured",
-        104,
-    );
+    assert_outcome("reports_in_another_version", "not-measured", 104);
 }
 
 #[test]

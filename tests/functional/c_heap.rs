@@ -37,7 +37,10 @@ fn leaks_of_a_c_library_are_found_with_their_function() {
     }
     // Without debug information, the function has no line, and the line of its caller is shown.
     let site = &run.test("leaks_without_lines")["findings"][0]["sites"][0];
-    assert_eq!((&site["operation"], &site["file"]), (&"leak_2000".into(), &programs.source().into()));
+    assert_eq!(
+        (&site["operation"], &site["file"]),
+        (&"leak_2000".into(), &programs.source().into())
+    );
     assert!(run.codes("leaks_less_than_its_limit").is_empty());
     assert_eq!(growth(&run, "leaks_less_than_its_limit"), 1_024);
     assert_eq!(run.test("leaks_without_a_limit")["metrics"]["c-heap"], Value::Null);

@@ -1,16 +1,20 @@
 //! The configuration file and the variables: the order of precedence, and the messages about
 //! invalid values.
 
-use crate::fixture::{CLEAN_AND_FIXED, Project, Run, memcheck_with, workspace};
+use crate::fixture::{CLEAN_AND_FIXED, Programs, Project, Run, command, memcheck_with, workspace};
+
+fn programs() -> Programs {
+    Programs::of("configuration")
+}
 
 #[test]
 fn an_invalid_configuration_is_reported_with_its_line() {
-    let project = Project::new(CLEAN_AND_FIXED);
-    project.write(".config/memcheck.toml", "[default]\nmax_grwth = \"1 KiB\"\n");
-    let run = project.run(&[]).exits(96).prints("max_grwth").prints("memcheck.toml");
+    let programs = programs();
+    programs.configure("[default]\nmax_grwth = \"1 KiB\"\n");
+    let run = programs.run("cpu", &[]).exits(96).prints("max_grwth").prints("memcheck.toml");
     assert_eq!(run.summary()["exit_code"], 96);
-    project.write(".config/memcheck.toml", "[default]\nmax_growth = \"1 parsec\"\n");
-    project.run(&[]).exits(96).prints("parsec");
+    programs.configure("[default]\nmax_growth = \"1 parsec\"\n");
+    programs.run("cpu", &[]).exits(96).prints("parsec");
     for (text, expected, place) in [
         ("[[override]]\ntest = \"a\"\nmax_peek = 1\n", "`max_peek`", "line 3, column 1"),
         ("[[override]]\ntest = \"a[\"\n", "does not close `[`", "line 2, column 8"),
@@ -18,8 +22,8 @@ fn an_invalid_configuration_is_reported_with_its_line() {
         ("[default]\niterations = 0\n", "at least 1", "line 2, column 14"),
         ("threads = 1\nrunner = \"srun 'a\"\n", "left open", "line 2, column 10"),
     ] {
-        project.write(".config/memcheck.toml", text);
-        let run = project.run(&[]).exits(96).prints(expected).prints(place);
+        programs.configure(text);
+        let run = programs.run("cpu", &[]).exits(96).prints(expected).prints(place);
         let message = run.summary()["error"]["message"].to_string();
         assert!(message.contains(place), "{message}");
     }
@@ -27,15 +31,16 @@ fn an_invalid_configuration_is_reported_with_its_line() {
 
 #[test]
 fn an_invalid_variable_is_reported_by_name() {
-    let project = Project::new(CLEAN_AND_FIXED);
-    let arguments = ["run", "--device", "cpu", "--no-ci"];
+    let programs = programs();
+    let arguments = ["run", "configuration::", "--device", "cpu", "--no-ci"];
     for (name, value) in
         [("MEMCHECK_MAX_GROWTH", "many"), ("MEMCHECK_DEVICE", "gpu"), ("MEMCHECK_CI", "perhaps")]
     {
-        let arguments = if name == "MEMCHECK_DEVICE" { vec!["run"] } else { arguments.to_vec() };
+        let arguments =
+            if name == "MEMCHECK_DEVICE" { arguments[..2].to_vec() } else { arguments.to_vec() };
         let arguments: Vec<&str> =
             arguments.into_iter().filter(|a| name != "MEMCHECK_CI" || *a != "--no-ci").collect();
-        let run = memcheck_with(project.path(), &arguments, &[(name, value)]);
+        let run = programs.memcheck_with(&arguments, &[(name, value)]);
         run.exits(2).prints(name);
     }
 }
@@ -59,9 +64,9 @@ fn an_unknown_variable_is_refused_before_the_build_and_by_a_plain_harness() {
 #[test]
 fn a_variable_that_is_not_utf_8_is_a_usage_error() {
     use std::os::unix::ffi::OsStrExt;
-    let project = Project::new(CLEAN_AND_FIXED);
+    let programs = programs();
     let value = std::ffi::OsStr::from_bytes(b"/home/andr\xe9/memcheck.toml");
-    let mut command = crate::fixture::command(project.path(), &["list", "--device", "cpu"]);
+    let mut command = command(programs.path(), &["list", "--device", "cpu"]);
     let output = command.env("MEMCHECK_CONFIG_FILE", value).output().expect("it runs");
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{stderr}");
@@ -70,15 +75,20 @@ fn a_variable_that_is_not_utf_8_is_a_usage_error() {
 
 #[test]
 fn precedence_is_flag_variable_override_attribute_default() {
-    let project = Project::new(
-        "#[mem_test(iterations = 3, baseline = false)]\nfn with_attribute() {}\n\
-         #[mem_test(baseline = false)]\nfn without_attribute() {}\n",
-    );
+    let programs = programs();
     let iterations = |arguments: &[&str], variables: &[(&str, &str)]| {
-        let mut all = vec!["list", "--verbose", "--message-format", "json", "--device", "cpu"];
+        let mut all = vec![
+            "list",
+            "configuration::",
+            "--verbose",
+            "--message-format",
+            "json",
+            "--device",
+            "cpu",
+        ];
         all.extend(arguments);
-        let run = memcheck_with(project.path(), &all, variables).exits(0);
-        ["with_attribute", "without_attribute"].map(|name| {
+        let run = programs.memcheck_with(&all, variables).exits(0);
+        ["configuration::with_attribute", "configuration::without_attribute"].map(|name| {
             let line = run
                 .json()
                 .into_iter()
@@ -88,11 +98,10 @@ fn precedence_is_flag_variable_override_attribute_default() {
         })
     };
     assert_eq!(iterations(&[], &[]), [3, 10]);
-    project.write(".config/memcheck.toml", "[default]\niterations = 5\n");
+    programs.configure("[default]\niterations = 5\n");
     assert_eq!(iterations(&[], &[]), [3, 5]);
-    project.write(
-        ".config/memcheck.toml",
-        "[default]\niterations = 5\n[[override]]\ntest = \"with_attribute\"\niterations = 6\n",
+    programs.configure(
+        "[default]\niterations = 5\n[[override]]\ntest = \"configuration::with_attribute\"\niterations = 6\n",
     );
     assert_eq!(iterations(&[], &[]), [6, 5]);
     let variables = [("MEMCHECK_ITERATIONS", "7")];

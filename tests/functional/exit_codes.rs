@@ -2,11 +2,11 @@
 //! state the next step.
 
 use crate::documentation::{reference, section};
-use crate::fixture::{CLEAN_AND_FIXED, Project, memcheck_with};
+use crate::fixture::{Programs, Project, memcheck, memcheck_with};
 
 #[test]
 fn a_usage_error_exits_with_2() {
-    let project = Project::new(CLEAN_AND_FIXED);
+    let programs = Programs::of("exit_codes");
     for arguments in [
         &["--no-such-flag"][..],
         &["--device", "gpu"],
@@ -17,13 +17,13 @@ fn a_usage_error_exits_with_2() {
         &["-A", "leak"],
         &["--report", "html"],
     ] {
-        let run = project.run(arguments);
+        let run = programs.run("cpu", arguments);
         assert_eq!(run.code, 2, "{arguments:?}: {}", run.stderr);
         assert!(!run.stderr.is_empty(), "{arguments:?}");
     }
-    project.run(&["--device", "sim:h2000"]).prints("h200");
+    programs.run("cpu", &["--device", "sim:h2000"]).prints("h200");
     // A machine that cannot be simulated must be rejected before the build.
-    project.write("tests/mem.rs", "this is not Rust\n");
+    let project = Project::new("this is not Rust\n");
     for (machine, expected) in [
         ("40xt4", "a machine has 1 to 32 devices, not 40"),
         ("20xt4+13xh200", "a machine has 1 to 32 devices, not 33"),
@@ -38,10 +38,11 @@ fn a_usage_error_exits_with_2() {
         let estimate = memcheck_with(project.path(), &estimate, &variable);
         estimate.exits(2).prints("MEMCHECK_SIM").prints(expected);
     }
-    project.memcheck(&["explain", "leek"]).exits(2).prints("leak");
-    project.memcheck(&["list", "--runner", "srun 'a"]).exits(2).prints("not a command line");
+    memcheck(programs.path(), &["explain", "leek"]).exits(2).prints("leak");
+    programs.memcheck(&["list", "--runner", "srun 'a"]).exits(2).prints("not a command line");
     project.memcheck(&["prune", "--runner", "srun 'a"]).exits(2).prints("not a command line");
-    let run = project.run(&["--", "--nonsense"]).exits(2).prints("has no flag `--nonsense`");
+    let run =
+        programs.run("cpu", &["--", "--nonsense"]).exits(2).prints("has no flag `--nonsense`");
     let hint = run.summary()["error"]["hint"].as_str().expect("a hint").to_owned();
     let (_, named) = hint.split_once("it accepts ").expect("a list of flags");
     let (named, _) = named.split_once(';').expect("the end of the list");
@@ -59,10 +60,11 @@ fn a_run_without_memory_tests_exits_with_4() {
     project.run(&["--no-tests", "warn"]).exits(0);
     let without = Project::bare("");
     without.run(&[]).exits(4).prints("memcheck-runtime");
-    let project = Project::new(CLEAN_AND_FIXED);
-    let none = project.run(&["no_such_test"]).exits(4);
-    none.prints("no test was selected by the filter `no_such_test`");
-    let mistyped = project.run(&["lsit"]).exits(4);
+    let programs = Programs::of("exit_codes");
+    let none = programs.run("cpu", &["exit_codes::no_such_test"]).exits(4);
+    none.prints("no test was selected by the filter `exit_codes::no_such_test`");
+    let mistyped = ["run", "--device", "cpu", "--message-format", "json", "--no-ci", "lsit"];
+    let mistyped = programs.memcheck(&mistyped).exits(4);
     mistyped.prints("by the filter `lsit`").prints("did you mean `cargo memcheck list`?");
 }
 
@@ -82,9 +84,7 @@ fn a_missing_gpu_exits_with_105_and_is_never_replaced_by_another_device() {
         eprintln!("skipped: this machine has a GPU");
         return;
     }
-    let project = Project::new(CLEAN_AND_FIXED);
-    let arguments = ["run", "--device", "cuda", "--message-format", "json"];
-    let run = project.memcheck(&arguments).exits(105);
+    let run = Programs::of("exit_codes").run("cuda", &[]).exits(105);
     assert_eq!(run.summary()["exit_code"], 105);
     assert!(
         run.stderr.contains("sim"),
@@ -121,21 +121,23 @@ fn a_target_whose_required_feature_is_off_is_reported_as_not_built() {
 
 #[test]
 fn a_report_that_cannot_be_written_exits_with_110() {
-    let project = Project::new("#[mem_test(baseline = false)]\nfn passes() {}\n");
-    project.run(&["--report", "junit=/dev/null/junit.xml"]).exits(110);
+    let programs = Programs::of("exit_codes");
+    programs.run("cpu", &["--report", "junit=/dev/null/junit.xml"]).exits(110);
     let mut kinds = vec!["junit=junit.xml", "markdown=report.md", "html=report.html"];
     kinds.extend(["trace=trace.json", "flamegraph=peak.svg"]);
     let arguments: Vec<&str> = kinds.iter().flat_map(|kind| ["--report", kind]).collect();
-    project.run(&arguments).exits(0);
-    let data = crate::report_data::report_data(&project.read("report.html"));
+    programs.run("cpu", &arguments).exits(0);
+    let data = crate::report_data::report_data(&programs.read("report.html"));
     let iterations = &data[1]["spaces"][0]["iterations"]["allocated"];
     assert_eq!(iterations.as_array().unwrap().len(), 10, "the report has no plot");
-    let trace: serde_json::Value = serde_json::from_str(&project.read("trace.json")).unwrap();
+    let trace: serde_json::Value = serde_json::from_str(&programs.read("trace.json")).unwrap();
     let events = trace["traceEvents"].as_array().unwrap();
     assert_eq!(events.iter().filter(|event| event["name"] == "iteration").count(), 10);
-    assert!(project.read("junit.xml").contains("<testcase name=\"passes\""));
-    assert!(project.read("report.md").contains("passes"));
+    assert!(programs.read("junit.xml").contains("<testcase name=\"exit_codes::passes\""));
+    assert!(programs.read("report.md").contains("passes"));
     assert!(
-        project.read("peak.svg").contains("no test was run with call stacks: use --explain always")
+        programs
+            .read("peak.svg")
+            .contains("no test was run with call stacks: use --explain always")
     );
 }

@@ -3,105 +3,16 @@
 
 use serde_json::Value;
 
-use crate::fixture::{Project, Run};
-
-/// `forward` holds 1 MiB of weights and 3 MiB for each element of the batch. Every batch breaks the
-/// limits of its attribute.
-const TESTS: &str = "
-const MIB: (usize, usize) = (256, 1024);
-
-fn activations(rows: usize, dtype: DType, device: &Device) -> candle_core::Result<()> {
-    Tensor::zeros((rows, MIB.0, MIB.1), dtype, device).map(drop)
-}
-
-#[mem_test(cases(batch = [1, 2]), fits = \"2 MiB\", max_peak = \"2 MiB\")]
-fn forward(trial: &mut Trial) -> candle_core::Result<()> {
-    let (batch, device): (usize, _) = (trial.case(\"batch\")?, trial.device().clone());
-    let weights = Tensor::zeros(MIB, DType::F32, &device)?;
-    trial.iterate(|_| activations(3 * batch, DType::F32, &device))?;
-    drop(weights);
-    Ok(())
-}
-
-#[mem_test(cases(dtype = [f32, f16], batch = [1]), baseline = false)]
-fn of_two_cases(trial: &mut Trial) {
-    let (batch, dtype): (usize, DType) =
-        (trial.case(\"batch\").unwrap(), trial.case(\"dtype\").unwrap());
-    let device = trial.device().clone();
-    trial.iterate(|_| activations(batch, dtype, &device).unwrap());
-}
-
-#[mem_test(cases(batch = [1]), baseline = false)]
-fn not_above_four(trial: &mut Trial) -> candle_core::Result<()> {
-    if trial.case::<usize>(\"batch\")? > 4 {
-        candle_core::bail!(\"only four positions\")
-    }
-    Ok(())
-}
-
-/// 1 MiB of weights, 4 KiB for each position, and 16 B for each pair of positions.
-#[mem_test(cases(seq = [64]), baseline = false)]
-fn attention(trial: &mut Trial) -> candle_core::Result<()> {
-    let (seq, device): (usize, _) = (trial.case(\"seq\")?, trial.device().clone());
-    let _weights = Tensor::zeros(MIB, DType::F32, &device)?;
-    trial.iterate(|_| {
-        let hidden = Tensor::zeros((seq, 1024), DType::F32, &device)?;
-        let scores = Tensor::zeros((4, seq, seq), DType::F32, &device)?;
-        drop((hidden, scores));
-        Ok(())
-    })
-}
-
-/// 4 KiB for each position of a buffer that doubles.
-#[mem_test(cases(seq = [64]), baseline = false)]
-fn doubling(trial: &mut Trial) -> candle_core::Result<()> {
-    let (seq, device): (usize, _) = (trial.case(\"seq\")?, trial.device().clone());
-    trial.iterate(|_| {
-        Tensor::zeros((seq.next_power_of_two(), 1024), DType::F32, &device).map(drop)
-    })
-}
-
-/// A search by the program itself: 1 MiB, and 3 MiB per row for each element of the batch.
-fn largest(trial: &mut Trial, rows: usize) -> candle_core::Result<()> {
-    let device = trial.device().clone();
-    let _weights = Tensor::zeros(MIB, DType::F32, &device)?;
-    trial.iterate(|_| {
-        let attempt = |batch| Tensor::zeros((batch, rows, 3 << 18), DType::F32, &device);
-        memcheck_runtime::largest_batch(&device, 1..=4, attempt)?;
-        Ok(())
-    })
-}
-
-#[mem_test(fits = \"2 MiB\", baseline = false)]
-fn no_batch_fits(trial: &mut Trial) -> candle_core::Result<()> {
-    largest(trial, 1)
-}
-
-#[mem_test(baseline = false)]
-fn no_batch_has_room(trial: &mut Trial) -> candle_core::Result<()> {
-    largest(trial, 1 << 20)
-}
-
-#[mem_test(baseline = false)]
-fn a_batch_has_room(trial: &mut Trial) -> candle_core::Result<()> {
-    largest(trial, 1 << 11)?;
-    candle_core::bail!(\"another reason\")
-}
-
-#[mem_test(baseline = false)]
-fn without_cases(device: &Device) -> candle_core::Result<()> {
-    activations(1, DType::F32, device)
-}
-";
+use crate::fixture::{Programs, Run};
 
 /// A number above the range of u64, and the largest u64.
 const TOO_MANY: &str = "99999999999999999999";
 const U64_MAX: &str = "18446744073709551615";
 
-fn fit(project: &Project, arguments: &[&str]) -> Run {
+fn fit(programs: &Programs, arguments: &[&str]) -> Run {
     let mut all = vec!["fit", "--message-format", "json"];
     all.extend(arguments);
-    project.memcheck(&all)
+    programs.memcheck(&all)
 }
 
 /// The object of each device.
@@ -115,14 +26,14 @@ fn tried(device: &Value) -> Vec<u64> {
 }
 
 /// The law of the peaks so far decides the next value to try. The answer is a value that ran.
-fn assert_laws_predict_the_attempts(project: &Project, of_64_mib: &str) {
+fn assert_laws_predict_the_attempts(programs: &Programs, of_64_mib: &str) {
     let search = |test, device| {
         let arguments = [test, "--param", "seq", "--margin", "0%", "--device", device];
-        devices(&fit(project, &arguments).exits(0)).remove(0)
+        devices(&fit(programs, &arguments).exits(0)).remove(0)
     };
     // 1 MiB + 4096 s + 16 s² <= 64 MiB: s <= -128 + sqrt(128² + 63 MiB / 16 B), so 1907. Four
     // values suffice for the parabola. A straight line through the last values took 18 attempts.
-    let found = search("attention", of_64_mib);
+    let found = search("fit::attention", of_64_mib);
     let peak = |seq: u64| (1 << 20) + 4096 * seq + 16 * seq * seq;
     assert!(peak(1907) <= 64 << 20 && 64 << 20 < peak(1908));
     assert_eq!((&found["largest"], &found["failed"]), (&1907.into(), &1908.into()));
@@ -136,22 +47,21 @@ fn assert_laws_predict_the_attempts(project: &Project, of_64_mib: &str) {
 
     // The first three peaks are on a line, which predicts 200 KiB / 4 KiB = 50 positions. 50
     // positions need as much as 64.
-    let found = search("doubling", "sim:t4,capacity=200KiB");
+    let found = search("fit::doubling", "sim:t4,capacity=200KiB");
     assert_eq!((&found["largest"], &found["failed"]), (&32.into(), &33.into()));
     assert_eq!(found["peak_allocated"], 32 * 4096);
     assert_eq!(tried(&found), [1, 2, 16, 50, 49, 32, 40, 36, 34, 33]);
     assert_eq!(found["predicted"]["largest"], 50);
-    let human = |test| project.memcheck(&["fit", test, "--param", "seq", "--device", of_64_mib]);
-    human("attention").exits(0).prints(
+    let human = |test| programs.memcheck(&["fit", test, "--param", "seq", "--device", of_64_mib]);
+    human("fit::attention").exits(0).prints(
         "after 4 attempts peak = 1.0 MiB + 4.0 KiB*seq + 16 B*seq^2 predicted seq=1855 with",
     );
 }
 
 /// A test that fails after a search without a result is out of memory, because the device refused
 /// the last attempt. A test that fails with another error after a search is not.
-fn assert_searches_of_a_program(project: &Project) {
-    let arguments = ["run", "--device", "sim:t4", "--no-ci", "--message-format", "json", "_batch_"];
-    let run = project.memcheck(&arguments).exits(100);
+fn assert_searches_of_a_program(programs: &Programs) {
+    let run = programs.run("sim:t4", &["fit::no_batch_", "fit::a_batch_"]).exits(100);
     // 3 MiB for one element and 1 MiB of weights exceed 2 MiB, and 3 TiB exceed a T4.
     for (test, code, wanted) in [
         ("no_batch_fits", "does-not-fit", 3_u64 << 20),
@@ -172,7 +82,7 @@ fn assert_searches_of_a_program(project: &Project) {
 
 #[test]
 fn row_16_the_largest_batch_is_exact_on_every_card_and_bad_input_is_told() {
-    let project = Project::new(TESTS);
+    let programs = Programs::of("fit");
     let mib = |mib: u64| mib << 20;
     let cards = ["8MiB", "64MiB", "1GiB"].map(|size| format!("sim:t4,capacity={size}"));
     let [small, middle, large] = cards.each_ref().map(String::as_str);
@@ -180,8 +90,8 @@ fn row_16_the_largest_batch_is_exact_on_every_card_and_bad_input_is_told() {
 
     // (capacity - 1 MiB) / 3 MiB, rounded down. The search must try the answer and its successor.
     let run = fit(
-        &project,
-        &[&["forward", "--param", "batch", "--margin", "0%"][..], &devices_flags].concat(),
+        &programs,
+        &[&["fit::forward", "--param", "batch", "--margin", "0%"][..], &devices_flags].concat(),
     );
     let run = run.exits(0);
     assert_eq!(run.summary()["exit_code"], 0);
@@ -206,42 +116,63 @@ fn row_16_the_largest_batch_is_exact_on_every_card_and_bad_input_is_told() {
     }
     // A straight line through the first two values predicts 21, but a step is at most eightfold.
     assert_eq!(tried(&found[1]), [1, 2, 16, 21, 22]);
-    assert_laws_predict_the_attempts(&project, middle);
-    assert_searches_of_a_program(&project);
+    assert_laws_predict_the_attempts(&programs, middle);
+    assert_searches_of_a_program(&programs);
     // The limits of the attribute and baselines must not influence the search.
-    assert!(!project.has("tests/snapshots"));
+    assert!(!programs.have_snapshots());
 
     // A margin, and a capacity for all devices: 5 % of 64 MiB stay free, 19 * 3 + 1 = 58 MiB.
-    let run = fit(&project, &["forward", "--param", "batch", "--device", middle]).exits(0);
+    let run = fit(&programs, &["fit::forward", "--param", "batch", "--device", middle]).exits(0);
     assert_eq!(devices(&run)[0]["largest"], 19);
     let run = fit(
-        &project,
-        &["forward", "--param", "batch", "--device", large, "--fits", "64 MiB", "--margin", "0%"],
+        &programs,
+        &[
+            "fit::forward",
+            "--param",
+            "batch",
+            "--device",
+            large,
+            "--fits",
+            "64 MiB",
+            "--margin",
+            "0%",
+        ],
     );
     assert_eq!(devices(&run.exits(0))[0]["largest"], 21);
 
     // A test that panics when an allocation is refused, with a value for the other case: 64 MiB / 1
     // MiB, / 0.5 MiB.
     for (dtype, largest) in [("dtype=f32", 64), ("dtype=f16", 128)] {
-        let arguments =
-            ["of_two", "--param", "batch", "--case", dtype, "--device", middle, "--margin", "0%"];
-        assert_eq!(devices(&fit(&project, &arguments).exits(0))[0]["largest"], largest, "{dtype}");
+        let arguments = [
+            "fit::of_two",
+            "--param",
+            "batch",
+            "--case",
+            dtype,
+            "--device",
+            middle,
+            "--margin",
+            "0%",
+        ];
+        assert_eq!(devices(&fit(&programs, &arguments).exits(0))[0]["largest"], largest, "{dtype}");
     }
-    let ambiguous = ["of_two", "--param", "batch", "--device", middle];
-    fit(&project, &ambiguous).exits(2).prints("dtype=f16").prints("--case NAME=VALUE");
+    let ambiguous = ["fit::of_two", "--param", "batch", "--device", middle];
+    fit(&programs, &ambiguous).exits(2).prints("dtype=f16").prints("--case NAME=VALUE");
 
     // The ends of the range: the largest value fits, or the smallest one does not.
-    let run = fit(&project, &["forward", "--param", "batch", "--to", "5", "--device", middle]);
+    let run =
+        fit(&programs, &["fit::forward", "--param", "batch", "--to", "5", "--device", middle]);
     let run = run.exits(0).prints("the largest value that --to allows");
     assert_eq!(
         (&devices(&run)[0]["largest"], &devices(&run)[0]["failed"]),
         (&5.into(), &Value::Null)
     );
-    let run = fit(&project, &["forward", "--param", "batch", "--from", "3", "--device", small]);
+    let run =
+        fit(&programs, &["fit::forward", "--param", "batch", "--from", "3", "--device", small]);
     assert_eq!(devices(&run.exits(100))[0]["largest"], Value::Null);
 
     // The same in the human output.
-    let human = project.memcheck(&["fit", "forward", "--param", "batch", "--device", middle]);
+    let human = programs.memcheck(&["fit", "fit::forward", "--param", "batch", "--device", middle]);
     let human = human
         .exits(0)
         .prints("has findings that do not concern room: peak-limit")
@@ -249,40 +180,48 @@ fn row_16_the_largest_batch_is_exact_on_every_card_and_bad_input_is_told() {
     assert!(human.stdout.contains("largest batch"), "{}", human.stdout);
     assert!(human.stdout.contains("58.0 MiB"), "{}", human.stdout);
 
-    project.write("broken.toml", "[default]\nmax_grwth = 1\n");
     if !std::path::Path::new("/dev/nvidia0").exists() {
-        fit(&project, &["forward", "--param", "batch", "--device", "cuda"]).exits(105);
+        fit(&programs, &["fit::forward", "--param", "batch", "--device", "cuda"]).exits(105);
     }
     for (arguments, code, expected) in [
-        (&["forward", "--param", "batch", "--from", "0"][..], 2, "0 is not a value to try"),
-        (&["forward", "--param", "batch", "--from", "9", "--to", "8"], 2, "9 is above 8"),
-        (&["forward", "--param", "batch", "--device", "sim:h2000"], 2, "did you mean `h200`?"),
-        (&["forward", "--param", "batch", "--device", "cpu"], 2, "has no capacity"),
-        (&["forward", "--param", "batch", "--margin", "100%"], 2, "leaves no memory of sim:"),
+        (&["fit::forward", "--param", "batch", "--from", "0"][..], 2, "0 is not a value to try"),
+        (&["fit::forward", "--param", "batch", "--from", "9", "--to", "8"], 2, "9 is above 8"),
+        (&["fit::forward", "--param", "batch", "--device", "sim:h2000"], 2, "did you mean `h200`?"),
+        (&["fit::forward", "--param", "batch", "--device", "cpu"], 2, "has no capacity"),
+        (&["fit::forward", "--param", "batch", "--margin", "100%"], 2, "leaves no memory of sim:"),
         (
-            &["forward", "--param", "batch", "--margin", "150%"],
+            &["fit::forward", "--param", "batch", "--margin", "150%"],
             2,
             "`--margin 0%` uses the whole capacity",
         ),
-        (&["forward", "--param", "batch", "--to", TOO_MANY], 2, "from 1 to 18446744073709551615"),
-        (&["forward", "--param", "batch", "--from", "-1"], 2, "'-1'"),
         (
-            &["forward", "--param", "batch", "--fits", "99999999999TiB"],
+            &["fit::forward", "--param", "batch", "--to", TOO_MANY],
+            2,
+            "from 1 to 18446744073709551615",
+        ),
+        (&["fit::forward", "--param", "batch", "--from", "-1"], 2, "'-1'"),
+        (
+            &["fit::forward", "--param", "batch", "--fits", "99999999999TiB"],
             2,
             "more bytes than 64 bits can count",
         ),
-        (&["forward", "--param", "batch", "--config-file", "broken.toml"], 96, "broken.toml"),
         // 3 * batch overflows. The test panics, which is not a lack of memory.
-        (&["forward", "--param", "batch", "--from", U64_MAX, "--to", U64_MAX], 100, "test-failed"),
-        (&["forward", "--param", "seq"], 2, "has a case `seq`: their cases are `batch`"),
-        (&["without_cases", "--param", "batch"], 2, "these tests have no cases"),
-        (&["of_two", "--param", "dtype"], 2, "fit searches numbers only"),
-        (&["of_two", "--param", "batch", "--case", "dtype=bf16"], 2, "`dtype=bf16`"),
-        (&["forward"], 2, "--param <NAME>"),
+        (
+            &["fit::forward", "--param", "batch", "--from", U64_MAX, "--to", U64_MAX],
+            100,
+            "test-failed",
+        ),
+        (&["fit::forward", "--param", "seq"], 2, "has a case `seq`: their cases are `batch`"),
+        (&["fit::without_cases", "--param", "batch"], 2, "these tests have no cases"),
+        (&["fit::of_two", "--param", "dtype"], 2, "fit searches numbers only"),
+        (&["fit::of_two", "--param", "batch", "--case", "dtype=bf16"], 2, "`dtype=bf16`"),
+        (&["fit::forward"], 2, "--param <NAME>"),
         (&["--param", "batch"], 2, "fit needs one test"),
         (&["no_such_test", "--param", "batch"], 4, "no memory test matches `no_such_test`"),
-        (&["not_above", "--param", "batch"], 100, "batch=8 on sim:h200"),
+        (&["fit::not_above", "--param", "batch"], 100, "batch=8 on sim:h200"),
     ] {
-        fit(&project, arguments).exits(code).prints(expected);
+        fit(&programs, arguments).exits(code).prints(expected);
     }
+    programs.configure("[default]\nmax_grwth = 1\n");
+    fit(&programs, &["fit::forward", "--param", "batch"]).exits(96).prints("memcheck.toml");
 }

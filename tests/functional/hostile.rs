@@ -5,32 +5,9 @@
 use std::os::unix::fs::symlink;
 use std::time::{Duration, Instant};
 
-use crate::fixture::{Project, Run, memcheck_with};
+use crate::fixture::{Programs, Project, Run, memcheck_with};
 
 const GITHUB: [(&str, &str); 1] = [("GITHUB_ACTIONS", "true")];
-
-/// A test that leaks in a span with a hostile name and prints hostile text, and a test that fails
-/// with such a text.
-const TESTS: &str = r##"
-#[mem_test(baseline = false, max_growth = "0 B")]
-fn leaky(trial: &mut Trial) -> candle_core::Result<()> {
-    println!("\x1b[32mgreen\x1b[0m \x1b]52;c;cm0gLXJmIH4=\x07 \x1b]0;title\x07\x1b[2J \u{9b}6n");
-    println!("::error::printed\n   ::set-env name=PATH::/evil\nx ##[add-path]/evil\rmore");
-    eprintln!("\u{202e}<script>alert(1)</script> ]]> \u{fffe} ![x](https://evil.example)");
-    let device = trial.device().clone();
-    let mut kept = Vec::new();
-    trial.iterate(|_| {
-        let _span = tracing::info_span!("a\x1b]0;title\x07\n::error::span <script>|").entered();
-        kept.push(Tensor::zeros(1024, DType::F32, &device)?);
-        Ok(())
-    })
-}
-
-#[mem_test(baseline = false)]
-fn wrong() -> Result<(), String> {
-    Err("\x1b[2Jwrong\r\n::error::returned\n##[error]returned".to_owned())
-}
-"##;
 
 /// The commands that GitHub's runner would carry out.
 fn live_commands(log: &str) -> Vec<String> {
@@ -50,13 +27,18 @@ fn live_commands(log: &str) -> Vec<String> {
     live
 }
 
+/// The begin of our annotations.
+fn annotation(programs: &Programs) -> String {
+    format!("::error file={},line=", programs.source())
+}
+
 /// Asserts that the log has only our annotations, and only colors.
 #[track_caller]
-fn assert_harmless(run: &Run) {
+fn assert_harmless(programs: &Programs, run: &Run) {
     let live = live_commands(&run.stderr);
     assert!(!live.is_empty(), "no annotation:\n{}", run.stderr);
     for command in live {
-        assert!(command.starts_with("::error file=tests/mem.rs,line="), "{command}");
+        assert!(command.starts_with(&annotation(programs)), "{command}");
         assert!(command.contains(",title="), "{command}");
     }
     let mut parts = run.stderr.split("\x1b[");
@@ -85,9 +67,9 @@ const REPORTS: [&str; 8] = [
 
 /// Removes the reports, so that the next run must write its own.
 #[track_caller]
-fn assert_harmless_reports(project: &Project) {
+fn assert_harmless_reports(programs: &Programs) {
     for file in ["out/report.xml", "out/report.md", "out/report.html", "out/report.svg"] {
-        let text = project.read(file);
+        let text = programs.read(file);
         let raw = text.chars().find(|&c| c != '\n' && (c.is_control() || c == '\u{202e}'));
         assert_eq!(raw, None, "{file}");
         assert_eq!(live_commands(&text), [""; 0], "{file}");
@@ -95,22 +77,22 @@ fn assert_harmless_reports(project: &Project) {
         let scripts = text.matches("<script>").count();
         let own = usize::from(file.ends_with(".html"));
         assert!(file.ends_with(".md") || scripts == own, "{file}: {scripts} scripts");
-        std::fs::remove_file(project.path().join(file)).expect("the report is removed");
+        std::fs::remove_file(programs.path().join(file)).expect("the report is removed");
     }
 }
 
 #[test]
 fn hostile_text_of_a_test_and_of_results_acts_on_nothing() {
-    let project = Project::new(TESTS);
+    let programs = Programs::of("hostile");
     let run = |arguments: &[&str]| {
         let device = ["run", "--device", "cpu", "--no-ci", "--color", "always", "--verbose"];
-        let all = [&device[..], arguments].concat();
-        memcheck_with(project.path(), &all, &GITHUB)
+        let all = [&device[..], arguments, &["hostile::"]].concat();
+        programs.memcheck_with(&all, &GITHUB)
     };
-    let json = ["--message-format", "json", "--results", "out/results"];
+    let json = ["--message-format", "json"];
     let first = run(&[&json[..], &REPORTS].concat()).exits(100);
-    assert_harmless(&first);
-    assert_harmless_reports(&project);
+    assert_harmless(&programs, &first);
+    assert_harmless_reports(&programs);
     let colors = "\x1b[32mgreen\x1b[0m \\u{1b}]52;c;cm0gLXJmIH4=\\u{7} \\u{1b}]0;title\\u{7}";
     let first = first.prints(colors).prints("\\u{3a}:error::printed").prints("\\u{202e}<script>");
     let leaky = first.test("leaky");
@@ -123,23 +105,21 @@ fn hostile_text_of_a_test_and_of_results_acts_on_nothing() {
     let shown = run(&["--no-capture"]).exits(100);
     assert!(shown.stderr.contains("\n   ::set-env name=PATH::/evil"), "{}", shown.stderr);
     for command in live_commands(&shown.stderr) {
-        assert!(command.starts_with("::error file=tests/mem.rs,line="), "{command}");
+        assert!(command.starts_with(&annotation(&programs)), "{command}");
     }
     assert!(!live_commands(&shown.stderr).is_empty(), "the annotation is still a command");
 
     // Results that another machine has sent.
-    let file = project.path().join("out/results/results.jsonl");
-    let results = std::fs::read_to_string(&file).expect("the results");
+    let results = programs.read("results/results.jsonl");
     let name = r#""name":"a\u001b]0;title\u0007\n::error::name|<script>`x`""#;
-    let hostile = results.replace(r#""name":"leaky""#, name);
+    let hostile = results.replace(r#""name":"hostile::leaky""#, name);
     assert_ne!(hostile, results);
-    std::fs::write(&file, hostile).expect("the results are written");
-    let report = ["report", "out/results", "--color", "always", "--annotations", "github"];
-    let json = ["--message-format", "json"];
+    programs.write("results/results.jsonl", &hostile);
+    let report = ["report", "results", "--color", "always", "--annotations", "github"];
     let all = [&report[..], &json, &REPORTS].concat();
-    let replayed = memcheck_with(project.path(), &all, &GITHUB).exits(100);
-    assert_harmless(&replayed);
-    assert_harmless_reports(&project);
+    let replayed = memcheck_with(programs.path(), &all, &GITHUB).exits(100);
+    assert_harmless(&programs, &replayed);
+    assert_harmless_reports(&programs);
     let name = "a\u{1b}]0;title\u{7}\n::error::name|<script>`x`";
     assert_eq!(replayed.test(name)["status"], "failed");
     replayed.prints("a\\u{1b}]0;title\\u{7}\\n::error::name|<script>`x`");

@@ -2,47 +2,26 @@
 
 use std::process::Command;
 
-use crate::fixture::{Project, Run, command};
+use crate::fixture::{Programs, Project, Run, command};
 
-/// Holds 32 MiB, and 1 MiB more every 100 ms, for three seconds.
-const GROWS: &str = "
-fn grows() -> usize {
+/// Holds 32 MiB, and 1 MiB more every 100 ms, for three seconds, as the test in `programs/live.rs`.
+const PROGRAM: &str = "
+use memcheck_runtime as _;
+fn main() {
     let model = vec![1_u8; 32 << 20];
     let mut kept = Vec::with_capacity(30);
     for _ in 0..30 {
         kept.push(vec![1_u8; 1 << 20]);
         std::thread::sleep(std::time::Duration::from_millis(100));
     }
-    model.len() + kept.len()
+    println!(\"from the program\");
+    assert!(model.len() + kept.len() > 0);
 }
 ";
 
 fn project() -> Project {
-    let manifest = "memcheck-runtime = { path = \"RUNTIME\" }\n";
-    let project = Project::bare(manifest);
-    project.write(
-        "tests/mem.rs",
-        &format!(
-            "use memcheck_runtime as _;\n{GROWS}
-#[memcheck_runtime::mem_test(baseline = false, iterations = 1, warmup = 0)]
-fn growing() {{
-    println!(\"from the test\");
-    assert!(grows() > 0);
-}}
-"
-        ),
-    );
-    project.write(
-        "src/main.rs",
-        &format!(
-            "use memcheck_runtime as _;\n{GROWS}
-fn main() {{
-    println!(\"from the program\");
-    assert!(grows() > 0);
-}}
-"
-        ),
-    );
+    let project = Project::bare("memcheck-runtime = { path = \"RUNTIME\" }\n");
+    project.write("src/main.rs", PROGRAM);
     project
 }
 
@@ -65,25 +44,27 @@ fn assert_rises(run: &Run, name: &str, site: &str) {
     assert!(levels.is_sorted() && levels[0] >= 32.0, "{levels:?}");
     let last = lines.last().expect("a line");
     assert!(last.contains(" MiB/s)"), "{last}");
-    assert!(last.contains(&format!("largest: 32.0 MiB at {site}:4 ")), "{last}");
+    assert!(last.contains(&format!("largest: 32.0 MiB at {site} ")), "{last}");
 }
 
 #[test]
 fn a_live_view_without_a_terminal_is_a_line_per_second_and_changes_no_figure() {
-    let project = project();
-    let test = ["profile", "growing", "--device", "cpu", "--message-format", "json"];
-    let live = project.memcheck(&[&test[..], &["--live"]].concat()).exits(0);
-    assert_rises(&live, "growing", "tests/mem.rs");
-    let plain = project.memcheck(&test).exits(0);
+    let programs = Programs::of("live");
+    let test = ["profile", "live::growing", "--device", "cpu", "--message-format", "json"];
+    let live = programs.memcheck(&[&test[..], &["--live"]].concat()).exits(0);
+    let site = format!("{}:{}", programs.source(), programs.line("model"));
+    assert_rises(&live, "live::growing", &site);
+    let plain = programs.memcheck(&test).exits(0);
     assert!(!plain.stderr.contains("live: "), "{}", plain.stderr);
     let spaces = |run: &Run| run.json()[0]["spaces"].clone();
     assert_eq!(spaces(&live), spaces(&plain));
     assert!(live.stderr.contains("from the test"), "{}", live.stderr);
 
+    let project = project();
     let name = project.name().to_owned();
     let program = ["profile", "--bin", &name, "--device", "cpu", "--live"];
     let run = project.memcheck(&program).exits(0).prints("from the program");
-    assert_rises(&run, &name, "src/main.rs");
+    assert_rises(&run, &name, "src/main.rs:4");
 }
 
 #[test]

@@ -8,49 +8,14 @@ use memcheck_core::limits::Limits;
 use memcheck_core::wire::protocol::{ProgramJob, Report, VERSION};
 use serde_json::Value;
 
-use crate::fixture::{Project, Run, build_example, memcheck, memcheck_with, workspace};
+use crate::fixture::{Programs, Project, Run, build_example, memcheck, memcheck_with, workspace};
 
-/// Weights of 64 KiB, a matmul of 16 KiB per iteration in a span, and a leak of 4 KiB per
-/// iteration.
-const TESTS: &str = "
-#[mem_test(baseline = false, max_growth = \"1 KiB\")]
-fn layers_leaky(trial: &mut Trial) -> candle_core::Result<()> {
-    let weights = Tensor::zeros((256, 64), DType::F32, trial.device())?;
-    let input = Tensor::zeros((64, 256), DType::F32, trial.device())?;
-    let mut kept = Vec::with_capacity(64);
-    trial.iterate(|_| {
-        let _span = tracing::info_span!(\"forward\").entered();
-        let output = input.matmul(&weights)?;
-        let _inner = tracing::info_span!(\"keep\").entered();
-        kept.push(output.narrow(0, 0, 16)?.force_contiguous()?);
-        Ok(())
-    })
+fn programs() -> Programs {
+    Programs::of("profile")
 }
 
-#[mem_test(baseline = false, max_growth = \"0 B\")]
-fn layers(device: &Device) -> candle_core::Result<()> {
-    Tensor::zeros(1024, DType::F32, device)?.affine(2.0, 1.0)?;
-    Ok(())
-}
-";
-
-fn project() -> Project {
-    let project = Project::bare(
-        "[dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\" }\ntracing = \"0.1\"\n",
-    );
-    project.write(
-        "tests/mem.rs",
-        &format!(
-            "use candle_core::{{DType, Device, Tensor}};\nuse memcheck_runtime::{{Trial, mem_test}};\n{TESTS}"
-        ),
-    );
-    project
-}
-
-fn profile(project: &Project, arguments: &[&str]) -> Run {
-    let mut all = vec!["profile"];
-    all.extend(arguments);
-    project.memcheck(&all)
+fn profile(programs: &Programs, arguments: &[&str]) -> Run {
+    programs.memcheck(&[&["profile"], arguments].concat())
 }
 
 /// The one line of JSON before the summary.
@@ -72,14 +37,18 @@ fn named<'a>(rows: &'a Value, name: &str) -> &'a Value {
 
 #[test]
 fn the_rows_of_a_profile_add_up_to_the_figures_of_a_run() {
-    let project = project();
-    let run = project.run(&["--exact", "layers_leaky", "--explain", "never"]).exits(100);
+    let programs = programs();
+    let run =
+        programs.run("cpu", &["--exact", "profile::layers_leaky", "--explain", "never"]).exits(100);
     let metrics = run.test("layers_leaky")["metrics"]["host"].clone();
-    let arguments = ["--device", "cpu", "--message-format", "json", "layers_leaky"];
-    let run = profile(&project, &arguments).exits(100);
+    let arguments = ["--device", "cpu", "--message-format", "json", "profile::layers_leaky"];
+    let run = profile(&programs, &arguments).exits(100);
     let profile = json_of(&run);
     assert_eq!(run.summary()["exit_code"], 100);
-    assert_eq!((&profile["test"], &profile["status"]), (&"layers_leaky".into(), &"failed".into()));
+    assert_eq!(
+        (&profile["test"], &profile["status"]),
+        (&"profile::layers_leaky".into(), &"failed".into())
+    );
     assert_eq!(profile["findings"][0]["code"], "leak");
     let host = &profile["spaces"][0];
     assert_eq!(host["window"]["iteration"], 12);
@@ -108,14 +77,14 @@ fn the_rows_of_a_profile_add_up_to_the_figures_of_a_run() {
 
 #[test]
 fn the_table_of_scopes_has_figures_with_and_without_nested_scopes() {
-    let project = project();
-    let by_scope = ["--device", "cpu", "--by", "scope", "layers_leaky"];
-    let people = profile(&project, &by_scope).exits(100);
+    let programs = programs();
+    let by_scope = ["--device", "cpu", "--by", "scope", "profile::layers_leaky"];
+    let people = profile(&programs, &by_scope).exits(100);
     for part in ["in all", "surviving: allocated in measured iterations", "40.0 KiB"] {
         assert!(people.stdout.contains(part), "`{part}` is not in\n{}", people.stdout);
     }
     let arguments = [&["--message-format", "json"], &by_scope[..]].concat();
-    let profile = json_of(&profile(&project, &arguments).exits(100));
+    let profile = json_of(&profile(&programs, &arguments).exits(100));
     let rows = &profile["spaces"][0]["table"]["rows"];
     let (outer, inner) = (named(rows, "forward"), named(rows, "forward.keep"));
     assert_eq!((&outer["surviving"], &inner["surviving"]), (&0.into(), &40_960.into()));
@@ -127,10 +96,10 @@ fn the_table_of_scopes_has_figures_with_and_without_nested_scopes() {
 
 #[test]
 fn the_human_output_of_a_profile_has_a_table_the_peak_a_chart_and_the_growth() {
-    let project = project();
-    let run = profile(&project, &["--device", "cpu", "layers_leaky"]).exits(100);
+    let programs = programs();
+    let run = profile(&programs, &["--device", "cpu", "profile::layers_leaky"]).exits(100);
     for part in [
-        "layers_leaky on cpu, host: peak ",
+        "profile::layers_leaky on cpu, host: peak ",
         "matmul",
         "zeros (set-up)",
         "total",
@@ -147,41 +116,46 @@ fn the_human_output_of_a_profile_has_a_table_the_peak_a_chart_and_the_growth() {
     assert!(!run.stdout.contains('\u{1b}'), "stdout is not a terminal, but has colors");
     run.prints("FAIL").prints("leak");
     // A whole path selects this one test, although the path is also part of the other test's name.
-    let clean = profile(&project, &["--device", "cpu", "layers"]).exits(0);
+    let clean = profile(&programs, &["--device", "cpu", "profile::layers"]).exits(0);
     assert!(clean.stdout.contains("no growth: no block survives 10 iterations"));
-    let quiet = profile(&project, &["--device", "cpu", "-q", "--top", "1", "layers"]).exits(0);
+    let quiet =
+        profile(&programs, &["--device", "cpu", "-q", "--top", "1", "profile::layers"]).exits(0);
     assert!(quiet.stdout.contains("(others: 1)"), "{}", quiet.stdout);
     assert!(!quiet.stdout.contains("largest holders"), "{}", quiet.stdout);
     let scopes = ["--device", "cpu", "--by", "scope", "--sort", "name", "--color", "always"];
-    let scopes = profile(&project, &[&scopes[..], &["layers_leaky"]].concat()).exits(100);
+    let scopes = profile(&programs, &[&scopes[..], &["profile::layers_leaky"]].concat()).exits(100);
     assert!(scopes.stdout.contains("forward") && scopes.stdout.contains('\u{1b}'));
-    let files = ["--report", "json=run.json", "--by", "site", "--device", "cpu", "layers"];
-    profile(&project, &files).exits(0);
-    assert!(project.read("run.json").contains("test-finished"));
-    let no_snapshots = !project.has("tests/snapshots");
-    assert!(no_snapshots, "the profile has written a baseline");
+    let files = ["--report", "json=run.json", "--by", "site", "--device", "cpu", "profile::layers"];
+    profile(&programs, &files).exits(0);
+    assert!(programs.read("run.json").contains("test-finished"));
+    assert!(!programs.have_snapshots(), "the profile has written a baseline");
 }
 
 #[test]
 fn a_profile_of_several_tests_or_of_an_unknown_program_is_a_usage_error() {
-    let project = project();
-    let cpu = |arguments: &[&str]| profile(&project, &[&["--device", "cpu"], arguments].concat());
-    let several = cpu(&["layer"]).exits(2).prints("layers_leaky").prints("matches 2 tests");
-    several.prints("the whole path");
+    let programs = programs();
+    let cpu = |arguments: &[&str]| profile(&programs, &[&["--device", "cpu"], arguments].concat());
+    let several = cpu(&["profile::layer"]).exits(2).prints("layers_leaky");
+    several.prints("matches 2 tests").prints("the whole path");
     cpu(&["no_such_test"]).exits(4).prints("no memory test matches");
     cpu(&[]).exits(2).prints("needs one test");
-    cpu(&["--sort", "size", "layers"]).exits(2).prints("calls, bytes, peak, surviving");
-    cpu(&["--by", "line", "layers"]).exits(2).prints("op, site, scope");
+    cpu(&["--sort", "size", "profile::layers"]).exits(2).prints("calls, bytes, peak, surviving");
+    cpu(&["--by", "line", "profile::layers"]).exits(2).prints("op, site, scope");
+    cpu(&["--partition", "hash:1/2", "profile::layers"]).exits(2).prints("--partition");
+    let json = cpu(&["--message-format", "json", "no_such_test"]).exits(4);
+    assert_eq!(json.summary()["exit_code"], 4);
+
+    let project = Project::bare("[dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\" }\n");
+    let cpu = |arguments: &[&str]| {
+        project.memcheck(&[&["profile", "--device", "cpu"], arguments].concat())
+    };
     cpu(&["--bin", "tool"]).exits(2).prints("no target `--bin tool`");
     cpu(&["--example", "a", "--bench", "b"]).exits(2).prints("not several");
     cpu(&["--example", "a", "layers"]).exits(2).prints("come after `--`");
     cpu(&["--bin", "tool", "--iterations", "3"]).exits(2).prints("`--iterations` is for tests");
-    cpu(&["--partition", "hash:1/2", "layers"]).exits(2).prints("--partition");
     project.write("src/main.rs", "fn main() {}\n");
     let name = project.name().to_owned();
     cpu(&["--bin", &name]).exits(2).prints("cargo add memcheck-runtime");
-    let json = cpu(&["--message-format", "json", "no_such_test"]).exits(4);
-    assert_eq!(json.summary()["exit_code"], 4);
 }
 
 /// A program that ends in another way for each argument.
@@ -231,7 +205,7 @@ fn program() -> Project {
 fn program_on(device: &str, project: &Project, how: &str) -> Run {
     let name = project.name().to_owned();
     let arguments = ["--device", device, "--message-format", "json", "--bin", &name, "--", how];
-    profile(project, &arguments)
+    project.memcheck(&[&["profile"], &arguments[..]].concat())
 }
 
 #[test]
@@ -286,7 +260,7 @@ fn a_program_that_does_not_link_the_runtime_has_a_hint() {
     let project = Project::bare("memcheck-runtime = { path = \"RUNTIME\" }\n");
     project.write("src/main.rs", "fn main() {}\n");
     let name = project.name().to_owned();
-    let run = profile(&project, &["--device", "cpu", "--bin", &name]).exits(104);
+    let run = project.memcheck(&["profile", "--device", "cpu", "--bin", &name]).exits(104);
     run.prints("use memcheck_runtime as _;");
 }
 

@@ -5,42 +5,18 @@
 use std::path::{Path, PathBuf};
 
 use crate::browser::Page;
-use crate::fixture::{Project, memcheck, workspace};
-
-/// Weights of 64 KiB, a product of 16 KiB in each iteration, and 4 KiB of it that is kept.
-const TESTS: &str = "
-use candle_core::{DType, Device, Tensor};
-use memcheck_runtime::{Trial, mem_test};
-
-#[mem_test(baseline = false, max_growth = \"1 KiB\")]
-fn leaky(trial: &mut Trial) -> candle_core::Result<()> {
-    let weights = Tensor::zeros((64, 256), DType::F32, trial.device())?;
-    let mut kept = Vec::with_capacity(64);
-    trial.iterate(|_| {
-        let output = weights.matmul(&weights.t()?)?;
-        kept.push(output.narrow(0, 0, 16)?.force_contiguous()?);
-        Ok(())
-    })
-}
-
-#[mem_test(baseline = false, max_growth = \"0 B\")]
-fn clean(device: &Device) -> candle_core::Result<()> {
-    Tensor::zeros((64, 64), DType::F32, device)?;
-    Ok(())
-}
-";
+use crate::fixture::{Programs, memcheck, workspace};
 
 pub(crate) const READY: &str = "document.documentElement.dataset.ready !== undefined";
 pub(crate) const OPENED: &str = "document.querySelector('#view').dataset.ready !== undefined";
 const CHART: &str = ".blocks .u-over";
 
-fn report() -> (Project, PathBuf) {
-    let project = Project::bare("[dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\" }\n");
-    project.write("tests/mem.rs", TESTS);
-    let run = ["--device", "cpu", "--explain", "always", "--report", "html=out/report.html"];
-    project.run(&run).exits(100);
-    let path = project.path().join("out/report.html");
-    (project, path)
+fn report() -> (Programs, PathBuf) {
+    let programs = Programs::of("report_page");
+    let run = ["--explain", "always", "--report", "html=out/report.html"];
+    programs.run("cpu", &run).exits(100);
+    let path = programs.path().join("out/report.html");
+    (programs, path)
 }
 
 fn shown_rows(page: &mut Page) -> u64 {
@@ -73,11 +49,12 @@ pub(crate) fn assert_fits(page: &mut Page, width: u64) {
 #[test]
 fn a_reader_finds_a_leak_and_its_blocks_in_a_browser() {
     let Some(mut page) = Page::open() else { return };
-    let (_project, path) = report();
+    let (programs, path) = report();
+    let source = format!("{}:", programs.source());
     page.visit(&path, "", READY);
     search_filter_and_sort(&mut page);
-    open_the_failure(&mut page);
-    ask_for_a_block(&mut page);
+    open_the_failure(&mut page, &source);
+    ask_for_a_block(&mut page, &source);
     zoom(&mut page);
     use_the_flame_graph(&mut page);
     switch_to_dark_and_to_a_phone(&mut page, &path);
@@ -95,22 +72,23 @@ fn search_filter_and_sort(page: &mut Page) {
     page.click_on(".card[data-status=failed] button");
     assert_eq!(shown_rows(page), 2);
     let first = "document.querySelector('#tests tbody tr a').textContent";
-    assert_eq!(page.text(first), "leaky", "failures come first");
+    assert_eq!(page.text(first), "report_page::leaky", "failures come first");
     page.click_on("#tests thead th:nth-child(5) button");
     let sorted = "document.querySelector('#tests thead th:nth-child(5)').ariaSort";
     assert_eq!(page.text(sorted), "descending");
     page.click_on("#tests thead th:nth-child(5) button");
-    assert_eq!((page.text(sorted), page.text(first)), ("ascending".into(), "clean".into()));
+    let expected = ("ascending".into(), "report_page::clean".into());
+    assert_eq!((page.text(sorted), page.text(first)), expected);
 }
 
-fn open_the_failure(page: &mut Page) {
+fn open_the_failure(page: &mut Page, source: &str) {
     let failure = page.text("document.querySelector('.failure').textContent");
-    for part in ["leak", "tests/mem.rs:", "kept.push", "remedy: ", "cargo memcheck "] {
+    for part in ["leak", source, "kept.push", "remedy: ", "cargo memcheck "] {
         assert!(failure.contains(part), "{part}: {failure}");
     }
     page.click_on(".failure a");
     page.wait(OPENED);
-    assert_eq!(page.text("document.activeElement.textContent"), "leaky");
+    assert_eq!(page.text("document.activeElement.textContent"), "report_page::leaky");
     let marked = page.text("document.querySelector('.finding .snippet mark').textContent");
     assert!(marked.contains("kept.push"), "{marked}");
     page.click_on(".cause .explanation summary");
@@ -119,19 +97,19 @@ fn open_the_failure(page: &mut Page) {
     assert!(explained.contains("What to do"), "{explained}");
 }
 
-fn ask_for_a_block(page: &mut Page) {
+fn ask_for_a_block(page: &mut Page, source: &str) {
     // The weights are the oldest block, which is at the bottom.
     let at = page.position(CHART, 0.5, 0.97);
     page.hover(at);
     page.wait("!document.querySelector('.hint').hidden");
     let hint = page.text("document.querySelector('.hint').innerText");
-    for part in ["zeros", "[64,256] f32", "tests/mem.rs:", "65,536 B (64.0 KiB), set-up"] {
+    for part in ["zeros", "[64,256] f32", source, "65,536 B (64.0 KiB), set-up"] {
         assert!(hint.contains(part), "{part}: {hint}");
     }
     page.click(at);
     page.wait("document.querySelector('.details .stack li')");
     let frames = page.text("document.querySelector('.details .stack').innerText");
-    assert!(frames.contains("zeros") && frames.contains("tests/mem.rs:"), "{frames}");
+    assert!(frames.contains("zeros") && frames.contains(source), "{frames}");
     let picture = "document.querySelector('.blocks canvas').toDataURL()";
     let with_setup = page.text(picture);
     click_button(page, "Hide set-up");
@@ -196,7 +174,7 @@ fn switch_to_dark_and_to_a_phone(page: &mut Page, path: &Path) {
 #[test]
 fn a_script_that_the_policy_forbids_does_not_run_and_is_an_error() {
     let Some(mut page) = Page::open() else { return };
-    let (_project, path) = report();
+    let (_programs, path) = report();
     let text = std::fs::read_to_string(&path).expect("the report");
     let forged = path.with_file_name("forged.html");
     let added = "<script>document.title = 'forged'</script><img src=\"file:///x.png\" \

@@ -5,42 +5,13 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::fixture::{Project, skip_reader};
+use crate::fixture::{Programs, skip_reader};
 use crate::memory_viz;
 use crate::perfetto::{ERRORS, query};
 use crate::report_data::report_data;
 
-/// A matmul of 16 KiB per iteration in a span. One of the tests keeps 4 KiB of it.
-const TESTS: &str = "
-use candle_core::{DType, Device, Tensor};
-use memcheck_runtime::{Trial, mem_test};
-
-#[mem_test(baseline = false, max_growth = \"1 KiB\")]
-fn leaky(trial: &mut Trial) -> candle_core::Result<()> {
-    let input = Tensor::zeros((64, 64), DType::F32, trial.device())?;
-    let mut kept = Vec::with_capacity(64);
-    trial.iterate(|_| {
-        let _span = tracing::info_span!(\"forward\").entered();
-        let output = input.matmul(&input)?;
-        kept.push(output.narrow(0, 0, 16)?.force_contiguous()?);
-        Ok(())
-    })
-}
-
-#[mem_test(baseline = false, max_growth = \"0 B\")]
-fn clean(device: &Device) -> candle_core::Result<()> {
-    let input = Tensor::zeros((64, 64), DType::F32, device)?;
-    input.matmul(&input)?;
-    Ok(())
-}
-";
-
-fn project() -> Project {
-    let project = Project::bare(
-        "[dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\" }\ntracing = \"0.1\"\n",
-    );
-    project.write("tests/mem.rs", TESTS);
-    project
+fn programs() -> Programs {
+    Programs::of("reports")
 }
 
 fn sum(holders: &Value) -> u64 {
@@ -49,8 +20,8 @@ fn sum(holders: &Value) -> u64 {
 
 #[test]
 fn json_reports_the_holders_of_memory_in_a_followed_test() {
-    let project = project();
-    let run = project.run(&[]).exits(100);
+    let programs = programs();
+    let run = programs.run("cpu", &[]).exits(100);
     assert!(run.test("clean").get("attribution").is_none(), "a passed test was followed");
     let leaky = run.test("leaky");
     let host = &leaky["attribution"]["spaces"][0];
@@ -67,9 +38,9 @@ fn json_reports_the_holders_of_memory_in_a_followed_test() {
     assert_eq!((&survivors["pattern"], &survivors["bytes"]), (&"steady".into(), &40_960.into()));
     assert_eq!(survivors["bytes_per_iteration"], 4096);
     assert!(leaky["attribution"]["events"].as_u64().unwrap() > 24);
-    let never = project.run(&["--explain", "never"]).exits(100);
+    let never = programs.run("cpu", &["--explain", "never"]).exits(100);
     assert!(never.test("leaky").get("attribution").is_none());
-    let always = project.run(&["--explain", "always", "clean"]).exits(0);
+    let always = programs.run("cpu", &["--explain", "always", "reports::clean"]).exits(0);
     let clean = &always.test("clean")["attribution"]["spaces"][0];
     assert_eq!(sum(&clean["holders"]), clean["peak"].as_u64().unwrap());
     assert_eq!(clean["survivors"], serde_json::json!([]));
@@ -77,20 +48,23 @@ fn json_reports_the_holders_of_memory_in_a_followed_test() {
 
 #[test]
 fn html_shows_sites_causes_the_peak_scopes_and_a_chart() {
-    let project = project();
-    project.run(&["--explain", "always", "--report", "html=out/report.html"]).exits(100);
-    let page = project.read("out/report.html");
+    let programs = programs();
+    programs.run("cpu", &["--explain", "always", "--report", "html=out/report.html"]).exits(100);
+    let page = programs.read("out/report.html");
+    let line = format!("<strong>line: </strong><code>{}:", programs.source());
     for part in [
         "<span class=\"code\">leak</span> host grows by 4.0 KiB per iteration",
         "<strong>cause: </strong>",
         "<strong>remedy: </strong>",
-        "<strong>line: </strong><code>tests/mem.rs:",
+        &line,
         "<code class=\"source\">kept.push(",
     ] {
         assert!(page.contains(part), "`{part}` is not in\n{page}");
     }
     let data = report_data(&page);
-    let test = |name: &str| data.iter().find(|test| test["test"] == name).expect("the test");
+    let test = |name: &str| {
+        data.iter().find(|test| test["test"] == format!("reports::{name}")).expect("the test")
+    };
     let (clean, leaky) = (test("clean"), test("leaky"));
     let held = &leaky["spaces"][0]["held"];
     assert!(held["when"].as_str().unwrap().starts_with(", in iteration "), "{held}");
@@ -133,13 +107,13 @@ fn assert_blocks_add_up(held: &Value) {
 
 #[test]
 fn a_trace_has_the_events_and_a_mark_at_the_peak() {
-    let project = project();
+    let programs = programs();
     let mut kinds = vec!["trace=trace.json", "flamegraph=peak.svg", "pprof=peak.pb.gz"];
     kinds.extend(["memory-viz=a.pickle", "memory-viz-json=a.json", "sarif=a.sarif"]);
     let reports: Vec<&str> = kinds.into_iter().flat_map(|kind| ["--report", kind]).collect();
-    let run = project.run(&reports).exits(100);
+    let run = programs.run("cpu", &reports).exits(100);
     let peak = &run.test("leaky")["metrics"]["host"]["peak_allocated"];
-    let trace: Value = serde_json::from_str(&project.read("trace.json")).unwrap();
+    let trace: Value = serde_json::from_str(&programs.read("trace.json")).unwrap();
     let events = trace["traceEvents"].as_array().unwrap();
     let name = |event: &&Value| {
         event["args"]["name"].as_str().is_some_and(|name| name.ends_with("(events)"))
@@ -160,7 +134,7 @@ fn a_trace_has_the_events_and_a_mark_at_the_peak() {
     assert_eq!(mark["args"]["scopes"][0]["scope"], "forward");
     // The frame of the space is as wide as its peak, in bytes, and directly above the frame of the
     // test.
-    let graph = project.read("peak.svg");
+    let graph = programs.read("peak.svg");
     let bytes = |frame: &str| -> u64 {
         let titles = graph.split("<title>").filter_map(|title| title.split_once("</title>"));
         let title = titles.map(|(title, _)| title).find(|title| title.contains(frame));
@@ -170,16 +144,16 @@ fn a_trace_has_the_events_and_a_mark_at_the_peak() {
     };
     assert_eq!(bytes("host at its peak"), peak.as_u64().unwrap());
     assert!(bytes("in forward") > 0);
-    assert_perfetto(&project, peak);
-    assert_snapshots(&project, peak);
-    memory_viz::assert_shown(&project.path().join("a.pickle"), peak);
-    assert_pprof(&project, peak);
-    assert_sarif(&project);
+    assert_perfetto(&programs, peak);
+    assert_snapshots(&programs, peak);
+    memory_viz::assert_shown(&programs.path().join("a.pickle"), peak);
+    assert_pprof(&programs, peak);
+    assert_sarif(&programs);
 }
 
 /// The output of a program; `None` with a printed reason if this machine does not have it.
-fn read_by(project: &Project, program: &str, arguments: &[&str]) -> Option<String> {
-    let output = Command::new(program).args(arguments).current_dir(project.path()).output();
+fn read_by(programs: &Programs, program: &str, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(arguments).current_dir(programs.path()).output();
     let Ok(output) = output else {
         skip_reader(&format!("this machine has no {program}"));
         return None;
@@ -189,11 +163,11 @@ fn read_by(project: &Project, program: &str, arguments: &[&str]) -> Option<Strin
 }
 
 /// The rows of Perfetto's tables.
-fn assert_perfetto(project: &Project, peak: &Value) {
+fn assert_perfetto(programs: &Programs, peak: &Value) {
     let slices = "select thread.name as thread, slice.name as name, depth, dur from slice \
                   join thread_track on slice.track_id = thread_track.id \
                   join thread using (utid) join process using (upid) \
-                  where process.name glob '* leaky on *(events)' order by ts, depth";
+                  where process.name glob '* reports::leaky on *(events)' order by ts, depth";
     let counters = "select process_counter_track.name as name, max(value) as most from counter \
                     join process_counter_track on counter.track_id = process_counter_track.id \
                     join process using (upid) \
@@ -202,7 +176,7 @@ fn assert_perfetto(project: &Project, peak: &Value) {
                   extract_arg(arg_set_id, 'args.bytes') as bytes from slice \
                   join process_track on slice.track_id = process_track.id \
                   where slice.category = 'blocks'";
-    let trace = project.path().join("trace.json");
+    let trace = programs.path().join("trace.json");
     let Some(rows) = query(&trace, &[ERRORS, slices, counters, blocks]) else { return };
     let [errors, slices, counters, blocks] = rows.as_slice() else { panic!("{rows:?}") };
     assert!(errors.is_empty(), "{errors:?}");
@@ -224,8 +198,8 @@ fn assert_perfetto(project: &Project, peak: &Value) {
 
 /// Adds up the blocks of a trace as PyTorch's viewer does, and compares the snapshots with each
 /// other: a pickle is read by Python's own reader.
-fn assert_snapshots(project: &Project, peak: &Value) {
-    let json: Value = serde_json::from_str(&project.read("a.json")).unwrap();
+fn assert_snapshots(programs: &Programs, peak: &Value) {
+    let json: Value = serde_json::from_str(&programs.read("a.json")).unwrap();
     let (mut live, mut most) = (0, 0);
     for event in json["device_traces"][0].as_array().unwrap() {
         let size = event["size"].as_i64().unwrap();
@@ -241,26 +215,26 @@ fn assert_snapshots(project: &Project, peak: &Value) {
     let of_host = segments.iter().filter(|segment| segment["device"] == 0);
     assert_eq!(of_host.map(|it| it["total_size"].as_i64().unwrap()).sum::<i64>(), live);
     let script = "import json, pickle; print(json.dumps(pickle.load(open('a.pickle', 'rb'))))";
-    let Some(pickled) = read_by(project, "python3", &["-c", script]) else { return };
+    let Some(pickled) = read_by(programs, "python3", &["-c", script]) else { return };
     assert_eq!(serde_json::from_str::<Value>(&pickled).unwrap(), json);
 }
 
-fn assert_pprof(project: &Project, peak: &Value) {
+fn assert_pprof(programs: &Programs, peak: &Value) {
     let arguments = ["tool", "pprof", "-top", "-unit=B", "-tagfocus=host", "peak.pb.gz"];
-    let Some(top) = read_by(project, "go", &arguments) else { return };
+    let Some(top) = read_by(programs, "go", &arguments) else { return };
     assert!(top.contains(&format!("{peak}B")), "{peak}: {top}");
     assert!(top.contains("host") && top.contains("matmul"), "{top}");
 }
 
 /// The leak is at its line, as a person and as a reader of code scanning find it.
-fn assert_sarif(project: &Project) {
-    let sarif: Value = serde_json::from_str(&project.read("a.sarif")).unwrap();
+fn assert_sarif(programs: &Programs) {
+    let sarif: Value = serde_json::from_str(&programs.read("a.sarif")).unwrap();
     let results = sarif["runs"][0]["results"].as_array().unwrap();
     let leak = results.iter().find(|result| result["ruleId"] == "leak").expect("a leak");
     let place = &leak["locations"][0]["physicalLocation"];
-    assert_eq!(place["artifactLocation"]["uri"], "tests/mem.rs");
-    let line = place["region"]["startLine"].as_u64().unwrap() as usize;
-    assert!(TESTS.lines().nth(line - 1).unwrap().contains("kept.push("), "line {line}");
+    assert_eq!(place["artifactLocation"]["uri"], programs.source());
+    let line = place["region"]["startLine"].as_u64().unwrap();
+    assert_eq!(line, programs.line("kept"));
     let script = "import sarif.loader\nfor found in sarif.loader.load_sarif_file('a.sarif')\
                   .get_records(): print(found['Severity'], found['Code'], found['Location'], \
                   found['Line'], found['Tool'])";
@@ -269,7 +243,7 @@ fn assert_sarif(project: &Project) {
         skip_reader("this machine has no reader of SARIF (pip install sarif-tools)");
         return;
     }
-    let records = read_by(project, "python3", &["-c", script]).expect("Python");
-    let expected = format!("error leak tests/mem.rs {line} memcheck");
+    let records = read_by(programs, "python3", &["-c", script]).expect("Python");
+    let expected = format!("error leak {} {line} memcheck", programs.source());
     assert!(records.lines().any(|record| record == expected), "{records}");
 }

@@ -2,19 +2,11 @@
 //! may look like success, lose the tests that have ended, or leave the output of an earlier run.
 
 use std::fs::{File, OpenOptions};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::fixture::{Project, Run, command, memcheck_signaled, workspace};
+use crate::fixture::{Programs, Project, Run, command, memcheck_signaled, started_by, workspace};
 use crate::reads::product_sources;
-
-const TWO: &str = "
-#[mem_test(baseline = false)]
-fn first() {}
-
-#[mem_test(baseline = false)]
-fn second() {}
-";
 
 const RUN: [&str; 6] = ["run", "--device", "cpu", "--no-ci", "--test-threads", "1"];
 
@@ -33,8 +25,12 @@ fn closed() -> Stdio {
     writer.into()
 }
 
-fn exit_code(folder: &Path, arguments: &[&str], stdout: Stdio, stderr: Stdio) -> Option<i32> {
-    let mut command = command(folder, arguments);
+/// A run of the two tests, with JSON on stdout.
+fn two(programs: &Programs, arguments: &[&'static str]) -> Command {
+    programs.command(&[&json(arguments)[..], &["unwritten::"]].concat())
+}
+
+fn exit_code(mut command: Command, stdout: Stdio, stderr: Stdio) -> Option<i32> {
     command.stdout(stdout).stderr(stderr).status().expect("cargo-memcheck runs").code()
 }
 
@@ -57,29 +53,39 @@ fn lost_output_is_not_success_but_the_end_of_its_reader_is() {
         &["--help"],
         &["--version"],
     ] {
-        let code = |stdout| exit_code(&folder, arguments, stdout, Stdio::null());
+        let code = |stdout| exit_code(command(&folder, arguments), stdout, Stdio::null());
         assert_eq!(code(full()), Some(110), "{arguments:?}");
         assert_eq!(code(closed()), Some(0), "{arguments:?}");
         assert_eq!(code(Stdio::null()), Some(0), "{arguments:?}");
     }
-    let project = Project::new(TWO);
-    let run = || Run::from_output(&command(project.path(), &json(&[])).output().unwrap());
-    run().exits(0);
-    for arguments in [json(&[]), vec!["list"], vec!["doctor", "--no-run"], vec!["env"]] {
-        let code = |stdout| exit_code(project.path(), &arguments, stdout, Stdio::null());
-        assert_eq!(code(full()), Some(110), "{arguments:?}");
-        assert_eq!(code(closed()), Some(0), "{arguments:?}");
+    let programs = Programs::of("unwritten");
+    Run::from_output(&two(&programs, &[]).output().unwrap()).exits(0);
+    let commands = || {
+        [
+            two(&programs, &[]),
+            programs.command(&["list", "unwritten::"]),
+            command(programs.path(), &["doctor", "--no-run"]),
+            command(programs.path(), &["env"]),
+        ]
+    };
+    for (stdout, code) in [(full as fn() -> Stdio, 110), (closed, 0)] {
+        for own in commands() {
+            let shown = format!("{own:?}");
+            assert_eq!(exit_code(own, stdout(), Stdio::null()), Some(code), "{shown}");
+        }
     }
-    let code = |stderr| exit_code(project.path(), &RUN, Stdio::null(), stderr);
+    let human = || programs.command(&[&RUN[..], &["unwritten::"]].concat());
+    let code = |stderr| exit_code(human(), Stdio::null(), stderr);
     assert_eq!((code(full()), code(closed())), (Some(110), Some(0)));
     // The message is on the stream that still works.
-    let mut lost = command(project.path(), &json(&["--results", "results"]));
+    let mut lost = two(&programs, &[]);
     let lost = lost.stdout(full()).stderr(Stdio::piped()).output().expect("cargo-memcheck runs");
     let stderr = String::from_utf8_lossy(&lost.stderr).into_owned();
     assert!(stderr.contains("error: stdout could not be written: No space left"), "{stderr}");
-    assert_eq!(stored(&project.read("results/results.jsonl")), ["first", "second"]);
-    panics_keep_finished_tests(&project);
-    full_disks(&project);
+    let results = stored(&programs.read("results/results.jsonl"));
+    assert_eq!(results, ["unwritten::first", "unwritten::second"]);
+    panics_keep_finished_tests(&programs);
+    full_disks(&programs);
 }
 
 /// Makes the start of one thread of the command fail, as on a machine that has no thread left. The
@@ -108,20 +114,20 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
 }
 ";
 
-fn panics_keep_finished_tests(project: &Project) {
-    project.write("thread.c", NO_THREAD);
-    let library = project.path().join("thread.so");
+fn panics_keep_finished_tests(programs: &Programs) {
+    programs.write("thread.c", NO_THREAD);
+    let library = programs.path().join("thread.so");
     let mut compiler = Command::new("cc");
-    compiler.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(project.path().join("thread.c"));
+    compiler.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(programs.path().join("thread.c"));
     assert!(compiler.status().expect("a C compiler").success());
     let mut panics = 0;
     let mut kept = 0;
     // The command can do without some threads, such as that of the signals.
     let mut successes = 0;
     for thread in 1..100 {
-        project.write("number", &thread.to_string());
-        let mut command = command(project.path(), &json(&["--report", "json=report.json"]));
-        command.env("LD_PRELOAD", &library).env("REFUSED_THREAD", project.path().join("number"));
+        programs.write("number", &thread.to_string());
+        let mut command = two(programs, &["--report", "json=report.json"]);
+        command.env("LD_PRELOAD", &library).env("REFUSED_THREAD", programs.path().join("number"));
         let run = Run::from_output(&command.output().expect("cargo-memcheck runs"));
         let finished = |lines: &[serde_json::Value]| -> Vec<String> {
             let ended = lines.iter().filter(|line| line["type"] == "test-finished");
@@ -129,7 +135,7 @@ fn panics_keep_finished_tests(project: &Project) {
         };
         let summary = run.summary();
         assert_eq!(summary["exit_code"], run.code, "{}", run.stderr);
-        let report = project.read("report.json");
+        let report = programs.read("report.json");
         assert_eq!(report, run.stdout, "{}", run.stderr);
         successes = if run.code == 0 { successes + 1 } else { 0 };
         if successes == 4 {
@@ -149,7 +155,7 @@ fn panics_keep_finished_tests(project: &Project) {
 }
 
 /// A JUnit report, results and a list of leftovers, for different amounts of room on the disk.
-fn full_disks(project: &Project) {
+fn full_disks(programs: &Programs) {
     let script = "mkdir -p disk && mount -t tmpfs -o size=64k none disk || exit 99
         echo old > disk/junit.xml
         dd if=/dev/zero of=disk/filled bs=1k count=$1 2>/dev/null
@@ -161,7 +167,7 @@ fn full_disks(project: &Project) {
         cp disk/results/results.jsonl . 2>/dev/null
         ls -A disk disk/results >left 2>/dev/null
         exit $code";
-    let arguments = json(&["--results", "disk/results", "--report", "junit=disk/junit.xml"]);
+    let arguments = ["--results", "disk/results", "--report", "junit=disk/junit.xml"];
     let mut codes = Vec::new();
     // With still more room there is nothing that can fail.
     let has_room = |codes: &[i32]| codes.ends_with(&[0, 0]);
@@ -169,30 +175,20 @@ fn full_disks(project: &Project) {
         if has_room(&codes) {
             break;
         }
-        let own = command(project.path(), &arguments);
-        let mut command = Command::new("unshare");
-        command.args(["--mount", "--map-root-user", "sh", "-c", script, "sh", &filled.to_string()]);
-        command.arg(own.get_program()).args(own.get_args()).current_dir(project.path());
-        for (name, value) in own.get_envs() {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
+        let filled = filled.to_string();
+        let small = ["--mount", "--map-root-user", "sh", "-c", script, "sh", &filled];
+        let mut command = started_by(("unshare", &small), &two(programs, &arguments));
         let code = command.status().ok().and_then(|status| status.code());
         if code.is_none_or(|code| code == 99 || code == 1) && codes.is_empty() {
             eprintln!("skipped: this machine does not allow a small disk to be mounted");
             return;
         }
-        let (code, junit, err) = (code.unwrap(), project.read("junit.xml"), project.read("err"));
+        let (code, junit, err) = (code.unwrap(), programs.read("junit.xml"), programs.read("err"));
         let is_whole = junit.starts_with("<?xml") && junit.ends_with("</testsuites>\n");
         assert!(junit == "old\n" || is_whole, "{junit}");
-        assert!(!project.read("left").contains(".part"), "{}", project.read("left"));
-        let results = if project.has("results.jsonl") {
-            project.read("results.jsonl")
-        } else {
-            String::new()
-        };
+        assert!(!programs.read("left").contains(".part"), "{}", programs.read("left"));
+        let results = std::fs::read_to_string(programs.path().join("results.jsonl"));
+        let results = results.unwrap_or_default();
         let is_complete = stored(&results).len() == 2 && results.contains("{\"end\":");
         let has_both = junit.contains("first") && junit.contains("second");
         assert_eq!(code == 0, is_complete && has_both, "{filled} KiB filled: {code}\n{err}");

@@ -1,13 +1,26 @@
 //! The memory tests that the functional tests run, one module for each of their files: programs that
-//! leak, are clean, or meet a fault. They have no baselines.
+//! leak, are clean, or meet a fault. Most have no baseline, because they must not write next to their
+//! sources.
 
+mod bad_binaries;
 mod c_heap;
 mod cases;
+mod configuration;
+mod exit_codes;
+mod fit;
 mod forks;
 mod further_runs;
 mod growth;
 mod hardware;
+mod hostile;
+mod live;
+mod profile;
+mod report_page;
+mod reports;
 mod retained;
+mod runner;
 mod soak;
+mod terminal;
+mod unwritten;
 mod user_code;
 mod values;

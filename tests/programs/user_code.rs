@@ -40,12 +40,12 @@ fn on_threads(trial: &mut Trial) {
 macro_rules! grows {
     ($name:ident, $growth:literal, $iterations:expr, $batches:expr, $power:expr, $trial:ty) => {
         #[mem_test(
-                                                    max_growth = $growth,
-                                                    iterations = $iterations,
-                                                    baseline = false,
-                                                    cases(batch = $batches),
-                                                    scaling(peak_allocated <= "batch")
-                                                )]
+                                                            max_growth = $growth,
+                                                            iterations = $iterations,
+                                                            baseline = false,
+                                                            cases(batch = $batches),
+                                                            scaling(peak_allocated <= "batch")
+                                                        )]
         fn $name(trial: $trial) -> Result<()> {
             let batch = trial.case::<usize>("batch")?.pow($power);
             let device = trial.device();
