@@ -20,10 +20,13 @@ const CHUNK: u64 = 1 << 20;
 pub(super) fn hashed(output: &Path) -> Vec<PathBuf> {
     let folder = output.parent().unwrap_or(Path::new(""));
     let Some(stem) = output.file_stem().and_then(OsStr::to_str) else { return Vec::new() };
+    // Cargo replaces the hyphens of a program's name by underscores.
+    let plain = |name: &str| name.replace('-', "_");
     let is_hashed = |path: &PathBuf| {
         let name = path.file_stem().and_then(OsStr::to_str);
-        let hash = name.and_then(|name| name.strip_prefix(stem)?.strip_prefix('-'));
-        hash.is_some_and(is_hash) && path.extension() == output.extension()
+        let parts = name.and_then(|name| name.rsplit_once('-'));
+        parts.is_some_and(|(name, hash)| is_hash(hash) && plain(name) == plain(stem))
+            && path.extension() == output.extension()
     };
     let folders = [folder.to_owned(), folder.join("deps")];
     let files = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
@@ -141,12 +144,13 @@ mod tests {
         let artifact: Artifact = serde_json::from_value(artifact).unwrap();
         let list = dep_info(&artifact, &[at("app")]);
         assert_eq!(list, Some(at("deps/app-0123456789abcdef.d")));
+        // Not the lists: one of them is that of the library.
         let mut removed = hashed(&at("app"));
         removed.sort();
-        // Not the lists: one of them is that of the library.
-        assert_eq!(
-            removed,
-            hashes[..2].iter().map(|hash| at(&format!("deps/app-{hash}"))).collect::<Vec<_>>()
-        );
+        let expected = [0, 1].map(|number| at(&format!("deps/app-{}", hashes[number])));
+        assert_eq!(removed, expected);
+        fs::write(at("build_script_build-0123456789abcdef"), "").unwrap();
+        let removed = hashed(&at("build-script-build"));
+        assert_eq!(removed, [at("build_script_build-0123456789abcdef")]);
     }
 }

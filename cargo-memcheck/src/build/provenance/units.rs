@@ -117,7 +117,7 @@ fn of_script(script: &BuildScript, name: String, folder: &Path, made: &[&Path]) 
         // Cargo runs such a script again if any file of the package is newer.
         add_package(folder, made, &mut inputs);
     }
-    let unwatched = static_libraries(script);
+    let unwatched = linked_files(script, text.as_deref().unwrap_or_default());
     inputs.extend_from_slice(&unwatched);
     let began = own.join("invoked.timestamp");
     let listing = [began, output.clone()].into_iter().find(|path| path.is_file());
@@ -161,23 +161,27 @@ fn add_package(folder: &Path, made: &[&Path], inputs: &mut Vec<PathBuf>) {
     inputs.extend(files.map(walkdir::DirEntry::into_path));
 }
 
-/// The static libraries that a script links, except those that it has made. Cargo does not look at
-/// them.
-fn static_libraries(script: &BuildScript) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let made = script.out_dir.as_std_path();
-    for library in &script.linked_libs {
-        let Some(name) = library.as_str().strip_prefix("static") else { continue };
-        // `static=name`, or with modifiers `static:+whole-archive=name`.
-        let Some((_, name)) = name.split_once('=') else { continue };
-        let folders = script.linked_paths.iter().map(|path| {
+/// The static libraries and object files that a script links, except those that it has made. Cargo
+/// does not look at them.
+fn linked_files(script: &BuildScript, output: &str) -> Vec<PathBuf> {
+    let libraries = script.linked_libs.iter().flat_map(|library| {
+        // `name`, `static=name`, or with modifiers `static:+whole-archive=name`. Without a kind, or
+        // with another one, the linker takes a static library if it finds no shared one.
+        let library = library.as_str();
+        let name = library.rsplit_once('=').map_or(library, |(_, name)| name);
+        script.linked_paths.iter().map(move |path| {
             let path = path.as_str();
-            Path::new(path.split_once('=').map_or(path, |(_, path)| path))
-        });
-        let files = folders.map(|folder| folder.join(format!("lib{name}.a")));
-        found.extend(files.filter(|file| file.is_file() && !file.starts_with(made)));
-    }
-    found
+            let folder = Path::new(path.split_once('=').map_or(path, |(_, path)| path));
+            folder.join(format!("lib{name}.a"))
+        })
+    });
+    let arguments = instructions(output).filter(|(key, _)| key.starts_with("rustc-link-arg"));
+    // `rustc-link-arg-bin=program=argument`.
+    let arguments = arguments
+        .map(|(_, value)| PathBuf::from(value.rsplit_once('=').map_or(value, |(_, end)| end)))
+        .filter(|path| path.is_absolute());
+    let made = script.out_dir.as_std_path();
+    libraries.chain(arguments).filter(|file| file.is_file() && !file.starts_with(made)).collect()
 }
 
 impl Unit {
