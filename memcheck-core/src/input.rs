@@ -47,6 +47,9 @@ pub const HISTORY: u64 = 1 << 30;
 /// The most bytes of a file that the command keeps for its next run, such as a proof.
 pub const OWN: u64 = 64 << 20;
 
+/// The most bytes of an artifact of cargo, which is searched piece by piece.
+pub const EXECUTABLE: u64 = 64 << 30;
+
 /// Opens a regular file of at most `most` bytes. For a reader that takes it piece by piece, or that
 /// needs its lock.
 ///

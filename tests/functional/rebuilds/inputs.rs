@@ -75,15 +75,18 @@ fn run(folder: &Path, program: &str, arguments: &[&str]) {
     assert!(status.is_ok_and(|status| status.success()), "{program} {arguments:?}");
 }
 
-/// A static library that returns the state.
 fn archive(folder: &Path, state: &str) {
-    write(
-        folder.join("native.c"),
-        &format!("int native(void) {{ return {}; }}\n", i32::from(state == "true")),
-    );
+    library(folder, "native", state);
+}
+
+/// A static library with a function that returns the state.
+fn library(folder: &Path, name: &str, state: &str) {
+    let value = i32::from(state == "true");
+    write(folder.join("native.c"), &format!("int {name}(void) {{ return {value}; }}\n"));
     run(folder, "cc", &["-c", "native.c"]);
-    let _ = fs::remove_file(folder.join("libnative.a"));
-    run(folder, "ar", &["rc", "libnative.a", "native.o"]);
+    let archive = format!("lib{name}.a");
+    let _ = fs::remove_file(folder.join(&archive));
+    run(folder, "ar", &["rc", &archive, "native.o"]);
 }
 
 fn commit(folder: &Path, state: &str) {
@@ -166,6 +169,10 @@ const INPUTS: &[Input] = &[
     Input::new("native", "unsafe extern \"C\" { fn native() -> i32; }
 // SAFETY: the function has no arguments.
 pub fn leaks() -> bool { unsafe { native() == 1 } }", archive),
+    // The linker finds only the static library.
+    Input::new("native_kindless", "unsafe extern \"C\" { fn kindless() -> i32; }
+// SAFETY: the function has no arguments.
+pub fn leaks() -> bool { unsafe { kindless() == 1 } }", |at, state| library(at, "kindless", state)),
     Input::new("variable", "pub fn leaks() -> bool { env!(\"INPUT_OF_SOURCE\") == \"true\" }", |_, _| {}),
     Input::new("configuration", "pub fn leaks() -> bool { env!(\"INPUT_OF_CONFIGURATION\") == \"true\" }", |at, state| {
         let text = format!("[env]\nINPUT_OF_CONFIGURATION = {{ value = \"{state}\", force = true }}\n");
@@ -264,6 +271,8 @@ impl Inputs {
         }
         let native = "fn main() { println!(\"cargo::rerun-if-changed=build.rs\"); println!(\"cargo::rustc-link-search=native={}\", env!(\"CARGO_MANIFEST_DIR\")); println!(\"cargo::rustc-link-lib=static=native\"); }\n";
         write(inputs.folder("native").join("build.rs"), native);
+        let kindless = native.replace("static=native", "kindless");
+        write(inputs.folder("native_kindless").join("build.rs"), &kindless);
         write(
             inputs.folder("generated").join("src/lib.rs"),
             "include!(concat!(env!(\"OUT_DIR\"), \"/generated.rs\"));\n",

@@ -2,6 +2,8 @@
 //! fresh without such a proof is removed, so that cargo makes it again.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
 use std::time::SystemTime;
 
 use anyhow::Context;
@@ -30,7 +32,9 @@ pub(super) fn build(
     let own = intermediate.join("memcheck");
     let mut records = Records::open(&own, verbosity).with_context(|| own.display().to_string())?;
     let made = [target.as_path(), &intermediate];
-    let is_shared = made.iter().any(|directory| !directory.starts_with(root));
+    // The target directory can be a link.
+    let canonical = |folder: &Path| fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    let is_shared = made.iter().any(|folder| !canonical(folder).starts_with(canonical(root)));
     let mut checked = || -> Result<(CargoOutput, Vec<Stale>), Failure> {
         let began = SystemTime::now();
         let output = run()?;

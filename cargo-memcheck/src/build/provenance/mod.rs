@@ -11,6 +11,7 @@
 
 mod contents;
 mod file_state;
+mod outputs;
 mod records;
 mod units;
 
@@ -47,9 +48,10 @@ impl SourceTree<'_> {
         if unit.folder.starts_with(self.root) { self.root.to_owned() } else { unit.folder.clone() }
     }
 
-    /// True if another checkout could have made an artifact with the same name.
+    /// True if another checkout could have made an artifact with the same name. A checkout can also
+    /// use the target directory inside this one, as a worktree in the folder of its repository does.
     fn is_ambiguous(self, unit: &Unit) -> bool {
-        self.is_shared && unit.folder.starts_with(self.root)
+        unit.folder.starts_with(self.root) && (self.is_shared || !unit.is_made_in(self.root))
     }
 }
 
@@ -113,7 +115,7 @@ pub(super) fn check(
     let mut contents = InputContents::new(records.files());
     let mut stale = Vec::new();
     for unit in units {
-        let record = Record {
+        let mut record = Record {
             base: tree.base(unit),
             outputs: unit
                 .outputs
@@ -124,9 +126,12 @@ pub(super) fn check(
         };
         let is_new = unit.is_new(began);
         let why = if is_new { None } else { doubt(records.of(unit), &record, unit, tree) };
-        // A source that changed while cargo ran can be newer than the artifact.
-        let is_proven = why.is_none() && (!is_new || unit.is_unchanged_since(since_epoch(began)));
-        if is_proven {
+        if is_new {
+            // A source that changed while cargo ran can be newer than the artifact. It must not be
+            // taken for the source of this artifact in the next run either.
+            record.inputs.retain(|path, _| is_older(path, since_epoch(began)));
+        }
+        if why.is_none() && unit.listing.is_some() {
             records.put(unit, record)
         } else {
             records.remove(unit)
@@ -148,7 +153,7 @@ fn doubt(known: Option<&Record>, now: &Record, unit: &Unit, tree: SourceTree<'_>
         Some(known) => known.difference(now, unit).map(Cause::Changed),
         // Cargo ran without this command.
         None if tree.is_ambiguous(unit) => Some(Cause::UnknownCheckout),
-        None => unit.changed_since_listing(&now.base).map(Cause::Changed),
+        None => unit.changed_since_listing(tree.root).map(Cause::Changed),
     }
 }
 
@@ -167,6 +172,10 @@ impl OutputState {
             FileState::There { modified, size, .. } => Some(Self { modified, size }),
         }
     }
+}
+
+fn is_older(path: &Path, than: Duration) -> bool {
+    FileState::of(path).is_some_and(|state| state.changed() + TICK < than)
 }
 
 fn since_epoch(time: SystemTime) -> Duration {

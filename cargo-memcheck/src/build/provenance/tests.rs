@@ -48,8 +48,14 @@ impl Package {
 
     /// What a build makes. Another text is another build.
     fn build(&self, text: &str) {
+        self.build_in(&self.root, text);
+    }
+
+    /// What a build of the checkout in `root` makes.
+    fn build_in(&self, root: &Path, text: &str) {
         sleep(PAUSE);
         fs::write(self.folder.path().join("deps/app.d"), "").unwrap();
+        let text = format!("{text}\0{}\0", fs::canonicalize(root).unwrap().display());
         fs::write(self.folder.path().join("deps/app"), text).unwrap();
     }
 
@@ -192,4 +198,89 @@ fn records_of_artifacts_that_are_gone_are_dropped() {
     fs::remove_file(package.folder.path().join("deps/app")).unwrap();
     Records::open(&package.folder.path().join("own"), Verbosity::Quiet).unwrap().write().unwrap();
     assert!(!stored().contains("lib.rs"));
+}
+
+#[test]
+fn a_build_of_another_program_in_another_checkout_is_stale() {
+    let package = Package::new();
+    let worktree = package.root.join("worktree");
+    fs::create_dir(&worktree).unwrap();
+    for root in [package.folder.path(), &worktree] {
+        package.build_in(root, "1");
+        assert_eq!(package.check(true), Some(Cause::UnknownCheckout), "{}", root.display());
+    }
+    package.build("1");
+    assert_eq!(package.check(true), None);
+    // A library has the path of its source.
+    let library = |root: &Path| {
+        let text = format!("rust{}/src/lib.rs", fs::canonicalize(root).unwrap().display());
+        let long = [vec![b' '; (1 << 20) - 10], text.into_bytes()].concat();
+        fs::write(package.folder.path().join("deps/app"), long).unwrap();
+    };
+    library(&worktree);
+    assert_eq!(package.check(true), Some(Cause::UnknownCheckout));
+    library(&package.root);
+    assert_eq!(package.check(true), None);
+}
+
+#[test]
+fn a_link_outside_of_the_package_and_a_folder_with_a_new_file_are_changes() {
+    let package = Package::new();
+    let outside = package.folder.path().join("outside");
+    for name in ["old", "new"] {
+        fs::create_dir_all(outside.join(name)).unwrap();
+        fs::write(outside.join(name).join("text"), name).unwrap();
+    }
+    symlink(outside.join("old"), outside.join("current")).unwrap();
+    let text = outside.join("current/text");
+    let check = || {
+        let deps = package.folder.path().join("deps");
+        let source = text.clone();
+        let unit = Unit::example(&package.root, deps.join("app"), deps.join("app.d"), source, true);
+        let mut records =
+            Records::open(&package.folder.path().join("none"), Verbosity::Quiet).unwrap();
+        let tree = SourceTree { root: &package.root, is_shared: false };
+        let stale = check(&mut records, &[unit], tree, SystemTime::now());
+        stale.into_iter().next().map(|stale| stale.why)
+    };
+    sleep(PAUSE);
+    package.build("1");
+    assert_eq!(check(), None);
+    fs::remove_file(outside.join("current")).unwrap();
+    symlink(outside.join("new"), outside.join("current")).unwrap();
+    assert_eq!(check(), Some(Cause::Changed(text.clone())));
+    package.build("1");
+    assert_eq!(check(), None);
+    // The folder above, which is outside of the package too.
+    fs::rename(&outside, package.folder.path().join("other")).unwrap();
+    fs::rename(package.folder.path().join("other"), &outside).unwrap();
+    assert_eq!(check(), Some(Cause::Changed(text.clone())));
+
+    let next = package.root.join("next");
+    fs::create_dir(&next).unwrap();
+    fs::write(next.join("lib.rs"), "new").unwrap();
+    package.build("1");
+    assert_eq!(package.check(true), None);
+    package.build("22");
+    sleep(PAUSE);
+    fs::rename(package.root.join("src"), package.root.join("before")).unwrap();
+    fs::rename(&next, package.root.join("src")).unwrap();
+    fs::write(package.root.join("src/note"), "").unwrap();
+    assert_eq!(package.check(true), Some(Cause::Changed(package.source())));
+}
+
+#[test]
+fn a_source_that_changes_after_the_compiler_has_read_it_is_a_change() {
+    let package = Package::new();
+    let began = SystemTime::now();
+    sleep(PAUSE);
+    package.restore("new");
+    // The list of sources is written after the change.
+    package.build("1");
+    assert_eq!(package.check_since(false, began), None);
+    assert_eq!(package.check(true), Some(Cause::Changed(package.source())));
+    let began = SystemTime::now();
+    package.build("22");
+    assert_eq!(package.check_since(false, began), None);
+    assert_eq!(package.check(true), None);
 }

@@ -2,15 +2,15 @@
 //! lists the sources in a dep-info file next to its output, and a build script names its inputs.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use cargo_metadata::{Artifact, BuildScript, PackageId, TargetKind};
+use cargo_metadata::{Artifact, BuildScript, PackageId};
 use memcheck_core::input;
 use walkdir::WalkDir;
 
+use super::outputs::{contains, dep_info, hashed, listed};
 use super::{FileState, TICK, since_epoch};
 
 /// An artifact of rustc, or the output of a build script.
@@ -27,6 +27,8 @@ pub(in crate::build) struct Unit {
     pub(super) inputs: Vec<PathBuf>,
     /// Those that cargo does not look at.
     unwatched: Vec<PathBuf>,
+    /// The root source of its crate. `None` for the output of a build script.
+    root_source: Option<PathBuf>,
     /// `None` if cargo does not tell it: whether it has run a build script.
     is_fresh: Option<bool>,
 }
@@ -77,8 +79,8 @@ fn of_artifact(artifact: &Artifact, folder: &Path, below: &Path) -> Unit {
     let outputs: Vec<PathBuf> =
         artifact.filenames.iter().map(|path| path.as_std_path().to_owned()).collect();
     let base = if folder.starts_with(below) { below } else { folder };
-    let listing = dep_info(artifact, &outputs);
-    let text = listing.as_ref().and_then(|listing| input::read_text(listing, input::OWN).ok());
+    let read = |listing: PathBuf| Some((input::read_text(&listing, input::OWN).ok()?, listing));
+    let (text, listing) = dep_info(artifact, &outputs).and_then(read).unzip();
     let inputs = listed(&text.unwrap_or_default());
     Unit {
         name: name_of(artifact),
@@ -87,24 +89,9 @@ fn of_artifact(artifact: &Artifact, folder: &Path, below: &Path) -> Unit {
         listing,
         inputs: inputs.into_iter().map(|path| base.join(path)).collect(),
         unwatched: Vec::new(),
+        root_source: Some(artifact.target.src_path.clone().into()),
         is_fresh: Some(artifact.fresh),
     }
-}
-
-/// The list that rustc has written, or for a file without a hash in its name the list of cargo, which
-/// includes the sources of dependencies.
-fn dep_info(artifact: &Artifact, outputs: &[PathBuf]) -> Option<PathBuf> {
-    if artifact.target.kind.contains(&TargetKind::CustomBuild) {
-        let files = fs::read_dir(outputs.first()?.parent()?).ok()?.flatten();
-        return files.map(|file| file.path()).find(|path| path.extension() == Some("d".as_ref()));
-    }
-    // The last output of a library is the one with a hash.
-    outputs.iter().rev().find_map(|output| {
-        let name = output.file_stem()?.to_str()?;
-        let bare = name.strip_prefix("lib").unwrap_or(name);
-        let names = [format!("{bare}.d"), format!("{name}.d")];
-        names.into_iter().map(|name| output.with_file_name(name)).find(|path| path.is_file())
-    })
 }
 
 fn of_script(script: &BuildScript, name: String, folder: &Path, made: &[&Path]) -> Unit {
@@ -130,13 +117,22 @@ fn of_script(script: &BuildScript, name: String, folder: &Path, made: &[&Path]) 
         // Cargo runs such a script again if any file of the package is newer.
         add_package(folder, made, &mut inputs);
     }
-    let unwatched = static_libraries(script);
+    let unwatched = linked_files(script, text.as_deref().unwrap_or_default());
     inputs.extend_from_slice(&unwatched);
     let began = own.join("invoked.timestamp");
     let listing = [began, output.clone()].into_iter().find(|path| path.is_file());
     let listing = listing.filter(|_| text.is_ok());
     let folder = folder.to_owned();
-    Unit { name, folder, outputs: vec![output], listing, inputs, unwatched, is_fresh: None }
+    Unit {
+        name,
+        folder,
+        outputs: vec![output],
+        listing,
+        inputs,
+        unwatched,
+        root_source: None,
+        is_fresh: None,
+    }
 }
 
 /// A file, or all files of a folder. Cargo follows links.
@@ -165,23 +161,27 @@ fn add_package(folder: &Path, made: &[&Path], inputs: &mut Vec<PathBuf>) {
     inputs.extend(files.map(walkdir::DirEntry::into_path));
 }
 
-/// The static libraries that a script links, except those that it has made. Cargo does not look at
-/// them.
-fn static_libraries(script: &BuildScript) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let made = script.out_dir.as_std_path();
-    for library in &script.linked_libs {
-        let Some(name) = library.as_str().strip_prefix("static") else { continue };
-        // `static=name`, or with modifiers `static:+whole-archive=name`.
-        let Some((_, name)) = name.split_once('=') else { continue };
-        let folders = script.linked_paths.iter().map(|path| {
+/// The static libraries and object files that a script links, except those that it has made. Cargo
+/// does not look at them.
+fn linked_files(script: &BuildScript, output: &str) -> Vec<PathBuf> {
+    let libraries = script.linked_libs.iter().flat_map(|library| {
+        // `name`, `static=name`, or with modifiers `static:+whole-archive=name`. Without a kind, or
+        // with another one, the linker takes a static library if it finds no shared one.
+        let library = library.as_str();
+        let name = library.rsplit_once('=').map_or(library, |(_, name)| name);
+        script.linked_paths.iter().map(move |path| {
             let path = path.as_str();
-            Path::new(path.split_once('=').map_or(path, |(_, path)| path))
-        });
-        let files = folders.map(|folder| folder.join(format!("lib{name}.a")));
-        found.extend(files.filter(|file| file.is_file() && !file.starts_with(made)));
-    }
-    found
+            let folder = Path::new(path.split_once('=').map_or(path, |(_, path)| path));
+            folder.join(format!("lib{name}.a"))
+        })
+    });
+    let arguments = instructions(output).filter(|(key, _)| key.starts_with("rustc-link-arg"));
+    // `rustc-link-arg-bin=program=argument`.
+    let arguments = arguments
+        .map(|(_, value)| PathBuf::from(value.rsplit_once('=').map_or(value, |(_, end)| end)))
+        .filter(|path| path.is_absolute());
+    let made = script.out_dir.as_std_path();
+    libraries.chain(arguments).filter(|file| file.is_file() && !file.starts_with(made)).collect()
 }
 
 impl Unit {
@@ -199,8 +199,9 @@ impl Unit {
             folder: folder.to_owned(),
             outputs: vec![output],
             listing: Some(listing),
-            inputs: vec![source],
+            inputs: vec![source.clone()],
             unwatched: Vec::new(),
+            root_source: Some(source.clone()),
             is_fresh: Some(is_fresh),
         }
     }
@@ -211,20 +212,8 @@ impl Unit {
 
     /// With the files that cargo copies to the names without a hash, which are in `deps` below them.
     pub(super) fn all_outputs(&self) -> Vec<PathBuf> {
-        let mut all = self.outputs.clone();
-        for output in &self.outputs {
-            let folder = output.parent().unwrap_or(Path::new(""));
-            let Some(stem) = output.file_stem().and_then(OsStr::to_str) else { continue };
-            for folder in [folder.to_owned(), folder.join("deps")] {
-                let files = fs::read_dir(folder).into_iter().flatten().flatten();
-                all.extend(files.map(|file| file.path()).filter(|path| {
-                    let name = path.file_stem().and_then(OsStr::to_str);
-                    let hash = name.and_then(|name| name.strip_prefix(stem)?.strip_prefix('-'));
-                    hash.is_some_and(is_hash)
-                }));
-            }
-        }
-        all
+        let hashed = self.outputs.iter().flat_map(|output| hashed(output));
+        self.outputs.iter().cloned().chain(hashed).collect()
     }
 
     /// True if cargo has made it in a build that began at this time.
@@ -246,65 +235,47 @@ impl Unit {
         self.is_fresh.is_some() || !is_watched || modified(path) <= modified(self.key())
     }
 
-    pub(super) fn is_unchanged_since(&self, began: Duration) -> bool {
-        let is_older = |path: &PathBuf| {
-            FileState::of(path).is_some_and(|state| state.changed() + TICK < began)
-        };
-        self.listing.is_some() && self.inputs.iter().all(is_older)
+    /// True if an output names the source below `root`, the folder of the workspace, by its full
+    /// path: rustc writes the path of a crate into its metadata, and the folder that it runs in into
+    /// the line tables of an executable.
+    pub(super) fn is_made_in(&self, root: &Path) -> bool {
+        let Some(source) = &self.root_source else { return false };
+        let real = fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
+        let source = real.join(source.strip_prefix(root).unwrap_or(source));
+        let folder = [real.as_os_str().as_encoded_bytes(), b"\0"].concat();
+        let texts = [source.as_os_str().as_encoded_bytes(), &folder];
+        self.outputs.iter().any(|output| contains(output, &texts).unwrap_or_default())
     }
 
     /// An input that can have changed after the inputs were read: itself, or because a link or a
-    /// folder on its path, below `base`, leads elsewhere.
-    pub(super) fn changed_since_listing(&self, base: &Path) -> Option<PathBuf> {
+    /// folder on its path leads elsewhere. `root` is the folder of the workspace.
+    pub(super) fn changed_since_listing(&self, root: &Path) -> Option<PathBuf> {
         let listed = self.listing.as_ref().and_then(|listing| FileState::of(listing));
         let listed = listed.map_or(Duration::ZERO, FileState::modified);
         let is_possible = listed <= since_epoch(SystemTime::now());
         let is_older = |path: &Path| {
             let own = FileState::of(path).map(FileState::changed);
-            let above = path.ancestors().take_while(|it| it.starts_with(base)).map(moved);
+            let above = path.ancestors().map(|it| self.moved(it, root));
             own.is_some_and(|own| above.fold(own, Duration::max) + TICK < listed)
         };
         let changed = self.inputs.iter().find(|path| !is_possible || !is_older(path));
         changed.filter(|path| self.is_unseen(path)).cloned()
     }
-}
 
-/// When a link was made, or a folder got another name. A folder's contents have changed when both of
-/// its times changed.
-fn moved(path: &Path) -> Duration {
-    let Ok(found) = fs::symlink_metadata(path) else { return Duration::MAX };
-    let state = FileState::from(&found);
-    let changed = state.changed();
-    match found.file_type() {
-        kind if kind.is_symlink() => changed,
-        kind if kind.is_dir() && changed > state.modified() + TICK => changed,
-        _ => Duration::ZERO,
-    }
-}
-
-/// The end of a name that cargo gives to an artifact.
-fn is_hash(text: &str) -> bool {
-    text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
-/// Lines are `output: source source` with `\ ` for a space.
-fn listed(text: &str) -> Vec<PathBuf> {
-    let mut sources = Vec::new();
-    for line in text.lines().filter(|line| !line.starts_with('#')) {
-        let Some((_, list)) = line.split_once(": ") else { continue };
-        let mut path = String::new();
-        for word in list.split(' ') {
-            path.push_str(word);
-            match path.strip_suffix('\\') {
-                Some(begun) => path = format!("{begun} "),
-                None => sources.push(PathBuf::from(std::mem::take(&mut path))),
-            }
+    /// When a link was made, or a folder can have got another name: its time of the last change is
+    /// later than the build, and nothing in it has changed then. In a folder of the package's own
+    /// sources, a new file can hide the new name.
+    fn moved(&self, path: &Path, root: &Path) -> Duration {
+        let Ok(found) = fs::symlink_metadata(path) else { return Duration::MAX };
+        let state = FileState::from(&found);
+        let changed = state.changed();
+        let is_own = path.starts_with(&self.folder) && path != root;
+        match found.file_type() {
+            kind if kind.is_symlink() => changed,
+            kind if kind.is_dir() && (is_own || changed > state.modified() + TICK) => changed,
+            _ => Duration::ZERO,
         }
     }
-    sources.retain(|path| path != Path::new(""));
-    sources.sort();
-    sources.dedup();
-    sources
 }
 
 /// `cargo:key=value` or `cargo::key=value`.
@@ -318,12 +289,6 @@ fn instructions(text: &str) -> impl Iterator<Item = (&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_list_of_rustc_is_read() {
-        let text = "/t/deps/mem-1: tests/mem.rs /a\\ b/c.rs\n\ntests/mem.rs:\n\n# env-dep:NVCC=x\n";
-        assert_eq!(listed(text), ["/a b/c.rs", "tests/mem.rs"].map(PathBuf::from));
-    }
 
     #[test]
     fn both_spellings_of_an_instruction_are_read() {
