@@ -49,6 +49,11 @@ report-screenshots:
 deny *WHICH:
     cargo deny --locked check {{WHICH}}
 
+# What users compile, with the oldest versions of other crates that the manifests allow, for the CPU
+# and for the simulated device. Compiles candle twice.
+minimal:
+    scripts/minimal-versions
+
 # The notices of third-party licenses that a binary release contains, in target/NOTICES.md.
 # Needs `cargo install cargo-about --locked --features cli`.
 notices:

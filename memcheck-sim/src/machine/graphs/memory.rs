@@ -94,8 +94,7 @@ impl Machine {
     /// Frees memory of a graph, and returns its bytes; `None` if no graph has allocated the
     /// address.
     pub(crate) fn free_in_graph(&mut self, address: u64) -> Option<u64> {
-        let mut graphs = self.graphs.graphs.iter_mut();
-        let (graph, bytes) = graphs.find_map(|(&graph, known)| {
+        let (graph, bytes) = self.graphs.graphs.iter_mut().find_map(|(&graph, known)| {
             let bytes = known.arenas.iter_mut().find_map(|(_, arena)| arena.free(address))?;
             Some((graph, bytes))
         })?;
