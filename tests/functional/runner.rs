@@ -16,24 +16,26 @@ const USUAL: [&str; 2] = ["runner::clean", "runner::leaky"];
 /// Programs with a launcher, `launch`, that runs this script.
 fn programs(script: &str) -> Programs {
     let programs = Programs::of("runner");
-    launcher(programs.path(), script);
+    programs.write("launch", &launcher(script));
+    make_executable(programs.path());
     programs
 }
 
 /// The same for a package whose tests write files into its folder.
 fn project(tests: &str, script: &str) -> Project {
     let project = Project::new(tests);
-    launcher(project.path(), script);
+    project.write("launch", &launcher(script));
+    make_executable(project.path());
     project
 }
 
 /// In the script, `$folder` is the folder of the launcher.
-fn launcher(folder: &Path, script: &str) {
-    let path = folder.join("launch");
-    let script =
-        format!("#!/bin/sh\nfolder=${{0%/*}}\necho \"$@\" >> \"$folder/launched\"\n{script}\n");
-    std::fs::write(&path, script).expect("the program is written");
-    std::fs::set_permissions(path, PermissionsExt::from_mode(0o755))
+fn launcher(script: &str) -> String {
+    format!("#!/bin/sh\nfolder=${{0%/*}}\necho \"$@\" >> \"$folder/launched\"\n{script}\n")
+}
+
+fn make_executable(folder: &Path) {
+    std::fs::set_permissions(folder.join("launch"), PermissionsExt::from_mode(0o755))
         .expect("the program is executable");
 }
 

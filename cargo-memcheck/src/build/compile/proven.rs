@@ -57,6 +57,6 @@ pub(super) fn build(
         }
         output = again;
     }
-    records.write().with_context(|| own.display().to_string())?;
+    records.write().with_context(|| own.join("sources.json").display().to_string())?;
     Ok(output)
 }
