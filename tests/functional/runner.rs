@@ -89,7 +89,8 @@ fn the_exit_code_of_a_launcher_is_ignored_if_the_test_has_a_report() {
     let run = launch_usual(&programs, &["--explain", "never"]).exits(100);
     assert_usual_figures(&run);
     assert_eq!(run.summary()["not_measured"], 0);
-    launcher(programs.path(), "shift\n\"$@\"\nexit 0");
+    programs.write("launch", &launcher("shift\n\"$@\"\nexit 0"));
+    make_executable(programs.path());
     assert_eq!(launch(&programs, &["runner::leaky"]).exits(100).codes("leaky")[0], "leak");
 }
 
@@ -116,7 +117,8 @@ fn a_test_is_not_measured_if_its_launcher_fails_or_is_missing() {
     let hint = missing.test("clean")["findings"][0]["hint"].as_str().unwrap().to_owned();
     assert!(hint.contains("/no/such/srun '--gres=gpu:1' /"), "{hint}");
 
-    launcher(programs.path(), "shift\nexec env -i \"$@\"");
+    programs.write("launch", &launcher("shift\nexec env -i \"$@\""));
+    make_executable(programs.path());
     let cleaned = launch(&programs, &["runner::clean"]).exits(104);
     let hint = cleaned.test("clean")["findings"][0]["hint"].as_str().unwrap().to_owned();
     assert!(hint.contains("environment (MEMCHECK_JOB)"), "{hint}");
@@ -127,7 +129,8 @@ fn a_test_that_dies_behind_a_launcher_has_crashed() {
     let programs = programs("");
     // One launcher is replaced by the test, and one reports its signal as a shell does.
     for script in ["shift\nexec \"$@\"", "shift\n\"$@\""] {
-        launcher(programs.path(), script);
+        programs.write("launch", &launcher(script));
+        make_executable(programs.path());
         let run = launch(&programs, &["runner::dies"]).exits(100);
         assert_eq!(run.codes("dies"), ["crashed"]);
         let message = run.test("dies")["findings"][0]["message"].as_str().unwrap().to_owned();
