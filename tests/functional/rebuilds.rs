@@ -126,6 +126,38 @@ fn a_waits() {
     assert_leaks(&|executable| fs::remove_file(executable).unwrap());
 }
 
+/// A compiler that adds a `--cfg`. Another version of the compiler compiles candle again, so that no
+/// test changes it.
+#[test]
+fn another_compiler_of_the_workspace_is_measured() {
+    let tests = "
+#[mem_test(max_growth = \"0 B\", baseline = false)]
+fn depends_on_the_compiler(trial: &mut Trial) -> candle_core::Result<()> {
+    let (device, mut kept) = (trial.device().clone(), Vec::new());
+    trial.iterate(|_| {
+        let tensor = Tensor::zeros(1024, DType::F32, &device)?;
+        if cfg!(leaky) {
+            kept.push(tensor);
+        }
+        Ok(())
+    })
+}
+";
+    let project = Project::new(tests);
+    project.write("compiler", "#!/bin/sh\nexec \"$@\" --cfg leaky\n");
+    let compiler = project.path().join("compiler");
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&compiler, executable).expect("the script is executable");
+    let compiler = compiler.display().to_string();
+    let wrapped = [("RUSTC_WORKSPACE_WRAPPER", compiler.as_str())];
+    let arguments =
+        ["run", "--device", "cpu", "--device", "sim", "--no-ci", "--max-iterations", "10"];
+    let plain: &[(&str, &str)] = &[];
+    for (variables, code) in [(plain, 0), (&wrapped[..], 100), (plain, 0), (&wrapped[..], 100)] {
+        memcheck_with(project.path(), &arguments, variables).exits(code);
+    }
+}
+
 #[test]
 fn warnings_of_cargo_are_printed_in_every_run() {
     let project = Project::new("#[mem_test(baseline = false)]\nfn a() {}\n");
