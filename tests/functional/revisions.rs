@@ -89,6 +89,8 @@ fn assert_leaks(project: &Project) {
             "run",
             "--device",
             "cpu",
+            "--device",
+            "sim",
             "--message-format",
             "json",
             mode,
@@ -97,6 +99,7 @@ fn assert_leaks(project: &Project) {
         ]);
         let run = run.exits(100);
         assert!(run.codes("uses").contains(&"leak".to_owned()), "{}", run.stderr);
+        assert_eq!(run.summary()["failed"], 2, "on both devices: {}", run.stderr);
     }
     let mut plain = project.cargo_test();
     let output = plain.output().expect("cargo runs");
