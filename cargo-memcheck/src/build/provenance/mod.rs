@@ -74,7 +74,7 @@ impl Stale {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Cause {
-    /// The contents of this file have changed, but its modification time is older than the artifact.
+    /// This file has other contents than at the build, or it can have them. Cargo does not see it.
     Changed(PathBuf),
     /// It was made from the sources in this folder.
     OtherCheckout(PathBuf),
@@ -88,11 +88,9 @@ pub(super) enum Cause {
 impl Display for Cause {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Changed(path) => write!(
-                f,
-                "{} has changed, but its modification time is older than the build",
-                path.display()
-            ),
+            Self::Changed(path) => {
+                write!(f, "cargo cannot see whether {} has changed since the build", path.display())
+            }
             Self::OtherCheckout(folder) => {
                 write!(f, "its build is that of the checkout in {}", folder.display())
             }

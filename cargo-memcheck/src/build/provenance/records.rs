@@ -43,7 +43,7 @@ impl Record {
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Stored {
     version: u32,
-    /// By the path of the first output.
+    /// By the path of the last output, which has a hash in its name.
     records: BTreeMap<PathBuf, Record>,
 }
 
