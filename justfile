@@ -85,6 +85,10 @@ features:
     cargo test -p memcheck-functional -- --ignored --test-threads 1 candle_features cuda_sources \
         estimate::flash_attention doctor_proves tokenizers_with_onig
 
+# Another compiler, wrapper, toolchain or linker, and other flags, are measured in the next run. Compiles candle seven times.
+rebuilds:
+    cargo test -p memcheck-functional rebuilds::compilers -- --ignored --test-threads 1
+
 # The readers of other ecosystems read the exports (CONTRIBUTING.md, "An export"). A reader that this
 # machine lacks is an error here; the test suite skips it.
 readers:

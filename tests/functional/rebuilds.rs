@@ -1,6 +1,7 @@
 //! Every verdict is about the present code: however an input of the build changes between two runs,
 //! the second run measures the new code, and a run measures one build throughout.
 
+mod compilers;
 mod inputs;
 
 use std::fs;

@@ -204,8 +204,7 @@ pub(crate) fn build(
             Err(Failure::from(failed(what, status, &meter, kind)))
         }
     };
-    let CargoOutput { artifacts, scripts, .. } =
-        proven::build(workspace, kind, options.reporting.verbosity, run)?;
+    let CargoOutput { artifacts, scripts, .. } = proven::build(workspace, kind, options, run)?;
     let scripts: HashMap<&str, &BuildScript> =
         scripts.iter().map(|script| (script.package_id.repr.as_str(), script)).collect();
     let mut built = Built::default();

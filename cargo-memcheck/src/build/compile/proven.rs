@@ -11,9 +11,9 @@ use anyhow::Context;
 use super::cargo::CargoOutput;
 use super::{BuildError, directories};
 use crate::build::leg::DeviceKind;
-use crate::build::provenance::{Records, SourceTree, Stale, check, units};
+use crate::build::provenance::{Compilers, Records, SourceTree, Stale, check, units};
 use crate::build::workspace::Workspace;
-use crate::invocation::values::Verbosity;
+use crate::invocation::options::Options;
 use crate::system::error::Failure;
 use crate::system::escape;
 use crate::system::printing::eprint_line;
@@ -22,15 +22,17 @@ use crate::system::printing::eprint_line;
 pub(super) fn build(
     workspace: &Workspace,
     kind: DeviceKind,
-    verbosity: Verbosity,
+    options: &Options,
     run: impl Fn() -> Result<CargoOutput, Failure>,
 ) -> Result<CargoOutput, Failure> {
     let root = workspace.root();
+    let compilers = Compilers::named(workspace, &options.cargo);
     let target = directories::target_directory(workspace, kind);
     let intermediate = directories::build_directory(workspace, kind);
     let intermediate = intermediate.unwrap_or_else(|| workspace.build_directory().to_owned());
     let own = intermediate.join("memcheck");
-    let mut records = Records::open(&own, verbosity).with_context(|| own.display().to_string())?;
+    let mut records = Records::open(&own, options.reporting.verbosity)
+        .with_context(|| own.display().to_string())?;
     let made = [target.as_path(), &intermediate];
     // The target directory can be a link.
     let canonical = |folder: &Path| fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
@@ -39,7 +41,7 @@ pub(super) fn build(
         let began = SystemTime::now();
         let output = run()?;
         let units = units(&output.own, &output.scripts, root, &made);
-        let stale = check(&mut records, &units, SourceTree { root, is_shared }, began);
+        let stale = check(&mut records, &units, SourceTree { root, is_shared }, &compilers, began);
         Ok((output, stale))
     };
     let (mut output, stale) = checked()?;

@@ -9,6 +9,7 @@
 //! registry or a git repository. What rustc and build scripts do not list, such as a file that a
 //! procedural macro reads without cargo's knowledge, is not an input for cargo either.
 
+mod compilers;
 mod contents;
 mod file_state;
 mod outputs;
@@ -20,6 +21,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+pub(super) use compilers::Compilers;
 pub(crate) use file_state::FileState;
 pub(super) use records::{Record, Records};
 pub(super) use units::{Unit, is_local, units};
@@ -76,6 +78,9 @@ impl Stale {
 pub(super) enum Cause {
     /// This file has other contents than at the build, or it can have them. Cargo does not see it.
     Changed(PathBuf),
+    /// This program, rustc or a wrapper of it, is another one than at the build, or compiles it only
+    /// now, or only then.
+    OtherCompiler(PathBuf),
     /// It was made from the sources in this folder.
     OtherCheckout(PathBuf),
     /// Cargo has no list of its sources.
@@ -90,6 +95,13 @@ impl Display for Cause {
         match self {
             Self::Changed(path) => {
                 write!(f, "cargo cannot see whether {} has changed since the build", path.display())
+            }
+            Self::OtherCompiler(path) => {
+                write!(
+                    f,
+                    "cargo does not compare {} with the compiler of the build",
+                    path.display()
+                )
             }
             Self::OtherCheckout(folder) => {
                 write!(f, "its build is that of the checkout in {}", folder.display())
@@ -108,6 +120,7 @@ pub(super) fn check(
     records: &mut Records,
     units: &[Unit],
     tree: SourceTree<'_>,
+    compilers: &Compilers,
     began: SystemTime,
 ) -> Vec<Stale> {
     let mut contents = InputContents::new(records.files());
@@ -121,13 +134,15 @@ pub(super) fn check(
                 .map(|path| (path.clone(), OutputState::of(path)))
                 .collect(),
             inputs: unit.inputs.iter().map(|path| (path.clone(), contents.of(path))).collect(),
+            compilers: compilers.of(unit).map(|path| (path.clone(), contents.of(path))).collect(),
         };
         let is_new = unit.is_new(began);
         let why = if is_new { None } else { doubt(records.of(unit), &record, unit, tree) };
         if is_new {
-            // A source that changed while cargo ran can be newer than the artifact. It must not be
+            // A file that changed while cargo ran can be newer than the artifact. It must not be
             // taken for the source of this artifact in the next run either.
             record.inputs.retain(|path, _| is_older(path, since_epoch(began)));
+            record.compilers.retain(|path, _| is_older(path, since_epoch(began)));
         }
         if why.is_none() && unit.listing.is_some() {
             records.put(unit, record)
@@ -148,7 +163,7 @@ fn doubt(known: Option<&Record>, now: &Record, unit: &Unit, tree: SourceTree<'_>
     }
     match known.filter(|known| known.outputs == now.outputs) {
         Some(known) if known.base != now.base => Some(Cause::OtherCheckout(known.base.clone())),
-        Some(known) => known.difference(now, unit).map(Cause::Changed),
+        Some(known) => known.difference(now, unit),
         // Cargo ran without this command.
         None if tree.is_ambiguous(unit) => Some(Cause::UnknownCheckout),
         None => unit.changed_since_listing(tree.root).map(Cause::Changed),

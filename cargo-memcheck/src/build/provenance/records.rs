@@ -12,13 +12,13 @@ use memcheck_core::input;
 use serde::{Deserialize, Serialize};
 
 use super::contents::ReadFile;
-use super::{OutputState, Unit};
+use super::{Cause, OutputState, Unit};
 use crate::invocation::values::Verbosity;
 use crate::system::files;
 use crate::system::printing::eprint_line;
 
 /// Another version of the file is ignored, which costs a build at most.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const PATIENCE: Duration = Duration::from_secs(1);
 const LOOK_UP: Duration = Duration::from_millis(20);
 
@@ -28,16 +28,28 @@ pub(in crate::build) struct Record {
     pub(super) base: PathBuf,
     pub(super) outputs: BTreeMap<PathBuf, Option<OutputState>>,
     pub(super) inputs: BTreeMap<PathBuf, ReadFile>,
+    /// The programs that could have compiled it. Of each record, because a build with another one
+    /// makes only those artifacts again that it needs.
+    pub(super) compilers: BTreeMap<PathBuf, ReadFile>,
 }
 
 impl Record {
-    /// The first input with other contents.
-    pub(super) fn difference(&self, now: &Self, unit: &Unit) -> Option<PathBuf> {
-        let then = |path: &PathBuf| self.inputs.get(path).map(|read| &read.content);
-        let changed = now.inputs.iter().filter(|(path, read)| then(path) != Some(&read.content));
-        let gone = self.inputs.iter().filter(|(path, _)| !now.inputs.contains_key(*path));
-        changed.chain(gone).map(|(path, _)| path).find(|path| unit.is_unseen(path)).cloned()
+    /// The first compiler or input with other contents.
+    pub(super) fn difference(&self, now: &Self, unit: &Unit) -> Option<Cause> {
+        let compiler = differing(&self.compilers, &now.compilers).next().cloned();
+        let input = || differing(&self.inputs, &now.inputs).find(|path| unit.is_unseen(path));
+        compiler.map(Cause::OtherCompiler).or_else(|| input().cloned().map(Cause::Changed))
     }
+}
+
+fn differing<'a>(
+    then: &'a BTreeMap<PathBuf, ReadFile>,
+    now: &'a BTreeMap<PathBuf, ReadFile>,
+) -> impl Iterator<Item = &'a PathBuf> {
+    let content = |path: &PathBuf| then.get(path).map(|read| &read.content);
+    let changed = now.iter().filter(move |(path, read)| content(path) != Some(&read.content));
+    let gone = then.iter().filter(|(path, _)| !now.contains_key(*path));
+    changed.chain(gone).map(|(path, _)| path)
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -69,8 +81,9 @@ impl Records {
     }
 
     pub(super) fn files(&self) -> HashMap<PathBuf, ReadFile> {
-        let inputs = self.stored.records.values().flat_map(|record| &record.inputs);
-        inputs.map(|(path, read)| (path.clone(), read.clone())).collect()
+        let records = self.stored.records.values();
+        let read = records.flat_map(|record| record.inputs.iter().chain(&record.compilers));
+        read.map(|(path, read)| (path.clone(), read.clone())).collect()
     }
 
     pub(super) fn of(&self, unit: &Unit) -> Option<&Record> {

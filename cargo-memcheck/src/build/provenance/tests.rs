@@ -15,6 +15,7 @@ struct Package {
     /// The folder of the workspace.
     root: PathBuf,
     is_shared: bool,
+    compilers: Compilers,
 }
 
 impl Package {
@@ -23,7 +24,8 @@ impl Package {
         let root = folder.path().join("app");
         fs::create_dir_all(root.join("src")).unwrap();
         fs::create_dir(folder.path().join("deps")).unwrap();
-        let package = Self { folder, root, is_shared: false };
+        let compilers = Compilers::default();
+        let package = Self { folder, root, is_shared: false, compilers };
         package.write("old");
         package
     }
@@ -69,7 +71,7 @@ impl Package {
         let own = self.folder.path().join("own");
         let mut records = Records::open(&own, Verbosity::Quiet).unwrap();
         let tree = SourceTree { root: &self.root, is_shared: self.is_shared };
-        let stale = check(&mut records, &[self.unit(is_fresh)], tree, began);
+        let stale = check(&mut records, &[self.unit(is_fresh)], tree, &self.compilers, began);
         records.write().unwrap();
         stale.into_iter().next().map(|stale| stale.why)
     }
@@ -115,7 +117,7 @@ fn a_build_of_another_program_is_trusted_if_no_source_can_have_changed_since() {
     let mut records =
         Records::open(&package.folder.path().join("other"), Verbosity::Quiet).unwrap();
     let tree = SourceTree { root: &package.root, is_shared: false };
-    let stale = check(&mut records, &[unlisted], tree, SystemTime::now());
+    let stale = check(&mut records, &[unlisted], tree, &package.compilers, SystemTime::now());
     assert_eq!(stale[0].why, Cause::Unlisted);
 }
 
@@ -240,7 +242,7 @@ fn a_link_outside_of_the_package_and_a_folder_with_a_new_file_are_changes() {
         let mut records =
             Records::open(&package.folder.path().join("none"), Verbosity::Quiet).unwrap();
         let tree = SourceTree { root: &package.root, is_shared: false };
-        let stale = check(&mut records, &[unit], tree, SystemTime::now());
+        let stale = check(&mut records, &[unit], tree, &package.compilers, SystemTime::now());
         stale.into_iter().next().map(|stale| stale.why)
     };
     sleep(PAUSE);
@@ -283,4 +285,37 @@ fn a_source_that_changes_after_the_compiler_has_read_it_is_a_change() {
     package.build("22");
     assert_eq!(package.check_since(false, began), None);
     assert_eq!(package.check(true), None);
+}
+
+#[test]
+fn another_compiler_or_wrapper_makes_the_artifact_stale() {
+    let mut package = Package::new();
+    let (one, other) = (package.root.join("one"), package.root.join("other"));
+    fs::write(&one, "exec \"$@\"").unwrap();
+    fs::write(&other, "exec \"$@\"").unwrap();
+    let build = |package: &Package, text: &str| {
+        sleep(PAUSE);
+        let began = SystemTime::now();
+        package.build(text);
+        assert_eq!(package.check_since(false, began), None);
+    };
+    build(&package, "1");
+    package.compilers = Compilers::example(&[&one], &[]);
+    assert_eq!(package.check(true), Some(Cause::OtherCompiler(one.clone())), "it is new");
+    build(&package, "22");
+    assert_eq!(package.check(true), None);
+    fs::write(&one, "exec \"$@\" --cfg leaky").unwrap();
+    assert_eq!(package.check(true), Some(Cause::OtherCompiler(one.clone())), "it has changed");
+    build(&package, "333");
+    package.compilers = Compilers::example(&[&other], &[]);
+    assert!(matches!(package.check(true), Some(Cause::OtherCompiler(_))), "another one");
+    build(&package, "4444");
+    package.compilers = Compilers::default();
+    assert_eq!(package.check(true), Some(Cause::OtherCompiler(other.clone())), "none");
+    build(&package, "55555");
+    // A wrapper for members of the workspace compiles no other package.
+    package.compilers = Compilers::example(&[], &[&one]);
+    assert_eq!(package.check(true), None);
+    package.compilers.add_member("app");
+    assert_eq!(package.check(true), Some(Cause::OtherCompiler(one)));
 }

@@ -16,6 +16,7 @@ use super::{FileState, TICK, since_epoch};
 /// An artifact of rustc, or the output of a build script.
 #[derive(Debug)]
 pub(in crate::build) struct Unit {
+    pub(super) package: PackageId,
     /// Of the package.
     pub(super) name: String,
     /// Of the package.
@@ -83,6 +84,7 @@ fn of_artifact(artifact: &Artifact, folder: &Path, below: &Path) -> Unit {
     let (text, listing) = dep_info(artifact, &outputs).and_then(read).unzip();
     let inputs = listed(&text.unwrap_or_default());
     Unit {
+        package: artifact.package_id.clone(),
         name: name_of(artifact),
         folder: folder.to_owned(),
         outputs,
@@ -124,6 +126,7 @@ fn of_script(script: &BuildScript, name: String, folder: &Path, made: &[&Path]) 
     let listing = listing.filter(|_| text.is_ok());
     let folder = folder.to_owned();
     Unit {
+        package: script.package_id.clone(),
         name,
         folder,
         outputs: vec![output],
@@ -195,6 +198,7 @@ impl Unit {
         is_fresh: bool,
     ) -> Self {
         Self {
+            package: PackageId { repr: "app".to_owned() },
             name: "app".to_owned(),
             folder: folder.to_owned(),
             outputs: vec![output],

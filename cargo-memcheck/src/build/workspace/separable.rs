@@ -5,24 +5,20 @@
 //! patched copy of a dependency.
 
 use std::collections::BTreeSet;
-use std::env;
 use std::path::{Path, PathBuf};
 
 use cargo_metadata::Metadata;
 use memcheck_core::input;
 
+use super::configuration::{ConfigurationFile, configuration_files};
 use crate::invocation::values::CargoOptions;
 
 /// In cargo's configuration these can replace a dependency by a folder.
-const REPLACING: [&str; 3] = ["patch", "paths", "include"];
+const REPLACING: [&str; 2] = ["patch", "paths"];
 
 /// True if no package in the folder of the workspace can be built that is not a member. False if
 /// this cannot be determined.
 pub(super) fn is_separable(metadata: &Metadata, flags: &CargoOptions) -> bool {
-    // It can replace a dependency too.
-    if !flags.config.is_empty() {
-        return false;
-    }
     let root = canonical(metadata.workspace_root.as_std_path());
     let members: BTreeSet<PathBuf> = metadata
         .workspace_packages()
@@ -39,9 +35,11 @@ pub(super) fn is_separable(metadata: &Metadata, flags: &CargoOptions) -> bool {
         let folder = canonical(&folder);
         !folder.starts_with(&root) || members.contains(&folder)
     };
+    let replaces =
+        |file: ConfigurationFile| REPLACING.iter().any(|key| file.values.contains_key(*key));
     folders.all(is_apart)
         && patches(&root).is_some_and(|paths| paths.into_iter().all(is_apart))
-        && !has_replacing_configuration(&root)
+        && !configuration_files(&root, flags).into_iter().any(replaces)
 }
 
 fn canonical(folder: &Path) -> PathBuf {
@@ -60,21 +58,6 @@ fn paths(value: &toml::Value) -> Vec<&str> {
     let toml::Value::Table(table) = value else { return Vec::new() };
     let own = table.get("path").and_then(toml::Value::as_str);
     own.into_iter().chain(table.values().flat_map(paths)).collect()
-}
-
-fn has_replacing_configuration(root: &Path) -> bool {
-    let home = env::var_os("CARGO_HOME").map(PathBuf::from);
-    let home = home.or_else(|| env::home_dir().map(|home| home.join(".cargo")));
-    let here = env::current_dir().unwrap_or_default();
-    let folders = here.ancestors().chain(root.ancestors()).map(|folder| folder.join(".cargo"));
-    let files =
-        folders.chain(home).flat_map(|folder| ["config", "config.toml"].map(|it| folder.join(it)));
-    files.into_iter().any(|file| {
-        let text = input::read_text(&file, input::SOURCE).unwrap_or_default();
-        // A file that is not TOML ends cargo.
-        let table: toml::Table = text.parse().unwrap_or_default();
-        REPLACING.iter().any(|key| table.contains_key(*key))
-    })
 }
 
 #[cfg(test)]

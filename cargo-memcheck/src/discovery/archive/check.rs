@@ -92,6 +92,7 @@ fn manifest(manifest: &Manifest) -> Result<(), String> {
     text("target", &manifest.target.to_string())?;
     text("profile", &manifest.profile)?;
     manifest.commit.iter().try_for_each(|commit| text("commit", commit))?;
+    manifest.uncommitted.iter().try_for_each(|hash| text("uncommitted", hash))?;
     manifest.features.iter().try_for_each(|feature| text("feature", feature))?;
     if manifest.devices.len() > DEVICES {
         return Err(format!("it has more than {DEVICES} devices"));

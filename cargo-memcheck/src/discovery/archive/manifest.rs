@@ -27,6 +27,8 @@ pub(super) const WITH_PATHS: [&str; 5] =
 pub(super) struct Manifest {
     pub(super) target: ElfTarget,
     pub(super) commit: Option<String>,
+    #[serde(default)]
+    pub(super) uncommitted: Option<String>,
     /// Profile and features serve only to describe the archive.
     pub(super) profile: String,
     pub(super) features: Vec<String>,

@@ -20,7 +20,7 @@ use super::{ArchiveError, metadata};
 use crate::baselines::{self, SourceFunctions};
 use crate::build::compile::NotBuilt;
 use crate::build::leg::DeviceKind;
-use crate::build::workspace::{TestPackage, Workspace, commit};
+use crate::build::workspace::{TestPackage, Workspace, commit, uncommitted};
 use crate::discovery::listing::LISTING;
 use crate::invocation::values::CargoOptions;
 use crate::system::binary::Binary;
@@ -196,6 +196,7 @@ pub(crate) fn pack(
     let page = Manifest {
         target,
         commit: commit(origin.workspace.root()),
+        uncommitted: uncommitted(origin.workspace.root()),
         profile: match (&cargo.profile, cargo.release) {
             (Some(profile), _) => profile.clone(),
             (None, true) => "release".to_owned(),

@@ -90,6 +90,10 @@ impl Unpacked {
         self.extracted.folder.is_temporary()
     }
 
+    pub(crate) fn uncommitted(&self) -> Option<String> {
+        self.extracted.manifest.uncommitted.clone()
+    }
+
     pub(crate) fn commit(&self) -> Option<String> {
         self.extracted.manifest.commit.clone()
     }

@@ -7,7 +7,9 @@ use super::Session;
 use crate::baselines::{SnapshotFile, SourceFunctions};
 use crate::build::leg::{self, Leg};
 use crate::build::toolchain::gpu;
-use crate::build::workspace::{Places, TestPackage, Workspace, commit, pending_of_results};
+use crate::build::workspace::{
+    Places, TestPackage, Workspace, commit, pending_of_results, uncommitted,
+};
 use crate::discovery::archive::Unpacked;
 use crate::invocation::devices::{Probe, Sharing};
 use crate::invocation::options::{Mode, Options};
@@ -113,6 +115,14 @@ impl Session {
         match &self.source {
             TestSource::Workspace => SourceFunctions::of(file, self.workspace.root()),
             TestSource::Archive(archive) => archive.written(file),
+        }
+    }
+
+    /// What was not committed, if anything.
+    pub(crate) fn uncommitted(&self) -> Option<String> {
+        match &self.source {
+            TestSource::Workspace => uncommitted(self.workspace.root()),
+            TestSource::Archive(archive) => archive.uncommitted(),
         }
     }
 

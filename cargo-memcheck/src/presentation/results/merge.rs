@@ -173,6 +173,7 @@ fn difference(one: &Results, other: &Results) -> Option<String> {
         partition: _,
         devices,
         commit,
+        uncommitted,
         mode,
         archived: _,
         levels: _,
@@ -186,10 +187,14 @@ fn difference(one: &Results, other: &Results) -> Option<String> {
             |run: &RunDescription| run.partition.map(|part| part.to_string()).unwrap_or_default();
         return Some(format!("parts {} and {}", shown(a), shown(b)));
     }
-    if let (Some(a), Some(b)) = (commit, &b.commit)
-        && a != b
-    {
-        return Some(format!("commits {a} and {b}"));
+    // The workspace of a shard can be no repository.
+    if let (Some(commit), Some(other)) = (commit, &b.commit) {
+        if commit != other {
+            return Some(format!("commits {commit} and {other}"));
+        }
+        if *uncommitted != b.uncommitted {
+            return Some(format!("uncommitted changes to commit {commit}"));
+        }
     }
     // The mode comes before the hash of the selection, which also depends on it.
     if *mode != b.mode {

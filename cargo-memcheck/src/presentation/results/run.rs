@@ -31,6 +31,9 @@ pub(crate) struct RunDescription {
     pub(super) partition: Option<Partition>,
     pub(super) devices: Vec<String>,
     pub(super) commit: Option<String>,
+    /// Identifies what was not committed, for the other shards.
+    #[serde(default)]
+    pub(super) uncommitted: Option<String>,
     pub(crate) mode: Mode,
     #[serde(default)]
     pub(crate) archived: bool,
@@ -71,6 +74,7 @@ impl RunDescription {
             partition: options.selection.partition,
             devices: session.legs.iter().map(Leg::name).collect(),
             commit: session.commit(),
+            uncommitted: options.selection.partition.and_then(|_| session.uncommitted()),
             archived: session.source.archive().is_some(),
             mode: options.mode,
             levels: options.levels.explicit().clone(),

@@ -26,6 +26,7 @@ fn run(part: &str) -> RunDescription {
         partition: (!part.is_empty()).then(|| part.to_owned().try_into().unwrap()),
         devices: vec!["cpu".to_owned()],
         commit: None,
+        uncommitted: None,
         mode: Mode::Ci,
         archived: false,
         levels: Default::default(),
@@ -178,6 +179,9 @@ fn shards_of_different_runs_are_not_merged() {
     };
     let commits = [shard(&of_commit(&first, "abc"), "a"), shard(&of_commit(&second, "def"), "b")];
     refused(&commits, exit::USAGE, "commits abc and def");
+    let changed = RunDescription { uncommitted: Some("1".into()), ..of_commit(&second, "abc") };
+    let changes = [shard(&of_commit(&first, "abc"), "a"), shard(&changed, "b")];
+    refused(&changes, exit::USAGE, "uncommitted changes to commit abc");
     // If git does not know the commit of one shard, the commits cannot be compared.
     assert!(merged(&[one, shard(&of_commit(&second, "def"), "b")]).is_ok());
 }

@@ -16,7 +16,7 @@ fn page() -> Value {
         })
     };
     json!({
-        "target": ElfTarget::here().unwrap(), "commit": "0123", "profile": "dev", "features": ["a"],
+        "target": ElfTarget::here().unwrap(), "commit": "0123", "uncommitted": null, "profile": "dev", "features": ["a"],
         "devices": ["cpu", "sim:h200"], "names_targets": false, "packages": ["app"],
         "baselines": {"tests/snapshots/mem__a@cpu.snap": {"test": true, "function": true}},
         "metadata": {
@@ -75,6 +75,7 @@ fn a_page_that_leads_out_of_the_archive_is_refused() {
         ("/builds/0/kind", json!("Sim"), "not the place of a table"),
         ("/devices/0", json!("sim:no-such-card"), "no-such-card"),
         ("/commit", json!("0123\n::error::injected"), "a control character"),
+        ("/uncommitted", json!("0\n1"), "a control character"),
         ("/profile", json!("dev\u{1b}[2J"), "a control character"),
         ("/features/0", json!("a\r"), "a control character"),
         ("/baselines", json!({"../a.snap": {"test": true, "function": true}}), "not a normalised"),
