@@ -105,7 +105,11 @@ impl Commands {
         let is_live = match c {
             // More than white space can precede the colons, because .NET ignores invisible
             // characters.
-            ':' => !self.has_text && rest.starts_with(':'),
+            // rustc writes `::: src/lib.rs:1:1`. No command has a name that begins with a colon.
+            ':' => {
+                let is_first = !self.has_text && self.last != Some(':');
+                is_first && rest.starts_with(':') && !rest.starts_with(":: ")
+            }
             '#' => self.last == Some('#') && rest.starts_with(opens),
             _ => false,
         };
@@ -197,6 +201,8 @@ mod tests {
             ("a ##[error]b", "a #\\u{23}[error]b", "a #\\u0023[error]b", "a #&#35;[error]b"),
             ("##vso[x]", "#\\u{23}vso[x]", "#\\u0023vso[x]", "#&#35;vso[x]"),
             ("## a a::b ###", "## a a::b ###", "## a a::b ###", "## a a::b ###"),
+            ("  ::: src/a.rs", "  ::: src/a.rs", "  ::: src/a.rs", "  ::: src/a.rs"),
+            (":::a", "\\u{3a}::a", "\\u003a::a", "&#58;::a"),
         ] {
             assert_eq!(escape(text, Form::Text), plain, "{text:?}");
             assert_eq!(escape(text, Form::Json), json, "{text:?}");

@@ -98,11 +98,14 @@ fn joined(head: &str, tail: &str, left_out: u64) -> String {
 }
 
 fn before(text: &str, most: usize) -> &str {
-    &text[..text.floor_char_boundary(most)]
+    let end = (0..=most.min(text.len())).rev().find(|&at| text.is_char_boundary(at));
+    &text[..end.unwrap_or(0)]
 }
 
 fn after(text: &str, most: usize) -> &str {
-    &text[text.ceil_char_boundary(text.len().saturating_sub(most))..]
+    let from = text.len().saturating_sub(most);
+    let start = (from..text.len()).find(|&at| text.is_char_boundary(at));
+    &text[start.unwrap_or(text.len())..]
 }
 
 /// Without a character at the end whose last bytes are left out.

@@ -9,6 +9,7 @@
 //! The position of each frame follows from the return address before it, so equal words at equal
 //! positions mean the same calls.
 
+use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::ops::Range;
 
 use super::arch::{self, CallPlace};
@@ -187,9 +188,15 @@ impl WalkKey {
 impl Stacks {
     /// Allocated in place, because the value is large and most of it is never touched.
     pub(super) fn new() -> Box<Self> {
-        // SAFETY: the type consists of integers and `bool`s, for which all bytes zero is a valid
-        // value.
-        unsafe { Box::new_zeroed().assume_init() }
+        let layout = Layout::new::<Self>();
+        // SAFETY: the type has a size.
+        let place = unsafe { alloc_zeroed(layout) };
+        if place.is_null() {
+            handle_alloc_error(layout)
+        }
+        // SAFETY: the place has the layout of the type, which consists of integers and `bool`s, for
+        // which all bytes zero is a valid value.
+        unsafe { Box::from_raw(place.cast()) }
     }
 
     /// Forgets all stacks. If `base` is not zero, frames beyond it cannot change from now on.

@@ -68,14 +68,19 @@ impl Compiled {
 
     #[track_caller]
     fn assert_verdict(&self, variables: &[(&str, &str)], leaks: bool) {
-        self.assert_verdict_of(&["run"], variables, leaks);
+        self.assert_verdict_of("run --device cpu --device sim", variables, leaks);
     }
 
-    /// On the CPU and on the simulated device.
+    /// Cheaper, because the simulator's crates need minutes if a compiler has changed.
     #[track_caller]
-    fn assert_verdict_of(&self, first: &[&str], variables: &[(&str, &str)], leaks: bool) {
-        let rest = "--device cpu --device sim --no-ci --max-iterations 10 --message-format json";
-        let rest: Vec<&str> = rest.split(' ').collect();
+    fn assert_verdict_on_the_cpu(&self, variables: &[(&str, &str)], leaks: bool) {
+        self.assert_verdict_of("run --device cpu", variables, leaks);
+    }
+
+    #[track_caller]
+    fn assert_verdict_of(&self, first: &str, variables: &[(&str, &str)], leaks: bool) {
+        let all = format!("{first} --no-ci --max-iterations 10 --message-format json");
+        let all: Vec<&str> = all.split(' ').collect();
         let target = self.target.display().to_string();
         let linker = self.project.path().join("linker").display().to_string();
         let own = [
@@ -83,16 +88,12 @@ impl Compiled {
             ("CARGO_BUILD_BUILD_DIR", &target),
             ("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER", &linker),
         ];
-        let run = memcheck_with(
-            self.project.path(),
-            &[first, &rest].concat(),
-            &[&own, variables].concat(),
-        );
+        let run = memcheck_with(self.project.path(), &all, &[&own, variables].concat());
         let run = run.exits(if leaks { 100 } else { 0 });
         let status = if leaks { "failed" } else { "passed" };
         let lines = run.json();
         let ended: Vec<_> = lines.iter().filter(|line| line["type"] == "test-finished").collect();
-        assert_eq!(ended.len(), 2, "{}", run.stderr);
+        assert_eq!(ended.len(), first.matches("--device").count(), "{}", run.stderr);
         assert!(ended.iter().all(|line| line["status"] == status), "{}", run.stderr);
     }
 }
@@ -101,54 +102,61 @@ impl Compiled {
 #[ignore = "compiles candle: just rebuilds"]
 fn another_compiler_or_wrapper_is_measured() {
     let compiled = Compiled::new("another_compiler");
-    let leaky = compiled.script("leaky", "exec \"$@\" --cfg leaky");
-    let compiler = compiled.script("compiler", "exec rustc \"$@\" --cfg leaky");
+    let wrapper = compiled.script("wrapper", "exec \"$@\"");
+    let leaky_wrapper = compiled.script("leaky-wrapper", "exec \"$@\" --cfg leaky");
+    let compiler = compiled.script("compiler", "exec rustc \"$@\"");
+    let leaky_compiler = compiled.script("leaky-compiler", "exec rustc \"$@\" --cfg leaky");
+    let configure = |wrapper: &str| {
+        let text = format!("[build]\nrustc-wrapper = \"{wrapper}\"\n");
+        compiled.project.write(".cargo/config.toml", &text);
+    };
     compiled.assert_verdict(&[], false);
-    for variable in ["RUSTC_WRAPPER", "CARGO_BUILD_RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER"] {
-        compiled.assert_verdict(&[(variable, &leaky)], true);
-        compiled.assert_verdict(&[], false);
-    }
-    for variable in ["RUSTC", "CARGO_BUILD_RUSTC"] {
-        compiled.assert_verdict(&[(variable, &compiler)], true);
-        compiled.assert_verdict(&[], false);
+    compiled.assert_verdict(&[("RUSTC_WRAPPER", &leaky_wrapper)], true);
+    for (variable, program, leaks) in [
+        ("CARGO_BUILD_RUSTC_WRAPPER", &wrapper, false),
+        ("RUSTC_WORKSPACE_WRAPPER", &leaky_wrapper, true),
+        ("RUSTC", &compiler, false),
+        ("CARGO_BUILD_RUSTC", &leaky_compiler, true),
+        ("CARGO_BUILD_RUSTC_WORKSPACE_WRAPPER", &wrapper, false),
+    ] {
+        compiled.assert_verdict_on_the_cpu(&[(variable, program)], leaks);
     }
     // The same name, and another program.
-    for (text, leaks) in
-        [("exec \"$@\"", false), ("exec \"$@\" --cfg leaky", true), ("exec \"$@\"", false)]
-    {
-        let wrapper = compiled.script("changing", text);
-        compiled.assert_verdict(&[("RUSTC_WRAPPER", &wrapper)], leaks);
-    }
-    compiled
-        .project
-        .write(".cargo/config.toml", &format!("[build]\nrustc-wrapper = \"{leaky}\"\n"));
-    compiled.assert_verdict(&[], true);
-    compiled.project.write(".cargo/config.toml", "");
-    compiled.assert_verdict(&[], false);
-    let flag = format!("build.rustc-wrapper=\"{leaky}\"");
-    compiled.assert_verdict_of(&["run", "--config", &flag], &[], true);
+    compiled.script("wrapper", "exec \"$@\" --cfg leaky");
+    compiled.assert_verdict_on_the_cpu(&[("RUSTC_WRAPPER", &wrapper)], true);
+    compiled.script("wrapper", "exec \"$@\"");
+    compiled.assert_verdict_on_the_cpu(&[("RUSTC_WRAPPER", &wrapper)], false);
+    configure(&leaky_wrapper);
+    compiled.assert_verdict_on_the_cpu(&[], true);
+    configure("");
+    compiled.assert_verdict_on_the_cpu(&[], false);
+    let flag = format!("run --device cpu --config build.rustc-wrapper=\"{leaky_wrapper}\"");
+    compiled.assert_verdict_of(&flag, &[], true);
     compiled.assert_verdict(&[], false);
 }
 
+/// Cargo keeps the artifacts of other flags apart, so that only the first build with these compiles
+/// candle.
 #[test]
 #[ignore = "compiles candle: just rebuilds"]
 fn other_flags_and_another_linker_are_measured() {
     let compiled = Compiled::new("other_flags");
+    let configure = |flags: &str| {
+        let text = format!("[build]\nrustflags = [{flags}]\n");
+        compiled.project.write(".cargo/config.toml", &text);
+    };
     compiled.assert_verdict(&[], false);
-    let plain = "--cfg leaky";
-    let encoded = "--cfg\u{1f}leaky";
     for flags in [
-        ("RUSTFLAGS", plain),
-        ("CARGO_BUILD_RUSTFLAGS", plain),
-        ("CARGO_ENCODED_RUSTFLAGS", encoded),
+        ("RUSTFLAGS", "--cfg leaky"),
+        ("CARGO_BUILD_RUSTFLAGS", "--cfg leaky"),
+        ("CARGO_ENCODED_RUSTFLAGS", "--cfg\u{1f}leaky"),
     ] {
         compiled.assert_verdict(&[flags], true);
         compiled.assert_verdict(&[], false);
     }
-    compiled.project.write(".cargo/config.toml", "[build]\nrustflags = [\"--cfg\", \"leaky\"]\n");
+    configure("\"--cfg\", \"leaky\"");
     compiled.assert_verdict(&[], true);
-    compiled.project.write(".cargo/config.toml", "");
-    compiled.assert_verdict(&[], false);
+    configure("");
     let linker = compiled.link_with("other-linker", "leaky");
     let variables = [("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER", linker.as_str())];
     compiled.assert_verdict(&variables, true);
@@ -159,30 +167,34 @@ fn other_flags_and_another_linker_are_measured() {
 #[test]
 #[ignore = "compiles candle: just rebuilds"]
 fn another_toolchain_is_measured() {
-    let listed = Command::new("rustup").args(["toolchain", "list", "--quiet"]).output();
-    let listed = listed.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-    let names: Vec<String> = listed.unwrap_or_default().lines().map(str::to_owned).collect();
-    let Some(other) = names.iter().find(|name| name.starts_with("1.")) else {
-        eprintln!("skipped: rustup has no toolchain with a version in its name");
+    let output = |program: &str, arguments: &[&str]| {
+        let output = Command::new(program).args(arguments).output();
+        output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let of = |name: &str| output("rustup", &["run", name, "rustc", "--version"]);
+    let own = output("rustc", &["--version"]).expect("rustc runs");
+    let listed = output("rustup", &["toolchain", "list", "--quiet"]).unwrap_or_default();
+    let Some(other) = listed.lines().find(|name| of(name).is_ok_and(|version| version != own))
+    else {
+        eprintln!("skipped: rustup has no other version");
         return;
     };
-    let version = other.split('-').next().unwrap_or_default();
+    let version = of(other).expect("rustc runs");
+    let cargo = output("rustup", &["which", "--toolchain", other, "cargo"]).expect("a path");
     let compiled = Compiled::new("another_toolchain");
     let script = format!(
         "fn main() {{
     println!(\"cargo::rerun-if-changed=build.rs\");
     let rustc = std::process::Command::new(std::env::var_os(\"RUSTC\").unwrap()).arg(\"--version\").output().unwrap();
-    if String::from_utf8_lossy(&rustc.stdout).contains(\"rustc {version}\") {{
+    if String::from_utf8_lossy(&rustc.stdout).contains(\"{version}\") {{
         println!(\"cargo::rustc-cfg=leaky\");
     }}
 }}
 "
     );
     compiled.project.write("build.rs", &script);
-    let cargo = Command::new("rustup").args(["which", "--toolchain", other, "cargo"]).output();
-    let cargo = String::from_utf8(cargo.expect("rustup runs").stdout).expect("a path");
     // As `cargo +TOOLCHAIN memcheck` sets them.
-    let variables = [("RUSTUP_TOOLCHAIN", other.as_str()), ("CARGO", cargo.trim())];
+    let variables = [("RUSTUP_TOOLCHAIN", other), ("CARGO", cargo.as_str())];
     compiled.assert_verdict(&[], false);
     compiled.assert_verdict(&variables, true);
     compiled.assert_verdict(&[], false);
