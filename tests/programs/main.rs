@@ -15,6 +15,7 @@ mod hardware;
 mod hostile;
 mod live;
 mod profile;
+mod replaced;
 mod report_page;
 mod reports;
 mod retained;
