@@ -14,6 +14,7 @@ mod growth;
 mod hardware;
 mod hostile;
 mod live;
+mod plain;
 mod profile;
 mod replaced;
 mod report_page;
