@@ -6,6 +6,7 @@ mod bad_binaries;
 mod c_heap;
 mod cases;
 mod configuration;
+mod descriptors;
 mod exit_codes;
 mod fit;
 mod floods;
