@@ -28,6 +28,7 @@ mod soak;
 mod terminal;
 mod unwritten;
 mod user_code;
+mod user_package;
 mod values;
 
 use std::path::PathBuf;
