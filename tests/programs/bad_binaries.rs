@@ -31,12 +31,10 @@ fn overflows_its_stack(_trial: &mut Trial) -> Result<(), String> {
 }
 
 #[mem_test(baseline = false, timeout = "6s")]
-fn hangs(_trial: &mut Trial) -> Result<(), String> {
-    let child = Command::new("sleep").arg("300").spawn().unwrap();
+fn hangs(_trial: &mut Trial) {
+    let mut child = Command::new("sleep").arg("300").spawn().unwrap();
     crate::write("child", child.id());
-    loop {
-        std::thread::sleep(Duration::from_secs(1))
-    }
+    child.wait().unwrap();
 }
 
 #[mem_test(baseline = false, timeout = "6s")]

@@ -2,7 +2,6 @@
 //! decided.
 
 use std::process::Command;
-use std::time::Duration;
 
 use memcheck_runtime::{Trial, mem_test};
 
@@ -15,9 +14,9 @@ fn daemon() -> String {
 
 /// Starts a child and a daemon, writes all process ids to a file, and hangs.
 fn hang(file: &str) {
-    let child = Command::new("sleep").arg("600").spawn().unwrap();
+    let mut child = Command::new("sleep").arg("600").spawn().unwrap();
     crate::write(file, format!("{} {} {}", std::process::id(), child.id(), daemon()));
-    std::thread::sleep(Duration::from_secs(600));
+    child.wait().unwrap();
 }
 
 #[mem_test(baseline = false, timeout = "10m")]
