@@ -1,7 +1,7 @@
 //! The configuration file and the variables: the order of precedence, and the messages about
 //! invalid values.
 
-use crate::fixture::{CLEAN_AND_FIXED, Programs, Project, Run, command, memcheck_with, workspace};
+use crate::fixture::{Programs, Project, Run, command, memcheck_with, workspace};
 
 fn programs() -> Programs {
     Programs::of("configuration")
@@ -47,12 +47,13 @@ fn an_invalid_variable_is_reported_by_name() {
 
 #[test]
 fn an_unknown_variable_is_refused_before_the_build_and_by_a_plain_harness() {
-    let project = Project::new(CLEAN_AND_FIXED);
-    let harness = project.cargo_test().env("MEMCHECK_MAX_PEEK", "1GB").output().expect("it runs");
+    let mut harness = programs().cargo_test();
+    harness.args(["--", "configuration::"]).env("MEMCHECK_MAX_PEEK", "1GB");
+    let harness = harness.output().expect("it runs");
     let text = String::from_utf8_lossy(&harness.stdout).into_owned();
     assert_eq!(harness.status.code(), Some(101), "{text}");
     assert_eq!(text.matches("hint: did you mean `MEMCHECK_MAX_PEAK`?").count(), 2, "{text}");
-    project.write("tests/mem.rs", "this is not Rust\n");
+    let project = Project::new("this is not Rust\n");
     let run = |name| memcheck_with(project.path(), &["run", "--device", "cpu"], &[(name, "1GB")]);
     let near = run("MEMCHECK_MAX_PEEK").exits(2);
     near.prints("environment variable MEMCHECK_MAX_PEEK: memcheck has no variable of this name")

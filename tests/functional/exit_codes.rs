@@ -60,6 +60,7 @@ fn a_run_without_memory_tests_exits_with_4() {
     project.run(&["--no-tests", "warn"]).exits(0);
     let without = Project::bare("");
     without.run(&[]).exits(4).prints("memcheck-runtime");
+    assert_doctor_obeys_verbose_and_quiet(&without);
     let programs = Programs::of("exit_codes");
     let none = programs.run("cpu", &["exit_codes::no_such_test"]).exits(4);
     none.prints("no test was selected by the filter `exit_codes::no_such_test`");
@@ -68,14 +69,16 @@ fn a_run_without_memory_tests_exits_with_4() {
     mistyped.prints("by the filter `lsit`").prints("did you mean `cargo memcheck list`?");
 }
 
-#[test]
-fn the_doctor_of_a_package_without_memory_tests_obeys_verbose_and_quiet() {
-    let project = Project::bare("");
-    let all = project.memcheck(&["doctor", "--no-run"]).exits(0);
-    assert!(all.stdout.contains("packages with memory tests: none\n"), "{}", all.stdout);
-    let verbose = project.memcheck(&["doctor", "--no-run", "-v"]).exits(0);
-    assert!(verbose.stdout.contains("MEMCHECK_DEVICE is not set"), "{}", verbose.stdout);
-    assert_eq!(project.memcheck(&["doctor", "--no-run", "-q"]).exits(0).stdout, "");
+fn assert_doctor_obeys_verbose_and_quiet(without_memory_tests: &Project) {
+    let doctor = |more: &[&str]| {
+        let arguments = [&["doctor", "--no-run"], more].concat();
+        without_memory_tests.memcheck(&arguments).exits(0).stdout
+    };
+    let all = doctor(&[]);
+    assert!(all.contains("packages with memory tests: none\n"), "{all}");
+    let verbose = doctor(&["-v"]);
+    assert!(verbose.contains("MEMCHECK_DEVICE is not set"), "{verbose}");
+    assert_eq!(doctor(&["-q"]), "");
 }
 
 #[test]

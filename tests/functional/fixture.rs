@@ -7,7 +7,7 @@ mod run;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-pub(crate) use programs::Programs;
+pub(crate) use programs::{FOLDER, Programs};
 pub(crate) use run::{Run, remove_process};
 
 pub(crate) fn workspace() -> PathBuf {
@@ -77,11 +77,6 @@ pub(crate) fn memcheck_with(folder: &Path, arguments: &[&str], variables: &[(&st
     Run::from_output(&command.output().expect("cargo-memcheck runs"))
 }
 
-/// Starts the command and interrupts it, as Ctrl-C does, as soon as `file` exists in `folder`.
-pub(crate) fn memcheck_interrupted(folder: &Path, arguments: &[&str], file: &str) -> Run {
-    memcheck_signaled(folder, arguments, file, interrupt())
-}
-
 /// The signal of Ctrl-C. A shell without job control makes its background processes ignore that
 /// signal, and all processes that are started here would inherit this. In that case the tests use
 /// SIGTERM.
@@ -103,17 +98,6 @@ pub(crate) fn memcheck_signaled(
     signaled(command(folder, arguments), &folder.join(file), signal)
 }
 
-/// The same for a command that `program` starts. `before` are the first arguments of `program`.
-pub(crate) fn memcheck_signaled_by(
-    program: (&str, &[&str]),
-    folder: &Path,
-    arguments: &[&str],
-    file: &str,
-    signal: &str,
-) -> Run {
-    signaled(started_by(program, &command(folder, arguments)), &folder.join(file), signal)
-}
-
 /// `own`, started by `program`. `before` are the first arguments of `program`.
 pub(crate) fn started_by((program, before): (&str, &[&str]), own: &Command) -> Command {
     let mut command = Command::new(program);
@@ -130,7 +114,8 @@ pub(crate) fn started_by((program, before): (&str, &[&str]), own: &Command) -> C
     command
 }
 
-fn signaled(mut command: Command, file: &Path, signal: &str) -> Run {
+/// Starts a command, and sends it a signal as soon as a file exists.
+pub(crate) fn signaled(mut command: Command, file: &Path, signal: &str) -> Run {
     let child = command
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped())
@@ -447,8 +432,12 @@ use candle_core::{DType, Device, Tensor};
 use memcheck_runtime::{Trial, mem_test};
 ";
 
-/// A clean test, `clean`, and a test that leaks 4,096 bytes per iteration, `leaky`.
-pub(crate) const CLEAN_AND_LEAKY: &str = "
+/// A clean test, `clean`, and a test, `leaky`, that keeps a tensor of 4,096 bytes in each iteration
+/// and does something with all that it has kept.
+macro_rules! clean_and_leaky {
+    ($with_kept:literal) => {
+        concat!(
+            "
 #[mem_test(max_growth = \"0 B\")]
 fn clean(device: &Device) -> candle_core::Result<()> {
     Tensor::zeros(1024, DType::F32, device)?.affine(2.0, 1.0)?;
@@ -460,26 +449,19 @@ fn leaky(trial: &mut Trial) -> candle_core::Result<()> {
     let device = trial.device().clone();
     let mut kept = Vec::new();
     trial.iterate(|_| {
-        kept.push(Tensor::zeros(1024, DType::F32, &device)?);
+        kept.push(Tensor::zeros(1024, DType::F32, &device)?);",
+            $with_kept,
+            "
         Ok(())
     })
 }
-";
+"
+        )
+    };
+}
+
+/// A clean test, `clean`, and a test that leaks 4,096 bytes per iteration, `leaky`.
+pub(crate) const CLEAN_AND_LEAKY: &str = clean_and_leaky!("");
 
 /// The same tests with the leak fixed.
-pub(crate) const CLEAN_AND_FIXED: &str = "
-#[mem_test(max_growth = \"0 B\")]
-fn clean(device: &Device) -> candle_core::Result<()> {
-    Tensor::zeros(1024, DType::F32, device)?.affine(2.0, 1.0)?;
-    Ok(())
-}
-
-#[mem_test(max_growth = \"0 B\")]
-fn leaky(trial: &mut Trial) -> candle_core::Result<()> {
-    let device = trial.device().clone();
-    trial.iterate(|_| {
-        Tensor::zeros(1024, DType::F32, &device)?;
-        Ok(())
-    })
-}
-";
+pub(crate) const CLEAN_AND_FIXED: &str = clean_and_leaky!("\n        kept.clear();");

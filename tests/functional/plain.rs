@@ -6,31 +6,10 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::fixture::{Project, interrupt, is_running};
+use crate::fixture::{Programs, Project, interrupt, is_running};
 
-/// Starts a process in a session of its own, whose parent has ended, and returns its id.
-const DAEMON: &str = r#"
-fn daemon() -> String {
-    let script = "echo $$; exec sleep 600 >/dev/null 2>&1";
-    let started = std::process::Command::new("setsid").args(["--fork", "sh", "-c", script]).output();
-    String::from_utf8(started.unwrap().stdout).unwrap().trim().to_owned()
-}
-"#;
-
-/// A test that starts a child and a daemon, writes all process ids to the file `ids`, and hangs.
-fn hangs(timeout: &str) -> Project {
-    Project::new(&format!(
-        "{DAEMON}
-#[mem_test(baseline = false, timeout = \"{timeout}\")]
-fn hangs() {{
-    let child = std::process::Command::new(\"sleep\").arg(\"600\").spawn().unwrap();
-    let daemon = daemon();
-    std::fs::write(\"unfinished\", format!(\"{{}} {{}} {{daemon}}\", std::process::id(), child.id())).unwrap();
-    std::fs::rename(\"unfinished\", \"ids\").unwrap();
-    std::thread::sleep(std::time::Duration::from_secs(600));
-}}
-"
-    ))
+fn programs() -> Programs {
+    Programs::of("plain")
 }
 
 fn wait_until(event: &str, has_happened: impl Fn() -> bool) {
@@ -42,16 +21,28 @@ fn wait_until(event: &str, has_happened: impl Fn() -> bool) {
 }
 
 #[test]
-fn a_time_out_ends_the_processes_that_the_test_started() {
-    let project = hangs("2s");
-    let output = project.cargo_test().output().expect("cargo runs");
-    let output_text = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(output.status.code(), Some(101), "{output_text}");
-    assert!(
-        output_text.contains("timed-out: the test was still running after 2s"),
-        "{output_text}"
-    );
-    for id in project.read("ids").split(' ') {
+fn no_process_outlives_the_test_that_started_it_however_the_test_ends() {
+    let programs = programs();
+    let mut plain = programs.cargo_test();
+    let output = plain.args(["--", "plain::ends_by_"]).output().expect("cargo runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(101), "{text}");
+    for line in [
+        "timed-out: the test was still running after 2s",
+        "test plain::ends_by_a_return ... ok",
+        "crashed: SIGABRT (signal 6) ended the process",
+        "test plain::ends_by_an_exit ... FAILED",
+    ] {
+        assert!(text.contains(line), "`{line}` is not in {text}");
+    }
+    for file in ["returned", "aborted", "exited"] {
+        let daemon = programs.read(file);
+        assert!(daemon.parse::<u32>().is_ok(), "{file}: {daemon}");
+        assert!(!is_running(&daemon), "the daemon of the test that {file} still runs");
+    }
+    let ids = programs.read("timed-out");
+    assert_eq!(ids.split(' ').count(), 3, "{ids}");
+    for id in ids.split(' ') {
         // A killed process can take a moment to end.
         let deadline = Instant::now() + Duration::from_secs(10);
         while is_running(id) {
@@ -61,52 +52,9 @@ fn a_time_out_ends_the_processes_that_the_test_started() {
     }
 }
 
-#[test]
-fn a_daemon_does_not_outlive_the_test_that_started_it_however_the_test_ends() {
-    let project = Project::new(&format!(
-        "{DAEMON}
-fn starts(file: &str) {{
-    std::fs::write(file, daemon()).unwrap();
-}}
-
-#[mem_test(baseline = false, iterations = 1, warmup = 0)]
-fn returns() {{
-    starts(\"returned\");
-}}
-
-#[mem_test(baseline = false, iterations = 1, warmup = 0)]
-fn aborts() {{
-    starts(\"aborted\");
-    std::process::abort();
-}}
-
-#[mem_test(baseline = false, iterations = 1, warmup = 0)]
-fn exits() {{
-    starts(\"exited\");
-    std::process::exit(0);
-}}
-"
-    ));
-    let output = project.cargo_test().output().expect("cargo runs");
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(output.status.code(), Some(101), "{text}");
-    for line in [
-        "test returns ... ok",
-        "crashed: SIGABRT (signal 6) ended the process",
-        "test exits ... FAILED",
-    ] {
-        assert!(text.contains(line), "`{line}` is not in {text}");
-    }
-    for file in ["returned", "aborted", "exited"] {
-        let daemon = project.read(file);
-        assert!(daemon.parse::<u32>().is_ok(), "{file}: {daemon}");
-        assert!(!is_running(&daemon), "the daemon of the test that {file} still runs");
-    }
-}
-
 /// Asserts that a plain `cargo test` passes, and returns its output.
 #[track_caller]
-fn passes(mut cargo_test: Command) -> String {
+fn passes(cargo_test: &mut Command) -> String {
     let output = cargo_test.output().expect("cargo runs");
     let output_text =
         String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
@@ -128,22 +76,23 @@ fn parent(id: &str) -> String {
 
 #[test]
 fn a_killed_harness_leaves_no_process_and_no_file() {
-    let project = hangs("10m");
+    let programs = programs();
     let temporary = tempfile::tempdir().expect("a temporary folder");
     let is_empty = || std::fs::read_dir(temporary.path()).is_ok_and(|mut it| it.next().is_none());
     // Ctrl-C, a time-out of nextest, and a signal to the harness only.
     let ends = [(interrupt(), Target::Group), ("-KILL", Target::Group), ("-KILL", Target::Harness)];
     for (signal, target) in ends {
-        let mut command = project.cargo_test();
+        let mut command = programs.cargo_test();
         let mut cargo = command
+            .args(["--", "plain::hangs"])
             .env("TMPDIR", temporary.path())
             .process_group(0)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .expect("cargo starts");
-        wait_until("the test starts", || project.has("ids"));
-        let ids = project.read("ids");
+        wait_until("the test starts", || programs.has("ids"));
+        let ids = programs.read("ids");
         assert!(ids.split(' ').all(is_running) && !is_empty(), "{ids}");
         let target = match target {
             Target::Group => format!("-{}", cargo.id()),
@@ -155,42 +104,18 @@ fn a_killed_harness_leaves_no_process_and_no_file() {
         cargo.wait().expect("cargo ends");
         wait_until("the test ends with its harness", || !ids.split(' ').any(is_running));
         wait_until("the folder of the report is removed", is_empty);
-        std::fs::remove_file(project.path().join("ids")).expect("the file is removed");
+        std::fs::remove_file(programs.path().join("ids")).expect("the file is removed");
     }
-}
-
-/// Twelve caches, each filled once. The level rises in every iteration, but the call sites show
-/// that each of them leaves only one block behind.
-fn fills_twelve_caches() -> Project {
-    let caches = (0..12).map(|number| {
-        let bytes = 20_000 + 100 * number;
-        format!("fn cache_{number}() -> Vec<u8> {{\n    vec![1; {bytes}]\n}}\n")
-    });
-    let names = (0..12).map(|number| format!("cache_{number}, ")).collect::<String>();
-    Project::new(&format!(
-        "
-{}
-#[mem_test(max_growth = \"0 B\", baseline = false)]
-fn fills(trial: &mut Trial) -> candle_core::Result<()> {{
-    let caches: [fn() -> Vec<u8>; 12] = [{names}];
-    let mut filled = Vec::with_capacity(12);
-    trial.iterate(|iteration| {{
-        filled.push(caches[iteration as usize]());
-        Ok(())
-    }})
-}}
-",
-        caches.collect::<String>()
-    ))
 }
 
 #[test]
 fn growth_that_cannot_be_followed_is_undecided_and_does_not_fail_the_test() {
-    let project = fills_twelve_caches();
-    let run = project.run(&[]).exits(0);
-    assert_eq!(run.codes("fills"), ["undecided"]);
-    project.run(&["-D", "undecided"]).exits(5);
-    let output_text = passes(project.cargo_test());
+    let programs = programs();
+    let fills = "plain::fills_twelve_caches";
+    let run = programs.run("cpu", &[fills]).exits(0);
+    assert_eq!(run.codes("fills_twelve_caches"), ["undecided"]);
+    programs.run("cpu", &[fills, "-D", "undecided"]).exits(5);
+    let output_text = passes(programs.cargo_test().args(["--", fills]));
     assert!(!output_text.contains("crashed"), "{output_text}");
 }
 
@@ -211,7 +136,7 @@ fn starts_a_program() {{
 "
         ),
     );
-    passes(project.cargo_test());
+    passes(&mut project.cargo_test());
     project.run(&[]).exits(0);
 }
 
@@ -234,7 +159,5 @@ fn with_two_versions_of_candle_a_baseline_has_that_of_the_runtime() {
     assert!(snapshot.contains("candle: 0.11.1"), "{snapshot}");
     // In CI an uncomparable baseline fails the test, so a pass proves that the baseline is
     // comparable.
-    let mut cargo_test = project.cargo_test();
-    cargo_test.env("MEMCHECK_CI", "true");
-    passes(cargo_test);
+    passes(project.cargo_test().env("MEMCHECK_CI", "true"));
 }

@@ -3,10 +3,9 @@
 //! the folder.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::fixture::{Programs, Project, Run, is_running, memcheck_with};
+use crate::fixture::{Programs, Run, is_running};
 
 const RUNNER: [&str; 2] = ["--runner", "./launch --gres='gpu:1 a'"];
 
@@ -16,26 +15,16 @@ const USUAL: [&str; 2] = ["runner::clean", "runner::leaky"];
 /// Programs with a launcher, `launch`, that runs this script.
 fn programs(script: &str) -> Programs {
     let programs = Programs::of("runner");
-    programs.write("launch", &launcher(script));
-    make_executable(programs.path());
+    set_launcher(&programs, script);
     programs
 }
 
-/// The same for a package whose tests write files into its folder.
-fn project(tests: &str, script: &str) -> Project {
-    let project = Project::new(tests);
-    project.write("launch", &launcher(script));
-    make_executable(project.path());
-    project
-}
-
 /// In the script, `$folder` is the folder of the launcher.
-fn launcher(script: &str) -> String {
-    format!("#!/bin/sh\nfolder=${{0%/*}}\necho \"$@\" >> \"$folder/launched\"\n{script}\n")
-}
-
-fn make_executable(folder: &Path) {
-    std::fs::set_permissions(folder.join("launch"), PermissionsExt::from_mode(0o755))
+fn set_launcher(programs: &Programs, script: &str) {
+    let script =
+        format!("#!/bin/sh\nfolder=${{0%/*}}\necho \"$@\" >> \"$folder/launched\"\n{script}\n");
+    programs.write("launch", &script);
+    std::fs::set_permissions(programs.path().join("launch"), PermissionsExt::from_mode(0o755))
         .expect("the program is executable");
 }
 
@@ -89,8 +78,7 @@ fn the_exit_code_of_a_launcher_is_ignored_if_the_test_has_a_report() {
     let run = launch_usual(&programs, &["--explain", "never"]).exits(100);
     assert_usual_figures(&run);
     assert_eq!(run.summary()["not_measured"], 0);
-    programs.write("launch", &launcher("shift\n\"$@\"\nexit 0"));
-    make_executable(programs.path());
+    set_launcher(&programs, "shift\n\"$@\"\nexit 0");
     assert_eq!(launch(&programs, &["runner::leaky"]).exits(100).codes("leaky")[0], "leak");
 }
 
@@ -117,8 +105,7 @@ fn a_test_is_not_measured_if_its_launcher_fails_or_is_missing() {
     let hint = missing.test("clean")["findings"][0]["hint"].as_str().unwrap().to_owned();
     assert!(hint.contains("/no/such/srun '--gres=gpu:1' /"), "{hint}");
 
-    programs.write("launch", &launcher("shift\nexec env -i \"$@\""));
-    make_executable(programs.path());
+    set_launcher(&programs, "shift\nexec env -i \"$@\"");
     let cleaned = launch(&programs, &["runner::clean"]).exits(104);
     let hint = cleaned.test("clean")["findings"][0]["hint"].as_str().unwrap().to_owned();
     assert!(hint.contains("environment (MEMCHECK_JOB)"), "{hint}");
@@ -129,8 +116,7 @@ fn a_test_that_dies_behind_a_launcher_has_crashed() {
     let programs = programs("");
     // One launcher is replaced by the test, and one reports its signal as a shell does.
     for script in ["shift\nexec \"$@\"", "shift\n\"$@\""] {
-        programs.write("launch", &launcher(script));
-        make_executable(programs.path());
+        set_launcher(&programs, script);
         let run = launch(&programs, &["runner::dies"]).exits(100);
         assert_eq!(run.codes("dies"), ["crashed"]);
         let message = run.test("dies")["findings"][0]["message"].as_str().unwrap().to_owned();
@@ -138,49 +124,41 @@ fn a_test_that_dies_behind_a_launcher_has_crashed() {
     }
 }
 
-/// A test that hangs, after it has written the id of its process.
-const HANGS: &str = "
-#[mem_test(baseline = false, timeout = \"2s\")]
-fn hangs() {
-    std::fs::write(\"test\", std::process::id().to_string()).unwrap();
-    std::thread::sleep(std::time::Duration::from_secs(600));
-}
-";
-
 /// A launcher that runs its job in another session, which a signal to its own group does not reach.
-const CANCELS: &str =
-    "shift\nsetsid \"$@\" & job=$!\ntrap 'kill $job; echo canceled > canceled; exit 1' TERM\nwait";
+const CANCELS: &str = "shift\nsetsid \"$@\" & job=$!\n\
+                       trap 'kill $job; echo canceled > \"$folder/canceled\"; exit 1' TERM\nwait";
 
 #[test]
 fn a_launcher_receives_sigterm_at_a_time_out() {
-    let project = project(HANGS, CANCELS);
-    let run = project.run(&RUNNER).exits(100);
+    let programs = programs(CANCELS);
+    let run = launch(&programs, &["runner::hangs"]).exits(100);
     assert_eq!(run.codes("hangs"), ["timed-out"]);
-    assert_eq!(project.read("canceled"), "canceled\n");
-    assert!(!is_running(&project.read("test")), "the test still runs");
+    assert_eq!(programs.read("canceled"), "canceled\n");
+    assert!(!is_running(&programs.read("test")), "the test still runs");
 }
 
 #[test]
 fn a_launcher_receives_sigterm_on_an_interrupt() {
-    let project = project(&HANGS.replace("2s", "10m"), CANCELS);
-    let arguments = ["run", "--device", "cpu", "--message-format", "json", "--no-ci"];
-    let arguments = [&arguments[..], &["--runner", "./launch x"]].concat();
-    let run = crate::fixture::memcheck_interrupted(project.path(), &arguments, "test").exits(130);
+    let programs = programs(CANCELS);
+    let arguments = ["run", "runner::waits_long", "--device", "cpu", "--message-format", "json"];
+    let arguments = [&arguments[..], &["--no-ci", "--runner", "./launch x"]].concat();
+    let run = programs.interrupted(&arguments, "test").exits(130);
     assert_eq!(run.summary()["interrupted"], true);
-    assert_eq!(project.read("canceled"), "canceled\n");
-    assert!(!is_running(&project.read("test")), "the test still runs");
+    assert_eq!(programs.read("canceled"), "canceled\n");
+    assert!(!is_running(&programs.read("test")), "the test still runs");
 }
 
 #[test]
 fn a_launcher_that_ignores_sigterm_is_killed() {
-    let project = project(HANGS, "shift\necho $$ > id\ntrap '' TERM\n\"$@\"\nsleep 600");
-    project.memcheck(&["list", "--device", "cpu"]).exits(0);
+    let script = "shift\necho $$ > \"$folder/id\"\ntrap '' TERM\n\"$@\"\nsleep 600";
+    let programs = programs(script);
+    programs.memcheck(&["list", "--device", "cpu"]).exits(0);
     let started = Instant::now();
-    let run = project.run(&RUNNER).exits(100);
+    let run = launch(&programs, &["runner::hangs"]).exits(100);
     assert_eq!(run.codes("hangs"), ["timed-out"]);
     assert!(started.elapsed() > Duration::from_secs(10), "the launcher was killed too early");
     for id in ["id", "test"] {
-        assert!(!is_running(&project.read(id)), "{id} still runs");
+        assert!(!is_running(&programs.read(id)), "{id} still runs");
     }
 }
 
@@ -201,30 +179,32 @@ fn test_threads_limits_the_tests_that_are_launched_at_once() {
         let counts = programs.read("at-once");
         counts.lines().filter_map(|line| line.trim().parse::<u32>().ok()).max()
     };
-    launch(&programs, &["runner::waits", "--explain", "never"]).exits(0);
+    launch(&programs, &["runner::sleeps", "--explain", "never"]).exits(0);
     assert_eq!(highest(), Some(1));
-    launch(&programs, &["runner::waits", "--explain", "never", "--test-threads", "4"]).exits(0);
+    launch(&programs, &["runner::sleeps", "--explain", "never", "--test-threads", "4"]).exits(0);
     assert_eq!(highest(), Some(4));
 }
 
 #[test]
 fn a_runner_can_be_a_variable_or_in_the_configuration_and_is_read_before_a_build() {
-    let project = project("#[mem_test(baseline = false)]\nfn clean() {}\n", "shift\nexec \"$@\"");
-    let arguments = ["run", "--device", "cpu", "--no-ci", "clean"];
-    let launched = || project.read("launched").lines().count();
-    memcheck_with(project.path(), &arguments, &[("MEMCHECK_RUNNER", "./launch x")]).exits(0);
+    let programs = programs("shift\nexec \"$@\"");
+    let arguments = ["run", "--device", "cpu", "--no-ci", "runner::clean"];
+    let launched = || programs.read("launched").lines().count();
+    programs.memcheck_with(&arguments, &[("MEMCHECK_RUNNER", "./launch x")]).exits(0);
     let before = launched();
     assert!(before > 0);
-    project.write(".config/memcheck.toml", "runner = \"./launch y\"\n");
-    project.memcheck(&arguments).exits(0);
+    // A path in the configuration is relative to the workspace.
+    let launcher = programs.path().join("launch").display().to_string();
+    programs.configure(&format!("runner = \"{launcher} y\"\n"));
+    programs.memcheck(&arguments).exits(0);
     assert!(launched() > before);
     let before = launched();
-    project.memcheck(&[&arguments[..], &["--runner", ""]].concat()).exits(0);
+    programs.memcheck(&[&arguments[..], &["--runner", ""]].concat()).exits(0);
     assert_eq!(launched(), before);
-    project.run(&["--runner", "srun 'a"]).exits(2).prints("--runner");
-    memcheck_with(project.path(), &arguments, &[("MEMCHECK_RUNNER", "'")])
-        .exits(2)
-        .prints("MEMCHECK_RUNNER");
-    project.write(".config/memcheck.toml", "runner = \"'\"\n");
-    project.run(&[]).exits(96).prints("1 | runner =").prints("a quote or a backslash is left open");
+    programs.run("cpu", &["--runner", "srun 'a"]).exits(2).prints("--runner");
+    let variable = [("MEMCHECK_RUNNER", "'")];
+    programs.memcheck_with(&arguments, &variable).exits(2).prints("MEMCHECK_RUNNER");
+    programs.configure("runner = \"'\"\n");
+    let refused = programs.run("cpu", &[]).exits(96).prints("1 | runner =");
+    refused.prints("a quote or a backslash is left open");
 }

@@ -7,11 +7,11 @@
 
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::fixture::{CLEAN_AND_LEAKY, Project, Run, is_running, memcheck_with};
+use crate::fixture::{Programs, Run, is_running};
 
 const SRUN: &str = "srun --gres=gpu:1";
 
@@ -121,11 +121,14 @@ impl Slurm {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    fn run(&self, project: &Project, arguments: &[&str]) -> Run {
-        let all = ["run", "--device", "cpu", "--message-format", "json", "--no-ci"];
-        let all = [&all[..], &["--runner", SRUN], arguments].concat();
+    fn run(&self, programs: &Programs, arguments: &[&str]) -> Run {
+        self.run_by(SRUN, programs, arguments)
+    }
+
+    fn run_by(&self, srun: &str, programs: &Programs, arguments: &[&str]) -> Run {
         let configuration = self.configuration().display().to_string();
-        memcheck_with(project.path(), &all, &[("SLURM_CONF", &configuration)])
+        let arguments = [arguments, &["--runner", srun]].concat();
+        programs.run_with("cpu", &arguments, &[("SLURM_CONF", &configuration)])
     }
 
     /// Asserts that no job is left.
@@ -186,71 +189,41 @@ fn unused_ports() -> [u16; 2] {
     listeners.map(|listener| listener.local_addr().expect("an address").port())
 }
 
-/// A test that dies, one that hangs, and four that record their GPU.
-const ROGUES: &str = "
-#[mem_test(baseline = false)]
-fn dies() {
-    std::process::abort();
-}
-#[mem_test(baseline = false, timeout = \"3s\")]
-fn hangs() {
-    std::fs::write(\"test\", std::process::id().to_string()).unwrap();
-    std::thread::sleep(std::time::Duration::from_secs(600));
-}
-#[mem_test(baseline = false, timeout = \"3s\", cases(number = [1, 2, 3, 4]))]
-fn has_a_gpu(trial: &mut Trial) -> Result<(), String> {
-    let number: u32 = trial.case(\"number\").map_err(|error| error.to_string())?;
-    let gpus = std::env::var(\"CUDA_VISIBLE_DEVICES\").map_err(|error| error.to_string())?;
-    std::fs::write(format!(\"gpu.{number}\"), gpus).map_err(|error| error.to_string())?;
-    std::thread::sleep(std::time::Duration::from_secs(2));
-    Ok(())
-}
-";
-
-fn file(project: &Project, name: &str) -> String {
-    let path: &Path = project.path();
-    std::fs::read_to_string(path.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
-}
-
 #[test]
 fn tests_run_as_jobs_with_a_gpu_each() {
     let slurm = match Slurm::start() {
         Ok(slurm) => slurm,
         Err(reason) => return eprintln!("skipped: {reason}"),
     };
-    let project = Project::new(&format!("{CLEAN_AND_LEAKY}{ROGUES}"));
+    let programs = Programs::of("runner");
 
-    let run = slurm.run(&project, &["clean", "leaky"]).exits(100);
+    let run = slurm.run(&programs, &["runner::clean", "runner::leaky"]).exits(100);
     let leak = &run.test("leaky")["findings"][0];
     assert_eq!((&leak["code"], &leak["bytes_per_iteration"]), (&"leak".into(), &4096.into()));
     assert_eq!(run.test("clean")["status"], "passed");
-    let direct = project.run(&["clean"]).exits(0);
+    let direct = programs.run("cpu", &["runner::clean"]).exits(0);
     assert_eq!(run.exact_metrics("clean"), direct.exact_metrics("clean"));
 
-    let died = slurm.run(&project, &["dies"]).exits(100);
+    let died = slurm.run(&programs, &["runner::dies"]).exits(100);
     assert_eq!(died.codes("dies"), ["crashed"]);
     let message = died.test("dies")["findings"][0]["message"].as_str().unwrap().to_owned();
     assert!(message.contains("SIGABRT (signal 6)"), "{message}");
 
-    let hung = slurm.run(&project, &["hangs"]).exits(100);
+    let hung = slurm.run(&programs, &["runner::hangs"]).exits(100);
     assert_eq!(hung.codes("hangs"), ["timed-out"]);
     slurm.assert_queue_is_empty();
-    assert!(!is_running(&file(&project, "test")), "the test still runs");
+    assert!(!is_running(&programs.read("test")), "the test still runs");
 
     // Four tests at a time on two GPUs: two of them wait, and the wait must not count toward their
     // time-out.
-    let run = slurm.run(&project, &["has_a_gpu", "--test-threads", "4"]).exits(0);
+    let run = slurm.run(&programs, &["runner::has_a_gpu", "--test-threads", "4"]).exits(0);
     assert_eq!(run.summary()["passed"], 4);
-    let mut gpus: Vec<String> = (1..=4).map(|n| file(&project, &format!("gpu.{n}"))).collect();
+    let mut gpus: Vec<String> = (1..=4).map(|n| programs.read(&format!("gpu.{n}"))).collect();
     gpus.sort();
     assert_eq!(gpus, ["0", "0", "1", "1"]);
 
     // More GPUs than the machine has: nothing was measured, and the message of srun must be shown.
-    let many = ["--runner", "srun --gres=gpu:9", "clean"];
-    let configuration = slurm.configuration().display().to_string();
-    let arguments = [&["run", "--device", "cpu", "--message-format", "json"][..], &many].concat();
-    let refused =
-        memcheck_with(project.path(), &arguments, &[("SLURM_CONF", &configuration)]).exits(104);
+    let refused = slurm.run_by("srun --gres=gpu:9", &programs, &["runner::clean"]).exits(104);
     assert_eq!(refused.codes("clean"), ["not-measured"]);
     assert!(refused.stderr.contains("srun: error"), "{}", refused.stderr);
 }

@@ -5,7 +5,9 @@ use std::fs::{File, OpenOptions};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::fixture::{Programs, Project, Run, command, memcheck_signaled, started_by, workspace};
+use crate::fixture::{
+    FOLDER, Programs, Project, Run, command, memcheck_signaled, started_by, workspace,
+};
 use crate::reads::product_sources;
 
 const RUN: [&str; 6] = ["run", "--device", "cpu", "--no-ci", "--test-threads", "1"];
@@ -25,9 +27,11 @@ fn closed() -> Stdio {
     writer.into()
 }
 
+const TWO: [&str; 2] = ["unwritten::first", "unwritten::second"];
+
 /// A run of the two tests, with JSON on stdout.
 fn two(programs: &Programs, arguments: &[&'static str]) -> Command {
-    programs.command(&[&json(arguments)[..], &["unwritten::"]].concat())
+    programs.command(&[&json(arguments)[..], &TWO].concat())
 }
 
 fn exit_code(mut command: Command, stdout: Stdio, stderr: Stdio) -> Option<i32> {
@@ -74,7 +78,7 @@ fn lost_output_is_not_success_but_the_end_of_its_reader_is() {
             assert_eq!(exit_code(own, stdout(), Stdio::null()), Some(code), "{shown}");
         }
     }
-    let human = || programs.command(&[&RUN[..], &["unwritten::"]].concat());
+    let human = || programs.command(&[&RUN[..], &TWO].concat());
     let code = |stderr| exit_code(human(), Stdio::null(), stderr);
     assert_eq!((code(full()), code(closed())), (Some(110), Some(0)));
     // The message is on the stream that still works.
@@ -83,7 +87,7 @@ fn lost_output_is_not_success_but_the_end_of_its_reader_is() {
     let stderr = String::from_utf8_lossy(&lost.stderr).into_owned();
     assert!(stderr.contains("error: stdout could not be written: No space left"), "{stderr}");
     let results = stored(&programs.read("results/results.jsonl"));
-    assert_eq!(results, ["unwritten::first", "unwritten::second"]);
+    assert_eq!(results, TWO);
     panics_keep_finished_tests(&programs);
     full_disks(&programs);
 }
@@ -214,27 +218,17 @@ fn c_third() {
 
 /// Each test leaves a file, so that those that have run can be compared with the results. The moments
 /// are numbers of files and not times, so that each is between two tests, however busy the machine.
-fn killed_at_any_moment_loses_one_test(project: &Project) {
+#[test]
+fn a_run_that_is_killed_at_any_moment_loses_one_test() {
     const TESTS: usize = 20;
-    let mut tests = String::from("#![allow(unused_imports)]\nuse memcheck_runtime::mem_test;\n");
-    for number in 0..TESTS {
-        tests += &format!(
-            "#[mem_test(baseline = false, iterations = 1, warmup = 0)]
-            fn t{number}() {{
-                let folder = std::path::PathBuf::from(std::env::var_os(\"OLDPWD\").unwrap());
-                std::fs::write(folder.join(\"t{number}\"), \"\").unwrap();
-            }}\n"
-        );
-    }
-    project.write("tests/mem.rs", &tests);
-    // A folder for each run, because a test can outlive a command that is killed. The variable is
-    // one of those that do not make the command start cargo again.
-    let ran_in = |moment: usize| project.path().join(format!("ran-{moment}"));
+    let programs = Programs::of("unwritten");
+    // A folder for each run, because a test can outlive a command that is killed.
+    let ran_in = |moment: usize| programs.path().join(format!("ran-{moment}"));
     let ran = |moment: usize| std::fs::read_dir(ran_in(moment)).expect("a folder").count();
     let start = |moment: usize| {
         std::fs::create_dir(ran_in(moment)).expect("a new folder");
-        let mut command = command(project.path(), &json(&["--results", "killed"]));
-        command.env("OLDPWD", ran_in(moment)).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut command = programs.command(&json(&["unwritten::leaves_a_file"]));
+        command.env(FOLDER, ran_in(moment)).stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn().expect("cargo-memcheck starts")
     };
     assert!(start(TESTS).wait().expect("the command ends").success());
@@ -251,7 +245,7 @@ fn killed_at_any_moment_loses_one_test(project: &Project) {
         let _ = child.kill();
         child.wait().expect("the process ends");
         let ran = ran(moment);
-        let results = std::fs::read_to_string(project.path().join("killed/results.jsonl"));
+        let results = std::fs::read_to_string(programs.path().join("results/results.jsonl"));
         let results = results.unwrap_or_default();
         let whole_lines = results.rfind('\n').map_or("", |end| &results[..end]);
         let kept = stored(whole_lines).len();
@@ -293,8 +287,6 @@ fn a_killed_run_keeps_its_finished_tests_and_leaves_no_output_of_an_earlier_one(
     assert_eq!((&summary["passed"], &summary["not_run"]), (&1.into(), &1.into()));
     assert!(project.read("junit.xml").contains("b_second"), "{}", project.read("junit.xml"));
     assert!(project.read("junit.xml").contains("incomplete-run"), "{}", project.read("junit.xml"));
-
-    killed_at_any_moment_loses_one_test(&project);
 
     // Another commit, whose build fails.
     std::fs::write(own.join("pending-commit"), "abc").expect("the file is written");

@@ -1,9 +1,13 @@
 //! A user's package outside this workspace, with only a dependency and two tests, on the CPU and on
 //! the simulated GPU.
 
-use crate::fixture::{CLEAN_AND_FIXED, CLEAN_AND_LEAKY, Project, memcheck};
+use crate::fixture::{CLEAN_AND_FIXED, CLEAN_AND_LEAKY, Programs, Project, memcheck};
 
-fn assert_leak_is_found_fixed_and_accepted(device: &str, space: &str) {
+fn assert_leak_is_found_fixed_and_accepted(
+    device: &str,
+    space: &str,
+    with_leak: impl FnOnce(&Project),
+) -> Project {
     let project = Project::new(CLEAN_AND_LEAKY);
     let arguments = ["run", "--device", device, "--message-format", "json", "--no-ci"];
 
@@ -18,6 +22,8 @@ fn assert_leak_is_found_fixed_and_accepted(device: &str, space: &str) {
     let summary = leaky.summary();
     assert_eq!((&summary["passed"], &summary["failed"]), (&1.into(), &1.into()));
 
+    with_leak(&project);
+
     project.write("tests/mem.rs", &format!("{PRELUDE}{CLEAN_AND_FIXED}"));
     let fixed = memcheck(project.path(), &arguments).exits(0);
     assert_eq!(fixed.summary()["new"], 2);
@@ -25,6 +31,7 @@ fn assert_leak_is_found_fixed_and_accepted(device: &str, space: &str) {
     let accepted = memcheck(project.path(), &arguments).exits(0);
     assert_eq!(accepted.summary()["new"], 0);
     assert!(accepted.codes("clean").is_empty());
+    project
 }
 
 const PRELUDE: &str =
@@ -32,45 +39,36 @@ const PRELUDE: &str =
 
 #[test]
 fn a_leak_is_found_fixed_and_accepted_on_the_cpu() {
-    assert_leak_is_found_fixed_and_accepted("cpu", "host");
+    let project =
+        assert_leak_is_found_fixed_and_accepted("cpu", "host", a_plain_cargo_test_fails_too);
+    // An example is compiled only if a flag selects it.
+    project.write("examples/broken.rs", "compile_error!(\"this example was compiled\");\n");
+    project.run(&[]).exits(0);
+    project.run(&["--examples"]).prints("this example was compiled");
 }
 
-#[test]
-fn a_leak_is_found_fixed_and_accepted_on_the_simulated_gpu() {
-    assert_leak_is_found_fixed_and_accepted("sim:rtx4090", "cuda:0");
-}
-
-#[test]
-fn a_body_without_a_device_is_judged_on_the_host_wherever_it_runs() {
-    let project = Project::new(
-        "static KEPT: std::sync::Mutex<Vec<Vec<u8>>> = std::sync::Mutex::new(Vec::new());
-#[mem_test(max_growth = \"0 B\", baseline = false, max_retained = \"1 GiB\")]
-fn leaks_on_the_host() {
-    KEPT.lock().unwrap().push(vec![1; 2 << 20]);
-}
-",
-    );
-    for device in ["cpu", "sim:t4"] {
-        let run = memcheck(
-            project.path(),
-            &["run", "--device", device, "--message-format", "json", "--no-ci"],
-        )
-        .exits(100);
-        let finding = run.test("leaks_on_the_host")["findings"][0].clone();
-        assert_eq!((&finding["code"], &finding["space"]), (&"leak".into(), &"host".into()));
-        assert_eq!(finding["bytes_per_iteration"], 2 << 20, "{device}");
-    }
-}
-
-#[test]
-fn a_plain_cargo_test_fails_on_a_leak_too() {
-    let project = Project::new(CLEAN_AND_LEAKY);
-    project.run(&[]).exits(100);
+fn a_plain_cargo_test_fails_too(project: &Project) {
     let output = project.cargo_test().output().expect("cargo runs");
     let stdout = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(101), "{stdout}");
     assert!(stdout.contains("test clean ... ok"), "{stdout}");
     assert!(stdout.contains("leak: host grows by 4,096 B (4.0 KiB) per iteration"), "{stdout}");
+}
+
+#[test]
+fn a_leak_is_found_fixed_and_accepted_on_the_simulated_gpu() {
+    assert_leak_is_found_fixed_and_accepted("sim:rtx4090", "cuda:0", |_| ());
+}
+
+#[test]
+fn a_body_without_a_device_is_judged_on_the_host_wherever_it_runs() {
+    let programs = Programs::of("user_package");
+    for device in ["cpu", "sim:t4"] {
+        let run = programs.run(device, &[]).exits(100);
+        let finding = run.test("leaks_on_the_host")["findings"][0].clone();
+        assert_eq!((&finding["code"], &finding["space"]), (&"leak".into(), &"host".into()));
+        assert_eq!(finding["bytes_per_iteration"], 2 << 20, "{device}");
+    }
 }
 
 #[test]
@@ -106,12 +104,4 @@ mod tests {
     assert_eq!(run.test("tests::inner::ignored")["status"], "ignored");
     let krate = project.name().replace('-', "_");
     assert!(project.has(&format!("src/snapshots/{krate}__tests__inner__clean@cpu.snap.new")));
-}
-
-#[test]
-fn examples_are_compiled_only_if_a_flag_selects_them() {
-    let project = Project::new(CLEAN_AND_FIXED);
-    project.write("examples/broken.rs", "compile_error!(\"this example was compiled\");\n");
-    project.run(&["-A", "missing-baseline"]).exits(0);
-    project.run(&["--examples"]).prints("this example was compiled");
 }

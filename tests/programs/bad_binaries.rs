@@ -5,16 +5,6 @@ use std::time::Duration;
 
 use memcheck_runtime::{Trial, mem_test};
 
-/// The path of the report of the test.
-fn report() -> std::path::PathBuf {
-    // The initial environment of the process, because the runtime has removed the variable.
-    let environment = std::fs::read_to_string("/proc/self/environ").unwrap();
-    let job = environment.split('\0').find(|text| text.starts_with("MEMCHECK_JOB="));
-    let job = job.expect("memcheck has started the test");
-    let start = job.find("\"report\":\"").unwrap() + 10;
-    job[start..].split('"').next().unwrap().into()
-}
-
 #[mem_test(baseline = false)]
 fn bystander() {}
 
@@ -41,19 +31,26 @@ fn overflows_its_stack(_trial: &mut Trial) -> Result<(), String> {
 }
 
 #[mem_test(baseline = false, timeout = "6s")]
+fn hangs(_trial: &mut Trial) {
+    let mut child = Command::new("sleep").arg("300").spawn().unwrap();
+    crate::write("child", child.id());
+    child.wait().unwrap();
+}
+
+#[mem_test(baseline = false, timeout = "6s")]
 fn exits_early(_trial: &mut Trial) -> Result<(), String> {
     std::process::exit(0)
 }
 
 #[mem_test(baseline = false, timeout = "6s")]
 fn truncates_its_report(_trial: &mut Trial) -> Result<(), String> {
-    std::fs::write(report(), "{\"version\":1,\"record\":{").unwrap();
+    std::fs::write(crate::report(), "{\"version\":1,\"record\":{").unwrap();
     std::process::exit(0)
 }
 
 #[mem_test(baseline = false, timeout = "6s")]
 fn reports_in_another_version(_trial: &mut Trial) -> Result<(), String> {
-    std::fs::write(report(), "{\"version\":99}").unwrap();
+    std::fs::write(crate::report(), "{\"version\":99}").unwrap();
     std::process::exit(0)
 }
 
@@ -94,3 +91,29 @@ fn gives_up(trial: &mut Trial) {
 
 #[mem_test(max_growth = "0 B", baseline = false)]
 fn never_iterates(_trial: &mut Trial) {}
+
+/// The second test waits to be interrupted.
+mod interrupted {
+    use super::*;
+
+    #[mem_test(baseline = false)]
+    fn a_first() {}
+
+    #[mem_test(baseline = false)]
+    fn b_second() {
+        crate::write("child", std::process::id());
+        std::thread::sleep(Duration::from_secs(600));
+    }
+
+    #[mem_test(baseline = false)]
+    fn c_third() {}
+}
+
+/// It exits without a report on its second device.
+#[mem_test(baseline = false)]
+fn once(trial: &mut Trial) {
+    if trial.device().is_cuda() && crate::folder().join("ran").exists() {
+        std::process::exit(0);
+    }
+    crate::write("ran", "");
+}

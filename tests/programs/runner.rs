@@ -1,4 +1,4 @@
-//! Of `functional/runner.rs`.
+//! Of `functional/runner.rs` and `functional/slurm.rs`.
 
 use std::time::Duration;
 
@@ -13,12 +13,7 @@ fn clean(device: &Device) -> Result<()> {
 
 #[mem_test(max_growth = "0 B", baseline = false)]
 fn leaky(trial: &mut Trial) -> Result<()> {
-    let device = trial.device().clone();
-    let mut kept = Vec::new();
-    trial.iterate(|_| {
-        kept.push(Tensor::zeros(1024, DType::F32, &device)?);
-        Ok(())
-    })
+    crate::keep_a_tensor(trial)
 }
 
 #[mem_test(baseline = false)]
@@ -29,26 +24,31 @@ fn dies() {
 #[mem_test(baseline = false, timeout = "2s")]
 fn quick() {}
 
-fn wait() {
+fn hang() {
+    crate::write("test", std::process::id());
+    std::thread::sleep(Duration::from_secs(600));
+}
+
+#[mem_test(baseline = false, timeout = "2s")]
+fn hangs() {
+    hang();
+}
+
+#[mem_test(baseline = false, timeout = "10m")]
+fn waits_long() {
+    hang();
+}
+
+#[mem_test(baseline = false, iterations = 1, warmup = 0, cases(number = [0, 1, 2, 3]))]
+fn sleeps(_trial: &mut Trial) {
     std::thread::sleep(Duration::from_millis(700));
 }
 
-#[mem_test(baseline = false, iterations = 1, warmup = 0)]
-fn waits_0() {
-    wait();
-}
-
-#[mem_test(baseline = false, iterations = 1, warmup = 0)]
-fn waits_1() {
-    wait();
-}
-
-#[mem_test(baseline = false, iterations = 1, warmup = 0)]
-fn waits_2() {
-    wait();
-}
-
-#[mem_test(baseline = false, iterations = 1, warmup = 0)]
-fn waits_3() {
-    wait();
+/// Writes the GPU that the launcher has assigned to it.
+#[mem_test(baseline = false, timeout = "3s", cases(number = [1, 2, 3, 4]))]
+fn has_a_gpu(trial: &mut Trial) -> anyhow::Result<()> {
+    let number: u32 = trial.case("number")?;
+    crate::write(&format!("gpu.{number}"), std::env::var("CUDA_VISIBLE_DEVICES")?);
+    std::thread::sleep(Duration::from_secs(2));
+    Ok(())
 }

@@ -5,12 +5,7 @@ use memcheck_runtime::{Trial, mem_test};
 
 #[mem_test(max_growth = "0 B", baseline = false)]
 fn leaky(trial: &mut Trial) -> Result<()> {
-    let device = trial.device().clone();
-    let mut kept = Vec::new();
-    trial.iterate(|_| {
-        kept.push(Tensor::zeros(1024, DType::F32, &device)?);
-        Ok(())
-    })
+    crate::keep_a_tensor(trial)
 }
 
 #[mem_test(baseline = false)]

@@ -3,3 +3,4 @@
 mod graphs;
 mod simulated;
 mod unified;
+mod values;
