@@ -168,11 +168,15 @@ fn warnings_of_cargo_are_printed_in_every_run() {
     }
 }
 
-/// The command sets a profile of the simulator, which cargo warns about if it is not built.
+/// The command sets a profile of the simulator, which cargo warns about if it is not built. The
+/// package has a program, for which cargo writes no list of its sources next to the executable.
 #[test]
 fn nothing_is_printed_or_built_if_nothing_has_changed() {
     let project = Project::new("#[mem_test(baseline = false)]\nfn a() {}\n");
-    let run = || project.memcheck(&["run", "--device", "sim", "--no-ci"]).exits(0).stderr;
+    project.write("src/main.rs", "fn main() {}\n");
+    let run = || {
+        project.memcheck(&["run", "--device", "sim", "--test", "mem", "--no-ci"]).exits(0).stderr
+    };
     let first = run();
     let again = run();
     assert!(

@@ -41,7 +41,8 @@ pub(super) fn build(
         let began = SystemTime::now();
         let output = run()?;
         let units = units(&output.own, &output.scripts, root, &made);
-        let stale = check(&mut records, &units, SourceTree { root, is_shared }, &compilers, began);
+        let stale =
+            check(&mut records, &units, SourceTree { root, is_shared, made }, &compilers, began);
         Ok((output, stale))
     };
     let (mut output, stale) = checked()?;

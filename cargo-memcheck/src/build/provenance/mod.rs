@@ -41,6 +41,8 @@ pub(super) struct SourceTree<'a> {
     /// True if artifacts are outside this folder, so that other checkouts can have the same
     /// directory.
     pub(super) is_shared: bool,
+    /// The directories that cargo writes to.
+    pub(super) made: [&'a Path; 2],
 }
 
 impl SourceTree<'_> {
@@ -150,7 +152,11 @@ pub(super) fn check(
             records.remove(unit)
         }
         if let Some(why) = why {
-            stale.push(Stale { name: unit.name.clone(), why, outputs: unit.all_outputs() });
+            stale.push(Stale {
+                name: unit.name.clone(),
+                why,
+                outputs: unit.all_outputs(&tree.made),
+            });
         }
     }
     stale

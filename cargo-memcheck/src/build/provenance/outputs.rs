@@ -1,6 +1,7 @@
 //! The files that cargo has made for an artifact: the copies of an output under other names, the list
 //! of its sources, and the paths that rustc writes into it.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read};
@@ -15,10 +16,17 @@ use super::FileState;
 /// Bytes of an output that are searched at once.
 const CHUNK: u64 = 1 << 20;
 
-/// The files of cargo with the name of an output and a hash, in its folder or in `deps` below it. Not
-/// the lists of sources: a library and a program of one name have theirs side by side.
-pub(super) fn hashed(output: &Path) -> Vec<PathBuf> {
+/// The files of cargo with the name of an output and a hash, in its folder, in `deps` below it, or in
+/// the same folders of another directory that cargo writes to. Not the lists of sources: a library
+/// and a program of one name have theirs side by side.
+pub(super) fn hashed(output: &Path, made: &[&Path]) -> Vec<PathBuf> {
     let folder = output.parent().unwrap_or(Path::new(""));
+    // One directory can be inside the other.
+    let below = made.iter().filter_map(|directory| folder.strip_prefix(directory).ok());
+    let below = below.min_by_key(|path| path.as_os_str().len());
+    let same = below.iter().flat_map(|below| made.iter().map(move |made| made.join(below)));
+    let folders: BTreeSet<PathBuf> =
+        same.chain([folder.to_owned()]).flat_map(|it| [it.join("deps"), it]).collect();
     let Some(stem) = output.file_stem().and_then(OsStr::to_str) else { return Vec::new() };
     // Cargo replaces the hyphens of a program's name by underscores.
     let plain = |name: &str| name.replace('-', "_");
@@ -28,15 +36,18 @@ pub(super) fn hashed(output: &Path) -> Vec<PathBuf> {
         parts.is_some_and(|(name, hash)| is_hash(hash) && plain(name) == plain(stem))
             && path.extension() == output.extension()
     };
-    let folders = [folder.to_owned(), folder.join("deps")];
     let files = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
     files.map(|file| file.path()).filter(is_hashed).collect()
 }
 
 /// The list that rustc has written. For a file without a hash in its name this is the list of the
-/// file that cargo has linked to that name, because cargo writes its own list, with the name, also
-/// if it compiles nothing.
-pub(super) fn dep_info(artifact: &Artifact, outputs: &[PathBuf]) -> Option<PathBuf> {
+/// file that cargo has linked or copied to that name, because cargo writes its own list, with the
+/// name, also if it compiles nothing, or never.
+pub(super) fn dep_info(
+    artifact: &Artifact,
+    outputs: &[PathBuf],
+    made: &[&Path],
+) -> Option<PathBuf> {
     if artifact.target.kind.contains(&TargetKind::CustomBuild) {
         let files = fs::read_dir(outputs.first()?.parent()?).ok()?.flatten();
         return files.map(|file| file.path()).find(|path| path.extension() == Some("d".as_ref()));
@@ -48,7 +59,9 @@ pub(super) fn dep_info(artifact: &Artifact, outputs: &[PathBuf]) -> Option<PathB
     let (named, bare): (Vec<_>, Vec<_>) = outputs.iter().partition(has_hash);
     let linked = bare.iter().flat_map(|output| {
         let state = FileState::of(output);
-        hashed(output).into_iter().filter(move |file| FileState::of(file) == state)
+        let all = hashed(output, made);
+        let linked = all.iter().find(|file| FileState::of(file) == state);
+        linked.or_else(|| all.iter().find(|file| is_copy(file, output))).cloned()
     });
     let files = named.into_iter().cloned().chain(linked).chain(bare.iter().map(|&it| it.clone()));
     files.into_iter().find_map(|output| {
@@ -58,6 +71,13 @@ pub(super) fn dep_info(artifact: &Artifact, outputs: &[PathBuf]) -> Option<PathB
         let names = [format!("{name}.d"), format!("{bare}.d")];
         names.into_iter().map(|name| output.with_file_name(name)).find(|path| path.is_file())
     })
+}
+
+/// Cargo copies a file to a directory on another file system.
+fn is_copy(file: &Path, of: &Path) -> bool {
+    let size = |path: &Path| fs::metadata(path).map(|found| found.len()).ok();
+    let read = |path: &Path| input::read(path, input::EXECUTABLE).ok();
+    size(file) == size(of) && read(file).is_some_and(|text| Some(text) == read(of))
 }
 
 /// The end of a name that cargo gives to an artifact.
@@ -142,15 +162,28 @@ mod tests {
             "features": [], "filenames": [at("app")], "executable": at("app"), "fresh": true,
         });
         let artifact: Artifact = serde_json::from_value(artifact).unwrap();
-        let list = dep_info(&artifact, &[at("app")]);
+        let list = dep_info(&artifact, &[at("app")], &[]);
         assert_eq!(list, Some(at("deps/app-0123456789abcdef.d")));
+        // The directory of final artifacts is another one.
+        let target = folder.path().join("target");
+        fs::create_dir(&target).unwrap();
+        let made = [target.as_path(), folder.path()];
+        let elsewhere = target.join("app");
+        fs::hard_link(at("deps/app-1123456789abcdef"), &elsewhere).unwrap();
+        let list = dep_info(&artifact, std::slice::from_ref(&elsewhere), &made);
+        assert_eq!(list, Some(at("deps/app-1123456789abcdef.d")), "linked");
+        fs::remove_file(&elsewhere).unwrap();
+        fs::copy(at("deps/app-0123456789abcdef"), &elsewhere).unwrap();
+        let list = dep_info(&artifact, std::slice::from_ref(&elsewhere), &made);
+        assert_eq!(list, Some(at("deps/app-0123456789abcdef.d")), "copied");
+        assert_eq!(hashed(&elsewhere, &made).len(), 2);
         // Not the lists: one of them is that of the library.
-        let mut removed = hashed(&at("app"));
+        let mut removed = hashed(&at("app"), &[]);
         removed.sort();
         let expected = [0, 1].map(|number| at(&format!("deps/app-{}", hashes[number])));
         assert_eq!(removed, expected);
         fs::write(at("build_script_build-0123456789abcdef"), "").unwrap();
-        let removed = hashed(&at("build-script-build"));
+        let removed = hashed(&at("build-script-build"), &[]);
         assert_eq!(removed, [at("build_script_build-0123456789abcdef")]);
     }
 }

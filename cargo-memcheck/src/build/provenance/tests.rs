@@ -70,7 +70,8 @@ impl Package {
     fn check_since(&self, is_fresh: bool, began: SystemTime) -> Option<Cause> {
         let own = self.folder.path().join("own");
         let mut records = Records::open(&own, Verbosity::Quiet).unwrap();
-        let tree = SourceTree { root: &self.root, is_shared: self.is_shared };
+        let tree =
+            SourceTree { root: &self.root, is_shared: self.is_shared, made: [&self.root; 2] };
         let stale = check(&mut records, &[self.unit(is_fresh)], tree, &self.compilers, began);
         records.write().unwrap();
         stale.into_iter().next().map(|stale| stale.why)
@@ -116,7 +117,7 @@ fn a_build_of_another_program_is_trusted_if_no_source_can_have_changed_since() {
     unlisted.listing = None;
     let mut records =
         Records::open(&package.folder.path().join("other"), Verbosity::Quiet).unwrap();
-    let tree = SourceTree { root: &package.root, is_shared: false };
+    let tree = SourceTree { root: &package.root, is_shared: false, made: [&package.root; 2] };
     let stale = check(&mut records, &[unlisted], tree, &package.compilers, SystemTime::now());
     assert_eq!(stale[0].why, Cause::Unlisted);
 }
@@ -241,7 +242,7 @@ fn a_link_outside_of_the_package_and_a_folder_with_a_new_file_are_changes() {
         let unit = Unit::example(&package.root, deps.join("app"), deps.join("app.d"), source, true);
         let mut records =
             Records::open(&package.folder.path().join("none"), Verbosity::Quiet).unwrap();
-        let tree = SourceTree { root: &package.root, is_shared: false };
+        let tree = SourceTree { root: &package.root, is_shared: false, made: [&package.root; 2] };
         let stale = check(&mut records, &[unit], tree, &package.compilers, SystemTime::now());
         stale.into_iter().next().map(|stale| stale.why)
     };

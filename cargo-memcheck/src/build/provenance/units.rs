@@ -36,7 +36,6 @@ pub(in crate::build) struct Unit {
 
 /// `below` is the folder of the workspace: rustc's paths of a package inside it are relative to it.
 /// `made` are the directories that cargo writes to.
-///
 pub(in crate::build) fn units(
     artifacts: &[Artifact],
     scripts: &[BuildScript],
@@ -48,7 +47,7 @@ pub(in crate::build) fn units(
     for artifact in artifacts.iter().filter(|artifact| is_local(&artifact.package_id)) {
         let Some(folder) = artifact.manifest_path.parent().map(AsRef::as_ref) else { continue };
         folders.insert(&artifact.package_id, (folder, artifact));
-        units.push(of_artifact(artifact, folder, below));
+        units.push(of_artifact(artifact, folder, below, made));
     }
     for script in scripts {
         if let Some((folder, artifact)) = folders.get(&script.package_id) {
@@ -76,12 +75,12 @@ fn name_of(artifact: &Artifact) -> String {
     named.or(folder).unwrap_or(&artifact.target.name).to_owned()
 }
 
-fn of_artifact(artifact: &Artifact, folder: &Path, below: &Path) -> Unit {
+fn of_artifact(artifact: &Artifact, folder: &Path, below: &Path, made: &[&Path]) -> Unit {
     let outputs: Vec<PathBuf> =
         artifact.filenames.iter().map(|path| path.as_std_path().to_owned()).collect();
     let base = if folder.starts_with(below) { below } else { folder };
     let read = |listing: PathBuf| Some((input::read_text(&listing, input::OWN).ok()?, listing));
-    let (text, listing) = dep_info(artifact, &outputs).and_then(read).unzip();
+    let (text, listing) = dep_info(artifact, &outputs, made).and_then(read).unzip();
     let inputs = listed(&text.unwrap_or_default());
     Unit {
         package: artifact.package_id.clone(),
@@ -214,9 +213,9 @@ impl Unit {
         self.outputs.last().unwrap_or(&self.folder)
     }
 
-    /// With the files that cargo copies to the names without a hash, which are in `deps` below them.
-    pub(super) fn all_outputs(&self) -> Vec<PathBuf> {
-        let hashed = self.outputs.iter().flat_map(|output| hashed(output));
+    /// With the files that cargo links or copies to the names without a hash.
+    pub(super) fn all_outputs(&self, made: &[&Path]) -> Vec<PathBuf> {
+        let hashed = self.outputs.iter().flat_map(|output| hashed(output, made));
         self.outputs.iter().cloned().chain(hashed).collect()
     }
 
