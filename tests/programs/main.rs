@@ -1,8 +1,9 @@
 //! The memory tests that the functional tests run, one module for each of their files: programs that
-//! leak, are clean, or meet a fault. Most have no baseline, because they must not write next to their
-//! sources.
+//! leak, are clean, or meet a fault. Those with a baseline run with another folder for it, because no
+//! test must write next to their sources.
 
 mod bad_binaries;
+mod baselines;
 mod c_heap;
 mod cases;
 mod configuration;
