@@ -284,7 +284,11 @@ fn invalid_limits_across_tests_are_refused_before_any_test_runs() {
     programs.memcheck(&["accept"]).exits(0);
     for (filter, passes, expected) in [
         ("train::checkpointed", true, ""),
-        ("train::greedy", false, "0.599 x train::plain, and `relations::train::plain` peaks at 102,400 B"),
+        (
+            "train::greedy",
+            false,
+            "0.599 x train::plain, and `relations::train::plain` peaks at 102,400 B",
+        ),
         ("linear", true, ""),
         ("square", false, "`peak_allocated` of host grows with seq^2 over the cases"),
     ] {

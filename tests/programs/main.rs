@@ -16,6 +16,7 @@ mod hardware;
 mod hostile;
 mod live;
 mod profile;
+mod relations;
 mod report_page;
 mod reports;
 mod retained;
