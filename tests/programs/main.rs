@@ -23,6 +23,7 @@ mod retained;
 mod runner;
 mod soak;
 mod terminal;
+mod unstable;
 mod unwritten;
 mod user_code;
 mod values;
