@@ -14,6 +14,7 @@ mod further_runs;
 mod growth;
 mod hardware;
 mod hostile;
+mod insta;
 mod live;
 mod profile;
 mod relations;
