@@ -6,6 +6,7 @@ mod bad_binaries;
 mod baselines;
 mod c_heap;
 mod cases;
+mod compare;
 mod configuration;
 mod exit_codes;
 mod fit;
