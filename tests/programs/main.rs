@@ -18,6 +18,7 @@ mod hostile;
 mod insta;
 mod live;
 mod profile;
+mod read_only;
 mod relations;
 mod report_page;
 mod reports;
