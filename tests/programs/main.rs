@@ -21,6 +21,7 @@ mod profile;
 mod read_only;
 mod relations;
 mod report_page;
+mod report_reader;
 mod reports;
 mod retained;
 mod runner;
