@@ -25,6 +25,7 @@ mod report_reader;
 mod reports;
 mod retained;
 mod runner;
+mod shards;
 mod soak;
 mod terminal;
 mod unstable;
