@@ -109,7 +109,7 @@ pub(crate) fn check(path: &Path) -> Result<CheckedSnapshot, SnapshotError> {
 }
 
 /// An error if the target of a snapshot is outside these folders once links are followed.
-pub(crate) fn check_target(file: &SnapshotFile, folders: &[&Path]) -> Result<(), SnapshotError> {
+pub(crate) fn check_target(file: &SnapshotFile, folders: &[PathBuf]) -> Result<(), SnapshotError> {
     // A folder of baselines need not exist, and the folders around it do not matter.
     let is_below = |path: &&Path| folders.iter().any(|folder| path.starts_with(folder));
     let mut above = file.target.ancestors().skip(1).take_while(is_below);
@@ -120,7 +120,7 @@ pub(crate) fn check_target(file: &SnapshotFile, folders: &[&Path]) -> Result<(),
     let linked = |to| SnapshotError::Linked(file.target.clone(), to);
     let real = existing.canonicalize().map_err(|_| linked(existing.to_owned()))?;
     let is_inside =
-        |folder: &&Path| folder.canonicalize().is_ok_and(|folder| real.starts_with(folder));
+        |folder: &PathBuf| folder.canonicalize().is_ok_and(|folder| real.starts_with(folder));
     if folders.iter().any(is_inside) { Ok(()) } else { Err(linked(real)) }
 }
 

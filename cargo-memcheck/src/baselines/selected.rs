@@ -1,6 +1,6 @@
 //! Collects the pending snapshots that a command line selects.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use memcheck_core::judgement::location::Roots;
 
@@ -57,7 +57,8 @@ pub(crate) fn select_pending(
     files.retain(|file| file.is_named(&args.filters));
     files.sort();
     files.dedup();
-    let inside: Vec<&Path> = folders.into_iter().chain([roots.baselines]).collect();
+    let inside = folders.into_iter().map(|folder| roots.mirrored(folder));
+    let inside: Vec<PathBuf> = inside.chain([roots.baselines.to_owned()]).collect();
     for file in &files {
         check_target(file, &inside)?;
     }
