@@ -25,7 +25,7 @@ pub(crate) enum SnapshotError {
     Io(PathBuf, io::Error),
     #[error("{path} is not a directory", path = .0.display())]
     NotADirectory(PathBuf),
-    #[error("{path} is outside the workspace, because of a link to {to}", path = .0.display(), to = .1.display())]
+    #[error("{path} is outside the workspace or its folder of baselines, because of a link to {to}", path = .0.display(), to = .1.display())]
     Linked(PathBuf, PathBuf),
     #[error("{path} does not belong to a package of this workspace", path = .0.display())]
     OtherWorkspace(PathBuf),
