@@ -100,7 +100,12 @@ fn every_command_that_uses_baselines_takes_those_of_the_folder() {
     let archive = ["archive", "--device", "cpu", "--archive-file", "mem.tar.zst"];
     memcheck(&archive).exits(0).prints("and 1 baseline");
     let of_archive = ["--archive-file", "mem.tar.zst", "--results", "of-archive"];
+    fs::write(&snapshot, text.replace("400000", "200000")).unwrap();
     assert_eq!(project.run(&of_archive).exits(0).codes("clean"), [""; 0]);
+    let compared = project.run(&[&of_archive[..], &flag].concat()).exits(100);
+    assert_eq!(compared.codes("clean"), ["peak-regression"]);
+    let pending = project.path().join("of-archive/pending").join(SNAPSHOT);
+    assert!(pending.with_extension("snap.new").exists());
 
     // Manifests of the workspace decide what belongs to a package.
     project.write("inner/Cargo.toml", "");

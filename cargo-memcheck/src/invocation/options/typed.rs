@@ -185,6 +185,22 @@ mod tests {
     }
 
     #[test]
+    fn the_baselines_of_the_configuration_are_not_those_of_an_archive() {
+        let by = |archive: Option<&str>, variables: &[(&str, &str)]| {
+            let mut flags = Flags::default();
+            flags.archive.archive_file = archive.map(PathBuf::from);
+            let configuration = Configuration::from_text("baselines = \"kept\"").unwrap();
+            let options =
+                typed(variables, flags).with_configuration(configuration, &|_: &str| None);
+            options.unwrap().baselines
+        };
+        assert_eq!(by(None, &[]), Some("kept".into()));
+        assert_eq!(by(Some("mem.tar.zst"), &[]), None);
+        let variable = [("MEMCHECK_BASELINES", "other")];
+        assert_eq!(by(Some("mem.tar.zst"), &variable), Some("other".into()));
+    }
+
+    #[test]
     fn repeats_are_runs_without_call_sites() {
         let flags = ScheduleFlags { repeat: Some("30".to_owned()), ..ScheduleFlags::default() };
         let flags = Flags::default().schedule(&flags).unwrap();
