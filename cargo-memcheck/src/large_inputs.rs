@@ -6,6 +6,7 @@ use std::process::Command;
 
 use memcheck_core::judgement::baseline::Baseline;
 use memcheck_core::judgement::finding::Code;
+use memcheck_core::judgement::location::Roots;
 use memcheck_core::judgement::verdict;
 use memcheck_core::space::Space;
 use memcheck_core::wire::protocol::Report;
@@ -52,8 +53,12 @@ fn steps_of_report() -> Vec<&'static str> {
     ["judge", "profile"].into_iter().chain(every::names()).collect()
 }
 
+fn roots() -> Roots<'static> {
+    Roots::new(Path::new("/r"), None)
+}
+
 fn present(folder: &Path, step: &str) {
-    let run = results::read_in_file(folder, "/r".as_ref()).expect("the stream is valid");
+    let run = results::read_in_file(folder, roots()).expect("the stream is valid");
     let whole = MergedRun::from(run);
     let written = every::present(step, |to| results::replay(whole, |event| event(to)));
     written.into_iter().for_each(|report| report.expect("a report"));
@@ -280,7 +285,7 @@ fn a_report_of_twenty_thousand_tests_needs_little_memory() {
     let mut failures = Vec::new();
     for name in every::names() {
         let (seconds, bytes) = measured(|| {
-            let run = results::read_in_file(folder.path(), "/r".as_ref()).expect("it is valid");
+            let run = results::read_in_file(folder.path(), roots()).expect("it is valid");
             let run = MergedRun::from(run);
             let written = every::present(name, |to| results::replay(run, |event| event(to)));
             written.into_iter().for_each(|report| report.expect("a report"));

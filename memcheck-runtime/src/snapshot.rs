@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use memcheck_core::device::Family;
 use memcheck_core::input;
 use memcheck_core::judgement::baseline::{self, Baseline, Figures, Holders};
-use memcheck_core::judgement::location;
+use memcheck_core::judgement::location::{self, Roots};
 use memcheck_core::judgement::snapshot::{NewSnapshot, put_pending};
 use memcheck_core::measurement::record::Record;
 use memcheck_core::tolerance::Tolerance;
@@ -15,9 +15,10 @@ use memcheck_core::wire::protocol::Job;
 
 use crate::description::Description;
 
-/// The path of a test's baseline: next to its source file, with the name that insta gives it.
-pub(crate) fn path(description: &Description, workspace: &Path, family: Family) -> PathBuf {
-    location::baseline(workspace, Path::new(description.file), &description.snapshot_stem(), family)
+/// The path of a test's baseline: next to its source file, or at the same place of the folder of
+/// baselines, with the name that insta gives it.
+pub(crate) fn path(description: &Description, roots: Roots<'_>, family: Family) -> PathBuf {
+    location::baseline(roots, Path::new(description.file), &description.snapshot_stem(), family)
 }
 
 pub(crate) fn load(path: &Path) -> Baseline {
@@ -73,14 +74,14 @@ pub(crate) fn keep(
         body: &Figures::of(record).to_yaml(&Holders::of(record)),
     }
     .text();
-    let accepted = path(description, &job.workspace, record.family);
+    let accepted = path(description, job.roots(), record.family);
     let same_conditions =
         matches!(baseline, Baseline::Found { facts, .. } if *facts == record.facts);
     let comparator = Within { tolerance: record.limits.tolerance.value, same_conditions };
     // insta's reader has no limits, so that ours must have accepted the baseline first.
     let is_new = !same_conditions
         || !is_equal(&accepted, &new, &job.report.with_extension("snap"), &comparator)?;
-    put(&job.workspace, &accepted, is_new.then_some(new.as_str()))
+    put(job.roots(), &accepted, is_new.then_some(new.as_str()))
 }
 
 /// insta reads snapshots only from files, so that both are written to `file`: the accepted one may
@@ -103,15 +104,15 @@ fn is_equal(
 }
 
 /// Removes the pending snapshot of an earlier run.
-pub(crate) fn discard_pending(workspace: &Path, snapshot: &Path) {
-    let _ = put(workspace, snapshot, None);
+pub(crate) fn discard_pending(roots: Roots<'_>, snapshot: &Path) {
+    let _ = put(roots, snapshot, None);
 }
 
 /// A source outside the workspace has no pending snapshot if `INSTA_PENDING_DIR` is set, because
 /// that folder mirrors the workspace.
-fn put(workspace: &Path, snapshot: &Path, text: Option<&str>) -> io::Result<Option<PathBuf>> {
+fn put(roots: Roots<'_>, snapshot: &Path, text: Option<&str>) -> io::Result<Option<PathBuf>> {
     let folder = std::env::var_os("INSTA_PENDING_DIR").filter(|dir| !dir.is_empty());
-    let mirror = folder.as_ref().map(|folder| (Path::new(folder), workspace));
+    let mirror = folder.as_ref().map(|folder| (Path::new(folder), roots.baselines));
     put_pending(snapshot, mirror, text)
 }
 

@@ -1,7 +1,9 @@
 //! The life of a baseline: missing, accepted, regressed, improved, and broken in every way that a
 //! user can break it. A baseline must never be lost.
 
-use crate::fixture::Project;
+use std::sync::OnceLock;
+
+use crate::fixture::{Programs, Project, Run};
 
 const SNAPSHOT: &str = "tests/snapshots/mem__clean@cpu.snap";
 
@@ -19,83 +21,104 @@ fn clean(device: &Device) -> candle_core::Result<()> {{
     )
 }
 
-/// A project with an accepted baseline of one block of 400,000 bytes.
-fn accepted() -> Project {
-    let project = Project::new("");
-    project.write("tests/mem.rs", &clean(100_000));
-    project.run(&[]).exits(0);
-    project.memcheck(&["accept"]).exits(0);
-    assert!(project.read(SNAPSHOT).contains("peak_allocated: 400000"));
-    project
+fn programs() -> Programs {
+    Programs::of("baselines").with_baselines()
+}
+
+/// A run of `baselines::clean`, which has one block of 400,000 bytes.
+fn run_clean(programs: &Programs, arguments: &[&str]) -> Run {
+    programs.run("cpu", &[&["baselines::clean"], arguments].concat())
+}
+
+/// The baseline of `baselines::clean` as a run and `accept` have written it.
+fn accepted() -> &'static str {
+    static ACCEPTED: OnceLock<String> = OnceLock::new();
+    ACCEPTED.get_or_init(|| {
+        let programs = programs();
+        run_clean(&programs, &[]).exits(0);
+        programs.memcheck(&["accept"]).exits(0);
+        programs.read(&programs.baseline("clean@cpu"))
+    })
+}
+
+/// Programs with that baseline, in which the block has `bytes`.
+fn with_baseline(bytes: u64) -> Programs {
+    let programs = programs();
+    let text = accepted();
+    assert!(text.contains("peak_allocated: 400000"), "{text}");
+    programs.write(&programs.baseline("clean@cpu"), &text.replace("400000", &bytes.to_string()));
+    programs
+}
+
+fn baseline(programs: &Programs) -> String {
+    programs.read(&programs.baseline("clean@cpu"))
 }
 
 #[test]
 fn a_regression_fails_and_can_be_accepted() {
-    let project = accepted();
-    let before = project.read(SNAPSHOT);
-    project.write("tests/mem.rs", &clean(200_000));
-    let regressed = project.run(&[]).exits(100);
+    let programs = with_baseline(200_000);
+    let before = baseline(&programs);
+    let regressed = run_clean(&programs, &[]).exits(100);
     assert_eq!(regressed.codes("clean"), ["peak-regression"]);
     let finding = &regressed.test("clean")["findings"][0];
-    assert_eq!((&finding["baseline"], &finding["figure"]), (&400_000.into(), &800_000.into()));
-    assert_eq!(project.read(SNAPSHOT), before, "the run has changed the baseline");
+    assert_eq!((&finding["baseline"], &finding["figure"]), (&200_000.into(), &400_000.into()));
+    assert_eq!(baseline(&programs), before, "the run has changed the baseline");
 
-    let shown = project.memcheck(&["review"]);
+    let shown = programs.memcheck(&["review"]);
     assert!(
-        shown.stderr.contains("800,000") || shown.stdout.contains("800,000"),
+        shown.stderr.contains("400,000") || shown.stdout.contains("400,000"),
         "{}",
         shown.stderr
     );
     // Without a terminal no decision is made, so that the snapshot stays pending.
-    let review = project.memcheck(&["review", "--message-format", "json"]).exits(5);
+    let review = programs.memcheck(&["review", "--message-format", "json"]).exits(5);
     let lines = review.json();
     assert_eq!((&lines[0]["type"], &lines[0]["action"]), (&"snapshot".into(), &"pending".into()));
     assert!(lines[0]["path"].as_str().is_some_and(|path| path.ends_with(".snap.new")));
-    let quiet = project.memcheck(&["review", "--quiet"]);
-    assert!(!quiet.stderr.contains("800,000"), "{}", quiet.stderr);
-    quiet.prints("mem::clean");
-    let verbose = project.memcheck(&["review", "--verbose"]);
-    verbose.prints("peak_allocated: 800000").prints("setup:");
-    let accepted = project.memcheck(&["accept", "--verbose"]).exits(0);
-    accepted.prints("accepted ").prints("800,000");
-    assert!(project.read(SNAPSHOT).contains("peak_allocated: 800000"));
-    project.run(&[]).exits(0);
+    let quiet = programs.memcheck(&["review", "--quiet"]);
+    assert!(!quiet.stderr.contains("400,000"), "{}", quiet.stderr);
+    quiet.prints("baselines::clean");
+    let verbose = programs.memcheck(&["review", "--verbose"]);
+    verbose.prints("peak_allocated: 400000").prints("setup:");
+    let accepted = programs.memcheck(&["accept", "--verbose"]).exits(0);
+    accepted.prints("accepted ").prints("400,000");
+    assert!(baseline(&programs).contains("peak_allocated: 400000"));
+    run_clean(&programs, &[]).exits(0);
 }
 
 #[test]
 fn a_rejected_figure_leaves_the_baseline_as_it_was() {
-    let project = accepted();
-    let before = project.read(SNAPSHOT);
-    project.write("tests/mem.rs", &clean(200_000));
-    project.run(&[]).exits(100);
-    project.memcheck(&["reject"]).exits(0);
-    assert!(!project.has("tests/snapshots/mem__clean@cpu.snap.new"));
-    assert_eq!(project.read(SNAPSHOT), before);
+    let programs = with_baseline(200_000);
+    let before = baseline(&programs);
+    run_clean(&programs, &[]).exits(100);
+    assert!(programs.has(&programs.pending("clean@cpu")));
+    programs.memcheck(&["reject"]).exits(0);
+    assert!(!programs.has(&programs.pending("clean@cpu")));
+    assert_eq!(baseline(&programs), before);
 }
 
 #[test]
 fn an_improvement_is_a_warning_until_it_is_denied() {
-    let project = accepted();
-    project.write("tests/mem.rs", &clean(50_000));
-    let warned = project.run(&[]).exits(0);
+    let programs = with_baseline(800_000);
+    let warned = run_clean(&programs, &[]).exits(0);
     assert_eq!(warned.codes("clean"), ["improved"]);
-    project.run(&["-D", "improved"]).exits(5);
-    assert!(project.run(&["-A", "improved"]).exits(0).codes("clean").is_empty());
+    run_clean(&programs, &["-D", "improved"]).exits(5);
+    assert!(run_clean(&programs, &["-A", "improved"]).exits(0).codes("clean").is_empty());
 }
 
 #[test]
 fn a_figure_within_the_tolerance_has_no_finding() {
-    let project = accepted();
-    // 400,000 + 1 % is 404,000.
-    project.write("tests/mem.rs", &clean(101_000));
-    assert!(project.run(&[]).exits(0).codes("clean").is_empty());
-    assert_eq!(project.run(&["--tolerance", "0%"]).exits(100).codes("clean"), ["peak-regression"]);
+    // 396,100 + 1 % is 400,061.
+    let programs = with_baseline(396_100);
+    assert!(run_clean(&programs, &[]).exits(0).codes("clean").is_empty());
+    let exact = run_clean(&programs, &["--tolerance", "0%"]).exits(100);
+    assert_eq!(exact.codes("clean"), ["peak-regression"]);
 }
 
 #[test]
 fn a_corrupt_baseline_is_reported_and_kept() {
-    let project = accepted();
-    let sound = project.read(SNAPSHOT);
+    let programs = with_baseline(400_000);
+    let sound = baseline(&programs);
     let conflicted = sound.replace(
         "  peak_allocated: 400000",
         "<<<<<<< HEAD\n  peak_allocated: 400000\n=======\n  peak_allocated: 1\n>>>>>>> other",
@@ -103,24 +126,25 @@ fn a_corrupt_baseline_is_reported_and_kept() {
     let newer = sound.replace("memcheck: 1", "memcheck: 9");
     let torn = sound[..sound.len() / 3].to_owned();
     for (broken, expected) in [(conflicted, "conflict"), (newer, "version 9"), (torn, "header")] {
-        project.write(SNAPSHOT, &broken);
-        let run = project.run(&[]).exits(0);
+        programs.write(&programs.baseline("clean@cpu"), &broken);
+        let run = run_clean(&programs, &[]).exits(0);
         assert_eq!(run.codes("clean"), ["corrupt-baseline"]);
         let message = run.test("clean")["findings"][0]["message"].as_str().unwrap().to_owned();
         assert!(message.contains(expected), "{message}");
-        assert_eq!(project.read(SNAPSHOT), broken, "the corrupt baseline has changed");
-        project.run(&["--ci"]).exits(5);
+        assert_eq!(baseline(&programs), broken, "the corrupt baseline has changed");
+        run_clean(&programs, &["--ci"]).exits(5);
     }
 }
 
 #[test]
 fn a_baseline_of_another_candle_is_uncomparable_and_not_a_regression() {
-    let project = accepted();
-    project.write(SNAPSHOT, &project.read(SNAPSHOT).replace("candle: 0.11.1", "candle: 0.10.0"));
-    let run = project.run(&[]).exits(0);
+    let programs = with_baseline(400_000);
+    let other = baseline(&programs).replace("candle: 0.11.1", "candle: 0.10.0");
+    programs.write(&programs.baseline("clean@cpu"), &other);
+    let run = run_clean(&programs, &[]).exits(0);
     assert_eq!(run.codes("clean"), ["uncomparable-baseline"]);
-    project.run(&["--ci"]).exits(5);
-    project.run(&["--iterations", "5"]).exits(0);
+    run_clean(&programs, &["--ci"]).exits(5);
+    run_clean(&programs, &["--iterations", "5"]).exits(0);
 }
 
 #[test]
@@ -197,106 +221,105 @@ fn a_source_file_outside_its_package_has_its_baseline_next_to_it() {
 
 #[test]
 fn two_tests_with_one_baseline_are_refused_before_any_test_runs() {
-    let project = Project::new(
-        "mod a {
-    #[super::mem_test]
-    fn b() {}
-}
-#[allow(non_snake_case)]
-#[mem_test]
-fn a__b() {}
-",
-    );
-    let refused = "`a__b` and `a::b` have the same baseline";
-    let run = project.run(&[]).exits(96).prints(refused).prints("rename one of them");
+    let programs = programs();
+    let refused = "`baselines::twins::a__b` and `baselines::twins::a::b` have the same baseline";
+    let run = programs.run("cpu", &["baselines::twins"]).exits(96);
+    let run = run.prints(refused).prints("rename one of them");
     assert!(!run.stdout.contains("test-finished"), "{}", run.stdout);
-    project.run(&["--exact", "a::b"]).exits(0);
-    let output = project.cargo_test().output().expect("cargo runs");
+    programs.run("cpu", &["--exact", "baselines::twins::a::b"]).exits(0);
+    let output = programs.cargo_test().arg("baselines::twins").output().expect("cargo runs");
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stdout).contains(refused), "{output:?}");
 }
 
+/// What a change of the sources leaves behind: the baseline of a renamed test, those of a value
+/// that no case has any more, and that of a law without a bound.
 #[test]
-fn a_renamed_test_leaves_a_stale_baseline_that_prune_removes() {
-    let project = accepted();
-    project.write("tests/mem.rs", &clean(100_000).replace("fn clean", "fn renamed"));
+fn a_changed_source_leaves_stale_baselines_that_prune_removes() {
+    let cases = "
+#[mem_test(cases(dtype = [f32, bf16], rows = [1, 2, 4]), scaling(peak_allocated <= \"rows\"))]
+fn forward(trial: &mut memcheck_runtime::Trial) -> candle_core::Result<()> {
+    let (dtype, rows): (DType, usize) = (trial.case(\"dtype\")?, trial.case(\"rows\")?);
+    let device = trial.device().clone();
+    trial.iterate(|_| Tensor::zeros((rows, 1024), dtype, &device).map(drop))
+}
+";
+    let project = Project::new("");
+    let source = format!("{}{cases}", clean(100_000));
+    project.write("tests/mem.rs", &source);
+    project.run(&[]).exits(0);
+    project.memcheck(&["accept"]).exits(0);
+    let law = "tests/snapshots/mem__forward__law_dtype_f32@cpu.snap";
+    assert!(project.has(SNAPSHOT) && project.has(law));
+    let changed = source
+        .replace("fn clean", "fn renamed")
+        .replace("[f32, bf16]", "[f32]")
+        .replace(", scaling(peak_allocated <= \"rows\")", "");
+    project.write("tests/mem.rs", &changed);
     let run = project.run(&[]).exits(0);
-    assert!(run.stdout.contains("stale-baseline"), "{}\n{}", run.stdout, run.stderr);
+    // That of `clean`, three cases of bf16, and two laws.
+    assert_eq!(run.stdout.matches("stale-baseline").count(), 6, "{}\n{}", run.stdout, run.stderr);
+    let run = run.prints("mem__forward__law_dtype_f32@cpu.snap belongs to no test");
+    let run = run.prints("mem__forward__dtype_bf16_rows_4@cpu.snap belongs to no test");
+    run.prints("mem__clean@cpu.snap belongs to no test");
     let dry = ["prune", "--dry-run", "--device", "cpu", "--message-format", "json"];
     let dry = project.memcheck(&dry).exits(0);
     assert_eq!(dry.summary()["exit_code"], 0);
     assert_eq!(dry.json()[0]["action"], "stale");
-    assert!(project.has(SNAPSHOT));
+    assert!(project.has(SNAPSHOT) && project.has(law));
     project.memcheck(&["prune", "--device", "cpu"]).exits(0);
-    assert!(!project.has(SNAPSHOT));
+    assert!(!project.has(SNAPSHOT) && !project.has(law));
+    assert!(project.has("tests/snapshots/mem__forward__dtype_f32_rows_4@cpu.snap"));
 }
 
 #[test]
 fn a_truncated_pending_snapshot_is_not_accepted() {
-    let project = accepted();
-    let before = project.read(SNAPSHOT);
+    let programs = with_baseline(400_000);
+    let before = baseline(&programs);
     let torn = before[..before.len() / 2].to_owned();
-    project.write("tests/snapshots/mem__clean@cpu.snap.new", &torn);
-    project
+    programs.write(&programs.pending("clean@cpu"), &torn);
+    programs
         .memcheck(&["accept"])
         .exits(2)
         .prints("is not a snapshot of a memory test: it is cut off");
-    assert_eq!(project.read(SNAPSHOT), before);
+    assert_eq!(baseline(&programs), before);
 }
-
-/// A test that leaks in every second run.
-const UNSTEADY: &str = "
-#[mem_test(max_growth = \"0 B\")]
-fn clean(trial: &mut Trial) -> anyhow::Result<()> {
-    let runs = std::fs::read_to_string(\"runs\").unwrap_or_default();
-    std::fs::write(\"runs\", format!(\"{runs}.\"))?;
-    let mut kept = Vec::with_capacity(64);
-    trial.iterate(|_| {
-        if runs.len() == 1 || runs.len() > 9 {
-            kept.push(vec![0_u8; 4096]);
-        }
-        anyhow::Ok(())
-    })
-}
-";
 
 #[test]
 fn explanations_and_profiles_keep_pending_figures_and_a_failed_run_removes_them() {
-    let project = Project::bare(
-        "anyhow = \"1\"\n[dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\" }\n",
-    );
-    project
-        .write("tests/mem.rs", &format!("use memcheck_runtime::{{Trial, mem_test}};\n{UNSTEADY}"));
+    let programs = programs();
+    let runs = programs.path().join("runs");
+    let variables = [("RUNS_OF_UNSTEADY", runs.to_str().expect("a path in UTF-8"))];
     // The second run should explain the new figures of the first, but it leaks. The command
     // therefore runs the test five times.
-    let run = project.run(&[]).exits(0);
-    assert_eq!(project.read("runs").len(), 5);
+    let run = programs.run_with("cpu", &["baselines::unsteady"], &variables).exits(0);
+    assert_eq!(programs.read("runs").len(), 5);
     let pending = run.summary()["pending"].as_array().unwrap().clone();
     assert_eq!(pending.len(), 1, "{pending:?}");
-    let file = format!("{SNAPSHOT}.new");
-    assert!(project.has(&file), "the pending snapshot does not exist");
-    let profile = ["profile", "--device", "cpu", "--max-peak", "1 B", "clean"];
-    project.memcheck(&profile).exits(100).prints("peak-limit");
-    assert!(project.has(&file), "the profile has removed the pending snapshot");
+    let file = programs.pending("unsteady@cpu");
+    assert!(programs.has(&file), "the pending snapshot does not exist");
+    let profile = ["profile", "--device", "cpu", "--max-peak", "1 B", "baselines::unsteady"];
+    programs.memcheck_with(&profile, &variables).exits(100).prints("peak-limit");
+    assert!(programs.has(&file), "the profile has removed the pending snapshot");
     // A run without explanations that fails must remove pending figures that have become invalid.
-    project.write("runs", "..........");
-    project.run(&["--explain", "never"]).exits(100);
-    assert!(!project.has(&file));
+    programs.write("runs", "..........");
+    let unexplained = ["baselines::unsteady", "--explain", "never"];
+    programs.run_with("cpu", &unexplained, &variables).exits(100);
+    assert!(!programs.has(&file));
 }
 
 #[test]
 fn a_pending_snapshot_that_cannot_be_written_is_reported_and_keeps_the_baseline() {
-    let project = accepted();
-    let before = project.read(SNAPSHOT);
-    project.write("tests/mem.rs", &clean(200_000));
+    let programs = with_baseline(200_000);
+    let before = baseline(&programs);
     // A file cannot replace a folder.
-    let pending = project.path().join(format!("{SNAPSHOT}.new"));
+    let pending = programs.path().join(programs.pending("clean@cpu"));
     std::fs::create_dir(&pending).expect("the folder is created");
-    let run = project.run(&["--explain", "never"]).exits(104);
+    let run = run_clean(&programs, &["--explain", "never"]).exits(104);
     assert_eq!(run.codes("clean"), ["peak-regression", "not-measured"]);
     let message = run.test("clean")["findings"][1]["message"].clone();
     assert!(message.as_str().unwrap().contains("could not be written"), "{message}");
     let snapshots = pending.parent().unwrap().read_dir().unwrap();
     assert_eq!(snapshots.count(), 2, "a temporary file stays");
-    assert_eq!(project.read(SNAPSHOT), before);
+    assert_eq!(baseline(&programs), before);
 }

@@ -1,21 +1,9 @@
 //! A test over cases: each combination is a test with a baseline and a line of output, under
 //! `cargo test`, nextest and `cargo memcheck`.
 
-use crate::fixture::{Programs, Project, cargo, share_build};
+use std::process::Command;
 
-/// The block is `rows` times 1,024 elements of `dtype`, and `rows` is 1 or 4.
-const FORWARD: &str = "
-mod model {
-    use super::*;
-
-    #[mem_test(cases(dtype = [f32, bf16], rows = [1, 4]), max_growth = \"0 B\")]
-    pub(super) fn forward(trial: &mut Trial) -> candle_core::Result<()> {
-        let (dtype, rows): (DType, usize) = (trial.case(\"dtype\")?, trial.case(\"rows\")?);
-        let device = trial.device().clone();
-        trial.iterate(|_| Tensor::zeros((rows, 1024), dtype, &device).map(drop))
-    }
-}
-";
+use crate::fixture::{Programs, cargo};
 
 const TESTS: [(&str, u64); 4] = [
     ("model::forward::dtype_f32_rows_1", 4_096),
@@ -25,13 +13,15 @@ const TESTS: [(&str, u64); 4] = [
 ];
 
 fn programs() -> Programs {
-    Programs::of("cases")
+    Programs::of("cases").with_baselines()
 }
 
 #[test]
 fn each_case_is_a_test_with_its_own_figures_and_baseline() {
-    let project = Project::new(FORWARD);
-    let run = project.run(&["--report", "junit=junit.xml"]).exits(0);
+    let programs = programs();
+    let run_all =
+        |arguments: &[&str]| programs.run("cpu", &[&["cases::model::forward"], arguments].concat());
+    let run = run_all(&["--report", "junit=junit.xml"]).exits(0);
     assert_eq!((&run.summary()["passed"], &run.summary()["new"]), (&4.into(), &4.into()));
     for (test, bytes) in TESTS {
         let finished = run.test(test);
@@ -43,46 +33,36 @@ fn each_case_is_a_test_with_its_own_figures_and_baseline() {
             case["rows"].as_str().unwrap()
         );
         assert_eq!(name, test);
-        assert!(project.read("junit.xml").contains(&format!("<testcase name=\"{test}\"")));
+        assert!(programs.read("junit.xml").contains(&format!("<testcase name=\"cases::{test}\"")));
     }
 
-    project.memcheck(&["accept"]).exits(0);
-    let snapshot = "tests/snapshots/mem__model__forward__dtype_bf16_rows_4@cpu.snap";
-    let accepted = project.read(snapshot);
+    programs.memcheck(&["accept"]).exits(0);
+    let snapshot = programs.baseline("model__forward__dtype_bf16_rows_4@cpu");
+    let accepted = programs.read(&snapshot);
     assert!(accepted.contains("  dtype: bf16\n"), "{accepted}");
     assert!(accepted.contains("peak_allocated: 8192"), "{accepted}");
-    assert_eq!(project.run(&["--ci"]).exits(0).summary()["new"], 0);
+    assert_eq!(run_all(&["--ci"]).exits(0).summary()["new"], 0);
 
     // A regression of one case must not affect the others.
-    project.write(snapshot, &accepted.replace("8192", "100"));
-    let run = project.run(&[]).exits(100);
+    programs.write(&snapshot, &accepted.replace("8192", "100"));
+    let run = run_all(&[]).exits(100);
     assert_eq!(run.codes("model::forward::dtype_bf16_rows_4"), ["peak-regression"]);
     assert_eq!(run.summary()["passed"], 3);
-    project.write(snapshot, &accepted.replace("dtype: bf16", "dtype: f16"));
-    let run = project.run(&[]).exits(0);
+    programs.write(&snapshot, &accepted.replace("dtype: bf16", "dtype: f16"));
+    let run = run_all(&[]).exits(0);
     assert_eq!(run.codes("model::forward::dtype_bf16_rows_4"), ["uncomparable-baseline"]);
-    project.write(snapshot, &accepted);
-
-    // A removed value leaves stale baselines behind.
-    project.write("tests/mem.rs", &project.read("tests/mem.rs").replace("[f32, bf16]", "[f32]"));
-    let run = project.run(&[]).exits(0);
-    assert_eq!(run.stdout.matches("stale-baseline").count(), 2, "{}", run.stdout);
 }
 
 /// The name of its snapshot would be longer than the name of a file can be.
 #[test]
 fn a_case_with_a_long_value_has_a_baseline() {
-    let value = "a".repeat(250);
-    let project = Project::new(&format!(
-        "#[mem_test(cases(name = [\"{value}\"]))]
-         fn forward(trial: &mut Trial) -> candle_core::Result<()> {{
-             let device = trial.device().clone();
-             trial.iterate(|_| Tensor::zeros(1024, DType::F32, &device).map(drop))
-         }}"
-    ));
-    assert_eq!(project.run(&[]).exits(0).summary()["new"], 1);
-    project.memcheck(&["accept"]).exits(0);
-    assert_eq!(project.run(&["--ci"]).exits(0).summary()["new"], 0);
+    let programs = programs();
+    let run = |arguments: &[&str]| {
+        programs.run("cpu", &[&["cases::long_value"], arguments].concat()).exits(0)
+    };
+    assert_eq!(run(&[]).summary()["new"], 1);
+    programs.memcheck(&["accept"]).exits(0);
+    assert_eq!(run(&["--ci"]).summary()["new"], 0);
 }
 
 #[test]
@@ -141,14 +121,9 @@ fn a_missing_case_or_a_case_of_another_type_is_an_error() {
     assert!(run.test("without").get("case").is_none());
 }
 
-/// Runs `FORWARD` under a plain harness, with a limit that one case breaks.
-fn run_harness(arguments: &[&str]) -> (Option<i32>, String) {
-    let project = Project::new(&FORWARD.replace("max_growth", "max_peak = \"10 KB\", max_growth"));
-    // This run also builds the executable for the harness.
-    project.run(&[]).exits(100);
-    let mut command = cargo();
-    command.args(arguments).args(["--test", "mem"]).current_dir(project.path()).env_remove("CI");
-    share_build(&mut command);
+/// A plain harness runs the cases of `model::forward`, with a limit that one case breaks.
+fn run_harness(mut command: Command) -> (Option<i32>, String) {
+    command.arg("cases::model::forward").env("MEMCHECK_MAX_PEAK", "10 KB");
     let output = command.output().expect("cargo runs");
     let text = [output.stdout, output.stderr].concat();
     (output.status.code(), String::from_utf8_lossy(&text).into_owned())
@@ -156,11 +131,11 @@ fn run_harness(arguments: &[&str]) -> (Option<i32>, String) {
 
 #[test]
 fn a_plain_cargo_test_runs_every_case_separately() {
-    let (code, output) = run_harness(&["test"]);
+    let (code, output) = run_harness(programs().cargo_test());
     assert_eq!(code, Some(101), "{output}");
     for (test, bytes) in TESTS {
         let result = if bytes > 10_000 { "FAILED" } else { "ok" };
-        assert!(output.contains(&format!("test {test} ... {result}")), "{test}\n{output}");
+        assert!(output.contains(&format!("test cases::{test} ... {result}")), "{test}\n{output}");
     }
 }
 
@@ -173,7 +148,8 @@ fn nextest_runs_every_case_separately() {
         eprintln!("skipped: cargo-nextest is not installed");
         return;
     }
-    let (code, output) = run_harness(&["nextest", "run", "--no-fail-fast"]);
+    let programs = programs();
+    let (code, output) = run_harness(programs.cargo(&["nextest", "run", "--no-fail-fast"]));
     assert_eq!(code, Some(100), "{output}");
     assert!(output.contains("3 passed, 1 failed"), "{output}");
     assert!(output.contains("model::forward::dtype_f32_rows_4"), "{output}");
@@ -234,9 +210,10 @@ fn a_test_within_its_capacity_passes_and_the_cpu_has_no_capacity() {
 
 #[test]
 fn an_invalid_capacity_is_an_error_with_its_line() {
-    let project = Project::new("");
-    project.write(".config/memcheck.toml", "[default]\nfits = \"rtx4091\"\n");
-    project.run(&[]).exits(96).prints("memcheck.toml").prints("line 2").prints("`rtx4090`");
-    project.write(".config/memcheck.toml", "");
-    project.run(&["--fits", "a100"]).exits(2).prints("`a100-40g` or `a100-80g`");
+    let programs = programs();
+    programs.configure("[default]\nfits = \"rtx4091\"\n");
+    let run = programs.run("cpu", &[]).exits(96);
+    run.prints("memcheck.toml").prints("line 2").prints("`rtx4090`");
+    programs.configure("");
+    programs.run("cpu", &["--fits", "a100"]).exits(2).prints("`a100-40g` or `a100-80g`");
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::fixture::{Project, memcheck, own_directory};
+use crate::fixture::{Programs, Project, memcheck, own_directory};
 use crate::outputs::assert_shown;
 
 /// It shows the outputs of a comparison.
@@ -141,13 +141,16 @@ fn the_working_tree_is_compared_with_a_revision() {
 
 #[test]
 fn runs_append_to_a_history_that_is_plotted_and_exported() {
-    let project = Project::new("");
-    for count in [1, 1, 3] {
-        write(&project, count);
+    let programs = Programs::of("compare");
+    let run = |count: &str, arguments: &[&str]| {
+        let arguments = [&["compare::", "--ci"], arguments].concat();
+        programs.run_with("cpu", &arguments, &[("COMPARED_TENSORS", count)])
+    };
+    for count in ["1", "1", "3"] {
         let reports = ["--report", "csv=a.csv", "--report", "bencher=a.json"];
-        project.run(&[&["--ci", "--history", "out/history.jsonl"], &reports[..]].concat());
+        run(count, &[&["--history", "out/history.jsonl"], &reports[..]].concat());
     }
-    let lines = project.read("out/history.jsonl");
+    let lines = programs.read("out/history.jsonl");
     assert_eq!(lines.lines().count(), 6, "{lines}");
     for line in lines.lines() {
         let entry: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -156,37 +159,37 @@ fn runs_append_to_a_history_that_is_plotted_and_exported() {
         assert!(entry["time"].as_str().is_some_and(|time| time.ends_with('Z')), "{line}");
     }
     let history = ["history", "holds", "--history", "out/history.jsonl"];
-    let text = project.memcheck(&history).exits(0).stdout;
+    let text = programs.memcheck(&history).exits(0).stdout;
     assert!(text.contains("peak_allocated of host, 3 runs") && text.contains("KiB"), "{text}");
     assert!(text.contains("16,384 B (16.0 KiB) (+12,288 B (12.0 KiB))"), "{text}");
     assert!(!text.contains("steady"), "{text}");
     let json =
-        project.memcheck(&[&history[..], &["--message-format", "json", "--last", "2"]].concat());
+        programs.memcheck(&[&history[..], &["--message-format", "json", "--last", "2"]].concat());
     let json = json.exits(0);
     let plots = json.json();
     let plot = plots.iter().find(|line| line["space"] == "host").expect("a plot of the host");
     let values = plot["points"].as_array().unwrap().iter().map(|point| point["value"].as_u64());
     assert_eq!(values.collect::<Vec<_>>(), [Some(4_096), Some(16_384)]);
 
-    let figures: serde_json::Value = serde_json::from_str(&project.read("a.json")).unwrap();
-    let name = format!("{}::mem holds (cpu)", project.name());
-    assert_eq!(figures[&name]["host peak_allocated"]["value"], 16_384, "{figures}");
-    let row = ",holds,cpu,needs-review,host,peak_allocated,16384";
+    let figures: serde_json::Value = serde_json::from_str(&programs.read("a.json")).unwrap();
+    let name = "memcheck-programs::programs compare::holds (cpu)";
+    assert_eq!(figures[name]["host peak_allocated"]["value"], 16_384, "{figures}");
+    let row = ",compare::holds,cpu,needs-review,host,peak_allocated,16384";
     assert!(
-        project.read("a.csv").lines().any(|line| line.ends_with(row)),
+        programs.read("a.csv").lines().any(|line| line.ends_with(row)),
         "{}",
-        project.read("a.csv")
+        programs.read("a.csv")
     );
 
     let other = |arguments: &[&str]| {
         let file = ["--history", "out/history.jsonl"];
-        project.memcheck(&[&["history"], arguments, &file[..]].concat())
+        programs.memcheck(&[&["history"], arguments, &file[..]].concat())
     };
-    other(&["hodls"]).exits(4).prints("did you mean `holds`?");
+    other(&["hodls"]).exits(4).prints("did you mean `compare::holds`?");
     other(&["holds", "--figure", "no_figure"]).exits(4);
-    project.write("out/history.jsonl", &format!("{lines}{{\n"));
+    programs.write("out/history.jsonl", &format!("{lines}{{\n"));
     other(&["holds"]).exits(2).prints("line 7");
-    project.memcheck(&["history", "holds", "--history", "none"]).exits(2).prints("--history none");
-    let full = project.run(&["--ci", "-A", "missing-baseline", "--history", "/dev/full"]);
+    programs.memcheck(&["history", "holds", "--history", "none"]).exits(2).prints("--history none");
+    let full = run("3", &["-A", "missing-baseline", "--history", "/dev/full"]);
     full.exits(110).prints("/dev/full");
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use crate::fixture::Project;
+use crate::fixture::{Programs, Project};
 
 const RUNTIME_AND_INSTA: &str = "
 [dev-dependencies]
@@ -33,23 +33,12 @@ fn wrong(device: &Device) -> candle_core::Result<()> {
     insta::allow_duplicates! { insta::assert_snapshot!(sum, @\"9\") };
     Ok(())
 }
-
-#[mem_test(cases(seq = [64, 128, 256]), scaling(peak_allocated <= \"seq\"))]
-fn linear(trial: &mut memcheck_runtime::Trial) -> candle_core::Result<()> {
-    let (seq, device): (usize, _) = (trial.case(\"seq\")?, trial.device().clone());
-    trial.iterate(|_| Tensor::zeros((seq, 64), DType::F32, &device).map(drop))
-}
 ";
-
-fn project() -> Project {
-    let project = Project::bare(RUNTIME_AND_INSTA);
-    project.write("tests/mem.rs", TESTS);
-    project
-}
 
 #[test]
 fn an_assertion_of_insta_in_a_body_decides_the_test() {
-    let project = project();
+    let project = Project::bare(RUNTIME_AND_INSTA);
+    project.write("tests/mem.rs", TESTS);
     for explain in ["never", "failed"] {
         let run = project.run(&["--explain", explain]).exits(100);
         assert_eq!(run.codes("wrong"), ["test-failed"]);
@@ -67,20 +56,19 @@ fn an_assertion_of_insta_in_a_body_decides_the_test() {
 
 #[test]
 fn the_list_of_referenced_snapshots_has_the_baselines_of_all_devices_and_laws() {
-    let project = project();
-    let list = project.path().join("references");
-    let mut tests = project.cargo_test();
-    tests.args(["--", "right", "linear"]).env("INSTA_SNAPSHOT_REFERENCES_FILE", &list);
+    let programs = Programs::of("insta").with_baselines();
+    let list = programs.path().join("references");
+    let mut tests = programs.cargo_test();
+    tests.arg("insta::").env("INSTA_SNAPSHOT_REFERENCES_FILE", &list);
     let output = tests.output().expect("cargo runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
-    let listed: BTreeSet<PathBuf> = project.read("references").lines().map(Into::into).collect();
-    let snapshots = project.path().join("tests/snapshots");
-    let cases = ["64", "128", "256"].map(|seq| format!("linear__seq_{seq}"));
-    let expected: BTreeSet<PathBuf> = ["right", "linear__law"]
+    let listed: BTreeSet<PathBuf> = programs.read("references").lines().map(Into::into).collect();
+    let cases = ["64", "128", "256"].map(|seq| format!("listed__seq_{seq}"));
+    let expected: BTreeSet<PathBuf> = ["right", "listed__law"]
         .into_iter()
         .chain(cases.iter().map(String::as_str))
-        .flat_map(|test| ["cpu", "cuda"].map(|family| format!("mem__{test}@{family}.snap")))
-        .map(|file| snapshots.join(file))
+        .flat_map(|test| ["cpu", "cuda"].map(|family| format!("{test}@{family}")))
+        .map(|name| programs.path().join(programs.baseline(&name)))
         .collect();
     assert_eq!(listed, expected);
 }

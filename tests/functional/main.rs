@@ -6,6 +6,7 @@
 
 mod archive;
 mod bad_binaries;
+mod baseline_folder;
 mod baselines;
 mod benches;
 mod bisect;

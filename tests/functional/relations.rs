@@ -10,76 +10,30 @@ use memcheck_core::space::Space;
 use memcheck_tests::{bert, llama};
 use serde_json::{Value, json};
 
-use crate::fixture::{Project, memcheck_with, workspace};
+use crate::fixture::{Programs, Run, workspace};
 
-/// `plain` has a peak of 102,400 B, and 0.6 of that are the 61,440 B of the others. `linear` holds
-/// 1,024 and `seq` times 64 elements of 4 B. `square`, its twin, holds a score for each pair of
-/// positions. `grid` holds `batch` times `seq` times 64 elements.
-const TESTS: &str = "
-fn hold(trial: &mut Trial, bytes: usize) -> candle_core::Result<()> {
-    let device = trial.device().clone();
-    trial.iterate(|_| Tensor::zeros(bytes / 4, DType::F32, &device).map(drop))
+/// All tests but the twins, and the one that leaks.
+const JUDGED: [&str; 4] =
+    ["relations::train", "relations::linear", "relations::square", "relations::grid"];
+
+const LAW: &str = "linear__law@cpu";
+
+fn programs() -> Programs {
+    Programs::of("relations").with_baselines()
 }
 
-mod train {
-    use super::*;
-
-    #[mem_test]
-    fn plain(trial: &mut Trial) -> candle_core::Result<()> {
-        hold(trial, 102_400)
-    }
-
-    #[mem_test(max_peak = \"0.6 x plain\")]
-    fn checkpointed(trial: &mut Trial) -> candle_core::Result<()> {
-        hold(trial, 61_440)
-    }
-
-    #[mem_test(max_peak = \"0.599 x train::plain\")]
-    fn greedy(trial: &mut Trial) -> candle_core::Result<()> {
-        hold(trial, 61_440)
-    }
+/// A run of [`JUDGED`].
+fn run(programs: &Programs, arguments: &[&str]) -> Run {
+    programs.run("cpu", &[&JUDGED, arguments].concat())
 }
-
-#[mem_test(
-    cases(seq = [64, 128, 256, 512]),
-    scaling(peak_allocated <= \"seq\", growth <= \"1\")
-)]
-fn linear(trial: &mut Trial) -> candle_core::Result<()> {
-    let (seq, device): (usize, _) = (trial.case(\"seq\")?, trial.device().clone());
-    trial.iterate(|_| {
-        let table = Tensor::zeros(1024, DType::F32, &device)?;
-        Tensor::zeros((seq, 64), DType::F32, &device)?;
-        drop(table);
-        Ok(())
-    })
-}
-
-#[mem_test(cases(seq = [64, 128, 256, 512]), scaling(peak_allocated <= \"seq\"))]
-fn square(trial: &mut Trial) -> candle_core::Result<()> {
-    let (seq, device): (usize, _) = (trial.case(\"seq\")?, trial.device().clone());
-    trial.iterate(|_| Tensor::zeros((seq, seq), DType::F32, &device).map(drop))
-}
-
-#[mem_test(
-    cases(dtype = [f32, bf16], batch = [1, 2, 4], seq = [64, 128, 256]),
-    scaling(peak_allocated <= \"batch*seq\")
-)]
-fn grid(trial: &mut Trial) -> candle_core::Result<()> {
-    let (batch, seq): (usize, usize) = (trial.case(\"batch\")?, trial.case(\"seq\")?);
-    let (dtype, device): (DType, _) = (trial.case(\"dtype\")?, trial.device().clone());
-    trial.iterate(|_| Tensor::zeros((batch, seq, 64), dtype, &device).map(drop))
-}
-";
-
-const LAW: &str = "tests/snapshots/mem__linear__law@cpu.snap";
 
 fn law_of(test: &Value) -> &Value {
     &test["laws"][0]["law"]
 }
 
-/// The findings that every complete run of `TESTS` must have.
+/// The findings that every complete run of [`JUDGED`] must have.
 #[track_caller]
-fn assert_all_findings(run: &crate::fixture::Run) {
+fn assert_all_findings(run: &Run) {
     let greedy = run.test("train::greedy");
     let finding = &greedy["findings"][0];
     // 0.599 * 102,400 = 61,337.6.
@@ -111,31 +65,24 @@ fn assert_all_findings(run: &crate::fixture::Run) {
 
 #[test]
 fn the_law_of_a_leaking_test_is_not_pending() {
-    let project = Project::new(
-        "#[mem_test(cases(seq = [64, 128, 256]), scaling(growth <= \"1\"))]
-fn leaking(trial: &mut Trial) -> candle_core::Result<()> {
-    let device = trial.device().clone();
-    let mut kept = Vec::new();
-    trial.iterate(|_| Tensor::zeros(1 << 19, DType::F32, &device).map(|it| kept.push(it)))
-}
-",
-    );
-    let largest = project.run(&[]).exits(100).test("leaking::seq_256");
+    let programs = programs();
+    let run = programs.run("cpu", &["relations::leaks"]).exits(100);
+    let largest = run.test("leaking::seq_256");
     // The growth has the permitted order, but it is still a leak.
     assert_eq!(law_of(&largest), "2097152");
     assert_eq!(largest["findings"][0]["code"], "leak");
     for figures in ["seq_256", "law"] {
-        let pending = format!("tests/snapshots/mem__leaking__{figures}@cpu.snap.new");
-        assert!(!project.has(&pending), "{pending}");
+        let pending = programs.pending(&format!("leaks__leaking__{figures}@cpu"));
+        assert!(!programs.has(&pending), "{pending}");
     }
 }
 
 #[test]
 fn peaks_and_laws_are_judged_across_tests() {
-    let project = Project::new(TESTS);
+    let programs = programs();
     let reports = ["junit=junit.xml", "markdown=page.md", "html=page.html"];
     let reports = reports.map(|report| ["--report", report]).concat();
-    let run = project.run(&reports).exits(100);
+    let run = run(&programs, &reports).exits(100);
     assert_all_findings(&run);
     assert_eq!(run.summary()["failed"], 2);
     let run = run.prints("peak = 4.0 KiB + 256 B*seq").prints("growth = 0 B");
@@ -143,10 +90,10 @@ fn peaks_and_laws_are_judged_across_tests() {
     let scores = &run.test("square::seq_512")["findings"][0]["sites"][0];
     assert_eq!((&scores["operation"], &scores["bytes"]), (&json!("zeros"), &json!(4 * 512 * 512)));
     assert!(!run.test("train::greedy")["findings"][0]["sites"].as_array().unwrap().is_empty());
-    let junit = project.read("junit.xml");
+    let junit = programs.read("junit.xml");
     assert!(junit.contains("name=\"host.peak_allocated.law\" value=\"4096 + 256*seq\""), "{junit}");
-    assert!(project.read("page.md").contains("peak = 4.0 KiB + 256 B*seq"));
-    let data = crate::report_data::report_data(&project.read("page.html"));
+    assert!(programs.read("page.md").contains("peak = 4.0 KiB + 256 B*seq"));
+    let data = crate::report_data::report_data(&programs.read("page.html"));
     let laws = data[0]["laws"].as_array().expect("laws");
     let law = laws.iter().find(|law| law["text"] == "peak = 4.0 KiB + 256 B*seq");
     let law = law.unwrap_or_else(|| panic!("{laws:#?}"));
@@ -163,63 +110,62 @@ fn peaks_and_laws_are_judged_across_tests() {
     // A test that broke a limit must not leave pending figures, and its law must not be pending
     // either.
     for failed in ["train__greedy", "square__seq_512", "square__law"] {
-        assert!(!project.has(&format!("tests/snapshots/mem__{failed}@cpu.snap.new")), "{failed}");
+        assert!(!programs.has(&programs.pending(&format!("{failed}@cpu"))), "{failed}");
     }
     // A run of one case has too few values to find a law. It must leave the pending law as it is.
-    project.run(&["--exact", "linear::seq_64"]).exits(0);
-    project.memcheck(&["review", "linear::law"]).exits(5).prints("peak_allocated: 4096 + 256*seq");
-    project.memcheck(&["accept"]).exits(0);
-    let accepted = project.read(LAW);
+    programs.run("cpu", &["--exact", "relations::linear::seq_64"]).exits(0);
+    let review = programs.memcheck(&["review", "linear::law"]).exits(5);
+    review.prints("peak_allocated: 4096 + 256*seq");
+    programs.memcheck(&["accept"]).exits(0);
+    let law = programs.baseline(LAW);
+    let accepted = programs.read(&law);
     assert!(
         accepted.contains("laws:\n  host:\n    peak_allocated: 4096 + 256*seq\n"),
         "{accepted}"
     );
-    assert!(project.has("tests/snapshots/mem__grid__law_dtype_bf16@cpu.snap"));
+    assert!(programs.has(&programs.baseline("grid__law_dtype_bf16@cpu")));
 
     // A test that runs alone is judged with the baselines of the others.
     let alone = ["train::checkpointed", "linear::seq_64", "grid::dtype_f32_batch_1_seq_64"];
-    let run = project.run(&[&["--ci", "--exact"][..], &alone].concat()).exits(0);
+    let alone = alone.map(|test| format!("relations::{test}"));
+    let alone: Vec<&str> = alone.iter().map(String::as_str).collect();
+    let run = programs.run("cpu", &[&["--ci", "--exact"][..], &alone].concat()).exits(0);
     assert_eq!(law_of(&run.test("linear::seq_64")), "4096 + 256*seq");
     assert_eq!(law_of(&run.test("grid::dtype_f32_batch_1_seq_64")), "256*batch*seq");
-    let plain = "tests/snapshots/mem__train__plain@cpu.snap";
-    let figures = project.read(plain);
-    project.write(plain, &figures.replace("102400", "102399"));
-    let run = project.run(&["--exact", "train::checkpointed"]).exits(100);
+    let plain = programs.baseline("train__plain@cpu");
+    let figures = programs.read(&plain);
+    programs.write(&plain, &figures.replace("102400", "102399"));
+    let checkpointed = ["--exact", "relations::train::checkpointed"];
+    let run = programs.run("cpu", &checkpointed).exits(100);
     assert_eq!(run.codes("train::checkpointed"), ["peak-limit"], "0.6 * 102,399 = 61,439.4");
 
     // Without a baseline the limit cannot be judged, which must not pass in CI.
-    std::fs::remove_file(project.path().join(plain)).unwrap();
-    let run = project.run(&["--ci", "--exact", "train::checkpointed"]).exits(5);
+    std::fs::remove_file(programs.path().join(plain)).unwrap();
+    let run = programs.run("cpu", &[&checkpointed[..], &["--ci"]].concat()).exits(5);
     assert_eq!(run.codes("train::checkpointed"), ["uncomparable-baseline"]);
     run.prints(
-        "`max_peak` (`0.6 x plain`) is not judged: `train::plain` did not run here and has no",
+        "`max_peak` (`0.6 x plain`) is not judged: `relations::train::plain` did not run here and \
+         has no",
     );
-    let other = "tests/snapshots/mem__linear__seq_128@cpu.snap";
-    let one = project.read(other);
-    project.write(other, &one.replace("profile: debug", "profile: release"));
-    let run = project.run(&["--exact", "linear::seq_64"]).exits(0);
+    let other = programs.baseline("linear__seq_128@cpu");
+    let one = programs.read(&other);
+    programs.write(&other, &one.replace("profile: debug", "profile: release"));
+    let run = programs.run("cpu", &["--exact", "relations::linear::seq_64"]).exits(0);
     assert_eq!(run.codes("linear::seq_64"), ["uncomparable-baseline"]);
-    project.write(other, &one);
+    programs.write(&other, &one);
 
     // First the accepted law has a lower order, which is a finding. Then it only has other
     // coefficients, which is pending.
-    project.write(LAW, &accepted.replace("4096 + 256*seq", "'135168'"));
-    let run = project.run(&["linear"]).exits(100);
+    programs.write(&law, &accepted.replace("4096 + 256*seq", "'135168'"));
+    let run = programs.run("cpu", &["relations::linear"]).exits(100);
     assert_eq!(run.codes("linear::seq_512"), ["scaling"]);
     run.prints("grew with 1, and grows with seq now: 4.0 KiB + 256 B*seq, was 132.0 KiB");
-    project.memcheck(&["reject"]).exits(0);
-    project.write(LAW, &accepted.replace("256*seq", "128*seq"));
-    project.run(&["linear"]).exits(0);
-    project.memcheck(&["review"]).exits(5).prints("+     peak_allocated: 4096 + 256*seq");
-    project.memcheck(&["accept"]).exits(0);
-    assert_eq!(project.read(LAW), accepted);
-
-    // Without `scaling` the test has no law, so the baseline of the law is stale.
-    let source = project.read("tests/mem.rs");
-    let unbounded = source.replace("scaling(peak_allocated <= \"seq\", growth <= \"1\")", "");
-    project.write("tests/mem.rs", &unbounded);
-    let run = project.run(&["linear"]).exits(0);
-    run.prints("mem__linear__law@cpu.snap belongs to no test");
+    programs.memcheck(&["reject"]).exits(0);
+    programs.write(&law, &accepted.replace("256*seq", "128*seq"));
+    programs.run("cpu", &["relations::linear"]).exits(0);
+    programs.memcheck(&["review"]).exits(5).prints("+     peak_allocated: 4096 + 256*seq");
+    programs.memcheck(&["accept"]).exits(0);
+    assert_eq!(programs.read(&law), accepted);
 }
 
 /// The accepted peak of a workload over its cases.
@@ -262,99 +208,87 @@ fn the_accepted_laws_of_the_workloads_are_their_closed_formulas() {
 
 #[test]
 fn invalid_limits_across_tests_are_refused_before_any_test_runs() {
-    let project = Project::new(&format!(
-        "{TESTS}
-mod first {{
-    use super::*;
-    #[mem_test]
-    fn twin(trial: &mut Trial) -> candle_core::Result<()> {{ hold(trial, 4096) }}
-}}
-mod second {{
-    use super::*;
-    #[mem_test]
-    fn twin(trial: &mut Trial) -> candle_core::Result<()> {{ hold(trial, 4096) }}
-    #[mem_test(device = \"cuda\")]
-    fn on_a_gpu(trial: &mut Trial) -> candle_core::Result<()> {{ hold(trial, 4096) }}
-}}
-"
-    ));
+    let programs = programs();
     for (limit, expected) in [
-        ("0.6 x nothing", "mem has no test `nothing`: memcheck searches the same test target"),
-        ("0.6 x linear", "has no test `linear`, but `linear::seq_"),
-        ("0.6 x twin", "`twin` is one of `first::twin`, `second::twin`: write more of its path"),
-        ("0.6 x on_a_gpu", "`second::on_a_gpu` does not run on cpu"),
+        ("0.6 x nothing", "programs has no test `nothing`: memcheck searches the same test target"),
+        ("0.6 x linear", "has no test `linear`, but `relations::linear::seq_"),
+        (
+            "0.6 x twin",
+            "`twin` is one of `relations::first::twin`, `relations::second::twin`: write more of \
+             its path",
+        ),
+        ("0.6 x on_a_gpu", "`relations::second::on_a_gpu` does not run on cpu"),
         (
             "0.6 x checkpointed",
-            "`train::checkpointed` is `0.6 x checkpointed`, which is a share of its own",
+            "`relations::train::checkpointed` is `0.6 x checkpointed`, which is a share of its own",
         ),
     ] {
-        let run = project
-            .run(&["--exact", "train::checkpointed", "--max-peak", limit])
+        let run = programs
+            .run("cpu", &["--exact", "relations::train::checkpointed", "--max-peak", limit])
             .exits(96)
             .prints(expected);
         assert!(!run.stdout.contains("test-finished"), "{}", run.stdout);
     }
-    project.run(&["--max-peak", "60% x plain"]).exits(2).prints("`60%` is not a factor");
-    project.run(&["--exact", "second::twin"]).exits(0);
-    project.memcheck(&["accept"]).exits(0);
+    programs.run("cpu", &["--max-peak", "60% x plain"]).exits(2).prints("`60%` is not a factor");
+    programs.run("cpu", &["--exact", "relations::second::twin"]).exits(0);
+    programs.memcheck(&["accept"]).exits(0);
     let variables = [("MEMCHECK_MAX_PEAK", "0.7 x second::twin")];
-    let arguments =
-        ["run", "--device", "cpu", "--no-ci", "--message-format", "json", "first::twin"];
-    let run = memcheck_with(project.path(), &arguments, &variables).exits(100);
-    assert_eq!(run.test("first::twin")["findings"][0]["limit"], 2867, "0.7 * 4,096 = 2,867.2");
+    let first = programs.run_with("cpu", &["relations::first::twin"], &variables).exits(100);
+    assert_eq!(first.test("first::twin")["findings"][0]["limit"], 2867, "0.7 * 4,096 = 2,867.2");
 
     // An override replaces the attribute. The two limits form a circle that cannot be satisfied.
     let limited = |limit: &str| {
-        let text = format!("[[override]]\ntest = \"train::plain\"\nmax_peak = \"{limit}\"\n");
-        project.write(".config/memcheck.toml", &text);
+        let test = "relations::train::plain";
+        programs.configure(&format!("[[override]]\ntest = \"{test}\"\nmax_peak = \"{limit}\"\n"));
     };
+    let train = || programs.run("cpu", &["relations::train"]);
     limited("1.6 x checkpointed");
-    let run = project.run(&["train"]).exits(96);
-    run.prints("`train::checkpointed` of `train::plain`, `train::plain` of `train::checkpointed`");
+    train().exits(96).prints(
+        "`relations::train::checkpointed` of `relations::train::plain`, `relations::train::plain` \
+         of `relations::train::checkpointed`",
+    );
     // 1.7 * 0.6 > 1, so this circle can be satisfied.
     limited("1.7 x checkpointed");
-    let run = project.run(&["train"]).exits(100);
-    assert_eq!(run.test("train::plain")["status"], "passed");
-    assert_eq!(run.summary()["failed"], 1);
-    std::fs::remove_file(project.path().join(".config/memcheck.toml")).unwrap();
+    let satisfied = train().exits(100);
+    assert_eq!(satisfied.test("train::plain")["status"], "passed");
+    assert_eq!(satisfied.summary()["failed"], 1);
+    programs.configure("");
 
     // Shards leave these limits to the merge.
     for part in ["1", "2", "3"] {
         let (part, folder) = (format!("hash:{part}/3"), format!("shard-{part}"));
-        let run = project.run(&[
-            "--ci",
-            "-W",
-            "missing-baseline",
-            "--partition",
-            &part,
-            "--results",
-            &folder,
-        ]);
-        let run = run.exits(0).prints("judged by `cargo memcheck report --merge`");
-        assert!(!run.stdout.contains("\"laws\""), "{}", run.stdout);
+        let as_shard = ["--ci", "-W", "missing-baseline", "--partition", &part];
+        let shard = run(&programs, &[&as_shard[..], &["--results", &folder]].concat());
+        let shard = shard.exits(0).prints("judged by `cargo memcheck report --merge`");
+        assert!(!shard.stdout.contains("\"laws\""), "{}", shard.stdout);
     }
     let merge = ["report", "--merge", "shard-1", "shard-2", "shard-3", "--message-format", "json"];
-    let merged = project.memcheck(&merge).exits(100);
+    let merged = programs.memcheck(&merge).exits(100);
     assert_all_findings(&merged);
     let from = merged.summary()["pending"].as_array().unwrap().clone();
     let named = |name: &str| from.iter().any(|path| path.as_str().unwrap().contains(name));
-    assert!(named("mem__linear__law@cpu.snap.new") && !named("mem__square__law"), "{from:?}");
-    assert!(!named("mem__train__greedy") && named("mem__train__checkpointed"), "{from:?}");
+    assert!(named("__linear__law@cpu.snap.new") && !named("__square__law"), "{from:?}");
+    assert!(!named("__train__greedy") && named("__train__checkpointed"), "{from:?}");
 
     // Under a plain harness each test runs by itself and is judged with the baselines of the
     // others.
     let cargo_test = |filter: &str| {
-        let output = project.cargo_test().arg(filter).output().expect("cargo runs");
+        let filter = format!("relations::{filter}");
+        let output = programs.cargo_test().arg(filter).output().expect("cargo runs");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         (output.status.success(), text + &String::from_utf8_lossy(&output.stderr))
     };
     let (passed, output) = cargo_test("train::checkpointed");
     assert!(passed, "a test without the baseline of its limit passes: {output}");
-    project.run(&[]).exits(100);
-    project.memcheck(&["accept"]).exits(0);
+    run(&programs, &[]).exits(100);
+    programs.memcheck(&["accept"]).exits(0);
     for (filter, passes, expected) in [
         ("train::checkpointed", true, ""),
-        ("train::greedy", false, "0.599 x train::plain, and `train::plain` peaks at 102,400 B"),
+        (
+            "train::greedy",
+            false,
+            "0.599 x train::plain, and `relations::train::plain` peaks at 102,400 B",
+        ),
         ("linear", true, ""),
         ("square", false, "`peak_allocated` of host grows with seq^2 over the cases"),
     ] {

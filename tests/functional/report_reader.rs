@@ -4,28 +4,8 @@
 use std::path::Path;
 
 use crate::browser::Page;
-use crate::fixture::{Project, memcheck, workspace};
+use crate::fixture::{Programs, memcheck, workspace};
 use crate::report_page::{OPENED, READY, assert_fits};
-
-/// Attention of one head. `line` is one more line of its body.
-fn attention(line: &str) -> String {
-    format!(
-        "use candle_core::{{DType, Device, Tensor}};
-use memcheck_runtime::mem_test;
-
-#[mem_test(max_growth = \"0 B\")]
-fn self_attention(device: &Device) -> candle_core::Result<()> {{
-    let query = Tensor::ones((128, 32), DType::F32, device)?;
-    let scores = query.matmul(&query.t()?)?;
-{line}    scores.matmul(&query)?;
-    Ok(())
-}}
-"
-    )
-}
-
-/// It holds the scores a second time.
-const COPY: &str = "    let _before_softmax = scores.copy()?;\n";
 
 /// The text of an element that a reader sees.
 fn shown(page: &mut Page, selector: &str) -> String {
@@ -61,18 +41,19 @@ fn assert_found(report: &Path, first: &[&str], view: &[&str], marked: &str, next
 
 #[test]
 fn of_a_peak_regression_the_line_the_tensor_and_the_next_command_are_shown() {
-    let project = Project::bare("[dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\" }\n");
-    project.write("tests/mem.rs", &attention(""));
-    project.run(&["--explain", "always"]).exits(0);
-    project.memcheck(&["accept"]).exits(0);
-    project.write("tests/mem.rs", &attention(COPY));
-    project.run(&["--report", "html=report.html"]).exits(100);
-    let grown = ["peak-regression", "+64.0 KiB", "tests/mem.rs:8"];
+    let programs = Programs::of("report_reader").with_baselines();
+    programs.run("cpu", &["--explain", "always"]).exits(0);
+    programs.memcheck(&["accept"]).exits(0);
+    // It holds the scores a second time.
+    let twice = [("SCORES_HELD_TWICE", "yes")];
+    programs.run_with("cpu", &["--report", "html=report.html"], &twice).exits(100);
+    let line = programs.site("copy");
+    let grown = ["peak-regression", "+64.0 KiB", &line];
     let why = ["this allocation is new, or its tensor lives longer than before", "drop its tensor"];
     let commands = ["cargo memcheck profile ", "cargo memcheck accept "];
     let first = [&grown[..], &["let _before_softmax = scores.copy()?;"], &why, &commands].concat();
     let next = ["accept the figures", "cargo memcheck accept", "cargo memcheck profile"];
-    let report = project.path().join("report.html");
+    let report = programs.path().join("report.html");
     let view = [&grown[..], &["new at the peak"]].concat();
     assert_found(&report, &first, &view, "scores.copy()", &next);
 }

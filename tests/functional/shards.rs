@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::fixture::{Project, Run, memcheck, remove_process};
+use crate::fixture::{Programs, Project, Run, memcheck, remove_process};
 
 /// Tests of several outcomes, in two binaries. Their names are unique, because the projects share a
 /// folder for pending snapshots.
@@ -170,66 +170,70 @@ fn merged_shards_have_the_report_of_one_complete_run() {
     project.write(stray, "a figure of an earlier run");
     report(&project, &folders, &[]).exits(0);
     assert!(!project.has(stray));
+
+    reports_one_folder_again(&project);
 }
 
-#[test]
-fn the_results_of_one_folder_are_reported_again_without_new_files() {
-    let project = project();
-    let whole = run(&project, "", "kept", &[]).exits(100);
-    let again = report(&project, &["kept"], &[]).exits(100);
+/// The report of one folder of results writes no files.
+fn reports_one_folder_again(project: &Project) {
+    std::fs::remove_dir_all(project.path().join("out")).expect("the merge has written files");
+    let whole = run(project, "", "kept", &[]).exits(100);
+    let again = report(project, &["kept"], &[]).exits(100);
     assert_eq!(comparable_lines(&again), comparable_lines(&whole));
     assert!(!project.has("out"), "the report has written files");
     // A single shard has its own verdict.
-    let part = run(&project, "hash:1/2", "part", &["anna_of_shards", "bert", "cora", "dirk"]);
-    let alone = report(&project, &["part"], &[]);
+    let part = run(project, "hash:1/2", "part", &["anna_of_shards", "bert", "cora", "dirk"]);
+    let alone = report(project, &["part"], &[]);
     assert_eq!((alone.code, comparable_lines(&alone)), (part.code, comparable_lines(&part)));
-    report(&project, &["kept", "part"], &[]).exits(2).prints("--merge");
+    report(project, &["kept", "part"], &[]).exits(2).prints("--merge");
     memcheck(project.path(), &["report", "--merge"]).exits(2);
     // Without a folder the results are those of the last run. At first there are none, and then
     // there are some.
-    let none = report(&project, &[], &[]).exits(2).prints("out/memcheck/results");
+    let none = report(project, &[], &[]).exits(2).prints("out/memcheck/results");
     assert_eq!(none.summary()["exit_code"], 2);
     project.write("out/memcheck/results/results.jsonl", &project.read("kept/results.jsonl"));
-    assert_eq!(comparable_lines(&report(&project, &[], &[]).exits(100)), comparable_lines(&whole));
+    assert_eq!(comparable_lines(&report(project, &[], &[]).exits(100)), comparable_lines(&whole));
 }
 
 #[test]
 fn shards_that_are_not_one_complete_run_are_refused() {
-    let project = Project::new(
-        "#[mem_test(baseline = false)]\nfn a() {}\n#[mem_test(baseline = false)]\nfn b() {}\n",
-    );
-    let no_tests = ["--no-tests", "pass"];
+    let programs = Programs::of("shards");
+    let run = |part: &str, results: &str, arguments: &[&str]| {
+        let shard = ["--ci", "--partition", part, "--results", results, "--no-tests", "pass"];
+        programs.run("cpu", &[&shard, arguments].concat())
+    };
     for part in 1..=3 {
-        run(&project, &format!("hash:{part}/3"), &format!("{part}"), &no_tests).exits(0);
+        run(&format!("hash:{part}/3"), &format!("{part}"), &[]).exits(0);
     }
-    let merge = |folders: &[&str]| report(&project, &[&["--merge"], folders].concat(), &[]);
+    let report = |arguments: &[&str]| {
+        programs.memcheck(&[&["report", "--message-format", "json"], arguments].concat())
+    };
+    let merge = |folders: &[&str]| report(&[&["--merge"], folders].concat());
     merge(&["1", "2", "3"]).exits(0);
     let missing = merge(&["1", "3"]).exits(104).prints("hash:2/3");
     assert!(missing.summary()["error"]["message"].as_str().unwrap().contains("hash:2/3"));
     let none = |part: &str, folder: &str| {
-        run(&project, part, folder, &["no_such_test", "--no-tests", "pass"]).exits(0);
+        run(part, folder, &["shards::no_such_test"]).exits(0);
     };
     none("hash:1/2", "none/1");
     none("hash:2/2", "none/2");
     merge(&["none/1", "none/2"]).exits(4);
-    report(&project, &["--merge", "none/1", "none/2"], &["--no-tests", "warn"]).exits(0);
+    report(&["--merge", "none/1", "none/2", "--no-tests", "warn"]).exits(0);
     merge(&["1", "2", "3", "1"]).exits(2).prints("hash:1/3 is in both");
     merge(&["1", "2", "gone"]).exits(2).prints("gone is not a directory");
-    project.write("empty/readme", "");
+    programs.write("empty/readme", "");
     merge(&["1", "2", "empty"]).exits(104).prints("empty has no results");
-    let sound = project.read("3/results.jsonl");
-    project.write("3/results.jsonl", &sound[..sound.len() - 20]);
+    let sound = programs.read("3/results.jsonl");
+    programs.write("3/results.jsonl", &sound[..sound.len() - 20]);
     merge(&["1", "2", "3"]).exits(104).prints("cut off");
-    // Shards with other sources, limits or levels are not of the same run.
+    // Shards with other tests, limits or levels are not of the same run.
     for other in [["--max-peak", "1 GiB"], ["-D", "improved"]] {
-        run(&project, "hash:3/3", "3", &[&no_tests[..], &other].concat()).exits(0);
+        run("hash:3/3", "3", &other).exits(0);
         merge(&["1", "2", "3"]).exits(2).prints("not shards of one run");
     }
-    project.write("tests/mem.rs", "#[memcheck_runtime::mem_test(baseline = false)]\nfn a() {}\n");
-    run(&project, "hash:3/3", "3", &no_tests).exits(0);
+    run("hash:3/3", "3", &["shards::a"]).exits(0);
     merge(&["1", "2", "3"]).exits(2).prints("different tests, limits or levels");
     // A run that fails before its tests must remove the results of an earlier one.
-    project.write("tests/mem.rs", "no rust\n");
-    run(&project, "hash:3/3", "3", &no_tests).exits(101);
+    run("hash:3/3", "3", &["--profile", "no_such_profile"]).exits(101);
     merge(&["1", "2", "3"]).exits(104).prints("3 has no results");
 }

@@ -1,4 +1,4 @@
-//! Of `functional/cases.rs`: tests over cases without baselines, and blocks that a capacity refuses.
+//! Of `functional/cases.rs`: tests over cases, and blocks that a capacity refuses.
 
 use candle_core::{DType, Result, Tensor};
 use memcheck_runtime::{Trial, mem_test};
@@ -7,12 +7,19 @@ use memcheck_runtime::{Trial, mem_test};
 mod model {
     use super::*;
 
-    #[mem_test(cases(dtype = [f32, bf16], rows = [1, 4]), max_growth = "0 B", baseline = false)]
+    #[mem_test(cases(dtype = [f32, bf16], rows = [1, 4]), max_growth = "0 B")]
     pub(super) fn forward(trial: &mut Trial) -> Result<()> {
         let (dtype, rows): (DType, usize) = (trial.case("dtype")?, trial.case("rows")?);
         let device = trial.device().clone();
         trial.iterate(|_| Tensor::zeros((rows, 1024), dtype, &device).map(drop))
     }
+}
+
+/// The name of its snapshot would be longer than the name of a file can be.
+#[mem_test(cases(name = ["aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"]))]
+fn long_value(trial: &mut Trial) -> Result<()> {
+    let device = trial.device().clone();
+    trial.iterate(|_| Tensor::zeros(1024, DType::F32, &device).map(drop))
 }
 
 /// The same with a capacity.

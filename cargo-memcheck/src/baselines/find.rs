@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use memcheck_core::device::Family;
 use memcheck_core::input;
+use memcheck_core::judgement::location::Roots;
 use memcheck_core::judgement::snapshot::SnapshotParts;
 
 const PENDING: &str = ".snap.new";
@@ -40,13 +41,23 @@ impl SnapshotFile {
     }
 }
 
-pub(crate) fn accepted(package: &Path, leave_out: &Path) -> io::Result<Vec<SnapshotFile>> {
-    let files = walk(package, leave_out, ACCEPTED)?;
+/// Of the sources in `package`, a folder of the workspace.
+pub(crate) fn accepted(
+    roots: Roots<'_>,
+    package: &Path,
+    leave_out: &Path,
+) -> io::Result<Vec<SnapshotFile>> {
+    let files = walk(roots, &roots.mirrored(package), leave_out, ACCEPTED)?;
     Ok(files.into_iter().map(|path| SnapshotFile::new(path.clone(), path)).collect())
 }
 
-pub(crate) fn pending(package: &Path, leave_out: &Path) -> io::Result<Vec<SnapshotFile>> {
-    let files = walk(package, leave_out, PENDING)?;
+/// Next to the baselines of the sources in `package`, a folder of the workspace.
+pub(crate) fn pending(
+    roots: Roots<'_>,
+    package: &Path,
+    leave_out: &Path,
+) -> io::Result<Vec<SnapshotFile>> {
+    let files = walk(roots, &roots.mirrored(package), leave_out, PENDING)?;
     Ok(files
         .into_iter()
         .map(|path| {
@@ -57,31 +68,30 @@ pub(crate) fn pending(package: &Path, leave_out: &Path) -> io::Result<Vec<Snapsh
         .collect())
 }
 
-pub(crate) fn pending_below(folder: &Path, workspace_root: &Path) -> io::Result<Vec<SnapshotFile>> {
-    let files = walk(folder, Path::new(""), PENDING)?;
+/// In a folder that mirrors that of the baselines.
+pub(crate) fn pending_below(folder: &Path, baselines: &Path) -> io::Result<Vec<SnapshotFile>> {
+    let files = walk(Roots::new(folder, None), folder, Path::new(""), PENDING)?;
     Ok(files
         .into_iter()
         .filter_map(|path| {
-            let target = workspace_root.join(path.strip_prefix(folder).ok()?).with_extension("");
+            let target = baselines.join(path.strip_prefix(folder).ok()?).with_extension("");
             Some(SnapshotFile::new(path, target))
         })
         .collect())
 }
 
 /// Skips hidden folders, `leave_out`, inner packages, and unreadable folders, which no test can
-/// have written to.
-fn walk(root: &Path, leave_out: &Path, ending: &str) -> io::Result<Vec<PathBuf>> {
+/// have written to. A folder of baselines has no manifests, so that those of the workspace decide
+/// which of its folders belong to inner packages.
+fn walk(roots: Roots<'_>, root: &Path, leave_out: &Path, ending: &str) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut open = vec![root.to_owned()];
     while let Some(folder) = open.pop() {
         let entries = match fs::read_dir(&folder) {
-            // The folder belongs to another user, or it was removed after its name was read.
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound
-                ) && folder != root =>
-            {
+            // It was removed after its name was read, or no baseline has been accepted yet.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            // The folder belongs to another user.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && folder != root => {
                 continue;
             }
             entries => entries?,
@@ -95,7 +105,7 @@ fn walk(root: &Path, leave_out: &Path, ending: &str) -> io::Result<Vec<PathBuf>>
             if kind.is_dir() {
                 let skip = name.starts_with('.')
                     || path == leave_out
-                    || path.join("Cargo.toml").exists()
+                    || roots.in_workspace(&path).join("Cargo.toml").exists()
                     || path.join("CACHEDIR.TAG").exists();
                 if !skip {
                     open.push(path);
@@ -157,15 +167,40 @@ mod tests {
         fs::write(root.path().join("inner/Cargo.toml"), "").unwrap();
         write("out/snapshots/f@cpu.snap");
         let out = root.path().join("out");
-        let found = accepted(root.path(), &out).unwrap();
+        let roots = Roots::new(root.path(), None);
+        let found = accepted(roots, root.path(), &out).unwrap();
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].test, "mem::a::b");
         assert_eq!(found[0].family, Some(Family::Cpu));
-        let pending = pending(root.path(), &out).unwrap();
+        let pending = pending(roots, root.path(), &out).unwrap();
         assert_eq!(pending.len(), 1);
         assert!(pending[0].target.ends_with("tests/snapshots/mem__c@cuda.snap"));
         assert!(pending[0].is_named(&["m::c".to_owned()]));
         assert!(!pending[0].is_named(&["a::b".to_owned()]));
+    }
+
+    #[test]
+    fn the_packages_of_a_folder_of_baselines_are_those_of_the_workspace() {
+        let (root, kept) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let inner = root.path().join("inner");
+        fs::create_dir(&inner).unwrap();
+        fs::write(inner.join("Cargo.toml"), "").unwrap();
+        let roots = Roots::new(root.path(), Some(kept.path()));
+        let leave_out = root.path().join("target");
+        assert_eq!(accepted(roots, root.path(), &leave_out).unwrap(), []);
+        for folder in ["tests", "inner/tests"] {
+            let folder = kept.path().join(folder).join("snapshots");
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("mem__a@cpu.snap.new"), OURS).unwrap();
+        }
+        for (package, folder) in [(root.path(), "tests"), (&inner, "inner/tests")] {
+            let found = pending(roots, package, &leave_out).unwrap();
+            assert_eq!(found.len(), 1);
+            let target = kept.path().join(folder).join("snapshots/mem__a@cpu.snap");
+            assert_eq!(found[0].target, target);
+        }
+        fs::remove_dir_all(kept.path()).unwrap();
+        assert_eq!(pending(roots, &inner, &leave_out).unwrap(), [], "nothing was accepted yet");
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub(crate) enum SnapshotError {
     Io(PathBuf, io::Error),
     #[error("{path} is not a directory", path = .0.display())]
     NotADirectory(PathBuf),
-    #[error("{path} is outside the workspace, because of a link to {to}", path = .0.display(), to = .1.display())]
+    #[error("{path} is outside the workspace or its folder of baselines, because of a link to {to}", path = .0.display(), to = .1.display())]
     Linked(PathBuf, PathBuf),
     #[error("{path} does not belong to a package of this workspace", path = .0.display())]
     OtherWorkspace(PathBuf),
@@ -109,8 +109,10 @@ pub(crate) fn check(path: &Path) -> Result<CheckedSnapshot, SnapshotError> {
 }
 
 /// An error if the target of a snapshot is outside these folders once links are followed.
-pub(crate) fn check_target(file: &SnapshotFile, folders: &[&Path]) -> Result<(), SnapshotError> {
-    let mut above = file.target.ancestors().skip(1);
+pub(crate) fn check_target(file: &SnapshotFile, folders: &[PathBuf]) -> Result<(), SnapshotError> {
+    // A folder of baselines need not exist, and the folders around it do not matter.
+    let is_below = |path: &&Path| folders.iter().any(|folder| path.starts_with(folder));
+    let mut above = file.target.ancestors().skip(1).take_while(is_below);
     // A link without a target exists here, and has no canonical path.
     let Some(existing) = above.find(|folder| folder.symlink_metadata().is_ok()) else {
         return Ok(());
@@ -118,7 +120,7 @@ pub(crate) fn check_target(file: &SnapshotFile, folders: &[&Path]) -> Result<(),
     let linked = |to| SnapshotError::Linked(file.target.clone(), to);
     let real = existing.canonicalize().map_err(|_| linked(existing.to_owned()))?;
     let is_inside =
-        |folder: &&Path| folder.canonicalize().is_ok_and(|folder| real.starts_with(folder));
+        |folder: &PathBuf| folder.canonicalize().is_ok_and(|folder| real.starts_with(folder));
     if folders.iter().any(is_inside) { Ok(()) } else { Err(linked(real)) }
 }
 
@@ -144,6 +146,8 @@ pub(crate) fn reject(file: &SnapshotFile) -> Result<(), SnapshotError> {
 
 #[cfg(test)]
 mod tests {
+    use memcheck_core::judgement::location::Roots;
+
     use super::*;
 
     const PENDING: &str = "---\nsource: tests/mem.rs\nassertion_line: 7\nexpression: figures\ninfo:\n  memcheck: 1\n  candle: 0.11.1\n  profile: debug\n  iterations: 10\n  warmup: 2\n---\nhost:\n  growth: 0\n  peak_allocated: 4096\n  retained: 0\n  setup: 4096\n";
@@ -152,7 +156,7 @@ mod tests {
         let snapshots = folder.join("snapshots");
         fs::create_dir_all(&snapshots).unwrap();
         fs::write(snapshots.join("mem__a@cpu.snap.new"), text).unwrap();
-        super::super::pending(folder, Path::new("")).unwrap().remove(0)
+        super::super::pending(Roots::new(folder, None), folder, Path::new("")).unwrap().remove(0)
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! Collects the pending snapshots that a command line selects.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use memcheck_core::judgement::location::Roots;
 
 use super::{SnapshotError, SnapshotFile, check_target, pending, pending_below};
 use crate::build::workspace::Workspace;
 use crate::invocation::cli::SnapshotArgs;
+use crate::invocation::options::baselines;
 use crate::invocation::values::{CargoOptions, Verbosity};
 use crate::system::error::Failure;
 use crate::system::printing::eprint_line;
@@ -15,6 +18,8 @@ pub(crate) fn select_pending(
 ) -> Result<(Workspace, Vec<SnapshotFile>), Failure> {
     let manifest_path = args.manifest_path.clone();
     let workspace = Workspace::load(&CargoOptions { manifest_path, ..CargoOptions::default() })?;
+    let baselines = baselines(&args.baselines, workspace.root())?;
+    let roots = Roots::new(workspace.root(), baselines.as_deref());
     let folders: Vec<&Path> = workspace
         .named(&args.packages)?
         .into_iter()
@@ -28,12 +33,13 @@ pub(crate) fn select_pending(
             return Err(SnapshotError::NotADirectory(from.clone()).into());
         }
         Some(from) => {
-            for file in below(from, workspace.root())? {
+            for file in below(from, roots.baselines)? {
                 // If the folder of the sources does not exist, the snapshot belongs to another
                 // workspace.
-                let of_sources = file.target.parent().and_then(Path::parent);
+                let place = roots.in_workspace(&file.target);
+                let of_sources = place.parent().and_then(Path::parent);
                 let is_shared = shares && of_sources.is_some_and(Path::is_dir);
-                if is_shared || folders.iter().any(|folder| file.target.starts_with(folder)) {
+                if is_shared || folders.iter().any(|folder| place.starts_with(folder)) {
                     files.push(file);
                 } else if args.packages.is_empty() {
                     return Err(SnapshotError::OtherWorkspace(file.path).into());
@@ -42,7 +48,7 @@ pub(crate) fn select_pending(
         }
         None => {
             for folder in folders.iter().copied().chain(shares.then(|| workspace.root())) {
-                let found = pending(folder, workspace.target_directory())
+                let found = pending(roots, folder, workspace.target_directory())
                     .map_err(|error| SnapshotError::Io(folder.to_owned(), error))?;
                 files.extend(found);
             }
@@ -51,23 +57,26 @@ pub(crate) fn select_pending(
     files.retain(|file| file.is_named(&args.filters));
     files.sort();
     files.dedup();
-    let inside: Vec<&Path> = folders.iter().copied().chain([workspace.root()]).collect();
+    let inside = folders.into_iter().map(|folder| roots.mirrored(folder));
+    let inside: Vec<PathBuf> = inside.chain([roots.baselines.to_owned()]).collect();
     for file in &files {
         check_target(file, &inside)?;
     }
     if files.is_empty() && args.output.verbosity() > Verbosity::Quiet {
-        eprint_line!("no pending snapshots");
+        match roots.elsewhere() {
+            Some(folder) => eprint_line!("no pending snapshots in {}", folder.display()),
+            None => eprint_line!("no pending snapshots"),
+        }
         let left = workspace.pending_directory();
-        if args.from.is_none() && below(&left, workspace.root()).is_ok_and(|f| !f.is_empty()) {
+        if args.from.is_none() && below(&left, roots.baselines).is_ok_and(|f| !f.is_empty()) {
             eprint_line!("hint: a run with --ci wrote some to {}: use --from", left.display());
         }
     }
     Ok((workspace, files))
 }
 
-fn below(folder: &Path, workspace_root: &Path) -> Result<Vec<SnapshotFile>, SnapshotError> {
-    pending_below(folder, workspace_root)
-        .map_err(|error| SnapshotError::Io(folder.to_owned(), error))
+fn below(folder: &Path, baselines: &Path) -> Result<Vec<SnapshotFile>, SnapshotError> {
+    pending_below(folder, baselines).map_err(|error| SnapshotError::Io(folder.to_owned(), error))
 }
 
 pub(crate) fn shown(path: &Path, workspace: &Workspace) -> String {

@@ -34,6 +34,8 @@ impl SourceFunctions {
 mod tests {
     use std::fs;
 
+    use memcheck_core::judgement::location::Roots;
+
     use super::*;
 
     #[test]
@@ -47,7 +49,8 @@ mod tests {
         for (source, expected) in [("mem.rs", true), ("../other.rs", false), ("/dev/zero", false)] {
             let text = format!("---\nsource: {source}\ninfo:\n  memcheck: 1\n---\nhost:\n");
             fs::write(root.join("snapshots/mem__a@cpu.snap"), text).unwrap();
-            let snapshots = super::super::accepted(&root, Path::new("")).unwrap();
+            let roots = Roots::new(&root, None);
+            let snapshots = super::super::accepted(roots, &root, Path::new("")).unwrap();
             let functions = SourceFunctions::of(&snapshots[0], &root);
             assert_eq!(functions.test, expected, "{source}");
         }

@@ -24,14 +24,16 @@ use crate::system::printing::eprint_line;
 use crate::system::process::Interrupt;
 
 pub(super) fn archive(args: &ArchiveArgs) -> Result<u8, Failure> {
-    let ArchiveArgs { archive_file, line_tables, device, config_file, output, cargo } = args;
+    let ArchiveArgs { archive_file, line_tables, device, config_file, baselines, output, cargo } =
+        args;
     let line_tables = LineTables::read(line_tables);
     if matches!(&line_tables, LineTables::Separate(path) if is_same(path, archive_file)) {
         return Err(ArchiveError::SameFile(archive_file.clone()).into());
     }
     let (config_file, probe) = (config_file.clone(), Probe::Compiler);
     let flags = Flags::new(output, cargo).devices(device)?;
-    let session = Session::open(Flags { config_file, probe, ..flags })?;
+    let session =
+        Session::open(Flags { config_file, baselines: baselines.clone(), probe, ..flags })?;
     session.announce();
     let mut leaves: Vec<Leaf> = Vec::new();
     let mut legs = Legs::open(&session)?;
@@ -61,6 +63,7 @@ pub(super) fn archive(args: &ArchiveArgs) -> Result<u8, Failure> {
     let interrupt = Interrupt::listen().context("listening for signals")?;
     let origin = PackedFrom {
         workspace: &session.workspace,
+        roots: session.roots(),
         packages: &session.packages,
         cargo: &session.options.cargo,
         devices: session.legs.iter().flat_map(Leg::requests).collect(),

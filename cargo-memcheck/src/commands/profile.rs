@@ -198,8 +198,7 @@ fn profile_program(args: &ProfileArgs, program: &Program) -> Result<u8, Failure>
 
 fn open_broadcast(session: &Session, args: &ProfileArgs) -> Broadcast {
     let on_stdout = Profiler::new(&session.options.reporting, args.table);
-    let (root, legs) = (session.workspace.root(), session.legs.len());
-    Broadcast::new(&session.report_context(), root, legs, Some(Box::new(on_stdout)))
+    Broadcast::new(&session.report_context(), session.legs.len(), Some(Box::new(on_stdout)))
 }
 
 fn forward_event(broadcast: &mut Broadcast, tally: &mut Tally, task: &Task, event: RunEvent) {

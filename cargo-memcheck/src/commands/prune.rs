@@ -17,14 +17,14 @@ use crate::system::process::Interrupt;
 
 /// In CI it only lists the baselines, because the source tree must not change.
 pub(super) fn prune(args: &PruneArgs) -> Result<u8, Failure> {
-    let PruneArgs { dry_run, select, runner, ci, output, cargo } = args;
+    let PruneArgs { dry_run, select, runner, ci, baselines, output, cargo } = args;
     let refused =
         [(select.exact, "--exact"), (select.run_ignored != RunIgnored::Default, "--run-ignored")];
     if let Some((_, flag)) = refused.into_iter().find(|(given, _)| *given) {
         return Err(OptionsError::Prune(flag).into());
     }
     let flags = Flags::new(output, cargo).select(select)?.runner(runner.as_deref())?;
-    let session = Session::open(Flags { ci: ci.clone(), ..flags })?;
+    let session = Session::open(Flags { ci: ci.clone(), baselines: baselines.clone(), ..flags })?;
     session.announce();
     let dry_run = *dry_run || session.options.mode == Mode::Ci;
     let (_, legs) = legs::discover(&session)?;

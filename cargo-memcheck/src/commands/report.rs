@@ -1,10 +1,14 @@
 //! `cargo memcheck report`: prints the results of a run again, or those of its shards as if they
 //! were one run. It judges only the limits across tests, which shards leave to it.
 
+use memcheck_core::judgement::location::Roots;
+
 use super::earlier_output;
 use crate::build::workspace::{Places, pending_of_results};
 use crate::invocation::cli::ReportArgs;
-use crate::invocation::options::{Mode, Pending, ReportContext, ReportingOptions, environment};
+use crate::invocation::options::{
+    Mode, Pending, ReportContext, ReportingOptions, baselines, environment,
+};
 use crate::invocation::values::Format;
 use crate::presentation::events::Presenter;
 use crate::presentation::presenters::{self, Broadcast, JsonLines};
@@ -15,8 +19,11 @@ use crate::system::process::Capture;
 
 pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
     let places = places(args)?;
+    // Results must not choose the files that are read, so that the folder is not that of the run.
+    let baselines = baselines(&args.baselines, places.root())?;
+    let roots = Roots::new(places.root(), baselines.as_deref());
     if args.merge {
-        return Ok(present(merge(args, &places)?, args, &places));
+        return Ok(present(merge(args, roots, &places)?, args, roots, &places));
     }
     let stored = places.results_directory();
     let folder = match args.folders.as_slice() {
@@ -24,11 +31,16 @@ pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
         [folder] => folder,
         folders => return Err(ResultsError::Several(folders.len()).into()),
     };
-    let results = results::read_in_file(folder, places.root())?;
-    Ok(present(MergedRun::from(results), args, &places))
+    let results = results::read_in_file(folder, roots)?;
+    Ok(present(MergedRun::from(results), args, roots, &places))
 }
 
-fn present<T: Replayed>(whole: MergedRun<T>, args: &ReportArgs, places: &Places) -> u8 {
+fn present<T: Replayed>(
+    whole: MergedRun<T>,
+    args: &ReportArgs,
+    roots: Roots<'_>,
+    places: &Places,
+) -> u8 {
     let reporting = ReportingOptions::read(&args.output, &args.report, &environment);
     let report_context = ReportContext {
         reporting: &reporting,
@@ -40,14 +52,15 @@ fn present<T: Replayed>(whole: MergedRun<T>, args: &ReportArgs, places: &Places)
                 Pending::In(pending_of_results(&places.results_directory()))
             }
             (_, Mode::Ci) => Pending::In(places.pending_directory()),
-            (_, Mode::Local) => Pending::NextToTests,
+            (_, Mode::Local) => Pending::NextToBaselines,
         },
+        roots,
         capture: Capture::Kept,
         no_tests: args.no_tests,
         // The filters of the run have selected the results, so all of them are presented.
         filters: &[],
     };
-    replay(whole, &report_context, places)
+    replay(whole, &report_context)
 }
 
 /// The current folder if an archive was run there.
@@ -59,29 +72,25 @@ fn places(args: &ReportArgs) -> Result<Places, Failure> {
     Ok(if ran_here { here } else { found })
 }
 
-fn merge(args: &ReportArgs, places: &Places) -> Result<MergedRun, Failure> {
+fn merge(args: &ReportArgs, roots: Roots<'_>, places: &Places) -> Result<MergedRun, Failure> {
     let stored = [places.results_directory()];
     let folders = if args.folders.is_empty() { &stored[..] } else { &args.folders };
     let shards = folders.iter().map(|folder| {
         let mut results = results::read(folder)?;
-        results.relocate(places.root());
+        results.relocate(roots);
         Ok(results)
     });
     let mut whole = results::merge(shards.collect::<Result<Vec<_>, ResultsError>>()?)?;
     earlier_output::set_aside(&places.pending_directory(), whole.run.commit());
     results::join(&mut whole, places)?;
-    results::judge_relations(&mut whole, &places.pending_directory())?;
+    results::judge_relations(&mut whole, &places.pending_directory(), roots.baselines)?;
     Ok(whole)
 }
 
-fn replay<T: Replayed>(
-    whole: MergedRun<T>,
-    report_context: &ReportContext<'_>,
-    places: &Places,
-) -> u8 {
+fn replay<T: Replayed>(whole: MergedRun<T>, report_context: &ReportContext<'_>) -> u8 {
     let json = report_context.reporting.format == Format::Json;
     let on_stdout = json.then(|| Box::new(JsonLines::new(Stdout)) as Box<dyn Presenter>);
-    let mut broadcast = Broadcast::new(report_context, places.root(), whole.legs.len(), on_stdout);
+    let mut broadcast = Broadcast::new(report_context, whole.legs.len(), on_stdout);
     let tally = results::replay(whole, |event| broadcast.notify(event));
     if let Some(failure) = &tally.failure {
         presenters::reported(failure);

@@ -130,20 +130,25 @@ fn print_decision(verbosity: Verbosity, what: &str, path: &str) {
 }
 
 fn commands(args: &SnapshotArgs, file: &SnapshotFile) {
+    // The variable and the configuration apply to these commands too.
+    let flags =
+        [("--from", args.from.as_deref()), ("--baselines", args.baselines.baselines.as_deref())];
     for word in ["accept", "reject"] {
-        eprint_line!("  {}", style::hint(&command(word, file, args.from.as_deref())));
+        eprint_line!("  {}", style::hint(&command(word, file, flags)));
     }
     eprint_line!("");
 }
 
 /// The name is quoted, because a stranger can have chosen it.
-fn command(word: &str, file: &SnapshotFile, from: Option<&Path>) -> String {
+fn command(word: &str, file: &SnapshotFile, folders: [(&str, Option<&Path>); 2]) -> String {
     let name = file.target.file_name().unwrap_or_default().to_string_lossy();
-    let from = from.map(|from| format!(" --from {}", shell::quote(&from.to_string_lossy())));
-    let from = from.unwrap_or_default();
+    let flag = |(flag, folder): (&str, Option<&Path>)| {
+        Some(format!(" {flag} {}", shell::quote(&folder?.to_string_lossy())))
+    };
+    let flags: String = folders.into_iter().filter_map(flag).collect();
     match name.starts_with('-') {
-        true => format!("cargo memcheck {word}{from} -- {}", shell::quote(&name)),
-        false => format!("cargo memcheck {word} {}{from}", shell::quote(&name)),
+        true => format!("cargo memcheck {word}{flags} -- {}", shell::quote(&name)),
+        false => format!("cargo memcheck {word} {}{flags}", shell::quote(&name)),
     }
 }
 
@@ -207,11 +212,14 @@ mod tests {
             let path = Path::new("/ws/snapshots").join(name);
             let file =
                 SnapshotFile { target: path.clone(), path, test: String::new(), family: None };
-            let from = Path::new("it's $(id)");
-            let words = shlex::split(&command("accept", &file, Some(from))).unwrap();
-            assert!(words.contains(&name.to_owned()), "{words:?}");
-            assert!(words.contains(&"it's $(id)".to_owned()), "{words:?}");
-            assert!(words.len() <= 7, "{words:?}");
+            let folders = ["it's $(id)", "a b"];
+            let flags = [("--from", folders[0]), ("--baselines", folders[1])];
+            let flags = flags.map(|(flag, folder)| (flag, Some(Path::new(folder))));
+            let words = shlex::split(&command("accept", &file, flags)).unwrap();
+            for word in [name, folders[0], folders[1]] {
+                assert!(words.contains(&word.to_owned()), "{words:?}");
+            }
+            assert!(words.len() <= 9, "{words:?}");
         }
     }
 }

@@ -62,6 +62,7 @@ fn flags(args: &RunArgs) -> Result<Flags, Failure> {
     let RunArgs {
         select,
         ci,
+        baselines,
         part,
         archive,
         schedule,
@@ -79,6 +80,7 @@ fn flags(args: &RunArgs) -> Result<Flags, Failure> {
     Ok(Flags {
         archive: archive.clone(),
         ci: ci.clone(),
+        baselines: baselines.clone(),
         limits: limits.layer(),
         reports: report.clone(),
         results: results.clone(),
@@ -127,12 +129,11 @@ fn run_legs(session: &Session, interrupt: &Interrupt) -> Result<u8, Failure> {
     let Some((mut legs, first)) = interrupt.outlived(begun)? else { return Ok(stopped(options)) };
     let json = options.reporting.format == Format::Json;
     let on_stdout = json.then(|| Box::new(JsonLines::new(Stdout)) as Box<dyn Presenter>);
-    let root = session.workspace.root();
     let mut state = RunState {
         session,
         runner: Runner::prepare(session, legs.nvml(), interrupt.clone())?,
         interrupt,
-        broadcast: Broadcast::new(&session.report_context(), root, session.legs.len(), on_stdout),
+        broadcast: Broadcast::new(&session.report_context(), session.legs.len(), on_stdout),
         tally: Tally::default(),
         listed: Vec::new(),
         store: Store::begin(&session.results_directory(), &RunDescription::of(session)),
@@ -281,7 +282,7 @@ impl<'a> RunningLeg<'a> {
     fn begin(session: &'a Session, legs: &mut Legs<'_>, leg: &Leg) -> Result<Self, Failure> {
         let tests = legs.tests(leg)?;
         let chosen = session.choose(&tests);
-        let needs = relations::needs(&tests, &chosen.run, session.workspace.root())?;
+        let needs = relations::needs(&tests, &chosen.run, session.roots())?;
         Ok(Self { session, tests, chosen, needs })
     }
 
@@ -368,7 +369,7 @@ impl<'a> RunningLeg<'a> {
         }
         let pending = self.session.pending_directory();
         let judge = Judge {
-            root: self.session.workspace.root(),
+            baselines: self.session.roots().baselines,
             pending: pending.as_deref(),
             levels: &self.session.options.levels,
             within: None,

@@ -15,6 +15,7 @@ use crate::build::workspace::TestPackage;
 use crate::discovery::listing::ListedExecutable;
 use crate::discovery::session::{LegTests, Session, TestSource};
 use crate::execution::note::Note;
+use crate::invocation::options::baselines_flag;
 
 /// `legs` must contain the tests of all legs.
 pub(crate) fn notes(session: &Session, legs: &[LegTests]) -> std::io::Result<Vec<Note>> {
@@ -28,15 +29,16 @@ pub(crate) fn notes(session: &Session, legs: &[LegTests]) -> std::io::Result<Vec
             level: level(Code::NotBuilt),
         })
         .collect();
+    let prune = format!("`cargo memcheck prune{}`", baselines_flag(session.roots()));
     for (package, file) in stale(session, legs)? {
         let shown = file.path.strip_prefix(session.workspace.root()).unwrap_or(&file.path);
         let finding =
             Finding::new(Code::StaleBaseline, format!("{} belongs to no test", shown.display()))
                 .hint(match session.source {
                     TestSource::Archive(_) => {
-                        "`cargo memcheck prune` removes it on a machine with the sources"
+                        format!("{prune} removes it on a machine with the sources")
                     }
-                    TestSource::Workspace => "`cargo memcheck prune` removes it",
+                    TestSource::Workspace => format!("{prune} removes it"),
                 });
         let level = level(Code::StaleBaseline);
         notes.push(Note { package, path: Some(file.path), finding, level });
@@ -81,17 +83,17 @@ pub(crate) fn stale(
     // A file is counted for the innermost folder only. In a source tree the search for files ends
     // at the manifest of the next package, but an archive has no manifests.
     let innermost = |file: &SnapshotFile| {
-        let around = places.iter().filter(|(_, folder, _)| file.path.starts_with(folder));
+        let path = session.roots().in_workspace(&file.path);
+        let around = places.iter().filter(|(_, folder, _)| path.starts_with(folder));
         around.map(|(_, folder, _)| folder.as_os_str().len()).max()
     };
 
     let mut stale = Vec::new();
     for (name, folder, families) in &places {
-        // An archive has no folder for a package without baselines.
-        if families.is_empty() || !folder.is_dir() {
+        if families.is_empty() {
             continue;
         }
-        let files = baselines::accepted(folder, workspace.target_directory())?;
+        let files = baselines::accepted(session.roots(), folder, workspace.target_directory())?;
         stale.extend(
             files
                 .into_iter()
@@ -137,11 +139,11 @@ fn places<'a>(
 }
 
 fn known(session: &Session, legs: &[LegTests]) -> BTreeSet<PathBuf> {
-    let root = session.workspace.root();
+    let roots = session.roots();
     let of_leg = |leg: &LegTests| -> Vec<PathBuf> {
         let family = leg.leg.family();
         let laws = leg.carried.iter().flat_map(|carried| {
-            memcheck_core::runs::relations::law_baselines(root, &carried.tests, family)
+            memcheck_core::runs::relations::law_baselines(roots, &carried.tests, family)
         });
         leg.carried
             .iter()
@@ -149,7 +151,7 @@ fn known(session: &Session, legs: &[LegTests]) -> BTreeSet<PathBuf> {
             .filter(|entry| entry.need.admits(family))
             .map(|entry| {
                 let family = entry.family_on(family);
-                location::baseline(root, &entry.file, &entry.snapshot, family)
+                location::baseline(roots, &entry.file, &entry.snapshot, family)
             })
             .chain(laws)
             .collect()

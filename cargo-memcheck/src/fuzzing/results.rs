@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use memcheck_core::judgement::location::Roots;
+
 use crate::presentation::presenters::every;
 use crate::presentation::results::{self, MergedRun};
 
@@ -10,7 +12,7 @@ pub fn results(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     let read = || results::parse(Path::new("/r"), &text, false);
     let Ok(mut run) = read() else { return };
-    run.relocate(Path::new("/w"));
+    run.relocate(Roots::new(Path::new("/w"), None));
     let whole = MergedRun::from(run);
     let texts = every::present_all(|notify| results::replay(whole, notify));
     for (name, text) in texts {

@@ -1,6 +1,7 @@
-//! The path of a test's baseline: in `snapshots/`, next to the source file of the test. Paths are
-//! normalized as text, because both sides of the wire must agree and insta refuses `..` in a
-//! pending path. A symbolic link before a `..` is not resolved.
+//! The path of a test's baseline: in `snapshots/`, next to the source file of the test, or at the
+//! same place of another folder that has the baselines of the workspace. Paths are normalized as
+//! text, because both sides of the wire must agree and insta refuses `..` in a pending path. A
+//! symbolic link before a `..` is not resolved.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -8,15 +9,62 @@ use std::path::{Component, Path, PathBuf};
 use crate::characters::is_special;
 use crate::device::Family;
 
+/// The folders of sources and baselines. They are the same unless the user has named a folder of
+/// baselines, which mirrors the workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Roots<'a> {
+    /// The root of the workspace.
+    pub workspace: &'a Path,
+    /// The folder that has each baseline at the place that its source has in the workspace.
+    pub baselines: &'a Path,
+}
+
+impl<'a> Roots<'a> {
+    /// Without `baselines`, they are next to their sources.
+    pub fn new(workspace: &'a Path, baselines: Option<&'a Path>) -> Self {
+        Self { workspace, baselines: baselines.unwrap_or(workspace) }
+    }
+
+    /// The folder of baselines, unless it is the workspace.
+    pub fn elsewhere(self) -> Option<&'a Path> {
+        (self.baselines != self.workspace).then_some(self.baselines)
+    }
+
+    /// The place of a path of the workspace in the folder of baselines. A path outside the
+    /// workspace has no other place.
+    pub fn mirrored(self, path: &Path) -> PathBuf {
+        moved(path, self.workspace, self.baselines)
+    }
+
+    /// The path of the workspace whose place in the folder of baselines is `place`.
+    pub fn in_workspace(self, place: &Path) -> PathBuf {
+        moved(place, self.baselines, self.workspace)
+    }
+}
+
+/// The same place below `to` as `path` has below `from`; another path stays as it is.
+pub fn moved(path: &Path, from: &Path, to: &Path) -> PathBuf {
+    match path.strip_prefix(from) {
+        // Without a separator at the end, which `join` adds before an empty path.
+        Ok(rest) => to.components().chain(rest.components()).collect(),
+        Err(_) => path.to_owned(),
+    }
+}
+
+/// The absolute path of `path`, which may be relative to `base`, without `..`.
+pub fn absolute(base: &Path, path: &Path) -> PathBuf {
+    normalize(&base.join(path))
+}
+
 /// The absolute source file of a test, without the `..` of a `#[path = "../shared.rs"]`.
 pub fn source(workspace: &Path, file: &Path) -> PathBuf {
-    normalize(&workspace.join(file))
+    absolute(workspace, file)
 }
 
 /// The baseline of a test; `stem` is its file name without device and extension.
-pub fn baseline(workspace: &Path, file: &Path, stem: &str, family: Family) -> PathBuf {
-    let source = source(workspace, file);
-    let folder = source.parent().unwrap_or(workspace).join("snapshots");
+pub fn baseline(roots: Roots<'_>, file: &Path, stem: &str, family: Family) -> PathBuf {
+    let source = roots.mirrored(&source(roots.workspace, file));
+    let folder = source.parent().unwrap_or(roots.baselines).join("snapshots");
     folder.join(format!("{}@{}.snap", file_name(stem), family.name()))
 }
 
@@ -90,13 +138,39 @@ mod tests {
             ("../../../other.rs", "/snapshots"),
             ("/elsewhere/tests/../mem.rs", "/elsewhere/snapshots"),
         ] {
-            let path = baseline(Path::new("/ws"), Path::new(file), "mem__a", Family::Cpu);
+            let roots = Roots::new(Path::new("/ws"), None);
+            let path = baseline(roots, Path::new(file), "mem__a", Family::Cpu);
             assert_eq!(path, Path::new(folder).join("mem__a@cpu.snap"), "{file}");
         }
         let common = BTreeMap::from([("dtype".to_owned(), "f32".to_owned())]);
         assert_eq!(law("mem::bert::forward", &common), "mem__bert__forward__law_dtype_f32");
         assert_eq!(law("mem::forward", &BTreeMap::new()), "mem__forward__law");
         assert_eq!(normalize(Path::new("../a/./b/../c")), Path::new("../a/c"));
+    }
+
+    #[test]
+    fn a_folder_of_baselines_mirrors_the_workspace() {
+        let roots = Roots::new(Path::new("/ws"), Some(Path::new("/kept")));
+        for (file, folder) in [
+            ("app/tests/mem.rs", "/kept/app/tests/snapshots"),
+            ("app/tests/../../common/shared.rs", "/kept/common/snapshots"),
+            ("mem.rs", "/kept/snapshots"),
+            ("/ws/app/mem.rs", "/kept/app/snapshots"),
+            // A source outside the workspace has no place in the mirror.
+            ("../other.rs", "/snapshots"),
+            ("/elsewhere/mem.rs", "/elsewhere/snapshots"),
+        ] {
+            let path = baseline(roots, Path::new(file), "mem__a", Family::Cpu);
+            assert_eq!(path, Path::new(folder).join("mem__a@cpu.snap"), "{file}");
+        }
+        for (path, place) in [("/ws", "/kept"), ("/ws/app", "/kept/app"), ("/wsx/a", "/wsx/a")] {
+            let mirrored = roots.mirrored(Path::new(path));
+            assert_eq!(mirrored.as_os_str(), place);
+            assert_eq!(roots.in_workspace(&mirrored).as_os_str(), path);
+        }
+        assert_eq!(roots.elsewhere(), Some(Path::new("/kept")));
+        assert_eq!(Roots::new(Path::new("/ws"), None).elsewhere(), None);
+        assert_eq!(absolute(Path::new("/ws/app"), Path::new("../kept")), Path::new("/ws/kept"));
     }
 
     #[test]
@@ -119,7 +193,8 @@ mod tests {
         let names: Vec<String> = short.map(str::to_owned).into_iter().chain(long).collect();
         let mut files = std::collections::BTreeSet::new();
         for name in &names {
-            let path = baseline(Path::new("/ws"), Path::new("t/m.rs"), name, Family::Cuda);
+            let roots = Roots::new(Path::new("/ws"), None);
+            let path = baseline(roots, Path::new("t/m.rs"), name, Family::Cuda);
             assert_eq!(path.parent(), Some(Path::new("/ws/t/snapshots")), "{name:?}");
             let file = path.file_name().unwrap().to_str().unwrap().to_owned();
             assert!(!file.contains(is_special) && file.len() + 4 <= 255, "{file:?}");

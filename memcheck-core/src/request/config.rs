@@ -4,6 +4,7 @@
 //! device = ["sim:h200"]         # what bare `cargo memcheck` runs on
 //! threads = 1                   # RAYON_NUM_THREADS of a test, where unset
 //! runner = "srun --gres=gpu:1"  # what starts each test process; nothing, where unset
+//! baselines = "../baselines"    # directory of the baselines; next to the tests, where unset
 //!
 //! [default]                     # for every test; an attribute is stronger
 //! max_growth = "64 KiB"
@@ -20,6 +21,7 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -57,6 +59,8 @@ pub struct Config {
     pub threads: Option<u32>,
     /// The command that starts each test process, not yet split into arguments.
     pub runner: Option<String>,
+    /// The folder of the baselines, relative to the workspace.
+    pub baselines: Option<PathBuf>,
     /// `[default]`.
     pub default: Layer,
     /// `[[override]]`, in the order of the file. A later override takes precedence.
@@ -90,7 +94,7 @@ pub struct Subject<'a> {
 impl Config {
     /// Parses the file. Unknown keys are errors, because a misspelled limit must not be ignored.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        let ConfigFile { device, threads, runner, default, overrides, findings } =
+        let ConfigFile { device, threads, runner, baselines, default, overrides, findings } =
             toml::from_str(text)?;
         Ok(Self {
             devices: match device {
@@ -100,6 +104,7 @@ impl Config {
             },
             threads,
             runner,
+            baselines,
             default,
             overrides,
             levels: findings.0,
@@ -197,6 +202,7 @@ mod tests {
             device = ["sim:h200", "cpu"]
             threads = 2
             runner = "srun --gres=gpu:1"
+            baselines = "../baselines"
             [default]
             max_growth = "64 KiB"
             timeout = "2m"
@@ -214,6 +220,7 @@ mod tests {
         .unwrap();
         assert_eq!(config.devices.len(), 2);
         assert_eq!(config.runner.as_deref(), Some("srun --gres=gpu:1"));
+        assert_eq!(config.baselines, Some("../baselines".into()));
         assert_eq!(config.default.max_growth, Some(Size(65_536)));
         let on_cuda: Vec<_> = config.overrides_for(SUBJECT).map(|(number, _)| number).collect();
         assert_eq!(on_cuda, [1]);

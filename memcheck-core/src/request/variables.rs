@@ -33,6 +33,12 @@ pub const CI: Variable = Variable {
     name: "MEMCHECK_CI",
     meaning: "true or false: leave the source tree unchanged, as --ci",
 };
+/// The folder of the baselines, if they are not next to their sources. A relative path is one of the
+/// workspace, because a test under a plain harness starts in the folder of its package.
+pub const BASELINES: Variable = Variable {
+    name: "MEMCHECK_BASELINES",
+    meaning: "directory of the baselines, as --baselines, but relative to the workspace",
+};
 /// The condition under which tests are run with call stacks.
 pub const EXPLAIN: Variable = Variable {
     name: "MEMCHECK_EXPLAIN",
@@ -117,6 +123,7 @@ pub fn all() -> impl Iterator<Item = Variable> {
         DEVICE,
         CONFIG_FILE,
         CI,
+        BASELINES,
         EXPLAIN,
         RUNNER,
         LIBRARY_PATH,

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::device::{Family, Need, Request};
 use crate::judgement::baseline::Figures;
 use crate::judgement::finding::{Code, Level};
+use crate::judgement::location::Roots;
 use crate::judgement::verdict::Verdict;
 use crate::limits::{Layer, Limits};
 use crate::measurement::attribution::Unresolved;
@@ -135,6 +136,9 @@ pub struct Job {
     pub ci: bool,
     /// The workspace; paths of source files are shown relative to it.
     pub workspace: PathBuf,
+    /// The folder of the baselines if they are not next to their sources.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baselines: Option<PathBuf>,
     /// The workspace at compile time, if it was another folder. Line tables contain paths below it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compiled_in: Option<PathBuf>,
@@ -173,6 +177,11 @@ impl Job {
     /// The workspace folder as it appears in the paths of line tables.
     pub fn sources(&self) -> &Path {
         self.compiled_in.as_deref().unwrap_or(&self.workspace)
+    }
+
+    /// The folders of sources and baselines.
+    pub fn roots(&self) -> Roots<'_> {
+        Roots::new(&self.workspace, self.baselines.as_deref())
     }
 }
 

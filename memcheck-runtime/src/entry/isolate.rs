@@ -14,6 +14,7 @@ use memcheck_core::device::{Family, Request};
 use memcheck_core::input;
 use memcheck_core::judgement::baseline::Baseline;
 use memcheck_core::judgement::finding::{self, Code};
+use memcheck_core::judgement::location::Roots;
 use memcheck_core::judgement::snapshot::remove_pending;
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::measurement::cargo_lock;
@@ -43,14 +44,16 @@ pub(super) fn run(description: &'static Description) {
     let workspace = description.workspace();
     let config = or_fail(settings::configuration(workspace));
     let (ci, explain) = (or_fail(settings::ci()), or_fail(settings::explain()));
-    or_fail(snapshot::list_referenced(|| baselines(description, &config, workspace)));
+    let elsewhere = settings::baselines(workspace, &config);
+    let roots = Roots::new(workspace, elsewhere.as_deref());
+    or_fail(snapshot::list_referenced(|| baselines(description, &config, roots)));
     let device = description.device_on(&or_fail(settings::device()));
     let family = device.family().unwrap_or(Family::Cpu);
     if !description.need.admits(family) {
         return not_run(description, &device);
     }
     let limits = or_fail(settings::limits(description, family, &config));
-    relations::needs(description, &limits, family, workspace)
+    relations::needs(description, &limits, family, roots)
         .unwrap_or_else(|error| panic!("memcheck: {error}"));
 
     let folder = tempfile::Builder::new()
@@ -67,6 +70,7 @@ pub(super) fn run(description: &'static Description) {
         levels: config.levels.clone(),
         ci,
         workspace: workspace.to_owned(),
+        baselines: roots.elsewhere().map(Path::to_owned),
         compiled_in: None,
         candle: candle_version(workspace).unwrap_or_else(|| "unknown".to_owned()),
         follow: explain.first().follow,
@@ -96,12 +100,12 @@ fn or_fail<T, E: Display>(read: Result<T, E>) -> T {
 }
 
 /// The baselines of a test and of its laws on all devices, although this process runs only one.
-fn baselines(description: &Description, config: &Config, workspace: &Path) -> Vec<PathBuf> {
+fn baselines(description: &Description, config: &Config, roots: Roots<'_>) -> Vec<PathBuf> {
     let of = |family| {
         let limits = settings::limits(description, family, config).ok();
-        let needs = |limits| relations::needs(description, &limits, family, workspace).ok();
+        let needs = |limits| relations::needs(description, &limits, family, roots).ok();
         let law = limits.and_then(needs).flatten().and_then(|needs| needs.law);
-        law.into_iter().chain([snapshot::path(description, workspace, family)])
+        law.into_iter().chain([snapshot::path(description, roots, family)])
     };
     [Family::Cpu, Family::Cuda].into_iter().flat_map(of).collect()
 }

@@ -89,6 +89,7 @@ mod tests {
             levels: Default::default(),
             ci: false,
             workspace: "/".into(),
+            baselines: None,
             compiled_in: None,
             candle: "0".to_owned(),
             follow: Default::default(),

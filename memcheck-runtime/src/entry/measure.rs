@@ -91,7 +91,7 @@ pub(super) fn measure(description: &'static Description, job: &Job) -> Result<Me
     }
     let is_soak = matches!(job.reach, Reach::Soak(_));
     let baseline = if record.limits.baseline.value && !is_soak {
-        snapshot::load(&snapshot::path(description, &job.workspace, family))
+        snapshot::load(&snapshot::path(description, job.roots(), family))
     } else {
         Baseline::Off
     };

@@ -3,10 +3,9 @@
 //! Under a plain harness each test runs alone, and no `cargo memcheck` parent judges these limits.
 //! The baselines of the other tests are used in place of their measurements.
 
-use std::path::Path;
-
 use memcheck_core::device::Family;
 use memcheck_core::judgement::finding::Finding;
+use memcheck_core::judgement::location::Roots;
 use memcheck_core::limits::Limits;
 use memcheck_core::measurement::record::Record;
 use memcheck_core::runs::relations::{
@@ -23,10 +22,10 @@ pub(super) fn needs(
     description: &Description,
     limits: &Limits,
     family: Family,
-    root: &Path,
+    roots: Roots<'_>,
 ) -> Result<Option<Needs>, RelationError> {
     let target =
-        Target { name: "this test target", tests: &listing::listing().tests, family, root };
+        Target { name: "this test target", tests: &listing::listing().tests, family, roots };
     let test = listing::entry(description);
     if limits.baseline.value {
         let shares = |entry: &&Entry| {
@@ -41,7 +40,7 @@ pub(super) fn needs(
 /// The findings of a record compared with the baselines of other tests.
 pub(super) fn findings(description: &Description, job: &Job, record: &Record) -> Vec<Finding> {
     // The parent process has already refused a limit that does not refer to a test.
-    let needs = needs(description, &record.limits, record.family, &job.workspace);
+    let needs = needs(description, &record.limits, record.family, job.roots());
     let Ok(Some(needs)) = needs else { return Vec::new() };
     let runs_of = |other: &Other| {
         if other.test == record.test {

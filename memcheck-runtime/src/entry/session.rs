@@ -85,14 +85,14 @@ fn report(description: &Description, job: &Job, measured: Measured) -> Report {
     if job.alone {
         findings.extend(relations::findings(description, job, &record));
     }
-    let path = snapshot::path(description, &job.workspace, record.family);
+    let path = snapshot::path(description, job.roots(), record.family);
     let mut pending = None;
     let is_extended = job.reach == Reach::Horizon && job.follow == Follow::Yes;
     if is_extended || matches!(job.reach, Reach::Soak(_)) {
         // The figures to accept are those of the runs before.
     } else if record.is_undecided() {
         // The run that decides writes its figures. Figures of an earlier run belong to older code.
-        snapshot::discard_pending(&job.workspace, &path);
+        snapshot::discard_pending(job.roots(), &path);
     } else if record.limits.baseline.value && is_expected {
         if verdict::is_worth_keeping(&findings) {
             match snapshot::keep(description, job, &record, &baseline) {
@@ -101,7 +101,7 @@ fn report(description: &Description, job: &Job, measured: Measured) -> Report {
             }
         } else {
             // Pending figures of an earlier run are removed too, because they belong to older code.
-            snapshot::discard_pending(&job.workspace, &path);
+            snapshot::discard_pending(job.roots(), &path);
         }
     }
     Report {

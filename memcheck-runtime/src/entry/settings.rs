@@ -1,9 +1,10 @@
 //! Settings from the environment and the workspace. They are read once, at the edge of the crate.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use memcheck_core::device::{Family, Request};
 use memcheck_core::input;
+use memcheck_core::judgement::location;
 use memcheck_core::limits::{Layer, Limits};
 use memcheck_core::request::config::{self, Config, Subject};
 use memcheck_core::request::variables::{self, UnknownVariable, VariableError};
@@ -61,6 +62,13 @@ pub(crate) fn configuration(workspace: &Path) -> Result<Config, SettingsError> {
     };
     Config::parse(&text)
         .map_err(|error| SettingsError::Config { path: config::PATH.to_owned(), error })
+}
+
+/// The folder of the baselines if they are not next to their sources.
+pub(crate) fn baselines(workspace: &Path, config: &Config) -> Option<PathBuf> {
+    let named = variable(variables::BASELINES.name).map(PathBuf::from);
+    let folder = named.or_else(|| config.baselines.clone())?;
+    Some(location::absolute(workspace, &folder))
 }
 
 /// True if bookkeeping is judged as in CI.

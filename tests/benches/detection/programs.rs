@@ -150,6 +150,7 @@ fn run_seed(
         levels: BTreeMap::new(),
         ci: false,
         workspace: workspace().to_owned(),
+        baselines: None,
         compiled_in: None,
         candle: String::new(),
         follow: requested.follow,

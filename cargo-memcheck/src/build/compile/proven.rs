@@ -1,7 +1,6 @@
 //! Builds until every artifact is proven to be made from the present sources: one that cargo calls
 //! fresh without such a proof is removed, so that cargo makes it again.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
@@ -11,7 +10,7 @@ use anyhow::Context;
 use super::cargo::CargoOutput;
 use super::{BuildError, directories};
 use crate::build::leg::DeviceKind;
-use crate::build::provenance::{Compilers, Records, SourceTree, Stale, check, units};
+use crate::build::provenance::{Cause, Compilers, Records, SourceTree, Stale, check, units};
 use crate::build::workspace::Workspace;
 use crate::invocation::options::Options;
 use crate::system::error::Failure;
@@ -47,11 +46,7 @@ pub(super) fn build(
     };
     let (mut output, stale) = checked()?;
     if !stale.is_empty() {
-        let mut names = BTreeSet::new();
-        for Stale { name, why, .. } in stale.iter().filter(|stale| names.insert(&stale.name)) {
-            let why = escape::line(&why.to_string());
-            eprint_line!("note: {name} is built again, because {why}");
-        }
+        notes(&stale).iter().for_each(|note| eprint_line!("{note}"));
         let removed = stale.iter().try_for_each(Stale::remove);
         removed.context("removing what must be built again")?;
         let (again, left) = checked()?;
@@ -62,4 +57,40 @@ pub(super) fn build(
     }
     records.write().with_context(|| own.join("sources.json").display().to_string())?;
     Ok(output)
+}
+
+/// A line for each reason, with the packages that it is the reason for.
+fn notes(stale: &[Stale]) -> Vec<String> {
+    let mut reasons: Vec<(&Cause, Vec<&str>)> = Vec::new();
+    for Stale { name, why, .. } in stale {
+        match reasons.iter_mut().find(|(reason, _)| *reason == why) {
+            Some((_, names)) if names.contains(&name.as_str()) => {}
+            Some((_, names)) => names.push(name),
+            None => reasons.push((why, vec![name])),
+        }
+    }
+    let note = |(why, names): (&Cause, Vec<&str>)| {
+        let (is, them) = match names.split_last() {
+            Some((last, rest @ [_, ..])) => ("are", format!("{} and {last}", rest.join(", "))),
+            _ => ("is", names.join("")),
+        };
+        escape::line(&format!("note: {them} {is} built again, because {why}"))
+    };
+    reasons.into_iter().map(note).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_with_one_reason_have_one_line() {
+        let stale = |name: &str, path: &str| Stale::example(name, Cause::Changed(path.into()));
+        let one = notes(&[stale("app", "a.rs"), stale("app", "a.rs")]);
+        let because = "because cargo cannot see whether a.rs has changed since the build";
+        assert_eq!(one, [format!("note: app is built again, {because}")]);
+        let several = notes(&["x", "y", "z"].map(|name| stale(name, "a.rs")));
+        assert_eq!(several, [format!("note: x, y and z are built again, {because}")]);
+        assert_eq!(notes(&[stale("x", "a.rs"), stale("y", "b.rs")]).len(), 2);
+    }
 }

@@ -69,6 +69,11 @@ pub(super) struct Stale {
 }
 
 impl Stale {
+    #[cfg(test)]
+    pub(super) fn example(name: &str, why: Cause) -> Self {
+        Self { name: name.to_owned(), why, outputs: Vec::new() }
+    }
+
     /// Cargo makes an artifact again if a file of it is missing. `cargo clean --package` would remove
     /// the targets of the same names of other packages too.
     pub(super) fn remove(&self) -> io::Result<()> {
@@ -76,6 +81,7 @@ impl Stale {
     }
 }
 
+/// The reason to doubt that an artifact is made from the present sources.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Cause {
     /// This file has other contents than at the build, or it can have them. Cargo does not see it.

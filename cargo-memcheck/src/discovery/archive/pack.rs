@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use memcheck_core::device::Request;
+use memcheck_core::judgement::location::Roots;
 use memcheck_core::wire::protocol::{self, Entry};
 
 use super::elf::ElfTarget;
@@ -49,6 +50,7 @@ impl LineTables {
 #[derive(Debug)]
 pub(crate) struct PackedFrom<'a> {
     pub(crate) workspace: &'a Workspace,
+    pub(crate) roots: Roots<'a>,
     pub(crate) packages: &'a [TestPackage],
     pub(crate) cargo: &'a CargoOptions,
     pub(crate) devices: Vec<Request>,
@@ -321,10 +323,11 @@ fn sources(
     folders.extend(workspace.is_virtual().then_some(root));
     let mut baselines = BTreeMap::new();
     for folder in folders {
-        let files = baselines::accepted(folder, workspace.target_directory())
+        let files = baselines::accepted(origin.roots, folder, workspace.target_directory())
             .map_err(|error| ArchiveError::Io(folder.to_owned(), error))?;
         for file in files {
-            let Ok(name) = file.path.strip_prefix(root) else { continue };
+            let place = origin.roots.in_workspace(&file.path);
+            let Ok(name) = place.strip_prefix(root) else { continue };
             contents.file(Path::new(WORKSPACE).join(name), &file.path)?;
             baselines.insert(self::text(name)?, SourceFunctions::of(&file, root));
         }

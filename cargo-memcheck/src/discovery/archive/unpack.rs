@@ -15,7 +15,7 @@ use memcheck_core::wire::protocol::{self, Entry};
 use super::ArchiveError;
 use super::extract::{Extracted, extract};
 use super::manifest::{self, Build, Manifest, TestTable, WORKSPACE};
-use crate::baselines::{SnapshotFile, SourceFunctions};
+use crate::baselines::SourceFunctions;
 use crate::build::compile::Built;
 use crate::build::leg::{self, DeviceKind, Found, Gpus, Leg};
 use crate::build::workspace::{TestPackage, Workspace};
@@ -73,8 +73,8 @@ impl Unpacked {
         self.folder().join(WORKSPACE).join(rest)
     }
 
-    pub(crate) fn written(&self, file: &SnapshotFile) -> SourceFunctions {
-        let place = file.path.strip_prefix(self.folder().join(WORKSPACE)).ok();
+    pub(crate) fn written(&self, baseline: &Path) -> SourceFunctions {
+        let place = baseline.strip_prefix(self.folder().join(WORKSPACE)).ok();
         place
             .and_then(Path::to_str)
             .and_then(|place| self.extracted.manifest.baselines.get(place))

@@ -3,8 +3,10 @@
 
 mod source;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use memcheck_core::judgement::location::{self, Roots};
 use memcheck_core::request::config;
 
 use crate::build::compile::Built;
@@ -30,6 +32,8 @@ pub(crate) use source::TestSource;
 pub(crate) struct Session {
     pub(crate) options: Options,
     pub(crate) workspace: Workspace,
+    /// The folder of the baselines if they are not next to the tests.
+    baselines: Option<PathBuf>,
     pub(crate) source: TestSource,
     pub(crate) packages: Vec<TestPackage>,
     pub(crate) legs: Vec<Leg>,
@@ -65,7 +69,13 @@ impl Session {
         let configuration = Configuration::read(workspace.root(), sources, named)?;
         let options = typed.with_configuration(configuration, &environment)?;
         let (packages, legs) = source.targets(&workspace, &options, how)?;
-        Ok(Self { options, workspace, source, packages, legs })
+        let root = workspace.root();
+        let baselines = options.baselines.as_ref().map(|folder| location::absolute(root, folder));
+        Ok(Self { options, workspace, baselines, source, packages, legs })
+    }
+
+    pub(crate) fn roots(&self) -> Roots<'_> {
+        Roots::new(self.workspace.root(), self.baselines.as_deref())
     }
 
     pub(crate) fn report_context(&self) -> ReportContext<'_> {
@@ -75,8 +85,9 @@ impl Session {
             pending: match self.pending_directory() {
                 _ if self.options.own_pending => Pending::Unlisted,
                 Some(folder) => Pending::In(folder),
-                None => Pending::NextToTests,
+                None => Pending::NextToBaselines,
             },
+            roots: self.roots(),
             capture: scheduling.capture,
             no_tests: scheduling.no_tests,
             filters: &self.options.selection.filters,

@@ -91,7 +91,7 @@ impl Session {
         self.options.results.clone().unwrap_or_else(default)
     }
 
-    /// `None` if they are written next to the tests.
+    /// `None` if they are written next to the baselines.
     pub(crate) fn pending_directory(&self) -> Option<PathBuf> {
         match (&self.source, self.options.mode) {
             // The folder of an extracted archive may be temporary, but results are kept.
@@ -104,6 +104,7 @@ impl Session {
         }
     }
 
+    /// The folder of the workspace that the baselines of a package belong to.
     pub(crate) fn baselines_of(&self, package: &TestPackage) -> PathBuf {
         match &self.source {
             TestSource::Workspace => package.folder().to_owned(),
@@ -114,7 +115,7 @@ impl Session {
     pub(crate) fn written(&self, file: &SnapshotFile) -> SourceFunctions {
         match &self.source {
             TestSource::Workspace => SourceFunctions::of(file, self.workspace.root()),
-            TestSource::Archive(archive) => archive.written(file),
+            TestSource::Archive(archive) => archive.written(&self.roots().in_workspace(&file.path)),
         }
     }
 

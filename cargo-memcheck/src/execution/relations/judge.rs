@@ -46,11 +46,13 @@ fn measured(outcome: &TestOutcome) -> Option<&Record> {
 }
 
 pub(crate) struct Judge<'a> {
-    pub(crate) root: &'a Path,
-    /// `None` if they are written next to the tests.
+    /// The folder of the baselines.
+    pub(crate) baselines: &'a Path,
+    /// Mirrors that of the baselines. `None` if pending ones are written next to them.
     pub(crate) pending: Option<&'a Path>,
     pub(crate) levels: &'a Levels,
-    /// The workspace if the paths are those of stored results, which may name no other files.
+    /// The folder of the baselines if the paths are those of stored results, which may name no other
+    /// files.
     pub(crate) within: Option<&'a Path>,
 }
 
@@ -149,7 +151,7 @@ impl Judge<'_> {
 
     /// `None` removes the pending snapshot.
     pub(crate) fn keep(&self, law: &Path, text: Option<&str>) -> std::io::Result<Option<PathBuf>> {
-        put_pending(law, self.pending.map(|folder| (folder, self.root)), text)
+        put_pending(law, self.pending.map(|folder| (folder, self.baselines)), text)
     }
 
     /// The bookkeeping findings come last.
@@ -213,7 +215,7 @@ mod tests {
         // A package of a workspace can be outside of the folder of the workspace, and a run reads
         // its baselines.
         for (within, reads) in [(None, true), (Some(root.as_path()), false)] {
-            let judge = Judge { root: &root, pending: None, levels: &levels, within };
+            let judge = Judge { baselines: &root, pending: None, levels: &levels, within };
             assert_eq!(judge.read(&own).unwrap(), "figures");
             assert_eq!(judge.read(&other).is_ok(), reads);
             let error = judge.read("/dev/zero".as_ref()).unwrap_err();

@@ -3,10 +3,9 @@
 //! end of the run.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use memcheck_core::bound::Bound;
-use memcheck_core::judgement::location;
+use memcheck_core::judgement::location::{self, Roots};
 use memcheck_core::runs::relations::{
     Needs, Other, RelationError, Target, circle, refuse_same_baseline,
 };
@@ -44,7 +43,7 @@ impl CommandError for RelationError {
 pub(crate) fn needs(
     tests: &LegTests,
     tasks: &[Task],
-    root: &Path,
+    roots: Roots<'_>,
 ) -> Result<Vec<Option<Needs>>, RelationError> {
     let needs = tasks.iter().map(|task| {
         let mut carried = tests.carried.iter();
@@ -53,7 +52,7 @@ pub(crate) fn needs(
             name: &task.binary.id,
             tests: own.map_or(&[], |carried| &carried.tests),
             family: task.leg.family(),
-            root,
+            roots,
         };
         let runs = |test: &str| {
             let of_binary = tasks.iter().filter(|other| other.binary.id == task.binary.id);
@@ -63,16 +62,16 @@ pub(crate) fn needs(
     });
     let needs = needs.collect::<Result<Vec<_>, _>>()?;
     refuse_circles(tasks, &needs)?;
-    refuse_shared_baselines(tasks, root)?;
+    refuse_shared_baselines(tasks, roots)?;
     Ok(needs)
 }
 
 /// By executable: a module of `lib.rs` and of `main.rs` has the same tests, with equal figures.
-fn refuse_shared_baselines(tasks: &[Task], root: &Path) -> Result<(), RelationError> {
+fn refuse_shared_baselines(tasks: &[Task], roots: Roots<'_>) -> Result<(), RelationError> {
     let mut kept: BTreeMap<&str, Vec<Other>> = BTreeMap::new();
     for task in tasks.iter().filter(|task| task.limits.baseline.value) {
         let Some(entry) = task.subject.test() else { continue };
-        let snapshot = location::baseline(root, &entry.file, &entry.snapshot, task.family());
+        let snapshot = location::baseline(roots, &entry.file, &entry.snapshot, task.family());
         let test = Other { test: entry.name.clone(), snapshot };
         kept.entry(task.binary.id.as_str()).or_default().push(test);
     }

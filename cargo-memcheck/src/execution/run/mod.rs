@@ -17,6 +17,7 @@ use std::process::Command;
 use anyhow::Context;
 use memcheck_core::device::{Family, Request};
 use memcheck_core::judgement::finding::{Code, Finding, Level};
+use memcheck_core::judgement::location::Roots;
 use memcheck_core::judgement::snapshot::remove_pending;
 use memcheck_core::request::variables;
 use memcheck_core::runs::explain::{Further, RunPlan, Stage, further};
@@ -54,7 +55,7 @@ impl From<Follow> for RunSettings {
 #[derive(Debug)]
 pub(crate) struct Runner<'a> {
     options: &'a Options,
-    workspace_root: &'a Path,
+    roots: Roots<'a>,
     compiled_in: Option<&'a Path>,
     environment: BTreeMap<&'static str, OsString>,
     nvml: Option<PathBuf>,
@@ -85,19 +86,9 @@ impl<'a> Runner<'a> {
         if let Some(folder) = session.pending_directory() {
             environment.insert("INSTA_PENDING_DIR", folder.into());
         }
-        let (workspace_root, compiled_in) = (workspace.root(), session.compiled_in());
+        let (roots, compiled_in) = (session.roots(), session.compiled_in());
         let (pool, names) = (GpuPool::default(), Names::default());
-        Ok(Self {
-            options,
-            workspace_root,
-            compiled_in,
-            environment,
-            nvml,
-            reports,
-            interrupt,
-            pool,
-            names,
-        })
+        Ok(Self { options, roots, compiled_in, environment, nvml, reports, interrupt, pool, names })
     }
 
     /// All runs use the same GPU. `None` if one was interrupted.

@@ -125,7 +125,7 @@ impl Runner<'_> {
             live,
             device: device(slot, task),
             limits: task.limits.clone(),
-            workspace: self.workspace_root.to_owned(),
+            workspace: self.roots.workspace.to_owned(),
             candle: task.candle.clone(),
         };
         let threads = variables::RAYON_NUM_THREADS.name;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::OutputFlags;
+use super::{BaselineFlags, OutputFlags};
 use crate::invocation::values::CargoOptions;
 
 /// `cargo memcheck archive`.
@@ -22,6 +22,8 @@ pub(crate) struct ArchiveArgs {
     /// Read this configuration file instead of .config/memcheck.toml.
     #[arg(long, value_name = "PATH")]
     pub(crate) config_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) baselines: BaselineFlags,
     #[command(flatten)]
     pub(crate) output: OutputFlags,
     #[command(flatten)]

@@ -49,7 +49,7 @@ pub(crate) use plan::PlanArgs;
 pub(crate) use profile::ProfileArgs;
 pub(crate) use report::ReportArgs;
 pub(crate) use run::{DoctorArgs, EnvArgs, ListArgs, ReportFlags, RunArgs, ScheduleFlags};
-pub(crate) use select::{CiFlags, PartFlags, SelectFlags};
+pub(crate) use select::{BaselineFlags, CiFlags, PartFlags, SelectFlags};
 pub(crate) use snapshots::{PruneArgs, SnapshotArgs};
 pub(crate) use workspace::WorkspaceFlags;
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{OutputFlags, ReportFlags, WorkspaceFlags};
+use super::{BaselineFlags, OutputFlags, ReportFlags, WorkspaceFlags};
 use crate::invocation::values::NoTests;
 
 /// `cargo memcheck report`.
@@ -18,6 +18,8 @@ pub(crate) struct ReportArgs {
     /// What to do if no test was selected in any shard.
     #[arg(long, value_name = "WHAT", default_value = "fail")]
     pub(crate) no_tests: NoTests,
+    #[command(flatten)]
+    pub(crate) baselines: BaselineFlags,
     #[command(flatten)]
     pub(crate) report: ReportFlags,
     #[command(flatten)]

@@ -6,8 +6,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use memcheck_core::runs::explain::Explain;
 
 use super::{
-    AnnotationsFlag, CiFlags, FormFlags, LevelFlags, LimitFlags, OutputFlags, PartFlags,
-    SelectFlags, WorkspaceFlags,
+    AnnotationsFlag, BaselineFlags, CiFlags, FormFlags, LevelFlags, LimitFlags, OutputFlags,
+    PartFlags, SelectFlags, WorkspaceFlags,
 };
 use crate::invocation::values::{CargoOptions, HistoryPlace, NoTests, ReportFile, UnpackOptions};
 
@@ -18,6 +18,8 @@ pub(crate) struct RunArgs {
     pub(crate) select: SelectFlags,
     #[command(flatten)]
     pub(crate) ci: CiFlags,
+    #[command(flatten)]
+    pub(crate) baselines: BaselineFlags,
     #[command(flatten)]
     pub(crate) part: PartFlags,
     #[command(flatten)]

@@ -42,6 +42,15 @@ pub(crate) struct CiFlags {
     pub(crate) no_ci: bool,
 }
 
+/// The place of the baselines, for commands that use them.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Selection")]
+pub(crate) struct BaselineFlags {
+    /// Directory of the baselines, which mirrors the workspace (default: next to the tests).
+    #[arg(long, value_name = "DIR")]
+    pub(crate) baselines: Option<PathBuf>,
+}
+
 /// Flags that select a part of the tests.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Selection")]

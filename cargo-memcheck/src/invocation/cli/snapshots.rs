@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{CiFlags, OutputFlags, SelectFlags};
+use super::{BaselineFlags, CiFlags, OutputFlags, SelectFlags};
 use crate::invocation::values::CargoOptions;
 
 /// `cargo memcheck accept | reject | review`.
@@ -14,6 +14,8 @@ pub(crate) struct SnapshotArgs {
     /// Directory of pending snapshots, which a run with --ci wrote.
     #[arg(long, value_name = "DIR")]
     pub(crate) from: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) baselines: BaselineFlags,
     /// Only snapshots of this package (may be repeated).
     #[arg(short = 'p', long = "package", value_name = "SPEC")]
     pub(crate) packages: Vec<String>,
@@ -38,6 +40,8 @@ pub(crate) struct PruneArgs {
     pub(crate) runner: Option<String>,
     #[command(flatten)]
     pub(crate) ci: CiFlags,
+    #[command(flatten)]
+    pub(crate) baselines: BaselineFlags,
     #[command(flatten)]
     pub(crate) output: OutputFlags,
     #[command(flatten)]

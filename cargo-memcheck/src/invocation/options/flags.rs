@@ -10,8 +10,8 @@ use memcheck_core::runs::explain::Explain;
 
 use super::{OptionsError, Partition, Scheduling, Selection};
 use crate::invocation::cli::{
-    CiFlags, LaunchFlags, LevelFlags, LibtestArgs, LibtestError, OutputFlags, PartFlags,
-    ReportFlags, ScheduleFlags, SelectFlags,
+    BaselineFlags, CiFlags, LaunchFlags, LevelFlags, LibtestArgs, LibtestError, OutputFlags,
+    PartFlags, ReportFlags, ScheduleFlags, SelectFlags,
 };
 use crate::invocation::devices::{self, DeviceError, Probe, RequestedDevices, Sharing};
 use crate::invocation::values::{CargoOptions, HistoryPlace, RunIgnored, UnpackOptions};
@@ -42,6 +42,7 @@ pub(crate) struct Flags {
     pub(crate) results: Option<PathBuf>,
     /// Pending snapshots are written below the results.
     pub(crate) own_pending: bool,
+    pub(crate) baselines: BaselineFlags,
     pub(crate) history: Option<HistoryPlace>,
     pub(crate) sharing: Sharing,
     pub(crate) probe: Probe,

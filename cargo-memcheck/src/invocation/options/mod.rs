@@ -2,6 +2,7 @@
 //! refused before the command reads files: [`Typed`] needs only flags and environment, [`Options`]
 //! also needs the configuration.
 
+mod baselines;
 mod error;
 mod flags;
 mod levels;
@@ -25,6 +26,7 @@ use crate::system::launcher::Launcher;
 use crate::system::libraries::LibrarySearch;
 use crate::system::process::Capture;
 
+pub(crate) use baselines::{baselines, baselines_flag};
 pub(crate) use error::OptionsError;
 pub(crate) use flags::Flags;
 pub(crate) use levels::Levels;
@@ -68,6 +70,8 @@ pub(crate) struct Options {
     pub(crate) reporting: ReportingOptions,
     pub(crate) results: Option<PathBuf>,
     pub(crate) own_pending: bool,
+    /// Relative to the workspace. `None` if they are next to the tests.
+    pub(crate) baselines: Option<PathBuf>,
     pub(crate) history: Option<HistoryPlace>,
     pub(crate) search: LibrarySearch,
     pub(crate) mode: Mode,

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use memcheck_core::judgement::location::Roots;
+
 use crate::invocation::cli::{AnnotationsFlag, OutputFlags, ReportFlags};
 use crate::invocation::values::{Format, NoTests, ReportFile, Verbosity};
 use crate::system::process::Capture;
@@ -22,7 +24,7 @@ pub(crate) struct ReportingOptions {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Pending {
-    NextToTests,
+    NextToBaselines,
     In(PathBuf),
     /// Those of a run that only compares revisions, which are not to be reviewed.
     Unlisted,
@@ -32,6 +34,7 @@ pub(crate) enum Pending {
 pub(crate) struct ReportContext<'a> {
     pub(crate) reporting: &'a ReportingOptions,
     pub(crate) pending: Pending,
+    pub(crate) roots: Roots<'a>,
     pub(crate) capture: Capture,
     pub(crate) no_tests: NoTests,
     pub(crate) filters: &'a [String],

@@ -6,7 +6,7 @@ use memcheck_core::device::Request;
 use memcheck_core::limits::Layer;
 use memcheck_core::request::variables;
 
-use super::{Flags, Levels, Mode, Options, OptionsError, ReportingOptions, Scheduling};
+use super::{Flags, Levels, Mode, Options, OptionsError, ReportingOptions, Scheduling, baselines};
 use crate::invocation::config::Configuration;
 use crate::invocation::devices::{self, DeviceError, DeviceSource, RequestedDevices, parse_list};
 use crate::invocation::values::CargoOptions;
@@ -21,6 +21,7 @@ pub(crate) struct Typed {
     mode: Mode,
     machine: String,
     environment: Layer,
+    baselines: Option<PathBuf>,
 }
 
 impl Typed {
@@ -58,6 +59,7 @@ impl Typed {
             reporting: ReportingOptions::read(&flags.output, &flags.reports, get),
             mode: Mode::read(&flags.ci, get, in_ci)?,
             environment: variables::layer(get)?,
+            baselines: baselines::named(&flags.baselines, get),
             machine: machine.unwrap_or_else(|| devices::DEFAULT_MACHINE.to_owned()),
             flags,
         })
@@ -68,7 +70,7 @@ impl Typed {
         configuration: Configuration,
         get: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Options, DeviceError> {
-        let Self { flags, reporting, mode, machine, environment } = self;
+        let Self { flags, reporting, mode, machine, environment, baselines } = self;
         // Tests start in other folders.
         let absolute = |folder| std::path::absolute(folder).ok();
         let library_path = flags.library_path.into_iter().filter_map(absolute).collect();
@@ -89,6 +91,10 @@ impl Typed {
         let rayon_threads = get(variables::RAYON_NUM_THREADS.name).unwrap_or_else(|| {
             config.threads.unwrap_or(memcheck_core::request::config::DEFAULT_THREADS).to_string()
         });
+        // Those of an archive are in it, at the places of their sources.
+        let is_built_here = flags.archive.archive_file.is_none();
+        let of_file = || config.baselines.clone().filter(|_| is_built_here);
+        let baselines = baselines.or_else(of_file);
         let mut levels = config.levels.clone();
         levels.extend(flags.levels);
         Ok(Options {
@@ -101,6 +107,7 @@ impl Typed {
             reporting,
             results: flags.results,
             own_pending: flags.own_pending,
+            baselines,
             history: flags.history,
             search: LibrarySearch::new(library_path),
             mode,
@@ -175,6 +182,22 @@ mod tests {
         assert_eq!(by(&[("MEMCHECK_RUNNER", "b")], None), command("b"));
         assert_eq!(by(&[("MEMCHECK_RUNNER", "b")], Some("a")), command("a"));
         assert_eq!(by(&[("MEMCHECK_RUNNER", "b")], Some("")), Launcher::None);
+    }
+
+    #[test]
+    fn the_baselines_of_the_configuration_are_not_those_of_an_archive() {
+        let by = |archive: Option<&str>, variables: &[(&str, &str)]| {
+            let mut flags = Flags::default();
+            flags.archive.archive_file = archive.map(PathBuf::from);
+            let configuration = Configuration::from_text("baselines = \"kept\"").unwrap();
+            let options =
+                typed(variables, flags).with_configuration(configuration, &|_: &str| None);
+            options.unwrap().baselines
+        };
+        assert_eq!(by(None, &[]), Some("kept".into()));
+        assert_eq!(by(Some("mem.tar.zst"), &[]), None);
+        let variable = [("MEMCHECK_BASELINES", "other")];
+        assert_eq!(by(Some("mem.tar.zst"), &variable), Some("other".into()));
     }
 
     #[test]

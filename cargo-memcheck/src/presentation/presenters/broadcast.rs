@@ -1,7 +1,7 @@
 //! Distributes the events of a run to all presenters, and writes the report files at the end of the
 //! run. A presenter that panics does not keep the others from their events.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use memcheck_core::wire::exit;
 
@@ -30,17 +30,17 @@ impl Broadcast {
     /// `on_stdout` is the presenter that writes to stdout.
     pub(crate) fn new(
         report_context: &ReportContext<'_>,
-        workspace_root: &Path,
         legs: usize,
         on_stdout: Option<Box<dyn Presenter>>,
     ) -> Self {
+        let roots = report_context.roots;
         let mut presenters: Vec<Box<dyn Presenter>> =
             vec![Box::new(Terminal::new(report_context, legs))];
         if report_context.reporting.annotations == Annotations::Github {
-            presenters.push(Box::new(GithubAnnotations::new(workspace_root.to_owned())));
+            presenters.push(Box::new(GithubAnnotations::new(roots.workspace.to_owned())));
         }
         presenters.extend(on_stdout);
-        let reports = reports::open(&report_context.reporting.reports, Some(workspace_root));
+        let reports = reports::open(&report_context.reporting.reports, Some(roots));
         let verbosity = report_context.reporting.verbosity;
         Self { presenters, reports, failure: None, verbosity }
     }

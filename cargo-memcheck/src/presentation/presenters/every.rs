@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use memcheck_core::judgement::location::Roots;
+
 use super::annotations::GithubAnnotations;
 use super::reports;
 use super::terminal::Terminal;
@@ -82,6 +84,7 @@ pub(super) fn terminal() -> Terminal {
     let report_context = ReportContext {
         reporting: &reporting,
         pending: Pending::In(Path::new("/w/pending").to_owned()),
+        roots: Roots::new(Path::new("/w"), None),
         // A bar would draw from a second thread.
         capture: Capture::Shown,
         no_tests: NoTests::Fail,

@@ -437,8 +437,9 @@ fn the_markdown_page_has_no_markup_of_the_strings() {
 fn a_file_name_has_no_part_of_a_path_and_belongs_to_one_string() {
     let mut files = std::collections::BTreeSet::new();
     let strings = strings::strings();
+    let roots = location::Roots::new(Path::new("/ws"), None);
     for string in &strings {
-        let path = location::baseline(Path::new("/ws"), Path::new("a.rs"), string, Family::Cpu);
+        let path = location::baseline(roots, Path::new("a.rs"), string, Family::Cpu);
         assert_eq!(path.parent(), Some(Path::new("/ws/snapshots")), "{string:?}");
         let name = path.file_name().unwrap().to_str().unwrap();
         assert_no_control(name, string);

@@ -14,7 +14,7 @@ fn gravest(verdict: &Verdict) -> Option<Code> {
 }
 
 /// `cargo memcheck profile mem::step --device sim:h200`.
-pub(super) fn command(task: &Task, verdict: &Verdict) -> Option<String> {
+pub(super) fn command(task: &Task, verdict: &Verdict, baselines_flag: &str) -> Option<String> {
     let code = gravest(verdict)?;
     let test = shell::word(task.name());
     let device = task.leg.requests().into_iter().map(|device| format!(" --device {device}"));
@@ -36,7 +36,7 @@ pub(super) fn command(task: &Task, verdict: &Verdict) -> Option<String> {
         | Code::UncomparableBaseline
         | Code::CorruptBaseline
         | Code::StaleBaseline
-        | Code::Improved => format!("cargo memcheck review {test}"),
+        | Code::Improved => format!("cargo memcheck review {test}{baselines_flag}"),
         other => format!("cargo memcheck explain {other}"),
     })
 }
@@ -79,7 +79,7 @@ mod tests {
         for row in TABLE {
             let mut verdict = verdict(&[row.code]);
             verdict.denied = vec![row.code];
-            let command = command(&task, &verdict).unwrap();
+            let command = command(&task, &verdict, " --baselines kept").unwrap();
             let mut words = shlex::split(&command).unwrap();
             assert_eq!((words.remove(0), words.remove(0)), ("cargo".into(), "memcheck".into()));
             words.insert(0, "cargo-memcheck".to_owned());
@@ -92,11 +92,12 @@ mod tests {
     #[test]
     fn a_measured_finding_decides_the_next_step() {
         let both = verdict(&[Code::MissingBaseline, Code::Leak]);
-        assert!(command(&task(), &both).unwrap().contains(" profile "));
+        assert!(command(&task(), &both, "").unwrap().contains(" profile "));
         assert_eq!(codes(&both), "missing-baseline, leak");
         let new = verdict(&[Code::MissingBaseline]);
-        assert!(command(&task(), &new).unwrap().contains(" review "));
+        let command = |verdict| command(&task(), verdict, " --baselines kept");
+        assert_eq!(command(&new).unwrap(), "cargo memcheck review a::b --baselines kept");
         let allowed = verdict(&[Code::Improved]);
-        assert_eq!((command(&task(), &allowed), codes(&allowed)), (None, String::new()));
+        assert_eq!((command(&allowed), codes(&allowed)), (None, String::new()));
     }
 }

@@ -6,6 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use memcheck_core::judgement::location::Roots;
 use memcheck_core::wire::exit;
 
 use super::bencher::Bencher;
@@ -40,21 +41,23 @@ impl CommandError for ReportError {
 
 pub(super) type OpenReport = (PathBuf, Box<dyn ReportWriter>);
 
-/// `root` is the folder of the workspace, for reports that show source.
-pub(super) fn open(reports: &[ReportFile], root: Option<&Path>) -> Vec<OpenReport> {
-    reports.iter().map(|report| (report.path.clone(), writer(report.kind, root))).collect()
+/// `roots` are for reports that show source and compare with baselines.
+pub(super) fn open(reports: &[ReportFile], roots: Option<Roots<'_>>) -> Vec<OpenReport> {
+    reports.iter().map(|report| (report.path.clone(), writer(report.kind, roots))).collect()
 }
 
 /// The writer of a kind of report.
-pub(super) fn writer(kind: ReportKind, root: Option<&Path>) -> Box<dyn ReportWriter> {
+pub(super) fn writer(kind: ReportKind, roots: Option<Roots<'_>>) -> Box<dyn ReportWriter> {
     match kind {
         ReportKind::Junit => Box::new(Junit::default()),
         ReportKind::Json => Box::new(JsonLines::new(Vec::new())),
         ReportKind::Csv => Box::new(Csv::default()),
         ReportKind::Bencher => Box::new(Bencher::default()),
-        ReportKind::Sarif => Box::new(root.map_or_else(Sarif::default, Sarif::new)),
+        ReportKind::Sarif => {
+            Box::new(roots.map_or_else(Sarif::default, |roots| Sarif::new(roots.workspace)))
+        }
         ReportKind::Markdown => Box::new(Markdown::default()),
-        ReportKind::Html => Box::new(root.map_or_else(Html::default, Html::new)),
+        ReportKind::Html => Box::new(roots.map_or_else(Html::default, Html::new)),
         ReportKind::FlameGraph => Box::new(FlameGraph::default()),
         ReportKind::Trace => Box::new(ChromeTrace::default()),
         ReportKind::Pprof => Box::new(Pprof::default()),

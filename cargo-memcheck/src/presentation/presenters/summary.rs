@@ -104,7 +104,7 @@ impl Unselected {
 pub(super) fn next_steps(
     tally: &Tally,
     filters: &[String],
-    pending: &Pending,
+    (pending, baselines_flag): (&Pending, &str),
     no_tests: NoTests,
 ) -> Vec<String> {
     let mut lines = Vec::new();
@@ -135,15 +135,15 @@ pub(super) fn next_steps(
         let count = tally.pending.len();
         let what = format!("{count} pending snapshot{}", if count == 1 { "" } else { "s" });
         lines.extend(match pending {
-            Pending::NextToTests => Some(format!(
+            Pending::NextToBaselines => Some(format!(
                 "{what}: {}, or {}",
-                style::hint("cargo memcheck review"),
-                style::hint("cargo memcheck accept")
+                style::hint(&format!("cargo memcheck review{baselines_flag}")),
+                style::hint(&format!("cargo memcheck accept{baselines_flag}"))
             )),
             Pending::In(folder) => Some(format!(
                 "{what} in {}: fetch them, then {}",
                 shown(folder),
-                style::hint("cargo memcheck accept --from DIR")
+                style::hint(&format!("cargo memcheck accept --from DIR{baselines_flag}"))
             )),
             Pending::Unlisted => None,
         });
@@ -165,7 +165,7 @@ mod tests {
     fn zero_counts_are_not_printed() {
         let tally = Tally { passed: 3, ignored: 1, ..Tally::default() };
         assert_eq!(counts(&tally), "3 passed, 0 failed, 1 ignored");
-        assert!(next_steps(&tally, &[], &Pending::NextToTests, NoTests::Fail).is_empty());
+        assert!(next_steps(&tally, &[], (&Pending::NextToBaselines, ""), NoTests::Fail).is_empty());
     }
 
     #[test]
@@ -187,7 +187,7 @@ mod tests {
     fn a_run_without_tests_names_the_filters() {
         let described = |tally: &Tally, filters: &[&str]| {
             let filters: Vec<String> = filters.iter().map(|&filter| filter.to_owned()).collect();
-            let steps = next_steps(tally, &filters, &Pending::NextToTests, NoTests::Fail);
+            let steps = next_steps(tally, &filters, (&Pending::NextToBaselines, ""), NoTests::Fail);
             console::strip_ansi_codes(&steps[0]).into_owned()
         };
         let (none, ignored) = (Tally::default(), Tally { ignored: 2, ..Tally::default() });

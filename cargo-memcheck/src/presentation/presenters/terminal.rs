@@ -24,7 +24,7 @@ use super::{driver_lines, findings, next_step, notes, style, summary};
 use crate::build::leg::Leg;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
-use crate::invocation::options::{Pending, ReportContext};
+use crate::invocation::options::{Pending, ReportContext, baselines_flag};
 use crate::invocation::values::{NoTests, Verbosity};
 use crate::presentation::events::Presenter;
 use crate::presentation::tally::Tally;
@@ -40,6 +40,7 @@ pub(crate) struct Terminal {
     verbosity: Verbosity,
     capture: Capture,
     pending: Pending,
+    baselines_flag: String,
     no_tests: NoTests,
     filters: Vec<String>,
     several_legs: bool,
@@ -75,6 +76,7 @@ impl Terminal {
             verbosity: report_context.reporting.verbosity,
             capture: report_context.capture,
             pending: report_context.pending.clone(),
+            baselines_flag: baselines_flag(report_context.roots),
             no_tests: report_context.no_tests,
             filters: report_context.filters.to_vec(),
             several_legs: legs > 1,
@@ -118,7 +120,8 @@ impl Terminal {
         self.failed += 1;
         self.bar.set_prefix(format!(", {} failed", self.failed));
         let leg = if self.several_legs { format!(" ({})", task.leg.name()) } else { String::new() };
-        let next = next_step::command(task, verdict).map(|command| style::hint(&command));
+        let next = next_step::command(task, verdict, &self.baselines_flag)
+            .map(|command| style::hint(&command));
         self.failures.push(format!(
             "{} {} {}{}: {}  {}",
             style::status(verdict.status),
@@ -410,7 +413,8 @@ impl Presenter for Terminal {
         let mut lines = vec![verdict("", tally, exit_code == exit::OK)];
         lines.append(&mut self.failures);
         lines.extend(summary::repeated(tally));
-        lines.extend(summary::next_steps(tally, &self.filters, &self.pending, self.no_tests));
+        let pending = (&self.pending, self.baselines_flag.as_str());
+        lines.extend(summary::next_steps(tally, &self.filters, pending, self.no_tests));
         self.print(&lines);
     }
 }

@@ -8,6 +8,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use memcheck_core::judgement::location::Roots;
+
 use super::line::{FILE, ResultLine, file};
 use super::pending_snapshots::Relocation;
 use super::read::{open, parse_lines};
@@ -30,15 +32,15 @@ struct Source {
     relocation: Relocation,
 }
 
-/// Checks every line. The paths are those of the workspace in `root`.
+/// Checks every line. The paths are those below `roots`.
 pub(crate) fn read_in_file(
     folder: &Path,
-    root: &Path,
+    roots: Roots<'_>,
 ) -> Result<Results<TestInFile>, ResultsError> {
     let (file, is_written) = open(folder)?;
     let place = |test: Test, place| (test.task.leg.name(), place);
     let mut results = parse_lines(folder, BufReader::new(&file), is_written, place)?;
-    let relocation = results.relocate_run(root);
+    let relocation = results.relocate_run(roots);
     let source = Rc::new(Source { file, folder: folder.to_owned(), relocation });
     let Results { folder, run, legs, proofs, tests, notes, end, incomplete } = results;
     let tests = tests.into_iter();

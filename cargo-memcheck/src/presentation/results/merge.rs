@@ -170,6 +170,7 @@ fn difference(one: &Results, other: &Results) -> Option<String> {
         record: _,
         memcheck: _,
         workspace: _,
+        baselines,
         partition: _,
         devices,
         commit,
@@ -195,6 +196,14 @@ fn difference(one: &Results, other: &Results) -> Option<String> {
         if *uncommitted != b.uncommitted {
             return Some(format!("uncommitted changes to commit {commit}"));
         }
+    }
+    if *baselines != b.baselines {
+        let shown = |folder: &Option<PathBuf>| match folder {
+            Some(folder) => folder.display().to_string(),
+            None => "the workspace".to_owned(),
+        };
+        let (a, b) = (shown(baselines), shown(&b.baselines));
+        return Some(format!("baselines in {a} and in {b}; --baselines states one folder"));
     }
     // The mode comes before the hash of the selection, which also depends on it.
     if *mode != b.mode {

@@ -2,8 +2,9 @@
 //! folder that a run in CI uses.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use memcheck_core::judgement::location::{Roots, moved};
 use memcheck_core::judgement::snapshot::{pending_path, remove_pending, replace_pending};
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::runs::relations::Needs;
@@ -13,61 +14,77 @@ use crate::build::workspace::Places;
 use crate::discovery::task::{Relations, TestSubject};
 
 impl Results {
-    pub(crate) fn relocate(&mut self, root: &Path) {
-        let relocation = self.relocate_run(root);
+    pub(crate) fn relocate(&mut self, roots: Roots<'_>) {
+        let relocation = self.relocate_run(roots);
         self.tests.iter_mut().for_each(|test| relocation.apply(test));
     }
 }
 
 impl<T> Results<T> {
     /// Relocates all paths except those of the tests, for which it returns the relocation.
-    pub(super) fn relocate_run(&mut self, root: &Path) -> Relocation {
-        let from = std::mem::replace(&mut self.run.workspace, root.to_owned());
-        let relocation = Relocation { from, to: root.to_owned() };
+    pub(super) fn relocate_run(&mut self, roots: Roots<'_>) -> Relocation {
+        let run = &mut self.run;
+        let workspace = (run.workspace.clone(), roots.workspace.to_owned());
+        let of_run = run.roots().baselines.to_owned();
+        // Without another folder, that of the run stays, or moves with the workspace that it is in.
+        let of_report = roots
+            .elsewhere()
+            .map_or_else(|| moved(&of_run, &workspace.0, &workspace.1), |folder| folder.to_owned());
+        run.workspace = roots.workspace.to_owned();
+        run.baselines = Some(of_report.clone()).filter(|folder| *folder != run.workspace);
+        let relocation = Relocation { workspace, baselines: (of_run, of_report) };
         let paths = self.notes.iter_mut().filter_map(|note| note.path.as_mut());
-        paths.for_each(|path| relocation.relocate(path));
+        paths.for_each(|path| relocation.relocate_baseline(path));
         relocation
     }
 }
 
-/// From the workspace of one machine to that of another.
+/// From the folders of one machine to those of another.
 #[derive(Debug)]
 pub(super) struct Relocation {
-    from: PathBuf,
-    to: PathBuf,
+    workspace: (PathBuf, PathBuf),
+    baselines: (PathBuf, PathBuf),
 }
 
 impl Relocation {
     fn relocate(&self, path: &mut PathBuf) {
-        if let Ok(rest) = path.strip_prefix(&self.from) {
-            *path = self.to.join(rest);
+        let (from, to) = &self.workspace;
+        *path = moved(path, from, to);
+    }
+
+    /// Pending baselines can also be below the workspace, in its target directory.
+    fn relocate_baseline(&self, path: &mut PathBuf) {
+        let (from, to) = &self.baselines;
+        match path.starts_with(from) {
+            true => *path = moved(path, from, to),
+            false => self.relocate(path),
         }
     }
 
     pub(super) fn apply(&self, test: &mut Test) {
-        let moved = |path: &mut PathBuf| self.relocate(path);
-        moved(&mut test.task.folder);
+        self.relocate(&mut test.task.folder);
         if let TestSubject::Test(entry) = &mut test.task.subject {
-            moved(&mut entry.manifest_dir);
+            self.relocate(&mut entry.manifest_dir);
         }
+        let baseline = |path: &mut PathBuf| self.relocate_baseline(path);
         let Relations { left, snapshot, pending, .. } = &mut test.outcome.across;
-        snapshot.iter_mut().chain(pending).for_each(moved);
-        left.iter_mut().flat_map(Needs::paths).for_each(moved);
+        snapshot.iter_mut().chain(pending).for_each(baseline);
+        left.iter_mut().flat_map(Needs::paths).for_each(baseline);
         if let Some(report) = &mut test.outcome.report {
-            report.snapshot.iter_mut().chain(&mut report.pending).for_each(moved);
+            report.snapshot.iter_mut().chain(&mut report.pending).for_each(baseline);
         }
     }
 }
 
 /// Below the workspace's target directory. Each test replaces its own snapshot.
 pub(crate) fn join(whole: &mut MergedRun, places: &Places) -> Result<(), ResultsError> {
-    let root = whole.run.workspace.clone();
+    let baselines = whole.run.roots().baselines.to_owned();
     let snapshots: Vec<Option<PathBuf>> = whole
         .tests
         .iter()
         .map(|test| {
             let snapshot = test.outcome.report.as_ref()?.snapshot.as_deref()?;
-            pending_path(snapshot, Some((&places.pending_directory(), &root)))
+            pending_path(snapshot, Some((&places.pending_directory(), &baselines)))
         })
         .collect();
     // All old snapshots must be removed before a new one is written, because devices of one family

@@ -7,14 +7,24 @@ use super::{MergedRun, ResultsError};
 use crate::discovery::task::Relations;
 use crate::execution::relations::{Judge, MeasuredFigures};
 
-pub(crate) fn judge_relations(whole: &mut MergedRun, pending: &Path) -> Result<(), ResultsError> {
+/// Reads only baselines in the folder `within`.
+pub(crate) fn judge_relations(
+    whole: &mut MergedRun,
+    pending: &Path,
+    within: &Path,
+) -> Result<(), ResultsError> {
     let mut measured_figures: BTreeMap<String, MeasuredFigures> = BTreeMap::new();
     for test in &whole.tests {
         measured_figures.entry(test.task.leg.name()).or_default().add(&test.task, &test.outcome);
     }
     let levels = whole.run.levels();
-    let root = whole.run.workspace().to_owned();
-    let judge = Judge { root: &root, pending: Some(pending), levels: &levels, within: Some(&root) };
+    let baselines = whole.run.roots().baselines.to_owned();
+    let judge = Judge {
+        baselines: &baselines,
+        pending: Some(pending),
+        levels: &levels,
+        within: Some(within),
+    };
     for test in &mut whole.tests {
         let Some(measured_figures) = measured_figures.get(&test.task.leg.name()) else { continue };
         if let Some(mut needs) = test.outcome.across.left.take() {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use memcheck_core::judgement::finding::{Code, Level};
+use memcheck_core::judgement::location::Roots;
 use memcheck_core::limits::Limits;
 use memcheck_core::measurement::record;
 use memcheck_core::runs::explain::Explain;
@@ -27,6 +28,9 @@ pub(crate) struct RunDescription {
     pub(super) memcheck: String,
     /// Contains the paths in the results.
     pub(super) workspace: PathBuf,
+    /// The folder of the baselines if they are not next to the tests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) baselines: Option<PathBuf>,
     /// `None` if all tests were run.
     pub(super) partition: Option<Partition>,
     pub(super) devices: Vec<String>,
@@ -71,6 +75,7 @@ impl RunDescription {
             record: record::VERSION,
             memcheck: env!("CARGO_PKG_VERSION").to_owned(),
             workspace: session.workspace.root().to_owned(),
+            baselines: session.roots().elsewhere().map(Path::to_owned),
             partition: options.selection.partition,
             devices: session.legs.iter().map(Leg::name).collect(),
             commit: session.commit(),
@@ -89,8 +94,8 @@ impl RunDescription {
         self.commit.as_deref()
     }
 
-    pub(crate) fn workspace(&self) -> &Path {
-        &self.workspace
+    pub(crate) fn roots(&self) -> Roots<'_> {
+        Roots::new(&self.workspace, self.baselines.as_deref())
     }
 }
 

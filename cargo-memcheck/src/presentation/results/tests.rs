@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use memcheck_core::judgement::location::Roots;
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::wire::exit;
 
@@ -23,6 +24,7 @@ fn run(part: &str) -> RunDescription {
         record: memcheck_core::measurement::record::VERSION,
         memcheck: env!("CARGO_PKG_VERSION").to_owned(),
         workspace: "/ws".into(),
+        baselines: None,
         partition: (!part.is_empty()).then(|| part.to_owned().try_into().unwrap()),
         devices: vec!["cpu".to_owned()],
         commit: None,
@@ -31,6 +33,10 @@ fn run(part: &str) -> RunDescription {
         archived: false,
         levels: Default::default(),
     }
+}
+
+fn here() -> Roots<'static> {
+    Roots::new(Path::new("/here"), None)
 }
 
 fn task(name: &str) -> Task {
@@ -272,8 +278,8 @@ fn killed_run() -> tempfile::TempDir {
 fn tests_in_a_file_are_those_that_are_read_into_memory() {
     let folder = killed_run();
     let mut in_memory = read(folder.path()).unwrap();
-    in_memory.relocate(Path::new("/here"));
-    let in_file = read_in_file(folder.path(), Path::new("/here")).unwrap();
+    in_memory.relocate(here());
+    let in_file = read_in_file(folder.path(), here()).unwrap();
     assert_eq!((&in_file.run, &in_file.end), (&in_memory.run, &in_memory.end));
     assert_eq!(in_file.incomplete, in_memory.incomplete);
     // A later run replaces the file.
@@ -290,7 +296,7 @@ fn tests_in_a_file_are_those_that_are_read_into_memory() {
 #[test]
 fn a_file_that_another_program_changes_while_it_is_presented_is_a_failure() {
     let folder = killed_run();
-    let whole = MergedRun::from(read_in_file(folder.path(), Path::new("/here")).unwrap());
+    let whole = MergedRun::from(read_in_file(folder.path(), here()).unwrap());
     let length = fs::metadata(file(folder.path())).unwrap().len();
     fs::write(file(folder.path()), " ".repeat(length as usize)).unwrap();
     let failure = replay(whole, |_| {}).failure.unwrap();
@@ -364,11 +370,36 @@ fn a_missing_folder_and_a_folder_without_results_are_distinguished() {
 fn paths_are_relative_to_the_workspace_of_the_report() {
     let (_root, folders) = folders(&[kept(&run(""), &["a"])]);
     let mut results = read(&folders[0]).unwrap();
-    results.relocate(Path::new("/here"));
+    results.relocate(here());
     let report = results.tests[0].outcome.report.as_ref().unwrap();
     let snapshot = Path::new("/here/app/tests/snapshots/a@cpu.snap");
     assert_eq!(report.snapshot.as_deref(), Some(snapshot));
     assert_eq!(results.run.workspace, Path::new("/here"));
+}
+
+#[test]
+fn baselines_in_another_folder_are_relocated_to_that_of_the_report() {
+    let kept_in = |baselines: &str| RunDescription { baselines: Some(baselines.into()), ..run("") };
+    let elsewhere = Roots::new(Path::new("/here"), Some(Path::new("/kept")));
+    for (of_run, roots, folder) in [
+        // The results of the example are of a run with baselines in `/ws`.
+        ("/ws/app", elsewhere, "/kept"),
+        ("/ws/app", here(), "/here/app"),
+        ("/ws", elsewhere, "/kept/app"),
+    ] {
+        let (_root, folders) = folders(&[kept(&kept_in(of_run), &["a"])]);
+        let mut results = read(&folders[0]).unwrap();
+        results.relocate(roots);
+        let report = results.tests[0].outcome.report.as_ref().unwrap();
+        let snapshot = Path::new(folder).join("tests/snapshots/a@cpu.snap");
+        assert_eq!(report.snapshot.as_deref(), Some(snapshot.as_path()), "{of_run}");
+        assert_eq!(results.run.workspace, Path::new("/here"));
+    }
+    let apart = kept_in("/elsewhere");
+    let (_root, folders) = folders(&[kept(&apart, &["a"])]);
+    let mut results = read(&folders[0]).unwrap();
+    results.relocate(here());
+    assert_eq!(results.run.baselines.as_deref(), Some(Path::new("/elsewhere")));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Error, IntoDeserializer, MapAccess, Visitor};
@@ -20,6 +21,7 @@ pub(super) struct ConfigFile {
     #[serde(default, deserialize_with = "threads")]
     pub(super) threads: Option<u32>,
     pub(super) runner: Option<String>,
+    pub(super) baselines: Option<PathBuf>,
     #[serde(default)]
     pub(super) default: Layer,
     #[serde(default, rename = "override")]

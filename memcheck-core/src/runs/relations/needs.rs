@@ -1,7 +1,7 @@
 //! Finds the tests whose figures another needs: that of its limit, and the cases of its laws.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use super::{MeasuredRuns, RelationError, families, partner};
 use crate::bound::Bound;
 use crate::device::Family;
 use crate::judgement::finding::Finding;
-use crate::judgement::location;
+use crate::judgement::location::{self, Roots};
 use crate::law::Sizes;
 use crate::limits::Limits;
 use crate::measurement::record::Record;
@@ -54,8 +54,8 @@ pub struct Target<'a> {
     pub tests: &'a [Entry],
     /// The family of the device.
     pub family: Family,
-    /// The root of the workspace, below which baselines are.
-    pub root: &'a Path,
+    /// The folders of its sources and baselines.
+    pub roots: Roots<'a>,
 }
 
 impl Target<'_> {
@@ -106,13 +106,13 @@ impl Target<'_> {
         })?;
         let members = family.members.into_iter();
         let members = members.map(|(at, case)| (at, self.other(cases[case]))).collect();
-        Some((members, law_baseline(self.root, test, self.family, &family.common)))
+        Some((members, law_baseline(self.roots, test, self.family, &family.common)))
     }
 
     /// A test of this executable, with its baseline.
     pub fn other(&self, entry: &Entry) -> Other {
         let family = entry.family_on(self.family);
-        let snapshot = location::baseline(self.root, &entry.file, &entry.snapshot, family);
+        let snapshot = location::baseline(self.roots, &entry.file, &entry.snapshot, family);
         Other { test: entry.name.clone(), snapshot }
     }
 }
@@ -131,17 +131,17 @@ pub fn refuse_same_baseline(tests: impl IntoIterator<Item = Other>) -> Result<()
 }
 
 fn law_baseline(
-    root: &Path,
+    roots: Roots<'_>,
     entry: &Entry,
     family: Family,
     common: &BTreeMap<String, String>,
 ) -> PathBuf {
     let family = entry.family_on(family);
-    location::baseline(root, &entry.file, &location::law(&entry.module, common), family)
+    location::baseline(roots, &entry.file, &location::law(&entry.module, common), family)
 }
 
 /// The baselines of all laws of these tests on a device of this family.
-pub fn law_baselines(root: &Path, entries: &[Entry], family: Family) -> Vec<PathBuf> {
+pub fn law_baselines(roots: Roots<'_>, entries: &[Entry], family: Family) -> Vec<PathBuf> {
     let mut of_test: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
     for entry in entries.iter().filter(|entry| !entry.scaling.is_empty()) {
         if entry.need.admits(family) {
@@ -152,7 +152,7 @@ pub fn law_baselines(root: &Path, entries: &[Entry], family: Family) -> Vec<Path
     for cases in of_test.values() {
         let values: Vec<_> = cases.iter().map(|entry| &entry.case).collect();
         for found in families(&values, &cases[0].scaling) {
-            baselines.push(law_baseline(root, cases[0], family, &found.common));
+            baselines.push(law_baseline(roots, cases[0], family, &found.common));
         }
     }
     baselines

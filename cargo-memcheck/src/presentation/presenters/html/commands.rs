@@ -17,8 +17,12 @@ pub(super) struct NextCommand {
 
 /// The commands for the first page of the report: this test again, the one after that and, if there
 /// are new figures, the one that accepts them.
-pub(super) fn most_helpful(task: &Task, outcome: &TestOutcome) -> Vec<NextCommand> {
-    let mut commands = next(task, outcome);
+pub(super) fn most_helpful(
+    task: &Task,
+    outcome: &TestOutcome,
+    baselines_flag: &str,
+) -> Vec<NextCommand> {
+    let mut commands = next(task, outcome, baselines_flag);
     let last = commands.iter().position(|next| next.purpose == ACCEPT).unwrap_or(1);
     commands.truncate(last + 1);
     commands
@@ -28,7 +32,7 @@ const AGAIN: &str = "test the change";
 pub(super) const ACCEPT: &str = "accept the figures of this run, if they are intended";
 
 /// All commands that help with this outcome.
-pub(super) fn next(task: &Task, outcome: &TestOutcome) -> Vec<NextCommand> {
+pub(super) fn next(task: &Task, outcome: &TestOutcome, baselines_flag: &str) -> Vec<NextCommand> {
     let add = |purpose, command: String| NextCommand { purpose, command };
     let is_ignored = task.subject.test().is_some_and(|entry| entry.ignored);
     let test = format!("{}{}", select(task), if is_ignored { " --run-ignored all" } else { "" });
@@ -56,7 +60,8 @@ pub(super) fn next(task: &Task, outcome: &TestOutcome) -> Vec<NextCommand> {
     let pending = outcome.pending().and_then(|path| path.file_name());
     if let Some(name) = pending.map(|name| name.to_string_lossy()) {
         let file = name.strip_suffix(".new").unwrap_or(&name);
-        commands.push(add(ACCEPT, format!("cargo memcheck accept {}", word(file))));
+        let command = format!("cargo memcheck accept {}{baselines_flag}", word(file));
+        commands.push(add(ACCEPT, command));
     }
     if let Some(code) = verdict.findings.iter().find_map(code) {
         commands.push(add("read the explanation", format!("cargo memcheck explain {code}")));
@@ -106,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_leak_is_run_again_profiled_and_explained() {
-        let commands = next(&task(), &leaky());
+        let commands = next(&task(), &leaky(), "");
         let commands: Vec<&str> = commands.iter().map(|next| next.command.as_str()).collect();
         assert_eq!(
             commands,

@@ -15,10 +15,10 @@ mod pack;
 mod proofs;
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use anyhow::Context;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use memcheck_core::judgement::location::Roots;
 use memcheck_core::judgement::verdict::Status;
 use serde::Serialize;
 
@@ -63,9 +63,9 @@ struct RunData {
 }
 
 impl Html {
-    /// The page shows the source of lines below `root`, the folder of the workspace.
-    pub(crate) fn new(root: &Path) -> Self {
-        Self { sources: Sources::new(root), ..Self::default() }
+    /// The page shows lines of the workspace, and compares with its baselines.
+    pub(crate) fn new(roots: Roots<'_>) -> Self {
+        Self { sources: Sources::new(roots), ..Self::default() }
     }
 
     fn add_failure(&mut self, task: &Task, outcome: &TestOutcome) {

@@ -161,7 +161,7 @@ pub(super) fn failure(
         findings.filter(|finding| finding.code != Code::MissingBaseline).collect();
     // Bytes explain more than a number of allocations.
     findings.sort_by_key(|finding| is_count(finding));
-    let next = commands::most_helpful(task, outcome);
+    let next = commands::most_helpful(task, outcome, &sources.baselines_flag());
     let mut hints: Vec<&str> = findings.iter().filter_map(|it| it.hint.as_deref()).collect();
     // The command below says the same.
     let accepts = next.iter().any(|next| next.purpose == commands::ACCEPT);

@@ -118,6 +118,8 @@ pub(in crate::presentation::presenters::html) fn figures(
 
 #[cfg(test)]
 mod tests {
+    use memcheck_core::judgement::location::Roots;
+
     use super::*;
     use crate::presentation::presenters::example::leaky;
 
@@ -154,7 +156,7 @@ mod tests {
             report.snapshot = Some(root.join(snapshot));
             Then::read(&outcome, sources).figure(Space::Host, "peak_allocated")
         };
-        let sources = Sources::new(&root);
+        let sources = Sources::new(Roots::new(&root, None));
         assert_eq!(peak("a.snap", &sources), Some(12));
         for outside in ["link.snap", "../other.snap", "/dev/zero", "none.snap"] {
             assert_eq!(peak(outside, &sources), None, "{outside}");

@@ -65,7 +65,7 @@ impl TestData {
             place: format!("{}:{}", task.subject.file().display(), task.subject.line()),
             seconds: outcome.duration.as_secs_f64(),
             findings,
-            commands: commands::next(task, outcome),
+            commands: commands::next(task, outcome, &sources.baselines_flag()),
             figures: record.map(|record| figures(record, then)).unwrap_or_default(),
             spaces: spaces.unwrap_or_default(),
             tree: tree.finish(),

@@ -3,16 +3,20 @@
 use std::path::{Component, Path, PathBuf};
 
 use memcheck_core::input;
+use memcheck_core::judgement::location::Roots;
 use serde::Serialize;
+
+use crate::invocation::options::baselines_flag;
 
 /// Lines before and after the line of interest.
 const AROUND: usize = 3;
 const LONGEST_LINE: usize = 200;
 
-/// The files of the workspace that a page shows; `None` if no report needs them.
+/// The files of the workspace and the baselines that a page shows; `None` if no report needs them.
 #[derive(Debug, Default)]
 pub(in crate::presentation::presenters::html) struct Sources {
     root: Option<PathBuf>,
+    baselines: Option<PathBuf>,
 }
 
 /// The lines around one line.
@@ -25,8 +29,9 @@ pub(super) struct Snippet {
 }
 
 impl Sources {
-    pub(in crate::presentation::presenters::html) fn new(root: &Path) -> Self {
-        Self { root: Some(root.to_owned()) }
+    pub(in crate::presentation::presenters::html) fn new(roots: Roots<'_>) -> Self {
+        let Roots { workspace, baselines } = roots;
+        Self { root: Some(workspace.to_owned()), baselines: Some(baselines.to_owned()) }
     }
 
     /// Lines without a readable file are left out.
@@ -65,9 +70,18 @@ impl Sources {
         input::read_text_inside(&root.join(path), root, input::SOURCE).ok()
     }
 
+    /// For a command about the baselines.
+    pub(in crate::presentation::presenters::html) fn baselines_flag(&self) -> String {
+        let folder = self.baselines.as_deref();
+        self.root
+            .as_deref()
+            .map(|root| baselines_flag(Roots::new(root, folder)))
+            .unwrap_or_default()
+    }
+
     /// The text of a snapshot, whose path comes from a test process too.
     pub(super) fn snapshot(&self, path: &Path) -> Option<String> {
-        input::read_text_inside(path, self.root.as_ref()?, input::SNAPSHOT).ok()
+        input::read_text_inside(path, self.baselines.as_ref()?, input::SNAPSHOT).ok()
     }
 }
 
@@ -89,7 +103,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let text: String = (1..=9).map(|line| format!("  line {line}\n")).collect();
         fs::write(folder.path().join("a.rs"), text).unwrap();
-        let sources = Sources::new(folder.path());
+        let sources = Sources::new(Roots::new(folder.path(), None));
         let snippet = |line| sources.snippet("a.rs", line);
         let middle = snippet(5).unwrap();
         assert_eq!((middle.first, middle.lines.len()), (2, 7));
@@ -108,7 +122,7 @@ mod tests {
         fs::write(&secret, "secret").unwrap();
         fs::write(root.join("key.pem"), "secret").unwrap();
         std::os::unix::fs::symlink(&secret, root.join("link.rs")).unwrap();
-        let sources = Sources::new(&root);
+        let sources = Sources::new(Roots::new(&root, None));
         for file in ["../secret.rs", secret.to_str().unwrap(), "key.pem", "link.rs", "none.rs", ""]
         {
             assert_eq!(sources.read(file), None, "{file}");
