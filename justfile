@@ -12,9 +12,16 @@ check:
     cargo clippy --workspace --all-targets -- --deny warnings
     bash .ci/lint
 
-# All tests, on the CPU and on the simulated GPU.
+# The tests before a push, on the CPU and on the simulated GPU.
 test:
     cargo test --workspace
+
+# The same, and the tests that take more than five seconds each and guard something rare. CI runs both.
+all: test slow
+
+# Only the latter.
+slow:
+    cargo test -p memcheck-functional --test functional -- --ignored --skip weekly::
 
 # The time of each test of the suite, the slowest first. libtest prints times on
 # request of the variable only; it is set for the test executables and not for cargo.
@@ -73,21 +80,21 @@ bench:
 # toolkit, compiles candle's kernels, needs no GPU.
 real:
     scripts/cuda-toolkit >/dev/null
-    cargo test -p memcheck-functional real:: -- --ignored --nocapture --test-threads 1
+    cargo test -p memcheck-functional weekly::real -- --ignored --nocapture --test-threads 1
 
 # The CUDA tests that candle-core ships, on the simulated device. Prints how many of each file pass.
 candle-tests:
-    cargo test -p memcheck-functional candle_tests:: -- --nocapture
+    cargo test -p memcheck-functional candle_tests:: -- --include-ignored --nocapture
 
 # candle's features `cudnn` and `nccl`, `estimate --flash-attn`, the proof of `doctor`, bindgen_cuda, and
 # tokenizers with onig. Compiles candle with other features, and downloads bindgen_cuda and onig.
 features:
-    cargo test -p memcheck-functional -- --ignored --test-threads 1 candle_features cuda_sources \
-        estimate::flash_attention doctor_proves tokenizers_with_onig
+    cargo test -p memcheck-functional -- --ignored --test-threads 1 candle_features bindgen_cuda \
+        estimated_flash_attention doctor_proves tokenizers_with_onig
 
 # Another compiler, wrapper, toolchain or linker, and other flags, are measured in the next run. Compiles candle seven times.
 rebuilds:
-    cargo test -p memcheck-functional rebuilds::compilers -- --ignored --test-threads 1
+    cargo test -p memcheck-functional weekly::compilers -- --ignored --test-threads 1
 
 # The readers of other ecosystems read the exports (CONTRIBUTING.md, "An export"). A reader that this
 # machine lacks is an error here; the test suite skips it.

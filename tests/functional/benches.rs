@@ -11,6 +11,7 @@ fn bench(arguments: &[&str]) -> Run {
 }
 
 #[test]
+#[ignore = "slow: just all"]
 fn criterion_measures_bytes_and_a_second_run_finds_no_change() {
     // 64 x 256 floats of 4 B, for the product and for its relu.
     assert_eq!(2 * 64 * 256 * 4, 128 << 10);
@@ -43,6 +44,7 @@ fn a_bench_that_requires_features_is_skipped_with_a_note() {
 }
 
 #[test]
+#[ignore = "slow: just all"]
 fn a_failed_or_unknown_bench_is_reported() {
     let failed = bench(&["--", "--no-such-flag"]).exits(100);
     assert!(failed.stderr.contains("failed: memcheck-tests::bench/bytes on sim:h200"));

@@ -65,6 +65,7 @@ fn assert_documented(command: &str, run: &Run) {
 }
 
 #[test]
+#[ignore = "slow: just all"]
 fn the_commit_that_raised_the_peak_is_found_among_twenty() {
     let project = Project::named("bisected");
     git(project.path(), &["init", "--quiet", "--initial-branch", "main"]);
@@ -135,6 +136,7 @@ fn vendor(project: &Project, name: &str, version: &str, count: usize) {
 }
 
 #[test]
+#[ignore = "slow: just all"]
 fn the_update_that_raised_the_peak_is_found_among_twenty() {
     let names: Vec<String> = (1..=20).map(|number| format!("dep{number:02}")).collect();
     let list: String = names

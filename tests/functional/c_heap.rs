@@ -59,6 +59,7 @@ fn leaks_of_a_c_library_are_found_with_their_function() {
 }
 
 #[test]
+#[ignore = "slow: just all"]
 fn a_clean_c_heap_is_the_same_in_thirty_runs() {
     let arguments = ["--exact", "c_heap::clean", "--repeat", "30"];
     let run = programs().run("cpu", &arguments).exits(0);
@@ -108,18 +109,23 @@ anyhow = \"1\"
 tokenizers = { version = \"0.23.2\", default-features = false, features = [\"onig\"] }
 ";
 
-#[test]
-#[ignore = "downloads and compiles onig"]
-fn tokenizers_with_onig_are_clean_and_their_c_functions_are_named() {
-    let project = Project::package("onig", TOKENIZERS);
-    project.write("tests/mem.rs", include_str!("c_heap/onig.rs"));
-    let run = project.run(&["--test", "mem", "-A", "missing-baseline"]).exits(100);
-    assert_eq!(run.test("tokenizers_with_onig")["status"], "passed");
-    assert_eq!(growth(&run, "tokenizers_with_onig"), 0);
-    assert_eq!(run.codes("keeps_tokenizers"), ["leak"]);
-    let finding = &run.test("keeps_tokenizers")["findings"][0];
-    assert_eq!(finding["space"], "c-heap");
-    // onig is compiled without debug information.
-    let site = &finding["sites"][0];
-    assert!(site["operation"].is_string() && site["file"].is_null(), "{site}");
+/// Run by recipes of the justfile, once a week.
+mod weekly {
+    use super::*;
+
+    #[test]
+    #[ignore = "downloads and compiles onig"]
+    fn tokenizers_with_onig_are_clean_and_their_c_functions_are_named() {
+        let project = Project::package("onig", TOKENIZERS);
+        project.write("tests/mem.rs", include_str!("c_heap/onig.rs"));
+        let run = project.run(&["--test", "mem", "-A", "missing-baseline"]).exits(100);
+        assert_eq!(run.test("tokenizers_with_onig")["status"], "passed");
+        assert_eq!(growth(&run, "tokenizers_with_onig"), 0);
+        assert_eq!(run.codes("keeps_tokenizers"), ["leak"]);
+        let finding = &run.test("keeps_tokenizers")["findings"][0];
+        assert_eq!(finding["space"], "c-heap");
+        // onig is compiled without debug information.
+        let site = &finding["sites"][0];
+        assert!(site["operation"].is_string() && site["file"].is_null(), "{site}");
+    }
 }

@@ -140,6 +140,7 @@ fn table(results: &Results) -> String {
 const TESTS: usize = 109;
 
 #[test]
+#[ignore = "slow: just all"]
 fn candles_own_cuda_tests_pass_on_the_simulated_device() {
     let project = package();
     let output = run(&project);

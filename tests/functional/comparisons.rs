@@ -33,6 +33,7 @@ fn text(output: &Output) -> String {
 }
 
 #[test]
+#[ignore = "slow: just all"]
 fn every_architecture_computes_the_outputs_of_the_cpu() {
     let features =
         "memcheck-runtime/sim,memcheck-runtime/nn-cuda,memcheck-runtime/transformers-cuda";
@@ -49,6 +50,7 @@ fn every_architecture_computes_the_outputs_of_the_cpu() {
 }
 
 #[test]
+#[ignore = "slow: just all"]
 fn random_operations_compute_the_results_of_the_cpu() {
     let example = ["run", "-p", "memcheck-tests", "--example", "differential"];
     let output = simulated(&example)

@@ -84,15 +84,21 @@ fn rounds(project: &Project, count: usize) -> Duration {
 }
 
 #[test]
+#[ignore = "slow: just all"]
 fn eight_runs_in_one_tree_do_not_disturb_each_other() {
     rounds(&Project::new(TESTS), 2);
 }
 
-#[test]
-#[ignore = "takes minutes: just concurrent"]
-fn eight_runs_in_one_tree_a_hundred_times() {
-    let count = std::env::var("CONCURRENT_ROUNDS").ok().and_then(|count| count.parse().ok());
-    let count = count.unwrap_or(100);
-    let slowest = rounds(&Project::new(TESTS), count);
-    println!("{count} rounds of {RUNS} runs; the slowest took {:.1} s", slowest.as_secs_f64());
+/// Run by recipes of the justfile, once a week.
+mod weekly {
+    use super::*;
+
+    #[test]
+    #[ignore = "takes minutes: just concurrent"]
+    fn eight_runs_in_one_tree_a_hundred_times() {
+        let count = std::env::var("CONCURRENT_ROUNDS").ok().and_then(|count| count.parse().ok());
+        let count = count.unwrap_or(100);
+        let slowest = rounds(&Project::new(TESTS), count);
+        println!("{count} rounds of {RUNS} runs; the slowest took {:.1} s", slowest.as_secs_f64());
+    }
 }

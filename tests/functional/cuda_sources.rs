@@ -91,6 +91,7 @@ fn a_launcher_is_refused_in_one_sentence(project: &Project, build: &str) {
 }
 
 #[test]
+#[ignore = "slow: just all"]
 fn cuda_code_that_cudaforge_compiles_is_measured_or_refused() {
     let project = a_kernel_in_ptx_is_measured(
         "cudaforge = \"0.1.6\"",
@@ -115,33 +116,39 @@ fn cuda_code_that_cudaforge_compiles_is_measured_or_refused() {
     );
 }
 
-#[test]
-#[ignore = "downloads bindgen_cuda: just features"]
-fn cuda_code_that_bindgen_cuda_compiles_is_measured_or_refused() {
-    let project = a_kernel_in_ptx_is_measured(
-        "bindgen_cuda = \"0.1.6\"",
-        "fn main() {
+/// Run by recipes of the justfile, once a week.
+mod weekly {
+    use super::*;
+
+    #[test]
+    #[ignore = "downloads bindgen_cuda: just features"]
+    fn cuda_code_that_bindgen_cuda_compiles_is_measured_or_refused() {
+        let project = a_kernel_in_ptx_is_measured(
+            "bindgen_cuda = \"0.1.6\"",
+            "fn main() {
     let out = std::path::PathBuf::from(std::env::var(\"OUT_DIR\").unwrap());
     let kernels = bindgen_cuda::Builder::default().build_ptx().unwrap();
     kernels.write(out.join(\"ptx.rs\")).unwrap();
 }
 ",
-        "ptx::KERNELS",
-    );
-    a_launcher_is_refused_in_one_sentence(
-        &project,
-        "fn main() {
+            "ptx::KERNELS",
+        );
+        a_launcher_is_refused_in_one_sentence(
+            &project,
+            "fn main() {
     let out = std::path::PathBuf::from(std::env::var(\"OUT_DIR\").unwrap());
     bindgen_cuda::Builder::default().build_lib(out.join(\"libkernels.a\"));
     println!(\"cargo::rustc-link-search=native={}\", out.display());
     println!(\"cargo::rustc-link-lib=static=kernels\");
 }
 ",
-    );
+        );
+    }
 }
 
 /// The `cuda` of candle-core is a feature of a dependency of the package.
 #[test]
+#[ignore = "slow: just all"]
 fn a_package_that_always_switches_cuda_on_is_measured_on_every_leg() {
     let project = Project::bare(
         "on-the-gpu = { path = \"on-the-gpu\" }\n\

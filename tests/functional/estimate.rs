@@ -1,7 +1,6 @@
 //! `cargo memcheck estimate`: configurations written by hand from published hyper-parameters,
 //! compared with closed formulas.
 
-mod flash_attention;
 mod generated;
 mod gguf;
 mod published;
@@ -13,12 +12,12 @@ use serde_json::Value;
 
 use crate::fixture::{Run, memcheck, workspace};
 
-fn config(name: &str) -> String {
+pub(crate) fn config(name: &str) -> String {
     let file = format!("memcheck-estimate/configs/{name}.json");
     workspace().join(file).display().to_string()
 }
 
-fn estimate(config: &str, arguments: &[&str]) -> Run {
+pub(crate) fn estimate(config: &str, arguments: &[&str]) -> Run {
     let mut all = vec!["estimate", "--config", config, "--quiet", "--message-format", "json"];
     all.extend(arguments);
     memcheck(&workspace(), &all)

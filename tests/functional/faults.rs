@@ -104,17 +104,23 @@ fn try_moments(scene: &Scene, phases: &[Phase], count: usize, seed: u64) {
 }
 
 #[test]
+#[ignore = "slow: just all"]
 fn no_process_survives_a_command_that_is_killed_or_receives_signals() {
     // Other tests can keep the machine busy. The long test measures the second that is promised.
     let scene = Scene::new(false, Duration::from_secs(10));
     try_moments(&scene, &[Phase::Build, Phase::Run, Phase::Explain], 3, 1);
 }
 
-#[test]
-#[ignore = "takes 6 minutes: just faults"]
-fn hundred_moments_of_each_fault() {
-    let scene = Scene::new(true, Duration::from_secs(1));
-    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let (count, seed) = (number("FAULTS_MOMENTS"), number("FAULTS_SEED"));
-    try_moments(&scene, &Phase::ALL, count.unwrap_or(100) as usize, seed.unwrap_or(1));
+/// Run by recipes of the justfile, once a week.
+mod weekly {
+    use super::*;
+
+    #[test]
+    #[ignore = "takes 6 minutes: just faults"]
+    fn hundred_moments_of_each_fault() {
+        let scene = Scene::new(true, Duration::from_secs(1));
+        let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+        let (count, seed) = (number("FAULTS_MOMENTS"), number("FAULTS_SEED"));
+        try_moments(&scene, &Phase::ALL, count.unwrap_or(100) as usize, seed.unwrap_or(1));
+    }
 }

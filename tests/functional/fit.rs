@@ -81,6 +81,7 @@ fn assert_searches_of_a_program(programs: &Programs) {
 }
 
 #[test]
+#[ignore = "slow: just all"]
 fn row_16_the_largest_batch_is_exact_on_every_card_and_bad_input_is_told() {
     let programs = Programs::of("fit");
     let mib = |mib: u64| mib << 20;

@@ -68,12 +68,18 @@ fn assert_bounded(mebibytes: u64) {
 }
 
 #[test]
+#[ignore = "slow: just all"]
 fn output_progress_and_a_record_that_never_end_need_little_memory() {
     assert_bounded(50);
 }
 
-#[test]
-#[ignore = "takes 10 minutes: just floods"]
-fn ten_gibibytes_need_little_memory() {
-    assert_bounded(10 << 10);
+/// Run by recipes of the justfile, once a week.
+mod weekly {
+    use super::*;
+
+    #[test]
+    #[ignore = "takes 10 minutes: just floods"]
+    fn ten_gibibytes_need_little_memory() {
+        assert_bounded(10 << 10);
+    }
 }

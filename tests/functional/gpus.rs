@@ -188,6 +188,7 @@ fn on_each(run: &Run) -> BTreeMap<u64, usize> {
 }
 
 #[test]
+#[ignore = "slow: just all"]
 fn tests_are_spread_over_the_gpus_and_each_has_its_gpu_to_itself() {
     let project = project();
     // Each test must see its own GPU first and the other one second.

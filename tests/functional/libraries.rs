@@ -39,6 +39,7 @@ fn calls_it() {
 }
 
 #[test]
+#[ignore = "slow: just all"]
 fn a_missing_library_is_reported_and_found_in_pythons_folders() {
     let project = project();
     let refused = project.run(&[]).exits(104).prints("libcublas.so.99 was not found");

@@ -15,6 +15,7 @@ fn reported(project: &Project) -> (Option<Value>, String) {
 /// The proof comes from a file that `doctor` could have written, because `doctor` itself compiles
 /// candle.
 #[test]
+#[ignore = "slow: just all"]
 fn reports_repeat_a_proof_until_it_is_out_of_date() {
     let project = Project::new(CLEAN_AND_FIXED);
     let file = own_directory(&project).join("proof.json");
@@ -80,27 +81,34 @@ fn reports_repeat_a_proof_until_it_is_out_of_date() {
     assert!(looked.stdout.contains("--  proof: cpu: the proof of "), "{}", looked.stdout);
 }
 
-#[test]
-#[ignore = "it compiles candle once more, which takes minutes"]
-fn doctor_proves_the_cpu_and_the_simulated_gpu() {
-    let page = std::fs::read_to_string(workspace().join("docs/reference/command.md"));
-    let page = page.expect("the page of the reference");
-    let project = Project::new(CLEAN_AND_FIXED);
-    for (device, space) in [("cpu", "host"), ("sim:h200", "cuda:0")] {
-        let doctor = project.memcheck(&["doctor", "--device", device]).exits(0);
-        for part in [
-            format!("canary: {device}: the canary was seen in {space}"),
-            " in every run".to_owned(),
-            format!("planted leak: {device}: the planted leak of 1,048,576 B per iteration was"),
-            format!("exactness: {device}: "),
-            " figures were identical in 5 runs".to_owned(),
-        ] {
-            assert!(doctor.stdout.contains(&part), "`{part}` is not in\n{}", doctor.stdout);
+/// Run by recipes of the justfile, once a week.
+mod weekly {
+    use super::*;
+
+    #[test]
+    #[ignore = "it compiles candle once more, which takes minutes"]
+    fn doctor_proves_the_cpu_and_the_simulated_gpu() {
+        let page = std::fs::read_to_string(workspace().join("docs/reference/command.md"));
+        let page = page.expect("the page of the reference");
+        let project = Project::new(CLEAN_AND_FIXED);
+        for (device, space) in [("cpu", "host"), ("sim:h200", "cuda:0")] {
+            let doctor = project.memcheck(&["doctor", "--device", device]).exits(0);
+            for part in [
+                format!("canary: {device}: the canary was seen in {space}"),
+                " in every run".to_owned(),
+                format!(
+                    "planted leak: {device}: the planted leak of 1,048,576 B per iteration was"
+                ),
+                format!("exactness: {device}: "),
+                " figures were identical in 5 runs".to_owned(),
+            ] {
+                assert!(doctor.stdout.contains(&part), "`{part}` is not in\n{}", doctor.stdout);
+            }
+            // The reference shows the lines of the simulated device.
+            let (_, proof) = doctor.stdout.split_once("    ok  canary: ").expect("the canary");
+            assert!(device == "cpu" || page.contains(proof), "{proof}");
         }
-        // The reference shows the lines of the simulated device.
-        let (_, proof) = doctor.stdout.split_once("    ok  canary: ").expect("the canary");
-        assert!(device == "cpu" || page.contains(proof), "{proof}");
+        let (proof, _) = reported(&project);
+        assert_eq!(proof.expect("a proof")["state"], "current");
     }
-    let (proof, _) = reported(&project);
-    assert_eq!(proof.expect("a proof")["state"], "current");
 }

@@ -41,6 +41,7 @@ fn with_read_only(folder: &str, own: &Command) -> Option<Run> {
 }
 
 #[test]
+#[ignore = "slow: just all"]
 fn a_read_only_folder_is_an_error_and_its_files_stay() {
     let programs = Programs::of("read_only").with_baselines();
     let test = ["run", "read_only::allocates", "--device", "cpu", "--no-ci"];

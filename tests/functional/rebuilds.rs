@@ -1,8 +1,7 @@
 //! Every verdict is about the present code: however an input of the build changes between two runs,
 //! the second run measures the new code, and a run measures one build throughout.
 
-mod compilers;
-mod inputs;
+pub(crate) mod inputs;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,6 +14,7 @@ use inputs::Inputs;
 /// Each input decides whether one test leaks. All change at once, and each has a crate of its own, so
 /// that none is built again because of another.
 #[test]
+#[ignore = "slow: just all"]
 fn a_change_of_any_input_is_measured() {
     let inputs = Inputs::new();
     inputs.set("false");
@@ -34,6 +34,7 @@ fn run_in(project: &Project, target: &Path) -> Run {
 }
 
 #[test]
+#[ignore = "slow: just all"]
 fn two_checkouts_with_one_target_directory_measure_their_own_code() {
     let name = "two_checkouts";
     let target = tempfile::tempdir().expect("a folder");
@@ -93,6 +94,7 @@ fn run_while(project: &Project, change: impl FnOnce(&Path)) -> Run {
 }
 
 #[test]
+#[ignore = "slow: just all"]
 fn all_tests_of_a_run_are_those_of_one_build() {
     let waiting = "
 #[mem_test(baseline = false, iterations = 1, warmup = 0)]
@@ -130,6 +132,7 @@ fn a_waits() {
 /// A compiler that adds a `--cfg`. Another version of the compiler compiles candle again, so that no
 /// test changes it.
 #[test]
+#[ignore = "slow: just all"]
 fn another_compiler_of_the_workspace_is_measured() {
     let tests = "
 #[mem_test(max_growth = \"0 B\", baseline = false)]

@@ -107,6 +107,7 @@ fn assert_leaks(project: &Project) {
 }
 
 #[test]
+#[ignore = "slow: just all"]
 fn the_working_tree_is_measured_after_other_revisions_of_a_vendored_dependency() {
     let project = project();
     git(&project, &["init", "--quiet", "--initial-branch", "main"]);

@@ -190,6 +190,7 @@ fn unused_ports() -> [u16; 2] {
 }
 
 #[test]
+#[ignore = "slow: just all"]
 fn tests_run_as_jobs_with_a_gpu_each() {
     let slurm = match Slurm::start() {
         Ok(slurm) => slurm,

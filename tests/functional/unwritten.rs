@@ -48,6 +48,7 @@ fn stored(results: &str) -> Vec<String> {
 }
 
 #[test]
+#[ignore = "slow: just all"]
 fn lost_output_is_not_success_but_the_end_of_its_reader_is() {
     let folder = workspace();
     for arguments in [
@@ -219,6 +220,7 @@ fn c_third() {
 /// Each test leaves a file, so that those that have run can be compared with the results. The moments
 /// are numbers of files and not times, so that each is between two tests, however busy the machine.
 #[test]
+#[ignore = "slow: just all"]
 fn a_run_that_is_killed_at_any_moment_loses_one_test() {
     const TESTS: usize = 20;
     let programs = Programs::of("unwritten");

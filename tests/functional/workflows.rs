@@ -1,7 +1,7 @@
 //! Each check of the justfile runs in a workflow, or has a reason for not running in one.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::process::Command;
 
 use crate::fixture::workspace;
 
@@ -16,18 +16,23 @@ enum Elsewhere {
 use Elsewhere::{Never, Runs};
 
 const SUITE: Elsewhere = Runs(".ci/run", "\ncargo test --workspace\n");
+const RUN_SLOW: &str =
+    "cargo test -p memcheck-functional --test functional -- --ignored --skip weekly::";
+const SLOW: Elsewhere = Runs(".ci/run", RUN_SLOW);
 
 const ELSEWHERE: &[(&str, Elsewhere)] = &[
     ("default", Never("it lists the recipes")),
     ("ci", Runs(".github/workflows/ci.yml", "- run: bash .ci/run\n")),
     ("check", Runs(".ci/run", "\nbash .ci/lint\n")),
     ("test", SUITE),
+    ("all", SLOW),
+    ("slow", SLOW),
     ("times", Never("it prints the times of the tests that `test` runs")),
     ("memcheck", Runs(".ci/run", "\ncargo memcheck --ci\n")),
     // Tests of the suite compare what these write or print.
     ("outputs", SUITE),
     ("bindings", SUITE),
-    ("candle-tests", SUITE),
+    ("candle-tests", SLOW),
     ("report-screenshots", Never("it writes pictures of the report, which a person looks at")),
     ("deny", Runs(".github/workflows/ci.yml", "- run: cargo deny --locked check\n")),
     ("notices", Runs("scripts/release-archive", "cargo about generate")),
@@ -131,31 +136,20 @@ fn weekly_jobs_are_limited() {
     assert_eq!(weekly.matches(", minutes: ").count(), recipes);
 }
 
-/// The paths of the ignored tests below a folder.
-fn ignored(folder: &Path, module: &str) -> Vec<String> {
-    let mut tests = Vec::new();
-    for entry in std::fs::read_dir(folder).expect("a folder") {
-        let path = entry.expect("an entry").path();
-        let stem = path.file_stem().and_then(|stem| stem.to_str()).expect("a name");
-        let module = format!("{module}{stem}::");
-        if path.is_dir() {
-            tests.extend(ignored(&path, &module));
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let source = std::fs::read_to_string(&path).expect("a source");
-            // The quotes of a text, such as the source of a project, have a backslash.
-            for rest in source.split("\n#[ignore = \"").skip(1) {
-                let name = rest.split("\nfn ").nth(1).and_then(|rest| rest.split('(').next());
-                tests.push(format!("{module}{}", name.expect("a function")));
-            }
-        }
-    }
-    tests
+/// The names of the ignored tests of this executable.
+fn ignored() -> Vec<String> {
+    let own = std::env::current_exe().expect("the path of this test");
+    let listed = Command::new(own).args(["--list", "--ignored", "--format", "terse"]).output();
+    let listed = String::from_utf8(listed.expect("it lists its tests").stdout).expect("text");
+    listed.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect()
 }
 
-/// A recipe of the justfile runs each test that the suite ignores.
+/// A recipe of the justfile runs each test that the suite ignores: those in modules named `weekly`
+/// have one of their own, and CI runs all others.
 #[test]
 fn every_ignored_test_has_a_recipe() {
     let justfile = read("justfile").replace("\\\n", " ");
+    assert!(justfile.contains(RUN_SLOW), "{RUN_SLOW}");
     let commands = justfile.lines().filter(|line| {
         line.contains("cargo test -p memcheck-functional") && line.contains("--ignored")
     });
@@ -163,9 +157,10 @@ fn every_ignored_test_has_a_recipe() {
         .flat_map(str::split_whitespace)
         .filter(|word| word.contains(['_', ':']) || *word == "exactness")
         .collect();
-    let tests = ignored(&workspace().join("tests/functional"), "");
-    assert!(tests.len() >= 15, "{tests:?}");
-    for test in tests {
+    let tests = ignored();
+    let weekly: Vec<_> = tests.iter().filter(|test| test.contains("weekly::")).collect();
+    assert!(weekly.len() >= 15 && tests.len() > weekly.len(), "{tests:?}");
+    for test in weekly {
         assert!(words.iter().any(|word| test.contains(word)), "no recipe runs {test}: {words:?}");
     }
 }

@@ -14,6 +14,7 @@ memcheck-runtime = { path = \"RUNTIME\" }
 ";
 
 #[test]
+#[ignore = "slow: just all"]
 fn an_estimator_that_another_workspace_builds_has_the_same_figures() {
     let project = Project::bare(MANIFEST);
     let config = config("smollm2-135m");

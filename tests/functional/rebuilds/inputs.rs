@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime};
 
 use crate::fixture::{Project, memcheck_with};
 
-pub(super) const RUNTIME: &str = "[dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\" }\n";
-pub(super) const PRELUDE: &str = "\
+pub(crate) const RUNTIME: &str = "[dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\" }\n";
+pub(crate) const PRELUDE: &str = "\
 #![allow(unused_imports)]
 use candle_core::{DType, Device, Tensor};
 use memcheck_runtime::{Trial, mem_test};

@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::inputs::{PRELUDE, RUNTIME};
 use crate::fixture::{Project, memcheck_with, target};
+use crate::rebuilds::inputs::{PRELUDE, RUNTIME};
 
 const TESTS: &str = "
 unsafe extern \"C\" {

@@ -3,7 +3,7 @@
 
 use memcheck_core::wire::exit;
 
-use super::{config, estimate};
+use crate::estimate::{config, estimate};
 use crate::fixture::{memcheck, workspace};
 
 #[test]
