@@ -105,10 +105,13 @@ impl Commands {
         let is_live = match c {
             // More than white space can precede the colons, because .NET ignores invisible
             // characters.
-            // rustc writes `::: src/lib.rs:1:1`. No command has a name that begins with a colon.
             ':' => {
+                // rustc writes `::: src/lib.rs:1:1`, and the name of a command ends with two colons.
+                let line = rest.lines().next().unwrap_or_default();
+                let is_of_rustc =
+                    line.strip_prefix(":: ").is_some_and(|place| !place.contains("::"));
                 let is_first = !self.has_text && self.last != Some(':');
-                is_first && rest.starts_with(':') && !rest.starts_with(":: ")
+                is_first && rest.starts_with(':') && !is_of_rustc
             }
             '#' => self.last == Some('#') && rest.starts_with(opens),
             _ => false,
@@ -202,6 +205,7 @@ mod tests {
             ("##vso[x]", "#\\u{23}vso[x]", "#\\u0023vso[x]", "#&#35;vso[x]"),
             ("## a a::b ###", "## a a::b ###", "## a a::b ###", "## a a::b ###"),
             ("  ::: src/a.rs", "  ::: src/a.rs", "  ::: src/a.rs", "  ::: src/a.rs"),
+            ("::: a ::b", "\\u{3a}:: a ::b", "\\u003a:: a ::b", "&#58;:: a ::b"),
             (":::a", "\\u{3a}::a", "\\u003a::a", "&#58;::a"),
         ] {
             assert_eq!(escape(text, Form::Text), plain, "{text:?}");
