@@ -63,6 +63,7 @@ mod read_only;
 mod reads;
 mod real;
 mod rebuilds;
+mod recorded;
 mod reference;
 mod relations;
 mod report_data;
