@@ -334,6 +334,15 @@ mod tests {
         }
         refused(folder.path(), "", &inside);
         refused(&folder.path().join("none"), "No such file", "--config FILE");
+        for (path, why) in [
+            (folder.path().to_owned(), "is a directory"),
+            (folder.path().join("none"), "No such file"),
+        ] {
+            let error = absolute("--gguf", &path).unwrap_err();
+            assert_eq!(error.exit_code(), exit::USAGE);
+            assert!(error.to_string().contains(why), "{error}");
+            assert_eq!(error.hint().unwrap(), "--gguf FILE, whose name must be valid UTF-8");
+        }
         fs::write(&file, "\u{feff}{}").unwrap();
         assert_eq!(config(&file).unwrap(), serde_json::json!({}));
     }

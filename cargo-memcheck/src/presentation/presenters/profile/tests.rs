@@ -154,7 +154,7 @@ fn row_07_scopes_a_top_15_and_a_chrome_trace() {
 
 #[test]
 fn row_15_memory_over_iterations_is_plotted_with_its_trend() {
-    let training = "training_keeps_losses";
+    let training = "gradients_are_kept";
     let leak = recorded::line("endings", training)["findings"][0]["bytes_per_iteration"].clone();
     let iterations = data("endings", training)["spaces"][0]["iterations"].clone();
     assert_eq!(iterations["slope"].as_f64(), leak.as_f64());
