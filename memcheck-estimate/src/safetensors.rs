@@ -192,6 +192,8 @@ fn header(path: &Path) -> io::Result<BTreeMap<String, Entry>> {
 
 #[cfg(test)]
 mod tests {
+    use memcheck_core::wire::estimate::{Answer, Why};
+
     use super::*;
 
     #[test]
@@ -211,6 +213,31 @@ mod tests {
         let check = |name: &str, shape: (usize, usize)| listing.check(name, &shape.into());
         assert!(check("a", (2, 3)).is_ok() && check("b", (9, 9)).is_ok());
         assert!(check("a", (3, 2)).unwrap_err().to_string().contains("shape mismatch for a"));
-        assert!(check("c", (2, 3)).is_err());
+        assert!(check("c", (2, 3)).unwrap_err().to_string().contains("cannot find tensor c"));
+    }
+
+    #[test]
+    fn a_file_that_is_not_of_a_model_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut cut = 500_u64.to_le_bytes().to_vec();
+        cut.extend(b"{}");
+        let elsewhere = br#"{ "weight_map": { "a": "../../etc/passwd" } }"#;
+        let alone = br#"{ "weight_map": { "a": "missing.safetensors" } }"#;
+        for (name, bytes, text) in [
+            ("cut.safetensors", &cut[..], "the file ends within its header"),
+            ("huge.safetensors", &[0xff; 16], "is larger than 95.4 MiB"),
+            ("empty.safetensors", b"", "failed to fill whole buffer"),
+            ("list.json", b"{}", "is not an index of safetensors files"),
+            ("elsewhere.json", elsewhere, "which is not in its folder"),
+            ("alone.json", alone, "has no `total_size`"),
+        ] {
+            let path = folder.path().join(name);
+            std::fs::write(&path, bytes).unwrap();
+            let Answer::Refused(refusal) = TensorListing::read(&path).unwrap_err().answer() else {
+                panic!("{name}");
+            };
+            assert_eq!(refusal.why, Why::Question, "{name}");
+            assert!(refusal.message.contains(text), "{name}: {refusal:?}");
+        }
     }
 }

@@ -48,6 +48,7 @@ fn every_architecture_runs_and_invalid_questions_are_refused() {
     states_have_one_size();
     one_sequence_at_a_time();
     training_reports_the_reached_variables();
+    irrelevant_fields_change_no_figure();
     invalid_questions_are_refused();
 }
 
@@ -106,6 +107,26 @@ fn training_reports_the_reached_variables() {
     assert!(part.optimizer <= 2 * weights, "{part:?}");
 }
 
+fn irrelevant_fields_change_no_figure() {
+    let mut asked = question("llama");
+    let plain = measured(&asked);
+    let config = &mut asked.config;
+    config["auto_map"] = json!({ "AutoModel": "modeling.Model" });
+    config["rope_theta"] = json!(1_u64 << 40);
+    config["eos_token_id"] = json!([2, 3]);
+    config["head_dim"] = Value::Null;
+    config["max_length"] = json!("long");
+    config["dtype"] = config["torch_dtype"].take();
+    assert_eq!(measured(&asked), plain);
+    // The user must know of these, and they have a note.
+    asked.config["quantization_config"] = json!({ "quant_method": "gptq", "bits": 4 });
+    asked.config["rope_scaling"] = json!({ "type": "linear", "factor": 4.0 });
+    let noted = measured(&asked);
+    let [scaling, quantized] = &noted.notes[..] else { panic!("{:?}", noted.notes) };
+    assert!(scaling.contains("of type `linear`") && quantized.contains("(gptq)"), "{noted:?}");
+    assert_eq!(Estimate { notes: plain.notes.clone(), ..noted }, plain);
+}
+
 fn invalid_questions_are_refused() {
     let llama = || question("llama");
     let with = |key: &str, value: Value| {
@@ -124,6 +145,13 @@ fn invalid_questions_are_refused() {
     let cases: Vec<(Question, Why, &str)> = vec![
         (with("model_type", json!("gpt5")), Why::Question, "`gpt5` is not an architecture"),
         (without("model_type"), Why::Question, "no `model_type`"),
+        (with("model_type", Value::Null), Why::Question, "no `model_type`"),
+        (with("vocab_size", Value::Null), Why::Question, "missing field `vocab_size`"),
+        (
+            with("torch_dtype", json!("float8_e4m3fn")),
+            Why::Question,
+            "`float8_e4m3fn` is not an element type",
+        ),
         (without("hidden_size"), Why::Question, "missing field `hidden_size`"),
         (with("hidden_size", json!("wide")), Why::Question, "invalid type: string \"wide\""),
         (with("hidden_size", json!(1_u64 << 60)), Why::Question, "`hidden_size`"),
@@ -174,6 +202,8 @@ fn invalid_questions_are_refused() {
         assert_eq!(refusal.why, why, "{refusal:?}");
         assert!(refusal.message.contains(text), "{text}: {refusal:?}");
     }
+    let dtype = refused(&with("torch_dtype", json!("float8_e4m3fn"))).hint;
+    assert_eq!(dtype.as_deref(), Some("use --dtype f32, f16 or bf16"));
     let mut seen = with("model_type", json!("llava"));
     seen.config["text_config"] = json!({ "model_type": "llama" });
     let seen = refused(&seen).hint.expect("a hint");

@@ -347,6 +347,38 @@ mod tests {
     }
 
     #[test]
+    fn each_word_and_each_lost_device_has_the_error_of_the_driver() {
+        let with = |text: &str| Schedule::new(text.parse().unwrap());
+        let name = |answer: Answer| {
+            let (name, _) = crate::code::describe(answer.unwrap_err().0).unwrap();
+            name.to_str().unwrap()
+        };
+        for (word, error) in [
+            ("no-device", "CUDA_ERROR_NO_DEVICE"),
+            ("stub", "CUDA_ERROR_STUB_LIBRARY"),
+            ("driver-mismatch", "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"),
+            ("not-ready", "CUDA_ERROR_SYSTEM_NOT_READY"),
+        ] {
+            assert_eq!(name(with(&format!("init={word}")).init()), error);
+        }
+        for (word, error) in [
+            ("no-binary", "CUDA_ERROR_NO_BINARY_FOR_GPU"),
+            ("invalid-ptx", "CUDA_ERROR_INVALID_PTX"),
+            ("unsupported-ptx", "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"),
+        ] {
+            assert_eq!(name(with(&format!("module={word}")).module()), error);
+        }
+        for (key, error) in [
+            ("ecc-at", "CUDA_ERROR_ECC_UNCORRECTABLE"),
+            ("lost-at", "CUDA_ERROR_DEVICE_UNAVAILABLE"),
+        ] {
+            let mut schedule = with(&format!("{key}=2"));
+            assert_eq!(schedule.call(), Ok(()), "{key}");
+            assert_eq!((name(schedule.call()), name(schedule.call())), (error, error));
+        }
+    }
+
+    #[test]
     fn a_failed_kernel_is_reported_by_every_later_call() {
         let mut schedule = Schedule::new("launch-fails-at=2".parse().unwrap());
         schedule.launched();

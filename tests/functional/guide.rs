@@ -5,7 +5,6 @@
 
 mod pairs;
 mod program;
-mod reports;
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -125,7 +124,7 @@ fn tests_of_rows() -> BTreeSet<String> {
         include_str!("guide.rs"),
         include_str!("guide/pairs.rs"),
         include_str!("guide/program.rs"),
-        include_str!("guide/reports.rs"),
+        include_str!("../../cargo-memcheck/src/presentation/presenters/profile/tests.rs"),
         include_str!("fit.rs"),
         include_str!("plan.rs"),
     ];

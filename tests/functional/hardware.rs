@@ -43,13 +43,6 @@ fn memory_beyond_the_pool_is_itemized_or_the_report_gives_the_reason() {
     let counted = programs.run("sim:h200", &["hardware::ten", "--explain", "never"]).exits(0);
     let line = counted.test("ten_mebibytes");
     assert!(line["untracked"].is_null(), "{line}");
-    let profile = ["profile", "hardware::ten_mebibytes", "--device", "sim:h200"];
-    let human = programs.memcheck(&profile).exits(0).stdout;
-    for part in
-        ["beyond the pool of cuda:0", "libcublas.so.13, 1 block", "(an estimate: the device"]
-    {
-        assert!(human.contains(part), "`{part}` is not in\n{human}");
-    }
     // Without the CUPTI library all of this memory is in `rest`.
     let without = ["hardware::ten", "--explain", "always", "--runner", "env -u MEMCHECK_SIM_NVML"];
     let line = programs.run("sim:h200", &without).exits(0).test("ten_mebibytes");
@@ -65,27 +58,6 @@ fn memory_beyond_the_pool_is_itemized_or_the_report_gives_the_reason() {
             .contains("the simulated toolkit has no NVML: `MEMCHECK_SIM_NVML` is not set"),
         "{line}"
     );
-
-    assert_every_report_marks_estimates(&programs);
-}
-
-fn assert_every_report_marks_estimates(programs: &Programs) {
-    let kinds = ["junit", "json", "markdown", "html"];
-    let flags: Vec<String> =
-        kinds.iter().map(|kind| format!("--report={kind}=out/{kind}")).collect();
-    let arguments = ["run", "--no-ci", "hardware::ten", "--device", "sim:t4", "--verbose"];
-    let flags = flags.iter().map(String::as_str);
-    let arguments: Vec<&str> = arguments.into_iter().chain(flags).collect();
-    let shown = programs.memcheck(&arguments).exits(0).stderr;
-    let texts = kinds.map(|kind| {
-        let text = programs.read(&format!("out/{kind}"));
-        if kind == "html" { format!("{:?}", crate::report_data::report_data(&text)) } else { text }
-    });
-    for (output, text) in kinds.iter().zip(&texts).chain([(&"terminal", &shown)]) {
-        for name in ["reserved", "peak_reserved", "device_used", "estimate"] {
-            assert!(text.contains(name), "{name} is not in {output}:\n{text}");
-        }
-    }
 }
 
 #[test]
@@ -153,13 +125,12 @@ fn a_hardware_fault_has_its_own_finding_and_does_not_affect_the_next_test() {
     let with = |faults: &str, code: u8| {
         programs.run_with("sim:t4", &[], &[("MEMCHECK_SIM_FAULTS", faults)]).exits(code)
     };
+    // One fault of each place that fails. The words and their errors are a unit test of memcheck-sim
+    // (`faults.rs`), and the hints of all errors one of memcheck-core (`judgement/fault.rs`).
     // The device cannot be opened: exit code 105, with a hint. A body without a device does not
     // need it and passes.
     for (faults, parts) in [
         ("init=no-device", ["CUDA_ERROR_NO_DEVICE", "CUDA_VISIBLE_DEVICES"]),
-        ("init=stub", ["CUDA_ERROR_STUB_LIBRARY", "stub of the CUDA toolkit"]),
-        ("init=driver-mismatch", ["CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "restart the machine"]),
-        ("init=not-ready", ["CUDA_ERROR_SYSTEM_NOT_READY", "nvidia-fabricmanager"]),
         ("driver=12040", ["CUBLAS_STATUS_NOT_INITIALIZED", "update the driver"]),
         ("ecc-at=1", ["CUDA_ERROR_ECC_UNCORRECTABLE", "nvidia-smi"]),
     ] {
@@ -189,10 +160,7 @@ fn a_hardware_fault_has_its_own_finding_and_does_not_affect_the_next_test() {
     // The device fails while the body runs: the test is measured, exit code 100.
     for (faults, parts) in [
         ("module=no-binary", ["CUDA_ERROR_NO_BINARY_FOR_GPU", "CUDA_COMPUTE_CAP"]),
-        ("module=invalid-ptx", ["CUDA_ERROR_INVALID_PTX", "CUDA_COMPUTE_CAP"]),
-        ("module=unsupported-ptx", ["CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "update the driver"]),
         ("ecc-at=30", ["CUDA_ERROR_ECC_UNCORRECTABLE", "--gpu-reset"]),
-        ("lost-at=30", ["CUDA_ERROR_DEVICE_UNAVAILABLE", "dmesg"]),
         ("launch-fails-at=1", ["CUDA_ERROR_LAUNCH_FAILED", "compute-sanitizer"]),
     ] {
         let run = with(faults, 100);
@@ -209,7 +177,6 @@ fn a_hardware_fault_has_its_own_finding_and_does_not_affect_the_next_test() {
     // launches, so no process has a 13th.
     let clean = with("launch-fails-at=13", 0);
     assert_eq!(clean.test("ten_mebibytes")["status"], "passed");
-    with("", 0);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Text of a stranger: the output, the spans and the errors of a test, names in results, and the
 //! names and folders of snapshots. None of it may act on the terminal, on a CI runner, on a shell
-//! or on files outside the workspace.
+//! or on files outside the workspace. Reports are unit tests (`presentation/presenters/hostile.rs`).
 
 use std::os::unix::fs::symlink;
 use std::time::{Duration, Instant};
@@ -54,33 +54,6 @@ fn assert_harmless(programs: &Programs, run: &Run) {
     assert!(!run.stdout.chars().any(|c| raw(&c)), "{}", run.stdout);
 }
 
-const REPORTS: [&str; 8] = [
-    "--report",
-    "junit=out/report.xml",
-    "--report",
-    "markdown=out/report.md",
-    "--report",
-    "html=out/report.html",
-    "--report",
-    "flamegraph=out/report.svg",
-];
-
-/// Removes the reports, so that the next run must write its own.
-#[track_caller]
-fn assert_harmless_reports(programs: &Programs) {
-    for file in ["out/report.xml", "out/report.md", "out/report.html", "out/report.svg"] {
-        let text = programs.read(file);
-        let raw = text.chars().find(|&c| c != '\n' && (c.is_control() || c == '\u{202e}'));
-        assert_eq!(raw, None, "{file}");
-        assert_eq!(live_commands(&text), [""; 0], "{file}");
-        // Inside a fence of Markdown it is text.
-        let scripts = text.matches("<script>").count();
-        let own = usize::from(file.ends_with(".html"));
-        assert!(file.ends_with(".md") || scripts == own, "{file}: {scripts} scripts");
-        std::fs::remove_file(programs.path().join(file)).expect("the report is removed");
-    }
-}
-
 #[test]
 fn hostile_text_of_a_test_and_of_results_acts_on_nothing() {
     let programs = Programs::of("hostile");
@@ -90,9 +63,8 @@ fn hostile_text_of_a_test_and_of_results_acts_on_nothing() {
         programs.memcheck_with(&all, &GITHUB)
     };
     let json = ["--message-format", "json"];
-    let first = run(&[&json[..], &REPORTS].concat()).exits(100);
+    let first = run(&json).exits(100);
     assert_harmless(&programs, &first);
-    assert_harmless_reports(&programs);
     let colors = "\x1b[32mgreen\x1b[0m \\u{1b}]52;c;cm0gLXJmIH4=\\u{7} \\u{1b}]0;title\\u{7}";
     let first = first.prints(colors).prints("\\u{3a}:error::printed").prints("\\u{202e}<script>");
     let leaky = first.test("leaky");
@@ -116,10 +88,9 @@ fn hostile_text_of_a_test_and_of_results_acts_on_nothing() {
     assert_ne!(hostile, results);
     programs.write("results/results.jsonl", &hostile);
     let report = ["report", "results", "--color", "always", "--annotations", "github"];
-    let all = [&report[..], &json, &REPORTS].concat();
+    let all = [&report[..], &json].concat();
     let replayed = memcheck_with(programs.path(), &all, &GITHUB).exits(100);
     assert_harmless(&programs, &replayed);
-    assert_harmless_reports(&programs);
     let name = "a\u{1b}]0;title\u{7}\n::error::name|<script>`x`";
     assert_eq!(replayed.test(name)["status"], "failed");
     replayed.prints("a\\u{1b}]0;title\\u{7}\\n::error::name|<script>`x`");

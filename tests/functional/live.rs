@@ -1,6 +1,7 @@
 //! `profile --live`: the memory of a test or a program while it runs.
 
 use std::process::Command;
+use std::sync::OnceLock;
 
 use crate::fixture::{Programs, Project, Run, command};
 
@@ -19,10 +20,14 @@ fn main() {
 }
 ";
 
-fn project() -> Project {
-    let project = Project::bare("memcheck-runtime = { path = \"RUNTIME\" }\n");
-    project.write("src/main.rs", PROGRAM);
-    project
+fn project() -> &'static Project {
+    static PROJECT: OnceLock<Project> = OnceLock::new();
+    PROJECT.get_or_init(|| {
+        let manifest = "memcheck-runtime = { path = \"RUNTIME\" }\n";
+        let project = Project::package("live-program", manifest);
+        project.write("src/main.rs", PROGRAM);
+        project
+    })
 }
 
 /// The lines of the view, which must show a level that rises, its rate and the largest call site.

@@ -61,6 +61,7 @@ mod prose;
 mod read_only;
 mod reads;
 mod rebuilds;
+mod recorded;
 mod reference;
 mod relations;
 mod report_data;

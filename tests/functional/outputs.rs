@@ -30,13 +30,18 @@ use play::{play, stable};
 /// The variable that `just outputs` sets.
 const WRITE: &str = "OUTPUTS";
 
+/// True if `just outputs` runs the tests.
+pub(crate) fn is_written() -> bool {
+    std::env::var_os(WRITE).is_some_and(|value| value == "write")
+}
+
 /// Compares a file with its expected text, and writes it if `just outputs` runs the test.
 fn settle(file: &Path, text: &str) -> Option<String> {
     let old = std::fs::read_to_string(file).unwrap_or_default();
     if stable(&old) == stable(text) {
         return None;
     }
-    if std::env::var_os(WRITE).is_some_and(|value| value == "write") {
+    if is_written() {
         std::fs::create_dir_all(file.parent().expect("a folder")).expect("the folder is made");
         std::fs::write(file, text).expect("the file is written");
         return None;

@@ -55,16 +55,13 @@ fn row_12_what_runs_by_a_device_map_has_the_predicted_peak_on_every_gpu() {
     let file = folder.path().join("maps/map.json");
     let path = file.to_str().unwrap();
     // Without a map, on one GPU that is large enough: the prediction for the whole model.
-    let wholes = ["tiny", "llama2_7b"].map(|model| {
-        let test = by_map(model);
-        let alone = run("sim:h200", &[&test], &[]).exits(0);
-        (model, peaks(&alone, &test, 1).remove(0))
-    });
+    let models = ["tiny", "llama2_7b"];
+    let [tiny, llama] = models.map(by_map);
+    let alone = run("sim:h200", &[&tiny, &llama], &[]).exits(0);
+    let wholes = models.map(|model| (model, peaks(&alone, &by_map(model), 1).remove(0)));
     let wholes = BTreeMap::from(wholes);
     for (model, devices, machine) in [
-        ("tiny", "2xt4", "2xt4"),
         ("tiny", "3xt4", "3xt4"),
-        ("tiny", "rtx4090, t4", "rtx4090+t4"),
         ("tiny", "2xt4,capacity=800KiB,t4", "2xt4,capacity=800KiB+t4"),
         ("tiny", "t4,capacity=1MiB,t4,capacity=2MiB", "t4,capacity=1MiB+t4,capacity=2MiB"),
         ("llama2_7b", "2xrtx4070", "2xrtx4070"),
@@ -106,36 +103,10 @@ fn a_plan_lists_layers_with_their_weights_and_invalid_input_has_a_hint() {
         assert_eq!(module["input"], 2048 * 4096 * 2);
     }
     let test = "sharded::by_map::model_tiny";
-    for (arguments, code, expected) in [
-        (&[test, "--devices", "2xrtx4091"][..], 2, "did you mean `rtx4090`?"),
-        (
-            &[test, "--devices", "2xt4,capacity=500KiB"],
-            100,
-            "the devices have too little memory: cuda:0",
-        ),
-        (&[test, "--devices", "t4,memory=1GiB"], 2, "capacity=SIZE"),
-        (&[test, "--devices", "t4,capacity=99999999999TiB"], 2, "is not a capacity"),
-        (&[test, "--devices", "t4,capacity=0B"], 2, "is not a capacity"),
-        (&[test, "--devices", "0xt4"], 2, "a machine has 1 to 65536 devices, not 0"),
-        (&[test, "--devices", ""], 2, "not a known card"),
-        (&[test, "--devices", "2xt4", "--margin", "100%"], 2, "leaves no memory of sim:2xt4"),
-        (
-            &[test, "--devices", "2xt4", "--margin", "150%"],
-            2,
-            "`--margin 0%` uses the whole capacity",
-        ),
-        (&[test, "--devices", "t4,t4,capacity=1MiB", "--margin", "1 MiB"], 2, "leaves no memory"),
-        (&[test], 2, "--devices <DEVICES>"),
-        (&["--devices", "t4"], 2, "plan needs one test"),
-        (&[test, "--devices", "t4", "--device", "sim"], 2, "--devices names the devices"),
-        (&["model_", "--devices", "t4"], 2, "plan needs exactly one:"),
-        (&["no_such_test", "--devices", "t4"], 4, "no memory test matches"),
-        (&["llama::prefill_and_decode", "--devices", "t4"], 2, "has no layers"),
-        (&["forms::one_iteration", "--exact", "--devices", "t4"], 2, "takes no device, so"),
-        (&[test, "--devices", "t4", "--output", "/proc/none/map.json"], 110, "/proc/none"),
-    ] {
-        plan(arguments).exits(code).prints(expected);
-    }
+    // Other errors are unit tests of the command (`commands/plan.rs` and `commands/one.rs`).
+    plan(&["llama::prefill_and_decode", "--devices", "t4"]).exits(2).prints("has no layers");
+    let deviceless = ["forms::one_iteration", "--exact", "--devices", "t4"];
+    plan(&deviceless).exits(2).prints("takes no device, so");
     // One device holds everything, and a launcher may start the process.
     let alone = plan(&[test, "--devices", "t4", "--runner", "env"]).exits(0).json();
     let line = alone.iter().find(|line| line["type"] == "plan").unwrap();
@@ -143,5 +114,6 @@ fn a_plan_lists_layers_with_their_weights_and_invalid_input_has_a_hint() {
     // 11 layers, the embeddings, the last norm and the head.
     assert_eq!((map.len(), map.values().all(|device| *device == 0)), (14, true));
     assert_eq!(line["devices"][0]["peak_allocated"], line["whole"]);
-    plan(&[test, "--devices", "2xt4,capacity=500KiB"]).prints("are missing").prints("5% of each");
+    let short = plan(&[test, "--devices", "2xt4,capacity=500KiB"]).exits(100);
+    short.prints("have too little memory: cuda:0").prints("are missing").prints("5% of each");
 }

@@ -14,7 +14,7 @@ fn layers_leaky(trial: &mut Trial) -> Result<()> {
         let _span = tracing::info_span!("forward").entered();
         let output = input.matmul(&weights)?;
         let _inner = tracing::info_span!("keep").entered();
-        kept.push(output.narrow(0, 0, 16)?.force_contiguous()?);
+        kept.push(output.narrow(0, 0, 16)?.force_contiguous()?); // line: kept
         Ok(())
     })
 }

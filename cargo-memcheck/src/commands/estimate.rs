@@ -295,8 +295,55 @@ mod tests {
             machines(&devices.iter().map(|&device| device.to_owned()).collect::<Vec<_>>())
         };
         assert_eq!(of(&["sim:t4", "sim:t4", "sim:h200"]).unwrap(), ["t4", "h200"]);
-        for wrong in ["cpu", "cuda", "auto", "sim:toaster", "t4"] {
-            assert_eq!(of(&[wrong]).unwrap_err().exit_code(), exit::USAGE, "{wrong}");
+        for (wrong, why) in [
+            ("cpu", "an estimate runs on simulated devices only"),
+            ("cuda", "an estimate runs on simulated devices only"),
+            ("auto", ""),
+            ("sim:toaster", "`toaster` is not a known card"),
+            ("sim:rtx4091", "`rtx4091` is not a known card"),
+            ("t4", ""),
+        ] {
+            let failure = of(&["sim:t4", wrong]).unwrap_err();
+            assert_eq!(failure.exit_code(), exit::USAGE, "{wrong}");
+            assert!(failure.message().contains(why), "{wrong}: {}", failure.message());
         }
+        let near = of(&["sim:rtx4091"]).unwrap_err().hint();
+        assert_eq!(near.as_deref(), Some("did you mean `rtx4090`?"));
+    }
+
+    #[test]
+    fn a_file_that_is_not_a_configuration_is_refused_with_a_hint() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.json");
+        let inside = format!("--config {}", folder.path().join("config.json").display());
+        let refused = |path: &Path, why: &str, hint: &str| {
+            let error = config(path).unwrap_err();
+            assert_eq!(error.exit_code(), exit::USAGE, "{why}");
+            assert!(error.to_string().contains(why), "{why}: {error}");
+            assert!(error.hint().unwrap().contains(hint), "{hint}: {:?}", error.hint());
+        };
+        for (text, why, hint) in [
+            (&b""[..], "a.json is not JSON: EOF", "has a config.json for each model"),
+            (b"{\"hidden_size\": 4", "is not JSON: EOF", "has a config.json for each model"),
+            (b"// Llama\n{}", "is not JSON: expected value", "JSON has no comments"),
+            (b"[]", "is not a JSON object", "has a config.json for each model"),
+            (&[0xff, 0xfe, b'{', 0], "valid UTF-8", "--config FILE"),
+        ] {
+            fs::write(&file, text).unwrap();
+            refused(&file, why, hint);
+        }
+        refused(folder.path(), "", &inside);
+        refused(&folder.path().join("none"), "No such file", "--config FILE");
+        for (path, why) in [
+            (folder.path().to_owned(), "is a directory"),
+            (folder.path().join("none"), "No such file"),
+        ] {
+            let error = absolute("--gguf", &path).unwrap_err();
+            assert_eq!(error.exit_code(), exit::USAGE);
+            assert!(error.to_string().contains(why), "{error}");
+            assert_eq!(error.hint().unwrap(), "--gguf FILE, whose name must be valid UTF-8");
+        }
+        fs::write(&file, "\u{feff}{}").unwrap();
+        assert_eq!(config(&file).unwrap(), serde_json::json!({}));
     }
 }

@@ -82,3 +82,47 @@ pub(super) fn measuring_flags(
         ..Flags::new(output, cargo).select(select)?.launch(launch)?.libtest(libtest)?
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::discovery::task::{TestSubject, example};
+
+    fn chosen(names: &[&str]) -> Vec<Chosen> {
+        let task = |name: &&str| {
+            let mut task = example::task();
+            if let TestSubject::Test(entry) = &mut task.subject {
+                entry.name = (*name).to_owned();
+            }
+            task
+        };
+        vec![Chosen { run: names.iter().map(task).collect(), ..Chosen::default() }]
+    }
+
+    #[test]
+    fn one_test_is_the_only_match_or_the_one_with_the_whole_path() {
+        let names = |name, all: &[&str]| -> Vec<String> {
+            let tasks = only("plan", name, chosen(all)).unwrap();
+            tasks.iter().map(|task| task.name().to_owned()).collect()
+        };
+        assert_eq!(names("a::lay", &["a::layers"]), ["a::layers"]);
+        assert_eq!(names("a::layers", &["a::layers", "a::layers_leaky"]), ["a::layers"]);
+        // Once for each device.
+        assert_eq!(names("a::b", &["a::b", "a::b"]), ["a::b", "a::b"]);
+    }
+
+    #[test]
+    fn several_tests_or_none_are_refused() {
+        let refused = |all: &[&str]| only("plan", "a::layer", chosen(all)).unwrap_err();
+        let several = refused(&["a::layers", "a::layers_leaky"]);
+        assert_eq!(several.exit_code(), exit::USAGE);
+        assert_eq!(
+            several.to_string(),
+            "`a::layer` matches 2 tests, but plan needs exactly one:\n  app::mem a::layers\n  app::mem a::layers_leaky"
+        );
+        assert!(several.hint().unwrap().contains("the whole path"));
+        let none = refused(&[]);
+        assert_eq!(none.exit_code(), exit::NO_TESTS);
+        assert_eq!(none.to_string(), "no memory test matches `a::layer`");
+    }
+}

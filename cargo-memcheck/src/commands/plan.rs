@@ -166,8 +166,55 @@ fn write(path: &Path, text: &str) -> Result<(), PlanError> {
 mod tests {
     use memcheck_core::measurement::attribution::Attribution;
 
+    use clap::Parser;
+
     use super::*;
     use crate::discovery::task::example;
+    use crate::invocation::cli::{Cli, Command};
+
+    /// The arguments are refused before anything is built.
+    #[track_caller]
+    fn assert_refused(arguments: &[&str], text: &str) {
+        let cli = Cli::try_parse_from([&["x", "plan"], arguments].concat()).unwrap();
+        let Command::Plan(args) = cli.command else { panic!("{:?}", cli.command) };
+        let failure = plan(&args).unwrap_err();
+        assert_eq!(failure.exit_code(), exit::USAGE, "{arguments:?}");
+        let shown = format!("{}\n{}", failure.message(), failure.hint().unwrap_or_default());
+        assert!(shown.contains(text), "{arguments:?}: {shown}");
+    }
+
+    #[test]
+    fn invalid_arguments_are_refused_with_a_hint() {
+        for (devices, text) in [
+            ("2xrtx4091", "did you mean `rtx4090`?"),
+            ("t4,memory=1GiB", "capacity=SIZE"),
+            ("t4,capacity=99999999999TiB", "is not a capacity"),
+            ("t4,capacity=0B", "is not a capacity"),
+            ("0xt4", "a machine has 1 to 65536 devices, not 0"),
+            ("", "not a known card"),
+        ] {
+            assert_refused(&["a", "--devices", devices], text);
+        }
+        for (devices, margin, text) in [
+            ("2xt4", "100%", "leaves no memory of sim:2xt4"),
+            ("2xt4", "150%", "`--margin 0%` uses the whole capacity"),
+            ("t4,t4,capacity=1MiB", "1 MiB", "leaves no memory"),
+        ] {
+            assert_refused(&["a", "--devices", devices, "--margin", margin], text);
+        }
+        assert_refused(&["--devices", "t4"], "plan needs one test");
+        assert_refused(&["a", "b", "--devices", "t4"], "plan needs one test");
+        assert_refused(&["a", "--devices", "t4", "--device", "sim"], "--devices names the devices");
+        let without = Cli::try_parse_from(["x", "plan", "a"]).unwrap_err().to_string();
+        assert!(without.contains("--devices <DEVICES>"), "{without}");
+    }
+
+    #[test]
+    fn a_map_that_cannot_be_written_is_a_failed_report() {
+        let error = write(Path::new("/proc/none/map.json"), "{}").unwrap_err();
+        assert_eq!(error.exit_code(), exit::REPORT);
+        assert!(error.to_string().starts_with("/proc/none/map.json: "), "{error}");
+    }
 
     /// `unlogged` events did not fit into the log.
     fn of(unlogged: u64) -> PlanError {

@@ -213,3 +213,32 @@ fn finished(broadcast: &mut Broadcast, tally: &mut Tally, task: &Task, outcome: 
     tally.add(outcome);
     broadcast.notify(|to| to.test_finished(task, outcome));
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::invocation::cli::{Cli, Command};
+
+    /// The arguments are refused before anything is built.
+    #[test]
+    fn a_profile_is_about_one_test_or_one_program() {
+        for (arguments, message, hint) in [
+            ("", "profile needs one test", "`cargo memcheck list` shows the tests"),
+            ("a b", "not several", "come after `--`"),
+            ("--example a --bench b", "not several", "come after `--`"),
+            ("--example a layers", "not several", "come after `--`"),
+            ("--bin a --iterations 3", "`--iterations` is for tests", "--max-peak"),
+        ] {
+            let words = ["x", "profile"].into_iter().chain(arguments.split_whitespace());
+            let Command::Profile(args) = Cli::try_parse_from(words).unwrap().command else {
+                panic!()
+            };
+            let failure = profile(&args).unwrap_err();
+            assert_eq!(failure.exit_code(), exit::USAGE, "{arguments}");
+            assert!(failure.message().contains(message), "{arguments}: {}", failure.message());
+            assert!(failure.hint().unwrap().contains(hint), "{arguments}: {:?}", failure.hint());
+        }
+    }
+}

@@ -123,6 +123,26 @@ mod tests {
     }
 
     #[test]
+    fn an_error_has_the_next_step_for_its_user() {
+        for (error, step) in [
+            ("CUDA_ERROR_NO_DEVICE", "CUDA_VISIBLE_DEVICES"),
+            ("CUDA_ERROR_STUB_LIBRARY", "`stubs` folder"),
+            ("CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "restart the machine"),
+            ("CUDA_ERROR_SYSTEM_NOT_READY", "nvidia-fabricmanager"),
+            ("CUBLAS_STATUS_NOT_INITIALIZED", "update the driver"),
+            ("CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "update the driver"),
+            ("CUDA_ERROR_NO_BINARY_FOR_GPU", "CUDA_COMPUTE_CAP"),
+            ("CUDA_ERROR_INVALID_PTX", "CUDA_COMPUTE_CAP"),
+            ("CUDA_ERROR_ECC_UNCORRECTABLE", "--gpu-reset"),
+            ("CUDA_ERROR_DEVICE_UNAVAILABLE", "dmesg"),
+            ("CUDA_ERROR_LAUNCH_FAILED", "compute-sanitizer"),
+        ] {
+            let (fault, _) = of(&format!("DriverError({error}, \"words\")")).unwrap();
+            assert!(fault.remedy.contains(step), "{error}: {}", fault.remedy);
+        }
+    }
+
+    #[test]
     fn every_fault_has_a_remedy_and_every_error_has_one_fault() {
         let mut seen: Vec<&str> = Vec::new();
         for fault in FAULTS {

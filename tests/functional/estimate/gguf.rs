@@ -1,8 +1,10 @@
 //! `cargo memcheck estimate --gguf`: headers of GGUF files without tensor data, in the layouts of
 //! published files, compared with closed formulas.
 
+#[allow(dead_code, reason = "the unit tests of memcheck-estimate use other types")]
+#[path = "../../../memcheck-estimate/src/gguf/tests/file.rs"]
 mod file;
-mod hostile;
+#[path = "../../../memcheck-estimate/src/gguf/tests/layouts.rs"]
 mod layouts;
 
 use memcheck_core::wire::exit;
@@ -165,6 +167,14 @@ fn a_file_with_its_data_and_tensors_that_candle_ignores_is_estimated_too() {
     let note = noted["notes"][0].as_str().expect("a note");
     assert!(note.contains("does not read 1 tensor of the file, such as `rope_freqs"), "{note}");
     assert_eq!((&noted["weights"], &noted["peak"]), (&plain["weights"], &plain["peak"]));
+
+    // Other invalid files are unit tests of memcheck-estimate.
+    let cut = files.write("cut.gguf", &header.write()[..6]);
+    estimate(&cut, &["--seq", "8"]).exits(exit::USAGE).prints("the file ends within it");
+    let mut part = header.clone();
+    part.tensors.truncate(9);
+    let part = estimate(&files.write("part.gguf", &part.write()), &["--seq", "8"]);
+    part.exits(exit::NOT_MEASURED).prints("cannot find tensor info for blk.0.");
 
     let human = memcheck(&workspace(), &["estimate", "--gguf", &file, "--seq", "8"]);
     let human = human.exits(exit::OK);

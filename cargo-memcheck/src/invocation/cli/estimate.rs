@@ -104,14 +104,20 @@ mod tests {
         assert!(read("--seq 1 --train --device sim:t4 --device sim").is_ok());
         assert!(read("--seq 1 --flash-attn --generate 2").is_ok());
         assert!(read("--seq 1 --flash-attn --train").is_err());
-        for wrong in
-            ["", "--seq 0", "--seq 1 --batch 0", "--seq -1", "--seq 1 --train --generate 1"]
-        {
-            assert!(read(wrong).is_err(), "{wrong}");
+        for (wrong, why) in [
+            ("", "--seq <N>"),
+            ("--seq 0", "'--seq <N>'"),
+            ("--seq 1 --batch 0", "'--batch <N>'"),
+            ("--seq 1 --batch -1", "unexpected argument '-1'"),
+            ("--seq -1", "unexpected argument '-1'"),
+            ("--seq 1 --train --generate 1", "cannot be used with"),
+            ("--seq 99999999999999999999", "'--seq <N>'"),
+            ("--seq 1 --gguf a.gguf", "cannot be used with"),
+            ("--seq 1 --dtype i4", "'--dtype <DTYPE>'"),
+        ] {
+            let error = read(wrong).unwrap_err().to_string();
+            assert!(error.contains(why), "{wrong}: {error}");
         }
-        assert!(read("--seq 99999999999999999999").is_err());
-        assert!(read("--seq 1 --gguf a.gguf").is_err());
-        assert!(read("--seq 1 --dtype i4").is_err());
     }
 
     #[test]

@@ -262,6 +262,12 @@ mod tests {
     }
 
     #[test]
+    fn a_soak_and_a_repetition_exclude_each_other() {
+        let run = Cli::try_parse_from(["x", "run", "--soak", "1s", "--repeat", "2"]);
+        assert_eq!(run.unwrap_err().kind(), clap::error::ErrorKind::ArgumentConflict);
+    }
+
+    #[test]
     fn cargo_and_the_alias_mean_the_same() {
         for line in ["x memcheck run a", "x run a", "x memcheck a", "x a"] {
             assert_eq!(with_subcommand(words(line)).unwrap(), words("x run a"), "{line}");

@@ -110,6 +110,19 @@ mod tests {
     }
 
     #[test]
+    fn an_unknown_column_or_row_has_the_known_ones() {
+        for (flags, text) in [
+            ("--sort size", "calls, bytes, peak, surviving"),
+            ("--by line", "op, site, scope"),
+            ("--partition hash:1/2", "unexpected argument '--partition'"),
+        ] {
+            let line = format!("x profile a {flags}");
+            let error = Cli::try_parse_from(line.split_whitespace()).unwrap_err().to_string();
+            assert!(error.contains(text), "{flags}: {error}");
+        }
+    }
+
+    #[test]
     fn flags_of_tests_are_refused_for_programs() {
         for flag in ["--iterations 3", "--warmup 1", "--tolerance 1%", "--max-allocations 9"] {
             assert_eq!(for_tests_only(flag).as_deref(), flag.split(' ').next(), "{flag}");

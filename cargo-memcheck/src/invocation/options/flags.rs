@@ -190,5 +190,7 @@ mod tests {
         ] {
             assert_eq!(wrong.unwrap_err().exit_code(), exit::USAGE);
         }
+        let soon = schedule(|flags| flags.soak = Some("soon".to_owned())).unwrap_err().message();
+        assert!(soon.starts_with("--soak: `soon` is not a duration"), "{soon}");
     }
 }

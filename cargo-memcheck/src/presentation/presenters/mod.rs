@@ -34,6 +34,8 @@ mod plain_page;
 pub(crate) mod plan;
 mod pprof;
 pub(crate) mod profile;
+#[cfg(test)]
+pub(crate) mod recorded;
 pub(crate) mod reports;
 mod sarif;
 mod stopped;

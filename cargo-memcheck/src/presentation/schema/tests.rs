@@ -26,6 +26,7 @@ use crate::execution::proof::tests::example as proof;
 use crate::presentation::events::{Presenter, ReportWriter};
 use crate::presentation::presenters::JsonLines;
 use crate::presentation::presenters::example::leaky;
+use crate::presentation::presenters::recorded::{RECORDINGS, stream};
 use crate::presentation::tally::{Repeated, Tally};
 use crate::system::error::Reported;
 use crate::system::gpus::RanOn;
@@ -175,6 +176,16 @@ fn every_line_fits_the_schema_and_has_no_other_field() {
     let schema = closed(schema());
     for line in lines() {
         validate(&schema, &line).unwrap_or_else(|why| panic!("{why}\n{line}"));
+    }
+}
+
+#[test]
+fn the_streams_of_recorded_runs_fit_the_schema() {
+    let schema = closed(schema());
+    for recording in RECORDINGS {
+        for line in stream(recording) {
+            validate(&schema, &line).unwrap_or_else(|why| panic!("{recording}: {why}\n{line}"));
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::system::gpus::RanOn;
 const VERSION: u32 = 1;
 
 #[derive(Serialize)]
-struct ProfileLine<'a> {
+pub(super) struct ProfileLine<'a> {
     #[serde(flatten)]
     head: json::ObjectHead<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,13 +35,21 @@ struct ProfileLine<'a> {
 }
 
 pub(super) fn profile(task: &Task, outcome: &TestOutcome, spaces: &[Profile]) {
+    json::print(&line(task, outcome, spaces));
+}
+
+pub(super) fn line<'a>(
+    task: &'a Task,
+    outcome: &'a TestOutcome,
+    spaces: &'a [Profile],
+) -> ProfileLine<'a> {
     let (test, program) = match &task.subject {
         TestSubject::Test(entry) => (Some(entry.name.as_str()), None),
         TestSubject::Program { name, .. } => (None, Some(name.as_str())),
     };
     let record = outcome.report.as_ref().map(|report| &report.record);
     let attribution = record.and_then(|record| record.attribution.as_ref());
-    json::print(&ProfileLine {
+    ProfileLine {
         head: json::ObjectHead::of("profile", VERSION, task),
         test,
         program,
@@ -53,5 +61,5 @@ pub(super) fn profile(task: &Task, outcome: &TestOutcome, spaces: &[Profile]) {
         events: attribution.map_or(0, |attribution| attribution.events),
         untracked: record.and_then(|record| record.driver.untracked.as_ref()),
         hint: attribution.and_then(|attribution| attribution.hint.as_deref()),
-    });
+    }
 }

@@ -6,6 +6,8 @@ mod growth;
 mod holders;
 mod json;
 mod operations;
+#[cfg(test)]
+mod tests;
 mod timeline;
 
 use console::Term;

@@ -1,10 +1,44 @@
-//! Headers that are cut off, or that declare more than there can be.
+//! Headers that are cut off, or that declare more than there can be, and questions that do not suit a file.
 
-use memcheck_core::wire::exit;
+#[allow(dead_code, reason = "the functional tests use other types")]
+mod file;
+#[allow(dead_code, reason = "the functional tests use other layouts")]
+mod layouts;
 
-use super::file::{Header, IQ4_NL, Q8_0, Value};
-use super::layouts::tiny;
-use super::{Files, estimate};
+use std::path::Path;
+
+use candle_core::Device;
+use memcheck_core::wire::estimate::{Answer, Question, VERSION, Why};
+
+use self::file::{Header, IQ4_NL, Q8_0, Value};
+use self::layouts::tiny;
+
+fn question(gguf: &Path) -> Question {
+    Question {
+        version: VERSION,
+        config: serde_json::Value::Null,
+        gguf: Some(gguf.to_owned()),
+        weights: None,
+        batch: 1,
+        seq: 8,
+        generate: 0,
+        train: false,
+        flash_attn: false,
+        dtype: None,
+    }
+}
+
+#[track_caller]
+fn assert_refused(question: &Question, why: Why, text: &str) {
+    match crate::answer(question, &Device::Cpu) {
+        Answer::Measured(estimate) => panic!("{text}: {estimate:?}"),
+        Answer::Refused(refusal) => {
+            assert_eq!(refusal.why, why, "{refusal:?}");
+            let shown = format!("{}\n{}", refusal.message, refusal.hint.unwrap_or_default());
+            assert!(shown.contains(text) && !shown.contains("panicked"), "{text}: {shown}");
+        }
+    }
+}
 
 /// The start of a file: version, tensors, entries of metadata.
 fn start(version: u32, tensors: u64, entries: u64) -> Vec<u8> {
@@ -50,8 +84,8 @@ fn invalid_headers_are_refused_without_memory_for_what_they_declare() {
     };
     let mut text = 8_u32.to_le_bytes().to_vec();
     text.extend((1_u64 << 29).to_le_bytes());
-    let (usage, unmeasured) = (exit::USAGE, exit::NOT_MEASURED);
-    let cases: Vec<(Vec<u8>, u8, &str)> = vec![
+    let (usage, unmeasured) = (Why::Question, Why::NotMeasured);
+    let cases: Vec<(Vec<u8>, Why, &str)> = vec![
         (Vec::new(), usage, "is not a GGUF file"),
         (b"{ \"model_type\": \"llama\" }".to_vec(), usage, "use --config for a config.json"),
         (whole[..6].to_vec(), usage, "the file ends within it"),
@@ -101,36 +135,31 @@ fn invalid_headers_are_refused_without_memory_for_what_they_declare() {
             "the model does not run: ",
         ),
     ];
-    let files = Files::new();
-    for (number, (bytes, code, text)) in cases.into_iter().enumerate() {
-        let file = files.write(&format!("{number}.gguf"), &bytes);
-        let run = estimate(&file, &["--seq", "8"]).exits(code).prints(text);
-        assert_eq!(run.json().len(), 1, "{text}: {}", run.stdout);
-        assert!(!run.stderr.contains("panicked"), "{}", run.stderr);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.gguf");
+    for (bytes, why, text) in cases {
+        std::fs::write(&path, bytes).unwrap();
+        assert_refused(&question(&path), why, text);
     }
 }
 
 #[test]
 fn questions_that_do_not_suit_a_gguf_file_are_refused() {
-    let files = Files::new();
-    let file = files.write("llama.gguf", &tiny("llama", Q8_0).write());
-    let glm = files.write("glm4.gguf", &tiny("glm4", Q8_0).write());
-    let folder = files.write("x", b"").replace("/x", "");
-    let missing = file.replace("llama.gguf", "missing.gguf");
-    let cases: [(&str, &[&str], &str); 7] = [
+    let folder = tempfile::tempdir().unwrap();
+    let written = |name: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, tiny(name, Q8_0).write()).unwrap();
+        question(&path)
+    };
+    let (llama, glm) = (written("llama"), written("glm4"));
+    for (asked, text) in [
         (
-            &file,
-            &["--seq", "4097"],
+            Question { seq: 4097, ..llama.clone() },
             "4,096 positions (`MAX_SEQ_LEN` of candle's `quantized_llama`)",
         ),
-        (&file, &["--seq", "8", "--dtype", "bf16"], "sets the type of its activations"),
-        (&file, &["--seq", "8", "--train"], "cannot be used with"),
-        (&file, &["--seq", "8", "--config", "config.json"], "cannot be used with"),
-        (&glm, &["--seq", "8", "--batch", "2"], "reads one sequence at a time"),
-        (&folder, &["--seq", "8"], "is a directory"),
-        (&missing, &["--seq", "8"], "No such file"),
-    ];
-    for (file, arguments, text) in cases {
-        estimate(file, arguments).exits(exit::USAGE).prints(text);
+        (Question { dtype: Some("bf16".to_owned()), ..llama }, "sets the type of its activations"),
+        (Question { batch: 2, ..glm }, "reads one sequence at a time"),
+    ] {
+        assert_refused(&asked, Why::Question, text);
     }
 }
