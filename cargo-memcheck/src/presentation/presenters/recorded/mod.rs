@@ -6,6 +6,7 @@ mod exports;
 
 use std::path::Path;
 
+use memcheck_core::judgement::location::Roots;
 use serde_json::Value;
 
 use super::html::unpack;
@@ -25,7 +26,7 @@ pub(super) fn workspace() -> &'static Path {
 pub(super) fn results(recording: &str) -> Results {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("recorded").join(recording);
     let mut results = results::read(&folder).unwrap();
-    results.relocate(workspace());
+    results.relocate(Roots::new(workspace(), None));
     results
 }
 
@@ -37,7 +38,7 @@ pub(super) fn test(recording: &str, name: &str) -> (Task, TestOutcome) {
 }
 
 pub(super) fn report(kind: ReportKind, recording: &str) -> Vec<u8> {
-    let mut report = reports::writer(kind, Some(workspace()));
+    let mut report = reports::writer(kind, Some(Roots::new(workspace(), None)));
     let whole = MergedRun::from(results(recording));
     let tally = results::replay(whole, |event| event(report.as_mut()));
     report.finished(&tally, tally.exit_code(NoTests::Fail));
