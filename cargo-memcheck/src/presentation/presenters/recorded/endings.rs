@@ -1,6 +1,7 @@
 //! Tests that end in each way.
 
 use console::strip_ansi_codes;
+use memcheck_core::input;
 use memcheck_core::judgement::baseline::Baseline;
 use memcheck_core::judgement::finding::Code;
 use memcheck_core::judgement::verdict::judge;
@@ -60,7 +61,7 @@ fn a_higher_peak_is_a_regression_with_its_bytes_and_its_holders() {
     let peak = report.record.spaces[&Space::Cuda(0)].metrics.peak_allocated;
     let file =
         workspace().join("tests/tests/workloads/snapshots/workloads__bert__forward@cuda.snap");
-    let baseline = std::fs::read_to_string(file).unwrap();
+    let baseline = input::read_text(&file, input::SNAPSHOT).unwrap();
     let mut judged = |then: u64| {
         let (now, then) =
             (format!("peak_allocated: {peak}\n"), format!("peak_allocated: {then}\n"));

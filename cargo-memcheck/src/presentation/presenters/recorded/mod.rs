@@ -6,6 +6,7 @@ mod exports;
 
 use std::path::Path;
 
+use memcheck_core::input;
 use memcheck_core::judgement::location::Roots;
 use serde_json::Value;
 
@@ -79,7 +80,7 @@ pub(super) fn sum(rows: &Value, column: &str) -> u64 {
 
 /// The line of a source in `tests/programs` that ends with the comment `// line: MARKER`.
 pub(super) fn marked(source: &str, marker: &str) -> usize {
-    let text = std::fs::read_to_string(workspace().join(source)).unwrap();
+    let text = input::read_text(&workspace().join(source), input::SOURCE).unwrap();
     let end = format!("// line: {marker}");
     text.lines().position(|line| line.ends_with(&end)).unwrap() + 1
 }
