@@ -156,6 +156,15 @@ const INPUTS: &[Input] = &[
     }),
     Input::script("script_any_file", "PRINTS", |at, state| write(at.join("value"), state)),
     Input::script("script_any_restored", "PRINTS", |at, state| restore(at.join("value"), state)),
+    // Cargo asks git for the files of a package.
+    Input::script("script_hidden", "println!(\"cargo::rustc-env=VALUE={}\", std::fs::read_to_string(\".data/value\").unwrap());", |at, state| {
+        run(at, "git", &["init", "--quiet"]);
+        restore(at.join(".data/value"), state);
+    }),
+    Input::script("script_linked_folder", "println!(\"cargo::rustc-env=VALUE={}\", std::fs::read_to_string(\"data/value\").unwrap());", |at, state| {
+        restore(outside(at).join("data/value"), state);
+        link(at.join("data"), &outside(at).join("data"));
+    }),
     Input::script("script_variable", "println!(\"cargo::rerun-if-env-changed=INPUT_OF_SCRIPT\");
         println!(\"cargo::rustc-env=VALUE={}\", std::env::var(\"INPUT_OF_SCRIPT\").unwrap());", |_, _| {}),
     Input::new("script_itself", VALUE, |at, state| {
@@ -173,6 +182,21 @@ pub fn leaks() -> bool { unsafe { native() == 1 } }", archive),
     Input::new("native_kindless", "unsafe extern \"C\" { fn kindless() -> i32; }
 // SAFETY: the function has no arguments.
 pub fn leaks() -> bool { unsafe { kindless() == 1 } }", |at, state| library(at, "kindless", state)),
+    Input::new("verbatim", "unsafe extern \"C\" { fn verbatim() -> i32; }
+// SAFETY: the function has no arguments.
+pub fn leaks() -> bool { unsafe { verbatim() == 1 } }", |at, state| library(at, "verbatim", state)),
+    // No instruction names this library, but the folder.
+    Input::new("attribute", "#[link(name = \"attribute\", kind = \"static\")]
+unsafe extern \"C\" { fn attribute() -> i32; }
+// SAFETY: the function has no arguments.
+pub fn leaks() -> bool { unsafe { attribute() == 1 } }", |at, state| library(at, "attribute", state)),
+    // The script of the package links these two.
+    Input::new("linker_file", "unsafe extern \"C\" { fn linker_file() -> i32; }
+// SAFETY: the function has no arguments.
+pub fn leaks() -> bool { unsafe { linker_file() == 1 } }", |at, state| library(at, "linker_file", state)),
+    Input::new("linker_name", "unsafe extern \"C\" { fn linker_name() -> i32; }
+// SAFETY: the function has no arguments.
+pub fn leaks() -> bool { unsafe { linker_name() == 1 } }", |at, state| library(at, "linker_name", state)),
     Input::new("variable", "pub fn leaks() -> bool { env!(\"INPUT_OF_SOURCE\") == \"true\" }", |_, _| {}),
     Input::new("configuration", "pub fn leaks() -> bool { env!(\"INPUT_OF_CONFIGURATION\") == \"true\" }", |at, state| {
         let text = format!("[env]\nINPUT_OF_CONFIGURATION = {{ value = \"{state}\", force = true }}\n");
@@ -271,8 +295,25 @@ impl Inputs {
         }
         let native = "fn main() { println!(\"cargo::rerun-if-changed=build.rs\"); println!(\"cargo::rustc-link-search=native={}\", env!(\"CARGO_MANIFEST_DIR\")); println!(\"cargo::rustc-link-lib=static=native\"); }\n";
         write(inputs.folder("native").join("build.rs"), native);
-        let kindless = native.replace("static=native", "kindless");
-        write(inputs.folder("native_kindless").join("build.rs"), &kindless);
+        for (name, library) in
+            [("native_kindless", "kindless"), ("verbatim", "static:+verbatim=libverbatim.a")]
+        {
+            let script = native.replace("static=native", library);
+            write(inputs.folder(name).join("build.rs"), &script);
+        }
+        let (searches, _) = native.split_once(" println!(\"cargo::rustc-link-lib").unwrap();
+        write(inputs.folder("attribute").join("build.rs"), &format!("{searches} }}\n"));
+        let arguments = [
+            format!("-Wl,{}/native.o", inputs.folder("linker_file").display()),
+            format!("-L{}", inputs.folder("linker_name").display()),
+            "-l:liblinker_name.a".to_owned(),
+        ];
+        let prints: String = arguments
+            .iter()
+            .map(|argument| format!("println!(\"cargo::rustc-link-arg-tests={argument}\");"))
+            .collect();
+        let script = "println!(\"cargo::rerun-if-changed=build.rs\");";
+        inputs.project.write("build.rs", &format!("fn main() {{ {script} {prints} }}\n"));
         write(
             inputs.folder("generated").join("src/lib.rs"),
             "include!(concat!(env!(\"OUT_DIR\"), \"/generated.rs\"));\n",

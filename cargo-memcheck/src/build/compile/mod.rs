@@ -44,6 +44,8 @@ pub(crate) enum BuildError {
     Killed(&'static str, ExitStatus),
     #[error("cargo: {0}")]
     Cargo(std::io::Error),
+    #[error("{path}: {1}", path = .0.display())]
+    Records(PathBuf, std::io::Error),
     #[error("cargo does not build {0} again, although {1}")]
     Stale(String, String),
 }
@@ -64,6 +66,11 @@ impl CommandError for BuildError {
                 "remove the target directory, and check the clock of this machine and of its disks"
                     .to_owned(),
             ),
+            Self::Records(path, _) => Some(format!(
+                "the command keeps records of builds in {}: make it writable, or choose another \
+                 directory with `--target-dir` or `CARGO_BUILD_BUILD_DIR`",
+                path.display()
+            )),
             Self::Killed(_, status) => process::advice(*status),
             Self::Undefined { .. } | Self::Failed(_) | Self::Cargo(_) => None,
         }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use anyhow::Context;
+use memcheck_core::input;
 
 use super::cargo::CargoOutput;
 use super::{BuildError, directories};
@@ -30,12 +31,16 @@ pub(super) fn build(
     let intermediate = directories::build_directory(workspace, kind);
     let intermediate = intermediate.unwrap_or_else(|| workspace.build_directory().to_owned());
     let own = intermediate.join("memcheck");
-    let mut records = Records::open(&own, options.reporting.verbosity)
-        .with_context(|| own.display().to_string())?;
+    let failed = |error| BuildError::Records(own.clone(), error);
+    let mut records = Records::open(&own, options.reporting.verbosity).map_err(failed)?;
     let made = [target.as_path(), &intermediate];
     // The target directory can be a link.
     let canonical = |folder: &Path| fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-    let is_shared = made.iter().any(|folder| !canonical(folder).starts_with(canonical(root)));
+    let is_apart = |folder: &&Path| {
+        let (folder, root) = (canonical(folder), canonical(root));
+        !folder.starts_with(&root) || is_mounted(&folder, &root)
+    };
+    let is_shared = made.iter().any(is_apart);
     let mut checked = || -> Result<(CargoOutput, Vec<Stale>), Failure> {
         let began = SystemTime::now();
         let output = run()?;
@@ -55,8 +60,22 @@ pub(super) fn build(
         }
         output = again;
     }
-    records.write().with_context(|| own.join("sources.json").display().to_string())?;
+    records.write().map_err(failed)?;
     Ok(output)
+}
+
+/// True if a directory in the folder of the workspace is another mount, such as a volume of a
+/// container, which other checkouts can have at the same path.
+fn is_mounted(folder: &Path, root: &Path) -> bool {
+    let mounts = input::read_text(Path::new("/proc/self/mountinfo"), input::OWN);
+    // The fifth word is the place, in which a space is `\040`.
+    let mounts = mounts.unwrap_or_default();
+    let places = mounts.lines().filter_map(|line| line.split(' ').nth(4));
+    let mut places = places.map(|place| place.replace("\\040", " "));
+    places.any(|place| {
+        let place = Path::new(&place);
+        place != root && place.starts_with(root) && folder.starts_with(place)
+    })
 }
 
 /// A line for each reason, with the packages that it is the reason for.

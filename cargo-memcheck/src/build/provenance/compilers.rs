@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use cargo_metadata::PackageId;
 
 use super::Unit;
-use crate::build::workspace::{Workspace, configuration_files};
+use crate::build::workspace::{Workspace, configuration_files, program};
 use crate::invocation::values::CargoOptions;
 
 /// Keys of the section `build` in cargo's configuration.
@@ -50,11 +50,9 @@ impl Compilers {
                 }
             }
         }
-        for file in configuration_files(workspace.root(), flags) {
-            let build = file.values.get("build").and_then(toml::Value::as_table);
+        for file in configuration_files(here, workspace.root(), &flags.config) {
             for key in [RUSTC, WRAPPER, WORKSPACE_WRAPPER] {
-                let name = build.and_then(|build| build.get(key)).and_then(toml::Value::as_str);
-                if let Some(name) = name {
+                if let Some(name) = file.of_build(key) {
                     add(key, OsStr::new(name), &file.base);
                 }
             }
@@ -77,30 +75,5 @@ impl Compilers {
     pub(super) fn of<'a>(&'a self, unit: &Unit) -> impl Iterator<Item = &'a PathBuf> {
         let is_member = self.members.contains(&unit.package);
         self.of_all.iter().chain(self.of_members.iter().filter(move |_| is_member))
-    }
-}
-
-/// A path is relative to `base`, and a name without a folder is searched for in `PATH`.
-fn program(name: &OsStr, base: &Path) -> PathBuf {
-    let path = Path::new(name);
-    if path.components().count() > 1 {
-        return base.join(path);
-    }
-    let folders = env::var_os("PATH").unwrap_or_default();
-    let found = env::split_paths(&folders).map(|folder| folder.join(path));
-    found.into_iter().find(|file| file.is_file()).unwrap_or_else(|| path.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_program_is_found_by_its_path_or_in_path() {
-        let base = Path::new("/ws");
-        assert_eq!(program(OsStr::new("tools/rustc"), base), Path::new("/ws/tools/rustc"));
-        assert_eq!(program(OsStr::new("/opt/rustc"), base), Path::new("/opt/rustc"));
-        assert!(program(OsStr::new("sh"), base).is_file());
-        assert_eq!(program(OsStr::new("no-such-program"), base), Path::new("no-such-program"));
     }
 }

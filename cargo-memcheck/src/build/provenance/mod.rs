@@ -112,11 +112,11 @@ impl Display for Cause {
                 )
             }
             Self::OtherCheckout(folder) => {
-                write!(f, "its build is that of the checkout in {}", folder.display())
+                write!(f, "the build is that of the checkout in {}", folder.display())
             }
-            Self::Unlisted => f.write_str("the list of its sources is missing"),
+            Self::Unlisted => f.write_str("a list of sources is missing"),
             Self::UnknownCheckout => {
-                f.write_str("its build can be that of another checkout with this target directory")
+                f.write_str("another checkout with this target directory can have made the build")
             }
         }
     }

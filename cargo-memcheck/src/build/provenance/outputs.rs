@@ -40,31 +40,28 @@ pub(super) fn hashed(output: &Path, made: &[&Path]) -> Vec<PathBuf> {
     files.map(|file| file.path()).filter(is_hashed).collect()
 }
 
-/// The list that rustc has written. For a file without a hash in its name this is the list of the
-/// file that cargo has linked or copied to that name, because cargo writes its own list, with the
-/// name, also if it compiles nothing, or never.
-pub(super) fn dep_info(
-    artifact: &Artifact,
-    outputs: &[PathBuf],
-    made: &[&Path],
-) -> Option<PathBuf> {
+/// The file with a hash in its name that cargo has linked or copied to the name of this output, or
+/// the output itself.
+pub(super) fn original(output: &Path, made: &[&Path]) -> PathBuf {
+    let stem = output.file_stem().and_then(OsStr::to_str).unwrap_or_default();
+    if stem.rsplit_once('-').is_some_and(|(_, end)| is_hash(end)) {
+        return output.to_owned();
+    }
+    let state = FileState::of(output);
+    let all = hashed(output, made);
+    let linked = all.iter().find(|file| FileState::of(file) == state);
+    let found = linked.or_else(|| all.iter().find(|file| is_copy(file, output)));
+    found.map_or_else(|| output.to_owned(), Clone::clone)
+}
+
+/// The list that rustc has written. `outputs` are original files, because cargo writes a list of its
+/// own for a name without a hash, also if it compiles nothing, or never.
+pub(super) fn dep_info(artifact: &Artifact, outputs: &[PathBuf]) -> Option<PathBuf> {
     if artifact.target.kind.contains(&TargetKind::CustomBuild) {
         let files = fs::read_dir(outputs.first()?.parent()?).ok()?.flatten();
         return files.map(|file| file.path()).find(|path| path.extension() == Some("d".as_ref()));
     }
-    let has_hash = |output: &&PathBuf| {
-        let stem = output.file_stem().and_then(OsStr::to_str).unwrap_or_default();
-        stem.rsplit_once('-').is_some_and(|(_, end)| is_hash(end))
-    };
-    let (named, bare): (Vec<_>, Vec<_>) = outputs.iter().partition(has_hash);
-    let linked = bare.iter().flat_map(|output| {
-        let state = FileState::of(output);
-        let all = hashed(output, made);
-        let linked = all.iter().find(|file| FileState::of(file) == state);
-        linked.or_else(|| all.iter().find(|file| is_copy(file, output))).cloned()
-    });
-    let files = named.into_iter().cloned().chain(linked).chain(bare.iter().map(|&it| it.clone()));
-    files.into_iter().find_map(|output| {
+    outputs.iter().find_map(|output| {
         let name = output.file_stem()?.to_str()?;
         let bare = name.strip_prefix("lib").unwrap_or(name);
         // `libapp` can also be the executable of a program next to another one, `app`.
@@ -162,7 +159,7 @@ mod tests {
             "features": [], "filenames": [at("app")], "executable": at("app"), "fresh": true,
         });
         let artifact: Artifact = serde_json::from_value(artifact).unwrap();
-        let list = dep_info(&artifact, &[at("app")], &[]);
+        let list = dep_info(&artifact, &[original(&at("app"), &[])]);
         assert_eq!(list, Some(at("deps/app-0123456789abcdef.d")));
         // The directory of final artifacts is another one.
         let target = folder.path().join("target");
@@ -170,11 +167,11 @@ mod tests {
         let made = [target.as_path(), folder.path()];
         let elsewhere = target.join("app");
         fs::hard_link(at("deps/app-1123456789abcdef"), &elsewhere).unwrap();
-        let list = dep_info(&artifact, std::slice::from_ref(&elsewhere), &made);
+        let list = dep_info(&artifact, &[original(&elsewhere, &made)]);
         assert_eq!(list, Some(at("deps/app-1123456789abcdef.d")), "linked");
         fs::remove_file(&elsewhere).unwrap();
         fs::copy(at("deps/app-0123456789abcdef"), &elsewhere).unwrap();
-        let list = dep_info(&artifact, std::slice::from_ref(&elsewhere), &made);
+        let list = dep_info(&artifact, &[original(&elsewhere, &made)]);
         assert_eq!(list, Some(at("deps/app-0123456789abcdef.d")), "copied");
         assert_eq!(hashed(&elsewhere, &made).len(), 2);
         // Not the lists: one of them is that of the library.

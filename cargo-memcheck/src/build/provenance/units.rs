@@ -1,8 +1,10 @@
 //! The units of a build: what cargo has made of each local package, and the inputs of each. rustc
 //! lists the sources in a dep-info file next to its output, and a build script names its inputs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -10,8 +12,9 @@ use cargo_metadata::{Artifact, BuildScript, PackageId};
 use memcheck_core::input;
 use walkdir::WalkDir;
 
-use super::outputs::{contains, dep_info, hashed, listed};
+use super::outputs::{contains, dep_info, hashed, listed, original};
 use super::{FileState, TICK, since_epoch};
+use crate::build::workspace::git;
 
 /// An artifact of rustc, or the output of a build script.
 #[derive(Debug)]
@@ -22,6 +25,8 @@ pub(in crate::build) struct Unit {
     /// Of the package.
     pub(super) folder: PathBuf,
     pub(super) outputs: Vec<PathBuf>,
+    /// The names without a hash that cargo links or copies outputs to.
+    names: Vec<PathBuf>,
     /// The file that was written when the inputs had been read, or just before. `None` if the inputs
     /// are not known.
     pub(super) listing: Option<PathBuf>,
@@ -76,17 +81,19 @@ fn name_of(artifact: &Artifact) -> String {
 }
 
 fn of_artifact(artifact: &Artifact, folder: &Path, below: &Path, made: &[&Path]) -> Unit {
-    let outputs: Vec<PathBuf> =
+    let names: Vec<PathBuf> =
         artifact.filenames.iter().map(|path| path.as_std_path().to_owned()).collect();
+    let outputs: Vec<PathBuf> = names.iter().map(|name| original(name, made)).collect();
     let base = if folder.starts_with(below) { below } else { folder };
     let read = |listing: PathBuf| Some((input::read_text(&listing, input::OWN).ok()?, listing));
-    let (text, listing) = dep_info(artifact, &outputs, made).and_then(read).unzip();
+    let (text, listing) = dep_info(artifact, &outputs).and_then(read).unzip();
     let inputs = listed(&text.unwrap_or_default());
     Unit {
         package: artifact.package_id.clone(),
         name: name_of(artifact),
         folder: folder.to_owned(),
         outputs,
+        names,
         listing,
         inputs: inputs.into_iter().map(|path| base.join(path)).collect(),
         unwatched: Vec::new(),
@@ -118,7 +125,7 @@ fn of_script(script: &BuildScript, name: String, folder: &Path, made: &[&Path]) 
         // Cargo runs such a script again if any file of the package is newer.
         add_package(folder, made, &mut inputs);
     }
-    let unwatched = linked_files(script, text.as_deref().unwrap_or_default());
+    let unwatched = linked_files(script, text.as_deref().unwrap_or_default(), folder);
     inputs.extend_from_slice(&unwatched);
     let began = own.join("invoked.timestamp");
     let listing = [began, output.clone()].into_iter().find(|path| path.is_file());
@@ -129,6 +136,7 @@ fn of_script(script: &BuildScript, name: String, folder: &Path, made: &[&Path]) 
         name,
         folder,
         outputs: vec![output],
+        names: Vec::new(),
         listing,
         inputs,
         unwatched,
@@ -148,8 +156,22 @@ fn add_tree(path: &Path, inputs: &mut Vec<PathBuf>) {
     }
 }
 
-/// Without hidden folders, directories that cargo writes to, and other packages below this one.
+/// The files that git tracks, or does not ignore, as cargo lists them. Without a repository all files,
+/// except hidden folders. Without directories that cargo writes to, and other packages below this one.
 fn add_package(folder: &Path, made: &[&Path], inputs: &mut Vec<PathBuf>) {
+    let known = git(folder, &["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
+    let known = known.unwrap_or_default();
+    let names = known.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    let files = names.map(|name| folder.join(OsStr::from_bytes(name)));
+    let is_made = |path: &Path| made.iter().any(|made| path.starts_with(made));
+    let before = inputs.len();
+    for file in files.filter(|file| !is_made(file) && !is_of_another(file, folder)) {
+        // A link to a folder.
+        if file.is_dir() { add_tree(&file, inputs) } else { inputs.push(file) }
+    }
+    if inputs.len() > before {
+        return;
+    }
     let is_own = |entry: &walkdir::DirEntry| {
         let path = entry.path();
         let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
@@ -158,32 +180,50 @@ fn add_package(folder: &Path, made: &[&Path], inputs: &mut Vec<PathBuf>) {
             || !entry.file_type().is_dir()
             || !(is_hidden || made.contains(&path) || is_package())
     };
-    let entries = WalkDir::new(folder).into_iter().filter_entry(is_own).flatten();
+    let entries =
+        WalkDir::new(folder).follow_links(true).into_iter().filter_entry(is_own).flatten();
     let files = entries.filter(|entry| !entry.file_type().is_dir());
     inputs.extend(files.map(walkdir::DirEntry::into_path));
 }
 
-/// The static libraries and object files that a script links, except those that it has made. Cargo
-/// does not look at them.
-fn linked_files(script: &BuildScript, output: &str) -> Vec<PathBuf> {
-    let libraries = script.linked_libs.iter().flat_map(|library| {
-        // `name`, `static=name`, or with modifiers `static:+whole-archive=name`. Without a kind, or
-        // with another one, the linker takes a static library if it finds no shared one.
-        let library = library.as_str();
-        let name = library.rsplit_once('=').map_or(library, |(_, name)| name);
-        script.linked_paths.iter().map(move |path| {
-            let path = path.as_str();
-            let folder = Path::new(path.split_once('=').map_or(path, |(_, path)| path));
-            folder.join(format!("lib{name}.a"))
-        })
-    });
-    let arguments = instructions(output).filter(|(key, _)| key.starts_with("rustc-link-arg"));
-    // `rustc-link-arg-bin=program=argument`.
-    let arguments = arguments
-        .map(|(_, value)| PathBuf::from(value.rsplit_once('=').map_or(value, |(_, end)| end)))
-        .filter(|path| path.is_absolute());
+/// True if a package below `folder` has the file.
+fn is_of_another(file: &Path, folder: &Path) -> bool {
+    let above = file.ancestors().skip(1).take_while(|above| *above != folder);
+    above.into_iter().any(|above| above.join("Cargo.toml").is_file())
+}
+
+/// Where an operating system has its own libraries: too many to look at each of them.
+const SYSTEM: [&str; 2] = ["/usr/lib", "/lib"];
+
+/// The static libraries and object files that a script can have the linker read, except those that
+/// it has made. Cargo does not look at them. Each file that an instruction names, and each library of
+/// a folder that it names, because sources name libraries too (`#[link]`).
+fn linked_files(script: &BuildScript, output: &str, folder: &Path) -> Vec<PathBuf> {
+    let linking = instructions(output)
+        .filter(|(key, _)| key.starts_with("rustc-link-") || *key == "rustc-flags");
+    // `native=/folder`, `static:+verbatim=name`, `program=-Wl,/file`, `-L/folder`, `-l:name`.
+    let words = linking.flat_map(|(_, value)| value.split([',', ' ', '=']));
+    let words: BTreeSet<&str> = words
+        .map(|word| ["-L", "-l:", "-l"].iter().find_map(|it| word.strip_prefix(it)).unwrap_or(word))
+        .filter(|word| !word.is_empty())
+        .collect();
+    let is_library =
+        |path: &PathBuf| path.extension().is_some_and(|it| it == "a" || it == "o" || it == "lib");
+    let mut files = BTreeSet::new();
+    for place in words.iter().map(|word| folder.join(word)) {
+        if place.is_file() {
+            files.insert(place);
+        } else if SYSTEM.iter().any(|system| place.starts_with(system)) {
+            let names = words.iter().flat_map(|name| [format!("lib{name}.a"), (*name).to_owned()]);
+            files.extend(names.map(|name| place.join(name)).filter(|path| path.is_file()));
+        } else if let Ok(entries) = fs::read_dir(&place)
+            && place != folder
+        {
+            files.extend(entries.flatten().map(|entry| entry.path()).filter(is_library));
+        }
+    }
     let made = script.out_dir.as_std_path();
-    libraries.chain(arguments).filter(|file| file.is_file() && !file.starts_with(made)).collect()
+    files.into_iter().filter(|file| !file.starts_with(made)).collect()
 }
 
 impl Unit {
@@ -201,6 +241,7 @@ impl Unit {
             name: "app".to_owned(),
             folder: folder.to_owned(),
             outputs: vec![output],
+            names: Vec::new(),
             listing: Some(listing),
             inputs: vec![source.clone()],
             unwatched: Vec::new(),
@@ -213,10 +254,10 @@ impl Unit {
         self.outputs.last().unwrap_or(&self.folder)
     }
 
-    /// With the files that cargo links or copies to the names without a hash.
+    /// With the names without a hash, and all files that cargo could link or copy to them.
     pub(super) fn all_outputs(&self, made: &[&Path]) -> Vec<PathBuf> {
-        let hashed = self.outputs.iter().flat_map(|output| hashed(output, made));
-        self.outputs.iter().cloned().chain(hashed).collect()
+        let hashed = self.names.iter().flat_map(|name| hashed(name, made));
+        self.outputs.iter().chain(&self.names).cloned().chain(hashed).collect()
     }
 
     /// True if cargo has made it in a build that began at this time.

@@ -44,7 +44,7 @@ pub(crate) fn uncommitted(root: &Path) -> Option<String> {
 }
 
 /// The output of git, if it succeeds.
-fn git(folder: &Path, arguments: &[&str]) -> Option<Vec<u8>> {
+pub(crate) fn git(folder: &Path, arguments: &[&str]) -> Option<Vec<u8>> {
     let mut command = Command::new("git");
     command.args(arguments).current_dir(folder);
     let output = process::short(&command, ShortRun::TRUSTED).ok()?;

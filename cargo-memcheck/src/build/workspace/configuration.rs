@@ -1,11 +1,10 @@
 //! The files of cargo's configuration (<https://doc.rust-lang.org/cargo/reference/config.html>).
 
 use std::env;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use memcheck_core::input;
-
-use crate::invocation::values::CargoOptions;
 
 /// Files that include each other in a circle are an error of cargo.
 const DEEPEST_INCLUDE: usize = 8;
@@ -17,20 +16,31 @@ pub(crate) struct ConfigurationFile {
     pub(crate) values: toml::Table,
 }
 
-/// All files that cargo reads for the workspace in `root`, and the values of `--config`. What is not
-/// TOML is left out, because cargo itself ends with an error.
-pub(crate) fn configuration_files(root: &Path, flags: &CargoOptions) -> Vec<ConfigurationFile> {
+impl ConfigurationFile {
+    /// A text of the section `build`.
+    pub(crate) fn of_build(&self, key: &str) -> Option<&str> {
+        self.values.get("build")?.get(key)?.as_str()
+    }
+}
+
+/// All files that cargo reads in the folder `here` for the workspace in `root`, the nearest first, and
+/// the values of `--config` (`flags`). What is not TOML is left out, because cargo itself ends with an
+/// error.
+pub(crate) fn configuration_files(
+    here: &Path,
+    root: &Path,
+    flags: &[String],
+) -> Vec<ConfigurationFile> {
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| env::home_dir().map(|home| home.join(".cargo")));
-    let here = env::current_dir().unwrap_or_default();
     let folders = here.ancestors().chain(root.ancestors()).map(|folder| folder.join(".cargo"));
     let files =
         folders.chain(home).flat_map(|folder| ["config", "config.toml"].map(|it| folder.join(it)));
     let mut read = Vec::new();
     files.for_each(|file| add(&file, 0, &mut read));
-    for value in &flags.config {
+    for value in flags {
         match value.parse() {
-            Ok(values) => read.push(ConfigurationFile { base: here.clone(), values }),
+            Ok(values) => read.push(ConfigurationFile { base: here.to_owned(), values }),
             Err(_) => add(&here.join(value), 0, &mut read),
         }
     }
@@ -61,6 +71,17 @@ fn paths(value: &toml::Value) -> Vec<&str> {
     }
 }
 
+/// A path is relative to `base`, and a name without a folder is searched for in `PATH`.
+pub(crate) fn program(name: &OsStr, base: &Path) -> PathBuf {
+    let path = Path::new(name);
+    if path.components().count() > 1 {
+        return base.join(path);
+    }
+    let folders = env::var_os("PATH").unwrap_or_default();
+    let found = env::split_paths(&folders).map(|folder| folder.join(path));
+    found.into_iter().find(|file| file.is_file()).unwrap_or_else(|| path.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -79,9 +100,8 @@ mod tests {
             .unwrap();
         fs::write(at("flag.toml"), "build.rustc = \"c\"\n").unwrap();
         let config = ["build.rustc = \"d\"".to_owned(), at("flag.toml").display().to_string()];
-        let flags = CargoOptions { config: config.into(), ..CargoOptions::default() };
         let of = |folder: &Path| {
-            let files = configuration_files(folder, &flags);
+            let files = configuration_files(folder, Path::new("/"), &config);
             let own = files.into_iter().filter(|file| file.values.contains_key("build"));
             let name = |file: &ConfigurationFile| file.values["build"]["rustc"].to_string();
             let mut names: Vec<String> = own.map(|file| name(&file)).collect();
@@ -90,5 +110,14 @@ mod tests {
             names
         };
         assert_eq!(of(folder.path()), ["\"b\"", "\"a\"", "\"d\"", "\"c\""]);
+    }
+
+    #[test]
+    fn a_program_is_found_by_its_path_or_in_path() {
+        let base = Path::new("/ws");
+        assert_eq!(program(OsStr::new("tools/rustc"), base), Path::new("/ws/tools/rustc"));
+        assert_eq!(program(OsStr::new("/opt/rustc"), base), Path::new("/opt/rustc"));
+        assert!(program(OsStr::new("sh"), base).is_file());
+        assert_eq!(program(OsStr::new("no-such-program"), base), Path::new("no-such-program"));
     }
 }

@@ -20,8 +20,8 @@ use memcheck_core::measurement::cargo_lock::CANDLE;
 use crate::invocation::values::CargoOptions;
 use crate::system::process::{self, ShortRun};
 
-pub(crate) use commit::{commit, uncommitted};
-pub(crate) use configuration::configuration_files;
+pub(crate) use commit::{commit, git, uncommitted};
+pub(crate) use configuration::{configuration_files, program};
 pub(crate) use error::WorkspaceError;
 pub(crate) use package::TestPackage;
 pub(crate) use places::{Places, pending_of_results};

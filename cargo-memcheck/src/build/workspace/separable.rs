@@ -5,6 +5,7 @@
 //! patched copy of a dependency.
 
 use std::collections::BTreeSet;
+use std::env;
 use std::path::{Path, PathBuf};
 
 use cargo_metadata::Metadata;
@@ -39,7 +40,9 @@ pub(super) fn is_separable(metadata: &Metadata, flags: &CargoOptions) -> bool {
         |file: ConfigurationFile| REPLACING.iter().any(|key| file.values.contains_key(*key));
     folders.all(is_apart)
         && patches(&root).is_some_and(|paths| paths.into_iter().all(is_apart))
-        && !configuration_files(&root, flags).into_iter().any(replaces)
+        && !configuration_files(&env::current_dir().unwrap_or_default(), &root, &flags.config)
+            .into_iter()
+            .any(replaces)
 }
 
 fn canonical(folder: &Path) -> PathBuf {

@@ -37,7 +37,7 @@ pub(crate) fn run(
     let (subcommand, arguments) = arguments.split_at(1.min(arguments.len()));
     command.args(subcommand).current_dir(folder);
     if let Some(own) = own {
-        command.arg("--revision").env(wrapper::VARIABLE, wrapper::prepare(own)?);
+        command.arg("--revision").env(wrapper::VARIABLE, wrapper::prepare(own, folder, arguments)?);
     }
     command.args(arguments);
     wait(&command, output, Some(GRACE))

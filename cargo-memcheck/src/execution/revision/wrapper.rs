@@ -15,18 +15,42 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
+use crate::build::workspace::{configuration_files, program};
 use crate::system::{files, shell};
 
 pub(super) const VARIABLE: &str = "RUSTC_WORKSPACE_WRAPPER";
 
-/// Writes the wrapper into the tool's folder in the target directory.
-pub(super) fn prepare(own: &Path) -> anyhow::Result<PathBuf> {
+/// Writes the wrapper into the tool's folder in the target directory, for a run with `arguments` in
+/// `folder`.
+pub(super) fn prepare(own: &Path, folder: &Path, arguments: &[String]) -> anyhow::Result<PathBuf> {
     let path = own.join("rustc-of-revisions");
-    let before = std::env::var(VARIABLE).ok().filter(|wrapper| !wrapper.is_empty());
+    let before = users(folder, arguments);
     files::replace_if_different(&path, script(before.as_deref()).as_bytes())
         .and_then(|_| fs::set_permissions(&path, fs::Permissions::from_mode(0o755)))
         .with_context(|| format!("writing {}", path.display()))?;
     Ok(path)
+}
+
+/// The wrapper that the user has set: by a variable, a flag or a file, in cargo's order.
+fn users(folder: &Path, arguments: &[String]) -> Option<String> {
+    const KEY: &str = "rustc-workspace-wrapper";
+    let variables = [VARIABLE, "CARGO_BUILD_RUSTC_WORKSPACE_WRAPPER"];
+    let variable = variables.into_iter().find_map(|name| std::env::var(name).ok());
+    let flags = arguments.iter().enumerate().filter_map(|(at, argument)| match argument.as_str() {
+        "--config" => arguments.get(at + 1).cloned(),
+        _ => argument.strip_prefix("--config=").map(str::to_owned),
+    });
+    let flags: Vec<String> = flags.collect();
+    let mut files = configuration_files(folder, folder, &flags);
+    // The last flag comes first.
+    let count = flags.len().min(files.len());
+    files.rotate_right(count);
+    let of_file = || {
+        let file = files.iter().find(|file| file.of_build(KEY).is_some())?;
+        let wrapper = program(file.of_build(KEY)?.as_ref(), &file.base);
+        Some(wrapper.to_string_lossy().into_owned())
+    };
+    variable.or_else(of_file).filter(|wrapper| !wrapper.is_empty())
 }
 
 /// A wrapper that the user has set runs too.
@@ -55,10 +79,28 @@ mod tests {
     }
 
     #[test]
+    fn a_wrapper_of_the_configuration_or_of_a_flag_is_the_users() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at(".cargo")).unwrap();
+        let text = "[build]\nrustc-workspace-wrapper = \"tools/clippy\"\n";
+        fs::write(at(".cargo/config.toml"), text).unwrap();
+        let of = |arguments: &[&str]| {
+            let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+            users(folder.path(), &arguments)
+        };
+        let in_file = at("tools/clippy").display().to_string();
+        assert_eq!(of(&["run", "--device", "cpu"]), Some(in_file));
+        let flag = "build.rustc-workspace-wrapper='/opt/other'";
+        assert_eq!(of(&["run", "--config", flag]).as_deref(), Some("/opt/other"));
+        assert_eq!(of(&["run", &format!("--config={flag}")]).as_deref(), Some("/opt/other"));
+    }
+
+    #[test]
     fn the_wrapper_is_executable() {
         let folder = tempfile::tempdir().unwrap();
         for _ in 0..2 {
-            let path = prepare(folder.path()).unwrap();
+            let path = prepare(folder.path(), folder.path(), &[]).unwrap();
             assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o755);
         }
     }
