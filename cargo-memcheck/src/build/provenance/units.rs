@@ -163,7 +163,8 @@ fn add_package(folder: &Path, made: &[&Path], inputs: &mut Vec<PathBuf>) {
     let known = known.unwrap_or_default();
     let names = known.split(|byte| *byte == 0).filter(|name| !name.is_empty());
     let files = names.map(|name| folder.join(OsStr::from_bytes(name)));
-    let is_made = |path: &Path| made.iter().any(|made| path.starts_with(made));
+    let is_made =
+        |path: &Path| made.iter().any(|made| made.starts_with(folder) && path.starts_with(made));
     let before = inputs.len();
     for file in files.filter(|file| !is_made(file) && !is_of_another(file, folder)) {
         // A link to a folder.
@@ -216,9 +217,7 @@ fn linked_files(script: &BuildScript, output: &str, folder: &Path) -> Vec<PathBu
         } else if SYSTEM.iter().any(|system| place.starts_with(system)) {
             let names = words.iter().flat_map(|name| [format!("lib{name}.a"), (*name).to_owned()]);
             files.extend(names.map(|name| place.join(name)).filter(|path| path.is_file()));
-        } else if let Ok(entries) = fs::read_dir(&place)
-            && place != folder
-        {
+        } else if let Ok(entries) = fs::read_dir(&place) {
             files.extend(entries.flatten().map(|entry| entry.path()).filter(is_library));
         }
     }
