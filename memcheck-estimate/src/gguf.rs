@@ -8,8 +8,6 @@
 mod header;
 mod models;
 mod tensors;
-#[cfg(test)]
-mod tests;
 mod zeros;
 
 use std::path::Path;

@@ -1,5 +1,6 @@
 //! Runs every architecture on the CPU, from a tiny configuration.
 
+mod gguf;
 mod tiny;
 
 use candle_core::Device;
@@ -50,6 +51,8 @@ fn every_architecture_runs_and_invalid_questions_are_refused() {
     training_reports_the_reached_variables();
     irrelevant_fields_change_no_figure();
     invalid_questions_are_refused();
+    gguf::invalid_headers_are_refused_without_memory_for_what_they_declare();
+    gguf::questions_that_do_not_suit_a_gguf_file_are_refused();
 }
 
 /// The cache contains keys and values: 2 layers of 2 heads of 16, twice, in 4 bytes. Llama also

@@ -2,9 +2,9 @@
 //! published files, compared with closed formulas.
 
 #[allow(dead_code, reason = "the unit tests of memcheck-estimate use other types")]
-#[path = "../../../memcheck-estimate/src/gguf/tests/file.rs"]
+#[path = "../../../memcheck-estimate/tests/gguf/file.rs"]
 mod file;
-#[path = "../../../memcheck-estimate/src/gguf/tests/layouts.rs"]
+#[path = "../../../memcheck-estimate/tests/gguf/layouts.rs"]
 mod layouts;
 
 use memcheck_core::wire::exit;

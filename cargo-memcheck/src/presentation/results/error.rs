@@ -19,6 +19,8 @@ pub(crate) enum ResultsError {
     None(PathBuf),
     #[error("{path}: {error}", path = .0.display(), error = .1)]
     Io(PathBuf, io::Error),
+    #[error("{path}, the results of an earlier run, cannot be removed: {error}", path = .0.display(), error = .1)]
+    Kept(PathBuf, io::Error),
     #[error("{path} is cut off or damaged: {why}", path = .0.display(), why = .1)]
     Damaged(PathBuf, String),
     #[error("{path} is incomplete: {why}", path = .0.display(), why = .1)]
@@ -49,6 +51,7 @@ impl CommandError for ResultsError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Io(..) => exit::INTERNAL,
+            Self::Kept(..) => exit::REPORT,
             // Missing results must not count as a pass, so that their exit code is that of tests
             // that were not measured.
             Self::None(_)
@@ -87,6 +90,10 @@ impl CommandError for ResultsError {
             Self::Different(..) => {
                 "run all shards of one state of the sources with the same arguments, except the M \
                  of --partition hash:M/N"
+            }
+            Self::Kept(..) => {
+                "they must not be taken for those of this run: make their folder writable, or name \
+                 another one with --results"
             }
             Self::Whole(_) => "`cargo memcheck report DIR` prints it; --partition runs a shard",
             Self::Twice(..) | Self::SameTest { .. } => {

@@ -34,5 +34,5 @@ pub(crate) use store::Store;
 use crate::system::files;
 
 pub(crate) fn discard(folder: &Path) -> Result<(), ResultsError> {
-    files::remove(&file(folder)).map_err(|error| ResultsError::Io(file(folder), error))
+    files::remove(&file(folder)).map_err(|error| ResultsError::Kept(file(folder), error))
 }

@@ -335,6 +335,15 @@ fn results_that_cannot_be_written_are_an_error_at_the_end() {
 }
 
 #[test]
+fn earlier_results_that_cannot_be_removed_are_no_internal_error() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir_all(folder.path().join("results.jsonl/below")).unwrap();
+    let error = discard(folder.path()).unwrap_err();
+    assert_eq!(error.exit_code(), exit::REPORT);
+    assert!(error.hint().is_some_and(|hint| hint.contains("--results")), "{error}");
+}
+
+#[test]
 fn a_damaged_file_of_results_is_refused() {
     let sound = kept(&run(""), &["a", "b"]);
     let lines: Vec<&str> = sound.lines().collect();

@@ -30,7 +30,7 @@ fn question(gguf: &Path) -> Question {
 
 #[track_caller]
 fn assert_refused(question: &Question, why: Why, text: &str) {
-    match crate::answer(question, &Device::Cpu) {
+    match memcheck_estimate::answer(question, &Device::Cpu) {
         Answer::Measured(estimate) => panic!("{text}: {estimate:?}"),
         Answer::Refused(refusal) => {
             assert_eq!(refusal.why, why, "{refusal:?}");
@@ -69,8 +69,7 @@ fn changed(change: fn(&mut Header)) -> Vec<u8> {
     header.write()
 }
 
-#[test]
-fn invalid_headers_are_refused_without_memory_for_what_they_declare() {
+pub(super) fn invalid_headers_are_refused_without_memory_for_what_they_declare() {
     let number = |key: &str, number: u32| with(key, Value::Number(number));
     let whole = tiny("llama", Q8_0).write();
     let mut same_place = whole.clone();
@@ -143,8 +142,7 @@ fn invalid_headers_are_refused_without_memory_for_what_they_declare() {
     }
 }
 
-#[test]
-fn questions_that_do_not_suit_a_gguf_file_are_refused() {
+pub(super) fn questions_that_do_not_suit_a_gguf_file_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let written = |name: &str| {
         let path = folder.path().join(name);
