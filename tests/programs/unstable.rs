@@ -77,7 +77,7 @@ fn frees_later(trial: &mut Trial) {
 /// No baseline has small blocks, but limits apply to them.
 #[mem_test(baseline = false, max_peak = "450 B")]
 fn limit_between_small_blocks(trial: &mut Trial) {
-    let bytes = if processes("limit_between_small_blocks") % 2 == 0 { 600 } else { 300 };
+    let bytes = if processes("limit_between_small_blocks").is_multiple_of(2) { 600 } else { 300 };
     trial.iterate(|_| drop(std::hint::black_box(vec![1_u8; bytes])));
 }
 
