@@ -93,7 +93,7 @@ features:
     cargo test -p memcheck-functional -- --ignored --test-threads 1 candle_features bindgen_cuda \
         estimated_flash_attention doctor_proves tokenizers_with_onig
 
-# Another compiler, wrapper, toolchain or linker, and other flags, are measured in the next run. Compiles candle seven times.
+# Another compiler, wrapper, toolchain or linker, and other flags, are measured in the next run. Compiles candle three times for each device.
 rebuilds:
     cargo test -p memcheck-functional weekly::compilers -- --ignored --test-threads 1
 

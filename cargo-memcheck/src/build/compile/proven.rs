@@ -36,9 +36,11 @@ pub(super) fn build(
     let made = [target.as_path(), &intermediate];
     // The target directory can be a link.
     let canonical = |folder: &Path| fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    let mounts = input::read_text(Path::new("/proc/self/mountinfo"), input::OWN);
+    let mounts = mounts.unwrap_or_default();
     let is_apart = |folder: &&Path| {
         let (folder, root) = (canonical(folder), canonical(root));
-        !folder.starts_with(&root) || is_mounted(&folder, &root)
+        !folder.starts_with(&root) || is_mounted(&folder, &root, &mounts)
     };
     let is_shared = made.iter().any(is_apart);
     let mut checked = || -> Result<(CargoOutput, Vec<Stale>), Failure> {
@@ -65,11 +67,9 @@ pub(super) fn build(
 }
 
 /// True if a directory in the folder of the workspace is another mount, such as a volume of a
-/// container, which other checkouts can have at the same path.
-fn is_mounted(folder: &Path, root: &Path) -> bool {
-    let mounts = input::read_text(Path::new("/proc/self/mountinfo"), input::OWN);
+/// container, which other checkouts can have at the same path. `mounts` is Linux's list of them.
+fn is_mounted(folder: &Path, root: &Path, mounts: &str) -> bool {
     // The fifth word is the place, in which a space is `\040`.
-    let mounts = mounts.unwrap_or_default();
     let places = mounts.lines().filter_map(|line| line.split(' ').nth(4));
     let mut places = places.map(|place| place.replace("\\040", " "));
     places.any(|place| {
@@ -101,6 +101,21 @@ fn notes(stale: &[Stale]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_volume_inside_the_workspace_is_another_mount() {
+        let mounts =
+            "36 35 0:1 / /a rw - ext4 x rw\n37 36 0:2 /v /a/my\\040app/target rw - ext4 x rw\n";
+        let mounted = |folder: &str| is_mounted(Path::new(folder), Path::new("/a/my app"), mounts);
+        assert!(mounted("/a/my app/target") && mounted("/a/my app/target/memcheck/sim"));
+        assert!(!mounted("/a/my app/other"));
+        // The workspace itself can be a mount.
+        assert!(!is_mounted(Path::new("/a/target"), Path::new("/a"), "36 35 0:1 / /a rw\n"));
+        let own = input::read_text(Path::new("/proc/self/mountinfo"), input::OWN).unwrap();
+        assert!(
+            own.lines().all(|line| line.split(' ').nth(4).is_some_and(|it| it.starts_with('/')))
+        );
+    }
 
     #[test]
     fn packages_with_one_reason_have_one_line() {
