@@ -254,8 +254,8 @@ fn groups<'a>(
     for (number, group) in groups.clone().enumerate() {
         let Group { births, bytes, live, live_bytes, .. } = group;
         for (name, series) in [("bytes", bytes), ("live", live), ("live_bytes", live_bytes)] {
-            let field = format_args!("{path}[{number}]{within}.{name}");
-            length(field, series.len(), births.len())?;
+            let (found, expected) = (series.len(), births.len());
+            length(format_args!("{path}[{number}]{within}.{name}"), found, expected)?;
         }
     }
     let path = format!("{path}{within}");

@@ -19,7 +19,7 @@ use super::bucket::KeptSlot;
 use crate::block::SPACES;
 
 const SHARDS: usize = 512;
-const SHARED: &Shard = &ALL[SHARDS - 1];
+static SHARED: &Shard = &ALL[SHARDS - 1];
 
 /// The figures of one thread, on cache lines that they share with no other data.
 #[repr(align(128))]
