@@ -12,39 +12,7 @@ extern \"C\" __global__ void add_one(const size_t n, float *out) {
 ";
 
 /// A kernel that is compiled to PTX and launched by its name.
-const PTX_TESTS: &str = "\
-use candle_core::cuda_backend::cudarc::driver::{LaunchConfig, PushKernelArg};
-use memcheck_runtime::{Trial, mem_test};
-
-mod ptx {
-    include!(concat!(env!(\"OUT_DIR\"), \"/ptx.rs\"));
-}
-
-fn add_one(trial: &Trial, kept: &mut Vec<candle_core::cuda_backend::cudarc::driver::CudaSlice<f32>>) -> anyhow::Result<()> {
-    let device = trial.device().as_cuda_device()?;
-    let kernel = device.get_or_load_custom_func(\"add_one\", \"kernels\", TEXT)?;
-    let mut out = device.alloc_zeros::<f32>(1000)?;
-    let count = 1000_usize;
-    let mut launch = kernel.builder();
-    launch.arg(&count);
-    launch.arg(&mut out);
-    // SAFETY: the arguments are those of the kernel.
-    unsafe { launch.launch(LaunchConfig::for_num_elems(1000))? };
-    kept.push(out);
-    Ok(())
-}
-
-#[mem_test(baseline = false, max_growth = \"0 B\")]
-fn a_kernel_is_launched(trial: &mut Trial) -> anyhow::Result<()> {
-    trial.iterate(|_| add_one(trial, &mut Vec::new()))
-}
-
-#[mem_test(baseline = false, max_growth = \"0 B\")]
-fn outputs_are_kept(trial: &mut Trial) -> anyhow::Result<()> {
-    let mut kept = Vec::new();
-    trial.iterate(|_| add_one(trial, &mut kept))
-}
-";
+const PTX_TESTS: &str = include_str!("cuda_sources/own_kernel.rs");
 
 /// A function in C that CUDA code defines.
 const LAUNCHER_TESTS: &str = "\
@@ -65,14 +33,14 @@ fn simulated(project: &Project) -> Run {
     memcheck(project.path(), &["run", "--device", "sim:t4", "--message-format", "json", "--no-ci"])
 }
 
-fn a_kernel_in_ptx_is_measured(dependency: &str, build: &str, text: &str) -> Project {
+fn a_kernel_in_ptx_is_measured(dependency: &str, build: &str) -> Project {
     let project = Project::bare(&format!(
         "anyhow = \"1\"\n[build-dependencies]\n{dependency}\n\
          [dev-dependencies]\nmemcheck-runtime = {{ path = \"RUNTIME\" }}\n"
     ));
     project.write("src/kernels.cu", KERNEL);
     project.write("build.rs", build);
-    project.write("tests/mem.rs", &PTX_TESTS.replace("TEXT", text));
+    project.write("tests/mem.rs", PTX_TESTS);
     let run = simulated(&project).exits(100);
     assert!(run.codes("a_kernel_is_launched").is_empty());
     let metrics = run.test("a_kernel_is_launched")["metrics"]["cuda:0"].clone();
@@ -101,7 +69,6 @@ fn cuda_code_that_cudaforge_compiles_is_measured_or_refused() {
     kernels.write(out.join(\"ptx.rs\")).unwrap();
 }
 ",
-        "ptx::KERNELS",
     );
     a_launcher_is_refused_in_one_sentence(
         &project,
@@ -131,7 +98,6 @@ mod weekly {
     kernels.write(out.join(\"ptx.rs\")).unwrap();
 }
 ",
-            "ptx::KERNELS",
         );
         a_launcher_is_refused_in_one_sentence(
             &project,
@@ -166,22 +132,7 @@ fn a_package_that_always_switches_cuda_on_is_measured_on_every_leg() {
 }
 ",
     );
-    project.write(
-        "tests/mem.rs",
-        "use memcheck_runtime::{Trial, mem_test};
-
-#[mem_test(baseline = false, max_growth = \"0 B\")]
-fn clean(trial: &mut Trial) -> candle_core::Result<()> {
-    trial.iterate(|_| on_the_gpu::zeros(trial.device()).map(drop))
-}
-
-#[mem_test(baseline = false, max_growth = \"0 B\")]
-fn leaky(trial: &mut Trial) -> candle_core::Result<()> {
-    let mut kept = Vec::with_capacity(2000);
-    trial.iterate(|_| Ok(kept.push(on_the_gpu::zeros(trial.device())?)))
-}
-",
-    );
+    project.write("tests/mem.rs", include_str!("cuda_sources/on_the_gpu.rs"));
     for (device, space) in [("cpu", "host"), ("sim:t4", "cuda:0")] {
         let arguments = ["run", "--device", device, "--message-format", "json", "--no-ci"];
         let run = memcheck(project.path(), &arguments).exits(100);
