@@ -154,10 +154,31 @@ pub(crate) fn command(folder: &Path, arguments: &[&str]) -> Command {
         }
     }
     let is_of_workspace = folder.starts_with(workspace()) && !folder.starts_with(target());
-    if !is_of_workspace {
+    if is_of_workspace {
+        ask_cargo_once(&mut command);
+    } else {
         share_build(&mut command);
     }
     command
+}
+
+/// Makes the command ask the cargo of `fixture/cargo`, for packages that no test changes.
+fn ask_cargo_once(command: &mut Command) {
+    static ANSWERS: std::sync::LazyLock<PathBuf> = std::sync::LazyLock::new(|| {
+        let all = projects().join("answers");
+        for of_process in std::fs::read_dir(&all).into_iter().flatten().flatten() {
+            if !Path::new("/proc").join(of_process.file_name()).exists() {
+                let _ = std::fs::remove_dir_all(of_process.path());
+            }
+        }
+        let own = all.join(std::process::id().to_string());
+        std::fs::create_dir_all(&own).expect("the folder is made");
+        own
+    });
+    command
+        .env("CARGO", workspace().join("tests/functional/fixture/cargo"))
+        .env("REAL_CARGO", env!("CARGO"))
+        .env("CARGO_ANSWERS", &*ANSWERS);
 }
 
 /// The folder of the projects and of their final artifacts.
