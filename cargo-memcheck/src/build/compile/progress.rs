@@ -29,7 +29,8 @@ const STATUS: [&str; 9] = [
     "Building",
 ];
 /// These matter only while cargo waits or downloads.
-const PASSING: [&str; 4] = ["Blocking", "Updating", "Locking", "Downloading"];
+const BLOCKING: &str = "Blocking";
+const PASSING: [&str; 4] = [BLOCKING, "Updating", "Locking", "Downloading"];
 const STATUS_WIDTH: usize = 12;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,13 +103,7 @@ impl Meter {
         if let Some(function) = undefined(line) {
             self.state().undefined.get_or_insert_with(|| function.to_owned());
         }
-        let is_passing = self::status(line, &PASSING).is_some();
-        let is_shown = match self.verbosity {
-            Verbosity::Quiet => status.is_none() && !is_passing,
-            Verbosity::Normal => status.is_none(),
-            Verbosity::Verbose => true,
-        };
-        if is_shown {
+        if is_shown(line, self.verbosity) {
             // Without the suspension the line would be mixed with the bar.
             self.bar.suspend(|| eprint_line!("{}", escape::colors(line)));
         }
@@ -173,6 +168,18 @@ impl Meter {
 
     fn elapsed(&self) -> humantime::FormattedDuration {
         humantime::format_duration(Duration::from_secs(self.started.elapsed().as_secs()))
+    }
+}
+
+fn is_shown(line: &str, verbosity: Verbosity) -> bool {
+    match verbosity {
+        // A wait can be minutes, so its reason is shown all the same.
+        Verbosity::Quiet => {
+            status(line, &STATUS).is_none()
+                && status(line, &PASSING).is_none_or(|it| it == BLOCKING)
+        }
+        Verbosity::Normal => status(line, &STATUS).is_none(),
+        Verbosity::Verbose => true,
     }
 }
 
@@ -254,6 +261,8 @@ mod tests {
         let finished = "    Finished `test` profile in 2.62s";
         assert_eq!(status(finished, &STATUS), Some("Finished"));
         let blocked = "    Blocking waiting for file lock on package cache";
-        assert_eq!(status(blocked, &PASSING), Some("Blocking"));
+        assert!(is_shown(blocked, Verbosity::Quiet));
+        let updating = "    Updating the index";
+        assert!(!is_shown(updating, Verbosity::Quiet) && is_shown(updating, Verbosity::Normal));
     }
 }

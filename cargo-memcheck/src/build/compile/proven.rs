@@ -32,7 +32,7 @@ pub(super) fn build(
     let intermediate = intermediate.unwrap_or_else(|| workspace.build_directory().to_owned());
     let own = intermediate.join("memcheck");
     let failed = |error| BuildError::Records(own.clone(), error);
-    let mut records = Records::open(&own, options.reporting.verbosity).map_err(failed)?;
+    let mut records = Records::open(&own).map_err(failed)?;
     let made = [target.as_path(), &intermediate];
     // The target directory can be a link.
     let canonical = |folder: &Path| fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());

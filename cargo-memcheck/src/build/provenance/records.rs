@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 
 use super::contents::ReadFile;
 use super::{Cause, OutputState, Unit};
-use crate::invocation::values::Verbosity;
 use crate::system::files;
 use crate::system::printing::eprint_line;
 
@@ -69,10 +68,10 @@ pub(in crate::build) struct Records {
 }
 
 impl Records {
-    /// Prints a line if it has to wait, unless the command is quiet.
-    pub(in crate::build) fn open(folder: &Path, verbosity: Verbosity) -> io::Result<Self> {
+    /// Prints a line if it has to wait, also with `--quiet`: it can be minutes.
+    pub(in crate::build) fn open(folder: &Path) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
-        let lock = lock(&folder.join("sources.lock"), verbosity)?;
+        let lock = lock(&folder.join("sources.lock"))?;
         let path = folder.join("sources.json");
         let stored: Option<Stored> =
             input::read(&path, input::OWN).ok().and_then(|text| serde_json::from_slice(&text).ok());
@@ -108,10 +107,10 @@ impl Records {
 }
 
 /// `None` on a file system without locks.
-fn lock(path: &Path, verbosity: Verbosity) -> io::Result<Option<File>> {
+fn lock(path: &Path) -> io::Result<Option<File>> {
     let file = File::options().create(true).truncate(false).write(true).open(path)?;
     let started = Instant::now();
-    let mut is_announced = verbosity == Verbosity::Quiet;
+    let mut is_announced = false;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(Some(file)),

@@ -5,7 +5,6 @@ use std::thread::sleep;
 use tempfile::TempDir;
 
 use super::*;
-use crate::invocation::values::Verbosity;
 
 const PAUSE: Duration = Duration::from_millis(30);
 
@@ -69,7 +68,7 @@ impl Package {
     /// The reason why cargo must build it again.
     fn check_since(&self, is_fresh: bool, began: SystemTime) -> Option<Cause> {
         let own = self.folder.path().join("own");
-        let mut records = Records::open(&own, Verbosity::Quiet).unwrap();
+        let mut records = Records::open(&own).unwrap();
         let tree =
             SourceTree { root: &self.root, is_shared: self.is_shared, made: [&self.root; 2] };
         let stale = check(&mut records, &[self.unit(is_fresh)], tree, &self.compilers, began);
@@ -115,8 +114,7 @@ fn a_build_of_another_program_is_trusted_if_no_source_can_have_changed_since() {
     fs::remove_file(package.folder.path().join("deps/app.d")).unwrap();
     let mut unlisted = package.unit(true);
     unlisted.listing = None;
-    let mut records =
-        Records::open(&package.folder.path().join("other"), Verbosity::Quiet).unwrap();
+    let mut records = Records::open(&package.folder.path().join("other")).unwrap();
     let tree = SourceTree { root: &package.root, is_shared: false, made: [&package.root; 2] };
     let stale = check(&mut records, &[unlisted], tree, &package.compilers, SystemTime::now());
     assert_eq!(stale[0].why, Cause::Unlisted);
@@ -199,7 +197,7 @@ fn records_of_artifacts_that_are_gone_are_dropped() {
     let stored = || fs::read_to_string(package.folder.path().join("own/sources.json")).unwrap();
     assert!(stored().contains("lib.rs"));
     fs::remove_file(package.folder.path().join("deps/app")).unwrap();
-    Records::open(&package.folder.path().join("own"), Verbosity::Quiet).unwrap().write().unwrap();
+    Records::open(&package.folder.path().join("own")).unwrap().write().unwrap();
     assert!(!stored().contains("lib.rs"));
 }
 
@@ -240,8 +238,7 @@ fn a_link_outside_of_the_package_and_a_folder_with_a_new_file_are_changes() {
         let deps = package.folder.path().join("deps");
         let source = text.clone();
         let unit = Unit::example(&package.root, deps.join("app"), deps.join("app.d"), source, true);
-        let mut records =
-            Records::open(&package.folder.path().join("none"), Verbosity::Quiet).unwrap();
+        let mut records = Records::open(&package.folder.path().join("none")).unwrap();
         let tree = SourceTree { root: &package.root, is_shared: false, made: [&package.root; 2] };
         let stale = check(&mut records, &[unit], tree, &package.compilers, SystemTime::now());
         stale.into_iter().next().map(|stale| stale.why)
