@@ -37,7 +37,7 @@ memcheck *ARGS:
 # Runs the commands whose output README.md and docs/ show, and writes the blocks and pictures again.
 # The results that unit tests present (cargo-memcheck/recorded) too.
 outputs:
-    OUTPUTS=write cargo test -p memcheck-functional -- outputs:: recorded:: two_results_are_compared
+    OUTPUTS=write cargo test -p memcheck-functional -- --include-ignored outputs:: recorded:: two_results_are_compared
 
 # Writes the tables of refused functions of the simulated device, and the linker script of the
 # simulated toolkit, from the bindings of the cudarc in Cargo.lock.

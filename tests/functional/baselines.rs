@@ -199,12 +199,14 @@ fn assert_baseline_next_to_source(project: &Project, module: &str, source: &str,
 }
 
 #[test]
+#[ignore = "slow: just all"]
 fn a_source_file_in_the_parent_folder_has_its_baseline_next_to_it() {
     let project = Project::new("#[path = \"../above.rs\"]\nmod above;\n");
     assert_baseline_next_to_source(&project, "above", "above.rs", "snapshots");
 }
 
 #[test]
+#[ignore = "slow: just all"]
 fn a_source_file_outside_its_package_has_its_baseline_next_to_it() {
     let project = Project::new("");
     let manifest = project.read("Cargo.toml");

@@ -127,6 +127,7 @@ fn a_training_step_is_measured_if_candle_trains_the_model() {
 }
 
 #[test]
+#[ignore = "slow: just all"]
 fn a_batch_that_candle_cannot_run_is_extrapolated_from_smaller_ones() {
     let tokens = |batch: &str| figures("llama-2-7b", &["--seq", "4096", "--batch", batch]);
     let (six, seven) = (tokens("6"), tokens("7"));

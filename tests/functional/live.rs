@@ -53,6 +53,7 @@ fn assert_rises(run: &Run, name: &str, site: &str) {
 }
 
 #[test]
+#[ignore = "slow: just all"]
 fn a_live_view_without_a_terminal_is_a_line_per_second_and_changes_no_figure() {
     let programs = Programs::of("live");
     let test = ["profile", "live::growing", "--device", "cpu", "--message-format", "json"];

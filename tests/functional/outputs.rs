@@ -84,6 +84,7 @@ fn every_output_in_the_readme_is_that_of_a_real_run() {
 }
 
 #[test]
+#[ignore = "slow: just all"]
 fn every_output_in_the_book_is_that_of_a_real_run() {
     let readme = workspace().join("README.md");
     let mut played = 0;

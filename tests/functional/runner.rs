@@ -149,6 +149,7 @@ fn a_launcher_receives_sigterm_on_an_interrupt() {
 }
 
 #[test]
+#[ignore = "slow: just all"]
 fn a_launcher_that_ignores_sigterm_is_killed() {
     let script = "shift\necho $$ > \"$folder/id\"\ntrap '' TERM\n\"$@\"\nsleep 600";
     let programs = programs(script);

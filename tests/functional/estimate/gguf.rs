@@ -79,6 +79,7 @@ fn cache(sizes: Sizes, tokens: u64) -> u64 {
 }
 
 #[test]
+#[ignore = "slow: just all"]
 fn published_files_have_their_tensors_and_candle_adds_bytes_by_a_formula() {
     let q4_0: Recipe = |name, _| if name == "output" { Q6_K } else { Q4_0 };
     let published: [(Recipe, u64, &str); 3] = [
@@ -125,6 +126,7 @@ fn matrices_in_f16_take_twice_their_bytes() {
 }
 
 #[test]
+#[ignore = "slow: just all"]
 fn every_architecture_runs_from_its_header() {
     let architectures =
         ["gemma3", "glm4", "lfm2", "llama", "phi2", "phi3", "qwen2", "qwen3", "qwen3moe"];
@@ -151,6 +153,7 @@ fn every_architecture_runs_from_its_header() {
 }
 
 #[test]
+#[ignore = "slow: just all"]
 fn a_file_with_its_data_and_tensors_that_candle_ignores_is_estimated_too() {
     let header = tiny("llama", Q4_0);
     let plain = figures(&header, &["--seq", "8"]);
