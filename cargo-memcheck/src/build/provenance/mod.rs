@@ -200,7 +200,12 @@ impl OutputState {
 }
 
 fn is_older(path: &Path, than: Duration) -> bool {
-    FileState::of(path).is_some_and(|state| state.changed() + TICK < than)
+    FileState::of(path).is_some_and(|state| is_before(state.changed(), than))
+}
+
+/// False for times that the file system's clock cannot tell apart. `Duration::MAX` is never before.
+fn is_before(time: Duration, other: Duration) -> bool {
+    time.saturating_add(TICK) < other
 }
 
 fn since_epoch(time: SystemTime) -> Duration {

@@ -317,3 +317,11 @@ fn another_compiler_or_wrapper_makes_the_artifact_stale() {
     package.compilers.add_member("app");
     assert_eq!(package.check(true), Some(Cause::OtherCompiler(one)));
 }
+
+/// The time of a folder that another process has removed in the meantime.
+#[test]
+fn a_time_that_is_not_known_is_never_before_another() {
+    assert!(!is_before(Duration::MAX, Duration::MAX));
+    assert!(!is_before(Duration::from_secs(1), Duration::from_secs(1) + TICK));
+    assert!(is_before(Duration::from_secs(1), Duration::from_secs(2)));
+}

@@ -13,7 +13,7 @@ use memcheck_core::input;
 use walkdir::WalkDir;
 
 use super::outputs::{contains, dep_info, hashed, listed, original};
-use super::{FileState, TICK, since_epoch};
+use super::{FileState, TICK, is_before, since_epoch};
 use crate::build::workspace::git;
 
 /// An artifact of rustc, or the output of a build script.
@@ -299,7 +299,7 @@ impl Unit {
         let is_older = |path: &Path| {
             let own = FileState::of(path).map(FileState::changed);
             let above = path.ancestors().map(|it| self.moved(it, root));
-            own.is_some_and(|own| above.fold(own, Duration::max) + TICK < listed)
+            own.is_some_and(|own| is_before(above.fold(own, Duration::max), listed))
         };
         let changed = self.inputs.iter().find(|path| !is_possible || !is_older(path));
         changed.filter(|path| self.is_unseen(path)).cloned()
@@ -315,7 +315,7 @@ impl Unit {
         let is_own = path.starts_with(&self.folder) && path != root;
         match found.file_type() {
             kind if kind.is_symlink() => changed,
-            kind if kind.is_dir() && (is_own || changed > state.modified() + TICK) => changed,
+            kind if kind.is_dir() && (is_own || is_before(state.modified(), changed)) => changed,
             _ => Duration::ZERO,
         }
     }
