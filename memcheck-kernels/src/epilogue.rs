@@ -1,4 +1,4 @@
-//! What cuBLASLt does with a product before it is stored: `D = f(alpha A B + beta C + bias)`, in the
+//! The steps of cuBLASLt between a product and its output: `D = f(alpha A B + beta C + bias)`, in the
 //! type of the sums. The result is rounded to the type of D once.
 
 use super::element::{Element, Real};

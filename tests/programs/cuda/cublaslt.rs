@@ -155,7 +155,10 @@ fn workspace(trial: &mut Trial) -> anyhow::Result<()> {
     let op = Linear { blas: &blas(&device)?, activation: None };
     let x = Tensor::zeros((64, 4096), DType::F32, &device)?;
     let bias = Tensor::zeros(64, DType::F32, &device)?;
-    trial.iterate(|_| x.apply_op3_no_bwd(&x, &bias, &op).map(drop))
+    trial.iterate(|_| {
+        x.apply_op3_no_bwd(&x, &bias, &op)?;
+        anyhow::Ok(())
+    })
 }
 
 #[mem_test(baseline = false, device = "cuda", max_growth = "0 B")]
