@@ -84,6 +84,8 @@ fn workspace(problem: &MatmulProblem, card: &Card, limit: u64) -> u64 {
     let outputs = problem.m.saturating_mul(problem.n).saturating_mul(problem.batch);
     let sums = outputs.saturating_mul(problem.bytes_of_sum());
     let free = u64::from(card.multiprocessors) / tiles(problem).max(1);
-    let parts = free.min(problem.k / PART).min(limit.checked_div(sums).unwrap_or(0));
+    // Below the limit, so that a workspace of the limit is one that the program has chosen.
+    let most = limit.saturating_sub(1).checked_div(sums).unwrap_or(0);
+    let parts = free.min(problem.k / PART).min(most);
     if parts < 2 { 0 } else { parts * sums }
 }

@@ -82,7 +82,7 @@ fn an_algorithm_fits_the_limit_of_the_preferences() {
     // 16 parts of 512, and 4 x 4 sums.
     let whole = estimate(1 << 30);
     assert_eq!(whole.workspace, 16 * 4 * 4 * 4);
-    let cut = estimate(500).workspace;
+    let cut = estimate(8 * 4 * 4 * 4).workspace;
     assert_eq!(cut, 7 * 4 * 4 * 4);
     setup.preference(preference::REDUCTION_SCHEMES, 1_u32);
     assert_eq!(estimate(1 << 30).workspace, 0);
