@@ -45,7 +45,7 @@ fn a_leak_of_workspaces_is_found_at_its_line() {
     assert_eq!(run.codes("keeps_its_workspaces"), ["leak"]);
     let finding = run.test("keeps_its_workspaces")["findings"][0].clone();
     assert_eq!(finding["bytes_per_iteration"], BEFORE_HOPPER, "{finding}");
-    assert_eq!(finding["sites"][0]["line"], programs.line("kept"), "{finding}");
+    assert_eq!(finding["sites"][0]["line"], programs.line("created"), "{finding}");
 }
 
 #[test]

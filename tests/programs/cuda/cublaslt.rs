@@ -14,7 +14,7 @@ use candle_core::{
 use memcheck_runtime::{Trial, mem_test};
 
 fn blas(device: &Device) -> anyhow::Result<CudaBlasLT> {
-    Ok(CudaBlasLT::new(device.as_cuda_device()?.cuda_stream())?)
+    Ok(CudaBlasLT::new(device.as_cuda_device()?.cuda_stream())?) // line: created
 }
 
 /// `activation(x weights' + bias)`.
@@ -165,7 +165,7 @@ fn workspace(trial: &mut Trial) -> anyhow::Result<()> {
 fn keeps_its_workspaces(trial: &mut Trial) -> anyhow::Result<()> {
     let device = trial.device().clone();
     trial.iterate(|_| {
-        std::mem::forget(blas(&device)?); // line: kept
+        std::mem::forget(blas(&device)?);
         anyhow::Ok(())
     })
 }
@@ -203,7 +203,7 @@ fn workspace_of_the_heuristic(trial: &mut Trial) -> anyhow::Result<()> {
             )?;
             let bytes = heuristic.workspaceSize;
             anyhow::ensure!(bytes > 0, "the product needs no workspace");
-            let mut space = stream.alloc::<u8>(bytes)?; // line: workspace
+            let mut space = stream.alloc::<u8>(bytes)?;
             let (a, _a) = inputs.device_ptr(&stream);
             let (d, _d) = output.device_ptr_mut(&stream);
             let (w, _w) = space.device_ptr_mut(&stream);
