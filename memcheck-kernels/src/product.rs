@@ -1,4 +1,5 @@
 //! Products of matrices: cuBLAS's `C = alpha op(A) op(B) + beta C`, column-major and in batches.
+//! cuBLASLt adds an [`Epilogue`].
 //!
 //! Sums are made in f32, or in f64 for f64, in the order of the inner dimension. That order is the
 //! same on every computer. cuBLAS does not state its order, so its last bits can differ, and its
@@ -7,26 +8,16 @@
 use half::{bf16, f16};
 
 use super::element::{Element, Real};
+use super::epilogue::Epilogue;
+use super::f8::F8;
 use super::launch::{Source, bytes_of};
 use super::layout::Layout;
 use super::memory::Memory;
+use super::operand::Operand;
 use super::{Kind, Known, Unknown, with_real};
 
-/// A matrix operand.
-#[derive(Debug, Clone, Copy)]
-pub struct Operand {
-    /// The address of the first element.
-    pub address: u64,
-    /// Whether the product takes the transposed matrix. It has no meaning for C.
-    pub transposed: bool,
-    /// Elements from one column to the next.
-    pub leading: u64,
-    /// Elements from one matrix of the batch to the next.
-    pub stride: i64,
-}
-
-/// A product of matrices by cuBLAS, in column-major order: C = alpha A B + beta C. A or B may be
-/// transposed; `m`, `n` and `k` are those of the matrices that are multiplied.
+/// A product of matrices by cuBLAS or cuBLASLt, in column-major order: C = alpha A B + beta C. A or B
+/// may be transposed; `m`, `n` and `k` are those of the matrices that are multiplied.
 #[derive(Debug, Clone, Copy)]
 pub struct Product {
     /// The rows of A and of C.
@@ -49,6 +40,8 @@ pub struct Product {
     pub c: Operand,
     /// `None` if they are unknown.
     pub scales: Option<Scalars>,
+    /// What happens to a sum before it is stored.
+    pub epilogue: Epilogue,
 }
 
 /// The factors of a product: C becomes alpha A B + beta C.
@@ -58,13 +51,6 @@ pub struct Scalars {
     pub alpha: f64,
     /// The factor of C's old values.
     pub beta: f64,
-}
-
-impl Operand {
-    fn of_batch(self, index: u64, kind: Kind) -> u64 {
-        let offset = self.stride.wrapping_mul(index as i64).wrapping_mul(kind.width() as i64);
-        self.address.wrapping_add_signed(offset)
-    }
 }
 
 impl Product {
@@ -81,10 +67,13 @@ impl Product {
         for index in 0..self.batch {
             let to = self.c.of_batch(index, self.output);
             let bytes = match self.inputs {
-                Kind::F64 => self.compute::<f64>(memory, index, &mut packed.double),
-                Kind::F32 => self.compute::<f32>(memory, index, &mut packed.single),
-                Kind::F16 => self.compute::<f16>(memory, index, &mut packed.single),
-                Kind::Bf16 => self.compute::<bf16>(memory, index, &mut packed.single),
+                Kind::F64 => self.compute::<f64, _>(memory, index, f64::wide, &mut packed.double),
+                Kind::F32 => self.compute::<f32, _>(memory, index, f32::wide, &mut packed.single),
+                Kind::F16 => self.compute::<f16, _>(memory, index, f16::wide, &mut packed.single),
+                Kind::Bf16 => {
+                    self.compute::<bf16, _>(memory, index, bf16::wide, &mut packed.single)
+                }
+                Kind::F8 => self.compute::<F8, _>(memory, index, F8::to_f32, &mut packed.single),
                 _ => Err(Unknown),
             };
             match bytes {
@@ -102,12 +91,13 @@ impl Product {
         (self.n - 1).saturating_mul(self.c.leading).saturating_add(self.m)
     }
 
-    /// Returns the bytes of one C without gaps.
-    fn compute<T: Real>(
+    /// Returns the bytes of one C without gaps. `wide` converts an element to the type of the sums.
+    fn compute<T: Element, W: Real>(
         &self,
         memory: &dyn Memory,
         index: u64,
-        packed: &mut Option<(u64, Vec<T::Wide>)>,
+        wide: fn(T) -> W,
+        packed: &mut Option<(u64, Vec<W>)>,
     ) -> Known<Vec<u8>> {
         let source = Source::new(memory);
         let Scalars { alpha, beta } = self.scales.ok_or(Unknown)?;
@@ -115,40 +105,54 @@ impl Product {
         // B is read first: it holds the activations, which are more often unknown.
         let b = self.b.of_batch(index, self.inputs);
         let steps = if self.b.transposed { [1, self.b.leading] } else { [self.b.leading, 1] };
-        let b = read_wide::<T>(&source, b, [self.n, self.k], steps)?;
+        let b = read_wide(&source, b, [self.n, self.k], steps, wide)?;
         let a = self.a.of_batch(index, self.inputs);
         let steps = if self.a.transposed { [1, self.a.leading] } else { [self.a.leading, 1] };
         // One A for a whole batch is read once.
         if packed.as_ref().is_none_or(|&(address, _)| address != a) {
-            *packed = Some((a, read_wide::<T>(&source, a, [self.k, self.m], steps)?));
+            *packed = Some((a, read_wide(&source, a, [self.k, self.m], steps, wide)?));
         }
         let a = packed.as_ref().map_or(&[][..], |(_, a)| a);
-        let mut sums = vec![T::Wide::default(); m * n];
+        let mut sums = vec![W::default(); m * n];
         for (column, sums) in sums.chunks_exact_mut(m).enumerate() {
             add_products(sums, a, &b[column * k..][..k]);
         }
-        let alpha = T::Wide::from_f64(alpha);
-        if alpha != T::Wide::from_f64(1.0) {
+        self.finish(&source, index, [alpha, beta], sums)
+    }
+
+    /// Scales the sums, adds C and applies the epilogue.
+    ///
+    /// Not a part of `compute`, which is compiled once for each type of the inputs.
+    fn finish<W: Real>(
+        &self,
+        source: &Source<'_>,
+        index: u64,
+        [alpha, beta]: [f64; 2],
+        mut sums: Vec<W>,
+    ) -> Known<Vec<u8>> {
+        let alpha = W::from_f64(alpha);
+        if alpha != W::from_f64(1.0) {
             sums.iter_mut().for_each(|sum| *sum = sum.times(alpha));
         }
         if beta != 0.0 {
-            let (c, beta) = (self.c.of_batch(index, self.output), T::Wide::from_f64(beta));
-            let layout = Layout::new(&[self.n, self.m], &[self.c.leading, 1]);
-            with_real!(self.output, C => {
-                let old: Vec<C> = source.strided(c, &layout)?;
+            let (addend, kind) = self.epilogue.addend.unwrap_or((self.c, self.output));
+            let (address, beta) = (addend.of_batch(index, kind), W::from_f64(beta));
+            let steps = if addend.transposed { [1, addend.leading] } else { [addend.leading, 1] };
+            let layout = Layout::new(&[self.n, self.m], &steps);
+            with_real!(kind, C => {
+                let old: Vec<C> = source.strided(address, &layout)?;
                 for (sum, old) in sums.iter_mut().zip(old) {
-                    *sum = sum.plus(T::Wide::from_number(old.number()).times(beta));
+                    *sum = sum.plus(W::from_number(old.number()).times(beta));
                 }
                 Ok(())
             })?;
         }
-        if self.output == T::Wide::KIND {
-            return Ok(bytes_of(&sums).to_vec());
+        self.epilogue.apply(source, index, self.m, &mut sums)?;
+        match self.output {
+            kind if kind == W::KIND => Ok(bytes_of(&sums).to_vec()),
+            Kind::F8 => Ok(rounded::<W, F8>(&sums)),
+            kind => with_real!(kind, C => Ok(rounded::<W, C>(&sums))),
         }
-        with_real!(self.output, C => {
-            let rounded: Vec<C> = sums.iter().map(|sum| C::from_number(sum.number())).collect();
-            Ok(bytes_of(&rounded).to_vec())
-        })
     }
 
     fn write(&self, memory: &mut dyn Memory, to: u64, bytes: &[u8]) {
@@ -184,14 +188,21 @@ fn add_products<T: Real>(sums: &mut [T], a: &[T], factors: &[T]) {
 }
 
 /// Reads a matrix in the type of its sums.
-fn read_wide<T: Real>(
+fn read_wide<T: Element, W>(
     source: &Source<'_>,
     address: u64,
     dims: [u64; 2],
     steps: [u64; 2],
-) -> Known<Vec<T::Wide>> {
+    wide: fn(T) -> W,
+) -> Known<Vec<W>> {
     let elements: Vec<T> = source.strided(address, &Layout::new(&dims, &steps))?;
-    Ok(elements.into_iter().map(T::wide).collect())
+    Ok(elements.into_iter().map(wide).collect())
+}
+
+/// Returns the bytes of sums in the type of the output.
+fn rounded<W: Real, C: Element>(sums: &[W]) -> Vec<u8> {
+    let rounded: Vec<C> = sums.iter().map(|sum| C::from_number(sum.number())).collect();
+    bytes_of(&rounded).to_vec()
 }
 
 /// The last A that was read, by its address.
@@ -237,7 +248,8 @@ mod tests {
 
     fn product(kind: Kind, [m, n, k]: [u64; 3], [a, b, c]: [Operand; 3]) -> Product {
         let scales = Some(Scalars { alpha: 1.0, beta: 0.0 });
-        Product { m, n, k, batch: 1, inputs: kind, output: kind, a, b, c, scales }
+        let epilogue = Epilogue::default();
+        Product { m, n, k, batch: 1, inputs: kind, output: kind, a, b, c, scales, epilogue }
     }
 
     /// A is 2 x 3 and B is 3 x 2, both column-major. C is [[76, 100], [103, 136]].

@@ -74,7 +74,7 @@ pub(super) fn map<T: Element, O: Element>(
     })
 }
 
-fn apply<T: Real>(op: Op, x: T) -> T {
+pub(super) fn apply<T: Real>(op: Op, x: T) -> T {
     let one = || T::from_f64(1.0);
     match op {
         Op::Abs => x.abs(),

@@ -14,13 +14,13 @@ use crate::driver::{VERSION, current};
 use crate::ffi::{self, Out, Symbol, exports};
 use crate::machine::graphs::NodeKind;
 use crate::machine::{Handle, Library, Machine, with};
-use memcheck_kernels::{Kind, Memory as _, Operand, Product, Scalars, absolute_sum};
+use memcheck_kernels::{Epilogue, Kind, Memory as _, Operand, Product, Scalars, absolute_sum};
 
 /// The values of `cudaDataType_t` in which products are computed.
-const R_32F: c_int = 0;
-const R_64F: c_int = 1;
-const R_16F: c_int = 2;
-const R_16BF: c_int = 14;
+pub(crate) const R_32F: c_int = 0;
+pub(crate) const R_64F: c_int = 1;
+pub(crate) const R_16F: c_int = 2;
+pub(crate) const R_16BF: c_int = 14;
 
 /// The library that CUPTI names as the source of the workspace.
 const LIBRARY: &CStr = c"libcublas.so.13";
@@ -65,11 +65,7 @@ exports! { ffi::cublas;
     }
 
     fn cublasGetProperty(property: c_int, value: Out<c_int>) {
-        value.put(match property {
-            0 => VERSION / 1000,
-            1 | 2 => 0,
-            _ => return Err(Code::INVALID_VALUE),
-        })
+        self::property(property, value)
     }
 
     fn cublasSetStream_v2(handle: Handle, stream: Handle) {
@@ -216,15 +212,27 @@ pub(crate) static OTHERS: &[Symbol] = &[
     Symbol { name: "cublasGetStatusString", address: cublasGetStatusString as *const () },
 ];
 
-fn text(status: c_int) -> &'static CStr {
+/// Stores a part of the version: major, minor or patch.
+pub(crate) fn property(property: c_int, value: Out<c_int>) -> Answer {
+    value.put(match property {
+        0 => VERSION / 1000,
+        1 | 2 => 0,
+        _ => return Err(Code::INVALID_VALUE),
+    })
+}
+
+pub(crate) fn text(status: c_int) -> &'static CStr {
     match status {
         0 => c"CUBLAS_STATUS_SUCCESS",
         1 => c"CUBLAS_STATUS_NOT_INITIALIZED",
         3 => c"CUBLAS_STATUS_ALLOC_FAILED",
         7 => c"CUBLAS_STATUS_INVALID_VALUE",
+        8 => c"CUBLAS_STATUS_ARCH_MISMATCH",
+        11 => c"CUBLAS_STATUS_MAPPING_ERROR",
         13 => c"CUBLAS_STATUS_EXECUTION_FAILED",
         14 => c"CUBLAS_STATUS_INTERNAL_ERROR",
         15 => c"CUBLAS_STATUS_NOT_SUPPORTED",
+        16 => c"CUBLAS_STATUS_LICENSE_ERROR",
         _ => c"<unknown>",
     }
 }
@@ -341,12 +349,18 @@ impl Call {
             self.scales.map(|address| read_scale(machine, address, scale?, on_host));
         let scales = alpha.zip(beta).map(|(alpha, beta)| Scalars { alpha, beta });
         let [a, b, c] = [0, 1, 2].map(operand);
-        Some(Product { m, n, k, batch, inputs, output: output?, a, b, c, scales })
+        let epilogue = Epilogue::default();
+        Some(Product { m, n, k, batch, inputs, output: output?, a, b, c, scales, epilogue })
     }
 }
 
 /// Reads alpha or beta; `None` if it is unknown.
-fn read_scale(machine: &Machine, address: u64, kind: Kind, on_host: bool) -> Option<f64> {
+pub(crate) fn read_scale(
+    machine: &Machine,
+    address: u64,
+    kind: Kind,
+    on_host: bool,
+) -> Option<f64> {
     let width = kind.width();
     let bytes = match on_host {
         // SAFETY: the C caller promises that a scale on the host is readable in its type.
@@ -402,7 +416,7 @@ fn used(machine: &mut Machine, handle: Handle) -> Answer<Library> {
 }
 
 /// Returns the element type of a `cudaDataType_t` in which products are computed.
-fn kind(kind: c_int) -> Option<Kind> {
+pub(crate) fn kind(kind: c_int) -> Option<Kind> {
     Some(match kind {
         R_32F => Kind::F32,
         R_64F => Kind::F64,
@@ -413,7 +427,7 @@ fn kind(kind: c_int) -> Option<Kind> {
 }
 
 /// Returns the bytes of an element of a `cudaDataType_t`.
-fn width(kind: c_int) -> Option<u64> {
+pub(crate) fn width(kind: c_int) -> Option<u64> {
     Some(match kind {
         3 | 8 | 28..=30 => 1,
         2 | 14 | 20 | 22 | 7 | 9 => 2,

@@ -82,6 +82,14 @@ exports! { status;
         current::set(primary)
     }
 
+    fn cudaProfilerStart() {
+        Ok(())
+    }
+
+    fn cudaProfilerStop() {
+        Ok(())
+    }
+
     fn cudaGetDeviceCount(count: Out<c_int>) {
         count.put(with(|machine| Ok(machine.devices.len() as c_int))?)
     }

@@ -1,12 +1,12 @@
 //! cuDNN, as far as candle's feature `cudnn` calls it: convolutions forwards.
 //!
 //! The program allocates the workspace of a convolution with the size that cuDNN returns. That size
-//! is an ESTIMATE ([`algorithms`]), and [`workspaces`] lets every output mark it as such.
+//! is an ESTIMATE ([`algorithms`]), and [`workspaces`](crate::workspaces()) lets every output mark it as
+//! such.
 
 mod algorithms;
 
 use std::ffi::{CStr, c_char, c_int};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use algorithms::{Problem, TABLE};
 
@@ -16,6 +16,7 @@ use crate::driver::current;
 use crate::ffi::{self, In, Out, Symbol, exports};
 use crate::machine::graphs::NodeKind;
 use crate::machine::{Handle, Library, Machine, with};
+use crate::workspaces::CUDNN;
 use memcheck_kernels::{Convolution, Convolve, Kind, Memory as _, Tensor};
 
 /// cuDNN 9.21.
@@ -23,25 +24,6 @@ const VERSION: usize = 92_100;
 
 /// `CUDNN_TENSOR_NCHW`.
 const NCHW: c_int = 0;
-
-static WORKSPACES: AtomicU64 = AtomicU64::new(0);
-static LARGEST_WORKSPACE: AtomicU64 = AtomicU64::new(0);
-
-/// Workspaces of cuDNN that are estimates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Workspaces {
-    /// The number of sizes that the program requested, those of 0 bytes not included.
-    pub count: u64,
-    /// The largest of them, in bytes.
-    pub largest: u64,
-}
-
-/// Returns the workspaces of cuDNN that the program requested; `None` without any.
-pub fn workspaces() -> Option<Workspaces> {
-    let count = WORKSPACES.load(Ordering::Relaxed);
-    let largest = LARGEST_WORKSPACE.load(Ordering::Relaxed);
-    (count > 0).then_some(Workspaces { count, largest })
-}
 
 /// `cudnnConvolutionFwdAlgoPerf_t`.
 #[repr(C)]
@@ -210,10 +192,7 @@ exports! { ffi::cudnn;
         size: Out<usize>,
     ) {
         let bytes = workspace(&problem(handle, [x, w, conv, y])?, algorithm)?;
-        if bytes > 0 {
-            WORKSPACES.fetch_add(1, Ordering::Relaxed);
-            LARGEST_WORKSPACE.fetch_max(bytes, Ordering::Relaxed);
-        }
+        CUDNN.count(bytes);
         size.put(usize::try_from(bytes).map_err(|_| Code::NOT_SUPPORTED)?)
     }
 

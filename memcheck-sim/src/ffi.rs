@@ -91,6 +91,25 @@ impl Out<c_char> {
 #[repr(transparent)]
 pub(crate) struct In<T>(*const T);
 
+impl<T> In<T> {
+    /// # Safety
+    ///
+    /// `pointer` must be null, or readable as one `T` during the call.
+    #[cfg(test)]
+    pub(crate) unsafe fn new(pointer: *const T) -> Self {
+        Self(pointer)
+    }
+
+    pub(crate) fn is_null(&self) -> bool {
+        self.0.is_null()
+    }
+
+    /// Returns the parameter with another type, for parameters that C declares as `void*`.
+    pub(crate) fn cast<U>(self) -> In<U> {
+        In(self.0.cast())
+    }
+}
+
 impl<T: Copy> In<T> {
     pub(crate) fn get(self) -> Answer<T> {
         if self.0.is_null() {
@@ -98,11 +117,6 @@ impl<T: Copy> In<T> {
         }
         // SAFETY: the pointer is not null, so it is readable by the promise of the C caller.
         Ok(unsafe { self.0.read() })
-    }
-
-    /// Returns the parameter with another type, for parameters that C declares as `void*`.
-    pub(crate) fn cast<U>(self) -> In<U> {
-        In(self.0.cast())
     }
 }
 

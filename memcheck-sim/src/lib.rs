@@ -17,9 +17,10 @@
 //! - **Memory that libraries allocate for themselves**: contexts, workspaces, code. NVML's figure
 //!   and the records of CUPTI contain estimates for contexts and for cuBLAS's workspace.
 //! - **`reserved` and NVML's figures**: these are estimates, and the code marks them as such.
-//! - **Workspaces of cuDNN**: their sizes are estimates ([`workspaces`]).
+//! - **Workspaces of cuDNN and cuBLASLt**: the sizes that these return are estimates
+//!   ([`workspaces()`]).
 //! - **Kernels that are compiled at run time**: they launch, and their results are unknown.
-//! - **Virtual memory management, arrays, textures, cuBLASLt, most of cuDNN and parts of NCCL and of
+//! - **Virtual memory management, arrays, textures, most of cuDNN and parts of cuBLASLt, NCCL and of
 //!   graphs**: these calls fail, never silently. The first call of each function prints its name on
 //!   stderr, and [`unsupported_calls`] lists them.
 //!
@@ -49,8 +50,10 @@
 pub const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
 
 mod activity;
+mod attributes;
 mod code;
 mod cublas;
+mod cublaslt;
 mod cudart;
 mod cudnn;
 mod cupti;
@@ -84,8 +87,8 @@ mod unified;
 mod unsupported;
 mod uuid;
 mod version;
+mod workspaces;
 
-pub use cudnn::{Workspaces, workspaces};
 pub use faults::{Faults, FaultsError, Named};
 pub use link::link;
 pub use machine::{ConfigureError, Statistics, configure, copied_from, failed_assert, statistics};
@@ -100,3 +103,4 @@ pub use spec::{
     PROCESSES_VARIABLE, Spec, SpecError, VALUES_VARIABLE, VISIBLE_VARIABLE,
 };
 pub use unified::count_heap;
+pub use workspaces::{Workspaces, workspaces};

@@ -2,8 +2,8 @@
 
 use crate::ffi::Symbol;
 use crate::{
-    cublas, cudart, cudnn, cupti, curand, driver, flash, kernels, nccl, nvrtc, registered,
-    unsupported,
+    cublas, cublaslt, cudart, cudnn, cupti, curand, driver, flash, kernels, nccl, nvrtc,
+    registered, unsupported,
 };
 
 /// Every exported function of the C interface. The hooked functions are only exported with the
@@ -20,7 +20,7 @@ static TABLES: &[&[&[Symbol]]] = &[
         registered::EXPORTS,
         registered::OTHERS,
     ],
-    &[cudnn::EXPORTS, cudnn::OTHERS],
+    &[cublaslt::EXPORTS, cublaslt::OTHERS, cudnn::EXPORTS, cudnn::OTHERS],
     &[nccl::EXPORTS, nccl::OTHERS],
     kernels::EXPORTS,
     &[flash::EXPORTS],

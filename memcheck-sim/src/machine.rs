@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::activity::{Activity, Record};
+use crate::attributes::DescriptorValues;
 use crate::code::{Answer, Code};
 use crate::descriptors::Descriptor;
 use crate::events::Events;
@@ -122,6 +123,8 @@ pub(crate) struct Machine {
     pub(crate) libraries: Objects<Library>,
     /// The descriptors of cuDNN.
     pub(crate) descriptors: Objects<Descriptor>,
+    /// The descriptors of cuBLASLt.
+    pub(crate) attributes: Objects<DescriptorValues>,
     pub(crate) graphs: Graphs,
     pub(crate) host: HostMemory,
     /// The copies from the host, if host and device share one memory.
@@ -150,6 +153,7 @@ impl Machine {
             functions: Objects::new(),
             libraries: Objects::new(),
             descriptors: Objects::new(),
+            attributes: Objects::new(),
             graphs: Graphs::default(),
             host: HostMemory::default(),
             copies: Copies::default(),

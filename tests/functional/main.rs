@@ -19,6 +19,7 @@ mod comparisons;
 mod concurrent;
 mod configuration;
 mod controls;
+mod cublaslt;
 mod cuda_sources;
 mod descriptors;
 mod detection;

@@ -8,7 +8,7 @@ use crate::space::Space;
 /// The names of the figures that a simulated device can only estimate.
 const ESTIMATES: [&str; 3] = ["reserved", "peak_reserved", "device_used"];
 
-/// The names of the figures that contain the workspaces of cuDNN, which live during one call.
+/// The names of the figures that contain workspaces of cuDNN and cuBLASLt.
 const OF_WORKSPACES: [&str; 2] = ["peak_allocated", "allocated_total"];
 
 /// The observations of the driver, NVML and CUPTI in one run of a test on a GPU.
@@ -27,23 +27,25 @@ pub struct Driver {
     /// Other processes on the devices that refused an allocation.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<Occupant>,
-    /// The workspaces of cuDNN that the program allocated on a simulated device.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub workspaces: Option<Workspaces>,
+    /// The workspaces that the program allocated on a simulated device, by library.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub workspaces: Vec<Workspaces>,
 }
 
 impl Driver {
     /// Returns the names of the figures that are estimates.
     pub fn estimates(&self) -> Vec<&'static str> {
         let reserved = ESTIMATES.iter().filter(|_| self.simulated);
-        let allocated = OF_WORKSPACES.iter().filter(|_| self.workspaces.is_some());
+        let allocated = OF_WORKSPACES.iter().filter(|_| !self.workspaces.is_empty());
         reserved.chain(allocated).copied().collect()
     }
 }
 
-/// Workspaces whose sizes the simulated cuDNN has estimated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Workspaces whose sizes a simulated library has estimated.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Workspaces {
+    /// The library, such as `cuDNN`.
+    pub library: String,
     /// Their number.
     pub count: u64,
     /// The bytes of the largest.
@@ -53,8 +55,8 @@ pub struct Workspaces {
 impl Workspaces {
     /// `workspaces of cuDNN: 12, the largest of 576 B (576 B)`.
     pub fn shown(&self) -> String {
-        let Self { count, largest } = self;
-        format!("workspaces of cuDNN: {}, the largest of {}", exact(*count), both(*largest))
+        let Self { library, count, largest } = self;
+        format!("workspaces of {library}: {}, the largest of {}", exact(*count), both(*largest))
     }
 }
 

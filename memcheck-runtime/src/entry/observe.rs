@@ -75,16 +75,19 @@ fn gpu(device: &Device, own: Space) -> Option<memcheck_core::measurement::driver
     Some(memcheck_core::measurement::driver::Gpu { name, uuid: nvml::name_of(own).ok() })
 }
 
-/// The workspaces that the simulated cuDNN has estimated.
+/// The workspaces whose sizes the simulated libraries have estimated.
 #[cfg(feature = "sim")]
-fn workspaces() -> Option<memcheck_core::measurement::driver::Workspaces> {
-    let memcheck_sim::Workspaces { count, largest } = memcheck_sim::workspaces()?;
-    Some(memcheck_core::measurement::driver::Workspaces { count, largest })
+fn workspaces() -> Vec<memcheck_core::measurement::driver::Workspaces> {
+    let all = memcheck_sim::workspaces().into_iter();
+    all.map(|memcheck_sim::Workspaces { library, count, largest, .. }| {
+        memcheck_core::measurement::driver::Workspaces { library: library.into(), count, largest }
+    })
+    .collect()
 }
 
 #[cfg(all(feature = "cuda", not(feature = "sim")))]
-fn workspaces() -> Option<memcheck_core::measurement::driver::Workspaces> {
-    None
+fn workspaces() -> Vec<memcheck_core::measurement::driver::Workspaces> {
+    Vec::new()
 }
 
 #[cfg(feature = "sim")]

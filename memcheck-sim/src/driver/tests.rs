@@ -6,6 +6,7 @@
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::{null, null_mut};
 
+pub(crate) use super::memory::{cuMemcpyDtoH_v2, cuMemcpyHtoD_v2};
 use crate::ffi::Out;
 use crate::hooked::*;
 use crate::machine::Handle;

@@ -1,4 +1,4 @@
-//! cuBLASLt.
+//! cuBLASLt: transforms of matrices, algorithms by number, groups, emulation and the log.
 //!
 //! Generated from the bindings of cudarc: `just bindings` writes it, and a test compares it.
 //! cudarc binds these names, and the simulator does not implement them. A call prints its name
@@ -7,23 +7,16 @@
 use crate::refused::unsupported;
 
 unsupported! { 15;
-    cublasLtCreate cublasLtDestroy cublasLtEmulationDescCreate cublasLtEmulationDescDestroy
-    cublasLtEmulationDescGetAttribute cublasLtEmulationDescInit_internal
-    cublasLtEmulationDescSetAttribute cublasLtGetProperty cublasLtGroupedMatrixLayoutCreate
-    cublasLtGroupedMatrixLayoutInit_internal cublasLtHeuristicsCacheGetCapacity
-    cublasLtHeuristicsCacheSetCapacity cublasLtLoggerForceDisable cublasLtLoggerOpenFile
-    cublasLtLoggerSetCallback cublasLtLoggerSetFile cublasLtLoggerSetLevel cublasLtLoggerSetMask
-    cublasLtMatmul cublasLtMatmulAlgoCapGetAttribute cublasLtMatmulAlgoCheck
-    cublasLtMatmulAlgoCheckForStream cublasLtMatmulAlgoConfigGetAttribute
-    cublasLtMatmulAlgoConfigSetAttribute cublasLtMatmulAlgoGetHeuristic
+    cublasLtEmulationDescCreate cublasLtEmulationDescDestroy cublasLtEmulationDescGetAttribute
+    cublasLtEmulationDescInit_internal cublasLtEmulationDescSetAttribute
+    cublasLtGroupedMatrixLayoutCreate cublasLtGroupedMatrixLayoutInit_internal
+    cublasLtLoggerForceDisable cublasLtLoggerOpenFile cublasLtLoggerSetCallback
+    cublasLtLoggerSetFile cublasLtLoggerSetLevel cublasLtLoggerSetMask
+    cublasLtMatmulAlgoCapGetAttribute cublasLtMatmulAlgoCheck cublasLtMatmulAlgoCheckForStream
+    cublasLtMatmulAlgoConfigGetAttribute cublasLtMatmulAlgoConfigSetAttribute
     cublasLtMatmulAlgoGetHeuristicForStream cublasLtMatmulAlgoGetIds cublasLtMatmulAlgoInit
-    cublasLtMatmulDescCreate cublasLtMatmulDescDestroy cublasLtMatmulDescGetAttribute
-    cublasLtMatmulDescInit_internal cublasLtMatmulDescSetAttribute cublasLtMatmulPreferenceCreate
-    cublasLtMatmulPreferenceDestroy cublasLtMatmulPreferenceGetAttribute
-    cublasLtMatmulPreferenceInit_internal cublasLtMatmulPreferenceSetAttribute
-    cublasLtMatrixLayoutCreate cublasLtMatrixLayoutDestroy cublasLtMatrixLayoutGetAttribute
-    cublasLtMatrixLayoutInit_internal cublasLtMatrixLayoutSetAttribute cublasLtMatrixTransform
-    cublasLtMatrixTransformDescCreate cublasLtMatrixTransformDescDestroy
-    cublasLtMatrixTransformDescGetAttribute cublasLtMatrixTransformDescInit_internal
-    cublasLtMatrixTransformDescSetAttribute
+    cublasLtMatmulDescInit_internal cublasLtMatmulPreferenceInit_internal
+    cublasLtMatrixLayoutInit_internal cublasLtMatrixTransform cublasLtMatrixTransformDescCreate
+    cublasLtMatrixTransformDescDestroy cublasLtMatrixTransformDescGetAttribute
+    cublasLtMatrixTransformDescInit_internal cublasLtMatrixTransformDescSetAttribute
 }

@@ -3,9 +3,9 @@
 //! Generated from the bindings of cudarc: `just bindings` writes it, and a test compares it.
 
 texts! {
-    cublasLtGetStatusName cublasLtGetStatusString ncclGetLastError
+    ncclGetLastError
 }
 
 sizes! {
-    cublasLtGetCudartVersion cublasLtGetVersion cudnnGetMaxDeviceVersion
+    cudnnGetMaxDeviceVersion
 }

@@ -94,13 +94,13 @@ unsupported! { 801;
     cudaMipmappedArrayGetMemoryRequirements cudaMipmappedArrayGetSparseProperties
     cudaOccupancyAvailableDynamicSMemPerBlock cudaOccupancyMaxActiveBlocksPerMultiprocessor
     cudaOccupancyMaxActiveClusters cudaOccupancyMaxPotentialClusterSize cudaPointerGetAttributes
-    cudaProfilerStop cudaSetDeviceFlags cudaSetDoubleForDevice cudaSetDoubleForHost
-    cudaSetValidDevices cudaSignalExternalSemaphoresAsync cudaSignalExternalSemaphoresAsync_v2
-    cudaStreamAddCallback cudaStreamAttachMemAsync cudaStreamBeginCaptureToGraph
-    cudaStreamBeginRecaptureToGraph cudaStreamCopyAttributes cudaStreamGetAttribute
-    cudaStreamGetCaptureInfo cudaStreamGetDevResource cudaStreamSetAttribute
-    cudaStreamUpdateCaptureDependencies cudaStreamUpdateCaptureDependencies_v2 cudaThreadExit
-    cudaThreadGetCacheConfig cudaThreadGetLimit cudaThreadSetCacheConfig cudaThreadSetLimit
-    cudaThreadSynchronize cudaUnbindTexture cudaUserObjectCreate cudaUserObjectRelease
-    cudaUserObjectRetain cudaWaitExternalSemaphoresAsync cudaWaitExternalSemaphoresAsync_v2
+    cudaSetDeviceFlags cudaSetDoubleForDevice cudaSetDoubleForHost cudaSetValidDevices
+    cudaSignalExternalSemaphoresAsync cudaSignalExternalSemaphoresAsync_v2 cudaStreamAddCallback
+    cudaStreamAttachMemAsync cudaStreamBeginCaptureToGraph cudaStreamBeginRecaptureToGraph
+    cudaStreamCopyAttributes cudaStreamGetAttribute cudaStreamGetCaptureInfo
+    cudaStreamGetDevResource cudaStreamSetAttribute cudaStreamUpdateCaptureDependencies
+    cudaStreamUpdateCaptureDependencies_v2 cudaThreadExit cudaThreadGetCacheConfig
+    cudaThreadGetLimit cudaThreadSetCacheConfig cudaThreadSetLimit cudaThreadSynchronize
+    cudaUnbindTexture cudaUserObjectCreate cudaUserObjectRelease cudaUserObjectRetain
+    cudaWaitExternalSemaphoresAsync cudaWaitExternalSemaphoresAsync_v2
 }

@@ -39,7 +39,7 @@ const LIBRARIES: [Library; 8] = [
     },
     Library {
         name: "cublaslt",
-        title: "cuBLASLt.",
+        title: "cuBLASLt: transforms of matrices, algorithms by number, groups, emulation and the log.",
         code: 15,
         status: "CUBLAS_STATUS_NOT_SUPPORTED",
         returns: "cublasStatus_t",

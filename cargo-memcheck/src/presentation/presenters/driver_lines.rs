@@ -45,7 +45,7 @@ fn of_record(record: &Record) -> Vec<String> {
     if let Some(unified) = &record.unified {
         lines.push(format!("one memory of {}, peak of {}", unified.card, unified.shown()));
     }
-    if let Some(workspaces) = &record.driver.workspaces {
+    for workspaces in &record.driver.workspaces {
         let text = format!("peak_allocated contains {}", workspaces.shown());
         lines.push(format!("{text} ({ESTIMATE})"));
     }
@@ -193,15 +193,22 @@ mod tests {
     }
 
     #[test]
-    fn every_output_marks_the_peak_that_contains_workspaces_of_cudnn() {
+    fn every_output_marks_the_peak_that_contains_estimated_workspaces() {
         let mut outcome = on_a_gpu(true);
         let record = &mut outcome.report.as_mut().unwrap().record;
-        record.driver.workspaces = Some(Workspaces { count: 12, largest: 2048 });
-        let line =
-            "peak_allocated contains workspaces of cuDNN: 12, the largest of 2,048 B (2.0 KiB)";
+        let of =
+            |library: &str, count| Workspaces { library: library.into(), count, largest: 2048 };
+        record.driver.workspaces = vec![of("cuDNN", 12), of("cuBLASLt", 3)];
+        let line = |library: &str, count| {
+            let largest = "the largest of 2,048 B (2.0 KiB)";
+            format!(
+                "peak_allocated contains workspaces of {library}: {count}, {largest} ({ESTIMATE})"
+            )
+        };
         let html = readable(&text(Html::default(), &outcome));
         for text in [lines(&outcome).join("\n"), text(Markdown::default(), &outcome), html] {
-            assert!(text.contains(&format!("{line} ({ESTIMATE})")), "{text}");
+            assert!(text.contains(&line("cuDNN", 12)), "{text}");
+            assert!(text.contains(&line("cuBLASLt", 3)), "{text}");
         }
         let json = text(JsonLines::new(Vec::new()), &outcome);
         assert!(json.contains("\"device_used\",\"peak_allocated\",\"allocated_total\"]"), "{json}");
