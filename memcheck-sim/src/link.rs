@@ -2,8 +2,8 @@
 
 use crate::ffi::Symbol;
 use crate::{
-    cublas, cudart, cudnn, cupti, curand, driver, flash, kernels, nccl, nvrtc, registered,
-    unsupported,
+    cublas, cudart, cudnn, cupti, curand, driver, flash, kernels, launchers, nccl, nvrtc,
+    registered, unsupported,
 };
 
 /// Every exported function of the C interface. The hooked functions are only exported with the
@@ -23,7 +23,7 @@ static TABLES: &[&[&[Symbol]]] = &[
     &[cudnn::EXPORTS, cudnn::OTHERS],
     &[nccl::EXPORTS, nccl::OTHERS],
     kernels::EXPORTS,
-    &[flash::EXPORTS],
+    &[flash::EXPORTS, launchers::EXPORTS],
     unsupported::EXPORTS,
     #[cfg(feature = "standalone")]
     &[crate::hooked::EXPORTS],
