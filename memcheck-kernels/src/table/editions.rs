@@ -87,7 +87,8 @@ mod tests {
         let ones = [bf16::ONE; 32 * 512];
         let sum = |version| {
             let count = ones.len() as u64;
-            let arguments = |from, to| arguments![count, count, 0_u64, 0_u64, from, to].to_vec();
+            let arguments =
+                |from: u64, to: u64| arguments![count, count, 0_u64, 0_u64, from, to].to_vec();
             launched((version, "reduce", "fast_sum_bf16"), (32, 1), arguments, &ones)[0].to_f32()
         };
         assert_eq!(["0.9.2", "0.10.2", "0.11.0"].map(sum), [32.0 * 256.0; 3]);
@@ -99,7 +100,7 @@ mod tests {
         let inputs: Vec<bf16> = (0..64).map(|n| bf16::from_f32(n as f32 / 8.0 - 4.0)).collect();
         let count = inputs.len() as u64;
         let of = |version, name| {
-            let arguments = |from, to| arguments![count, 0_u64, 0_u64, from, to].to_vec();
+            let arguments = |from: u64, to: u64| arguments![count, 0_u64, 0_u64, from, to].to_vec();
             launched((version, "unary", name), (1, inputs.len()), arguments, &inputs)
         };
         let steps = |x: &bf16| {

@@ -1,5 +1,5 @@
-//! Expands the macros of a CUDA source with the preprocessor of the C compiler, as nvcc does for the
-//! host.
+//! Expands the macros of a CUDA source with the preprocessor of the C compiler, as nvcc does, once
+//! for the host and once for a device.
 //!
 //! The headers of CUDA and C++ are empty files here. They define none of the macros that a launcher
 //! is written by, except for the versions of the compiler.
@@ -29,8 +29,15 @@ const DEFINED: [&str; 8] = [
     "-D__STDC_HOSTED__=1",
 ];
 
+/// The side whose code is compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CodeSide {
+    Host,
+    Device,
+}
+
 /// A source with its headers.
-pub(super) struct Sources {
+pub(super) struct SourceFiles {
     path: PathBuf,
     /// The texts of the source and of the headers that were found.
     texts: Vec<String>,
@@ -42,7 +49,7 @@ pub(super) fn read(path: &Path) -> Option<Vec<u8>> {
     input::read(path, input::SOURCE).ok()
 }
 
-impl Sources {
+impl SourceFiles {
     /// `folders` are searched for headers.
     pub(super) fn find(path: &Path, folders: &[PathBuf]) -> Self {
         let (mut texts, mut absent) = (Vec::new(), BTreeSet::new());
@@ -70,13 +77,14 @@ impl Sources {
 
     /// The text after the preprocessor. `options` are those of the command line that define macros
     /// and name folders.
-    pub(super) fn expand(&self, options: &[OsString]) -> io::Result<String> {
+    pub(super) fn expand(&self, side: CodeSide, options: &[OsString]) -> io::Result<String> {
         let headers = tempfile::tempdir()?;
         for name in self.absent.iter().filter(|name| is_below(Path::new(name))) {
             files::replace(&headers.path().join(name), b"")?;
         }
         let mut command = Command::new(compiler());
         command.args(["-E", "-P", "-w", "-x", "c", "-nostdinc"]).args(DEFINED).args(options);
+        command.args((side == CodeSide::Device).then_some("-D__CUDA_ARCH__=900"));
         command.arg("-I").arg(headers.path()).arg(&self.path);
         let output = process::short(&command, ShortRun::TRUSTED)?;
         // `#error` in a condition on an absent header does not end the output.
@@ -125,14 +133,20 @@ mod tests {
             #if CUDA_VERSION >= 12000 && !defined(__CUDA_ARCH__) && SIZE == 3\nOP(a); OTHER;\n#endif\n";
         fs::write(path("a.cu"), source.replace("#include \"../absent.h\"\n", "")).unwrap();
         let folders = [path("include")];
-        let sources = Sources::find(&path("a.cu"), &folders);
+        let sources = SourceFiles::find(&path("a.cu"), &folders);
         assert_eq!(Vec::from_iter(&sources.absent), ["cub/none.h", "cuda_fp16.h"]);
         assert!(!sources.mention_c_linkage());
         let options = ["-I".into(), folders[0].clone().into_os_string(), "-DSIZE=3".into()];
-        assert_eq!(sources.expand(&options).unwrap().trim(), "void a_own(); other;");
+        assert_eq!(
+            sources.expand(CodeSide::Host, &options).unwrap().trim(),
+            "void a_own(); other;"
+        );
+        assert_eq!(sources.expand(CodeSide::Device, &options).unwrap().trim(), "");
         // The preprocessor stops at a header that cannot be put into a folder of empty ones.
         fs::write(path("a.cu"), source).unwrap();
-        let error = Sources::find(&path("a.cu"), &folders).expand(&options).unwrap_err();
+        let error = SourceFiles::find(&path("a.cu"), &folders)
+            .expand(CodeSide::Host, &options)
+            .unwrap_err();
         assert!(error.to_string().contains("absent.h"), "{error}");
     }
 }

@@ -1,4 +1,5 @@
-//! The functions of the host with C linkage that preprocessed C++ defines: those that Rust can call.
+//! The functions with C linkage that preprocessed C++ defines: those of the host, which Rust can
+//! call, and the kernels, which a program can launch by their names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +8,7 @@ use super::types::{ParameterType, Types};
 
 /// A function that Rust can call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Launcher {
+pub(super) struct HostFunction {
     pub(super) name: String,
     pub(super) returns: ParameterType,
     pub(super) parameters: Vec<ParameterType>,
@@ -38,10 +39,28 @@ const ATTRIBUTES: [&str; 9] = [
     "throw",
 ];
 
-pub(super) fn launchers(tokens: &[Token]) -> Vec<Launcher> {
-    let mut reader = Reader::default();
+/// The kernels with C linkage, with the types of their parameters.
+pub(super) fn kernels(tokens: &[Token]) -> Vec<(String, Vec<ParameterType>)> {
+    let mut reader = DeclarationReader::default();
     reader.declarations(tokens, false);
-    let Reader { definitions, c_names, mut types } = reader;
+    let DeclarationReader { definitions, c_names, mut types } = reader;
+    types.complete();
+    let kernel = |definition: &Definition<'_>| {
+        let head = definition.head;
+        let (name, parameters) = name_and_parameters(head)?;
+        let has = |word: &str| head.iter().any(|token| token.is_word(word));
+        let in_c = definition.in_c || c_names.contains(name);
+        (in_c && has("__global__") && !has("template"))
+            .then(|| (name.to_owned(), types.parameters(parameters)))
+    };
+    definitions.iter().filter_map(kernel).collect()
+}
+
+/// The functions of the host.
+pub(super) fn launchers(tokens: &[Token]) -> Vec<HostFunction> {
+    let mut reader = DeclarationReader::default();
+    reader.declarations(tokens, false);
+    let DeclarationReader { definitions, c_names, mut types } = reader;
     types.complete();
     let mut called: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for definition in &definitions {
@@ -58,7 +77,7 @@ pub(super) fn launchers(tokens: &[Token]) -> Vec<Launcher> {
         let is_hidden = has("static") || has("template") || is_member(head, name);
         let in_c = definition.in_c || c_names.contains(name);
         let is_exported = in_c && is_of_host && !is_hidden && name != "main";
-        (is_exported && seen.insert(name.to_owned())).then(|| Launcher {
+        (is_exported && seen.insert(name.to_owned())).then(|| HostFunction {
             name: name.to_owned(),
             returns: types.result(&head[..position(head, name)]),
             parameters: types.parameters(parameters),
@@ -139,14 +158,14 @@ fn closing(tokens: &[Token], open: usize) -> usize {
 }
 
 #[derive(Default)]
-struct Reader<'a> {
+struct DeclarationReader<'a> {
     definitions: Vec<Definition<'a>>,
     /// The functions that a declaration gives C linkage.
     c_names: BTreeSet<&'a str>,
     types: Types,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> DeclarationReader<'a> {
     /// Reads the declarations of a file, a namespace or a linkage block.
     fn declarations(&mut self, tokens: &'a [Token], in_c: bool) {
         let (mut start, mut at) = (0, 0);
@@ -267,6 +286,22 @@ mod tests {
             "trailing",
         ];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn kernels_with_c_linkage_are_found() {
+        let source = r#"
+            extern "C" __global__ void __launch_bounds__(256) a(const size_t n, float *out) { }
+            template <typename T> __global__ void generic(T *x) { }
+            extern "C" { __global__ void b(S s, int n) { } void launcher(int n) { } }
+            __global__ void of_cpp(float *x) { }
+        "#;
+        use ParameterType::{Integer, Pointer, Unknown};
+        let expected = [
+            ("a".to_owned(), vec![Integer(8), Pointer]),
+            ("b".to_owned(), vec![Unknown, Integer(4)]),
+        ];
+        assert_eq!(kernels(&tokens(source)), expected);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Output {
+pub(super) enum OutputKind {
     Ptx,
     /// Code for a device, without the host's.
     Image,
@@ -32,7 +32,7 @@ pub(super) enum Invocation {
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Work {
-    pub(super) output: Option<Output>,
+    pub(super) output: Option<OutputKind>,
     file: Option<PathBuf>,
     directory: Option<PathBuf>,
     pub(super) sources: Vec<PathBuf>,
@@ -96,14 +96,16 @@ impl Invocation {
                 "--version" | "-V" => return Self::Question(Question::Version),
                 "--list-gpu-code" | "-code-ls" => return Self::Question(Question::Codes),
                 "--list-gpu-arch" | "-arch-ls" => return Self::Question(Question::Architectures),
-                "--ptx" | "-ptx" => work.output = Some(Output::Ptx),
-                "--cubin" | "-cubin" | "--fatbin" | "-fatbin" => work.output = Some(Output::Image),
-                "-c" | "--compile" | "-dc" | "--device-c" | "-dw" | "--device-w" => {
-                    work.output = Some(Output::Object);
+                "--ptx" | "-ptx" => work.output = Some(OutputKind::Ptx),
+                "--cubin" | "-cubin" | "--fatbin" | "-fatbin" => {
+                    work.output = Some(OutputKind::Image)
                 }
-                "--lib" | "-lib" => work.output = Some(Output::Library),
-                "--shared" | "-shared" => work.output = Some(Output::Shared),
-                "--device-link" | "-dlink" => work.output = Some(Output::DeviceLink),
+                "-c" | "--compile" | "-dc" | "--device-c" | "-dw" | "--device-w" => {
+                    work.output = Some(OutputKind::Object);
+                }
+                "--lib" | "-lib" => work.output = Some(OutputKind::Library),
+                "--shared" | "-shared" => work.output = Some(OutputKind::Shared),
+                "--device-link" | "-dlink" => work.output = Some(OutputKind::DeviceLink),
                 "-o" | "--output-file" => work.file = Some(next().into()),
                 "-odir" | "--output-directory" => work.directory = Some(next().into()),
                 option if WITH_VALUE.contains(&option) => drop(next()),
@@ -182,7 +184,7 @@ mod tests {
              -std=c++17 -O3 -U__CUDA_NO_HALF_OPERATORS__ --expt-relaxed-constexpr -Xcompiler -fPIC \
              -I/cutlass/include -I own -DUSE_CUTLASS --threads=2 kernels/a.cu",
         );
-        assert_eq!(object.output, Some(Output::Object));
+        assert_eq!(object.output, Some(OutputKind::Object));
         assert_eq!(object.target(&object.sources[0], "o"), Path::new("/out/a.o"));
         assert_eq!(object.sources, [Path::new("kernels/a.cu")]);
         assert_eq!(object.folders, ["/cutlass/include", "own"].map(PathBuf::from));
@@ -190,14 +192,14 @@ mod tests {
         assert_eq!(object.preprocessor, Vec::from_iter(expected.split(' ').map(OsString::from)));
         let ptx =
             work("--gpu-architecture=sm_90 --ptx --output-directory /out src/a.b.cu src/c.cu");
-        assert_eq!(ptx.output, Some(Output::Ptx));
+        assert_eq!(ptx.output, Some(OutputKind::Ptx));
         assert_eq!(ptx.target(&ptx.sources[0], "ptx"), Path::new("/out/a.b.ptx"));
         let cc = work("-ccbin=c++ -Xcompiler -O2 -Xcompiler -fPIC -o a.o -c a.cu");
-        assert_eq!((cc.output, cc.named()), (Some(Output::Object), Some(Path::new("a.o"))));
+        assert_eq!((cc.output, cc.named()), (Some(OutputKind::Object), Some(Path::new("a.o"))));
         let library = work("--lib -o libk.a a.o b.o");
-        assert_eq!((library.output, library.sources.len()), (Some(Output::Library), 2));
-        assert_eq!(work("--device-link -o d.o libk.a").output, Some(Output::DeviceLink));
-        assert_eq!(work("-shared -o libk.so k.cu").output, Some(Output::Shared));
+        assert_eq!((library.output, library.sources.len()), (Some(OutputKind::Library), 2));
+        assert_eq!(work("--device-link -o d.o libk.a").output, Some(OutputKind::DeviceLink));
+        assert_eq!(work("-shared -o libk.so k.cu").output, Some(OutputKind::Shared));
         assert_eq!(work("k.cu -o k").output, None);
         let question = Invocation::read(vec!["--version".into()]);
         assert_eq!(question, Invocation::Question(Question::Version));

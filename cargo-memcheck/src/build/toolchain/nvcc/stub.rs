@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::compiler;
-use super::functions::Launcher;
+use super::functions::HostFunction;
 use super::types::ParameterType;
 use crate::system::process::{self, ShortRun};
 
@@ -17,10 +17,10 @@ void memcheck_launch(const memcheck_launcher *, void **);
 ";
 
 /// The stubs in C. `source` names the file and its package.
-pub(super) fn text(source: &str, launchers: &[Launcher]) -> String {
+pub(super) fn text(source: &str, launchers: &[HostFunction]) -> String {
     let mut text = HEAD.to_owned();
     for launcher in launchers {
-        let Launcher { name, returns, parameters, is_inline, allocations } = launcher;
+        let HostFunction { name, returns, parameters, is_inline, allocations } = launcher;
         let known: Vec<ParameterType> =
             parameters.iter().copied().take_while(|it| *it != ParameterType::Unknown).collect();
         // How an argument of an unknown type is passed decides where the next ones are.

@@ -25,6 +25,18 @@ pub(super) enum ParameterType {
     Unknown,
 }
 
+impl ParameterType {
+    /// The bytes of a value; `None` if they are not known.
+    pub(super) fn size(self) -> Option<u8> {
+        match self {
+            Self::Pointer | Self::Pointers | Self::Text | Self::Stream | Self::Double => Some(8),
+            Self::Integer(bytes) => Some(bytes),
+            Self::Float => Some(4),
+            Self::Void | Self::Unknown => None,
+        }
+    }
+}
+
 /// The types that a source defines.
 #[derive(Debug, Default)]
 pub(super) struct Types {
