@@ -41,10 +41,7 @@ const ATTRIBUTES: [&str; 9] = [
 
 /// The kernels with C linkage, with the types of their parameters.
 pub(super) fn kernels(tokens: &[Token]) -> Vec<(String, Vec<ParameterType>)> {
-    let mut reader = DeclarationReader::default();
-    reader.declarations(tokens, false);
-    let DeclarationReader { definitions, c_names, mut types } = reader;
-    types.complete();
+    let DeclarationReader { definitions, c_names, types } = DeclarationReader::of(tokens);
     let kernel = |definition: &Definition<'_>| {
         let head = definition.head;
         let (name, parameters) = name_and_parameters(head)?;
@@ -58,10 +55,7 @@ pub(super) fn kernels(tokens: &[Token]) -> Vec<(String, Vec<ParameterType>)> {
 
 /// The functions of the host.
 pub(super) fn launchers(tokens: &[Token]) -> Vec<HostFunction> {
-    let mut reader = DeclarationReader::default();
-    reader.declarations(tokens, false);
-    let DeclarationReader { definitions, c_names, mut types } = reader;
-    types.complete();
+    let DeclarationReader { definitions, c_names, types } = DeclarationReader::of(tokens);
     let mut called: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for definition in &definitions {
         if let Some((name, _)) = name_and_parameters(definition.head) {
@@ -166,6 +160,14 @@ struct DeclarationReader<'a> {
 }
 
 impl<'a> DeclarationReader<'a> {
+    /// Reads a whole source.
+    fn of(tokens: &'a [Token]) -> Self {
+        let mut reader = Self::default();
+        reader.declarations(tokens, false);
+        reader.types.complete();
+        reader
+    }
+
     /// Reads the declarations of a file, a namespace or a linkage block.
     fn declarations(&mut self, tokens: &'a [Token], in_c: bool) {
         let (mut start, mut at) = (0, 0);
