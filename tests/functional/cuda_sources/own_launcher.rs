@@ -2,12 +2,7 @@ use std::ffi::c_void;
 
 use candle_core::cuda_backend::cudarc::driver::DevicePtrMut;
 use memcheck_runtime::{Trial, mem_test, register_kernel};
-
-unsafe extern "C" {
-    fn launch_add_one(count: usize, out: u64, stream: *mut c_void);
-    fn launch_scan(x: u64, out: u64, count: i32, stream: *mut c_void) -> i32;
-    fn launch_mmq_gguf_q4_0(out: u64, factor: f32);
-}
+use package::{launch_add_one, launch_mmq_gguf_q4_0, launch_scan};
 
 /// Calls a launcher with a block of zeros and the stream, and reads the block.
 fn launched(trial: &Trial, launch: impl Fn(u64, *mut c_void)) -> anyhow::Result<Vec<f32>> {
