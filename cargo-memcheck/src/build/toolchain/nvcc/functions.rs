@@ -205,12 +205,7 @@ impl<'a> DeclarationReader<'a> {
             self.declarations(body, in_c);
             return true;
         }
-        let is_type = |token: &Token| {
-            ["struct", "class", "union", "enum"].iter().any(|word| token.is_word(word))
-        };
-        let has_value = head.iter().any(|token| token.is('='));
-        let is_function = !has_value && name_and_parameters(head).is_some();
-        if is_function && !head.first().is_some_and(is_type) {
+        if is_function(head) {
             let in_c = in_c || has_c_prefix(head);
             self.definitions.push(Definition { head, body, in_c });
             return true;
@@ -228,6 +223,21 @@ impl<'a> DeclarationReader<'a> {
         }
         self.types.declaration(tokens);
     }
+}
+
+/// True if the tokens before a brace are those of a function: the last parentheses are followed by
+/// the brace, or by words that only a function has. A default value or a constructor before them
+/// does not count.
+fn is_function(head: &[Token]) -> bool {
+    const AFTER: [&str; 6] = ["const", "final", "mutable", "noexcept", "override", "try"];
+    let Some(end) = head.iter().rposition(|token| token.is(')')) else { return false };
+    let is_after = match head.get(end + 1) {
+        None => true,
+        Some(Token::Word(word)) => AFTER.contains(&word.as_str()),
+        // The type of the result, as in `auto f() -> int`.
+        Some(token) => token.is('-'),
+    };
+    is_after && name_and_parameters(head).is_some()
 }
 
 fn has_c_prefix(tokens: &[Token]) -> bool {
@@ -272,6 +282,13 @@ mod tests {
             extern "C" inline void in_line(void) { }
             extern "C" void in_line(void);
             void S::method() { }
+            template <typename T, int N = 4, bool B = (N > 3)> __global__ void with_values(T *x) { }
+            extern "C" void after_a_template(void) { }
+            auto lambda = [](int x) { return x; };
+            struct __align__(16) Aligned { int x; };
+            extern "C" auto arrow(int x) -> int { return x; }
+            struct S *of_a_structure(int x) { return nullptr; }
+            int values[] { 1, 2 };
             extern "C" int trailing(std::vector<int> x) try { return 0; } catch (...) { return 1; }
         "#;
         let found = names(source);
@@ -285,6 +302,8 @@ mod tests {
             "after_a_type",
             "a_text",
             "in_line",
+            "after_a_template",
+            "arrow",
             "trailing",
         ];
         assert_eq!(found, expected);
