@@ -44,6 +44,11 @@ outputs:
 bindings:
     BINDINGS=write cargo test -p memcheck-sources --test bindings
 
+# Writes the table of candle's CUDA sources that the simulated device knows, from the versions in
+# cargo's registry. `cargo fetch` in a package with another version adds that one.
+cuda-sources:
+    CUDA_SOURCES=write cargo test -p memcheck-kernels --lib known_sources
+
 # Bundles the script and the style of the HTML report. Needs Node.js and npm; `--check` compares.
 report-bundle *ARGS:
     scripts/report-bundle {{ARGS}}
@@ -87,11 +92,11 @@ real:
 candle-tests:
     cargo test -p memcheck-functional candle_tests:: -- --include-ignored --nocapture
 
-# candle's features `cudnn` and `nccl`, `estimate --flash-attn`, the proof of `doctor`, bindgen_cuda, and
-# tokenizers with onig. Compiles candle with other features, and downloads bindgen_cuda and onig.
+# candle's features `cudnn` and `nccl`, `estimate --flash-attn`, the proof of `doctor`, bindgen_cuda, a
+# fork of candle-kernels, and tokenizers with onig. Compiles candle with other features, and downloads bindgen_cuda and onig.
 features:
     cargo test -p memcheck-functional -- --ignored --test-threads 1 candle_features bindgen_cuda \
-        estimated_flash_attention doctor_proves tokenizers_with_onig
+        kernels_of_an_unknown_source estimated_flash_attention doctor_proves tokenizers_with_onig
 
 # Another compiler, wrapper, toolchain or linker, and other flags, are measured in the next run. Compiles candle three times for each device.
 rebuilds:

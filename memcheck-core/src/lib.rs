@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! input        files that another program can have written
+//! cuda_source  CUDA sources of candle, by the hash of their text
 //! growth       lifetimes of blocks -> does memory grow?
 //! measurement  the record of one run
 //! judgement    (record, baseline, limits) -> verdict with findings
@@ -29,6 +30,7 @@ pub use memcheck_limits::{
 /// The folder of this crate's sources. It identifies the crate's frames in a call stack.
 pub const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
 
+pub mod cuda_source;
 pub mod growth;
 pub mod input;
 pub mod judgement;

@@ -159,18 +159,39 @@ impl table::Kernel {
     }
 }
 
-/// Computes a kernel with the host function that the program has registered for its name, else
-/// makes unknown whatever it can write. `parameters` are the bytes of its arguments.
-pub fn launch_foreign(memory: &mut dyn Memory, name: &str, shape: Shape, parameters: &[Vec<u8>]) {
-    if host::launch(name, memory, shape, parameters) {
-        return;
+/// Computes a kernel or a launcher with the host function that the program has registered for its
+/// name. Returns false if there is none, or if it cannot compute the launch. `parameters` are the
+/// bytes of the arguments.
+pub fn launch_registered(
+    memory: &mut dyn Memory,
+    name: &str,
+    shape: Shape,
+    parameters: &[Vec<u8>],
+) -> bool {
+    host::launch(name, memory, shape, parameters)
+}
+
+/// The most bytes of a block in which addresses are searched: 8,192 of them.
+const ADDRESSES: u64 = 64 << 10;
+
+/// Makes unknown whatever a launch can write: the blocks that its arguments point to, and those
+/// that addresses in these blocks point to, if they are known.
+pub fn forget_arguments(memory: &mut dyn Memory, parameters: &[Vec<u8>]) {
+    let mut blocks = blocks_of(memory, parameters.iter().map(Vec::as_slice));
+    let arrays = blocks.iter().filter(|span| span.length <= ADDRESSES);
+    let texts: Vec<Vec<u8>> =
+        arrays.filter_map(|&span| memory.values().bytes(span).map(|it| it.into_owned())).collect();
+    blocks.extend(blocks_of(memory, texts.iter().map(Vec::as_slice)));
+    for span in blocks {
+        memory.values_mut().forget_block(span.block);
     }
-    for word in parameters.iter().flat_map(|parameter| parameter.chunks_exact(8)) {
-        let address = u64::from_ne_bytes(word.try_into().expect("a chunk has 8 bytes"));
-        if let Some(span) = memory.span_to_end(address) {
-            memory.values_mut().forget_block(span.block);
-        }
-    }
+}
+
+/// Returns the ranges from each address in the bytes to the end of its block.
+fn blocks_of<'a>(memory: &dyn Memory, bytes: impl Iterator<Item = &'a [u8]>) -> Vec<Span> {
+    let words = bytes.flat_map(|bytes| bytes.chunks_exact(8));
+    let addresses = words.map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes")));
+    addresses.filter_map(|address| memory.span_to_end(address)).collect()
 }
 
 /// Makes everything unknown, because a kernel without a signature was launched.

@@ -101,17 +101,22 @@ fn by_block<T: Copy>(
 /// Sums f32 and bf16 in f32, the other types in their own type: f16 rounds each addition, and
 /// exceeds its range at 65504.
 pub(super) fn sum(launch: &mut Launch<'_>) -> Known {
-    let reduction = Reduction::of(launch);
-    let threads = reduction.threads;
     match launch.kind {
         Kind::F32 => sum_vectors::<f32, 4>(launch, |sum, [x, y, z, w]| sum + (x + y + z + w)),
         Kind::Bf16 => {
             sum_vectors::<bf16, 8>(launch, |sum, vector| vector.iter().fold(sum, |a, b| a + b))
         }
-        kind => with_number!(kind, T => reduction.run(launch, |_, _, _, elements: &[T]| {
-            by_block(threads, elements, T::default(), T::plus)
-        })),
+        _ => sum_in_own_type(launch),
     }
+}
+
+/// Sums every type in its own, as candle-kernels does for all types up to 0.11.0.
+pub(super) fn sum_in_own_type(launch: &mut Launch<'_>) -> Known {
+    let reduction = Reduction::of(launch);
+    let threads = reduction.threads;
+    with_number!(launch.kind, T => reduction.run(launch, |_, _, _, elements: &[T]| {
+        by_block(threads, elements, T::default(), T::plus)
+    }))
 }
 
 /// Sums in f32. A contiguous source is read in vectors of 16 bytes, as far as these lie within the

@@ -25,11 +25,15 @@ fn a_kernel_without_a_row_makes_unknown_what_it_can_reach() {
     let mut structure = vec![0; 8];
     structure.extend((blocks[1] + 8).to_ne_bytes());
     let parameters = [blocks[0].to_ne_bytes().to_vec(), structure, vec![7; 4]];
-    let shape = Shape { grid: [1; 3], block: [1; 3] };
-    launch_foreign(&mut device.memory, "tests_unregistered", shape, &parameters);
+    forget_arguments(&mut device.memory, &parameters);
     assert_eq!(blocks.map(|block| device.is_known(block)), [false, false, true]);
+    // An array of addresses, of which one is in a block.
+    let array = device.upload(&[1_i64, blocks[2] as i64 + 8]);
+    forget_arguments(&mut device.memory, &[array.to_ne_bytes().to_vec()]);
+    assert_eq!([array, blocks[2]].map(|block| device.is_known(block)), [false, false]);
+    let rest = device.upload(&[1_u8; 64]);
     launch_opaque(&mut device.memory);
-    assert!(!device.is_known(blocks[2]));
+    assert!(!device.is_known(rest));
 }
 
 #[test]

@@ -23,8 +23,10 @@ pub(super) enum Op {
     Relu,
     Round,
     Sigmoid,
+    SigmoidInOwnType,
     Sign,
     Silu,
+    SiluInOwnType,
     Sin,
     Sqr,
     Sqrt,
@@ -97,12 +99,14 @@ pub(super) fn apply<T: Real>(op: Op, x: T) -> T {
         Op::Recip => x.recip(),
         Op::Relu => x.larger(T::default()),
         Op::Round => x.round(),
-        Op::Sigmoid => through_f32(x, |x| apply(op, x), |x| one().plus(x.negative().exp()).recip()),
+        Op::Sigmoid => through_f32(x, |x| apply(op, x), |x| apply(Op::SigmoidInOwnType, x)),
+        Op::SigmoidInOwnType => one().plus(x.negative().exp()).recip(),
         Op::Sign => {
             let flag = |it: bool| if it { one() } else { T::default() };
             flag(x > T::default()).minus(flag(x < T::default()))
         }
-        Op::Silu => through_f32(x, |x| apply(op, x), |x| x.over(one().plus(x.negative().exp()))),
+        Op::Silu => through_f32(x, |x| apply(op, x), |x| apply(Op::SiluInOwnType, x)),
+        Op::SiluInOwnType => x.over(one().plus(x.negative().exp())),
         Op::Sin => x.sin(),
         Op::Sqr => x.times(x),
         Op::Sqrt => x.sqrt(),

@@ -6,7 +6,9 @@ use std::fmt;
 /// On other devices the call has no effect.
 ///
 /// The function is found by the kernel's `name`, in every module whose PTX states the sizes of its
-/// parameters. Kernels of candle are not replaced. A later function replaces an earlier one.
+/// parameters. `name` can also be a launcher: a function in C of the program's CUDA code, which
+/// starts kernels. Its arguments are those of the C function, and a stream is one of them. Kernels
+/// of candle are not replaced. A later function replaces an earlier one.
 ///
 /// The function computes a whole launch. If it returns `None` or panics, all memory that the
 /// launch's arguments point to becomes unknown. It runs while the simulated device is locked, so
@@ -31,9 +33,9 @@ pub fn register_kernel(
     let _ = (name, compute);
 }
 
-/// The same for a kernel whose module does not state the sizes of its parameters. Such a module is
-/// one that a build script compiles from CUDA C, because the build for the simulated device has no
-/// compiler. `sizes` are the bytes of each parameter.
+/// The same for a kernel whose module does not state the sizes of its parameters, such as one of a
+/// template that a build script compiles from CUDA C, because the build for the simulated device
+/// has no compiler. `sizes` are the bytes of each parameter.
 ///
 /// # Safety
 /// Every launch of a kernel with this name must pass one argument for each of `sizes`, with at
@@ -99,12 +101,12 @@ impl fmt::Debug for KernelLaunch<'_> {
 }
 
 impl KernelLaunch<'_> {
-    /// The numbers of blocks along x, y and z.
+    /// The numbers of blocks along x, y and z; ones for a launcher.
     pub fn grid(&self) -> [u32; 3] {
         self.launch.grid()
     }
 
-    /// The numbers of threads in a block along x, y and z.
+    /// The numbers of threads in a block along x, y and z; ones for a launcher.
     pub fn block(&self) -> [u32; 3] {
         self.launch.block()
     }

@@ -64,6 +64,7 @@ mod scope;
 mod snapshot;
 mod trace;
 mod trial;
+mod unsimulated;
 
 pub use audit::{Alert, AlertReason, Audit};
 pub use cleanup::Cleanup;

@@ -18,7 +18,7 @@ use crate::outcome::Returned;
 use crate::probe::tensor;
 use crate::recorder::Recorder;
 use crate::usage::Usage;
-use crate::{canary, device, progress, reads};
+use crate::{canary, device, progress, reads, unsimulated};
 
 /// Name and value of each parameter of one run, in the order of the attribute.
 pub(crate) type Case = Vec<(&'static str, String)>;
@@ -246,6 +246,7 @@ impl Trial {
         let mut recorder = self.recorder();
         let further = recorder.further_iterations();
         reads::set_further(further > 0);
+        unsimulated::set_further(further > 0);
         if further == 0 {
             recorder.end_iterations();
         }
@@ -258,6 +259,7 @@ impl Trial {
         let mut recorder = self.recorder();
         let is_extended = recorder.handle_failure();
         reads::set_further(false);
+        unsimulated::set_further(false);
         recorder.end_iterations();
         is_extended
     }

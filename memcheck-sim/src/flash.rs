@@ -3,7 +3,7 @@
 //!
 //! Both launch one kernel and allocate nothing: candle allocates the output, the sums of the rows
 //! and the counter of version 3. The C code of version 2 always has one split, so it needs no
-//! accumulators.
+//! accumulators. Their symbols have a prefix, like those of `kernels`.
 
 use std::ffi::{c_int, c_void};
 
@@ -12,7 +12,7 @@ use crate::kernels::compute;
 use memcheck_kernels::{Attention, Memory as _, Rows, Table};
 
 /// Flash-attention 2. The parameters are those of `flash_api.cu`.
-#[unsafe(no_mangle)]
+#[unsafe(export_name = "memcheck_sim_run_mha")]
 pub(crate) unsafe extern "C" fn run_mha(
     q: u64,
     k: u64,
@@ -92,7 +92,7 @@ pub(crate) unsafe extern "C" fn run_mha(
 
 /// Flash-attention 3. Its kernels do not read the slopes. Its C code does not set `is_local`, so
 /// that a window has no effect unless it makes the launch causal.
-#[unsafe(no_mangle)]
+#[unsafe(export_name = "memcheck_sim_run_mha_v3")]
 pub(crate) unsafe extern "C" fn run_mha_v3(
     q: u64,
     k: u64,

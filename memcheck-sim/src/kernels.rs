@@ -1,5 +1,9 @@
 //! The launchers of candle-kernels' C code, which nvcc would compile in a build for a real device.
 //!
+//! Their symbols have a prefix, and the linker script of the simulated toolkit provides the names
+//! that candle calls. A program that defines one of these names therefore keeps its own definition,
+//! as in a build with a real toolkit.
+//!
 //! A launch computes its output, like one through `cuLaunchKernel`, or makes it unknown. Three of
 //! these functions allocate scratch memory. The simulated ones must allocate it through the same
 //! symbols, so that a probe of allocations can see it:
@@ -110,7 +114,7 @@ macro_rules! launchers {
         $(fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $result:ty)? $body:block)*
     ) => {
         $(
-            #[unsafe(no_mangle)]
+            #[unsafe(export_name = concat!("memcheck_sim_", stringify!($name)))]
             pub(crate) unsafe extern "C" fn $name($($arg: $ty),*) $(-> $result)? $body
         )*
         static $table: &[Symbol] = &[

@@ -12,8 +12,8 @@
 //! - **Values beyond its limits.** Values are stored up to 256 MiB, and a launch computes at most
 //!   2^21 operations, unless [`Spec::values`] sets other limits. Results of other launches, and of
 //!   kernels that the simulator does not compute and for which [`register_kernel`] has no function,
-//!   are unknown. They read as zeros, [`Statistics::unknown_reads`] counts these reads, and
-//!   [`observe_unknown_reads`] reports them.
+//!   are unknown. They read as zeros, [`Statistics::unknown_reads`] counts these reads,
+//!   [`observe_unknown_reads`] reports them, and [`observe_unsimulated_launches`] the launches.
 //! - **Memory that libraries allocate for themselves**: contexts, workspaces, code. NVML's figure
 //!   and the records of CUPTI contain estimates for contexts and for cuBLAS's workspace.
 //! - **`reserved` and NVML's figures**: these are estimates, and the code marks them as such.
@@ -69,6 +69,7 @@ mod handle;
 pub mod hooked;
 mod host;
 mod kernels;
+mod launchers;
 mod link;
 mod machine;
 mod memory;
@@ -84,6 +85,7 @@ mod registered;
 mod spec;
 mod transfer;
 mod unified;
+mod unsimulated;
 mod unsupported;
 mod uuid;
 mod version;
@@ -103,4 +105,5 @@ pub use spec::{
     PROCESSES_VARIABLE, Spec, SpecError, VALUES_VARIABLE, VISIBLE_VARIABLE,
 };
 pub use unified::count_heap;
+pub use unsimulated::{Unsimulated, observe_unsimulated_launches};
 pub use workspaces::{Workspaces, workspaces};

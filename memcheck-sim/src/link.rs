@@ -2,7 +2,7 @@
 
 use crate::ffi::Symbol;
 use crate::{
-    cublas, cublaslt, cudart, cudnn, cupti, curand, driver, flash, kernels, nccl, nvrtc,
+    cublas, cublaslt, cudart, cudnn, cupti, curand, driver, flash, kernels, launchers, nccl, nvrtc,
     registered, unsupported,
 };
 
@@ -23,7 +23,7 @@ static TABLES: &[&[&[Symbol]]] = &[
     &[cublaslt::EXPORTS, cublaslt::OTHERS, cudnn::EXPORTS, cudnn::OTHERS],
     &[nccl::EXPORTS, nccl::OTHERS],
     kernels::EXPORTS,
-    &[flash::EXPORTS],
+    &[flash::EXPORTS, launchers::EXPORTS],
     unsupported::EXPORTS,
     #[cfg(feature = "standalone")]
     &[crate::hooked::EXPORTS],

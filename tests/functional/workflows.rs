@@ -32,6 +32,7 @@ const ELSEWHERE: &[(&str, Elsewhere)] = &[
     // Tests of the suite compare what these write or print.
     ("outputs", SUITE),
     ("bindings", SUITE),
+    ("cuda-sources", SUITE),
     ("candle-tests", SLOW),
     ("report-screenshots", Never("it writes pictures of the report, which a person looks at")),
     ("deny", Runs(".github/workflows/ci.yml", "- run: cargo deny --locked check\n")),

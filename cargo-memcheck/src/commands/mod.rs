@@ -32,6 +32,7 @@ use std::ffi::OsString;
 
 use memcheck_core::wire::exit;
 
+use crate::build::toolchain::nvcc;
 use crate::invocation::cli::{self, Cli, Command, FormFlags, RunArgs};
 use crate::invocation::options::check_environment;
 use crate::invocation::values::{Format, ReportFile};
@@ -68,6 +69,9 @@ pub(crate) fn main(args: Vec<OsString>) -> u8 {
 }
 
 fn command(args: Vec<OsString>) -> u8 {
+    if args.get(1).is_some_and(|word| word == nvcc::SUBCOMMAND) {
+        return nvcc::main(args.into_iter().skip(2).collect());
+    }
     let json = cli::asked_for_json(&args);
     let requested = cli::requested_reports(&args);
     let cli = match Cli::read(args) {

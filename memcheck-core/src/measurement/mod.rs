@@ -15,4 +15,5 @@ pub mod soak;
 pub mod stack;
 pub mod unified;
 pub mod unknown_reads;
+pub mod unsimulated;
 pub mod validity;

@@ -187,9 +187,12 @@ pub const CUPTI: &str = "MEMCHECK_CUPTI";
 pub const LIST: &str = "MEMCHECK_LIST";
 /// The path of the simulated NVML. The command sets it, and `cargo memcheck env` prints it.
 pub const SIM_NVML: &str = "MEMCHECK_SIM_NVML";
+/// The path of this command, which the simulated toolkit's nvcc starts. The command sets it for
+/// builds, and `cargo memcheck env` prints it.
+pub const COMMAND: &str = "MEMCHECK_COMMAND";
 
 /// The variables that memcheck sets for its own processes.
-const INTERNAL: [&str; 5] = [JOB, PROGRAM, CUPTI, LIST, SIM_NVML];
+const INTERNAL: [&str; 6] = [JOB, PROGRAM, CUPTI, LIST, SIM_NVML, COMMAND];
 
 /// The reason why a variable of the environment is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

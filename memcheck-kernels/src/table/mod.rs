@@ -1,4 +1,5 @@
-//! The kernels of candle-kernels 0.11 with their arguments, one row for each kernel.
+//! The kernels of candle-kernels 0.11.1 with their arguments, one row for each kernel. `editions`
+//! has the differences of earlier versions.
 //!
 //! A kernel of a module is named `{root}{suffix of the type}`. It exists from a compute capability
 //! on, which is the macro `__CUDA_ARCH__` around its definition. `sources` compares the rows with the
@@ -8,7 +9,10 @@
 //! kernel reads, `w` a pointer that it writes, `s` `size_t`, `l` `int64_t`, `i` `int`, `u`
 //! `unsigned`, `f` `float`, `d` `double`, `b` `bool`, and `t` the element type.
 
+mod editions;
 mod elementwise;
+#[cfg(test)]
+mod known_sources;
 mod quantized;
 mod rest;
 #[cfg(test)]
@@ -16,6 +20,7 @@ mod sources;
 
 use super::Run;
 use super::kinds::Kind;
+pub(crate) use editions::Edition;
 
 pub struct Row {
     /// The name without the type.

@@ -1,12 +1,12 @@
 //! Compares the table with the sources of candle-kernels, of the version in Cargo.lock.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use memcheck_sources::c::{self, Argument};
 use memcheck_sources::{folder, text};
 
-use super::{Kernel, Kind, MODULES, all};
+use super::{Edition, Kernel, Kind, MODULES, all, known_sources};
 
 /// Kernels of candle that the table leaves out, with the reason.
 const NOT_SIMULATED: &[(&str, &str)] = &[];
@@ -23,7 +23,12 @@ fn sources() -> PathBuf {
 
 /// The kernels of a source text, on a card with this compute capability.
 fn kernels_of(source: &str, capability: u8) -> Result<Kernels, String> {
-    let functions = c::functions(&c::expand(source, &sources(), capability.into())?)?;
+    kernels_in(&sources(), source, capability)
+}
+
+/// The kernels of a source text with the headers of a folder.
+fn kernels_in(folder: &Path, source: &str, capability: u8) -> Result<Kernels, String> {
+    let functions = c::functions(&c::expand(source, folder, capability.into())?)?;
     Ok(functions.into_iter().map(|it| (it.name, it.arguments)).collect())
 }
 
@@ -141,6 +146,34 @@ fn the_table_has_the_kernels_of_candle_with_their_arguments() {
     }
     let ours = all().map(|row| row.kinds.len()).sum::<usize>() + NOT_SIMULATED.len();
     assert_eq!(compared.len(), ours);
+}
+
+/// Those of the versions in cargo's registry.
+#[test]
+fn each_edition_has_the_kernels_of_its_versions() {
+    let mut compared = 0;
+    for (version, folder) in known_sources::versions("candle-kernels").into_values() {
+        let Some(edition) = Edition::of(&version) else { continue };
+        let folder = folder.join("src");
+        for (stem, rows) in MODULES {
+            let source = text(&folder.join(format!("{stem}.cu")));
+            let candle = kernels_in(&folder, &source, 90).expect(stem);
+            let mut expected = table(stem, 90);
+            expected.retain(|name, kernel| {
+                let found = edition.find(rows, name, 90);
+                let is_same = |found: &Kernel| {
+                    (found.row.root, found.kind, found.row.arguments)
+                        == (kernel.row.root, kernel.kind, kernel.row.arguments)
+                };
+                assert!(found.as_ref().is_none_or(is_same), "{found:?} instead of {name}");
+                found.is_some()
+            });
+            let differences = differences(&candle, &expected, NOT_SIMULATED);
+            assert!(differences.is_empty(), "{version}, {stem}: {differences:#?}");
+            compared += candle.len();
+        }
+    }
+    assert!(compared >= all().map(|row| row.kinds.len()).sum::<usize>());
 }
 
 /// Each change of a copy of candle's source is found.

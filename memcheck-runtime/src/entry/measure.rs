@@ -26,7 +26,7 @@ use crate::operations::Operations;
 use crate::probe;
 use crate::recorder::Recorder;
 use crate::trial::{Case, Trial};
-use crate::{attribution, canary, device, live, reads, scope, snapshot};
+use crate::{attribution, canary, device, live, reads, scope, snapshot, unsimulated};
 
 #[derive(Debug)]
 pub(super) struct Measured {
@@ -69,8 +69,10 @@ pub(super) fn measure(description: &'static Description, job: &Job) -> Result<Me
     let case_again = case.clone();
     let operations = Operations::now();
     reads::start();
+    unsimulated::start();
     let outcome = body::run(description, &mut trial);
     let values = reads::finish(job.sources());
+    let launches = unsimulated::finish();
     if ready.attributor.is_some() && !job.own_subscriber && restart::is_needed(&outcome) {
         let error = restart::exec_again(job);
         eprintln!("memcheck: the test cannot be run again: {error}");
@@ -85,6 +87,7 @@ pub(super) fn measure(description: &'static Description, job: &Job) -> Result<Me
         job,
     );
     record.values = values;
+    record.notes.extend(launches);
     if !matches!(job.reach, Reach::Decision | Reach::Soak(_)) {
         operations.permit_again();
         rounds::run_second(description, (&device, case_again), &mut record);

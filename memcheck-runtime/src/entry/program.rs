@@ -29,7 +29,7 @@ use memcheck_ledger::{self as ledger, block};
 use super::{measure, open, session, settings};
 use crate::attribution::{self, Attributor};
 use crate::recorder::Recorder;
-use crate::{canary, forked, live, progress, reads, scope};
+use crate::{canary, forked, live, progress, reads, scope, unsimulated};
 
 /// The state of a program that is being followed.
 struct FollowedProgram {
@@ -105,6 +105,7 @@ fn follow(job: ProgramJob, path: PathBuf) -> Result<(), String> {
     }
     ledger::reset();
     reads::start();
+    unsimulated::start();
     Ok(())
 }
 
@@ -143,12 +144,13 @@ fn report(following: FollowedProgram) -> Report {
         measured.armed = if is_host { host_armed } else { seen };
     }
     let attribution = attributor.finish((recorder.iterations(), &live), &judged, &job.workspace);
-    let notes = match attribution {
+    let mut notes = match attribution {
         Some(_) => Vec::new(),
         None => vec![
             "call sites are missing, because the thread that collects them panicked".to_owned(),
         ],
     };
+    notes.extend(unsimulated::finish());
     let record = Record {
         version: record::VERSION,
         package: job.package.clone(),

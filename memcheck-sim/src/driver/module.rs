@@ -1,12 +1,14 @@
 //! Modules, functions and launches. [`memcheck_kernels`] has the kernels.
 
 use std::ffi::{c_int, c_uint, c_void};
+use std::sync::Arc;
 
 use super::{current, device};
 use crate::code::{Answer, Code};
 use crate::ffi::{self, In, Out, Text, exports, text_of};
 use crate::machine::graphs::NodeKind;
 use crate::machine::{Function, Handle, Machine, Module, with};
+use crate::unsimulated::Unsimulated;
 use memcheck_kernels::{Arguments, Image, Shape};
 
 /// The part of `CUlaunchConfig` that the simulator reads.
@@ -224,9 +226,20 @@ pub(super) unsafe fn kernel_work(
     let name = function.name.clone();
     check_sizes(grid, block)?;
     let work = KernelCall::read(&name, &function.code, arguments)?;
+    let image = machine.modules.get(&function.module).map(|module| &module.image);
+    let package: Arc<str> = image.and_then(Image::package).unwrap_or_default().into();
+    let is_of_candle = image.is_some_and(Image::is_unknown_candle);
     Ok(move |machine: &mut Machine| {
         machine.launched();
-        work.run(machine, &name, Shape { grid, block });
+        if !work.run(machine, &name, Shape { grid, block }) {
+            machine.count_unsimulated(Unsimulated {
+                name: &name,
+                source: &package,
+                allocations: "",
+                is_of_candle,
+                replaces_candle: false,
+            });
+        }
     })
 }
 
@@ -278,14 +291,22 @@ impl KernelCall {
         Ok(parameters.map_or(Self::Opaque, Self::Foreign))
     }
 
-    fn run(&self, machine: &mut Machine, name: &str, shape: Shape) {
+    /// Returns false if the device does not know the code of the kernel.
+    fn run(&self, machine: &mut Machine, name: &str, shape: Shape) -> bool {
         match self {
             Self::Known(kernel, arguments) => kernel.launch(machine, shape, *arguments),
             Self::Foreign(parameters) => {
-                memcheck_kernels::launch_foreign(machine, name, shape, parameters);
+                if !memcheck_kernels::launch_registered(machine, name, shape, parameters) {
+                    memcheck_kernels::forget_arguments(machine, parameters);
+                    return false;
+                }
             }
-            Self::Opaque => memcheck_kernels::launch_opaque(machine),
+            Self::Opaque => {
+                memcheck_kernels::launch_opaque(machine);
+                return false;
+            }
         }
+        true
     }
 }
 

@@ -186,24 +186,32 @@ fn others(tables: &BTreeMap<&str, Vec<String>>) -> String {
 
 fn linker_script(simulated: &BTreeSet<&str>) -> String {
     let launchers = declared(&text(&folder("candle-kernels").join("src/ffi.rs")));
-    let mut names: BTreeSet<String> = launchers.into_iter().map(|it| it.name).collect();
-    // The variants for the per-thread default stream, which nvcc and not cudarc calls.
-    let per_thread = simulated.iter().filter(|it| it.starts_with("cu") && it.ends_with("_ptsz"));
-    names.extend(per_thread.map(|name| (*name).to_owned()));
-    names.extend(cuda::functions().into_keys());
-    names.retain(|name| ABSENT.iter().all(|(absent, _)| absent != name));
+    let mut launchers: BTreeSet<String> = launchers.into_iter().map(|it| it.name).collect();
     for name in FLASH {
         assert!(simulated.contains(name), "memcheck-sim does not define {name}");
-        names.insert(name.to_owned());
+        launchers.insert(name.to_owned());
     }
-    let provided: String = names.iter().map(|name| format!("PROVIDE({name} = 0);\n")).collect();
+    // The variants for the per-thread default stream, which nvcc and not cudarc calls.
+    let per_thread = simulated.iter().filter(|it| it.starts_with("cu") && it.ends_with("_ptsz"));
+    let mut names: BTreeSet<String> = per_thread.map(|name| (*name).to_owned()).collect();
+    names.extend(cuda::functions().into_keys());
+    names.retain(|name| ABSENT.iter().all(|(absent, _)| absent != name));
+    names.insert("memcheck_launch".to_owned());
+    let prefixed = |name: &String| format!("memcheck_sim_{name}");
+    names.extend(launchers.iter().map(prefixed));
+    let provided = names.iter().map(|name| format!("PROVIDE({name} = 0);\n"));
+    // A linker can evaluate a line at once, so that the names that these lines use come first.
+    let forwarded = launchers.iter().map(|name| format!("PROVIDE({name} = {});\n", prefixed(name)));
+    let provided: String = provided.chain(forwarded).collect();
     format!(
         "/* The simulated CUDA toolkit's libcuda: a linker script in place of a library.\n   \
          {GENERATED}\n\n   \
          memcheck-sim and memcheck-runtime, inside the binary, define these functions.\n   \
          A test executable of the same package that does not name memcheck-runtime is\n   \
          linked without them, and carries no memory test: there the names are given\n   \
-         an address that cannot be called. PROVIDE steps back where a name is defined. */\n\
+         an address that cannot be called. PROVIDE steps back where a name is defined:\n   \
+         a launcher of candle is that of memcheck-sim, unless the program defines one\n   \
+         of the same name. */\n\
          {provided}"
     )
 }

@@ -58,9 +58,9 @@ impl CommandError for BuildError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Undefined { function, is_simulated: true, .. } => Some(format!(
-                "if CUDA code defines `{function}`, the simulated device cannot run it: use \
-                 `--device cuda` with a CUDA toolkit, or compile the kernels to PTX and launch \
-                 them by name"
+                "no source that was compiled for the simulated device defines `{function}`: if it \
+                 is in a library of CUDA code, compile its `.cu` file in the build script with \
+                 `nvcc`, or use `--device cuda` with a CUDA toolkit"
             )),
             Self::Stale(..) => Some(
                 "remove the target directory, and check the clock of this machine and of its disks"

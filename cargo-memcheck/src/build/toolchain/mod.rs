@@ -1,9 +1,10 @@
 //! The simulated CUDA toolkit below the target directory, for candle's build scripts and the
-//! linker. Its compiler and libraries are empty, because `memcheck-sim` defines the functions
-//! inside the test binary. Only files that differ are written, so that build scripts that watch
+//! linker. Its libraries are empty, because `memcheck-sim` defines the functions inside the test
+//! binary, and its compiler is this command (`nvcc`). Only files that differ are written, so that build scripts that watch
 //! them do not run again.
 
 pub(crate) mod gpu;
+pub(crate) mod nvcc;
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context;
+use memcheck_core::request::variables;
 
 use crate::invocation::options::environment;
 use crate::system::files::{self, Replacement};
@@ -90,6 +92,7 @@ impl Toolkit {
             (COMPUTE_CAPABILITY_VARIABLE, capability.into()),
             ("CUDAFORGE_HOME", self.root.join("cudaforge").into_os_string()),
             ("PATH", prepended(&bin, "PATH")),
+            (variables::COMMAND, own_path()),
             ("LIBRARY_PATH", library_path),
         ];
         // cudarc searches the folders of all these variables. A real toolkit in one of them must
@@ -100,6 +103,11 @@ impl Toolkit {
         let set = set.into_iter().map(|(name, value)| (name, Some(value)));
         set.chain(["CUDNN_LIB", "NVCC_CCBIN"].map(|name| (name, None))).collect()
     }
+}
+
+/// The stand-in nvcc starts this program.
+fn own_path() -> OsString {
+    std::env::current_exe().map(PathBuf::into_os_string).unwrap_or_default()
 }
 
 fn prepended(first: &Path, name: &str) -> OsString {
@@ -159,33 +167,25 @@ mod tests {
     }
 
     #[test]
-    fn the_stand_in_compiler_answers_what_build_scripts_ask() {
+    fn the_compiler_of_the_toolkit_starts_this_command() {
         let folder = tempfile::tempdir().unwrap();
-        let toolkit = Toolkit::prepare(folder.path().to_owned()).unwrap();
-        let nvcc = toolkit.root.join("bin/nvcc");
-        let asked = |args: &[&str]| {
-            let package = [("CARGO_PKG_NAME", "candle-kernels"), ("CARGO_PKG_VERSION", "0.11.1")];
-            Command::new(&nvcc).args(args).envs(package).output().unwrap()
+        let toolkit = Toolkit::prepare(folder.path().join("a toolkit")).unwrap();
+        let command = folder.path().join("cargo-memcheck");
+        fs::write(&command, "#!/bin/sh\nprintf '<%s>' \"$@\"\n").unwrap();
+        fs::set_permissions(&command, fs::Permissions::from_mode(0o755)).unwrap();
+        let asked = |variables: &[(&str, &Path)]| {
+            let mut nvcc = Command::new(toolkit.root.join("bin/nvcc"));
+            nvcc.args(["--ptx", "a b.cu"]).env_clear().env("PATH", "/usr/bin:/bin");
+            nvcc.envs(variables.iter().copied()).output().unwrap()
         };
-        let version = String::from_utf8(asked(&["--version"]).stdout).unwrap();
-        // cudarc reads the fourth line from the text after "release" on.
-        let fourth = version.lines().nth(3).unwrap();
-        assert_eq!(fourth.split(", ").nth(1).unwrap(), "release 13.0");
-        let source = folder.path().join("a b.cu");
-        fs::write(&source, "").unwrap();
-        let out = folder.path().to_str().unwrap();
-        let source = source.to_str().unwrap();
-        let done =
-            asked(&["--ptx", "--default-stream", "per-thread", "--output-directory", out, source]);
-        assert!(done.status.success());
-        let ptx = fs::read_to_string(folder.path().join("a b.ptx")).unwrap();
-        assert!(ptx.contains(".version"), "{ptx}");
-        // memcheck-sim reads these names.
-        assert!(
-            ptx.contains(" of memcheck-sim from a b.cu of candle-kernels 0.11.1: no code\n"),
-            "{ptx}"
-        );
-        assert!(!asked(&["--unheard"]).status.success());
+        for found in [("MEMCHECK_COMMAND", &*command), ("PATH", folder.path())] {
+            let output = asked(&[found]);
+            assert_eq!(String::from_utf8_lossy(&output.stdout), "<stand-in-nvcc><--ptx><a b.cu>");
+        }
+        let output = asked(&[("MEMCHECK_COMMAND", Path::new("/no/such/program"))]);
+        assert!(!output.status.success());
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(error.contains("build with `cargo memcheck`"), "{error}");
     }
 
     #[test]
