@@ -34,6 +34,9 @@
 //! that a real toolkit has built. `scripts/simulated-driver` links it under their names. The crate
 //! then also exports the hooked functions and NVML.
 //!
+//! A program that loads the CUDA libraries at run time gets the same functions after a call of
+//! [`provide_libraries`].
+//!
 //! The machine is set by [`configure`]. Otherwise the first call reads it from the environment:
 //! [`MACHINE_VARIABLE`], [`FAULTS_VARIABLE`], [`PROCESSES_VARIABLE`] and [`VALUES_VARIABLE`].
 //!
@@ -67,6 +70,7 @@ pub mod hooked;
 mod host;
 mod kernels;
 mod link;
+mod loaded;
 mod machine;
 mod memory;
 mod nccl;
@@ -88,6 +92,7 @@ mod version;
 pub use cudnn::{Workspaces, workspaces};
 pub use faults::{Faults, FaultsError, Named};
 pub use link::link;
+pub use loaded::{ProvideError, provide_libraries};
 pub use machine::{ConfigureError, Statistics, configure, copied_from, failed_assert, statistics};
 pub use memcheck_kernels::{FailedAssert, HostLaunch, register_kernel, register_kernel_with};
 pub use nvml::{CONTEXT_ESTIMATE, NvmlError, attach_nvml, nvml_table};

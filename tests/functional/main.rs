@@ -50,6 +50,7 @@ mod live;
 mod machine;
 mod memory_viz;
 mod module_cycles;
+mod no_candle;
 mod one_candle;
 mod outputs;
 mod perfetto;

@@ -32,6 +32,13 @@ const ELSEWHERE: &[(&str, Elsewhere)] = &[
     // Tests of the suite compare what these write or print.
     ("outputs", SUITE),
     ("bindings", SUITE),
+    (
+        "candle-versions",
+        Runs(
+            ".github/workflows/ci.yml",
+            "cargo test -p memcheck-functional candle_versions:: -- --ignored --nocapture\n",
+        ),
+    ),
     ("candle-tests", SLOW),
     ("report-screenshots", Never("it writes pictures of the report, which a person looks at")),
     ("deny", Runs(".github/workflows/ci.yml", "- run: cargo deny --locked check\n")),
