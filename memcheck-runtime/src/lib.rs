@@ -85,7 +85,7 @@ pub use memcheck_ledger::host::{SCRATCH_ALIGNMENT, TENSOR_CLASS, Tracking};
 pub use memcheck_macros::mem_test;
 pub use scope::Scopes;
 pub use trial::Trial;
-pub use usage::Usage;
+pub use usage::{Usage, usage_by_space};
 #[cfg(feature = "candle")]
 pub use usage::{log_usage, release_cached, reset_peak, usage};
 

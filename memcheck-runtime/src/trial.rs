@@ -285,7 +285,7 @@ impl Trial {
     }
 
     /// The current memory of the test's device. Without the feature `candle` this is the first
-    /// device of the leg; see [`crate::usage::by_space`].
+    /// device of the leg; see [`crate::usage_by_space`].
     pub fn usage(&self) -> Usage {
         crate::usage::of(&self.device)
     }
@@ -306,7 +306,7 @@ impl Trial {
         block::spaces().for_each(ledger::reset_peak);
     }
 
-    /// Returns unused memory of the driver's pool to the device; see [`crate::usage`].
+    /// Returns unused memory of the driver's pool to the device; see [`mod@crate::usage`].
     ///
     /// # Errors
     /// If the driver refuses.

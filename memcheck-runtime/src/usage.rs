@@ -51,7 +51,7 @@ impl std::fmt::Display for Usage {
 ///
 /// Outside a memory test the first call arms the probes. Blocks that were allocated before it are
 /// not counted, and neither are their frees.
-pub fn by_space() -> BTreeMap<String, Usage> {
+pub fn usage_by_space() -> BTreeMap<String, Usage> {
     let _quiet = quiet::enter();
     arm();
     let used = |figures: &CounterSnapshot| figures.allocations > 0;

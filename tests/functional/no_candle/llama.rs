@@ -1,7 +1,7 @@
 use candle_core::{DType, Device, Result, Tensor};
 use candle_nn::VarBuilder;
 use candle_transformers::models::llama::{Cache, Config, Llama};
-use memcheck_runtime::{Trial, mem_test, usage::by_space};
+use memcheck_runtime::{Trial, mem_test, usage_by_space};
 
 const VOCABULARY: usize = 512;
 const HIDDEN: usize = 64;
@@ -39,7 +39,7 @@ fn cache(prompt: usize, tokens: usize) -> usize {
 /// Live bytes of the device, as far as blocks of at least 1 KiB have them on the host.
 fn live(device: &Device) -> usize {
     let space = if device.is_cuda() { "cuda:0" } else { "host" };
-    by_space()[space].allocated as usize
+    usage_by_space()[space].allocated as usize
 }
 
 fn model(device: &Device) -> Result<(Llama, Cache)> {
@@ -50,7 +50,7 @@ fn model(device: &Device) -> Result<(Llama, Cache)> {
 #[mem_test(max_growth = "0 B", baseline = false)]
 fn prefill_and_decode(trial: &mut Trial) -> Result<()> {
     let device = Device::cuda_if_available(0)?;
-    let before = by_space().get("cuda:0").map_or(0, |usage| usage.allocated);
+    let before = usage_by_space().get("cuda:0").map_or(0, |usage| usage.allocated);
     assert_eq!(before, 0);
     let (model, mut of_set_up) = model(&device)?;
     let tables = POSITIONS * 16 * 4;

@@ -14,7 +14,7 @@ const CUDA_VERSION: u32 = 13_000;
 
 /// The first versions of cudarc that accept this version of CUDA and no later one. The build script
 /// panics above it.
-const ACCEPTED: [(Version, u32); 5] = [
+static ACCEPTED: [(Version, u32); 5] = [
     (Version::new(0, 16, 3), 12_090),
     (Version::new(0, 13, 5), 12_080),
     (Version::new(0, 12, 1), 12_060),
