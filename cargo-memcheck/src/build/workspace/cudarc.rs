@@ -1,6 +1,8 @@
 //! cudarc in the dependency graph: whether candle's `cuda` is always on, and other copies of cudarc
 //! than candle's, whose calls memcheck counts in part or not at all.
 
+use std::collections::BTreeSet;
+
 use cargo_metadata::Package;
 use cargo_metadata::semver::{Op, Version, VersionReq};
 use memcheck_core::measurement::cargo_lock::CANDLE;
@@ -35,48 +37,39 @@ impl Workspace {
         packages.iter().any(|package| self.cudarcs(package).next().is_some())
     }
 
-    /// The greatest version of CUDA that every cudarc in the graph accepts. If a feature is needed
-    /// for it to be in the graph, the oldest version that candle accepts counts.
+    /// The greatest version of CUDA that every cudarc in the graph accepts.
     pub(crate) fn cuda_version(&self) -> u32 {
-        let named = |name: &str| {
-            let packages = self.metadata.packages.iter();
-            packages.filter(|package| package.name.as_str() == name).collect::<Vec<_>>()
-        };
-        let resolved: Vec<&Version> =
-            named(CUDARC).into_iter().map(|cudarc| &cudarc.version).collect();
-        let required = named(CANDLE).into_iter().flat_map(|candle| &candle.dependencies);
-        let missing = required.filter(|dependency| {
-            let is_resolved = resolved.iter().any(|version| dependency.req.matches(version));
-            dependency.name == CUDARC && !is_resolved
-        });
-        let missing = missing.filter_map(|dependency| oldest(&dependency.req));
-        let versions = resolved.iter().map(|&version| version.clone()).chain(missing);
-        versions.map(|version| accepted(&version)).min().unwrap_or(CUDA_VERSION)
+        let all: Vec<&Package> = self.metadata.packages.iter().collect();
+        versions(&all).iter().map(accepted).min().unwrap_or(CUDA_VERSION)
     }
 
-    /// A warning for each copy of cudarc whose calls are not counted on a real GPU, because it loads
-    /// the libraries. It is for packages whose runtime is built without candle: candle's own cudarc
-    /// is linked.
+    /// A warning for each version of cudarc whose calls are not counted on a real GPU, because it
+    /// loads the libraries. It is for packages whose runtime is built without candle: the cudarc of
+    /// a candle that the runtime names is linked.
     pub(crate) fn warnings_of_loaded_cudarc(&self, packages: &[TestPackage]) -> Vec<String> {
         let packages = packages.iter().filter(|package| package.candle.is_none());
-        let loaded = packages.flat_map(|package| self.cudarcs(package)).filter_map(|cudarc| {
-            let remedy = match (cudarc.version < FIRST_LINKED, self.is_linked(cudarc)?) {
-                (true, _) => "use `--device sim`, which answers and counts them",
-                (false, true) => return None,
-                (false, false) => {
-                    "use its feature `dynamic-linking`, or `--device sim`, which answers and counts \
-                     them"
-                }
-            };
-            Some(format!(
-                "cudarc {} loads CUDA at run time, so that its calls are not counted on a real GPU: \
-                 {remedy}",
-                cudarc.version
-            ))
-        });
-        let mut warnings: Vec<String> = loaded.collect();
-        warnings.dedup();
-        warnings
+        let loaded: BTreeSet<Version> = packages
+            .flat_map(|package| {
+                let reached = self.reachable(&package.package.id);
+                let is_loaded = |version: &Version| {
+                    let resolved = reached
+                        .iter()
+                        .find(|it| it.name.as_str() == CUDARC && it.version == *version);
+                    *version < FIRST_LINKED
+                        || resolved.is_some_and(|it| self.is_linked(it) == Some(false))
+                };
+                versions(&reached).into_iter().filter(is_loaded).collect::<Vec<_>>()
+            })
+            .collect();
+        let warning = |version: &Version| {
+            let linked =
+                if *version < FIRST_LINKED { "" } else { "use its feature `dynamic-linking`, or " };
+            format!(
+                "cudarc {version} loads CUDA at run time, so that its calls are not counted on a real \
+                 GPU: {linked}use `--device sim`, which answers and counts them"
+            )
+        };
+        loaded.iter().map(warning).collect()
     }
 
     fn is_linked(&self, cudarc: &Package) -> Option<bool> {
@@ -144,6 +137,20 @@ impl Workspace {
         let dependency = candle.dependencies.iter().find(|it| it.name == CUDARC)?;
         Some(&dependency.req)
     }
+}
+
+/// The versions of cudarc among `packages`. If candle needs a feature to depend on it, this is the
+/// oldest one that candle accepts.
+fn versions(packages: &[&Package]) -> Vec<Version> {
+    let named =
+        |name: &'static str| packages.iter().filter(move |package| package.name.as_str() == name);
+    let resolved: Vec<Version> = named(CUDARC).map(|cudarc| cudarc.version.clone()).collect();
+    let required = named(CANDLE).flat_map(|candle| &candle.dependencies);
+    let missing = required.filter(|dependency| {
+        dependency.name == CUDARC && !resolved.iter().any(|version| dependency.req.matches(version))
+    });
+    let missing: Vec<Version> = missing.filter_map(|it| oldest(&it.req)).collect();
+    [resolved, missing].concat()
 }
 
 fn accepted(version: &Version) -> u32 {
@@ -257,7 +264,7 @@ mod tests {
     #[test]
     fn a_cudarc_that_loads_cuda_is_named_before_a_run_on_a_real_gpu() {
         let warnings = |names_candle, version, feature| {
-            let of = ("0.8.4", "^0.13.5");
+            let of = ("0.8.4", if version == "0.13.9" { "^0.13.5" } else { "^0.19.0" });
             let workspace = workspace_of(of, names_candle, Some((version, &[feature])));
             workspace.warnings_of_loaded_cudarc(&workspace.test_packages()).join("\n")
         };
@@ -268,6 +275,9 @@ mod tests {
         assert!(by_feature.contains("use its feature `dynamic-linking`"), "{by_feature}");
         assert_eq!(warnings(false, "0.19.10", "dynamic-linking"), "");
         assert_eq!(warnings(true, "0.19.10", "dynamic-loading"), "", "candle links its own");
+        let workspace = workspace_of(("0.8.4", "^0.13.5"), false, None);
+        let of_candle = workspace.warnings_of_loaded_cudarc(&workspace.test_packages());
+        assert!(of_candle[0].starts_with("cudarc 0.13.5 loads"), "candle's, without its feature");
     }
 
     #[test]
