@@ -92,6 +92,12 @@ real:
 candle-tests:
     cargo test -p memcheck-functional candle_tests:: -- --include-ignored --nocapture
 
+# One package (tests/candle_versions) with each version of candle, or with one of them: `just candle-versions 0.9.2`. Bytes,
+# growth and values are compared with those of tests/candle_versions/expected.tsv. Compiles candle twice for each version.
+candle-versions VERSION="":
+    {{ if VERSION == "" { "" } else { "CANDLE_VERSION=" + VERSION } }} cargo test -p memcheck-functional candle_versions:: -- \
+        --ignored --nocapture
+
 # candle's features `cudnn` and `nccl`, `estimate --flash-attn`, the proof of `doctor`, bindgen_cuda, a
 # fork of candle-kernels, and tokenizers with onig. Compiles candle with other features, and downloads bindgen_cuda and onig.
 features:

@@ -21,6 +21,12 @@ enum Form {
 
 const FORMS: &str = "a mem_test takes `trial: &mut Trial`, `device: &Device`, or nothing";
 
+/// The forms without candle's types.
+const FORMS_WITHOUT_CANDLE: &str = "a mem_test takes `trial: &mut Trial` or nothing";
+
+const NEEDS_CANDLE: &str = "a device needs the feature `candle` of memcheck-runtime: without it, a mem_test takes \
+     `trial: &mut Trial` or nothing, and its body opens the device";
+
 const NEEDS_TRIAL: &str =
     "a test with cases takes `trial: &mut Trial`, which passes the values to the body";
 
@@ -37,8 +43,13 @@ pub(crate) fn not_a_function(item: TokenStream, error: syn::Error) -> syn::Error
     }
 }
 
-pub(crate) fn expand(options: &AttributeOptions, function: &ItemFn) -> syn::Result<TokenStream> {
-    let form = parse_form(function)?;
+/// `has_candle` is true if the runtime has candle's types.
+pub(crate) fn expand(
+    options: &AttributeOptions,
+    function: &ItemFn,
+    has_candle: bool,
+) -> syn::Result<TokenStream> {
+    let form = parse_form(function, has_candle)?;
     check_signature(function)?;
     let test = Test::new(options, function, form);
     match &options.cases {
@@ -154,7 +165,10 @@ impl<'a> Test<'a> {
     fn run(&self, name: &str, body: &TokenStream, case: &[(&str, &str)]) -> TokenStream {
         let (private, should_panic) = (&self.private, &self.should_panic);
         let ignored = self.on_test.iter().any(|attribute| has_name(attribute, "ignore"));
-        let deviceless = matches!(self.form, Form::NoArgument);
+        let deviceless = match self.form {
+            Form::NoArgument => quote!(#private::DEVICELESS),
+            Form::Trial | Form::Device => quote!(false),
+        };
         let returns = self.diverges.then(|| quote!(-> ()));
         let call = match self.form {
             // The return type of a closure with a plain call is known, so the compiler coerces `!`
@@ -226,20 +240,24 @@ fn should_panic(function: &ItemFn) -> TokenStream {
     quote!(::core::option::Option::Some(#expected))
 }
 
-fn parse_form(function: &ItemFn) -> syn::Result<Form> {
+fn parse_form(function: &ItemFn, has_candle: bool) -> syn::Result<Form> {
+    let forms = if has_candle { FORMS } else { FORMS_WITHOUT_CANDLE };
     let mut inputs = function.sig.inputs.iter();
     let Some(first) = inputs.next() else { return Ok(Form::NoArgument) };
     if let Some(second) = inputs.next() {
-        return Err(syn::Error::new_spanned(second, FORMS));
+        return Err(syn::Error::new_spanned(second, forms));
     }
     let FnArg::Typed(argument) = first else {
-        return Err(syn::Error::new_spanned(first, FORMS));
+        return Err(syn::Error::new_spanned(first, forms));
     };
     // The mutability decides, because the type can be renamed or written with any path.
     match ungroup_type(&argument.ty) {
         Type::Reference(reference) if reference.mutability.is_some() => Ok(Form::Trial),
+        reference @ Type::Reference(_) if !has_candle => {
+            Err(syn::Error::new_spanned(reference, NEEDS_CANDLE))
+        }
         Type::Reference(_) => Ok(Form::Device),
-        other => Err(syn::Error::new_spanned(other, FORMS)),
+        other => Err(syn::Error::new_spanned(other, forms)),
     }
 }
 
@@ -271,4 +289,28 @@ fn check_signature(function: &ItemFn) -> syn::Result<()> {
         ));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(function: &str, has_candle: bool) -> Option<String> {
+        let function: ItemFn = syn::parse_str(function).unwrap();
+        let options = AttributeOptions::default();
+        expand(&options, &function, has_candle).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_body_takes_a_device_only_with_candle() {
+        let of_device = "fn a(device: &candle_core::Device) {}";
+        assert_eq!(error(of_device, true), None);
+        let refused = error(of_device, false).unwrap();
+        assert!(refused.contains("the feature `candle` of memcheck-runtime"), "{refused}");
+        for other in ["fn a() {}", "fn a(trial: &mut Trial) {}"] {
+            assert_eq!(error(other, false), None, "{other}");
+        }
+        let forms = error("fn a(number: usize) {}", false).unwrap();
+        assert!(!forms.contains("Device"), "{forms}");
+    }
 }

@@ -23,7 +23,9 @@ pub(crate) fn attribute(input: &[u8]) {
     let Ok(options) = syn::parse2::<AttributeOptions>(tokens.clone()) else { return };
     for signature in SIGNATURES {
         if let Ok(function) = syn::parse_str(signature) {
-            let _ = expand::expand(&options, &function);
+            for has_candle in [true, false] {
+                let _ = expand::expand(&options, &function, has_candle);
+            }
         }
     }
 }

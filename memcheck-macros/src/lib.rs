@@ -31,6 +31,9 @@ use syn::parse_macro_input;
 /// - `fn(device: &Device)`: the body is one iteration.
 /// - `fn()`: the body is one iteration and runs without a device.
 ///
+/// Without the feature `candle` of memcheck-runtime there is no second signature, and a body can
+/// use a GPU with each of the others.
+///
 /// With `cases(dtype = [f32, bf16])`, a test is made for each combination of the values. The
 /// function must then have the first signature, because the `Trial` hands the values to the body.
 ///
@@ -44,5 +47,7 @@ pub fn mem_test(attribute: TokenStream, item: TokenStream) -> TokenStream {
             return expand::not_a_function(item.into(), error).into_compile_error().into();
         }
     };
-    expand::expand(&options, &function).unwrap_or_else(syn::Error::into_compile_error).into()
+    expand::expand(&options, &function, cfg!(feature = "candle"))
+        .unwrap_or_else(syn::Error::into_compile_error)
+        .into()
 }

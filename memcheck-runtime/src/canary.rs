@@ -1,12 +1,12 @@
 //! Canaries: blocks that prove that a probe is armed, because it must see them come and go.
 
-use candle_core::Device;
 use memcheck_core::measurement::quiet;
 use memcheck_core::space::Space;
 use memcheck_ledger::{self as ledger, c_heap};
 
+use crate::device::{self, Device};
 #[cfg(feature = "cuda")]
-use crate::device;
+use crate::driver::blocks;
 
 /// Allocates and frees one block on the host. True if the probe saw both.
 pub(crate) fn on_host() -> bool {
@@ -33,7 +33,7 @@ pub(crate) fn on_c_heap() -> bool {
 ///
 /// # Errors
 /// If the device cannot be opened or refuses the block.
-pub(crate) fn in_space(space: Space) -> candle_core::Result<bool> {
+pub(crate) fn in_space(space: Space) -> device::Result<bool> {
     match space {
         Space::Host => Ok(on_host()),
         Space::HostSmall => Ok(on_host_small()),
@@ -41,58 +41,44 @@ pub(crate) fn in_space(space: Space) -> candle_core::Result<bool> {
         // It has no blocks: `crate::process_memory` reads its figures.
         Space::Process => Ok(false),
         #[cfg(feature = "cuda")]
-        Space::Cuda(ordinal) => on_device(&Device::new_cuda(ordinal.into())?),
+        Space::Cuda(ordinal) => on_device(&device::open(ordinal)?),
         #[cfg(feature = "cuda")]
-        Space::Pinned(ordinal) | Space::Managed(ordinal) | Space::Graph(ordinal) => {
-            let device = Device::new_cuda(ordinal.into())?;
-            let mut allocated = Ok(());
-            let seen = is_seen(space, || {
-                allocated = match space {
-                    Space::Pinned(_) => crate::probe::cuda::pinned_block(&device),
-                    Space::Graph(_) => crate::probe::cuda::graph_block(&device),
-                    _ => crate::probe::cuda::managed_block(&device),
-                };
-            });
-            allocated.map(|()| seen)
-        }
+        Space::Pinned(ordinal) => seen_on(ordinal, space, blocks::pinned_block),
+        #[cfg(feature = "cuda")]
+        Space::Managed(ordinal) => seen_on(ordinal, space, blocks::managed_block),
+        #[cfg(feature = "cuda")]
+        Space::Graph(ordinal) => seen_on(ordinal, space, blocks::graph_block),
         #[cfg(not(feature = "cuda"))]
         _ => Ok(false),
     }
+}
+
+/// Allocates and frees one block of `space` with `block`. True if the probe saw both.
+#[cfg(feature = "cuda")]
+fn seen_on(
+    ordinal: u16,
+    space: Space,
+    block: impl FnOnce() -> Result<(), crate::driver::DriverError>,
+) -> device::Result<bool> {
+    let device = device::open(ordinal)?;
+    let mut allocated = Ok(());
+    let seen = is_seen(space, || allocated = device::with_current(&device, block));
+    allocated.map(|()| seen)
 }
 
 /// Allocates and frees one block on the device. True if the probe saw both.
 ///
 /// # Errors
 /// If the device refuses the block.
-pub(crate) fn on_device(device: &Device) -> candle_core::Result<bool> {
-    match device {
-        #[cfg(feature = "cuda")]
-        Device::Cuda(cuda) => {
-            use candle_core::cuda_backend::WrapErr;
-            let mut allocated = Ok(());
-            let seen = is_seen(device::space(device), || {
-                allocated = cuda.cuda_stream().alloc_zeros::<u8>(4096).map(drop);
-            });
-            allocated.w()?;
-            Ok(seen)
-        }
-        _ => Ok(on_host()),
+pub(crate) fn on_device(device: &Device) -> device::Result<bool> {
+    #[cfg(feature = "cuda")]
+    if device::ordinal(device).is_some() {
+        let mut allocated = Ok(());
+        let seen = is_seen(device::space(device), || allocated = device::allocate_block(device));
+        return allocated.map(|()| seen);
     }
-}
-
-/// Checks that the driver has freed the canary's block. A free returns no result: cudarc stores its
-/// error in the context and returns it at the next call that checks the context, which must not be
-/// a call of the program.
-///
-/// # Errors
-/// The driver's error when the block was freed.
-#[cfg(feature = "cuda")]
-pub(crate) fn check_free(device: &Device) -> candle_core::Result<()> {
-    use candle_core::cuda_backend::WrapErr;
-    match device {
-        Device::Cuda(cuda) => cuda.cuda_stream().context().check_err().w(),
-        _ => Ok(()),
-    }
+    let _ = device;
+    Ok(on_host())
 }
 
 fn is_seen(space: Space, canary: impl FnOnce()) -> bool {

@@ -24,6 +24,7 @@ use memcheck_ledger::{self as ledger, Census, Changes, events};
 use crate::available::available;
 use crate::clock::Clock;
 use crate::executable::Executable;
+use crate::judged;
 
 use self::extension::{Extension, StopReason};
 use self::resident::Resident;
@@ -49,6 +50,8 @@ pub(crate) struct Following {
     screen: u32,
     own: Space,
     /// True if the host is judged too in a test on a GPU.
+    limits_host: bool,
+    /// True if the host may be judged.
     judges_host: bool,
     max_growth: u64,
     /// The number of ended iterations at which a soak looks for growth next.
@@ -85,7 +88,7 @@ impl Following {
             _ => most.saturating_add(warmup),
         };
         let c_heap = limits.max_c_growth.value.map(|_| Space::CHeap);
-        let judges_host = limits.judges_host();
+        let judges_host = limits.judges_host() || judged::may_be_host(own);
         let host = [Space::Host, Space::HostSmall];
         let host = host.into_iter().filter(|&space| judges_host && space != own);
         // Small blocks that no iteration leaves behind have a verdict too.
@@ -100,6 +103,7 @@ impl Following {
             warmup,
             screen,
             own,
+            limits_host: limits.judges_host(),
             judges_host,
             max_growth: limits.max_growth.value,
             next_look: 0,
@@ -179,9 +183,19 @@ impl Following {
         resident.add(bytes.saturating_sub(own as u64));
     }
 
+    /// The histories that decide. The host's is also kept in case that no device is used.
+    fn judged(&self) -> impl Iterator<Item = &History> {
+        let of_device = judged::own(self.own).is_device();
+        let is_judged = move |space: Space| {
+            space.has_own_limit() || self.limits_host || space.is_of_driver() == of_device
+        };
+        let histories = self.histories.iter().filter(move |(space, _)| is_judged(**space));
+        histories.map(|(_, history)| history)
+    }
+
     /// The decision about each judged space.
     fn decisions(&self) -> impl Iterator<Item = Decision> {
-        let of_blocks = self.histories.values().map(|history| step(history, &self.budget));
+        let of_blocks = self.judged().map(|history| step(history, &self.budget));
         let resident = self.resident.iter();
         of_blocks.chain(resident.map(|it| step_level(it.series(), self.warmup, &self.budget)))
     }
@@ -251,7 +265,7 @@ impl Following {
 
     /// The number of further iterations that show late leaks; 0 if blocks were left behind.
     fn iterations_to_the_horizon(&self, ended: u32) -> u32 {
-        let flat = self.resident.is_none() && self.histories.values().all(History::is_flat);
+        let flat = self.resident.is_none() && self.judged().all(History::is_flat);
         let horizon = self.warmup.saturating_add(self.budget.quiet).saturating_add(1);
         if flat { horizon.min(self.budget.most).saturating_sub(ended) } else { 0 }
     }

@@ -34,24 +34,31 @@ pub mod usage;
 
 mod at_end;
 mod attribution;
+#[cfg(feature = "candle")]
 mod audit;
 mod available;
 mod canary;
+#[cfg(feature = "candle")]
 mod cleanup;
 mod clock;
 mod description;
 mod descriptor;
 mod device;
+#[cfg(feature = "cuda")]
+mod driver;
 mod entry;
 mod executable;
 mod fault_sweep;
 mod following;
 mod forked;
+mod judged;
 mod kernel;
+#[cfg(feature = "candle")]
 mod largest_batch;
 mod live;
 mod operations;
 mod outcome;
+#[cfg(feature = "candle")]
 mod phases;
 mod probe;
 mod process_memory;
@@ -66,16 +73,22 @@ mod trace;
 mod trial;
 mod unsimulated;
 
+#[cfg(feature = "candle")]
 pub use audit::{Alert, AlertReason, Audit};
+#[cfg(feature = "candle")]
 pub use cleanup::Cleanup;
+pub use device::Error;
 pub use kernel::{KernelElement, KernelLaunch, register_kernel, register_kernel_with};
+#[cfg(feature = "candle")]
 pub use largest_batch::{LargestBatch, LargestBatchError, largest_batch};
 pub use memcheck_core::measurement::placement::DeviceMap;
 pub use memcheck_ledger::host::{SCRATCH_ALIGNMENT, TENSOR_CLASS, Tracking};
 pub use memcheck_macros::mem_test;
 pub use scope::Scopes;
 pub use trial::Trial;
-pub use usage::{Usage, log_usage, release_cached, reset_peak, usage};
+pub use usage::{Usage, usage_by_space};
+#[cfg(feature = "candle")]
+pub use usage::{log_usage, release_cached, reset_peak, usage};
 
 /// Items for the code that the attribute generates. Not part of the public interface.
 #[doc(hidden)]
@@ -92,10 +105,15 @@ pub mod __private {
     pub use std::clone::Clone;
 
     pub use crate::attribution::{count, count_c_heap, follow};
+    /// True if a body without an argument has no device: without candle's types it can have one.
+    pub const DEVICELESS: bool = cfg!(feature = "candle");
+
     pub use crate::description::{DESCRIPTIONS, Description, bound, fault_sweep};
     pub use crate::entry::run;
     pub use crate::outcome::Returned;
-    pub use crate::phases::{lost_events, refused};
-    pub use crate::probe::card::{InstalledCard, card as card_of};
+    #[cfg(feature = "candle")]
+    pub use crate::phases::{card_of, lost_events, refused};
+    #[cfg(feature = "candle")]
+    pub use crate::probe::card::InstalledCard;
     pub use crate::probe::recording::{DriverCall, record};
 }

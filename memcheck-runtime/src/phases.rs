@@ -1,10 +1,11 @@
 //! Functions for a program that measures its own phases; memcheck-estimate uses them.
 
-use candle_core::Device;
+use candle_core::{Device, Result};
 use memcheck_core::measurement::quiet;
 use memcheck_ledger as ledger;
 
 use crate::device;
+use crate::probe::card::{self, InstalledCard};
 
 /// The last allocation that `device` refused: the requested bytes, and the bytes that were live at
 /// that moment. `None` if it has refused none.
@@ -12,6 +13,14 @@ pub fn refused(device: &Device) -> Option<(u64, u64)> {
     let _quiet = quiet::enter();
     let figures = ledger::snapshot(device::space(device));
     (figures.refused_bytes > 0).then_some((figures.refused_bytes, figures.refused_live))
+}
+
+/// The card of a device; `None` if the device is not a GPU.
+///
+/// # Errors
+/// If the driver returns an error.
+pub fn card_of(device: &Device) -> Result<Option<InstalledCard>> {
+    card::card(device)
 }
 
 /// The number of events for which the ledger had no room. If it is not 0, the figures are not

@@ -173,7 +173,7 @@ impl Recorder {
 
     /// Adds the figure of the driver's pool, or of NVML, after iteration `index`.
     #[cfg(feature = "cuda")]
-    pub(crate) fn observe_driver(&mut self, index: usize, device: &candle_core::Device) {
+    pub(crate) fn observe_driver(&mut self, index: usize, device: &crate::device::Device) {
         use crate::probe::{nvml, pool};
         let own = crate::device::space(device);
         if !own.is_device() || index < self.warmup || index > self.last {

@@ -1,9 +1,11 @@
 //! The trial that a test body gets: its device, its iterations and its figures.
 
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+#[cfg(feature = "candle")]
+mod devices;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use candle_core::Device;
 use memcheck_core::limits::Limits;
 use memcheck_core::measurement::fault_sweep::SweepResult;
 use memcheck_core::measurement::quiet;
@@ -12,13 +14,14 @@ use memcheck_core::wire::protocol::{Progress, Reach};
 use memcheck_ledger::{self as ledger, block};
 
 use crate::descriptor::KeptFile;
+use crate::device::{self, Device, Error};
 use crate::fault_sweep::Sweep;
 use crate::operations::Operations;
 use crate::outcome::Returned;
 use crate::probe::tensor;
 use crate::recorder::Recorder;
 use crate::usage::Usage;
-use crate::{canary, device, progress, reads, unsimulated};
+use crate::{progress, reads, unsimulated};
 
 /// Name and value of each parameter of one run, in the order of the attribute.
 pub(crate) type Case = Vec<(&'static str, String)>;
@@ -40,7 +43,8 @@ const BETWEEN_REPORTS: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct Trial {
     device: Device,
-    devices: OnceLock<Vec<Device>>,
+    #[cfg(feature = "candle")]
+    devices: devices::OpenDevices,
     iterations: usize,
     warmup: usize,
     /// Must not be locked while the body runs, because the methods that the body calls lock it.
@@ -77,7 +81,8 @@ impl Trial {
         Self {
             recorder: Mutex::new(Recorder::new(device::space(&device), reach, limits)),
             device,
-            devices: OnceLock::new(),
+            #[cfg(feature = "candle")]
+            devices: Default::default(),
             iterations: limits.iterations.value as usize,
             warmup: limits.warmup.value as usize,
             canaries: Mutex::default(),
@@ -109,49 +114,22 @@ impl Trial {
         self.recorder.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The device on which the test runs. The memory of this device is judged.
-    pub fn device(&self) -> &Device {
-        &self.device
-    }
-
-    /// All devices of the machine by ordinal, including the test's own. If the body allocates on
-    /// another device, the memory of that device is judged too.
-    ///
-    /// # Errors
-    /// If a device cannot be opened.
-    pub fn devices(&self) -> candle_core::Result<&[Device]> {
-        let _quiet = quiet::enter();
-        // Locked until the end, so that only one of two threads that call this opens the devices.
-        let mut canaries = self.canaries.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(devices) = self.devices.get() {
-            return Ok(devices);
-        }
-        let devices = device::all(&self.device)?;
-        let own = device::space(&self.device);
-        for other in devices.iter().filter(|other| device::space(other) != own) {
-            let space = device::space(other);
-            canaries.push((space, canary::on_device(other)?));
-            ledger::reset_unused(space);
-        }
-        Ok(self.devices.get_or_init(|| devices))
-    }
-
     /// The value of the parameter `name` in this test's case; the parameters are those of
     /// `cases(…)` in the attribute.
     ///
     /// # Errors
     /// If the attribute has no parameter of that name, or if its value cannot be parsed as `T`.
-    pub fn case<T: std::str::FromStr>(&self, name: &str) -> candle_core::Result<T> {
+    pub fn case<T: std::str::FromStr>(&self, name: &str) -> Result<T, Error> {
         let Some((_, value)) = self.case.iter().find(|(known, _)| *known == name) else {
             let known: Vec<String> = self.cases().map(|(known, _)| format!("`{known}`")).collect();
-            return Err(candle_core::Error::msg(match known.is_empty() {
+            return Err(device::error(match known.is_empty() {
                 true => CaseError::None(name),
                 false => CaseError::Unknown(name, known.join(", ")),
             }));
         };
         value.parse().map_err(|_| {
             let wanted = std::any::type_name::<T>();
-            candle_core::Error::msg(CaseError::Value { name, value, wanted })
+            device::error(CaseError::Value { name, value, wanted })
         })
     }
 
@@ -308,9 +286,10 @@ impl Trial {
         progress::report(&mut listener, progress);
     }
 
-    /// The current memory of the test's device.
+    /// The current memory of the test's device. Without the feature `candle` this is the first
+    /// device of the leg; see [`crate::usage_by_space`].
     pub fn usage(&self) -> Usage {
-        crate::usage::usage(&self.device)
+        crate::usage::of(&self.device)
     }
 
     /// Adds a labeled line of usage to the record. Each call adds a line, in order. If an
@@ -329,11 +308,11 @@ impl Trial {
         block::spaces().for_each(ledger::reset_peak);
     }
 
-    /// Returns unused memory of the driver's pool to the device; see [`crate::release_cached`].
+    /// Returns unused memory of the driver's pool to the device; see [`mod@crate::usage`].
     ///
     /// # Errors
     /// If the driver refuses.
-    pub fn release_cached(&self) -> candle_core::Result<()> {
-        crate::usage::release_cached(&self.device)
+    pub fn release_cached(&self) -> Result<(), Error> {
+        crate::usage::release(&self.device)
     }
 }

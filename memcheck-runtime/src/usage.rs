@@ -1,11 +1,21 @@
 //! The current memory usage, for test bodies and other programs.
 
-use candle_core::Device;
+#[cfg(feature = "candle")]
+mod of_device;
+
+use std::collections::BTreeMap;
+
 use memcheck_core::measurement::quiet;
 use memcheck_core::size::Size;
-use memcheck_ledger as ledger;
+use memcheck_core::space::Space;
+use memcheck_ledger::{self as ledger, CounterSnapshot, block};
 
-use crate::device;
+use crate::device::{self, Device};
+
+#[cfg(feature = "candle")]
+pub(crate) use of_device::log;
+#[cfg(feature = "candle")]
+pub use of_device::{log_usage, release_cached, reset_peak, usage};
 
 /// The memory of one device at one moment, in bytes.
 ///
@@ -36,11 +46,27 @@ impl std::fmt::Display for Usage {
     }
 }
 
-/// The current memory of `device`.
+/// The current memory of the host, and of each other memory in which the program has allocated, by
+/// the name of the space: `host`, `cuda:0`, `cuda:0/pinned`. The driver's pool is not read.
 ///
 /// Outside a memory test the first call arms the probes. Blocks that were allocated before it are
 /// not counted, and neither are their frees.
-pub fn usage(device: &Device) -> Usage {
+pub fn usage_by_space() -> BTreeMap<String, Usage> {
+    let _quiet = quiet::enter();
+    arm();
+    let used = |figures: &CounterSnapshot| figures.allocations > 0;
+    block::spaces()
+        .map(|space| (space, ledger::snapshot(space)))
+        .filter(|(space, figures)| *space == Space::Host || used(figures))
+        .map(|(space, figures)| {
+            let (allocated, peak_allocated) = (figures.live, figures.peak);
+            (space.to_string(), Usage { allocated, peak_allocated, ..Usage::default() })
+        })
+        .collect()
+}
+
+/// The current memory of `device`.
+pub(crate) fn of(device: &Device) -> Usage {
     let _quiet = quiet::enter();
     arm();
     let figures = ledger::snapshot(device::space(device));
@@ -48,50 +74,13 @@ pub fn usage(device: &Device) -> Usage {
     Usage { allocated: figures.live, peak_allocated: figures.peak, reserved, peak_reserved }
 }
 
-/// Emits a labeled line of usage as a `tracing` event of level INFO and target `memcheck`. It has
-/// the figures as fields, in bytes, and a readable message.
-///
-/// A program without a subscriber shows no line.
-pub fn log_usage(label: impl AsRef<str>, device: &Device) {
-    log(label.as_ref(), device, &usage(device));
-}
-
-/// The event of [`log_usage`] for figures that are already known.
-pub(crate) fn log(label: &str, device: &Device, usage: &Usage) {
+/// Waits for `device` and trims its default pool.
+pub(crate) fn release(device: &Device) -> device::Result<()> {
     let _quiet = quiet::enter();
-    tracing::info!(
-        target: "memcheck",
-        label,
-        device = %device::space(device),
-        allocated = usage.allocated,
-        peak_allocated = usage.peak_allocated,
-        reserved = usage.reserved,
-        "{label}: {usage}",
-    );
-}
-
-/// Returns unused memory of the driver's pool to the device (PyTorch's `empty_cache`). It waits for
-/// `device` and then trims its default pool. On the CPU it has no effect, because the CPU has no
-/// pool.
-///
-/// # Errors
-/// If the driver refuses.
-pub fn release_cached(device: &Device) -> candle_core::Result<()> {
-    let _quiet = quiet::enter();
-    device.synchronize()?;
+    device::synchronize(device)?;
     #[cfg(feature = "cuda")]
     crate::probe::pool::trim(device)?;
     Ok(())
-}
-
-/// Resets the peak that [`usage`] reports for `device` to the live bytes (PyTorch's
-/// `reset_peak_memory_stats`). `peak_reserved` belongs to the driver and does not change.
-///
-/// In a memory test, the peak that is judged is still that of the whole body.
-pub fn reset_peak(device: &Device) {
-    let _quiet = quiet::enter();
-    arm();
-    ledger::reset_peak(device::space(device));
 }
 
 /// Arms the probes of a program that is not a memory test.

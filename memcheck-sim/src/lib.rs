@@ -35,6 +35,9 @@
 //! that a real toolkit has built. `scripts/simulated-driver` links it under their names. The crate
 //! then also exports the hooked functions and NVML.
 //!
+//! A program that loads the CUDA libraries at run time gets the same functions after a call of
+//! [`provide_libraries`].
+//!
 //! The machine is set by [`configure`]. Otherwise the first call reads it from the environment:
 //! [`MACHINE_VARIABLE`], [`FAULTS_VARIABLE`], [`PROCESSES_VARIABLE`] and [`VALUES_VARIABLE`].
 //!
@@ -71,6 +74,7 @@ mod host;
 mod kernels;
 mod launchers;
 mod link;
+mod loaded;
 mod machine;
 mod memory;
 mod nccl;
@@ -93,6 +97,7 @@ mod workspaces;
 
 pub use faults::{Faults, FaultsError, Named};
 pub use link::link;
+pub use loaded::{ProvideError, provide_libraries};
 pub use machine::{ConfigureError, Statistics, configure, copied_from, failed_assert, statistics};
 pub use memcheck_kernels::{FailedAssert, HostLaunch, register_kernel, register_kernel_with};
 pub use nvml::{CONTEXT_ESTIMATE, NvmlError, attach_nvml, nvml_table};

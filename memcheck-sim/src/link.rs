@@ -45,6 +45,12 @@ pub fn link() -> usize {
     std::hint::black_box(count)
 }
 
+/// The names and addresses of all functions.
+pub(crate) fn symbols() -> impl Iterator<Item = (&'static str, *const std::ffi::c_void)> {
+    let tables = TABLES.iter().flat_map(|family| family.iter()).flat_map(|table| table.iter());
+    tables.map(|symbol| (symbol.name, symbol.address.cast()))
+}
+
 /// Exists so that a program that loads this crate as its driver can detect that there is no GPU.
 #[cfg(feature = "standalone")]
 #[unsafe(no_mangle)]

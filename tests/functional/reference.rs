@@ -120,7 +120,8 @@ fn functions(source: &str, indent: &str) -> BTreeSet<String> {
 fn every_method_of_a_trial_and_every_item_of_the_runtime_is_in_the_reference() {
     let page = reference();
     let methods = names(&page, "| method of `Trial` | meaning |\n");
-    let trial = functions(&source("memcheck-runtime/src/trial.rs"), "    ");
+    let mut trial = functions(&source("memcheck-runtime/src/trial.rs"), "    ");
+    trial.extend(functions(&source("memcheck-runtime/src/trial/devices.rs"), "    "));
     assert_eq!(methods.into_iter().collect::<BTreeSet<_>>(), trial);
 
     let documented = names(&page, "| item of `memcheck_runtime` | meaning |\n");

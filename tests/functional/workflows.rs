@@ -33,6 +33,13 @@ const ELSEWHERE: &[(&str, Elsewhere)] = &[
     ("outputs", SUITE),
     ("bindings", SUITE),
     ("cuda-sources", SUITE),
+    (
+        "candle-versions",
+        Runs(
+            ".github/workflows/ci.yml",
+            "cargo test -p memcheck-functional candle_versions:: -- --ignored --nocapture\n",
+        ),
+    ),
     ("candle-tests", SLOW),
     ("report-screenshots", Never("it writes pictures of the report, which a person looks at")),
     ("deny", Runs(".github/workflows/ci.yml", "- run: cargo deny --locked check\n")),

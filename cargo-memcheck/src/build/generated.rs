@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use cargo_metadata::Package;
+use cargo_metadata::semver::Version;
 use memcheck_core::input;
+use memcheck_core::measurement::cargo_lock::CANDLE;
 
 use crate::build::workspace::Workspace;
 use crate::system::files;
@@ -22,6 +24,8 @@ pub(crate) struct Generated<'a> {
     /// dependency gets.
     pub(crate) dependencies: &'a [(&'a str, &'a str)],
     pub(crate) source: (&'a str, &'a str),
+    /// The oldest candle that the dependencies accept.
+    pub(crate) least_candle: Version,
 }
 
 impl Generated<'_> {
@@ -37,7 +41,11 @@ impl Generated<'_> {
         // Cargo.lock changes.
         let (theirs, own) = (workspace.root().join("Cargo.lock"), folder.join("Cargo.lock"));
         let changed = |path: &Path| fs::metadata(path).and_then(|it| it.modified()).ok();
-        if theirs.exists() && changed(&own) < changed(&theirs) {
+        // With an older candle, memcheck-runtime would keep it, and the types of the others would
+        // differ from its own.
+        let candle = workspace.resolved(CANDLE);
+        let is_old = candle.is_some_and(|candle| candle.version < self.least_candle);
+        if !is_old && theirs.exists() && changed(&own) < changed(&theirs) {
             files::replace(&own, &input::read(&theirs, input::LOCK_FILE)?)?;
         }
         Ok(())

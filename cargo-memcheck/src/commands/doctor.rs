@@ -201,7 +201,11 @@ fn packages(printer: &CheckPrinter, workspace: &Workspace) -> Result<bool, Failu
     let listed = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
     printer.print_check("packages with memory tests", presence(!names.is_empty()), listed);
     let candle = packages.iter().find_map(|package| package.candle.clone());
-    printer.print_result("candle-core", candle.ok_or_else(|| "not found".to_owned()));
+    let candle = match candle {
+        None if !packages.is_empty() => Ok("none: memcheck-runtime is built without it".to_owned()),
+        candle => candle.ok_or_else(|| "not found".to_owned()),
+    };
+    printer.print_result("candle-core", candle);
     Ok(!packages.is_empty())
 }
 

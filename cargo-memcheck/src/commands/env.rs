@@ -27,7 +27,7 @@ struct EnvironmentLine {
 pub(super) fn env(args: &EnvArgs) -> Result<u8, Failure> {
     let EnvArgs { workspace, form } = args;
     let workspace = Workspace::load(&workspace.cargo())?;
-    let toolkit = Toolkit::prepare(workspace.toolkit_directory())?;
+    let toolkit = Toolkit::prepare(workspace.toolkit_directory(), workspace.cuda_version())?;
     let mut variables = toolkit.environment();
     match &toolkit.nvml {
         Ok(library) => variables.push((variables::SIM_NVML, Some(library.into()))),

@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use std::time::SystemTime;
 
 use anyhow::Context;
+use cargo_metadata::semver::Version;
 use memcheck_core::judgement::baseline::Figures;
 use memcheck_core::judgement::finding::{Code, Finding};
 use memcheck_core::judgement::verdict::Status;
@@ -213,6 +214,7 @@ fn write_package(folder: &Path, workspace: &Workspace) -> anyhow::Result<()> {
         name: "memcheck-doctor",
         dependencies: &[name(RUNTIME), name("candle-core")],
         source: ("src/lib.rs", SOURCE),
+        least_candle: Version::new(0, 9, 2),
     }
     .write(folder, workspace)
 }

@@ -42,11 +42,18 @@ impl<'a> Legs<'a> {
             && workspace.always_has_cuda(packages)
             && gpu::nvcc().is_err();
         let toolkit = match simulated || cpu_has_toolkit {
-            true => Some(Toolkit::prepare(workspace.toolkit_directory())?),
+            true => {
+                Some(Toolkit::prepare(workspace.toolkit_directory(), workspace.cuda_version())?)
+            }
             false => None,
         };
         if is_built && session.legs.iter().any(|leg| leg.kind != DeviceKind::Cpu) {
             for warning in workspace.warnings_of_cudarc(packages) {
+                eprint_line!("warning: {warning}");
+            }
+        }
+        if is_built && has_kind(DeviceKind::Cuda) {
+            for warning in workspace.warnings_of_loaded_cudarc(packages) {
                 eprint_line!("warning: {warning}");
             }
         }

@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Context;
+use cargo_metadata::semver::Version;
 use memcheck_core::request::variables;
 use memcheck_core::wire::estimate::{Answer, Question};
 use memcheck_core::wire::exit;
@@ -21,6 +22,8 @@ use crate::system::error::{CommandError, Failure};
 use crate::system::process::{self, ShortRun};
 
 const ESTIMATOR: &str = "memcheck-estimate";
+/// That of the requirement of memcheck-estimate.
+const LEAST_CANDLE: Version = Version::new(0, 11, 0);
 
 /// The feature of the estimator that compiles candle-transformers with flash-attention.
 const FLASH_ATTENTION: &str = "memcheck-estimate/flash-attn";
@@ -97,6 +100,7 @@ impl Estimator {
                 name: "memcheck-estimate-program",
                 dependencies: &[(RUNTIME, RUNTIME), (ESTIMATOR, RUNTIME)],
                 source: ("src/bin/memcheck-estimate.rs", SOURCE),
+                least_candle: LEAST_CANDLE,
             }
             .write(&folder, &workspace)
             .context("writing the package of the estimator")?;

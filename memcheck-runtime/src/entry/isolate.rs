@@ -72,7 +72,7 @@ pub(super) fn run(description: &'static Description) {
         workspace: workspace.to_owned(),
         baselines: roots.elsewhere().map(Path::to_owned),
         compiled_in: None,
-        candle: candle_version(workspace).unwrap_or_else(|| "unknown".to_owned()),
+        candle: candle_version(workspace),
         follow: explain.first().follow,
         reach: explain.first().reach,
         expected: None,
@@ -286,10 +286,14 @@ fn fail(description: &Description, text: &str) {
 }
 
 /// The version of candle-core that this crate was built with, according to the `Cargo.lock` of the
-/// workspace.
-fn candle_version(workspace: &Path) -> Option<String> {
+/// workspace; `none` without the feature `candle`, as in the command.
+fn candle_version(workspace: &Path) -> String {
+    if !cfg!(feature = "candle") {
+        return "none".to_owned();
+    }
     let lock = workspace
         .ancestors()
-        .find_map(|folder| input::read_text(&folder.join("Cargo.lock"), input::LOCK_FILE).ok())?;
-    cargo_lock::candle(&lock, env!("CARGO_PKG_VERSION"))
+        .find_map(|folder| input::read_text(&folder.join("Cargo.lock"), input::LOCK_FILE).ok());
+    let version = lock.and_then(|lock| cargo_lock::candle(&lock, env!("CARGO_PKG_VERSION")));
+    version.unwrap_or_else(|| "unknown".to_owned())
 }

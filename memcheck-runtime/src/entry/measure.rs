@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use candle_core::Device;
 use memcheck_core::device::{Family, Request};
 use memcheck_core::judgement::baseline::{self, Baseline};
 use memcheck_core::judgement::{fault, verdict};
@@ -14,19 +13,20 @@ use memcheck_core::measurement::unified::Unified;
 use memcheck_core::request::variables::SIM_FAULTS;
 use memcheck_core::space::Space;
 use memcheck_core::wire::protocol::{Follow, Job, Progress, Reach, Refusal};
-use memcheck_ledger::{self as ledger, block, c_heap};
+use memcheck_ledger::{self as ledger, c_heap};
 
 use super::observe::{self, OtherCounters};
 use super::{body, open, restart, rounds, settings};
 use crate::attribution::Attributor;
 use crate::description::Description;
 use crate::descriptor::KeptFile;
+use crate::device::{self, Device};
 use crate::operations::Operations;
 #[cfg(feature = "cuda")]
 use crate::probe;
 use crate::recorder::Recorder;
 use crate::trial::{Case, Trial};
-use crate::{attribution, canary, device, live, reads, scope, snapshot, unsimulated};
+use crate::{attribution, canary, judged, live, reads, scope, snapshot, unsimulated};
 
 #[derive(Debug)]
 pub(super) struct Measured {
@@ -134,7 +134,7 @@ impl Ready {
             device_refusal(why, false)
         })?;
         let mut canaries = vec![(Space::Host, canary::on_host()), (own, on_device)];
-        if own == Space::Host || limits.max_host_growth.value.is_some() {
+        if judged::may_be_host(own) || limits.max_host_growth.value.is_some() {
             ledger::count_small();
             canaries.push((Space::HostSmall, canary::on_host_small()));
         }
@@ -146,7 +146,7 @@ impl Ready {
         {
             let refusal =
                 |step: &str, error| device_refusal(format!("{step} `{request}`: {error}"), false);
-            canary::check_free(&device)
+            device::check_free(&device)
                 .map_err(|error| refusal("the first free failed on", error))?;
             probe::pool::reset_peak(&device).map_err(|error| {
                 refusal("the peak of the memory pool cannot be reset on", error)
@@ -182,7 +182,8 @@ impl Ready {
         job: &Job,
     ) -> (Record, Option<Unresolved>) {
         let (mut recorder, others) = trial.into_parts();
-        let judged = judged(self.own, limits);
+        let own = judged::own(self.own);
+        let judged = judged::spaces(self.own, limits);
         let note = rounds::wait_for_frees(&judged, limits);
         let live = self.attributor.as_ref().map(|_| attribution::live_holders());
         let mut record = assemble(&mut recorder, &judged);
@@ -197,11 +198,12 @@ impl Ready {
             };
         }
         record.notes.extend(note);
+        record.notes.extend(judged::note(self.own));
         record.unified = self.unified.and_then(|card| {
             let capacity = *record.capacities.get(&self.own)?;
             Some(Unified { space: self.own, card, capacity, peak_allocated: ledger::sum().peak })
         });
-        self.counters.observe(&self.device, self.own, &mut record);
+        self.counters.observe(&self.device, own, &mut record);
         let Some(attributor) = self.attributor else { return (record, None) };
         let live = live.unwrap_or_default();
         let attribution = attributor.finish((recorder.iterations(), &live), &judged, job.sources());
@@ -219,7 +221,7 @@ impl Ready {
 
 /// Starts to add up the memory of host and device if they share it, and returns the name of the
 /// card then.
-fn unified(device: &Device) -> candle_core::Result<Option<String>> {
+fn unified(device: &Device) -> device::Result<Option<String>> {
     #[cfg(feature = "cuda")]
     if probe::card::shares_host_memory(device)? {
         ledger::count_sum();
@@ -234,23 +236,6 @@ fn unified(device: &Device) -> candle_core::Result<Option<String>> {
 /// depend on timing if a worker started during the body.
 fn start_pool() {
     rayon::broadcast(|_| ());
-}
-
-/// The test's own space, all other spaces of the same kind in which it has allocated, and those
-/// with a limit of their own. In a test on a GPU the host is one of them.
-fn judged(own: Space, limits: &Limits) -> Vec<Space> {
-    let of_same_kind = block::spaces()
-        .filter(|space| !space.has_own_limit() && space.is_of_driver() == own.is_device())
-        .filter(|space| *space == own || ledger::snapshot(*space).allocations > 0);
-    let host = [
-        (Space::Host, limits.judges_host()),
-        (Space::HostSmall, limits.max_host_growth.value.is_some()),
-    ];
-    let host = host.into_iter().filter(|(_, is_judged)| *is_judged && own.is_device());
-    let host = host.map(|(space, _)| space);
-    let c_heap = limits.max_c_growth.value.map(|_| Space::CHeap);
-    let resident = limits.max_rss_growth.value.map(|_| Space::Process);
-    of_same_kind.chain(host).chain(c_heap).chain(resident).collect()
 }
 
 /// The record of a process that measures no figures.

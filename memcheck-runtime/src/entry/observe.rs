@@ -1,11 +1,11 @@
 //! Figures of other counters that are added to the record: the driver's pool, NVML and CUPTI.
 
-use candle_core::Device;
 use memcheck_core::measurement::record::Record;
 use memcheck_core::space::Space;
 
+use crate::device::Device;
 #[cfg(feature = "cuda")]
-use crate::probe::{cuda, cupti, nvml, pool};
+use crate::probe::{cupti, nvml, pool};
 
 /// The CUPTI listener of a run that needs one. Empty in a build without CUDA.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl OtherCounters {
         if !own.is_device() {
             return;
         }
-        record.driver.simulated = cuda::is_simulated();
+        record.driver.simulated = crate::driver::is_simulated();
         record.driver.gpu = gpu(device, own);
         record.driver.workspaces = workspaces();
         let Some(measured) = record.spaces.get_mut(&own) else { return };

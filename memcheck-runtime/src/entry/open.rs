@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use candle_core::Device;
 use memcheck_core::device::Request;
 use memcheck_core::limits::Limits;
 use memcheck_core::measurement::unified::Unified;
 use memcheck_core::space::Space;
 
+use crate::device::{self, Device};
 #[cfg(all(feature = "cuda", not(feature = "sim")))]
 use crate::probe;
 
@@ -21,7 +21,7 @@ pub(super) enum OpenError {
     Machine(String),
     #[cfg(feature = "cuda")]
     #[error("the device `{0}` cannot be opened: {1}")]
-    Refused(Request, candle_core::Error),
+    Refused(Request, device::Error),
 }
 
 impl OpenError {
@@ -41,8 +41,8 @@ pub(super) fn device(request: &Request) -> Result<Device, OpenError> {
         #[cfg(feature = "sim")]
         Request::Sim(_) => cuda(request, 0),
         #[cfg(all(feature = "cuda", not(feature = "sim")))]
-        Request::Cuda(ordinal) => cuda(request, usize::from(ordinal.unwrap_or(0))),
-        _ => Ok(Device::Cpu),
+        Request::Cuda(ordinal) => cuda(request, ordinal.unwrap_or(0)),
+        _ => Ok(device::HOST),
     }
 }
 
@@ -111,6 +111,9 @@ fn simulate(machine: Option<&str>, limits: &Limits) -> Result<(), OpenError> {
     }
     memcheck_sim::link();
     memcheck_sim::count_heap(memcheck_ledger::heap);
+    // candle links CUDA. Other programs mostly load it.
+    #[cfg(not(feature = "candle"))]
+    memcheck_sim::provide_libraries(&crate::probe::cuda::table()).map_err(machine_error)?;
     let mut spec = machine_of(machine).map_err(machine_error)?;
     if spec.devices.iter().any(|device| device.card.memory.is_shared()) {
         memcheck_ledger::count_sum();
@@ -134,6 +137,6 @@ fn simulate(machine: Option<&str>, limits: &Limits) -> Result<(), OpenError> {
 }
 
 #[cfg(feature = "cuda")]
-fn cuda(request: &Request, ordinal: usize) -> Result<Device, OpenError> {
-    Device::new_cuda(ordinal).map_err(|error| OpenError::Refused(request.clone(), error))
+fn cuda(request: &Request, ordinal: u16) -> Result<Device, OpenError> {
+    device::open(ordinal).map_err(|error| OpenError::Refused(request.clone(), error))
 }

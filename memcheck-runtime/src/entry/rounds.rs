@@ -16,6 +16,7 @@ use super::body;
 use super::silence::Silence;
 use crate::clock::Clock;
 use crate::description::Description;
+use crate::device::Device;
 use crate::trial::{Case, Trial};
 
 /// The longest wait for other threads before the last census, without the time for which this
@@ -63,7 +64,7 @@ pub(super) fn wait_for_frees(judged: &[Space], limits: &Limits) -> Option<String
 /// that this round added. A round that fails adds a note only.
 pub(super) fn run_second(
     description: &'static Description,
-    (device, case): (&candle_core::Device, Case),
+    (device, case): (&Device, Case),
     record: &mut Record,
 ) {
     let limits = record.limits.clone();

@@ -1,8 +1,17 @@
 //! The name and driver version of a device's card.
 
-use candle_core::Device;
+use crate::device::{self, Device};
+#[cfg(all(feature = "cuda", not(feature = "sim")))]
+use crate::driver;
+#[cfg(feature = "cuda")]
+use crate::driver::GpuHandle;
+
+/// `CU_DEVICE_ATTRIBUTE_INTEGRATED`.
+#[cfg(feature = "cuda")]
+const INTEGRATED: std::ffi::c_int = 18;
 
 /// The card of a device.
+#[cfg_attr(not(feature = "candle"), expect(unreachable_pub, reason = "for memcheck-estimate"))]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstalledCard {
     /// The name that the driver reports.
@@ -16,17 +25,16 @@ pub struct InstalledCard {
 ///
 /// # Errors
 /// If the driver returns an error.
-pub fn card(device: &Device) -> candle_core::Result<Option<InstalledCard>> {
+pub(crate) fn card(device: &Device) -> device::Result<Option<InstalledCard>> {
     #[cfg(feature = "cuda")]
-    if let Device::Cuda(cuda) = device {
-        use candle_core::cuda_backend::WrapErr;
-        let name = cuda.cuda_stream().context().name().w()?;
+    if let Some(ordinal) = device::ordinal(device) {
+        let name = GpuHandle::get(ordinal)?.name()?;
         #[cfg(feature = "sim")]
         let driver = None;
         #[cfg(not(feature = "sim"))]
-        let driver = match super::cuda::is_simulated() {
+        let driver = match driver::is_simulated() {
             true => None,
-            false => Some(super::cuda::driver_version()?),
+            false => Some(driver::version()?),
         };
         return Ok(Some(InstalledCard { name, driver }));
     }
@@ -39,26 +47,17 @@ pub fn card(device: &Device) -> candle_core::Result<Option<InstalledCard>> {
 /// # Errors
 /// If the driver returns an error.
 #[cfg(feature = "cuda")]
-pub(crate) fn shares_host_memory(device: &Device) -> candle_core::Result<bool> {
-    use candle_core::cuda_backend::WrapErr;
-    use candle_core::cuda_backend::cudarc::driver::sys::CUdevice_attribute;
-    let Device::Cuda(cuda) = device else { return Ok(false) };
-    let integrated = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_INTEGRATED;
-    Ok(cuda.cuda_stream().context().attribute(integrated).w()? != 0)
+pub(crate) fn shares_host_memory(device: &Device) -> device::Result<bool> {
+    let Some(ordinal) = device::ordinal(device) else { return Ok(false) };
+    Ok(GpuHandle::get(ordinal)?.has(INTEGRATED)?)
 }
 
 /// The capacity in bytes of each device of a real driver. A device whose capacity the driver does
 /// not report is missing.
 #[cfg(all(feature = "cuda", not(feature = "sim")))]
 pub(crate) fn capacities() -> std::collections::BTreeMap<memcheck_core::space::Space, u64> {
-    use candle_core::cuda_backend::cudarc::driver::result::device;
     use memcheck_core::space::Space;
-    let capacity_of = |ordinal: u16| {
-        let device = device::get(ordinal.into()).ok()?;
-        // SAFETY: the driver has just returned this device.
-        let bytes = unsafe { device::total_mem(device) }.ok()?;
-        Some((Space::Cuda(ordinal), bytes as u64))
-    };
-    let count = device::get_count().ok().and_then(|count| u16::try_from(count).ok());
-    (0..count.unwrap_or(0)).filter_map(capacity_of).collect()
+    let capacity_of =
+        |ordinal: u16| Some((Space::Cuda(ordinal), GpuHandle::get(ordinal).ok()?.capacity().ok()?));
+    (0..driver::count().unwrap_or(0)).filter_map(capacity_of).collect()
 }

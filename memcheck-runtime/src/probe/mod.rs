@@ -6,8 +6,13 @@
 //! allocations of libraries. `recording` stores the calls themselves, and `card` identifies the
 //! device. The allocators that count are in memcheck-ledger.
 
+#[cfg(any(feature = "candle", feature = "cuda"))]
 pub(crate) mod card;
 pub(crate) mod recording;
+#[cfg(feature = "candle")]
+pub(crate) mod tensor;
+#[cfg(not(feature = "candle"))]
+#[path = "no_tensors.rs"]
 pub(crate) mod tensor;
 
 #[cfg(feature = "cuda")]

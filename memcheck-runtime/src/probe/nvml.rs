@@ -5,13 +5,14 @@
 //! numbers devices independently, because `CUDA_VISIBLE_DEVICES` and `CUDA_DEVICE_ORDER` change the
 //! driver's numbers only. If a figure could be wrong, these functions return an error instead.
 
-use candle_core::cuda_backend::cudarc::driver::{DriverError, result, sys};
 use memcheck_core::measurement::driver::Occupant;
 use memcheck_core::space::Space;
 use nvml_wrapper::enums::device::UsedGpuMemory;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::struct_wrappers::device::ProcessInfo;
 use nvml_wrapper::{Device, Nvml};
+
+use crate::driver::{DriverError, GpuHandle};
 
 /// The reason why NVML gives no figure.
 #[derive(Debug, thiserror::Error)]
@@ -95,16 +96,8 @@ fn bytes(process: &ProcessInfo) -> Option<u64> {
 }
 
 /// The UUID of the device in the driver; that of the slice if the device is a slice of a card.
-/// cudarc's `get_uuid` returns the UUID of the whole card if it is built for a CUDA version before
-/// 13. Every build therefore calls the function that returns the slice's UUID, which exists from
-/// CUDA 11.4 on.
 fn uuid(ordinal: u16) -> Result<[u8; 16], DriverError> {
-    let device = result::device::get(ordinal.into())?;
-    let mut uuid = sys::CUuuid { bytes: [0; 16] };
-    // SAFETY: the driver returned the device, and the result pointer is to a local.
-    unsafe { sys::cuDeviceGetUuid_v2(&raw mut uuid, device) }.result()?;
-    // The bytes are signed or unsigned, depending on the platform.
-    Ok(uuid.bytes.map(|byte| byte.to_ne_bytes()[0]))
+    GpuHandle::get(ordinal)?.uuid()
 }
 
 /// The processes on a device. NVML does not always report those of a slice of a card.

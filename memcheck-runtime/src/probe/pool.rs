@@ -4,9 +4,17 @@
 //! They are the driver's counters (estimates on the simulated device), not the program's. They are
 //! reported, and a limit applies to them only on request.
 
-use candle_core::Device;
-use candle_core::cuda_backend::WrapErr;
-use candle_core::cuda_backend::cudarc::driver::{result, sys};
+use std::ffi::c_int;
+
+use crate::device::{self, Device};
+use crate::driver::{self, DriverError, GpuHandle, Handle, check};
+
+/// `CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED`.
+const POOLS_SUPPORTED: c_int = 115;
+/// `CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT`.
+const RESERVED: c_int = 5;
+/// `CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH`.
+const PEAK_RESERVED: c_int = 6;
 
 /// The pool's counters, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,55 +23,47 @@ pub(crate) struct DriverPool {
     pub(crate) peak_reserved: u64,
 }
 
-fn default_pool(device: &Device) -> candle_core::Result<Option<sys::CUmemoryPool>> {
-    let Device::Cuda(cuda) = device else { return Ok(None) };
-    let stream = cuda.cuda_stream();
-    stream.context().bind_to_thread().w()?;
-    if !stream.context().has_async_alloc() {
+fn default_pool(device: &Device) -> device::Result<Option<Handle>> {
+    let Some(ordinal) = device::ordinal(device) else { return Ok(None) };
+    let gpu = GpuHandle::get(ordinal)?;
+    if !gpu.has(POOLS_SUPPORTED)? {
         return Ok(None);
     }
-    // SAFETY: the handle is that of a live context's device.
-    let pool = unsafe { result::device::get_default_mem_pool(stream.context().cu_device()) }.w()?;
-    Ok(Some(pool))
+    Ok(Some(gpu.default_pool()?))
 }
 
-fn attribute(
-    pool: sys::CUmemoryPool,
-    attribute: sys::CUmemPool_attribute,
-) -> candle_core::Result<u64> {
+fn attribute(pool: Handle, attribute: c_int) -> Result<u64, DriverError> {
     let mut value: u64 = 0;
     // SAFETY: the pool is the default pool of a device and lives as long as the device. This
     // attribute is a 64-bit integer.
-    unsafe { result::mem_pool::get_attribute(pool, attribute, (&raw mut value).cast()) }.w()?;
-    Ok(value)
+    let result = unsafe { driver::cuMemPoolGetAttribute(pool, attribute, (&raw mut value).cast()) };
+    check(result).map(|()| value)
 }
 
 /// Waits for the device and reads its pool. `None` if the device has no pool.
-pub(crate) fn read(device: &Device) -> candle_core::Result<Option<DriverPool>> {
+pub(crate) fn read(device: &Device) -> device::Result<Option<DriverPool>> {
     let Some(pool) = default_pool(device)? else { return Ok(None) };
-    device.synchronize()?;
-    use sys::CUmemPool_attribute::{
-        CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT as CURRENT, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH as HIGH,
-    };
+    device::synchronize(device)?;
     Ok(Some(DriverPool {
-        reserved: attribute(pool, CURRENT)?,
-        peak_reserved: attribute(pool, HIGH)?,
+        reserved: attribute(pool, RESERVED)?,
+        peak_reserved: attribute(pool, PEAK_RESERVED)?,
     }))
 }
 
 /// Resets the pool's high-water mark.
-pub(crate) fn reset_peak(device: &Device) -> candle_core::Result<()> {
+pub(crate) fn reset_peak(device: &Device) -> device::Result<()> {
     let Some(pool) = default_pool(device)? else { return Ok(()) };
     let mut zero: u64 = 0;
-    let high = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH;
     // SAFETY: the pool is the default pool of a device and lives as long as the device. This
     // attribute is a 64-bit integer that may be set to 0 only.
-    unsafe { result::mem_pool::set_attribute(pool, high, (&raw mut zero).cast()) }.w()
+    let result =
+        unsafe { driver::cuMemPoolSetAttribute(pool, PEAK_RESERVED, (&raw mut zero).cast()) };
+    Ok(check(result)?)
 }
 
 /// Returns unused memory of the pool to the device.
-pub(crate) fn trim(device: &Device) -> candle_core::Result<()> {
+pub(crate) fn trim(device: &Device) -> device::Result<()> {
     let Some(pool) = default_pool(device)? else { return Ok(()) };
     // SAFETY: the pool is the default pool of a device and lives as long as the device.
-    unsafe { result::mem_pool::trim_to(pool, 0) }.w()
+    Ok(check(unsafe { driver::cuMemPoolTrimTo(pool, 0) })?)
 }

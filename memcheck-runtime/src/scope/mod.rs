@@ -152,6 +152,10 @@ pub(crate) fn install(when: Install) {
 
 /// Must be called when the program uses a tensor or device memory; see [`Install::Late`].
 #[inline]
+#[cfg_attr(
+    not(any(feature = "candle", feature = "cuda")),
+    expect(dead_code, reason = "the program has neither")
+)]
 pub(crate) fn install_pending() {
     if PENDING.load(Relaxed) && PENDING.swap(false, Relaxed) && !has_been_set() {
         let _quiet = quiet::enter();

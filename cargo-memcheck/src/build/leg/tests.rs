@@ -18,7 +18,7 @@ fn resolved(
         requests: parse_list(requested.iter().copied())?,
         by: DeviceSource::Flag,
     };
-    let lacks = (!candle).then_some("no package depends on candle-core");
+    let lacks = (!candle).then_some("no package depends on candle-core or cudarc");
     resolve(&requested, "t4", lacks, sharing, || found)
 }
 

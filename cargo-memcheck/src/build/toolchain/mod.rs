@@ -32,8 +32,6 @@ const NVML: &str = include_str!("../../../toolkit/nvml.c");
 const LIBRARIES: [&str; 8] =
     ["cuda", "cublas", "cublasLt", "curand", "nvrtc", "cudart", "cudnn", "nccl"];
 
-/// In cudarc's format.
-const CUDA_VERSION: &str = "13000";
 /// The default. The user's setting is kept, so that a build for a real GPU has the same inputs.
 const COMPUTE_CAPABILITY: &str = "90";
 const COMPUTE_CAPABILITY_VARIABLE: &str = "CUDA_COMPUTE_CAP";
@@ -41,11 +39,14 @@ const COMPUTE_CAPABILITY_VARIABLE: &str = "CUDA_COMPUTE_CAP";
 #[derive(Debug, Clone)]
 pub(crate) struct Toolkit {
     root: PathBuf,
+    /// In cudarc's format.
+    cuda_version: u32,
     pub(crate) nvml: Result<PathBuf, String>,
 }
 
 impl Toolkit {
-    pub(crate) fn prepare(root: PathBuf) -> anyhow::Result<Self> {
+    /// `cuda_version` is the version that the compiler reports.
+    pub(crate) fn prepare(root: PathBuf, cuda_version: u32) -> anyhow::Result<Self> {
         let written = || -> io::Result<()> {
             // Some programs look into lib and others into lib64.
             for folder in ["bin", "include", "lib", "lib64"] {
@@ -68,7 +69,7 @@ impl Toolkit {
         };
         written().with_context(|| format!("the simulated toolkit in {}", root.display()))?;
         let nvml = compile_nvml(&root);
-        Ok(Self { root, nvml })
+        Ok(Self { root, cuda_version, nvml })
     }
 
     pub(crate) fn apply(&self, command: &mut Command) {
@@ -88,7 +89,7 @@ impl Toolkit {
         let library_path = prepended(&self.root.join("lib"), "LIBRARY_PATH");
         let mut set = vec![
             ("NVCC", bin.join("nvcc").into_os_string()),
-            ("CUDARC_CUDA_VERSION", CUDA_VERSION.into()),
+            ("CUDARC_CUDA_VERSION", self.cuda_version.to_string().into()),
             (COMPUTE_CAPABILITY_VARIABLE, capability.into()),
             ("CUDAFORGE_HOME", self.root.join("cudaforge").into_os_string()),
             ("PATH", prepended(&bin, "PATH")),
@@ -158,18 +159,18 @@ mod tests {
     #[test]
     fn a_second_preparation_writes_no_files() {
         let folder = tempfile::tempdir().unwrap();
-        let toolkit = Toolkit::prepare(folder.path().to_owned()).unwrap();
+        let toolkit = Toolkit::prepare(folder.path().to_owned(), 13_000).unwrap();
         let nvcc = toolkit.root.join("bin/nvcc");
         let before = fs::metadata(&nvcc).unwrap().modified().unwrap();
         std::thread::sleep(std::time::Duration::from_millis(20));
-        Toolkit::prepare(folder.path().to_owned()).unwrap();
+        Toolkit::prepare(folder.path().to_owned(), 13_000).unwrap();
         assert_eq!(fs::metadata(&nvcc).unwrap().modified().unwrap(), before);
     }
 
     #[test]
     fn the_compiler_of_the_toolkit_starts_this_command() {
         let folder = tempfile::tempdir().unwrap();
-        let toolkit = Toolkit::prepare(folder.path().join("a toolkit")).unwrap();
+        let toolkit = Toolkit::prepare(folder.path().join("a toolkit"), 13_000).unwrap();
         let command = folder.path().join("cargo-memcheck");
         fs::write(&command, "#!/bin/sh\nprintf '<%s>' \"$@\"\n").unwrap();
         fs::set_permissions(&command, fs::Permissions::from_mode(0o755)).unwrap();
@@ -191,7 +192,7 @@ mod tests {
     #[test]
     fn the_stand_in_git_answers_only_in_the_checkouts_of_the_toolkit() {
         let folder = tempfile::tempdir().unwrap();
-        let toolkit = Toolkit::prepare(folder.path().join("a toolkit")).unwrap();
+        let toolkit = Toolkit::prepare(folder.path().join("a toolkit"), 13_000).unwrap();
         let checkouts = toolkit.root.join("cudaforge/git/checkouts");
         let checkout = checkouts.join("cutlass-0123456789abcdef");
         fs::create_dir_all(&checkouts).unwrap();

@@ -1,12 +1,34 @@
 //! cudarc in the dependency graph: whether candle's `cuda` is always on, and other copies of cudarc
 //! than candle's, whose calls memcheck counts in part or not at all.
 
+use std::collections::BTreeSet;
+
 use cargo_metadata::Package;
+use cargo_metadata::semver::{Op, Version, VersionReq};
 use memcheck_core::measurement::cargo_lock::CANDLE;
 
 use super::{TestPackage, Workspace};
 
 pub(super) const CUDARC: &str = "cudarc";
+
+/// The version of CUDA that the simulated toolkit reports, in cudarc's format.
+const CUDA_VERSION: u32 = 13_000;
+
+/// The first versions of cudarc that accept this version of CUDA and no later one. The build script
+/// panics above it.
+static ACCEPTED: [(Version, u32); 5] = [
+    (Version::new(0, 16, 3), 12_090),
+    (Version::new(0, 13, 5), 12_080),
+    (Version::new(0, 12, 1), 12_060),
+    (Version::new(0, 11, 3), 12_050),
+    (Version::new(0, 11, 0), 12_030),
+];
+/// The first version that accepts [`CUDA_VERSION`].
+const FIRST: Version = Version::new(0, 17, 1);
+
+/// The first version that calls functions that the linker has resolved. Older ones load the
+/// libraries at run time, whatever their features are.
+const FIRST_LINKED: Version = Version::new(0, 17, 0);
 
 impl Workspace {
     /// True if a package reaches cudarc without the features that memcheck switches on. The build
@@ -15,10 +37,53 @@ impl Workspace {
         packages.iter().any(|package| self.cudarcs(package).next().is_some())
     }
 
+    /// The greatest version of CUDA that every cudarc in the graph accepts.
+    pub(crate) fn cuda_version(&self) -> u32 {
+        let all: Vec<&Package> = self.metadata.packages.iter().collect();
+        versions(&all).iter().map(accepted).min().unwrap_or(CUDA_VERSION)
+    }
+
+    /// A warning for each version of cudarc whose calls are not counted on a real GPU, because it
+    /// loads the libraries. It is for packages whose runtime is built without candle: the cudarc of
+    /// a candle that the runtime names is linked.
+    pub(crate) fn warnings_of_loaded_cudarc(&self, packages: &[TestPackage]) -> Vec<String> {
+        let packages = packages.iter().filter(|package| package.candle.is_none());
+        let loaded: BTreeSet<Version> = packages
+            .flat_map(|package| {
+                let reached = self.reachable(&package.package.id);
+                let is_loaded = |version: &Version| {
+                    let resolved = reached
+                        .iter()
+                        .find(|it| it.name.as_str() == CUDARC && it.version == *version);
+                    *version < FIRST_LINKED
+                        || resolved.is_some_and(|it| self.is_linked(it) == Some(false))
+                };
+                versions(&reached).into_iter().filter(is_loaded).collect::<Vec<_>>()
+            })
+            .collect();
+        let warning = |version: &Version| {
+            let linked =
+                if *version < FIRST_LINKED { "" } else { "use its feature `dynamic-linking`, or " };
+            format!(
+                "cudarc {version} loads CUDA at run time, so that its calls are not counted on a real \
+                 GPU: {linked}use `--device sim`, which answers and counts them"
+            )
+        };
+        loaded.iter().map(warning).collect()
+    }
+
+    fn is_linked(&self, cudarc: &Package) -> Option<bool> {
+        let nodes = &self.metadata.resolve.as_ref()?.nodes;
+        let node = nodes.iter().find(|node| node.id == cudarc.id)?;
+        let has = |feature: &str| node.features.iter().any(|known| **known == *feature);
+        Some(has("dynamic-linking") || has("static-linking"))
+    }
+
     /// A warning for each copy of cudarc that memcheck does not see as candle's.
     pub(crate) fn warnings_of_cudarc(&self, packages: &[TestPackage]) -> Vec<String> {
         let mut warnings = Vec::new();
-        for cudarc in packages.iter().flat_map(|package| self.cudarcs(package)) {
+        let packages = packages.iter().filter(|package| package.candle.is_some());
+        for cudarc in packages.flat_map(|package| self.cudarcs(package)) {
             let Some(warning) = self.warning(cudarc) else { continue };
             if !warnings.contains(&warning) {
                 warnings.push(warning);
@@ -74,6 +139,35 @@ impl Workspace {
     }
 }
 
+/// The versions of cudarc among `packages`. If candle needs a feature to depend on it, this is the
+/// oldest one that candle accepts.
+fn versions(packages: &[&Package]) -> Vec<Version> {
+    let named =
+        |name: &'static str| packages.iter().filter(move |package| package.name.as_str() == name);
+    let resolved: Vec<Version> = named(CUDARC).map(|cudarc| cudarc.version.clone()).collect();
+    let required = named(CANDLE).flat_map(|candle| &candle.dependencies);
+    let missing = required.filter(|dependency| {
+        dependency.name == CUDARC && !resolved.iter().any(|version| dependency.req.matches(version))
+    });
+    let missing: Vec<Version> = missing.filter_map(|it| oldest(&it.req)).collect();
+    [resolved, missing].concat()
+}
+
+fn accepted(version: &Version) -> u32 {
+    if *version >= FIRST {
+        return CUDA_VERSION;
+    }
+    let known = ACCEPTED.iter().find(|(first, _)| version >= first);
+    known.map_or(ACCEPTED[ACCEPTED.len() - 1].1, |(_, cuda)| *cuda)
+}
+
+/// The oldest version that a requirement such as `^0.13.5` accepts.
+fn oldest(requirement: &VersionReq) -> Option<Version> {
+    let first = requirement.comparators.first()?;
+    let has_least = matches!(first.op, Op::Caret | Op::Tilde | Op::Exact | Op::GreaterEq);
+    has_least.then(|| Version::new(first.major, first.minor.unwrap_or(0), first.patch.unwrap_or(0)))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -83,6 +177,16 @@ mod tests {
 
     /// A package that depends on the runtime, candle, and one cudarc.
     fn workspace(cudarc: Option<(&str, &[&str])>) -> Workspace {
+        workspace_of(("0.11.1", "^0.19.7"), true, cudarc)
+    }
+
+    /// The same with this version of candle, which requires this cudarc. The runtime depends on
+    /// candle if it `names_candle`.
+    fn workspace_of(
+        (candle, required): (&str, &str),
+        names_candle: bool,
+        cudarc: Option<(&str, &[&str])>,
+    ) -> Workspace {
         let package = |name: &str, version: &str, dependencies: Value| {
             json!({
                 "name": name, "version": version, "id": name, "source": null, "targets": [],
@@ -108,10 +212,12 @@ mod tests {
         let mut packages = vec![
             package("app", "0.1.0", json!([dependency("memcheck-runtime", "*")])),
             package("memcheck-runtime", "0.1.0", json!([])),
-            package("candle-core", "0.11.1", json!([dependency("cudarc", "^0.19.7")])),
+            package("candle-core", candle, json!([dependency("cudarc", required)])),
         ];
         let mut of_app = vec!["memcheck-runtime", "candle-core"];
-        let mut nodes = vec![node("memcheck-runtime", &[], &[]), node("candle-core", &[], &[])];
+        let of_runtime: &[&str] = if names_candle { &["candle-core"] } else { &[] };
+        let mut nodes =
+            vec![node("memcheck-runtime", of_runtime, &[]), node("candle-core", &[], &[])];
         if let Some((version, features)) = cudarc {
             packages.push(package("cudarc", version, json!([])));
             nodes.push(node("cudarc", &[], features));
@@ -138,6 +244,40 @@ mod tests {
             let workspace = workspace(cudarc);
             assert_eq!(workspace.always_has_cuda(&workspace.test_packages()), expected);
         }
+    }
+
+    #[test]
+    fn the_toolkit_reports_a_version_that_cudarc_accepts() {
+        let version = |candle, cudarc: Option<&str>| {
+            workspace_of(candle, false, cudarc.map(|version| (version, &[][..]))).cuda_version()
+        };
+        assert_eq!(version(("0.11.1", "^0.19.7"), None), 13_000);
+        assert_eq!(version(("0.9.2", "^0.19.0"), Some("0.19.3")), 13_000);
+        assert_eq!(version(("0.9.1", "^0.16.1"), Some("0.16.6")), 12_090);
+        assert_eq!(version(("0.9.1", "^0.16.1"), None), 12_080);
+        assert_eq!(version(("0.8.4", "^0.13.5"), Some("0.13.9")), 12_080);
+        assert_eq!(version(("0.8.4", "^0.13.5"), Some("0.19.10")), 12_080, "candle's is missing");
+        assert_eq!(version(("0.11.1", "^0.19.7"), Some("0.12.1")), 12_060);
+        assert_eq!(version(("0.11.1", "^0.19.7"), Some("0.9.15")), 12_030);
+    }
+
+    #[test]
+    fn a_cudarc_that_loads_cuda_is_named_before_a_run_on_a_real_gpu() {
+        let warnings = |names_candle, version, feature| {
+            let of = ("0.8.4", if version == "0.13.9" { "^0.13.5" } else { "^0.19.0" });
+            let workspace = workspace_of(of, names_candle, Some((version, &[feature])));
+            workspace.warnings_of_loaded_cudarc(&workspace.test_packages()).join("\n")
+        };
+        let always = warnings(false, "0.13.9", "dynamic-linking");
+        assert!(always.starts_with("cudarc 0.13.9 loads CUDA at run time"), "{always}");
+        assert!(!always.contains("`dynamic-linking`"), "{always}");
+        let by_feature = warnings(false, "0.19.10", "dynamic-loading");
+        assert!(by_feature.contains("use its feature `dynamic-linking`"), "{by_feature}");
+        assert_eq!(warnings(false, "0.19.10", "dynamic-linking"), "");
+        assert_eq!(warnings(true, "0.19.10", "dynamic-loading"), "", "candle links its own");
+        let workspace = workspace_of(("0.8.4", "^0.13.5"), false, None);
+        let of_candle = workspace.warnings_of_loaded_cudarc(&workspace.test_packages());
+        assert!(of_candle[0].starts_with("cudarc 0.13.5 loads"), "candle's, without its feature");
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod package;
 mod places;
 mod separable;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,6 +19,8 @@ use memcheck_core::measurement::cargo_lock::CANDLE;
 
 use crate::invocation::values::CargoOptions;
 use crate::system::process::{self, ShortRun};
+
+use cudarc::CUDARC;
 
 pub(crate) use commit::{commit, git, uncommitted};
 pub(crate) use configuration::{configuration_files, program};
@@ -188,20 +190,42 @@ impl Workspace {
         })?;
         let reached = self.reachable(&package.id);
         let is_reached = |name: &str| reached.iter().any(|package| package.name.as_str() == name);
+        let runtime = self.dependency(&package.id, RUNTIME);
+        let candle = runtime.and_then(|runtime| self.dependency(&runtime.id, CANDLE));
+        // Without its feature `candle`, the runtime cannot switch on a feature of candle's crates.
         let candle_features =
             [("candle-nn", "nn-cuda"), ("candle-transformers", "transformers-cuda")]
                 .into_iter()
-                .filter(|(name, _)| is_reached(name))
+                .filter(|(name, _)| candle.is_some() && is_reached(name))
                 .map(|(_, feature)| feature)
                 .collect();
-        let runtime = self.dependency(&package.id, RUNTIME);
-        let candle = runtime.and_then(|runtime| self.dependency(&runtime.id, CANDLE));
+        let own_features = match candle {
+            Some(_) => BTreeSet::new(),
+            None => self.cuda_of_own_candle(package),
+        };
         Some(TestPackage {
             package: package.clone(),
             runtime: dependency.rename.clone().unwrap_or_else(|| dependency.name.clone()),
             candle_features,
+            own_features,
             candle: candle.map(|candle| candle.version.to_string()),
+            can_use_cuda: candle.is_some() || is_reached(CANDLE) || is_reached(CUDARC),
         })
+    }
+
+    /// The feature `cuda` of each candle crate that the package itself depends on.
+    fn cuda_of_own_candle(&self, package: &Package) -> BTreeSet<String> {
+        self.resolved_dependencies(package)
+            .into_iter()
+            .filter(|(declared, chosen)| {
+                declared.kind != DependencyKind::Build
+                    && chosen.name.starts_with("candle-")
+                    && chosen.features.contains_key("cuda")
+            })
+            .map(|(declared, _)| {
+                format!("{}/cuda", declared.rename.as_ref().unwrap_or(&declared.name))
+            })
+            .collect()
     }
 
     fn dependency(&self, of: &PackageId, name: &str) -> Option<&Package> {

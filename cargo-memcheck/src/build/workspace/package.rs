@@ -11,7 +11,12 @@ pub(crate) struct TestPackage {
     /// The name that the package gives to its dependency on the runtime.
     pub(super) runtime: String,
     pub(super) candle_features: BTreeSet<&'static str>,
+    /// `dependency/feature` of the package's own candle crates, if its runtime does not name candle.
+    pub(super) own_features: BTreeSet<String>,
+    /// The version that the runtime names.
     pub(crate) candle: Option<String>,
+    /// True if candle or cudarc is in the dependency graph of the package.
+    pub(crate) can_use_cuda: bool,
 }
 
 impl TestPackage {
@@ -30,6 +35,7 @@ impl TestPackage {
         std::iter::once(first)
             .chain(self.candle_features.iter().copied())
             .map(|feature| format!("{}/{feature}", self.runtime))
+            .chain(self.own_features.iter().cloned())
             .collect()
     }
 }

@@ -54,8 +54,9 @@ impl TestSource {
         match self {
             Self::Workspace => {
                 let packages = workspace.select(&options.cargo)?;
-                let has_candle = packages.iter().any(|package| package.candle.is_some());
-                let lacks = (!has_candle).then_some("no package depends on candle-core");
+                let can_use_cuda = packages.iter().any(|package| package.can_use_cuda);
+                let lacks =
+                    (!can_use_cuda).then_some("no package depends on candle-core or cudarc");
                 let probe = || gpu::probe(probe, launcher);
                 let legs = leg::resolve(requested, machine, lacks, sharing, probe)?;
                 Ok((packages, legs))

@@ -17,16 +17,12 @@ use memcheck_core::space::Space;
 use memcheck_ledger as ledger;
 
 use super::{OUT_OF_MEMORY, SUCCESS};
+use crate::driver::{cuPointerGetAttribute, cuStreamIsCapturing};
 
 /// `CU_POINTER_ATTRIBUTE_MAPPED`.
 const MAPPED: c_int = 13;
 /// `CU_STREAM_CAPTURE_STATUS_ACTIVE`.
 const ACTIVE: c_int = 1;
-
-unsafe extern "C" {
-    fn cuStreamIsCapturing(stream: *mut c_void, status: *mut c_int) -> c_int;
-    fn cuPointerGetAttribute(value: *mut c_void, attribute: c_int, address: u64) -> c_int;
-}
 
 /// True once a stream was captured, or memory was added to a graph.
 static CAPTURED: AtomicBool = AtomicBool::new(false);

@@ -20,9 +20,6 @@ mod next;
 
 use std::ffi::c_int;
 
-use candle_core::Device;
-use candle_core::cuda_backend::WrapErr;
-use candle_core::cuda_backend::cudarc::driver::{result, sys};
 use memcheck_core::space::Space;
 use memcheck_ledger as ledger;
 
@@ -34,51 +31,20 @@ const SUCCESS: c_int = 0;
 /// `CUDA_ERROR_OUT_OF_MEMORY` and `cudaErrorMemoryAllocation`.
 const OUT_OF_MEMORY: c_int = 2;
 
-unsafe extern "C" {
-    fn cuCtxGetDevice(device: *mut c_int) -> c_int;
-}
-
-/// The version of CUDA that the driver supports, as `major * 1000 + minor * 10`.
-///
-/// # Errors
-/// If the driver returns an error.
-#[cfg(not(feature = "sim"))]
-pub(crate) fn driver_version() -> candle_core::Result<c_int> {
-    unsafe extern "C" {
-        fn cuDriverGetVersion(version: *mut c_int) -> c_int;
-    }
-    let mut version = 0;
-    // SAFETY: the pointer is to a local int, to which the driver writes one int.
-    match unsafe { cuDriverGetVersion(&raw mut version) } {
-        SUCCESS => Ok(version),
-        error => candle_core::bail!("cuDriverGetVersion returned error {error}"),
-    }
-}
-
-/// True if the loaded driver is the simulated one.
-pub(crate) fn is_simulated() -> bool {
-    if cfg!(feature = "sim") {
-        return true;
-    }
-    // SAFETY: the name is a constant with a terminator, and the function of this name is not
-    // called.
-    let mark = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"cuMemcheckSimulated".as_ptr()) };
-    !mark.is_null()
+/// The names and addresses of all probes.
+#[cfg(all(feature = "sim", not(feature = "candle")))]
+pub(crate) fn table() -> Vec<(&'static str, *const std::ffi::c_void)> {
+    let mut all = driver::table();
+    all.extend(cudart::table());
+    all
 }
 
 /// The spaces that the rows of the tables name.
 mod space {
-    use std::ffi::c_int;
-
     use memcheck_core::space::Space;
 
-    /// The calling thread's current device. After a successful allocation there is always one.
-    fn ordinal() -> Option<u16> {
-        let mut ordinal: c_int = -1;
-        // SAFETY: the pointer is to a local int, to which the driver writes one int.
-        let result = unsafe { super::cuCtxGetDevice(&raw mut ordinal) };
-        (result == super::SUCCESS).then(|| u16::try_from(ordinal).ok()).flatten()
-    }
+    // After a successful allocation there is always a current device.
+    use crate::driver::current_device as ordinal;
 
     pub(super) fn device() -> Option<Space> {
         ordinal().map(Space::Cuda)
@@ -93,56 +59,6 @@ mod space {
     pub(super) fn pinned() -> Option<Space> {
         ordinal().map(Space::Pinned)
     }
-}
-
-/// Allocates and frees one block of pinned memory.
-///
-/// # Errors
-/// If the driver refuses it.
-pub(crate) fn pinned_block(device: &Device) -> candle_core::Result<()> {
-    let Device::Cuda(cuda) = device else { return Ok(()) };
-    cuda.cuda_stream().context().bind_to_thread().w()?;
-    // SAFETY: the block is freed once, by the function that belongs to its allocation, and it is
-    // neither read nor written.
-    unsafe { result::malloc_host(4096, 0).and_then(|block| result::free_host(block)) }.w()
-}
-
-/// Allocates and frees one block of managed memory.
-///
-/// # Errors
-/// If the driver refuses it.
-pub(crate) fn managed_block(device: &Device) -> candle_core::Result<()> {
-    let Device::Cuda(cuda) = device else { return Ok(()) };
-    cuda.cuda_stream().context().bind_to_thread().w()?;
-    let global = sys::CUmemAttach_flags::CU_MEM_ATTACH_GLOBAL;
-    // SAFETY: the block is freed once, by the function that belongs to its allocation, and it is
-    // neither read nor written.
-    unsafe { result::malloc_managed(4096, global).and_then(|block| result::free_sync(block)) }.w()
-}
-
-/// Allocates and frees one block of the memory of a graph.
-///
-/// # Errors
-/// If the driver refuses it.
-pub(crate) fn graph_block(device: &Device) -> candle_core::Result<()> {
-    use result::stream::StreamKind;
-    let Device::Cuda(cuda) = device else { return Ok(()) };
-    cuda.cuda_stream().context().bind_to_thread().w()?;
-    let stream = result::stream::create(StreamKind::NonBlocking).w()?;
-    let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
-    // SAFETY: the block is freed once on the stream that allocated it, and it is neither read nor
-    // written. The graph is never launched, and is destroyed once.
-    let captured = unsafe {
-        result::stream::begin_capture(stream, mode).and_then(|()| {
-            let freed = result::malloc_async(stream, 4096)
-                .and_then(|block| result::free_async(block, stream));
-            let graph = result::stream::end_capture(stream)?;
-            result::graph::destroy(graph).and(freed)
-        })
-    };
-    // SAFETY: the stream is destroyed once, and its capture has ended.
-    let destroyed = unsafe { result::stream::destroy(stream) };
-    captured.and(destroyed).w()
 }
 
 /// True if `size` further bytes must be refused without a call of the driver.

@@ -21,6 +21,12 @@ macro_rules! probes {
             }
         )*
 
+        /// The names and addresses of the probes, for a program that loads CUDA at run time.
+        #[cfg(all(feature = "sim", not(feature = "candle")))]
+        pub(super) fn table() -> Vec<(&'static str, *const std::ffi::c_void)> {
+            vec![$((stringify!($name), ($name as *const ()).cast())),*]
+        }
+
         /// The functions to which the probes forward.
         mod next {
             use super::*;
@@ -196,35 +202,9 @@ macro_rules! forwards {
 /// Functions that look up the next definition of their name at the first call.
 #[cfg(not(feature = "sim"))]
 macro_rules! forwards {
-    ($(fn $name:ident($($argument:ident: $type:ty),*);)*) => {
-        $(
-            pub(super) unsafe fn $name($($argument: $type),*) -> std::ffi::c_int {
-                use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
-                static NEXT: AtomicPtr<std::ffi::c_void> = AtomicPtr::new(std::ptr::null_mut());
-                let mut next = NEXT.load(Relaxed);
-                if next.is_null() {
-                    const NAME: &std::ffi::CStr = match std::ffi::CStr::from_bytes_with_nul(
-                        concat!(stringify!($name), "\0").as_bytes(),
-                    ) {
-                        Ok(name) => name,
-                        Err(_) => unreachable!(),
-                    };
-                    // SAFETY: the name is a constant with a terminator. RTLD_NEXT requests the
-                    // definition after this executable's own.
-                    next = unsafe { libc::dlsym(libc::RTLD_NEXT, NAME.as_ptr()) };
-                    if next.is_null() {
-                        // CUDA_ERROR_NOT_FOUND: the library is not loaded.
-                        return 500;
-                    }
-                    NEXT.store(next, Relaxed);
-                }
-                type Function = unsafe extern "C" fn($($type),*) -> std::ffi::c_int;
-                // SAFETY: by the CUDA headers, the symbol of this name is a function of this type.
-                let function: Function = unsafe { std::mem::transmute(next) };
-                // SAFETY: the caller keeps the contract of the function.
-                unsafe { function($($argument),*) }
-            }
-        )*
+    // RTLD_NEXT requests the definition after this executable's own.
+    ($($functions:tt)*) => {
+        $crate::driver::looked_up! { pub(super) in libc::RTLD_NEXT; $($functions)* }
     };
 }
 

@@ -34,14 +34,24 @@ use tokens::Token;
 /// The hidden subcommand that the script `toolkit/nvcc` calls.
 pub(crate) const SUBCOMMAND: &str = "stand-in-nvcc";
 
+/// The greatest version that the package's cudarc accepts, as the toolkit's environment states it.
+fn cuda_version() -> u32 {
+    let stated = environment("CUDARC_CUDA_VERSION").and_then(|version| version.parse().ok());
+    stated.unwrap_or(13_000)
+}
+
 /// cudarc reads the fourth line, cudaforge the word after "release".
-const VERSION: &str = "\
-nvcc: NVIDIA (R) Cuda compiler driver
-Copyright (c) none: this is the stand-in of memcheck-sim, it compiles nothing
-Built for the simulated CUDA device
-Cuda compilation tools, release 13.0, V13.0.0
-Build memcheck-sim
-";
+fn version(cuda: u32) -> String {
+    let release = format!("{}.{}", cuda / 1000, cuda % 1000 / 10);
+    format!(
+        "nvcc: NVIDIA (R) Cuda compiler driver\n\
+         Copyright (c) none: this is the stand-in of memcheck-sim, it compiles nothing\n\
+         Built for the simulated CUDA device\n\
+         Cuda compilation tools, release {release}, V{release}.0\n\
+         Build memcheck-sim\n"
+    )
+}
+
 const CAPABILITIES: &str = "75 80 86 87 88 89 90 90a 100 100a 103 110 120 120a 121";
 
 /// Returns the exit code.
@@ -67,7 +77,7 @@ fn answer(question: Question) -> String {
         CAPABILITIES.split(' ').map(|capability| format!("{start}_{capability}\n")).collect()
     };
     match question {
-        Question::Version => VERSION.to_owned(),
+        Question::Version => version(cuda_version()),
         Question::Codes => list("sm"),
         Question::Architectures => list("compute"),
     }

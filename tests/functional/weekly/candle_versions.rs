@@ -1,0 +1,124 @@
+//! The package `tests/candle_versions` with each version of candle: bytes, growth and values.
+//! Ignored: `just candle-versions` runs it, or one version of it.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::fixture::{Run, cargo, memcheck_with, target, workspace};
+
+/// The oldest version that memcheck accepts, and the last one of each later series.
+const VERSIONS: [&str; 4] = ["0.9.2", "0.10.2", "0.11.0", "0.11.1"];
+/// Selects one of them.
+const VARIABLE: &str = "CANDLE_VERSION";
+
+/// A crate comes after those that require its version.
+const CRATES: [&str; 4] = ["candle-transformers", "candle-nn", "candle-core", "candle-kernels"];
+
+fn package() -> PathBuf {
+    workspace().join("tests/candle_versions")
+}
+
+/// The versions of a crate in a lock file.
+fn locked(lock: &str, krate: &str) -> BTreeSet<String> {
+    let entries = lock.split("\n[[package]]\n");
+    let versions = entries.filter_map(|entry| {
+        let version = entry.strip_prefix(&format!("name = \"{krate}\"\nversion = \""))?;
+        Some(version.split_once('"')?.0.to_owned())
+    });
+    versions.collect()
+}
+
+/// Locks every crate of candle at one version, as a user does.
+fn lock(folder: &Path, version: &str) {
+    let lock = folder.join("Cargo.lock");
+    std::fs::copy(workspace().join("Cargo.lock"), &lock).expect("a lock file");
+    let read = || std::fs::read_to_string(&lock).expect("a lock file");
+    for krate in CRATES {
+        for other in locked(&read(), krate).iter().filter(|other| *other != version) {
+            let mut update = cargo();
+            let spec = format!("{krate}@{other}");
+            update.args(["update", "--quiet", "--package", &spec, "--precise", version]);
+            let done = update.current_dir(folder).status();
+            assert!(done.is_ok_and(|status| status.success()), "{spec} is not locked at {version}");
+        }
+        assert_eq!(locked(&read(), krate), BTreeSet::from([version.to_owned()]), "{krate}");
+    }
+}
+
+fn run(folder: &Path, device: &str) -> Run {
+    let own = target().join("functional/candle-versions").display().to_string();
+    let arguments = ["run", "--device", device, "--message-format", "json", "--no-ci"];
+    memcheck_with(folder, &arguments, &[("CARGO_TARGET_DIR", &own)])
+}
+
+/// The lines of `expected.tsv` for a version: test, space, figure and value.
+fn expected(version: &str) -> BTreeSet<String> {
+    let text = std::fs::read_to_string(package().join("expected.tsv")).expect("a table");
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let of_version = lines.filter_map(|line| match line.rsplit_once("\tonly ") {
+        Some((line, versions)) => versions.split(' ').any(|one| one == version).then_some(line),
+        None => Some(line),
+    });
+    of_version.map(str::to_owned).collect()
+}
+
+/// The same lines of a run.
+fn measured(run: &Run) -> BTreeSet<String> {
+    let mut lines = BTreeSet::new();
+    for line in run.json().iter().filter(|line| line["type"] == "test-finished") {
+        let test = line["test"].as_str().expect("a name");
+        let findings = line["findings"].as_array().map_or(&[][..], Vec::as_slice);
+        let codes = findings.iter().map(|finding| finding["code"].as_str().expect("a code"));
+        let codes: Vec<&str> = codes.collect();
+        let device = line["device"].as_str().expect("a device");
+        lines.insert(format!("{test}\t{device}\tfindings\t{}", codes.join(" ")));
+        // Peaks of the host are those of this machine's processor.
+        let figures: &[&str] = match device {
+            "cpu" => &["setup", "growth"],
+            _ => &["setup", "growth", "peak_allocated", "allocated_total", "allocations"],
+        };
+        let space = if device == "cpu" { "host" } else { "cuda:0" };
+        for figure in figures {
+            let value = line["metrics"][space][figure].as_u64().expect("a figure");
+            lines.insert(format!("{test}\t{space}\t{figure}\t{value}"));
+        }
+        let reads = line["values"]["unknown_reads"].as_u64().unwrap_or(0);
+        lines.insert(format!("{test}\t{space}\tunknown_reads\t{reads}"));
+    }
+    lines
+}
+
+fn assert_figures(version: &str) {
+    let folder = package();
+    lock(&folder, version);
+    let mut all = BTreeSet::new();
+    for device in ["sim:h100", "cpu"] {
+        let run = run(&folder, device);
+        // The test that keeps its cache fails.
+        assert_eq!(run.code, 100, "candle {version} on {device}:\n{}\n{}", run.stdout, run.stderr);
+        all.append(&mut measured(&run));
+    }
+    let expected = expected(version);
+    let lines = |one: &BTreeSet<String>, other: &BTreeSet<String>| {
+        one.difference(other).cloned().collect::<Vec<_>>().join("\n")
+    };
+    assert!(
+        all == expected,
+        "candle {version}, measured and not expected:\n{}\nexpected and not measured:\n{}",
+        lines(&all, &expected),
+        lines(&expected, &all)
+    );
+    println!("candle {version}: {} figures are as expected", all.len());
+}
+
+#[test]
+#[ignore = "weekly: just candle-versions"]
+fn every_version_of_candle_measures_the_expected_figures() {
+    match std::env::var(VARIABLE) {
+        Ok(version) => {
+            assert!(VERSIONS.contains(&version.as_str()), "{version} is none of {VERSIONS:?}");
+            assert_figures(&version);
+        }
+        Err(_) => VERSIONS.into_iter().for_each(assert_figures),
+    }
+}
