@@ -128,7 +128,7 @@ impl BlockTable {
         if !self.base.load(Acquire).is_null() {
             return Ok(());
         }
-        let memory = crate::mapping::reserve(BUCKETS * size_of::<Bucket>())?.as_ptr().cast();
+        let memory = crate::os::reserve(BUCKETS * size_of::<Bucket>())?.as_ptr().cast();
         // If another thread has mapped the table first, its mapping is used. Ours costs address
         // space only.
         let _ = self.base.compare_exchange(std::ptr::null_mut(), memory, AcqRel, Acquire);
@@ -352,6 +352,7 @@ struct Found {
 mod tests {
     use super::*;
 
+    #[cfg_attr(miri, ignore = "an interpreter takes minutes for so many blocks")]
     #[test]
     fn addresses_beyond_the_first_level_are_found() {
         static TABLE: BlockTable = BlockTable::new();
@@ -421,6 +422,7 @@ mod tests {
         pages.len() * PAGE
     }
 
+    #[cfg_attr(miri, ignore = "an interpreter takes minutes for so many blocks")]
     #[test]
     fn a_live_block_costs_at_most_64_bytes() {
         static TABLE: BlockTable = BlockTable::new();
