@@ -2,6 +2,7 @@
 
 use super::*;
 use serde_json::{Value, json};
+use std::os::unix::process::ExitStatusExt;
 
 use crate::wire::example;
 
