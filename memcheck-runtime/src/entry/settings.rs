@@ -122,7 +122,7 @@ pub(crate) fn threads() -> u32 {
         .unwrap_or(1)
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 

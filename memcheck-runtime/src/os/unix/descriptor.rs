@@ -101,7 +101,7 @@ mod tests {
     fn under_number(kept: &KeptFile) -> (i32, impl Fn() -> Option<Identity> + use<>) {
         let number = kept.file.as_ref().expect("the file is open").as_raw_fd();
         assert!(number >= 1000, "{number} is low");
-        (number, move || Identity::at(Path::new(&format!("/proc/self/fd/{number}"))))
+        (number, move || Identity::at(Path::new(&format!("/dev/fd/{number}"))))
     }
 
     #[test]

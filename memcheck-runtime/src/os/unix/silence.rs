@@ -4,14 +4,14 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use crate::descriptor::{self, KeptFile};
+use super::descriptor::{self, KeptFile};
 
 /// While it lives, the output of the process to stdout and stderr is discarded.
-pub(super) struct Silence(Option<[KeptFile; 2]>);
+pub(crate) struct Silence(Option<[KeptFile; 2]>);
 
 impl Silence {
     /// Starts to discard the output. Has no effect if the system refuses the file descriptors.
-    pub(super) fn begin() -> Self {
+    pub(crate) fn begin() -> Self {
         Self(redirect_to_null().ok())
     }
 }
