@@ -49,7 +49,7 @@ pub(super) fn start() -> io::Result<[u8; ID]> {
 /// The address of this name, which belongs to no file.
 #[cfg(target_os = "linux")]
 fn address(name: &[u8]) -> io::Result<SocketAddr> {
-    std::os::linux::net::SocketAddrExt::from_abstract_name(name)
+    <SocketAddr as std::os::linux::net::SocketAddrExt>::from_abstract_name(name)
 }
 
 #[cfg(not(target_os = "linux"))]
