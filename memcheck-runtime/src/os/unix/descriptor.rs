@@ -18,7 +18,9 @@ pub(crate) struct Identity {
 
 impl Identity {
     fn new(metadata: &std::fs::Metadata) -> Self {
-        let kind = metadata.mode() & libc::S_IFMT;
+        // `S_IFMT` has the same value, and another type, on other systems.
+        const KIND: u32 = 0o170_000;
+        let kind = metadata.mode() & KIND;
         Self { device: metadata.dev(), inode: metadata.ino(), kind }
     }
 
