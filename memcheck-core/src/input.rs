@@ -127,8 +127,10 @@ fn kind(kind: FileType) -> &'static str {
     if kind.is_dir() { "a directory" } else { os::special_kind(kind) }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
+    #![cfg(unix)]
+
     use std::os::unix::fs::symlink;
     use std::os::unix::net::UnixListener;
     use std::process::Command;

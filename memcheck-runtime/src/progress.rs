@@ -55,8 +55,10 @@ pub(crate) fn iterations() -> (u32, u32) {
     (ITERATION.load(Relaxed), ITERATIONS.load(Relaxed))
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
+    #![cfg(unix)]
+
     use std::os::fd::AsFd;
 
     use super::*;

@@ -34,8 +34,10 @@ pub fn kill_all(mut kill: impl FnMut(i32) -> bool, mut reap: impl FnMut() -> boo
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
+    #![cfg(target_os = "linux")]
+
     use std::process::Command;
 
     use super::*;

@@ -249,5 +249,5 @@ fn signal(status: ExitStatus, number: i32) -> String {
     format!("{} (signal {number})", name.map_or("an unknown signal", |(name, _)| name))
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests;

@@ -122,8 +122,10 @@ pub(crate) fn threads() -> u32 {
         .unwrap_or(1)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
+    #![cfg(unix)]
+
     use super::*;
 
     #[test]

@@ -1,47 +1,28 @@
 //! Systems that are not Unix: no process is forked there, and files have no descriptors.
 
-use std::fs::File;
-use std::path::Path;
+use std::fs::{File, Metadata};
 use std::process::Command;
 
-/// The identity of a file: not known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Identity;
-
-impl Identity {
-    /// The identity of the file that is opened by this path.
-    pub(crate) fn at(_: &Path) -> Option<Self> {
-        None
-    }
+/// All files are the same here.
+pub(super) fn identity(_: &Metadata) -> [u64; 3] {
+    [0; 3]
 }
 
-/// A file that stays open while a body runs.
-#[derive(Debug)]
-pub(crate) struct KeptFile(File);
-
-impl KeptFile {
-    pub(crate) fn new(file: File) -> Self {
-        Self(file)
-    }
-
-    /// The file.
-    pub(crate) fn get(&mut self) -> Option<&File> {
-        Some(&self.0)
-    }
-
-    pub(crate) fn identity(&self) -> Option<Identity> {
-        None
-    }
+/// No other number.
+pub(super) fn duplicate(_: &File) -> Option<File> {
+    None
 }
 
-/// The output is not discarded.
-pub(crate) struct Silence;
-
-impl Silence {
-    pub(crate) fn begin() -> Self {
-        Self
-    }
+pub(super) fn leave_open(file: File) {
+    std::mem::forget(file);
 }
+
+/// The streams are not redirected.
+pub(super) fn streams() -> std::io::Result<[File; 2]> {
+    Err(std::io::ErrorKind::Unsupported.into())
+}
+
+pub(super) fn redirect_streams(_: [Option<&File>; 2]) {}
 
 /// Runs another program, and ends as it does. Returns only if the system refuses.
 pub(crate) fn exec(mut command: Command) -> std::io::Error {

@@ -3,7 +3,7 @@
 //!
 //! `linux` is complete. `portable` is the path of other systems: it starts a test without a
 //! supervisor, and knows no figure of the system. `RUSTFLAGS="--cfg memcheck_portable"` selects it on
-//! Linux too (`just portable`). `unix` are descriptors and handlers, which are the same on Linux and
+//! Linux too (`just portable`). `unix` has the descriptors and handlers, which are the same on Linux and
 //! macOS; `elsewhere` replaces them on other systems.
 
 #[cfg(all(
@@ -18,6 +18,9 @@ mod linux;
     not(memcheck_portable)
 )))]
 mod portable;
+
+mod descriptor;
+mod silence;
 
 #[cfg(not(unix))]
 mod elsewhere;
@@ -41,6 +44,9 @@ pub(crate) use portable::*;
 pub(crate) use elsewhere::*;
 #[cfg(unix)]
 pub(crate) use unix::*;
+
+pub(crate) use descriptor::{Identity, KeptFile};
+pub(crate) use silence::Silence;
 
 /// What memcheck can measure on a system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

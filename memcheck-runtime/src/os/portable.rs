@@ -85,8 +85,10 @@ pub(crate) fn mappings_with_residents() -> String {
     String::new()
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
+    #![cfg(unix)]
+
     use super::*;
 
     #[test]

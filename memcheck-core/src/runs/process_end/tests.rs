@@ -1,4 +1,5 @@
 //! The ways in which a process ends, and the findings about them.
+#![cfg(unix)]
 
 use super::*;
 use serde_json::{Value, json};

@@ -16,11 +16,31 @@ pub(super) struct WalkStart {
     lr: u64,
 }
 
+/// The registers after a return, and the position of the return address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct CallPlace {
+    pub(in crate::site) sp: u64,
+    bp: u64,
+    /// 0 if the return address was in a register. On x86-64 it is always below the caller's `sp`.
+    #[cfg(target_arch = "aarch64")]
+    stored: u64,
+}
+
+/// The latest reads of a walk. A function of aarch64 stores its return address anywhere in its
+/// frame, so that its position is known only from the read of the step that returned it.
+#[derive(Debug, Default)]
+pub(super) struct Reads {
+    #[cfg(target_arch = "aarch64")]
+    latest: [std::cell::Cell<(u64, u64)>; 4],
+    #[cfg(target_arch = "aarch64")]
+    count: std::cell::Cell<usize>,
+}
+
 #[cfg(target_arch = "x86_64")]
 mod x86_64 {
     use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 
-    use super::WalkStart;
+    use super::{CallPlace, Reads, WalkStart};
 
     pub(in crate::site) type Unwinder<D, P> = UnwinderX86_64<D, P>;
     pub(in crate::site) type Cache<P> = CacheX86_64<P>;
@@ -47,13 +67,6 @@ mod x86_64 {
         }
     }
 
-    /// The registers after a return.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-    pub(in crate::site) struct CallPlace {
-        pub(in crate::site) sp: u64,
-        bp: u64,
-    }
-
     impl CallPlace {
         /// The place to which a frame has returned.
         #[inline(always)]
@@ -73,11 +86,6 @@ mod x86_64 {
         }
     }
 
-    /// The reads of a step of a walk. This processor stores a return address below the caller's
-    /// stack pointer, so that the reads need not be known.
-    #[derive(Debug, Default)]
-    pub(in crate::site) struct Reads(());
-
     impl Reads {
         #[inline(always)]
         pub(in crate::site) fn add(&self, _address: u64, _word: u64) {}
@@ -92,11 +100,9 @@ mod x86_64 {
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64 {
-    use std::cell::Cell;
-
     use framehop::aarch64::{CacheAarch64, PtrAuthMask, UnwindRegsAarch64, UnwinderAarch64};
 
-    use super::WalkStart;
+    use super::{CallPlace, Reads, WalkStart};
 
     pub(in crate::site) type Unwinder<D, P> = UnwinderAarch64<D, P>;
     pub(in crate::site) type Cache<P> = CacheAarch64<P>;
@@ -127,15 +133,6 @@ mod aarch64 {
         }
     }
 
-    /// The registers after a return, and the position of the return address.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-    pub(in crate::site) struct CallPlace {
-        pub(in crate::site) sp: u64,
-        bp: u64,
-        /// 0 if the return address was in a register.
-        stored: u64,
-    }
-
     impl CallPlace {
         /// The place to which a frame has returned.
         pub(in crate::site) fn new(registers: &Registers, reads: &Reads, frame: u64) -> Self {
@@ -152,14 +149,6 @@ mod aarch64 {
         pub(in crate::site) fn at(sp: u64) -> Self {
             Self { sp, bp: 0, stored: sp - 8 }
         }
-    }
-
-    /// The latest reads of a walk. A function of this processor stores its return address anywhere
-    /// in its frame, so that its position is known only from the read of the step that returned it.
-    #[derive(Debug, Default)]
-    pub(in crate::site) struct Reads {
-        latest: [Cell<(u64, u64)>; 4],
-        count: Cell<usize>,
     }
 
     impl Reads {
