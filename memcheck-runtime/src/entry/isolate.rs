@@ -1,7 +1,6 @@
 //! A memory test under a plain test harness: starts a child process for the test, waits for it, and
 //! fails in the way that the harness expects.
 
-use std::fmt::Display;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -9,7 +8,7 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use memcheck_core::device::{Family, Request};
+use memcheck_core::device::Family;
 use memcheck_core::input;
 use memcheck_core::judgement::baseline::Baseline;
 use memcheck_core::judgement::finding::{self, Code};
@@ -27,6 +26,7 @@ use memcheck_core::runs::process_end::{self, End, ExpectedTest, Judged, Written}
 use memcheck_core::wire::protocol::{self, Job, Report};
 use memcheck_symbols::Symbols;
 
+use super::harness::{not_run, or_fail};
 use super::{ordinary, relations, settings};
 use crate::description::Description;
 use crate::{os, snapshot};
@@ -92,11 +92,6 @@ pub(super) fn run(description: &'static Description) {
     conclude(description, &measured(&job, (family, timeout), explain, run));
 }
 
-/// Returns the value of a setting, or fails the test with the error.
-pub(super) fn or_fail<T, E: Display>(read: Result<T, E>) -> T {
-    read.unwrap_or_else(|error| panic!("{error}"))
-}
-
 /// The baselines of a test and of its laws on all devices, although this process runs only one.
 fn baselines(description: &Description, config: &Config, roots: Roots<'_>) -> Vec<PathBuf> {
     let of = |family| {
@@ -106,14 +101,6 @@ fn baselines(description: &Description, config: &Config, roots: Roots<'_>) -> Ve
         law.into_iter().chain([snapshot::path(description, roots, family)])
     };
     [Family::Cpu, Family::Cuda].into_iter().flat_map(of).collect()
-}
-
-/// Reports that this harness has no device for the test.
-pub(super) fn not_run(description: &Description, device: &Request) {
-    println!("memcheck: not run, it needs another device than `{device}`: use `cargo memcheck`");
-    if let Some(expected) = description.should_panic {
-        panic!("not run on `{device}`; its expected panic message: {expected}");
-    }
 }
 
 /// Runs the test, and again for each stage that its report needs.

@@ -12,6 +12,7 @@
 
 mod before_main;
 mod body;
+mod harness;
 mod isolate;
 mod job;
 mod listing;

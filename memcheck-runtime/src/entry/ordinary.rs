@@ -13,7 +13,7 @@ use memcheck_core::device::Family;
 use memcheck_core::limits::Limits;
 use memcheck_core::wire::protocol::Reach;
 
-use super::isolate::{not_run, or_fail};
+use super::harness::{not_run, or_fail};
 use super::settings;
 use crate::description::Description;
 use crate::os::{self, Instrument};
