@@ -67,6 +67,25 @@ deny *WHICH:
 minimal:
     scripts/minimal-versions
 
+# The crates of a test process and the workloads on aarch64: under qemu, if the machine is another one.
+aarch64 *ARGS:
+    scripts/aarch64 {{ARGS}}
+
+# The path of macOS and Windows, on this system. Compiles candle once more on Linux.
+portable:
+    scripts/portable
+
+# What users compile on macOS and Windows, and the command, for these systems. Needs
+# `rustup target add aarch64-apple-darwin x86_64-pc-windows-gnu`.
+cross:
+    scripts/cross
+
+# The ledger in an interpreter that finds data races, and tries orders of memory that this processor
+# never shows. Needs `rustup +nightly component add miri rust-src`.
+miri *ARGS:
+    MIRIFLAGS="-Zmiri-many-seeds=0..4 -Zmiri-disable-isolation" RUSTFLAGS="--cfg memcheck_portable" \
+        cargo +nightly miri test -p memcheck-ledger --lib {{ARGS}}
+
 # The notices of third-party licenses that a binary release contains, in target/NOTICES.md.
 # Needs `cargo install cargo-about --locked --features cli`.
 notices:

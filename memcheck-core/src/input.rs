@@ -7,9 +7,9 @@
 
 use std::fs::{self, File, FileType, Metadata};
 use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
+use crate::os;
 use crate::size::Size;
 
 /// The most bytes of a report of a test process. One with 1,000,000 holders has about 200 MB, so
@@ -60,8 +60,7 @@ pub fn open(path: &Path, most: u64) -> io::Result<File> {
     // Devices can act when they are opened.
     check(&fs::metadata(path)?, most)?;
     // Another program can replace the file meanwhile, and opening must not wait for a pipe.
-    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
-    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    let file = os::open_without_waiting(path)?;
     check(&file.metadata()?, most)?;
     Ok(file)
 }
@@ -125,18 +124,13 @@ fn check_size(size: u64, most: u64) -> io::Result<()> {
 }
 
 fn kind(kind: FileType) -> &'static str {
-    match kind {
-        kind if kind.is_dir() => "a directory",
-        kind if kind.is_fifo() => "a named pipe",
-        kind if kind.is_char_device() => "a character device",
-        kind if kind.is_block_device() => "a block device",
-        kind if kind.is_socket() => "a socket",
-        _ => "a special file",
-    }
+    if kind.is_dir() { "a directory" } else { os::special_kind(kind) }
 }
 
 #[cfg(test)]
 mod tests {
+    #![cfg(unix)]
+
     use std::os::unix::fs::symlink;
     use std::os::unix::net::UnixListener;
     use std::process::Command;
@@ -186,6 +180,7 @@ mod tests {
     }
 
     /// A file of `/proc` has no size until it is read, like a file that grows.
+    #[cfg(target_os = "linux")]
     #[test]
     fn a_file_that_is_longer_than_its_size_is_refused_at_the_limit() {
         let error = read("/proc/self/status".as_ref(), 10).unwrap_err();

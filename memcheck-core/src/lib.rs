@@ -1,10 +1,11 @@
 //! The pure core of memcheck: the record of a measured test, and the verdict on it.
 //!
-//! Data flows one way through these modules. Except for `input`, `judgement::snapshot` and
-//! `runs::descendants`, they do not use a file, and none reads a clock, the environment or a
+//! Data flows one way through these modules. Except for `os`, `input`, `judgement::snapshot`
+//! and `runs::descendants`, they do not use a file, and none reads a clock, the environment or a
 //! terminal:
 //!
 //! ```text
+//! os           differences between systems
 //! input        files that another program can have written
 //! cuda_source  CUDA sources of candle, by the hash of their text
 //! growth       lifetimes of blocks -> does memory grow?
@@ -35,6 +36,7 @@ pub mod growth;
 pub mod input;
 pub mod judgement;
 pub mod measurement;
+pub mod os;
 pub mod presentation;
 pub mod request;
 pub mod runs;

@@ -23,6 +23,7 @@ pub mod site;
 
 mod ledger;
 mod mapping;
+mod os;
 mod prefetch;
 
 pub use ledger::{

@@ -2,38 +2,16 @@
 //! and only the pages that are touched cost memory.
 
 use std::io;
-use std::ptr::NonNull;
 
-/// Maps `bytes` of zeroes for the rest of the process's life.
-///
-/// # Errors
-/// If the system refuses the address space.
-pub(crate) fn reserve(bytes: usize) -> io::Result<NonNull<u8>> {
-    // SAFETY: the call makes an anonymous private mapping at an address that the kernel chooses, so
-    // that it does not affect existing memory.
-    let memory = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            bytes,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-            -1,
-            0,
-        )
-    };
-    if memory == libc::MAP_FAILED {
-        return Err(io::Error::last_os_error());
-    }
-    NonNull::new(memory.cast()).ok_or_else(|| io::Error::other("mapped at address 0"))
-}
+use crate::os;
 
 /// Maps a slice of `length` zeroed values for the rest of the process's life.
 ///
 /// # Errors
 /// If the system refuses the address space.
 pub(crate) fn slice<T: Zeroed>(length: usize) -> io::Result<&'static [T]> {
-    let memory = reserve(length * size_of::<T>())?;
-    // SAFETY: the mapping has room for `length` values and is aligned to a page. It is zeroed,
+    let memory = os::reserve(length * size_of::<T>())?;
+    // SAFETY: the mapping has room for `length` values and is aligned to a cache line at least. It is zeroed,
     // which is a valid value of a `Zeroed` type, and it is never unmapped.
     Ok(unsafe { std::slice::from_raw_parts(memory.as_ptr().cast(), length) })
 }

@@ -3,6 +3,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::os;
+
 /// The greatest share of the time that is left out, so that the real time is bounded too: three of
 /// four parts.
 const MOST_WAITED: (u32, u32) = (3, 4);
@@ -50,15 +52,8 @@ impl Clock {
 
 impl Reading {
     fn now() -> Self {
-        Self { at: Instant::now(), waited: waited().unwrap_or_default() }
+        Self { at: Instant::now(), waited: os::waited().unwrap_or_default() }
     }
-}
-
-/// The time for which this thread waited for a processor; `None` if the system does not report it.
-fn waited() -> Option<Duration> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    let nanoseconds = text.split_whitespace().nth(1)?;
-    Some(Duration::from_nanos(nanoseconds.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -96,7 +91,7 @@ mod tests {
     fn the_system_reports_the_time_that_a_thread_waits() {
         let clock = Clock::start();
         std::thread::sleep(Duration::from_millis(1));
-        assert!(waited().is_some());
+        assert_eq!(os::waited().is_some(), os::INSTRUMENT == os::Instrument::Complete);
         assert!(clock.elapsed() > Duration::ZERO);
     }
 }

@@ -1,36 +1,11 @@
-//! The executable of this process: another start of it, the address at which it was loaded, and the
-//! folders in which its sources were compiled. Another process needs the last two to look up the
-//! names of its addresses.
+//! The executable of this process: the address at which it was loaded, and the folders in which its
+//! sources were compiled. Another process needs both to look up the names of its addresses.
 
 use std::ops::Range;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
 
 use memcheck_core::measurement::stack::Sources;
 use memcheck_ledger::site;
-
-/// The file that this process runs, also if another file has its name now.
-pub(crate) const EXECUTABLE: &str = "/proc/self/exe";
-
-/// Another process of this executable, which gets the name of this one as its argument 0. A build
-/// can have replaced the file meanwhile, so that its path would start another program.
-pub(crate) fn own_executable() -> Command {
-    let mut command = Command::new(EXECUTABLE);
-    if let Some(name) = std::env::args_os().next() {
-        command.arg0(name);
-    }
-    command
-}
-
-/// Gives this process the name that the system gives to one that is started by its path, because
-/// that of [`own_executable`] is `exe`. The system's log and `ps` print it.
-pub(crate) fn take_name() {
-    let path = std::env::args_os().next();
-    if let Some(name) = path.as_ref().and_then(|path| Path::new(path).file_name()) {
-        let _ = std::fs::write("/proc/self/comm", name.as_encoded_bytes());
-    }
-}
 
 /// The folders in which the crates of this tool were compiled.
 const OWN: &[(&str, &str)] = &[

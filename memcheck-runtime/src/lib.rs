@@ -42,7 +42,6 @@ mod canary;
 mod cleanup;
 mod clock;
 mod description;
-mod descriptor;
 mod device;
 #[cfg(feature = "cuda")]
 mod driver;
@@ -57,6 +56,7 @@ mod kernel;
 mod largest_batch;
 mod live;
 mod operations;
+mod os;
 mod outcome;
 #[cfg(feature = "candle")]
 mod phases;

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use memcheck_core::wire::protocol::{LiveMemory, LiveStack, LiveView, Progress};
 use memcheck_ledger::{self as ledger, CounterSnapshot, block, site};
 
-use crate::descriptor::KeptFile;
 use crate::executable::{Executable, sources};
+use crate::os::KeptFile;
 use crate::trace::{self, LiveSite};
 use crate::{progress, quiet_thread};
 

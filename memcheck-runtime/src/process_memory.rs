@@ -1,13 +1,11 @@
 //! Reads the memory of this process, and the files that it has mapped, from the system.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 
 use memcheck_core::measurement::process_memory::{MappedFile, ProcessMemory, Resident};
 
-use crate::descriptor::KeptFile;
+use crate::os::{self, KeptFile};
 
 /// The memory of the process while a body runs.
 #[derive(Debug)]
@@ -31,7 +29,7 @@ impl Process {
         };
         if let Some(now) = process.read() {
             process.memory.at_start = now;
-            process.before = files(&read("/proc/self/maps")).into_keys().collect();
+            process.before = files(&os::mappings()).into_keys().collect();
         }
         process
     }
@@ -43,7 +41,8 @@ impl Process {
             self.status = open_status();
         }
         let mut text = [0; 4096];
-        let length = self.status.as_mut()?.get()?.read_at(&mut text, 0).ok()?;
+        let file = self.status.as_mut()?.get()?;
+        let length = os::read_start(file, &mut text).ok()?;
         let now = of_status(std::str::from_utf8(&text[..length]).ok()?)?;
         self.memory.peak = self.memory.peak.max(now);
         self.memory.at_end = now;
@@ -64,10 +63,10 @@ impl Process {
     fn mapped(&self) -> Vec<MappedFile> {
         let is_new = |path: &String| !self.before.contains(path);
         // The resident parts are read only if there is a new file, because that takes longer.
-        if !files(&read("/proc/self/maps")).keys().any(is_new) {
+        if !files(&os::mappings()).keys().any(is_new) {
             return Vec::new();
         }
-        let files = files(&read("/proc/self/smaps")).into_iter();
+        let files = files(&os::mappings_with_residents()).into_iter();
         let files = files.filter(|(path, _)| is_new(path)).map(
             |(path, Mapped { bytes, resident, ranges })| {
                 let copied = ranges.into_iter().map(copied_from).sum();
@@ -98,12 +97,7 @@ impl Process {
 }
 
 fn open_status() -> Option<KeptFile> {
-    File::open("/proc/self/status").ok().map(KeptFile::new)
-}
-
-/// The text of a file of the system; empty if it cannot be read.
-fn read(path: &str) -> String {
-    fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+    os::open_status().map(KeptFile::new)
 }
 
 /// Parses the lines `RssAnon:`, `RssFile:` and `VmSwap:` of a status.
@@ -206,8 +200,9 @@ mod tests {
         let expected = Resident { rss_anon: 118_784, rss_file: 1_683_456, swap: 8_192 };
         assert_eq!(of_status(text), Some(expected));
         assert_eq!(of_status("Name:\tapp\n"), None);
-        let mut process = Process::begin();
-        assert!(process.read().is_some_and(|now| now.rss_anon > 0 && now.rss_file > 0));
+        let read = Process::begin().read();
+        let is_read = read.is_some_and(|now| now.rss_anon > 0 && now.rss_file > 0);
+        assert_eq!(is_read, os::INSTRUMENT == os::Instrument::Complete);
     }
 
     #[test]
@@ -234,6 +229,8 @@ Rss:                   4 kB
         assert_eq!(files(text), expected);
     }
 
+    #[cfg(not(memcheck_portable))]
+    #[cfg(target_os = "linux")]
     #[test]
     fn a_file_that_is_mapped_after_the_start_is_found() {
         let mut process = Process::begin();

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use memcheck_core::wire::protocol::Progress;
 
-use crate::descriptor::{Identity, KeptFile};
 use crate::forked;
+use crate::os::{Identity, KeptFile};
 
 static ITERATION: AtomicU32 = AtomicU32::new(0);
 static ITERATIONS: AtomicU32 = AtomicU32::new(0);
@@ -57,10 +57,12 @@ pub(crate) fn iterations() -> (u32, u32) {
 
 #[cfg(test)]
 mod tests {
+    #![cfg(unix)]
+
     use std::os::fd::AsFd;
 
     use super::*;
-    use crate::descriptor::redirect;
+    use crate::os::redirect;
 
     #[test]
     fn a_file_of_the_body_gets_no_progress() {

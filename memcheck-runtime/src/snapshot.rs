@@ -148,8 +148,13 @@ mod tests {
         };
         std::fs::write(path("a.snap"), text).unwrap();
         std::fs::write(path("b.snap"), text.replace("growth: 0", "growth: 1")).unwrap();
+        #[cfg(unix)]
         std::os::unix::fs::symlink("/dev/zero", path("c.snap")).unwrap();
+        #[cfg(not(unix))]
+        std::fs::write(path("c.snap"), vec![0; 5 << 20]).unwrap();
         assert_eq!(["a.snap", "b.snap", "c.snap"].map(equal), [true, false, false]);
-        assert!(matches!(load(&path("c.snap")), Baseline::Corrupt(why) if why.contains("device")));
+        assert!(
+            matches!(load(&path("c.snap")), Baseline::Corrupt(why) if why.contains("at most") || why.contains("the most is"))
+        );
     }
 }

@@ -13,10 +13,10 @@ use memcheck_core::space::Space;
 use memcheck_core::wire::protocol::{Progress, Reach};
 use memcheck_ledger::{self as ledger, block};
 
-use crate::descriptor::KeptFile;
 use crate::device::{self, Device, Error};
 use crate::fault_sweep::Sweep;
 use crate::operations::Operations;
+use crate::os::KeptFile;
 use crate::outcome::Returned;
 use crate::probe::tensor;
 use crate::recorder::Recorder;
@@ -56,6 +56,8 @@ pub struct Trial {
     reported: Mutex<Option<Instant>>,
     /// Set in the process of a fault sweep.
     sweep: Option<Sweep>,
+    /// True on a system that memcheck does not measure.
+    is_uncounted: bool,
     #[cfg(feature = "cuda")]
     watches_pool: bool,
 }
@@ -90,6 +92,7 @@ impl Trial {
             progress: Mutex::new(progress),
             reported: Mutex::default(),
             sweep: None,
+            is_uncounted: false,
             #[cfg(feature = "cuda")]
             watches_pool: limits.max_reserved_growth.value.is_some(),
         }
@@ -102,6 +105,11 @@ impl Trial {
 
     pub(crate) fn into_sweep(self) -> Option<SweepResult> {
         self.sweep.map(Sweep::into_result)
+    }
+
+    /// The same trial, whose iterations are not measured.
+    pub(crate) fn uncounted(self) -> Self {
+        Self { is_uncounted: true, ..self }
     }
 
     /// The recorder and the canaries, after the body has returned.
@@ -194,6 +202,10 @@ impl Trial {
                     Progress { iteration: count(done), of: count(of), live, ..Progress::default() };
                 self.report(&progress);
             });
+        }
+        if self.is_uncounted {
+            let mut all = (0..self.warmup + self.iterations).map(body);
+            return all.find(Returned::is_error).unwrap_or_else(R::done);
         }
         let mut indices = 0..self.warmup + self.iterations;
         let mut operations = Operations::now();

@@ -121,12 +121,9 @@ pub(crate) fn product_sources(krate: &str) -> Vec<(String, String)> {
 
 /// Files that another program can have written may only be read by `input`, which has limits.
 /// These files read others.
-const OTHER_READS: [(&str, &str); 13] = [
-    ("memcheck-core/src/input.rs", "the layer itself"),
-    ("memcheck-core/src/runs/descendants.rs", "/proc"),
-    ("memcheck-runtime/src/available.rs", "/proc and /sys"),
-    ("memcheck-runtime/src/clock.rs", "/proc"),
-    ("memcheck-runtime/src/process_memory.rs", "/proc"),
+const OTHER_READS: [(&str, &str); 10] = [
+    ("memcheck-core/src/os.rs", "the opening of a file for that layer, and /proc"),
+    ("memcheck-runtime/src/os/linux/mod.rs", "/proc and /sys"),
     ("memcheck-runtime/src/snapshot.rs", "a file that it has just written, for insta"),
     ("memcheck-symbols/src/lib.rs", "executables are mapped, and only regular files"),
     ("cargo-memcheck/src/baselines/resolve.rs", "insta, after the text was read and parsed"),

@@ -224,6 +224,7 @@ pub fn other_conditions(then: &Facts, now: &Facts) -> Option<String> {
     let none = || "none".to_owned();
     let threads = |facts: &Facts| facts.threads.map_or_else(none, |n| n.to_string());
     let dtype = |facts: &Facts| facts.dtype.clone().unwrap_or_else(none);
+    let arch = |facts: &Facts| facts.arch.clone().unwrap_or(Facts::USUAL_ARCH.to_owned());
     let differing: Vec<String> = [
         ("version of candle", then.candle.clone(), now.candle.clone()),
         ("build profile", then.profile.clone(), now.profile.clone()),
@@ -231,6 +232,7 @@ pub fn other_conditions(then: &Facts, now: &Facts) -> Option<String> {
         ("number of warm-up iterations", then.warmup.to_string(), now.warmup.to_string()),
         ("number of threads", threads(then), threads(now)),
         ("dtype", dtype(then), dtype(now)),
+        ("processor architecture", arch(then), arch(now)),
     ]
     .into_iter()
     .filter(|(_, then, now)| then != now)

@@ -109,9 +109,9 @@ codes! {
     NoDevice = "no-device", Instrument, memory: false, Deny, "the requested device could not be opened";
     /// No baseline exists.
     MissingBaseline = "missing-baseline", Bookkeeping, memory: false, Deny, "the test has no baseline yet";
-    /// The baseline was measured with another version of candle, build profile, dtype, or number of
-    /// threads or iterations.
-    UncomparableBaseline = "uncomparable-baseline", Bookkeeping, memory: false, Deny, "the baseline was measured with another version of candle, profile, dtype, threads or iterations";
+    /// The baseline was measured with another version of candle, build profile, dtype, processor
+    /// architecture, or number of threads or iterations.
+    UncomparableBaseline = "uncomparable-baseline", Bookkeeping, memory: false, Deny, "the baseline was measured with another version of candle, profile, dtype, architecture, threads or iterations";
     /// The baseline cannot be read.
     CorruptBaseline = "corrupt-baseline", Bookkeeping, memory: false, Deny, "the baseline cannot be read";
     /// A baseline belongs to no test.

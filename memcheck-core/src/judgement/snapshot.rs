@@ -4,13 +4,13 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::yaml;
 use crate::measurement::record::Facts;
+use crate::os;
 
 /// A snapshot that is about to be written.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -135,12 +135,11 @@ pub fn replace_pending(pending: &Path, text: &str) -> io::Result<()> {
 fn replace(pending: &Path, text: &str) -> io::Result<()> {
     let folder = pending.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
-    let mut file = tempfile::Builder::new()
-        .prefix(".memcheck-")
-        .suffix(".part")
-        // A temporary file is only for its owner, but a snapshot is an ordinary file.
-        .permissions(fs::Permissions::from_mode(0o666))
-        .tempfile_in(folder)?;
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".memcheck-").suffix(".part");
+    // A temporary file is only for its owner, but a snapshot is an ordinary file.
+    os::share(&mut builder);
+    let mut file = builder.tempfile_in(folder)?;
     file.write_all(text.as_bytes())?;
     // Some file systems report a full disk only here.
     file.as_file().sync_all()?;

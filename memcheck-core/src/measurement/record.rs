@@ -182,6 +182,21 @@ pub struct Facts {
     /// The value of the case named `dtype`; only if the test has one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub dtype: Option<String>,
+    /// Processor architecture; only if the host is judged and is not x86-64, so that headers from
+    /// before this field are those of x86-64.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub arch: Option<String>,
+}
+
+impl Facts {
+    /// The processor architecture of headers that do not name one.
+    pub const USUAL_ARCH: &str = "x86_64";
+
+    /// The architecture of this process, as a header of the host names it.
+    pub fn arch_of_host() -> Option<String> {
+        let arch = std::env::consts::ARCH;
+        (arch != Self::USUAL_ARCH).then(|| arch.to_owned())
+    }
 }
 
 /// The memory usage at one point of the body, from `trial.mark(label)`.

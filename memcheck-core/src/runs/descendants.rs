@@ -3,9 +3,11 @@
 //! `memcheck-runtime` one for each test under a plain harness. Both adopt the descendants whose
 //! parents have ended.
 //!
-//! This file reads `/proc` and a clock. Signals need a system call, which the callers make.
+//! This file reads a clock, and the processes from the system. Signals need a system call, which the callers make.
 
 use std::time::{Duration, Instant};
+
+use crate::os;
 
 /// For descendants to end after SIGKILL. One that waits for a device cannot end.
 pub const PATIENCE: Duration = Duration::from_secs(5);
@@ -19,7 +21,7 @@ pub fn kill_all(mut kill: impl FnMut(i32) -> bool, mut reap: impl FnMut() -> boo
     let deadline = Instant::now() + PATIENCE;
     loop {
         let mut is_over = true;
-        for child in children() {
+        for child in os::children() {
             is_over &= !kill(child);
         }
         // The children of the killed processes become children of this one, and the next round
@@ -32,38 +34,13 @@ pub fn kill_all(mut kill: impl FnMut(i32) -> bool, mut reap: impl FnMut() -> boo
     }
 }
 
-/// From the fields of all processes, because the kernel's list of children may be incomplete while
-/// children end.
-fn children() -> impl Iterator<Item = i32> {
-    let own = std::process::id();
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    numbers.filter(move |number| {
-        let stat = std::fs::read_to_string(format!("/proc/{number}/stat"));
-        stat.is_ok_and(|stat| parent(&stat) == Some(own))
-    })
-}
-
-/// The name of a process is in parentheses and may contain any character. The state and the parent
-/// follow it.
-fn parent(stat: &str) -> Option<u32> {
-    let (_, rest) = stat.rsplit_once(") ")?;
-    rest.split(' ').nth(1)?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
+    #![cfg(target_os = "linux")]
+
     use std::process::Command;
 
     use super::*;
-
-    #[test]
-    fn the_parent_follows_a_name_with_any_character() {
-        assert_eq!(parent("7 (sleep) S 5 7 7 0"), Some(5));
-        assert_eq!(parent("7 (a) Z 9 (b c) R 5 7 7 0"), Some(5));
-        assert_eq!(parent("7 (sleep"), None);
-        assert_eq!(parent(""), None);
-    }
 
     #[test]
     fn a_child_is_killed_and_one_that_may_continue_is_not() {

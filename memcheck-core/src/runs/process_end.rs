@@ -3,7 +3,6 @@
 //! parent, which is `cargo memcheck` or the test harness.
 
 use std::io;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -16,6 +15,7 @@ use crate::judgement::fault;
 use crate::judgement::finding::{Code, Finding, Level};
 use crate::judgement::verdict::{Status, Verdict, conclude};
 use crate::measurement::record;
+use crate::os;
 use crate::wire::exit;
 use crate::wire::protocol::{self, Refusal, Report, VERSION};
 
@@ -147,7 +147,7 @@ pub fn judge(
         (End::TimedOut(after), _) => return own(timed_out(*after, "")),
         (End::Exited(status), written) => (*status, written),
     };
-    let died = status.signal().is_some();
+    let died = os::signal(status).is_some();
     match written {
         Written::Nothing if status.success() => own(no_record(expected.test)),
         Written::Nothing if status.code() == Some(exit::NOT_MEASURED.into()) => {
@@ -224,7 +224,7 @@ fn no_record(test: &str) -> Finding {
 }
 
 fn crashed(status: ExitStatus, when: &str) -> Finding {
-    let Some(number) = status.signal() else {
+    let Some(number) = os::signal(status) else {
         let code = status.code().unwrap_or(-1);
         return Finding::new(
             Code::Crashed,

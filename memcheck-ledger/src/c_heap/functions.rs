@@ -11,7 +11,8 @@ use memcheck_core::measurement::quiet::is_quiet;
 use memcheck_core::space::Space;
 
 use super::own;
-use crate::ledger::{self, MODE, RecordingMode};
+use crate::ledger::mode::MODE;
+use crate::ledger::{self, RecordingMode};
 
 type Ptr = *mut c_void;
 
@@ -31,6 +32,41 @@ pub(super) fn link() {
     memcheck_c_heap();
 }
 
+/// The instructions of a symbol: a jump to the function of the C library, or to the probe.
+#[cfg(target_arch = "x86_64")]
+macro_rules! jump {
+    ($libc:literal, $probe:expr) => {
+        concat!(
+            "test byte ptr [rip + {mode}], {c_heap}\n",
+            concat!("jne {", $probe, "}\n"),
+            concat!("jmp qword ptr [rip + ", $libc, "@GOTPCREL]"),
+        )
+    };
+    ($probe:literal) => {
+        concat!("jmp {", $probe, "}")
+    };
+}
+
+/// A call may change the register `x16`, which the linker uses for its own jumps.
+#[cfg(target_arch = "aarch64")]
+macro_rules! jump {
+    ($libc:literal, $probe:expr) => {
+        concat!(
+            "adrp x16, {mode}\n",
+            "ldrb w16, [x16, :lo12:{mode}]\n",
+            "tst w16, #{c_heap}\n",
+            "b.eq 1f\n",
+            concat!("b {", $probe, "}\n"),
+            concat!("1: adrp x16, :got:", $libc, "\n"),
+            concat!("ldr x16, [x16, :got_lo12:", $libc, "]\n"),
+            "br x16",
+        )
+    };
+    ($probe:literal) => {
+        concat!("b {", $probe, "}")
+    };
+}
+
 macro_rules! define {
     ($($name:literal => $libc:literal, $probe:ident;)*) => {
         core::arch::global_asm!(
@@ -48,9 +84,7 @@ macro_rules! define {
                 concat!(".type ", $name, ",@function"),
                 concat!($name, ":"),
                 ".cfi_startproc",
-                "test byte ptr [rip + {mode}], {c_heap}",
-                concat!("jne {", stringify!($probe), "}"),
-                concat!("jmp qword ptr [rip + ", $libc, "@GOTPCREL]"),
+                jump!($libc, stringify!($probe)),
                 ".cfi_endproc",
                 concat!(".size ", $name, ", . - ", $name),
             )*
@@ -60,7 +94,7 @@ macro_rules! define {
             ".type posix_memalign,@function",
             "posix_memalign:",
             ".cfi_startproc",
-            "jmp {posix_memalign}",
+            jump!("posix_memalign"),
             ".cfi_endproc",
             ".size posix_memalign, . - posix_memalign",
             ".popsection",

@@ -11,7 +11,12 @@
 //!
 //! `functions` are the definitions. Blocks of `valloc` and `pvalloc` are not counted.
 
-#[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+#[cfg(all(
+    target_os = "linux",
+    target_env = "gnu",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(memcheck_portable)
+))]
 mod functions;
 pub mod own;
 
@@ -21,7 +26,12 @@ use crate::{ledger, site};
 
 /// Starts to count the blocks of the C heap. On a system without this probe, nothing is counted.
 pub fn start() {
-    #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+    #[cfg(all(
+        target_os = "linux",
+        target_env = "gnu",
+        any(target_arch = "x86_64", target_arch = "aarch64"),
+        not(memcheck_portable)
+    ))]
     functions::link();
     site::prepare_for_c_heap();
     ledger::count_c_heap();

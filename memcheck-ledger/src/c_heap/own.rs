@@ -32,7 +32,7 @@ pub fn enter(mode: RecordingMode) -> Inside {
 
 /// True if the calls of this thread are marked.
 #[inline]
-pub(super) fn is_inside() -> bool {
+pub fn is_inside() -> bool {
     DEPTH.get() != 0
 }
 

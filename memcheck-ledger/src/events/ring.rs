@@ -17,10 +17,10 @@ use crate::block::{Block, Origin, index, space};
 use crate::mapping;
 use crate::prefetch;
 
-/// The number of events that fit: 2 MiB.
-const CAPACITY: u64 = 1 << 17;
+/// The number of events that fit: 2 MiB. An interpreter is too slow to fill so many.
+const CAPACITY: u64 = if cfg!(miri) { 1 << 6 } else { 1 << 17 };
 /// The taking thread publishes its progress after this number of events.
-const STRIDE: u64 = 1 << 10;
+const STRIDE: u64 = if cfg!(miri) { 1 << 3 } else { 1 << 10 };
 const WORDS: usize = 2;
 /// A slot is prefetched this number of events before it is written.
 const AHEAD: u64 = 16;

@@ -15,7 +15,7 @@ use crate::mapping;
 
 /// The number of deaths that fit between two censuses: 4 MiB, whose pages are touched only when
 /// they are used.
-const CAPACITY: u64 = 1 << 18;
+const CAPACITY: u64 = if cfg!(miri) { 1 << 6 } else { 1 << 18 };
 
 /// A queue. It must be static, because its memory is mapped once and never unmapped.
 pub(super) struct Deaths {

@@ -25,7 +25,7 @@ mod bucket;
 mod census;
 mod counters;
 mod deaths;
-mod mode;
+pub(crate) mod mode;
 mod peak;
 mod shard;
 mod sum;
@@ -45,7 +45,7 @@ use crate::site;
 
 pub use census::{Census, Changes, census};
 pub use counters::CounterSnapshot;
-pub(crate) use mode::{MODE, count_c_heap};
+pub(crate) use mode::count_c_heap;
 pub use mode::{RecordingMode, arm, count_small, count_sum, follow_tensors, is_armed, mode};
 pub use peak::PeakWindow;
 pub use sum::{restore_peak, sum};

@@ -33,7 +33,8 @@ use std::sync::atomic::{
 use super::bucket::{Bucket, CLAIMED, KeptSlot, SLOTS, Words};
 use crate::prefetch::{self, LINE};
 
-const LEVELS: usize = 17;
+/// An interpreter has no memory that costs nothing until it is touched.
+const LEVELS: usize = if cfg!(miri) { 3 } else { 17 };
 /// The index of the first bucket of each level, and the number of all buckets at the end.
 const STARTS: [usize; LEVELS + 1] = starts();
 const BUCKETS: usize = STARTS[LEVELS];
@@ -128,7 +129,7 @@ impl BlockTable {
         if !self.base.load(Acquire).is_null() {
             return Ok(());
         }
-        let memory = crate::mapping::reserve(BUCKETS * size_of::<Bucket>())?.as_ptr().cast();
+        let memory = crate::os::reserve(BUCKETS * size_of::<Bucket>())?.as_ptr().cast();
         // If another thread has mapped the table first, its mapping is used. Ours costs address
         // space only.
         let _ = self.base.compare_exchange(std::ptr::null_mut(), memory, AcqRel, Acquire);
@@ -352,6 +353,7 @@ struct Found {
 mod tests {
     use super::*;
 
+    #[cfg_attr(miri, ignore = "an interpreter takes minutes for so many blocks")]
     #[test]
     fn addresses_beyond_the_first_level_are_found() {
         static TABLE: BlockTable = BlockTable::new();
@@ -421,6 +423,7 @@ mod tests {
         pages.len() * PAGE
     }
 
+    #[cfg_attr(miri, ignore = "an interpreter takes minutes for so many blocks")]
     #[test]
     fn a_live_block_costs_at_most_64_bytes() {
         static TABLE: BlockTable = BlockTable::new();

@@ -1,20 +1,29 @@
 //! The allocation site of a block: its call stack and scope.
 //!
 //! Sites are recorded only in a run with attribution. A stack is walked with the unwind tables
-//! (`unwind`) up to the part that the thread has already walked (`stacks`). The stack gets a number
-//! (`contexts`), which the ledger stores for the block.
+//! (`walk`) up to the part that the thread has already walked (`walk::stacks`). The stack gets a number
+//! (`contexts`), which the ledger stores for the block. On a system that no walk knows, a site is
+//! only a scope (`unknown`).
 
-mod arch;
 mod contexts;
-mod modules;
-mod stack;
-mod stacks;
-mod unwind;
+#[cfg(not(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(memcheck_portable)
+)))]
+#[path = "unknown.rs"]
+mod walk;
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(memcheck_portable)
+))]
+mod walk;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+pub use crate::os::executable;
 pub use contexts::{Context, context, is_complete};
-pub use modules::first as executable;
 
 static ON: AtomicBool = AtomicBool::new(false);
 
@@ -24,14 +33,14 @@ static ON: AtomicBool = AtomicBool::new(false);
 /// If the system refuses memory for the tables.
 pub fn start() -> std::io::Result<()> {
     contexts::map()?;
-    unwind::prepare();
+    walk::prepare();
     ON.store(true, Relaxed);
     Ok(())
 }
 
 /// Must be called before blocks of the C heap are counted.
 pub(crate) fn prepare_for_c_heap() {
-    unwind::prepare_for_c_heap();
+    walk::prepare_for_c_heap();
 }
 
 /// Records sites again after [`start`] and [`stop`].
@@ -53,16 +62,16 @@ pub fn is_on() -> bool {
 /// end.
 #[inline]
 pub fn current_context() -> u32 {
-    if ON.load(Relaxed) { unwind::current_context() } else { 0 }
+    if ON.load(Relaxed) { walk::current_context() } else { 0 }
 }
 
 /// The return addresses of the caller's stack, the innermost first. The caller must be quiet.
 pub fn frames() -> Vec<u64> {
-    unwind::frames()
+    walk::frames()
 }
 
 /// Runs `work`. The frames around this call cannot change in the meantime, so that walks do not
 /// compare them.
 pub fn with_fixed_frames<R>(work: impl FnOnce() -> R) -> R {
-    if ON.load(Relaxed) { unwind::with_fixed_frames(work) } else { work() }
+    if ON.load(Relaxed) { walk::with_fixed_frames(work) } else { work() }
 }

@@ -3,8 +3,8 @@
 use memcheck_core::request::variables;
 
 use super::job::{self, Purpose};
-use super::{listing, parent, program, supervisor};
-use crate::{executable, forked};
+use super::{listing, program};
+use crate::{forked, os};
 
 /// Answers a listing request, starts to follow a profiled program, makes the main thread of a test
 /// process quiet, because the test harness runs on it, and ties the process to its parent. Under a
@@ -21,11 +21,6 @@ fn before_main() {
     // An invalid job is reported when the test begins.
     if let Purpose::Job(job) = job::take() {
         std::mem::forget(memcheck_core::measurement::quiet::enter());
-        executable::take_name();
-        match job.parent {
-            Some(_) if !job.supervised => supervisor::run(job),
-            Some(id) => parent::request_signal(id),
-            None => {}
-        }
+        os::tie(job);
     }
 }

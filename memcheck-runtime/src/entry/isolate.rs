@@ -1,16 +1,14 @@
 //! A memory test under a plain test harness: starts a child process for the test, waits for it, and
 //! fails in the way that the harness expects.
 
-use std::fmt::Display;
 use std::io::Read;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use memcheck_core::device::{Family, Request};
+use memcheck_core::device::Family;
 use memcheck_core::input;
 use memcheck_core::judgement::baseline::Baseline;
 use memcheck_core::judgement::finding::{self, Code};
@@ -23,16 +21,15 @@ use memcheck_core::presentation::text::{Much, lines, unknown_reads_note};
 use memcheck_core::request::config::{Config, DEFAULT_THREADS};
 use memcheck_core::request::variables;
 use memcheck_core::runs::capture::{STREAM, StreamCapture};
-use memcheck_core::runs::descendants;
 use memcheck_core::runs::explain::{Explain, Further, RunPlan, Stage, further};
 use memcheck_core::runs::process_end::{self, End, ExpectedTest, Judged, Written};
 use memcheck_core::wire::protocol::{self, Job, Report};
 use memcheck_symbols::Symbols;
 
-use super::{parent, relations, settings};
+use super::harness::{not_run, or_fail};
+use super::{ordinary, relations, settings};
 use crate::description::Description;
-use crate::executable::{EXECUTABLE, own_executable};
-use crate::snapshot;
+use crate::{os, snapshot};
 
 /// Runs the test in a child process.
 ///
@@ -52,7 +49,8 @@ pub(super) fn run(description: &'static Description) {
     if !description.need.admits(family) {
         return not_run(description, &device);
     }
-    let limits = or_fail(settings::limits(description, family, &config));
+    let mut limits = or_fail(settings::limits(description, family, &config));
+    ordinary::adapt(&mut limits);
     relations::needs(description, &limits, family, roots)
         .unwrap_or_else(|error| panic!("memcheck: {error}"));
 
@@ -94,11 +92,6 @@ pub(super) fn run(description: &'static Description) {
     conclude(description, &measured(&job, (family, timeout), explain, run));
 }
 
-/// Returns the value of a setting, or fails the test with the error.
-fn or_fail<T, E: Display>(read: Result<T, E>) -> T {
-    read.unwrap_or_else(|error| panic!("{error}"))
-}
-
 /// The baselines of a test and of its laws on all devices, although this process runs only one.
 fn baselines(description: &Description, config: &Config, roots: Roots<'_>) -> Vec<PathBuf> {
     let of = |family| {
@@ -108,14 +101,6 @@ fn baselines(description: &Description, config: &Config, roots: Roots<'_>) -> Ve
         law.into_iter().chain([snapshot::path(description, roots, family)])
     };
     [Family::Cpu, Family::Cuda].into_iter().flat_map(of).collect()
-}
-
-/// Reports that this harness has no device for the test.
-fn not_run(description: &Description, device: &Request) {
-    println!("memcheck: not run, it needs another device than `{device}`: use `cargo memcheck`");
-    if let Some(expected) = description.should_panic {
-        panic!("not run on `{device}`; its expected panic message: {expected}");
-    }
 }
 
 /// Runs the test, and again for each stage that its report needs.
@@ -132,7 +117,7 @@ fn measured(
         let expected = ExpectedTest { test: &job.test, family };
         let mut judged = process_end::judge(&end, written(job), expected, level);
         if let Some(report) = judged.report.as_mut().filter(|it| it.record.has_unnamed_lines()) {
-            let mut symbols = Symbols::open(Path::new(EXECUTABLE));
+            let mut symbols = Symbols::open(&os::executable());
             report.record.name_lines(|call| symbols.frames(call));
         }
         judged
@@ -171,21 +156,19 @@ fn written(job: &Job) -> Written {
 }
 
 fn start(job: &Job, threads: u32) -> std::io::Result<Child> {
-    let mut command = own_executable();
+    let mut command = os::own_executable();
     command
         .args([&job.test, "--exact", "--nocapture", "--include-ignored", "--test-threads=1"])
         .env(variables::JOB, serde_json::to_string(job)?)
         // Without it an assertion of insta in the body starts cargo, whose answer would be counted.
         .env("INSTA_WORKSPACE_ROOT", &job.workspace)
-        .process_group(0)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     if std::env::var_os(variables::RAYON_NUM_THREADS.name).is_none() {
         command.env(variables::RAYON_NUM_THREADS.name, threads.to_string());
     }
-    parent::keep_ended_children();
-    command.spawn()
+    os::start(&mut command)
 }
 
 struct Ended {
@@ -202,19 +185,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 fn wait(mut child: Child, timeout: Duration) -> std::io::Result<Ended> {
     let stdout = PipeReader::start(child.stdout.take());
     let stderr = PipeReader::start(child.stderr.take());
-    let is_over = parent::ends_within(child.id(), timeout);
-    if !is_over {
-        parent::ask_to_end(child.id());
-        parent::ends_within(child.id(), descendants::PATIENCE + PATIENCE);
-    }
-    // The supervisor has killed all processes that the test started, unless it was killed itself.
-    // The child is reaped later, so that its group cannot be another one of the same number.
-    if let Ok(group) = i32::try_from(child.id()) {
-        parent::kill_group(group);
-    }
-    let status = child.wait()?;
+    let status = os::end(&mut child, timeout, PATIENCE)?;
     let patience = Instant::now() + PATIENCE;
-    let status = is_over.then_some(status);
     Ok(Ended { status, stdout: stdout.text(patience), stderr: stderr.text(patience) })
 }
 

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use memcheck_core::request::variables;
 use memcheck_core::wire::protocol::{self, Job};
 
-use crate::forked;
+use crate::{forked, os};
 
 /// The reason why this process was started.
 #[derive(Debug)]
@@ -58,9 +58,8 @@ pub(super) fn end_if_forked() {
          `libc::_exit` or exec",
         std::process::id()
     );
-    // SAFETY: the call takes a number and does not return. Handlers of an exit must not run, because
-    // they belong to the process that was forked.
-    unsafe { libc::_exit(FORKED) }
+    // Handlers of an exit must not run, because they belong to the process that was forked.
+    os::exit_at_once(FORKED)
 }
 
 fn parse(text: &str) -> Purpose {

@@ -19,9 +19,9 @@ use super::observe::{self, OtherCounters};
 use super::{body, open, restart, rounds, settings};
 use crate::attribution::Attributor;
 use crate::description::Description;
-use crate::descriptor::KeptFile;
 use crate::device::{self, Device};
 use crate::operations::Operations;
+use crate::os::KeptFile;
 #[cfg(feature = "cuda")]
 use crate::probe;
 use crate::recorder::Recorder;
@@ -297,6 +297,7 @@ fn assemble(
             warmup: limits.warmup.value,
             threads: (family == Family::Cpu).then(settings::threads),
             dtype,
+            arch: (family == Family::Cpu).then(Facts::arch_of_host).flatten(),
         },
         limits,
         iterated: recorder.has_started(),

@@ -12,21 +12,20 @@
 
 mod before_main;
 mod body;
+mod harness;
 mod isolate;
 mod job;
 mod listing;
 mod measure;
 mod observe;
 mod open;
-mod parent;
+mod ordinary;
 mod program;
 mod relations;
 mod restart;
 mod rounds;
 mod session;
 mod settings;
-mod silence;
-mod supervisor;
 mod sweep;
 
 use memcheck_core::request::variables;
@@ -35,6 +34,7 @@ use memcheck_core::wire::protocol::Reach;
 use job::Purpose;
 
 use crate::description::Description;
+use crate::os::{self, Instrument};
 
 /// Runs a memory test. The `#[test]` that the attribute generates calls this function.
 ///
@@ -42,11 +42,12 @@ use crate::description::Description;
 /// If the test fails, with its findings.
 pub fn run(description: &'static Description) {
     match job::purpose() {
+        Purpose::None if os::INSTRUMENT == Instrument::None => ordinary::run(description),
         Purpose::None => isolate::run(description),
         Purpose::Job(job) if job.test == description.path() => {
             job::end_if_forked();
             if job.parent.is_some() {
-                parent::wait_for_signal();
+                os::watch_parent();
             }
             match job.reach {
                 Reach::Faults => sweep::run(description, job),

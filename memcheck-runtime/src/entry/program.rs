@@ -29,7 +29,7 @@ use memcheck_ledger::{self as ledger, block};
 use super::{measure, open, session, settings};
 use crate::attribution::{self, Attributor};
 use crate::recorder::Recorder;
-use crate::{canary, forked, live, progress, reads, scope, unsimulated};
+use crate::{canary, forked, live, os, progress, reads, scope, unsimulated};
 
 /// The state of a program that is being followed.
 struct FollowedProgram {
@@ -99,8 +99,7 @@ fn follow(job: ProgramJob, path: PathBuf) -> Result<(), String> {
     }
     let following = FollowedProgram { job, path, attributor, host_armed };
     *FOLLOWING.lock().map_err(error_text)? = Some(following);
-    // SAFETY: the handler is a function without arguments that does not unwind.
-    if unsafe { libc::atexit(at_exit) } != 0 {
+    if !os::at_exit(at_exit) {
         return Err("the system refused to register an exit handler".to_owned());
     }
     ledger::reset();
@@ -169,6 +168,7 @@ fn report(following: FollowedProgram) -> Report {
             warmup: 0,
             threads: (family == Family::Cpu).then(settings::threads),
             dtype: None,
+            arch: (family == Family::Cpu).then(Facts::arch_of_host).flatten(),
         },
         limits: job.limits.clone(),
         iterated: false,

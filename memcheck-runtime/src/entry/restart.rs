@@ -7,14 +7,11 @@
 //! A profiled program gets memcheck's subscriber late instead (`scope::Install`). It therefore has
 //! no scopes for spans that were created before its first tensor.
 
-use std::os::unix::process::CommandExt;
-
 use memcheck_core::measurement::record::Outcome;
 use memcheck_core::request::variables;
 use memcheck_core::wire::protocol::Job;
 
-use crate::executable::own_executable;
-use crate::progress;
+use crate::{os, progress};
 
 /// The error of `tracing` if a global subscriber is already installed.
 const REFUSED: &str = "a global default trace dispatcher has already been set";
@@ -43,7 +40,9 @@ pub(super) fn exec_again(job: &Job) -> std::io::Error {
     let job = Job { own_subscriber: true, progress, ..job.clone() };
     match serde_json::to_string(&job) {
         Ok(job) => {
-            own_executable().args(std::env::args_os().skip(1)).env(variables::JOB, job).exec()
+            let mut command = os::own_executable();
+            command.args(std::env::args_os().skip(1)).env(variables::JOB, job);
+            os::exec(command)
         }
         Err(error) => error.into(),
     }

@@ -13,10 +13,10 @@ use memcheck_core::wire::protocol::Reach;
 use memcheck_ledger as ledger;
 
 use super::body;
-use super::silence::Silence;
 use crate::clock::Clock;
 use crate::description::Description;
 use crate::device::Device;
+use crate::os::Silence;
 use crate::trial::{Case, Trial};
 
 /// The longest wait for other threads before the last census, without the time for which this

@@ -18,8 +18,7 @@ use memcheck_symbols::Symbols;
 use super::measure::{Measured, measure};
 use super::{job, relations};
 use crate::description::Description;
-use crate::executable::EXECUTABLE;
-use crate::snapshot;
+use crate::{os, snapshot};
 
 /// Runs the test of this process and exits: with 0 if the test passed, with [`exit::FAILED`] if it
 /// failed. A test without a report has not passed.
@@ -68,12 +67,12 @@ fn report(description: &Description, job: &Job, measured: Measured) -> Report {
     if job.alone
         && let Some(unresolved) = attribution.take()
     {
-        let mut symbols = Symbols::open(Path::new(EXECUTABLE));
+        let mut symbols = Symbols::open(&os::executable());
         record.attribute(unresolved, |call| symbols.frames(call));
         blame::note_once(&mut record);
     }
     if job.alone && record.has_unnamed_lines() {
-        let mut symbols = Symbols::open(Path::new(EXECUTABLE));
+        let mut symbols = Symbols::open(&os::executable());
         record.name_lines(|call| symbols.frames(call));
     }
     let mut findings = match attribution {

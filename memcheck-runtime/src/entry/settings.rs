@@ -124,6 +124,8 @@ pub(crate) fn threads() -> u32 {
 
 #[cfg(test)]
 mod tests {
+    #![cfg(unix)]
+
     use super::*;
 
     #[test]

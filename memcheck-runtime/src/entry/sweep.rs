@@ -16,11 +16,11 @@ use memcheck_ledger::site;
 
 use super::measure::{Ready, empty_record};
 use super::session::exit_without_report;
-use super::silence::Silence;
 use super::{body, job, session};
 use crate::description::Description;
 use crate::executable::sources;
 use crate::fault_sweep::{Settings, Sweep};
+use crate::os::Silence;
 use crate::trial::Trial;
 
 /// The share of its time-out that a sweep may take, so that it ends before it is killed.

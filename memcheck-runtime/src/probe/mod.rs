@@ -18,7 +18,7 @@ pub(crate) mod tensor;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
 // Compiled for tests too, because its tests do not need CUDA.
-#[cfg(any(feature = "cuda", test))]
+#[cfg(any(feature = "cuda", all(test, unix)))]
 #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "only tests use it here"))]
 pub(crate) mod cupti;
 #[cfg(feature = "cuda")]

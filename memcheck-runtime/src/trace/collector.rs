@@ -6,7 +6,7 @@ use std::time::Duration;
 use memcheck_ledger::events::{self, Event};
 
 use super::{Log, Trace, largest};
-use crate::quiet_thread;
+use crate::{os, quiet_thread};
 
 #[derive(Debug)]
 pub(crate) struct Collector(JoinHandle<Trace>);
@@ -46,8 +46,7 @@ extern "C" fn mark_ended() {
 fn disable_in_children() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
-        // SAFETY: the handler only stores to atomics, which is allowed after fork.
-        unsafe { libc::pthread_atfork(None, None, Some(mark_ended)) };
+        os::in_forked_children(mark_ended);
     });
 }
 

@@ -6,7 +6,6 @@
 use std::collections::VecDeque;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io;
-use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
@@ -31,7 +30,7 @@ pub(super) fn start() -> io::Result<[u8; ID]> {
     // A name that other processes cannot guess.
     let random = RandomState::new().hash_one(number);
     let name = format!("{PREFIX}{}-{number}-{random:016x}", std::process::id());
-    let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name)?)?;
+    let listener = UnixListener::bind_addr(&address(name.as_bytes())?)?;
     let hub = Arc::new(Mutex::new(Hub::default()));
     thread::Builder::new().name("nccl".to_owned()).spawn(move || {
         let _quiet = memcheck_core::measurement::quiet::enter();
@@ -47,6 +46,17 @@ pub(super) fn start() -> io::Result<[u8; ID]> {
     Ok(id)
 }
 
+/// The address of this name, which belongs to no file.
+#[cfg(target_os = "linux")]
+fn address(name: &[u8]) -> io::Result<SocketAddr> {
+    <SocketAddr as std::os::linux::net::SocketAddrExt>::from_abstract_name(name)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn address(_: &[u8]) -> io::Result<SocketAddr> {
+    Err(io::Error::new(io::ErrorKind::Unsupported, "NCCL is simulated on Linux only"))
+}
+
 /// Connects to the hub of an id.
 pub(super) fn connect(id: &[u8; ID]) -> io::Result<UnixStream> {
     let length = id.iter().position(|&byte| byte == 0).unwrap_or(ID);
@@ -54,7 +64,7 @@ pub(super) fn connect(id: &[u8; ID]) -> io::Result<UnixStream> {
     if !name.starts_with(PREFIX.as_bytes()) {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    UnixStream::connect_addr(&SocketAddr::from_abstract_name(name)?)
+    UnixStream::connect_addr(&address(name)?)
 }
 
 /// Waits for the rank that has connected to join, and starts its threads. One of them writes, so

@@ -148,6 +148,31 @@ impl Cli {
     }
 }
 
+/// What a command line states, for a system on which not every flag has its meaning.
+#[cfg(any(test, not(all(target_os = "linux", not(memcheck_portable)))))]
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stated {
+    pub(crate) subcommand: String,
+    /// The long names of the flags that are not cargo's.
+    pub(crate) flags: Vec<String>,
+}
+
+/// Nothing if clap refuses the command line.
+#[cfg(any(test, not(all(target_os = "linux", not(memcheck_portable)))))]
+pub(crate) fn stated(args: Vec<OsString>) -> Stated {
+    use clap::parser::ValueSource::CommandLine;
+    let parsed = with_subcommand(args).map(|args| Cli::command().try_get_matches_from(args));
+    let Ok(Ok(matches)) = parsed else { return Stated::default() };
+    let Some((name, matches)) = matches.subcommand() else { return Stated::default() };
+    let command = Cli::command();
+    let arguments = command.find_subcommand(name).into_iter().flat_map(|it| it.get_arguments());
+    let of_user = arguments
+        .filter(|argument| matches.value_source(argument.get_id().as_str()) == Some(CommandLine))
+        .filter(|argument| argument.get_help_heading() != Some("Cargo options"));
+    let flags = of_user.filter_map(|argument| argument.get_long().map(str::to_owned)).collect();
+    Stated { subcommand: name.to_owned(), flags }
+}
+
 /// Returns the clap command, for completions.
 pub(crate) fn command() -> clap::Command {
     Cli::command()
@@ -291,6 +316,14 @@ mod tests {
         assert!(!subcommands().contains(&"bisect-step") && subcommands().contains(&"bisect"));
         let run = ["x run profle", "x -q profle", "x memcheck bert"];
         assert!(run.iter().all(|line| Cli::read(words(line)).is_ok()));
+    }
+
+    #[test]
+    fn the_flags_that_a_user_states_are_known() {
+        let run = stated(words("x memcheck a --ci -p app --release --device cpu -- --nocapture"));
+        assert_eq!((run.subcommand.as_str(), run.flags.join(" ")), ("run", "device ci".to_owned()));
+        assert_eq!(stated(words("x report --color never")).flags, ["color"]);
+        assert_eq!(stated(words("x --nonsense")), Stated::default());
     }
 
     #[test]

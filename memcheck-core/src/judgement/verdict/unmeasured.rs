@@ -24,7 +24,7 @@ pub(super) fn instrument_failures(record: &Record) -> Vec<Finding> {
             findings.push(finding.hint(match space {
                 Space::CHeap => {
                     "does the program link a `malloc` of its own, such as jemalloc? Remove it, or \
-                     `max_c_growth`. The C heap is counted on Linux on x86-64 with glibc"
+                     `max_c_growth`. The C heap is counted on Linux with glibc"
                 }
                 Space::Process => "is /proc mounted? Mount it, or remove `max_rss_growth`",
                 Space::Host | Space::HostSmall => {

@@ -1,7 +1,9 @@
 //! The ways in which a process ends, and the findings about them.
+#![cfg(unix)]
 
 use super::*;
 use serde_json::{Value, json};
+use std::os::unix::process::ExitStatusExt;
 
 use crate::wire::example;
 

@@ -150,6 +150,10 @@ fn a_baseline_stands_in_where_it_was_made_under_the_same_conditions() {
             found(Facts { threads: Some(4), ..now.facts.clone() }),
             "another number of threads (4 -> ",
         ),
+        (
+            found(Facts { arch: Some("riscv64".to_owned()), ..now.facts.clone() }),
+            "another processor architecture (riscv64 -> x86_64)",
+        ),
     ] {
         let why = standing_in(&baseline, &now.facts).unwrap_err();
         assert!(why.contains(said), "{why}");

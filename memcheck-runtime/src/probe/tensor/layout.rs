@@ -64,6 +64,15 @@ pub(super) unsafe fn word_of<T: Copy>(value: &T) -> Option<u64> {
     })
 }
 
+/// True if an 8-byte word of a program can have this address. On arm64 (`arm`) a program has 48 bits
+/// of addresses, or 52, and the upper byte of a pointer can be a tag, which the processor ignores.
+/// Elsewhere a system gives only addresses of 47 bits to a program that does not ask for more.
+fn is_word_address(value: u64, arm: bool) -> bool {
+    const TAG: u64 = 0xFF << 56;
+    let (address, bits) = if arm { (value & !TAG, 52) } else { (value, 47) };
+    address >= 8 && address.is_multiple_of(8) && address < 1 << bits
+}
+
 /// A tensor whose properties are known.
 struct Sample {
     tensor: Tensor,
@@ -178,7 +187,7 @@ impl LearnedLayout {
         };
         // SAFETY: the offset is inside the block, by this function's contract.
         let dtype = unsafe { ((address as usize + self.dtype) as *const u8).read_volatile() };
-        let is_pointer = |value: u64| value >= 8 && value.is_multiple_of(8) && value < 1 << 47;
+        let is_pointer = |value: u64| is_word_address(value, cfg!(target_arch = "aarch64"));
         // A weak count of one means that no `Weak` reference exists.
         let fits = (0..OWNERS).contains(&word(0))
             && word(8) == 1
@@ -241,6 +250,21 @@ mod tests {
         assert_eq!((tensor.dims(), tensor.dtype()), (&[4, 6, 2][..], DType::F64));
         assert_eq!(tensor.id(), sample.tensor.id());
         assert_eq!(storage, sample.storage());
+    }
+
+    #[test]
+    fn addresses_of_arm_have_more_bits_and_tags() {
+        let [x86, arm] = [false, true].map(|arm| move |value| is_word_address(value, arm));
+        for address in [8, 0x5555_5555_0008, 0x7FFF_FFFF_FFF8] {
+            assert!(x86(address) && arm(address), "{address:#x}");
+        }
+        // The addresses of programs and stacks of arm64, and blocks of a heap with tags.
+        for address in [0xAAAA_AAAA_0000, 0xFFFF_FFFF_FFF8, 0xB400_FFFF_8000_0010] {
+            assert!(!x86(address) && arm(address), "{address:#x}");
+        }
+        for number in [0, 4, 0x1234_5678_9ABC_DEF1, 0x0010_0000_0000_0000, u64::MAX] {
+            assert!(!x86(number) && !arm(number), "{number:#x}");
+        }
     }
 
     #[test]

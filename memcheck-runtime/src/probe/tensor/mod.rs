@@ -33,7 +33,7 @@ use memcheck_ledger as ledger;
 use memcheck_ledger::host::{self, Follower};
 use memcheck_ledger::table::BlockTable;
 
-use crate::scope;
+use crate::{os, scope};
 use block::StorageBlock;
 use layout::LearnedLayout;
 use pending::{Marked, NoSlot};
@@ -84,8 +84,7 @@ extern "C" fn disable() {
 fn disable_in_children() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
-        // SAFETY: the handler only changes an atomic, which is allowed after fork.
-        unsafe { libc::pthread_atfork(None, None, Some(disable)) };
+        os::in_forked_children(disable);
     });
 }
 

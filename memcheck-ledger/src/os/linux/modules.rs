@@ -10,10 +10,10 @@ use framehop::{ExplicitModuleSectionInfo, Module};
 
 /// Bytes of a loaded object. They are valid while the object is loaded; the executable and the
 /// libraries that it was linked with are never unloaded.
-pub(super) type ModuleBytes = &'static [u8];
+pub(crate) type ModuleBytes = &'static [u8];
 
 /// All objects that are loaded now.
-pub(super) fn loaded() -> Vec<Module<ModuleBytes>> {
+pub(crate) fn loaded() -> Vec<Module<ModuleBytes>> {
     let mut modules: Vec<Module<ModuleBytes>> = Vec::new();
     // SAFETY: the callback gets a pointer to `modules`, which outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut modules).cast()) };

@@ -3,32 +3,21 @@
 //! to the body, so that it must be neither used nor closed.
 
 use std::fs::File;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// An open file, by which a number that was used again is recognized.
+/// An open file, by which a number that was used again is recognized: its device, its inode and its
+/// kind. All files are the same on a system without them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Identity {
-    device: u64,
-    inode: u64,
-    /// Without the permissions, which can change.
-    kind: u32,
-}
+pub(crate) struct Identity([u64; 3]);
 
 impl Identity {
-    fn new(metadata: &std::fs::Metadata) -> Self {
-        let kind = metadata.mode() & libc::S_IFMT;
-        Self { device: metadata.dev(), inode: metadata.ino(), kind }
-    }
-
     fn of(file: &File) -> Option<Self> {
-        file.metadata().ok().map(|metadata| Self::new(&metadata))
+        file.metadata().ok().map(|metadata| Self(super::identity(&metadata)))
     }
 
     /// The identity of the file that is opened by this path.
     pub(crate) fn at(path: &Path) -> Option<Self> {
-        std::fs::metadata(path).ok().map(|metadata| Self::new(&metadata))
+        std::fs::metadata(path).ok().map(|metadata| Self(super::identity(&metadata)))
     }
 }
 
@@ -44,7 +33,7 @@ impl KeptFile {
     /// Keeps the file under a high number, because bodies that close descriptors by number seldom
     /// reach it.
     pub(crate) fn new(file: File) -> Self {
-        let file = duplicate(&file).map(File::from).unwrap_or(file);
+        let file = super::duplicate(&file).unwrap_or(file);
         Self { identity: Identity::of(&file), file: Some(file) }
     }
 
@@ -52,7 +41,7 @@ impl KeptFile {
     pub(crate) fn get(&mut self) -> Option<&File> {
         if let Some(file) = self.file.take_if(|file| Identity::of(file) != self.identity) {
             // Closing it would close the file of the body.
-            let _ = file.into_raw_fd();
+            super::leave_open(file);
         }
         self.file.as_ref()
     }
@@ -69,39 +58,21 @@ impl Drop for KeptFile {
     }
 }
 
-/// The least numbers of descriptors that are kept. The second one is below the usual limit.
-const LEAST: [i32; 2] = [1 << 12, 1000];
-
-/// Another descriptor of the same file, whose number is as high as the limit of the process allows.
-/// Programs that the process starts do not inherit it. `None` if the system refuses.
-fn duplicate(file: &impl AsFd) -> Option<OwnedFd> {
-    LEAST.into_iter().find_map(|least| {
-        let number = file.as_fd().as_raw_fd();
-        // SAFETY: `number` is open during the call, which does not access memory.
-        let duplicate = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, least) };
-        // SAFETY: the call has just opened this descriptor, which has no other owner.
-        (duplicate >= 0).then(|| unsafe { OwnedFd::from_raw_fd(duplicate) })
-    })
-}
-
-/// Makes `stream` a duplicate of `to`. Both stay open.
-pub(crate) fn redirect(stream: BorrowedFd<'_>, to: &impl AsRawFd) {
-    // SAFETY: both descriptors are open during the call, and `dup2` does not access memory.
-    // `stream` stays valid when `to` is closed, because `dup2` duplicates the open file.
-    unsafe { libc::dup2(to.as_raw_fd(), stream.as_raw_fd()) };
-}
-
 #[cfg(test)]
 mod tests {
+    #![cfg(unix)]
+
     use std::io::{Read, Write};
+    use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
     use super::*;
+    use crate::os::redirect;
 
     /// The number of a file that is kept, and a function that returns which file has it now.
     fn under_number(kept: &KeptFile) -> (i32, impl Fn() -> Option<Identity> + use<>) {
         let number = kept.file.as_ref().expect("the file is open").as_raw_fd();
         assert!(number >= 1000, "{number} is low");
-        (number, move || Identity::at(Path::new(&format!("/proc/self/fd/{number}"))))
+        (number, move || Identity::at(Path::new(&format!("/dev/fd/{number}"))))
     }
 
     #[test]

@@ -67,7 +67,7 @@ pub(super) fn request_signal(parent: u32) {
 }
 
 /// Waits on another thread for the signal that [`request_signal`] has requested.
-pub(super) fn wait_for_signal() {
+pub(crate) fn wait_for_signal() {
     let watching = quiet_thread::spawn("memcheck parent", || {
         wait_for(&block(&[PARENT_ENDED]));
         kill_own_group();

@@ -23,8 +23,7 @@ use memcheck_core::runs::descendants;
 use memcheck_core::wire::exit;
 use memcheck_core::wire::protocol::Job;
 
-use super::parent;
-use crate::executable::own_executable;
+use super::{own_executable, parent};
 
 /// The number of a signal that the kernel sends when a child has ended.
 const CHILD_ENDED: i32 = libc::SIGCHLD;

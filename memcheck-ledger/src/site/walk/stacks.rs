@@ -74,7 +74,8 @@ impl RawStack {
             }
             // SAFETY: the stack is `whole`, so the word is in this thread's own stack, and it is
             // not further in than the walk that compares it.
-            if unsafe { *from.add(words as usize) } != self.frames[at] {
+            let word = unsafe { *from.add(words as usize) };
+            if arch::code_address(word) != self.frames[at] {
                 return false;
             }
         }
@@ -111,11 +112,10 @@ impl RawStack {
     }
 
     /// Stores the positions of the return addresses. `false` if one is not in the thread's `own`
-    /// stack, or if return addresses have no fixed positions on this processor.
+    /// stack.
     fn store_positions(&mut self, own: &Range<u64>) -> bool {
-        let Some(below) = arch::RETURN_ADDRESS else { return false };
         self.words[..self.length].iter_mut().zip(&self.places).all(|(words, place)| {
-            let bytes = place.sp.checked_sub(self.from + below);
+            let bytes = place.return_address().checked_sub(self.from);
             *words = bytes.and_then(|bytes| u32::try_from(bytes / 8).ok()).unwrap_or(0);
             bytes.is_some_and(|bytes| bytes % 8 == 0) && own.contains(&place.sp)
         })
@@ -297,7 +297,7 @@ mod tests {
 
     /// The given frames, the innermost first, at descending addresses.
     fn walked(frames: std::ops::Range<u64>) -> Vec<(u64, CallPlace)> {
-        frames.rev().map(|frame| (frame, CallPlace { sp: 0x9000 - 8 * frame, bp: 0 })).collect()
+        frames.rev().map(|frame| (frame, CallPlace::at(0x9000 - 8 * frame))).collect()
     }
 
     const NOWHERE: Range<u64> = 0..0;
@@ -347,7 +347,7 @@ mod tests {
         let mut memory: Vec<u64> = (0..16).collect();
         let start = memory.as_ptr() as u64;
         let own = start..start + 128;
-        let frame = |word: u64| (word, CallPlace { sp: start + 8 * (word + 1), bp: 0 });
+        let frame = |word: u64| (word, CallPlace::at(start + 8 * (word + 1)));
         let (from, new) = (key(start), [frame(2), frame(6), frame(12)]);
         let mut stacks = Stacks::new();
         stacks.add(from, (0, &new), &own).set_number(7);

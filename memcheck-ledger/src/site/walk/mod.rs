@@ -3,6 +3,9 @@
 //! framehop finds the frames with the unwind tables, without frame pointers. Parts of a stack that
 //! the thread has walked before are not walked again (`stacks`).
 
+mod arch;
+mod stacks;
+
 use std::cell::Cell;
 use std::num::NonZeroU64;
 use std::ops::Range;
@@ -15,12 +18,11 @@ use std::sync::atomic::{
 use framehop::{FrameAddress, MustNotAllocateDuringUnwind, Unwinder};
 use memcheck_core::measurement::quiet;
 
-use super::arch::{self, CallPlace, WalkStart};
+use self::arch::{CallPlace, WalkStart};
+use self::stacks::{DEPTH, Stacks};
 use super::contexts;
-use super::modules::{self, ModuleBytes};
-use super::stack;
-use super::stacks::{DEPTH, Stacks};
 use crate::intern::mix;
+use crate::os::{self, ModuleBytes};
 use crate::scope;
 
 type Policy = MustNotAllocateDuringUnwind;
@@ -30,7 +32,7 @@ static UNWINDER: OnceLock<arch::Unwinder<ModuleBytes, Policy>> = OnceLock::new()
 pub(super) fn prepare() {
     UNWINDER.get_or_init(|| {
         let mut unwinder = arch::Unwinder::new();
-        for module in modules::loaded() {
+        for module in os::loaded_modules() {
             unwinder.add_module(module);
         }
         unwinder
@@ -119,7 +121,7 @@ fn claim() -> *mut Walker {
 
 /// The memory of the calling thread's stack.
 fn own_stack() -> Option<Range<u64>> {
-    if COUNTS_C_HEAP.load(Relaxed) { stack::in_maps() } else { reported_stack() }
+    if COUNTS_C_HEAP.load(Relaxed) { os::stack_in_maps() } else { os::reported_stack() }
 }
 
 /// True if an allocation of the C library can lead here. The C library allocates while it looks up
@@ -129,21 +131,6 @@ static COUNTS_C_HEAP: AtomicBool = AtomicBool::new(false);
 /// Must be called before blocks of the C heap are counted.
 pub(super) fn prepare_for_c_heap() {
     COUNTS_C_HEAP.store(true, Relaxed);
-}
-
-fn reported_stack() -> Option<Range<u64>> {
-    // SAFETY: the first call initializes the attributes, the second reads them and the third
-    // destroys them. Every pointer is to a local.
-    unsafe {
-        let mut attributes = std::mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
-        if libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) != 0 {
-            return None;
-        }
-        let (mut low, mut size) = (std::ptr::null_mut(), 0);
-        let result = libc::pthread_attr_getstack(attributes.as_ptr(), &raw mut low, &raw mut size);
-        libc::pthread_attr_destroy(attributes.as_mut_ptr());
-        (result == 0).then(|| low as u64..low as u64 + size as u64)
-    }
 }
 
 /// Runs `work`. The frames around this call cannot change on this thread in the meantime.
@@ -239,11 +226,14 @@ impl Walker {
         let lowest = start.sp;
         let mut registers = start.registers();
         let highest = if self.own.contains(&lowest) { self.own.end } else { u64::MAX };
+        let reads = arch::Reads::default();
         let mut read = |address: u64| match address {
             _ if address >= lowest && address < highest && address & 7 == 0 => {
                 // SAFETY: the unwind tables lead from frame to frame of this thread's own stack,
                 // which is mapped from the stack pointer upwards, and the address is in that range.
-                Ok(unsafe { (address as *const u64).read() })
+                let word = unsafe { (address as *const u64).read() };
+                reads.add(address, word);
+                Ok(word)
             }
             _ => Err(()),
         };
@@ -256,7 +246,7 @@ impl Walker {
             && let Ok(Some(frame)) = unwinder.unwind_frame(at, &mut registers, cache, &mut read)
             && let Some(address) = NonZeroU64::new(frame)
         {
-            let place = arch::pointers(&registers);
+            let place = CallPlace::new(&registers, &reads, frame);
             known = last.count_above(known, place.sp);
             if known > 0
                 && last.has_frame(known - 1, frame, place)

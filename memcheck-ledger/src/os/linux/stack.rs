@@ -6,7 +6,7 @@ use std::ops::Range;
 
 /// The mapping that contains the stack of the calling thread. It can have neighbors of the stack
 /// too, which are mapped and readable as well.
-pub(super) fn in_maps() -> Option<Range<u64>> {
+pub(crate) fn in_maps() -> Option<Range<u64>> {
     let place = 0u8;
     let on_stack = std::ptr::from_ref(std::hint::black_box(&place)) as u64;
     let mut file = File::open("/proc/self/maps").ok()?;
