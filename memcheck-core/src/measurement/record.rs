@@ -182,6 +182,10 @@ pub struct Facts {
     /// The value of the case named `dtype`; only if the test has one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub dtype: Option<String>,
+    /// The features of the package that the command has switched on for this kind of device,
+    /// separated by commas; only if there are any.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub features: Option<String>,
 }
 
 /// The memory usage at one point of the body, from `trial.mark(label)`.

@@ -73,6 +73,7 @@ pub(super) fn run(description: &'static Description) {
         baselines: roots.elsewhere().map(Path::to_owned),
         compiled_in: None,
         candle: candle_version(workspace).unwrap_or_else(|| "unknown".to_owned()),
+        features: None,
         follow: explain.first().follow,
         reach: explain.first().reach,
         expected: None,

@@ -95,6 +95,12 @@ pub(super) fn measure(description: &'static Description, job: &Job) -> Result<Me
     } else {
         Baseline::Off
     };
+    // A plain `cargo test` cannot know which features its command line has switched on.
+    if job.alone
+        && let Baseline::Found { facts, .. } = &baseline
+    {
+        record.facts.features.clone_from(&facts.features);
+    }
     Ok(Measured { record, attribution, baseline })
 }
 
@@ -309,6 +315,7 @@ fn assemble(
             warmup: limits.warmup.value,
             threads: (family == Family::Cpu).then(settings::threads),
             dtype,
+            features: job.features.clone(),
         },
         limits,
         iterated: recorder.has_started(),

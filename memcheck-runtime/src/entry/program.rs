@@ -167,6 +167,7 @@ fn report(following: FollowedProgram) -> Report {
             warmup: 0,
             threads: (family == Family::Cpu).then(settings::threads),
             dtype: None,
+            features: None,
         },
         limits: job.limits.clone(),
         iterated: false,

@@ -1,9 +1,12 @@
 //! A package with memory tests, and the features that its build for CUDA needs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use cargo_metadata::Package;
+
+use super::features::DeviceFeatures;
+use crate::build::leg::DeviceKind;
 
 #[derive(Debug, Clone)]
 pub(crate) struct TestPackage {
@@ -11,6 +14,8 @@ pub(crate) struct TestPackage {
     /// The name that the package gives to its dependency on the runtime.
     pub(super) runtime: String,
     pub(super) candle_features: BTreeSet<&'static str>,
+    /// Those of the package that only builds for this kind of device have.
+    pub(crate) features: BTreeMap<DeviceKind, DeviceFeatures>,
     pub(crate) candle: Option<String>,
 }
 

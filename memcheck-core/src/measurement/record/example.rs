@@ -33,6 +33,7 @@ pub(crate) fn record(measured: SpaceRecord) -> Record {
             warmup: 2,
             threads: None,
             dtype: None,
+            features: None,
         },
         iterated: true,
         iterations: 10,
