@@ -163,6 +163,6 @@ fn a_build_that_fails_with_the_feature_names_the_flag() {
         "#[cfg(feature = \"cuda\")]\ncompile_error!(\"needs a real toolkit\");\n",
     );
     let failed = memcheck(project.path(), &SIM).exits(101).prints("needs a real toolkit");
-    failed.prints("--no-package-cuda");
+    failed.prints("`--no-package-cuda` builds without");
     assert_eq!(peak(&run(&project, &["--no-package-cuda"]), "cuda:0"), 4096);
 }

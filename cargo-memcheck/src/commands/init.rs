@@ -67,10 +67,8 @@ pub(super) fn init(args: &InitArgs) -> Result<u8, Failure> {
         written.with_context(|| format!("writing {}", file.path.display()))?;
     }
     if let Some(update) = starter.update() {
-        eprint_line!(
-            "Cargo.lock has candle of the registry too; this makes it follow the patch: {}",
-            style::hint(&update)
-        );
+        eprint_line!("Cargo.lock has candle of the registry, and this makes it follow the patch:");
+        eprint_line!("  {}", style::hint(&update));
     }
     let next = format!("cargo memcheck -p {}", starter.package());
     eprint_line!("done; run the test with {}", style::hint(&next));
