@@ -1,5 +1,5 @@
-//! What a feature of a package switches on: features and optional dependencies, also those of the
-//! dependencies, as far as cargo's metadata describe them.
+//! Lists the features and optional dependencies that a feature of a package switches on, also those
+//! of its dependencies, as far as cargo's metadata describe them.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
