@@ -105,6 +105,7 @@ fn every_fact_of_a_baseline_is_in_the_reference() {
         threads: Some(1),
         dtype: Some(String::new()),
         arch: Some(String::new()),
+        features: Some(String::new()),
     };
     let documented = names(&reference(), "| fact | meaning |\n");
     assert_eq!(documented.into_iter().collect::<BTreeSet<_>>(), fields(&json!(facts)));

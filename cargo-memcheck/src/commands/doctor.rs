@@ -98,9 +98,13 @@ pub(super) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
         }
     };
     let has_tests = packages(&printer, &workspace)?;
+    let one_candle = candles(&printer, &workspace);
     if args.no_run {
         earlier_proofs(&printer, &workspace, &args.cargo);
-        return Ok(exit::OK);
+        return Ok(if one_candle { exit::OK } else { exit::BUILD });
+    }
+    if !one_candle {
+        return Ok(exit::BUILD);
     }
     if !has_tests {
         return Ok(unproven());
@@ -209,6 +213,17 @@ fn packages(printer: &CheckPrinter, workspace: &Workspace) -> Result<bool, Failu
     Ok(!packages.is_empty())
 }
 
+/// False if a package uses another candle than the runtime, so that its tests cannot be built.
+fn candles(printer: &CheckPrinter, workspace: &Workspace) -> bool {
+    let others = workspace.other_candles(&workspace.test_packages());
+    for other in &others {
+        let state = if other.is_only { CheckState::Failed } else { CheckState::Absent };
+        let detail = format!("{}\n{}", other.message(), other.hint());
+        printer.print_check("one candle", state, detail);
+    }
+    !others.iter().any(|other| other.is_only)
+}
+
 /// Without a planted leak, the measurement is not proven to work on this machine.
 fn unproven() -> u8 {
     eprint_line!(
@@ -224,7 +239,7 @@ fn line(check: &Check) -> String {
         CheckState::Absent => "--",
         CheckState::Failed => "FAILED",
     };
-    format!("{mark:>6}  {}: {}\n", check.name, check.detail)
+    format!("{mark:>6}  {}: {}\n", check.name, check.detail.replace('\n', "\n        "))
 }
 
 fn rustc() -> std::ffi::OsString {

@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use console::{Key, Term};
-use memcheck_core::input;
 use memcheck_core::wire::exit;
 use similar::TextDiff;
 
-use crate::build::starter::{self, Starter, StarterError};
+use crate::build::starter::{self, ChangedFile, Starter, StarterError};
 use crate::build::workspace::Workspace;
 use crate::invocation::cli::InitArgs;
 use crate::presentation::presenters::style;
@@ -67,6 +66,10 @@ pub(super) fn init(args: &InitArgs) -> Result<u8, Failure> {
         let written = files::replace(&file.path, file.text.as_bytes());
         written.with_context(|| format!("writing {}", file.path.display()))?;
     }
+    if let Some(update) = starter.update() {
+        eprint_line!("Cargo.lock has candle of the registry, and this makes it follow the patch:");
+        eprint_line!("  {}", style::hint(&update));
+    }
     let next = format!("cargo memcheck -p {}", starter.package());
     eprint_line!("done; run the test with {}", style::hint(&next));
     Ok(exit::OK)
@@ -76,7 +79,7 @@ fn is_yes(key: &Key) -> bool {
     matches!(key, Key::Char('y' | 'Y'))
 }
 
-/// The manifest comes last, so that a package is never left with a dependency but without a test.
+/// The manifests come last, so that a package is never left with a dependency but without a test.
 fn plan(starter: &Starter, args: &InitArgs) -> Result<Vec<PlannedFile>, Failure> {
     let mut files = Vec::new();
     let test = starter.folder().join("tests").join(format!("{}.rs", args.name));
@@ -87,12 +90,12 @@ fn plan(starter: &Starter, args: &InitArgs) -> Result<Vec<PlannedFile>, Failure>
         let text = starter::workflow(args.git.as_deref());
         files.push(new_file(path, text, "--no-workflow leaves the workflow out")?);
     }
-    if let Some(text) = starter.manifest(args)? {
-        let path = starter.folder().join("Cargo.toml");
-        let before = input::read_text(&path, input::SOURCE)
-            .with_context(|| format!("reading {}", path.display()))?;
-        files.push(PlannedFile { path, before: Some(before), text });
-    }
+    let manifests = starter.manifests(args)?.into_iter();
+    files.extend(manifests.map(|ChangedFile { path, before, text }| PlannedFile {
+        path,
+        before: Some(before),
+        text,
+    }));
     Ok(files)
 }
 

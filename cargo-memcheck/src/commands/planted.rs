@@ -80,6 +80,8 @@ pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<LeakCh
         manifest_path: Some(folder.join("Cargo.toml")),
         target_dir: Some(workspace.target_directory().to_owned()),
         packages: Vec::new(),
+        features_gpu: Vec::new(),
+        no_package_cuda: true,
         ..args.cargo.clone()
     };
     // Flags are the strongest layer of limits, so no variable can excuse the leak.

@@ -48,7 +48,7 @@ impl<'a> Legs<'a> {
             false => None,
         };
         if is_built && session.legs.iter().any(|leg| leg.kind != DeviceKind::Cpu) {
-            for warning in workspace.warnings_of_cudarc(packages) {
+            for warning in session.graph_of_gpu().warnings_of_cudarc(packages) {
                 eprint_line!("warning: {warning}");
             }
         }

@@ -225,6 +225,7 @@ pub fn other_conditions(then: &Facts, now: &Facts) -> Option<String> {
     let threads = |facts: &Facts| facts.threads.map_or_else(none, |n| n.to_string());
     let dtype = |facts: &Facts| facts.dtype.clone().unwrap_or_else(none);
     let arch = |facts: &Facts| facts.arch.clone().unwrap_or(Facts::USUAL_ARCH.to_owned());
+    let features = |facts: &Facts| facts.features.clone().unwrap_or_else(none);
     let differing: Vec<String> = [
         ("version of candle", then.candle.clone(), now.candle.clone()),
         ("build profile", then.profile.clone(), now.profile.clone()),
@@ -233,6 +234,7 @@ pub fn other_conditions(then: &Facts, now: &Facts) -> Option<String> {
         ("number of threads", threads(then), threads(now)),
         ("dtype", dtype(then), dtype(now)),
         ("processor architecture", arch(then), arch(now)),
+        ("set of features for the GPU", features(then), features(now)),
     ]
     .into_iter()
     .filter(|(_, then, now)| then != now)
@@ -345,6 +347,21 @@ mod tests {
         assert_eq!(conditions.as_deref(), Some("measured with another dtype (none -> f16)"));
         assert_eq!(other_conditions(&old, &facts("}")), None);
         assert!(!serde_json::to_string(&old).unwrap().contains("dtype"));
+    }
+
+    #[test]
+    fn another_feature_of_the_package_is_another_program() {
+        let header = r#"{"memcheck":1,"candle":"0.11.1","profile":"debug","iterations":10"#;
+        let facts = |rest: &str| {
+            serde_json::from_str::<Facts>(&format!(r#"{header},"warmup":2{rest}}}"#)).unwrap()
+        };
+        let (off, on) = (facts(""), facts(r#","features":"cuda""#));
+        assert_eq!(
+            other_conditions(&off, &on).as_deref(),
+            Some("measured with another set of features for the GPU (none -> cuda)")
+        );
+        assert_eq!(other_conditions(&on, &on), None);
+        assert!(!serde_json::to_string(&off).unwrap().contains("features"));
     }
 
     #[test]

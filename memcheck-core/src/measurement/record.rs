@@ -186,6 +186,10 @@ pub struct Facts {
     /// before this field are those of x86-64.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub arch: Option<String>,
+    /// The features of the package that the command has switched on for this kind of device,
+    /// separated by commas; only if there are any.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub features: Option<String>,
 }
 
 impl Facts {

@@ -5,6 +5,7 @@
 //! threads = 1                   # RAYON_NUM_THREADS of a test, where unset
 //! runner = "srun --gres=gpu:1"  # what starts each test process; nothing, where unset
 //! baselines = "../baselines"    # directory of the baselines; next to the tests, where unset
+//! package_cuda = true           # builds for a GPU switch on the package's own feature for CUDA
 //!
 //! [default]                     # for every test; an attribute is stronger
 //! max_growth = "64 KiB"
@@ -19,6 +20,16 @@
 //! [findings]                    # like -D, -W and -A
 //! improved = "deny"
 //! ```
+//!
+//! With features for a kind of device, `device` is a table:
+//!
+//! ```toml
+//! [device]
+//! run = ["sim:h200", "cpu"]     # what bare `cargo memcheck` runs on
+//!
+//! [device.sim]                  # or device.cuda, device.cpu
+//! features = ["cuda"]           # of the packages, for this kind of device
+//! ```
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,13 +37,16 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use self::file::{ConfigFile, Devices};
+use self::file::ConfigFile;
 use crate::device::{Family, Request};
 use crate::judgement::finding::{Code, Level};
 use crate::limits::{Layer, Limits, Source};
 use crate::size::Size;
 
+mod devices;
 mod file;
+
+pub use devices::FeatureLists;
 
 /// The path of the file, relative to the workspace root.
 pub const PATH: &str = ".config/memcheck.toml";
@@ -55,6 +69,10 @@ pub struct Override {
 pub struct Config {
     /// The devices to run on if the command line names none.
     pub devices: Vec<Request>,
+    /// `[device.sim] features` and its siblings.
+    pub features: FeatureLists,
+    /// False if a build for a GPU must not switch on the package's own feature for CUDA.
+    pub package_cuda: Option<bool>,
     /// Threads of a test's rayon pool.
     pub threads: Option<u32>,
     /// The command that starts each test process, not yet split into arguments.
@@ -94,14 +112,20 @@ pub struct Subject<'a> {
 impl Config {
     /// Parses the file. Unknown keys are errors, because a misspelled limit must not be ignored.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        let ConfigFile { device, threads, runner, baselines, default, overrides, findings } =
-            toml::from_str(text)?;
+        let ConfigFile {
+            device,
+            package_cuda,
+            threads,
+            runner,
+            baselines,
+            default,
+            overrides,
+            findings,
+        } = toml::from_str(text)?;
         Ok(Self {
-            devices: match device {
-                Devices::None => Vec::new(),
-                Devices::One(request) => vec![request],
-                Devices::Several(requests) => requests,
-            },
+            devices: device.run,
+            features: device.features,
+            package_cuda,
             threads,
             runner,
             baselines,
@@ -233,6 +257,22 @@ mod tests {
     }
 
     #[test]
+    fn features_by_kind_of_device_leave_the_devices_as_they_are() {
+        let config = |text: &str| Config::parse(text).unwrap();
+        let both = config(
+            "package_cuda = false\n[device]\nrun = [\"sim:h200\", \"cpu\"]\n[device.sim]\n\
+             features = [\"cuda\", \"app/fast\"]\n[device.cpu]\nfeatures = []",
+        );
+        assert_eq!(both.devices.len(), 2);
+        let FeatureLists { cpu, sim, cuda } = both.features;
+        assert_eq!(sim, Some(vec!["cuda".to_owned(), "app/fast".to_owned()]));
+        assert_eq!((cpu, cuda, both.package_cuda), (Some(Vec::new()), None, Some(false)));
+        let only = config("[device.cuda]\nfeatures = [\"cudnn\"]");
+        assert_eq!((only.devices.len(), only.features.cuda.map(|list| list.len())), (0, Some(1)));
+        assert_eq!(config("device = \"cpu\"").features, FeatureLists::default());
+    }
+
+    #[test]
     fn sources_of_limits_have_the_documented_precedence() {
         let config = Config::parse(
             "[default]\niterations = 1\nwarmup = 1\nmax_growth = 1\nmax_retained = 1\n\
@@ -314,6 +354,14 @@ mod tests {
             ("[findings]\nleak = \"allow\"", "`leak` always fails its test", (2, 8)),
             ("[findings]\nimproved = \"no\"", "unknown variant `no`", (2, 12)),
             ("device = \"gpu\"", "sim:CARD", (1, 10)),
+            ("device = [\"cpu\", \"gpu\"]", "sim:CARD", (1, 10)),
+            ("device = 3", "a device or a list of devices", (1, 10)),
+            ("[device]\nrun = \"gpu\"", "sim:CARD", (2, 7)),
+            ("[device]\nruns = \"cpu\"", "unknown field `runs`", (2, 1)),
+            ("[device.gpu]\nfeatures = []", "unknown field `gpu`", (1, 9)),
+            ("[device.sim]\nfeature = []", "unknown field `feature`", (2, 1)),
+            ("[device.sim]\nfeatures = \"cuda\"", "expected a sequence", (2, 12)),
+            ("package_cuda = 1", "expected a boolean", (1, 16)),
             ("threads = 0", "`threads` must be at least 1", (1, 11)),
             ("threads", "expected", (1, 8)),
         ] {

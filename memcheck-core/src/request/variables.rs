@@ -54,6 +54,16 @@ pub const LIBRARY_PATH: Variable = Variable {
     name: "MEMCHECK_LIBRARY_PATH",
     meaning: "directories with shared libraries, as --library-path; several separated by colons",
 };
+/// Features of the packages in builds for a GPU.
+pub const FEATURES_GPU: Variable = Variable {
+    name: "MEMCHECK_FEATURES_GPU",
+    meaning: "features of the packages in builds for a GPU, as --features-gpu",
+};
+/// `true` or `false`: true if builds for a GPU leave the packages' own features off.
+pub const NO_PACKAGE_CUDA: Variable = Variable {
+    name: "MEMCHECK_NO_PACKAGE_CUDA",
+    meaning: "true or false: leave the package's own feature for CUDA off, as --no-package-cuda",
+};
 /// The simulated machine if the device is `sim` without a card.
 pub const SIM: Variable = Variable {
     name: "MEMCHECK_SIM",
@@ -110,7 +120,15 @@ pub fn parse<T, E: Display>(
 
 /// The value of [`CI`].
 pub fn ci(get: impl Fn(&str) -> Option<String>) -> Result<Option<bool>, VariableError> {
-    parse(get, CI.name, |text| match text {
+    switch(get, CI)
+}
+
+/// The value of a variable that is `true` or `false`.
+pub fn switch(
+    get: impl Fn(&str) -> Option<String>,
+    variable: Variable,
+) -> Result<Option<bool>, VariableError> {
+    parse(get, variable.name, |text| match text {
         "true" | "1" => Ok(true),
         "false" | "0" => Ok(false),
         other => Err(format!("`{other}` is neither true nor false")),
@@ -127,6 +145,8 @@ pub fn all() -> impl Iterator<Item = Variable> {
         EXPLAIN,
         RUNNER,
         LIBRARY_PATH,
+        FEATURES_GPU,
+        NO_PACKAGE_CUDA,
         SIM,
         SIM_FAULTS,
         SIM_PROCESSES,

@@ -144,6 +144,10 @@ pub struct Job {
     pub compiled_in: Option<PathBuf>,
     /// Version of candle-core in the build, for the baseline's header.
     pub candle: String,
+    /// The features of the package that were switched on for this kind of device, for the
+    /// baseline's header.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub features: Option<String>,
     /// The detail in which blocks are followed.
     #[serde(default)]
     pub follow: Follow,

@@ -71,6 +71,7 @@ pub(super) fn run(description: &'static Description) {
         baselines: roots.elsewhere().map(Path::to_owned),
         compiled_in: None,
         candle: candle_version(workspace),
+        features: None,
         follow: explain.first().follow,
         reach: explain.first().reach,
         expected: None,

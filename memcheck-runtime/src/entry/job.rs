@@ -91,6 +91,7 @@ mod tests {
             baselines: None,
             compiled_in: None,
             candle: "0".to_owned(),
+            features: None,
             follow: Default::default(),
             reach: Default::default(),
             expected: None,

@@ -98,6 +98,12 @@ pub(super) fn measure(description: &'static Description, job: &Job) -> Result<Me
     } else {
         Baseline::Off
     };
+    // A plain `cargo test` cannot know which features its command line has switched on.
+    if job.alone
+        && let Baseline::Found { facts, .. } = &baseline
+    {
+        record.facts.features.clone_from(&facts.features);
+    }
     Ok(Measured { record, attribution, baseline })
 }
 
@@ -298,6 +304,7 @@ fn assemble(
             threads: (family == Family::Cpu).then(settings::threads),
             dtype,
             arch: (family == Family::Cpu).then(Facts::arch_of_host).flatten(),
+            features: job.features.clone(),
         },
         limits,
         iterated: recorder.has_started(),

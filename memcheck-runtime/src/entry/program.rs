@@ -169,6 +169,7 @@ fn report(following: FollowedProgram) -> Report {
             threads: (family == Family::Cpu).then(settings::threads),
             dtype: None,
             arch: (family == Family::Cpu).then(Facts::arch_of_host).flatten(),
+            features: None,
         },
         limits: job.limits.clone(),
         iterated: false,

@@ -36,8 +36,12 @@ use crate::system::process;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BuildError {
-    #[error("the build for {0} failed")]
-    Failed(&'static str),
+    #[error("the build for {built} failed")]
+    Failed {
+        built: &'static str,
+        /// The features that the command has switched on by itself.
+        own: Vec<String>,
+    },
     #[error("the build for {built} failed: the linker does not find `{function}`")]
     Undefined { built: &'static str, function: String, is_simulated: bool },
     #[error("the build for {0} failed: cargo: {1}")]
@@ -72,7 +76,11 @@ impl CommandError for BuildError {
                 path.display()
             )),
             Self::Killed(_, status) => process::advice(*status),
-            Self::Undefined { .. } | Self::Failed(_) | Self::Cargo(_) => None,
+            Self::Failed { own, .. } if !own.is_empty() => Some(format!(
+                "this build has {}, because it is for a GPU: `--no-package-cuda` builds without",
+                own.join(", ")
+            )),
+            Self::Undefined { .. } | Self::Failed { .. } | Self::Cargo(_) => None,
         }
     }
 }
@@ -134,13 +142,13 @@ pub(crate) struct Built {
 }
 
 fn features(packages: &[TestPackage], kind: DeviceKind) -> Vec<String> {
-    let first = match kind {
-        DeviceKind::Cpu => return Vec::new(),
-        DeviceKind::Sim => "sim",
-        DeviceKind::Cuda => "cuda",
+    let of_runtime = |package: &TestPackage| match kind {
+        DeviceKind::Cpu => Vec::new(),
+        DeviceKind::Sim => package.cuda_features("sim"),
+        DeviceKind::Cuda => package.cuda_features("cuda"),
     };
-    let mut features: Vec<String> =
-        packages.iter().flat_map(|package| package.cuda_features(first)).collect();
+    let all = packages.iter().flat_map(|it| [of_runtime(it), it.own_features(kind)].concat());
+    let mut features: Vec<String> = all.collect();
     features.sort();
     features.dedup();
     features
@@ -157,7 +165,8 @@ fn command(
     let mut command = Command::new(crate::build::workspace::cargo());
     command.args(goal.arguments()).args(["--message-format", "json-render-diagnostics"]);
     for package in packages {
-        command.arg("--package").arg(workspace.spec(&package.package));
+        // The graph of the leg can have other packages with the same name.
+        command.args(["--package", &package.package.id.repr]);
     }
     command.args(options.cargo.for_test());
     command.args(goal.targets(&options.cargo));
@@ -175,12 +184,22 @@ fn command(
     command
 }
 
-fn failed(built: &'static str, status: ExitStatus, meter: &Meter, kind: DeviceKind) -> BuildError {
+fn failed(
+    built: &'static str,
+    status: ExitStatus,
+    meter: &Meter,
+    kind: DeviceKind,
+    packages: &[TestPackage],
+) -> BuildError {
     let is_simulated = kind == DeviceKind::Sim;
     match meter.undefined() {
         Some(function) => BuildError::Undefined { built, function, is_simulated },
         None if status.signal().is_some() => BuildError::Killed(built, status),
-        None => BuildError::Failed(built),
+        None => {
+            let by_default = packages.iter().filter(|package| package.has_own_by_default(kind));
+            let own = by_default.flat_map(|package| package.own_features(kind)).collect();
+            BuildError::Failed { built, own }
+        }
     }
 }
 
@@ -208,7 +227,7 @@ pub(crate) fn build(
         if status.success() {
             Ok(output)
         } else {
-            Err(Failure::from(failed(what, status, &meter, kind)))
+            Err(Failure::from(failed(what, status, &meter, kind, packages)))
         }
     };
     let CargoOutput { artifacts, scripts, .. } = proven::build(workspace, kind, options, run)?;

@@ -1,6 +1,6 @@
 //! Adds the dependency on memcheck-runtime to a manifest, which keeps its form.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use memcheck_core::input;
 use memcheck_core::measurement::cargo_lock::RUNTIME;
@@ -30,11 +30,39 @@ impl StarterError {
     }
 }
 
-pub(super) fn with_runtime(folder: &Path, args: &InitArgs) -> Result<String, StarterError> {
-    let path = folder.join("Cargo.toml");
-    let error = |why: String| StarterError::Manifest(path.display().to_string(), why);
-    let text = input::read_text(&path, input::SOURCE).map_err(|why| error(why.to_string()))?;
-    added(&text, source(folder, args)).map_err(error)
+/// A manifest with its new text.
+#[derive(Debug)]
+pub(crate) struct ChangedFile {
+    pub(crate) path: PathBuf,
+    pub(crate) before: String,
+    pub(crate) text: String,
+}
+
+impl ChangedFile {
+    pub(super) fn edit(
+        path: PathBuf,
+        edit: impl FnOnce(&str) -> Result<String, String>,
+    ) -> Result<Self, StarterError> {
+        let error = |why: String| StarterError::Manifest(path.display().to_string(), why);
+        let before =
+            input::read_text(&path, input::SOURCE).map_err(|why| error(why.to_string()))?;
+        let text = edit(&before).map_err(error)?;
+        Ok(Self { path, before, text })
+    }
+
+    pub(super) fn edit_again(
+        &mut self,
+        edit: impl FnOnce(&str) -> Result<String, String>,
+    ) -> Result<(), StarterError> {
+        let error = |why: String| StarterError::Manifest(self.path.display().to_string(), why);
+        self.text = edit(&self.text).map_err(error)?;
+        Ok(())
+    }
+}
+
+/// The text of a manifest with the dependency.
+pub(super) fn with_runtime(text: &str, folder: &Path, args: &InitArgs) -> Result<String, String> {
+    added(text, source(folder, args))
 }
 
 /// The source of the dependency: a path relative to the package, a repository, or a version.

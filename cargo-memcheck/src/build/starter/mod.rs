@@ -3,6 +3,7 @@
 
 mod manifest;
 mod model;
+mod patch;
 mod text;
 
 use std::path::{Path, PathBuf};
@@ -10,12 +11,13 @@ use std::path::{Path, PathBuf};
 use cargo_metadata::{Dependency, Package};
 use memcheck_core::measurement::cargo_lock::{CANDLE, RUNTIME};
 
-pub(crate) use manifest::StarterError;
+pub(crate) use manifest::{ChangedFile, StarterError};
 pub(crate) use text::workflow;
 
 use crate::build::workspace::Workspace;
 use crate::invocation::cli::InitArgs;
 use model::ModelStruct;
+use patch::Patch;
 
 /// The package, with its crates and the model that the test uses.
 #[derive(Debug)]
@@ -26,6 +28,8 @@ pub(crate) struct Starter {
     has_runtime: bool,
     crates: CrateNames,
     model: Option<ModelStruct>,
+    /// The crates of candle that memcheck-runtime must have from the package's source.
+    patch: Patch,
 }
 
 /// The names by which a test uses the crates.
@@ -64,6 +68,7 @@ impl Starter {
             has_runtime: runtime.is_some(),
             crates,
             model,
+            patch: Patch::of(workspace, candle),
         })
     }
 
@@ -79,15 +84,31 @@ impl Starter {
         &self.root
     }
 
-    /// The manifest with the dependency; `None` if it has the dependency already.
+    /// The manifests that change, each with its text: that of the package gets the dependency, and
+    /// that of the workspace a patch if candle is not that of the registry.
     ///
     /// # Errors
-    /// If the manifest cannot be read.
-    pub(crate) fn manifest(&self, args: &InitArgs) -> Result<Option<String>, StarterError> {
-        if self.has_runtime {
-            return Ok(None);
+    /// If a manifest cannot be read.
+    pub(crate) fn manifests(&self, args: &InitArgs) -> Result<Vec<ChangedFile>, StarterError> {
+        let (own, root) = (self.folder.join("Cargo.toml"), self.root.join("Cargo.toml"));
+        let mut changed: Vec<ChangedFile> = Vec::new();
+        if !self.has_runtime {
+            changed.push(ChangedFile::edit(own.clone(), |text| {
+                manifest::with_runtime(text, &self.folder, args)
+            })?);
         }
-        manifest::with_runtime(&self.folder, args).map(Some)
+        let patch = |text: &str| self.patch.added(text, &self.root);
+        match changed.iter_mut().find(|file| file.path == root) {
+            Some(file) => file.edit_again(patch)?,
+            None => changed.push(ChangedFile::edit(root, patch)?),
+        }
+        changed.retain(|file| file.before != file.text);
+        Ok(changed)
+    }
+
+    /// The command that makes an existing lock file follow the patch.
+    pub(crate) fn update(&self) -> Option<String> {
+        self.patch.update(&self.root)
     }
 
     pub(crate) fn test(&self) -> String {

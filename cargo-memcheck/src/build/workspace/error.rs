@@ -5,6 +5,7 @@ use std::process::ExitStatus;
 use memcheck_core::measurement::cargo_lock::RUNTIME;
 use memcheck_core::wire::exit;
 
+use super::OtherCandle;
 use crate::system::error::CommandError;
 use crate::system::process;
 
@@ -20,6 +21,8 @@ pub(crate) enum WorkspaceError {
     NoMember(String, String),
     #[error("no memory tests: none of the selected packages depends on {RUNTIME} ({0})")]
     NoRuntime(String),
+    #[error("{}", .0.message())]
+    OtherCandle(Box<OtherCandle>),
 }
 
 impl CommandError for WorkspaceError {
@@ -28,6 +31,7 @@ impl CommandError for WorkspaceError {
             Self::Metadata(_) | Self::Killed(..) | Self::NoCargo(_) => exit::METADATA,
             Self::NoMember(..) => exit::USAGE,
             Self::NoRuntime(_) => exit::NO_TESTS,
+            Self::OtherCandle(_) => exit::BUILD,
         }
     }
 
@@ -41,6 +45,7 @@ impl CommandError for WorkspaceError {
                 "`cargo memcheck archive` packs tests for machines without cargo: --archive-file"
                     .to_owned(),
             ),
+            Self::OtherCandle(other) => Some(other.hint()),
             Self::Killed(status, _) => process::advice(*status),
             Self::Metadata(_) | Self::NoMember(..) => None,
         }

@@ -1,15 +1,19 @@
 //! The workspace: which packages are selected, which of them have memory tests, and which candle
 //! crates those can reach.
 
+mod candles;
 mod commit;
 mod configuration;
 mod cudarc;
 mod error;
+#[cfg(test)]
+mod example;
+mod features;
 mod package;
 mod places;
 mod separable;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,9 +26,11 @@ use crate::system::process::{self, ShortRun};
 
 use cudarc::CUDARC;
 
+pub(crate) use candles::{CandleSource, OtherCandle};
 pub(crate) use commit::{commit, git, uncommitted};
 pub(crate) use configuration::{configuration_files, program};
 pub(crate) use error::WorkspaceError;
+pub(crate) use features::DeviceFeatures;
 pub(crate) use package::TestPackage;
 pub(crate) use places::{Places, pending_of_results};
 
@@ -210,6 +216,7 @@ impl Workspace {
             own_features,
             candle: candle.map(|candle| candle.version.to_string()),
             can_use_cuda: candle.is_some() || is_reached(CANDLE) || is_reached(CUDARC),
+            features: BTreeMap::new(),
         })
     }
 
@@ -277,12 +284,6 @@ impl Workspace {
             }
         }
         self.metadata.packages.iter().filter(|package| seen.contains(&package.id)).collect()
-    }
-
-    /// The name, or the id if the name is ambiguous.
-    pub(crate) fn spec(&self, package: &Package) -> String {
-        let same_name = self.metadata.packages.iter().filter(|other| other.name == package.name);
-        if same_name.count() == 1 { package.name.to_string() } else { package.id.repr.clone() }
     }
 
     pub(crate) fn resolved(&self, name: &str) -> Option<&Package> {

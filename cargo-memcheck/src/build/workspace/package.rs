@@ -1,9 +1,12 @@
 //! A package with memory tests, and the features that its build for CUDA needs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use cargo_metadata::Package;
+
+use super::features::DeviceFeatures;
+use crate::build::leg::DeviceKind;
 
 #[derive(Debug, Clone)]
 pub(crate) struct TestPackage {
@@ -13,6 +16,8 @@ pub(crate) struct TestPackage {
     pub(super) candle_features: BTreeSet<&'static str>,
     /// `dependency/feature` of the package's own candle crates, if its runtime does not name candle.
     pub(super) own_features: BTreeSet<String>,
+    /// Those of the package that only builds for this kind of device have.
+    pub(crate) features: BTreeMap<DeviceKind, DeviceFeatures>,
     /// The version that the runtime names.
     pub(crate) candle: Option<String>,
     /// True if candle or cudarc is in the dependency graph of the package.

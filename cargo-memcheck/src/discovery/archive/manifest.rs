@@ -48,6 +48,9 @@ pub(super) struct Manifest {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Build {
     pub(super) kind: DeviceKind,
+    /// The features that only this kind of device has, by the id of the package.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) features: BTreeMap<String, Vec<String>>,
     pub(super) executables: Vec<ArchivedExecutable>,
     pub(super) not_built: Vec<NotBuilt>,
     /// Name in the archive.

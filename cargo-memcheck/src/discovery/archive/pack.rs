@@ -293,7 +293,12 @@ fn build(
         contents.file(name, library)?;
     }
     let (not_built, tests) = (leaf.not_built.clone(), manifest::test_table(kind));
-    Ok(Build { kind, executables, not_built, nvml, tests })
+    let of_kind = |package: &TestPackage| {
+        let features = package.features.get(&kind)?;
+        Some((package.package.id.repr.clone(), features.names.clone()))
+    };
+    let features = origin.packages.iter().filter_map(of_kind).collect();
+    Ok(Build { kind, features, executables, not_built, nvml, tests })
 }
 
 fn text(name: &Path) -> Result<String, ArchiveError> {

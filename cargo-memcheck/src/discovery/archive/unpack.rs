@@ -18,7 +18,7 @@ use super::manifest::{self, Build, Manifest, TestTable, WORKSPACE};
 use crate::baselines::SourceFunctions;
 use crate::build::compile::Built;
 use crate::build::leg::{self, DeviceKind, Found, Gpus, Leg};
-use crate::build::workspace::{TestPackage, Workspace};
+use crate::build::workspace::{DeviceFeatures, TestPackage, Workspace};
 use crate::discovery::listing::ListedExecutable;
 use crate::invocation::devices::{DeviceSource, RequestedDevices, Sharing};
 use crate::invocation::values::UnpackOptions;
@@ -114,7 +114,16 @@ impl Unpacked {
     pub(crate) fn packages(&self, workspace: &Workspace) -> Vec<TestPackage> {
         let known: BTreeSet<&String> = self.extracted.manifest.packages.iter().collect();
         let is_in = |package: &TestPackage| known.contains(&package.package.id.repr);
-        workspace.test_packages().into_iter().filter(is_in).collect()
+        let mut packages: Vec<TestPackage> =
+            workspace.test_packages().into_iter().filter(is_in).collect();
+        for package in &mut packages {
+            for build in &self.extracted.manifest.builds {
+                let names = build.features.get(&package.package.id.repr).cloned();
+                let features = names.map(|names| DeviceFeatures { names, by: "the archive" });
+                package.features.extend(features.map(|features| (build.kind, features)));
+            }
+        }
+        packages
     }
 
     pub(crate) fn legs(

@@ -1,11 +1,13 @@
 //! Resolves the command line up to the list of tests: the part of the pipeline that `run`, `list`
 //! and `prune` share.
 
+mod features;
 mod source;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use memcheck_core::device::Family;
 use memcheck_core::judgement::location::{self, Roots};
 use memcheck_core::request::config;
 
@@ -26,17 +28,23 @@ use crate::system::binary::Binary;
 use crate::system::error::Failure;
 use crate::system::printing::eprint_line;
 
+use source::Targets;
+
 pub(crate) use source::TestSource;
 
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) options: Options,
     pub(crate) workspace: Workspace,
+    /// The same workspace with the features that only builds for a GPU have, if there are any.
+    with_features: Option<Workspace>,
     /// The folder of the baselines if they are not next to the tests.
     baselines: Option<PathBuf>,
     pub(crate) source: TestSource,
     pub(crate) packages: Vec<TestPackage>,
     pub(crate) legs: Vec<Leg>,
+    /// About the packages, for the header.
+    notes: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -68,10 +76,16 @@ impl Session {
         let named = typed.flags.config_file.as_deref();
         let configuration = Configuration::read(workspace.root(), sources, named)?;
         let options = typed.with_configuration(configuration, &environment)?;
-        let (packages, legs) = source.targets(&workspace, &options, how)?;
+        let Targets { packages, legs, with_features, notes } =
+            source.targets(&workspace, &options, how)?;
         let root = workspace.root();
         let baselines = options.baselines.as_ref().map(|folder| location::absolute(root, folder));
-        Ok(Self { options, workspace, baselines, source, packages, legs })
+        Ok(Self { options, workspace, with_features, baselines, source, packages, legs, notes })
+    }
+
+    /// The dependency graph of builds for a GPU.
+    pub(crate) fn graph_of_gpu(&self) -> &Workspace {
+        self.with_features.as_ref().unwrap_or(&self.workspace)
     }
 
     pub(crate) fn roots(&self) -> Roots<'_> {
@@ -114,6 +128,12 @@ impl Session {
                 DeviceKind::Cuda => "real",
             };
             eprint_line!("device: {} ({what}; {})", leg.name(), leg.why);
+        }
+        for line in features::lines(&self.legs, &self.packages) {
+            eprint_line!("{line}");
+        }
+        for note in &self.notes {
+            eprint_line!("note: {note}");
         }
         if self.options.mode == Mode::Ci {
             eprint_line!("ci: the source tree is not changed");
@@ -183,6 +203,11 @@ impl Session {
             package: package.name().to_owned(),
             folder: package.folder().to_owned(),
             candle: package.candle.clone().unwrap_or_else(|| "none".to_owned()),
+            features: match family {
+                Family::Cuda => package.feature_fact(leg.kind),
+                // A test without a device has one baseline for all devices.
+                Family::Cpu => None,
+            },
             binary: binary.clone(),
             subject,
             leg: leg.clone(),

@@ -5,16 +5,26 @@ use std::path::{Path, PathBuf};
 
 use super::Session;
 use crate::baselines::{SnapshotFile, SourceFunctions};
-use crate::build::leg::{self, Leg};
+use crate::build::leg::{self, DeviceKind, Leg};
 use crate::build::toolchain::gpu;
 use crate::build::workspace::{
-    Places, TestPackage, Workspace, commit, pending_of_results, uncommitted,
+    Places, TestPackage, Workspace, WorkspaceError, commit, pending_of_results, uncommitted,
 };
 use crate::discovery::archive::Unpacked;
 use crate::invocation::devices::{Probe, Sharing};
 use crate::invocation::options::{Mode, Options};
 use crate::invocation::values::{CargoOptions, UnpackOptions};
 use crate::system::error::Failure;
+
+/// What is run, and where.
+pub(super) struct Targets {
+    pub(super) packages: Vec<TestPackage>,
+    pub(super) legs: Vec<Leg>,
+    /// The workspace with the features that only builds for a GPU have, if there are any.
+    pub(super) with_features: Option<Workspace>,
+    /// What the user should know about the packages before they are built.
+    pub(super) notes: Vec<String>,
+}
 
 #[derive(Debug)]
 pub(crate) enum TestSource {
@@ -43,28 +53,41 @@ impl TestSource {
     }
 
     /// Without targets, a folder for the archive is emptied.
-    pub(crate) fn targets(
+    pub(super) fn targets(
         &mut self,
         workspace: &Workspace,
         options: &Options,
         (sharing, probe): (Sharing, Probe),
-    ) -> Result<(Vec<TestPackage>, Vec<Leg>), Failure> {
+    ) -> Result<Targets, Failure> {
         let (requested, machine) = (&options.requested, &options.machine);
         let launcher = &options.scheduling.launcher;
         match self {
             Self::Workspace => {
-                let packages = workspace.select(&options.cargo)?;
+                let mut packages = workspace.select(&options.cargo)?;
                 let can_use_cuda = packages.iter().any(|package| package.can_use_cuda);
                 let lacks =
                     (!can_use_cuda).then_some("no package depends on candle-core or cudarc");
                 let probe = || gpu::probe(probe, launcher);
                 let legs = leg::resolve(requested, machine, lacks, sharing, probe)?;
-                Ok((packages, legs))
+                let kinds: Vec<DeviceKind> = legs.iter().map(|leg| leg.kind).collect();
+                let chosen = (&options.package_features, kinds.as_slice());
+                let (with_features, mut notes) =
+                    workspace.switch_on(&mut packages, chosen, &options.cargo)?;
+                let graph = with_features.as_ref().unwrap_or(workspace);
+                for other in graph.other_candles(&packages) {
+                    if other.is_only {
+                        return Err(WorkspaceError::OtherCandle(Box::new(other)).into());
+                    }
+                    let steps = other.hint().replace('\n', "\n  ");
+                    notes.push(format!("{}\n  {steps}", other.message()));
+                }
+                Ok(Targets { packages, legs, with_features, notes })
             }
             Self::Archive(archive) => {
                 let legs = archive.legs(requested, machine, (launcher, sharing), gpu::gpus)?;
                 archive.keep();
-                Ok((archive.packages(workspace), legs))
+                let packages = archive.packages(workspace);
+                Ok(Targets { packages, legs, with_features: None, notes: Vec::new() })
             }
         }
     }

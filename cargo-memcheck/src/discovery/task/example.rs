@@ -18,6 +18,7 @@ pub(crate) fn task() -> Task {
         package: "app".to_owned(),
         folder: "/app".into(),
         candle: "0.11.1".to_owned(),
+        features: None,
         binary: Binary::new("app::mem".to_owned(), 0, "/app/mem".into(), Vec::new()),
         subject: TestSubject::Test(Box::new(Entry {
             name: "a::b".to_owned(),

@@ -26,6 +26,9 @@ pub(crate) struct Task {
     pub(crate) folder: PathBuf,
     /// The version of candle-core in the build, for the baseline's header.
     pub(crate) candle: String,
+    /// The package's features for this device, for the same header.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) features: Option<String>,
     pub(crate) binary: Binary,
     pub(crate) subject: TestSubject,
     pub(crate) leg: Leg,

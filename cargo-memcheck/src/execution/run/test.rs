@@ -107,6 +107,7 @@ impl Runner<'_> {
             baselines: self.roots.elsewhere().map(Path::to_owned),
             compiled_in: self.compiled_in.map(Path::to_owned),
             candle: task.candle.clone(),
+            features: task.features.clone(),
             follow: setting.run.follow,
             reach: setting.run.reach,
             expected: setting.run.expected,

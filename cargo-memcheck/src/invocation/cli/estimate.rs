@@ -73,7 +73,17 @@ pub(crate) struct EstimatorFlags {
 impl EstimatorFlags {
     pub(crate) fn as_cargo(&self) -> CargoOptions {
         let Self { release, target_dir, manifest_path, offline, jobs } = self.clone();
-        CargoOptions { release, target_dir, manifest_path, offline, jobs, ..Default::default() }
+        // The program is not the user's.
+        let no_package_cuda = true;
+        CargoOptions {
+            release,
+            target_dir,
+            manifest_path,
+            offline,
+            jobs,
+            no_package_cuda,
+            ..Default::default()
+        }
     }
 }
 

@@ -7,6 +7,7 @@ mod error;
 mod flags;
 mod levels;
 mod mode;
+mod package_features;
 mod partition;
 mod reporting;
 mod typed;
@@ -31,6 +32,7 @@ pub(crate) use error::OptionsError;
 pub(crate) use flags::Flags;
 pub(crate) use levels::Levels;
 pub(crate) use mode::Mode;
+pub(crate) use package_features::{FeatureChoice, PackageFeatures};
 pub(crate) use partition::{Partition, hash};
 pub(crate) use reporting::{Annotations, Pending, ReportContext, ReportingOptions};
 pub(crate) use typed::Typed;
@@ -65,6 +67,7 @@ pub(crate) struct Scheduling {
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) cargo: CargoOptions,
+    pub(crate) package_features: PackageFeatures,
     pub(crate) selection: Selection,
     pub(crate) scheduling: Scheduling,
     pub(crate) reporting: ReportingOptions,

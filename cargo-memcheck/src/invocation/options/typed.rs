@@ -6,7 +6,10 @@ use memcheck_core::device::Request;
 use memcheck_core::limits::Layer;
 use memcheck_core::request::variables;
 
-use super::{Flags, Levels, Mode, Options, OptionsError, ReportingOptions, Scheduling, baselines};
+use super::{
+    FeatureChoice, Flags, Levels, Mode, Options, OptionsError, PackageFeatures, ReportingOptions,
+    Scheduling, baselines, package_features,
+};
 use crate::invocation::config::Configuration;
 use crate::invocation::devices::{self, DeviceError, DeviceSource, RequestedDevices, parse_list};
 use crate::invocation::values::CargoOptions;
@@ -22,6 +25,7 @@ pub(crate) struct Typed {
     machine: String,
     environment: Layer,
     baselines: Option<PathBuf>,
+    features_of_gpu: Option<FeatureChoice>,
 }
 
 impl Typed {
@@ -60,6 +64,7 @@ impl Typed {
             mode: Mode::read(&flags.ci, get, in_ci)?,
             environment: variables::layer(get)?,
             baselines: baselines::named(&flags.baselines, get),
+            features_of_gpu: package_features::of_gpu(&flags.cargo, get)?,
             machine: machine.unwrap_or_else(|| devices::DEFAULT_MACHINE.to_owned()),
             flags,
         })
@@ -70,7 +75,8 @@ impl Typed {
         configuration: Configuration,
         get: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Options, DeviceError> {
-        let Self { flags, reporting, mode, machine, environment, baselines } = self;
+        let Self { flags, reporting, mode, machine, environment, baselines, features_of_gpu } =
+            self;
         // Tests start in other folders.
         let absolute = |folder| std::path::absolute(folder).ok();
         let library_path = flags.library_path.into_iter().filter_map(absolute).collect();
@@ -99,6 +105,7 @@ impl Typed {
         levels.extend(flags.levels);
         Ok(Options {
             cargo: flags.cargo,
+            package_features: PackageFeatures::new(features_of_gpu, config),
             selection: flags.selection,
             scheduling: Scheduling {
                 launcher: flags.launcher.or(configuration.launcher.clone()).unwrap_or_default(),

@@ -48,6 +48,13 @@ pub(crate) struct CargoOptions {
     /// Do not activate the `default` feature.
     #[arg(long)]
     pub(crate) no_default_features: bool,
+    /// Activate these features in builds for a GPU only, in place of the package's own feature for
+    /// CUDA (may be repeated).
+    #[arg(long, value_name = "FEATURES", conflicts_with = "no_package_cuda")]
+    pub(crate) features_gpu: Vec<String>,
+    /// Leave the package's own feature for CUDA off in builds for a GPU.
+    #[arg(long)]
+    pub(crate) no_package_cuda: bool,
     /// Build in release mode.
     #[arg(short = 'r', long, conflicts_with = "profile")]
     pub(crate) release: bool,
@@ -122,6 +129,8 @@ impl CargoOptions {
             features: _,
             all_features: _,
             no_default_features: _,
+            features_gpu: _,
+            no_package_cuda: _,
             release,
             profile,
             target,

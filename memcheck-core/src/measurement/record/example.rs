@@ -34,6 +34,7 @@ pub(crate) fn record(measured: SpaceRecord) -> Record {
             threads: None,
             dtype: None,
             arch: None,
+            features: None,
         },
         iterated: true,
         iterations: 10,

@@ -9,7 +9,8 @@ use serde::de::{DeserializeSeed, Error, IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::Override;
-use crate::device::{Family, Request};
+use super::devices::DeviceEntry;
+use crate::device::Family;
 use crate::judgement::finding::{Code, Level};
 use crate::limits::Layer;
 
@@ -17,7 +18,8 @@ use crate::limits::Layer;
 #[serde(deny_unknown_fields)]
 pub(super) struct ConfigFile {
     #[serde(default)]
-    pub(super) device: Devices,
+    pub(super) device: DeviceEntry,
+    pub(super) package_cuda: Option<bool>,
     #[serde(default, deserialize_with = "threads")]
     pub(super) threads: Option<u32>,
     pub(super) runner: Option<String>,
@@ -28,19 +30,6 @@ pub(super) struct ConfigFile {
     pub(super) overrides: Vec<Override>,
     #[serde(default)]
     pub(super) findings: LevelTable,
-}
-
-/// `device = "sim"` or `device = ["sim", "cpu"]`.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(
-    untagged,
-    expecting = "a device or a list of devices: auto, cpu, sim, sim:CARD, cuda, cuda:N"
-)]
-pub(super) enum Devices {
-    #[default]
-    None,
-    One(Request),
-    Several(Vec<Request>),
 }
 
 fn threads<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
