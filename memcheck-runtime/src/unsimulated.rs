@@ -19,7 +19,10 @@ impl Launches {
         Self { is_counting: false, is_further: false, by_kernel: Vec::new() }
     }
 
-    #[cfg_attr(not(feature = "sim"), expect(dead_code, reason = "only the simulator reports"))]
+    #[cfg_attr(
+        not(any(feature = "sim", test)),
+        expect(dead_code, reason = "only the simulator reports")
+    )]
     fn add(&mut self, launched: UnsimulatedLaunches) {
         if !self.is_counting {
             return;
