@@ -298,6 +298,18 @@ mod tests {
     }
 
     #[test]
+    fn a_header_without_an_architecture_is_one_of_x86_64() {
+        let text = r#"{"memcheck":1,"candle":"0.11.1","profile":"debug","iterations":2,"warmup":1,"threads":1}"#;
+        let then: Facts = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&then).unwrap(), text);
+        let now = |arch: &str| Facts { arch: Some(arch.to_owned()), ..then.clone() };
+        assert_eq!(other_conditions(&then, &now("x86_64")), None);
+        let other = other_conditions(&then, &now("aarch64")).unwrap();
+        assert_eq!(other, "measured with another processor architecture (x86_64 -> aarch64)");
+        assert_eq!(Facts::arch_of_host().is_none(), cfg!(target_arch = "x86_64"));
+    }
+
+    #[test]
     fn figures_round_trip_sorted_by_name() {
         let text = "cuda:0:\n  allocated_total: 9\n  allocations: 1\n  growth: 0\n  peak_allocated: 12\n  retained: 0\n  setup: 4";
         assert_eq!(figures(text).to_yaml(&Holders::default()), text);

@@ -2,8 +2,10 @@
 
 use crate::intern::{Interner, mix};
 
-/// Has room for a quarter of a million stacks of 60 frames on average.
-static CONTEXTS: Interner = Interner::new(1 << 18, 1 << 24);
+/// Has room for a quarter of a million stacks of 60 frames on average. An interpreter has no memory
+/// that costs nothing until it is touched.
+static CONTEXTS: Interner =
+    if cfg!(miri) { Interner::new(1 << 8, 1 << 12) } else { Interner::new(1 << 18, 1 << 24) };
 
 /// A call stack in a scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
