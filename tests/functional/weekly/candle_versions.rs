@@ -10,6 +10,10 @@ use crate::fixture::{Run, cargo, memcheck_with, target, workspace};
 const VERSIONS: [&str; 4] = ["0.9.2", "0.10.2", "0.11.0", "0.11.1"];
 /// Selects one of them.
 const VARIABLE: &str = "CANDLE_VERSION";
+/// With the value `write`, the figures are written instead of compared.
+const WRITE: &str = "CANDLE_FIGURES";
+const HEADER: &str = "# Test, space or device, figure, value. A figure that differs has the versions of candle.\n\
+                      # CANDLE_FIGURES=write just candle-versions measures and writes them.\n";
 
 /// A crate comes after those that require its version.
 const CRATES: [&str; 4] = ["candle-transformers", "candle-nn", "candle-core", "candle-kernels"];
@@ -88,7 +92,8 @@ fn measured(run: &Run) -> BTreeSet<String> {
     lines
 }
 
-fn assert_figures(version: &str) {
+/// The figures of a version on both devices.
+fn figures(version: &str) -> BTreeSet<String> {
     let folder = package();
     lock(&folder, version);
     let mut all = BTreeSet::new();
@@ -98,7 +103,11 @@ fn assert_figures(version: &str) {
         assert_eq!(run.code, 100, "candle {version} on {device}:\n{}\n{}", run.stdout, run.stderr);
         all.append(&mut measured(&run));
     }
-    let expected = expected(version);
+    all
+}
+
+fn assert_figures(version: &str) {
+    let (all, expected) = (figures(version), expected(version));
     let lines = |one: &BTreeSet<String>, other: &BTreeSet<String>| {
         one.difference(other).cloned().collect::<Vec<_>>().join("\n")
     };
@@ -111,9 +120,31 @@ fn assert_figures(version: &str) {
     println!("candle {version}: {} figures are as expected", all.len());
 }
 
+/// Measures all versions, and writes their figures to `expected.tsv`. A line that not every version
+/// has names those that have it.
+fn write_figures() {
+    let measured = VERSIONS.map(|version| (version, figures(version)));
+    let all: BTreeSet<&String> = measured.iter().flat_map(|(_, lines)| lines).collect();
+    let mut table = String::from(HEADER);
+    for line in all {
+        let having = measured.iter().filter(|(_, lines)| lines.contains(line));
+        let versions: Vec<&str> = having.map(|(version, _)| *version).collect();
+        let only = if versions.len() == VERSIONS.len() {
+            String::new()
+        } else {
+            format!("\tonly {}", versions.join(" "))
+        };
+        table.push_str(&format!("{line}{only}\n"));
+    }
+    std::fs::write(package().join("expected.tsv"), table).expect("the table is written");
+}
+
 #[test]
 #[ignore = "weekly: just candle-versions"]
 fn every_version_of_candle_measures_the_expected_figures() {
+    if std::env::var(WRITE).is_ok_and(|value| value == "write") {
+        return write_figures();
+    }
     match std::env::var(VARIABLE) {
         Ok(version) => {
             assert!(VERSIONS.contains(&version.as_str()), "{version} is none of {VERSIONS:?}");

@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_cudarc_that_loads_cuda_is_named_before_a_run_on_a_real_gpu() {
-        let warnings = |names_candle, version, feature| {
+        let warnings = |names_candle: bool, version: &str, feature: &str| {
             let of = ("0.8.4", if version == "0.13.9" { "^0.13.5" } else { "^0.19.0" });
             let workspace = workspace_of(of, names_candle, Some((version, &[feature])));
             workspace.warnings_of_loaded_cudarc(&workspace.test_packages()).join("\n")
