@@ -78,7 +78,7 @@ fn a_report_of_another_device_does_not_count_for_this_device() {
 #[test]
 fn a_test_is_measured_only_with_a_tracking_allocator() {
     let project = Project::bare(
-        "[dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\", default-features = false }\n",
+        "[dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME\", default-features = false, features = [\"candle\"] }\n",
     );
     project.write(
         "tests/none.rs",
