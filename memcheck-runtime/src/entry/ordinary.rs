@@ -8,7 +8,6 @@
 use std::io::Write;
 use std::sync::Once;
 
-use candle_core::Device;
 use memcheck_core::device::Family;
 use memcheck_core::limits::Limits;
 use memcheck_core::wire::protocol::Reach;
@@ -16,6 +15,7 @@ use memcheck_core::wire::protocol::Reach;
 use super::harness::{not_run, or_fail};
 use super::settings;
 use crate::description::Description;
+use crate::device::HOST;
 use crate::os::{self, Instrument};
 use crate::trial::Trial;
 
@@ -33,7 +33,7 @@ pub(super) fn run(description: &'static Description) {
     let limits = or_fail(settings::limits(description, Family::Cpu, &config));
     note("the bodies of memory tests run as ordinary tests, and no memory is measured");
     let case = description.case.iter().map(|&(name, value)| (name, value.to_owned())).collect();
-    let trial = Trial::new(Device::Cpu, (&limits, Reach::Screen), case, None);
+    let trial = Trial::new(HOST, (&limits, Reach::Screen), case, None);
     if let Err(error) = (description.body)(&mut trial.uncounted()) {
         match description.should_panic {
             // The harness expects a panic, so that the test fails without one.
