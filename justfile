@@ -67,6 +67,10 @@ deny *WHICH:
 minimal:
     scripts/minimal-versions
 
+# What users compile, and the command, with the oldest compilers that the manifests declare.
+compilers:
+    scripts/oldest-compilers
+
 # The crates of a test process and the workloads on aarch64: under qemu, if the machine is another one.
 aarch64 *ARGS:
     scripts/aarch64 {{ARGS}}

@@ -45,6 +45,7 @@ const ELSEWHERE: &[(&str, Elsewhere)] = &[
     ("deny", Runs(".github/workflows/ci.yml", "- run: cargo deny --locked check\n")),
     ("notices", Runs("scripts/release-archive", "cargo about generate")),
     ("book", Runs(".github/workflows/ci.yml", "- run: mdbook build\n")),
+    ("compilers", Runs(".github/workflows/ci.yml", "- run: just compilers\n")),
     ("aarch64", Runs(".github/workflows/ci.yml", "- run: just aarch64\n")),
     ("portable", Runs(".github/workflows/ci.yml", "- run: just portable\n")),
     ("cross", Runs(".github/workflows/ci.yml", "- run: just cross\n")),

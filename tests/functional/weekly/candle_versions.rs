@@ -52,7 +52,9 @@ fn lock(folder: &Path, version: &str) {
 fn run(folder: &Path, device: &str) -> Run {
     let own = target().join("functional/candle-versions").display().to_string();
     let arguments = ["run", "--device", device, "--message-format", "json", "--no-ci"];
-    memcheck_with(folder, &arguments, &[("CARGO_TARGET_DIR", &own)])
+    // The lock file changes between two runs, so that cargo must be asked each time.
+    let variables = [("CARGO_TARGET_DIR", own.as_str()), ("CARGO", env!("CARGO"))];
+    memcheck_with(folder, &arguments, &variables)
 }
 
 /// The lines of `expected.tsv` for a version: test, space, figure and value.
