@@ -72,6 +72,7 @@ fn assert_simulated(project: &Project) {
 }
 
 #[test]
+#[ignore = "slow: just all"]
 fn cudarc_is_counted_without_candle() {
     let project = Project::named("no-candle-cudarc");
     project.write("Cargo.toml", &manifest("no-candle-cudarc", CUDARC));

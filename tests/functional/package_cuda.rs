@@ -104,6 +104,7 @@ fn a_build_for_a_gpu_has_the_packages_own_feature_unless_it_is_left_out() {
 }
 
 #[test]
+#[ignore = "slow: just all"]
 fn a_baseline_of_a_gpu_holds_for_the_features_that_it_was_measured_with() {
     let project = project();
     run(&project, &["--no-package-cuda"]);
@@ -156,6 +157,7 @@ fn a_feature_that_is_not_clear_is_named_and_left_off() {
 
 /// The build fails with the feature on, and the message says how to leave it off.
 #[test]
+#[ignore = "slow: just all"]
 fn a_build_that_fails_with_the_feature_names_the_flag() {
     let project = project();
     project.write(
