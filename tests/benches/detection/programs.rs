@@ -153,6 +153,7 @@ fn run_seed(
         baselines: None,
         compiled_in: None,
         candle: String::new(),
+        features: None,
         follow: requested.follow,
         reach: requested.reach,
         expected: requested.expected,
