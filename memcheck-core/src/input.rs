@@ -127,10 +127,8 @@ fn kind(kind: FileType) -> &'static str {
     if kind.is_dir() { "a directory" } else { os::special_kind(kind) }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
-    #![cfg(unix)]
-
     use std::os::unix::fs::symlink;
     use std::os::unix::net::UnixListener;
     use std::process::Command;

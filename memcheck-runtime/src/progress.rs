@@ -55,10 +55,8 @@ pub(crate) fn iterations() -> (u32, u32) {
     (ITERATION.load(Relaxed), ITERATIONS.load(Relaxed))
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
-    #![cfg(unix)]
-
     use std::os::fd::AsFd;
 
     use super::*;

@@ -122,10 +122,8 @@ pub(crate) fn threads() -> u32 {
         .unwrap_or(1)
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
-    #![cfg(unix)]
-
     use super::*;
 
     #[test]

@@ -58,10 +58,8 @@ impl Drop for KeptFile {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
-    #![cfg(unix)]
-
     use std::io::{Read, Write};
     use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 

@@ -85,10 +85,8 @@ pub(crate) fn mappings_with_residents() -> String {
     String::new()
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
-    #![cfg(unix)]
-
     use super::*;
 
     #[test]
