@@ -34,10 +34,8 @@ pub fn kill_all(mut kill: impl FnMut(i32) -> bool, mut reap: impl FnMut() -> boo
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
-    #![cfg(target_os = "linux")]
-
     use std::process::Command;
 
     use super::*;
