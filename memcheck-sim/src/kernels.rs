@@ -20,6 +20,7 @@
 //!
 //! Like the C code, these functions ignore an allocation that failed. On a device the kernel would
 //! then fault; here the allocation is only missing.
+#![expect(non_snake_case, reason = "candle's own names")]
 
 use std::ffi::{c_int, c_longlong, c_void};
 
