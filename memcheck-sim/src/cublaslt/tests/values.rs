@@ -80,20 +80,8 @@ fn check_layout(kind: c_int, choices: u32) {
     assert_eq!(got, expected, "type {kind}, choices {choices:05b}");
 }
 
-/// In a process of its own, because another test of this crate takes the contents of the shared
-/// device away while this long one runs.
 #[test]
 fn every_order_and_transposition_of_every_type_is_computed() {
-    const ALONE: &str = "SIMULATED_DEVICE_ALONE";
-    if std::env::var_os(ALONE).is_none() {
-        let (_, module) = module_path!().split_once("::").unwrap();
-        let name = format!("{module}::every_order_and_transposition_of_every_type_is_computed");
-        let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
-        let output = alone.args(["--exact", &name]).env(ALONE, "1").output().unwrap();
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(output.status.success() && text.contains("1 passed"), "{text}");
-        return;
-    }
     for kind in [R_32F, R_64F, R_16F, R_16BF] {
         (0..32).for_each(|choices| check_layout(kind, choices));
     }
