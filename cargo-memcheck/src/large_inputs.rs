@@ -8,8 +8,8 @@ use memcheck_core::judgement::baseline::Baseline;
 use memcheck_core::judgement::finding::Code;
 use memcheck_core::judgement::location::Roots;
 use memcheck_core::judgement::verdict;
+use memcheck_core::runs::report::Report;
 use memcheck_core::space::Space;
-use memcheck_core::wire::protocol::Report;
 use serde_json::{Value, json};
 
 use crate::discovery::task::example;

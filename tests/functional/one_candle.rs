@@ -18,7 +18,7 @@ use crate::flash_attention;
 const CANDLE: [&str; 3] = ["candle_core", "candle_nn", "candle_transformers"];
 
 /// The crates of the command that a leg has too, and that take long to compile.
-const SYMBOLS: [&str; 5] = ["addr2line", "gimli", "memcheck_core", "memcheck_symbols", "object"];
+const SYMBOLS: [&str; 5] = ["addr2line", "gimli", "memcheck_conduct", "memcheck_core", "object"];
 
 /// The units that cargo would compile, and an identity of each. Units have the same identity if
 /// cargo would reuse one for the other.

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use memcheck_core::device::Family;
 use memcheck_core::limits::Limits;
-use memcheck_core::wire::protocol::{ProgramJob, Report, VERSION};
+use memcheck_core::wire::protocol::{Measurement, ProgramJob, VERSION};
 use serde_json::Value;
 
 use crate::fixture::{Programs, Project, Run, build_example, memcheck, memcheck_with, workspace};
@@ -258,7 +258,7 @@ fn a_million_events_are_followed_in_bounded_memory() {
         }
     };
     assert!(status.success());
-    let report: Report = serde_json::from_slice(&std::fs::read(&report).unwrap()).unwrap();
+    let report: Measurement = serde_json::from_slice(&std::fs::read(&report).unwrap()).unwrap();
     let events = report.unresolved.expect("addresses").attribution.events;
     assert!(events >= 1_000_000, "{events}");
     assert!((1 << 20..BOUND).contains(&highest), "{highest} bytes were resident");

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use memcheck_core::measurement::record::{Facts, Metrics};
-use memcheck_core::runs::explain::Explain;
+use memcheck_core::runs::plan::Explain;
 use serde_json::json;
 
 use crate::documentation::{flags, reference, rows, section};

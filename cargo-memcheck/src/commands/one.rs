@@ -2,7 +2,7 @@
 
 use memcheck_core::capacity::Capacity;
 use memcheck_core::limits::Layer;
-use memcheck_core::runs::explain::Explain;
+use memcheck_core::runs::plan::Explain;
 use memcheck_core::size::Size;
 use memcheck_core::wire::exit;
 

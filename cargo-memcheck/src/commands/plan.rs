@@ -7,6 +7,7 @@ use anyhow::Context;
 use memcheck_core::judgement::finding::{Class, Code, Finding};
 use memcheck_core::measurement::placement::{self, Modules, Short};
 use memcheck_core::request::machine::{Machine, MachineError};
+use memcheck_core::runs::plan::RunPlan;
 use memcheck_core::tolerance::Tolerance;
 use memcheck_core::wire::exit;
 use memcheck_core::wire::protocol::Follow;
@@ -14,7 +15,7 @@ use memcheck_core::wire::protocol::Follow;
 use super::one::{measuring_flags, only};
 use super::prologue::Prologue;
 use crate::discovery::task::{Task, TestOutcome};
-use crate::execution::run::RunSettings;
+
 use crate::invocation::cli::PlanArgs;
 use crate::presentation::presenters::interrupted;
 use crate::presentation::presenters::plan::{self as presenters, Placed};
@@ -103,7 +104,7 @@ pub(super) fn plan(args: &PlanArgs) -> Result<u8, Failure> {
     if task.family() != task.leg.family() {
         return Err(PlanError::Deviceless(task.name().to_owned()).into());
     }
-    let Some(outcome) = runner.once(task, RunSettings::from(Follow::Modules), |_| {})? else {
+    let Some(outcome) = runner.once(task, RunPlan::from(Follow::Modules).into(), |_| {})? else {
         return Err(interrupted());
     };
     let modules = measured(task, &outcome)?;
@@ -219,7 +220,7 @@ mod tests {
     /// `unlogged` events did not fit into the log.
     fn of(unlogged: u64) -> PlanError {
         let mut outcome = TestOutcome::ignored();
-        let mut report: memcheck_core::wire::protocol::Report =
+        let mut report: memcheck_core::runs::report::Report =
             serde_json::from_value(example::report()).unwrap();
         report.record.attribution = Some(Attribution { unlogged, ..Attribution::default() });
         outcome.report = Some(report);

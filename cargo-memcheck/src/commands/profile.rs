@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use memcheck_core::limits::Layer;
-use memcheck_core::runs::explain::Explain;
+use memcheck_core::runs::plan::Explain;
 use memcheck_core::wire::exit;
 
 use super::one::only;

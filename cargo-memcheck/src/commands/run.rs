@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use memcheck_core::judgement::finding::{Code, Finding};
-use memcheck_core::runs::process_end::Judged;
 use memcheck_core::runs::relations::Needs;
+use memcheck_core::runs::report::Judged;
 use memcheck_core::wire::exit;
 
 use super::earlier_output;
@@ -16,11 +17,11 @@ use crate::build::leg::Leg;
 use crate::discovery::legs::Legs;
 use crate::discovery::listing::DiscoverError;
 use crate::discovery::session::{Chosen, LegTests, Session};
-use crate::discovery::task::{Task, TestOutcome};
+use crate::discovery::task::TestOutcome;
 use crate::execution::bookkeeping;
 use crate::execution::proof::{self, CheckedProof};
-use crate::execution::relations::{self, Judge, MeasuredFigures};
-use crate::execution::run::Runner;
+use crate::execution::relations::{self, MeasuredFigures};
+use crate::execution::run::{Runner, TestRuns};
 use crate::execution::schedule::{self, RunEvent};
 use crate::invocation::cli::RunArgs;
 use crate::invocation::options::Flags;
@@ -304,6 +305,9 @@ impl<'a> RunningLeg<'a> {
             &options.rayon_threads,
         );
         let mut measured_figures = MeasuredFigures::default();
+        // Shards leave what needs the figures of others to `report --merge`.
+        let is_shard = options.selection.partition.is_some();
+        let related: Mutex<BTreeMap<usize, TestRuns>> = Mutex::default();
         let mut held: Vec<(usize, TestOutcome)> = Vec::new();
         let ran = schedule::run_all(
             tasks.len(),
@@ -311,13 +315,20 @@ impl<'a> RunningLeg<'a> {
             options.scheduling.fail_fast,
             |number, teller| {
                 let task = &tasks[number];
-                let outcome = runner.run(task, move |progress| teller.progress(progress))?;
-                match (&outcome, &self.needs[number]) {
-                    (Some(outcome), None) => store.test(task, outcome),
-                    (Some(outcome), Some(_)) => store.unjudged(task, outcome),
-                    (None, _) => {}
+                let on_progress = move |progress| teller.progress(progress);
+                let Some(runs) = runner.measure(task, on_progress)? else { return Ok(None) };
+                if self.needs[number].is_none() {
+                    let outcome = runner.conclude(task, &runs);
+                    store.test(task, &outcome);
+                    return Ok(Some(outcome));
                 }
-                Ok(outcome)
+                let outcome = match is_shard {
+                    true => runner.conclude(task, &runs),
+                    false => runner.unrelated(&runs),
+                };
+                store.unjudged(task, &outcome);
+                related.lock().expect("no worker panics").insert(number, runs);
+                Ok(Some(outcome))
             },
             |event| match event {
                 RunEvent::Started(number) => broadcast.notify(|to| to.test_started(&tasks[number])),
@@ -336,11 +347,25 @@ impl<'a> RunningLeg<'a> {
             },
         );
         held.sort_by_key(|(number, _)| *number);
+        let mut related = related.into_inner().expect("no worker panics");
         let mut left = 0;
-        for (number, outcome) in held {
-            let (task, needs) = (&tasks[number], self.needs[number].as_ref());
-            let outcome = self.across(runner, task, outcome, (needs, &measured_figures));
-            left += usize::from(outcome.across.left.is_some());
+        for (number, mut outcome) in held {
+            let task = &tasks[number];
+            if let Some((needs, mut runs)) =
+                self.needs[number].as_ref().zip(related.remove(&number))
+            {
+                if is_shard {
+                    outcome.across.left = Some(needs.clone());
+                    left += 1;
+                } else if let Some(report) = &outcome.report {
+                    let of = (&report.record, needs);
+                    measured_figures
+                        .others(task, of, None, |others| runner.relate(task, &mut runs, others));
+                    outcome = runner.conclude_related(task, &runs, needs);
+                } else {
+                    outcome = runner.conclude(task, &runs);
+                }
+            }
             tally.add(&outcome);
             store.test(task, &outcome);
             broadcast.notify(|to| to.test_finished(task, &outcome));
@@ -351,35 +376,5 @@ impl<'a> RunningLeg<'a> {
             );
         }
         ran
-    }
-
-    /// A shard adds its needs instead, with which a merge can find the findings later.
-    fn across(
-        &self,
-        runner: &Runner<'_>,
-        task: &Task,
-        outcome: TestOutcome,
-        (needs, measured_figures): (Option<&Needs>, &MeasuredFigures),
-    ) -> TestOutcome {
-        let Some(needs) = needs else { return outcome };
-        let mut judged = outcome.clone();
-        if self.session.options.selection.partition.is_some() {
-            judged.across.left = Some(needs.clone());
-            return judged;
-        }
-        let pending = self.session.pending_directory();
-        let judge = Judge {
-            baselines: self.session.roots().baselines,
-            pending: pending.as_deref(),
-            levels: &self.session.options.levels,
-            within: None,
-        };
-        judge.judge(task, &mut judged, needs, measured_figures);
-        // A test with findings of its own already has their call sites.
-        if let Some(mut explained) = runner.explain(task, &outcome, &judged) {
-            judge.judge(task, &mut explained, needs, measured_figures);
-            judged = explained;
-        }
-        judged
     }
 }

@@ -248,8 +248,8 @@ mod tests {
     use super::*;
     use memcheck_core::judgement::finding::Finding;
     use memcheck_core::measurement::record::Metrics;
+    use memcheck_core::runs::report::Report;
     use memcheck_core::wire::example;
-    use memcheck_core::wire::protocol::Report;
 
     fn verdict(codes: &[Code]) -> Verdict {
         let status = if codes.is_empty() { Status::Passed } else { Status::Failed };

@@ -5,16 +5,17 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use memcheck_core::judgement::baseline::{Baseline, Figures, Holders};
-use memcheck_core::judgement::finding::Code;
-use memcheck_core::judgement::{blame, verdict};
+use memcheck_core::judgement::blame;
+use memcheck_core::judgement::finding::{Code, Finding};
+use memcheck_core::measurement::record::Record;
 use memcheck_core::measurement::stack::Frame;
 use memcheck_core::presentation::digest::Digest;
 use memcheck_core::presentation::profile::{By, Profile, Sort};
-use memcheck_core::runs::explain::Stage;
-#[cfg(test)]
-use memcheck_core::runs::process_end::Judged;
-use memcheck_core::runs::process_end::{End, ExpectedTest, Written, judge};
-use memcheck_core::wire::protocol::Report;
+use memcheck_core::runs::measured::{Concluded, Gate, MeasuredTest, Run};
+use memcheck_core::runs::plan::{Explain, RunPlan, Stage};
+use memcheck_core::runs::process_end::{End, Ended, ExpectedTest, Written, judge};
+use memcheck_core::runs::report::{Judged, Report};
+use memcheck_core::wire::protocol::{Measurement, VERSION};
 
 use super::results::check;
 use crate::discovery::task::{TestOutcome, example};
@@ -22,25 +23,19 @@ use crate::presentation::presenters::every;
 use crate::presentation::tally::Tally;
 use crate::system::process::Output;
 
-/// Judges the report, resolves its call stacks, profiles every space, and presents the outcome in
-/// every form.
+/// Judges the measurement, resolves its call stacks, merges it with itself as a further run, profiles
+/// every space, and presents the outcome in every form.
 pub fn report(input: &[u8]) {
-    let level = |code: Code| code.default_level(true);
     let nothing = || Err(std::io::ErrorKind::NotFound.into());
     let Ok(written) = Written::from_files(Ok(input.to_vec()), nothing) else { return };
-    let Written::Report(report) = &written else { return };
-    let (test, family) = (report.record.test.clone(), report.record.family);
+    let Written::Complete(measurement) = &written else { return };
+    let (test, family) = (measurement.record.test.clone(), measurement.record.family);
     let end = End::Exited(ExitStatus::from_raw(0));
-    let mut judged = judge(&end, written, ExpectedTest { test: &test, family }, level);
-    if let Some(report) = &mut judged.report {
-        complete(report);
+    let Ended { measurement, finding } = judge(&end, written, ExpectedTest { test: &test, family });
+    let record = measurement.map(|measurement| named(*measurement));
+    let judged = judged(record, finding);
+    if let Some(report) = &judged.report {
         profile(report);
-        judged.verdict = report.verdict.clone();
-        let merged =
-            Stage::Explain.merge(report.clone(), Some(report.clone()), &Baseline::Off, level);
-        let merged = Stage::Decide.merge(merged, Some(report.clone()), &Baseline::Off, level);
-        let merged = Stage::Repeat.merge(merged, Some(report.clone()), &Baseline::Off, level);
-        *report = Stage::Sweep.merge(merged, Some(report.clone()), &Baseline::Off, level);
     }
     let outcome = TestOutcome::new(judged, Output::default(), Duration::ZERO);
     let task = example::task();
@@ -61,7 +56,7 @@ pub fn report(input: &[u8]) {
 #[cfg(test)]
 pub(crate) fn present(name: &str, report: Report) -> Option<anyhow::Result<()>> {
     let verdict = report.verdict.clone();
-    let judged = Judged { verdict, report: Some(report), obsolete: None };
+    let judged = Judged { verdict, report: Some(report) };
     present_outcome(name, &TestOutcome::new(judged, Output::default(), Duration::ZERO))
 }
 
@@ -77,28 +72,58 @@ fn present_outcome(name: &str, outcome: &TestOutcome) -> Option<anyhow::Result<(
     })
 }
 
-/// As `execution::run::names`, with names that depend on the address alone.
-pub(super) fn complete(report: &mut Report) {
+/// As `memcheck_conduct::names`, with names that depend on the address alone.
+fn named(measurement: Measurement) -> Record {
+    let Measurement { mut record, unresolved, .. } = measurement;
+    if let Some(unresolved) = unresolved {
+        record.attribute(*unresolved, frames);
+        blame::note_once(&mut record);
+    }
+    record.name_lines(frames);
+    record
+}
+
+/// The last of the verdicts with each kind of baseline.
+fn judged(record: Option<Record>, finding: Option<Finding>) -> Judged {
     let level = |code: Code| code.default_level(true);
-    if let Some(unresolved) = report.unresolved.take() {
-        report.record.attribute(*unresolved, frames);
-        blame::note_once(&mut report.record);
+    let run = |stage| Run {
+        stage,
+        plan: RunPlan::default(),
+        record: record.clone(),
+        finding: finding.clone(),
+    };
+    let mut test = MeasuredTest::new(Explain::Failed, Stage::ALL);
+    test.runs.push(run(Stage::First));
+    let halved = record.as_ref().map(|record| {
+        let mut figures = Figures::of(record);
+        for figure in figures.0.values_mut().flat_map(|by_name| by_name.values_mut()) {
+            *figure /= 2;
+        }
+        let (holders, facts) = (Holders::of(record), record.facts.clone());
+        Baseline::Found { figures, holders, facts }
+    });
+    let baselines = halved.into_iter().chain([Baseline::Missing, Baseline::Off]);
+    let mut all: Vec<Concluded> = Vec::new();
+    for baseline in baselines {
+        let gate = Gate { baseline: &baseline, level: &level };
+        let _ = test.next(&gate);
+        all.push(test.judge(&gate));
     }
-    report.record.name_lines(frames);
-    let record = &report.record;
-    let mut figures = Figures::of(record);
-    for figure in figures.0.values_mut().flat_map(|by_name| by_name.values_mut()) {
-        *figure /= 2;
+    for stage in [Stage::Explain, Stage::Decide, Stage::Repeat, Stage::Sweep] {
+        test.runs.push(run(stage));
     }
-    let holders = Holders::of(record);
-    let facts = record.facts.clone();
-    let baseline = Baseline::Found { figures, holders, facts };
-    for baseline in [baseline, Baseline::Missing, Baseline::Off] {
-        let mut findings = verdict::judge(record, &baseline, &record.limits, level).findings;
-        findings.extend(report.verdict.findings.clone());
-        report.verdict = verdict::conclude(findings, level);
-        report.verdict.findings.truncate(64);
-    }
+    all.push(test.judge(&Gate { baseline: &Baseline::Off, level: &level }));
+    let Concluded { record, mut verdict, .. } = all.pop().expect("it was judged");
+    verdict.findings.extend(all.into_iter().flat_map(|judged| judged.verdict.findings));
+    verdict.findings.truncate(64);
+    let report = record.map(|record| Report {
+        version: VERSION,
+        record,
+        verdict: verdict.clone(),
+        snapshot: None,
+        pending: None,
+    });
+    Judged { verdict, report }
 }
 
 fn frames(address: u64) -> Vec<Frame> {

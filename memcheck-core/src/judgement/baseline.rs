@@ -243,6 +243,16 @@ pub fn other_conditions(then: &Facts, now: &Facts) -> Option<String> {
     (!differing.is_empty()).then(|| format!("measured with {}", differing.join(" and ")))
 }
 
+/// True if the figures of a record would change its baseline: there is none of the same conditions,
+/// or a figure is outside the tolerance.
+pub fn is_new(record: &Record, baseline: &Baseline) -> bool {
+    let Baseline::Found { figures, facts, .. } = baseline else {
+        return *baseline != Baseline::Off;
+    };
+    *facts != record.facts
+        || !changes(figures, &Figures::of(record), record.limits.tolerance.value).is_empty()
+}
+
 /// One figure that is outside the tolerance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaselineChange {

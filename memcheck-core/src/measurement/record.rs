@@ -451,7 +451,7 @@ impl Record {
     }
 
     /// Holders that do not add up to the peak show that events were followed in another order.
-    fn note_peaks(&mut self) {
+    pub(crate) fn note_peaks(&mut self) {
         let Some(attribution) = &self.attribution else { return };
         for space in &self.judged {
             let counted = self.spaces.get(space).map(|measured| measured.metrics.peak_allocated);

@@ -1,8 +1,11 @@
-//! Several runs: further runs of one test, the output and the end of a process and of its
-//! descendants, limits that relate tests.
+//! Several runs: the runs of one test and what they show together, the output and the end of a
+//! process and of its descendants, limits that relate tests.
 
 pub mod capture;
 pub mod descendants;
-pub mod explain;
+pub mod measured;
+mod merge;
+pub mod plan;
 pub mod process_end;
 pub mod relations;
+pub mod report;

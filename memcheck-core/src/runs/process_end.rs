@@ -1,9 +1,8 @@
-//! Whether the report of a test process can be trusted. A pass needs a complete record of this
-//! test, from a process that then ended as a passing test does. Everything else is a finding of its
-//! parent, which is `cargo memcheck` or the test harness.
+//! Whether the measurement of a test process can be trusted. A pass needs a complete record of this
+//! test, from a process that then ended without an error. Everything else is a finding.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -12,12 +11,11 @@ use serde::Deserialize;
 use crate::device::Family;
 use crate::input;
 use crate::judgement::fault;
-use crate::judgement::finding::{Code, Finding, Level};
-use crate::judgement::verdict::{Status, Verdict, conclude};
+use crate::judgement::finding::{Code, Finding};
 use crate::measurement::record;
 use crate::os;
 use crate::wire::exit;
-use crate::wire::protocol::{self, Refusal, Report, VERSION};
+use crate::wire::protocol::{self, Measurement, Refusal, VERSION};
 
 /// The end of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,21 +26,21 @@ pub enum End {
     TimedOut(Duration),
 }
 
-/// The content of the file in which the parent expects a report.
+/// The content of the file in which the parent expects a measurement.
 #[derive(Debug, PartialEq)]
 pub enum Written {
     /// There is no file, and no reason.
     Nothing,
     /// There is no file, for this reason.
     Refused(Refusal),
-    /// A text that is not a report, for this reason.
+    /// A text that is not a measurement, for this reason.
     Unsound(String),
-    /// A report.
-    Report(Box<Report>),
+    /// A measurement.
+    Complete(Box<Measurement>),
 }
 
 impl Written {
-    /// Reads the file in which a report is expected. A test can write anything there.
+    /// Reads the file in which a measurement is expected. A test can write anything there.
     ///
     /// # Errors
     /// If the system cannot read the file.
@@ -56,7 +54,7 @@ impl Written {
         }
     }
 
-    /// Parses the report or, without one, the refusal. An existing report must be readable.
+    /// Parses the measurement or, without one, the refusal. An existing file must be readable.
     pub fn from_files(
         report: io::Result<Vec<u8>>,
         refusal: impl FnOnce() -> io::Result<Vec<u8>>,
@@ -73,17 +71,17 @@ impl Written {
     }
 
     fn parse(bytes: &[u8]) -> Self {
-        /// The version alone, because the report of another version may have other fields.
+        /// The version alone, because a file of another version may have other fields.
         #[derive(Deserialize)]
-        struct ReportVersion {
+        struct FileVersion {
             version: u32,
         }
-        match serde_json::from_slice::<ReportVersion>(bytes) {
-            Ok(ReportVersion { version }) if version != VERSION => Self::Unsound(format!(
+        match serde_json::from_slice::<FileVersion>(bytes) {
+            Ok(FileVersion { version }) if version != VERSION => Self::Unsound(format!(
                 "the record of the test is of version {version}, cargo-memcheck reads version {VERSION}"
             )),
             Ok(_) => match serde_json::from_slice(bytes) {
-                Ok(report) => Self::Report(Box::new(report)),
+                Ok(measurement) => Self::Complete(Box::new(measurement)),
                 Err(error) => Self::Unsound(unsound(&error)),
             },
             Err(error) => Self::Unsound(unsound(&error)),
@@ -106,87 +104,70 @@ pub struct ExpectedTest<'a> {
     pub family: Family,
 }
 
-/// A verdict, with the report that it rests on.
-#[derive(Debug, Clone)]
-pub struct Judged {
-    /// The verdict.
-    pub verdict: Verdict,
-    /// The report, if it can be trusted.
-    pub report: Option<Report>,
-    /// A pending snapshot that further runs have made obsolete. The caller removes it.
-    pub obsolete: Option<PathBuf>,
+/// The end of a process, judged: what it measured, if that can be trusted, and a finding, if it did
+/// not end as a process that has measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ended {
+    /// The measurement.
+    pub measurement: Option<Box<Measurement>>,
+    /// The finding. There is one if there is no measurement.
+    pub finding: Option<Finding>,
 }
 
-impl Judged {
-    /// The verdict of a test without a report.
-    pub fn without_report(finding: Finding, level: impl Fn(Code) -> Level) -> Self {
-        Self { verdict: conclude(vec![finding], level), report: None, obsolete: None }
-    }
-
-    fn with_report(verdict: Verdict, report: Report) -> Self {
-        Self { verdict, report: Some(report), obsolete: None }
+impl From<Finding> for Ended {
+    fn from(finding: Finding) -> Self {
+        Self { measurement: None, finding: Some(finding) }
     }
 }
 
-/// Judges the end of the process of a test, and the report that it left.
-pub fn judge(
-    end: &End,
-    written: Written,
-    expected: ExpectedTest<'_>,
-    level: impl Fn(Code) -> Level,
-) -> Judged {
-    let own = |finding| Judged::without_report(finding, &level);
-    let beside = |report: Box<Report>, finding| {
-        let findings = [vec![finding], report.verdict.findings.clone()].concat();
-        Judged::with_report(conclude(findings, &level), *report)
+/// Judges the end of the process of a test, and the file that it left.
+pub fn judge(end: &End, written: Written, expected: ExpectedTest<'_>) -> Ended {
+    let written = match written {
+        Written::Complete(measurement) => match doubt(&measurement, expected) {
+            Some(why) => Written::Unsound(why),
+            None => Written::Complete(measurement),
+        },
+        other => other,
     };
-    let (status, written) = match (end, written) {
-        (End::TimedOut(after), Written::Report(report)) if doubt(&report, expected).is_none() => {
-            return beside(report, timed_out(*after, ", its record complete"));
+    let status = match end {
+        End::Exited(status) => *status,
+        End::TimedOut(after) => {
+            let (how, measurement) = match written {
+                Written::Complete(measurement) => (", its record complete", Some(measurement)),
+                _ => ("", None),
+            };
+            return Ended { measurement, finding: Some(timed_out(*after, how)) };
         }
-        (End::TimedOut(after), _) => return own(timed_out(*after, "")),
-        (End::Exited(status), written) => (*status, written),
     };
     let died = os::signal(status).is_some();
     match written {
-        Written::Nothing if status.success() => own(no_record(expected.test)),
+        Written::Nothing if status.success() => no_record(expected.test).into(),
         Written::Nothing if status.code() == Some(exit::NOT_MEASURED.into()) => {
-            own(Finding::new(Code::NotMeasured, NO_REASON))
+            Finding::new(Code::NotMeasured, NO_REASON).into()
         }
-        Written::Refused(refusal) if !died => own(refused(refusal)),
-        Written::Unsound(why) if !died => own(Finding::new(Code::NotMeasured, why)),
+        Written::Refused(refusal) if !died => refused(refusal).into(),
+        Written::Unsound(why) if !died => Finding::new(Code::NotMeasured, why).into(),
         Written::Nothing | Written::Refused(_) | Written::Unsound(_) => {
-            own(crashed(status, "before its record was complete"))
+            crashed(status, "before its record was complete").into()
         }
-        Written::Report(report) => match doubt(&report, expected) {
-            Some(why) => own(Finding::new(Code::NotMeasured, why)),
-            // A harness may pass or fail a test that needs review, but a pass ends in one way.
-            None if died || (!status.success() && report.verdict.status == Status::Passed) => {
-                beside(report, crashed(status, "after its record was complete"))
-            }
-            None => Judged::with_report(report.verdict.clone(), *report),
-        },
+        Written::Complete(measurement) => {
+            let crashed = || crashed(status, "after its record was complete");
+            let finding = (!status.success()).then(crashed);
+            Ended { measurement: Some(measurement), finding }
+        }
     }
 }
 
-fn doubt(report: &Report, expected: ExpectedTest<'_>) -> Option<String> {
-    let Report { record, verdict, .. } = report;
+fn doubt(measurement: &Measurement, expected: ExpectedTest<'_>) -> Option<String> {
+    let record = &measurement.record;
     if record.version != record::VERSION {
         return Some(format!("the record of the test is of version {}", record.version));
     }
     if record.test != expected.test {
         return Some(format!("the record of the test is that of another test, `{}`", record.test));
     }
-    if record.family != expected.family {
-        return Some(format!(
-            "the record of the test is that of another device, {}",
-            record.device
-        ));
-    }
-    let armed = |space| record.spaces.get(space).is_some_and(|measured| measured.armed);
-    let unarmed = record.judged.is_empty() || !record.judged.iter().all(armed);
-    let passing = matches!(verdict.status, Status::Passed | Status::NeedsReview);
-    (passing && unarmed).then(|| "the test passed without an armed instrument".to_owned())
+    (record.family != expected.family)
+        .then(|| format!("the record of the test is that of another device, {}", record.device))
 }
 
 fn timed_out(after: Duration, how: &str) -> Finding {

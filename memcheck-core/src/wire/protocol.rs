@@ -4,10 +4,10 @@
 //!   [`Listing`] as JSON before its harness starts. Any other output is that of a binary without
 //!   memory tests.
 //! - Run: it gets `NAME --exact` and a [`Job`] in [`crate::request::variables::JOB`]. It writes a
-//!   [`Report`] or, next to it, a [`Refusal`] to a file, and [`Progress`] as JSON lines to a pipe,
+//!   [`Measurement`] or, next to it, a [`Refusal`] to a file, and [`Progress`] as JSON lines to a pipe,
 //!   or to a file if a launcher starts the process.
 //! - Profile: a program gets a [`ProgramJob`] in [`crate::request::variables::PROGRAM`] and writes
-//!   its [`Report`] when it exits. A bench gets one too, to prepare its device, and writes no
+//!   its [`Measurement`] when it exits. A bench gets one too, to prepare its device, and writes no
 //!   report.
 
 use std::collections::BTreeMap;
@@ -17,10 +17,6 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::device::{Family, Need, Request};
-use crate::judgement::baseline::Figures;
-use crate::judgement::finding::{Code, Level};
-use crate::judgement::location::Roots;
-use crate::judgement::verdict::Verdict;
 use crate::limits::{Layer, Limits};
 use crate::measurement::attribution::Unresolved;
 use crate::measurement::record::Record;
@@ -29,7 +25,7 @@ use crate::shape::Scaling;
 use crate::space::Space;
 
 /// Version of this page. A binary of another version is asked to be rebuilt.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// The memory tests of a binary.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -122,7 +118,7 @@ pub struct Job {
     pub version: u32,
     /// The test, by its path in the binary.
     pub test: String,
-    /// The path of the file that the [`Report`] is written to.
+    /// The path of the file that the [`Measurement`] is written to.
     pub report: PathBuf,
     /// The file that receives JSON lines of [`Progress`], such as `/dev/fd/3`.
     pub progress: Option<PathBuf>,
@@ -130,15 +126,8 @@ pub struct Job {
     pub device: Request,
     /// The limits in force, which the parent has resolved from all sources.
     pub limits: Limits,
-    /// The levels of bookkeeping findings.
-    pub levels: BTreeMap<Code, Level>,
-    /// True if bookkeeping is judged as in CI.
-    pub ci: bool,
     /// The workspace; paths of source files are shown relative to it.
     pub workspace: PathBuf,
-    /// The folder of the baselines if they are not next to their sources.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub baselines: Option<PathBuf>,
     /// The workspace at compile time, if it was another folder. Line tables contain paths below it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compiled_in: Option<PathBuf>,
@@ -154,9 +143,6 @@ pub struct Job {
     /// How far the iterations go.
     #[serde(default)]
     pub reach: Reach,
-    /// The figures that this run explains; with other figures it must not write a snapshot.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expected: Option<Figures>,
     /// Values of its case that replace those of its attribute, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub case: BTreeMap<String, String>,
@@ -166,9 +152,6 @@ pub struct Job {
     /// True if the parent is a supervisor, which kills what the test leaves running.
     #[serde(default)]
     pub supervised: bool,
-    /// True without a command: this process names call stacks and judges limits across tests.
-    #[serde(default)]
-    pub alone: bool,
     /// True if the progress has a view of the live memory.
     #[serde(default)]
     pub live: bool,
@@ -181,11 +164,6 @@ impl Job {
     /// The workspace folder as it appears in the paths of line tables.
     pub fn sources(&self) -> &Path {
         self.compiled_in.as_deref().unwrap_or(&self.workspace)
-    }
-
-    /// The folders of sources and baselines.
-    pub fn roots(&self) -> Roots<'_> {
-        Roots::new(&self.workspace, self.baselines.as_deref())
     }
 }
 
@@ -205,7 +183,7 @@ pub struct ProgramJob {
     pub program: String,
     /// Its package.
     pub package: String,
-    /// The file that the [`Report`] is written to. Without it the program is not followed.
+    /// The file that the [`Measurement`] is written to. Without it the program is not followed.
     pub report: Option<PathBuf>,
     /// The file that receives JSON lines of [`Progress`] with views of the live memory; `None` for
     /// no views.
@@ -221,26 +199,16 @@ pub struct ProgramJob {
     pub candle: String,
 }
 
-/// The result of a test process: the record and its verdict.
+/// What a test process has measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct Measurement {
     /// [`VERSION`] of the sender.
     pub version: u32,
     /// The figures and facts of the run.
     pub record: Record,
-    /// The attribution while its stacks have no names. Who resolves it must also judge the record:
-    /// until then the verdict is only about the process, and `pending` may have to be removed. The
-    /// same holds for a record with [`Record::has_unnamed_lines`].
+    /// The attribution, whose stacks have no names yet.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unresolved: Option<Box<Unresolved>>,
-    /// The verdict on the record.
-    pub verdict: Verdict,
-    /// The path of the snapshot, accepted or not.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub snapshot: Option<PathBuf>,
-    /// The pending snapshot that was written, if any.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub pending: Option<PathBuf>,
 }
 
 /// The first process to create this file writes the report; child processes write none.

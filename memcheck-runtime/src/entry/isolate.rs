@@ -1,5 +1,5 @@
-//! A memory test under a plain test harness: starts a child process for the test, waits for it, and
-//! fails in the way that the harness expects.
+//! A memory test under a plain test harness: conducts its runs, each in a child process, and fails
+//! in the way that the harness expects.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -8,28 +8,38 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use memcheck_conduct::names::Names;
+use memcheck_conduct::snapshots::{self, Snapshots};
+use memcheck_conduct::{Conductor, Place, run_of};
 use memcheck_core::device::Family;
 use memcheck_core::input;
 use memcheck_core::judgement::baseline::Baseline;
 use memcheck_core::judgement::finding::{self, Code};
 use memcheck_core::judgement::location::Roots;
-use memcheck_core::judgement::snapshot::remove_pending;
 use memcheck_core::judgement::verdict::Status;
+use memcheck_core::limits::Limits;
 use memcheck_core::measurement::cargo_lock;
-use memcheck_core::measurement::record::Outcome;
+use memcheck_core::measurement::record::{Outcome, Record};
 use memcheck_core::presentation::text::{Much, lines, unknown_reads_note};
 use memcheck_core::request::config::{Config, DEFAULT_THREADS};
 use memcheck_core::request::variables;
 use memcheck_core::runs::capture::{STREAM, StreamCapture};
-use memcheck_core::runs::explain::{Explain, Further, RunPlan, Stage, further};
-use memcheck_core::runs::process_end::{self, End, ExpectedTest, Judged, Written};
-use memcheck_core::wire::protocol::{self, Job, Report};
-use memcheck_symbols::Symbols;
+use memcheck_core::runs::measured::MeasuredTest;
+use memcheck_core::runs::plan::{RunPlan, Stage};
+use memcheck_core::runs::process_end::{self, End, Ended, ExpectedTest, Written};
+use memcheck_core::runs::relations::{
+    self, MeasuredRuns, Needs, Other, OtherTests, RelationError, Target, refuse_same_baseline,
+};
+use memcheck_core::runs::report::Judged;
+use memcheck_core::wire::protocol::{self, Entry, Job, Measurement};
 
 use super::harness::{not_run, or_fail};
-use super::{ordinary, relations, settings};
+use super::{listing, ordinary, settings};
 use crate::description::Description;
 use crate::{os, snapshot};
+
+/// The names of this executable's call stacks, for all its tests.
+static NAMES: Names = Names::new();
 
 /// Runs the test in a child process.
 ///
@@ -51,7 +61,7 @@ pub(super) fn run(description: &'static Description) {
     }
     let mut limits = or_fail(settings::limits(description, family, &config));
     ordinary::adapt(&mut limits);
-    relations::needs(description, &limits, family, roots)
+    let needs = needs(description, &limits, family, roots)
         .unwrap_or_else(|error| panic!("memcheck: {error}"));
 
     let folder = tempfile::Builder::new()
@@ -65,95 +75,124 @@ pub(super) fn run(description: &'static Description) {
         progress: None,
         device,
         limits,
-        levels: config.levels.clone(),
-        ci,
         workspace: workspace.to_owned(),
-        baselines: roots.elsewhere().map(Path::to_owned),
         compiled_in: None,
         candle: candle_version(workspace),
         features: None,
-        follow: explain.first().follow,
-        reach: explain.first().reach,
-        expected: None,
+        follow: Default::default(),
+        reach: Default::default(),
         case: Default::default(),
         parent: Some(std::process::id()),
-        alone: true,
         live: false,
         supervised: false,
         own_subscriber: false,
     };
-    let timeout = job.limits.timeout.value;
-    let threads = config.threads.unwrap_or(DEFAULT_THREADS);
-    let run = |job: &Job| {
-        let ended = start(job, threads).and_then(|child| wait(child, timeout));
-        ended.unwrap_or_else(|error| {
-            panic!("memcheck: the process of the test cannot be started: {error}")
-        })
+    let pending = std::env::var_os("INSTA_PENDING_DIR").filter(|folder| !folder.is_empty());
+    let level =
+        |code: Code| config.levels.get(&code).copied().unwrap_or_else(|| code.default_level(ci));
+    let conductor = Conductor {
+        snapshots: Snapshots { roots, pending: pending.as_ref().map(Path::new), writes: !ci },
+        level: &level,
     };
-    conclude(description, &measured(&job, (family, timeout), explain, run));
+    let snapshot = snapshot::path(description, roots, family);
+    let baseline = match job.limits.baseline.value {
+        true => snapshots::load(&snapshot),
+        false => Baseline::Off,
+    };
+    let threads = config.threads.unwrap_or(DEFAULT_THREADS);
+    let mut test = MeasuredTest::new(explain, Stage::ALL);
+    let mut number = 0;
+    let mut run = |stage, plan: RunPlan| {
+        let report = job.report.with_file_name(format!("run-{number}.json"));
+        let job = Job { follow: plan.follow.clone(), reach: plan.reach, report, ..job.clone() };
+        let ended = run_once(&job, (family, threads), number == 0);
+        number += 1;
+        run_of((stage, plan), Some(ended), |measurement| named(measurement, &baseline))
+    };
+    conductor.run(&mut test, &baseline, &mut run);
+    let source = Path::new(description.file);
+    let source = source.strip_prefix(workspace).unwrap_or(source);
+    if let Some(needs) = needs {
+        // Only the command runs all cases of a law, and keeps it.
+        let needs = &Needs { law: None, ..needs };
+        let scaling = &description.scaling();
+        let others = OtherTests { needs, scaling, accepted: None, source, runs_of: &runs_of };
+        conductor.relate(&mut test, &baseline, &others, &mut run);
+    }
+    let place = Place { source, line: Some(description.line), snapshot: &snapshot };
+    conclude(description, &conductor.conclude(&test, &baseline, Some(place)));
+}
+
+/// The other tests of this executable whose figures a test needs. The parent process of a run by
+/// the command refuses a limit that names no test in the same way.
+fn needs(
+    description: &Description,
+    limits: &Limits,
+    family: Family,
+    roots: Roots<'_>,
+) -> Result<Option<Needs>, RelationError> {
+    let target =
+        Target { name: "this test target", tests: &listing::listing().tests, family, roots };
+    let test = listing::entry(description);
+    if limits.baseline.value {
+        let shares = |entry: &&Entry| {
+            let keeps = entry.need.admits(family) && entry.attribute.baseline != Some(false);
+            keeps && entry.snapshot == test.snapshot
+        };
+        refuse_same_baseline(target.tests.iter().filter(shares).map(|entry| target.other(entry)))?;
+    }
+    target.needs(&test, limits, |_| true)
+}
+
+/// Each test of a plain harness runs alone, so that the baselines of the other tests replace their
+/// measurements.
+fn runs_of(other: &Other, record: &Record) -> Result<MeasuredRuns, String> {
+    if other.test == record.test {
+        return Ok(MeasuredRuns::of(record));
+    }
+    let baseline = snapshots::load(&other.snapshot);
+    relations::standing_in(&baseline, &record.facts).cloned().map(MeasuredRuns::from)
+}
+
+/// The record of a measurement of this executable. A plain `cargo test` cannot know which features
+/// its command line has switched on, so that it takes those of the baseline.
+fn named(measurement: Measurement, baseline: &Baseline) -> Record {
+    let mut record = NAMES.name(measurement, Path::new(""), os::executable);
+    if let Baseline::Found { facts, .. } = baseline {
+        record.facts.features.clone_from(&facts.features);
+    }
+    record
+}
+
+/// Runs the process of one run. The output of the first is that of the test.
+fn run_once(job: &Job, (family, threads): (Family, u32), is_first: bool) -> Ended {
+    let timeout = job.limits.timeout.value;
+    let ended =
+        start(job, threads).and_then(|child| wait(child, timeout)).unwrap_or_else(|error| {
+            panic!("memcheck: the process of the test cannot be started: {error}")
+        });
+    if is_first {
+        print!("{}", ended.stdout);
+        eprint!("{}", ended.stderr);
+    }
+    let end = ended.status.map_or(End::TimedOut(timeout), End::Exited);
+    let written = Written::read(&job.report).unwrap_or_else(|error| {
+        Written::Unsound(format!("the record of the test cannot be read: {error}"))
+    });
+    // If the harness is killed, the supervisor removes the last report and the folder.
+    let _ = std::fs::remove_file(&job.report);
+    process_end::judge(&end, written, ExpectedTest { test: &job.test, family })
 }
 
 /// The baselines of a test and of its laws on all devices, although this process runs only one.
 fn baselines(description: &Description, config: &Config, roots: Roots<'_>) -> Vec<PathBuf> {
     let of = |family| {
         let limits = settings::limits(description, family, config).ok();
-        let needs = |limits| relations::needs(description, &limits, family, roots).ok();
+        let needs = |limits| needs(description, &limits, family, roots).ok();
         let law = limits.and_then(needs).flatten().and_then(|needs| needs.law);
         law.into_iter().chain([snapshot::path(description, roots, family)])
     };
     [Family::Cpu, Family::Cuda].into_iter().flat_map(of).collect()
-}
-
-/// Runs the test, and again for each stage that its report needs.
-fn measured(
-    job: &Job,
-    (family, timeout): (Family, Duration),
-    explain: Explain,
-    run: impl Fn(&Job) -> Ended,
-) -> Judged {
-    let level =
-        |code: Code| job.levels.get(&code).copied().unwrap_or_else(|| code.default_level(job.ci));
-    let judge = |job: &Job, ended: &Ended| {
-        let end = ended.status.map_or(End::TimedOut(timeout), End::Exited);
-        let expected = ExpectedTest { test: &job.test, family };
-        let mut judged = process_end::judge(&end, written(job), expected, level);
-        if let Some(report) = judged.report.as_mut().filter(|it| it.record.has_unnamed_lines()) {
-            let mut symbols = Symbols::open(&os::executable());
-            report.record.name_lines(|call| symbols.frames(call));
-        }
-        judged
-    };
-    let ended = run(job);
-    print!("{}", ended.stdout);
-    eprint!("{}", ended.stderr);
-    let judged = judge(job, &ended);
-    let mut number = 0;
-    let run = |_, RunPlan { follow, reach, expected }| {
-        number += 1;
-        let report = job.report.with_file_name(format!("again-{number}.json"));
-        let again = Job { follow, reach, expected, report, ..job.clone() };
-        let judged = judge(&again, &run(&again));
-        match judged.report {
-            Some(report) => Further::Ended(Some(Box::new(report))),
-            None => Further::Lost(judged.verdict.findings),
-        }
-    };
-    let baseline = |report: &Report| match &report.snapshot {
-        Some(path) => snapshot::load(path),
-        None => Baseline::Off,
-    };
-    let judged = further(judged, explain, &Stage::ALL, run, baseline, level);
-    if let Some(pending) = &judged.obsolete {
-        let _ = remove_pending(pending);
-    }
-    judged
-}
-
-/// The report of the process of `job`, or the reason why there is none.
-fn written(job: &Job) -> Written {
-    Written::read(&job.report).unwrap_or_else(|error| {
-        Written::Unsound(format!("the record of the test cannot be read: {error}"))
-    })
 }
 
 fn start(job: &Job, threads: u32) -> std::io::Result<Child> {
@@ -172,7 +211,7 @@ fn start(job: &Job, threads: u32) -> std::io::Result<Child> {
     os::start(&mut command)
 }
 
-struct Ended {
+struct ProcessOutput {
     /// `None` if the process was killed because of its time-out.
     status: Option<std::process::ExitStatus>,
     stdout: String,
@@ -183,12 +222,12 @@ struct Ended {
 /// another process group can hold the pipe open forever.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-fn wait(mut child: Child, timeout: Duration) -> std::io::Result<Ended> {
+fn wait(mut child: Child, timeout: Duration) -> std::io::Result<ProcessOutput> {
     let stdout = PipeReader::start(child.stdout.take());
     let stderr = PipeReader::start(child.stderr.take());
     let status = os::end(&mut child, timeout, PATIENCE)?;
     let patience = Instant::now() + PATIENCE;
-    Ok(Ended { status, stdout: stdout.text(patience), stderr: stderr.text(patience) })
+    Ok(ProcessOutput { status, stdout: stdout.text(patience), stderr: stderr.text(patience) })
 }
 
 /// Reads a pipe on another thread, with bounded memory.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use memcheck_core::device::{Family, Request};
-use memcheck_core::judgement::baseline::{self, Baseline};
+use memcheck_core::judgement::baseline;
 use memcheck_core::judgement::{fault, verdict};
 use memcheck_core::limits::Limits;
 use memcheck_core::measurement::attribution::Unresolved;
@@ -12,7 +12,7 @@ use memcheck_core::measurement::record::{self, Facts, Outcome, Record};
 use memcheck_core::measurement::unified::Unified;
 use memcheck_core::request::variables::SIM_FAULTS;
 use memcheck_core::space::Space;
-use memcheck_core::wire::protocol::{Follow, Job, Progress, Reach, Refusal};
+use memcheck_core::wire::protocol::{self, Follow, Job, Measurement, Progress, Reach, Refusal};
 use memcheck_ledger::{self as ledger, c_heap};
 
 use super::observe::{self, OtherCounters};
@@ -26,15 +26,7 @@ use crate::os::KeptFile;
 use crate::probe;
 use crate::recorder::Recorder;
 use crate::trial::{Case, Trial};
-use crate::{attribution, canary, judged, live, reads, scope, snapshot, unsimulated};
-
-#[derive(Debug)]
-pub(super) struct Measured {
-    pub(super) record: Record,
-    /// The attribution of the record; `None` in a run without attribution.
-    pub(super) attribution: Option<Unresolved>,
-    pub(super) baseline: Baseline,
-}
+use crate::{attribution, canary, judged, live, reads, scope, unsimulated};
 
 /// The case of the job, and its listener, which hears that the test begins.
 pub(super) fn begin(
@@ -54,9 +46,11 @@ pub(super) fn begin(
     Ok((case, progress))
 }
 
-pub(super) fn measure(description: &'static Description, job: &Job) -> Result<Measured, Refusal> {
+pub(super) fn measure(
+    description: &'static Description,
+    job: &Job,
+) -> Result<Measurement, Refusal> {
     let request = description.device_on(&job.device);
-    let family = request.family().unwrap_or(Family::Cpu);
     let limits = job.limits.clone();
     let (case, mut progress) = begin(description, job)?;
     // Before the counters are reset, because a new thread allocates a few bytes.
@@ -92,19 +86,8 @@ pub(super) fn measure(description: &'static Description, job: &Job) -> Result<Me
         operations.permit_again();
         rounds::run_second(description, (&device, case_again), &mut record);
     }
-    let is_soak = matches!(job.reach, Reach::Soak(_));
-    let baseline = if record.limits.baseline.value && !is_soak {
-        snapshot::load(&snapshot::path(description, job.roots(), family))
-    } else {
-        Baseline::Off
-    };
-    // A plain `cargo test` cannot know which features its command line has switched on.
-    if job.alone
-        && let Baseline::Found { facts, .. } = &baseline
-    {
-        record.facts.features.clone_from(&facts.features);
-    }
-    Ok(Measured { record, attribution, baseline })
+    let unresolved = attribution.map(Box::new);
+    Ok(Measurement { version: protocol::VERSION, record, unresolved })
 }
 
 /// A process that is ready to measure a body.
@@ -272,12 +255,6 @@ fn assemble(
     let mut notes = Vec::new();
     if limits.iterations.value == 1 {
         notes.push("one iteration cannot show growth: at least two are needed".to_owned());
-    }
-    if limits.max_rss_growth.value.is_some() && job.follow != Follow::No && job.expected.is_none() {
-        notes.push(
-            "the growth of resident memory was not judged, because call stacks take memory too"
-                .to_owned(),
-        );
     }
     if outcome == Outcome::Returned && !recorder.has_started() {
         notes.push(

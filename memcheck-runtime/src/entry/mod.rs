@@ -5,7 +5,7 @@
 //! cargo test, nextest ──► run ──► isolate ──► supervisor ──► a process of its own ─┐
 //! cargo memcheck ────────────────────────────► (the same, directly) ─┤
 //!                                                                    ▼
-//!                                          run ──► session: measure, verdict, report
+//!                                          run ──► session: measure, report
 //!                                            └───► sweep: allocations are refused in turn
 //! cargo memcheck profile --bin ──► before main ──► program: from there to its exit
 //! ```
@@ -21,7 +21,6 @@ mod observe;
 mod open;
 mod ordinary;
 mod program;
-mod relations;
 mod restart;
 mod rounds;
 mod session;

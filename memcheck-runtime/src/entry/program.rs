@@ -16,14 +16,12 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use memcheck_core::device::Family;
-use memcheck_core::judgement::baseline::{self, Baseline};
-use memcheck_core::judgement::finding::Code;
-use memcheck_core::judgement::verdict;
+use memcheck_core::judgement::baseline;
 use memcheck_core::measurement::quiet;
 use memcheck_core::measurement::record::{self, Facts, Outcome, Record};
 use memcheck_core::space::Space;
 use memcheck_core::wire::exit;
-use memcheck_core::wire::protocol::{self, ProgramJob, Reach, Refusal, Report};
+use memcheck_core::wire::protocol::{self, Measurement, ProgramJob, Reach, Refusal};
 use memcheck_ledger::{self as ledger, block};
 
 use super::{measure, open, session, settings};
@@ -119,16 +117,16 @@ extern "C" fn at_exit() {
     let Some(following) = following else { return };
     let reported = std::panic::catch_unwind(AssertUnwindSafe(|| {
         let path = following.path.clone();
-        session::write(&path, &report(following))
+        session::write(&path, &measurement(following))
     }));
     match reported {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => eprintln!("memcheck: the report could not be written: {error}"),
+        Ok(Err(refusal)) => eprintln!("memcheck: {}", refusal.why),
         Err(_) => eprintln!("memcheck: the report could not be written, because memcheck panicked"),
     }
 }
 
-fn report(following: FollowedProgram) -> Report {
+fn measurement(following: FollowedProgram) -> Measurement {
     let FollowedProgram { job, attributor, host_armed, .. } = following;
     let family = job.device.family().unwrap_or(Family::Cpu);
     let mut recorder = Recorder::new(Space::Host, Reach::Screen, &job.limits);
@@ -194,22 +192,8 @@ fn report(following: FollowedProgram) -> Report {
         longer: None,
         repeats: None,
     };
-    let level = |code: Code| code.default_level(false);
-    let findings = match attribution {
-        None if !record.has_unnamed_lines() => {
-            verdict::judge(&record, &Baseline::Off, &record.limits, level).findings
-        }
-        // The command judges the record, because it looks up the names of the call stacks.
-        _ => Vec::new(),
-    };
-    Report {
-        version: protocol::VERSION,
-        record,
-        unresolved: attribution.map(Box::new),
-        verdict: verdict::conclude(findings, level),
-        snapshot: None,
-        pending: None,
-    }
+    let unresolved = attribution.map(Box::new);
+    Measurement { version: protocol::VERSION, record, unresolved }
 }
 
 /// The devices on which the program has allocated; the host if there are none.

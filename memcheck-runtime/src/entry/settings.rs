@@ -8,7 +8,7 @@ use memcheck_core::judgement::location;
 use memcheck_core::limits::{Layer, Limits};
 use memcheck_core::request::config::{self, Config, Subject};
 use memcheck_core::request::variables::{self, UnknownVariable, VariableError};
-use memcheck_core::runs::explain::Explain;
+use memcheck_core::runs::plan::Explain;
 
 use crate::description::Description;
 

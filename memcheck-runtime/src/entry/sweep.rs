@@ -6,12 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use memcheck_core::judgement::verdict::{Status, Verdict, gist};
+use memcheck_core::judgement::verdict::gist;
 use memcheck_core::measurement::fault_sweep::SweepResult;
 use memcheck_core::measurement::quiet;
 use memcheck_core::measurement::record::{Outcome, Record};
 use memcheck_core::wire::exit;
-use memcheck_core::wire::protocol::{self, Follow, Job, Refusal, Report};
+use memcheck_core::wire::protocol::{self, Follow, Job, Measurement, Refusal};
 use memcheck_ledger::site;
 
 use super::measure::{Ready, empty_record};
@@ -29,20 +29,14 @@ const SHARE: f64 = 0.9;
 /// Runs the sweep and exits: with 0 if the report is complete.
 pub(super) fn run(description: &'static Description, job: &Job) -> ! {
     let _quiet = quiet::enter();
-    let report = match sweep(description, job) {
-        Ok(report) => report,
-        Err(refusal) => exit_without_report(&job.report, &refusal),
-    };
-    match session::write(&job.report, &report) {
+    let written = sweep(description, job).and_then(|swept| session::write(&job.report, &swept));
+    match written {
         Ok(()) => std::process::exit(i32::from(exit::OK)),
-        Err(error) => {
-            let why = format!("the report could not be written: {error}");
-            exit_without_report(&job.report, &Refusal { why, device: false, hint: None })
-        }
+        Err(refusal) => exit_without_report(&job.report, &refusal),
     }
 }
 
-fn sweep(description: &'static Description, job: &Job) -> Result<Report, Refusal> {
+fn sweep(description: &'static Description, job: &Job) -> Result<Measurement, Refusal> {
     let began = Instant::now();
     let (case, progress) = super::measure::begin(description, job)?;
     // Blocks need call stacks, but no events and no tensors.
@@ -53,14 +47,10 @@ fn sweep(description: &'static Description, job: &Job) -> Result<Report, Refusal
         site::start()?;
     }
     let record = empty_record(description, (job, &request), case.clone(), ready.own());
-    let report = move |fault_sweep: SweepResult| Report {
+    let report = move |fault_sweep: SweepResult| Measurement {
         version: protocol::VERSION,
         record: Record { fault_sweep: Some(fault_sweep), ..record.clone() },
         unresolved: None,
-        // The parent takes only the refusals.
-        verdict: Verdict { status: Status::NotMeasured, findings: vec![], denied: vec![] },
-        snapshot: None,
-        pending: None,
     };
     let so_far = report.clone();
     let path = job.report.clone();
@@ -75,7 +65,7 @@ fn sweep(description: &'static Description, job: &Job) -> Result<Report, Refusal
     let mut trial = Trial::new(ready.device(), (&job.limits, job.reach), case, progress)
         .sweeping(Sweep::new(settings));
     // A sweep prints as much as all its iterations.
-    let silence = (!job.alone).then(Silence::begin);
+    let silence = Silence::begin();
     let outcome = body::run(description, &mut trial);
     drop(silence);
     let mut result = trial.into_sweep().unwrap_or_default();
@@ -94,7 +84,7 @@ fn error_of(outcome: &Outcome) -> Option<&str> {
 
 /// Without a wait for the disk, because it is written at each refusal. A report that cannot be
 /// written is missing only if the process dies.
-fn write_quickly(path: &Path, report: &Report) {
+fn write_quickly(path: &Path, report: &Measurement) {
     job::end_if_forked();
     let partial = path.with_extension("part");
     let Ok(text) = serde_json::to_vec(report) else { return };

@@ -8,15 +8,21 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use anyhow::{Context, ensure};
+use memcheck_conduct::names::Names;
+use memcheck_conduct::snapshots::Snapshots;
+use memcheck_conduct::{Conductor, run_of};
 use memcheck_core::device::{Family, Request};
 use memcheck_core::judgement::baseline::Baseline;
 use memcheck_core::judgement::finding::Code;
+use memcheck_core::judgement::location::Roots;
 use memcheck_core::limits::{Layer, Limits, Source};
 use memcheck_core::request::variables;
-use memcheck_core::runs::explain::{self, Explain, Stage};
+use memcheck_core::runs::measured::MeasuredTest;
+use memcheck_core::runs::plan::{Explain, RunPlan, Stage};
+use memcheck_core::runs::process_end::{self, End, Ended, ExpectedTest, Written};
 use memcheck_core::size::Size;
 use memcheck_core::wire::exit;
-use memcheck_core::wire::protocol::{self, Job, Report};
+use memcheck_core::wire::protocol::{self, Job};
 use memcheck_tests::scenarios::clean;
 use serde_json::Value;
 
@@ -24,6 +30,9 @@ use serde_json::Value;
 pub(crate) const CLEAN: &str = "clean::clean_program";
 /// The path of the memory test that runs a clean program with a planted leak.
 pub(crate) const PLANTED: &str = "clean::planted_program";
+
+/// The names of the call stacks of all programs.
+static NAMES: Names = Names::new();
 
 fn workspace() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace above the package")
@@ -140,60 +149,59 @@ fn run_seed(
         baseline: Some(false),
         ..Layer::default()
     };
-    let job = |requested: explain::RunPlan| Job {
+    let job = |plan: &RunPlan| Job {
         version: protocol::VERSION,
         test: test.to_owned(),
         report: report.clone(),
         progress: None,
         device: device.clone(),
         limits: Limits::resolve(family, [(Source::Attribute, &layer)]),
-        levels: BTreeMap::new(),
-        ci: false,
         workspace: workspace().to_owned(),
-        baselines: None,
         compiled_in: None,
         candle: String::new(),
         features: None,
-        follow: requested.follow,
-        reach: requested.reach,
-        expected: requested.expected,
+        follow: plan.follow.clone(),
+        reach: plan.reach,
         case: Default::default(),
         parent: None,
         supervised: false,
-        alone: true,
         live: false,
         own_subscriber: false,
     };
-    let run = |job: Job| -> anyhow::Result<Result<Report, String>> {
+    let process = |plan: &RunPlan| -> anyhow::Result<Ended> {
         let output = process::Command::new(executable)
             .args([test, "--exact", "--nocapture", "--include-ignored", "--test-threads=1"])
-            .env(variables::JOB, serde_json::to_string(&job)?)
+            .env(variables::JOB, serde_json::to_string(&job(plan))?)
             .env(variables::RAYON_NUM_THREADS.name, "1")
             .env("DETECTION_SEED", seed.to_string())
             .stdin(Stdio::null())
             .output()?;
-        let text = std::fs::read(&report);
+        let written = Written::read(&report)?;
         let _ = std::fs::remove_file(&report);
-        Ok(match text {
-            Ok(text) => Ok(serde_json::from_slice(&text)?),
-            Err(_) => Err(format!("no report: {}", String::from_utf8_lossy(&output.stderr).trim())),
+        let expected = ExpectedTest { test, family };
+        Ok(process_end::judge(&End::Exited(output.status), written, expected))
+    };
+    let mut failed = None;
+    let mut measured = MeasuredTest::new(Explain::Failed, Stage::ALL);
+    let snapshots =
+        Snapshots { roots: Roots::new(workspace(), None), pending: None, writes: false };
+    let level = |code: Code| code.default_level(false);
+    let conductor = Conductor { snapshots, level: &level };
+    conductor.run(&mut measured, &Baseline::Off, |stage, plan| {
+        let ended = process(&plan).map_err(|error| failed.get_or_insert(error)).ok();
+        run_of((stage, plan), ended, |measurement| {
+            NAMES.name(measurement, executable, || executable.to_owned())
         })
-    };
-    let explain = Explain::Failed;
-    let mut report = match run(job(explain.first()))? {
-        Ok(report) => report,
-        Err(reason) => {
-            return Ok(Seed { seed, findings: vec![reason], leak: None, series: Vec::new() });
-        }
-    };
-    for stage in Stage::ALL {
-        if let Some(requested) = stage.run(explain, &report) {
-            let second = run(job(requested))?.ok();
-            let level = |code: Code| code.default_level(false);
-            report = stage.merge(report, second, &Baseline::Off, level);
-        }
+    });
+    if let Some(error) = failed {
+        return Err(error);
     }
-    let Report { record, verdict, .. } = report;
+    let judged = conductor.judge(&measured, &Baseline::Off);
+    let Some(record) = judged.record else {
+        let findings = judged.verdict.findings.into_iter().map(|finding| finding.message);
+        return Ok(Seed { seed, findings: findings.collect(), leak: None, series: Vec::new() });
+    };
+    let verdict = judged.verdict;
     let leak = verdict.findings.iter().find(|finding| finding.code == Code::Leak);
     let judged = record.judged.first().and_then(|space| record.spaces.get(space));
     Ok(Seed {

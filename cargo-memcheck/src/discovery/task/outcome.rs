@@ -3,13 +3,15 @@
 use std::path::Path;
 use std::time::Duration;
 
-use memcheck_core::judgement::verdict::{Status, Verdict};
-use memcheck_core::runs::process_end::Judged;
-use memcheck_core::wire::protocol::Report;
+use memcheck_conduct::Conductor;
+use memcheck_core::judgement::finding::{Code, Finding, Level};
+use memcheck_core::judgement::verdict::{Status, Verdict, unwritten};
+use memcheck_core::runs::relations::{Across, Needs};
+use memcheck_core::runs::report::{Judged, Report};
 use serde::{Deserialize, Serialize};
 
 use super::Relations;
-use crate::system::gpus::{RanOn, Slot};
+use crate::system::gpus::RanOn;
 use crate::system::process::Output;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -29,24 +31,41 @@ pub(crate) struct TestOutcome {
 
 impl TestOutcome {
     pub(crate) fn new(judged: Judged, output: Output, duration: Duration) -> Self {
-        let Judged { verdict, report, obsolete: _ } = judged;
+        let Judged { verdict, report } = judged;
         Self { verdict, report, output, duration, gpu: None, across: Relations::default() }
-    }
-
-    /// Further runs may change the verdict and its report.
-    pub(crate) fn take_judged(&mut self) -> Judged {
-        Judged { verdict: self.verdict.clone(), report: self.report.take(), obsolete: None }
     }
 
     pub(crate) fn ignored() -> Self {
         let verdict = Verdict { status: Status::Ignored, findings: Vec::new(), denied: Vec::new() };
-        let judged = Judged { verdict, report: None, obsolete: None };
+        let judged = Judged { verdict, report: None };
         Self::new(judged, Output::default(), Duration::ZERO)
     }
 
-    pub(crate) fn on(self, slot: Option<&Slot<'_>>) -> Self {
-        let record = self.report.as_ref().map(|report| &report.record);
-        Self { gpu: RanOn::of(slot, record), ..self }
+    /// Adds the laws of its cases, and keeps or removes their pending snapshot.
+    pub(crate) fn keep_laws(&mut self, across: &Across, needs: &Needs, conductor: &Conductor<'_>) {
+        self.across = Relations {
+            laws: across.laws.clone(),
+            snapshot: needs.law.clone(),
+            text: across.text().map(str::to_owned),
+            ..Relations::default()
+        };
+        let Some(law) = &needs.law else { return };
+        match conductor.keep_law(law, across) {
+            Ok(pending) => self.across.pending = pending,
+            Err(error) => self.add([unwritten("snapshot of its law", error)], conductor.level),
+        }
+    }
+
+    /// Adds findings that do not follow from the runs of this test alone.
+    pub(crate) fn add(
+        &mut self,
+        findings: impl IntoIterator<Item = Finding>,
+        level: impl Fn(Code) -> Level,
+    ) {
+        let (verdict, report) = (self.verdict.clone(), self.report.take());
+        let mut judged = Judged { verdict, report };
+        judged.add(findings, level);
+        (self.verdict, self.report) = (judged.verdict, judged.report);
     }
 
     pub(crate) fn pending(&self) -> Option<&Path> {

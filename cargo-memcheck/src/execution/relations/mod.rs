@@ -1,10 +1,9 @@
-//! Judges limits and laws that involve several tests: limits relative to another test, and laws
-//! over the cases of one test. This happens between the run and its presentation.
+//! Limits and laws that involve several tests: limits relative to another test, and laws over the
+//! cases of one test.
 //!
 //! ```text
 //! tests of a leg -> needs    whose figures each test wants, before anything runs
-//! outcomes       -> judge    findings and laws, once those figures are there
-//! laws           -> snapshot the baseline that keeps them
+//! outcomes       -> judge    these figures, for the judgement in `memcheck_core::runs::relations`
 //! ```
 //!
 //! A test that needs the figures of others is presented once all tests of its leg have ended. The
@@ -13,7 +12,6 @@
 
 mod judge;
 mod needs;
-mod snapshot;
 
-pub(crate) use judge::{Judge, MeasuredFigures};
+pub(crate) use judge::MeasuredFigures;
 pub(crate) use needs::needs;

@@ -5,17 +5,16 @@
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
-use std::time::Duration;
 
 use memcheck_core::judgement::finding::{Code, Finding};
-use memcheck_core::runs::process_end::{End, Judged, Written};
+use memcheck_core::runs::process_end::{End, Written};
 use memcheck_core::wire::exit;
 use memcheck_core::wire::protocol::Progress;
 
-use super::Runner;
-use crate::discovery::task::{Task, TestOutcome};
+use super::{EndedProcess, Runner};
+use crate::discovery::task::Task;
 use crate::system::launcher::shown;
-use crate::system::process::{self, Output, ProcessResult, Watch};
+use crate::system::process::{self, ProcessResult, Watch};
 
 /// A shell and most launchers add this to the number of the signal that ended a process.
 const SIGNALED: i32 = 128;
@@ -36,26 +35,24 @@ impl Runner<'_> {
         watch: Watch<'_>,
         (report, exit_code): (&Path, ExitCode),
         on_progress: impl Fn(Progress) + Send + 'static,
-    ) -> anyhow::Result<Option<TestOutcome>> {
+    ) -> anyhow::Result<Option<EndedProcess>> {
         let line = shown(&command);
         let ended = match process::run(command, watch, on_progress) {
             Ok(ended) => ended,
-            Err(error) => {
-                let judged = Judged::without_report(not_started(&error, &line), self.level());
-                return Ok(Some(TestOutcome::new(judged, Output::default(), Duration::ZERO)));
-            }
+            Err(error) => return Ok(Some(EndedProcess::unstarted(not_started(&error, &line)))),
         };
         let ProcessResult { end: Some(end), began, .. } = ended else { return Ok(None) };
-        let written = self.written(report, task)?;
+        let written = Self::written(report)?;
         let end = match (exit_code, &written) {
-            (ExitCode::OfProgram, Written::Report(_)) => Ok(end),
+            (ExitCode::OfProgram, Written::Complete(_)) => Ok(end),
             _ => end_of_test(end, &written, began, &line),
         };
         let judged = match end {
-            Ok(end) => self.judge(&end, written, task),
-            Err(finding) => Judged::without_report(*finding, self.level()),
+            Ok(end) => Self::judge(&end, written, task),
+            Err(finding) => (*finding).into(),
         };
-        Ok(Some(TestOutcome::new(judged, ended.output, ended.duration)))
+        let (output, duration) = (ended.output, ended.duration);
+        Ok(Some(EndedProcess { ended: judged, output, duration }))
     }
 }
 
@@ -63,12 +60,12 @@ fn end_of_test(end: End, written: &Written, began: bool, line: &str) -> Result<E
     let status = match end {
         End::Exited(status) => status,
         // The test ended in time. Only the launcher took longer, to clean up.
-        End::TimedOut(_) if matches!(written, Written::Report(_)) => return Ok(success()),
+        End::TimedOut(_) if matches!(written, Written::Complete(_)) => return Ok(success()),
         End::TimedOut(_) => return Ok(end),
     };
     Ok(match written {
-        Written::Report(_) if status.code().is_some() => success(),
-        Written::Report(_) | Written::Refused(_) | Written::Unsound(_) => end,
+        Written::Complete(_) if status.code().is_some() => success(),
+        Written::Complete(_) | Written::Refused(_) | Written::Unsound(_) => end,
         Written::Nothing if !began => return Err(Box::new(not_begun(status, line))),
         Written::Nothing => match status.code() {
             Some(code @ 129..=192) => End::Exited(ExitStatus::from_raw(code - SIGNALED)),
@@ -103,6 +100,8 @@ fn not_started(error: &std::io::Error, line: &str) -> Finding {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::discovery::task::example;
 
@@ -115,7 +114,7 @@ mod tests {
     }
 
     fn report() -> Written {
-        Written::Report(Box::new(serde_json::from_value(example::report()).unwrap()))
+        Written::Complete(Box::new(serde_json::from_value(example::report()).unwrap()))
     }
 
     #[test]

@@ -1,10 +1,9 @@
-//! Runs tests, each in its own child process, once for each stage that a test needs: `repeated`
-//! runs one several times, `test` starts the process of a test, `program` that of a program, and
-//! `launched` either through a launcher. `names` looks up the names of the call stacks in their
-//! reports.
+//! Runs tests, each in processes of its own. The conductor says which run of a test is needed:
+//! `test` starts the process of a test, `program` that of a program, and `launched` either through a
+//! launcher. `repeated` runs a test several times.
 
 mod launched;
-mod names;
+mod measured;
 mod program;
 mod repeated;
 mod test;
@@ -15,14 +14,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context;
+use memcheck_conduct::names::Names;
+use memcheck_conduct::snapshots::Snapshots;
+use memcheck_conduct::{Conductor, run_of};
 use memcheck_core::device::{Family, Request};
-use memcheck_core::judgement::finding::{Code, Finding, Level};
+use memcheck_core::judgement::finding::Finding;
 use memcheck_core::judgement::location::Roots;
-use memcheck_core::judgement::snapshot::remove_pending;
 use memcheck_core::request::variables;
-use memcheck_core::runs::explain::{Further, RunPlan, Stage, further};
-use memcheck_core::runs::process_end::{self, End, ExpectedTest, Judged, Written};
-use memcheck_core::wire::protocol::{Follow, Progress, Report};
+use memcheck_core::runs::measured::Run;
+use memcheck_core::runs::plan::{RunPlan, Stage};
+use memcheck_core::runs::process_end::{self, End, Ended, ExpectedTest, Written};
+use memcheck_core::runs::relations::OtherTests;
+use memcheck_core::wire::protocol::Progress;
 
 use crate::build::leg::DeviceKind;
 use crate::discovery::session::Session;
@@ -30,25 +33,33 @@ use crate::discovery::task::{Task, TestOutcome};
 use crate::invocation::options::Options;
 use crate::system::gpus::{GpuPool, Slot};
 use crate::system::printing::eprint_line;
-use crate::system::process::Interrupt;
+use crate::system::process::{Interrupt, Output};
 use crate::system::temporary::TemporaryFolder;
-use names::Names;
+pub(crate) use measured::TestRuns;
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RunSettings {
-    pub(crate) run: RunPlan,
+    pub(crate) plan: RunPlan,
     pub(crate) case: BTreeMap<String, String>,
 }
 
 impl From<RunPlan> for RunSettings {
-    fn from(run: RunPlan) -> Self {
-        Self { run, ..Self::default() }
+    fn from(plan: RunPlan) -> Self {
+        Self { plan, ..Self::default() }
     }
 }
 
-impl From<Follow> for RunSettings {
-    fn from(follow: Follow) -> Self {
-        RunPlan { follow, ..RunPlan::default() }.into()
+/// A process that has ended.
+struct EndedProcess {
+    ended: Ended,
+    output: Output,
+    duration: std::time::Duration,
+}
+
+impl EndedProcess {
+    fn unstarted(finding: Finding) -> Self {
+        let (output, duration) = (Output::default(), std::time::Duration::ZERO);
+        Self { ended: finding.into(), output, duration }
     }
 }
 
@@ -58,12 +69,16 @@ pub(crate) struct Runner<'a> {
     roots: Roots<'a>,
     compiled_in: Option<&'a Path>,
     environment: BTreeMap<&'static str, OsString>,
+    pending: Option<PathBuf>,
     nvml: Option<PathBuf>,
     reports: TemporaryFolder,
     interrupt: Interrupt,
     pool: GpuPool,
     names: Names,
 }
+
+/// The variable by which insta writes pending snapshots to a folder that mirrors the workspace.
+const PENDING: &str = "INSTA_PENDING_DIR";
 
 impl<'a> Runner<'a> {
     /// A separate folder for pending snapshots is not emptied, so that several runs in one job add
@@ -83,61 +98,89 @@ impl<'a> Runner<'a> {
             ("INSTA_WORKSPACE_ROOT", workspace.root().into()),
             (variables::RAYON_NUM_THREADS.name, (&options.rayon_threads).into()),
         ]);
-        if let Some(folder) = session.pending_directory() {
-            environment.insert("INSTA_PENDING_DIR", folder.into());
+        let of_user = || std::env::var_os(PENDING).filter(|folder| !folder.is_empty());
+        let pending = session.pending_directory().or_else(|| of_user().map(PathBuf::from));
+        if let Some(folder) = &pending {
+            // The assertions of a body write there too.
+            environment.insert(PENDING, folder.into());
         }
-        let (roots, compiled_in) = (session.roots(), session.compiled_in());
-        let (pool, names) = (GpuPool::default(), Names::default());
-        Ok(Self { options, roots, compiled_in, environment, nvml, reports, interrupt, pool, names })
+        Ok(Self {
+            options,
+            roots: session.roots(),
+            compiled_in: session.compiled_in(),
+            environment,
+            pending,
+            nvml,
+            reports,
+            interrupt,
+            pool: GpuPool::default(),
+            names: Names::default(),
+        })
     }
 
-    /// All runs use the same GPU. `None` if one was interrupted.
+    /// Runs a test as often as it needs, and concludes it. `None` if a run was interrupted.
     pub(crate) fn run(
         &self,
         task: &Task,
         on_progress: impl Fn(Progress) + Send + Clone + 'static,
     ) -> anyhow::Result<Option<TestOutcome>> {
+        let runs = self.measure(task, on_progress)?;
+        Ok(runs.map(|runs| self.conclude(task, &runs)))
+    }
+
+    /// Runs a test as often as its own figures need. All runs use the same GPU. `None` if the first
+    /// was interrupted.
+    pub(crate) fn measure(
+        &self,
+        task: &Task,
+        on_progress: impl Fn(Progress) + Send + Clone + 'static,
+    ) -> anyhow::Result<Option<TestRuns>> {
         let slot = self.slot(task);
         match self.options.scheduling.repeat {
             None => {
                 let soak = self.options.scheduling.soak.map(Stage::Soak);
                 let stages: Vec<Stage> = Stage::ALL.into_iter().chain(soak).collect();
-                self.measured(slot.as_ref(), task, &stages, on_progress)
+                self.series(slot.as_ref(), task, stages, on_progress)
             }
             Some(times) => self.repeated(slot.as_ref(), task, times, on_progress),
         }
     }
 
-    fn measured(
+    fn series(
         &self,
         slot: Option<&Slot<'_>>,
         task: &Task,
-        stages: &[Stage],
+        stages: impl Into<Vec<Stage>>,
         on_progress: impl Fn(Progress) + Send + Clone + 'static,
-    ) -> anyhow::Result<Option<TestOutcome>> {
-        let explain = self.options.scheduling.explain;
-        let first = self.run_on(slot, task, explain.first().into(), on_progress.clone())?;
-        Ok(first.map(|first| self.further(slot, task, first, stages, &on_progress)))
+    ) -> anyhow::Result<Option<TestRuns>> {
+        let mut runs = TestRuns::new(self.options.scheduling.explain, stages, task, self.roots);
+        let first = (Stage::First, self.options.scheduling.explain.first());
+        let Some(process) = self.run_on(slot, task, first.1.clone().into(), on_progress.clone())?
+        else {
+            return Ok(None);
+        };
+        runs.first(
+            self.run_of(task, first, Some(process.ended)),
+            (process.output, process.duration),
+        );
+        self.with_conductor(|conductor| {
+            let TestRuns { test, baseline, duration, .. } = &mut runs;
+            conductor.run(test, baseline, |stage, plan| {
+                self.further(slot, task, (stage, plan), on_progress.clone(), duration)
+            });
+        });
+        Ok(Some(runs.on(slot)))
     }
 
-    /// `None` if there is no report, or if the findings across tests need no further explanation.
-    pub(crate) fn explain(
-        &self,
-        task: &Task,
-        first: &TestOutcome,
-        found: &TestOutcome,
-    ) -> Option<TestOutcome> {
-        let report = first.report.as_ref()?;
-        // The stage must see the findings across tests as if the test itself had found them.
-        let judged = Report { verdict: found.verdict.clone(), ..report.clone() };
-        Stage::Explain.run(self.options.scheduling.explain, &judged)?;
+    /// Compares a test with the tests whose figures it needs.
+    pub(crate) fn relate(&self, task: &Task, runs: &mut TestRuns, others: &OtherTests<'_>) {
         let slot = self.slot(task);
-        let judged = TestOutcome { report: Some(judged), ..first.clone() };
-        let stages: Vec<Stage> =
-            Stage::ALL.into_iter().skip_while(|stage| *stage != Stage::Explain).collect();
-        let mut explained = self.further(slot.as_ref(), task, judged, &stages, &|_| {});
-        explained.verdict.findings.retain(|finding| is_own(finding, first, found));
-        Some(explained)
+        let TestRuns { test, baseline, duration, .. } = runs;
+        self.with_conductor(|conductor| {
+            conductor.relate(test, baseline, others, |stage, plan| {
+                self.further(slot.as_ref(), task, (stage, plan), |_| {}, duration)
+            });
+        });
     }
 
     /// The figures of the runs before stay if a run is interrupted or cannot be started.
@@ -145,43 +188,46 @@ impl<'a> Runner<'a> {
         &self,
         slot: Option<&Slot<'_>>,
         task: &Task,
-        mut outcome: TestOutcome,
-        stages: &[Stage],
-        on_progress: &(impl Fn(Progress) + Send + Clone + 'static),
-    ) -> TestOutcome {
-        let mut duration = outcome.duration;
-        let run = |_, run: RunPlan| match self.run_on(slot, task, run.into(), on_progress.clone()) {
-            Ok(Some(second)) => {
-                duration += second.duration;
-                match second.report {
-                    Some(report) => Further::Ended(Some(Box::new(report))),
-                    None => Further::Lost(second.verdict.findings),
-                }
-            }
-            Ok(None) => Further::Skipped,
+        (stage, plan): (Stage, RunPlan),
+        on_progress: impl Fn(Progress) + Send + 'static,
+        duration: &mut std::time::Duration,
+    ) -> Run {
+        let process = match self.run_on(slot, task, plan.clone().into(), on_progress) {
+            Ok(process) => process,
             Err(error) => {
                 eprint_line!("warning: {} cannot be run again: {error:#}", task.name());
-                Further::Skipped
+                None
             }
         };
-        let explain = self.options.scheduling.explain;
-        let judged = outcome.take_judged();
-        let judged = further(judged, explain, stages, run, names::baseline, self.level());
-        outcome.duration = duration;
-        self.finished(outcome, judged)
+        *duration += process.as_ref().map_or(std::time::Duration::ZERO, |it| it.duration);
+        self.run_of(task, (stage, plan), process.map(|process| process.ended))
     }
 
-    fn finished(&self, outcome: TestOutcome, judged: Judged) -> TestOutcome {
-        if let Some(pending) = &judged.obsolete
-            && let Err(error) = remove_pending(pending)
-        {
-            eprint_line!("warning: {}: {error}", pending.display());
-        }
-        TestOutcome { verdict: judged.verdict, report: judged.report, ..outcome }
+    /// One run that needs no other, such as that of a program.
+    fn single(
+        &self,
+        slot: Option<&Slot<'_>>,
+        task: &Task,
+        plan: RunPlan,
+        process: EndedProcess,
+    ) -> TestRuns {
+        let mut runs = TestRuns::new(self.options.scheduling.explain, [], task, self.roots);
+        let EndedProcess { ended, output, duration } = process;
+        runs.first(self.run_of(task, (Stage::First, plan), Some(ended)), (output, duration));
+        runs.on(slot)
     }
 
-    fn level(&self) -> impl Fn(Code) -> Level {
-        |code| self.options.levels.of(code)
+    fn run_of(&self, task: &Task, planned: (Stage, RunPlan), ended: Option<Ended>) -> Run {
+        run_of(planned, ended, |measurement| {
+            let readable = || task.binary.readable_path();
+            self.names.name(measurement, task.binary.path(), readable)
+        })
+    }
+
+    fn with_conductor<T>(&self, then: impl FnOnce(&Conductor<'_>) -> T) -> T {
+        let snapshots =
+            Snapshots { roots: self.roots, pending: self.pending.as_deref(), writes: true };
+        then(&Conductor { snapshots, level: &|code| self.options.levels.of(code) })
     }
 
     pub(crate) fn once(
@@ -190,7 +236,11 @@ impl<'a> Runner<'a> {
         setting: RunSettings,
         on_progress: impl Fn(Progress) + Send + 'static,
     ) -> anyhow::Result<Option<TestOutcome>> {
-        self.run_on(self.slot(task).as_ref(), task, setting, on_progress)
+        let slot = self.slot(task);
+        let plan = setting.plan.clone();
+        let process = self.run_on(slot.as_ref(), task, setting, on_progress)?;
+        Ok(process
+            .map(|process| self.conclude(task, &self.single(slot.as_ref(), task, plan, process))))
     }
 
     /// Waits until one is free.
@@ -210,18 +260,12 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Judges the report if the process could not, because its call stacks have no names.
-    fn written(&self, report: &Path, task: &Task) -> anyhow::Result<Written> {
-        let mut written = Written::read(report).with_context(|| report.display().to_string())?;
-        if let Written::Report(report) = &mut written {
-            self.names.complete(report, &task.binary, &self.options.levels);
-        }
-        Ok(written)
+    fn written(report: &Path) -> anyhow::Result<Written> {
+        Written::read(report).with_context(|| report.display().to_string())
     }
 
-    fn judge(&self, end: &End, written: Written, task: &Task) -> Judged {
-        let family = task.family();
-        process_end::judge(end, written, ExpectedTest { test: task.name(), family }, self.level())
+    fn judge(end: &End, written: Written, task: &Task) -> Ended {
+        process_end::judge(end, written, ExpectedTest { test: task.name(), family: task.family() })
     }
 
     /// Separate, so that a file of an earlier process cannot be taken for that of this one.
@@ -229,15 +273,6 @@ impl<'a> Runner<'a> {
         let reports = self.reports.path();
         tempfile::tempdir_in(reports).with_context(|| reports.display().to_string())
     }
-}
-
-/// The caller adds findings across tests again, so they must be removed here.
-fn is_own(finding: &Finding, first: &TestOutcome, found: &TestOutcome) -> bool {
-    let same = |known: &Finding| {
-        (known.code, known.space, &known.message) == (finding.code, finding.space, &finding.message)
-    };
-    let has = |outcome: &TestOutcome| outcome.verdict.findings.iter().any(same);
-    has(first) || !has(found)
 }
 
 /// Of several real GPUs a test opens the first one that it can see.

@@ -8,11 +8,12 @@ use std::time::Duration;
 use anyhow::Context;
 use memcheck_core::request::variables;
 use memcheck_core::runs::capture;
+use memcheck_core::runs::plan::RunPlan;
 use memcheck_core::runs::process_end::{End, Written};
 use memcheck_core::wire::protocol::{ProgramJob, Progress, VERSION, claim};
 
 use super::launched::ExitCode;
-use super::{Runner, device};
+use super::{EndedProcess, Runner, device};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::system::gpus::Slot;
 use crate::system::launcher::Launcher;
@@ -68,19 +69,30 @@ impl Runner<'_> {
         if by_launcher {
             let exit_code = ExitCode::OfProgram;
             let launched = self.launch(task, command, watch, (&report, exit_code), on_progress)?;
-            return Ok(launched.map(|outcome| outcome.on(slot.as_ref())));
+            return Ok(launched.map(|process| self.of_program(slot.as_ref(), task, process)));
         }
         let ended = process::run(command, watch, on_progress)
             .with_context(|| format!("{}: {}", task.binary.id, task.binary.path().display()))?;
         let Some(end) = ended.end else { return Ok(None) };
-        let written = self.written(&report, task)?;
+        let written = Self::written(&report)?;
         let ended_well = matches!(end, End::Exited(status) if status.success());
         let unheard = ended_well && written == Written::Nothing;
-        let mut judged = self.judge(&end, written, task);
-        if unheard && let Some(finding) = judged.verdict.findings.first_mut() {
+        let mut judged = Self::judge(&end, written, task);
+        if unheard && let Some(finding) = &mut judged.finding {
             finding.hint = Some(UNHEARD.to_owned());
         }
-        Ok(Some(TestOutcome::new(judged, ended.output, ended.duration).on(slot.as_ref())))
+        let (output, duration) = (ended.output, ended.duration);
+        let process = EndedProcess { ended: judged, output, duration };
+        Ok(Some(self.of_program(slot.as_ref(), task, process)))
+    }
+
+    fn of_program(
+        &self,
+        slot: Option<&Slot<'_>>,
+        task: &Task,
+        process: EndedProcess,
+    ) -> TestOutcome {
+        self.conclude(task, &self.single(slot, task, RunPlan::default(), process))
     }
 
     /// Its output is not redirected. `None` if it was interrupted.

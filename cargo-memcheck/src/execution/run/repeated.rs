@@ -7,11 +7,12 @@ use std::num::NonZeroU32;
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::measurement::comparison;
 use memcheck_core::measurement::record::Record;
-use memcheck_core::runs::explain::{self, Stage};
+use memcheck_core::runs::measured::Concluded;
+use memcheck_core::runs::plan::Stage;
 use memcheck_core::wire::protocol::Progress;
 
-use super::{Runner, names};
-use crate::discovery::task::{Task, TestOutcome};
+use super::{Runner, TestRuns};
+use crate::discovery::task::Task;
 use crate::system::gpus::Slot;
 
 impl Runner<'_> {
@@ -23,49 +24,39 @@ impl Runner<'_> {
         task: &Task,
         times: NonZeroU32,
         on_progress: impl Fn(Progress) + Send + Clone + 'static,
-    ) -> anyhow::Result<Option<TestOutcome>> {
-        let measure = || self.measured(slot, task, &Stage::FIGURES, on_progress.clone());
+    ) -> anyhow::Result<Option<TestRuns>> {
+        let measure = || self.series(slot, task, Stage::FIGURES, on_progress.clone());
         let Some(mut first) = measure()? else { return Ok(None) };
-        let Some(record) = complete_record(&first) else { return Ok(Some(first)) };
-        let ended = record.outcome.clone();
+        let judged = self.judged(&first);
+        let Some(record) = complete_record(&judged) else { return Ok(Some(first)) };
         let mut further = Vec::new();
         let mut failed = None;
         for number in 2..=times.get() {
-            let Some(next) = measure()? else { return Ok(None) };
+            let Some(mut next) = measure()? else { return Ok(None) };
+            next.series = Some(format!("in run {number} of {times}"));
             first.duration += next.duration;
-            match complete_record(&next) {
-                Some(record) if record.outcome == ended => further.extend(comparison::runs(record)),
-                _ => return Ok(Some(in_run(next, number, times))),
+            let judged = self.judged(&next);
+            match complete_record(&judged) {
+                Some(complete) if complete.outcome == record.outcome => {
+                    further.extend(comparison::runs(complete));
+                }
+                _ => return Ok(Some(next)),
             }
-            if next.verdict.status == Status::Failed {
-                failed.get_or_insert((next, number));
+            if judged.verdict.status == Status::Failed {
+                failed.get_or_insert(next);
             }
         }
-        let Some(report) = first.report.take() else { return Ok(Some(first)) };
-        let baseline = names::baseline(&report);
-        let report = explain::together(report, further, times.get(), &baseline, self.level());
-        let judged = explain::concluded(first.take_judged(), report, self.level());
-        let outcome = self.finished(first, judged);
+        first.test.series = Some((times.get(), further));
         Ok(Some(match failed {
             // A later run can fail because of figures that the comparison leaves out, such as those
             // of the driver's pool.
-            Some((next, number)) if outcome.verdict.status != Status::Failed => {
-                in_run(next, number, times)
-            }
-            _ => outcome,
+            Some(next) if self.judged(&first).verdict.status != Status::Failed => next,
+            _ => first,
         }))
     }
 }
 
-fn complete_record(outcome: &TestOutcome) -> Option<&Record> {
-    let cut_short = outcome.verdict.findings.iter().any(|finding| finding.code.cut_it_short());
-    outcome.report.as_ref().filter(|_| !cut_short).map(|report| &report.record)
-}
-
-fn in_run(mut outcome: TestOutcome, number: u32, times: NonZeroU32) -> TestOutcome {
-    let findings = outcome.verdict.findings.iter_mut();
-    for finding in findings {
-        finding.message = format!("in run {number} of {times}: {}", finding.message);
-    }
-    outcome
+fn complete_record(judged: &Concluded) -> Option<&Record> {
+    let cut_short = judged.verdict.findings.iter().any(|finding| finding.code.cut_it_short());
+    judged.record.as_ref().filter(|_| !cut_short)
 }

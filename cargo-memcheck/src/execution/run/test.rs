@@ -1,6 +1,6 @@
 //! Runs the process of a test: makes its job, starts it, and reads its report.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -8,17 +8,15 @@ use anyhow::Context;
 use memcheck_core::judgement::finding::{Code, Finding};
 use memcheck_core::request::variables;
 use memcheck_core::runs::capture;
-use memcheck_core::runs::process_end::Judged;
 use memcheck_core::wire::protocol::{Follow, Job, Progress, Reach, VERSION};
 
 use super::launched::ExitCode;
-use super::{RunSettings, Runner, device};
+use super::{EndedProcess, RunSettings, Runner, device};
 use crate::build::leg::DeviceKind;
-use crate::discovery::task::{Task, TestOutcome};
-use crate::invocation::options::Mode;
+use crate::discovery::task::Task;
 use crate::system::gpus::Slot;
 use crate::system::launcher::Launcher;
-use crate::system::process::{self, Output, Watch};
+use crate::system::process::{self, Watch};
 
 struct Files {
     report: PathBuf,
@@ -35,8 +33,8 @@ impl Runner<'_> {
         task: &Task,
         setting: RunSettings,
         on_progress: impl Fn(Progress) + Send + 'static,
-    ) -> anyhow::Result<Option<TestOutcome>> {
-        let soak = match setting.run.reach {
+    ) -> anyhow::Result<Option<EndedProcess>> {
+        let soak = match setting.plan.reach {
             Reach::Soak(time) => time,
             _ => Duration::ZERO,
         };
@@ -52,35 +50,23 @@ impl Runner<'_> {
             interrupt: &self.interrupt,
         };
         let Files { report, progress } = &files;
-        let outcome = if self.options.scheduling.launcher.is_some() {
+        if self.options.scheduling.launcher.is_some() {
             // Another machine has only the path.
             if let Err(error) = task.binary.check() {
-                return Ok(Some(self.not_started(task, &error).on(slot)));
+                return Ok(Some(not_started(task, &error)));
             }
             watch.kind = process::ProcessKind::Launcher(progress);
             std::fs::write(progress, "").with_context(|| progress.display().to_string())?;
-            self.launch(task, command, watch, (report, ExitCode::Silent), on_progress)?
-        } else {
-            let ended = match process::run(command, watch, on_progress) {
-                Ok(ended) => ended,
-                Err(error) => return Ok(Some(self.not_started(task, &error).on(slot))),
-            };
-            let Some(end) = ended.end else { return Ok(None) };
-            let written = self.written(report, task)?;
-            Some(TestOutcome::new(self.judge(&end, written, task), ended.output, ended.duration))
+            return self.launch(task, command, watch, (report, ExitCode::Silent), on_progress);
+        }
+        let ended = match process::run(command, watch, on_progress) {
+            Ok(ended) => ended,
+            Err(error) => return Ok(Some(not_started(task, &error))),
         };
-        Ok(outcome.map(|outcome| outcome.on(slot)))
-    }
-
-    /// The outcome of a test whose executable is missing, cannot be executed, or is another one by
-    /// now. The tests of other executables go on.
-    fn not_started(&self, task: &Task, error: &std::io::Error) -> TestOutcome {
-        let path = task.binary.path().display();
-        let message = format!("{}: {path} cannot be started: {error}", task.binary.id);
-        let finding = Finding::new(Code::NotMeasured, message)
-            .hint("do not build or clean its target directory during a run, and run it again");
-        let judged = Judged::without_report(finding, self.level());
-        TestOutcome::new(judged, Output::default(), Duration::ZERO)
+        let Some(end) = ended.end else { return Ok(None) };
+        let judged = Self::judge(&end, Self::written(report)?, task);
+        let (output, duration) = (ended.output, ended.duration);
+        Ok(Some(EndedProcess { ended: judged, output, duration }))
     }
 
     fn job(
@@ -101,21 +87,16 @@ impl Runner<'_> {
             }),
             device: device(slot, task),
             limits: task.limits.clone(),
-            levels: options.levels.explicit().clone(),
-            ci: options.mode == Mode::Ci,
             workspace: self.roots.workspace.to_owned(),
-            baselines: self.roots.elsewhere().map(Path::to_owned),
-            compiled_in: self.compiled_in.map(Path::to_owned),
+            compiled_in: self.compiled_in.map(std::path::Path::to_owned),
             candle: task.candle.clone(),
             features: task.features.clone(),
-            follow: setting.run.follow,
-            reach: setting.run.reach,
-            expected: setting.run.expected,
+            follow: setting.plan.follow,
+            reach: setting.plan.reach,
             case: setting.case,
             // The process need not watch its parent, because this command kills it in every case.
             parent: None,
             supervised: false,
-            alone: false,
             live: options.scheduling.live,
             own_subscriber: false,
         }
@@ -144,4 +125,15 @@ impl Runner<'_> {
         self.show_gpus(&mut command, slot, task);
         Ok(command)
     }
+}
+
+/// The end of a test whose executable is missing, cannot be executed, or is another one by now. The
+/// tests of other executables go on.
+fn not_started(task: &Task, error: &std::io::Error) -> EndedProcess {
+    let path = task.binary.path().display();
+    let message = format!("{}: {path} cannot be started: {error}", task.binary.id);
+    EndedProcess::unstarted(
+        Finding::new(Code::NotMeasured, message)
+            .hint("do not build or clean its target directory during a run, and run it again"),
+    )
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use memcheck_core::runs::explain::Explain;
+use memcheck_core::runs::plan::Explain;
 
 use super::{
     AnnotationsFlag, BaselineFlags, CiFlags, FormFlags, LevelFlags, LimitFlags, OutputFlags,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use memcheck_core::judgement::finding::{Code, Level};
 use memcheck_core::limits::Layer;
 use memcheck_core::limits::kinds::{LimitKind, Time};
-use memcheck_core::runs::explain::Explain;
+use memcheck_core::runs::plan::Explain;
 
 use super::{OptionsError, Partition, Scheduling, Selection};
 use crate::invocation::cli::{

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use memcheck_core::limits::Layer;
 use memcheck_core::request::variables::{self, Variable, VariableError};
-use memcheck_core::runs::explain::Explain;
+use memcheck_core::runs::plan::Explain;
 
 use crate::invocation::config::Configuration;
 use crate::invocation::devices::RequestedDevices;

@@ -133,7 +133,7 @@ impl Typed {
 mod tests {
     use std::num::NonZeroU32;
 
-    use memcheck_core::runs::explain::Explain;
+    use memcheck_core::runs::plan::Explain;
 
     use super::*;
     use crate::invocation::cli::ScheduleFlags;

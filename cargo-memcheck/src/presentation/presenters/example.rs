@@ -7,8 +7,8 @@ use memcheck_core::measurement::attribution::{
     Attribution, HeldBy, Holder, HolderKind, Lifetime, Lifetimes, Peak, Place, Survivors, Tensor,
 };
 use memcheck_core::measurement::stack::{Frame, Stack};
+use memcheck_core::runs::report::Report;
 use memcheck_core::space::Space;
-use memcheck_core::wire::protocol::Report;
 
 use crate::discovery::task::{TestOutcome, example};
 

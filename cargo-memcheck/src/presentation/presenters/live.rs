@@ -4,12 +4,12 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use memcheck_conduct::symbols::Symbols;
 use memcheck_core::measurement::soak;
 use memcheck_core::measurement::stack::Stack;
 use memcheck_core::size::{Size, blocks};
 use memcheck_core::space::Space;
 use memcheck_core::wire::protocol::{LiveMemory, LiveStack, LiveView, Progress};
-use memcheck_symbols::Symbols;
 
 use crate::discovery::task::Task;
 use crate::system::escape;

@@ -3,9 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use memcheck_conduct::Conductor;
+use memcheck_conduct::snapshots::Snapshots;
+use memcheck_core::judgement::location::Roots;
+use memcheck_core::judgement::snapshot::remove_pending;
+use memcheck_core::runs::relations::across;
+
 use super::{MergedRun, ResultsError};
-use crate::discovery::task::Relations;
-use crate::execution::relations::{Judge, MeasuredFigures};
+use crate::discovery::task::{Relations, TestOutcome};
+use crate::execution::relations::MeasuredFigures;
 
 /// Reads only baselines in the folder `within`.
 pub(crate) fn judge_relations(
@@ -18,12 +24,12 @@ pub(crate) fn judge_relations(
         measured_figures.entry(test.task.leg.name()).or_default().add(&test.task, &test.outcome);
     }
     let levels = whole.run.levels();
-    let baselines = whole.run.roots().baselines.to_owned();
-    let judge = Judge {
-        baselines: &baselines,
-        pending: Some(pending),
-        levels: &levels,
-        within: Some(within),
+    let (workspace, baselines) =
+        (whole.run.workspace.clone(), whole.run.roots().baselines.to_owned());
+    let roots = Roots::new(&workspace, Some(&baselines));
+    let conductor = Conductor {
+        snapshots: Snapshots { roots, pending: Some(pending), writes: true },
+        level: &|code| levels.of(code),
     };
     for test in &mut whole.tests {
         let Some(measured_figures) = measured_figures.get(&test.task.leg.name()) else { continue };
@@ -35,12 +41,29 @@ pub(crate) fn judge_relations(
             if ran.next().is_none_or(|name| name != test.task.name()) {
                 (needs.members, needs.law) = (Vec::new(), None);
             }
-            judge.judge(&test.task, &mut test.outcome, &needs, measured_figures);
+            let Some(report) = &test.outcome.report else { continue };
+            let (record, own) = (&report.record, &test.outcome.verdict.findings);
+            let across =
+                measured_figures.others(&test.task, (record, &needs), Some(within), |others| {
+                    across(record, own, others)
+                });
+            test.outcome.add(across.findings.clone(), conductor.level);
+            test.outcome.keep_laws(&across, &needs, &conductor);
+            if across.too_much {
+                discard_pending(&mut test.outcome);
+            }
         } else if let Relations { snapshot: Some(law), text, .. } = &test.outcome.across {
-            let kept = judge.keep(law, text.as_deref());
+            let kept = conductor.snapshots.put(law, text.as_deref());
             let path = law.clone();
             test.outcome.across.pending = kept.map_err(|error| ResultsError::Io(path, error))?;
         }
     }
     Ok(())
+}
+
+/// The figures of a test that broke a limit must not become the baseline.
+fn discard_pending(outcome: &mut TestOutcome) {
+    if let Some(pending) = outcome.report.as_mut().and_then(|report| report.pending.take()) {
+        let _ = remove_pending(&pending);
+    }
 }

@@ -7,7 +7,7 @@ use memcheck_core::judgement::finding::{Code, Level};
 use memcheck_core::judgement::location::Roots;
 use memcheck_core::limits::Limits;
 use memcheck_core::measurement::record;
-use memcheck_core::runs::explain::Explain;
+use memcheck_core::runs::plan::Explain;
 use memcheck_core::shape::Scaling;
 use memcheck_core::wire::protocol;
 use serde::{Deserialize, Serialize};

@@ -47,7 +47,7 @@ fn task(name: &str) -> Task {
 }
 
 fn outcome(folder: &Path, name: &str) -> TestOutcome {
-    let mut report: memcheck_core::wire::protocol::Report =
+    let mut report: memcheck_core::runs::report::Report =
         serde_json::from_value(example::report()).unwrap();
     let pending = folder.join(format!("{name}.snap.new"));
     fs::write(&pending, format!("figures of {name}\n")).unwrap();

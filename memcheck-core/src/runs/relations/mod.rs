@@ -5,11 +5,14 @@
 //! record, its figures -> relative         whether the limit holds
 //! cases               -> family           which cases have one law, over which sizes
 //! family's figures    -> scaling          the laws, and whether they are allowed
+//! all of these        -> across           findings, and the baseline of the laws (accepted)
 //! ```
 //!
 //! All functions are pure. If a test was not run, its baseline can replace its figures, but only if
 //! the baseline was made under the same conditions.
 
+mod accepted;
+mod across;
 mod family;
 mod needs;
 mod partner;
@@ -23,6 +26,8 @@ use crate::judgement::finding::{Code, Finding};
 use crate::measurement::comparison;
 use crate::measurement::record::{Facts, Record};
 
+pub use accepted::accepted_laws;
+pub use across::{Across, OtherTests, PendingLaw, across, has_figures};
 pub use family::{CaseFamily, families};
 pub use needs::{Compared, Needs, Other, Target, compare, law_baselines, refuse_same_baseline};
 pub use partner::{RelationError, circle, partner};

@@ -43,12 +43,35 @@ pub(super) fn block(numbers: &[i32]) -> libc::sigset_t {
     }
 }
 
-/// Waits for one of the signals and returns its number.
-pub(super) fn wait_for(signals: &libc::sigset_t) -> i32 {
-    let mut signal = 0;
-    // SAFETY: both pointers are to values that live during the call.
-    while unsafe { libc::sigwait(signals, &mut signal) } != 0 {}
-    signal
+/// A signal that has arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Signal {
+    /// The parent asks for the end of the test, and reads its report.
+    Asked,
+    /// The parent has ended.
+    ParentEnded,
+    /// Another one.
+    Other,
+}
+
+/// Waits for one of the signals.
+pub(super) fn wait_for(signals: &libc::sigset_t) -> Signal {
+    let mut info = MaybeUninit::<libc::siginfo_t>::uninit();
+    loop {
+        // SAFETY: both pointers are to values that live during the call, which only writes to `info`.
+        let number = unsafe { libc::sigwaitinfo(signals, info.as_mut_ptr()) };
+        if number == -1 {
+            continue;
+        }
+        if number != PARENT_ENDED {
+            return Signal::Other;
+        }
+        // SAFETY: the call has succeeded, so that it has written `info`.
+        let code = unsafe { info.assume_init() }.si_code;
+        // The id of the parent does not tell the two apart: the kernel sends the signal when the
+        // thread that forked has ended, and the other threads of the parent can still run then.
+        return if code == libc::SI_QUEUE { Signal::Asked } else { Signal::ParentEnded };
+    }
 }
 
 /// Asks the kernel to send [`PARENT_ENDED`] when `parent` ends. Must be called on the main thread,
@@ -122,9 +145,10 @@ pub(super) fn ends_within(child: u32, patience: Duration) -> bool {
 /// Asks the supervisor `child` to end its test. The child must not be reaped.
 pub(super) fn ask_to_end(child: u32) {
     let Ok(child) = i32::try_from(child) else { return };
+    let value = libc::sigval { sival_ptr: std::ptr::null_mut() };
     // SAFETY: the call sends a signal and does not access memory of this process. If it fails, the
     // supervisor has ended.
-    unsafe { libc::kill(child, PARENT_ENDED) };
+    unsafe { libc::sigqueue(child, PARENT_ENDED, value) };
 }
 
 /// Kills all remaining processes of a group.

@@ -54,9 +54,15 @@ fn supervise(job: &Job) -> std::io::Result<Option<ExitStatus>> {
         .spawn()?;
     let test = i32::try_from(child.id()).map_err(std::io::Error::other)?;
     let mut status = None;
+    let mut harness_ended = false;
     while status.is_none() {
-        if parent::wait_for(&signals) == parent::PARENT_ENDED {
-            break;
+        match parent::wait_for(&signals) {
+            parent::Signal::Asked => break,
+            parent::Signal::ParentEnded => {
+                harness_ended = true;
+                break;
+            }
+            parent::Signal::Other => {}
         }
         // One signal can stand for several children.
         while let Reaped::Child(ended, raw) = reap() {
@@ -66,7 +72,7 @@ fn supervise(job: &Job) -> std::io::Result<Option<ExitStatus>> {
         }
     }
     kill_descendants();
-    if job.parent.is_some_and(|harness| parent_id() != harness) {
+    if harness_ended || job.parent.is_some_and(|harness| parent_id() != harness) {
         remove_report(&job.report);
     }
     Ok(status)

@@ -2,25 +2,59 @@
 
 mod longer_run;
 
+use std::time::Duration;
+
 use super::*;
 use crate::growth::lifetimes::Open;
-use crate::judgement::verdict::{Status, Verdict, judge};
+use crate::growth::survivors::Growth;
+use crate::judgement::verdict::Status;
 use crate::limits::Layer;
 use crate::measurement::attribution::Attribution;
+use crate::measurement::fault_sweep::SweepResult;
 use crate::measurement::record::example::{GPU, armed, limits, record};
-use crate::measurement::record::{Followed, Metrics, SpaceRecord};
-use crate::runs::process_end::Judged;
+use crate::measurement::record::{Followed, Metrics, Outcome, SpaceRecord};
+use crate::measurement::repeats::MOST_RUNS;
 use crate::size::Size;
-use crate::wire::protocol::VERSION;
+use crate::space::Space;
+use crate::wire::protocol::Reach;
 
 fn level(code: Code) -> Level {
     code.default_level(false)
 }
 
-fn report(measured: SpaceRecord) -> Report {
-    let record = record(measured);
-    let verdict = judge(&record, &Baseline::Off, &limits(Layer::default()), level);
-    Report { version: VERSION, record, unresolved: None, verdict, snapshot: None, pending: None }
+const OFF: Gate<'static> = Gate { baseline: &Baseline::Off, level: &level };
+const NEW: Gate<'static> = Gate { baseline: &Baseline::Missing, level: &level };
+
+/// A record, and what is seen in it.
+#[derive(Debug, Clone, PartialEq)]
+struct Seen {
+    record: Record,
+    verdict: Verdict,
+}
+
+impl From<Record> for Seen {
+    fn from(record: Record) -> Self {
+        let verdict = conclude(OFF.judge(&record), level);
+        Self { record, verdict }
+    }
+}
+
+fn report(measured: SpaceRecord) -> Seen {
+    record(measured).into()
+}
+
+fn run_of(stage: Stage, record: Option<Record>) -> Run {
+    let finding = record.is_none().then(|| Finding::new(Code::Crashed, "SIGSEGV"));
+    Run { stage, plan: RunPlan::default(), record, finding }
+}
+
+/// The run of a stage that a test needs after the first.
+fn needed(stage: Stage, explain: Explain, first: &Seen) -> Option<RunPlan> {
+    needed_with(stage, explain, first, &OFF)
+}
+
+fn needed_with(stage: Stage, explain: Explain, first: &Seen, gate: &Gate<'_>) -> Option<RunPlan> {
+    stage.run(explain, &View::new(Merged::from(first.record.clone()), gate, None))
 }
 
 fn leaky() -> SpaceRecord {
@@ -31,32 +65,35 @@ fn undecided() -> SpaceRecord {
     SpaceRecord { growth: Growth::Unknown, ..armed(Metrics::default()) }
 }
 
-fn merge(stage: Stage, first: &Report, second: Option<Report>) -> Report {
-    stage.merge(first.clone(), second, &Baseline::Off, level)
+/// What two runs show together.
+fn merge(stage: Stage, first: &Seen, second: Option<Seen>) -> Seen {
+    let second = run_of(stage, second.map(|second| second.record));
+    let mut test = MeasuredTest::new(Explain::Failed, [stage]);
+    test.runs = vec![run_of(Stage::First, Some(first.record.clone())), second];
+    let Concluded { record, verdict, .. } = test.judge(&OFF);
+    Seen { record: record.expect("the first run has one"), verdict }
 }
 
 #[test]
 fn only_what_needs_call_sites_is_run_again() {
-    let explain = |explain, report: &Report| Stage::Explain.run(explain, report);
+    let explain = |explain, report: &Seen| needed(Stage::Explain, explain, report);
     let clean = report(armed(Metrics::default()));
     assert_eq!(explain(Explain::Failed, &clean), None);
     assert_eq!(explain(Explain::Never, &report(leaky())), None);
     assert_eq!(explain(Explain::Always, &report(leaky())), None, "it was followed at once");
     let run = explain(Explain::Failed, &report(leaky())).unwrap();
     assert_eq!((run.follow, run.reach), (Follow::Yes, Reach::Screen));
-    assert!(run.expected.is_some());
-    let new = Report { pending: Some("a.snap.new".into()), ..clean };
-    assert!(explain(Explain::Failed, &new).is_some());
+    assert!(needed_with(Stage::Explain, Explain::Failed, &clean, &NEW).is_some());
 }
 
 #[test]
 fn what_the_measured_iterations_leave_undecided_is_run_until_it_is_decided() {
     let first = report(undecided());
-    let run = Stage::Decide.run(Explain::Failed, &first).unwrap();
+    let run = needed(Stage::Decide, Explain::Failed, &first).unwrap();
     assert_eq!((run.follow, run.reach), (Follow::Yes, Reach::Decision));
-    let run = Stage::Decide.run(Explain::Never, &first).unwrap();
+    let run = needed(Stage::Decide, Explain::Never, &first).unwrap();
     assert_eq!((run.follow, run.reach), (Follow::No, Reach::Decision));
-    assert_eq!(Stage::Decide.run(Explain::Failed, &report(leaky())), None);
+    assert_eq!(needed(Stage::Decide, Explain::Failed, &report(leaky())), None);
 
     let found = Growth::Found { whole: true, exact: true, iterations: 165 };
     let mut longer = report(SpaceRecord { growth: found, ..leaky() });
@@ -68,7 +105,7 @@ fn what_the_measured_iterations_leave_undecided_is_run_until_it_is_decided() {
     assert_eq!((metrics.growth, metrics.peak_allocated, metrics.retained), (2 << 20, 0, 0));
     assert!(merged.verdict.has(Code::Leak), "{:?}", merged.verdict);
     assert!(merged.record.longer.is_some() && merged.record.attribution.is_none());
-    assert_eq!(Stage::Decide.run(Explain::Failed, &merged), None);
+    assert_eq!(needed(Stage::Decide, Explain::Failed, &merged), None);
 
     longer.record.spaces.get_mut(&GPU).unwrap().metrics.setup = 1;
     for (second, code) in [(None, Code::Undecided), (Some(longer), Code::Leak)] {
@@ -78,7 +115,7 @@ fn what_the_measured_iterations_leave_undecided_is_run_until_it_is_decided() {
         // The longer run has a different `setup`, so the figures of both runs are kept.
         let has_compared = merged.record.repeats.is_some();
         assert_eq!(has_compared, code == Code::Leak);
-        assert_eq!(Stage::Compare.run(Explain::Failed, &merged).is_some(), has_compared);
+        assert_eq!(needed(Stage::Compare, Explain::Failed, &merged).is_some(), has_compared);
     }
 }
 
@@ -92,30 +129,30 @@ fn a_run_that_its_own_length_disturbed_is_repeated_without_it() {
         ended: None,
     };
     let mut first = report(armed(Metrics::default()));
-    assert_eq!(Stage::Repeat.run(Explain::Failed, &first), None);
+    assert_eq!(needed(Stage::Repeat, Explain::Failed, &first), None);
     first.record.followed = Some(followed(false));
-    assert_eq!(Stage::Repeat.run(Explain::Failed, &first), None);
+    assert_eq!(needed(Stage::Repeat, Explain::Failed, &first), None);
     first.record.followed = Some(followed(true));
-    let run = Stage::Repeat.run(Explain::Failed, &first).unwrap();
+    let run = needed(Stage::Repeat, Explain::Failed, &first).unwrap();
     assert_eq!((run.follow, run.reach), (Follow::No, Reach::Screen));
     first.record.followed = Some(followed(false));
     first.record.outcome = Outcome::Panicked { message: "12 calls were expected".to_owned() };
-    assert!(Stage::Repeat.run(Explain::Failed, &first).is_some());
+    assert!(needed(Stage::Repeat, Explain::Failed, &first).is_some());
     // The first run has seen more iterations, although it ended in them.
     first.record.spaces.insert(GPU, undecided());
     let second = report(armed(Metrics::default()));
     let merged = merge(Stage::Repeat, &first, Some(second));
     assert_eq!(merged.record.outcome, Outcome::Returned);
-    assert!(Stage::Decide.run(Explain::Failed, &merged).is_some());
+    assert!(needed(Stage::Decide, Explain::Failed, &merged).is_some());
 }
 
 #[test]
 fn a_first_run_with_call_sites_is_followed_by_one_that_looks_for_late_leaks() {
     let mut first = report(armed(Metrics::default()));
-    assert_eq!(Stage::Extend.run(Explain::Always, &first), None);
+    assert_eq!(needed(Stage::Extend, Explain::Always, &first), None);
     first.record.can_go_on = true;
-    assert_eq!(Stage::Extend.run(Explain::Failed, &first), None);
-    let run = Stage::Extend.run(Explain::Always, &first).unwrap();
+    assert_eq!(needed(Stage::Extend, Explain::Failed, &first), None);
+    let run = needed(Stage::Extend, Explain::Always, &first).unwrap();
     assert_eq!((run.follow, run.reach), (Follow::Yes, Reach::Horizon));
     let followed =
         Followed { iterations: 65, seconds: 0.1, decided: false, disturbed: true, ended: None };
@@ -128,7 +165,7 @@ fn a_first_run_with_call_sites_is_followed_by_one_that_looks_for_late_leaks() {
     second.record.spaces.insert(GPU, armed(Metrics::default()));
     let quiet = merge(Stage::Extend, &first, Some(second));
     assert_eq!((quiet.verdict, quiet.record.followed.is_some()), (first.verdict.clone(), true));
-    assert!(Stage::Decide.run(Explain::Always, &merged).is_some());
+    assert!(needed(Stage::Decide, Explain::Always, &merged).is_some());
     assert_eq!(merge(Stage::Extend, &first, None), first);
 }
 
@@ -177,14 +214,17 @@ fn a_leak_on_a_gpu_that_is_first_used_after_the_measured_iterations_is_judged() 
 
 #[test]
 fn a_finding_keeps_its_hint_if_the_second_run_explains_nothing() {
-    let mut first = report(leaky());
-    first.verdict.findings[0].hint = Some("the driver refused 1 free".to_owned());
-    let merged = merge(Stage::Explain, &first, None);
-    let hint = merged.verdict.findings[0].hint.as_deref();
+    let mut findings = report(leaky()).verdict.findings;
+    findings[0].hint = Some("the driver refused 1 free".to_owned());
+    merge::hint(&mut findings, Some("a second run, with call stacks, wrote no record"));
+    let hint = findings[0].hint.as_deref();
     assert_eq!(
         hint,
         Some("the driver refused 1 free; a second run, with call stacks, wrote no record")
     );
+    let merged = merge(Stage::Explain, &report(leaky()), None);
+    let hint = merged.verdict.findings[0].hint.as_deref();
+    assert_eq!(hint, Some("a second run, with call stacks, wrote no record"));
 }
 
 #[test]
@@ -201,24 +241,23 @@ fn a_second_run_that_left_nothing_to_compare_explains_nothing_and_says_so() {
         assert_eq!(merged.record.notes.len(), 1, "{:?}", merged.record.notes);
         let hint = merged.verdict.findings[0].hint.as_deref().unwrap();
         assert!(hint.starts_with("a second run"), "{hint}");
-        assert_eq!(Stage::Compare.run(Explain::Failed, &merged), None);
+        assert_eq!(needed(Stage::Compare, Explain::Failed, &merged), None);
     }
 }
 
-fn peak(bytes: u64, max_peak: u64, second: bool) -> Report {
+fn peak(bytes: u64, max_peak: u64, second: bool) -> Seen {
     let mut record = record(armed(Metrics { peak_allocated: bytes, ..Metrics::default() }));
     record.limits = limits(Layer { max_peak: Some(Size(max_peak).into()), ..Layer::default() });
     record.attribution = second.then(Attribution::default);
-    let verdict = judge(&record, &Baseline::Off, &record.limits, level);
-    Report { record, verdict, ..report(armed(Metrics::default())) }
+    record.into()
 }
 
 /// `peaks` are those of the runs. Returns the merged report and the number of runs.
-fn stages(peaks: &[u64], max_peak: u64) -> (Report, usize) {
+fn stages(peaks: &[u64], max_peak: u64) -> (Seen, usize) {
     let mut merged = peak(peaks[0], max_peak, false);
     let mut runs = 1;
     for stage in &Stage::ALL[2..] {
-        let Some(run) = stage.run(Explain::Failed, &merged) else { continue };
+        let Some(run) = needed(*stage, Explain::Failed, &merged) else { continue };
         assert_eq!((run.follow, run.reach), (Follow::Yes, Reach::Screen));
         merged = merge(*stage, &merged, Some(peak(peaks[runs], max_peak, true)));
         runs += 1;
@@ -265,13 +304,15 @@ fn a_limit_that_every_run_exceeds_keeps_its_finding() {
 
 #[test]
 fn a_range_below_the_limit_passes_with_a_note() {
-    let mut first = peak(7, 8, false);
-    first.pending = Some("a.snap.new".into());
+    let first = peak(7, 8, false);
     let merged = merge(Stage::Explain, &first, Some(peak(8, 8, true)));
     assert_eq!(merged.verdict.status, Status::Passed, "{:?}", merged.verdict);
     assert!(merged.record.repeats.as_ref().unwrap().note(&[]).is_some());
-    assert_eq!(merged.pending, first.pending);
-    assert!(Stage::Compare.run(Explain::Failed, &merged).is_some());
+    let runs = [(Stage::First, peak(7, 8, false)), (Stage::Explain, peak(8, 8, true))];
+    let mut test = MeasuredTest::new(Explain::Failed, Stage::ALL);
+    test.runs = runs.map(|(stage, seen)| run_of(stage, Some(seen.record))).into();
+    assert!(test.judge(&NEW).is_pending);
+    assert!(needed(Stage::Compare, Explain::Failed, &merged).is_some());
 }
 
 #[test]
@@ -283,7 +324,7 @@ fn a_comparison_without_a_report_leaves_the_verdict_as_it_was() {
     other.record.outcome = Outcome::Failed { error: "now".to_owned() };
     assert_eq!(merge(Stage::Compare, &first, Some(other)), first);
     let mut unseen = peak(0, 8, true);
-    unseen.verdict.findings = vec![Finding::new(Code::NotMeasured, "events were lost")];
+    unseen.record.lost_events = 1;
     assert_eq!(merge(Stage::Compare, &first, Some(unseen)), first);
 }
 
@@ -293,7 +334,11 @@ fn runs_that_were_asked_for_are_judged_together() {
         let further = peaks[1..].iter().map(|bytes| peak(*bytes, 8, false).record);
         let further = further.map(|record| comparison::figures(&record)).collect();
         let asked = u32::try_from(peaks.len()).unwrap();
-        together(peak(peaks[0], 8, false), further, asked, &Baseline::Off, level)
+        let mut test = MeasuredTest::new(Explain::Never, Stage::FIGURES);
+        test.runs = vec![run_of(Stage::First, Some(peak(peaks[0], 8, false).record))];
+        test.series = Some((asked, further));
+        let Concluded { record, verdict, .. } = test.judge(&OFF);
+        Seen { record: record.unwrap(), verdict }
     };
     let same = all(&[7, 7, 7]);
     assert_eq!(same.verdict.status, Status::Passed);
@@ -303,7 +348,7 @@ fn runs_that_were_asked_for_are_judged_together() {
     assert_eq!(moved.verdict.status, Status::Failed);
     let found = &moved.verdict.findings[0];
     assert_eq!((found.code, found.limit), (Code::Unstable, None));
-    assert_eq!(Stage::Compare.run(Explain::Failed, &moved), None);
+    assert_eq!(needed(Stage::Compare, Explain::Failed, &moved), None);
     assert!(all(&[9, 7]).verdict.findings[0].message.contains("exceeds"));
 }
 
@@ -311,9 +356,7 @@ fn runs_that_were_asked_for_are_judged_together() {
 fn the_run_that_explains_keeps_the_growth_that_a_longer_run_decided() {
     let mut first = report(leaky());
     first.record.longer = Some(Attribution::default());
-    let second = report(undecided());
-    let second = Report { pending: None, ..second };
-    let mut second = second;
+    let mut second = report(undecided());
     second.record.spaces.get_mut(&GPU).unwrap().metrics.retained = 7;
     second.record.attribution = Some(Attribution::default());
     let merged = merge(Stage::Explain, &first, Some(second));
@@ -326,8 +369,8 @@ fn the_run_that_explains_keeps_the_growth_that_a_longer_run_decided() {
 fn unknown_values_of_further_iterations_are_marked_whichever_run_read_them() {
     use crate::measurement::unknown_reads::UnknownReads;
     let further = UnknownReads { further: 9, ..UnknownReads::default() };
-    let reads = |merged: &Report| merged.record.values.as_ref().map(|it| (it.reads, it.further));
-    let with = |mut report: Report, values: &UnknownReads| {
+    let reads = |merged: &Seen| merged.record.values.as_ref().map(|it| (it.reads, it.further));
+    let with = |mut report: Seen, values: &UnknownReads| {
         report.record.values = Some(values.clone());
         report
     };
@@ -350,7 +393,7 @@ fn unknown_values_of_further_iterations_are_marked_whichever_run_read_them() {
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-fn soaked_report(growth: Growth, bytes: u64, ended: Option<&str>) -> Report {
+fn soaked_report(growth: Growth, bytes: u64, ended: Option<&str>) -> Seen {
     let metrics = Metrics { growth: bytes, ..Metrics::default() };
     let mut soak = report(SpaceRecord { growth, ..armed(metrics) });
     let ended = ended.map(str::to_owned);
@@ -391,11 +434,11 @@ fn a_soak_adds_only_the_growth_that_the_other_runs_did_not_show() {
 
 #[test]
 fn only_a_test_that_can_show_growth_and_has_shown_none_is_soaked() {
-    let soaks = |report: &Report| Stage::Soak(MINUTE).run(Explain::Failed, report);
+    let soaks = |report: &Seen| needed(Stage::Soak(MINUTE), Explain::Failed, report);
     let clean = report(armed(Metrics::default()));
     let run = soaks(&clean).unwrap();
-    assert_eq!((run.follow, run.reach, run.expected), (Follow::Yes, Reach::Soak(MINUTE), None));
-    assert_eq!(Stage::Soak(MINUTE).run(Explain::Never, &clean).unwrap().follow, Follow::No);
+    assert_eq!((run.follow, run.reach), (Follow::Yes, Reach::Soak(MINUTE)));
+    assert_eq!(needed(Stage::Soak(MINUTE), Explain::Never, &clean).unwrap().follow, Follow::No);
     assert_eq!(soaks(&report(leaky())), None);
     let changed = |change: fn(&mut Record)| {
         let mut report = clean.clone();
@@ -416,56 +459,79 @@ fn only_a_test_that_can_show_growth_and_has_shown_none_is_soaked() {
 
 #[test]
 fn a_soak_that_ends_early_or_without_a_record_is_reported() {
-    let clean = || Judged {
-        verdict: Verdict { status: Status::Passed, findings: Vec::new(), denied: Vec::new() },
-        report: Some(Report {
-            pending: Some("a.snap.new".into()),
-            ..report(armed(Metrics::default()))
-        }),
-        obsolete: None,
+    let soak = |ended: Run| {
+        let mut test = MeasuredTest::new(Explain::Never, [Stage::Soak(MINUTE)]);
+        let first = report(armed(Metrics::default())).record;
+        test.runs = vec![run_of(Stage::First, Some(first))];
+        assert_eq!(test.next(&NEW).map(|(stage, _)| stage), Some(Stage::Soak(MINUTE)));
+        test.runs.push(ended);
+        assert_eq!(test.next(&NEW), None);
+        test.judge(&NEW)
     };
-    let soak = |ended: Further| {
-        let mut ended = Some(ended);
-        let run = |_, _| ended.take().expect("one run");
-        further(clean(), Explain::Never, &[Stage::Soak(MINUTE)], run, |_| Baseline::Off, level)
-    };
+    let with = |record| run_of(Stage::Soak(MINUTE), Some(record));
     let early = soaked_report(Growth::Quiet { iterations: 9 }, 0, Some("the body panicked"));
-    let judged = soak(Further::Ended(Some(Box::new(early))));
-    assert_eq!(judged.verdict.status, Status::Passed);
-    let [finding] = &judged.verdict.findings[..] else { panic!("{:?}", judged.verdict) };
-    assert_eq!(finding.code, Code::Undecided);
+    let judged = soak(with(early.record));
+    let [missing, finding] = &judged.verdict.findings[..] else { panic!("{:?}", judged.verdict) };
+    let (missing, finding) = match missing.code {
+        Code::MissingBaseline => (missing, finding),
+        _ => (finding, missing),
+    };
+    assert_eq!((missing.code, finding.code), (Code::MissingBaseline, Code::Undecided));
     assert!(finding.message.ends_with("because the body panicked"), "{finding:?}");
-    assert!(judged.obsolete.is_none());
+    assert!(judged.is_pending);
 
     let crashed = Finding::new(Code::Crashed, "SIGSEGV (signal 11) ended the process");
-    let judged = soak(Further::Lost(vec![crashed]));
+    let judged = soak(Run { finding: Some(crashed), ..run_of(Stage::Soak(MINUTE), None) });
     assert_eq!(judged.verdict.status, Status::Failed);
-    let [finding] = &judged.verdict.findings[..] else { panic!("{:?}", judged.verdict) };
-    assert_eq!(finding.message, "in the soak: SIGSEGV (signal 11) ended the process");
+    let message = &judged.verdict.findings[0].message;
+    assert_eq!(message, "in the soak: SIGSEGV (signal 11) ended the process");
 
     // The run that decides the growth is as important, and later runs do not hide its end.
     let lost = Finding::new(Code::NotMeasured, "the process exited");
-    let first = Judged { report: Some(report(undecided())), ..clean() };
-    let mut ended = Some(Further::Lost(vec![lost]));
-    let pending = || Report { pending: Some("a.snap.new".into()), ..report(leaky()) };
-    let judged = further(
-        first,
-        Explain::Failed,
-        &Stage::ALL,
-        |_, _| ended.take().unwrap_or_else(|| Further::Ended(Some(Box::new(pending())))),
-        |_| Baseline::Off,
-        level,
-    );
+    let mut test = MeasuredTest::new(Explain::Failed, Stage::ALL);
+    test.runs = vec![
+        run_of(Stage::First, Some(report(undecided()).record)),
+        Run { finding: Some(lost), ..run_of(Stage::Decide, None) },
+        run_of(Stage::Explain, Some(report(leaky()).record)),
+    ];
+    let judged = test.judge(&NEW);
     assert_eq!(judged.verdict.status, Status::NotMeasured);
     let first = &judged.verdict.findings[0].message;
     assert!(first.starts_with("in further iterations, which decide"), "{first}");
-    assert!(judged.report.unwrap().pending.is_none());
+    assert!(!judged.is_pending);
 
     // The figures of a test that fails in its soak must not be accepted.
     let growth = Growth::Found { whole: true, exact: true, iterations: 9 };
     let leak = soaked_report(growth, 2 << 20, None);
-    let judged = soak(Further::Ended(Some(Box::new(leak))));
+    let judged = soak(with(leak.record));
     assert_eq!(judged.verdict.status, Status::Failed);
-    assert_eq!(judged.obsolete.as_deref(), Some(std::path::Path::new("a.snap.new")));
-    assert_eq!(judged.report.unwrap().pending, None);
+    assert!(!judged.is_pending);
+}
+
+#[test]
+fn a_run_that_was_not_started_changes_nothing_and_is_not_asked_for_again() {
+    let mut test = MeasuredTest::new(Explain::Failed, Stage::ALL);
+    assert_eq!(test.next(&OFF).map(|(stage, _)| stage), Some(Stage::First));
+    test.runs.push(run_of(Stage::First, Some(report(leaky()).record)));
+    let before = test.judge(&OFF);
+    assert_eq!(test.next(&OFF).map(|(stage, _)| stage), Some(Stage::Explain));
+    test.runs.push(Run { finding: None, ..run_of(Stage::Explain, None) });
+    assert_eq!((test.next(&OFF), test.judge(&OFF)), (None, before));
+}
+
+#[test]
+fn findings_across_tests_need_call_sites_although_the_stage_has_passed() {
+    let mut test = MeasuredTest::new(Explain::Failed, Stage::ALL);
+    test.runs.push(run_of(Stage::First, Some(report(armed(Metrics::default())).record)));
+    let swept = Some(SweepResult::default());
+    let sweep = Record { fault_sweep: swept, ..report(armed(Metrics::default())).record };
+    test.runs.push(run_of(Stage::Sweep, Some(sweep)));
+    assert_eq!(test.next(&OFF), None);
+    let findings = vec![Finding::new(Code::PeakLimit, "more than 0.6 x train_plain")];
+    test.across = Some(Across { findings, too_much: true, ..Across::default() });
+    assert_eq!(test.next(&NEW).map(|(stage, _)| stage), Some(Stage::Explain));
+    let judged = test.judge(&NEW);
+    assert_eq!((judged.verdict.status, judged.is_pending), (Status::Failed, false));
+    test.runs.push(run_of(Stage::Explain, Some(report(armed(Metrics::default())).record)));
+    assert_eq!(test.next(&NEW), None);
 }

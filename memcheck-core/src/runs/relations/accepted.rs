@@ -3,12 +3,12 @@
 
 use std::io;
 
-use memcheck_core::judgement::baseline::{Laws, other_conditions};
-use memcheck_core::judgement::snapshot::SnapshotParts;
-use memcheck_core::measurement::record::Facts;
+use crate::judgement::baseline::{Laws, other_conditions};
+use crate::judgement::snapshot::SnapshotParts;
+use crate::measurement::record::Facts;
 
-/// `None` if there is no baseline. The error completes "the baseline of the law …".
-pub(super) fn parse_file(read: io::Result<String>, now: &Facts) -> Option<Result<Laws, String>> {
+/// Parses the file with the accepted laws of a test. `None` if there is none. The error completes "the baseline of the law …".
+pub fn accepted_laws(read: io::Result<String>, now: &Facts) -> Option<Result<Laws, String>> {
     let unreadable = |why: String| format!("cannot be read: {why}");
     let text = match read {
         Ok(text) => text,
@@ -35,7 +35,7 @@ fn parse(text: &str) -> Result<(Facts, Laws), String> {
 mod tests {
     use std::path::Path;
 
-    use memcheck_core::judgement::snapshot::NewSnapshot;
+    use crate::judgement::snapshot::NewSnapshot;
 
     use super::*;
 
@@ -45,9 +45,9 @@ mod tests {
             let header = r#"{"memcheck":1,"profile":"debug","iterations":10,"warmup":2"#;
             serde_json::from_str(&format!(r#"{header},"candle":"{candle}"}}"#)).unwrap()
         };
-        let read = |text: &str, now: &str| parse_file(Ok(text.to_owned()), &facts(now));
+        let read = |text: &str, now: &str| accepted_laws(Ok(text.to_owned()), &facts(now));
         let absent = || Err(io::ErrorKind::NotFound.into());
-        assert_eq!(parse_file(absent(), &facts("0.11.1")), None);
+        assert_eq!(accepted_laws(absent(), &facts("0.11.1")), None);
         let laws = Laws::from_yaml("laws:\n  host:\n    growth: '0'").unwrap();
         let (facts_then, body) = (facts("0.10.0"), laws.to_yaml());
         let source = Path::new("mem.rs");
@@ -59,7 +59,7 @@ mod tests {
             "was measured with another version of candle (0.10.0 -> 0.11.1), so it cannot be compared"
         );
         for read in [Ok("torn".to_owned()), Err(io::Error::other("it is a named pipe"))] {
-            let torn = parse_file(read, &facts("0.11.1")).unwrap().unwrap_err();
+            let torn = accepted_laws(read, &facts("0.11.1")).unwrap().unwrap_err();
             assert!(torn.starts_with("cannot be read: "), "{torn}");
         }
     }

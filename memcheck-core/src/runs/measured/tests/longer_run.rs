@@ -4,7 +4,7 @@ use super::*;
 use crate::bound::Bound;
 
 /// The report of a test on the host, with the live bytes after each iteration.
-fn on_the_host(host: [u64; 3], small: [u64; 3]) -> Report {
+fn on_the_host(host: [u64; 3], small: [u64; 3]) -> Seen {
     let live = |bytes: [u64; 3]| SpaceRecord { allocated: bytes.to_vec(), ..undecided() };
     let mut report = report(undecided());
     report.record.judged = vec![Space::Host, Space::HostSmall];
@@ -15,9 +15,9 @@ fn on_the_host(host: [u64; 3], small: [u64; 3]) -> Report {
 #[test]
 fn the_note_about_a_longer_run_has_the_figures_that_moved_and_further_runs_compare_them() {
     let first = on_the_host([4_096, 0, 0], [9, 9, 9]);
-    let decided = |second: Report| {
+    let decided = |second: Seen| {
         let merged = merge(Stage::Decide, &first, Some(second));
-        let runs_again = Stage::Compare.run(Explain::Failed, &merged).is_some();
+        let runs_again = needed(Stage::Compare, Explain::Failed, &merged).is_some();
         (merged.record.notes.clone(), runs_again, merged)
     };
     let (notes, runs_again, _) = decided(first.clone());
@@ -53,7 +53,7 @@ fn the_note_about_a_longer_run_has_the_figures_that_moved_and_further_runs_compa
         let second = Some(on_the_host([4_096, 0, 0], [9, 9, 8]));
         let merged = merge(Stage::Decide, &limited, second);
         assert!(merged.record.notes[0].ends_with("8 B in the longer run"));
-        assert!(Stage::Compare.run(Explain::Failed, &merged).is_some());
+        assert!(needed(Stage::Compare, Explain::Failed, &merged).is_some());
     }
 
     // Its own peak can be that of a later iteration, but a measured one can prove a higher peak.
@@ -90,13 +90,12 @@ fn the_note_about_a_longer_run_has_the_figures_that_moved_and_further_runs_compa
     let mut failed = on_the_host([4_096, 0, 0], [9, 9, 9]);
     failed.record.spaces.get_mut(&Space::Host).unwrap().metrics.setup = 7;
     failed.record.outcome = Outcome::Panicked { message: "no more batches".to_owned() };
-    failed.verdict.findings = vec![Finding::new(Code::TestFailed, "no more batches")];
     let (notes, runs_again, _) = decided(failed.clone());
     assert!(
         notes[0].ends_with("`setup` of host is 0 B in the first run and 7 B in the longer run")
     );
     assert!(runs_again);
-    failed.verdict.findings = vec![Finding::new(Code::NotMeasured, "events were lost")];
+    failed.record.lost_events = 1;
     let (notes, runs_again, _) = decided(failed);
     assert!(notes[0].ends_with("`not-measured`, so no further run compares them"), "{notes:?}");
     assert!(!runs_again);
@@ -112,17 +111,16 @@ fn small_blocks_whose_peak_moves_are_compared_by_further_runs_and_hide_no_call_s
         (small.growth, small.metrics.peak_allocated) = (Growth::default(), peak);
         let host = if leaks { leaky() } else { armed(Metrics::default()) };
         run.record.spaces.insert(Space::Host, host);
-        let judged = verdict::judge(&run.record, &Baseline::Off, &run.record.limits, level);
-        Report { verdict: judged, ..run }
+        Seen::from(run.record)
     };
-    let explained = |first: Report, mut second: Report| {
+    let explained = |first: Seen, mut second: Seen| {
         second.record.attribution = Some(Attribution::default());
         merge(Stage::Explain, &first, Some(second))
     };
     for (first, second) in [(600, 300), (300, 600)] {
         let merged = explained(run(first, true), run(second, true));
         assert!(merged.verdict.has(Code::Unstable), "{:?}", merged.verdict);
-        assert!(Stage::Compare.run(Explain::Failed, &merged).is_some());
+        assert!(needed(Stage::Compare, Explain::Failed, &merged).is_some());
     }
     assert!(!explained(run(600, false), run(500, false)).verdict.has(Code::Unstable));
     let within = explained(run(300, true), run(200, true));
