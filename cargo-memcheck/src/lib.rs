@@ -45,7 +45,7 @@ mod system;
 /// Runs the command with the arguments of this process.
 #[cfg(all(target_os = "linux", not(memcheck_portable)))]
 pub fn main() -> ExitCode {
-    if system::process::run_if_named() {
+    if system::process::run_if_supervisor() {
         return ExitCode::SUCCESS;
     }
     let work = || commands::main(std::env::args_os().collect());

@@ -10,11 +10,16 @@
 //! `cargo memcheck` and the harness of a plain `cargo test` both call it, and differ in how they
 //! start a process. What is decided is decided by the pure functions of
 //! [`memcheck_core::runs`].
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod conductor;
 pub mod names;
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "the calls of the system that end processes")]
+mod os;
 pub mod snapshots;
+#[cfg(target_os = "linux")]
+pub mod supervisor;
 pub mod symbols;
 
 pub use conductor::{Conductor, Place, run_of};

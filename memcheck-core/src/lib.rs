@@ -1,8 +1,7 @@
 //! The pure core of memcheck: the record of a measured test, and the verdict on it.
 //!
-//! Data flows one way through these modules. Except for `os`, `input`, `judgement::snapshot`
-//! and `runs::descendants`, they do not use a file, and none reads a clock, the environment or a
-//! terminal:
+//! Data flows one way through these modules. Except for `os`, `input` and `judgement::snapshot`, they
+//! do not use a file, and none reads a clock, the environment or a terminal:
 //!
 //! ```text
 //! os           differences between systems
@@ -13,7 +12,7 @@
 //! judgement    (record, baseline, limits) -> verdict with findings
 //! request      configuration, variables, simulated machines
 //! wire         messages between the command and the test process
-//! runs         several runs of a test -> one report; limits that relate tests
+//! runs         the runs of a test -> the next run, the verdict; limits that relate tests
 //! presentation findings and profiles as text
 //! ```
 //!

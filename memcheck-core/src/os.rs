@@ -53,37 +53,3 @@ pub fn signal(status: ExitStatus) -> Option<i32> {
         None
     }
 }
-
-/// The processes whose parent is this one. Empty on a system without `/proc`.
-///
-/// From the fields of all processes, because the kernel's list of children may be incomplete while
-/// children end.
-pub(crate) fn children() -> impl Iterator<Item = i32> {
-    let own = std::process::id();
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    numbers.filter(move |number| {
-        let stat = std::fs::read_to_string(format!("/proc/{number}/stat"));
-        stat.is_ok_and(|stat| parent(&stat) == Some(own))
-    })
-}
-
-/// The name of a process is in parentheses and may contain any character. The state and the parent
-/// follow it.
-fn parent(stat: &str) -> Option<u32> {
-    let (_, rest) = stat.rsplit_once(") ")?;
-    rest.split(' ').nth(1)?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_parent_follows_a_name_with_any_character() {
-        assert_eq!(parent("7 (sleep) S 5 7 7 0"), Some(5));
-        assert_eq!(parent("7 (a) Z 9 (b c) R 5 7 7 0"), Some(5));
-        assert_eq!(parent("7 (sleep"), None);
-        assert_eq!(parent(""), None);
-    }
-}

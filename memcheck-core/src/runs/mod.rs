@@ -1,8 +1,7 @@
 //! Several runs: the runs of one test and what they show together, the output and the end of a
-//! process and of its descendants, limits that relate tests.
+//! process, limits that relate tests.
 
 pub mod capture;
-pub mod descendants;
 pub mod measured;
 mod merge;
 pub mod plan;

@@ -146,12 +146,6 @@ pub struct Job {
     /// Values of its case that replace those of its attribute, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub case: BTreeMap<String, String>,
-    /// The id of the process that started this one, if the test must end when that process ends.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parent: Option<u32>,
-    /// True if the parent is a supervisor, which kills what the test leaves running.
-    #[serde(default)]
-    pub supervised: bool,
     /// True if the progress has a view of the live memory.
     #[serde(default)]
     pub live: bool,

@@ -6,11 +6,14 @@ use super::job::{self, Purpose};
 use super::{listing, program};
 use crate::{forked, os};
 
-/// Answers a listing request, starts to follow a profiled program, makes the main thread of a test
-/// process quiet, because the test harness runs on it, and ties the process to its parent. Under a
-/// plain harness, supervises the process of a test instead.
+/// Answers a listing request, starts to follow a profiled program, and makes the main thread of a
+/// test process quiet, because the test harness runs on it. Under a plain harness, supervises the
+/// process of a test instead.
 #[ctor::ctor(unsafe)]
 fn before_main() {
+    if os::supervise_if_named() {
+        std::process::exit(0);
+    }
     forked::begin();
     if std::env::var_os(variables::LIST).is_some() {
         listing::print();
@@ -19,8 +22,8 @@ fn before_main() {
         program::start(&job);
     }
     // An invalid job is reported when the test begins.
-    if let Purpose::Job(job) = job::take() {
+    if let Purpose::Job(_) = job::take() {
         std::mem::forget(memcheck_core::measurement::quiet::enter());
-        os::tie(job);
+        os::take_name();
     }
 }

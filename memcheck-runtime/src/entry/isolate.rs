@@ -3,7 +3,7 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::Command;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -36,7 +36,8 @@ use memcheck_core::wire::protocol::{self, Entry, Job, Measurement};
 use super::harness::{not_run, or_fail};
 use super::{listing, ordinary, settings};
 use crate::description::Description;
-use crate::{os, snapshot};
+use crate::os::{self, TestProcess};
+use crate::snapshot;
 
 /// The names of this executable's call stacks, for all its tests.
 static NAMES: Names = Names::new();
@@ -82,9 +83,7 @@ pub(super) fn run(description: &'static Description) {
         follow: Default::default(),
         reach: Default::default(),
         case: Default::default(),
-        parent: Some(std::process::id()),
         live: false,
-        supervised: false,
         own_subscriber: false,
     };
     let pending = std::env::var_os("INSTA_PENDING_DIR").filter(|folder| !folder.is_empty());
@@ -195,20 +194,19 @@ fn baselines(description: &Description, config: &Config, roots: Roots<'_>) -> Ve
     [Family::Cpu, Family::Cuda].into_iter().flat_map(of).collect()
 }
 
-fn start(job: &Job, threads: u32) -> std::io::Result<Child> {
-    let mut command = os::own_executable();
-    command
-        .args([&job.test, "--exact", "--nocapture", "--include-ignored", "--test-threads=1"])
-        .env(variables::JOB, serde_json::to_string(job)?)
-        // Without it an assertion of insta in the body starts cargo, whose answer would be counted.
-        .env("INSTA_WORKSPACE_ROOT", &job.workspace)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    if std::env::var_os(variables::RAYON_NUM_THREADS.name).is_none() {
-        command.env(variables::RAYON_NUM_THREADS.name, threads.to_string());
-    }
-    os::start(&mut command)
+fn start(job: &Job, threads: u32) -> std::io::Result<TestProcess> {
+    let text = serde_json::to_string(job)?;
+    let set_up = |command: &mut Command| {
+        command
+            .args([&job.test, "--exact", "--nocapture", "--include-ignored", "--test-threads=1"])
+            .env(variables::JOB, text)
+            // Without it an assertion of insta in the body starts cargo, whose answer would be counted.
+            .env("INSTA_WORKSPACE_ROOT", &job.workspace);
+        if std::env::var_os(variables::RAYON_NUM_THREADS.name).is_none() {
+            command.env(variables::RAYON_NUM_THREADS.name, threads.to_string());
+        }
+    };
+    TestProcess::start(set_up, &job.report)
 }
 
 struct ProcessOutput {
@@ -222,10 +220,12 @@ struct ProcessOutput {
 /// another process group can hold the pipe open forever.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-fn wait(mut child: Child, timeout: Duration) -> std::io::Result<ProcessOutput> {
-    let stdout = PipeReader::start(child.stdout.take());
-    let stderr = PipeReader::start(child.stderr.take());
-    let status = os::end(&mut child, timeout, PATIENCE)?;
+fn wait(mut process: TestProcess, timeout: Duration) -> std::io::Result<ProcessOutput> {
+    let (stdout, stderr) = process.streams();
+    let (stdout, stderr) = (PipeReader::start(stdout), PipeReader::start(stderr));
+    let status = process.wait(timeout)?;
+    // Processes that the test started must not outlive it.
+    drop(process);
     let patience = Instant::now() + PATIENCE;
     Ok(ProcessOutput { status, stdout: stdout.text(patience), stderr: stderr.text(patience) })
 }

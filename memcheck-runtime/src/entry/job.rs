@@ -92,9 +92,7 @@ mod tests {
             follow: Default::default(),
             reach: Default::default(),
             case: Default::default(),
-            parent: None,
             live: false,
-            supervised: false,
             own_subscriber: false,
         };
         let text = |job: &Job| serde_json::to_string(job).unwrap();

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cargo test, nextest ──► run ──► isolate ──► supervisor ──► a process of its own ─┐
-//! cargo memcheck ────────────────────────────► (the same, directly) ─┤
+//! cargo memcheck ─────────────────────────────► supervisor ──► (the same) ─────────┤
 //!                                                                    ▼
 //!                                          run ──► session: measure, report
 //!                                            └───► sweep: allocations are refused in turn
@@ -45,9 +45,6 @@ pub fn run(description: &'static Description) {
         Purpose::None => isolate::run(description),
         Purpose::Job(job) if job.test == description.path() => {
             job::end_if_forked();
-            if job.parent.is_some() {
-                os::watch_parent();
-            }
             match job.reach {
                 Reach::Faults => sweep::run(description, job),
                 Reach::Screen | Reach::Horizon | Reach::Decision | Reach::Soak(_) => {

@@ -2,11 +2,9 @@
 //! memory is not measured.
 
 use std::fs::File;
-use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
-
-use memcheck_core::wire::protocol::Job;
 
 use super::Instrument;
 
@@ -24,35 +22,51 @@ pub(crate) fn own_executable() -> Command {
     Command::new(executable())
 }
 
-/// Only Linux ends a process when its parent ends.
-pub(crate) fn tie(_: &Job) {}
-
-pub(crate) fn watch_parent() {}
-
-/// Starts the process of a test.
-pub(crate) fn start(command: &mut Command) -> std::io::Result<Child> {
-    command.spawn()
+/// Only Linux has supervisors.
+pub(crate) fn supervise_if_named() -> bool {
+    false
 }
 
-/// Waits for the process of a test. `None` if its time was over, and it was killed. The processes
-/// that it has started are not ended.
-pub(crate) fn end(
-    child: &mut Child,
-    timeout: Duration,
-    _patience: Duration,
-) -> std::io::Result<Option<ExitStatus>> {
-    const PAUSE: Duration = Duration::from_millis(5);
-    let began = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        let Some(rest) = timeout.checked_sub(began.elapsed()) else { break };
-        std::thread::sleep(rest.min(PAUSE));
+pub(crate) fn take_name() {}
+
+/// The process of a test. The processes that it has started are not ended.
+pub(crate) struct TestProcess(Child);
+
+impl TestProcess {
+    /// Starts this executable again.
+    pub(crate) fn start(
+        set_up: impl FnOnce(&mut Command),
+        _report: &Path,
+    ) -> std::io::Result<Self> {
+        let mut command = Command::new(executable());
+        set_up(&mut command);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().map(Self)
     }
-    child.kill()?;
-    child.wait()?;
-    Ok(None)
+
+    pub(crate) fn streams(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
+        (self.0.stdout.take(), self.0.stderr.take())
+    }
+
+    /// `None` if the test still runs after this time.
+    pub(crate) fn wait(&mut self, timeout: Duration) -> std::io::Result<Option<ExitStatus>> {
+        const PAUSE: Duration = Duration::from_millis(5);
+        let began = Instant::now();
+        loop {
+            if let Some(status) = self.0.try_wait()? {
+                return Ok(Some(status));
+            }
+            let Some(rest) = timeout.checked_sub(began.elapsed()) else { return Ok(None) };
+            std::thread::sleep(rest.min(PAUSE));
+        }
+    }
+}
+
+impl Drop for TestProcess {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// The time for which this thread waited for a processor: unknown.
@@ -83,19 +97,4 @@ pub(crate) fn mappings() -> String {
 /// The same with the resident part of each.
 pub(crate) fn mappings_with_residents() -> String {
     String::new()
-}
-
-#[cfg(all(test, unix))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_process_is_waited_for_and_killed_after_its_time() {
-        let mut quick = start(Command::new("sleep").arg("0")).unwrap();
-        let status = end(&mut quick, Duration::from_secs(60), Duration::ZERO).unwrap();
-        assert!(status.is_some_and(|status| status.success()));
-        let mut slow = start(Command::new("sleep").arg("60")).unwrap();
-        assert_eq!(end(&mut slow, Duration::from_millis(50), Duration::ZERO).unwrap(), None);
-        assert!(slow.try_wait().unwrap().is_some());
-    }
 }

@@ -163,8 +163,6 @@ fn run_seed(
         follow: plan.follow.clone(),
         reach: plan.reach,
         case: Default::default(),
-        parent: None,
-        supervised: false,
         live: false,
         own_subscriber: false,
     };

@@ -32,7 +32,7 @@ pub(super) fn run(
     meter: &Meter,
 ) -> Result<CargoOutput, BuildError> {
     command.args(progress::ARGUMENTS);
-    let terms = Terms { membership: Membership::OfCommand, grace: None, input: None };
+    let terms = Terms { membership: Membership::OfCommand, ..Terms::OWN };
     let child = Supervised::start(&command, terms, |command| {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         Ok(())

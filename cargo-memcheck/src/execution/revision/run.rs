@@ -60,7 +60,7 @@ fn wait(command: &Command, output: RunOutput<'_>, grace: Option<Duration>) -> Re
         }
         RunOutput::Stderr => None,
     };
-    let terms = Terms { membership: Membership::OfCommand, grace, input: None };
+    let terms = Terms { membership: Membership::OfCommand, grace, ..Terms::OWN };
     let mut child = Supervised::start(command, terms, |command| {
         command.stdout(Stdio::null());
         if let Some(log) = log {

@@ -94,9 +94,6 @@ impl Runner<'_> {
             follow: setting.plan.follow,
             reach: setting.plan.reach,
             case: setting.case,
-            // The process need not watch its parent, because this command kills it in every case.
-            parent: None,
-            supervised: false,
             live: options.scheduling.live,
             own_subscriber: false,
         }

@@ -25,10 +25,11 @@ use progress::Tail;
 use signals::LauncherGuard;
 
 pub(crate) use inherited::{advice, handle_signals, with_whole_stack};
+pub(crate) use memcheck_conduct::supervisor::{Membership, Supervised, Terms};
 pub(crate) use output::Output;
 pub(crate) use short::{ShortRun, short};
 pub(crate) use signals::{INTERRUPTED, Interrupt};
-pub(crate) use supervisor::{Membership, Supervised, Terms, run_if_named};
+pub(crate) use supervisor::run_if_supervisor;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Capture {
@@ -175,7 +176,7 @@ pub(crate) fn run(
     };
     let _launcher = grace.map(|_| LauncherGuard::new());
     let launched = Instant::now();
-    let terms = Terms { membership: Membership::Own, grace, input: None };
+    let terms = Terms { grace, ..Terms::OWN };
     let mut child = Supervised::start(&command, terms, |command| {
         redirect(command, watch.capture)?;
         if let Some(end) = to_us.take() {

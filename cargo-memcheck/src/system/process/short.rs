@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use memcheck_core::runs::capture;
 
-use super::supervisor::{Membership, Supervised, Terms};
 use super::{Interrupt, LOOK_UP};
+use super::{Membership, Supervised, Terms};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ShortRun<'a> {
@@ -37,7 +37,7 @@ impl ShortRun<'_> {
 /// after the time-out.
 pub(crate) fn short(command: &Command, short: ShortRun<'_>) -> io::Result<Output> {
     let started = Instant::now();
-    let terms = Terms { membership: short.membership, grace: None, input: short.input };
+    let terms = Terms { membership: short.membership, input: short.input, ..Terms::OWN };
     let mut child = Supervised::start(command, terms, |command| {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         Ok(())

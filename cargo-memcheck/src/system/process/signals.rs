@@ -12,7 +12,9 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::ignored::is_ignored;
-use super::{GRACE, LOOK_UP, supervisor};
+use memcheck_conduct::supervisor;
+
+use super::{GRACE, LOOK_UP};
 use crate::system::temporary;
 
 pub(crate) use memcheck_core::wire::exit::INTERRUPTED;

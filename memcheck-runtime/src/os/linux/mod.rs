@@ -1,86 +1,90 @@
 //! Linux: a test has a supervisor, and `/proc` has figures.
 
-mod parent;
-mod supervisor;
-
 use std::fs::{self, File};
+use std::mem::MaybeUninit;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use memcheck_core::runs::descendants;
-use memcheck_core::wire::protocol::Job;
+use memcheck_conduct::supervisor::{self, OWN_EXECUTABLE, Supervised, Terms};
 
 use super::Instrument;
-
-pub(crate) use parent::wait_for_signal as watch_parent;
 
 pub(crate) const INSTRUMENT: Instrument = Instrument::Complete;
 
 /// The file that this process runs, also if another file has its name now.
-const EXECUTABLE: &str = "/proc/self/exe";
-
-/// The file that this process runs.
 pub(crate) fn executable() -> PathBuf {
-    EXECUTABLE.into()
+    OWN_EXECUTABLE.into()
 }
 
-/// Another process of this executable, which gets the name of this one as its argument 0. A build
-/// can have replaced the file meanwhile, so that its path would start another program.
+/// Another process of this executable, which gets the name of this one as its argument 0.
 pub(crate) fn own_executable() -> Command {
-    let mut command = Command::new(EXECUTABLE);
+    let mut command = Command::new(OWN_EXECUTABLE);
     if let Some(name) = std::env::args_os().next() {
         command.arg0(name);
     }
     command
 }
 
+/// True if this process was started as the supervisor of a test's own process. Its work is done then.
+pub(crate) fn supervise_if_named() -> bool {
+    // It leads a process group, so that a signal to the group of the harness does not reach it.
+    supervisor::run_if_named(|| Ok(()))
+}
+
 /// Gives this process the name that the system gives to one that is started by its path, because
-/// that of [`own_executable`] is `exe`. The system's log and `ps` print it.
-fn take_name() {
+/// that of [`OWN_EXECUTABLE`] is `exe`. The system's log and `ps` print it.
+pub(crate) fn take_name() {
     let path = std::env::args_os().next();
     if let Some(name) = path.as_ref().and_then(|path| Path::new(path).file_name()) {
         let _ = fs::write("/proc/self/comm", name.as_encoded_bytes());
     }
 }
 
-/// Ties this process to the one that started it for a job, or supervises another one that does the
-/// job. Must be called before `main`.
-pub(crate) fn tie(job: &Job) {
-    take_name();
-    match job.parent {
-        Some(_) if !job.supervised => supervisor::run(job),
-        Some(id) => parent::request_signal(id),
-        None => {}
+/// The process of a test, which ends with everything that it has started when this value is dropped.
+pub(crate) struct TestProcess(Supervised);
+
+impl TestProcess {
+    /// Starts this executable again, with argument 0 of this process: a build can have replaced the
+    /// file meanwhile, so that its path would start another program. If this process is killed, the
+    /// supervisor removes `report`.
+    pub(crate) fn start(set_up: impl FnOnce(&mut Command), report: &Path) -> std::io::Result<Self> {
+        keep_ended_children();
+        let mut command = Command::new(OWN_EXECUTABLE);
+        set_up(&mut command);
+        let name = std::env::args_os().next();
+        let terms = Terms { name: name.as_deref(), unread: Some(report), ..Terms::OWN };
+        let streams = |command: &mut Command| {
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+            Ok(())
+        };
+        Supervised::start(&command, terms, streams).map(Self)
+    }
+
+    pub(crate) fn streams(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
+        (self.0.stdout(), self.0.stderr())
+    }
+
+    /// `None` if the test still runs after this time.
+    pub(crate) fn wait(&mut self, timeout: Duration) -> std::io::Result<Option<ExitStatus>> {
+        self.0.wait(timeout)
     }
 }
 
-/// Starts the process of a test.
-pub(crate) fn start(command: &mut Command) -> std::io::Result<Child> {
-    parent::keep_ended_children();
-    command.process_group(0).spawn()
-}
-
-/// Waits for the process of a test, and ends it with all that it started. `None` if its time was
-/// over. `patience` is the time that its end may take.
-pub(crate) fn end(
-    child: &mut Child,
-    timeout: Duration,
-    patience: Duration,
-) -> std::io::Result<Option<ExitStatus>> {
-    let is_over = parent::ends_within(child.id(), timeout);
-    if !is_over {
-        parent::ask_to_end(child.id());
-        parent::ends_within(child.id(), descendants::PATIENCE + patience);
+/// Undoes an ignored SIGCHLD that a daemon or a shell (`trap "" CHLD`) has passed on. The kernel
+/// would reap the children of this process and of the supervisor, whose exit status would be lost.
+fn keep_ended_children() {
+    let mut reaction = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: a null pointer leaves the reaction as it is, and `reaction` is a valid pointer for
+    // the call, which initializes it if it succeeds. The second call takes numbers.
+    unsafe {
+        if libc::sigaction(libc::SIGCHLD, std::ptr::null(), reaction.as_mut_ptr()) == 0
+            && reaction.assume_init().sa_sigaction == libc::SIG_IGN
+        {
+            libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+        }
     }
-    // The supervisor has killed all processes that the test started, unless it was killed itself.
-    // The child is reaped later, so that its group cannot be another one of the same number.
-    if let Ok(group) = i32::try_from(child.id()) {
-        parent::kill_group(group);
-    }
-    let status = child.wait()?;
-    Ok(is_over.then_some(status))
 }
 
 /// The time for which this thread waited for a processor; `None` if the system does not report it.

@@ -5,30 +5,23 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-use nix::errno::Errno;
-use nix::sys::signal::{Signal, kill};
-use nix::sys::wait::WaitStatus;
-use nix::unistd::Pid;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM};
-
 use super::messages::{Assignment, KILL, Membership, SupervisorAnswer, TERMINATE};
-use super::{NAME, descendants};
-use crate::system::process::ignored::is_ignored;
-use crate::system::process::with_whole_stack;
+use super::{NAME, PATIENCE, descendants};
+use crate::os::{self, Pid};
 
-/// True if this process was started as a supervisor. Its work is done then.
-pub(crate) fn run_if_named() -> bool {
+/// True if this process was started as a supervisor. Its work is done then. `prepare` is called
+/// before the program starts, and protects this process from signals that are meant for the starter.
+pub fn run_if_named(prepare: impl FnOnce() -> io::Result<()>) -> bool {
     let mut arguments = std::env::args_os();
     let is_named = arguments.next().is_some_and(|name| name == NAME) && arguments.next().is_none();
     if is_named {
         // The name of a process is that of its main thread.
-        descendants::name_supervisor();
-        // The command sees the end of the socket, and has nothing to learn from the reason.
-        let _ = with_whole_stack(supervise);
+        os::take_name("memcheck-superv");
+        // The starter sees the end of the socket, and has nothing to learn from the reason.
+        let _ = supervise(prepare);
     }
     is_named
 }
@@ -42,11 +35,11 @@ enum Event {
     Ended(i32),
     Terminate,
     Kill,
-    /// The command has ended.
+    /// The starter has ended.
     HangUp,
 }
 
-fn supervise() -> io::Result<()> {
+fn supervise(prepare: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     // The standard input of the program is not the socket, and the copy of the socket is closed in
     // the program.
     let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
@@ -54,12 +47,14 @@ fn supervise() -> io::Result<()> {
     let mut line = Vec::new();
     messages.read_until(b'\n', &mut line)?;
     let assignment: Assignment = serde_json::from_slice(&line)?;
-    outlive_signals()?;
-    descendants::adopt();
+    prepare()?;
+    os::ignore_closed_pipes();
+    // Without it, processes in other groups can outlive the program.
+    let _ = os::adopt_descendants();
     let program = match start(&assignment) {
         Ok(program) => program,
         Err(error) => {
-            let number = error.raw_os_error().unwrap_or(Errno::EINVAL as i32);
+            let number = error.raw_os_error().unwrap_or(libc::EINVAL);
             return answer(&mut socket, SupervisorAnswer::Failed(number));
         }
     };
@@ -67,7 +62,8 @@ fn supervise() -> io::Result<()> {
     let to_main = sender.clone();
     std::thread::spawn(move || read(messages, &to_main));
     std::thread::spawn(move || {
-        let _ = sender.send(Event::Ended(raw(descendants::wait_for(program))));
+        let status = descendants::wait_for(program).unwrap_or(libc::SIGKILL);
+        let _ = sender.send(Event::Ended(status));
     });
     // If the command has ended, the events contain the end of the socket.
     let _ = answer(&mut socket, SupervisorAnswer::Started);
@@ -86,6 +82,10 @@ fn supervise() -> io::Result<()> {
         (Membership::OfCommand, End::ByItself(_)) => {}
         (membership, _) => descendants::kill_all(membership),
     }
+    if let (End::Abandoned, Some(file)) = (end, &assignment.unread) {
+        let _ = std::fs::remove_file(file);
+        let _ = file.parent().map(std::fs::remove_dir);
+    }
     Ok(())
 }
 
@@ -93,19 +93,6 @@ fn answer(socket: &mut UnixStream, answer: SupervisorAnswer) -> io::Result<()> {
     let mut line = serde_json::to_vec(&answer)?;
     line.push(b'\n');
     socket.write_all(&line)
-}
-
-/// The terminal sends Ctrl-C to the whole group of the command, and only the command decides. A
-/// program that ends without reading its input must not end the supervisor.
-fn outlive_signals() -> io::Result<()> {
-    for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE] {
-        // A handler ends with this process's image, so that the program has the usual reaction to a
-        // signal, or ignores it.
-        if !is_ignored(signal) {
-            signal_hook::flag::register(signal, Arc::default())?;
-        }
-    }
-    Ok(())
 }
 
 fn start(assignment: &Assignment) -> io::Result<Pid> {
@@ -120,7 +107,7 @@ fn start(assignment: &Assignment) -> io::Result<Pid> {
         // A program that does not read all of it is not an error.
         std::thread::spawn(move || stdin.write_all(&input));
     }
-    i32::try_from(child.id()).map(Pid::from_raw).map_err(io::Error::other)
+    Pid::try_from(child.id()).map_err(io::Error::other)
 }
 
 /// A file that was just written can still be open in a process that its writer has forked and that
@@ -137,22 +124,13 @@ fn spawn(command: &mut Command) -> io::Result<Child> {
     command.spawn()
 }
 
-#[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "only the new process itself can make this request")]
 fn die_with_supervisor(command: &mut Command) {
-    let supervisor = nix::unistd::getpid();
-    let request = move || {
-        nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
-        // The supervisor may have ended before the request.
-        if nix::unistd::getppid() == supervisor { Ok(()) } else { Err(Errno::ESRCH.into()) }
-    };
+    let supervisor = Pid::try_from(std::process::id()).unwrap_or_default();
     // SAFETY: between fork and exec the closure makes two system calls. It does not allocate memory
     // and takes no lock.
-    unsafe { command.pre_exec(request) };
+    unsafe { command.pre_exec(move || os::die_with(supervisor)) };
 }
-
-#[cfg(not(target_os = "linux"))]
-fn die_with_supervisor(_command: &mut Command) {}
 
 fn read(messages: BufReader<UnixStream>, events: &Sender<Event>) {
     for byte in messages.bytes() {
@@ -171,6 +149,8 @@ fn read(messages: BufReader<UnixStream>, events: &Sender<Event>) {
 enum End {
     ByItself(i32),
     Requested,
+    /// The starter has ended.
+    Abandoned,
 }
 
 fn watch(events: &Receiver<Event>, program: Pid, assignment: &Assignment) -> End {
@@ -187,10 +167,11 @@ fn watch(events: &Receiver<Event>, program: Pid, assignment: &Assignment) -> End
                     // The signal goes to the program alone because it must end its children itself.
                     // The program is not reaped yet, so that its number cannot belong to another
                     // process.
-                    let _ = kill(program, Signal::SIGTERM);
+                    os::signal(program, libc::SIGTERM);
                     left = Some(grace);
                 }
             }
+            (Ok(Event::HangUp), None) => return End::Abandoned,
             (Ok(_) | Err(_), _) => return End::Requested,
         }
     }
@@ -198,29 +179,18 @@ fn watch(events: &Receiver<Event>, program: Pid, assignment: &Assignment) -> End
 
 fn ended(events: &Receiver<Event>) -> Result<Event, RecvTimeoutError> {
     loop {
-        match events.recv_timeout(super::PATIENCE)? {
+        match events.recv_timeout(PATIENCE)? {
             Event::Ended(status) => return Ok(Event::Ended(status)),
             Event::Terminate | Event::Kill | Event::HangUp => {}
         }
     }
 }
 
-/// The encoding of `waitpid`.
-fn raw(status: WaitStatus) -> i32 {
-    const CORE: i32 = 0x80;
-    match status {
-        WaitStatus::Exited(_, code) => code << 8,
-        WaitStatus::Signaled(_, signal, dumped) => signal as i32 | if dumped { CORE } else { 0 },
-        _ => Signal::SIGKILL as i32,
-    }
-}
-
-/// The harness of the unit tests does not call the command's `main`, so that its supervisors begin
-/// before its own.
+/// The supervisors of the unit tests begin before the harness.
 #[cfg(test)]
 #[ctor::ctor(unsafe)]
 fn before_the_harness() {
-    if run_if_named() {
+    if run_if_named(|| Ok(())) {
         std::process::exit(0);
     }
 }

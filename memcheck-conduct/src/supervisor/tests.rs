@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 
-const OWN: Terms<'_> = Terms { membership: Membership::Own, grace: None, input: None };
+const OWN: Terms<'_> = Terms::OWN;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn start(script: &str, folder: &Path, terms: Terms<'_>) -> Supervised {
@@ -88,15 +88,12 @@ fn a_program_and_its_daemon_end_when_the_command_ends() {
     numbers.into_iter().for_each(assert_ends);
 }
 
-#[cfg(target_os = "linux")]
 #[test]
 fn a_program_ends_when_its_supervisor_is_killed() {
-    use nix::sys::signal::{Signal, kill};
     let folder = tempfile::tempdir().unwrap();
     let mut child = start("echo $$ > program; exec sleep 600", folder.path(), OWN);
     let program = number(&folder.path().join("program"));
-    let supervisor = nix::unistd::Pid::from_raw(child.supervisor.id() as i32);
-    kill(supervisor, Signal::SIGKILL).unwrap();
+    crate::os::signal(child.supervisor.id() as i32, libc::SIGKILL);
     let status = child.wait(PATIENCE).unwrap().unwrap();
     assert_eq!(status.signal(), Some(9));
     assert_ends(program);
@@ -131,10 +128,7 @@ fn a_service_of_the_build_outlives_its_program() {
     drop(child);
     assert_ends(compiler);
     assert!(is_running(daemon));
-    let _ = nix::sys::signal::kill(
-        nix::unistd::Pid::from_raw(daemon),
-        nix::sys::signal::Signal::SIGKILL,
-    );
+    crate::os::signal(daemon, libc::SIGKILL);
 }
 
 #[test]

@@ -1,16 +1,16 @@
-//! Every child process has a supervisor: this executable, started a second time under the name
-//! `memcheck-supervisor`.
+//! Every process that memcheck starts has a supervisor: this executable, started a second time under
+//! the name `memcheck-supervisor`. This executable is the command or, under a plain harness, that of
+//! the tests.
 //!
 //! ```text
-//! command ──socket── supervisor ── program ── its children, also those in sessions of their own
+//! starter ──socket── supervisor ── program ── its children, also those in sessions of their own
 //! ```
 //!
-//! The command has one end of a socket, and the supervisor the other. The kernel closes the
-//! command's end however the command ends, so that the supervisor then kills the program and all
-//! its descendants. On Linux it adopts descendants whose parents have ended
-//! (`PR_SET_CHILD_SUBREAPER`), so that a process cannot leave by a double fork or `setsid`. If the
-//! supervisor is killed, the kernel kills the program (`PR_SET_PDEATHSIG`). On other systems only
-//! the process group ends.
+//! The starter has one end of a socket, and the supervisor the other. The kernel closes the
+//! starter's end however the starter ends, so that the supervisor then kills the program and all
+//! its descendants. It adopts descendants whose parents have ended (`PR_SET_CHILD_SUBREAPER`), so
+//! that a process cannot leave by a double fork or `setsid`. If the supervisor is killed, the kernel
+//! kills the program (`PR_SET_PDEATHSIG`).
 
 mod descendants;
 mod messages;
@@ -18,20 +18,22 @@ mod process;
 #[cfg(test)]
 mod tests;
 
+use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use memcheck_core::runs::descendants::PATIENCE;
+use descendants::PATIENCE;
 use messages::{Assignment, KILL, SupervisorAnswer, TERMINATE};
 
-pub(crate) use messages::Membership;
-pub(crate) use process::run_if_named;
+pub use messages::Membership;
+pub use process::run_if_named;
 
 /// `argv[0]` of a supervisor, which has no arguments.
 const NAME: &str = "memcheck-supervisor";
@@ -46,7 +48,7 @@ fn running() -> MutexGuard<'static, Vec<(u32, UnixStream)>> {
 
 /// Asks all supervisors to kill their programs, and waits until they have ended or `patience` is
 /// over.
-pub(super) fn end_all(patience: Duration) {
+pub fn end_all(patience: Duration) {
     let deadline = Instant::now() + patience;
     let mut running = running();
     for (_, socket) in running.iter_mut() {
@@ -60,16 +62,31 @@ pub(super) fn end_all(patience: Duration) {
     }
 }
 
+/// How a program is supervised.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Terms<'a> {
-    pub(crate) membership: Membership,
+pub struct Terms<'a> {
+    /// Its process group.
+    pub membership: Membership,
     /// The time in which the program can end itself after SIGTERM, before it is killed.
-    pub(crate) grace: Option<Duration>,
-    pub(crate) input: Option<&'a [u8]>,
+    pub grace: Option<Duration>,
+    /// Its standard input; empty without one.
+    pub input: Option<&'a [u8]>,
+    /// Its argument 0, if that is not its path.
+    pub name: Option<&'a OsStr>,
+    /// The file that the starter reads. If the starter has ended, the supervisor removes the file,
+    /// and its folder if nothing else is in it.
+    pub unread: Option<&'a Path>,
 }
 
+impl Terms<'_> {
+    /// Those of a program that leads a process group.
+    pub const OWN: Self =
+        Self { membership: Membership::Own, grace: None, input: None, name: None, unread: None };
+}
+
+/// A program that runs under a supervisor. It ends when this value is dropped.
 #[derive(Debug)]
-pub(crate) struct Supervised {
+pub struct Supervised {
     supervisor: Child,
     socket: BufReader<UnixStream>,
     /// The part of an answer that has arrived.
@@ -78,19 +95,20 @@ pub(crate) struct Supervised {
 }
 
 /// The executable of this process, also if another file has its path by now.
-fn own_executable() -> io::Result<std::path::PathBuf> {
-    if cfg!(target_os = "linux") { Ok("/proc/self/exe".into()) } else { std::env::current_exe() }
-}
+pub const OWN_EXECUTABLE: &str = "/proc/self/exe";
 
 impl Supervised {
-    /// `streams` sets the output of the program, and descriptors that it inherits.
-    pub(crate) fn start(
+    /// Starts the program. `streams` sets its output, and descriptors that it inherits.
+    ///
+    /// # Errors
+    /// If the system cannot start it.
+    pub fn start(
         program: &Command,
         terms: Terms<'_>,
         streams: impl FnOnce(&mut Command) -> io::Result<()>,
     ) -> io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
-        let mut command = Command::new(own_executable()?);
+        let mut command = Command::new(OWN_EXECUTABLE);
         command.arg0(NAME).stdin(OwnedFd::from(theirs));
         if terms.membership == Membership::Own {
             command.process_group(0);
@@ -115,11 +133,13 @@ impl Supervised {
         }
     }
 
-    pub(crate) fn stdout(&mut self) -> Option<ChildStdout> {
+    /// Its standard output, if it is a pipe.
+    pub fn stdout(&mut self) -> Option<ChildStdout> {
         self.supervisor.stdout.take()
     }
 
-    pub(crate) fn stderr(&mut self) -> Option<ChildStderr> {
+    /// Its standard error, if it is a pipe.
+    pub fn stderr(&mut self) -> Option<ChildStderr> {
         self.supervisor.stderr.take()
     }
 
@@ -139,8 +159,11 @@ impl Supervised {
         }
     }
 
-    /// `None` if the program still runs after `patience`.
-    pub(crate) fn wait(&mut self, patience: Duration) -> io::Result<Option<ExitStatus>> {
+    /// Waits for its end. `None` if it still runs after `patience`.
+    ///
+    /// # Errors
+    /// If the socket cannot be read.
+    pub fn wait(&mut self, patience: Duration) -> io::Result<Option<ExitStatus>> {
         if self.status.is_some() {
             return Ok(self.status);
         }
@@ -157,7 +180,11 @@ impl Supervised {
         Ok(self.status)
     }
 
-    pub(crate) fn wait_for_end(&mut self) -> io::Result<ExitStatus> {
+    /// Waits for its end, however long it takes.
+    ///
+    /// # Errors
+    /// If the socket cannot be read.
+    pub fn wait_for_end(&mut self) -> io::Result<ExitStatus> {
         loop {
             if let Some(status) = self.wait(PATIENCE)? {
                 return Ok(status);
@@ -165,16 +192,21 @@ impl Supervised {
         }
     }
 
-    pub(crate) fn killer(&self) -> io::Result<Killer> {
+    /// Ends it from another thread.
+    ///
+    /// # Errors
+    /// If the process has no further file descriptor.
+    pub fn killer(&self) -> io::Result<Killer> {
         self.socket.get_ref().try_clone().map(|socket| Killer(Arc::new(socket)))
     }
 
     /// Sends SIGTERM. The supervisor kills the program at the end of its grace.
-    pub(crate) fn terminate(&mut self) {
+    pub fn terminate(&mut self) {
         self.send(TERMINATE);
     }
 
-    pub(crate) fn kill(&mut self) {
+    /// Kills the program.
+    pub fn kill(&mut self) {
         self.send(KILL);
     }
 
@@ -200,10 +232,11 @@ impl Supervised {
 
 /// Ends a program from another thread.
 #[derive(Debug, Clone)]
-pub(crate) struct Killer(Arc<UnixStream>);
+pub struct Killer(Arc<UnixStream>);
 
 impl Killer {
-    pub(crate) fn kill(&self) {
+    /// Kills the program.
+    pub fn kill(&self) {
         // The socket is closed if the program has already ended.
         let _ = self.0.as_ref().write_all(&[KILL]);
     }

@@ -15,8 +15,9 @@ pub(super) const TERMINATE: u8 = b'T';
 /// The program and its descendants must end now.
 pub(super) const KILL: u8 = b'K';
 
+/// The process group of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Membership {
+pub enum Membership {
     /// The program leads a process group. All its descendants end with it.
     Own,
     /// The program belongs to the group of the command, so that it can ask on the terminal for a
@@ -29,6 +30,7 @@ pub(crate) enum Membership {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Assignment {
     pub(super) program: OsString,
+    pub(super) name: Option<OsString>,
     pub(super) arguments: Vec<OsString>,
     /// Without a value the variable is removed.
     pub(super) environment: Vec<(OsString, Option<OsString>)>,
@@ -36,6 +38,7 @@ pub(super) struct Assignment {
     pub(super) membership: Membership,
     pub(super) grace: Option<Duration>,
     pub(super) input: Option<Vec<u8>>,
+    pub(super) unread: Option<PathBuf>,
 }
 
 impl Assignment {
@@ -43,6 +46,7 @@ impl Assignment {
         let variables = command.get_envs();
         Self {
             program: command.get_program().to_owned(),
+            name: terms.name.map(ToOwned::to_owned),
             arguments: command.get_args().map(ToOwned::to_owned).collect(),
             environment: variables
                 .map(|(name, value)| (name.to_owned(), value.map(ToOwned::to_owned)))
@@ -51,13 +55,15 @@ impl Assignment {
             membership: terms.membership,
             grace: terms.grace,
             input: terms.input.map(<[u8]>::to_vec),
+            unread: terms.unread.map(ToOwned::to_owned),
         }
     }
 
     pub(super) fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments);
-        if let Some(name) = pinned_name(Path::new(&self.program)) {
+        let pinned = || pinned_name(Path::new(&self.program)).map(PathBuf::into_os_string);
+        if let Some(name) = self.name.clone().or_else(pinned) {
             command.arg0(name);
         }
         for (name, value) in &self.environment {
