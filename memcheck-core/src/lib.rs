@@ -6,11 +6,10 @@
 //! ```text
 //! os           differences between systems
 //! input        files that another program can have written
-//! cuda_source  CUDA sources of candle, by the hash of their text
 //! growth       lifetimes of blocks -> does memory grow?
 //! measurement  the record of one run
 //! judgement    (record, baseline, limits) -> verdict with findings
-//! request      configuration, variables, simulated machines
+//! request      configuration and variables
 //! wire         messages between the command and the test process
 //! runs         the runs of a test -> the next run, the verdict; limits that relate tests
 //! presentation findings and profiles as text
@@ -23,14 +22,13 @@
 #![forbid(unsafe_code)]
 
 pub use memcheck_limits::{
-    bound, capacity, cards, characters, device, law, limits, search, shape, size, space, spelling,
-    sweep, tolerance, values, with_limits,
+    bound, capacity, cards, characters, cuda_source, device, law, limits, machine, quiet, search,
+    shape, size, space, spelling, sweep, tolerance, values, with_limits,
 };
 
 /// The folder of this crate's sources. It identifies the crate's frames in a call stack.
 pub const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
 
-pub mod cuda_source;
 pub mod growth;
 pub mod input;
 pub mod judgement;

@@ -48,7 +48,7 @@ pub unsafe fn register_kernel_with(
 }
 
 fn insert(name: &str, kernel: HostKernel) {
-    let _quiet = memcheck_core::measurement::quiet::enter();
+    let _quiet = memcheck_limits::quiet::enter();
     let mut kernels = KERNELS.write().unwrap_or_else(PoisonError::into_inner);
     kernels.get_or_insert_default().insert(name.to_owned(), kernel);
 }

@@ -15,7 +15,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use memcheck_core::cuda_source::{self, Identity};
+use memcheck_limits::cuda_source::{self, Identity};
 
 use super::table::{self, Edition, Kernel, Row};
 

@@ -1,7 +1,7 @@
 //! A block of memory, and the two words that represent it in the ledger's table.
 
-use memcheck_core::measurement::record::COUNTED_GPUS;
-use memcheck_core::space::Space;
+use memcheck_limits::space::COUNTED_GPUS;
+use memcheck_limits::space::Space;
 
 /// Spaces of one GPU: its own memory, pinned memory, managed memory, and the memory of graphs.
 const SPACES_PER_DEVICE: usize = 4;

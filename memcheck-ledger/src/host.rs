@@ -14,8 +14,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::OnceLock;
 
-use memcheck_core::measurement::quiet::is_quiet;
-use memcheck_core::space::Space;
+use memcheck_limits::quiet::is_quiet;
+use memcheck_limits::space::Space;
 
 use crate::c_heap::own;
 use crate::ledger::{self, RecordingMode, Taken};

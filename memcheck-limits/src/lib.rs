@@ -1,19 +1,23 @@
-//! The vocabulary of a request: the sizes, cards, devices, limits and laws that a memory test may
-//! name.
+//! The vocabulary that all crates share: the sizes, cards, devices, limits and laws that a memory test
+//! may name, the machines that the simulated device can be, and the sources of CUDA kernels.
 //!
-//! `#[mem_test]` checks its options with these types while the compiler runs. This crate is
-//! therefore separate from `memcheck-core`: cargo must build it before any test, so it must stay
-//! small. `memcheck-core` re-exports every module.
+//! `#[mem_test]` checks its options with these types while the compiler runs, and the ledger and the
+//! simulated device need no other crate of memcheck. It must therefore stay small. `memcheck-core`
+//! re-exports every module.
 #![forbid(unsafe_code)]
 
 pub mod bound;
 pub mod capacity;
 pub mod cards;
 pub mod characters;
+pub mod cuda_source;
 pub mod device;
 pub mod law;
 pub mod limits;
+pub mod living;
+pub mod machine;
 mod names;
+pub mod quiet;
 pub mod search;
 pub mod shape;
 pub mod size;

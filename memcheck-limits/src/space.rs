@@ -2,6 +2,9 @@
 
 use crate::serialize_as_text;
 
+/// The number of GPUs that the ledger of a test process counts apart.
+pub const COUNTED_GPUS: usize = 32;
+
 /// The memory space of a block. The order is that of reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Space {

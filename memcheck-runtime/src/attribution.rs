@@ -48,7 +48,7 @@ pub(crate) fn start(scopes: scope::Install, modules: Option<Space>) -> std::io::
 /// # Errors
 /// If the system refuses memory for it.
 pub fn count() -> std::io::Result<()> {
-    let _quiet = memcheck_core::measurement::quiet::enter();
+    let _quiet = memcheck_core::quiet::enter();
     ledger::prepare()?;
     ledger::arm();
     ledger::count_small();
@@ -61,7 +61,7 @@ pub fn count() -> std::io::Result<()> {
 /// If the system refuses memory for it, or the probe of the C heap sees no block.
 pub fn count_c_heap() -> std::io::Result<()> {
     count()?;
-    let _quiet = memcheck_core::measurement::quiet::enter();
+    let _quiet = memcheck_core::quiet::enter();
     memcheck_ledger::c_heap::start();
     match crate::canary::on_c_heap() {
         true => Ok(()),
@@ -75,7 +75,7 @@ pub fn count_c_heap() -> std::io::Result<()> {
 /// If the system refuses memory or a thread for it.
 pub fn follow() -> std::io::Result<()> {
     count()?;
-    let _quiet = memcheck_core::measurement::quiet::enter();
+    let _quiet = memcheck_core::quiet::enter();
     std::mem::forget(start(scope::Install::Now, None)?);
     Ok(())
 }

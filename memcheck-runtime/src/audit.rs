@@ -6,7 +6,7 @@
 mod alert;
 
 use candle_core::Device;
-use memcheck_core::measurement::quiet;
+use memcheck_core::quiet;
 use memcheck_core::size::{Size, SizeError};
 
 pub use alert::{Alert, AlertReason};

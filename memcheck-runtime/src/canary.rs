@@ -1,6 +1,6 @@
 //! Canaries: blocks that prove that a probe is armed, because it must see them come and go.
 
-use memcheck_core::measurement::quiet;
+use memcheck_core::quiet;
 use memcheck_core::space::Space;
 use memcheck_ledger::{self as ledger, c_heap};
 

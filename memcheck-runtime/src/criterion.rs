@@ -24,7 +24,7 @@
 use candle_core::Device;
 use criterion::measurement::{Measurement, ValueFormatter};
 use criterion::{Bencher, Criterion, Throughput};
-use memcheck_core::measurement::quiet;
+use memcheck_core::quiet;
 use memcheck_core::space::Space;
 use memcheck_ledger as ledger;
 

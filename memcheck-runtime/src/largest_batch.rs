@@ -258,7 +258,7 @@ fn run<R, E: Debug + Display>(
     let result = catch_unwind(AssertUnwindSafe(|| attempt().map(drop)));
     let peak = window.close();
     // Formatting an error can resolve a backtrace, whose allocations are not the attempt's.
-    let quiet = memcheck_core::measurement::quiet::enter();
+    let quiet = memcheck_core::quiet::enter();
     let after = ledger::snapshot(space);
     // If allocations followed the refusal, the attempt handled it and did not end because of it.
     let refused = after.refused_bytes > 0 && after.refused_after == after.allocations;

@@ -40,7 +40,7 @@ impl<E: Debug> Returned for Result<(), E> {
     fn report(self) -> Result<(), String> {
         // Formatting an error can resolve a backtrace, for which std allocates tens of MiB and
         // never frees them. They are not the workload's memory.
-        let _quiet = memcheck_core::measurement::quiet::enter();
+        let _quiet = memcheck_core::quiet::enter();
         self.map_err(|error| format!("{error:?}"))
     }
 }

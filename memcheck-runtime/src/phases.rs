@@ -1,7 +1,7 @@
 //! Functions for a program that measures its own phases; memcheck-estimate uses them.
 
 use candle_core::{Device, Result};
-use memcheck_core::measurement::quiet;
+use memcheck_core::quiet;
 use memcheck_ledger as ledger;
 
 use crate::device;

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::mpsc;
 use std::thread::{Builder, JoinHandle};
 
-use memcheck_core::measurement::quiet;
+use memcheck_core::quiet;
 
 /// Starts a quiet thread and returns once it is quiet. The system allocates memory for a new thread
 /// before the thread can become quiet, and these allocations must not fall into the body of a test.

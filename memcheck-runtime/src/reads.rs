@@ -99,7 +99,7 @@ pub(crate) fn finish(workspace: &Path) -> Option<UnknownReads> {
 
 #[cfg(feature = "sim")]
 fn observe(bytes: u64, element: Option<&'static str>) {
-    let _quiet = memcheck_core::measurement::quiet::enter();
+    let _quiet = memcheck_core::quiet::enter();
     let mut known = reads();
     if !known.is_counting {
         return;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use memcheck_core::limits::Limits;
 use memcheck_core::measurement::fault_sweep::SweepResult;
-use memcheck_core::measurement::quiet;
+use memcheck_core::quiet;
 use memcheck_core::space::Space;
 use memcheck_core::wire::protocol::{Progress, Reach};
 use memcheck_ledger::{self as ledger, block};

@@ -46,7 +46,7 @@ fn launches() -> MutexGuard<'static, Launches> {
 pub(crate) fn start() {
     #[cfg(feature = "sim")]
     memcheck_sim::observe_unsimulated_launches(|launch| {
-        let _quiet = memcheck_core::measurement::quiet::enter();
+        let _quiet = memcheck_core::quiet::enter();
         launches().add(UnsimulatedLaunches {
             name: launch.name.to_owned(),
             source: launch.source.to_owned(),

@@ -5,7 +5,7 @@ mod of_device;
 
 use std::collections::BTreeMap;
 
-use memcheck_core::measurement::quiet;
+use memcheck_core::quiet;
 use memcheck_core::size::Size;
 use memcheck_core::space::Space;
 use memcheck_ledger::{self as ledger, CounterSnapshot, block};

@@ -7,7 +7,7 @@
 use std::ffi::{CStr, c_char, c_int, c_longlong};
 
 use half::f16;
-use memcheck_core::cards::Card;
+use memcheck_limits::cards::Card;
 
 use crate::code::{Answer, Code};
 use crate::driver::{VERSION, current};

@@ -18,7 +18,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 use heuristic::{HeuristicResult, MatmulAlgorithm};
 use matmul::Matmul;
-use memcheck_core::cards::Card;
+use memcheck_limits::cards::Card;
 use problem::MatmulProblem;
 
 use crate::attributes::{DescriptorValues, layout, operation, preference};

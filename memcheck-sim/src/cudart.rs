@@ -9,7 +9,7 @@ pub(crate) mod forwarded;
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
-use memcheck_core::cards::Card;
+use memcheck_limits::cards::Card;
 
 use crate::code::{Answer, Code, describe};
 use crate::driver::current;

@@ -207,7 +207,7 @@ macro_rules! exports {
             $(#[$meta])*
             #[unsafe(no_mangle)]
             pub(crate) unsafe extern "C" fn $name($($arg: $ty),*) -> std::ffi::c_int {
-                let _quiet = memcheck_core::measurement::quiet::enter();
+                let _quiet = memcheck_limits::quiet::enter();
                 let body = move || -> $crate::code::Answer { $body };
                 $family(body())
             }

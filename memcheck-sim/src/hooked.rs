@@ -27,7 +27,7 @@ macro_rules! hooked {
             /// being freed must not be in use.
             #[cfg_attr(feature = "standalone", unsafe(no_mangle))]
             pub unsafe extern "C" fn $name($($arg: $ty),*) -> c_int {
-                let _quiet = memcheck_core::measurement::quiet::enter();
+                let _quiet = memcheck_limits::quiet::enter();
                 let body = move || -> Answer { $body };
                 $family(body())
             }
@@ -384,7 +384,7 @@ fn launch_graph(executable: Handle, stream: Handle, context: Handle) -> Answer {
             })?,
             // SAFETY: the program has passed the function and the data that it takes, for every
             // launch of the graph.
-            Step::Host(function, data) => memcheck_core::measurement::quiet::lifted(|| unsafe {
+            Step::Host(function, data) => memcheck_limits::quiet::lifted(|| unsafe {
                 function(data as *mut c_void);
             }),
             // The machine returns the work of child graphs itself.

@@ -85,7 +85,7 @@ fn launch(output: u64, stream: *mut c_void) {
 
 /// Launches one kernel that `work` computes.
 pub(crate) fn compute(stream: *mut c_void, work: impl Fn(&mut Machine) + Send + Sync + 'static) {
-    let _quiet = memcheck_core::measurement::quiet::enter();
+    let _quiet = memcheck_limits::quiet::enter();
     // A launcher returns no result, so an error is only stored as the thread's last error.
     cudart::status(cudart::launch(stream as Handle, work));
 }

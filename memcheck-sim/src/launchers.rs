@@ -46,7 +46,7 @@ pub(crate) unsafe extern "C" fn memcheck_launch(
     launcher: *const Launcher,
     arguments: *const *mut c_void,
 ) {
-    let _quiet = memcheck_core::measurement::quiet::enter();
+    let _quiet = memcheck_limits::quiet::enter();
     // SAFETY: the caller promises that the launcher is valid.
     let Launcher { name, source, arguments: letters, allocations } = unsafe { &*launcher };
     // SAFETY: the caller promises that the texts are valid for ever.

@@ -41,7 +41,7 @@
 //! The machine is set by [`configure`]. Otherwise the first call reads it from the environment:
 //! [`MACHINE_VARIABLE`], [`FAULTS_VARIABLE`], [`PROCESSES_VARIABLE`] and [`VALUES_VARIABLE`].
 //!
-//! The simulator marks the thread as [quiet](memcheck_core::measurement::quiet) while it works, so
+//! The simulator marks the thread as [quiet](memcheck_limits::quiet) while it works, so
 //! that a counting allocator can leave out the simulator's own host allocations.
 
 #![cfg_attr(

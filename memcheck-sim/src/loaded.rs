@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsRawFd, FromRawFd};
 
-use memcheck_core::measurement::quiet;
+use memcheck_limits::quiet;
 
 use crate::link;
 

@@ -430,7 +430,7 @@ pub enum ConfigureError {
 ///
 /// If a device call or an earlier `configure` has already created the machine.
 pub fn configure(spec: &Spec) -> Result<(), ConfigureError> {
-    let _quiet = memcheck_core::measurement::quiet::enter();
+    let _quiet = memcheck_limits::quiet::enter();
     MACHINE.set(Some(Mutex::new(Machine::new(spec)))).map_err(|_| ConfigureError::InUse)
 }
 
@@ -459,7 +459,7 @@ pub use unified::copied_from;
 
 /// Runs `work` on the machine of the process; `None` if no call has created it.
 pub(crate) fn existing<T>(work: impl FnOnce(&mut Machine) -> T) -> Option<T> {
-    let _quiet = memcheck_core::measurement::quiet::enter();
+    let _quiet = memcheck_limits::quiet::enter();
     let machine = MACHINE.get()?.as_ref()?;
     Some(work(&mut machine.lock().unwrap_or_else(PoisonError::into_inner)))
 }

@@ -13,7 +13,7 @@ mod tests;
 
 use std::ffi::{c_char, c_int, c_uint, c_ulonglong};
 
-use memcheck_core::measurement::quiet;
+use memcheck_limits::quiet;
 
 use crate::code::{Answer, Code};
 use crate::driver::{pci_bus, pci_bus_id};

@@ -4,7 +4,7 @@
 //! puts the process on the device with that ordinal. Without a suffix, it is on the first device.
 
 use bytesize::ByteSize;
-use memcheck_core::size::counted;
+use memcheck_limits::size::counted;
 
 /// A process that holds memory of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]

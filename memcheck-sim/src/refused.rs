@@ -10,7 +10,7 @@ static REFUSED: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
 /// Records that the program called `name`.
 pub(crate) fn refuse(name: &'static str) {
-    let _quiet = memcheck_core::measurement::quiet::enter();
+    let _quiet = memcheck_limits::quiet::enter();
     let first = REFUSED.lock().unwrap_or_else(PoisonError::into_inner).insert(name);
     if first {
         eprintln!("memcheck-sim: {name} is not simulated");
@@ -22,7 +22,7 @@ pub(crate) fn refuse(name: &'static str) {
 /// Do not trust the figures of a process with such calls, because on a device the program would
 /// have taken another branch.
 pub fn unsupported_calls() -> Vec<&'static str> {
-    let _quiet = memcheck_core::measurement::quiet::enter();
+    let _quiet = memcheck_limits::quiet::enter();
     REFUSED.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
 }
 

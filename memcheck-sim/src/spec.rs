@@ -1,13 +1,13 @@
 //! The description of the simulated machine: its devices, its faults, and the processes of other
-//! users. `memcheck_core::request::machine` parses the devices.
+//! users. `memcheck_limits::machine` parses the devices.
 
 use std::env::{self, VarError};
 use std::fmt;
 use std::str::FromStr;
 
-pub use memcheck_core::request::machine::{MAX_CAPACITY, MAX_DEVICES, MachineGpu as DeviceSpec};
-use memcheck_core::request::machine::{Machine, MachineError};
-use memcheck_core::values::{Contents, ContentsError};
+pub use memcheck_limits::machine::{MAX_CAPACITY, MAX_DEVICES, MachineGpu as DeviceSpec};
+use memcheck_limits::machine::{Machine, MachineError};
+use memcheck_limits::values::{Contents, ContentsError};
 
 use crate::faults::{Faults, FaultsError};
 use crate::processes::{Process, ProcessesError, processes};

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use memcheck_core::cards::{CARDS, Card};
 use memcheck_core::device::Request;
 use memcheck_core::input;
-use memcheck_core::request::machine::Machine;
+use memcheck_core::machine::Machine;
 use memcheck_core::request::variables::{self, VariableError};
 use memcheck_core::size::both;
 use memcheck_core::wire::estimate::{Answer, Estimate, EstimateRefusal, Question, VERSION, Why};

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use memcheck_core::judgement::finding::{Class, Code, Finding};
+use memcheck_core::machine::{Machine, MachineError};
 use memcheck_core::measurement::placement::{self, Modules, Short};
-use memcheck_core::request::machine::{Machine, MachineError};
 use memcheck_core::runs::plan::RunPlan;
 use memcheck_core::tolerance::Tolerance;
 use memcheck_core::wire::exit;

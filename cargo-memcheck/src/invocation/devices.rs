@@ -2,7 +2,7 @@
 //! them to the devices of this machine.
 
 use memcheck_core::device::{Request, RequestError};
-use memcheck_core::request::machine::{Machine, MachineError};
+use memcheck_core::machine::{Machine, MachineError};
 use memcheck_core::wire::exit;
 
 use crate::system::error::CommandError;

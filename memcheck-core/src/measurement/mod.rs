@@ -8,7 +8,6 @@ pub mod fault_sweep;
 pub mod figures;
 pub mod placement;
 pub mod process_memory;
-pub mod quiet;
 pub mod record;
 pub mod repeats;
 pub mod soak;

@@ -155,9 +155,6 @@ pub enum Outcome {
     },
 }
 
-/// The number of GPUs that the ledger of a test process counts apart.
-pub const COUNTED_GPUS: usize = 32;
-
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }

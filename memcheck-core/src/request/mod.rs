@@ -1,5 +1,4 @@
-//! The request: configuration, environment variables, and the notation of simulated machines.
+//! The request: configuration and environment variables.
 
 pub mod config;
-pub mod machine;
 pub mod variables;

@@ -1,11 +1,11 @@
-//! Compares the table of known sources of memcheck-core with the versions of candle's packages in
+//! Compares the table of known sources of memcheck-limits with the versions of candle's packages in
 //! cargo's registry. `CUDA_SOURCES=write` writes it, and keeps the rows of versions that the
 //! registry does not have.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use memcheck_core::cuda_source::{self, Identity};
+use memcheck_limits::cuda_source::{self, Identity};
 use memcheck_sources::{folder, text, workspace};
 
 use super::editions::{EDITIONS, Edition};
@@ -122,7 +122,7 @@ fn the_known_sources_are_those_of_the_registry() {
             expected.entry(key).or_default().insert(version);
         }
     }
-    let path = workspace().join("memcheck-core/src/cuda_source/table.rs");
+    let path = workspace().join("memcheck-limits/src/cuda_source/table.rs");
     let source = text(&path);
     let (head, _) = source.split_once("= &[\n").expect("the table");
     let expected = format!("{head}= &[\n{}];\n", rows(&expected));

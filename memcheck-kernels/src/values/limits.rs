@@ -3,8 +3,8 @@
 //! The limits count bytes and operations and never time, so that a program computes the same values
 //! on every computer.
 
-use memcheck_core::size::Size;
-use memcheck_core::values::Contents;
+use memcheck_limits::size::Size;
+use memcheck_limits::values::Contents;
 
 /// The limits of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

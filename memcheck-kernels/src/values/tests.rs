@@ -1,6 +1,6 @@
 use super::*;
 
-use memcheck_core::values::Contents;
+use memcheck_limits::values::Contents;
 use proptest::prelude::*;
 
 const SIZE: u64 = 16;

@@ -7,8 +7,8 @@
 
 use std::ffi::{c_int, c_void};
 
-use memcheck_core::measurement::quiet::is_quiet;
-use memcheck_core::space::Space;
+use memcheck_limits::quiet::is_quiet;
+use memcheck_limits::space::Space;
 
 use super::own;
 use crate::ledger::mode::MODE;

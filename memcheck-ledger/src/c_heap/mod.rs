@@ -20,7 +20,7 @@
 mod functions;
 pub mod own;
 
-use memcheck_core::measurement::quiet;
+use memcheck_limits::quiet;
 
 use crate::{ledger, site};
 

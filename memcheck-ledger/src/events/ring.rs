@@ -166,7 +166,7 @@ fn decode(head: u64, origin: u64) -> Event {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use memcheck_core::space::Space;
+    use memcheck_limits::space::Space;
 
     #[test]
     fn a_lap_differs_from_the_one_before_and_from_an_empty_slot() {

@@ -1,8 +1,8 @@
 //! A census of live blocks, taken between iterations: by space, context, size and iteration of
 //! birth. Usually it counts only the changes since the previous census.
 
-use memcheck_core::growth::lifetimes::Living;
-use memcheck_core::space::Space;
+use memcheck_limits::living::Living;
+use memcheck_limits::space::Space;
 use rustc_hash::FxHashMap;
 
 use super::bucket::Words;

@@ -33,7 +33,7 @@ pub mod table;
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use memcheck_core::space::Space;
+use memcheck_limits::space::Space;
 
 use self::bucket::{COUNTED, Words};
 use self::counters::{Counters, raise, restart};

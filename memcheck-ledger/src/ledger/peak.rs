@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use memcheck_core::space::Space;
+use memcheck_limits::space::Space;
 
 use super::COUNTERS;
 use super::counters::{Counters, raise, restart};

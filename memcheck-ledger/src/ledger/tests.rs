@@ -1,6 +1,6 @@
 //! Tests of the ledger. A process has one ledger, so each test uses its own space and addresses.
 
-use memcheck_core::space::Space;
+use memcheck_limits::space::Space;
 
 use super::*;
 

@@ -1,6 +1,6 @@
 //! The alerts of an audit: a `tracing` event and the value that the callback gets.
 
-use memcheck_core::measurement::quiet;
+use memcheck_core::quiet;
 use memcheck_core::size::{Size, both};
 
 use crate::usage::Usage;

@@ -23,7 +23,7 @@ fn before_main() {
     }
     // An invalid job is reported when the test begins.
     if let Purpose::Job(_) = job::take() {
-        std::mem::forget(memcheck_core::measurement::quiet::enter());
+        std::mem::forget(memcheck_core::quiet::enter());
         os::take_name();
     }
 }

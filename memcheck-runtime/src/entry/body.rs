@@ -2,8 +2,8 @@
 
 use std::panic::AssertUnwindSafe;
 
-use memcheck_core::measurement::quiet;
 use memcheck_core::measurement::record::Outcome;
+use memcheck_core::quiet;
 use memcheck_ledger::site;
 
 use super::job;

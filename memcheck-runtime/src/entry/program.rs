@@ -17,8 +17,8 @@ use std::sync::Mutex;
 
 use memcheck_core::device::Family;
 use memcheck_core::judgement::baseline;
-use memcheck_core::measurement::quiet;
 use memcheck_core::measurement::record::{self, Facts, Outcome, Record};
+use memcheck_core::quiet;
 use memcheck_core::space::Space;
 use memcheck_core::wire::exit;
 use memcheck_core::wire::protocol::{self, Measurement, ProgramJob, Reach, Refusal};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use memcheck_core::measurement::quiet;
+use memcheck_core::quiet;
 use memcheck_core::wire::exit;
 use memcheck_core::wire::protocol::{self, Job, Measurement, Refusal};
 

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use memcheck_core::judgement::verdict::gist;
 use memcheck_core::measurement::fault_sweep::SweepResult;
-use memcheck_core::measurement::quiet;
 use memcheck_core::measurement::record::{Outcome, Record};
+use memcheck_core::quiet;
 use memcheck_core::wire::exit;
 use memcheck_core::wire::protocol::{self, Follow, Job, Measurement, Refusal};
 use memcheck_ledger::site;

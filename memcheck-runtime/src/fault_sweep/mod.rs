@@ -24,8 +24,8 @@ use memcheck_core::judgement::verdict::says_out_of_memory;
 use memcheck_core::measurement::fault_sweep::{
     Calls, Effect, LeftBlocks, SweepResult, UnsafeAllocation,
 };
-use memcheck_core::measurement::quiet;
 use memcheck_core::measurement::stack::Sources;
+use memcheck_core::quiet;
 use memcheck_core::space::Space;
 use memcheck_core::sweep;
 use memcheck_ledger::{self as ledger, CounterSnapshot, site};

@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError};
 
-use memcheck_core::measurement::quiet;
+use memcheck_core::quiet;
 
 static ON: AtomicBool = AtomicBool::new(false);
 static CALLS: Mutex<Vec<DriverCall>> = Mutex::new(Vec::new());

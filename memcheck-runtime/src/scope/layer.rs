@@ -1,6 +1,6 @@
 //! A layer that provides scopes in a program with its own subscriber.
 
-use memcheck_core::measurement::quiet;
+use memcheck_core::quiet;
 use tracing::Subscriber;
 use tracing::span::{Attributes, Id};
 use tracing_subscriber::layer::{Context, Layer};

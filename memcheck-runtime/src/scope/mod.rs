@@ -15,7 +15,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{LazyLock, PoisonError, RwLock};
 
-use memcheck_core::measurement::quiet;
+use memcheck_core::quiet;
 use memcheck_ledger::scope::set_current;
 use rustc_hash::FxHashMap;
 use tracing::dispatcher::has_been_set;

@@ -12,7 +12,7 @@ use std::sync::atomic::{
 };
 use std::sync::{LazyLock, PoisonError, RwLock};
 
-use memcheck_core::measurement::quiet;
+use memcheck_core::quiet;
 use memcheck_ledger::intern::mix;
 use rustc_hash::FxHashMap;
 use tracing::span::{Attributes, Id, Record};

@@ -3,7 +3,7 @@
 use std::sync::{OnceLock, PoisonError};
 
 use candle_core::Device;
-use memcheck_core::measurement::quiet;
+use memcheck_core::quiet;
 use memcheck_ledger as ledger;
 
 use super::Trial;

@@ -1,7 +1,7 @@
 //! The same for one device of candle.
 
 use candle_core::Device;
-use memcheck_core::measurement::quiet;
+use memcheck_core::quiet;
 use memcheck_ledger as ledger;
 
 use super::{Usage, arm};

@@ -8,7 +8,7 @@
 
 use std::ffi::c_int;
 
-use memcheck_core::cards::Card;
+use memcheck_limits::cards::Card;
 
 use super::problem::MatmulProblem;
 

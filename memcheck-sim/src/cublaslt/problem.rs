@@ -6,8 +6,8 @@
 
 use std::ffi::c_int;
 
-use memcheck_core::cards::Card;
 use memcheck_kernels::Activation;
+use memcheck_limits::cards::Card;
 
 use crate::attributes::{DescriptorValues, layout, operation as op};
 use crate::code::{Answer, Code};

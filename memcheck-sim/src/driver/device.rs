@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_uint};
 
-use memcheck_core::cards::{Card, CardMemory};
+use memcheck_limits::cards::{Card, CardMemory};
 
 use crate::code::{Answer, Code, describe};
 use crate::ffi::{self, Out, Text, exports};

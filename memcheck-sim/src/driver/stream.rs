@@ -164,7 +164,7 @@ pub(crate) static CALLBACKS: &[Symbol] = &[
 ];
 
 fn quietly<T>(work: impl FnOnce() -> T) -> T {
-    let _quiet = memcheck_core::measurement::quiet::enter();
+    let _quiet = memcheck_limits::quiet::enter();
     work()
 }
 

@@ -33,7 +33,7 @@ pub(super) fn start() -> io::Result<[u8; ID]> {
     let listener = UnixListener::bind_addr(&address(name.as_bytes())?)?;
     let hub = Arc::new(Mutex::new(Hub::default()));
     thread::Builder::new().name("nccl".to_owned()).spawn(move || {
-        let _quiet = memcheck_core::measurement::quiet::enter();
+        let _quiet = memcheck_limits::quiet::enter();
         while let Ok((stream, _)) = listener.accept() {
             serve(stream, &hub);
             if locked(&hub).is_complete() {
@@ -76,7 +76,7 @@ fn serve(mut stream: UnixStream, hub: &Arc<Mutex<Hub>>) {
     let rank = join.peer as usize;
     let has_joined = locked(hub).join(&join, replies);
     let _writer = thread::spawn(move || {
-        let _quiet = memcheck_core::measurement::quiet::enter();
+        let _quiet = memcheck_limits::quiet::enter();
         while let Ok(reply) = queue.recv() {
             if reply.write(&mut write).is_err() {
                 break;
@@ -88,7 +88,7 @@ fn serve(mut stream: UnixStream, hub: &Arc<Mutex<Hub>>) {
     }
     let hub = Arc::clone(hub);
     let _reader = thread::spawn(move || {
-        let _quiet = memcheck_core::measurement::quiet::enter();
+        let _quiet = memcheck_limits::quiet::enter();
         while let Ok(request) = Request::read(&mut stream) {
             locked(&hub).take(rank, request);
         }

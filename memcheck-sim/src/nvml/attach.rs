@@ -4,7 +4,7 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use memcheck_core::measurement::quiet;
+use memcheck_limits::quiet;
 
 use crate::cupti;
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use memcheck_core::device::Request;
 use memcheck_core::judgement::finding::{Class, Code, Finding};
+use memcheck_core::machine::{Machine, MachineError};
 use memcheck_core::measurement::record::{Record, RefusedAllocation};
-use memcheck_core::request::machine::{Machine, MachineError};
 use memcheck_core::size::Size;
 use memcheck_core::space::Space;
 use memcheck_core::tolerance::Tolerance;

@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use comfy_table::{CellAlignment, Table, presets};
+use memcheck_core::machine::{Machine, MachineGpu};
 use memcheck_core::measurement::placement::{DeviceMap, DeviceShare, Module, Modules, Plan};
-use memcheck_core::request::machine::{Machine, MachineGpu};
 use memcheck_core::size::{Size, both};
 use memcheck_core::tolerance::Tolerance;
 use serde::Serialize;

@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use memcheck_limits::living::Living;
+
 use super::kind::{FEW_BIRTHS, Kind};
 
 /// The most entries of a series. It must be even, because entries are merged in pairs.
@@ -10,19 +12,6 @@ pub(super) const MOST_ENTRIES: usize = 1_024;
 
 /// The most kinds that have series of their own. Further kinds share one [`Kind`].
 pub(super) const MOST_KINDS: usize = 4_096;
-
-/// One item of a census: live blocks of one size, one birth and, if known, one call site.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Living {
-    /// Number of the call site, if it is known.
-    pub site: Option<u32>,
-    /// Bytes of one block.
-    pub size: u64,
-    /// Index of the iteration of birth, warm-up included; `None` for the set-up.
-    pub born: Option<u32>,
-    /// Number of blocks.
-    pub count: u64,
-}
 
 /// The births, deaths and levels of one memory space after some iterations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -64,7 +64,8 @@ mod tests;
 mod tree;
 
 pub use decision::{Budget, Decision, Leak, Open, Part, PartPattern, Undecided};
-pub use history::{History, Living};
+pub use history::History;
+pub use memcheck_limits::living::Living;
 pub use rate::{Certainty, Rate};
 pub use series::Series;
 pub use step::step;

@@ -2,9 +2,9 @@
 
 use crate::judgement::finding::{Code, Finding};
 use crate::limits::{Limits, Source};
-use crate::measurement::record::{COUNTED_GPUS, Outcome, Record};
+use crate::measurement::record::{Outcome, Record};
 use crate::size::counted;
-use crate::space::Space;
+use crate::space::{COUNTED_GPUS, Space};
 use crate::values::Contents;
 
 pub(super) fn instrument_failures(record: &Record) -> Vec<Finding> {

@@ -16,7 +16,7 @@ use std::sync::atomic::{
 };
 
 use framehop::{FrameAddress, MustNotAllocateDuringUnwind, Unwinder};
-use memcheck_core::measurement::quiet;
+use memcheck_limits::quiet;
 
 use self::arch::{CallPlace, WalkStart};
 use self::stacks::{DEPTH, Stacks};

@@ -12,7 +12,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-use memcheck_core::measurement::quiet;
+use memcheck_core::quiet;
 use memcheck_core::space::Space;
 use memcheck_ledger as ledger;
 

@@ -13,7 +13,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use memcheck_core::measurement::driver::CuptiBlock;
-use memcheck_core::measurement::quiet;
+use memcheck_core::quiet;
 use memcheck_core::space::Space;
 use memcheck_ledger as ledger;
 

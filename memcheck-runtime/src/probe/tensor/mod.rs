@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use candle_core::Tensor;
 use memcheck_core::measurement::attribution::HeldBy;
-use memcheck_core::measurement::quiet;
+use memcheck_core::quiet;
 use memcheck_ledger as ledger;
 use memcheck_ledger::host::{self, Follower};
 use memcheck_ledger::table::BlockTable;

@@ -17,7 +17,7 @@ use std::sync::atomic::{
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 
-use memcheck_core::measurement::quiet;
+use memcheck_core::quiet;
 
 /// The number of threads that can have a slot at the same time.
 const SLOTS: usize = 256;
