@@ -122,10 +122,10 @@ pub(crate) fn product_sources(krate: &str) -> Vec<(String, String)> {
 /// Files that another program can have written may only be read by `input`, which has limits.
 /// These files read others.
 const OTHER_READS: [(&str, &str); 10] = [
-    ("memcheck-core/src/os.rs", "the opening of a file for that layer, and /proc"),
+    ("memcheck-core/src/os.rs", "the opening of a file for that layer"),
+    ("memcheck-conduct/src/os/mod.rs", "/proc"),
     ("memcheck-runtime/src/os/linux/mod.rs", "/proc and /sys"),
-    ("memcheck-runtime/src/snapshot.rs", "a file that it has just written, for insta"),
-    ("memcheck-symbols/src/lib.rs", "executables are mapped, and only regular files"),
+    ("memcheck-conduct/src/symbols.rs", "executables are mapped, and only regular files"),
     ("cargo-memcheck/src/baselines/resolve.rs", "insta, after the text was read and parsed"),
     ("cargo-memcheck/src/discovery/archive/", "executables, and checked files of an archive"),
     ("cargo-memcheck/src/system/files.rs", "a file that it has just written, and its folder"),
@@ -136,7 +136,7 @@ const OTHER_READS: [(&str, &str); 10] = [
 
 #[test]
 fn only_the_layer_for_input_reads_files() {
-    let crates = ["cargo-memcheck", "memcheck-core", "memcheck-runtime", "memcheck-symbols"];
+    let crates = ["cargo-memcheck", "memcheck-core", "memcheck-runtime", "memcheck-conduct"];
     let reads = [
         "fs::read(",
         "fs::read)",

@@ -269,6 +269,7 @@ fn unsafe_code_is_only_in_the_places_that_contributing_lists() {
     for (before, package) in [
         ("Unsafe code stays in `memcheck-runtime`", "memcheck-runtime"),
         ("in `memcheck-ledger`", "memcheck-ledger"),
+        ("`memcheck-conduct` (", "memcheck-conduct"),
         ("`cargo-memcheck` (", "cargo-memcheck"),
     ] {
         let (_, below) = page.split_once(before).expect("a rule");

@@ -22,7 +22,7 @@ const INSTRUMENT: [&str; 8] = [
     "memcheck-limits",
     "memcheck-macros",
     "memcheck-sim",
-    "memcheck-symbols",
+    "memcheck-conduct",
 ];
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
