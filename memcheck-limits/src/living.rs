@@ -1,4 +1,4 @@
-//! What a census of live blocks counts together.
+//! Live blocks that a census counts together.
 
 /// One item of a census: live blocks of one size, one birth and, if known, one call site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

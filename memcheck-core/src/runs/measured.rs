@@ -6,32 +6,21 @@
 //!                                       └judge──> the verdict
 //! ```
 
-use std::cell::OnceCell;
-
-use super::merge::{self, Merged};
+use super::merge::merge;
+use super::next::needed;
 use super::plan::{Explain, RunPlan, Stage};
 use super::relations::Across;
-use crate::judgement::baseline::{Baseline, Figures, is_new};
-use crate::judgement::finding::{Class, Code, Finding, Level};
-use crate::judgement::verdict::{self, Verdict, conclude, is_worth_keeping};
+use super::view::{Merged, View};
+use crate::judgement::baseline::Figures;
+use crate::judgement::finding::{Class, Finding};
+use crate::judgement::verdict::{Verdict, conclude};
 use crate::measurement::comparison;
 use crate::measurement::record::Record;
 use crate::measurement::repeats::Repeats;
 use crate::measurement::soak::Soaked;
 use crate::wire::protocol::Follow;
 
-/// One run of a test, as its process left it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Run {
-    /// What it was for.
-    pub stage: Stage,
-    /// Its settings.
-    pub plan: RunPlan,
-    /// What it measured; `None` if its record cannot be trusted, or if it was not started.
-    pub record: Option<Record>,
-    /// How its process ended, if not as that of a complete run.
-    pub finding: Option<Finding>,
-}
+pub use super::view::{Gate, Run};
 
 /// The runs that a test has had so far.
 #[derive(Debug, Clone)]
@@ -46,80 +35,6 @@ pub struct MeasuredTest {
     pub series: Option<(u32, Vec<Figures>)>,
     /// What other tests say about the figures, once these are known.
     pub across: Option<Across>,
-}
-
-/// What a test is judged by, in addition to its runs.
-pub struct Gate<'a> {
-    /// Its baseline.
-    pub baseline: &'a Baseline,
-    /// The configured level of a code.
-    pub level: &'a dyn Fn(Code) -> Level,
-}
-
-impl std::fmt::Debug for Gate<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Gate").field("baseline", &self.baseline).finish_non_exhaustive()
-    }
-}
-
-impl Gate<'_> {
-    /// The findings of one record.
-    pub(super) fn judge(&self, record: &Record) -> Vec<Finding> {
-        verdict::judge(record, self.baseline, &record.limits, self.level).findings
-    }
-}
-
-/// What the runs of a test show together.
-#[derive(Debug)]
-pub(super) struct View<'a> {
-    merged: Merged,
-    gate: &'a Gate<'a>,
-    across: Option<&'a Across>,
-    own: OnceCell<Vec<Finding>>,
-}
-
-impl<'a> View<'a> {
-    fn new(merged: Merged, gate: &'a Gate<'a>, across: Option<&'a Across>) -> Self {
-        Self { merged, gate, across, own: OnceCell::new() }
-    }
-
-    pub(super) fn record(&self) -> &Record {
-        &self.merged.record
-    }
-
-    pub(super) fn gate(&self) -> &'a Gate<'a> {
-        self.gate
-    }
-
-    pub(super) fn into_merged(self) -> Merged {
-        self.merged
-    }
-
-    /// The findings of the figures of this test alone.
-    fn own(&self) -> &[Finding] {
-        self.own.get_or_init(|| {
-            let mut findings = self.gate.judge(&self.merged.record);
-            merge::hint(&mut findings, self.merged.unexplained);
-            findings
-        })
-    }
-
-    /// All findings of the figures.
-    pub(super) fn findings(&self) -> impl Iterator<Item = &Finding> {
-        self.own().iter().chain(self.across.iter().flat_map(|across| &across.findings))
-    }
-
-    /// True if the figures are new and may become the baseline.
-    pub(super) fn is_pending(&self) -> bool {
-        let record = &self.merged.record;
-        record.limits.baseline.value
-            // The run that decides has all figures.
-            && !record.is_undecided()
-            && is_new(record, self.gate.baseline)
-            && !self.across.is_some_and(|across| across.too_much)
-            && self.merged.lost.is_empty()
-            && is_worth_keeping(self.own())
-    }
 }
 
 /// A test that no further run would change.
@@ -146,7 +61,7 @@ impl MeasuredTest {
         }
         let view = self.view(gate)?;
         let left = self.stages.iter().skip(self.passed());
-        left.copied().find_map(|stage| Some((stage, stage.run(self.explain, &view)?)))
+        left.copied().find_map(|stage| Some((stage, needed(stage, self.explain, &view)?)))
     }
 
     /// The number of stages up to that of the last run. A stage that was not needed then is not
@@ -174,7 +89,7 @@ impl MeasuredTest {
         let view = |merged| View::new(merged, gate, self.across.as_ref());
         let mut merged = Merged::from(first.record.clone()?);
         for run in further {
-            merged = merge::merge(view(merged), run);
+            merged = merge(view(merged), run);
         }
         let record = &mut merged.record;
         if record.limits.max_rss_growth.value.is_some() && first.plan.follow != Follow::No {
@@ -207,7 +122,7 @@ impl MeasuredTest {
             return Concluded { record: None, verdict, is_pending: false };
         };
         let is_pending = of_first.is_none() && view.is_pending();
-        let lost = view.merged.lost.iter().cloned();
+        let lost = view.lost().iter().cloned();
         let mut findings: Vec<Finding> =
             lost.chain(of_first).chain(view.findings().cloned()).collect();
         if self.across.is_some() {

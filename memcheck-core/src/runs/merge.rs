@@ -1,9 +1,9 @@
-//! What a further run adds to the runs before it. The runs themselves do not change.
+//! Merges a further run of a test with the runs before it, which do not change.
 
 use std::time::Duration;
 
-use super::measured::{Gate, Run, View};
 use super::plan::Stage;
+use super::view::{Gate, Merged, Run, View};
 use crate::growth::survivors::Growth;
 use crate::judgement::baseline::Figures;
 use crate::judgement::blame;
@@ -14,31 +14,6 @@ use crate::measurement::record::{Record, SpaceRecord};
 use crate::measurement::soak::Soaked;
 use crate::space::Space;
 use crate::wire::protocol::Reach;
-
-/// What several runs show together.
-#[derive(Debug)]
-pub(super) struct Merged {
-    pub(super) record: Record,
-    /// The reason why call sites are missing.
-    pub(super) unexplained: Option<&'static str>,
-    /// The ends of processes that have lost a part of the verdict.
-    pub(super) lost: Vec<Finding>,
-}
-
-impl From<Record> for Merged {
-    fn from(record: Record) -> Self {
-        Self { record, unexplained: None, lost: Vec::new() }
-    }
-}
-
-/// Adds the reason to each finding about memory.
-pub(super) fn hint(findings: &mut [Finding], unexplained: Option<&str>) {
-    let Some(why) = unexplained else { return };
-    for finding in findings.iter_mut().filter(|finding| finding.code.is_about_memory()) {
-        let own = finding.hint.take().map(|hint| format!("{hint}; "));
-        finding.hint = Some(format!("{}{why}", own.unwrap_or_default()));
-    }
-}
 
 pub(super) fn merge(first: View<'_>, run: &Run) -> Merged {
     let was_run = run.record.is_some() || run.finding.is_some();

@@ -4,7 +4,9 @@
 pub mod capture;
 pub mod measured;
 mod merge;
+mod next;
 pub mod plan;
 pub mod process_end;
 pub mod relations;
 pub mod report;
+mod view;

@@ -1,15 +1,10 @@
-//! Which runs a test needs after its first: one table, with a condition for each.
+//! The runs that a test can have, with their settings.
 
 use std::time::Duration;
 
 use memcheck_limits::names;
 use serde::{Deserialize, Serialize};
 
-use super::measured::View;
-use crate::device::Family;
-use crate::judgement::finding::{Class, Code};
-use crate::measurement::record::{Outcome, Record};
-use crate::measurement::repeats::MOST_RUNS;
 use crate::wire::protocol::{Follow, Reach};
 
 /// The tests that are run with attribution.
@@ -38,7 +33,7 @@ impl Explain {
         }
     }
 
-    fn follow(self) -> Follow {
+    pub(super) fn follow(self) -> Follow {
         if self == Self::Never { Follow::No } else { Follow::Yes }
     }
 }
@@ -82,7 +77,7 @@ pub enum Stage {
 
 impl Stage {
     /// The stages after the first, in order. Two runs differ before the three comparisons, which
-    /// makes [`MOST_RUNS`].
+    /// makes [`crate::measurement::repeats::MOST_RUNS`].
     pub const ALL: [Self; 8] = [
         Self::Repeat,
         Self::Extend,
@@ -97,49 +92,6 @@ impl Stage {
     /// The stages that measure the figures of a test, without call sites.
     pub const FIGURES: [Self; 2] = [Self::Repeat, Self::Decide];
 
-    /// The run of this stage; `None` if a test with these runs does not need it.
-    pub(super) fn run(self, explain: Explain, view: &View<'_>) -> Option<RunPlan> {
-        let record = view.record();
-        let returned = record.outcome == Outcome::Returned;
-        let follow = explain.follow();
-        match self {
-            Self::First => None,
-            Self::Repeat => record
-                .followed
-                .as_ref()
-                .is_some_and(|followed| followed.disturbed || !returned)
-                .then(|| RunPlan { reach: Reach::Screen, ..explain.first() }),
-            Self::Extend => (explain == Explain::Always && returned && record.can_go_on)
-                .then(|| RunPlan { reach: Reach::Horizon, ..explain.first() }),
-            Self::Decide => (returned && record.is_undecided()).then(|| RunPlan {
-                // Call stacks take resident memory too. With `always` no run is without them.
-                follow: match record.limits.max_rss_growth.value {
-                    Some(_) if explain != Explain::Always => Follow::No,
-                    _ => follow,
-                },
-                reach: Reach::Decision,
-            }),
-            Self::Explain => (explain == Explain::Failed && needs_call_sites(view)).then(|| {
-                let is_known = record.longer.is_some() || record.followed.is_none();
-                let judges_resident = record.limits.max_rss_growth.value.is_some();
-                let reach =
-                    if judges_resident && !is_known { Reach::Decision } else { Reach::Screen };
-                RunPlan { follow, reach }
-            }),
-            Self::Compare => record
-                .repeats
-                .as_ref()
-                .is_some_and(|repeats| repeats.asked.is_none() && repeats.runs.len() < MOST_RUNS)
-                .then_some(RunPlan { follow, reach: Reach::Screen }),
-            Self::Sweep => needs_sweep(record).then_some(RunPlan { follow, reach: Reach::Faults }),
-            Self::Soak(time) => {
-                let grows = || view.findings().any(|finding| finding.code == Code::Leak);
-                let soaks = record.soaked.is_none() && record.refuses_soak().is_none() && !grows();
-                soaks.then_some(RunPlan { follow, reach: Reach::Soak(time) })
-            }
-        }
-    }
-
     /// The words for a run whose lost process fails the test; `None` if the run only explains
     /// another.
     pub(super) fn place(self) -> Option<&'static str> {
@@ -149,23 +101,4 @@ impl Stage {
             _ => None,
         }
     }
-}
-
-/// For findings about memory, new figures, and memory that is allocated once in the process.
-fn needs_call_sites(view: &View<'_>) -> bool {
-    let is_failure = |code: Code| code.row().class == Class::Measured && code.is_about_memory();
-    let record = view.record();
-    record.attribution.is_none()
-        && (record.holds_once()
-            || view.is_pending()
-            || view.findings().any(|finding| is_failure(finding.code)))
-}
-
-/// A sweep refuses device memory, and needs iterations that end.
-fn needs_sweep(record: &Record) -> bool {
-    record.limits.fault_sweep.value.is_on()
-        && record.fault_sweep.is_none()
-        && record.family == Family::Cuda
-        && record.outcome == Outcome::Returned
-        && record.iterated
 }

@@ -30,9 +30,11 @@ pub(crate) fn supervise_if_named() -> bool {
 pub(crate) fn take_name() {}
 
 /// The process of a test. The processes that it has started are not ended.
-pub(crate) struct TestProcess(Child);
+pub(crate) struct UnsupervisedProcess(Child);
 
-impl TestProcess {
+pub(crate) use UnsupervisedProcess as TestProcess;
+
+impl UnsupervisedProcess {
     /// Starts this executable again.
     pub(crate) fn start(
         set_up: impl FnOnce(&mut Command),
@@ -62,7 +64,7 @@ impl TestProcess {
     }
 }
 
-impl Drop for TestProcess {
+impl Drop for UnsupervisedProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();

@@ -7,6 +7,8 @@ use std::time::Duration;
 use super::*;
 use crate::growth::lifetimes::Open;
 use crate::growth::survivors::Growth;
+use crate::judgement::baseline::Baseline;
+use crate::judgement::finding::{Code, Level};
 use crate::judgement::verdict::Status;
 use crate::limits::Layer;
 use crate::measurement::attribution::Attribution;
@@ -14,6 +16,7 @@ use crate::measurement::fault_sweep::SweepResult;
 use crate::measurement::record::example::{GPU, armed, limits, record};
 use crate::measurement::record::{Followed, Metrics, Outcome, SpaceRecord};
 use crate::measurement::repeats::MOST_RUNS;
+use crate::runs::view::hint;
 use crate::size::Size;
 use crate::space::Space;
 use crate::wire::protocol::Reach;
@@ -49,12 +52,12 @@ fn run_of(stage: Stage, record: Option<Record>) -> Run {
 }
 
 /// The run of a stage that a test needs after the first.
-fn needed(stage: Stage, explain: Explain, first: &Seen) -> Option<RunPlan> {
+fn needed_by(stage: Stage, explain: Explain, first: &Seen) -> Option<RunPlan> {
     needed_with(stage, explain, first, &OFF)
 }
 
 fn needed_with(stage: Stage, explain: Explain, first: &Seen, gate: &Gate<'_>) -> Option<RunPlan> {
-    stage.run(explain, &View::new(Merged::from(first.record.clone()), gate, None))
+    super::needed(stage, explain, &View::new(Merged::from(first.record.clone()), gate, None))
 }
 
 fn leaky() -> SpaceRecord {
@@ -76,7 +79,7 @@ fn merge(stage: Stage, first: &Seen, second: Option<Seen>) -> Seen {
 
 #[test]
 fn only_what_needs_call_sites_is_run_again() {
-    let explain = |explain, report: &Seen| needed(Stage::Explain, explain, report);
+    let explain = |explain, report: &Seen| needed_by(Stage::Explain, explain, report);
     let clean = report(armed(Metrics::default()));
     assert_eq!(explain(Explain::Failed, &clean), None);
     assert_eq!(explain(Explain::Never, &report(leaky())), None);
@@ -89,11 +92,11 @@ fn only_what_needs_call_sites_is_run_again() {
 #[test]
 fn what_the_measured_iterations_leave_undecided_is_run_until_it_is_decided() {
     let first = report(undecided());
-    let run = needed(Stage::Decide, Explain::Failed, &first).unwrap();
+    let run = needed_by(Stage::Decide, Explain::Failed, &first).unwrap();
     assert_eq!((run.follow, run.reach), (Follow::Yes, Reach::Decision));
-    let run = needed(Stage::Decide, Explain::Never, &first).unwrap();
+    let run = needed_by(Stage::Decide, Explain::Never, &first).unwrap();
     assert_eq!((run.follow, run.reach), (Follow::No, Reach::Decision));
-    assert_eq!(needed(Stage::Decide, Explain::Failed, &report(leaky())), None);
+    assert_eq!(needed_by(Stage::Decide, Explain::Failed, &report(leaky())), None);
 
     let found = Growth::Found { whole: true, exact: true, iterations: 165 };
     let mut longer = report(SpaceRecord { growth: found, ..leaky() });
@@ -105,7 +108,7 @@ fn what_the_measured_iterations_leave_undecided_is_run_until_it_is_decided() {
     assert_eq!((metrics.growth, metrics.peak_allocated, metrics.retained), (2 << 20, 0, 0));
     assert!(merged.verdict.has(Code::Leak), "{:?}", merged.verdict);
     assert!(merged.record.longer.is_some() && merged.record.attribution.is_none());
-    assert_eq!(needed(Stage::Decide, Explain::Failed, &merged), None);
+    assert_eq!(needed_by(Stage::Decide, Explain::Failed, &merged), None);
 
     longer.record.spaces.get_mut(&GPU).unwrap().metrics.setup = 1;
     for (second, code) in [(None, Code::Undecided), (Some(longer), Code::Leak)] {
@@ -115,7 +118,7 @@ fn what_the_measured_iterations_leave_undecided_is_run_until_it_is_decided() {
         // The longer run has a different `setup`, so the figures of both runs are kept.
         let has_compared = merged.record.repeats.is_some();
         assert_eq!(has_compared, code == Code::Leak);
-        assert_eq!(needed(Stage::Compare, Explain::Failed, &merged).is_some(), has_compared);
+        assert_eq!(needed_by(Stage::Compare, Explain::Failed, &merged).is_some(), has_compared);
     }
 }
 
@@ -129,30 +132,30 @@ fn a_run_that_its_own_length_disturbed_is_repeated_without_it() {
         ended: None,
     };
     let mut first = report(armed(Metrics::default()));
-    assert_eq!(needed(Stage::Repeat, Explain::Failed, &first), None);
+    assert_eq!(needed_by(Stage::Repeat, Explain::Failed, &first), None);
     first.record.followed = Some(followed(false));
-    assert_eq!(needed(Stage::Repeat, Explain::Failed, &first), None);
+    assert_eq!(needed_by(Stage::Repeat, Explain::Failed, &first), None);
     first.record.followed = Some(followed(true));
-    let run = needed(Stage::Repeat, Explain::Failed, &first).unwrap();
+    let run = needed_by(Stage::Repeat, Explain::Failed, &first).unwrap();
     assert_eq!((run.follow, run.reach), (Follow::No, Reach::Screen));
     first.record.followed = Some(followed(false));
     first.record.outcome = Outcome::Panicked { message: "12 calls were expected".to_owned() };
-    assert!(needed(Stage::Repeat, Explain::Failed, &first).is_some());
+    assert!(needed_by(Stage::Repeat, Explain::Failed, &first).is_some());
     // The first run has seen more iterations, although it ended in them.
     first.record.spaces.insert(GPU, undecided());
     let second = report(armed(Metrics::default()));
     let merged = merge(Stage::Repeat, &first, Some(second));
     assert_eq!(merged.record.outcome, Outcome::Returned);
-    assert!(needed(Stage::Decide, Explain::Failed, &merged).is_some());
+    assert!(needed_by(Stage::Decide, Explain::Failed, &merged).is_some());
 }
 
 #[test]
 fn a_first_run_with_call_sites_is_followed_by_one_that_looks_for_late_leaks() {
     let mut first = report(armed(Metrics::default()));
-    assert_eq!(needed(Stage::Extend, Explain::Always, &first), None);
+    assert_eq!(needed_by(Stage::Extend, Explain::Always, &first), None);
     first.record.can_go_on = true;
-    assert_eq!(needed(Stage::Extend, Explain::Failed, &first), None);
-    let run = needed(Stage::Extend, Explain::Always, &first).unwrap();
+    assert_eq!(needed_by(Stage::Extend, Explain::Failed, &first), None);
+    let run = needed_by(Stage::Extend, Explain::Always, &first).unwrap();
     assert_eq!((run.follow, run.reach), (Follow::Yes, Reach::Horizon));
     let followed =
         Followed { iterations: 65, seconds: 0.1, decided: false, disturbed: true, ended: None };
@@ -165,7 +168,7 @@ fn a_first_run_with_call_sites_is_followed_by_one_that_looks_for_late_leaks() {
     second.record.spaces.insert(GPU, armed(Metrics::default()));
     let quiet = merge(Stage::Extend, &first, Some(second));
     assert_eq!((quiet.verdict, quiet.record.followed.is_some()), (first.verdict.clone(), true));
-    assert!(needed(Stage::Decide, Explain::Always, &merged).is_some());
+    assert!(needed_by(Stage::Decide, Explain::Always, &merged).is_some());
     assert_eq!(merge(Stage::Extend, &first, None), first);
 }
 
@@ -216,7 +219,7 @@ fn a_leak_on_a_gpu_that_is_first_used_after_the_measured_iterations_is_judged() 
 fn a_finding_keeps_its_hint_if_the_second_run_explains_nothing() {
     let mut findings = report(leaky()).verdict.findings;
     findings[0].hint = Some("the driver refused 1 free".to_owned());
-    merge::hint(&mut findings, Some("a second run, with call stacks, wrote no record"));
+    hint(&mut findings, Some("a second run, with call stacks, wrote no record"));
     let hint = findings[0].hint.as_deref();
     assert_eq!(
         hint,
@@ -241,7 +244,7 @@ fn a_second_run_that_left_nothing_to_compare_explains_nothing_and_says_so() {
         assert_eq!(merged.record.notes.len(), 1, "{:?}", merged.record.notes);
         let hint = merged.verdict.findings[0].hint.as_deref().unwrap();
         assert!(hint.starts_with("a second run"), "{hint}");
-        assert_eq!(needed(Stage::Compare, Explain::Failed, &merged), None);
+        assert_eq!(needed_by(Stage::Compare, Explain::Failed, &merged), None);
     }
 }
 
@@ -257,7 +260,7 @@ fn stages(peaks: &[u64], max_peak: u64) -> (Seen, usize) {
     let mut merged = peak(peaks[0], max_peak, false);
     let mut runs = 1;
     for stage in &Stage::ALL[2..] {
-        let Some(run) = needed(*stage, Explain::Failed, &merged) else { continue };
+        let Some(run) = needed_by(*stage, Explain::Failed, &merged) else { continue };
         assert_eq!((run.follow, run.reach), (Follow::Yes, Reach::Screen));
         merged = merge(*stage, &merged, Some(peak(peaks[runs], max_peak, true)));
         runs += 1;
@@ -312,7 +315,7 @@ fn a_range_below_the_limit_passes_with_a_note() {
     let mut test = MeasuredTest::new(Explain::Failed, Stage::ALL);
     test.runs = runs.map(|(stage, seen)| run_of(stage, Some(seen.record))).into();
     assert!(test.judge(&NEW).is_pending);
-    assert!(needed(Stage::Compare, Explain::Failed, &merged).is_some());
+    assert!(needed_by(Stage::Compare, Explain::Failed, &merged).is_some());
 }
 
 #[test]
@@ -348,7 +351,7 @@ fn runs_that_were_asked_for_are_judged_together() {
     assert_eq!(moved.verdict.status, Status::Failed);
     let found = &moved.verdict.findings[0];
     assert_eq!((found.code, found.limit), (Code::Unstable, None));
-    assert_eq!(needed(Stage::Compare, Explain::Failed, &moved), None);
+    assert_eq!(needed_by(Stage::Compare, Explain::Failed, &moved), None);
     assert!(all(&[9, 7]).verdict.findings[0].message.contains("exceeds"));
 }
 
@@ -434,11 +437,11 @@ fn a_soak_adds_only_the_growth_that_the_other_runs_did_not_show() {
 
 #[test]
 fn only_a_test_that_can_show_growth_and_has_shown_none_is_soaked() {
-    let soaks = |report: &Seen| needed(Stage::Soak(MINUTE), Explain::Failed, report);
+    let soaks = |report: &Seen| needed_by(Stage::Soak(MINUTE), Explain::Failed, report);
     let clean = report(armed(Metrics::default()));
     let run = soaks(&clean).unwrap();
     assert_eq!((run.follow, run.reach), (Follow::Yes, Reach::Soak(MINUTE)));
-    assert_eq!(needed(Stage::Soak(MINUTE), Explain::Never, &clean).unwrap().follow, Follow::No);
+    assert_eq!(needed_by(Stage::Soak(MINUTE), Explain::Never, &clean).unwrap().follow, Follow::No);
     assert_eq!(soaks(&report(leaky())), None);
     let changed = |change: fn(&mut Record)| {
         let mut report = clean.clone();

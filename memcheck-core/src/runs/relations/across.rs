@@ -1,4 +1,5 @@
-//! What the figures of other tests say about a test: findings, laws, and the baseline of the laws.
+//! Compares a test with the tests whose figures it needs: findings, laws, and the baseline of the
+//! laws.
 
 use std::path::Path;
 

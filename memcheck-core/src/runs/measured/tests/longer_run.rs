@@ -17,7 +17,7 @@ fn the_note_about_a_longer_run_has_the_figures_that_moved_and_further_runs_compa
     let first = on_the_host([4_096, 0, 0], [9, 9, 9]);
     let decided = |second: Seen| {
         let merged = merge(Stage::Decide, &first, Some(second));
-        let runs_again = needed(Stage::Compare, Explain::Failed, &merged).is_some();
+        let runs_again = needed_by(Stage::Compare, Explain::Failed, &merged).is_some();
         (merged.record.notes.clone(), runs_again, merged)
     };
     let (notes, runs_again, _) = decided(first.clone());
@@ -53,7 +53,7 @@ fn the_note_about_a_longer_run_has_the_figures_that_moved_and_further_runs_compa
         let second = Some(on_the_host([4_096, 0, 0], [9, 9, 8]));
         let merged = merge(Stage::Decide, &limited, second);
         assert!(merged.record.notes[0].ends_with("8 B in the longer run"));
-        assert!(needed(Stage::Compare, Explain::Failed, &merged).is_some());
+        assert!(needed_by(Stage::Compare, Explain::Failed, &merged).is_some());
     }
 
     // Its own peak can be that of a later iteration, but a measured one can prove a higher peak.
@@ -120,7 +120,7 @@ fn small_blocks_whose_peak_moves_are_compared_by_further_runs_and_hide_no_call_s
     for (first, second) in [(600, 300), (300, 600)] {
         let merged = explained(run(first, true), run(second, true));
         assert!(merged.verdict.has(Code::Unstable), "{:?}", merged.verdict);
-        assert!(needed(Stage::Compare, Explain::Failed, &merged).is_some());
+        assert!(needed_by(Stage::Compare, Explain::Failed, &merged).is_some());
     }
     assert!(!explained(run(600, false), run(500, false)).verdict.has(Code::Unstable));
     let within = explained(run(300, true), run(200, true));
