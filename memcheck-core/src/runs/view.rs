@@ -1,4 +1,4 @@
-//! What several runs of a test show together, judged by its baseline.
+//! Several runs of a test, seen together and judged by its baseline.
 
 use std::cell::OnceCell;
 

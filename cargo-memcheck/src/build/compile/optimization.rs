@@ -13,6 +13,9 @@ const PROFILES: [&str; 2] = ["dev", "test"];
 /// The crate that counts.
 const LEDGER: &str = "memcheck-ledger";
 
+/// The crates that compute nothing while a body runs.
+const UNOPTIMIZED: [&str; 3] = ["memcheck-conduct", "memcheck-core", "memcheck-limits"];
+
 /// The settings for a build of this workspace.
 pub(super) fn settings(workspace: &Workspace, kind: DeviceKind) -> Vec<String> {
     let manifest = workspace.metadata().workspace_root.join("Cargo.toml");
@@ -33,9 +36,15 @@ fn settings_beside(manifest: &DocumentMut, kind: DeviceKind) -> Vec<String> {
         ("memcheck-kernels", &["opt-level=2", "debug=false"], kind == DeviceKind::Sim),
         ("memcheck-sim", &["opt-level=2", "debug=false"], kind == DeviceKind::Sim),
     ];
+    // They run before and after a body, and a level that the profile has for models would only make
+    // them take longer to compile.
+    let unoptimized = UNOPTIMIZED.map(|package| {
+        (package, &["opt-level=0"][..], has_level(manifest, "") && !has_own(manifest, package))
+    });
     let mut all = Vec::new();
     for profile in PROFILES {
-        for (package, settings, _) in packages.iter().filter(|(.., applies)| *applies) {
+        let all_packages = packages.iter().chain(&unoptimized);
+        for (package, settings, _) in all_packages.filter(|(.., applies)| *applies) {
             let setting = |setting| format!("profile.{profile}.package.{package}.{setting}");
             all.extend(settings.iter().map(setting));
         }
@@ -43,20 +52,37 @@ fn settings_beside(manifest: &DocumentMut, kind: DeviceKind) -> Vec<String> {
     all
 }
 
-/// True if a profile of the manifest says how far a package is optimized.
+/// True if a profile of the manifest says how far a package is optimized, by a level of its own or by
+/// one for all packages.
 fn has_level(manifest: &DocumentMut, package: &str) -> bool {
-    let is_set = |table: &dyn TableLike| table.contains_key("opt-level");
     PROFILES.iter().any(|profile| {
-        let profile = manifest.get("profile").and_then(|profiles| profiles.get(profile));
-        let of = |name| profile?.get("package")?.get(name)?.as_table_like();
-        let tables = [profile.and_then(|it| it.as_table_like()), of("*"), of(package)];
-        tables.into_iter().flatten().any(is_set)
+        let whole = table(manifest, profile).is_some_and(is_set);
+        whole || ["*", package].into_iter().any(|name| is_set_for(manifest, profile, name))
     })
+}
+
+/// True if a profile of the manifest has a level of its own for a package.
+fn has_own(manifest: &DocumentMut, package: &str) -> bool {
+    PROFILES.iter().any(|profile| is_set_for(manifest, profile, package))
+}
+
+fn table<'a>(manifest: &'a DocumentMut, profile: &str) -> Option<&'a dyn TableLike> {
+    manifest.get("profile")?.get(profile)?.as_table_like()
+}
+
+fn is_set_for(manifest: &DocumentMut, profile: &str, package: &str) -> bool {
+    let packages = table(manifest, profile).and_then(|it| it.get("package"));
+    let own = packages.and_then(|packages| packages.get(package)?.as_table_like());
+    own.is_some_and(is_set)
+}
+
+fn is_set(table: &dyn TableLike) -> bool {
+    table.contains_key("opt-level")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{DeviceKind, LEDGER, RUNTIME, settings_beside};
+    use super::{DeviceKind, LEDGER, RUNTIME, UNOPTIMIZED, settings_beside};
 
     #[test]
     fn a_level_in_the_manifest_is_kept() {
@@ -80,10 +106,31 @@ mod tests {
                 let of = |profile| levels.clone().map(move |level| setting(profile, level));
                 of("dev").chain(of("test")).collect()
             };
-            let on_cpu = settings_beside(&parsed, DeviceKind::Cpu);
+            let of_instrument = |kind| {
+                let mut settings = settings_beside(&parsed, kind);
+                settings.retain(|setting| !UNOPTIMIZED.iter().any(|name| setting.contains(name)));
+                settings
+            };
+            let on_cpu = of_instrument(DeviceKind::Cpu);
             assert_eq!(on_cpu, expected(&[(LEDGER, 2)]), "{manifest}");
-            let on_gpu = settings_beside(&parsed, DeviceKind::Cuda);
+            let on_gpu = of_instrument(DeviceKind::Cuda);
             assert_eq!(on_gpu, expected(&[(LEDGER, 2), (RUNTIME, 1)]), "{manifest}");
         }
+    }
+
+    #[test]
+    fn what_computes_nothing_in_a_body_is_not_optimized_because_models_are() {
+        let unoptimized = |manifest: &str| {
+            let settings = settings_beside(&manifest.parse().unwrap(), DeviceKind::Cpu);
+            let of_dev = |name: &str| format!("profile.dev.package.{name}.opt-level=0");
+            UNOPTIMIZED.map(|name| settings.contains(&of_dev(name)))
+        };
+        assert_eq!(unoptimized(""), [false; 3]);
+        assert_eq!(unoptimized("[profile.release]\nopt-level = 3"), [false; 3]);
+        assert_eq!(unoptimized("[profile.dev]\nopt-level = 1"), [true; 3]);
+        assert_eq!(unoptimized("[profile.dev.package.\"*\"]\nopt-level = 2"), [true; 3]);
+        let own =
+            "[profile.dev]\nopt-level = 1\n[profile.dev.package.memcheck-core]\nopt-level = 2";
+        assert_eq!(unoptimized(own), [true, false, true]);
     }
 }
