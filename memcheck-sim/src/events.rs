@@ -1,4 +1,4 @@
-//! The existing events. cudarc creates two for each allocation, so events are in slots that are
+//! The CUDA events that exist, in slots. cudarc creates two for each allocation, so slots are
 //! reused, and a handle leads to its event without a search.
 //!
 //! A handle contains the slot and the number of events that used the slot before. No handle is
