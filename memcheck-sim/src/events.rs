@@ -9,6 +9,7 @@ use crate::handle::Handle;
 
 /// Marks handles of events. No other handle can contain this bit.
 const TAG: Handle = 1 << 62;
+/// With the alignment and the 32 bits of the count, a handle stays below [`TAG`].
 const SLOT_BITS: u32 = 24;
 /// Handles are multiples of 16, like the driver's pointers.
 const ALIGNMENT_BITS: u32 = 4;
