@@ -39,6 +39,10 @@ memcheck *ARGS:
 outputs:
     OUTPUTS=write cargo test -p memcheck-functional -- --include-ignored outputs:: recorded:: two_results_are_compared
 
+# Writes the list of modules (docs/modules.md) from the first sentence of each module's documentation.
+modules:
+    MODULES=write cargo test -p memcheck-functional --test functional -- modules::
+
 # Writes the tables of refused functions of the simulated device, and the linker script of the
 # simulated toolkit, from the bindings of the cudarc in Cargo.lock.
 bindings:

@@ -1,5 +1,6 @@
 //! Asserts of kernels that failed. On a device such a launch succeeds, and then every call that
 //! touches the device returns `CUDA_ERROR_ASSERT`, for the rest of the process.
+//! The error belongs to the test and not to the device, so that a test with it has failed.
 
 use std::fmt;
 

@@ -73,6 +73,7 @@ impl Interner {
             if found != 0 {
                 continue;
             }
+            // Relaxed, because the hash alone decides the number. The words are published by their span.
             match tables.hashes[place].compare_exchange(0, hash, Relaxed, Relaxed) {
                 Ok(_) => {
                     tables.write(place, words);
@@ -108,6 +109,7 @@ impl Tables {
         let length = words.len();
         let offset = self.used.fetch_add(length as u64, Relaxed);
         let room = self.words.get(offset as usize..offset as usize + length);
+        // A span has 16 bits for the length plus one.
         let Some(room) = room.filter(|_| length < 0xFFFF) else {
             self.overflowed.store(true, Relaxed);
             return;

@@ -1,5 +1,6 @@
-//! The characters of a name or a text that a reader acts on instead of showing them: control characters, characters
-//! that change the direction of text, separators of lines, and characters that XML excludes.
+//! The characters of a name or a text that a reader acts on instead of showing them, and their escaped form. They are
+//! control characters, characters that change the direction of text, separators of lines, and characters that XML
+//! excludes.
 
 /// True if a name must not have this character raw. Line ends and tabs are such characters too.
 pub fn is_special(c: char) -> bool {

@@ -1,4 +1,4 @@
-//! The options of the attribute.
+//! Parses the options of the attribute, also those that a macro has passed on in groups.
 //!
 //! A wrong option is an error on its own token, and the message lists the correct options. All
 //! wrong options of one attribute are reported together.

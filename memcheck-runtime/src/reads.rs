@@ -10,7 +10,8 @@ use crate::executable::{Executable, sources};
 
 static READS: Mutex<Reads> = Mutex::new(Reads::new());
 
-/// The number of reads whose call stacks are walked. A walk takes some microseconds.
+/// The number of reads whose call stacks are walked. A walk takes some microseconds, and such reads
+/// are rare, so that runs that only count walk them too.
 #[cfg_attr(not(feature = "sim"), expect(dead_code, reason = "only the simulator reports reads"))]
 const WALKED: u64 = 256;
 

@@ -1,4 +1,4 @@
-//! The existing events. cudarc creates two for each allocation, so events are in slots that are
+//! The CUDA events that exist, in slots. cudarc creates two for each allocation, so slots are
 //! reused, and a handle leads to its event without a search.
 //!
 //! A handle contains the slot and the number of events that used the slot before. No handle is
@@ -9,6 +9,7 @@ use crate::handle::Handle;
 
 /// Marks handles of events. No other handle can contain this bit.
 const TAG: Handle = 1 << 62;
+/// With the alignment and the 32 bits of the count, a handle stays below [`TAG`].
 const SLOT_BITS: u32 = 24;
 /// Handles are multiples of 16, like the driver's pointers.
 const ALIGNMENT_BITS: u32 = 4;

@@ -95,6 +95,7 @@ hooked! {
     ffi::driver: cuMemHostUnregister(p: *mut c_void) {
         with(|machine| {
             let registered = |origin| origin == Origin::Registered;
+            // CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED
             machine.host.release(p as u64, registered).map(drop).map_err(|_| Code(713))
         })
     }

@@ -53,6 +53,7 @@ impl HostMemory {
             return Err(Code::INVALID_VALUE);
         }
         if self.find(address).is_some() {
+            // CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
             return Err(Code(712));
         }
         self.blocks.insert(address, HostBlock { bytes, origin: Origin::Registered, flags });

@@ -188,6 +188,8 @@ impl Machine {
     /// Returns a new handle. A handle must never be reused, so that a stale one is always detected.
     pub(crate) fn handle(&mut self) -> Handle {
         self.handles += 1;
+        // Below the regions of all devices, so that a handle is never a device pointer, and a multiple
+        // of 16, as the driver's own handles are.
         0x0510_0000_0000 + self.handles * 16
     }
 

@@ -1,4 +1,4 @@
-//! The run-time compiler. It compiles nothing: its PTX lists the kernels of the source, whose
+//! The run-time compiler, which compiles nothing: its PTX lists the kernels of the source, whose
 //! results are unknown.
 
 mod source;

@@ -65,6 +65,7 @@ impl Pool {
             used: 0,
             used_high: 0,
             reserved_high: 0,
+            // On in a new pool, as CUDA documents.
             reuse: [1; 3],
             gaps: Gaps::new(0, SPAN),
             places: HashMap::new(),
@@ -113,12 +114,13 @@ impl Pool {
         }
     }
 
-    /// Unmaps the chunks without blocks, except for as many as the release threshold keeps.
+    /// Unmaps the chunks without blocks, except for as many as the release threshold keeps, which are
+    /// at most its bytes on an H200.
     pub(crate) fn synchronized(&mut self) {
         self.keep(self.threshold / CHUNK);
     }
 
-    /// Unmaps chunks without blocks as long as `bytes` or more stay.
+    /// Unmaps chunks without blocks as long as `bytes` or more stay, as an H200 does.
     pub(crate) fn trim(&mut self, bytes: u64) {
         self.keep(bytes.div_ceil(CHUNK));
     }

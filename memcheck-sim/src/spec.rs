@@ -22,7 +22,8 @@ pub const PROCESSES_VARIABLE: &str = "MEMCHECK_SIM_PROCESSES";
 /// The environment variable that limits the contents of device memory.
 pub const VALUES_VARIABLE: &str = "MEMCHECK_VALUES";
 /// The environment variable that hides devices from a program that was built for real devices
-/// (feature `standalone`). A build for the simulated device ignores it.
+/// (feature `standalone`). A build for the simulated device ignores it, because it is a setting for
+/// real GPUs, and `--device` describes the simulated machine completely.
 pub const VISIBLE_VARIABLE: &str = "CUDA_VISIBLE_DEVICES";
 /// The default machine.
 pub const DEFAULT_MACHINE: &str = "h200";

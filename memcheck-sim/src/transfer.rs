@@ -89,6 +89,7 @@ impl Machine {
                 // parts that `read` passes are within `length`. They are the simulator's memory,
                 // so they do not overlap the target.
                 let unknown = unsafe {
+                    // Unknown parts are zeros for the program.
                     to.write_bytes(0, length);
                     self.values.read(from, |offset, part| {
                         if let Part::Bytes(bytes) = part {

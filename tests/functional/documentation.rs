@@ -210,21 +210,3 @@ pub(crate) fn section<'a>(page: &'a str, title: &str) -> &'a str {
     let end = ["\n## ", "\n# "].iter().filter_map(|next| section.find(next)).min();
     &section[..end.unwrap_or(section.len())]
 }
-
-#[test]
-fn the_design_names_every_file_of_the_functional_tests() {
-    let design = std::fs::read_to_string(workspace().join("DESIGN.md")).expect("DESIGN.md");
-    let (_, section) = design.split_once("### tests/functional").expect("a section");
-    let (section, _) = section.split_once("\n### ").expect("a section after it");
-    let words: Vec<&str> = section.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
-    let folder = workspace().join("tests/functional");
-    for entry in std::fs::read_dir(folder).expect("the folder can be read") {
-        let path = entry.expect("an entry").path();
-        let name = path.file_stem().and_then(|name| name.to_str()).expect("a name");
-        let is_source = path.is_dir() || path.extension().is_some_and(|kind| kind == "rs");
-        assert!(
-            !is_source || name == "main" || words.contains(&name),
-            "{name} is not in DESIGN.md"
-        );
-    }
-}

@@ -51,6 +51,7 @@ mod live;
 mod machine;
 mod memory_viz;
 mod module_cycles;
+mod modules;
 mod no_candle;
 mod one_candle;
 mod outputs;

@@ -31,6 +31,7 @@ const ELSEWHERE: &[(&str, Elsewhere)] = &[
     ("memcheck", Runs(".ci/run", "\ncargo memcheck --ci\n")),
     // Tests of the suite compare what these write or print.
     ("outputs", SUITE),
+    ("modules", SUITE),
     ("bindings", SUITE),
     ("cuda-sources", SUITE),
     (

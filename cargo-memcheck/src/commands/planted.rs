@@ -1,4 +1,4 @@
-//! A planted leak, which proves that leaks are found on this machine: a generated package, built
+//! A planted leak, which proves that leaks are found on this machine. A generated package, built
 //! with the workspace's own dependencies, has a test that leaks a known number of bytes in every
 //! iteration, and a clean twin. Each runs several times, and all figures must be identical.
 

@@ -1,4 +1,4 @@
-//! Text that comes from tests, records, archives or file names can contain control characters,
+//! Escapes text for each form of output. Text that comes from tests, records, archives or file names can contain control characters,
 //! characters that change the direction of text, and lines that a CI runner takes for commands. The
 //! writer of each form of output passes everything through [`escape`] or [`terminal`], so that no
 //! caller has to know which text can be trusted.

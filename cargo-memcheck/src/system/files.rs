@@ -1,4 +1,4 @@
-//! Replaces files as a whole. Text is written under another name in the same folder, and the new
+//! Replaces files as a whole, by a new file that takes the name of the old one. Text is written under another name in the same folder, and the new
 //! file is renamed when it is complete, so that a full disk or a killed process leaves the old file
 //! or the new one.
 

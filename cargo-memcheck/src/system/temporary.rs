@@ -1,4 +1,4 @@
-//! Temporary folders. A command that is killed cannot remove its folders, so that each has a file
+//! Temporary folders, each with a lock that a killed command releases. A command that is killed cannot remove its folders, so that each has a file
 //! that is locked while its command lives, and the next command removes the folders next to its own
 //! whose lock is free.
 

@@ -1,4 +1,5 @@
-//! Faults of a GPU and of its driver, recognized by the names of their errors.
+//! Faults of a GPU and of its driver, recognized by the names of their errors. Errors that programs
+//! cause as often, such as an invalid value, are not among them, because they can be the finding.
 
 /// A kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

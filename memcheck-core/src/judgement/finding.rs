@@ -1,4 +1,4 @@
-//! The findings. A new kind needs a row in `codes!`, a page below `pages/`, and a rule in
+//! The findings: a row for each, with its code, its class and its page. A new kind needs a row in `codes!`, a page below `pages/`, and a rule in
 //! [`crate::judgement::verdict`] with a test that fires it and one that does not.
 
 use memcheck_limits::serialize_as_text;

@@ -78,6 +78,7 @@ pub fn judge(
     findings.extend(soak::judge(record));
     if returned {
         findings.extend(regression::compare_with_baseline(record, baseline, limits));
+        // Last, because it replaces findings of the rules before it.
         unstable::replace_unstable(record, baseline, limits, &mut findings);
     }
     // If names are incomplete, each finding with places gets the reason as its hint.

@@ -1,5 +1,6 @@
 //! The result of a soak: the iterations of a test ran for a time that the user asked for, in a
-//! process of their own.
+//! process of their own. It comes after all other runs, so that no figure depends on it, and has call
+//! stacks at once, because a leak that takes ten minutes to show should not have to show twice.
 
 use std::time::Duration;
 

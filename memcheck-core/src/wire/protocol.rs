@@ -1,4 +1,5 @@
-//! The protocol between the command and a test binary.
+//! The protocol between the command and a test binary: the listing, the job, its progress and its
+//! measurement.
 //!
 //! - List: the binary gets `--list` and [`crate::request::variables::LIST`], and prints a
 //!   [`Listing`] as JSON before its harness starts. Any other output is that of a binary without
@@ -76,7 +77,8 @@ impl Entry {
     }
 }
 
-/// A body that takes no device runs on the CPU, unless its attribute requires `cuda`.
+/// A body that takes no device runs on the CPU, unless its attribute requires `cuda`, because its
+/// memory is that of the host, which a test on a GPU does not judge.
 pub fn family_on(deviceless: bool, need: Need, family: Family) -> Family {
     if deviceless && need != Need::Cuda { Family::Cpu } else { family }
 }

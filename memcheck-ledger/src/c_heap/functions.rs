@@ -155,6 +155,7 @@ unsafe extern "C" fn posix_memalign(out: *mut Ptr, alignment: usize, size: usize
     if address.is_null() {
         return libc::ENOMEM;
     }
+    // This symbol jumps here while the C heap is not counted too.
     if ledger::mode().counts_c_heap() {
         allocated(address, size);
     }

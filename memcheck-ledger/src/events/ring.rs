@@ -19,7 +19,8 @@ use crate::prefetch;
 
 /// The number of events that fit: 2 MiB. An interpreter is too slow to fill so many.
 const CAPACITY: u64 = if cfg!(miri) { 1 << 6 } else { 1 << 17 };
-/// The taking thread publishes its progress after this number of events.
+/// The taking thread publishes its progress after this number of events, because every push reads
+/// the cache line of that number, and each publication takes it from all of them.
 const STRIDE: u64 = if cfg!(miri) { 1 << 3 } else { 1 << 10 };
 const WORDS: usize = 2;
 /// A slot is prefetched this number of events before it is written.
@@ -57,6 +58,7 @@ fn lap(number: u64) -> u64 {
 #[inline]
 pub(super) fn push(event: Event) {
     let words = encode(event);
+    // Relaxed, because the number only gives the order. The slot is published by its lap.
     write(NEXT.0.fetch_add(1, Relaxed), words);
 }
 
@@ -70,6 +72,7 @@ pub(super) fn push_pair(first: Event, second: Event) {
 
 fn write(number: u64, (head, origin): (u64, u64)) {
     let Some(slot) = slot(number) else { return };
+    // Acquire, because the collector must have read the slot's former event before it is overwritten.
     if number >= TAKEN.0.load(Acquire) + CAPACITY && !wait_for_room(number) {
         return;
     }
@@ -77,6 +80,7 @@ fn write(number: u64, (head, origin): (u64, u64)) {
     if let Some(ahead) = self::slot(number + AHEAD) {
         prefetch::to_write(ahead);
     }
+    // The lap is in the first word, so that the second one is complete once the lap fits.
     slot[1].store(origin, Relaxed);
     slot[0].store(head << LAP_BITS | lap(number), Release);
 }
@@ -93,6 +97,7 @@ fn wait_for_room(number: u64) -> bool {
         } else if super::ENDED.load(Relaxed) {
             return false;
         } else {
+            // The collector may have no processor to make room on.
             std::thread::yield_now();
         }
     }
@@ -118,6 +123,8 @@ const SIZE_BITS: u32 = 48;
 /// and the ledger stores that size in full.
 const LARGEST: u64 = (1 << SIZE_BITS) - 1;
 const SPACE_BITS: u32 = 8;
+/// A slot is at most one lap behind, so that two laps and an empty slot must differ. The kind has the
+/// other four bits of the word.
 const LAP_BITS: u32 = 4;
 const LAPS: u64 = 1 << LAP_BITS;
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
+/// The keys and the overflow count fill one cache line, which is all that most searches read.
 pub(super) const SLOTS: usize = 7;
 
 /// A key that is not an address. A thread owns the slot, either to write its words or as its
@@ -37,6 +38,8 @@ impl Bucket {
     /// Claims a free slot; `None` if the bucket is full.
     #[inline]
     pub(super) fn claim(&self) -> Option<usize> {
+        // PERF: a plain load shows most of the slots that are in use. Acquire, because the former
+        // owner's last change of the words must come before the new words.
         self.keys.iter().position(|key| {
             key.load(Relaxed) == 0 && key.compare_exchange(0, CLAIMED, Acquire, Relaxed).is_ok()
         })
@@ -57,6 +60,7 @@ impl Bucket {
         // A swap, because a census can set `COUNTED` at the same time. If the census comes first,
         // the owner reads the bit here; otherwise the census finds no block to count.
         let words = [first.swap(0, Relaxed), second.load(Relaxed)];
+        // Relaxed, because a census that still reads the address finds a first word of 0.
         self.keys[slot].store(CLAIMED, Relaxed);
         words
     }

@@ -54,11 +54,13 @@ impl Deaths {
     /// Adds the words of a block that has died.
     #[cold]
     pub(super) fn push(&self, [first, second]: Words) {
+        // Acquire, because the census must have emptied the place before it is written again.
         let room =
             |claimed: u64| (claimed < self.taken.load(Acquire) + CAPACITY).then_some(claimed + 1);
         let claimed = self.claimed.fetch_update(Relaxed, Relaxed, room);
         match claimed.ok().and_then(|number| self.slot(number)) {
             Some([to_first, to_second]) => {
+                // The first word last: if it is not 0, both are written.
                 to_second.store(second, Relaxed);
                 to_first.store(first, Release);
             }

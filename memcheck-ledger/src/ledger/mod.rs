@@ -139,6 +139,7 @@ pub fn allocated(space: Space, address: u64, size: u64) {
     let block = Block { size, space, origin: current_origin() };
     let is_taken = shard::with(|shard| {
         let is_taken = BLOCKS.insert(address, block.words(), shard.kept());
+        // A block without a place is not counted, because its free could not subtract it.
         if is_taken {
             COUNTERS[index].add(size);
             sum::add(address, size);
@@ -153,7 +154,8 @@ pub fn allocated(space: Space, address: u64, size: u64) {
     }
 }
 
-/// Removes a block that is about to be freed. `None` if the ledger has not counted its allocation;
+/// Removes a block that is about to be freed. Must be called before, because another thread can get
+/// the address as soon as the block is free. `None` if the ledger has not counted its allocation;
 /// such a block is ignored.
 pub fn freed(address: u64) -> Option<Block> {
     let words = shard::with(|shard| {
@@ -228,6 +230,7 @@ pub(crate) fn moved(Taken(words): Taken, space: Space, address: u64, size: u64) 
         count_lost_event();
     }
     push_death(words);
+    // A pair, so that no event of another thread sees the live bytes between the two.
     events::push_pair(|| (Event::Freed(old), Event::Allocated(block)));
     sum::resize(address, old.size, size);
     if index != old_index {

@@ -123,6 +123,7 @@ fn mine() -> &'static Shard {
 pub(super) fn with<R>(work: impl FnOnce(&Shard) -> R) -> R {
     let shard = mine();
     MINE.set(Some(SHARED));
+    // A signal handler runs on this thread, so that only the compiler must keep the order.
     compiler_fence(SeqCst);
     let result = work(shard);
     compiler_fence(SeqCst);

@@ -150,6 +150,8 @@ impl BlockTable {
         let home = bucket(base, index);
         if let Some(slot) = kept.and_then(|kept| kept.take_from(index)) {
             home.fill(slot, address, words);
+            // After the slot is filled: a census that has just cleared the bit leaves the block to the
+            // next one.
             set(&self.changed, index);
             return true;
         }
@@ -206,6 +208,7 @@ impl BlockTable {
                 set(&self.changed, index);
                 return true;
             }
+            // Before the block is in a later bucket, so that no search for it ends here.
             bucket.overflow.fetch_add(1, Relaxed);
         }
         for step in 0..reach {

@@ -111,7 +111,8 @@ impl Grid {
     }
 
     /// Returns the numbers of smallest values that can be left out of each size, the fewest first.
-    /// At least three values of each size must remain, if it has so many.
+    /// At least three values of each size must remain, if it has so many, because two always lie on a
+    /// straight line.
     fn ways_to_leave_out(&self) -> Vec<Vec<usize>> {
         let mut ways: Vec<Vec<usize>> = vec![Vec::new()];
         for axis in &self.axes {

@@ -1,5 +1,5 @@
-//! Systems without an instrument of their own. The allocator counts the blocks of the host. Other
-//! memory is not measured.
+//! Systems without an instrument of their own: the allocator counts the blocks of the host, and
+//! other memory is not measured.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -8,6 +8,7 @@ use std::cell::Cell;
 use crate::code::{Answer, Code};
 use crate::machine::Handle;
 
+/// Fixed, because a stack that grows would need a destructor.
 const DEPTH: usize = 32;
 
 /// The contexts of a thread; the last is the current one.

@@ -1,4 +1,4 @@
-//! Events. Work takes no time, so every event has happened, and the time between two is 0 ms.
+//! Events: work takes no time, so every event has happened, and the time between two is 0 ms.
 
 use std::ffi::c_uint;
 

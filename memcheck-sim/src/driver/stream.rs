@@ -1,4 +1,4 @@
-//! Streams. Work is complete as soon as it is queued, so streams are always idle. A stream that is
+//! Streams: work is complete as soon as it is queued, so streams are always idle. A stream that is
 //! being captured records its work instead (`graph`).
 
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};

@@ -36,6 +36,7 @@ pub(super) fn start() -> io::Result<[u8; ID]> {
         let _quiet = memcheck_limits::quiet::enter();
         while let Ok((stream, _)) = listener.accept() {
             serve(stream, &hub);
+            // No other rank can join then.
             if locked(&hub).is_complete() {
                 break;
             }

@@ -1,3 +1,5 @@
+//! Tests of tokenizers with onig, a C library.
+
 use memcheck_runtime::{Trial, mem_test};
 use tokenizers::Tokenizer;
 

@@ -1,3 +1,5 @@
+//! Tests of a fork of candle-kernels with one changed source, which the simulated device does not know.
+
 use candle_core::{DType, Result, Tensor};
 use memcheck_runtime::{Trial, mem_test};
 

@@ -1,3 +1,5 @@
+//! The declarations of launchers in C, by which Rust calls them.
+
 use std::ffi::c_void;
 
 unsafe extern "C" {

@@ -1,3 +1,5 @@
+//! A test of a crate whose dependencies always switch candle's `cuda` on.
+
 use memcheck_runtime::{Trial, mem_test};
 
 #[mem_test(baseline = false, max_growth = "0 B")]

@@ -1,3 +1,5 @@
+//! Tests that launch a kernel of their own PTX through cudarc.
+
 use candle_core::cuda_backend::cudarc::driver::{LaunchConfig, PushKernelArg};
 use memcheck_runtime::{Trial, mem_test};
 

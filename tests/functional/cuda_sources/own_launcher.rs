@@ -1,3 +1,5 @@
+//! Tests that call launchers in C, with and without host functions for their kernels.
+
 use std::ffi::c_void;
 
 use candle_core::cuda_backend::cudarc::driver::DevicePtrMut;

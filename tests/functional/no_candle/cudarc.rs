@@ -1,3 +1,5 @@
+//! Tests that allocate through cudarc alone.
+
 use cudarc::driver::{CudaContext, DriverError};
 use memcheck_runtime::{Trial, mem_test};
 

@@ -1,3 +1,5 @@
+//! A Llama of another version of candle, measured without its types.
+
 use candle_core::{DType, Device, Result, Tensor};
 use candle_nn::VarBuilder;
 use candle_transformers::models::llama::{Cache, Config, Llama};

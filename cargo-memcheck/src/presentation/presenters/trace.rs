@@ -1,4 +1,4 @@
-//! A trace for Perfetto and `chrome://tracing`: a process for each test, a counter for each space,
+//! A trace for Perfetto and `chrome://tracing`. It has a process for each test, a counter for each space,
 //! and a second process for the events of a test with attribution, whose threads show iterations,
 //! spans and operations, and in which each block is a slice. It has no clock times, so that
 //! two runs of the same code give the same file: a millisecond stands for an iteration, and in the

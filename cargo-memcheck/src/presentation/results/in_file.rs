@@ -32,7 +32,7 @@ struct Source {
     relocation: Relocation,
 }
 
-/// Checks every line. The paths are those below `roots`.
+/// Checks every line, so that a damaged file is refused before anything is printed. The paths are those below `roots`.
 pub(crate) fn read_in_file(
     folder: &Path,
     roots: Roots<'_>,

@@ -24,7 +24,8 @@ use crate::system::process::{self, ShortRun};
 pub(crate) use advice::{Missing, advice};
 
 pub(crate) const SEARCH_PATH: &str = "LD_LIBRARY_PATH";
-/// Makes glibc's loader print the libraries that it would load, without starting the program.
+/// Makes glibc's loader print the libraries that it would load, without starting the program. An
+/// own search could differ from the loader's.
 const TRACE: &str = "LD_TRACE_LOADED_OBJECTS";
 
 #[derive(Debug, Default)]

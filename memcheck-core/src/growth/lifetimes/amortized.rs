@@ -3,6 +3,7 @@
 use super::events::Look;
 use super::rate::{Certainty, Rate};
 
+/// Four have three distances, which is the fewest whose growth can be compared.
 const MIN_ENLARGEMENTS: usize = 4;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,6 +5,7 @@ use super::group::KindGroup;
 use super::judge_blocks::Settled;
 use super::measures::{WINDOWS, crossings, floors, is_above, trend};
 
+/// A level that only rises passes its median once.
 const CROSSINGS: usize = 8;
 
 /// A list that was emptied fewer times has shown no rhythm.

@@ -1,5 +1,6 @@
-//! Events of a series. Growth that goes on *promises* another event within [`Events::longest_wait`]
-//! entries; a group is quiet once the promise is broken.
+//! The events of a series, and the longest wait for another one if growth goes on. Growth that goes
+//! on *promises* another event within [`Events::longest_wait`] entries; a group is quiet once the
+//! promise is broken.
 
 /// The assumptions of a look, in entries of the series.
 #[derive(Debug, Clone, Copy)]

@@ -5,6 +5,7 @@ use super::events::{Events, Look};
 /// Fewer missing events in a row may be a pause of irregular growth and not a late beginning.
 const MAX_MISSING: usize = 8;
 
+/// With enough terms, every series is a sum of periodic ones.
 const MOST_TERMS: usize = 3;
 
 const MAX_REGULAR_PERIOD: usize = 16;
@@ -34,6 +35,7 @@ impl Repetition {
 }
 
 fn repetition(series: &[i64], look: &Look) -> Option<Repetition> {
+    // A period counts once it has repeated three times, and in at least this number of entries.
     let least = (2 * look.horizon / 5).clamp(1, 64);
     let length = (1..=series.len() / 4).find(|&k| repeats(series, k, (3 * k).max(least)))?;
     let sum: i128 = series[series.len() - length..].iter().copied().map(i128::from).sum();
@@ -199,6 +201,7 @@ pub(super) fn constant_increment(series: &[i64], look: &Look) -> Option<Incremen
 /// over the last `horizon` entries have a value above zero.
 pub(super) fn subtract_regular_term(series: &mut [i64], look: &Look) -> Option<Period> {
     let begin = series.len().saturating_sub(look.horizon);
+    // Each phase must have at least eight values there, whose lowest is not above zero by chance.
     let (period, least) = (1..=MAX_REGULAR_PERIOD.min(look.horizon / 8)).find_map(|length| {
         let least = lowest_by_phase(&series[begin..], length)?;
         Some((length, least))

@@ -3,6 +3,7 @@
 use super::events::{Events, Look};
 use super::rate::{Certainty, Rate};
 
+/// The mean position of fewer events does not have the normal distribution that the test assumes.
 const MIN_EVENTS: usize = 16;
 
 /// True if events go on at a rate that a bounded cache would no longer have. Before the last look
@@ -27,7 +28,7 @@ fn continues(series: &[i64], look: &Look) -> bool {
 fn is_undiminished(series: &[i64], look: &Look) -> bool {
     // A cache that fills to 63 % during the series has exp(-1/2) = 0.607 of the first half's
     // misses in the second half. On the last look it is enough to rule out a cache that fills
-    // to 84 %, which has 0.4 of them.
+    // to 84 %, which has 0.4 of them. `enough` is in standard deviations.
     let (ratio, enough) = if look.is_last { (0.4_f64, 2.85) } else { (0.607, 3.1) };
     let events = series.iter().filter(|&&value| value > 0).count();
     if events < MIN_EVENTS {

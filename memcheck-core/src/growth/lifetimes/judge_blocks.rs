@@ -11,6 +11,7 @@ use super::rate::{Certainty, Rate};
 use super::state::{PatternGrowth, State};
 use super::{Open, PartPattern};
 
+/// With enough terms, every series is a sum of regular ones.
 const MAX_REGULAR_TERMS: usize = 3;
 
 /// Events at random whose distances do not get longer promise another one within this many mean
@@ -150,6 +151,7 @@ fn judge_regular(series: &[i64], blocks: &[i64], look: &Look) -> Option<State> {
 }
 
 fn judge_whole_series(series: &[i64], blocks: &[i64], look: &Look) -> Option<State> {
+    // A series with one period is a sum of terms too, so that the simplest pattern comes first.
     if let Some(period) = exact_period(series, look) {
         return Some(State::grows(periodic_growth(period.sum, period.length), period.is_whole));
     }

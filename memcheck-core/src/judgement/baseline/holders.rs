@@ -9,6 +9,7 @@ use crate::judgement::finding::GrownHolder;
 use crate::measurement::record::Record;
 use crate::space::Space;
 
+/// For each space, so that even a large snapshot has only some kilobytes.
 const KEPT_HOLDERS: usize = 12;
 
 /// The largest holders by label without file and line, in bytes; printed and never judged.

@@ -138,6 +138,7 @@ fn recognize(
     RULES.iter().filter(|rule| rule.class == RuleClass::Mistake).find_map(|rule| {
         let fitting = candidates.iter().filter(|(suspect, _)| (rule.fits)(suspect, evidence));
         let (suspects, weights): (Vec<&Suspect<'_>>, Vec<u64>) = fitting.copied().unzip();
+        // A cause must explain at least half of the bytes.
         let share: u64 = weights.iter().sum();
         let condition = rule.condition.is_none_or(|condition| condition(&suspects, evidence));
         (condition && share > 0 && 2 * share >= all).then(|| rule.cause(&suspects, evidence))

@@ -1,3 +1,5 @@
+//! Reads the YAML of a snapshot from the events of a parser, with limits of length and depth.
+
 use saphyr_parser::{Event, Parser, ScalarStyle, Span, StrInput};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value};

@@ -1,3 +1,5 @@
+//! Writes the YAML of a snapshot as insta does.
+
 use std::fmt::Write;
 
 use serde::Serialize;

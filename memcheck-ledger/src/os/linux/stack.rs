@@ -1,4 +1,5 @@
-//! Finds the memory of a thread's stack without the C library, and without an allocation.
+//! Finds the memory of a thread's stack without the C library, and without an allocation. The
+//! library can call `malloc` while it holds a lock that `pthread_getattr_np` would wait for.
 
 use std::fs::File;
 use std::io::Read;

@@ -87,6 +87,7 @@ impl Drop for OwnWalker {
             return;
         }
         for spare in &SPARES {
+            // Release, because the next owner must see all that this thread wrote into the walker.
             if spare.compare_exchange(std::ptr::null_mut(), walker, AcqRel, Relaxed).is_ok() {
                 return;
             }

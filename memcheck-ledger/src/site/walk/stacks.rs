@@ -270,6 +270,7 @@ impl Stacks {
     ) -> &mut RawStack {
         self.count = self.count.wrapping_add(1);
         let at = key.set() + self.count % STACKS_PER_SET;
+        // Before `make_last`, which forgets the stack that has the kept frames.
         if let Ok([stack, last]) = self.all.get_disjoint_mut([at, self.last]) {
             stack.copy(last, kept);
         }

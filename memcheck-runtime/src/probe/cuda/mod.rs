@@ -1,4 +1,4 @@
-//! The CUDA probe. It defines the allocation functions of the driver and of the runtime library
+//! The CUDA probe: the allocation functions of the driver and of the runtime library, defined
 //! under their own names.
 //!
 //! candle builds cudarc with dynamic linking, so a symbol of the executable takes precedence over
