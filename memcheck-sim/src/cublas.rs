@@ -34,10 +34,7 @@ pub(crate) fn workspace(card: &Card) -> u64 {
 
 exports! { ffi::cublas;
     fn cublasCreate_v2(handle: Out<Handle>) {
-        if handle.is_null() {
-            return Err(Code::INVALID_VALUE);
-        }
-        handle.put(with(|machine| {
+        handle.make(|machine| {
             let context = current::get();
             let device = machine.context(context)?.device;
             machine.schedule.library()?;
@@ -46,7 +43,7 @@ exports! { ffi::cublas;
             machine.libraries.insert(handle, Library { context, workspace, ..Library::default() });
             machine.activity.record_allocation(device, handle, workspace, LIBRARY);
             Ok(handle)
-        })?)
+        })
     }
 
     fn cublasDestroy_v2(handle: Handle) {

@@ -37,18 +37,17 @@ const ALIGNMENT: u64 = 256;
 
 exports! { ffi::cublas;
     fn cublasLtCreate(handle: Out<Handle>) {
-        if handle.is_null() {
-            return Err(Code::INVALID_VALUE);
-        }
-        // cuBLASLt calls the runtime API, which needs no current context.
-        let context = cudart::context()?;
-        handle.put(with(|machine| {
-            machine.context(context)?;
-            machine.schedule.library()?;
-            let handle = machine.handle();
-            machine.libraries.insert(handle, Library { context, ..Library::default() });
-            Ok(handle)
-        })?)
+        handle.fill(|| {
+            // cuBLASLt calls the runtime API, which needs no current context.
+            let context = cudart::context()?;
+            with(|machine| {
+                machine.context(context)?;
+                machine.schedule.library()?;
+                let handle = machine.handle();
+                machine.libraries.insert(handle, Library { context, ..Library::default() });
+                Ok(handle)
+            })
+        })
     }
 
     fn cublasLtDestroy(handle: Handle) {

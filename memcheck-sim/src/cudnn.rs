@@ -40,17 +40,14 @@ pub(crate) struct Performance {
 
 exports! { ffi::cudnn;
     fn cudnnCreate(handle: Out<Handle>) {
-        if handle.is_null() {
-            return Err(Code::INVALID_VALUE);
-        }
-        handle.put(with(|machine| {
+        handle.make(|machine| {
             let context = current::get();
             machine.context(context)?;
             machine.schedule.library()?;
             let handle = machine.handle();
             machine.libraries.insert(handle, Library { context, ..Library::default() });
             Ok(handle)
-        })?)
+        })
     }
 
     fn cudnnDestroy(handle: Handle) {
@@ -265,14 +262,11 @@ fn library(machine: &mut Machine, handle: Handle) -> Answer<&mut Library> {
 }
 
 fn create(to: Out<Handle>, descriptor: Descriptor) -> Answer {
-    if to.is_null() {
-        return Err(Code::INVALID_VALUE);
-    }
-    to.put(with(|machine| {
+    to.make(|machine| {
         let handle = machine.handle();
         machine.descriptors.insert(handle, descriptor);
         Ok(handle)
-    })?)
+    })
 }
 
 fn destroy(handle: Handle) -> Answer {

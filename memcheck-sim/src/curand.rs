@@ -13,16 +13,13 @@ use memcheck_kernels::{Distribution, Generator, Kind, Memory as _};
 
 exports! { ffi::curand;
     fn curandCreateGenerator(generator: Out<Handle>, _kind: c_int) {
-        if generator.is_null() {
-            return Err(Code::INVALID_VALUE);
-        }
-        generator.put(with(|machine| {
+        generator.make(|machine| {
             let context = current::get();
             machine.context(context)?;
             let handle = machine.handle();
             machine.libraries.insert(handle, Library { context, ..Library::default() });
             Ok(handle)
-        })?)
+        })
     }
 
     fn curandDestroyGenerator(generator: Handle) {

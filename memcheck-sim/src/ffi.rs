@@ -24,10 +24,16 @@ impl<T> Out<T> {
 
     /// Stores the result. The pointer must not be null, otherwise the call is an error.
     pub(crate) fn put(self, value: T) -> Answer {
+        self.fill(|| Ok(value))
+    }
+
+    /// Makes a new object and stores it. `make` is not called if the pointer is null, because
+    /// nothing could destroy the object.
+    pub(crate) fn fill(self, make: impl FnOnce() -> Answer<T>) -> Answer {
         if self.0.is_null() {
             return Err(Code::INVALID_VALUE);
         }
-        self.offer(value);
+        self.offer(make()?);
         Ok(())
     }
 

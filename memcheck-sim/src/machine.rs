@@ -17,6 +17,7 @@ use crate::code::{Answer, Code};
 use crate::descriptors::Descriptor;
 use crate::events::Events;
 use crate::faults::Schedule;
+use crate::ffi::Out;
 use crate::host::{HostMemory, Origin};
 use crate::memory::{self, Block, DeviceMemory};
 use crate::pools::Pool;
@@ -442,6 +443,13 @@ pub fn configure(spec: &Spec) -> Result<(), ConfigureError> {
 /// every call fails with `CUDA_ERROR_SYSTEM_NOT_READY`.
 pub(crate) fn with<T>(work: impl FnOnce(&mut Machine) -> Answer<T>) -> Answer<T> {
     work(&mut *lock()?)
+}
+
+impl<T> Out<T> {
+    /// Makes an object of the machine and stores its handle or address.
+    pub(crate) fn make(self, work: impl FnOnce(&mut Machine) -> Answer<T>) -> Answer {
+        self.fill(|| with(work))
+    }
 }
 
 /// Not a part of `with`, which is compiled once for each closure.

@@ -65,6 +65,11 @@ fn a_fresh_package_gets_a_test_that_passes_and_nothing_is_replaced() {
     assert_eq!(project.read("Cargo.toml"), changed);
     let workflow = project.read(".github/workflows/memcheck.yml");
     assert!(workflow.contains("cargo install --git \"https://host/m\""), "{workflow}");
+    // As for another package of a workspace, for which the workflow is there already.
+    let third = project.memcheck(&["init", "--yes", "--name", "third"]).exits(0);
+    third.prints("memcheck.yml exists already and stays as it is");
+    assert!(project.has("tests/third.rs"));
+    assert_eq!(project.read(".github/workflows/memcheck.yml"), workflow);
 }
 
 #[test]

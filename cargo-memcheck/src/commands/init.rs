@@ -19,7 +19,7 @@ use crate::system::printing::{eprint_line, eprint_lines};
 #[derive(Debug, thiserror::Error)]
 enum InitError {
     #[error("{} exists already, and init replaces no file", .0.display())]
-    Exists(PathBuf, &'static str),
+    Exists(PathBuf),
     #[error("init asks before it writes, but there is no terminal to ask on")]
     NoTerminal,
 }
@@ -31,7 +31,7 @@ impl CommandError for InitError {
 
     fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::Exists(_, hint) => (*hint).to_owned(),
+            Self::Exists(_) => "--name gives the new file another name".to_owned(),
             Self::NoTerminal => "--yes writes these files without a question".to_owned(),
         })
     }
@@ -83,12 +83,16 @@ fn is_yes(key: &Key) -> bool {
 fn plan(starter: &Starter, args: &InitArgs) -> Result<Vec<PlannedFile>, Failure> {
     let mut files = Vec::new();
     let test = starter.folder().join("tests").join(format!("{}.rs", args.name));
-    files.push(new_file(test, starter.test(), "--name gives the new file another name")?);
+    let test = new_file(test, starter.test()).map_err(InitError::Exists)?;
+    files.push(test);
     if !args.no_workflow {
         let root = repository(starter.workspace_root());
         let path = root.join(".github/workflows/memcheck.yml");
-        let text = starter::workflow(args.git.as_deref());
-        files.push(new_file(path, text, "--no-workflow leaves the workflow out")?);
+        // One workflow runs the tests of all packages. It exists if init has run for another package.
+        match new_file(path, starter::workflow(args.git.as_deref())) {
+            Ok(workflow) => files.push(workflow),
+            Err(path) => eprint_line!("{} exists already and stays as it is", path.display()),
+        }
     }
     let manifests = starter.manifests(args)?.into_iter();
     files.extend(manifests.map(|ChangedFile { path, before, text }| PlannedFile {
@@ -99,9 +103,10 @@ fn plan(starter: &Starter, args: &InitArgs) -> Result<Vec<PlannedFile>, Failure>
     Ok(files)
 }
 
-fn new_file(path: PathBuf, text: String, hint: &'static str) -> Result<PlannedFile, InitError> {
+/// The error is the path of a file that exists.
+fn new_file(path: PathBuf, text: String) -> Result<PlannedFile, PathBuf> {
     match path.symlink_metadata() {
-        Ok(_) => Err(InitError::Exists(path, hint)),
+        Ok(_) => Err(path),
         Err(_) => Ok(PlannedFile { path, before: None, text }),
     }
 }
@@ -159,10 +164,10 @@ mod tests {
     fn an_existing_file_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("mem.rs");
-        assert!(new_file(path.clone(), String::new(), "a hint").is_ok());
+        assert!(new_file(path.clone(), String::new()).is_ok());
         std::fs::write(&path, "").unwrap();
-        let error = new_file(path, String::new(), "a hint").unwrap_err();
-        assert_eq!(error.hint().as_deref(), Some("a hint"));
+        let error = InitError::Exists(new_file(path, String::new()).unwrap_err());
+        assert!(error.hint().is_some_and(|hint| hint.contains("--name")));
         assert!(error.to_string().contains("exists already"), "{error}");
     }
 

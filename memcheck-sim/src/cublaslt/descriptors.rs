@@ -8,14 +8,11 @@ use crate::ffi::{In, Out};
 use crate::machine::{Handle, with};
 
 pub(super) fn create(to: Out<Handle>, descriptor: DescriptorValues) -> Answer {
-    if to.is_null() {
-        return Err(Code::INVALID_VALUE);
-    }
-    to.put(with(|machine| {
+    to.make(|machine| {
         let handle = machine.handle();
         machine.attributes.insert(handle, descriptor);
         Ok(handle)
-    })?)
+    })
 }
 
 /// Destroys a descriptor; null is not an error.

@@ -10,10 +10,7 @@ use crate::machine::{Context, Handle, with};
 
 exports! { ffi::driver;
     fn cuDevicePrimaryCtxRetain(context: Out<Handle>, device: c_int) {
-        if context.is_null() {
-            return Err(Code::INVALID_VALUE);
-        }
-        context.put(with(|machine| machine.retain_primary(device))?)
+        context.make(|machine| machine.retain_primary(device))
     }
 
     fn cuDevicePrimaryCtxRelease_v2(device: c_int) {
@@ -201,12 +198,11 @@ fn synchronize(context: Handle) -> Answer {
 }
 
 fn create(context: Out<Handle>, flags: c_uint, device: c_int) -> Answer {
-    if context.is_null() {
-        return Err(Code::INVALID_VALUE);
-    }
-    let handle = with(|machine| machine.create_context(device, flags))?;
-    current::push(handle)?;
-    context.put(handle)
+    context.fill(|| {
+        let handle = with(|machine| machine.create_context(device, flags))?;
+        current::push(handle)?;
+        Ok(handle)
+    })
 }
 
 /// Refuses execution affinity and graphics interoperability, which are not simulated.

@@ -3,20 +3,17 @@
 use std::ffi::c_uint;
 
 use super::{current, stream};
-use crate::code::{Answer, Code};
+use crate::code::Answer;
 use crate::ffi::{self, Out, exports};
 use crate::machine::{Handle, with};
 
 exports! { ffi::driver;
     fn cuEventCreate(event: Out<Handle>, _flags: c_uint) {
-        if event.is_null() {
-            return Err(Code::INVALID_VALUE);
-        }
-        event.put(with(|machine| {
+        event.make(|machine| {
             let context = current::get();
             machine.context(context)?;
             machine.events.create(context)
-        })?)
+        })
     }
 
     fn cuEventDestroy_v2(event: Handle) {

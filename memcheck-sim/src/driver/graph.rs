@@ -8,7 +8,7 @@ use super::node::handles;
 use crate::code::{Answer, Code};
 use crate::ffi::{self, In, Out, exports};
 use crate::machine::graphs::Edge;
-use crate::machine::{Handle, Machine, with};
+use crate::machine::{Handle, with};
 
 /// `CU_GRAPH_MEM_ATTR_*`.
 mod attribute {
@@ -33,10 +33,10 @@ const UPLOAD: u64 = 2;
 
 exports! { ffi::driver;
     fn cuGraphCreate(graph: Out<Handle>, flags: c_uint) {
-        if graph.is_null() || flags != 0 {
+        if flags != 0 {
             return Err(Code::INVALID_VALUE);
         }
-        graph.put(with(|machine| Ok(machine.create_graph()))?)
+        graph.make(|machine| Ok(machine.create_graph()))
     }
 
     fn cuGraphGetNodes(graph: Handle, nodes: Out<Handle>, count: Out<usize>) {
@@ -156,7 +156,7 @@ exports! { ffi::driver;
     }
 
     fn cuGraphInstantiateWithFlags(executable: Out<Handle>, graph: Handle, flags: c_ulonglong) {
-        instantiate(executable, |machine| machine.instantiate(graph, flags))
+        executable.make(|machine| machine.instantiate(graph, flags))
     }
 
     fn cuGraphInstantiate_v2(
@@ -164,7 +164,7 @@ exports! { ffi::driver;
         _log: *mut c_void, _size: usize,
     ) {
         error_node.offer(0);
-        instantiate(executable, |machine| machine.instantiate(graph, 0))
+        executable.make(|machine| machine.instantiate(graph, 0))
     }
 
     fn cuGraphInstantiateWithParams(
@@ -175,7 +175,7 @@ exports! { ffi::driver;
         }
         // SAFETY: the pointer is not null, so it is readable by the promise of the C caller.
         let wanted = unsafe { parameters.again().address().read() };
-        let done = instantiate(executable, |machine| {
+        let done = executable.make(|machine| {
             let executable = machine.instantiate(graph, wanted.flags)?;
             if wanted.flags & UPLOAD != 0 {
                 machine.stream_context(wanted.stream, current::get())?;
@@ -188,16 +188,6 @@ exports! { ffi::driver;
         parameters.put(Instantiation { error_node: 0, result, ..wanted })?;
         done
     }
-}
-
-fn instantiate(
-    executable: Out<Handle>,
-    work: impl FnOnce(&mut Machine) -> Answer<Handle>,
-) -> Answer {
-    if executable.is_null() {
-        return Err(Code::INVALID_VALUE);
-    }
-    executable.put(with(work)?)
 }
 
 /// Stores a list as the driver does: its length if there is no array, otherwise as many elements as

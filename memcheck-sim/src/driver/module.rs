@@ -185,14 +185,14 @@ fn load_data(module: Out<Handle>, image: *const c_void) -> Answer {
 }
 
 fn load(module: Out<Handle>, image: Image) -> Answer {
-    module.put(with(|machine| {
+    module.make(|machine| {
         let context = current::get();
         machine.context(context)?;
         machine.schedule.module()?;
         let handle = machine.handle();
         machine.modules.insert(handle, Module { context, image });
         Ok(handle)
-    })?)
+    })
 }
 
 fn module_of(function: Handle) -> Answer<Handle> {

@@ -31,12 +31,12 @@ impl NodePlace {
 
     fn add(self, node: Out<Handle>, kind: NodeKind, step: Step) -> Answer {
         let after = self.after()?;
-        node.put(with(|machine| machine.add_node(self.graph, kind, step, &after))?)
+        node.make(|machine| machine.add_node(self.graph, kind, step, &after))
     }
 
     fn add_child(self, node: Out<Handle>, child: Handle) -> Answer {
         let after = self.after()?;
-        node.put(with(|machine| machine.add_child(self.graph, child, &after))?)
+        node.make(|machine| machine.add_child(self.graph, child, &after))
     }
 
     fn add_event(self, node: Out<Handle>, kind: NodeKind, event: Handle) -> Answer {
@@ -46,7 +46,7 @@ impl NodePlace {
 
     fn add_free(self, node: Out<Handle>, address: u64) -> Answer {
         let after = self.after()?;
-        node.put(with(|machine| machine.add_free(self.graph, address, &after))?)
+        node.make(|machine| machine.add_free(self.graph, address, &after))
     }
 
     /// Adds an allocation, and stores its address in the parameters.

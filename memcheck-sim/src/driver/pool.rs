@@ -49,19 +49,19 @@ exports! { ffi::driver;
 
     fn cuMemPoolCreate(pool: Out<Handle>, properties: In<Properties>) {
         let properties = properties.get()?;
-        if pool.is_null() || properties.allocation != PINNED {
+        if properties.allocation != PINNED {
             return Err(Code::INVALID_VALUE);
         }
         if properties.location.kind != DEVICE || properties.handles != 0 {
             return Err(Code::NOT_SUPPORTED);
         }
-        pool.put(with(|machine| {
+        pool.make(|machine| {
             machine.device(properties.location.id)?;
             let handle = machine.handle();
             let device = properties.location.id as usize;
             machine.pools.insert(handle, Pool::created(device, properties.most as u64));
             Ok(handle)
-        })?)
+        })
     }
 
     fn cuMemPoolDestroy(pool: Handle) {

@@ -169,16 +169,16 @@ fn quietly<T>(work: impl FnOnce() -> T) -> T {
 }
 
 fn create(stream: Out<Handle>, flags: c_uint, priority: c_int) -> Answer {
-    if stream.is_null() || flags > 1 {
+    if flags > 1 {
         return Err(Code::INVALID_VALUE);
     }
-    stream.put(with(|machine| {
+    stream.make(|machine| {
         let context = current::get();
         machine.context(context)?;
         let handle = machine.handle();
         machine.streams.insert(handle, Stream { context, flags, priority });
         Ok(handle)
-    })?)
+    })
 }
 
 /// Reports the capture of a stream. The handle of its graph is also its number.

@@ -76,6 +76,21 @@ fn without_a_context_nothing_is_allocated() {
 }
 
 #[test]
+fn a_call_without_a_place_for_its_result_makes_nothing() {
+    let mine = context(0);
+    // SAFETY: the image is a zero-terminated text.
+    unsafe {
+        let image = c".version 9.0".as_ptr().cast();
+        assert_eq!(super::module::cuModuleLoadData(Out::none(), image), 1);
+        assert_eq!(super::event::cuEventCreate(Out::none(), 0), 1);
+    }
+    let made = crate::machine::with(|machine| {
+        Ok(machine.modules.values().filter(|module| module.context == mine).count())
+    });
+    assert_eq!(made, Ok(0));
+}
+
+#[test]
 fn an_allocation_reduces_the_free_memory_of_its_device_until_it_is_freed() {
     // No other test uses device 3, because this test compares its free memory to the byte.
     let context = context(3);

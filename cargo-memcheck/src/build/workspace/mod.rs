@@ -11,6 +11,7 @@ mod example;
 mod features;
 mod package;
 mod places;
+mod selection;
 mod separable;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -141,53 +142,6 @@ impl Workspace {
 
     pub(crate) fn test_packages(&self) -> Vec<TestPackage> {
         self.members().into_iter().filter_map(|package| self.test_package(package)).collect()
-    }
-
-    pub(crate) fn select(&self, flags: &CargoOptions) -> Result<Vec<TestPackage>, WorkspaceError> {
-        let selected = self.selected(flags)?;
-        let with_runtime: Vec<TestPackage> =
-            selected.iter().filter_map(|package| self.test_package(package)).collect();
-        if with_runtime.is_empty() {
-            return Err(WorkspaceError::NoRuntime(names(&selected)));
-        }
-        Ok(with_runtime)
-    }
-
-    pub(crate) fn named(&self, specs: &[String]) -> Result<Vec<&Package>, WorkspaceError> {
-        if specs.is_empty() {
-            return Ok(self.members());
-        }
-        self.matching(specs)
-    }
-
-    fn selected(&self, flags: &CargoOptions) -> Result<Vec<&Package>, WorkspaceError> {
-        if !flags.packages.is_empty() {
-            return self.matching(&flags.packages);
-        }
-        if flags.workspace {
-            let excluded: HashSet<&PackageId> =
-                self.matching(&flags.exclude)?.into_iter().map(|package| &package.id).collect();
-            let members = self.members().into_iter();
-            return Ok(members.filter(|package| !excluded.contains(&package.id)).collect());
-        }
-        Ok(self.metadata.workspace_default_packages())
-    }
-
-    fn matching(&self, specs: &[String]) -> Result<Vec<&Package>, WorkspaceError> {
-        let members = self.members();
-        let mut found: Vec<&Package> = Vec::new();
-        for spec in specs {
-            let before = found.len();
-            for package in &members {
-                if matches(spec, package) && found.iter().all(|known| known.id != package.id) {
-                    found.push(package);
-                }
-            }
-            if found.len() == before && !members.iter().any(|package| matches(spec, package)) {
-                return Err(WorkspaceError::NoMember(spec.clone(), names(&members)));
-            }
-        }
-        Ok(found)
     }
 
     fn test_package(&self, package: &Package) -> Option<TestPackage> {
@@ -343,24 +297,6 @@ fn metadata(flags: &CargoOptions, how: &[&str]) -> Command {
 /// The cargo that started this process, or else the one on the path.
 pub(crate) fn cargo() -> std::ffi::OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
-}
-
-fn names(packages: &[&Package]) -> String {
-    packages.iter().map(|package| package.name.as_str()).collect::<Vec<_>>().join(", ")
-}
-
-/// `spec` is a name, `name@version`, an id or a glob.
-fn matches(spec: &str, package: &Package) -> bool {
-    if spec == package.id.repr {
-        return true;
-    }
-    if let Some((name, version)) = spec.split_once('@') {
-        return name == package.name.as_str() && version == package.version.to_string();
-    }
-    if spec.contains(['*', '?', '[']) {
-        return fast_glob::glob_match(spec, package.name.as_str());
-    }
-    spec == package.name.as_str()
 }
 
 #[cfg(test)]

@@ -73,6 +73,7 @@ impl TestSource {
                 let chosen = (&options.package_features, kinds.as_slice());
                 let (with_features, mut notes) =
                     workspace.switch_on(&mut packages, chosen, &options.cargo)?;
+                notes.extend(workspace.left_out(&options.cargo));
                 let graph = with_features.as_ref().unwrap_or(workspace);
                 for other in graph.other_candles(&packages) {
                     if other.is_only {

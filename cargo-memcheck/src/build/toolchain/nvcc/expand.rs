@@ -16,18 +16,20 @@ use super::compiler;
 use crate::system::files;
 use crate::system::process::{self, ShortRun};
 
-/// What nvcc defines, and `cuda.h`.
-const DEFINED: [&str; 8] = [
-    "-D__CUDACC__",
-    "-D__NVCC__",
-    "-D__CUDACC_VER_MAJOR__=13",
-    "-D__CUDACC_VER_MINOR__=0",
-    "-DCUDA_VERSION=13000",
-    "-DCUDART_VERSION=13000",
-    "-D__cplusplus=201703L",
-    // A condition on a feature of the host's compiler is true for a recent one.
-    "-D__STDC_HOSTED__=1",
-];
+/// What nvcc and `cuda.h` of this version define.
+fn definitions(cuda: u32) -> [String; 8] {
+    [
+        "-D__CUDACC__".to_owned(),
+        "-D__NVCC__".to_owned(),
+        format!("-D__CUDACC_VER_MAJOR__={}", cuda / 1000),
+        format!("-D__CUDACC_VER_MINOR__={}", cuda % 1000 / 10),
+        format!("-DCUDA_VERSION={cuda}"),
+        format!("-DCUDART_VERSION={cuda}"),
+        "-D__cplusplus=201703L".to_owned(),
+        // A condition on a feature of the host's compiler is true for a recent one.
+        "-D__STDC_HOSTED__=1".to_owned(),
+    ]
+}
 
 /// The side whose code is compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,14 +78,24 @@ impl SourceFiles {
     }
 
     /// The text after the preprocessor. `options` are those of the command line that define macros
-    /// and name folders.
-    pub(super) fn expand(&self, side: CodeSide, options: &[OsString]) -> io::Result<String> {
+    /// and name folders, and `cuda` is the version of the toolkit, as [`cuda_version`] returns it.
+    ///
+    /// [`cuda_version`]: super::cuda_version
+    pub(super) fn expand(
+        &self,
+        side: CodeSide,
+        cuda: u32,
+        options: &[OsString],
+    ) -> io::Result<String> {
         let headers = tempfile::tempdir()?;
         for name in self.absent.iter().filter(|name| is_below(Path::new(name))) {
             files::replace(&headers.path().join(name), b"")?;
         }
         let mut command = Command::new(compiler());
-        command.args(["-E", "-P", "-w", "-x", "c", "-nostdinc"]).args(DEFINED).args(options);
+        command
+            .args(["-E", "-P", "-w", "-x", "c", "-nostdinc"])
+            .args(definitions(cuda))
+            .args(options);
         command.args((side == CodeSide::Device).then_some("-D__CUDA_ARCH__=900"));
         command.arg("-I").arg(headers.path()).arg(&self.path);
         let output = process::short(&command, ShortRun::TRUSTED)?;
@@ -138,15 +150,30 @@ mod tests {
         assert!(!sources.mention_c_linkage());
         let options = ["-I".into(), folders[0].clone().into_os_string(), "-DSIZE=3".into()];
         assert_eq!(
-            sources.expand(CodeSide::Host, &options).unwrap().trim(),
+            sources.expand(CodeSide::Host, 13_000, &options).unwrap().trim(),
             "void a_own(); other;"
         );
-        assert_eq!(sources.expand(CodeSide::Device, &options).unwrap().trim(), "");
+        assert_eq!(sources.expand(CodeSide::Device, 13_000, &options).unwrap().trim(), "");
         // The preprocessor stops at a header that cannot be put into a folder of empty ones.
         fs::write(path("a.cu"), source).unwrap();
         let error = SourceFiles::find(&path("a.cu"), &folders)
-            .expand(CodeSide::Host, &options)
+            .expand(CodeSide::Host, 13_000, &options)
             .unwrap_err();
         assert!(error.to_string().contains("absent.h"), "{error}");
+    }
+
+    #[test]
+    fn code_for_a_newer_toolkit_than_the_stated_one_is_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.cu");
+        let source = "#if CUDA_VERSION >= 12090 || CUDART_VERSION >= 12090\nnewer\n#endif\n\
+            __CUDACC_VER_MAJOR__ __CUDACC_VER_MINOR__";
+        fs::write(&path, source).unwrap();
+        let expand = |cuda| {
+            let text = SourceFiles::find(&path, &[]).expand(CodeSide::Host, cuda, &[]).unwrap();
+            text.split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(expand(12_080), "12 8");
+        assert_eq!(expand(13_000), "newer 13 0");
     }
 }

@@ -154,7 +154,7 @@ fn read_tokens(work: &Work, source: &Path, side: CodeSide) -> io::Result<Vec<Tok
     if !sources.mention_c_linkage() {
         return Ok(Vec::new());
     }
-    let text = sources.expand(side, &work.preprocessor);
+    let text = sources.expand(side, cuda_version(), &work.preprocessor);
     let named = |error| io::Error::other(format!("{}: {error}", source.display()));
     text.map(|text| tokens::tokens(&text)).map_err(named)
 }

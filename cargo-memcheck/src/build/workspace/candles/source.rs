@@ -7,23 +7,12 @@ use cargo_metadata::{Dependency, Package};
 use memcheck_core::measurement::cargo_lock::CANDLE;
 use toml_edit::{InlineTable, Value};
 
-/// The crates in candle's repository on which a package can depend.
-const CRATES: [&str; 11] = [
-    "candle-core",
-    "candle-datasets",
-    "candle-flash-attn",
-    "candle-flash-attn-build",
-    "candle-flash-attn-v3",
-    "candle-kernels",
-    "candle-metal-kernels",
-    "candle-nn",
-    "candle-onnx",
-    "candle-transformers",
-    "candle-ug",
-];
+const NN: &str = "candle-nn";
+const TRANSFORMERS: &str = "candle-transformers";
 
-/// Those that memcheck-runtime depends on in every package.
-const OF_RUNTIME: [&str; 2] = [CANDLE, "candle-kernels"];
+/// The crates of candle on which memcheck-runtime depends, the last two with features only. They bring
+/// all others from their own repository.
+const CRATES: [&str; 4] = [CANDLE, "candle-kernels", NN, TRANSFORMERS];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CandleSource {
@@ -69,12 +58,16 @@ impl CandleSource {
         Self::Git { url: url.to_owned(), reference }
     }
 
-    /// The crates to replace by those of this source: the `used` ones, and those that the runtime
-    /// brings. `beside` is the folder above the crates, if it is known.
+    /// The crates to replace by those of this source, so that the runtime has those of a program with
+    /// the `used` crates. `beside` is the folder above the crates, if it is known.
     pub(crate) fn crates(&self, used: &[&str], beside: Option<&Path>) -> Vec<&'static str> {
         let is_there =
             |name: &str| beside.is_none_or(|folder| folder.join(name).join("Cargo.toml").is_file());
-        let wanted = |name: &&str| used.contains(name) || OF_RUNTIME.contains(name);
+        let wanted = |name: &&str| match *name {
+            NN => used.contains(&NN) || used.contains(&TRANSFORMERS),
+            TRANSFORMERS => used.contains(&TRANSFORMERS),
+            _ => true,
+        };
         CRATES.into_iter().filter(wanted).filter(|name| is_there(name)).collect()
     }
 
@@ -166,5 +159,16 @@ mod tests {
         assert_eq!(source.crates(&used, Some(folder.path())), ["candle-core", "candle-nn"]);
         let all = ["candle-core", "candle-kernels", "candle-nn"];
         assert_eq!(source.crates(&used, None), all);
+    }
+
+    #[test]
+    fn only_crates_of_the_runtime_that_the_program_uses_are_replaced() {
+        let source = CandleSource::Path(PathBuf::new());
+        let base = ["candle-core", "candle-kernels"];
+        let others = ["candle-core", "candle-flash-attn", "candle-metal-kernels", "candle-onnx"];
+        assert_eq!(source.crates(&others, None), base);
+        // candle-nn is a dependency of candle-transformers, and can be none of the program.
+        let all = [&base[..], &["candle-nn", "candle-transformers"]].concat();
+        assert_eq!(source.crates(&["candle-core", "candle-transformers"], None), all);
     }
 }
