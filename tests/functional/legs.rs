@@ -97,3 +97,36 @@ fn the_log_has_a_line_at_the_start_and_at_the_end_of_a_build() {
     let is_progress = |line: &str| line.starts_with("building ") || line.starts_with("built ");
     assert!(!quiet.stderr.lines().any(is_progress), "{}", quiet.stderr);
 }
+
+/// Cargo prints the warnings of the build script of a package in a folder again in each build.
+#[test]
+fn a_warning_of_another_packages_build_script_is_printed_when_it_is_built() {
+    let script = |text: &str| {
+        new(&format!(
+            "fn main() {{
+    println!(\"cargo::rerun-if-changed=build.rs\");
+    println!(\"cargo::warning={text}\");
+}}
+"
+        ))
+    };
+    let other = Project::bare("");
+    other.write("build.rs", &script("of the other"));
+    let project = Project::bare(&format!(
+        "other = {{ package = \"{}\", path = \"{}\" }}\n\
+         [dev-dependencies]\nmemcheck-runtime = {{ path = \"RUNTIME\" }}\n",
+        other.name(),
+        other.path().display()
+    ));
+    project.write("build.rs", &script("of the package"));
+    let test = "#[memcheck_runtime::mem_test(baseline = false)]\nfn a() {}\n";
+    project.write("tests/mem.rs", test);
+    let run = |arguments: &[&str]| project.run(arguments).exits(0).prints("0.1.0: of the package");
+    let of_other = format!("warning: {}@0.1.0: of the other", other.name());
+    run(&[]).prints(&of_other);
+    let again = run(&[]);
+    assert!(!again.stderr.contains(&of_other), "{}", again.stderr);
+    run(&["--verbose"]).prints(&of_other);
+    other.write("build.rs", &script("of the other script"));
+    run(&[]).prints(&format!("{of_other} script"));
+}

@@ -8,6 +8,7 @@ mod optimization;
 mod program;
 mod progress;
 mod proven;
+mod repeated;
 
 use std::collections::HashMap;
 use std::os::unix::process::ExitStatusExt;
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use cargo::CargoOutput;
 use progress::Meter;
+use repeated::Shown;
 
 pub(crate) use directories::target_directory;
 pub(crate) use program::{Program, ProgramError, ProgramKind};
@@ -218,7 +220,8 @@ pub(crate) fn build(
         DeviceKind::Cuda => "the CUDA device",
     };
     let run = || {
-        let meter = Meter::new(subject, options.reporting.verbosity);
+        let shown = Shown::new(&workspace.members());
+        let meter = Meter::new(subject, options.reporting.verbosity, shown);
         let mut command = command(workspace, packages, options, goal, kind, toolkit);
         command.args(["--color", color()]);
         let output = cargo::run(command, goal, &meter)?;

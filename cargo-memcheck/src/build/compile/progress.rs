@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressState, ProgressStyle};
 
+use super::repeated::{COMPILING, Shown};
 use crate::invocation::values::Verbosity;
 use crate::system::escape;
 use crate::system::printing::eprint_line;
@@ -18,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const SIGN_OF_LIFE: Duration = Duration::from_secs(30);
 /// Printed with `--verbose` only, because the bar and the last line convey the same.
 const STATUS: [&str; 9] = [
-    "Compiling",
+    COMPILING,
     "Fresh",
     "Dirty",
     "Finished",
@@ -54,6 +55,7 @@ struct BuildState {
     latest: Instant,
     /// The first C function that the linker did not find.
     undefined: Option<String>,
+    warnings: Shown,
 }
 
 #[derive(Debug)]
@@ -68,7 +70,7 @@ pub(super) struct Meter {
 
 impl Meter {
     /// Shows nothing until it is clear that something is built.
-    pub(super) fn new(subject: &str, verbosity: Verbosity) -> Self {
+    pub(super) fn new(subject: &str, verbosity: Verbosity, warnings: Shown) -> Self {
         let bar = ProgressBar::hidden()
             .with_prefix(subject.to_owned())
             .with_finish(ProgressFinish::AndClear);
@@ -86,6 +88,7 @@ impl Meter {
             compiled: 0,
             latest: started,
             undefined: None,
+            warnings,
         };
         let (subject, state) = (subject.to_owned(), Mutex::new(state));
         Self { subject, verbosity, started, bar, state }
@@ -96,14 +99,19 @@ impl Meter {
     }
 
     pub(super) fn line(&self, line: &str) {
+        let plain = console::strip_ansi_codes(line);
         let status = status(line, &STATUS);
-        if status == Some("Compiling") {
-            self.announce(&mut self.state());
+        if status == Some(COMPILING) {
+            let mut state = self.state();
+            state.warnings.read(&plain);
+            self.announce(&mut state);
         }
         if let Some(function) = undefined(line) {
             self.state().undefined.get_or_insert_with(|| function.to_owned());
         }
-        if is_shown(line, self.verbosity) {
+        let is_repeated =
+            self.verbosity != Verbosity::Verbose && self.state().warnings.is_repeated(&plain);
+        if is_shown(line, self.verbosity) && !is_repeated {
             // Without the suspension the line would be mixed with the bar.
             self.bar.suspend(|| eprint_line!("{}", escape::colors(line)));
         }

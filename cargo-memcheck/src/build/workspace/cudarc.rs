@@ -83,10 +83,13 @@ impl Workspace {
     pub(crate) fn warnings_of_cudarc(&self, packages: &[TestPackage]) -> Vec<String> {
         let mut warnings = Vec::new();
         let packages = packages.iter().filter(|package| package.candle.is_some());
-        for cudarc in packages.flat_map(|package| self.cudarcs(package)) {
-            let Some(warning) = self.warning(cudarc) else { continue };
-            if !warnings.contains(&warning) {
-                warnings.push(warning);
+        for package in packages {
+            let reached = self.reachable(&package.package.id);
+            for cudarc in reached.iter().filter(|it| it.name.as_str() == CUDARC) {
+                let Some(warning) = self.warning(cudarc, &reached) else { continue };
+                if !warnings.contains(&warning) {
+                    warnings.push(warning);
+                }
             }
         }
         warnings
@@ -97,7 +100,8 @@ impl Workspace {
         reached.filter(|package| package.name.as_str() == CUDARC)
     }
 
-    fn warning(&self, cudarc: &Package) -> Option<String> {
+    /// `reached` are the packages among which its users are.
+    fn warning(&self, cudarc: &Package, reached: &[&Package]) -> Option<String> {
         let nodes = &self.metadata.resolve.as_ref()?.nodes;
         let node = nodes.iter().find(|node| node.id == cudarc.id)?;
         let has = |feature: &str| node.features.iter().any(|known| **known == *feature);
@@ -121,7 +125,7 @@ impl Workspace {
         };
         let users = nodes.iter().filter(|node| node.dependencies.contains(&cudarc.id));
         let users = users.filter_map(|node| {
-            let user = self.metadata.packages.iter().find(|package| package.id == node.id)?;
+            let user = reached.iter().find(|package| package.id == node.id)?;
             (user.name.as_str() != CANDLE).then(|| format!("`{}`", user.name))
         });
         let users = users.collect::<Vec<_>>().join(", ");
@@ -172,6 +176,7 @@ fn oldest(requirement: &VersionReq) -> Option<Version> {
 mod tests {
     use serde_json::{Value, json};
 
+    use super::super::example::{self, REGISTRY, package};
     use super::*;
     use crate::invocation::values::CargoOptions;
 
@@ -278,6 +283,31 @@ mod tests {
         let workspace = workspace_of(("0.8.4", "^0.13.5"), false, None);
         let of_candle = workspace.warnings_of_loaded_cudarc(&workspace.test_packages());
         assert!(of_candle[0].starts_with("cudarc 0.13.5 loads"), "candle's, without its feature");
+    }
+
+    /// candle 0.9.2 to 0.11.0 have `cuda = ["candle-ug?/cuda", …]`, so that cargo's metadata have
+    /// the cudarc of `ug-cuda` in each graph with candle's CUDA.
+    #[test]
+    fn a_cudarc_that_no_feature_switches_on_is_not_named() {
+        let warnings = |active: &[&'static str]| {
+            let own = package("cudarc").of("0.19.10", REGISTRY).active(&["dynamic-linking"]);
+            let older = package("cudarc").of("0.17.8", REGISTRY).active(&["dynamic-linking"]);
+            let ug_cuda = package("ug-cuda").of("0.5.0", REGISTRY).on(&older);
+            let ug = package("candle-ug").of("0.11.0", REGISTRY).on(&ug_cuda);
+            let candle = package("candle-core").of("0.11.0", REGISTRY).on(&own).uses(&ug);
+            let candle = candle.declared("candle-ug", "^0.11", json!({ "optional": true }));
+            let candle = candle.active(active).features(json!({
+                "cuda": ["candle-ug?/cuda"], "ug": ["dep:candle-ug"],
+            }));
+            let runtime = package("memcheck-runtime").of("0.1.0", REGISTRY).on(&candle);
+            let app = package("app").on(&candle).on(&runtime);
+            let all = [&app, &own, &older, &ug_cuda, &ug, &candle, &runtime];
+            let workspace = example::workspace("/ws", &all);
+            workspace.warnings_of_cudarc(&workspace.test_packages()).join("\n")
+        };
+        assert_eq!(warnings(&["cuda"]), "");
+        let linked = warnings(&["cuda", "ug"]);
+        assert!(linked.starts_with("cudarc 0.17.8 of `ug-cuda` is another version"), "{linked}");
     }
 
     #[test]

@@ -58,10 +58,15 @@ impl Example {
     }
 
     /// The same under another name.
-    pub(super) fn on_as(mut self, other: &Self, rename: Option<&str>) -> Self {
-        self.used.push(other.id());
+    pub(super) fn on_as(self, other: &Self, rename: Option<&str>) -> Self {
         let requirement = format!("^{}", other.version);
-        self.declared(other.name, &requirement, json!({ "rename": rename }))
+        self.uses(other).declared(other.name, &requirement, json!({ "rename": rename }))
+    }
+
+    /// A dependency that cargo's graph has.
+    pub(super) fn uses(mut self, other: &Self) -> Self {
+        self.used.push(other.id());
+        self
     }
 
     /// A dependency that is declared.

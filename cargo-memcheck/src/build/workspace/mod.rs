@@ -11,15 +11,16 @@ mod example;
 mod features;
 mod package;
 mod places;
+mod reach;
 mod selection;
 mod separable;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cargo_metadata::{DepKindInfo, Dependency, DependencyKind, Metadata, Node, Package, PackageId};
+use cargo_metadata::{Dependency, DependencyKind, Metadata, Package, PackageId};
 use memcheck_core::measurement::cargo_lock::CANDLE;
 
 use crate::invocation::values::CargoOptions;
@@ -218,36 +219,9 @@ impl Workspace {
         declared.filter_map(|declared| Some((declared, chosen(declared)?))).collect()
     }
 
-    fn reachable(&self, root: &PackageId) -> Vec<&Package> {
-        let Some(resolve) = &self.metadata.resolve else { return Vec::new() };
-        let nodes: HashMap<&PackageId, &Node> =
-            resolve.nodes.iter().map(|node| (&node.id, node)).collect();
-        let mut seen: HashSet<&PackageId> = HashSet::from([root]);
-        let mut open = vec![root];
-        while let Some(id) = open.pop() {
-            for dependency in nodes.get(id).into_iter().flat_map(|node| &node.deps) {
-                // Cargo does not build the tests of a dependency, so its dev-dependencies do not
-                // count.
-                let is_built = |how: &DepKindInfo| {
-                    let is_test_only = id != root && how.kind == DependencyKind::Development;
-                    !is_test_only && !is_for_no_target(how)
-                };
-                if dependency.dep_kinds.iter().any(is_built) && seen.insert(&dependency.pkg) {
-                    open.push(&dependency.pkg);
-                }
-            }
-        }
-        self.metadata.packages.iter().filter(|package| seen.contains(&package.id)).collect()
-    }
-
     pub(crate) fn resolved(&self, name: &str) -> Option<&Package> {
         self.metadata.packages.iter().find(|package| package.name.as_str() == name)
     }
-}
-
-/// memcheck-runtime has such dependencies, for the lock file of its user.
-fn is_for_no_target(how: &DepKindInfo) -> bool {
-    how.target.as_ref().is_some_and(|target| target.to_string() == "cfg(any())")
 }
 
 /// `CARGO` can name another program.

@@ -6,12 +6,10 @@ mod source;
 mod tests;
 mod unify;
 
-use std::collections::HashSet;
-
-use cargo_metadata::{DependencyKind, Node, Package, PackageId};
+use cargo_metadata::{Package, PackageId};
 use memcheck_core::measurement::cargo_lock::CANDLE;
 
-use super::{RUNTIME, TestPackage, Workspace, is_for_no_target};
+use super::{RUNTIME, TestPackage, Workspace};
 
 pub(crate) use source::CandleSource;
 
@@ -103,23 +101,7 @@ impl Workspace {
 
     /// The packages that are built for a package, without those that only the runtime needs.
     fn reached_by_program(&self, root: &PackageId) -> Vec<&Package> {
-        let nodes = || self.metadata.resolve.iter().flat_map(|resolve| &resolve.nodes);
-        let of = |id: &PackageId| nodes().find(|node| node.id == *id);
-        let is_runtime = |id: &PackageId| self.is_named(id, RUNTIME);
-        let mut seen: HashSet<&PackageId> = HashSet::from([root]);
-        let mut open: Vec<&Node> = of(root).into_iter().collect();
-        while let Some(node) = open.pop() {
-            for dependency in &node.deps {
-                let is_built = dependency.dep_kinds.iter().any(|how| {
-                    let is_test_only = node.id != *root && how.kind == DependencyKind::Development;
-                    !is_test_only && !is_for_no_target(how)
-                });
-                if is_built && !is_runtime(&dependency.pkg) && seen.insert(&dependency.pkg) {
-                    open.extend(of(&dependency.pkg));
-                }
-            }
-        }
-        self.metadata.packages.iter().filter(|package| seen.contains(&package.id)).collect()
+        self.reachable_without(root, |id| self.is_named(id, RUNTIME))
     }
 
     fn is_named(&self, id: &PackageId, name: &str) -> bool {

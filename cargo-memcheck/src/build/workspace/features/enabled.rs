@@ -7,6 +7,8 @@ use cargo_metadata::semver::VersionReq;
 use cargo_metadata::{Dependency, Metadata, Node, Package, PackageId};
 use memcheck_core::measurement::cargo_lock::RUNTIME;
 
+use super::FeatureEntry;
+
 /// The packages of a dependency graph, by id.
 pub(super) struct Graph<'a> {
     packages: HashMap<&'a PackageId, &'a Package>,
@@ -24,33 +26,6 @@ pub(super) struct Enabled<'a> {
     pub(super) added: BTreeSet<&'a str>,
     /// Dependencies whose features are not known, because they are not in the graph.
     pub(super) unknown: BTreeSet<&'a str>,
-}
-
-/// An entry of a feature in a manifest.
-#[derive(Debug, PartialEq, Eq)]
-enum FeatureEntry<'t> {
-    Own(&'t str),
-    Optional(&'t str),
-    OfDependency { name: &'t str, feature: &'t str, is_weak: bool },
-}
-
-impl<'t> FeatureEntry<'t> {
-    fn parse(text: &'t str) -> Self {
-        if let Some(name) = text.strip_prefix("dep:") {
-            return Self::Optional(name);
-        }
-        match text.split_once('/') {
-            None => Self::Own(text),
-            Some((name, feature)) => {
-                let strong = name.strip_suffix('?');
-                Self::OfDependency {
-                    name: strong.unwrap_or(name),
-                    feature,
-                    is_weak: strong.is_some(),
-                }
-            }
-        }
-    }
 }
 
 impl<'a> Graph<'a> {
@@ -169,18 +144,4 @@ fn named<'a>(of: &'a Package, name: &str) -> impl Iterator<Item = &'a Dependency
 fn unknown<'a>(dependency: &'a Dependency, feature: &str, enabled: &mut Enabled<'a>) {
     enabled.unknown.insert(&dependency.name);
     enabled.features.insert((&dependency.name, feature.to_owned()));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_entry_names_a_feature_or_a_dependency() {
-        assert_eq!(FeatureEntry::parse("cuda"), FeatureEntry::Own("cuda"));
-        assert_eq!(FeatureEntry::parse("dep:cudarc"), FeatureEntry::Optional("cudarc"));
-        let of = |is_weak| FeatureEntry::OfDependency { name: "candle", feature: "cuda", is_weak };
-        assert_eq!(FeatureEntry::parse("candle/cuda"), of(false));
-        assert_eq!(FeatureEntry::parse("candle?/cuda"), of(true));
-    }
 }

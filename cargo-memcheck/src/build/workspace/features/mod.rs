@@ -4,6 +4,7 @@
 
 mod choice;
 mod enabled;
+mod entry;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +19,8 @@ use crate::invocation::options::{FeatureChoice, PackageFeatures};
 use crate::invocation::values::CargoOptions;
 use choice::OwnFeature;
 use enabled::Graph;
+
+pub(super) use entry::FeatureEntry;
 
 /// The features of a package for a kind of device.
 #[derive(Debug, Clone, PartialEq, Eq)]
