@@ -47,7 +47,37 @@ impl CommandError for WorkspaceError {
             ),
             Self::OtherCandle(other) => Some(other.hint()),
             Self::Killed(status, _) => process::advice(*status),
-            Self::Metadata(_) | Self::NoMember(..) => None,
+            Self::Metadata(stderr) => refused_version(stderr),
+            Self::NoMember(..) => None,
         }
+    }
+}
+
+/// The step after cargo has refused the version of insta that memcheck-runtime needs, because a
+/// package requires an older one. An older one in Cargo.lock is updated by cargo.
+fn refused_version(stderr: &str) -> Option<String> {
+    let is_refused = stderr.contains("failed to select a version for `insta`");
+    (is_refused && stderr.contains(RUNTIME)).then(|| {
+        format!(
+            "{RUNTIME} needs no insta without its feature `insta`: `default-features = false, \
+             features = [\"candle\", \"global-allocator\"]`"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::refused_version;
+
+    #[test]
+    fn an_insta_that_cargo_refuses_has_the_next_step() {
+        let refused = "error: failed to select a version for `insta`.\n    ... required by package \
+                       `memcheck-runtime v0.1.0 (/m/memcheck-runtime)`\n\n  previously selected \
+                       package `insta v1.39.0`\n    ... which satisfies dependency `insta = \
+                       \"=1.39.0\"` of package `app v0.1.0`";
+        assert!(refused_version(refused).unwrap().contains("default-features = false"));
+        // Another conflict than that of memcheck.
+        assert_eq!(refused_version(&refused.replace("memcheck-runtime", "other")), None);
+        assert_eq!(refused_version(&refused.replace("`insta`", "`serde`")), None);
     }
 }

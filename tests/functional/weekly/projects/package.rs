@@ -69,7 +69,7 @@ fn repositories(shape: &Shape) -> Vec<Repository> {
     if shape.origin == CandleOrigin::Registry {
         return Vec::new();
     }
-    let version = shape.locked.unwrap_or(shape.requirement);
+    let version = shape.published;
     let mut crates = vec!["candle-core", "candle-nn", "candle-kernels"];
     if shape.has("flash-attn") {
         crates.push("candle-flash-attn");
@@ -135,6 +135,11 @@ fn builder(name: &str) -> String {
     format!("{name} = {{ version = \"0.1.6\", {optional} }}\n")
 }
 
+/// Cargo keeps the versions that the lock file has for other members of the workspace.
+fn has_other_member(shape: &Shape) -> bool {
+    shape.insta().is_some_and(|insta| !insta.starts_with('='))
+}
+
 fn manifest(shape: &Shape, project: &Project) -> String {
     let repositories = repositories(shape);
     let name = project.name();
@@ -146,6 +151,9 @@ fn manifest(shape: &Shape, project: &Project) -> String {
         text.push_str(&format!("rust-version = \"{version}\"\n"));
     }
     text.push_str(&format!("\n[workspace]\n\n[features]\n{}", features(shape)));
+    if has_other_member(shape) {
+        text = text.replace("[workspace]\n", "[workspace]\nmembers = [\"other\"]\n");
+    }
     text.push_str("\n[dependencies]\nanyhow = \"1\"\n");
     text.push_str(&dependency(shape, "candle-core", &repositories));
     text.push_str(&dependency(shape, "candle-nn", &repositories));
@@ -173,10 +181,8 @@ fn manifest(shape: &Shape, project: &Project) -> String {
         }
         OwnKernels::None | OwnKernels::Ptx => {}
     }
-    if let Some((_, version)) = shape.old.iter().find(|(krate, _)| *krate == "insta") {
-        // An exact requirement, or one that the version of the lock file meets.
-        let required = if version.starts_with('=') { version } else { "1.40" };
-        text.push_str(&format!("\n[dev-dependencies]\ninsta = \"{required}\"\n"));
+    if let Some(insta) = shape.insta().filter(|insta| insta.starts_with('=')) {
+        text.push_str(&format!("\n[dev-dependencies]\ninsta = \"{insta}\"\n"));
     }
     if shape.origin == CandleOrigin::Patch {
         let [candle, cudarc] = &repositories[..] else { panic!("two repositories") };
@@ -268,6 +274,14 @@ pub(super) fn write(shape: &Shape, project: &Project) {
     if let Some(toolchain) = toolchain(shape) {
         let text = format!("[toolchain]\nchannel = \"{toolchain}\"\nprofile = \"minimal\"\n");
         project.write("rust-toolchain.toml", &text);
+    }
+    if has_other_member(shape) {
+        project.write("other/src/lib.rs", "");
+        project.write(
+            "other/Cargo.toml",
+            "[package]\nname = \"other\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n\
+             [dev-dependencies]\ninsta = \"1.40\"\n",
+        );
     }
     let filled = |template: &str| fill(shape, project, template);
     let mut library = String::new();

@@ -45,8 +45,7 @@ fn own_cuda(shape: &Shape) -> String {
 fn instead(shape: &Shape) -> String {
     let mut parts = Vec::new();
     if shape.origin != CandleOrigin::Registry {
-        let version = shape.locked.unwrap_or(shape.requirement);
-        parts.push(format!("a local repository of the published {version}"));
+        parts.push(format!("a local repository of the published {}", shape.published));
     }
     if let Asked::Pin(_) = shape.asked {
         match package::toolchain(shape) {

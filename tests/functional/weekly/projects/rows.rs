@@ -55,6 +55,8 @@ pub(super) struct Shape {
     /// The version in its lock file, if it has one.
     pub(super) locked: Option<&'static str>,
     pub(super) origin: CandleOrigin,
+    /// The published version that is tried in the place of a repository.
+    pub(super) published: &'static str,
     pub(super) edition: &'static str,
     pub(super) asked: Asked,
     pub(super) feature: OwnFeature,
@@ -87,7 +89,11 @@ impl Shape {
             project,
             requirement,
             locked,
-            origin: match origin {
+            published: match origin.split_once(' ') {
+                Some((_, version)) => version,
+                None => locked.unwrap_or(requirement),
+            },
+            origin: match origin.split(' ').next().unwrap_or(origin) {
                 "registry" => CandleOrigin::Registry,
                 "git" => CandleOrigin::Git,
                 "patch" => CandleOrigin::Patch,
@@ -134,6 +140,12 @@ impl Shape {
 
     pub(super) fn has(&self, extra: &str) -> bool {
         self.extra.contains(&extra)
+    }
+
+    /// The version of insta in the lock file, or with `=` the required one.
+    pub(super) fn insta(&self) -> Option<&'static str> {
+        let insta = self.old.iter().find(|(krate, _)| *krate == "insta");
+        insta.map(|(_, version)| *version)
     }
 
     /// The columns but the name of the project and the number of edits.
