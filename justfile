@@ -125,6 +125,15 @@ candle-versions VERSION="":
     {{ if VERSION == "" { "" } else { "CANDLE_VERSION=" + VERSION } }} cargo test -p memcheck-functional candle_versions:: -- \
         --ignored --nocapture
 
+# A package of the shape of each of 25 projects that use candle (tests/functional/weekly/projects/rows.tsv), or of one of
+# them: `just projects moshi`. It adds memcheck, and measures on `cpu` and `sim`. Compiles candle in each version, from the
+# registry and from git, with three compilers.
+projects PROJECT="":
+    for version in 1.88 1.91; do \
+        rustup toolchain list | grep -q "^$version" || rustup toolchain install "$version" --profile minimal; \
+    done
+    PROJECT={{PROJECT}} cargo test -p memcheck-functional weekly::projects -- --ignored --nocapture
+
 # candle's features `cudnn` and `nccl`, `estimate --flash-attn`, the proof of `doctor`, bindgen_cuda, a
 # fork of candle-kernels, and tokenizers with onig. Compiles candle with other features, and downloads bindgen_cuda and onig.
 features:

@@ -3,10 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::PathBuf;
 use std::process::Output;
 
-use crate::fixture::{Project, cargo, workspace};
+use crate::fixture::Project;
 
 /// The dependencies that the tests name, in addition to candle-core. The features are those with
 /// which candle is compiled.
@@ -40,25 +39,13 @@ fn simulated_cuda_is_linked() {
 }
 ";
 
-/// Returns the folder of the tests of candle-core's source.
-fn sources() -> PathBuf {
-    let output = cargo()
-        .args(["metadata", "--format-version", "1", "--locked"])
-        .current_dir(workspace())
-        .output()
-        .expect("cargo runs");
-    let metadata: serde_json::Value =
-        serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON");
-    let packages = metadata["packages"].as_array().expect("a list of packages");
-    let candle = packages.iter().find(|package| package["name"] == "candle-core");
-    let manifest = candle.and_then(|package| package["manifest_path"].as_str());
-    PathBuf::from(manifest.expect("the path of candle-core")).with_file_name("tests")
-}
-
 /// Copies the files with CUDA tests into a package.
 fn package() -> Project {
     let project = Project::package("candle-own-tests", DEPENDENCIES);
-    for entry in std::fs::read_dir(sources()).expect("candle-core has tests").flatten() {
+    for entry in std::fs::read_dir(memcheck_sources::folder("candle-core").join("tests"))
+        .expect("candle-core has tests")
+        .flatten()
+    {
         let name = entry.file_name().into_string().expect("a name in UTF-8");
         // The tests of cutile need its compiler.
         if !name.ends_with("_tests.rs") || name.starts_with("cutile") {

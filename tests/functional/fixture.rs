@@ -369,6 +369,12 @@ impl Drop for Project {
     }
 }
 
+/// Copies the folder of a crate, for example from cargo's registry.
+pub(crate) fn copy_crate(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-r").args([from, to]).status();
+    assert!(copied.is_ok_and(|status| status.success()), "{} is not copied", from.display());
+}
+
 /// The folder of the command's own files in the target directory of a project.
 pub(crate) fn own_directory(project: &Project) -> PathBuf {
     projects().join("targets").join(project.name()).join("memcheck")

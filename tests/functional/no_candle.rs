@@ -97,6 +97,38 @@ fn cudarc_is_counted_without_candle() {
     refused.prints("a device needs the feature `candle` of memcheck-runtime").prints("device: &()");
 }
 
+const BLOCK: &str = "\
+#[memcheck_runtime::mem_test]
+fn block() {
+    std::hint::black_box(vec![0u8; 8192]);
+}
+";
+
+/// Cargo accepts only one version of insta 1, so that the runtime must not need its own. Downloads
+/// insta 1.39.
+#[test]
+#[ignore = "slow: just all"]
+fn baselines_are_compared_in_a_package_that_requires_an_older_insta() {
+    let project = Project::named("no-candle-insta");
+    let insta = "[dev-dependencies]\ninsta = \"=1.39.0\"\n";
+    project.write("Cargo.toml", &manifest("no-candle-insta", insta));
+    project.write("tests/mem.rs", BLOCK);
+    let memcheck = |more: &[&str]| {
+        let run = ["run", "--device", "cpu", "--message-format", "json", "--no-ci"];
+        memcheck(project.path(), &[&run[..], more].concat())
+    };
+    assert_eq!(memcheck(&[]).exits(0).summary()["new"], 1);
+    project.memcheck(&["accept"]).exits(0);
+    assert_eq!(memcheck(&[]).exits(0).summary()["new"], 0);
+    project.write("tests/mem.rs", &BLOCK.replace("8192", "16384"));
+    let larger = memcheck(&[]).exits(100);
+    assert_eq!(larger.codes("block"), ["peak-regression"]);
+    assert!(project.has("tests/snapshots/mem__block@cpu.snap.new"));
+    // Within the tolerance there is no new snapshot.
+    memcheck(&["--tolerance", "100%"]).exits(0);
+    assert!(!project.has("tests/snapshots/mem__block@cpu.snap.new"));
+}
+
 /// candle 0.8 has cudarc 0.13, which always loads CUDA at run time and panics above CUDA 12.8.
 /// Downloads candle 0.8.
 #[test]

@@ -5,26 +5,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::fixture::{Project, Run, cargo, memcheck_with, share_build, workspace};
+use crate::fixture::{Project, Run, cargo, copy_crate, memcheck_with, share_build, workspace};
 
 const OFFLINE: [(&str, &str); 1] = [("CARGO_NET_OFFLINE", "true")];
 
-/// The folder of a package among the dependencies of this workspace.
-fn source(name: &str) -> PathBuf {
-    let output = cargo()
-        .args(["metadata", "--format-version", "1", "--locked"])
-        .current_dir(workspace())
-        .output()
-        .expect("cargo runs");
-    let metadata: serde_json::Value =
-        serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON");
-    let packages = metadata["packages"].as_array().expect("a list of packages");
-    let package = packages.iter().find(|package| package["name"] == name);
-    let manifest = package.and_then(|package| package["manifest_path"].as_str());
-    Path::new(manifest.expect("a path")).parent().expect("a folder").to_owned()
-}
-
-fn git(folder: &Path, arguments: &[&str]) -> String {
+pub(crate) fn git(folder: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new("git");
     // The same commit in each run, so that cargo keeps one copy.
     let date = "2026-01-01T00:00:00Z";
@@ -44,8 +29,7 @@ fn copy_candle(project: &Project) -> PathBuf {
     std::fs::create_dir_all(&candle).expect("a folder");
     for name in ["candle-core", "candle-kernels"] {
         let copy = candle.join(name);
-        let copied = Command::new("cp").arg("-r").arg(source(name)).arg(&copy).status();
-        assert!(copied.is_ok_and(|status| status.success()), "{name} is not copied");
+        copy_crate(&memcheck_sources::folder(name), &copy);
         let manifest = copy.join("Cargo.toml");
         let text = std::fs::read_to_string(&manifest).expect("a manifest");
         let text = text.replacen("\nversion = \"0.11.1\"", "\nversion = \"0.11.7\"", 1);
@@ -73,14 +57,14 @@ fn doctor(project: &Project) -> Run {
 }
 
 /// The lines that a message has for the manifest.
-fn patch(stderr: &str) -> String {
+pub(crate) fn patch(stderr: &str) -> String {
     let lines = stderr.lines().skip_while(|line| !line.contains("[patch.crates-io]"));
     let lines = lines.take_while(|line| !line.contains("Cargo.lock"));
     lines.map(|line| format!("{}\n", line.trim())).collect()
 }
 
-/// Runs the command of a message.
-fn follow(project: &Project, stderr: &str) {
+/// Runs the command of a message, and returns it.
+pub(crate) fn follow(project: &Project, stderr: &str) -> String {
     let command = stderr.lines().map(str::trim).find(|line| line.starts_with("cargo update"));
     let command = command.unwrap_or_else(|| panic!("no command in {stderr}")).replace('\'', "");
     let mut update = cargo();
@@ -88,6 +72,7 @@ fn follow(project: &Project, stderr: &str) {
     share_build(&mut update);
     let updated = update.output().expect("cargo runs");
     assert!(updated.status.success(), "{}", String::from_utf8_lossy(&updated.stderr));
+    command
 }
 
 #[track_caller]

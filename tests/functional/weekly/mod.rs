@@ -6,4 +6,5 @@ mod candle_versions;
 mod compilers;
 mod estimated_flash_attention;
 mod exactness;
+mod projects;
 mod real;
