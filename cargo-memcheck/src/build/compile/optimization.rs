@@ -13,15 +13,35 @@ const PROFILES: [&str; 2] = ["dev", "test"];
 /// The crate that counts.
 const LEDGER: &str = "memcheck-ledger";
 
-/// The crates that compute nothing while a body runs.
-const UNOPTIMIZED: [&str; 3] = ["memcheck-conduct", "memcheck-core", "memcheck-limits"];
+/// The crates that work while a body runs, or compute its values.
+const COMPUTING: [&str; 5] = [LEDGER, RUNTIME, "memcheck-kernels", "memcheck-sim", "rayon"];
 
 /// The settings for a build of this workspace.
 pub(super) fn settings(workspace: &Workspace, kind: DeviceKind) -> Vec<String> {
     let manifest = workspace.metadata().workspace_root.join("Cargo.toml");
     // cargo has read the manifest and reports what is wrong with it.
     let manifest = input::read_text(manifest.as_std_path(), input::SOURCE).unwrap_or_default();
-    settings_beside(&manifest.parse().unwrap_or_default(), kind)
+    let manifest = manifest.parse().unwrap_or_default();
+    // The graph is needed only if the profile optimizes everything.
+    let only = if has_level(&manifest, "") { workspace.only_for_runtime() } else { Vec::new() };
+    let specs = only.iter().map(|package| (package.name.as_str(), package.version.to_string()));
+    let unoptimized = unoptimized(&manifest, specs);
+    settings_beside(&manifest, kind).into_iter().chain(unoptimized).collect()
+}
+
+/// The level of the packages that only memcheck needs and that compute nothing while a body runs. The
+/// level that a profile has for models would only make them take longer to compile.
+fn unoptimized<'a>(
+    manifest: &DocumentMut,
+    only_for_runtime: impl Iterator<Item = (&'a str, String)>,
+) -> Vec<String> {
+    let computes = |name: &str| COMPUTING.contains(&name) || name.starts_with("candle-");
+    let all = only_for_runtime.filter(|(name, _)| !computes(name) && !has_own(manifest, name));
+    let settings = all.flat_map(|(name, version)| {
+        let of = |profile| format!("profile.{profile}.package.\"{name}@{version}\".opt-level=0");
+        PROFILES.map(of)
+    });
+    settings.collect()
 }
 
 fn settings_beside(manifest: &DocumentMut, kind: DeviceKind) -> Vec<String> {
@@ -36,15 +56,9 @@ fn settings_beside(manifest: &DocumentMut, kind: DeviceKind) -> Vec<String> {
         ("memcheck-kernels", &["opt-level=2", "debug=false"], kind == DeviceKind::Sim),
         ("memcheck-sim", &["opt-level=2", "debug=false"], kind == DeviceKind::Sim),
     ];
-    // They run before and after a body, and a level that the profile has for models would only make
-    // them take longer to compile.
-    let unoptimized = UNOPTIMIZED.map(|package| {
-        (package, &["opt-level=0"][..], has_level(manifest, "") && !has_own(manifest, package))
-    });
     let mut all = Vec::new();
     for profile in PROFILES {
-        let all_packages = packages.iter().chain(&unoptimized);
-        for (package, settings, _) in all_packages.filter(|(.., applies)| *applies) {
+        for (package, settings, _) in packages.iter().filter(|(.., applies)| *applies) {
             let setting = |setting| format!("profile.{profile}.package.{package}.{setting}");
             all.extend(settings.iter().map(setting));
         }
@@ -82,7 +96,7 @@ fn is_set(table: &dyn TableLike) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{DeviceKind, LEDGER, RUNTIME, UNOPTIMIZED, settings_beside};
+    use super::{DeviceKind, LEDGER, RUNTIME, settings_beside, unoptimized};
 
     #[test]
     fn a_level_in_the_manifest_is_kept() {
@@ -106,31 +120,27 @@ mod tests {
                 let of = |profile| levels.clone().map(move |level| setting(profile, level));
                 of("dev").chain(of("test")).collect()
             };
-            let of_instrument = |kind| {
-                let mut settings = settings_beside(&parsed, kind);
-                settings.retain(|setting| !UNOPTIMIZED.iter().any(|name| setting.contains(name)));
-                settings
-            };
-            let on_cpu = of_instrument(DeviceKind::Cpu);
+            let on_cpu = settings_beside(&parsed, DeviceKind::Cpu);
             assert_eq!(on_cpu, expected(&[(LEDGER, 2)]), "{manifest}");
-            let on_gpu = of_instrument(DeviceKind::Cuda);
+            let on_gpu = settings_beside(&parsed, DeviceKind::Cuda);
             assert_eq!(on_gpu, expected(&[(LEDGER, 2), (RUNTIME, 1)]), "{manifest}");
         }
     }
 
     #[test]
     fn what_computes_nothing_in_a_body_is_not_optimized_because_models_are() {
-        let unoptimized = |manifest: &str| {
-            let settings = settings_beside(&manifest.parse().unwrap(), DeviceKind::Cpu);
-            let of_dev = |name: &str| format!("profile.dev.package.{name}.opt-level=0");
-            UNOPTIMIZED.map(|name| settings.contains(&of_dev(name)))
+        let only = ["memcheck-core", "toml", LEDGER, RUNTIME, "memcheck-sim", "candle-nn"];
+        let settings = |manifest: &str| {
+            let only = only.iter().map(|name| (*name, "1.2.3".to_owned()));
+            unoptimized(&manifest.parse().unwrap(), only)
         };
-        assert_eq!(unoptimized(""), [false; 3]);
-        assert_eq!(unoptimized("[profile.release]\nopt-level = 3"), [false; 3]);
-        assert_eq!(unoptimized("[profile.dev]\nopt-level = 1"), [true; 3]);
-        assert_eq!(unoptimized("[profile.dev.package.\"*\"]\nopt-level = 2"), [true; 3]);
-        let own =
-            "[profile.dev]\nopt-level = 1\n[profile.dev.package.memcheck-core]\nopt-level = 2";
-        assert_eq!(unoptimized(own), [true, false, true]);
+        let of = |profile: &str, name: &str| {
+            format!("profile.{profile}.package.\"{name}@1.2.3\".opt-level=0")
+        };
+        let core = [of("dev", "memcheck-core"), of("test", "memcheck-core")];
+        let toml = [of("dev", "toml"), of("test", "toml")];
+        assert_eq!(settings("[profile.dev]\nopt-level = 1"), [core.clone(), toml].concat());
+        let own = "[profile.dev]\nopt-level = 1\n[profile.dev.package.toml]\nopt-level = 2";
+        assert_eq!(settings(own), core);
     }
 }

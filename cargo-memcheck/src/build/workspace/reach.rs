@@ -4,13 +4,30 @@ use std::collections::{HashMap, HashSet};
 
 use cargo_metadata::{DepKindInfo, Dependency, DependencyKind, Node, NodeDep, Package, PackageId};
 
-use super::Workspace;
 use super::features::FeatureEntry;
+use super::{RUNTIME, Workspace};
 
 impl Workspace {
     /// With the package itself.
     pub(super) fn reachable(&self, root: &PackageId) -> Vec<&Package> {
         self.reachable_without(root, |_| false)
+    }
+
+    /// The packages that no member would build without memcheck-runtime.
+    pub(crate) fn only_for_runtime(&self) -> Vec<&Package> {
+        let is_runtime = |id: &PackageId| {
+            let mut packages = self.metadata.packages.iter();
+            packages.any(|package| package.id == *id && package.name == RUNTIME)
+        };
+        let members = &self.metadata.workspace_members;
+        let of_all = |is_left_out: &dyn Fn(&PackageId) -> bool| -> HashSet<&PackageId> {
+            let of = |root| self.reachable_without(root, is_left_out);
+            members.iter().flat_map(of).map(|package| &package.id).collect()
+        };
+        let (all, others) = (of_all(&|_| false), of_all(&is_runtime));
+        let is_only =
+            |package: &&Package| all.contains(&package.id) && !others.contains(&package.id);
+        self.metadata.packages.iter().filter(is_only).collect()
     }
 
     /// Without the packages of which `is_left_out` is true, and those that only they need.
