@@ -124,7 +124,7 @@ pub fn put_pending(
 /// # Errors
 /// If the file cannot be written. Then a pending snapshot of an earlier run is removed, because its
 /// figures belong to older code.
-pub fn replace_pending(pending: &Path, text: &str) -> io::Result<()> {
+fn replace_pending(pending: &Path, text: &str) -> io::Result<()> {
     let written = replace(pending, text);
     if written.is_err() {
         let _ = remove_pending(pending);
@@ -150,7 +150,7 @@ fn replace(pending: &Path, text: &str) -> io::Result<()> {
 ///
 /// # Errors
 /// If the file exists and cannot be removed.
-pub fn remove_pending(pending: &Path) -> io::Result<()> {
+fn remove_pending(pending: &Path) -> io::Result<()> {
     match fs::remove_file(pending) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),

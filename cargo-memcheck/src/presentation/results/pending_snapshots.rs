@@ -1,11 +1,11 @@
 //! Relocates the paths in results from another machine, and writes their pending snapshots to the
 //! folder that a run in CI uses.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
+use memcheck_conduct::snapshots::Snapshots;
 use memcheck_core::judgement::location::{Roots, moved};
-use memcheck_core::judgement::snapshot::{pending_path, remove_pending, replace_pending};
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::runs::relations::Needs;
 
@@ -78,38 +78,43 @@ impl Relocation {
 
 /// Below the workspace's target directory. Each test replaces its own snapshot.
 pub(crate) fn join(whole: &mut MergedRun, places: &Places) -> Result<(), ResultsError> {
+    let (workspace, folder) = (whole.run.workspace.clone(), places.pending_directory());
     let baselines = whole.run.roots().baselines.to_owned();
-    let snapshots: Vec<Option<PathBuf>> = whole
-        .tests
-        .iter()
-        .map(|test| {
-            let snapshot = test.outcome.report.as_ref()?.snapshot.as_deref()?;
-            pending_path(snapshot, Some((&places.pending_directory(), &baselines)))
-        })
-        .collect();
+    let roots = Roots::new(&workspace, Some(&baselines));
+    let to = Snapshots { roots, pending: Some(&folder), writes: true };
+    let put = |snapshot: &Path, text: Option<&str>| {
+        to.put(snapshot, text).map_err(|error| ResultsError::Io(snapshot.to_owned(), error))
+    };
+    let of = |test: &Test| Some(test.outcome.report.as_ref()?.snapshot.clone()?);
+    let snapshots: Vec<Option<PathBuf>> = whole.tests.iter().map(of).collect();
     // All old snapshots must be removed before a new one is written, because devices of one family
     // share a snapshot.
-    for path in snapshots.iter().flatten() {
-        remove_pending(path).map_err(|error| ResultsError::Io(path.clone(), error))?;
+    for snapshot in snapshots.iter().flatten() {
+        put(snapshot, None)?;
     }
-    let mut latest: BTreeMap<PathBuf, &str> = BTreeMap::new();
-    for (test, place) in whole.tests.iter().zip(&snapshots) {
-        let Some(path) = place else { continue };
+    let mut latest: BTreeMap<&Path, &str> = BTreeMap::new();
+    for (test, snapshot) in whole.tests.iter().zip(&snapshots) {
+        let Some(snapshot) = snapshot else { continue };
         match &test.pending {
-            Some(text) => drop(latest.insert(path.clone(), text)),
+            Some(text) => {
+                latest.insert(snapshot, text);
+            }
             // A failure removes the snapshot of an earlier device, as it does in a run.
-            None if discards(test.outcome.verdict.status) => drop(latest.remove(path)),
+            None if discards(test.outcome.verdict.status) => {
+                latest.remove(snapshot.as_path());
+            }
             None => {}
         }
     }
-    for (path, text) in &latest {
-        replace_pending(path, text).map_err(|error| ResultsError::Io(path.clone(), error))?;
+    let mut written: BTreeMap<PathBuf, Option<PathBuf>> = BTreeMap::new();
+    for (snapshot, text) in latest {
+        written.insert(snapshot.to_owned(), put(snapshot, Some(text))?);
     }
-    let written: BTreeSet<PathBuf> = latest.into_keys().collect();
-    for (test, place) in whole.tests.iter_mut().zip(snapshots) {
+    for (test, snapshot) in whole.tests.iter_mut().zip(snapshots) {
         let is_pending = test.pending.is_some();
         let Some(report) = &mut test.outcome.report else { continue };
-        report.pending = place.filter(|path| is_pending && written.contains(path));
+        let of_test = snapshot.filter(|_| is_pending);
+        report.pending = of_test.and_then(|snapshot| written.get(&snapshot).cloned().flatten());
     }
     Ok(())
 }

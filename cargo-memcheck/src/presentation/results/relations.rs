@@ -6,11 +6,10 @@ use std::path::Path;
 use memcheck_conduct::Conductor;
 use memcheck_conduct::snapshots::Snapshots;
 use memcheck_core::judgement::location::Roots;
-use memcheck_core::judgement::snapshot::remove_pending;
 use memcheck_core::runs::relations::across;
 
 use super::{MergedRun, ResultsError};
-use crate::discovery::task::{Relations, TestOutcome};
+use crate::discovery::task::Relations;
 use crate::execution::relations::MeasuredFigures;
 
 /// Reads only baselines in the folder `within`.
@@ -49,8 +48,13 @@ pub(crate) fn judge_relations(
                 });
             test.outcome.add(across.findings.clone(), conductor.level);
             test.outcome.keep_laws(&across, &needs, &conductor);
-            if across.too_much {
-                discard_pending(&mut test.outcome);
+            // The figures of a test that broke a limit must not become the baseline.
+            if let Some(report) = test.outcome.report.as_mut().filter(|_| across.too_much)
+                && report.pending.take().is_some()
+                && let Some(snapshot) = &report.snapshot
+            {
+                let put = conductor.snapshots.put(snapshot, None);
+                put.map_err(|error| ResultsError::Io(snapshot.clone(), error))?;
             }
         } else if let Relations { snapshot: Some(law), text, .. } = &test.outcome.across {
             let kept = conductor.snapshots.put(law, text.as_deref());
@@ -59,11 +63,4 @@ pub(crate) fn judge_relations(
         }
     }
     Ok(())
-}
-
-/// The figures of a test that broke a limit must not become the baseline.
-fn discard_pending(outcome: &mut TestOutcome) {
-    if let Some(pending) = outcome.report.as_mut().and_then(|report| report.pending.take()) {
-        let _ = remove_pending(&pending);
-    }
 }
