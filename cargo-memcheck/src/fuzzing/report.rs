@@ -1,4 +1,4 @@
-//! The report of a test process, with or without names of its call stacks.
+//! The measurement of a test process, with or without names of its call stacks.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;

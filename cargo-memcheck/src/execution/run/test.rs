@@ -1,4 +1,4 @@
-//! Runs the process of a test: makes its job, starts it, and reads its report.
+//! Runs the process of a test: makes its job, starts it, and reads its measurement.
 
 use std::path::PathBuf;
 use std::process::Command;
