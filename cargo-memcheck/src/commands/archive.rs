@@ -9,7 +9,7 @@ use memcheck_core::wire::protocol::Entry;
 
 use crate::build::compile::{BuildGoal, target_directory};
 use crate::build::leg::{DeviceKind, Leg};
-use crate::discovery::archive::{self, ArchiveError, ElfTarget, Leaf, LineTables, PackedFrom};
+use crate::discovery::archive::{self, ArchiveError, Leaf, LineTables, PackedFrom};
 use crate::discovery::legs::Legs;
 use crate::discovery::listing::{self, ListedExecutable};
 use crate::discovery::session::Session;
@@ -98,9 +98,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
 /// `None` if this machine cannot list it: it is for another one, or a library such as the driver is
 /// missing.
 fn tests(session: &Session, binary: &Binary, leg: &Leg) -> Result<Option<Vec<Entry>>, Failure> {
-    if ElfTarget::of(&binary.pinned_path())
-        .is_ok_and(|target| ElfTarget::here().is_ok_and(|here| here != target))
-    {
+    if binary.foreign_target().is_some() {
         return Ok(None);
     }
     let binaries = std::slice::from_ref(binary);

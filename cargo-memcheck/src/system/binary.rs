@@ -11,6 +11,8 @@ use std::sync::Arc;
 use memcheck_core::input;
 use serde::{Deserialize, Serialize};
 
+use crate::system::elf::ElfTarget;
+
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Binary {
     /// In the form of nextest: `app` (unit tests), `app::mem`, `app::bin/tool`.
@@ -49,6 +51,13 @@ impl Binary {
         });
         // Without `/proc` the path is all there is.
         pinned.filter(|path| path.exists()).unwrap_or_else(|| self.path.clone())
+    }
+
+    /// The machine that it was built for, if this is another one. A system can be set up to start
+    /// such programs nevertheless.
+    pub(crate) fn foreign_target(&self) -> Option<ElfTarget> {
+        let target = ElfTarget::of(&self.pinned_path()).ok()?;
+        (target != ElfTarget::here().ok()?).then_some(target)
     }
 
     /// A path to read it by: its place, next to which its separate line tables are, if that still

@@ -3,6 +3,8 @@
 
 #[cfg(all(target_os = "linux", not(memcheck_portable)))]
 pub(crate) mod binary;
+#[cfg(all(target_os = "linux", not(memcheck_portable)))]
+pub(crate) mod elf;
 pub(crate) mod error;
 pub(crate) mod escape;
 #[cfg(all(target_os = "linux", not(memcheck_portable)))]

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use memcheck_core::size::Size;
 use memcheck_core::wire::exit;
 
-use super::elf::ElfTarget;
 use super::names;
+use crate::system::elf::ElfTarget;
 use crate::system::error::CommandError;
 use crate::system::process::INTERRUPTED;
 

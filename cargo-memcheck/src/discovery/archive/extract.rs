@@ -8,11 +8,11 @@ use cargo_metadata::Metadata;
 use cargo_metadata::camino::{Utf8Path, Utf8PathBuf};
 use memcheck_core::wire::protocol;
 
-use super::elf::ElfTarget;
 use super::manifest::{self, Manifest, TESTS, Tables, WORKSPACE};
 use super::read::{self, Destination};
 use super::{ArchiveError, metadata};
 use crate::invocation::values::UnpackOptions;
+use crate::system::elf::ElfTarget;
 use crate::system::process::Interrupt;
 use crate::system::temporary::TemporaryFolder;
 

@@ -8,11 +8,11 @@ use memcheck_core::request::config;
 use memcheck_core::wire::protocol::Entry;
 use serde::{Deserialize, Serialize};
 
-use super::elf::ElfTarget;
 use super::format::PackedFile;
 use crate::baselines::SourceFunctions;
 use crate::build::compile::NotBuilt;
 use crate::build::leg::DeviceKind;
+use crate::system::elf::ElfTarget;
 use crate::system::libraries::SEARCH_PATH;
 
 pub(super) const WORKSPACE: &str = "workspace";

@@ -7,7 +7,6 @@
 //! and only its executables are code.
 
 mod check;
-mod elf;
 mod error;
 mod extract;
 mod format;
@@ -21,7 +20,6 @@ mod strip;
 mod unpack;
 mod write;
 
-pub(crate) use elf::ElfTarget;
 pub(crate) use error::ArchiveError;
 pub(crate) use pack::{Leaf, LineTables, Packed, PackedFrom, pack};
 pub(crate) use unpack::Unpacked;

@@ -11,7 +11,6 @@ use memcheck_core::device::Request;
 use memcheck_core::judgement::location::Roots;
 use memcheck_core::wire::protocol::{self, Entry};
 
-use super::elf::ElfTarget;
 use super::manifest::{
     self, ArchivedExecutable, Build, Manifest, Tables, TestTable, WITH_PATHS, WORKSPACE,
 };
@@ -25,6 +24,7 @@ use crate::build::workspace::{TestPackage, Workspace, commit, uncommitted};
 use crate::discovery::listing::LISTING;
 use crate::invocation::values::CargoOptions;
 use crate::system::binary::Binary;
+use crate::system::elf::ElfTarget;
 use crate::system::error::Failure;
 use crate::system::libraries::Linked;
 use crate::system::process::Interrupt;

@@ -10,6 +10,7 @@ use memcheck_core::wire::exit;
 use memcheck_core::wire::protocol::VERSION;
 
 use super::LONGEST;
+use crate::system::elf::ElfTarget;
 use crate::system::error::CommandError;
 use crate::system::launcher::TURN;
 use crate::system::libraries::{self, Missing};
@@ -36,6 +37,8 @@ pub(crate) enum DiscoverError {
         "{0}: memcheck-runtime uses version {1} of the protocol, cargo-memcheck version {VERSION}"
     )]
     Version(String, u32),
+    #[error("{0}: the test executable is for {1} and does not start on this machine")]
+    Foreign(String, ElfTarget),
     #[error("{0}: the test executable is that of another checkout, {path}", path = .1.display())]
     OtherCheckout(String, PathBuf),
     #[error("{0}: the test executable was built without {1}")]
@@ -70,6 +73,9 @@ impl CommandError for DiscoverError {
                  restores it"
                     .to_owned(),
             ),
+            Self::Foreign(_, target) => Some(format!(
+                "--runner names the program that starts it, such as an emulator of {target}"
+            )),
             Self::OtherCheckout(..) => {
                 Some("use another --target-dir for each checkout".to_owned())
             }

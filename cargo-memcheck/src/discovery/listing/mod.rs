@@ -2,6 +2,7 @@
 //! that dies or hangs has an error, because otherwise its tests would be missing from the run without
 //! a message. It does not stop the tests of the others.
 
+mod attempt;
 mod error;
 
 use std::os::unix::process::ExitStatusExt;
@@ -10,23 +11,21 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use memcheck_core::request::variables;
 use memcheck_core::wire::protocol::{Entry, Listing, VERSION};
 
 use crate::build::leg::{DeviceKind, Leg};
 use crate::build::workspace::TestPackage;
 use crate::system::binary::Binary;
-use crate::system::launcher::{Launcher, TURN};
-use crate::system::libraries::{LibrarySearch, Missing};
-use crate::system::process::{self, Capture, Interrupt, ProcessResult, Watch};
-use memcheck_core::runs::process_end::End;
+use crate::system::launcher::Launcher;
+use crate::system::libraries::LibrarySearch;
+use crate::system::process::{self, ProcessResult};
+
+use attempt::{ListingAttempt, start, status};
 
 pub(crate) use error::DiscoverError;
 
-/// A loader or a shell could not start the program.
-const NOT_STARTED: [i32; 2] = [126, 127];
 /// For all attempts on this machine together.
 pub(crate) const LISTING: Duration = Duration::from_secs(10);
 /// The most bytes of a list. One of 100,000 tests has 60 MB.
@@ -101,32 +100,6 @@ pub(crate) fn discover(
     answers.into_iter().map(|(_, answer)| answer).collect()
 }
 
-fn list(
-    binary: &Binary,
-    folder: &Path,
-    launcher: &Launcher,
-    timeout: Duration,
-) -> std::io::Result<ProcessResult> {
-    let mut command = launcher.start(binary);
-    command
-        .args(["--list", "--format", "terse"])
-        .env(variables::LIST, "1")
-        .envs(binary.environment.iter().map(|(name, value)| (name, value)))
-        .current_dir(folder);
-    let kind = match launcher {
-        Launcher::None => process::ProcessKind::Own,
-        Launcher::Command(_) => process::ProcessKind::SilentLauncher(None),
-    };
-    let watch = Watch {
-        kind,
-        timeout,
-        capture: Capture::Kept,
-        most: LONGEST,
-        interrupt: &Interrupt::listen()?,
-    };
-    process::run(command, watch, |_| {})
-}
-
 /// The last listing is right: a constructor of the user can print lines before it, and a launcher
 /// lines after it.
 fn parse_last_line<T>(text: &str, read: impl Fn(&str) -> Option<T>) -> Option<T> {
@@ -149,62 +122,6 @@ pub(crate) fn program(
     }
 }
 
-struct ListingAttempt {
-    ended: std::io::Result<ProcessResult>,
-    missing: Option<Missing>,
-    /// The executable did not start on this machine.
-    lacks: bool,
-    patience: Duration,
-}
-
-/// `None` after a time-out or an interruption.
-fn status(ended: &ProcessResult) -> Option<ExitStatus> {
-    match ended.end {
-        Some(End::Exited(status)) => Some(status),
-        _ => None,
-    }
-}
-
-/// First on this machine, then with the missing libraries in its search path, then with the
-/// launcher.
-fn start(
-    binary: &mut Binary,
-    folder: &Path,
-    launcher: &Launcher,
-    search: &LibrarySearch,
-    limit: Duration,
-) -> ListingAttempt {
-    let mut patience = limit;
-    let started = Instant::now();
-    let left = || limit.saturating_sub(started.elapsed());
-    let mut ended = list(binary, folder, &Launcher::None, left());
-    // If the loader refuses an executable, the process has a nonzero exit code and no signal.
-    let refused = |ended: &ProcessResult| {
-        status(ended).and_then(|status| status.code()).is_some_and(|code| code != 0)
-    };
-    let mut missing = None;
-    if ended.as_ref().is_ok_and(refused) {
-        match search.complete(binary, left()) {
-            Ok(true) => ended = list(binary, folder, &Launcher::None, left()),
-            Ok(false) => {}
-            // The machine that the launcher leads to may have them.
-            Err(why) => missing = Some(why),
-        }
-    }
-    // A harness that starts here and has no list has none on another machine either.
-    let started = |ended: &ProcessResult| {
-        status(ended)
-            .is_some_and(|status| status.code().is_none_or(|code| !NOT_STARTED.contains(&code)))
-    };
-    let lacks = missing.is_some() || !ended.as_ref().is_ok_and(started);
-    let listed = ended.as_ref().ok().and_then(status).is_some_and(|status| status.success());
-    if launcher.is_some() && lacks && !listed {
-        patience = TURN;
-        ended = list(binary, folder, launcher, patience);
-    }
-    ListingAttempt { ended, missing, lacks, patience }
-}
-
 fn list_tests(
     binary: Binary,
     folder: &Path,
@@ -223,7 +140,7 @@ fn list_tests_within(
     launcher: &Launcher,
     search: &LibrarySearch,
 ) -> Result<ListedExecutable, DiscoverError> {
-    let ListingAttempt { ended, missing, lacks, patience } =
+    let ListingAttempt { ended, missing, foreign, lacks, patience } =
         start(&mut binary, folder, launcher, search, limit);
     let id = || binary.id.clone();
     let ended = ended.map_err(|error| DiscoverError::Start(id(), error))?;
@@ -240,10 +157,13 @@ fn list_tests_within(
         if let Some(version) = parse_last_line(stdout, version_of) {
             return Err(DiscoverError::Version(id(), version));
         }
-        if !status.success()
-            && let Some(missing) = missing
-        {
-            return Err(DiscoverError::Missing(id(), missing));
+        if !status.success() {
+            if let Some(target) = foreign.filter(|_| !launcher.is_some()) {
+                return Err(DiscoverError::Foreign(id(), target));
+            }
+            if let Some(missing) = missing {
+                return Err(DiscoverError::Missing(id(), missing));
+            }
         }
         // An executable that could not be listed may have tests, so it must not count as one
         // without tests.
@@ -302,6 +222,7 @@ fn version_of(line: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
+    use std::time::Instant;
 
     use memcheck_core::device::Request;
     use memcheck_core::wire::exit;
@@ -334,6 +255,32 @@ mod tests {
         assert_eq!(code, exit::NOT_MEASURED, "there it does not start either");
         // The output of a launcher around the list does not hide it.
         assert_eq!(asked("sh -c 'echo first; THERE=1 \"$0\"; echo job 1 done'"), Ok(None));
+    }
+
+    #[test]
+    fn a_binary_for_another_machine_is_started_by_the_launcher_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mem");
+        // The header of an executable for RISC-V.
+        let header = *b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\xf3\0";
+        std::fs::write(&path, [&header[..], &[0; 44]].concat()).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        let binary = Binary::new("app::mem".to_owned(), 0, path, Vec::new());
+        let leg = Leg::new(Request::Cpu, DeviceKind::Cpu, "");
+        let asked = |line: &str| {
+            let launcher = Launcher::read(line, folder.path()).unwrap();
+            let search = LibrarySearch::default();
+            list_tests(binary.clone(), folder.path(), &leg, &launcher, &search)
+                .map(|carried| carried.warning)
+        };
+        let listing = format!("{{\"memcheck\":{VERSION},\"built_for\":[],\"tests\":[]}}");
+        assert_eq!(asked(&format!("sh -c 'echo \"$1\"' it '{listing}'")).unwrap(), None);
+        let error = asked("").unwrap_err();
+        assert_eq!(error.exit_code(), exit::NOT_MEASURED);
+        assert!(error.to_string().contains("is for riscv64-linux"), "{error}");
+        assert!(error.hint().unwrap().contains("--runner"));
+        let of_launcher = asked("sh -c 'exit 2'").unwrap_err();
+        assert!(of_launcher.to_string().contains("status: 2"), "{of_launcher}");
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::discovery::archive::elf::ElfTarget;
 use crate::discovery::archive::format::ArchivePage;
+use crate::system::elf::ElfTarget;
 
 fn page() -> Value {
     let file =

@@ -4,10 +4,10 @@ use std::fs;
 
 use serde_json::json;
 
-use super::super::elf::ElfTarget;
 use super::super::format::PackedFile;
 use super::super::write::{ArchiveEntry, EntrySource, write};
 use super::*;
+use crate::system::elf::ElfTarget;
 use crate::system::error::CommandError;
 use memcheck_core::wire::exit;
 

@@ -1,10 +1,10 @@
 //! Reads the machine that an executable was built for from its ELF header.
 
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use memcheck_core::input;
 use serde::{Deserialize, Serialize};
 
 /// In Rust's names: `x86_64-linux`.
@@ -24,7 +24,7 @@ impl ElfTarget {
 
     pub(crate) fn of(executable: &Path) -> io::Result<Self> {
         let mut header = [0; 20];
-        File::open(executable)?.read_exact(&mut header)?;
+        input::open(executable, u64::MAX)?.read_exact(&mut header)?;
         Self::read(&header).ok_or_else(|| io::Error::other("it is not an ELF executable"))
     }
 
