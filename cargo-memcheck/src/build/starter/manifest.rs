@@ -6,6 +6,7 @@ use memcheck_core::input;
 use memcheck_core::measurement::cargo_lock::RUNTIME;
 use toml_edit::{DocumentMut, InlineTable, Item, Table, Value};
 
+use super::accepted::ACCEPTED;
 use crate::invocation::cli::InitArgs;
 
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +17,8 @@ pub(crate) enum StarterError {
     NoPackage(String),
     #[error("the package {0} does not depend on candle-core, whose memory the test measures")]
     NoCandle(String),
+    #[error("{0} requires candle-core {1}, and {RUNTIME} accepts {ACCEPTED}")]
+    OtherVersion(String, String),
     #[error("{0}: {1}")]
     Manifest(String, String),
 }
@@ -25,6 +28,11 @@ impl StarterError {
         match self {
             Self::Several(_) => Some("-p names the package".to_owned()),
             Self::NoCandle(name) => Some(format!("`cargo add -p {name} candle-core` adds it")),
+            Self::OtherVersion(..) => Some(format!(
+                "{RUNTIME} counts memory without candle's types, too: add it with \
+                 `default-features = false, features = [\"global-allocator\"]`, and write a test as in \
+                 docs/reference/without-candle.md"
+            )),
             Self::NoPackage(_) | Self::Manifest(..) => None,
         }
     }

@@ -1,6 +1,7 @@
 //! The first memory test of a package: the package, its manifest with the dependency, and the text
 //! of the test, which uses a model or a layer of the package if one is found.
 
+mod accepted;
 mod manifest;
 mod model;
 mod patch;
@@ -44,12 +45,16 @@ struct CrateNames {
 
 impl Starter {
     /// # Errors
-    /// If the package is not named and is not clear, or does not depend on candle.
+    /// If the package is not named and is not clear, or does not depend on a candle that the runtime
+    /// accepts.
     pub(crate) fn find(workspace: &Workspace, args: &InitArgs) -> Result<Self, StarterError> {
         let package = choose(workspace, args.package.as_deref())?;
         let name = package.name.to_string();
         let dependency = |name: &str| package.dependencies.iter().find(|it| it.name == name);
         let candle = dependency(CANDLE).ok_or_else(|| StarterError::NoCandle(name.clone()))?;
+        if !accepted::can_accept(&candle.req) {
+            return Err(StarterError::OtherVersion(name, candle.req.to_string()));
+        }
         let runtime = dependency(RUNTIME);
         let library = package.targets.iter().find(|target| target.is_lib());
         let crates = CrateNames {

@@ -85,6 +85,28 @@ fn a_version_that_the_runtime_does_not_accept_has_no_steps() {
 }
 
 #[test]
+fn a_version_that_the_program_can_raise_has_steps() {
+    let (newer, older) = (core("0.11.1", REGISTRY), core("0.9.1", REGISTRY));
+    let nn = package("candle-nn").of("0.9.1", REGISTRY).on(&older);
+    let runtime = runtime(&newer);
+    let app = package("app").on(&older).on(&nn).on(&runtime);
+    let hint = found("/ws", &[&app, &newer, &older, &nn, &runtime]).unwrap().hint();
+    assert_eq!(
+        hint,
+        "memcheck-runtime needs candle-core >=0.9.2, <0.12; the requirements of the program accept \
+         0.9.2, so use it for both, in this order:\n\
+         cargo update -p candle-nn@0.9.1 --precise 0.9.2\n\
+         cargo update -p candle-core@0.11.1 --precise 0.9.2"
+    );
+    // One of its dependencies accepts no other version.
+    let tool = package("tool").of("1.0.0", REGISTRY).on(&older);
+    let tool = tool.declared("candle-core", "=0.9.1", serde_json::json!({}));
+    let app = package("app").on(&older).on(&nn).on(&tool).on(&runtime);
+    let hint = found("/ws", &[&app, &newer, &older, &nn, &tool, &runtime]).unwrap().hint();
+    assert!(!hint.contains("cargo update"), "{hint}");
+}
+
+#[test]
 fn a_candle_in_a_folder_becomes_a_patch_and_then_a_command() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().to_str().unwrap();

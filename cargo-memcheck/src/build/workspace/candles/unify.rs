@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use cargo_metadata::Package;
+use cargo_metadata::semver::{Op, Version, VersionReq};
 use memcheck_core::input;
 use memcheck_core::measurement::cargo_lock::{CANDLE, RUNTIME};
 use toml_edit::DocumentMut;
@@ -22,6 +23,18 @@ pub(super) fn steps(
 ) -> Vec<String> {
     let required = runtime.dependencies.iter().find(|dependency| dependency.name == CANDLE);
     if let Some(required) = required.filter(|required| !required.req.matches(&other.version)) {
+        if let Some(lowest) = lowest(&required.req).filter(|it| accept(program, other, it)) {
+            let mut steps = vec![format!(
+                "{RUNTIME} needs {CANDLE} {}; the requirements of the program accept {lowest}, so use \
+                 it for both, in this order:",
+                required.req
+            )];
+            steps.extend(raised(program, &lowest));
+            steps.extend(precise(workspace, program, |name| {
+                of_program(program, name, &lowest).max(&lowest)
+            }));
+            return steps;
+        }
         return vec![format!(
             "{RUNTIME} needs {CANDLE} {}, so that it cannot use {}: use such a version, or the \
              runtime without candle (`default-features = false, features = [\"global-allocator\"]`)",
@@ -31,7 +44,9 @@ pub(super) fn steps(
     match (CandleSource::of(own), CandleSource::of(other)) {
         (CandleSource::Registry, CandleSource::Registry) => {
             let mut steps = vec!["use one version for both, in this order:".to_owned()];
-            steps.extend(precise(workspace, other, program));
+            steps.extend(precise(workspace, program, |name| {
+                of_program(program, name, &other.version)
+            }));
             steps
         }
         (CandleSource::Registry, source) => {
@@ -73,17 +88,49 @@ fn is_patched(manifest: &Path) -> bool {
     patch.is_some_and(|patch| patch.get(CANDLE).is_some())
 }
 
-/// The commands that move the crates of the runtime to the versions of the program.
-fn precise(workspace: &Workspace, other: &Package, program: &[&Package]) -> Vec<String> {
-    let of_program = |name: &str| {
-        let same = program.iter().find(|package| package.name.as_str() == name);
-        same.map_or(&other.version, |package| &package.version)
-    };
+/// The lowest version that a requirement such as `>=0.9.2, <0.12` accepts.
+fn lowest(requirement: &VersionReq) -> Option<Version> {
+    let from = requirement.comparators.iter().find(|it| it.op == Op::GreaterEq)?;
+    Some(Version::new(from.major, from.minor?, from.patch?))
+}
+
+/// True if each package of the program that depends on `candle` accepts that version of it.
+fn accept(program: &[&Package], candle: &Package, version: &Version) -> bool {
+    let declared = program.iter().flat_map(|package| &package.dependencies);
+    let mut of_candle = declared.filter(|it| {
+        it.name == *candle.name && it.req.matches(&candle.version) && it.path.is_none()
+    });
+    CandleSource::of(candle) == CandleSource::Registry
+        && *version > candle.version
+        && of_candle.all(|dependency| dependency.req.matches(version))
+}
+
+/// The command that moves the program's crates of candle to a later version: a crate takes those below
+/// it along.
+fn raised(program: &[&Package], version: &Version) -> Option<String> {
+    let of = |name: &str| program.iter().find(|package| package.name.as_str() == name);
+    let highest = FROM_ABOVE.into_iter().find_map(of)?;
+    let Package { name, version: before, .. } = highest;
+    Some(format!("cargo update -p {name}@{before} --precise {version}"))
+}
+
+/// The version of a crate of candle in the program, or else `core`.
+fn of_program<'a>(program: &[&'a Package], name: &str, core: &'a Version) -> &'a Version {
+    let same = program.iter().find(|package| package.name.as_str() == name);
+    same.map_or(core, |package| &package.version)
+}
+
+/// The commands that move the crates of the runtime to the versions that `wanted` returns.
+fn precise<'a>(
+    workspace: &Workspace,
+    program: &[&Package],
+    wanted: impl Fn(&str) -> &'a Version,
+) -> Vec<String> {
     let is_program = |package: &Package| program.iter().any(|known| known.id == package.id);
     let mut commands = Vec::new();
     for name in FROM_ABOVE {
         for package in workspace.metadata().packages.iter().filter(|it| it.name.as_str() == name) {
-            let wanted = of_program(name);
+            let wanted = wanted(name);
             if !is_program(package) && package.version != *wanted {
                 let version = &package.version;
                 commands.push(format!("cargo update -p {name}@{version} --precise {wanted}"));
