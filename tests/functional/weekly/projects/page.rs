@@ -6,7 +6,7 @@ use super::package;
 use super::rows::{Asked, CandleOrigin, OwnFeature, OwnKernels, Shape};
 
 const PAGE: &str = "docs/reference/projects.md";
-const HEADER: &str = "| project | candle | compiler | CUDA of its own | its lock file | before | edits | candle's types | tried instead |\n\
+const HEADER: &str = "| project | candle | compiler | CUDA of its own | its lock file and allocator | before | edits | candle's types | tried instead |\n\
                       |---|---|---|---|---|---|---|---|---|\n";
 /// With the value `write`, the table is written instead of compared.
 const WRITE: &str = "PROJECTS";
