@@ -65,8 +65,9 @@ fn read_folder(folder: &Path) -> Module {
     for entry in fs::read_dir(folder).expect("a folder of sources").flatten() {
         let path = entry.path();
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        // Unit tests, and packages that have a block of their own.
-        if name == "tests" && !is_package || path.join("Cargo.toml").is_file() {
+        // Unit tests, files of packages that tests write, and packages that have a block of their own.
+        let is_left_out = name == "tests" && !is_package || name == "template";
+        if is_left_out || path.join("Cargo.toml").is_file() {
             continue;
         }
         if path.is_dir() {
