@@ -147,7 +147,7 @@ fn page(root: &Path, packages: &[(&str, &str)]) -> (String, Vec<String>) {
         if !module.sentence.is_empty() {
             page += &format!("{}\n\n", module.sentence);
         }
-        page += &format!("```\n{}```\n", block(&rows));
+        page += &format!("```text\n{}```\n", block(&rows));
     }
     (page, defects)
 }

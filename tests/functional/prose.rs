@@ -126,8 +126,9 @@ fn all(folder: &Path, extension: &str) -> Vec<(PathBuf, String)> {
 }
 
 /// The crates whose messages users read.
-const CRATES: [&str; 9] = [
+const CRATES: [&str; 10] = [
     "cargo-memcheck",
+    "memcheck-conduct",
     "memcheck-core",
     "memcheck-estimate",
     "memcheck-kernels",
