@@ -193,7 +193,7 @@ fn the_page_has_each_module_and_names_those_without_documentation() {
 
 All of it: two parts.
 
-```
+```text
 a/       The first part
   inner  Inside.
 b/       Words{rest} that
