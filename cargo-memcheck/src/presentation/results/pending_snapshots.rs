@@ -85,7 +85,7 @@ pub(crate) fn join(whole: &mut MergedRun, places: &Places) -> Result<(), Results
     let put = |snapshot: &Path, text: Option<&str>| {
         to.put(snapshot, text).map_err(|error| ResultsError::Io(snapshot.to_owned(), error))
     };
-    let of = |test: &Test| Some(test.outcome.report.as_ref()?.snapshot.clone()?);
+    let of = |test: &Test| test.outcome.report.as_ref()?.snapshot.clone();
     let snapshots: Vec<Option<PathBuf>> = whole.tests.iter().map(of).collect();
     // All old snapshots must be removed before a new one is written, because devices of one family
     // share a snapshot.
