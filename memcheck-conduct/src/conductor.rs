@@ -1,7 +1,7 @@
 //! Runs a test until no run is left that could change its verdict, and keeps what may become its
 //! baseline.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use memcheck_core::judgement::baseline::Baseline;
 use memcheck_core::judgement::finding::{Code, Level};
@@ -105,15 +105,7 @@ impl Conductor<'_> {
         baseline: &Baseline,
         snapshot: Option<&Path>,
     ) -> Judged {
-        let Concluded { record, verdict, .. } = self.judge(test, baseline);
-        let report = record.map(|record| Report {
-            version: VERSION,
-            snapshot: snapshot.filter(|_| record.limits.baseline.value).map(Path::to_owned),
-            record,
-            verdict: verdict.clone(),
-            pending: None,
-        });
-        Judged { verdict, report }
+        reported(self.judge(test, baseline), snapshot)
     }
 
     /// The verdict on a test that needs no further run, and its pending snapshot.
@@ -126,8 +118,9 @@ impl Conductor<'_> {
         baseline: &Baseline,
         place: Option<Place<'_>>,
     ) -> Judged {
-        let is_pending = self.judge(test, baseline).is_pending;
-        let mut judged = self.report(test, baseline, place.map(|place| place.snapshot));
+        let concluded = self.judge(test, baseline);
+        let is_pending = concluded.is_pending;
+        let mut judged = reported(concluded, place.map(|place| place.snapshot));
         let (Some(Place { source, line, snapshot }), Some(report)) = (place, &mut judged.report)
         else {
             return judged;
@@ -147,15 +140,23 @@ impl Conductor<'_> {
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub fn keep_law(
-        &self,
-        law: &Path,
-        across: &Across,
-    ) -> std::io::Result<Option<std::path::PathBuf>> {
+    pub fn keep_law(&self, law: &Path, across: &Across) -> std::io::Result<Option<PathBuf>> {
         match &across.law {
             Some(PendingLaw::Written(text)) => self.snapshots.put(law, Some(text)),
             Some(PendingLaw::Removed) => self.snapshots.put(law, None),
             None => Ok(None),
         }
     }
+}
+
+fn reported(concluded: Concluded, snapshot: Option<&Path>) -> Judged {
+    let Concluded { record, verdict, .. } = concluded;
+    let report = record.map(|record| Report {
+        version: VERSION,
+        snapshot: snapshot.filter(|_| record.limits.baseline.value).map(Path::to_owned),
+        record,
+        verdict: verdict.clone(),
+        pending: None,
+    });
+    Judged { verdict, report }
 }

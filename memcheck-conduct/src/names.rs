@@ -39,14 +39,13 @@ impl Names {
         let mut tables = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // The last one is the one that was used last.
         let known = tables.iter().position(|(path, _)| path == executable);
-        let table = match known {
+        let mut table = match known {
             Some(known) => tables.remove(known),
             None => (executable.to_owned(), Symbols::open(&readable())),
         };
         if tables.len() >= MOST {
             tables.remove(0);
         }
-        let mut table = table;
         let symbols = &mut table.1;
         if let Some(unresolved) = unresolved {
             record.attribute(*unresolved, |call| symbols.frames(call));

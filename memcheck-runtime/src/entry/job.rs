@@ -42,7 +42,7 @@ pub(super) fn purpose() -> &'static Purpose {
 const FORKED: i32 = 3;
 
 /// Ends this process if it is a forked child, because only the process that was started for the job
-/// may write a report, a refusal or a snapshot, and exit with a verdict. A body returns to this
+/// may write a measurement or a refusal. A body returns to this
 /// function, and the functions that write a report or a refusal call it first.
 pub(super) fn end_if_forked() {
     if !forked::is_child() {
