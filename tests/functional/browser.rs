@@ -126,6 +126,20 @@ impl Page {
         self.send("Emulation.setEmulatedMedia", json!({"features": features}));
     }
 
+    /// Shows the page as a printer gets it.
+    pub(crate) fn set_print(&mut self, print: bool) {
+        let media = if print { "print" } else { "" };
+        self.send("Emulation.setEmulatedMedia", json!({"media": media}));
+    }
+
+    /// The number of sheets of paper that the page takes.
+    pub(crate) fn sheets(&mut self) -> usize {
+        let printed = self.send("Page.printToPDF", json!({"preferCSSPageSize": true}));
+        let pdf = crate::report_data::base64(printed["data"].as_str().expect("a document"));
+        let text = String::from_utf8_lossy(&pdf);
+        text.matches("/Type /Page\n").count() + text.matches("/Type /Page ").count()
+    }
+
     /// Opens a file and waits until `ready` is true in it.
     pub(crate) fn visit(&mut self, file: &Path, fragment: &str, ready: &str) {
         self.send("Page.navigate", json!({"url": "about:blank"}));
@@ -192,6 +206,12 @@ impl Page {
     pub(crate) fn click_on(&mut self, selector: &str) {
         let at = self.position(selector, 0.5, 0.5);
         self.click(at);
+    }
+
+    /// Turns the wheel at a place: a negative `by` is away from the user.
+    pub(crate) fn wheel(&mut self, (x, y): (f64, f64), by: i32) {
+        let event = json!({"type": "mouseWheel", "x": x, "y": y, "deltaX": 0, "deltaY": by});
+        self.send("Input.dispatchMouseEvent", event);
     }
 
     pub(crate) fn drag(&mut self, from: (f64, f64), to: (f64, f64)) {

@@ -69,6 +69,7 @@ mod recorded;
 mod reference;
 mod relations;
 mod report_data;
+mod report_layout;
 mod report_page;
 mod report_reader;
 mod reports;

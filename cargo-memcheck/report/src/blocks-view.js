@@ -16,14 +16,17 @@ const MOST_SITES = 11;
 const LARGEST = 20;
 
 export function blockChart(parent, { space, held }, tree) {
-  if (!held.lifetimes || held.lifetimes.born.length === 0) return;
+  if (!held.lifetimes || held.lifetimes.born.length === 0) return null;
   const blocks = new Blocks(held.lifetimes, tree);
-  new BlockChart(parent, space, held, blocks, tree);
+  return new BlockChart(parent, space, held, blocks, tree);
 }
 
 class BlockChart {
   constructor(parent, space, held, blocks, tree) {
     Object.assign(this, { space, held, blocks, tree });
+    // The events that are shown. One place holds them, because uPlot computes the scale of the bytes
+    // before it has updated that of the events.
+    this.range = [0, held.lifetimes.events];
     this.byKind = true;
     this.withSetup = true;
     this.selected = EMPTY;
@@ -32,7 +35,7 @@ class BlockChart {
     this.hint = el('div', { class: 'hint', role: 'tooltip', hidden: true });
     this.legend = el('ul', { class: 'legend' });
     this.details = el('aside', { class: 'details', 'aria-live': 'polite', 'aria-label': 'Selected block' },
-      el('p', { class: 'muted' }, 'Select a block to see its call stack.'));
+      el('p', { class: 'muted' }, 'Select a block to see its call stack, and below the chart the call stacks of that moment.'));
     const box = part(`Memory over time in ${space}`, {}, el('p', null, this.describe()), this.tools());
     parent.append(box);
     this.area = el('div', { class: 'blocks' });
@@ -80,14 +83,16 @@ class BlockChart {
   }
 
   draw() {
-    const { events } = this.held.lifetimes;
     const highest = () => this.highest();
     this.plot = chart(this.area, this.describe(), {
       height: HEIGHT,
       legend: { show: false },
-      cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: true } },
+      cursor: {
+        y: false, points: { show: false }, drag: { x: true, y: false, setScale: false },
+        bind: { dblclick: () => () => this.zoom(null) },
+      },
       scales: {
-        x: { time: false, range: (_, from, to) => [Math.max(0, from ?? 0), Math.max(1, Math.min(events, to ?? events))] },
+        x: { time: false, range: () => this.range },
         y: { range: () => [0, highest() * 1.06 || 1] },
       },
       axes: [
@@ -95,7 +100,10 @@ class BlockChart {
         { ...bytesAxis(), incrs: BINARY },
       ],
       series: [{}, { stroke: (plot) => this.outline(plot), width: 1, points: { show: false }, paths: steps }],
-      hooks: { drawAxes: [(plot) => this.paint(plot)], draw: [(plot) => this.markPeak(plot)] },
+      hooks: {
+        drawAxes: [(plot) => this.paint(plot)], draw: [(plot) => this.markPeak(plot)],
+        setSelect: [(plot) => this.zoomToSelection(plot)],
+      },
     }, [this.timeline.times, this.timeline.total]);
     this.area.querySelector('.u-over').append(this.hint);
     this.repaint();
@@ -104,11 +112,11 @@ class BlockChart {
   /** The highest live bytes in the visible part. */
   highest() {
     const { times, total } = this.timeline;
-    const { min, max } = this.plot?.scales.x ?? {};
+    const [from, to] = this.range;
     let [best, before] = [0, 0];
     for (let at = 0; at < times.length; at += 1) {
-      if (times[at] < (min ?? 0)) before = total[at];
-      else if (times[at] <= (max ?? Infinity)) best = Math.max(best, total[at]);
+      if (times[at] < from) before = total[at];
+      else if (times[at] <= to) best = Math.max(best, total[at]);
     }
     return Math.max(best, before);
   }
@@ -116,14 +124,14 @@ class BlockChart {
   /** Steps that are closer than pixels would cover the bands. */
   outline(plot) {
     const { times } = this.timeline;
-    const { min, max } = plot.scales.x;
+    const [min, max] = this.range;
     const visible = lowerBound(times, max) - lowerBound(times, min);
     return visible > plot.bbox.width / 2 ? 'transparent' : color('outline');
   }
 
-  /** The beginnings of iterations or, within an iteration, events. */
+  /** The beginnings of iterations or, within an iteration, events of it. */
   ticks(plot) {
-    const { min, max } = plot.scales.x;
+    const [min, max] = this.range;
     const starts = this.held.lifetimes.iterations.filter((start) => start >= min && start <= max);
     const most = Math.max(2, Math.floor(plot.width / 70));
     if (starts.length >= 2) {
@@ -134,20 +142,25 @@ class BlockChart {
     return Array.from({ length: Math.floor((max - min) / step) + 1 }, (_, index) => Math.ceil(min) + index * step);
   }
 
+  /** `12` at the beginning of an iteration, `12 + 40` forty events later; before the first, `set-up + 7`. */
   tickTexts(splits) {
     const { iterations } = this.held.lifetimes;
-    const numbers = new Map(iterations.map((start, index) => [start, index + 1]));
-    const isOfIterations = splits.length >= 2 && splits.every((split) => numbers.has(split));
-    return splits.map((split) => (isOfIterations ? String(numbers.get(split)) : `event ${exact(split)}`));
+    return splits.map((split) => {
+      const passed = upperBound(iterations, split);
+      const events = split - (iterations[passed - 1] ?? 0);
+      const iteration = passed === 0 ? 'set-up' : String(passed);
+      return events === 0 ? iteration : `${iteration} + ${exact(events)}`;
+    });
   }
 
   paint(plot) {
     const { left, top, width, height } = plot.bbox;
     const [columns, rows] = [Math.round(width), Math.round(height)];
     if (columns < 1 || rows < 1) return;
-    const { min: from, max: to } = plot.scales.x;
+    const [from, to] = this.range;
     const { max: highest } = plot.scales.y;
     this.area.dataset.range = `${Math.round(from)} ${Math.round(to)}`;
+    this.area.dataset.highest = Math.round(highest);
     const key = [from, to, highest, columns, rows].join();
     if (this.cache?.key !== key) {
       const area = { from, to, highest, width: columns, height: rows };
@@ -180,7 +193,7 @@ class BlockChart {
 
   markPeak(plot) {
     const { peak } = this.held.lifetimes;
-    const { min, max } = plot.scales.x;
+    const [min, max] = this.range;
     if (peak < min || peak > max) return;
     const { ctx, bbox } = plot;
     const x = plot.valToPos(peak, 'x', true);
@@ -233,7 +246,14 @@ class BlockChart {
       `Memory over time in ${this.space}. Arrow keys move, plus and minus zoom, 0 resets, P shows the peak.`);
     over.addEventListener('mousemove', (event) => this.hover(event));
     over.addEventListener('mouseleave', () => this.leave());
-    over.addEventListener('click', (event) => this.select(this.at(event)));
+    over.addEventListener('click', (event) => {
+      // A drag ends with a click too, and zooms.
+      if (this.zoomed) return;
+      this.select(this.at(event));
+      this.onMoment?.(this.moment(this.plot.posToVal(event.offsetX, 'x')));
+    });
+    over.addEventListener('mousedown', () => { this.zoomed = false; });
+    over.addEventListener('wheel', (event) => this.wheel(event), { passive: false });
     const keys = {
       ArrowLeft: () => this.pan(-0.25), ArrowRight: () => this.pan(0.25),
       '+': () => this.zoomBy(0.5), '-': () => this.zoomBy(2), 0: () => this.zoom(null), p: () => this.zoomToPeak(),
@@ -332,17 +352,60 @@ class BlockChart {
     const [min, max] = range ?? [0, events];
     const span = Math.min(events, Math.max(4, max - min));
     const from = Math.max(0, Math.min(min, events - span));
+    this.range = [from, from + span];
     this.plot.setScale('x', { min: from, max: from + span });
   }
 
+  zoomToSelection(plot) {
+    const { left, width } = plot.select;
+    if (width < 4) return;
+    this.zoomed = true;
+    plot.setSelect({ left: 0, width: 0 }, false);
+    this.zoom([plot.posToVal(left, 'x'), plot.posToVal(left + width, 'x')]);
+  }
+
+  /** Zooms around the pointer. At the whole range, turning back scrolls the page. */
+  wheel(event) {
+    const [min, max] = this.range;
+    const { events } = this.held.lifetimes;
+    if (event.deltaY === 0 || (event.deltaY > 0 && max - min >= events)) return;
+    event.preventDefault();
+    const factor = event.deltaY < 0 ? 0.8 : 1.25;
+    const at = this.plot.posToVal(event.offsetX, 'x');
+    this.zoom([at - (at - min) * factor, at + (max - at) * factor]);
+  }
+
   zoomBy(factor) {
-    const { min, max } = this.plot.scales.x;
+    const [min, max] = this.range;
     const [middle, half] = [(min + max) / 2, (max - min) / 2 * factor];
     this.zoom([middle - half, middle + half]);
   }
 
+  /** The blocks that are live at an event, as a graph of their call stacks. */
+  moment(at) {
+    const event = Math.round(at);
+    const entries = new Map();
+    const isShown = (block) => this.withSetup || this.blocks.kind[block] !== KINDS.indexOf('set-up');
+    for (let block = 0; block < this.blocks.count; block += 1) {
+      if (this.blocks.born[block] > event || this.blocks.died[block] <= event || !isShown(block)) continue;
+      const key = `${this.blocks.place[block]} ${this.blocks.kind[block]}`;
+      const place = this.tree.places[this.blocks.place[block]];
+      const entry = entries.get(key)
+        ?? { stack: place.stack, leaf: place.label, kind: KINDS[this.blocks.kind[block]], value: 0 };
+      entry.value += this.blocks.bytes[block];
+      entries.set(key, entry);
+    }
+    const rest = this.blocks.rest(event);
+    const smaller = rest > 0 ? [{ stack: null, leaf: 'smaller blocks', value: rest }] : [];
+    const [when] = this.tickTexts([event]);
+    return {
+      title: 'Moment', entries: [...entries.values(), ...smaller],
+      note: `Memory at ${when.startsWith('set-up') ? when : `iteration ${when}`}, by the call stack that allocated it.`,
+    };
+  }
+
   pan(share) {
-    const { min, max } = this.plot.scales.x;
+    const [min, max] = this.range;
     const by = (max - min) * share;
     this.zoom([min + by, max + by]);
   }
@@ -353,6 +416,9 @@ class BlockChart {
     this.zoom([peak - half, peak + half]);
   }
 }
+
+/** How many values are at most `value`. */
+const upperBound = (sorted, value) => lowerBound(sorted, value + 1);
 
 /** The index of the first value that is not less than `value`. */
 function lowerBound(sorted, value) {

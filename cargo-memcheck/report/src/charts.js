@@ -5,10 +5,15 @@ import { el } from './dom.js';
 import { color, onThemeChange } from './colors.js';
 import { size } from './format.js';
 
+/** The width of A4 paper within the margins of the style sheet, in pixels. */
+export const PAPER = 690;
+
 const live = new Set();
 
 onThemeChange(() => live.forEach((chart) => chart.redrawn()));
 new ResizeObserver(() => live.forEach((chart) => chart.resized())).observe(document.body);
+addEventListener('beforeprint', () => live.forEach((chart) => chart.resized(PAPER)));
+addEventListener('afterprint', () => live.forEach((chart) => chart.resized()));
 
 /** Steps of 1, 2 or 4 times a power of two, so that labels in KiB or MiB are round. */
 export const BINARY = Array.from({ length: 60 }, (_, power) => 2 ** power);
@@ -32,9 +37,9 @@ export function chart(parent, describe, options, data) {
   const plot = new uPlot({ width: width(), height: 220, ...options }, data, box);
   const entry = {
     redrawn: () => plot.redraw(false, true),
-    resized: () => {
+    resized: (wanted = width()) => {
       if (!box.isConnected) return live.delete(entry);
-      if (width() !== plot.width) plot.setSize({ width: width(), height: plot.height });
+      if (wanted !== plot.width) plot.setSize({ width: wanted, height: plot.height });
     },
   };
   live.add(entry);

@@ -31,8 +31,38 @@ export function kindColor(kind) {
   return category(index < 0 ? 1 : index);
 }
 
+const channels = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+
+/** The contrast of two colors, by the formula of WCAG 2. */
+function contrast(a, b) {
+  const light = (hex) => {
+    const [red, green, blue] = channels(hex).map((value) => {
+      const part = value / 255;
+      return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  };
+  const [low, high] = [light(a), light(b)].sort((x, y) => x - y);
+  return (high + 0.05) / (low + 0.05);
+}
+
+/** The least contrast of text that WCAG 2 asks for. */
+const LEAST_CONTRAST = 4.5;
+
+/** A color nearer to that of the page, so that text on it can be read. */
+export function background(hex) {
+  const [page, text] = [color('page'), color('text')];
+  let mixed = hex;
+  for (let share = 0.05; share < 1 && contrast(mixed, text) < LEAST_CONTRAST; share += 0.05) {
+    const parts = channels(hex).map((value, index) =>
+      Math.round(value * (1 - share) + channels(page)[index] * share));
+    mixed = `#${parts.map((part) => part.toString(16).padStart(2, '0')).join('')}`;
+  }
+  return mixed;
+}
+
 /** `#rrggbb` as the number of a pixel of an image, with alpha 255. */
 export function pixel(hex) {
-  const [red, green, blue] = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+  const [red, green, blue] = channels(hex);
   return (255 << 24 | blue << 16 | green << 8 | red) >>> 0;
 }

@@ -4,17 +4,21 @@
 import flamegraph from 'd3-flame-graph/src/flamegraph.js';
 import { select } from 'd3-selection';
 
-import { color, isDark, kindColor, onThemeChange } from './colors.js';
+import { PAPER } from './charts.js';
+import { background, color, isDark, kindColor, onThemeChange } from './colors.js';
 import { el, part } from './dom.js';
 import { both, share, size } from './format.js';
 
 const calm = matchMedia('(prefers-reduced-motion: reduce)');
 const CELL = 20;
 
-/** `graphs` is a list of `{title, note, entries}`; an entry is `{stack, leaf, kind, value, delta}`. */
+/**
+ * `graphs` is a list of `{title, note, entries}`; an entry is `{stack, leaf, kind, value, delta}`.
+ * Returns `{show}`, which adds a graph or replaces the one with its title.
+ */
 export function flames(parent, space, graphs, tree) {
   const shown = graphs.filter((graph) => graph.entries.length > 0);
-  if (shown.length === 0) return;
+  if (shown.length === 0) return null;
   const state = { graph: shown[0], folded: true, text: '' };
   const box = part(`Call stacks of ${space}`);
   const area = el('div', { class: 'flames', tabindex: '0', role: 'region' });
@@ -22,10 +26,7 @@ export function flames(parent, space, graphs, tree) {
   const details = el('p', { class: 'frame-details', 'aria-live': 'polite' });
   let chart = null;
 
-  const buttons = shown.map((graph) => el('button', {
-    type: 'button', 'aria-pressed': graph === state.graph,
-    onclick: () => { state.graph = graph; render(); },
-  }, graph.title));
+  const choice = el('span', { role: 'group', 'aria-label': 'Graph' });
   const fold = el('button', {
     type: 'button', 'aria-pressed': 'true',
     onclick: () => { state.folded = !state.folded; render(); },
@@ -35,12 +36,15 @@ export function flames(parent, space, graphs, tree) {
     oninput: () => { state.text = search.value.trim(); find(); },
   });
   box.append(
-    el('div', { class: 'tools' }, el('span', { role: 'group', 'aria-label': 'Graph' }, buttons), fold, search,
+    el('div', { class: 'tools' }, choice, fold, search,
       el('button', { type: 'button', onclick: () => chart.resetZoom() }, 'Reset')),
     note, area, details);
   parent.append(box);
   render();
   onThemeChange(() => area.isConnected && render());
+  area.addEventListener('keydown', walk);
+  addEventListener('beforeprint', () => area.isConnected && render(PAPER));
+  addEventListener('afterprint', () => area.isConnected && render());
   new ResizeObserver(() => {
     if (chart && Math.abs(width() - chart.width()) > 8) render();
   }).observe(area);
@@ -49,15 +53,27 @@ export function flames(parent, space, graphs, tree) {
     return Math.max(280, area.clientWidth - 2);
   }
 
-  function render() {
-    buttons.forEach((button, index) => button.setAttribute('aria-pressed', shown[index] === state.graph));
+  function show(graph) {
+    const place = shown.findIndex(({ title }) => title === graph.title);
+    if (place < 0) shown.push(graph);
+    else shown[place] = graph;
+    state.graph = graph;
+    render();
+  }
+
+  function render(pixels = width()) {
+    choice.replaceChildren(...shown.map((graph) => el('button', {
+      type: 'button', 'aria-pressed': graph === state.graph,
+      onclick: () => { state.graph = graph; render(); },
+    }, graph.title)));
     fold.setAttribute('aria-pressed', state.folded);
     const root = build(state.graph, tree, state.folded, space);
     note.textContent = state.graph.note;
     area.setAttribute('aria-label', `${state.graph.title}: ${size(root.value)}. `
       + `Largest frames: ${largest(root)}`);
     area.replaceChildren();
-    chart = flamegraph().width(width()).cellHeight(CELL).minFrameSize(2).inverted(true)
+    state.at = null;
+    chart = flamegraph().width(pixels).cellHeight(CELL).minFrameSize(2).inverted(true)
       .transitionDuration(calm.matches ? 0 : 200).sort((a, b) => b.value - a.value)
       .setColorMapper((node) => fill(node))
       .label((node) => describe(node, root))
@@ -65,9 +81,39 @@ export function flames(parent, space, graphs, tree) {
       .setSearchHandler((_, sum) => {
         details.textContent = `${size(sum)} match (${share(sum, root.value)})`;
       })
-      .onClick((node) => { details.textContent = describe(node, root); });
+      .onClick((node) => { mark(node); });
+    state.root = root;
     select(area).datum(root).call(chart);
     if (state.text) find();
+  }
+
+  /** Outlines a frame and describes it. */
+  function mark(node) {
+    state.at = node;
+    details.textContent = describe(node, state.root);
+    select(area).selectAll('g.frame').classed('at', (each) => each === node);
+  }
+
+  /** The arrow keys go to the caller, the largest callee and the neighbors; Enter zooms, 0 resets. */
+  function walk(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const all = select(area).selectAll('g.frame').data();
+    const at = state.at ?? all.find((node) => !node.parent);
+    if (!at) return;
+    const largestFirst = (nodes) => [...(nodes ?? [])].sort((a, b) => b.value - a.value);
+    const beside = largestFirst(at.parent?.children);
+    const place = beside.indexOf(at);
+    const moves = {
+      ArrowUp: () => at.parent, ArrowDown: () => largestFirst(at.children)[0],
+      ArrowLeft: () => beside[place - 1], ArrowRight: () => beside[place + 1],
+    };
+    const isKnown = event.key in moves || event.key === 'Enter' || event.key === '0';
+    if (!isKnown) return;
+    event.preventDefault();
+    if (event.key === 'Enter') chart.zoomTo(at);
+    if (event.key === '0') chart.resetZoom();
+    const next = state.at ? moves[event.key]?.() ?? at : at;
+    mark(next);
   }
 
   function find() {
@@ -77,6 +123,8 @@ export function flames(parent, space, graphs, tree) {
       details.textContent = '';
     }
   }
+
+  return { show };
 }
 
 function describe(node, root) {
@@ -87,7 +135,10 @@ function describe(node, root) {
     + `${share(data.value, root.value)}${change}`;
 }
 
-function fill(node) {
+/** Labels stand on the color of a frame. */
+const fill = (node) => background(plainFill(node));
+
+function plainFill(node) {
   const { data, highlight } = node;
   if (highlight) return color('mark');
   if (data.delta !== undefined) return color(data.delta < 0 ? 'good-fill' : 'bad-fill');

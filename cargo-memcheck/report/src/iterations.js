@@ -7,16 +7,18 @@ import { both, exact, size } from './format.js';
 
 export function iterations(parent, { space, iterations: of }) {
   if (!of) return;
-  const { allocated, peak, slope, growth } = of;
+  const { allocated, peak, slope, growth, warmup } = of;
   const rate = `${slope < 0 ? '\u2212' : '+'}${exact(Math.abs(Math.round(slope)))} B per iteration`;
-  const text = `${space}: live bytes, peak and trend of ${allocated.length} iterations; `
+  const text = `${space}: live bytes, peak and trend of iterations ${exact(warmup + 1)} to `
+    + `${exact(warmup + allocated.length)}; `
     + `growth ${both(growth)} per iteration, trend ${rate}`;
   const box = part(`Iterations of ${space}`);
   parent.append(box);
   const line = document.createElement('p');
   line.textContent = text;
   box.append(line);
-  const numbers = allocated.map((_, index) => index + 1);
+  // As in all other places, the warm-up is counted.
+  const numbers = allocated.map((_, index) => warmup + index + 1);
   // The trend goes through the middle of the points, as a Theil-Sen line does.
   const starts = allocated.map((bytes, index) => bytes - slope * index).sort((a, b) => a - b);
   const start = starts[Math.floor(starts.length / 2)];

@@ -15,6 +15,13 @@ function one(parent, law) {
     el('p', null, el('strong', null, law.text)),
     el('p', null, `allowed: ${law.allowed}`, law.with ? `; the curve has ${law.with}` : null));
   parent.append(box);
+  const values = [...law.points.map((point) => point.value), ...law.curve.map(([, y]) => y)];
+  if (values.some((value) => value !== 0)) plot(box, law, text);
+  box.append(table('Measured cases', [{ title: 'Case' }, { title: law.metric, figure: true }],
+    law.points.map((point) => [point.label, text(point.value)])));
+}
+
+function plot(box, law, text) {
   const at = [...new Set([...law.points.map((point) => point.at), ...law.curve.map(([x]) => x)])]
     .sort((a, b) => a - b);
   const curve = new Map(law.curve);
@@ -32,6 +39,4 @@ function one(parent, law) {
       line('measured', 'live', { width: 0, paths: () => null, points: { show: true, size: 8 } }),
     ],
   }, [at, at.map((x) => curve.get(x) ?? null), at.map((x) => points.get(x) ?? null)]);
-  box.append(table('Measured cases', [{ title: 'Case' }, { title: law.metric, figure: true }],
-    law.points.map((point) => [point.label, text(point.value)])));
 }

@@ -9,9 +9,12 @@ export function startOverview() {
   const tests = document.getElementById('tests');
   for (const code of document.querySelectorAll('code.copy')) code.replaceWith(command(code.textContent));
   if (!tests) return;
-  const body = tests.tBodies[0];
-  const rows = [...body.rows].map((row, place) =>
-    ({ row, place, text: row.textContent.toLowerCase(), status: row.dataset.status, isNew: 'new' in row.dataset }));
+  const rows = [...tests.querySelectorAll('tbody tr:not(.group)')].map((row, place) => ({
+    row, place, status: row.dataset.status, isNew: 'new' in row.dataset,
+    text: `${row.textContent} ${row.parentElement.rows[0].textContent}`.toLowerCase(),
+  }));
+  const failures = [...document.querySelectorAll('.failure')].map((item) =>
+    ({ item, test: item.querySelector('a.test').getAttribute('href') }));
   const state = { status: null, text: '' };
 
   const shown = el('output', { class: 'shown', 'aria-live': 'polite' });
@@ -19,27 +22,47 @@ export function startOverview() {
     type: 'search', id: 'search', placeholder: 'Search tests, devices, findings',
     oninput: () => { state.text = search.value.trim().toLowerCase(); apply(); },
   });
-  tests.parentElement.before(el('div', { class: 'tools' },
-    el('label', { for: 'search', class: 'hidden' }, 'Search'), search, shown));
+  const none = el('p', { class: 'muted', hidden: true },
+    'No test matches. ', el('button', { type: 'button', class: 'link', onclick: clear }, 'Show all tests'));
+  const order = el('select', { id: 'order' });
+  tests.parentElement.before(
+    el('div', { class: 'tools' },
+      el('label', { for: 'search', class: 'hidden' }, 'Search'), search, shown,
+      el('span', { class: 'order' }, el('label', { for: 'order' }, 'Sort by'), order)),
+    none);
 
   const cards = startCards(state, apply);
-  startSorting(tests, body, rows);
-  // Failures first, ignored tests last.
-  tests.querySelector('[data-sort="status"] button').click();
-
+  hideConstantColumns(tests, rows);
+  startSorting(tests, rows, order);
   const noun = rows.length === 1 ? 'test' : 'tests';
   function apply() {
     const words = state.text.split(/\s+/).filter(Boolean);
     let count = 0;
+    const links = new Set();
     for (const { row, text, status, isNew } of rows) {
       const fits = (!state.status || status === state.status || (state.status === 'new' && isNew))
         && words.every((word) => text.includes(word));
       row.hidden = !fits;
       count += fits;
+      if (fits) links.add(row.querySelector('a.test').getAttribute('href'));
     }
+    for (const { rows: [group, ...others] } of tests.tBodies) {
+      group.hidden = others.every((row) => row.hidden);
+    }
+    for (const { item, test } of failures) item.hidden = !links.has(test);
+    for (const group of document.querySelectorAll('.cause-group')) {
+      group.hidden = ![...group.querySelectorAll('.failure')].some((item) => !item.hidden);
+    }
+    none.hidden = count > 0;
     shown.textContent = count === rows.length
       ? `${exact(count)} ${noun}` : `${exact(count)} of ${exact(rows.length)} ${noun}`;
     for (const [status, card] of cards) card.setAttribute('aria-pressed', status === state.status);
+  }
+  function clear() {
+    Object.assign(state, { status: null, text: '' });
+    search.value = '';
+    apply();
+    search.focus();
   }
   apply();
 
@@ -69,11 +92,34 @@ function startCards(state, apply) {
   return cards;
 }
 
-function startSorting(tests, body, rows) {
+/** Hides the columns in which all tests are equal, and states their value instead. */
+function hideConstantColumns(tests, rows) {
   const headers = [...tests.tHead.rows[0].cells];
+  const equal = [];
+  headers.forEach((header, column) => {
+    const values = new Set(rows.map(({ row }) => row.cells[column].textContent.trim()));
+    const [value] = values;
+    const isEmpty = values.size === 1 && (value === '' || value === '\u2014');
+    if (column === 0 || (!isEmpty && (values.size > 1 || rows.length === 1))) return;
+    for (const cell of [header, ...rows.map(({ row }) => row.cells[column])]) cell.hidden = true;
+    if (!isEmpty) equal.push(`${header.textContent.toLowerCase()} ${value}`);
+  });
+  const shown = headers.filter((header) => !header.hidden).length;
+  for (const { rows: [group] } of tests.tBodies) group.cells[0].colSpan = shown;
+  if (equal.length > 0) {
+    tests.parentElement.before(el('p', { class: 'muted' }, `All tests: ${equal.join(', ')}`));
+  }
+}
+
+/** Sorts the tests of each executable, and the executables by their first test. */
+function startSorting(tests, rows, order) {
+  const headers = [...tests.tHead.rows[0].cells];
+  const groups = [...tests.tBodies].map((group) =>
+    ({ group, rows: rows.filter(({ row }) => row.parentElement === group) }));
+  const sorts = new Map();
   headers.forEach((header, column) => {
     const kind = header.dataset.sort;
-    if (!kind) return;
+    if (!kind || header.hidden) return;
     const value = ({ row, status }) => {
       const cell = row.cells[column];
       if (kind === 'status') return STATUSES.indexOf(status);
@@ -87,12 +133,23 @@ function startSorting(tests, body, rows) {
       const direction = before === first ? other : first;
       headers.forEach((other) => other.removeAttribute('aria-sort'));
       header.setAttribute('aria-sort', direction);
+      order.value = String(column);
       const sign = direction === 'ascending' ? 1 : -1;
-      const sorted = rows.map((row) => [value(row), row]);
-      sorted.sort(([a, first], [b, second]) =>
-        a < b ? -sign : a > b ? sign : first.place - second.place);
-      body.append(...sorted.map(([, { row }]) => row));
+      const compare = ([a, first], [b, second]) => (a < b ? -sign : a > b ? sign : first - second);
+      const sorted = groups.map((of) => {
+        const keys = of.rows.map((row) => [value(row), row.place, row.row]).sort(compare);
+        of.group.append(...keys.map(([, , row]) => row));
+        return [keys[0][0], keys[0][1], of.group];
+      });
+      tests.append(...sorted.sort(compare).map(([, , group]) => group));
     };
-    header.replaceChildren(el('button', { type: 'button', onclick: sort }, header.textContent));
+    sorts.set(String(column), sort);
+    const title = header.textContent;
+    order.append(el('option', { value: column }, title));
+    header.replaceChildren(el('button', { type: 'button', onclick: sort }, title));
   });
+  order.addEventListener('change', () => sorts.get(order.value)());
+  // Failures first, ignored tests last.
+  const status = headers.findIndex((header) => header.dataset.sort === 'status');
+  (sorts.get(String(status)) ?? sorts.get('0'))();
 }

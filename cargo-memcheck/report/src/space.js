@@ -18,9 +18,9 @@ export function space(parent, data, tree) {
     return;
   }
   if (held.doubt) parent.append(el('p', { class: 'alert' }, held.doubt));
-  if (held.lifetimes) blockChart(parent, data, tree);
-  else timeline(parent, data);
-  flames(parent, data.space, graphs(held, tree), tree);
+  const blocks = held.lifetimes ? blockChart(parent, data, tree) : timeline(parent, data);
+  const graph = flames(parent, data.space, graphs(held, tree), tree);
+  if (blocks && graph) blocks.onMoment = graph.show;
   kinds(parent, data);
   holders(parent, data, tree);
   survivors(parent, data, tree);

@@ -28,7 +28,7 @@ export async function showTest(view, number, isCurrent, show) {
   // Charts need the width of the page.
   show();
   const own = run?.laws.filter((law) => law.test === number) ?? [];
-  view.append(...findings(test, tree), commands(test), ...figures(test));
+  view.append(...findings(test, tree), ...output(test), commands(test), ...figures(test));
   if (test.spaces.length > 0) {
     const area = el('div');
     const choose = (chosen) => {
@@ -50,7 +50,7 @@ const back = () => el('a', { href: '#' }, '\u2190 All tests');
 
 /** The tests before and after this one in the order of the table, as it is filtered. */
 function neighbors(number) {
-  const rows = [...document.querySelectorAll('#tests tbody tr:not([hidden])')];
+  const rows = [...document.querySelectorAll('#tests tbody tr:not(.group):not([hidden])')];
   const links = rows.map((row) => row.querySelector('a.test').getAttribute('href'));
   const at = links.indexOf(`#t${number}`);
   const link = (place, text) => links[place] && at >= 0
@@ -73,6 +73,11 @@ function commands({ commands: next }) {
     el('h3', null, 'Next'),
     el('dl', null, next.map(({ purpose, command: text }) =>
       [el('dt', null, purpose), el('dd', null, command(text))])));
+}
+
+/** What a failed test printed: first of all, unless its memory is at fault. */
+function output({ output: text }) {
+  return text ? [part('Output', {}, el('pre', { class: 'output', tabindex: '0' }, text))] : [];
 }
 
 function figures({ figures: rows }) {

@@ -130,6 +130,7 @@ fn run_legs(session: &Session, interrupt: &Interrupt) -> Result<u8, Failure> {
     let Some((mut legs, first)) = interrupt.outlived(begun)? else { return Ok(stopped(options)) };
     let json = options.reporting.format == Format::Json;
     let on_stdout = json.then(|| Box::new(JsonLines::new(Stdout)) as Box<dyn Presenter>);
+    let description = RunDescription::of(session);
     let mut state = RunState {
         session,
         runner: Runner::prepare(session, legs.nvml(), interrupt.clone())?,
@@ -137,9 +138,12 @@ fn run_legs(session: &Session, interrupt: &Interrupt) -> Result<u8, Failure> {
         broadcast: Broadcast::new(&session.report_context(), session.legs.len(), on_stdout),
         tally: Tally::default(),
         listed: Vec::new(),
-        store: Store::begin(&session.results_directory(), &RunDescription::of(session)),
+        store: Store::begin(&session.results_directory(), &description),
         proofs: proof::of(session),
     };
+    if let Some(origin) = &description.origin {
+        state.broadcast.notify(|to| to.run_started(origin));
+    }
     state.run(first);
     for leg in others {
         if state.is_over() && !legs.is_known(leg) {

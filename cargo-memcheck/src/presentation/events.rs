@@ -8,9 +8,12 @@ use crate::build::leg::Leg;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::execution::proof::CheckedProof;
+use crate::presentation::origin::RunOrigin;
 use crate::presentation::tally::Tally;
 
 pub(crate) trait Presenter {
+    /// Comes first. Results of an earlier version do not have it.
+    fn run_started(&mut self, _run: &RunOrigin) {}
     fn leg_started(&mut self, _leg: &Leg, _tests: usize) {}
     /// Follows the start of its leg, if `doctor` has run on such a device.
     fn proof(&mut self, _leg: &Leg, _proof: &CheckedProof) {}

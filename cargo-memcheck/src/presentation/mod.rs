@@ -2,6 +2,7 @@
 
 pub(crate) mod events;
 pub(crate) mod history;
+pub(crate) mod origin;
 pub(crate) mod presenters;
 pub(crate) mod results;
 pub(crate) mod schema;

@@ -15,6 +15,16 @@ pub(crate) fn commit(root: &Path) -> Option<String> {
     (!text.trim().is_empty()).then(|| text.trim().to_owned())
 }
 
+/// The branch, as CI names it, because CI checks out a commit without one.
+pub(crate) fn branch(root: &Path) -> Option<String> {
+    let of_ci = ["GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_COMMIT_REF_NAME"];
+    let named = of_ci.iter().filter_map(|name| std::env::var(name).ok()).find(|it| !it.is_empty());
+    named.or_else(|| {
+        let text = String::from_utf8(git(root, &["symbolic-ref", "--short", "HEAD"])?).ok()?;
+        (!text.trim().is_empty()).then(|| text.trim().to_owned())
+    })
+}
+
 /// A SHA-256 of the files that differ from the commit, and of Rust files that git does not know yet.
 /// Not of other new files, because a run writes some, such as pending snapshots. `None` if there are
 /// no such files, or no repository.

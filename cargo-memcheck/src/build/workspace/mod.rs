@@ -29,7 +29,7 @@ use crate::system::process::{self, ShortRun};
 use cudarc::CUDARC;
 
 pub(crate) use candles::{CandleSource, OtherCandle};
-pub(crate) use commit::{commit, git, uncommitted};
+pub(crate) use commit::{branch, commit, git, uncommitted};
 pub(crate) use configuration::{configuration_files, program};
 pub(crate) use error::WorkspaceError;
 pub(crate) use features::DeviceFeatures;

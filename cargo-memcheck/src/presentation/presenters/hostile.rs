@@ -333,7 +333,7 @@ impl TokenSink for Tags {
         let Token::TagToken(tag) = token else { return TokenSinkResult::Continue };
         let known = "html head meta title style script template body header main section nav article \
                      h1 h2 h3 h4 p ul ol li table caption thead tbody tr th td strong code br div pre \
-                     details summary span a noscript button input label output em hr";
+                     details summary span a wbr noscript button input label output em hr";
         assert!(known.split_whitespace().any(|known| *tag.name == *known), "{tag:?}");
         for attribute in &tag.attrs {
             let name = &*attribute.name.local;

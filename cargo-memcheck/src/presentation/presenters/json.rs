@@ -16,6 +16,7 @@ use crate::execution::note::Note;
 use crate::execution::proof::CheckedProof;
 use crate::invocation::values::Format;
 use crate::presentation::events::{Presenter, ReportWriter};
+use crate::presentation::origin::RunOrigin;
 use crate::presentation::tally::Tally;
 use crate::system::error::{Failure, Reported};
 use crate::system::escape::{Form, escape};
@@ -31,11 +32,12 @@ pub(crate) const VERSION: u32 = 1;
 
 pub(crate) struct JsonLines<W> {
     to: W,
+    run: Option<RunOrigin>,
 }
 
 impl<W: Write> JsonLines<W> {
     pub(crate) fn new(to: W) -> Self {
-        Self { to }
+        Self { to, run: None }
     }
 
     fn line(&mut self, line: &StreamLine<'_>) {
@@ -51,8 +53,14 @@ fn write_line(to: &mut impl Write, mut line: String) {
 }
 
 impl<W: Write> Presenter for JsonLines<W> {
+    fn run_started(&mut self, run: &RunOrigin) {
+        self.run = Some(run.clone());
+    }
+
     fn leg_started(&mut self, leg: &Leg, tests: usize) {
-        self.line(&StreamLine::RunStarted { version: VERSION, device: leg.name(), tests });
+        let run = self.run.as_ref();
+        let line = StreamLine::RunStarted { version: VERSION, device: leg.name(), tests, run };
+        write_line(&mut self.to, text(&line));
     }
 
     fn proof(&mut self, leg: &Leg, proof: &CheckedProof) {

@@ -12,15 +12,21 @@ use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::invocation::values::Verbosity;
 use crate::presentation::events::{Presenter, ReportWriter};
+use crate::presentation::origin::RunOrigin;
 use crate::presentation::tally::Tally;
 use crate::system::escape::{Form, escape};
 
 #[derive(Debug, Default)]
 pub(crate) struct Junit {
     suites: BTreeMap<String, Vec<TestCase>>,
+    run: Option<RunOrigin>,
 }
 
 impl Presenter for Junit {
+    fn run_started(&mut self, run: &RunOrigin) {
+        self.run = Some(run.clone());
+    }
+
     fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
         let verdict = &outcome.verdict;
         let status = match verdict.status {
@@ -120,6 +126,9 @@ impl ReportWriter for Junit {
         for (name, cases) in &self.suites {
             let mut suite = TestSuite::new(name);
             suite.add_test_cases(cases.iter().cloned());
+            for (name, value) in self.run.iter().flat_map(RunOrigin::properties) {
+                suite.add_property((format!("run.{name}"), value));
+            }
             xml.add_test_suite(suite);
         }
         Ok(escape(xml.to_string()?, Form::Markup).into_owned().into_bytes())

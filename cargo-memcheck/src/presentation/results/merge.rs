@@ -178,6 +178,7 @@ fn difference(one: &Results, other: &Results) -> Option<String> {
         mode,
         archived: _,
         levels: _,
+        origin: _,
     } = a;
     let of = |run: &RunDescription| run.partition.map(|part| part.all().count());
     if *devices != b.devices {

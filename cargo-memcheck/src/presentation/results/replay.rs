@@ -30,11 +30,14 @@ pub(crate) fn replay<T: Replayed>(
     whole: MergedRun<T>,
     mut notify: impl FnMut(&mut dyn FnMut(&mut dyn Presenter)),
 ) -> Tally {
-    let MergedRun { run: _, legs, proofs, tests, notes, mut tally } = whole;
+    let MergedRun { run, legs, proofs, tests, notes, mut tally } = whole;
     // A search for the tests of each leg would take time in proportion to their product.
     let mut by_leg: BTreeMap<String, Vec<T>> = BTreeMap::new();
     for test in tests {
         by_leg.entry(test.leg()).or_default().push(test);
+    }
+    if let Some(origin) = &run.origin {
+        notify(&mut |to| to.run_started(origin));
     }
     for (leg, count) in &legs {
         notify(&mut |to| to.leg_started(leg, *count));

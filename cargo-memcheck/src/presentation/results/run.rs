@@ -16,6 +16,7 @@ use crate::build::leg::Leg;
 use crate::discovery::session::{LegTests, Session};
 use crate::discovery::task::Task;
 use crate::invocation::options::{Levels, Mode, Partition, hash};
+use crate::presentation::origin::RunOrigin;
 
 pub(super) const VERSION: u32 = 3;
 
@@ -43,6 +44,8 @@ pub(crate) struct RunDescription {
     pub(crate) archived: bool,
     #[serde(default)]
     pub(super) levels: BTreeMap<Code, Level>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) origin: Option<RunOrigin>,
 }
 
 #[derive(Serialize)]
@@ -83,6 +86,7 @@ impl RunDescription {
             archived: session.source.archive().is_some(),
             mode: options.mode,
             levels: options.levels.explicit().clone(),
+            origin: Some(RunOrigin::of(session)),
         }
     }
 

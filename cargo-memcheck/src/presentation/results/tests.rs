@@ -32,6 +32,7 @@ fn run(part: &str) -> RunDescription {
         mode: Mode::Ci,
         archived: false,
         levels: Default::default(),
+        origin: Some(crate::presentation::origin::example()),
     }
 }
 

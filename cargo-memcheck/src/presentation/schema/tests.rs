@@ -139,6 +139,7 @@ fn full() -> (Task, TestOutcome) {
 fn lines() -> Vec<Value> {
     let mut stream = JsonLines::new(Vec::new());
     let (task, mut outcome) = full();
+    stream.run_started(&crate::presentation::origin::example());
     stream.leg_started(&task.leg, 1);
     stream.proof(&task.leg, &proof(&["candle has changed"]));
     let mut failed = proof(&[]);

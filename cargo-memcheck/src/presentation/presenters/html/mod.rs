@@ -23,6 +23,7 @@ use memcheck_core::judgement::verdict::Status;
 use serde::Serialize;
 
 use self::data::{LawPlot, Laws, Sources, TestData, Then};
+use self::overview::Failure;
 use self::proofs::Proofs;
 use super::summary;
 use crate::build::leg::Leg;
@@ -30,6 +31,7 @@ use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::execution::proof::CheckedProof;
 use crate::presentation::events::{Presenter, ReportWriter};
+use crate::presentation::origin::RunOrigin;
 use crate::presentation::tally::Tally;
 use crate::system::escape::{Form, escape};
 
@@ -42,9 +44,12 @@ const SCRIPTS: &str = "<!-- scripts -->";
 #[derive(Debug, Default)]
 pub(crate) struct Html {
     sources: Sources,
+    run: Option<RunOrigin>,
+    devices: Vec<String>,
     tests: usize,
-    rows: Vec<Markup>,
-    failures: Vec<Markup>,
+    /// The rows of each test executable, in the order of its first test.
+    groups: Vec<(String, Vec<Markup>)>,
+    failures: Vec<Failure>,
     more_failures: usize,
     packed: Vec<anyhow::Result<String>>,
     laws: Laws,
@@ -68,6 +73,14 @@ impl Html {
         Self { sources: Sources::new(roots), ..Self::default() }
     }
 
+    fn add_row(&mut self, binary: &str, row: Markup) {
+        // The tests of one executable follow one another, except on another device.
+        match self.groups.iter_mut().rfind(|(name, _)| name == binary) {
+            Some((_, rows)) => rows.push(row),
+            None => self.groups.push((binary.to_owned(), vec![row])),
+        }
+    }
+
     fn add_failure(&mut self, task: &Task, outcome: &TestOutcome) {
         if self.failures.len() == overview::MOST_FAILURES {
             self.more_failures += 1;
@@ -78,7 +91,12 @@ impl Html {
 }
 
 impl Presenter for Html {
+    fn run_started(&mut self, run: &RunOrigin) {
+        self.run = Some(run.clone());
+    }
+
     fn leg_started(&mut self, leg: &Leg, _tests: usize) {
+        self.devices.push(leg.name());
         self.proofs.add_leg(leg);
     }
 
@@ -90,7 +108,7 @@ impl Presenter for Html {
         self.proofs.add_canary(outcome);
         let then = Then::read(outcome, &self.sources);
         let number = self.tests;
-        self.rows.push(overview::row(number, task, outcome, &then));
+        self.add_row(&task.binary.id, overview::row(number, task, outcome, &then));
         if !matches!(outcome.verdict.status, Status::Passed | Status::Ignored) {
             self.add_failure(task, outcome);
         }
@@ -166,7 +184,8 @@ fn data_script(id: &str, packed: &str) -> Markup {
 impl Html {
     fn header(&self) -> Markup {
         html! {
-            h1 { "Memory tests" }
+            h1 { "Memory tests" @if let Some(run) = &self.run { " of " (run.project) } }
+            @if let Some(run) = &self.run { (overview::origin(run, &self.devices)) }
         }
     }
 
@@ -180,13 +199,15 @@ impl Html {
             @if !self.notes.is_empty() { ul.notes { @for note in &self.notes { li { (note) } } } }
             @if !failures.is_empty() {
                 h2 { "Needs attention" }
-                ul.failures { @for failure in failures { (failure) } }
+                (overview::failures(failures))
                 @if self.more_failures > 0 { p { (self.more_failures) " more in the table" } }
             }
-            @if !self.rows.is_empty() {
+            @if !self.groups.is_empty() {
                 h2 { "Tests" }
                 noscript { p { "The view of a test needs JavaScript. The report loads no other file." } }
-                (overview::table(&self.rows))
+                (overview::table(&html! {
+                    @for (binary, rows) in &self.groups { (overview::group(binary, rows)) }
+                }))
             }
             (self.proofs.section())
         }
@@ -221,7 +242,7 @@ mod tests {
             "<template id=\"page-graph-kept\">",
             "<template id=\"page-leak\">",
             "<li class=\"card\" data-status=\"failed\" data-count=\"1\">",
-            "<td class=\"n\" data-value=\"27262976\" title=\"27,262,976 B (26.0 MiB)\">26.0 MiB</td>",
+            "<td class=\"n\" data-label=\"peak\" data-value=\"27262976\" title=\"27,262,976 B (26.0 MiB)\">26.0 MiB</td>",
         ] {
             assert!(page.contains(part), "`{part}` is not in\n{page}");
         }
@@ -301,7 +322,7 @@ mod tests {
             html.test_finished(&task(), &leaky());
         }
         let page = String::from_utf8(html.text().unwrap()).unwrap();
-        assert_eq!(page.matches("<li class=\"failure failed\">").count(), 100);
+        assert_eq!(page.matches("<details class=\"failure failed\"").count(), 100);
         assert_eq!(page.matches("<tr data-status=\"failed\"").count(), 103);
         assert!(page.contains("3 more in the table"));
     }

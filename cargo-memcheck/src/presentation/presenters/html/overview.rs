@@ -8,13 +8,16 @@ use memcheck_core::judgement::verdict::Status;
 use memcheck_core::size::{Size, both, counted, exact};
 
 use super::commands::{self, NextCommand};
-use super::data::{FigureRow, Sources, Then, figures};
+use super::data::{FigureRow, Sources, Then, failed_output, figures};
 use crate::discovery::task::{Task, TestOutcome};
+use crate::presentation::origin::RunOrigin;
 use crate::presentation::presenters::{findings, notes, places};
 use crate::presentation::tally::Tally;
 
 /// More failures are in the table only.
 pub(super) const MOST_FAILURES: usize = 100;
+/// The last lines of a failed test's output; the view of the test has all of them.
+const MOST_OUTPUT: usize = 12;
 /// Holders at the peak that grew; the view of the test has all of them.
 const MOST_GROWN: usize = 4;
 
@@ -65,8 +68,29 @@ pub(super) fn cards(tally: &Tally) -> Markup {
     }
 }
 
-fn name(number: usize, task: &Task) -> Markup {
-    html! { a.test href={ "#t" (number) } { (task.name()) } " " span.binary { (task.binary.id) } }
+/// Which run this is: commit, branch, date, devices, command and version.
+pub(super) fn origin(run: &RunOrigin, devices: &[String]) -> Markup {
+    let RunOrigin { project: _, commit, branch, command, version, started } = run;
+    html! {
+        p.origin {
+            @if let Some(commit) = commit { span { "commit " code { (commit.get(..12).unwrap_or(commit)) } } }
+            @if let Some(branch) = branch { span { "branch " code { (branch) } } }
+            span { (started.replace('T', " ").replace('Z', " UTC")) }
+            @if !devices.is_empty() { span { "on " (devices.join(", ")) } }
+            span { code { (command) } }
+            span { "memcheck " (version) }
+        }
+    }
+}
+
+fn link(number: usize, task: &Task) -> Markup {
+    html! { a.test href={ "#t" (number) } { (breakable(task.name())) } }
+}
+
+/// A name that a browser breaks after `::` and `_` only, instead of inside a word.
+fn breakable(name: &str) -> Markup {
+    let pieces = name.split_inclusive("::").flat_map(|part| part.split_inclusive('_'));
+    html! { @for piece in pieces { (piece) wbr; } }
 }
 
 /// The line of the table.
@@ -81,27 +105,38 @@ pub(super) fn row(number: usize, task: &Task, outcome: &TestOutcome, then: &Then
     let figure = |name: &str| rows.iter().find(|row| row.name == name);
     html! {
         tr data-status=(status) data-new[is_new] {
-            th scope="row" { (name(number, task)) }
-            td { (task.leg.name()) }
+            th scope="row" { (link(number, task)) }
+            td data-label="on" { (task.leg.name()) }
             td {
                 span.status.(status) { (status_text(verdict.status)) }
                 @if is_new { " " span.status.new { "new" } }
                 @if let Some(values) = notes::unknown_reads(outcome) { " " span.status.new { (values.mark()) } }
             }
             td { @if let Some(finding) = finding { span.code { (finding.code) } } }
-            (bytes(figure("peak_allocated")))
+            (bytes("peak", figure("peak_allocated")))
             (change(figure("peak_allocated")))
-            (bytes(figure("growth")))
-            td.n { (limit(finding, &rows)) }
+            (bytes("growth", figure("growth")))
+            td.n data-label="limit" { (limit(finding, &rows)) }
+            (seconds(outcome))
         }
     }
 }
 
 /// A test without a complete record has no figure, which differs from zero bytes.
-fn bytes(row: Option<&FigureRow>) -> Markup {
+fn bytes(label: &str, row: Option<&FigureRow>) -> Markup {
     match row {
-        Some(row) => html! { td.n data-value=(row.now) title=(both(row.now)) { (Size(row.now)) } },
+        Some(row) => html! {
+            td.n data-label=(label) data-value=(row.now) title=(both(row.now)) { (Size(row.now)) }
+        },
         None => html! { td.n data-value="-1" { span.none { "\u{2014}" } } },
+    }
+}
+
+fn seconds(outcome: &TestOutcome) -> Markup {
+    let seconds = outcome.duration.as_secs_f64();
+    html! {
+        @if outcome.duration.is_zero() { td.n data-value="0" { span.none { "\u{2014}" } } }
+        @else { td.n data-label="took" data-value=(seconds) { (format!("{seconds:.2} s")) } }
     }
 }
 
@@ -112,13 +147,13 @@ fn change(row: Option<&FigureRow>) -> Markup {
     };
     let difference = i128::from(now) - i128::from(then);
     let (class, sign) = match difference {
-        0 => return html! { td.n data-value="0" { "0 B" } },
+        0 => return html! { td.n data-label="change" data-value="0" { "0 B" } },
         1.. => ("more", '+'),
         _ => ("less", '\u{2212}'),
     };
     let share = difference as f64 / then.max(1) as f64 * 100.0;
     html! {
-        td.n data-value=(difference) {
+        td.n data-label="change" data-value=(difference) {
             span.(class) { (sign) (Size(now.abs_diff(then))) " (" (format!("{share:+.1} %")) ")" }
         }
     }
@@ -148,13 +183,23 @@ fn limit(finding: Option<&Finding>, rows: &[FigureRow]) -> String {
     }
 }
 
-/// A test that did not pass: its finding, the line, the cause, the remedy and the next command.
+/// A test that did not pass: a row that opens.
+#[derive(Debug)]
+pub(super) struct Failure {
+    /// The title of the cause or, without one, the code of the finding.
+    cause: String,
+    status: &'static str,
+    row: Markup,
+    /// The findings with their lines, causes and remedies, and the next commands.
+    body: Markup,
+}
+
 pub(super) fn failure(
     number: usize,
     task: &Task,
     outcome: &TestOutcome,
     sources: &Sources,
-) -> Markup {
+) -> Failure {
     let status = status_name(outcome.verdict.status);
     let findings = outcome.verdict.findings.iter();
     let mut findings: Vec<&Finding> =
@@ -167,12 +212,56 @@ pub(super) fn failure(
     let accepts = next.iter().any(|next| next.purpose == commands::ACCEPT);
     hints.retain(|hint| !(accepts && hint.contains("cargo memcheck accept")));
     hints.dedup();
+    let first = findings.first();
+    let cause = first.map_or_else(String::new, |finding| match &finding.cause {
+        Some(cause) => cause.title.clone(),
+        None => finding.code.to_string(),
+    });
+    // The output of a test whose memory is at fault explains nothing.
+    let about_memory = first.is_some_and(|finding| finding.code.is_about_memory());
+    let output = failed_output(outcome).filter(|_| !about_memory);
+    let row = html! {
+        (link(number, task)) " " span.binary { (task.binary.id) } " "
+        span.device { (task.leg.name()) }
+        @if let Some(first) = first { " " span.brief { (prose(&headline(first, outcome))) } }
+    };
+    let body = html! {
+        @for finding in &findings { (self::finding(finding, outcome, sources)) }
+        @if let Some(lines) = output {
+            p { strong { "output:" } @if lines.len() > MOST_OUTPUT { " the last lines" } }
+            pre.output { (lines[lines.len().saturating_sub(MOST_OUTPUT)..].join("\n")) }
+        }
+        @for hint in hints { p { strong { "hint: " } (prose(hint)) } }
+        @for (number, command) in next.iter().enumerate() { (self::command(number, command)) }
+    };
+    Failure { cause, status, row, body }
+}
+
+/// More are closed at first, so that all of them fit on a screen.
+const MOST_OPEN: usize = 4;
+
+/// The failures by their cause. A cause with several tests has a title.
+pub(super) fn failures(all: &[Failure]) -> Markup {
+    let mut causes: Vec<(&str, Vec<&Failure>)> = Vec::new();
+    for failure in all {
+        match causes.iter_mut().find(|(cause, _)| *cause == failure.cause) {
+            Some((_, of)) => of.push(failure),
+            None => causes.push((&failure.cause, vec![failure])),
+        }
+    }
     html! {
-        li.failure.(status) {
-            h3 { (name(number, task)) " " span.device { (task.leg.name()) } }
-            @for finding in &findings { (self::finding(finding, outcome, sources)) }
-            @for hint in hints { p { strong { "hint: " } (prose(hint)) } }
-            @for (number, command) in next.iter().enumerate() { (self::command(number, command)) }
+        @for (cause, of) in causes {
+            section.cause-group {
+                @if of.len() > 1 {
+                    h3 { (prose(cause)) " " span.muted { (counted(of.len() as u64, "test", "tests")) } }
+                }
+                @for Failure { status, row, body, .. } in of {
+                    details.failure.(status) open[all.len() <= MOST_OPEN] {
+                        summary { (row) }
+                        (body)
+                    }
+                }
+            }
         }
     }
 }
@@ -300,25 +389,43 @@ fn first_line_of(finding: &Finding) -> String {
     finding.message.lines().next().unwrap_or_default().to_owned()
 }
 
-/// The titles of the columns; the script makes those with a kind sort the table.
-pub(super) fn table(rows: &[Markup]) -> Markup {
+/// The rows of one test executable, below a row with its name.
+pub(super) fn group(binary: &str, rows: &[Markup]) -> Markup {
+    html! {
+        tbody {
+            tr.group { th scope="rowgroup" colspan=(COLUMNS.len()) { (binary) } }
+            @for row in rows { (row) }
+        }
+    }
+}
+
+/// The columns, with the kind of their order, by which the script sorts the table.
+const COLUMNS: [(&str, Option<&str>); 9] = [
+    ("Test", Some("text")),
+    ("Device", Some("text")),
+    ("Result", Some("status")),
+    ("Finding", Some("text")),
+    ("Peak", Some("number")),
+    ("From baseline", Some("number")),
+    ("Growth", Some("number")),
+    ("Limit", None),
+    ("Time", Some("number")),
+];
+
+/// The script hides columns that have one value in all rows, which it states above the table.
+pub(super) fn table(groups: &Markup) -> Markup {
     html! {
         div.wide {
             table #tests {
                 caption.hidden { "All tests of the run" }
                 thead {
                     tr {
-                        th scope="col" data-sort="text" { "Test" }
-                        th scope="col" data-sort="text" { "Device" }
-                        th scope="col" data-sort="status" { "Result" }
-                        th scope="col" data-sort="text" { "Finding" }
-                        th.n scope="col" data-sort="number" { "Peak" }
-                        th.n scope="col" data-sort="number" { "From baseline" }
-                        th.n scope="col" data-sort="number" { "Growth" }
-                        th.n scope="col" { "Limit" }
+                        @for (number, (title, order)) in COLUMNS.into_iter().enumerate() {
+                            th.n[number > 3] scope="col" data-sort=[order] { (title) }
+                        }
                     }
                 }
-                tbody { @for row in rows { (row) } }
+                (groups)
             }
         }
     }
@@ -328,6 +435,12 @@ pub(super) fn table(rows: &[Markup]) -> Markup {
 mod tests {
     use super::*;
     use crate::presentation::presenters::example::leaky;
+
+    #[test]
+    fn a_name_breaks_after_its_separators_only() {
+        let broken = breakable("leaks::kept_in_a<T>").into_string();
+        assert_eq!(broken, "leaks::<wbr>kept_<wbr>in_<wbr>a&lt;T&gt;<wbr>");
+    }
 
     #[test]
     fn a_headline_has_binary_sizes_and_keeps_at_least() {

@@ -21,6 +21,7 @@ use memcheck_core::space::Space;
 use serde::Serialize;
 
 use crate::execution::proof::{CheckedProof, ProofState};
+use crate::presentation::origin::RunOrigin;
 use crate::presentation::tally::Repeated;
 use crate::system::error::Reported;
 use crate::system::gpus::RanOn;
@@ -28,7 +29,13 @@ use crate::system::gpus::RanOn;
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub(super) enum StreamLine<'a> {
-    RunStarted { version: u32, device: String, tests: usize },
+    RunStarted {
+        version: u32,
+        device: String,
+        tests: usize,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        run: Option<&'a RunOrigin>,
+    },
     Proof(ProofLine<'a>),
     TestFinished(Box<TestFinished<'a>>),
     Bookkeeping(Bookkeeping<'a>),

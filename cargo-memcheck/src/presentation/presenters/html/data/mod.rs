@@ -9,6 +9,8 @@ mod space;
 mod tables;
 mod tree;
 
+use console::strip_ansi_codes;
+use memcheck_core::judgement::verdict::Status;
 use memcheck_core::measurement::record::Record;
 use serde::Serialize;
 
@@ -36,6 +38,8 @@ pub(super) struct TestData {
     tree: tree::TreeData,
     snippets: Vec<sources::Snippet>,
     notes: Vec<String>,
+    /// What the test printed, if it failed.
+    output: Option<String>,
     /// The lines about the GPU, the driver and NVML.
     driver: Vec<String>,
     hint: Option<String>,
@@ -71,6 +75,7 @@ impl TestData {
             tree: tree.finish(),
             snippets: sources.snippets(places),
             notes: notes::of(outcome),
+            output: failed_output(outcome).map(|lines| lines.join("\n")),
             driver: driver_lines::lines(outcome)
                 .into_iter()
                 .chain(driver_lines::process(outcome))
@@ -78,6 +83,14 @@ impl TestData {
             hint: attribution.and_then(|attribution| attribution.hint.clone()),
         }
     }
+}
+
+/// What a failed test and its harness printed, without colors.
+pub(super) fn failed_output(outcome: &TestOutcome) -> Option<Vec<String>> {
+    let failed = matches!(outcome.verdict.status, Status::Failed | Status::NotMeasured);
+    let lines = outcome.output.own_lines();
+    (failed && !lines.is_empty())
+        .then(|| lines.into_iter().map(|line| strip_ansi_codes(line).into_owned()).collect())
 }
 
 /// The spaces that a reader should see: those that are judged, then those with call sites.

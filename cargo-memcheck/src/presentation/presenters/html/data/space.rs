@@ -34,6 +34,8 @@ struct IterationData {
     peak: Vec<u64>,
     slope: f64,
     growth: u64,
+    /// Iterations before the measured ones, which everything else counts too.
+    warmup: u32,
 }
 
 /// The memory that call sites hold.
@@ -117,6 +119,7 @@ fn iterations(record: &Record, space: Space) -> Option<IterationData> {
         peak: measured.peak.clone(),
         slope: measured.slope,
         growth: measured.metrics.growth,
+        warmup: record.facts.warmup,
     })
 }
 

@@ -1,0 +1,181 @@
+//! The layout of the HTML report in a real browser: from a phone to a wide screen, in light, dark and
+//! on paper. Skipped with the reason on a machine without Chromium.
+
+use std::path::Path;
+
+use crate::browser::Page;
+use crate::fixture::{skip_reader, workspace};
+use crate::report_page::{OPENED, READY, assert_fits, report};
+
+const WIDTHS: [u64; 4] = [390, 700, 1024, 1440];
+const PRINTED_WIDTH: u64 = 690;
+
+fn number(page: &mut Page, expression: &str) -> f64 {
+    page.value(expression).as_f64().unwrap_or_else(|| panic!("{expression} is no number"))
+}
+
+fn is_shown(page: &mut Page, selector: &str) -> bool {
+    page.value(&format!("document.querySelector({selector:?}).checkVisibility()")) == true
+}
+
+/// The address of the test that failed.
+fn failed_test(page: &mut Page) -> String {
+    page.text("document.querySelector('.failure a').getAttribute('href')")
+}
+
+#[test]
+fn names_of_tests_are_readable_at_every_width() {
+    let Some(mut page) = Page::open() else { return };
+    let (_programs, path) = report();
+    for width in WIDTHS {
+        page.resize(width as u32, 900, 1);
+        page.visit(&path, "", READY);
+        assert_fits(&mut page, width);
+        let row = "document.querySelector('#tests tbody tr:not(.group)')";
+        let share = format!(
+            "{row}.cells[0].getBoundingClientRect().width / {row}.getBoundingClientRect().width"
+        );
+        let share = number(&mut page, &share);
+        assert!(share >= 0.39, "{width}: the name has {share} of the row");
+        // A name has one line, or breaks after a separator.
+        let lines =
+            format!("new Set([...{row}.querySelector('a').getClientRects()].map(r => r.top)).size");
+        assert!(number(&mut page, &lines) <= 2.0, "{width}");
+        let height = number(&mut page, &format!("{row}.getBoundingClientRect().height"));
+        assert!(height < 110.0, "{width}: a row is {height} pixels high");
+    }
+    assert_eq!(page.errors, [""; 0]);
+}
+
+#[test]
+fn a_column_with_one_value_is_stated_once() {
+    let Some(mut page) = Page::open() else { return };
+    let (_programs, path) = report();
+    page.resize(1440, 900, 1);
+    page.visit(&path, "", READY);
+    let shown = "[...document.querySelectorAll('#tests thead th:not([hidden])')].map(e => e.textContent).join()";
+    let columns = page.text(shown);
+    assert!(!columns.contains("Device") && columns.contains("Result"), "{columns}");
+    let stated = page.text("document.querySelector('.wide').parentElement.textContent");
+    assert!(stated.contains("All tests: device cpu"), "{stated}");
+}
+
+#[test]
+fn a_search_without_a_match_says_so_and_can_be_cleared() {
+    let Some(mut page) = Page::open() else { return };
+    let (_programs, path) = report();
+    page.visit(&path, "", READY);
+    page.click_on("#search");
+    page.insert("no such test");
+    page.wait("document.body.innerText.includes('No test matches.')");
+    assert!(!is_shown(&mut page, ".failure"), "failures are filtered too");
+    page.click_on("#overview button.link");
+    assert!(is_shown(&mut page, ".failure"));
+}
+
+#[test]
+fn on_paper_titles_counts_and_whole_charts_remain() {
+    let Some(mut page) = Page::open() else { return };
+    let (_programs, path) = report();
+    page.resize(1440, 900, 1);
+    page.visit(&path, "", READY);
+    page.set_print(true);
+    for kept in
+        [".card .count", "#tests thead th:not([hidden]) button", ".failure h3, .failure summary"]
+    {
+        assert!(is_shown(&mut page, kept), "{kept}");
+    }
+    for tool in [".tools", ".copyable button"] {
+        assert!(!is_shown(&mut page, tool), "{tool}");
+    }
+    page.set_print(false);
+    let test = failed_test(&mut page);
+    page.visit(&path, &test, OPENED);
+    page.value("dispatchEvent(new Event('beforeprint'))");
+    for picture in [".blocks .uplot", ".flames svg"] {
+        let width = format!("document.querySelector('{picture}').getBoundingClientRect().width");
+        let width = number(&mut page, &width);
+        assert!(width <= PRINTED_WIDTH as f64, "{picture} is {width} pixels wide");
+    }
+    page.value("dispatchEvent(new Event('afterprint'))");
+    let width =
+        number(&mut page, "document.querySelector('.blocks .uplot').getBoundingClientRect().width");
+    assert!(width > PRINTED_WIDTH as f64, "{width}");
+    let sheets = page.sheets();
+    assert!((1..=12).contains(&sheets), "{sheets} sheets");
+    assert_eq!(page.errors, [""; 0]);
+}
+
+/// The contrasts of text on the frames of flame graphs, and of the numbers of source lines.
+#[test]
+fn text_can_be_read_in_light_and_in_dark() {
+    let Some(mut page) = Page::open() else { return };
+    let (_programs, path) = report();
+    for dark in [false, true] {
+        page.set_dark(dark);
+        page.visit(&path, "", READY);
+        let test = failed_test(&mut page);
+        page.visit(&path, &test, OPENED);
+        page.value(CONTRAST);
+        let least = number(
+            &mut page,
+            "Math.min(...[...document.querySelectorAll('.flames g.frame')].map(g => \
+                contrast(g.querySelector('rect').getAttribute('fill'), \
+                getComputedStyle(g.querySelector('.d3-flame-graph-label')).color)))",
+        );
+        assert!(least >= 4.5, "labels of frames: {least}");
+        let numbers = number(
+            &mut page,
+            "contrast(getComputedStyle(document.querySelector('.snippet')).backgroundColor, \
+                getComputedStyle(document.querySelector('.snippet .number')).color)",
+        );
+        assert!(numbers >= 4.5, "numbers of lines: {numbers}");
+    }
+}
+
+/// `contrast(a, b)` of two CSS colors, by the formula of WCAG 2.
+const CONTRAST: &str = "
+    window.contrast = (a, b) => {
+        const context = document.createElement('canvas').getContext('2d');
+        const light = (text) => {
+            context.fillStyle = text;
+            context.fillRect(0, 0, 1, 1);
+            const parts = [...context.getImageData(0, 0, 1, 1).data].slice(0, 3).map(v => v / 255)
+                .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+            return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2];
+        };
+        const [low, high] = [light(a), light(b)].sort((x, y) => x - y);
+        return (high + 0.05) / (low + 0.05);
+    }; 0";
+
+/// axe-core comes with the tools of the report: `npm ci` in cargo-memcheck/report.
+#[test]
+fn axe_finds_nothing() {
+    let axe = workspace().join("cargo-memcheck/report/node_modules/axe-core/axe.min.js");
+    let Ok(axe) = std::fs::read_to_string(axe) else {
+        return skip_reader("axe-core is not installed (npm ci in cargo-memcheck/report)");
+    };
+    let Some(mut page) = Page::open() else { return };
+    let (_programs, path) = report();
+    page.visit(&path, "", READY);
+    let test = failed_test(&mut page);
+    for dark in [false, true] {
+        for width in WIDTHS {
+            page.set_dark(dark);
+            page.resize(width as u32, 900, 1);
+            let views: [(&str, &str); 2] = [("", READY), (&test, OPENED)];
+            for (fragment, ready) in views {
+                assert_accessible(&mut page, &axe, (&path, fragment, ready));
+            }
+        }
+    }
+}
+
+fn assert_accessible(page: &mut Page, axe: &str, (path, fragment, ready): (&Path, &str, &str)) {
+    page.visit(path, fragment, ready);
+    page.value(&format!("{axe}; 0"));
+    let found = page.text(
+        "axe.run().then(r => r.violations.map(v => `${v.id}: ${v.nodes.map(n => n.html).slice(0, 3)}`).join('\\n'))",
+    );
+    assert_eq!(found, "", "{fragment}");
+}
