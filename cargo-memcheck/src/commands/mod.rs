@@ -118,6 +118,7 @@ fn command(args: Vec<OsString>) -> u8 {
         Command::Init(args) => plain(init::init(args)),
         Command::Schema => plain(schema::schema()),
         Command::Completions { shell } => plain(completions::completions(*shell)),
+        Command::Complete { shell, words } => plain(completions::candidates(*shell, words)),
     }
 }
 

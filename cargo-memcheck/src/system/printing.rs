@@ -7,6 +7,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::sync::Mutex;
 
+use indicatif::ProgressBar;
 use memcheck_core::wire::exit;
 
 use super::error::CommandError;
@@ -74,6 +75,24 @@ pub(crate) fn printed(stream: &'static str, written: io::Result<()>) {
     LOSSES.add(stream, written);
 }
 
+/// The bar on the screen. Text that another part of the command prints beside it would leave a dead
+/// copy of it behind, so that all text of this module moves it.
+static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// From now on all printed text comes above this bar, and no longer above an earlier one.
+pub(crate) fn print_above(bar: &ProgressBar) {
+    *BAR.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(bar.clone());
+}
+
+fn above_bar(print: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    // The lock is free again while the text is printed, because a pipe can block.
+    let bar = BAR.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
+    match bar {
+        Some(bar) => bar.suspend(print),
+        None => print(),
+    }
+}
+
 /// Prints a result for people. Colors are removed if stdout is not a terminal.
 pub(crate) fn print(text: &str) {
     let text = escape::terminal(text);
@@ -111,7 +130,7 @@ pub(crate) fn eprint_raw(line: &str) {
 }
 
 fn write(to: &mut impl Write, text: &[u8]) -> io::Result<()> {
-    to.write_all(text).and_then(|()| to.flush())
+    above_bar(|| to.write_all(text).and_then(|()| to.flush()))
 }
 
 /// stdout as a writer without errors, because they are kept here.
@@ -120,7 +139,7 @@ pub(crate) struct Stdout;
 
 impl Write for Stdout {
     fn write(&mut self, text: &[u8]) -> io::Result<usize> {
-        printed("stdout", io::stdout().write_all(text));
+        printed("stdout", above_bar(|| io::stdout().write_all(text)));
         Ok(text.len())
     }
 

@@ -424,6 +424,13 @@ impl Record {
         }
     }
 
+    /// False if growth was not measured, so that its figure says nothing: the body did not iterate
+    /// twice, or did not return.
+    pub fn measures_growth(&self) -> bool {
+        let grew = || self.spaces.values().any(|measured| measured.metrics.growth > 0);
+        self.refuses_soak().is_none() || grew()
+    }
+
     /// Names those lines with `lookup`.
     pub fn name_lines(&mut self, mut lookup: impl FnMut(u64) -> Vec<Frame>) {
         if let Some(values) = &mut self.values {

@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressState, 
 use super::repeated::{COMPILING, Shown};
 use crate::invocation::values::Verbosity;
 use crate::system::escape;
-use crate::system::printing::eprint_line;
+use crate::system::printing::{eprint_line, print_above};
 
 pub(super) const ARGUMENTS: [&str; 4] =
     ["--config", "term.progress.when='always'", "--config", "term.progress.width=240"];
@@ -112,8 +112,7 @@ impl Meter {
         let is_repeated =
             self.verbosity != Verbosity::Verbose && self.state().warnings.is_repeated(&plain);
         if is_shown(line, self.verbosity) && !is_repeated {
-            // Without the suspension the line would be mixed with the bar.
-            self.bar.suspend(|| eprint_line!("{}", escape::colors(line)));
+            eprint_line!("{}", escape::colors(line));
         }
     }
 
@@ -156,6 +155,7 @@ impl Meter {
         if self.bar.is_hidden() {
             eprint_line!("building {}…", self.subject);
         } else {
+            print_above(&self.bar);
             self.bar.enable_steady_tick(Duration::from_millis(120));
         }
     }

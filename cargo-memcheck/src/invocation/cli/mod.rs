@@ -133,6 +133,16 @@ pub(crate) enum Command {
         /// Shell to print completions for.
         shell: clap_complete::Shell,
     },
+    /// Print the candidates for the last word of a command line.
+    #[command(hide = true)]
+    Complete {
+        /// Shell whose form the lines have.
+        #[arg(long)]
+        shell: clap_complete::Shell,
+        /// Words of the command line.
+        #[arg(last = true)]
+        words: Vec<OsString>,
+    },
 }
 
 impl Cli {
@@ -284,6 +294,21 @@ mod tests {
     #[test]
     fn the_clap_command_is_valid() {
         Cli::command().debug_assert();
+    }
+
+    /// A field below flattened flags gets their heading.
+    #[test]
+    fn only_flags_of_cargo_are_listed_as_those() {
+        use clap::Args;
+        let of_cargo =
+            crate::invocation::values::CargoOptions::augment_args(clap::Command::new("x"));
+        let is_of_cargo = |id: &clap::Id| of_cargo.get_arguments().any(|it| it.get_id() == id);
+        for command in Cli::command().get_subcommands() {
+            let listed = command.get_arguments();
+            let listed = listed.filter(|it| it.get_help_heading() == Some("Cargo options"));
+            let own: Vec<_> = listed.map(clap::Arg::get_id).filter(|id| !is_of_cargo(id)).collect();
+            assert!(own.is_empty(), "{}: {own:?}", command.get_name());
+        }
     }
 
     #[test]

@@ -80,16 +80,16 @@ pub(crate) struct ListArgs {
 /// `cargo memcheck doctor`.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct DoctorArgs {
-    #[command(flatten)]
-    pub(crate) output: OutputFlags,
-    #[command(flatten)]
-    pub(crate) cargo: CargoOptions,
     /// Device to run the planted leak on (may be repeated).
     #[arg(long, value_name = "DEVICE")]
     pub(crate) device: Vec<String>,
     /// Only check, and do not build or run.
     #[arg(long)]
     pub(crate) no_run: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputFlags,
+    #[command(flatten)]
+    pub(crate) cargo: CargoOptions,
 }
 
 /// `cargo memcheck env`.

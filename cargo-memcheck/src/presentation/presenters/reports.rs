@@ -56,7 +56,7 @@ pub(super) fn writer(kind: ReportKind, roots: Option<Roots<'_>>) -> Box<dyn Repo
         ReportKind::Sarif => {
             Box::new(roots.map_or_else(Sarif::default, |roots| Sarif::new(roots.workspace)))
         }
-        ReportKind::Markdown => Box::new(Markdown::default()),
+        ReportKind::Markdown => Box::new(roots.map_or_else(Markdown::default, Markdown::new)),
         ReportKind::Html => Box::new(roots.map_or_else(Html::default, Html::new)),
         ReportKind::FlameGraph => Box::new(FlameGraph::default()),
         ReportKind::Trace => Box::new(ChromeTrace::default()),

@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use memcheck_core::judgement::finding::{Class, Code, Finding, Level};
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::measurement::soak;
-use memcheck_core::size::Size;
+use memcheck_core::size::{Size, counted};
 use memcheck_core::space::Space;
 use memcheck_core::wire::exit;
 use memcheck_core::wire::protocol::{Progress, SoakTime};
@@ -29,7 +29,7 @@ use crate::invocation::values::{NoTests, Verbosity};
 use crate::presentation::events::Presenter;
 use crate::presentation::tally::Tally;
 use crate::system::escape;
-use crate::system::printing::eprint_lines;
+use crate::system::printing::{eprint_lines, print_above};
 use crate::system::process::Capture;
 
 const HEAD: usize = 4;
@@ -53,6 +53,8 @@ pub(crate) struct Terminal {
     ignored: Vec<String>,
     /// One line for each test that failed, with the next command.
     failures: Vec<String>,
+    /// Notes about tests that passed, which only verbose output has.
+    unprinted_notes: usize,
     live: Live,
     /// The time of the last line of a live view.
     shown: Option<Instant>,
@@ -68,8 +70,12 @@ impl Terminal {
     pub(crate) fn new(report_context: &ReportContext<'_>, legs: usize) -> Self {
         let bar = ProgressBar::hidden();
         bar.set_style(
-            ProgressStyle::with_template("{spinner} [{pos}/{len}{prefix}] {wide_msg}")
-                .expect("the template is valid"),
+            // The time that is left is a guess, and is marked as one.
+            ProgressStyle::with_template(
+                "[{elapsed_precise}] {bar:16} {pos}/{len}{prefix}, ~{eta}  {wide_msg}",
+            )
+            .expect("the template is valid")
+            .progress_chars("\u{2588}\u{2593}\u{2591}"),
         );
         Self {
             bar,
@@ -85,6 +91,7 @@ impl Terminal {
             failed: 0,
             ignored: Vec::new(),
             failures: Vec::new(),
+            unprinted_notes: 0,
             live: Live::default(),
             shown: None,
         }
@@ -157,34 +164,50 @@ impl Terminal {
     }
 
     fn print(&self, lines: &[String]) {
-        // The lines must appear above the bar and not disturb it.
-        self.bar.suspend(|| eprint_lines(lines));
+        eprint_lines(lines);
     }
 
-    /// `PASS [   0.012s] app::mem llama::kv_cache  peak 502.5 MiB  growth 0 B`.
+    /// `PASS [   0.012s] app::mem llama::kv_cache  peak 502.5 MiB  growth 0 B`, with its figures on a
+    /// line of their own if the terminal is too narrow.
     fn line(&self, task: &Task, outcome: &TestOutcome) -> Vec<String> {
         let time = format!("[{:>8.3}s]", outcome.duration.as_secs_f64());
-        let mut line = format!(
-            "{} {} {} {}",
-            style::status(outcome.verdict.status),
-            style::dim(&time),
-            style::dim(&task.binary.id),
-            style::strong(task.name()),
-        );
+        let start = format!("{} {}", style::status(outcome.verdict.status), style::dim(&time));
+        let mut place = String::new();
         if self.several_legs {
-            line.push_str(&style::dim(&format!(" ({})", task.leg.name())));
+            place.push_str(&style::dim(&format!(" ({})", task.leg.name())));
         }
         let index = outcome.gpu.as_ref().and_then(|gpu| gpu.index);
         if let Some(index) = index.filter(|_| task.leg.gpus.len() > 1) {
-            line.push_str(&style::dim(&format!(" on GPU {index}")));
+            place.push_str(&style::dim(&format!(" on GPU {index}")));
         }
+        let figures = self.figures(outcome);
+        // The marks of colors have no width.
+        let width = console::measure_text_width;
+        let (binary, name) = (task.binary.id.as_str(), task.name());
+        let room = |taken: &str| {
+            self.columns.map(|columns| columns.saturating_sub(width(&start) + 2 + width(taken)))
+        };
+        let with = |(binary, name): (String, String)| {
+            format!("{start} {} {}{place}", style::dim(&binary), style::strong(&name))
+        };
+        match layout::fitted(binary, name, room(&format!("{place}{figures}"))) {
+            Some(fitted) => vec![with(fitted) + &figures],
+            None => {
+                let line = with(layout::shortened(binary, name, room(&place)));
+                vec![line, format!("{:INDENT$}{}", "", figures.trim_start())]
+            }
+        }
+    }
+
+    /// `  peak 502.5 MiB  growth 0 B` of each judged space.
+    fn figures(&self, outcome: &TestOutcome) -> String {
+        let mut figures = String::new();
         if let Some(report) = &outcome.report {
             let record = &report.record;
             let found = |space| {
                 let mut findings = outcome.verdict.findings.iter();
                 findings.any(|finding| finding.space == Some(space))
             };
-            let mut figures = String::new();
             // Every tensor comes with some small blocks, so that their figures matter only if a
             // finding concerns them.
             let shown = |space: &&Space| **space != Space::HostSmall || found(**space);
@@ -193,11 +216,12 @@ impl Terminal {
                 judged.iter().filter_map(|space| record.spaces.get_key_value(space))
             {
                 let name = if judged.len() > 1 { format!("{space} ") } else { String::new() };
-                figures.push_str(&format!(
-                    "  {name}peak {}  growth {}",
-                    Size(measured.metrics.peak_allocated),
-                    Size(measured.metrics.growth)
-                ));
+                let growth = match record.measures_growth() {
+                    true => format!("growth {}", Size(measured.metrics.growth)),
+                    false => style::dim("peak only"),
+                };
+                let peak = Size(measured.metrics.peak_allocated);
+                figures.push_str(&format!("  {name}peak {peak}  {growth}"));
             }
             if let Some(unified) = &record.unified {
                 figures.push_str(&format!("  {}", unified.shown()));
@@ -205,14 +229,8 @@ impl Terminal {
             if let Some(values) = &record.values {
                 figures.push_str(&format!("  {}", style::warning(&values.mark())));
             }
-            // The marks of colors have no width.
-            let width = console::measure_text_width;
-            if self.columns.is_some_and(|columns| width(&line) + width(&figures) > columns) {
-                return vec![line, format!("{:INDENT$}{}", "", figures.trim_start())];
-            }
-            line.push_str(&figures);
         }
-        vec![line]
+        figures
     }
 
     fn findings(&self, outcome: &TestOutcome) -> Vec<String> {
@@ -287,7 +305,7 @@ impl Terminal {
             lines.extend(self.line(task, outcome));
             lines.extend(self.laws(outcome));
             lines.extend(self.findings(outcome));
-            let notes = notes::of(outcome).into_iter();
+            let notes = self.notes(outcome).into_iter();
             lines.extend(
                 notes.flat_map(|note| layout::below(&format!("note: {note}"), self.columns)),
             );
@@ -295,6 +313,12 @@ impl Terminal {
             lines.extend(self.output(outcome));
         }
         lines
+    }
+
+    /// All notes about a failed test. Of one that passed they are counted, because nothing is to do.
+    fn notes(&self, outcome: &TestOutcome) -> Vec<String> {
+        let passed = outcome.verdict.status == Status::Passed;
+        if passed && self.verbosity < Verbosity::Verbose { Vec::new() } else { notes::of(outcome) }
     }
 
     fn laws(&self, outcome: &TestOutcome) -> Vec<String> {
@@ -346,6 +370,7 @@ impl Presenter for Terminal {
             // `indicatif` hides the bar if stderr is not a terminal.
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
             self.bar.enable_steady_tick(Duration::from_millis(120));
+            print_above(&self.bar);
         }
     }
 
@@ -387,6 +412,9 @@ impl Presenter for Terminal {
             _ => self.print(&self.result(task, outcome)),
         }
         self.keep_failure(task, outcome);
+        if outcome.verdict.status == Status::Passed && self.verbosity == Verbosity::Normal {
+            self.unprinted_notes += notes::of(outcome).len();
+        }
         if !is_ignored {
             self.bar.inc(1);
         }
@@ -413,6 +441,12 @@ impl Presenter for Terminal {
         let mut lines = vec![verdict("", tally, exit_code == exit::OK)];
         lines.append(&mut self.failures);
         lines.extend(summary::repeated(tally));
+        if self.unprinted_notes > 0 {
+            let notes = counted(self.unprinted_notes as u64, "note", "notes");
+            lines.push(style::dim(&format!(
+                "{notes} about tests that passed (--verbose prints them)"
+            )));
+        }
         let pending = (&self.pending, self.baselines_flag.as_str());
         lines.extend(summary::next_steps(tally, &self.filters, pending, self.no_tests));
         self.print(&lines);

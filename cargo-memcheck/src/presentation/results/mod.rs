@@ -5,6 +5,7 @@
 
 mod error;
 mod in_file;
+mod last;
 mod line;
 mod merge;
 mod pending_snapshots;
@@ -20,6 +21,7 @@ use std::path::Path;
 
 pub(crate) use error::ResultsError;
 pub(crate) use in_file::read_in_file;
+pub(crate) use last::test_names;
 pub(crate) use line::file;
 pub(crate) use merge::{MergedRun, merge};
 pub(crate) use pending_snapshots::join;

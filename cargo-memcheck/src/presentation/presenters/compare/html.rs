@@ -5,28 +5,42 @@ use maud::html;
 use super::{ComparedRuns, difference, reasons, title, value};
 use crate::presentation::presenters::plain_page::plain_page;
 
-const STYLE: &str = "pre{background:#8881;padding:.6rem;overflow-x:auto}";
+const STYLE: &str = "";
 
 pub(super) fn page(compared: &ComparedRuns) -> String {
     let ComparedRuns { base, head, comparison } = compared;
     let body = html! {
-        p { "Base: " (base.described()) br; "Head: " (head.described()) }
+        p.facts { "Base: " (base.described()) br; "Head: " (head.described()) }
         @for test in &comparison.changed {
-            h2 { (title(&test.id)) }
-            table {
-                tr { th { "space" } th { "figure" } th { "base" } th { "head" } th { "change" } }
-                @for change in &test.figures {
-                    tr class=[change.is_worse().then_some("worse")] {
-                        td { (change.space) }
-                        td { (change.figure) }
-                        td.n { (value(change, change.base)) }
-                        td.n { (value(change, change.head)) }
-                        td.n { (difference(change)) }
+            section.finding {
+                h2 { (title(&test.id)) }
+                div.wide {
+                    table {
+                        thead {
+                            tr {
+                                th scope="col" { "Space" } th scope="col" { "Figure" }
+                                th.n scope="col" { "Base" } th.n scope="col" { "Head" } th.n scope="col" { "Change" }
+                            }
+                        }
+                        tbody {
+                            @for change in &test.figures {
+                                tr {
+                                    td { (change.space) }
+                                    td { (change.figure) }
+                                    td.n { (value(change, change.base)) }
+                                    td.n { (value(change, change.head)) }
+                                    td.n {
+                                        @let class = if change.is_worse() { "more" } else { "less" };
+                                        span.(class) { (difference(change)) }
+                                    }
+                                }
+                            }
+                        }
                     }
                 }
+                @let reasons = reasons(test);
+                @if !reasons.is_empty() { pre { (reasons.join("\n")) } }
             }
-            @let reasons = reasons(test);
-            @if !reasons.is_empty() { pre { (reasons.join("\n")) } }
         }
         @for (word, tests) in [("New", &comparison.added), ("Removed", &comparison.removed)] {
             @if !tests.is_empty() {

@@ -8,8 +8,8 @@ use crate::comparison::history::FigureSeries;
 use crate::presentation::presenters::plain_page::plain_page;
 
 const STYLE: &str = "svg{width:100%;height:auto;max-height:18rem}\
-svg text{font-size:12px;fill:currentColor}.line{fill:none;stroke:#3b82f6;stroke-width:2}\
-.axis{stroke:#8888;fill:none}circle{fill:#3b82f6}circle.worse{fill:#dc2626}";
+svg text{font-size:12px;fill:var(--muted)}.line{fill:none;stroke:var(--live);stroke-width:2}\
+.series{border-left-color:var(--live)}.axis{stroke:var(--line);fill:none}circle{fill:var(--live)}circle.worse{fill:var(--bad)}";
 
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 220.0;
@@ -27,16 +27,25 @@ fn series(series: &FigureSeries<'_>, figure: &str) -> Markup {
     let id = series.id;
     let runs = counted(series.points.len() as u64, "run", "runs");
     html! {
-        h2 { (id.binary) " " (id.test) " (" (id.device) ")" }
-        p { (figure) " of " (series.space) ", " (runs) }
-        (plot(series, figure))
-        table {
-            tr { th { "run" } th { (figure) } th { "change" } }
-            @for step in steps(series) {
-                tr class=[step.is_higher().then_some("worse")] {
-                    td { (described(step.entry)) }
-                    td.n { (value(step.value, figure)) }
-                    td.n { (step.change(figure)) }
+        section.finding.series {
+            h2 { (id.test) }
+            p.facts { (id.binary) " on " (id.device) ": " (figure) " of " (series.space) ", " (runs) }
+            (plot(series, figure))
+            div.wide {
+                table {
+                    thead { tr { th scope="col" { "Run" } th.n scope="col" { (figure) } th.n scope="col" { "Change" } } }
+                    tbody {
+                        @for step in steps(series) {
+                            tr {
+                                th scope="row" { (described(step.entry)) }
+                                td.n { (value(step.value, figure)) }
+                                td.n {
+                                    @let class = if step.is_higher() { "more" } else { "less" };
+                                    @if step.before.is_some() { span.(class) { (step.change(figure)) } }
+                                }
+                            }
+                        }
+                    }
                 }
             }
         }

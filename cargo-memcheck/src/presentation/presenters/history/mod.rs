@@ -66,15 +66,17 @@ fn plot(series: &FigureSeries<'_>, figure: &str) -> String {
     let most = series.points.iter().map(|(_, value)| *value).max().unwrap_or(0);
     let (scale, name) = if is_bytes(figure) { unit(most) } else { (1.0, "allocations") };
     let values: Vec<f64> = series.points.iter().map(|(_, value)| *value as f64 / scale).collect();
-    // A single point has no line.
-    let values = if values.len() == 1 { vec![values[0]; 2] } else { values };
     let (_, columns) = console::Term::stdout().size_checked().unwrap_or((24, 80));
     let most = u32::from(columns).saturating_sub(LABELS).max(NARROWEST);
-    let mut config = rasciigraph::Config::default().with_caption(name.to_owned());
-    // A figure that never changes is a line at one height.
-    if values.iter().any(|value| *value != values[0]) {
-        config = config.with_height(HEIGHT);
+    // A figure that never changes is one line. The library labels such a line with a whole number.
+    if values.iter().all(|value| *value == values[0]) {
+        let line = "\u{2500}".repeat(values.len().min(most as usize));
+        let label =
+            if is_bytes(figure) { format!("{:.2}", values[0]) } else { values[0].to_string() };
+        return format!(" {label} \u{253c}{line}\n{name:>12}");
     }
+    let mut config =
+        rasciigraph::Config::default().with_caption(name.to_owned()).with_height(HEIGHT);
     if values.len() > most as usize {
         config = config.with_width(most);
     }
@@ -222,11 +224,18 @@ mod tests {
     }
 
     #[test]
+    fn a_constant_figure_has_its_value_at_the_axis() {
+        let text = shown(&[8_598_323; 3], "peak_allocated");
+        assert!(text.contains(" 8.20 \u{253c}\u{2500}\u{2500}\u{2500}"), "{text}");
+    }
+
+    #[test]
     fn one_run_and_a_constant_figure_have_a_plot() {
         for values in [&[7][..], &[7, 7, 7], &[0, 0], &[7; 500]] {
             let text = shown(values, "allocations");
             assert!(text.contains("allocations of host"), "{text}");
             assert!(text.lines().count() < 20, "{text}");
+            assert!(text.contains(&format!(" {} \u{253c}", values[0])), "{text}");
             assert!(text.lines().all(|line| line.chars().count() < 100), "{text}");
         }
     }

@@ -22,7 +22,7 @@ use memcheck_core::judgement::location::Roots;
 use memcheck_core::judgement::verdict::Status;
 use serde::Serialize;
 
-use self::data::{LawPlot, Laws, Sources, TestData, Then};
+use self::data::{LawPlot, Laws, TestData};
 use self::overview::Failure;
 use self::proofs::Proofs;
 use super::summary;
@@ -35,6 +35,8 @@ use crate::presentation::origin::RunOrigin;
 use crate::presentation::tally::Tally;
 use crate::system::escape::{Form, escape};
 
+pub(super) use assets::STYLE as REPORT_STYLE;
+pub(super) use data::{FigureRow, Sources, Then, figures};
 #[cfg(test)]
 pub(super) use pack::{readable, unpack, without_assets};
 

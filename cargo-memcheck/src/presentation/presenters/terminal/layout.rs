@@ -20,6 +20,37 @@ pub(super) fn columns() -> Option<usize> {
     Some(usize::from(columns))
 }
 
+/// The names of an executable and a test, if they fit into `room` with at most the package left out of
+/// the first.
+pub(super) fn fitted(binary: &str, name: &str, room: Option<usize>) -> Option<(String, String)> {
+    let width = console::measure_text_width;
+    let fits = |binary: &str| room.is_none_or(|room| width(binary) + width(name) <= room);
+    let without_package = || binary.split_once("::").map(|(_, target)| format!("\u{2026}{target}"));
+    if fits(binary) {
+        return Some((binary.to_owned(), name.to_owned()));
+    }
+    without_package().filter(|short| fits(short)).map(|short| (short, name.to_owned()))
+}
+
+/// The same, at any cost: without the package, then without the executable, then without the middle of
+/// the name, whose end says the most.
+pub(super) fn shortened(binary: &str, name: &str, room: Option<usize>) -> (String, String) {
+    if let Some(fitted) = fitted(binary, name, room) {
+        return fitted;
+    }
+    let dots = "\u{2026}";
+    let room = room.unwrap_or(usize::MAX).saturating_sub(1);
+    let letters: Vec<char> = name.chars().collect();
+    if letters.len() <= room {
+        return (dots.to_owned(), name.to_owned());
+    }
+    let kept = room.saturating_sub(1).max(8).min(letters.len());
+    let (head, tail) = (kept / 3, kept - kept / 3);
+    let start: String = letters[..head].iter().collect();
+    let end: String = letters[letters.len() - tail..].iter().collect();
+    (dots.to_owned(), format!("{start}{dots}{end}"))
+}
+
 /// Breaks a line between words. The parts begin two columns after the line. A word that is too long
 /// stays whole, so that a path can be copied.
 fn broken(text: &str, columns: Option<usize>) -> Vec<String> {
@@ -88,6 +119,22 @@ mod tests {
     fn plain(lines: &[String]) -> Vec<String> {
         let shown = |line: &String| console::strip_ansi_codes(&escape::terminal(line)).into_owned();
         lines.iter().map(shown).collect()
+    }
+
+    #[test]
+    fn names_lose_the_package_then_the_executable_then_the_middle() {
+        let (binary, name) = ("memcheck-tests::workloads", "generation::kv_cache_of_a_long_prompt");
+        let short = |room| shortened(binary, name, room);
+        assert_eq!(short(None), (binary.to_owned(), name.to_owned()));
+        assert_eq!(short(Some(62)), (binary.to_owned(), name.to_owned()));
+        assert_eq!(short(Some(61)), ("\u{2026}workloads".to_owned(), name.to_owned()));
+        assert_eq!(fitted(binary, name, Some(46)), None);
+        assert_eq!(short(Some(46)), ("\u{2026}".to_owned(), name.to_owned()));
+        let (dots, cut) = short(Some(30));
+        assert_eq!(
+            (dots.as_str(), cut.as_str()),
+            ("\u{2026}", "generatio\u{2026}he_of_a_long_prompt")
+        );
     }
 
     #[test]

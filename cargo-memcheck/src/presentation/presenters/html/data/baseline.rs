@@ -13,19 +13,19 @@ use crate::discovery::task::TestOutcome;
 
 /// The accepted figures of a test, if they are comparable with those of the run.
 #[derive(Debug, Default)]
-pub(in crate::presentation::presenters::html) struct Then {
+pub(in crate::presentation::presenters) struct Then {
     figures: Figures,
     holders: baseline::Holders,
 }
 
 /// A figure of one space.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(in crate::presentation::presenters::html) struct FigureRow {
-    pub(in crate::presentation::presenters::html) space: String,
-    pub(in crate::presentation::presenters::html) name: &'static str,
-    pub(in crate::presentation::presenters::html) now: u64,
-    pub(in crate::presentation::presenters::html) then: Option<u64>,
-    pub(in crate::presentation::presenters::html) limit: Option<String>,
+pub(in crate::presentation::presenters) struct FigureRow {
+    pub(in crate::presentation::presenters) space: String,
+    pub(in crate::presentation::presenters) name: &'static str,
+    pub(in crate::presentation::presenters) now: u64,
+    pub(in crate::presentation::presenters) then: Option<u64>,
+    pub(in crate::presentation::presenters) limit: Option<String>,
 }
 
 /// The holders of a peak in the baseline.
@@ -41,7 +41,7 @@ const MOST_HOLDERS: usize = 12;
 
 impl Then {
     /// Reads the snapshot of a test. A snapshot that cannot be read is a finding of the test.
-    pub(in crate::presentation::presenters::html) fn read(
+    pub(in crate::presentation::presenters) fn read(
         outcome: &TestOutcome,
         sources: &Sources,
     ) -> Self {
@@ -77,15 +77,13 @@ impl Then {
 }
 
 /// The figures of the judged spaces.
-pub(in crate::presentation::presenters::html) fn figures(
-    record: &Record,
-    then: &Then,
-) -> Vec<FigureRow> {
+pub(in crate::presentation::presenters) fn figures(record: &Record, then: &Then) -> Vec<FigureRow> {
     let limits = &record.limits;
     let mut rows = Vec::new();
     for space in &record.judged {
         let Some(measured) = record.spaces.get(space) else { continue };
         let metrics = &measured.metrics;
+        let has_growth = record.measures_growth();
         let peak_limit = limits.max_peak.value.as_ref().map(|bound| match bound {
             Bound::Bytes(size) => size.to_string(),
             Bound::Relative(relative) => relative.to_string(),
@@ -109,6 +107,9 @@ pub(in crate::presentation::presenters::html) fn figures(
             ("allocations", metrics.allocations, max_allocations.map(count)),
             ("allocated_total", metrics.allocated_total, None),
         ] {
+            if name == "growth" && !has_growth {
+                continue;
+            }
             let (space_name, then) = (space.to_string(), then.figure(*space, name));
             rows.push(FigureRow { space: space_name, name, now, then, limit });
         }

@@ -18,9 +18,9 @@ use super::commands::{self, NextCommand};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::presentation::presenters::{driver_lines, notes};
 
-pub(super) use baseline::{FigureRow, Then, figures};
+pub(in crate::presentation::presenters) use baseline::{FigureRow, Then, figures};
 pub(super) use laws::{LawPlot, Laws};
-pub(super) use sources::Sources;
+pub(in crate::presentation::presenters) use sources::Sources;
 
 /// One test on one device.
 #[derive(Debug, Serialize)]

@@ -14,7 +14,7 @@ const LONGEST_LINE: usize = 200;
 
 /// The files of the workspace and the baselines that a page shows; `None` if no report needs them.
 #[derive(Debug, Default)]
-pub(in crate::presentation::presenters::html) struct Sources {
+pub(in crate::presentation::presenters) struct Sources {
     root: Option<PathBuf>,
     baselines: Option<PathBuf>,
 }
@@ -29,7 +29,7 @@ pub(super) struct Snippet {
 }
 
 impl Sources {
-    pub(in crate::presentation::presenters::html) fn new(roots: Roots<'_>) -> Self {
+    pub(in crate::presentation::presenters) fn new(roots: Roots<'_>) -> Self {
         let Roots { workspace, baselines } = roots;
         Self { root: Some(workspace.to_owned()), baselines: Some(baselines.to_owned()) }
     }
@@ -40,7 +40,7 @@ impl Sources {
     }
 
     /// The line with its number and without the spaces at its start.
-    pub(in crate::presentation::presenters::html) fn line(
+    pub(in crate::presentation::presenters) fn line(
         &self,
         file: &str,
         line: u32,
@@ -71,7 +71,7 @@ impl Sources {
     }
 
     /// For a command about the baselines.
-    pub(in crate::presentation::presenters::html) fn baselines_flag(&self) -> String {
+    pub(in crate::presentation::presenters) fn baselines_flag(&self) -> String {
         let folder = self.baselines.as_deref();
         self.root
             .as_deref()
