@@ -124,6 +124,7 @@ fn finish<T: Element>(
         Ok(elements) => {
             let bytes = bytes_of(&elements);
             debug_assert_eq!(bytes.len() as u64, count * T::KIND.width());
+            // Only now, because a launch with unknown inputs computes nothing.
             memory.values_mut().charge(operations);
             memory.write_bytes(address, bytes);
         }
@@ -171,6 +172,8 @@ impl<'a> Source<'a> {
             return Ok(picked(layout, |index| all[index as usize]));
         };
         let view = self.memory.values().view(span).ok_or(Unknown)?;
+        // PERF: one look-up, because mostly the whole extent is known. Otherwise a gap between
+        // rows may be unknown.
         let is_known = view.knows(0, length)
             || layout.rows(|first, stride, count| match stride {
                 0 | 1 => view.knows(first * width, if stride == 0 { width } else { count * width }),

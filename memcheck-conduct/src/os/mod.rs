@@ -18,6 +18,7 @@ fn checked(result: libc::c_int) -> io::Result<()> {
 /// If the system is older than Linux 3.4.
 pub(crate) fn adopt_descendants() -> io::Result<()> {
     // SAFETY: this option takes a number and does not access memory.
+    // `prctl` is variadic, and reads its arguments as `unsigned long`.
     checked(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1 as libc::c_ulong) })
 }
 
@@ -31,6 +32,7 @@ pub(crate) fn die_with(parent: Pid) -> io::Result<()> {
     checked(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong) })?;
     // SAFETY: the call takes no arguments and cannot fail.
     let current = unsafe { libc::getppid() };
+    // The parent can have ended before the request, which then has no effect.
     if current == parent { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ESRCH)) }
 }
 

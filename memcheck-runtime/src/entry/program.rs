@@ -100,6 +100,7 @@ fn follow(job: ProgramJob, path: PathBuf) -> Result<(), String> {
     if !os::at_exit(at_exit) {
         return Err("the system refused to register an exit handler".to_owned());
     }
+    // Last, so that the set-up of memcheck is in no figure.
     ledger::reset();
     reads::start();
     unsimulated::start();

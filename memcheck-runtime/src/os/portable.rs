@@ -59,6 +59,7 @@ impl UnsupervisedProcess {
                 return Ok(Some(status));
             }
             let Some(rest) = timeout.checked_sub(began.elapsed()) else { return Ok(None) };
+            // The standard library has no wait with a time-out.
             std::thread::sleep(rest.min(PAUSE));
         }
     }

@@ -60,6 +60,7 @@ exports! { ffi::driver;
 
     fn cuCtxDestroy_v2(context: Handle) {
         with(|machine| {
+            // A primary context ends with its last release.
             if machine.devices.iter().any(|device| device.primary == context) {
                 return Err(Code::INVALID_CONTEXT);
             }
@@ -129,6 +130,7 @@ exports! { ffi::driver;
 
     fn cuCtxGetStreamPriorityRange(least: Out<c_int>, greatest: Out<c_int>) {
         with_current(|_| ())?;
+        // The smaller number is the higher priority.
         least.offer(0);
         greatest.offer(-5);
         Ok(())

@@ -61,6 +61,7 @@ exports! { ffi::driver;
             let Module { context, image } =
                 machine.modules.get(&module).ok_or(Code::INVALID_HANDLE)?;
             let key = (module, name);
+            // Otherwise each look-up of a name would add a function.
             if let Some(&known) = machine.function_names.get(&key) {
                 return Ok(known);
             }

@@ -119,6 +119,8 @@ impl CopyParameters {
             for y in 0..self.height {
                 let (to, from) = (self.to.row(y, z)?, self.from.row(y, z)?);
                 // SAFETY: the C caller promises that the host ends are valid during each launch.
+                // A copy for each row, because a pitch can leave bytes between two rows
+                // untouched.
                 rows.push(with(|machine| unsafe { machine.copy_work(to, from, self.width) })?);
             }
         }
