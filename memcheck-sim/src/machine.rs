@@ -370,6 +370,7 @@ impl Machine {
         if let Some(pool) = block.pool.and_then(|pool| self.pools.get_mut(&pool))
             && let Err(code) = pool.allocated(address, block.bytes)
         {
+            // The device had room, but the pool has a limit of its own.
             memory.release(address)?;
             return Err(code);
         }

@@ -61,6 +61,7 @@ pub(super) fn run(
         let result = read_messages(stdout, goal, meter);
         drop(done);
         if result.is_err() {
+            // Otherwise cargo waits until its messages are read.
             killer.kill();
         }
         result

@@ -155,6 +155,7 @@ pub(super) fn check(
         if why.is_none() && unit.listing.is_some() {
             records.put(unit, record)
         } else {
+            // An older proof is about another artifact of this name.
             records.remove(unit)
         }
         if let Some(why) = why {

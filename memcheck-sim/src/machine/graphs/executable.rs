@@ -126,6 +126,7 @@ impl Machine {
             return Err(Code::INVALID_VALUE);
         }
         self.commit(graph)?;
+        // After `commit`, which can fail for lack of memory.
         if let Some(known) = self.graphs.graphs.get_mut(&graph) {
             known.arenas.iter_mut().for_each(|(_, arena)| arena.revive());
         }

@@ -116,6 +116,7 @@ impl Machine {
         for arena in finished.filter_map(|graph| graph.arenas.get_mut(&device)) {
             for block in arena.decommit() {
                 self.devices[device].memory.set_in_use(block, false)?;
+                // A launch takes the block again, but not its contents.
                 self.values.forget_block(block);
             }
         }
