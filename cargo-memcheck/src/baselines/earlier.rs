@@ -38,6 +38,8 @@ pub(crate) fn set_aside(pending: &Path, commit: Option<&str>) -> io::Result<Opti
         fs::rename(pending, &to)?;
         moved = Some(SetAside { snapshots, to });
     }
+    // After the move, so that a command that is killed between the two is followed by another
+    // move.
     files::replace_if_different(&stamp, now.as_bytes())?;
     Ok(moved)
 }

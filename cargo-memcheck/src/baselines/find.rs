@@ -106,6 +106,7 @@ fn walk(roots: Roots<'_>, root: &Path, leave_out: &Path, ending: &str) -> io::Re
                 let skip = name.starts_with('.')
                     || path == leave_out
                     || roots.in_workspace(&path).join("Cargo.toml").exists()
+                    // Cargo puts this file into every target directory.
                     || path.join("CACHEDIR.TAG").exists();
                 if !skip {
                     open.push(path);

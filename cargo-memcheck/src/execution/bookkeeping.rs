@@ -130,6 +130,7 @@ fn places<'a>(
         .iter()
         .map(|(_, _, families)| families.clone())
         .reduce(|all, families| &all & &families)
+        // A package that is not selected can use the shared sources too.
         .filter(|_| session.workspace.test_packages().len() == session.packages.len())
         .filter(|_| session.workspace.is_virtual());
     places.extend(

@@ -75,6 +75,7 @@ pub(crate) fn workers(
         // Tests that print at the same time would mix their output.
         (None, Capture::Shown | Capture::None) => 1,
         (None, Capture::Kept) => match leg.kind {
+            // Each test computes with this number of threads.
             DeviceKind::Cpu => cores / rayon_threads.parse().unwrap_or(cores).max(1),
             DeviceKind::Sim => cores,
             DeviceKind::Cuda => leg.gpus.len(),

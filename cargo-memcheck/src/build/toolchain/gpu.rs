@@ -129,6 +129,7 @@ fn visible(cards: &[DriverGpu], wanted: &str) -> Result<Vec<RealGpu>, String> {
         // Older drivers have this name for a slice: MIG-GPU-…/instance/instance.
         let of_card = word.strip_prefix("MIG-").and_then(|rest| rest.split('/').next());
         let start = of_card.unwrap_or(word);
+        // `GPU-` alone begins every UUID.
         let mut found = cards.iter().filter(|card| start.len() > 4 && card.uuid.starts_with(start));
         match (found.next(), found.next(), of_card) {
             (Some(card), None, Some(_)) => {

@@ -86,7 +86,9 @@ impl Reader<'_> {
             return Err(other());
         }
         let mut zstd =
+            // One frame, so that `end` sees the bytes behind it.
             zstd::Decoder::with_buffer(file).map_err(|error| self.torn(error))?.single_frame();
+        // zstd refuses more than 27 by default.
         zstd.window_log_max(*WINDOWS.end()).map_err(|error| self.torn(error))?;
         let mut tar = tar::Archive::new(zstd);
         // Raw entries, because otherwise the reader would hold extensions of any size in memory.

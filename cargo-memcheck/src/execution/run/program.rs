@@ -110,6 +110,7 @@ impl Runner<'_> {
         }
         let watch = Watch {
             kind: self.kind_of_program(None),
+            // A bench decides itself how long it measures.
             timeout: Duration::MAX,
             capture: Capture::None,
             most: capture::STREAM,

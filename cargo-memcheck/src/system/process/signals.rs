@@ -150,6 +150,7 @@ impl Drop for LauncherGuard {
 fn end_now() -> ! {
     let _ending = ENDING.lock().unwrap_or_else(PoisonError::into_inner);
     supervisor::end_all(Duration::from_millis(150));
+    // After the children, which could still write into the folders.
     temporary::remove_all();
     let (done, ended) = mpsc::channel();
     thread::spawn(move || {
@@ -160,6 +161,7 @@ fn end_now() -> ! {
         let _ = done.send(());
     });
     let _ = ended.recv_timeout(Duration::from_millis(100));
+    // Without the handlers of an exit, because another thread can hold a lock that they need.
     signal_hook::low_level::exit(INTERRUPTED.into())
 }
 
