@@ -264,6 +264,7 @@ impl Machine {
         let device = self.device(ordinal)?;
         device.primary_retained += 1;
         let (primary, flags) = (device.primary, device.primary_flags);
+        // The context exists only while it is retained.
         self.contexts.entry(primary).or_insert(Context {
             device: ordinal as usize,
             flags,

@@ -72,6 +72,7 @@ impl DeviceMemory {
 
     /// Reserves this number of bytes for processes of other users.
     pub(crate) fn shared_with(self, others: u64) -> Self {
+        // At most the capacity, so that the free bytes are not negative.
         Self { others: others.min(self.capacity), ..self }
     }
 

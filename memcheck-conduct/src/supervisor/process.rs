@@ -72,6 +72,7 @@ fn supervise(prepare: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     let _ = answer(&mut socket, SupervisorAnswer::Started);
     let end = watch(&events, program, &assignment);
     if let End::ByItself(status) = end {
+        // The starter can have ended too.
         let _ = answer(&mut socket, SupervisorAnswer::Ended(status));
         descendants::kill_group(program, assignment.membership);
     } else {

@@ -68,6 +68,7 @@ impl UnsupervisedProcess {
 impl Drop for UnsupervisedProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
+        // Otherwise the ended process stays in the table of the system.
         let _ = self.0.wait();
     }
 }

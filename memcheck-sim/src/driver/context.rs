@@ -20,6 +20,7 @@ exports! { ffi::driver;
     fn cuDevicePrimaryCtxReset_v2(device: c_int) {
         with(|machine| {
             let target = machine.device(device)?;
+            // A reset destroys the context, however often it is retained.
             target.primary_retained = 0;
             let primary = target.primary;
             match machine.contexts.contains_key(&primary) {
@@ -66,6 +67,7 @@ exports! { ffi::driver;
             }
             machine.destroy_context(context)
         })?;
+        // CUDA documents that a context that is destroyed is popped from the thread's stack.
         if current::get() == context { current::pop().map(drop) } else { Ok(()) }
     }
 
@@ -156,12 +158,14 @@ exports! { ffi::driver;
             4 => 2048,
             5 => 128,
             6 => 0,
+            // CUDA_ERROR_UNSUPPORTED_LIMIT
             _ => return Err(Code(215)),
         })
     }
 
     fn cuCtxSetLimit(limit: c_int, _value: usize) {
         with_current(|_| ())?;
+        // CUDA_ERROR_UNSUPPORTED_LIMIT
         if (0..=6).contains(&limit) { Ok(()) } else { Err(Code(215)) }
     }
 
@@ -202,6 +206,7 @@ fn synchronize(context: Handle) -> Answer {
 fn create(context: Out<Handle>, flags: c_uint, device: c_int) -> Answer {
     context.fill(|| {
         let handle = with(|machine| machine.create_context(device, flags))?;
+        // CUDA documents that a new context is the current one.
         current::push(handle)?;
         Ok(handle)
     })

@@ -204,7 +204,7 @@ fn status(line: &str, words: &[&'static str]) -> Option<&'static str> {
 /// are those of Rust and C++.
 fn undefined(line: &str) -> Option<&str> {
     let is_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
-    // lld's message, and that of GNU's linkers in two locales.
+    // lld's message, and both forms of that of GNU's linkers.
     let markers = ["undefined symbol: ", "undefined reference to `", "undefined reference to '"];
     let rest = markers.iter().find_map(|marker| Some(line.split_once(marker)?.1))?;
     let name = rest.split(|letter| !is_word(letter)).next()?;

@@ -149,6 +149,7 @@ impl Drop for LauncherGuard {
 /// Other threads still run, so that no lock of theirs may delay the end.
 fn end_now() -> ! {
     let _ending = ENDING.lock().unwrap_or_else(PoisonError::into_inner);
+    // With `ORDERLY` and the wait for the last line, less than a second.
     supervisor::end_all(Duration::from_millis(150));
     // After the children, which could still write into the folders.
     temporary::remove_all();

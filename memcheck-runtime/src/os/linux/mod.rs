@@ -38,6 +38,7 @@ pub(crate) fn supervise_if_named() -> bool {
 pub(crate) fn take_name() {
     let path = std::env::args_os().next();
     if let Some(name) = path.as_ref().and_then(|path| Path::new(path).file_name()) {
+        // The name is for people only.
         let _ = fs::write("/proc/self/comm", name.as_encoded_bytes());
     }
 }

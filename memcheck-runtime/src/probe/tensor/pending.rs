@@ -55,6 +55,7 @@ impl Drop for SlotGuard {
         super::settle();
         if let Some(slot) = MINE.take() {
             slot.block.store(0, Relaxed);
+            // Release, because the next owner must see the slot without a block.
             slot.owned.store(false, Release);
         }
     }
@@ -76,6 +77,7 @@ fn claim() -> Result<&'static Slot, NoSlot> {
     SLOT_GUARD.try_with(|_| ()).map_err(|_| NoSlot::Ending)?;
     let mut slots = ALL.iter().enumerate();
     let is_free = |(_, slot): &(usize, &Slot)| {
+        // Acquire, because the block of the former owner must be gone.
         slot.owned.compare_exchange(false, true, AcqRel, Relaxed).is_ok()
     };
     let (at, slot) = slots.find(is_free).ok_or(NoSlot::Taken)?;
@@ -146,6 +148,7 @@ impl Marked {
 
 impl Drop for Marked {
     fn drop(&mut self) {
+        // Release, because the thread that waits frees the block as soon as it sees this.
         self.slot.block.store(0, Release);
     }
 }
