@@ -24,8 +24,6 @@ impl SourceFunctions {
         let text =
             source.map(|source| input::read_text_inside(&root.join(source), root, input::SOURCE));
         let Some(Ok(text)) = text else { return Self::default() };
-        // The text is searched and not parsed, because a `cfg` or a macro can hide the function
-        // from a parser.
         let mut names = file.test.rsplit("::");
         let mut next = || names.next().is_some_and(|name| text.contains(&format!("fn {name}(")));
         Self { test: next(), function: next() }

@@ -56,7 +56,6 @@ pub(crate) fn listen() {
             first.get_or_insert_with(|| panicked.clone());
         }
         LATEST.with(|latest| *latest.borrow_mut() = Some(panicked));
-        // Last, because printing can fail, and the place must be kept then too.
         print(info);
     }));
 }

@@ -86,7 +86,6 @@ fn prepare(job: &ProgramJob) -> Result<(), String> {
 
 fn follow(job: ProgramJob, path: PathBuf) -> Result<(), String> {
     prepare(&job)?;
-    // A program on a device is judged by the memory of the device.
     if job.device.family() != Some(Family::Cuda) {
         ledger::count_small();
     }

@@ -46,7 +46,6 @@ impl Runner<'_> {
                 failed.get_or_insert(next);
             }
         }
-        // After the loop, because each run was judged alone.
         first.test.series = Some((times.get(), further));
         Ok(Some(match failed {
             // A later run can fail because of figures that the comparison leaves out, such as those

@@ -66,7 +66,6 @@ pub(super) fn choose<'a>(graph: &Graph<'a>, package: &'a Package) -> OwnFeature 
     match chosen {
         Ok(chosen) if is_on(chosen) => OwnFeature::None,
         Ok(chosen) => {
-            // The user has asked for a build without CUDA.
             let excluding = EXCLUDING.into_iter().find(|name| graph.is_on(package, name));
             match excluding {
                 Some(other) => unclear(&[chosen], format!("`{other}` is on")),
