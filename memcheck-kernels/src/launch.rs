@@ -144,6 +144,7 @@ impl<'a> Source<'a> {
 
     /// Reads `count` consecutive elements.
     pub(crate) fn elements<T: Element>(&self, address: u64, count: u64) -> Known<Vec<T>> {
+        // An empty tensor can have any address.
         if count == 0 {
             return Ok(Vec::new());
         }
@@ -227,6 +228,7 @@ impl<'a> Source<'a> {
 
     /// Reads integers of 64 bits, such as dims and strides.
     pub(crate) fn words(&self, address: u64, count: u64) -> Known<Vec<u64>> {
+        // candle has no element type `u64`.
         let words: Vec<i64> = self.elements(address, count)?;
         Ok(words.into_iter().map(|word| word as u64).collect())
     }

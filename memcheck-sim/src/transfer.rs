@@ -203,6 +203,7 @@ impl Machine {
             return Ok(());
         }
         match self.place(End::Device(to), length as u64)? {
+            // Zeros need neither storage nor work.
             Place::Device(to) if pattern.iter().all(|&byte| byte == 0) => self.values.zero(to),
             // A pattern that exceeds the limits is not stored.
             Place::Device(to) if !self.values.charge(length as u64) => self.values.forget(to),

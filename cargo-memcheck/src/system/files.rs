@@ -76,6 +76,7 @@ pub(crate) fn replace_with<E: From<io::Error>>(
     let mut replacement = Replacement::new(target)?;
     let mut file = BufWriter::new(replacement.file());
     write(&mut file)?;
+    // A writer that is dropped loses the error of its last write.
     file.flush()?;
     drop(file);
     Ok(replacement.commit().map(drop)?)

@@ -27,6 +27,7 @@ pub fn run_if_named(prepare: impl FnOnce() -> io::Result<()>) -> bool {
     is_named
 }
 
+// Half a second in all, which is far more than a process needs between fork and exec.
 const BUSY_RETRIES: u32 = 20;
 
 const BUSY_PAUSE: Duration = Duration::from_millis(25);

@@ -116,6 +116,7 @@ extern "C" fn at_exit() {
     let _quiet = quiet::enter();
     let following = FOLLOWING.lock().ok().and_then(|mut following| following.take());
     let Some(following) = following else { return };
+    // A handler of the C library must not unwind.
     let reported = std::panic::catch_unwind(AssertUnwindSafe(|| {
         let path = following.path.clone();
         session::write(&path, &measurement(following))

@@ -157,7 +157,6 @@ pub(super) fn released(trims: bool, call: impl FnOnce() -> c_int) -> c_int {
     if !CAPTURED.load(Relaxed) || !ledger::is_armed() {
         return call();
     }
-    // Two passes, because the ledger must not change while it is walked.
     let quietly = quiet::enter();
     let mut blocks = Vec::new();
     ledger::each(|address, block| {
