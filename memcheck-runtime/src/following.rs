@@ -394,6 +394,7 @@ impl Following {
     pub(crate) fn growth(&mut self) -> BTreeMap<Space, Grown> {
         let (executable, ended) = (Executable::find(), self.iterations());
         let content = |site| sites::content(&executable, site);
+        // Taken out, because `growth_of` reads the rest of this value.
         let mut histories = std::mem::take(&mut self.histories);
         let judge = |history: &History| self.growth_of(history, ended);
         let mut growth: BTreeMap<Space, Grown> = histories
@@ -463,6 +464,7 @@ impl Following {
             iterations: self.iterations().saturating_sub(self.warmup),
             seconds: extension.seconds.unwrap_or_else(|| extension.began.elapsed().as_secs_f64()),
             decided,
+            // After a panic the live bytes were not compared.
             disturbed: extension.disturbed || extension.stop_reason.is_none(),
             ended: extension.stop_reason.and_then(StopReason::text).map(str::to_owned),
         })

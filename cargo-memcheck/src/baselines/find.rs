@@ -113,6 +113,7 @@ fn walk(roots: Roots<'_>, root: &Path, leave_out: &Path, ending: &str) -> io::Re
                 }
             } else if kind.is_file()
                 && name.ends_with(ending)
+                // PERF: only files in insta's folders are read.
                 && folder.file_name().is_some_and(|name| name == "snapshots")
                 && is_ours(&name, &read(&path).unwrap_or_default())
             {

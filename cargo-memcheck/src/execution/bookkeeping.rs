@@ -52,6 +52,7 @@ fn not_built(legs: &[LegTests]) -> Vec<(String, Finding)> {
     let mut seen = BTreeSet::new();
     let targets = legs.iter().flat_map(|leg| &leg.built.not_built);
     targets
+        // Several legs can lack the same target.
         .filter(|target| seen.insert((&target.package, &target.target)))
         .map(|target| {
             let features = target.required.join(",");

@@ -330,6 +330,7 @@ impl State {
         let reference = self.reference.clone();
         let is_as_before =
             reference.left_since(&before).is_empty() && reference.difference(&next).is_none();
+        // Figures that differ without a refusal too prove nothing about one.
         if is_as_before || self.result.unsteady {
             return true;
         }

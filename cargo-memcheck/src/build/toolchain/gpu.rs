@@ -99,6 +99,7 @@ fn expand_slices(cards: &[DriverGpu]) -> Vec<RealGpu> {
     for (place, card) in cards.iter().enumerate() {
         if card.slices.is_empty() {
             let uuid = Some(card.uuid.clone()).filter(|uuid| !uuid.is_empty());
+            // The UUID, because the driver can number the GPUs in another order than nvidia-smi.
             let word = uuid.clone().unwrap_or_else(|| place.to_string());
             gpus.push(card.to_gpu(gpus.len(), &word, uuid));
         }

@@ -193,6 +193,7 @@ pub(crate) fn pack(
         builds.push(build(origin, leaf, line_tables, folder.path(), &mut contents)?);
     }
     let executables = builds.iter().map(|build: &Build| build.executables.len()).sum();
+    // It only finds archives that were mixed up, so that a hash without cryptography suffices.
     let id = format!("{:016x}", contents.hasher.finish());
     let cargo = origin.cargo;
     let metadata = serde_json::to_string(&metadata::prune(origin.workspace.metadata()));

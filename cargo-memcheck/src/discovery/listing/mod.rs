@@ -192,6 +192,7 @@ fn list_tests_within(
         DeviceKind::Cuda => Some("cuda"),
     };
     if let Some(needed) = needed
+        // An executable without tests needs no device.
         && !listing.tests.is_empty()
         && !listing.built_for.iter().any(|built| built == needed)
     {

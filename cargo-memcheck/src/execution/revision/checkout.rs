@@ -48,6 +48,7 @@ impl Checkout {
         remove_abandoned(&repository, &worktree);
         let folder = worktree.join(prefix);
         let manifest = manifest.map(|path| {
+            // git returns the top folder without links.
             let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
             path.strip_prefix(&repository).map_or(path.clone(), |path| worktree.join(path))
         });

@@ -42,6 +42,7 @@ impl Runner<'_> {
         let by_launcher = scheduling.launcher.is_some();
         let progress = files.path().join("progress");
         if by_launcher && scheduling.live {
+            // A launcher's progress is read from a file that must exist.
             std::fs::write(&progress, "").with_context(|| progress.display().to_string())?;
         }
         let live = scheduling.live.then(|| match by_launcher {

@@ -210,6 +210,7 @@ fn text(pointer: *const c_char) -> Option<String> {
 /// Stores a record. Buffers of several threads arrive in any order, so the record with the latest
 /// timestamp of an address is kept.
 fn store(known: &mut BTreeMap<(u32, u64), Known>, memory: &Memory, source: Option<String>) {
+    // Host memory is not a part of the figure that the records itemize.
     if ![DEVICE, ARRAY, DEVICE_STATIC].contains(&memory.memory_kind) {
         return;
     }
