@@ -342,6 +342,7 @@ impl State {
         let first = self.birth + 1;
         self.record_sites(true);
         refusal::begin(Some(number));
+        // The first round has judged how the body ends.
         body(self);
         let was_refused = refusal::end();
         self.record_sites(false);
