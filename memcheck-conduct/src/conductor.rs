@@ -87,6 +87,7 @@ impl Conductor<'_> {
         let before = test.runs.len();
         self.run(test, baseline, run);
         if test.runs.len() > before {
+            // Otherwise the findings of the former comparison would be judged as the test's own.
             test.across = None;
             test.across = related(test);
         }

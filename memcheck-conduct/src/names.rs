@@ -36,6 +36,7 @@ impl Names {
         if unresolved.is_none() && !record.has_unnamed_lines() {
             return record;
         }
+        // Held for the whole look-up, so that two threads never read the same tables at once.
         let mut tables = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // The last one is the one that was used last.
         let known = tables.iter().position(|(path, _)| path == executable);

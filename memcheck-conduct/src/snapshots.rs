@@ -37,6 +37,7 @@ impl Snapshots<'_> {
     /// # Errors
     /// If a file cannot be written, for example because the disk is full or the tree is read-only.
     pub fn put(&self, snapshot: &Path, text: Option<&str>) -> io::Result<Option<PathBuf>> {
+        // An outdated one is removed in any case, because a later `accept` would take it.
         if text.is_some() && !self.writes {
             return Ok(None);
         }

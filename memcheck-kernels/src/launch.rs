@@ -124,6 +124,7 @@ fn finish<T: Element>(
         Ok(elements) => {
             let bytes = bytes_of(&elements);
             debug_assert_eq!(bytes.len() as u64, count * T::KIND.width());
+            // Only now, because a launch with unknown inputs computes nothing.
             memory.values_mut().charge(operations);
             memory.write_bytes(address, bytes);
         }
@@ -143,6 +144,7 @@ impl<'a> Source<'a> {
 
     /// Reads `count` consecutive elements.
     pub(crate) fn elements<T: Element>(&self, address: u64, count: u64) -> Known<Vec<T>> {
+        // An empty tensor can have any address.
         if count == 0 {
             return Ok(Vec::new());
         }
@@ -171,6 +173,8 @@ impl<'a> Source<'a> {
             return Ok(picked(layout, |index| all[index as usize]));
         };
         let view = self.memory.values().view(span).ok_or(Unknown)?;
+        // PERF: one look-up, because mostly the whole extent is known. Otherwise a gap between
+        // rows may be unknown.
         let is_known = view.knows(0, length)
             || layout.rows(|first, stride, count| match stride {
                 0 | 1 => view.knows(first * width, if stride == 0 { width } else { count * width }),
@@ -224,6 +228,7 @@ impl<'a> Source<'a> {
 
     /// Reads integers of 64 bits, such as dims and strides.
     pub(crate) fn words(&self, address: u64, count: u64) -> Known<Vec<u64>> {
+        // candle has no element type `u64`.
         let words: Vec<i64> = self.elements(address, count)?;
         Ok(words.into_iter().map(|word| word as u64).collect())
     }

@@ -144,6 +144,8 @@ impl Following {
         let all = if is_incremental { Census::default() } else { ledger::census() };
         let Changes { added, removed } = changes.unwrap_or_default();
         let count = |census: &Census| census.values().sum::<u64>();
+        // PERF: changes alone, because a full census of many blocks can take longer than an
+        // iteration.
         self.blocks = match is_incremental {
             true => (self.blocks + count(&added)).saturating_sub(count(&removed)),
             false => count(&all),
@@ -180,6 +182,7 @@ impl Following {
     pub(crate) fn add_resident(&mut self, bytes: Option<u64>) {
         let Some((resident, bytes)) = self.resident.as_mut().zip(bytes) else { return };
         let own: usize = self.histories.values().map(History::footprint).sum();
+        // The histories grow with every iteration, and would look like a leak of the test.
         resident.add(bytes.saturating_sub(own as u64));
     }
 
@@ -391,6 +394,7 @@ impl Following {
     pub(crate) fn growth(&mut self) -> BTreeMap<Space, Grown> {
         let (executable, ended) = (Executable::find(), self.iterations());
         let content = |site| sites::content(&executable, site);
+        // Taken out, because `growth_of` reads the rest of this value.
         let mut histories = std::mem::take(&mut self.histories);
         let judge = |history: &History| self.growth_of(history, ended);
         let mut growth: BTreeMap<Space, Grown> = histories
@@ -460,6 +464,7 @@ impl Following {
             iterations: self.iterations().saturating_sub(self.warmup),
             seconds: extension.seconds.unwrap_or_else(|| extension.began.elapsed().as_secs_f64()),
             decided,
+            // After a panic the live bytes were not compared.
             disturbed: extension.disturbed || extension.stop_reason.is_none(),
             ended: extension.stop_reason.and_then(StopReason::text).map(str::to_owned),
         })

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use crate::code::{Answer, Code};
 
+// The system locks whole pages.
 const PAGE: usize = 4096;
 
 /// The call that created a host block.

@@ -32,6 +32,7 @@ use memcheck_kernels::{Limits, Values};
 pub(crate) use crate::handle::{Handle, Objects};
 
 /// The highest stream handle that is a default stream of the current context.
+// `CU_STREAM_LEGACY` is 1, and `CU_STREAM_PER_THREAD` is 2.
 const LAST_DEFAULT_STREAM: Handle = 2;
 
 #[derive(Debug)]
@@ -263,6 +264,7 @@ impl Machine {
         let device = self.device(ordinal)?;
         device.primary_retained += 1;
         let (primary, flags) = (device.primary, device.primary_flags);
+        // The context exists only while it is retained.
         self.contexts.entry(primary).or_insert(Context {
             device: ordinal as usize,
             flags,
@@ -296,6 +298,8 @@ impl Machine {
         self.libraries.retain(|handle, library| {
             let is_kept = library.context != context;
             if !is_kept {
+                // CUPTI must see the release of a library's own memory, which goes with its
+                // context.
                 self.activity.record_release(device, *handle, library.workspace);
             }
             is_kept
@@ -367,6 +371,7 @@ impl Machine {
         if let Some(pool) = block.pool.and_then(|pool| self.pools.get_mut(&pool))
             && let Err(code) = pool.allocated(address, block.bytes)
         {
+            // The device had room, but the pool has a limit of its own.
             memory.release(address)?;
             return Err(code);
         }
@@ -390,6 +395,8 @@ impl Machine {
         let managed = |origin| matches!(origin, Origin::Managed(_));
         match memory::region(address).filter(|&device| device < self.devices.len()) {
             Some(_) if self.free_in_graph(address).is_some() => {}
+            // The graph keeps the address for its launches, but the program does not hold the
+            // block.
             Some(_) if self.graphs.owns(address) => return Err(Code::INVALID_VALUE),
             Some(device) => self.release_block(device, address)?,
             None => drop(self.release_host(address, managed)?),
@@ -399,6 +406,7 @@ impl Machine {
 
     fn release_block(&mut self, device: usize, address: u64) -> Answer {
         let block = self.devices[device].memory.release(address)?;
+        // The next block at this address begins with unknown values.
         self.values.forget_block(address);
         self.forget_copies(address..address + block.bytes);
         if let Some(pool) = block.pool.and_then(|pool| self.pools.get_mut(&pool)) {

@@ -72,6 +72,7 @@ impl DeviceMemory {
 
     /// Reserves this number of bytes for processes of other users.
     pub(crate) fn shared_with(self, others: u64) -> Self {
+        // At most the capacity, so that the free bytes are not negative.
         Self { others: others.min(self.capacity), ..self }
     }
 
@@ -110,12 +111,14 @@ impl DeviceMemory {
     }
 
     pub(crate) fn allocate(&mut self, block: Block) -> Answer<u64> {
+        // CUDA documents this for `cuMemAlloc`; a pool never gets here with an empty block.
         if block.bytes == 0 {
             return Err(Code::INVALID_VALUE);
         }
         if block.bytes > self.free_bytes() {
             return Err(Code::OUT_OF_MEMORY);
         }
+        // Rounded for the address only: the capacity is counted as requested.
         let start = self.gaps.take(rounded(block.bytes)).ok_or(Code::OUT_OF_MEMORY)?;
         self.blocks.insert(start, block);
         self.used += block.bytes;

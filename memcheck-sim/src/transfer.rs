@@ -146,6 +146,7 @@ impl Machine {
         length: usize,
     ) -> Answer<impl Fn(&mut Self) + Send + Sync + use<>> {
         let bytes = length as u64;
+        // Now, because the call that records the copy returns the error, and a launch cannot.
         let (target, source) = (self.place(to, bytes)?, self.place(from, bytes)?);
         let (to, from) = (to.detached(), from.detached());
         let is_unknown = match (target, source) {
@@ -184,6 +185,7 @@ impl Machine {
         count: usize,
     ) -> Answer<impl Fn(&mut Self) + Send + Sync + use<>> {
         let length = pattern.len().checked_mul(count).ok_or(Code::INVALID_VALUE)? as u64;
+        // Now, for the same reason as in `copy_work`.
         self.place(End::Device(to), length)?;
         let pattern = pattern.to_vec();
         Ok(move |machine: &mut Self| {
@@ -201,6 +203,7 @@ impl Machine {
             return Ok(());
         }
         match self.place(End::Device(to), length as u64)? {
+            // Zeros need neither storage nor work.
             Place::Device(to) if pattern.iter().all(|&byte| byte == 0) => self.values.zero(to),
             // A pattern that exceeds the limits is not stored.
             Place::Device(to) if !self.values.charge(length as u64) => self.values.forget(to),
@@ -226,6 +229,7 @@ impl Machine {
             End::Device(address) => (address, false),
             End::Any(address) => (address, true),
         };
+        // No host memory is in a region, so that an address without a block is an error there.
         if memory::region(address).is_some() {
             return self.span(address, length).map(Place::Device).ok_or(Code::INVALID_VALUE);
         }

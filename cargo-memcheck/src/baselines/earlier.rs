@@ -38,6 +38,8 @@ pub(crate) fn set_aside(pending: &Path, commit: Option<&str>) -> io::Result<Opti
         fs::rename(pending, &to)?;
         moved = Some(SetAside { snapshots, to });
     }
+    // After the move, so that a command that is killed between the two is followed by another
+    // move.
     files::replace_if_different(&stamp, now.as_bytes())?;
     Ok(moved)
 }
@@ -45,6 +47,7 @@ pub(crate) fn set_aside(pending: &Path, commit: Option<&str>) -> io::Result<Opti
 /// `commit` can be any text, because another program can have changed the file.
 fn unused(folder: &Path, commit: &str) -> PathBuf {
     let is_plain = !commit.is_empty() && commit.chars().all(|c| c.is_ascii_alphanumeric());
+    // The length of a commit. Another text can be too long for a name.
     let name: String = if is_plain { commit } else { UNKNOWN }.chars().take(40).collect();
     let numbered = (2..).map(|number| folder.join(format!("{name}-{number}")));
     let mut free = std::iter::once(folder.join(&name)).chain(numbered);

@@ -106,12 +106,14 @@ fn walk(roots: Roots<'_>, root: &Path, leave_out: &Path, ending: &str) -> io::Re
                 let skip = name.starts_with('.')
                     || path == leave_out
                     || roots.in_workspace(&path).join("Cargo.toml").exists()
+                    // Cargo puts this file into every target directory.
                     || path.join("CACHEDIR.TAG").exists();
                 if !skip {
                     open.push(path);
                 }
             } else if kind.is_file()
                 && name.ends_with(ending)
+                // PERF: only files in insta's folders are read.
                 && folder.file_name().is_some_and(|name| name == "snapshots")
                 && is_ours(&name, &read(&path).unwrap_or_default())
             {

@@ -45,6 +45,7 @@ impl Generated<'_> {
         // differ from its own.
         let candle = workspace.resolved(CANDLE);
         let is_old = candle.is_some_and(|candle| candle.version < self.least_candle);
+        // A copy that does not exist has `None`, which is less than every time.
         if !is_old && theirs.exists() && changed(&own) < changed(&theirs) {
             files::replace(&own, &input::read(&theirs, input::LOCK_FILE)?)?;
         }
@@ -52,6 +53,7 @@ impl Generated<'_> {
     }
 
     fn manifest(&self, workspace: &Workspace) -> anyhow::Result<String> {
+        // A workspace of its own, because its folder can be inside that of another one.
         let mut text = format!(
             "[package]\nname = \"{}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\
              publish = false\n\n[workspace]\n\n[dependencies]\n",
@@ -67,6 +69,8 @@ impl Generated<'_> {
         for key in ["profile", "patch"] {
             if let Some(value) = root.get(key) {
                 let mut value = value.clone();
+                // The paths are relative to the folder of the workspace, and this manifest is in
+                // another one.
                 absolute_paths(&mut value, workspace.root());
                 let table = toml::Table::from_iter([(key.to_owned(), value)]);
                 write!(text, "\n{}", toml::to_string(&table)?)?;
@@ -93,6 +97,7 @@ fn dependency(name: &str, like: &Package) -> anyhow::Result<String> {
             let (url, commit) = source["git+".len()..]
                 .split_once('#')
                 .context("the source of the package has no commit")?;
+            // The commit replaces the branch or the tag in the query, which can have moved.
             let url = url.split('?').next().unwrap_or(url);
             format!("{{ git = {}, rev = {} }}", quoted(url), quoted(commit))
         }

@@ -154,6 +154,7 @@ impl<'a> Legs<'a> {
             let path = executable.binary.path();
             files::remove(path).with_context(|| path.display().to_string())?;
         }
+        // Otherwise `build` would return the former one.
         self.built.remove(&leg.kind);
         self.build(leg, &self.session.packages, BuildGoal::Tests)
     }

@@ -52,6 +52,7 @@ fn not_built(legs: &[LegTests]) -> Vec<(String, Finding)> {
     let mut seen = BTreeSet::new();
     let targets = legs.iter().flat_map(|leg| &leg.built.not_built);
     targets
+        // Several legs can lack the same target.
         .filter(|target| seen.insert((&target.package, &target.target)))
         .map(|target| {
             let features = target.required.join(",");
@@ -130,6 +131,7 @@ fn places<'a>(
         .iter()
         .map(|(_, _, families)| families.clone())
         .reduce(|all, families| &all & &families)
+        // A package that is not selected can use the shared sources too.
         .filter(|_| session.workspace.test_packages().len() == session.packages.len())
         .filter(|_| session.workspace.is_virtual());
     places.extend(

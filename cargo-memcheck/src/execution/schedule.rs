@@ -75,6 +75,7 @@ pub(crate) fn workers(
         // Tests that print at the same time would mix their output.
         (None, Capture::Shown | Capture::None) => 1,
         (None, Capture::Kept) => match leg.kind {
+            // Each test computes with this number of threads.
             DeviceKind::Cpu => cores / rayon_threads.parse().unwrap_or(cores).max(1),
             DeviceKind::Sim => cores,
             DeviceKind::Cuda => leg.gpus.len(),
@@ -105,6 +106,7 @@ pub(crate) fn run_all(
             let (next, stop, run, sender) = (&next, &stop, &run, sender.clone());
             std::thread::Builder::new().spawn_scoped(scope, move || {
                 let worked = caught(|| work(count, fail_fast, next, stop, run, &sender));
+                // An error or a panic of one worker must not let the others begin further tests.
                 stop.fetch_or(!matches!(worked, Ok(Ok(()))), Ordering::SeqCst);
                 let _ = sender.send(WorkerMessage::Gone);
                 worked.unwrap_or_else(|panicked| Err(panicked.into()))
@@ -139,6 +141,7 @@ pub(crate) fn run_all(
             }
         }
         for handle in handles.into_iter().flatten() {
+            // Joined only now, because a worker sends until its end.
             let worked = handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             result = result.and(worked);
         }

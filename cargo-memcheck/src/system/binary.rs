@@ -47,6 +47,7 @@ impl Binary {
     /// A path to this very file, for processes of this machine while the command runs.
     pub(crate) fn pinned_path(&self) -> PathBuf {
         let pinned = self.file.as_ref().map(|file| {
+            // With the number of this process, because its supervisor starts the program.
             PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()))
         });
         // Without `/proc` the path is all there is.

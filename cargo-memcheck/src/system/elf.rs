@@ -23,6 +23,7 @@ impl ElfTarget {
     }
 
     pub(crate) fn of(executable: &Path) -> io::Result<Self> {
+        // Up to `e_machine`, which is at one place for 32 and 64 bits.
         let mut header = [0; 20];
         input::open(executable, u64::MAX)?.read_exact(&mut header)?;
         Self::read(&header).ok_or_else(|| io::Error::other("it is not an ELF executable"))

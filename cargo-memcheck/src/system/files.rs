@@ -54,6 +54,7 @@ impl Replacement {
     /// Returns the open file, which further text can be appended to.
     pub(crate) fn commit(self) -> io::Result<File> {
         // Some file systems report a full disk only here.
+        // By the path, because another program can have written the file under it.
         File::open(self.file.path())?.sync_all()?;
         let file = self.file.persist(&self.target).map_err(|error| error.error)?;
         // The new file is complete, even if the file system cannot sync a folder.
@@ -75,6 +76,7 @@ pub(crate) fn replace_with<E: From<io::Error>>(
     let mut replacement = Replacement::new(target)?;
     let mut file = BufWriter::new(replacement.file());
     write(&mut file)?;
+    // A writer that is dropped loses the error of its last write.
     file.flush()?;
     drop(file);
     Ok(replacement.commit().map(drop)?)
@@ -129,6 +131,7 @@ fn folder(path: &Path) -> &Path {
 
 /// A hash, because the name of a target can be as long as a file name may be.
 fn prefix(target: &Path) -> String {
+    // Its keys are constant, so that every process finds the files of another one.
     let mut hasher = DefaultHasher::new();
     target.file_name().hash(&mut hasher);
     format!(".memcheck-{:016x}-", hasher.finish())

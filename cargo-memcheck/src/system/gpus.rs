@@ -84,6 +84,7 @@ impl Drop for Slot<'_> {
     fn drop(&mut self) {
         let mut busy = self.pool.busy.lock().unwrap_or_else(PoisonError::into_inner);
         busy.remove(self.gpu.identity());
+        // All, because waiting tests can want different GPUs.
         self.pool.freed.notify_all();
     }
 }

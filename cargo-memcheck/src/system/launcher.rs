@@ -28,6 +28,7 @@ impl Launcher {
     pub(crate) fn read(text: &str, folder: &Path) -> Result<Self, LauncherError> {
         let mut words = shlex::split(text).ok_or_else(|| LauncherError(text.to_owned()))?;
         let Some(program) = words.first_mut() else { return Ok(Self::None) };
+        // A name without a folder is searched for in `PATH`.
         if program.contains('/') && Path::new(program.as_str()).is_relative() {
             // Collecting the components removes a `./` from the path.
             let path: PathBuf = folder.join(&*program).components().collect();

@@ -67,6 +67,7 @@ pub(crate) fn lost() -> Option<LostOutput> {
 
 /// Code 110 instead of success if output was lost.
 pub(crate) fn exit_code(code: u8) -> u8 {
+    // Another code already shows that the run did not succeed.
     if code == exit::OK && lost().is_some() { exit::REPORT } else { code }
 }
 

@@ -62,11 +62,13 @@ impl TemporaryFolder {
     /// Also removes the folders in `parent` with this prefix that belong to no living command.
     pub(crate) fn new(parent: &Path, prefix: &str) -> io::Result<Self> {
         let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(parent)?;
+        // Before it has contents, so that a signal removes it from now on.
         own().push(folder.path().to_owned());
         // Other commands must not see the file before it is locked.
         let unseen = folder.path().join(UNSEEN);
         let lock = File::create(&unseen)?;
         let locked = lock.try_lock();
+        // Also without a lock, because a folder without the file is taken for an abandoned one.
         fs::rename(unseen, folder.path().join(LOCK))?;
         match locked {
             Ok(()) => remove_abandoned(parent, prefix, folder.path()),

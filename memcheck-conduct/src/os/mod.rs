@@ -17,6 +17,7 @@ fn checked(result: libc::c_int) -> io::Result<()> {
 /// # Errors
 /// If the system is older than Linux 3.4.
 pub(crate) fn adopt_descendants() -> io::Result<()> {
+    // `prctl` is variadic, and reads its arguments as `unsigned long`.
     // SAFETY: this option takes a number and does not access memory.
     checked(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1 as libc::c_ulong) })
 }
@@ -31,6 +32,7 @@ pub(crate) fn die_with(parent: Pid) -> io::Result<()> {
     checked(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong) })?;
     // SAFETY: the call takes no arguments and cannot fail.
     let current = unsafe { libc::getppid() };
+    // The parent can have ended before the request, which then has no effect.
     if current == parent { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ESRCH)) }
 }
 
@@ -60,6 +62,7 @@ pub(crate) fn session(process: Pid) -> Option<Pid> {
 /// # Errors
 /// If there is no child.
 pub(crate) fn wait_for_any() -> io::Result<(Pid, i32)> {
+    // The bit of `WCOREDUMP`.
     const CORE: i32 = 0x80;
     let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
     let options = libc::WEXITED | libc::WNOWAIT;

@@ -50,6 +50,7 @@ pub(super) fn kill_all(membership: Membership) {
             match os::reap(None) {
                 Ok(0) => return false,
                 Ok(_) => {}
+                // No child is left.
                 Err(_) => return true,
             }
         }

@@ -51,6 +51,7 @@ fn running() -> MutexGuard<'static, Vec<(u32, UnixStream)>> {
 pub fn end_all(patience: Duration) {
     let deadline = Instant::now() + patience;
     let mut running = running();
+    // All of them first, so that they end at the same time.
     for (_, socket) in running.iter_mut() {
         let _ = socket.write_all(&[KILL]);
     }
@@ -153,6 +154,7 @@ impl Supervised {
                     return Ok(serde_json::from_slice(&line).ok());
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // The supervisor has ended without reading the last message.
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(None),
                 Err(error) => return Err(error),
             }
@@ -221,6 +223,7 @@ impl Supervised {
         let deadline = Instant::now() + PATIENCE;
         let _ = self.socket.get_ref().set_read_timeout(Some(PATIENCE));
         while Instant::now() < deadline && matches!(self.answer(), Ok(Some(_))) {}
+        // To close it is not enough, because `RUNNING` and a `Killer` have copies.
         let _ = self.socket.get_ref().shutdown(Shutdown::Both);
         let is_over = |supervisor: &mut Child| !matches!(supervisor.try_wait(), Ok(None));
         while !is_over(&mut self.supervisor) && Instant::now() < deadline {

@@ -19,6 +19,7 @@ pub fn run_if_named(prepare: impl FnOnce() -> io::Result<()>) -> bool {
     let is_named = arguments.next().is_some_and(|name| name == NAME) && arguments.next().is_none();
     if is_named {
         // The name of a process is that of its main thread.
+        // The system keeps 15 characters.
         os::take_name("memcheck-superv");
         // The starter sees the end of the socket, and has nothing to learn from the reason.
         let _ = supervise(prepare);
@@ -26,6 +27,7 @@ pub fn run_if_named(prepare: impl FnOnce() -> io::Result<()>) -> bool {
     is_named
 }
 
+// Half a second in all, which is far more than a process needs between fork and exec.
 const BUSY_RETRIES: u32 = 20;
 
 const BUSY_PAUSE: Duration = Duration::from_millis(25);
@@ -51,6 +53,8 @@ fn supervise(prepare: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     os::ignore_closed_pipes();
     // Without it, processes in other groups can outlive the program.
     let _ = os::adopt_descendants();
+    // On the main thread, because the kernel kills the program when the thread that forked it
+    // ends.
     let program = match start(&assignment) {
         Ok(program) => program,
         Err(error) => {
@@ -69,6 +73,7 @@ fn supervise(prepare: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     let _ = answer(&mut socket, SupervisorAnswer::Started);
     let end = watch(&events, program, &assignment);
     if let End::ByItself(status) = end {
+        // The starter can have ended too.
         let _ = answer(&mut socket, SupervisorAnswer::Ended(status));
         descendants::kill_group(program, assignment.membership);
     } else {
@@ -105,6 +110,7 @@ fn start(assignment: &Assignment) -> io::Result<Pid> {
     let mut child = spawn(&mut command)?;
     if let (Some(input), Some(mut stdin)) = (assignment.input.clone(), child.stdin.take()) {
         // A program that does not read all of it is not an error.
+        // On another thread, because a program that reads slowly must not delay the watch.
         std::thread::spawn(move || stdin.write_all(&input));
     }
     Pid::try_from(child.id()).map_err(io::Error::other)

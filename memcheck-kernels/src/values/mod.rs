@@ -215,6 +215,7 @@ impl Values {
     /// unknown.
     pub fn write(&mut self, span: Span, bytes: &[u8]) {
         if !self.has_room(span) {
+            // `stored` stays as it is, because a block with storage has room.
             self.blocks.remove(&span.block);
             return;
         }
@@ -226,6 +227,7 @@ impl Values {
             contents.bytes.clear();
             contents.bytes.extend_from_slice(bytes);
         } else {
+            // Known bytes of a block without storage are zeros.
             contents.bytes.resize(span.size as usize, 0);
             contents.bytes[span.offset as usize..][..bytes.len()].copy_from_slice(bytes);
         }
@@ -235,9 +237,11 @@ impl Values {
     /// Copies the known bytes of `from`. What is unknown there becomes unknown in `to`.
     pub fn copy(&mut self, to: Span, from: Span) {
         let is_stored = self.view(from).is_some_and(|view| view.bytes().is_some());
+        // Zeros have no bytes to move.
         if is_stored && !self.charge(from.length / BYTES_OF_AN_OPERATION) {
             return self.forget(to);
         }
+        // Copied first, because both ranges can be in one block.
         let mut parts = Vec::new();
         self.read(from, |offset, part| match part {
             Part::Zeros(length) => parts.push((offset, length, None)),

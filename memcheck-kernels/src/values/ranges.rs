@@ -17,6 +17,7 @@ impl Ranges {
         }
         let Range { mut start, mut end } = range;
         if let Some((&before, &its_end)) = self.ends.range(..start).next_back()
+            // A range that only touches is merged too.
             && its_end >= start
         {
             if its_end >= end {
@@ -58,6 +59,7 @@ impl Ranges {
 
     /// Returns the parts of `range` that are in the set, in order.
     pub(super) fn within(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
+        // A range that begins earlier can reach into this one.
         let before = self.ends.range(..range.start).next_back();
         let all = before.into_iter().chain(self.ends.range(range.clone()));
         all.map(move |(&start, &end)| start.max(range.start)..end.min(range.end))

@@ -31,6 +31,7 @@ impl Types {
 
     pub(super) fn get(&self, block: u64) -> Option<&'static str> {
         let (known, name) = self.0[Self::place(block)];
+        // An empty place has the block 0.
         (known == block && block != 0).then_some(name)
     }
 }

@@ -54,6 +54,8 @@ pub(super) fn run(description: &'static Description) {
     let (ci, explain) = (or_fail(settings::ci()), or_fail(settings::explain()));
     let elsewhere = settings::baselines(workspace, &config);
     let roots = Roots::new(workspace, elsewhere.as_deref());
+    // Before the test can be refused, because `cargo insta` deletes each baseline that is not
+    // listed.
     or_fail(snapshot::list_referenced(|| baselines(description, &config, roots)));
     let device = description.device_on(&or_fail(settings::device()));
     let family = device.family().unwrap_or(Family::Cpu);
@@ -171,6 +173,7 @@ fn run_once(job: &Job, (family, threads): (Family, u32), is_first: bool) -> Ende
             panic!("memcheck: the process of the test cannot be started: {error}")
         });
     if is_first {
+        // By the macros, because the harness captures only these.
         print!("{}", ended.stdout);
         eprint!("{}", ended.stderr);
     }
@@ -198,6 +201,7 @@ fn start(job: &Job, threads: u32) -> std::io::Result<TestProcess> {
     let text = serde_json::to_string(job)?;
     let set_up = |command: &mut Command| {
         command
+            // The outer harness has decided that the test runs, also if it is ignored.
             .args([&job.test, "--exact", "--nocapture", "--include-ignored", "--test-threads=1"])
             .env(variables::JOB, text)
             // Without it an assertion of insta in the body starts cargo, whose answer would be counted.
@@ -255,6 +259,7 @@ impl PipeReader {
 
     /// The text that was read until the pipe ended or `patience` was reached.
     fn text(&self, patience: Instant) -> String {
+        // The thread is not joined, because it may read for ever.
         let _ = self.ended.recv_timeout(patience.saturating_duration_since(Instant::now()));
         self.kept.lock().expect("no reader panics").text()
     }

@@ -65,6 +65,7 @@ pub(super) fn end_if_forked() {
 fn parse(text: &str) -> Purpose {
     match serde_json::from_str::<Job>(text) {
         Ok(job) if job.version == protocol::VERSION => Purpose::Job(Box::new(job)),
+        // A job of another version can have other fields, so that an error means the same.
         Ok(_) | Err(_) => Purpose::Foreign,
     }
 }

@@ -16,6 +16,7 @@ pub(super) fn print() -> ! {
 
 pub(super) fn listing() -> Listing {
     let mut tests: Vec<Entry> = DESCRIPTIONS.iter().map(|description| entry(description)).collect();
+    // The linker decides the order of the registrations.
     tests.sort_by(|a, b| a.name.cmp(&b.name));
     let built_for = match (cfg!(feature = "sim"), cfg!(feature = "cuda")) {
         (true, _) => vec!["sim".to_owned()],

@@ -84,6 +84,7 @@ pub(super) fn measure(
     record.notes.extend(launches);
     if !matches!(job.reach, Reach::Decision | Reach::Soak(_)) {
         operations.permit_again();
+        // After the record is complete, because a second round changes every counter.
         rounds::run_second(description, (&device, case_again), &mut record);
     }
     let unresolved = attribution.map(Box::new);
@@ -148,6 +149,7 @@ impl Ready {
             Follow::Yes => attribute(None)?,
             Follow::Modules => attribute(Some(own))?,
         };
+        // Last, so that canaries and the start of attribution are in no figure.
         ledger::reset();
         Ok(Self { device, own, canaries, counters, unified, attributor })
     }
@@ -173,6 +175,7 @@ impl Ready {
         let (mut recorder, others) = trial.into_parts();
         let own = judged::own(self.own);
         let judged = judged::spaces(self.own, limits);
+        // First, because everything below reads live blocks.
         let note = rounds::wait_for_frees(&judged, limits);
         let live = self.attributor.as_ref().map(|_| attribution::live_holders());
         let mut record = assemble(&mut recorder, &judged);

@@ -60,6 +60,7 @@ impl OtherCounters {
             record.driver.untracked = Some(untracked);
         }
         let refused = record.spaces.iter().filter(|(_, measured)| measured.refused.is_some());
+        // Other processes matter only if a device had no room.
         let others = refused.filter_map(|(space, _)| nvml::others(*space).ok());
         record.driver.others = others.flatten().collect();
     }

@@ -109,6 +109,7 @@ fn simulate(machine: Option<&str>, limits: &Limits) -> Result<(), OpenError> {
     fn machine_error(error: impl std::fmt::Display) -> OpenError {
         OpenError::Machine(error.to_string())
     }
+    // Otherwise the linker can leave out functions that only C code calls.
     memcheck_sim::link();
     memcheck_sim::count_heap(memcheck_ledger::heap);
     // candle links CUDA. Other programs mostly load it.

@@ -100,6 +100,7 @@ fn follow(job: ProgramJob, path: PathBuf) -> Result<(), String> {
     if !os::at_exit(at_exit) {
         return Err("the system refused to register an exit handler".to_owned());
     }
+    // Last, so that the set-up of memcheck is in no figure.
     ledger::reset();
     reads::start();
     unsimulated::start();
@@ -115,6 +116,7 @@ extern "C" fn at_exit() {
     let _quiet = quiet::enter();
     let following = FOLLOWING.lock().ok().and_then(|mut following| following.take());
     let Some(following) = following else { return };
+    // A handler of the C library must not unwind.
     let reported = std::panic::catch_unwind(AssertUnwindSafe(|| {
         let path = following.path.clone();
         session::write(&path, &measurement(following))

@@ -41,6 +41,7 @@ pub(super) fn exec_again(job: &Job) -> std::io::Error {
     match serde_json::to_string(&job) {
         Ok(job) => {
             let mut command = os::own_executable();
+            // `own_executable` has set argument 0.
             command.args(std::env::args_os().skip(1)).env(variables::JOB, job);
             os::exec(command)
         }

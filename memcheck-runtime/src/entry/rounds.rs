@@ -69,6 +69,7 @@ pub(super) fn run_second(
 ) {
     let limits = record.limits.clone();
     let is_built_in = limits.max_retained.source == Source::BuiltIn;
+    // A limit that the user has set applies to all bytes that the first round left.
     if !is_built_in || record.outcome != Outcome::Returned || excess(&record.judged, &limits) == 0 {
         return;
     }

@@ -84,6 +84,7 @@ pub(crate) fn explain() -> Result<Explain, VariableError> {
 /// The device of a test without a command: the device that the environment names, or the device
 /// that this binary was built for.
 pub(crate) fn device() -> Result<Request, VariableError> {
+    // A plain harness runs one leg only.
     let first = |text: &str| text.split(',').next().unwrap_or_default().parse();
     let asked = variables::parse(variable, variables::DEVICE.name, first)?;
     Ok(match asked.unwrap_or(Request::Auto) {

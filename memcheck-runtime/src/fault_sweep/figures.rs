@@ -41,6 +41,8 @@ impl MeasuredIteration {
                     left,
                     allocations: now.allocations - before.allocations,
                     allocated_total: now.allocated_total - before.allocated_total,
+                    // Above the live bytes, because blocks that an earlier refusal has left raise
+                    // every later peak.
                     peak: now.iteration_peak.saturating_sub(before.live),
                 },
                 false => IterationFigures { left, ..IterationFigures::default() },
@@ -81,6 +83,7 @@ impl MeasuredIteration {
         before: &BTreeMap<Space, CounterSnapshot>,
     ) -> BTreeMap<Space, u64> {
         let excess = |(space, before): (&Space, &CounterSnapshot)| {
+            // The iteration with the refusal, and the one that follows it.
             let usual = self.0.get(space).map_or(0, |figures| 2 * figures.left);
             let now = ledger::snapshot(*space).live;
             let excess = now.saturating_sub(before.live.saturating_add(usual));

@@ -193,6 +193,7 @@ impl Sweep {
             let began = Instant::now();
             let most = (state.slowest * SLOWER).max(HANGS);
             let left = self.settings.deadline.saturating_duration_since(began);
+            // With less time a slow body would be taken for one that hangs.
             if left < state.slowest * SLOWER {
                 state.result.ended = Some(
                     "the time-out of the test was near: raise `timeout`, or set `fault_sweep` to a number"
@@ -203,6 +204,7 @@ impl Sweep {
             let request = usize::try_from(number - 1).ok().and_then(|at| requests.get(at));
             let request = request.copied().unwrap_or(RefusalRequest { context: 0, bytes: 0 });
             let unfinished = state.unfinished(number, request);
+            // Before the refusal, because the body may end the process.
             (self.settings.write)(&unfinished);
             watch.begin(most.min(left), unfinished);
             let goes_on = state.refuse(number, request, &mut body);
@@ -247,6 +249,8 @@ impl State {
             1 => self.operations = Operations::now(),
             _ => self.operations.permit_again(),
         }
+        // A birth for each iteration, although all have one index, so that `left` can distinguish
+        // them.
         self.birth += 1;
         let before = snapshots();
         let began = Instant::now();
@@ -312,6 +316,7 @@ impl State {
         match end {
             End::Returned => self.result.recovered += 1,
             End::Error(error) => {
+                // Before the next snapshot, because an error can hold memory.
                 drop(error);
                 self.result.errors += 1;
             }
@@ -325,6 +330,7 @@ impl State {
         let reference = self.reference.clone();
         let is_as_before =
             reference.left_since(&before).is_empty() && reference.difference(&next).is_none();
+        // Figures that differ without a refusal too prove nothing about one.
         if is_as_before || self.result.unsteady {
             return true;
         }
@@ -332,9 +338,11 @@ impl State {
         // first round left them.
         let Some(reference) = self.next(number, request, body) else { return false };
         before = snapshots();
+        // `iterate` increments the birth before it uses it.
         let first = self.birth + 1;
         self.record_sites(true);
         refusal::begin(Some(number));
+        // The first round has judged how the body ends.
         body(self);
         let was_refused = refusal::end();
         self.record_sites(false);
@@ -342,6 +350,7 @@ impl State {
             return true;
         }
         let Some(next) = self.next(number, request, body) else { return false };
+        // Only the second round waits, because most refusals need none.
         for (space, bytes) in patiently(&reference, &before) {
             let blocks = self.left(space, first);
             let effect = Effect::Left { space, bytes, blocks };
@@ -352,6 +361,7 @@ impl State {
             let effect = Effect::Differs { space, figure, before, after };
             self.result.failures.push(self.failure(number, request, effect));
         }
+        // State that the first round has set once changes all later iterations too.
         self.reference = reference;
         true
     }

@@ -13,6 +13,7 @@ pub(super) fn select(count: u64, contexts: &[u32], most: u64) -> Vec<u64> {
     let new = |(at, context): (u64, &u32)| seen.insert(*context).then_some(at);
     let first: Vec<u64> = (1..).zip(contexts).filter_map(new).collect();
     let mut selected: BTreeSet<u64> = evenly(&first, most).collect();
+    // Also beyond the known call sites, so that the end of a long iteration is swept too.
     let rest: Vec<u64> = (1..=count).filter(|number| !selected.contains(number)).collect();
     selected.extend(evenly(&rest, most - selected.len() as u64).collect::<Vec<_>>());
     selected.into_iter().collect()

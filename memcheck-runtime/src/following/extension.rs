@@ -79,6 +79,7 @@ impl Extension {
             self.disturbed |= ledger::snapshot(window.space()).live != live;
             window.discard();
         }
+        // The sum has no window, because it belongs to no space.
         ledger::restore_peak(self.sum_peak);
     }
 }

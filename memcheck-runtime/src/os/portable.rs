@@ -59,6 +59,7 @@ impl UnsupervisedProcess {
                 return Ok(Some(status));
             }
             let Some(rest) = timeout.checked_sub(began.elapsed()) else { return Ok(None) };
+            // The standard library has no wait with a time-out.
             std::thread::sleep(rest.min(PAUSE));
         }
     }
@@ -67,6 +68,7 @@ impl UnsupervisedProcess {
 impl Drop for UnsupervisedProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
+        // Otherwise the ended process stays in the table of the system.
         let _ = self.0.wait();
     }
 }

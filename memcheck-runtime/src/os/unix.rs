@@ -42,6 +42,7 @@ pub(super) fn streams() -> std::io::Result<[File; 2]> {
 
 /// Makes stdout and stderr duplicates of these files.
 pub(super) fn redirect_streams([to_stdout, to_stderr]: [Option<&File>; 2]) {
+    // Lines that were printed so far belong to the former file. Standard error has no buffer.
     let _ = std::io::stdout().flush();
     if let Some(file) = to_stdout {
         redirect(std::io::stdout().as_fd(), file);

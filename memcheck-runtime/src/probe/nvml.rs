@@ -47,6 +47,7 @@ pub(crate) enum NvmlUnavailable {
 /// Bytes that this process holds on the device of `space`.
 pub(crate) fn device_used(space: Space) -> Result<u64, NvmlUnavailable> {
     let Space::Cuda(ordinal) = space else { return Err(NvmlUnavailable::NotADevice) };
+    // The number of another process on the host can equal the one that this process has here.
     if in_a_pid_namespace() {
         return Err(NvmlUnavailable::Container);
     }
@@ -111,6 +112,7 @@ fn running(device: &Device<'_>) -> Result<Vec<ProcessInfo>, NvmlUnavailable> {
 /// The device that has this UUID in the driver: a GPU, or a slice of one.
 fn find<'nvml>(nvml: &'nvml Nvml, uuid: &[u8; 16]) -> Result<Device<'nvml>, NvmlUnavailable> {
     match nvml.device_by_uuid(format_uuid("GPU", uuid)) {
+        // The UUID does not show whether the device is a GPU or a slice of one.
         Err(NvmlError::NotFound) => Ok(nvml.device_by_uuid(format_uuid("MIG", uuid))?),
         found => Ok(found?),
     }

@@ -26,6 +26,7 @@ pub(crate) struct DriverPool {
 fn default_pool(device: &Device) -> device::Result<Option<Handle>> {
     let Some(ordinal) = device::ordinal(device) else { return Ok(None) };
     let gpu = GpuHandle::get(ordinal)?;
+    // Without this, the call below would be an error, and a device without pools is not at fault.
     if !gpu.has(POOLS_SUPPORTED)? {
         return Ok(None);
     }

@@ -37,6 +37,7 @@ impl fmt::Display for DriverCall {
 /// Runs `work` and returns its result with the calls that all threads made in the meantime.
 /// Recordings must not overlap.
 pub fn record<R>(work: impl FnOnce() -> R) -> (R, Vec<DriverCall>) {
+    // Off after a panic of `work` too.
     struct Off;
     impl Drop for Off {
         fn drop(&mut self) {
@@ -47,6 +48,7 @@ pub fn record<R>(work: impl FnOnce() -> R) -> (R, Vec<DriverCall>) {
         let _quiet = quiet::enter();
         std::mem::take(&mut *CALLS.lock().unwrap_or_else(PoisonError::into_inner))
     };
+    // A thread that had read the flag just before it was cleared can have left a call.
     drop(take_calls());
     ON.store(true, SeqCst);
     let off = Off;

@@ -23,6 +23,7 @@ pub(crate) fn start(log: Option<Log>) -> std::io::Result<Collector> {
         let _guard = PanicGuard;
         collect(log)
     })?;
+    // After the thread has started, because a full queue waits for it.
     events::record(true);
     Ok(Collector(thread))
 }
@@ -53,6 +54,7 @@ fn disable_in_children() {
 impl Collector {
     /// Ends the trace and returns it. `None` if the collector's thread panicked.
     pub(crate) fn finish(self) -> Option<Trace> {
+        // In this order, because no event is pushed once recording is off.
         events::push(|| Event::End);
         events::record(false);
         self.0.join().ok()

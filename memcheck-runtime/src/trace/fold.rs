@@ -90,6 +90,7 @@ impl TracedPlace {
     }
 
     fn holder(&mut self, birth: u32) -> &mut Holder {
+        // Apart, so that blocks of the set-up keep their age however many iterations follow.
         if birth == 0 { &mut self.of_set_up } else { &mut self.of_iterations }
     }
 }
@@ -217,6 +218,7 @@ impl Trace {
                 self.count(&block, self.iteration);
                 self.add_block(&block);
             }
+            // Not counted, because the program has not allocated it a second time.
             Event::Kept(block) => self.add_block(&block),
             Event::Freed(block) => {
                 let place = self.index_of(key(&block));
@@ -295,6 +297,7 @@ impl Trace {
         space.lifetimes.allocated(key(block), block, live);
         if live > space.peak {
             space.peak = live;
+            // `lifetimes` has counted this event already.
             space.peak_event = space.lifetimes.events;
             space.peak_iteration = block.origin.birth;
             space.epoch += 1;
@@ -371,6 +374,7 @@ impl Trace {
         if sites.iter().any(|site| site.space.is_of_driver()) {
             sites.retain(|site| site.space.is_of_driver());
         }
+        // The map gives equal sites in any order.
         sites.sort_by_key(|site| (Reverse(site.bytes), site.space, site.context));
         let mut of_space: FxHashMap<Space, usize> = FxHashMap::default();
         sites.retain(|site| {

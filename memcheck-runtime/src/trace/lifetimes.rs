@@ -119,6 +119,8 @@ impl LifetimeRecorder {
         let life = Life { key, born, died: LIVE, bytes, birth };
         self.open.entry(life.identity()).or_default().push_back(self.blocks.len());
         self.blocks.push(life);
+        // PERF: at twice the number, so that blocks are sorted out only once in `most`
+        // allocations.
         if self.blocks.len() >= 2 * self.most {
             self.drop_smallest();
         }
@@ -136,6 +138,7 @@ impl LifetimeRecorder {
     /// The latest block of `from` was allocated for a tensor of another shape, that of `to`.
     pub(super) fn shaped(&mut self, from: Key, to: Key, block: &Block) {
         let identity = (from, block.origin.birth, block.size);
+        // The latest, because a shape is found right after the allocation.
         if let Some(index) = self.close(identity, VecDeque::pop_back) {
             self.blocks[index].key = to;
             self.open.entry(self.blocks[index].identity()).or_default().push_back(index);

@@ -20,6 +20,7 @@ exports! { ffi::driver;
     fn cuDevicePrimaryCtxReset_v2(device: c_int) {
         with(|machine| {
             let target = machine.device(device)?;
+            // A reset destroys the context, however often it is retained.
             target.primary_retained = 0;
             let primary = target.primary;
             match machine.contexts.contains_key(&primary) {
@@ -60,11 +61,13 @@ exports! { ffi::driver;
 
     fn cuCtxDestroy_v2(context: Handle) {
         with(|machine| {
+            // A primary context ends with its last release.
             if machine.devices.iter().any(|device| device.primary == context) {
                 return Err(Code::INVALID_CONTEXT);
             }
             machine.destroy_context(context)
         })?;
+        // CUDA documents that a context that is destroyed is popped from the thread's stack.
         if current::get() == context { current::pop().map(drop) } else { Ok(()) }
     }
 
@@ -129,6 +132,7 @@ exports! { ffi::driver;
 
     fn cuCtxGetStreamPriorityRange(least: Out<c_int>, greatest: Out<c_int>) {
         with_current(|_| ())?;
+        // The smaller number is the higher priority.
         least.offer(0);
         greatest.offer(-5);
         Ok(())
@@ -154,12 +158,14 @@ exports! { ffi::driver;
             4 => 2048,
             5 => 128,
             6 => 0,
+            // CUDA_ERROR_UNSUPPORTED_LIMIT
             _ => return Err(Code(215)),
         })
     }
 
     fn cuCtxSetLimit(limit: c_int, _value: usize) {
         with_current(|_| ())?;
+        // CUDA_ERROR_UNSUPPORTED_LIMIT
         if (0..=6).contains(&limit) { Ok(()) } else { Err(Code(215)) }
     }
 
@@ -200,6 +206,7 @@ fn synchronize(context: Handle) -> Answer {
 fn create(context: Out<Handle>, flags: c_uint, device: c_int) -> Answer {
     context.fill(|| {
         let handle = with(|machine| machine.create_context(device, flags))?;
+        // CUDA documents that a new context is the current one.
         current::push(handle)?;
         Ok(handle)
     })

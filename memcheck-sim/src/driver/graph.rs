@@ -163,6 +163,7 @@ exports! { ffi::driver;
         executable: Out<Handle>, graph: Handle, error_node: Out<Handle>,
         _log: *mut c_void, _size: usize,
     ) {
+        // An error is one of the whole graph here.
         error_node.offer(0);
         executable.make(|machine| machine.instantiate(graph, 0))
     }

@@ -61,6 +61,7 @@ exports! { ffi::driver;
             let Module { context, image } =
                 machine.modules.get(&module).ok_or(Code::INVALID_HANDLE)?;
             let key = (module, name);
+            // Otherwise each look-up of a name would add a function.
             if let Some(&known) = machine.function_names.get(&key) {
                 return Ok(known);
             }
@@ -76,6 +77,7 @@ exports! { ffi::driver;
     }
 
     fn cuModuleGetLoadingMode(mode: Out<c_int>) {
+        // `CU_MODULE_LAZY_LOADING`, the driver's default.
         mode.put(2)
     }
 
@@ -85,6 +87,8 @@ exports! { ffi::driver;
 
     fn cuFuncGetAttribute(value: Out<c_int>, attribute: c_int, function: Handle) {
         let module = module_of(function)?;
+        // The most threads, bytes of memory, registers, versions and settings. No code is
+        // compiled, so that most values are the same for every kernel.
         value.put(match attribute {
             0 => 1024,
             1..=3 => 0,
@@ -170,6 +174,7 @@ exports! { ffi::driver;
         bytes: Out<usize>, function: Handle, _blocks: c_int, _block: c_int,
     ) {
         module_of(function)?;
+        // The memory that a block has without a request for more.
         bytes.put(48 << 10)
     }
 }
@@ -332,6 +337,7 @@ fn resident_blocks(function: Handle, block: c_int) -> Answer<c_int> {
     with(|machine| {
         let ordinal = machine.context(current::get())?.device;
         let card = machine.devices[ordinal].spec.card;
+        // 39 and 106 are the threads and the blocks of a multiprocessor.
         let threads = device::attribute(card, 39, ordinal as c_int)?;
         Ok((threads / block).min(device::attribute(card, 106, ordinal as c_int)?))
     })

@@ -41,6 +41,7 @@ impl NodePlace {
 
     fn add_event(self, node: Out<Handle>, kind: NodeKind, event: Handle) -> Answer {
         with(|machine| machine.events.context(event).map(drop))?;
+        // A launch does its work in order, so that an event has no effect in it.
         self.add(node, kind, Step::Nothing)
     }
 

@@ -71,6 +71,7 @@ exports! { ffi::driver;
             machine.pools.remove(&pool);
             let device = &mut machine.devices[device];
             if device.current_pool == pool {
+                // CUDA documents that the device has its default pool again.
                 device.current_pool = device.default_pool;
             }
             Ok(())
@@ -78,6 +79,7 @@ exports! { ffi::driver;
     }
 
     fn cuMemPoolGetAttribute(pool: Handle, attribute: c_int, value: Out<u64>) {
+        // The flags are `int`s, and the counters are `cuuint64_t`.
         let flag = with_pool(pool, |pool| Ok(pool.reuse(attribute).copied()))?;
         match flag {
             Some(flag) => value.cast::<c_int>().put(flag),

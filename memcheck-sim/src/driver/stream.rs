@@ -19,6 +19,7 @@ exports! { ffi::driver;
     }
 
     fn cuStreamCreateWithPriority(stream: Out<Handle>, flags: c_uint, priority: c_int) {
+        // CUDA documents that a priority out of the range is clamped.
         create(stream, flags, priority.clamp(-5, 0))
     }
 
@@ -169,6 +170,7 @@ fn quietly<T>(work: impl FnOnce() -> T) -> T {
 }
 
 fn create(stream: Out<Handle>, flags: c_uint, priority: c_int) -> Answer {
+    // `CU_STREAM_NON_BLOCKING` is the only flag.
     if flags > 1 {
         return Err(Code::INVALID_VALUE);
     }

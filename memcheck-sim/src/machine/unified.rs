@@ -49,6 +49,7 @@ impl Machine {
     /// Notes a copy from pageable memory of the host.
     pub(crate) fn note_copy(&mut self, to: u64, from: u64, bytes: u64) {
         if self.shared_memory().is_some() && self.host.find(from).is_none() {
+            // The former contents of the range are gone.
             self.copies.forget(to..to + bytes);
             self.copies.add(to, from, bytes);
         }

@@ -59,8 +59,10 @@ pub(super) fn run(
             }
         });
         let result = read_messages(stdout, goal, meter);
+        // Ends the thread that waits for a signal.
         drop(done);
         if result.is_err() {
+            // Otherwise cargo waits until its messages are read.
             killer.kill();
         }
         result

@@ -165,6 +165,7 @@ fn command(
     toolkit: Option<&Toolkit>,
 ) -> Command {
     let mut command = Command::new(crate::build::workspace::cargo());
+    // Cargo itself prints the diagnostics, so that stdout has only artifacts to parse.
     command.args(goal.arguments()).args(["--message-format", "json-render-diagnostics"]);
     for package in packages {
         // The graph of the leg can have other packages with the same name.

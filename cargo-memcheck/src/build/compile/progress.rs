@@ -12,6 +12,7 @@ use crate::invocation::values::Verbosity;
 use crate::system::escape;
 use crate::system::printing::{eprint_line, print_above};
 
+// Cargo requires a width with `always`. A wide bar has room for the names of crates.
 pub(super) const ARGUMENTS: [&str; 4] =
     ["--config", "term.progress.when='always'", "--config", "term.progress.width=240"];
 /// Time that cargo has to find that everything is built already. After it the build is announced.
@@ -32,6 +33,7 @@ const STATUS: [&str; 9] = [
 /// These matter only while cargo waits or downloads.
 const BLOCKING: &str = "Blocking";
 const PASSING: [&str; 4] = [BLOCKING, "Updating", "Locking", "Downloading"];
+// Cargo aligns its words to the right in this number of columns.
 const STATUS_WIDTH: usize = 12;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -202,6 +204,7 @@ fn status(line: &str, words: &[&'static str]) -> Option<&'static str> {
 /// are those of Rust and C++.
 fn undefined(line: &str) -> Option<&str> {
     let is_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    // lld's message, and both forms of that of GNU's linkers.
     let markers = ["undefined symbol: ", "undefined reference to `", "undefined reference to '"];
     let rest = markers.iter().find_map(|marker| Some(line.split_once(marker)?.1))?;
     let name = rest.split(|letter| !is_word(letter)).next()?;

@@ -62,6 +62,7 @@ pub(super) fn build(
         }
         output = again;
     }
+    // A build that failed leaves the records as they were.
     records.write().map_err(failed)?;
     Ok(output)
 }

@@ -66,6 +66,7 @@ impl SameFeatures {
         // A package can depend on several versions of a crate, which must have other names.
         let name = format!("{}-{major}-{minor}-{patch}-{}", resolved.name, pre.replace('.', "-"));
         let shared = table.entry(name.trim_end_matches('-').to_owned()).or_insert_with(|| {
+            // Cargo warns of a requirement with build metadata.
             let version = Version { build: Default::default(), ..resolved.version.clone() };
             Shared {
                 package: resolved.name.to_string(),

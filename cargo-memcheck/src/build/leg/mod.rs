@@ -54,6 +54,7 @@ impl Leg {
     }
 
     fn join(&mut self, other: Self) {
+        // A leg without numbers has all GPUs already.
         if self.numbers.is_empty() || other.numbers.iter().any(|n| self.numbers.contains(n)) {
             return;
         }

@@ -104,6 +104,7 @@ fn resolve_gpu(number: Option<u16>, found: &Found, source: &str) -> Result<Leg, 
         [] => "the GPU of another machine".to_owned(),
         gpus => names(gpus),
     };
+    // After the GPU is known, because the message names it.
     found.nvcc.as_ref().map_err(|why| format!("{named} is available, but {why}"))?;
     let leg = Leg::new(Request::Cuda(number), DeviceKind::Cuda, format!("{source}: {named}"));
     // A launcher assigns the GPUs that the user did not name.

@@ -55,6 +55,7 @@ impl InputContents {
             Some(known) => known.clone(),
             None => read(path, state),
         };
+        // PERF: many artifacts have the same inputs.
         self.now.insert(path.to_owned(), read.clone());
         read
     }

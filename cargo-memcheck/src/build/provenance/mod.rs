@@ -155,6 +155,7 @@ pub(super) fn check(
         if why.is_none() && unit.listing.is_some() {
             records.put(unit, record)
         } else {
+            // The artifact will be removed, or it has no list of sources to compare.
             records.remove(unit)
         }
         if let Some(why) = why {

@@ -129,6 +129,7 @@ fn of_script(script: &BuildScript, name: String, folder: &Path, made: &[&Path]) 
     inputs.extend_from_slice(&unwatched);
     let began = own.join("invoked.timestamp");
     let listing = [began, output.clone()].into_iter().find(|path| path.is_file());
+    // Without the output, the inputs that it names are not known.
     let listing = listing.filter(|_| text.is_ok());
     let folder = folder.to_owned();
     Unit {

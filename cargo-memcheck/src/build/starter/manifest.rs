@@ -96,6 +96,7 @@ fn source(folder: &Path, args: &InitArgs) -> Value {
 fn relative(folder: &Path, path: &Path) -> String {
     let whole = |path: &Path| {
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        // `..` behind a link leads to another folder than its text suggests.
         absolute.canonicalize().unwrap_or(absolute)
     };
     let (folder, path) = (whole(folder), whole(path));

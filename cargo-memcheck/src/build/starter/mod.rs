@@ -148,6 +148,7 @@ fn choose<'a>(workspace: &'a Workspace, spec: Option<&str>) -> Result<&'a Packag
         let folder = package.manifest_path.parent();
         folder.is_some_and(|folder| here.starts_with(folder))
     });
+    // The innermost of packages in each other.
     let nearest = of_folder.max_by_key(|package| package.manifest_path.as_str().len());
     match (nearest, members.as_slice()) {
         (Some(package), _) => Ok(package),

@@ -171,6 +171,7 @@ impl Library {
         let is_open = |method: &&ImplItemFn| {
             is_public(&method.vis)
                 && method.sig.generics.type_params().next().is_none()
+                // A test has no executor for a future.
                 && method.sig.asyncness.is_none()
         };
         let forward = |method: &&ImplItemFn| method.sig.ident == "forward";
@@ -196,6 +197,7 @@ impl Library {
         let arguments = inputs.map(|it| made(it, false)).collect::<Option<Vec<_>>>()?;
         let receiver = forward.sig.receiver()?;
         let is_mutable = receiver.mutability.is_some() && receiver.reference.is_some();
+        // A model that `forward` consumes cannot be called in a second iteration.
         receiver.reference.as_ref()?;
         let inputs = forward.sig.inputs.iter().skip(1);
         let forward_arguments = inputs.map(|it| made(it, true)).collect::<Option<Vec<_>>>()?;

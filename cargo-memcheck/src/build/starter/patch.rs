@@ -36,6 +36,7 @@ impl Patch {
         }
         let mut manifest: DocumentMut = text.parse().map_err(|error| format!("{error}"))?;
         let mut implicit = Table::new();
+        // Otherwise an empty `[patch]` line would precede the table.
         implicit.set_implicit(true);
         let patch = manifest.entry("patch").or_insert(Item::Table(implicit));
         let patch = patch.as_table_like_mut().ok_or("patch is not a table")?;

@@ -99,6 +99,7 @@ fn expand_slices(cards: &[DriverGpu]) -> Vec<RealGpu> {
     for (place, card) in cards.iter().enumerate() {
         if card.slices.is_empty() {
             let uuid = Some(card.uuid.clone()).filter(|uuid| !uuid.is_empty());
+            // The UUID, because the driver can number the GPUs in another order than nvidia-smi.
             let word = uuid.clone().unwrap_or_else(|| place.to_string());
             gpus.push(card.to_gpu(gpus.len(), &word, uuid));
         }
@@ -129,6 +130,7 @@ fn visible(cards: &[DriverGpu], wanted: &str) -> Result<Vec<RealGpu>, String> {
         // Older drivers have this name for a slice: MIG-GPU-…/instance/instance.
         let of_card = word.strip_prefix("MIG-").and_then(|rest| rest.split('/').next());
         let start = of_card.unwrap_or(word);
+        // `GPU-` alone begins every UUID.
         let mut found = cards.iter().filter(|card| start.len() > 4 && card.uuid.starts_with(start));
         match (found.next(), found.next(), of_card) {
             (Some(card), None, Some(_)) => {

@@ -91,6 +91,7 @@ impl Toolkit {
             ("NVCC", bin.join("nvcc").into_os_string()),
             ("CUDARC_CUDA_VERSION", self.cuda_version.to_string().into()),
             (COMPUTE_CAPABILITY_VARIABLE, capability.into()),
+            // cudaforge keeps checkouts there, and those of the stand-in for git are empty.
             ("CUDAFORGE_HOME", self.root.join("cudaforge").into_os_string()),
             ("PATH", prepended(&bin, "PATH")),
             (variables::COMMAND, own_path()),
@@ -102,6 +103,8 @@ impl Toolkit {
             set.push((name, self.root.clone().into_os_string()));
         }
         let set = set.into_iter().map(|(name, value)| (name, Some(value)));
+        // A real cuDNN must not be linked, and the stand-in needs no compiler of the user's
+        // choice.
         set.chain(["CUDNN_LIB", "NVCC_CCBIN"].map(|name| (name, None))).collect()
     }
 }

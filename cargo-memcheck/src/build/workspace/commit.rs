@@ -29,8 +29,11 @@ pub(crate) fn branch(root: &Path) -> Option<String> {
 /// Not of other new files, because a run writes some, such as pending snapshots. `None` if there are
 /// no such files, or no repository.
 pub(crate) fn uncommitted(root: &Path) -> Option<String> {
+    // From the top, because `ls-files` lists only the current folder.
     let top = git(root, &["rev-parse", "--show-toplevel"])?;
     let top = PathBuf::from(OsStr::from_bytes(top.trim_ascii_end()));
+    // Without the user's settings: an external diff prints no names, and a rename hides the old
+    // name.
     let mut names =
         git(&top, &["diff", "--name-only", "-z", "--no-ext-diff", "--no-renames", "HEAD"])?;
     names.extend(git(&top, &["ls-files", "-z", "--others", "--exclude-standard", "*.rs"])?);
@@ -46,6 +49,7 @@ pub(crate) fn uncommitted(root: &Path) -> Option<String> {
         let contents =
             input::read(&top.join(OsStr::from_bytes(name)), input::SOURCE).unwrap_or_default();
         for part in [name, &contents] {
+            // With its length, so that no byte can move between a name and the contents.
             hasher.update((part.len() as u64).to_le_bytes());
             hasher.update(part);
         }

@@ -41,6 +41,7 @@ pub(crate) fn configuration_files(
     for value in flags {
         match value.parse() {
             Ok(values) => read.push(ConfigurationFile { base: here.to_owned(), values }),
+            // `--config` takes a line of TOML, or the path of a file.
             Err(_) => add(&here.join(value), 0, &mut read),
         }
     }

@@ -106,6 +106,7 @@ impl Workspace {
         let node = nodes.iter().find(|node| node.id == cudarc.id)?;
         let has = |feature: &str| node.features.iter().any(|known| **known == *feature);
         let is_linked = has("dynamic-linking") || has("static-linking");
+        // The fallback applies only if no other feature has chosen.
         let is_loaded = has("dynamic-loading") || has("fallback-dynamic-loading") && !is_linked;
         let is_second = self.candles_cudarc().is_some_and(|of| !of.matches(&cudarc.version));
         let what = match (is_second, is_loaded) {
@@ -126,6 +127,7 @@ impl Workspace {
         let users = nodes.iter().filter(|node| node.dependencies.contains(&cudarc.id));
         let users = users.filter_map(|node| {
             let user = reached.iter().find(|package| package.id == node.id)?;
+            // Candle itself needs no change.
             (user.name.as_str() != CANDLE).then(|| format!("`{}`", user.name))
         });
         let users = users.collect::<Vec<_>>().join(", ");

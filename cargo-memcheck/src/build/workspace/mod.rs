@@ -147,6 +147,7 @@ impl Workspace {
 
     fn test_package(&self, package: &Package) -> Option<TestPackage> {
         let dependency = package.dependencies.iter().find(|dependency| {
+            // A build script has no memory tests.
             dependency.name == RUNTIME && dependency.kind != DependencyKind::Build
         })?;
         let reached = self.reachable(&package.id);

@@ -52,6 +52,7 @@ impl Places {
         let from = flags.manifest_path.as_ref().and_then(|path| path.parent());
         let from = from.map_or_else(|| here.clone(), |folder| here.join(folder));
         let above = from.ancestors().map(|folder| folder.join("target"));
+        // In the order in which cargo prefers them.
         let targets = flags.target_dir.iter().cloned().chain(named).chain(above);
         targets.map(|target| here.join(target).join("memcheck")).collect()
     }

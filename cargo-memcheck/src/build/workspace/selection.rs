@@ -67,6 +67,7 @@ impl Workspace {
                     found.push(package);
                 }
             }
+            // An earlier spec can have found the same packages.
             if found.len() == before && !members.iter().any(|package| matches(spec, package)) {
                 return Err(WorkspaceError::NoMember(spec.clone(), names(&members)));
             }

@@ -20,6 +20,7 @@ use crate::invocation::devices;
 /// is parsed.
 const TABLE_LIMIT: u64 = 32 << 20;
 const CONFIGURATION_LIMIT: u64 = 1 << 20;
+// Each of them is a leg of the run.
 const DEVICES: usize = 64;
 
 type Files<'a> = BTreeMap<&'a str, &'a PackedFile>;
@@ -145,6 +146,7 @@ fn build(build: &Build, packages: &BTreeSet<&str>, files: &Files<'_>) -> Result<
             return Err(format!("{file} is not an executable for {}", own.display()));
         }
         for (name, value) in environment {
+            // The system cannot pass such a variable to a process.
             if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
                 return Err(format!("{id} has an invalid variable, {name:?}"));
             }

@@ -40,6 +40,7 @@ impl Folder {
             return Ok(Self { path, temporary: Some(temporary), created: None, emptied: false });
         };
         let io = |error| ArchiveError::Io(named.to_owned(), error);
+        // The last ancestor of a relative path is empty.
         let missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
         let created = named.ancestors().take_while(missing).last().map(Path::to_owned);
         fs::create_dir_all(named).map_err(io)?;

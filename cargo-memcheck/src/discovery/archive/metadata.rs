@@ -37,6 +37,7 @@ pub(super) fn prune(metadata: &Metadata) -> Metadata {
         resolve.nodes.retain(|node| kept.contains(&node.id));
         for node in &mut resolve.nodes {
             node.dependencies.retain(|id| of_candle.contains(id));
+            // `dependencies` has the same packages.
             node.deps.clear();
             node.features.clear();
         }

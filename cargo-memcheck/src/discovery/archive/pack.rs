@@ -154,6 +154,7 @@ fn has_same_content(one: &Path, other: &Path) -> io::Result<bool> {
     if one == other {
         return Ok(true);
     }
+    // PERF: most files that differ have different sizes, and need not be read.
     let same_size = fs::metadata(one)?.len() == fs::metadata(other)?.len();
     Ok(same_size && fs::read(one)? == fs::read(other)?)
 }
@@ -192,6 +193,7 @@ pub(crate) fn pack(
         builds.push(build(origin, leaf, line_tables, folder.path(), &mut contents)?);
     }
     let executables = builds.iter().map(|build: &Build| build.executables.len()).sum();
+    // It only finds archives that were mixed up, so that a hash without cryptography suffices.
     let id = format!("{:016x}", contents.hasher.finish());
     let cargo = origin.cargo;
     let metadata = serde_json::to_string(&metadata::prune(origin.workspace.metadata()));
@@ -219,6 +221,7 @@ pub(crate) fn pack(
         let page = Tables { files: write::measure(&contents.tables)? };
         packed.tables = Some(write::write(path, &id, &page, &contents.tables, interrupt)?);
     }
+    // Last, so that there is an archive only if its line tables are complete.
     packed.size = write::write(archive, &id, &page, &contents.entries, interrupt)?;
     Ok(packed)
 }

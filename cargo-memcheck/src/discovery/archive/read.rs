@@ -86,7 +86,9 @@ impl Reader<'_> {
             return Err(other());
         }
         let mut zstd =
+            // One frame, so that `end` sees the bytes behind it.
             zstd::Decoder::with_buffer(file).map_err(|error| self.torn(error))?.single_frame();
+        // zstd refuses more than 27 by default.
         zstd.window_log_max(*WINDOWS.end()).map_err(|error| self.torn(error))?;
         let mut tar = tar::Archive::new(zstd);
         // Raw entries, because otherwise the reader would hold extensions of any size in memory.
@@ -130,6 +132,7 @@ impl Reader<'_> {
         };
         let ours = env!("CARGO_PKG_VERSION");
         if version != VERSION || memcheck != ours {
+            // It is printed, and can be any text.
             let theirs = match names::check_text(&memcheck) {
                 Ok(()) => memcheck,
                 Err(_) => "an unknown version".to_owned(),
@@ -285,6 +288,7 @@ fn check_space<'a>(
     folder: &Path,
     files: impl Iterator<Item = &'a PackedFile>,
 ) -> Result<(), ArchiveError> {
+    // `check_total` has added all of them without an overflow.
     let needed: u64 = files.map(|file| file.bytes).sum();
     let space = statvfs(folder).map_err(|e| ArchiveError::Io(folder.to_owned(), e.into()))?;
     let free = space.blocks_available().saturating_mul(space.fragment_size());

@@ -29,6 +29,7 @@ impl Objcopy {
         };
         let own = ask_rustc(&["--print", "sysroot"]).zip(ask_rustc(&["--print", "target-libdir"]));
         let own = own.map(|(sysroot, of_target)| Self {
+            // The tools of a target are next to its libraries.
             program: of_target.with_file_name("bin").join("rust-objcopy"),
             libraries: Some(sysroot.join("lib")),
         });

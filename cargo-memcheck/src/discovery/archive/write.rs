@@ -71,7 +71,9 @@ pub(super) fn write<P: ArchivePage>(
     assert!(header.len() as u64 <= HEADER_LIMIT, "the header has short fields only");
     let mut unfinished = Replacement::new(path).map_err(io)?;
     let mut zstd = zstd::Encoder::new(BufWriter::new(unfinished.file()), LEVEL).map_err(io)?;
+    // The reader then notices a damaged copy.
     zstd.include_checksum(true).map_err(io)?;
+    // Otherwise zstd does not find repetitions that are as far away as the executable before.
     zstd.long_distance_matching(true).map_err(io)?;
     zstd.window_log(window(page.files())).map_err(io)?;
     let mut tar = tar::Builder::new(zstd);

@@ -89,6 +89,7 @@ fn list(
 ) -> std::io::Result<ProcessResult> {
     let mut command = launcher.start(binary);
     command
+        // An executable without memory tests lists its other tests, and runs none.
         .args(["--list", "--format", "terse"])
         .env(variables::LIST, "1")
         .envs(binary.environment.iter().map(|(name, value)| (name, value)))

@@ -96,6 +96,7 @@ pub(crate) fn discover(
         let joined = handles.into_iter().map(|handle| handle.join());
         joined.flat_map(|answers| answers.unwrap_or_else(|panic| resume_unwind(panic))).collect()
     });
+    // The workers end in any order.
     answers.sort_by_key(|(number, _)| *number);
     answers.into_iter().map(|(_, answer)| answer).collect()
 }
@@ -191,6 +192,7 @@ fn list_tests_within(
         DeviceKind::Cuda => Some("cuda"),
     };
     if let Some(needed) = needed
+        // An executable without tests needs no device.
         && !listing.tests.is_empty()
         && !listing.built_for.iter().any(|built| built == needed)
     {

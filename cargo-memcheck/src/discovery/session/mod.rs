@@ -74,6 +74,7 @@ impl Session {
         let (mut source, workspace) = TestSource::open(archive, cargo)?;
         let sources = source.archive().map_or(workspace.root(), Unpacked::sources);
         let named = typed.flags.config_file.as_deref();
+        // After the flags, which can name the file, and the workspace, which it is in otherwise.
         let configuration = Configuration::read(workspace.root(), sources, named)?;
         let options = typed.with_configuration(configuration, &environment)?;
         let Targets { packages, legs, with_features, notes } =

@@ -86,6 +86,7 @@ impl TestSource {
             }
             Self::Archive(archive) => {
                 let legs = archive.legs(requested, machine, (launcher, sharing), gpu::gpus)?;
+                // After the last check that can refuse the archive.
                 archive.keep();
                 let packages = archive.packages(workspace);
                 Ok(Targets { packages, legs, with_features: None, notes: Vec::new() })

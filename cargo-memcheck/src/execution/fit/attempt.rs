@@ -140,6 +140,7 @@ fn read(
         return Err(ended(*code, message.clone()));
     }
     let record = outcome.report.as_ref().map(|report| &report.record);
+    // An older runtime ignores the value of the job.
     let tried = |record: &&Record| record.case.get(param) == Some(&value.to_string());
     let Some(record) = record.filter(tried) else {
         let why = "the test executable does not support `fit`: build it with memcheck-runtime of \

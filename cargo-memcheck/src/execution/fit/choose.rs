@@ -50,6 +50,7 @@ pub(crate) fn choose(
 ) -> Result<Vec<Task>, FitError> {
     let CaseSelection { name, param, cases } = wanted;
     let mut run = matching(name, chosen)?;
+    // A whole path is also a part of longer ones.
     if run.iter().any(|task| path(task) == name) {
         run.retain(|task| path(task) == name);
     }

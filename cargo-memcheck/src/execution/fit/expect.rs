@@ -43,6 +43,8 @@ pub(super) fn expected(
                 Some(ExpectedValue { value: largest, by_law: Some(prediction) })
             }
             None => {
+                // Without attempts above the limit, because nothing is left to extrapolate from
+                // there.
                 let value = extrapolate_line(&peaks(attempts, space, Attempt::has_room), usable)?;
                 Some(ExpectedValue { value, by_law: None })
             }

@@ -90,6 +90,8 @@ impl SearchGoal<'_> {
             };
             search.expect(value);
             if let Some(new) = by_law
+                // The first prediction by a law is kept, because it was made with the fewest
+                // attempts.
                 && predicted.as_ref().is_none_or(|known| known.law != new.law)
             {
                 predicted = Some(new);

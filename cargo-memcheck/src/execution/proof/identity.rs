@@ -38,6 +38,7 @@ impl Identity {
     pub(crate) fn of(workspace: &Workspace, cargo: &CargoOptions, executable: &Path) -> Self {
         let mut instrument = Watched::default();
         for package in INSTRUMENT.iter().filter_map(|name| workspace.resolved(name)) {
+            // Cargo never changes a package of a registry or a repository.
             if package.source.is_none()
                 && let Some(folder) = package.manifest_path.parent()
             {

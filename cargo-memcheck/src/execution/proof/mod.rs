@@ -113,6 +113,7 @@ fn matching<'a>(stored: &'a BTreeMap<String, CheckedProof>, leg: &Leg) -> Option
 impl CheckedProof {
     pub(crate) fn state(&self) -> ProofState {
         match (&self.proof.result, self.changed.as_slice()) {
+            // First, because a failure of other versions is out of date too.
             (_, [_, ..]) => ProofState::Stale,
             (ProofResult::Failure(_), []) => ProofState::Failed,
             (ProofResult::Evidence(_), []) => ProofState::Current,

@@ -21,6 +21,7 @@ pub(crate) struct MeasuredFigures(BTreeMap<(String, String), Option<MeasuredRuns
 
 impl MeasuredFigures {
     pub(crate) fn add(&mut self, task: &Task, outcome: &TestOutcome) {
+        // An ignored test has its baseline in its place.
         if outcome.verdict.status != Status::Ignored {
             let record = outcome.report.as_ref().map(|report| &report.record);
             let record =

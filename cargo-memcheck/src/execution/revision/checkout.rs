@@ -42,16 +42,20 @@ impl Checkout {
         let top = git(here, &["rev-parse", "--show-toplevel"]).map_err(|_| unknown())?;
         let prefix = git(here, &["rev-parse", "--show-prefix"]).map_err(|_| unknown())?;
         let repository = PathBuf::from(top);
+        // First, because the worktree of another command that runs must stay.
         let lock = lock(own)?;
         let worktree = place(&repository);
         remove_abandoned(&repository, &worktree);
         let folder = worktree.join(prefix);
         let manifest = manifest.map(|path| {
+            // git returns the top folder without links.
             let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
             path.strip_prefix(&repository).map_or(path.clone(), |path| worktree.join(path))
         });
+        // Before git creates it, so that a signal removes it from now on.
         let worktree = NamedFolder::new(worktree);
         let path = worktree.path().to_string_lossy().into_owned();
+        // `--force`, because git can still have a worktree in its list whose folder was removed.
         let arguments = ["worktree", "add", "--quiet", "--force", "--detach", &path, &commit];
         let refused = |why: String| RevisionError::Checkout(revision.to_owned(), why);
         git(&repository, &arguments).map_err(refused)?;
@@ -99,6 +103,7 @@ fn place(repository: &Path) -> PathBuf {
 /// error of git.
 fn remove_abandoned(repository: &Path, worktree: &Path) {
     let path = worktree.to_string_lossy();
+    // The second `--force` is for a worktree that is locked.
     let _ = git(repository, &["worktree", "remove", "--force", "--force", &path]);
     let _ = fs::remove_dir_all(worktree);
 }

@@ -62,6 +62,7 @@ fn wait(command: &Command, output: RunOutput<'_>, grace: Option<Duration>) -> Re
     };
     let terms = Terms { membership: Membership::OfCommand, grace, ..Terms::OWN };
     let mut child = Supervised::start(command, terms, |command| {
+        // The stdout of this command is for its own result.
         command.stdout(Stdio::null());
         if let Some(log) = log {
             command.stderr(log);

@@ -68,6 +68,7 @@ fn end_of_test(end: End, written: &Written, began: bool, line: &str) -> Result<E
         Written::Complete(_) | Written::Refused(_) | Written::Unsound(_) => end,
         Written::Nothing if !began => return Err(Box::new(not_begun(status, line))),
         Written::Nothing => match status.code() {
+            // Linux has the signals 1 to 64.
             Some(code @ 129..=192) => End::Exited(ExitStatus::from_raw(code - SIGNALED)),
             _ => end,
         },

@@ -42,6 +42,7 @@ impl Runner<'_> {
         let by_launcher = scheduling.launcher.is_some();
         let progress = files.path().join("progress");
         if by_launcher && scheduling.live {
+            // A launcher's progress is read from a file that must exist.
             std::fs::write(&progress, "").with_context(|| progress.display().to_string())?;
         }
         let live = scheduling.live.then(|| match by_launcher {
@@ -110,6 +111,7 @@ impl Runner<'_> {
         }
         let watch = Watch {
             kind: self.kind_of_program(None),
+            // A bench decides itself how long it measures.
             timeout: Duration::MAX,
             capture: Capture::None,
             most: capture::STREAM,

@@ -44,6 +44,7 @@ impl Runner<'_> {
         let command = self.command(&self.job(slot, task, setting, &files), slot, task)?;
         let mut watch = Watch {
             kind: process::ProcessKind::Own,
+            // The limit is for the rest of the test.
             timeout: task.limits.timeout.value.saturating_add(soak),
             capture: self.options.scheduling.capture,
             most: capture::STREAM,

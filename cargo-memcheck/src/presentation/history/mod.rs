@@ -73,6 +73,7 @@ pub(crate) fn append(
         (HistoryPlace::File(file), _) => {
             files::append(file, lines.as_bytes()).map_err(anyhow::Error::from)
         }
+        // An empty note would be a change of the repository.
         (HistoryPlace::Git, _) if lines.is_empty() => Ok(()),
         (HistoryPlace::Git, Some(commit)) => notes::append(root, commit, &lines),
         (HistoryPlace::Git, None) => Err(anyhow::anyhow!("there is no commit to note it at")),

@@ -31,6 +31,7 @@ pub(super) fn append(root: &Path, commit: &str, lines: &str) -> anyhow::Result<(
 
 /// The lines of all commits that `HEAD` contains, the oldest first.
 pub(super) fn read(root: &Path) -> Result<String, String> {
+    // `--topo-order` puts a commit after its parents, even if a clock was wrong.
     git(root, &["log", "--reverse", "--topo-order", SHOWN, "--format=%N"])
 }
 

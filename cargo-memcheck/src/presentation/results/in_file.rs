@@ -57,6 +57,7 @@ impl Replayed for TestInFile {
     fn read(self) -> Result<Test, ResultsError> {
         let Source { file: opened, folder, relocation } = &*self.source;
         let mut line = vec![0; (self.place.end - self.place.start) as usize];
+        // From the open file, because a new run can have replaced the one under its name.
         let read = opened.read_exact_at(&mut line, self.place.start);
         read.map_err(|error| ResultsError::Io(file(folder), error))?;
         match ResultLine::parse(&String::from_utf8_lossy(&line)) {

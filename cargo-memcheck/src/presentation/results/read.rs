@@ -59,6 +59,7 @@ pub(super) fn open(folder: &Path) -> Result<(File, bool), ResultsError> {
     let path = file(folder);
     match input::open(&path, input::RESULTS) {
         Ok(file) => {
+            // Shared, so that two readers do not take each other for the run.
             let is_written = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
             Ok((file, is_written))
         }
@@ -140,6 +141,7 @@ pub(super) fn parse_lines<T>(
     }
     let (there, counted) = (tests.kept.len(), results.end.tests);
     let lost = results.end.lost;
+    // Each line that was lost can have been that of a test.
     if ended && (there > counted || there + lost < counted || lines.is_cut()) {
         return Err(torn(format!("it has {there} tests, but its last line counts {counted}")));
     }

@@ -82,6 +82,7 @@ impl RunDescription {
             partition: options.selection.partition,
             devices: session.legs.iter().map(Leg::name).collect(),
             commit: session.commit(),
+            // Only for shards, because it reads all files that have changed.
             uncommitted: options.selection.partition.and_then(|_| session.uncommitted()),
             archived: session.source.archive().is_some(),
             mode: options.mode,

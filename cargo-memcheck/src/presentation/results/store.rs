@@ -54,8 +54,10 @@ impl Store {
     }
 
     pub(crate) fn test(&self, task: &Task, outcome: &TestOutcome) {
+        // Before the lock, which it takes to keep an error.
         let pending = self.pending(outcome);
         let mut lines = self.lines();
+        // Also for a line that is lost, so that the last line shows that a test is missing.
         lines.tests += 1;
         lines.add(&ResultLine::Test(TestResult { task, outcome, pending }));
     }

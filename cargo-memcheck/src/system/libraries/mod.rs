@@ -76,6 +76,7 @@ impl LibrarySearch {
         let mut added = false;
         loop {
             let left = timeout.saturating_sub(started.elapsed());
+            // A loader that does not answer names no library that is missing.
             let Ok(linked) = Linked::of(binary, left) else { return Ok(added) };
             if linked.missing.is_empty() && linked.outdated.is_empty() {
                 return Ok(added);

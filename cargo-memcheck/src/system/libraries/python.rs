@@ -66,6 +66,7 @@ fn packages() -> Vec<PathBuf> {
     command.args(["-c", "import sys; print('\\n'.join(sys.path))"]);
     let Ok(output) = process::short(&command, ShortRun::within(ANSWER)) else { return Vec::new() };
     let text = String::from_utf8_lossy(&output.stdout);
+    // The current folder is an empty line.
     text.lines().filter(|line| line.starts_with('/')).map(PathBuf::from).collect()
 }
 

@@ -171,6 +171,7 @@ pub(crate) fn run(
         ProcessKind::SilentLauncher(None) => (ProgressSource::None, Some(GRACE)),
     };
     let suspended = match watch.capture {
+        // Output that is kept is escaped when it is printed.
         Capture::Shown | Capture::None => SuspendedCommands::begin(),
         Capture::Kept => None,
     };
@@ -188,6 +189,7 @@ pub(crate) fn run(
     let stdout = OutputCollector::start(child.stdout(), watch.most);
     let stderr = OutputCollector::start(child.stderr(), watch.most);
     let end = wait(&mut child, &source, &watch)?;
+    // Without the time in which a launcher ends its job.
     let duration = launched.elapsed();
     let is_over = matches!(end, Some(End::Exited(_)));
     if !is_over && grace.is_some() {
@@ -195,6 +197,7 @@ pub(crate) fn run(
     }
     // Also after a regular end, because processes that the test started must not outlive it.
     drop(child);
+    // After the child, because its last line can be a command too.
     drop(suspended);
     let output = Output::new(stdout.finish(DRAIN), stderr.finish(DRAIN));
     let began = match source {

@@ -99,6 +99,7 @@ impl Tail {
                         lines.add(&chunk[..count], &on_progress);
                     }
                     // The file can still grow, so that the thread must read it again after its end.
+                    // It is parked, so that `stop` does not have to wait.
                     _ => std::thread::park_timeout(LOOK),
                 }
             }

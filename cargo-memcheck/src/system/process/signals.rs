@@ -149,7 +149,9 @@ impl Drop for LauncherGuard {
 /// Other threads still run, so that no lock of theirs may delay the end.
 fn end_now() -> ! {
     let _ending = ENDING.lock().unwrap_or_else(PoisonError::into_inner);
+    // With `ORDERLY` and the wait for the last line, less than a second.
     supervisor::end_all(Duration::from_millis(150));
+    // After the children, which could still write into the folders.
     temporary::remove_all();
     let (done, ended) = mpsc::channel();
     thread::spawn(move || {
@@ -160,6 +162,7 @@ fn end_now() -> ! {
         let _ = done.send(());
     });
     let _ = ended.recv_timeout(Duration::from_millis(100));
+    // Without the handlers of an exit, because another thread can hold a lock that they need.
     signal_hook::low_level::exit(INTERRUPTED.into())
 }
 

@@ -38,6 +38,7 @@ pub(crate) fn supervise_if_named() -> bool {
 pub(crate) fn take_name() {
     let path = std::env::args_os().next();
     if let Some(name) = path.as_ref().and_then(|path| Path::new(path).file_name()) {
+        // The name is for people only.
         let _ = fs::write("/proc/self/comm", name.as_encoded_bytes());
     }
 }
@@ -90,6 +91,7 @@ fn keep_ended_children() {
 /// The time for which this thread waited for a processor; `None` if the system does not report it.
 pub(crate) fn waited() -> Option<Duration> {
     let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    // The first number is the time on a processor.
     let nanoseconds = text.split_whitespace().nth(1)?;
     Some(Duration::from_nanos(nanoseconds.parse().ok()?))
 }
@@ -102,6 +104,7 @@ pub(crate) fn memory_of_host() -> Option<String> {
 /// The most bytes of this process's container, and those that it has taken.
 pub(crate) fn memory_of_container() -> Option<(u64, u64)> {
     let number = |path: &str| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
+    // A container without a limit has the word `max` there, which is not a number.
     number("/sys/fs/cgroup/memory.max").zip(number("/sys/fs/cgroup/memory.current"))
 }
 

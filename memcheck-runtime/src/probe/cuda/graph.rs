@@ -165,7 +165,10 @@ pub(super) fn released(trims: bool, call: impl FnOnce() -> c_int) -> c_int {
         }
     });
     let blocks: Vec<_> =
+        // Before the call, because afterwards another thread can get an address that the call has
+        // released.
         blocks.into_iter().filter_map(|it| Some((ledger::taken(it.address)?, it))).collect();
+    // Host memory that the driver takes in the call is the program's.
     drop(quietly);
     let result = call();
     let _quiet = quiet::enter();

@@ -79,6 +79,7 @@ unsafe fn clamp_figures(result: c_int, free: *mut usize, total: *mut usize) -> c
         && is_set()
         && let Some(remaining) = remaining(space::device())
     {
+        // The smaller of both figures, because other processes can have left fewer bytes.
         for (figure, most) in [(free, remaining), (total, LIMIT.load(Relaxed))] {
             // SAFETY: by this function's contract, the pointer is null or points to a number that
             // the driver has written.

@@ -78,6 +78,7 @@ macro_rules! registration {
     ($name:ident($address:ident, $size:ident, $flags:ident) in $space:ident) => {
         // SAFETY: the caller keeps the contract of the function, and `key` is a local.
         unsafe {
+            // Never refused, because a registration takes no further memory.
             let result = next::$name($address, $size, $flags);
             let (key, space) = (super::registered($address as u64), super::space::$space());
             super::record_allocation(stringify!($name), result, (&raw const key, $size), space)
@@ -98,6 +99,8 @@ macro_rules! unregistration {
 /// The body of a probe that notes that a stream is being captured.
 macro_rules! capture {
     ($name:ident($($argument:ident),*)) => {{
+        // Before the call, because another thread can allocate on the stream as soon as it is
+        // captured.
         super::graph::begin();
         // SAFETY: the caller keeps the contract of the function.
         unsafe { next::$name($($argument),*) }
@@ -152,6 +155,7 @@ macro_rules! launch {
     ($name:ident($($argument:ident),*)) => {{
         // SAFETY: the caller keeps the contract of the function.
         let result = unsafe { next::$name($($argument),*) };
+        // Whatever the result, because the driver itself is asked which blocks are mapped.
         super::graph::launched();
         result
     }};
@@ -169,6 +173,7 @@ macro_rules! pitched {
                 true => super::OUT_OF_MEMORY,
                 false => next::$name($out, $pitch, $width, $height $(, $rest)*),
             };
+            // A call that fails writes no width.
             let row = if result == super::SUCCESS { $pitch.read() } else { $width };
             let size = row.saturating_mul($height);
             let space = super::space::$space();

@@ -114,6 +114,7 @@ pub(crate) fn start() -> Result<Listener, CuptiUnavailable> {
         }
     };
     found.register(request, complete)?;
+    // Before the first record, because an earlier one would not name its library.
     found.enable_sources();
     found.enable(MEMORY2)?;
     Ok(Listener { library: found })
@@ -123,6 +124,8 @@ impl Listener {
     /// Stops listening and returns the blocks that are live on the device of `space`.
     pub(crate) fn finish(self, space: Space) -> Result<Vec<CuptiBlock>, CuptiUnavailable> {
         let Space::Cuda(ordinal) = space else { return Ok(Vec::new()) };
+        // In this order, so that no record comes after the flush, and the count of lost ones is
+        // final.
         self.library.disable(MEMORY2)?;
         self.library.flush()?;
         match self.library.dropped() {
@@ -180,6 +183,7 @@ unsafe extern "C" fn complete(
                 // SAFETY: a record of this kind begins as `Memory` does, in every version of CUPTI
                 // that has it.
                 let memory = unsafe { record.cast::<Memory>().read_unaligned() };
+                // A record of an older CUPTI ends before this member.
                 let source = library.has_sources().then(|| {
                     // SAFETY: if CUPTI can name sources, its record contains this pointer.
                     unsafe { record.add(SOURCE).cast::<*const c_char>().read_unaligned() }
@@ -206,6 +210,7 @@ fn text(pointer: *const c_char) -> Option<String> {
 /// Stores a record. Buffers of several threads arrive in any order, so the record with the latest
 /// timestamp of an address is kept.
 fn store(known: &mut BTreeMap<(u32, u64), Known>, memory: &Memory, source: Option<String>) {
+    // Host memory is not a part of the figure that the records itemize.
     if ![DEVICE, ARRAY, DEVICE_STATIC].contains(&memory.memory_kind) {
         return;
     }

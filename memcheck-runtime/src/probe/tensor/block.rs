@@ -53,6 +53,8 @@ fn on_device(cuda: &candle_core::CudaStorage) -> Option<u64> {
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
     /// The position of the word for each element type, starting at 1; 0 if it is not known yet.
+    // For each element type, because Rust may order the fields of each `CudaSlice<T>` in another
+    // way.
     static WORDS: [AtomicUsize; 14] = [const { AtomicUsize::new(0) }; 14];
 
     fn at<T>(slice: &CudaSlice<T>, known: &AtomicUsize) -> Option<u64> {

@@ -25,6 +25,7 @@ pub(super) fn record(tensor: &Tensor) {
     let candle_core::Device::Cuda(cuda) = tensor.device() else { return };
     // SAFETY: `DeviceId` is one number that candle takes from a counter.
     let number = unsafe { layout::word_of(&cuda.id()) };
+    // 0 is an empty place, and candle's first device can have that number.
     let Some(number) = number.map(|number| number + 1) else { return };
     for (known, birth) in &DEVICES {
         // PERF: most tensors are on a device that is already known.

@@ -159,6 +159,7 @@ pub(super) fn learn() -> Option<LearnedLayout> {
             .collect(),
     )?;
     let inside = |sample: &Sample, at: usize| {
+        // The counts of the `Arc` and the state of the `RwLock` are in front of the storage.
         sample.storage().checked_sub(sample.word(at)).filter(|inside| *inside <= 64)
     };
     let storage = only(
@@ -194,6 +195,8 @@ impl LearnedLayout {
             && DTYPES.iter().any(|known| *known as u8 == dtype)
             && is_pointer(word(self.dims))
             && is_pointer(word(self.storage))
+            // The dimensions of a scalar are an empty `Vec`, whose pointer is its alignment. A
+            // storage always has an address, and none is in the first page.
             && word(self.storage) > 1 << 12;
         fits.then(|| word(self.number))
     }

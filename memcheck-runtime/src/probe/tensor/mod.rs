@@ -68,6 +68,7 @@ pub(crate) fn start() -> std::io::Result<bool> {
     let Some(learned) = learned else { return Ok(false) };
     LATEST.store(learned.latest, Relaxed);
     let _ = LAYOUT.set(learned);
+    // Everything is in place before the ledger calls the follower.
     SIZE.store(learned.block.size(), Relaxed);
     disable_in_children();
     host::set_follower(Follower { allocated, freed });
@@ -106,6 +107,8 @@ fn examine_last(address: u64, of: Layout) {
     settle();
     let fits = LAYOUT.get().is_some_and(|learned| of == learned.block);
     if fits {
+        // PERF: the entry is written when the block is examined, and its cache line has come by
+        // then.
         TENSORS.prefetch_home(address);
         if pending::put(address) == Err(NoSlot::Taken) {
             INCOMPLETE.store(true, Relaxed);
@@ -190,6 +193,7 @@ fn examine(marked: &Marked, learned: &LearnedLayout) -> Option<Tensor> {
     let flag = |condition: bool, bit: u64| if condition { bit } else { 0 };
     let flags = bytes.min(BYTES)
         | flag(whole, WHOLE)
+        // candle's `track_op` is true for variables too.
         | flag(tensor.track_op() && !tensor.is_variable(), GRAPH)
         | flag(tensor.is_variable(), VARIABLE);
     if !TENSORS.insert(address, [block, flags], None) {

@@ -51,9 +51,11 @@ struct SlotGuard;
 
 impl Drop for SlotGuard {
     fn drop(&mut self) {
+        // Otherwise the last tensor of the thread is never examined.
         super::settle();
         if let Some(slot) = MINE.take() {
             slot.block.store(0, Relaxed);
+            // Release, because the next owner must see the slot without a block.
             slot.owned.store(false, Release);
         }
     }
@@ -71,12 +73,15 @@ pub(super) enum NoSlot {
 #[cold]
 fn claim() -> Result<&'static Slot, NoSlot> {
     let _quiet = quiet::enter();
+    // The access registers the destructor, which is too late once destructors run.
     SLOT_GUARD.try_with(|_| ()).map_err(|_| NoSlot::Ending)?;
     let mut slots = ALL.iter().enumerate();
     let is_free = |(_, slot): &(usize, &Slot)| {
+        // Acquire, because the block of the former owner must be gone.
         slot.owned.compare_exchange(false, true, AcqRel, Relaxed).is_ok()
     };
     let (at, slot) = slots.find(is_free).ok_or(NoSlot::Taken)?;
+    // Before the slot gets a block, so that `forget` searches it.
     USED.fetch_max(at + 1, AcqRel);
     slot.last.store(0, Relaxed);
     MINE.set(Some(slot));
@@ -118,6 +123,7 @@ pub(super) fn forget(address: u64) {
             if slot.block.compare_exchange(address, 0, AcqRel, Relaxed).is_ok() {
                 return;
             }
+            // The slot is marked, and an examination is short.
             std::thread::yield_now();
         }
     }
@@ -142,6 +148,7 @@ impl Marked {
 
 impl Drop for Marked {
     fn drop(&mut self) {
+        // Release, because the thread that waits frees the block as soon as it sees this.
         self.slot.block.store(0, Release);
     }
 }

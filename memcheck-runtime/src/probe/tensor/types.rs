@@ -19,6 +19,7 @@ pub(super) fn type_number(dims: &[usize], dtype: DType) -> u16 {
     let words = || dims.iter().map(|&dim| dim as u64);
     let hash = words().fold(mix(1, dtype as u64), mix);
     // The element type first, then the dimensions.
+    // On the stack, because this runs inside an allocation.
     let mut all = [0u64; 9];
     let Some(room) = all.get_mut(1..=dims.len()) else { return 0 };
     for (to, dim) in room.iter_mut().zip(words()) {

@@ -118,6 +118,7 @@ impl CopyParameters {
         for z in 0..self.depth {
             for y in 0..self.height {
                 let (to, from) = (self.to.row(y, z)?, self.from.row(y, z)?);
+                // A copy for each row, because a pitch can leave bytes between two rows untouched.
                 // SAFETY: the C caller promises that the host ends are valid during each launch.
                 rows.push(with(|machine| unsafe { machine.copy_work(to, from, self.width) })?);
             }

@@ -86,6 +86,7 @@ impl Arena {
 
     /// Allocates the kept blocks, as a launch does.
     pub(super) fn revive(&mut self) {
+        // A block that a node of the graph frees is free again at the end of the launch.
         self.live = self.kept.clone();
     }
 

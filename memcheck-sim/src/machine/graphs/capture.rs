@@ -108,7 +108,9 @@ impl Graphs {
     pub(crate) fn record_event(&mut self, event: Handle, stream: Handle) {
         match self.capturing.get(&stream) {
             Some(branch) => drop(self.events.insert(event, branch.clone())),
+            // PERF: programs without captures record many events.
             None if self.events.is_empty() => {}
+            // An event stands for its last record only.
             None => drop(self.events.remove(&event)),
         }
     }
@@ -191,11 +193,13 @@ impl Machine {
         if capture.mode != Mode::Relaxed && capture.thread != std::thread::current().id() {
             return Err(Code::CAPTURE_WRONG_THREAD);
         }
+        // First, because a graph that is being captured cannot be destroyed.
         graph.capture = None;
         self.graphs.capturing.retain(|_, branch| branch.graph != handle);
         self.graphs.events.retain(|_, branch| branch.graph != handle);
         if capture.is_invalid {
             let arenas = self.graphs.graph(handle)?.arenas.iter_mut();
+            // Otherwise the blocks that the program got in the capture would keep the graph.
             arenas.for_each(|(_, arena)| arena.abandon());
             self.destroy_graph(handle)?;
             return Err(Code::CAPTURE_INVALIDATED);

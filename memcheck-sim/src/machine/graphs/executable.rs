@@ -121,10 +121,12 @@ impl Machine {
         self.touch()?;
         let known = self.graphs.graphs.get_mut(&graph).ok_or(Code::INVALID_VALUE)?;
         let has_live = known.arenas.values().any(super::Arena::has_live);
+        // Before the first launch, the memory is live because of the capture itself.
         if launched && flags & AUTO_FREE_ON_LAUNCH == 0 && has_live {
             return Err(Code::INVALID_VALUE);
         }
         self.commit(graph)?;
+        // After `commit`, which can fail for lack of memory.
         if let Some(known) = self.graphs.graphs.get_mut(&graph) {
             known.arenas.iter_mut().for_each(|(_, arena)| arena.revive());
         }
@@ -168,6 +170,7 @@ impl Machine {
         }
         let former = std::mem::replace(&mut current.graph, graph);
         if former != graph {
+            // No launch has allocated the memory of the new graph yet.
             current.launched = false;
             self.graphs.graph(graph)?.executables.insert(executable);
             self.leave(former, executable);

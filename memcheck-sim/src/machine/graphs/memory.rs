@@ -11,6 +11,7 @@ impl Graphs {
     pub(super) fn free_step(&self, graph: Handle, address: u64) -> Answer<Step> {
         let arenas =
             |graph: &Handle| self.graphs.get(graph).into_iter().flat_map(|it| it.arenas.values());
+        // Own memory stays reserved for the next launch, so that its node frees nothing.
         if let Some(bytes) = arenas(&graph).find_map(|arena| arena.unfreed(address)) {
             return Ok(Step::device(move |machine| machine.overwritten(address, bytes)));
         }
@@ -44,6 +45,7 @@ impl Machine {
         after: &[Handle],
     ) -> Answer<u64> {
         let known = self.graphs.graphs.get_mut(&graph).ok_or(Code::INVALID_VALUE)?;
+        // Taken out, because `is_before` reads the rest of the graph.
         let mut arena = known.arenas.remove(&device).unwrap_or_default();
         let reused = arena.reuse(bytes, |node| known.is_before(node, after));
         known.arenas.insert(device, arena);
@@ -114,6 +116,7 @@ impl Machine {
         for arena in finished.filter_map(|graph| graph.arenas.get_mut(&device)) {
             for block in arena.decommit() {
                 self.devices[device].memory.set_in_use(block, false)?;
+                // A launch takes the block again, but not its contents.
                 self.values.forget_block(block);
             }
         }
@@ -123,6 +126,7 @@ impl Machine {
     /// Takes the memory of a graph again after it was trimmed.
     pub(super) fn commit(&mut self, graph: Handle) -> Answer {
         let Some(known) = self.graphs.graphs.get_mut(&graph) else { return Ok(()) };
+        // Copied, because `note_highest` reads all graphs.
         let devices: Vec<usize> = known.arenas.keys().copied().collect();
         for (&device, arena) in known.arenas.iter_mut() {
             while let Some(block) = arena.uncommitted() {

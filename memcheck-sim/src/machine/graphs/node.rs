@@ -256,6 +256,7 @@ impl Machine {
         after: &[Handle],
     ) -> Answer<(Handle, u64)> {
         self.graphs.open(graph)?.check(after)?;
+        // A node has no stream whose context the block could belong to.
         let context = self.devices.get(device).ok_or(Code::INVALID_DEVICE)?.primary;
         let address = self.allocate_in_graph(graph, (device, context), bytes, after)?;
         let step = Step::device(move |machine| machine.overwritten(address, bytes));

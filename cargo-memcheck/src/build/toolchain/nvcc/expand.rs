@@ -93,6 +93,7 @@ impl SourceFiles {
         }
         let mut command = Command::new(compiler());
         command
+            // Without the system's headers, so that the result is the same on every machine.
             .args(["-E", "-P", "-w", "-x", "c", "-nostdinc"])
             .args(definitions(cuda))
             .args(options);

@@ -68,6 +68,7 @@ pub(super) fn launchers(tokens: &[Token]) -> Vec<HostFunction> {
         let (name, parameters) = name_and_parameters(head)?;
         let has = |word: &str| head.iter().any(|token| token.is_word(word));
         let is_of_host = !has("__global__") && (!has("__device__") || has("__host__"));
+        // Other objects cannot call these by their names.
         let is_hidden = has("static") || has("template") || is_member(head, name);
         let in_c = definition.in_c || c_names.contains(name);
         let is_exported = in_c && is_of_host && !is_hidden && name != "main";

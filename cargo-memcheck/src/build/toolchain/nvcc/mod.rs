@@ -179,6 +179,7 @@ fn objects(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
 
 fn library(work: &Work, target: &Path) -> io::Result<()> {
     match objects(work.sources.clone()) {
+        // The text that every static library begins with.
         objects if objects.is_empty() => files::replace(target, b"!<arch>\n"),
         objects => stub::archive(&objects, target),
     }

@@ -91,6 +91,7 @@ pub(super) fn compile(text: &str, object: &Path) -> io::Result<()> {
 
 /// Joins objects into a static library.
 pub(super) fn archive(objects: &[std::path::PathBuf], library: &Path) -> io::Result<()> {
+    // `ar q` adds to a library that exists.
     crate::system::files::remove(library)?;
     let mut command = Command::new("ar");
     // Not `r`, which keeps one of two objects with the same name.

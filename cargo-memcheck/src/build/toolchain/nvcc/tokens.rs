@@ -41,6 +41,7 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
             '"' | '\'' => {
                 let length = quoted(rest, first);
                 tokens.push(match first {
+                    // A text without an end has no closing quote to remove.
                     '"' => Token::Text(rest[1..length].trim_end_matches('"').to_owned()),
                     _ => Token::Number,
                 });

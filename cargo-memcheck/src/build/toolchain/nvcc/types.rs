@@ -136,6 +136,7 @@ impl Types {
     pub(super) fn complete(&mut self) {
         let names: Vec<String> = self.names.keys().cloned().collect();
         for name in names {
+            // With a greatest depth, because a wrong source can define a type by itself.
             let ty = self.named(&name, 8);
             self.resolved.insert(name, ty);
         }

@@ -84,6 +84,7 @@ impl Workspace {
             let is_used = |package: &&&Package| {
                 package.name.starts_with("candle-") && self.uses(&member.id, &package.id)
             };
+            // The workspace can be that of candle itself.
             program.iter().filter(is_used).chain([member]).copied().collect::<Vec<_>>()
         });
         let core = |package: &'a Package| match package.name.as_str() {

@@ -50,6 +50,7 @@ impl CandleSource {
     /// `git+URL?rev=REV#COMMIT`, or that of a registry.
     fn parse(source: &str) -> Self {
         let Some(git) = source.strip_prefix("git+") else { return Self::Registry };
+        // The commit is the one of Cargo.lock, which a manifest does not name.
         let git = git.split_once('#').map_or(git, |(before, _)| before);
         let (url, query) = git.split_once('?').unwrap_or((git, ""));
         let parts = query.split('&').filter_map(|part| part.split_once('='));
@@ -84,6 +85,7 @@ impl CandleSource {
             }
             Self::Path(above) => {
                 let folder = above.join(name);
+                // Relative in the workspace, so that the line holds in every checkout.
                 let folder = folder.strip_prefix(root).unwrap_or(&folder);
                 table.insert("path", folder.to_string_lossy().into_owned().into());
             }

@@ -98,6 +98,7 @@ fn lowest(requirement: &VersionReq) -> Option<Version> {
 fn accept(program: &[&Package], candle: &Package, version: &Version) -> bool {
     let declared = program.iter().flat_map(|package| &package.dependencies);
     let mut of_candle = declared.filter(|it| {
+        // A dependency with a path has the version that is in the folder.
         it.name == *candle.name && it.req.matches(&candle.version) && it.path.is_none()
     });
     CandleSource::of(candle) == CandleSource::Registry
@@ -152,6 +153,7 @@ fn update(workspace: &Workspace, crates: &[&str]) -> String {
             |other: &&Package| other.name == package.name && other.version == package.version;
         match packages.iter().filter(same).count() {
             1 => format!(" -p {}@{}", package.name, package.version),
+            // A crate of a git repository with the same version makes the short form ambiguous.
             _ => format!(" -p '{}'", package.id.repr),
         }
     });
