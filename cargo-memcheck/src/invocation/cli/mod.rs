@@ -53,7 +53,7 @@ pub(crate) use select::{BaselineFlags, CiFlags, PartFlags, SelectFlags};
 pub(crate) use snapshots::{PruneArgs, SnapshotArgs};
 pub(crate) use workspace::WorkspaceFlags;
 
-use super::values::ReportFile;
+use super::values::{ReportFile, with_opened};
 use mistyped::mistyped_subcommand;
 
 const AFTER_HELP: &str = "\
@@ -99,6 +99,7 @@ pub(crate) enum Command {
     /// Print the results of a run again, or join the results of its shards.
     Report(ReportArgs),
     /// Compare two runs, or a branch with another: `compare main`.
+    #[command(visible_alias = "diff")]
     Compare(CompareArgs),
     /// Find the commit, or the update of a dependency, that changed a figure of a test.
     Bisect(BisectArgs),
@@ -201,16 +202,17 @@ pub(crate) fn asked_for_json(args: &[OsString]) -> bool {
 /// refuses.
 pub(crate) fn requested_reports(args: &[OsString]) -> Vec<ReportFile> {
     let mut reports = Vec::new();
-    let mut args = args.iter().take_while(|arg| *arg != "--").map(|arg| arg.to_string_lossy());
-    while let Some(arg) = args.next() {
+    let own = || args.iter().take_while(|arg| *arg != "--");
+    let mut words = own().map(|arg| arg.to_string_lossy());
+    while let Some(arg) = words.next() {
         let value = match arg.strip_prefix("--report=") {
             Some(value) => value.into(),
-            None if arg == "--report" => args.next().unwrap_or_default(),
+            None if arg == "--report" => words.next().unwrap_or_default(),
             None => continue,
         };
         reports.extend(value.parse::<ReportFile>());
     }
-    reports
+    with_opened(reports, own().any(|arg| arg == "--open"))
 }
 
 /// The path of the first report that a later one would overwrite. Devices, such as `/dev/stdout`, can

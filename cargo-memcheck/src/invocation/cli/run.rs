@@ -150,9 +150,12 @@ pub(crate) struct ScheduleFlags {
 pub(crate) struct ReportFlags {
     /// Write a report: junit=PATH, json=PATH, csv=PATH, bencher=PATH, sarif=PATH, markdown=PATH,
     /// html=PATH, flamegraph=PATH, trace=PATH, pprof=PATH, memory-viz=PATH or memory-viz-json=PATH
-    /// (may be repeated).
+    /// (may be repeated; html without a path is target/memcheck/report.html).
     #[arg(long, value_name = "KIND=PATH")]
     pub(crate) report: Vec<ReportFile>,
+    /// Open the HTML report in a browser, which $BROWSER can name.
+    #[arg(long)]
+    pub(crate) open: bool,
     /// Annotate source lines in CI (on stderr).
     #[arg(long, value_name = "WHERE", default_value = "auto")]
     pub(crate) annotations: AnnotationsFlag,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use memcheck_core::judgement::location::Roots;
 
 use crate::invocation::cli::{AnnotationsFlag, OutputFlags, ReportFlags};
-use crate::invocation::values::{Format, NoTests, ReportFile, Verbosity};
+use crate::invocation::values::{Format, NoTests, ReportFile, Verbosity, with_opened};
 use crate::system::process::Capture;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub(crate) struct ReportingOptions {
     pub(crate) format: Format,
     pub(crate) verbosity: Verbosity,
     pub(crate) reports: Vec<ReportFile>,
+    /// Show the HTML report in a browser.
+    pub(crate) open: bool,
     pub(crate) annotations: Annotations,
 }
 
@@ -43,13 +45,14 @@ pub(crate) struct ReportContext<'a> {
 impl ReportingOptions {
     pub(crate) fn read(
         output: &OutputFlags,
-        ReportFlags { report, annotations }: &ReportFlags,
+        ReportFlags { report, open, annotations }: &ReportFlags,
         get: &dyn Fn(&str) -> Option<String>,
     ) -> Self {
         Self {
             format: output.form.message_format,
             verbosity: output.verbosity(),
-            reports: report.clone(),
+            reports: with_opened(report.clone(), *open),
+            open: *open,
             annotations: match annotations {
                 AnnotationsFlag::Github => Annotations::Github,
                 AnnotationsFlag::None => Annotations::None,

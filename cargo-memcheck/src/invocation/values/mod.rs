@@ -12,6 +12,6 @@ pub(crate) use cargo::CargoOptions;
 pub(crate) use change::BadChange;
 pub(crate) use history::HistoryPlace;
 pub(crate) use output::{Color, Format, ProfileLayout, Verbosity};
-pub(crate) use report::{ReportFile, ReportKind};
+pub(crate) use report::{ReportFile, ReportKind, with_opened};
 pub(crate) use selection::{NoTests, RunIgnored};
 pub(crate) use unpack::UnpackOptions;

@@ -1,6 +1,6 @@
 //! The reports of `--report`, and their files.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A report, and the file that it is written to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,14 +47,37 @@ kinds! {
     MemoryVizJson = "memory-viz-json",
 }
 
+impl ReportFile {
+    /// The page at its default path: in the target directory, as far as it is known without cargo.
+    fn html() -> Self {
+        let here = std::env::current_dir().unwrap_or_default();
+        let named = std::env::var_os("CARGO_TARGET_DIR").map(|target| here.join(target));
+        let has_lock = |folder: &&Path| folder.join("Cargo.lock").is_file();
+        let target = named
+            .unwrap_or_else(|| here.ancestors().find(has_lock).unwrap_or(&here).join("target"));
+        Self { kind: ReportKind::Html, path: target.join("memcheck/report.html") }
+    }
+}
+
+/// The stated reports, and the page if `--open` needs one.
+pub(crate) fn with_opened(mut reports: Vec<ReportFile>, open: bool) -> Vec<ReportFile> {
+    if open && !reports.iter().any(|report| report.kind == ReportKind::Html) {
+        reports.push(ReportFile::html());
+    }
+    reports
+}
+
 impl std::str::FromStr for ReportFile {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        if text == ReportKind::Html.name() {
+            return Ok(Self::html());
+        }
         let known = ReportKind::ALL.map(ReportKind::name).join(", ");
         let (kind, path) = text
             .split_once('=')
-            .ok_or_else(|| format!("write KIND=PATH, where KIND is one of {known}"))?;
+            .ok_or_else(|| format!("write KIND=PATH, where KIND is one of {known}, or html"))?;
         let kind = ReportKind::ALL
             .into_iter()
             .find(|known| known.name() == kind)
@@ -74,6 +97,11 @@ mod tests {
     fn a_report_names_its_kind_and_its_path() {
         let report: ReportFile = "junit=out/a=b.xml".parse().unwrap();
         assert_eq!((report.kind, report.path), (ReportKind::Junit, PathBuf::from("out/a=b.xml")));
+        let page: ReportFile = "html".parse().unwrap();
+        assert!(page.path.is_absolute() && page.path.ends_with("target/memcheck/report.html"));
+        assert_eq!(with_opened(Vec::new(), true), [page.clone()]);
+        let own: ReportFile = "html=a.html".parse().unwrap();
+        assert_eq!(with_opened(vec![own.clone()], true), [own]);
         for wrong in ["junit", "pdf=a", "json="] {
             assert!(wrong.parse::<ReportFile>().is_err(), "{wrong}");
         }

@@ -1,7 +1,8 @@
 //! Distributes the events of a run to all presenters, and writes the report files at the end of the
 //! run. A presenter that panics does not keep the others from their events.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use memcheck_core::wire::exit;
 
@@ -9,8 +10,8 @@ use super::annotations::GithubAnnotations;
 use super::reports::{self, OpenReport, ReportError};
 use super::style;
 use super::terminal::Terminal;
-use crate::invocation::options::{Annotations, ReportContext};
-use crate::invocation::values::Verbosity;
+use crate::invocation::options::{Annotations, ReportContext, ReportingOptions};
+use crate::invocation::values::{ReportKind, Verbosity};
 use crate::presentation::events::Presenter;
 use crate::presentation::tally::Tally;
 use crate::system::error::{Failure, Reported};
@@ -24,6 +25,8 @@ pub(crate) struct Broadcast {
     reports: Vec<OpenReport>,
     failure: Option<Reported>,
     verbosity: Verbosity,
+    /// The page to show in a browser.
+    opens: Option<PathBuf>,
 }
 
 impl Broadcast {
@@ -42,11 +45,14 @@ impl Broadcast {
         presenters.extend(on_stdout);
         let reports = reports::open(&report_context.reporting.reports, Some(roots));
         let verbosity = report_context.reporting.verbosity;
-        Self { presenters, reports, failure: None, verbosity }
+        let ReportingOptions { reports: files, open, .. } = report_context.reporting;
+        let page = files.iter().find(|file| file.kind == ReportKind::Html && *open);
+        let opens = page.map(|file| file.path.clone());
+        Self { presenters, reports, failure: None, verbosity, opens }
     }
 
     pub(crate) fn notify(&mut self, mut what: impl FnMut(&mut dyn Presenter)) {
-        let Self { presenters, reports, failure, verbosity: _ } = self;
+        let Self { presenters, reports, failure, verbosity: _, opens: _ } = self;
         let presenters = presenters.iter_mut().map(|presenter| presenter.as_mut());
         let reports = reports.iter_mut().map(|(_, report)| report.as_mut() as &mut dyn Presenter);
         for presenter in presenters.chain(reports) {
@@ -97,11 +103,29 @@ impl Broadcast {
             }
         }
         if self.verbosity > Verbosity::Quiet {
-            for file in written {
+            for file in &written {
                 eprint_line!("report: {}", style::hint(&shell::word(&file.to_string_lossy())));
             }
         }
+        if let Some(page) = self.opens.filter(|page| written.contains(page))
+            && let Err(error) = open(&page)
+        {
+            let (word, page) = (style::warning("warning:"), page.display());
+            eprint_line!("{word} no browser could open {page}: {error}; BROWSER can name one");
+        }
         exit_code
+    }
+}
+
+/// In the program that `BROWSER` names, as `cargo doc --open`, or in the default one of the system.
+fn open(page: &Path) -> Result<(), String> {
+    match std::env::var_os("BROWSER") {
+        Some(browser) => {
+            let mut command = Command::new(browser);
+            let status = command.arg(page).status().map_err(|error| error.to_string())?;
+            status.success().then_some(()).ok_or_else(|| status.to_string())
+        }
+        None => opener::open(page).map_err(|error| error.to_string()),
     }
 }
 
@@ -158,6 +182,7 @@ mod tests {
             reports: Vec::new(),
             failure: None,
             verbosity: Verbosity::Normal,
+            opens: None,
         };
         broadcast.notify(|to| to.test_finished(&task(), &leaky()));
         assert!(broadcast.failure().unwrap().message.contains("out of bounds"));

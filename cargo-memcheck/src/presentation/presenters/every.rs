@@ -76,6 +76,7 @@ fn shown(
 
 pub(super) fn terminal() -> Terminal {
     let reporting = ReportingOptions {
+        open: false,
         format: Format::Human,
         verbosity: Verbosity::Verbose,
         reports: Vec::new(),
