@@ -8,7 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
 pub(super) const SCRIPT: &str = include_str!("../../../../report/dist/report.js");
-pub(super) const STYLE: &str = include_str!("../../../../report/dist/report.css");
+pub(in crate::presentation::presenters) const STYLE: &str =
+    include_str!("../../../../report/dist/report.css");
 
 /// A browser loads nothing and runs no script but [`SCRIPT`].
 pub(super) fn policy() -> &'static str {
