@@ -16,6 +16,7 @@ mod candle_tests;
 mod cases;
 mod compare;
 mod comparisons;
+mod completions;
 mod concurrent;
 mod configuration;
 mod controls;

@@ -307,6 +307,7 @@ mod tests {
         let is_of_cargo = |id: &clap::Id| of_cargo.get_arguments().any(|it| it.get_id() == id);
         for command in Cli::command().get_subcommands() {
             let listed = command.get_arguments();
+            let listed = listed.filter(|it| !it.is_hide_set() && !it.is_positional());
             let listed = listed.filter(|it| it.get_help_heading() == Some("Cargo options"));
             let own: Vec<_> = listed.map(clap::Arg::get_id).filter(|id| !is_of_cargo(id)).collect();
             assert!(own.is_empty(), "{}: {own:?}", command.get_name());

@@ -423,17 +423,19 @@ fn the_markdown_page_has_no_markup_of_the_strings() {
                 }
                 NodeValue::Table(table) => {
                     tables += 1;
-                    assert_eq!(
-                        (table.num_rows, table.num_columns),
-                        (1 + strings.len(), 6),
-                        "{strings:?}:\n{page}"
-                    );
+                    let most = (1 + strings.len(), 6);
+                    assert_eq!(table.num_columns, most.1, "{strings:?}:\n{page}");
+                    assert!(table.num_rows <= most.0, "{strings:?}:\n{page}");
                 }
                 NodeValue::Heading(_) => headings += 1,
                 _ => {}
             }
         }
-        assert_eq!((tables, headings), (1, 1 + strings.len()), "{strings:?}:\n{page}");
+        // A page that is full has fewer of both.
+        let is_full = page.contains(" are left out: the page is full.");
+        if !is_full {
+            assert_eq!((tables, headings), (1, 1 + strings.len()), "{strings:?}:\n{page}");
+        }
     }
 }
 
