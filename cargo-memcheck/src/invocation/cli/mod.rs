@@ -304,7 +304,9 @@ mod tests {
         use clap::Args;
         let of_cargo =
             crate::invocation::values::CargoOptions::augment_args(clap::Command::new("x"));
-        let is_of_cargo = |id: &clap::Id| of_cargo.get_arguments().any(|it| it.get_id() == id);
+        // `profile --bench` names one of cargo's targets too.
+        let is_of_cargo =
+            |id: &clap::Id| *id == "bench" || of_cargo.get_arguments().any(|it| it.get_id() == id);
         for command in Cli::command().get_subcommands() {
             let listed = command.get_arguments();
             let listed = listed.filter(|it| !it.is_hide_set() && !it.is_positional());
