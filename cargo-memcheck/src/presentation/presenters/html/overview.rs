@@ -220,12 +220,14 @@ pub(super) fn failure(
     // The output of a test whose memory is at fault explains nothing.
     let about_memory = first.is_some_and(|finding| finding.code.is_about_memory());
     let output = failed_output(outcome).filter(|_| !about_memory);
+    // A row that opens must not contain a link, which a screen reader could not reach.
     let row = html! {
-        (link(number, task)) " " span.binary { (task.binary.id) } " "
+        strong.name { (breakable(task.name())) } " " span.binary { (task.binary.id) } " "
         span.device { (task.leg.name()) }
         @if let Some(first) = first { " " span.brief { (prose(&headline(first, outcome))) } }
     };
     let body = html! {
+        p { a.test href={ "#t" (number) } { "Open " (breakable(task.name())) } }
         @for finding in &findings { (self::finding(finding, outcome, sources)) }
         @if let Some(lines) = output {
             p { strong { "output:" } @if lines.len() > MOST_OUTPUT { " the last lines" } }
