@@ -11,6 +11,8 @@ use crate::{forked, os};
 /// process of a test instead.
 #[ctor::ctor(unsafe)]
 fn before_main() {
+    #[cfg(all(unix, not(feature = "cuda")))]
+    crate::probe::no_device::link();
     if os::supervise_if_named() {
         std::process::exit(0);
     }
