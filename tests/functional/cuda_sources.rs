@@ -214,6 +214,10 @@ fn a_package_that_always_switches_cuda_on_is_measured_on_every_leg() {
         assert_eq!(run.codes("clean"), [""; 0], "{device}");
         let metrics = run.test("clean")["metrics"][space].clone();
         assert_eq!(metrics["peak_allocated"], 4096, "{device}");
+        // Without the simulated device, a program that opens a GPU gets the driver's error.
+        assert_eq!(run.codes("opens_a_gpu"), [""; 0], "{device}");
+        let metrics = run.test("opens_a_gpu")["metrics"][space].clone();
+        assert_eq!(metrics["peak_allocated"], 4096, "{device}");
         assert_eq!(run.codes("leaky"), ["leak"], "{device}");
         assert_eq!(run.test("leaky")["findings"][0]["bytes_per_iteration"], 4096, "{device}");
     }

@@ -11,6 +11,8 @@ use crate::{forked, os};
 /// process of a test instead.
 #[ctor::ctor(unsafe)]
 fn before_main() {
+    #[cfg(all(unix, not(feature = "cuda")))]
+    crate::probe::no_device::link();
     // First, because a supervisor is this executable too, and must do nothing else.
     if os::supervise_if_named() {
         std::process::exit(0);

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use memcheck_sources::cuda::{self, ABSENT};
-use memcheck_sources::rust::declared;
+use memcheck_sources::rust::{Function, declared};
 use memcheck_sources::{folder, text, workspace};
 
 /// A library whose functions return a status.
@@ -83,6 +83,9 @@ const LIBRARIES: [Library; 8] = [
 
 /// Launchers of candle-flash-attn and candle-flash-attn-v3, on which this workspace does not depend.
 const FLASH: [&str; 2] = ["run_mha", "run_mha_v3"];
+
+/// The functions for a build for the CPU.
+const NO_DEVICE: &str = "memcheck-runtime/src/probe/no_device.rs";
 
 const GENERATED: &str =
     "Generated from the bindings of cudarc: `just bindings` writes it, and a test compares it.";
@@ -184,6 +187,22 @@ fn others(tables: &BTreeMap<&str, Vec<String>>) -> String {
     )
 }
 
+/// The function of memcheck-runtime that answers for a function of CUDA on a machine without a GPU.
+fn answer_without_gpu(name: &str, library: &str, function: &Function) -> String {
+    let row = LIBRARIES.iter().find(|row| row.name == library).expect(library);
+    let answer = match (name, function.returns.as_deref()) {
+        ("cuGetErrorName", _) => "error_name",
+        ("cuGetErrorString", _) => "error_text",
+        // A caller ignores what a function without a result leaves in the register.
+        (_, None) => library,
+        (_, Some(status)) if status == row.returns => library,
+        (_, Some("*const ::core::ffi::c_char")) => "text",
+        (_, Some("usize")) => "number",
+        (_, Some(other)) => panic!("{name} returns {other}: add an answer to {NO_DEVICE}"),
+    };
+    format!("memcheck_no_device_{answer}")
+}
+
 fn linker_script(simulated: &BTreeSet<&str>) -> String {
     let launchers = declared(&text(&folder("candle-kernels").join("src/ffi.rs")));
     let mut launchers: BTreeSet<String> = launchers.into_iter().map(|it| it.name).collect();
@@ -193,22 +212,40 @@ fn linker_script(simulated: &BTreeSet<&str>) -> String {
     }
     // The variants for the per-thread default stream, which nvcc and not cudarc calls.
     let per_thread = simulated.iter().filter(|it| it.starts_with("cu") && it.ends_with("_ptsz"));
-    let mut names: BTreeSet<String> = per_thread.map(|name| (*name).to_owned()).collect();
-    names.extend(cuda::functions().into_keys());
-    names.retain(|name| ABSENT.iter().all(|(absent, _)| absent != name));
-    names.insert("memcheck_launch".to_owned());
+    let mut answers: BTreeMap<String, String> = per_thread
+        .map(|name| {
+            let library = if name.starts_with("cuda") { "runtime" } else { "driver" };
+            ((*name).to_owned(), format!("memcheck_no_device_{library}"))
+        })
+        .collect();
+    let is_absent = |name: &str| ABSENT.iter().any(|(absent, _)| *absent == name);
+    let functions = cuda::functions().into_iter().filter(|(name, _)| !is_absent(name));
+    answers.extend(functions.map(|(name, (library, function))| {
+        let answer = answer_without_gpu(&name, library, &function);
+        (name, answer)
+    }));
+    let launcher = || "memcheck_no_device_launcher".to_owned();
+    answers.insert("memcheck_launch".to_owned(), launcher());
     let prefixed = |name: &String| format!("memcheck_sim_{name}");
-    names.extend(launchers.iter().map(prefixed));
-    let provided = names.iter().map(|name| format!("PROVIDE({name} = 0);\n"));
-    // A linker can evaluate a line at once, so that the names that these lines use come first.
+    answers.extend(launchers.iter().map(|name| (prefixed(name), launcher())));
+    let runtime = text(&workspace().join(NO_DEVICE));
+    let used: BTreeSet<&String> = answers.values().collect();
+    for answer in &used {
+        assert!(runtime.contains(&format!("fn {answer}(")), "{NO_DEVICE} has no {answer}");
+    }
+    // A linker can evaluate a line at once, so that the names that other lines use come first.
+    let absent = used.iter().map(|answer| format!("PROVIDE({answer} = 0);\n"));
+    let provided = answers.iter().map(|(name, answer)| format!("PROVIDE({name} = {answer});\n"));
     let forwarded = launchers.iter().map(|name| format!("PROVIDE({name} = {});\n", prefixed(name)));
-    let provided: String = provided.chain(forwarded).collect();
+    let provided: String = absent.chain(provided).chain(forwarded).collect();
     format!(
         "/* The simulated CUDA toolkit's libcuda: a linker script in place of a library.\n   \
          {GENERATED}\n\n   \
          memcheck-sim and memcheck-runtime, inside the binary, define these functions.\n   \
+         In a build for the CPU, which does not contain memcheck-sim, they are those of\n   \
+         memcheck-runtime that answer as on a machine without a GPU.\n   \
          A test executable of the same package that does not name memcheck-runtime is\n   \
-         linked without them, and carries no memory test: there the names are given\n   \
+         linked without either, and carries no memory test: there the names are given\n   \
          an address that cannot be called. PROVIDE steps back where a name is defined:\n   \
          a launcher of candle is that of memcheck-sim, unless the program defines one\n   \
          of the same name. */\n\

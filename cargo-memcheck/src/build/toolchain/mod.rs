@@ -170,6 +170,67 @@ mod tests {
         assert_eq!(fs::metadata(&nvcc).unwrap().modified().unwrap(), before);
     }
 
+    /// Links C code with the toolkit, and returns what the program prints.
+    fn linked(
+        toolkit: &Toolkit,
+        linker: &[String],
+        sources: &[(&str, &str)],
+        libraries: &[&str],
+    ) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("program");
+        let mut command = Command::new("cc");
+        command.args(linker).args(["-w", "-fno-builtin", "-o"]).arg(&program);
+        for (name, text) in sources {
+            let source = folder.path().join(name);
+            fs::write(&source, text).unwrap();
+            command.arg(source);
+        }
+        command.arg("-L").arg(toolkit.root.join("lib")).args(libraries);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let output = Command::new(&program).output().unwrap();
+        assert!(output.status.success(), "{linker:?} {libraries:?}: {}", output.status);
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The arguments of `cc` for the linkers that Rust uses: the system's, and lld of rustc.
+    fn linkers() -> Vec<Vec<String>> {
+        let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+        let output = Command::new(rustc).args(["--print", "target-libdir"]).output().unwrap();
+        let libraries = PathBuf::from(String::from_utf8(output.stdout).unwrap().trim());
+        let folder = libraries.with_file_name("bin").join("gcc-ld");
+        let lld = vec![format!("-B{}", folder.display()), "-fuse-ld=lld".to_owned()];
+        let all = [Some(Vec::new()), folder.join("ld.lld").exists().then_some(lld)];
+        all.into_iter().flatten().collect()
+    }
+
+    /// As a build for the CPU whose dependencies switch candle's `cuda` on.
+    #[test]
+    fn without_the_simulated_device_the_functions_are_those_of_a_machine_without_a_gpu() {
+        let folder = tempfile::tempdir().unwrap();
+        let toolkit = Toolkit::prepare(folder.path().to_owned(), 13_000).unwrap();
+        let main = "int cuInit(unsigned), cublasCreate_v2(void **), cuDeviceGet(int *, int);
+            int memcheck_launch(void *, void *), launch_mmq_gguf_q4_0(void), printf(const char *, ...);
+            int main(void) { printf(\"%d %d %d %d %d\", cuInit(0), cublasCreate_v2(0),
+                memcheck_launch(0, 0), launch_mmq_gguf_q4_0(), cuDeviceGet(0, 0)); return 0; }";
+        let runtime = "int memcheck_no_device_driver(void) { return 100; }
+            int memcheck_no_device_cublas(void) { return 1; }
+            int memcheck_no_device_launcher(void) { return 5; }";
+        let own = "int cuDeviceGet(int *device, int ordinal) { return 7; }";
+        let sources = [("main.c", main), ("runtime.c", runtime), ("own.c", own)];
+        for linker in linkers() {
+            for libraries in [["-lcuda", "-lcublas", "-lcuda"], ["-lcublas", "-lcudart", "-lcuda"]]
+            {
+                let printed = linked(&toolkit, &linker, &sources, &libraries);
+                assert_eq!(printed, "100 1 5 5 7", "{linker:?} {libraries:?}");
+            }
+            // An executable that does not contain memcheck-runtime is linked.
+            let unused = "int main(int count, char **all) { return count > 1 ? cuInit(0) : 0; }";
+            assert_eq!(linked(&toolkit, &linker, &[("main.c", unused)], &["-lcuda"]), "");
+        }
+    }
+
     #[test]
     fn the_compiler_of_the_toolkit_starts_this_command() {
         let folder = tempfile::tempdir().unwrap();

@@ -42,8 +42,9 @@ pub(super) struct Work {
     pub(super) preprocessor: Vec<OsString>,
 }
 
-/// Options that take their value as the next word.
-const WITH_VALUE: [&str; 27] = [
+/// Options that take their value as the next word, which can look like another option or like an
+/// input. The values of other options, such as numbers, are recognized by [`is_input`].
+const WITH_VALUE: [&str; 37] = [
     "--default-stream",
     "-default-stream",
     "-Xcompiler",
@@ -51,9 +52,13 @@ const WITH_VALUE: [&str; 27] = [
     "-Xptxas",
     "--ptxas-options",
     "-Xlinker",
+    "--linker-options",
+    "-Xnvlink",
+    "--nvlink-options",
     "-Xcudafe",
     "-Xfatbin",
     "-Xarchive",
+    "--archive-options",
     "-ccbin",
     "--compiler-bindir",
     "-gencode",
@@ -63,7 +68,13 @@ const WITH_VALUE: [&str; 27] = [
     "-code",
     "--gpu-code",
     "-L",
+    "--library-path",
     "-l",
+    "--library",
+    "-MF",
+    "--dependency-output",
+    "-MT",
+    "--dependency-target-name",
     "-std",
     "-O",
     "-t",
@@ -72,6 +83,9 @@ const WITH_VALUE: [&str; 27] = [
     "-x",
     "-maxrregcount",
 ];
+/// The suffixes by which nvcc recognizes its inputs.
+const INPUTS: [&str; 14] =
+    ["cu", "c", "cc", "cxx", "cpp", "ptx", "cubin", "fatbin", "o", "obj", "a", "lib", "res", "so"];
 /// Options with a value that the preprocessor needs, and their names there.
 const PREPROCESSOR: [(&str, &str); 10] = [
     ("--include-path", "-I"),
@@ -144,7 +158,7 @@ impl Work {
             self.file = Some(file);
         } else if let Some(directory) = joined("--output-directory=").or_else(|| joined("-odir=")) {
             self.directory = Some(directory);
-        } else if !word.as_bytes().starts_with(b"-") {
+        } else if is_input(word) {
             self.sources.push(word.into());
         }
     }
@@ -163,6 +177,17 @@ impl Work {
             self.directory.as_deref().unwrap_or(Path::new("")).join(name)
         })
     }
+}
+
+/// True if a word names an input. Another one is the value of the option before it.
+fn is_input(word: &OsStr) -> bool {
+    let path = Path::new(word);
+    let has_suffix = || {
+        let suffix = path.extension().and_then(OsStr::to_str);
+        suffix.is_some_and(|suffix| INPUTS.contains(&suffix))
+    };
+    // With `-x` a source can have any name.
+    !word.as_bytes().starts_with(b"-") && (has_suffix() || path.is_file())
 }
 
 #[cfg(test)]
@@ -190,6 +215,15 @@ mod tests {
         assert_eq!(object.folders, ["/cutlass/include", "own"].map(PathBuf::from));
         let expected = "-U __CUDA_NO_HALF_OPERATORS__ -I /cutlass/include -I own -D USE_CUTLASS";
         assert_eq!(object.preprocessor, Vec::from_iter(expected.split(' ').map(OsString::from)));
+        let values = work(
+            "-diag-suppress 20013 --optimize 3 -rdc true --Ofast-compile max -split-compile 4 -c \
+             -MF a.o -Xnvlink -shared --linker-options -o -o a.o a.cu",
+        );
+        assert_eq!(
+            (values.output, values.named()),
+            (Some(OutputKind::Object), Some(Path::new("a.o")))
+        );
+        assert_eq!(values.sources, [Path::new("a.cu")]);
         let ptx =
             work("--gpu-architecture=sm_90 --ptx --output-directory /out src/a.b.cu src/c.cu");
         assert_eq!(ptx.output, Some(OutputKind::Ptx));
