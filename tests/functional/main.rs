@@ -33,6 +33,7 @@ mod fixture;
 mod flash_attention;
 mod floods;
 mod forks;
+mod gate_alone;
 mod gpus;
 mod graphs;
 mod growth;

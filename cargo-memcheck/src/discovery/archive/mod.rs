@@ -14,13 +14,18 @@ mod interruptible;
 mod manifest;
 mod metadata;
 mod names;
+#[cfg(feature = "archives")]
 mod pack;
+#[cfg_attr(not(feature = "archives"), path = "left_out.rs")]
 mod read;
+#[cfg(feature = "archives")]
 mod strip;
 mod unpack;
+#[cfg(feature = "archives")]
 mod write;
 
 pub(crate) use error::ArchiveError;
+#[cfg(feature = "archives")]
 pub(crate) use pack::{Leaf, LineTables, Packed, PackedFrom, pack};
 pub(crate) use unpack::Unpacked;
 #[cfg(any(test, fuzzing))]

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::invocation::features::EXPORTS;
+
 /// A report, and the file that it is written to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ReportFile {
@@ -10,16 +12,46 @@ pub(crate) struct ReportFile {
     pub(crate) path: PathBuf,
 }
 
-/// Defines the kinds with their names in one list, so that no kind can be missing in
-/// [`ReportKind::ALL`].
-macro_rules! kinds {
+/// A kind of report. JUnit and JSON belong to the gate; a build can leave out the exports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReportKind {
+    Junit,
+    Json,
+    #[cfg(feature = "exports")]
+    Export(ExportKind),
+}
+
+impl ReportKind {
+    /// All kinds of this build.
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        let gate = [Self::Junit, Self::Json].into_iter();
+        #[cfg(feature = "exports")]
+        let gate = gate.chain(ExportKind::ALL.map(Self::Export));
+        gate
+    }
+
+    /// The name on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Junit => "junit",
+            Self::Json => "json",
+            #[cfg(feature = "exports")]
+            Self::Export(kind) => kind.name(),
+        }
+    }
+}
+
+/// Defines the exports with their names in one list, so that no kind can be missing in
+/// [`ExportKind::ALL`].
+macro_rules! exports {
     ($($kind:ident = $name:literal,)*) => {
+        /// A kind of report for people, or for the tools of another ecosystem.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub(crate) enum ReportKind {
+        pub(crate) enum ExportKind {
             $($kind),*
         }
 
-        impl ReportKind {
+        impl ExportKind {
             pub(crate) const ALL: [Self; [$($name),*].len()] = [$(Self::$kind),*];
 
             /// The name on the command line.
@@ -32,9 +64,7 @@ macro_rules! kinds {
     };
 }
 
-kinds! {
-    Junit = "junit",
-    Json = "json",
+exports! {
     Csv = "csv",
     Bencher = "bencher",
     Sarif = "sarif",
@@ -51,16 +81,19 @@ impl std::str::FromStr for ReportFile {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let known = ReportKind::ALL.map(ReportKind::name).join(", ");
-        let (kind, path) = text
+        let known = || ReportKind::all().map(ReportKind::name).collect::<Vec<_>>().join(", ");
+        let (name, path) = text
             .split_once('=')
-            .ok_or_else(|| format!("write KIND=PATH, where KIND is one of {known}"))?;
-        let kind = ReportKind::ALL
-            .into_iter()
-            .find(|known| known.name() == kind)
-            .ok_or_else(|| format!("`{kind}` is not a kind of report: {known}"))?;
+            .ok_or_else(|| format!("write KIND=PATH, where KIND is one of {}", known()))?;
+        let Some(kind) = ReportKind::all().find(|kind| kind.name() == name) else {
+            let is_export = ExportKind::ALL.iter().any(|export| export.name() == name);
+            return Err(match is_export {
+                true => EXPORTS.refusal(&format!("the report `{name}`")),
+                false => format!("`{name}` is not a kind of report: {}", known()),
+            });
+        };
         if path.is_empty() {
-            return Err(format!("`{}=` needs a path", kind.name()));
+            return Err(format!("`{name}=` needs a path"));
         }
         Ok(Self { kind, path: path.into() })
     }

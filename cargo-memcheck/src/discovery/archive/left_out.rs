@@ -1,0 +1,20 @@
+//! Stands for the reader of archives in a build without the feature `archives`: it refuses each one.
+
+use std::path::{Path, PathBuf};
+
+use super::ArchiveError;
+use super::format::{ArchiveHeader, ArchivePage};
+use crate::system::process::Interrupt;
+
+pub(super) struct Destination {
+    pub(super) folder: PathBuf,
+    pub(super) wanted: fn(&str) -> bool,
+}
+
+pub(super) fn read<P: ArchivePage>(
+    _path: &Path,
+    _interrupt: &Interrupt,
+    _prepare: impl FnOnce(&ArchiveHeader, &P) -> Result<Destination, ArchiveError>,
+) -> Result<P, ArchiveError> {
+    Err(ArchiveError::LeftOut)
+}
