@@ -1,15 +1,10 @@
 //! Stands for the reader of archives in a build without the feature `archives`: it refuses each one.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::ArchiveError;
 use super::format::{ArchiveHeader, ArchivePage};
+use super::{ArchiveError, Destination};
 use crate::system::process::Interrupt;
-
-pub(super) struct Destination {
-    pub(super) folder: PathBuf,
-    pub(super) wanted: fn(&str) -> bool,
-}
 
 pub(super) fn read<P: ArchivePage>(
     _path: &Path,

@@ -24,9 +24,18 @@ mod unpack;
 #[cfg(feature = "archives")]
 mod write;
 
+use std::path::PathBuf;
+
 pub(crate) use error::ArchiveError;
 #[cfg(feature = "archives")]
 pub(crate) use pack::{Leaf, LineTables, Packed, PackedFrom, pack};
 pub(crate) use unpack::Unpacked;
 #[cfg(any(test, fuzzing))]
 pub(crate) use unpack::inspect;
+
+/// The place and the files to extract. All others are read up to the last one of these, and not
+/// written.
+struct Destination {
+    folder: PathBuf,
+    wanted: fn(&str) -> bool,
+}

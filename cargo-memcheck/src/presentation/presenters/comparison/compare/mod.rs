@@ -94,7 +94,17 @@ impl ComparisonReport {
             ReportKind::Export(ExportKind::Markdown) => Some(Self::Markdown),
             ReportKind::Export(ExportKind::Html) => Some(Self::Html),
             ReportKind::Json => Some(Self::Json),
-            ReportKind::Junit | ReportKind::Export(_) => None,
+            ReportKind::Junit
+            | ReportKind::Export(
+                ExportKind::Csv
+                | ExportKind::Bencher
+                | ExportKind::Sarif
+                | ExportKind::FlameGraph
+                | ExportKind::Trace
+                | ExportKind::Pprof
+                | ExportKind::MemoryViz
+                | ExportKind::MemoryVizJson,
+            ) => None,
         }
     }
 }
