@@ -7,6 +7,16 @@
 //!
 //! This is a program. Its code is a library only so that the fuzz targets can call it.
 #![deny(unsafe_code)]
+// A build that leaves parts out still has what only these parts use of the others.
+#![cfg_attr(
+    not(all(
+        feature = "archives",
+        feature = "comparison",
+        feature = "estimates",
+        feature = "exports"
+    )),
+    allow(unused, reason = "the parts that are left out use it")
+)]
 
 #[cfg(all(target_os = "linux", not(memcheck_portable)))]
 mod commands;
@@ -17,7 +27,7 @@ use std::process::ExitCode;
 mod baselines;
 #[cfg(all(target_os = "linux", not(memcheck_portable)))]
 mod build;
-#[cfg(all(target_os = "linux", not(memcheck_portable)))]
+#[cfg(all(target_os = "linux", not(memcheck_portable), feature = "comparison"))]
 mod comparison;
 #[cfg(all(target_os = "linux", not(memcheck_portable)))]
 mod discovery;

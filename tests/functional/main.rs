@@ -34,6 +34,7 @@ mod fixture;
 mod flash_attention;
 mod floods;
 mod forks;
+mod gate_alone;
 mod gpus;
 mod graphs;
 mod growth;

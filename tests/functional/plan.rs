@@ -104,7 +104,7 @@ fn a_plan_lists_layers_with_their_weights_and_invalid_input_has_a_hint() {
         assert_eq!(module["input"], 2048 * 4096 * 2);
     }
     let test = "sharded::by_map::model_tiny";
-    // Other errors are unit tests of the command (`commands/plan.rs` and `commands/one.rs`).
+    // Other errors are unit tests of the command (`commands/estimates/plan.rs` and `commands/one.rs`).
     plan(&["llama::prefill_and_decode", "--devices", "t4"]).exits(2).prints("has no layers");
     let deviceless = ["forms::one_iteration", "--exact", "--devices", "t4"];
     plan(&deviceless).exits(2).prints("takes no device, so");

@@ -1,22 +1,21 @@
 //! One file for each subcommand. Each returns an exit code, or a failure.
 
 mod accept;
+#[cfg(feature = "archives")]
 mod archive;
 mod bench;
-mod bisect;
-mod compare;
+#[cfg(feature = "comparison")]
+mod comparison;
 mod completions;
 mod doctor;
 mod earlier_output;
 mod env;
-mod estimate;
+#[cfg(feature = "estimates")]
+mod estimates;
 mod explain;
-mod fit;
-mod history;
 mod init;
 mod list;
 mod one;
-mod plan;
 mod planted;
 mod profile;
 mod prologue;
@@ -24,7 +23,6 @@ mod prune;
 mod reject;
 mod report;
 mod review;
-mod revisions;
 mod run;
 mod schema;
 
@@ -98,15 +96,16 @@ fn command(args: Vec<OsString>) -> u8 {
             style::choose(args.color);
             plain(bench::bench(args))
         }
-        Command::Fit(args) => from_main(&args.test.output.form, &|| fit::fit(args)),
-        Command::Plan(args) => from_main(&args.test.output.form, &|| plan::plan(args)),
         Command::Report(args) => from_command(&args.output.form, &|| report::report(args)),
-        Command::Compare(args) => from_main(&args.output.form, &|| compare::compare(args)),
-        Command::Bisect(args) => from_main(&args.output.form, &|| bisect::bisect(args)),
-        Command::BisectStep(args) => plain(bisect::step(args)),
-        Command::History(args) => from_main(&args.output.form, &|| history::history(args)),
+        #[cfg(feature = "estimates")]
+        Command::Estimates(command) => from_main(command.form(), &|| estimates::run(command)),
+        #[cfg(feature = "comparison")]
+        Command::Comparison(command) => match command.form() {
+            Some(form) => from_main(form, &|| comparison::run(command)),
+            None => plain(comparison::run(command)),
+        },
+        #[cfg(feature = "archives")]
         Command::Archive(args) => from_main(&args.output.form, &|| archive::archive(args)),
-        Command::Estimate(args) => from_main(&args.output.form, &|| estimate::estimate(args)),
         Command::List(args) => from_command(&args.output.form, &|| list::list(args)),
         Command::Accept(args) => from_main(&args.output.form, &|| accept::accept(args)),
         Command::Reject(args) => from_main(&args.output.form, &|| reject::reject(args)),

@@ -1,18 +1,11 @@
 //! Selects the test of a command that takes exactly one.
 
-use memcheck_core::capacity::Capacity;
-use memcheck_core::limits::Layer;
-use memcheck_core::runs::plan::Explain;
-use memcheck_core::size::Size;
 use memcheck_core::wire::exit;
 
 use crate::discovery::matching::{NoMatch, matching};
 use crate::discovery::session::Chosen;
 use crate::discovery::task::Task;
-use crate::invocation::cli::{LimitFlags, OneTestFlags};
-use crate::invocation::devices::Sharing;
-use crate::invocation::options::Flags;
-use crate::system::error::{CommandError, Failure};
+use crate::system::error::CommandError;
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OneError {
@@ -64,23 +57,6 @@ pub(super) fn only(
         }
     };
     Ok(run.into_iter().filter(|task| id(task) == meant).collect())
-}
-
-/// Limits and baselines do not matter for the room on a device.
-pub(super) fn measuring_flags(
-    test: &OneTestFlags,
-    fits: Option<Capacity>,
-) -> Result<Flags, Failure> {
-    let OneTestFlags { select, launch, pace, output, cargo, libtest } = test;
-    // The requested device decides, even if the test states in which capacity it must fit.
-    let fits = fits.or(Some(Capacity::Bytes(Size(u64::MAX))));
-    let pace = LimitFlags::from(pace.clone()).layer();
-    Ok(Flags {
-        limits: Layer { baseline: Some(false), fits, ..pace },
-        required_explain: Some(Explain::Never),
-        sharing: Sharing::Apart,
-        ..Flags::new(output, cargo).select(select)?.launch(launch)?.libtest(libtest)?
-    })
 }
 
 #[cfg(test)]

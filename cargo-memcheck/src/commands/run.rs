@@ -2,7 +2,6 @@
 //! first verdict does not wait for the second build.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -27,7 +26,6 @@ use crate::invocation::cli::RunArgs;
 use crate::invocation::options::Flags;
 use crate::invocation::values::{Format, NoTests};
 use crate::presentation::events::Presenter;
-use crate::presentation::history::{self, HistoryState};
 use crate::presentation::presenters::{Broadcast, JsonLines, reports, stopped, style};
 use crate::presentation::results::{self, RunDescription, Store};
 use crate::presentation::tally::Tally;
@@ -246,7 +244,9 @@ impl RunState<'_> {
         }
         let exit_code = self.tally.exit_code(self.session.options.scheduling.no_tests);
         let selected = results::selected(self.session, &self.listed);
-        let lost = self.store.end(selected, &self.tally, exit_code).or_else(|| self.remember());
+        let lost = self.store.end(selected, &self.tally, exit_code);
+        #[cfg(feature = "comparison")]
+        let lost = lost.or_else(|| super::comparison::append_to_history(self.session));
         self.broadcast.finish(&self.tally, exit_code, lost)
     }
 }
@@ -259,20 +259,6 @@ fn unlisted(why: &DiscoverError) -> Finding {
     };
     let finding = Finding::new(code, why.to_string());
     why.hint().into_iter().fold(finding, Finding::hint)
-}
-
-impl RunState<'_> {
-    /// Appends the figures to the history. Returns the error.
-    fn remember(&self) -> Option<(PathBuf, anyhow::Error)> {
-        let place = self.session.options.history.as_ref()?;
-        let root = self.session.workspace.root();
-        let state = HistoryState::of(root, self.session.commit());
-        let stored = results::read(&self.session.results_directory());
-        match stored.context("reading the results") {
-            Ok(stored) => history::append(place, root, &stored.tests, &state).err(),
-            Err(error) => Some((place.to_string().into(), error)),
-        }
-    }
 }
 
 struct RunningLeg<'a> {

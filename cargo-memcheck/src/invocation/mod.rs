@@ -5,6 +5,7 @@ pub(crate) mod cli;
 pub(crate) mod config;
 #[cfg(all(target_os = "linux", not(memcheck_portable)))]
 pub(crate) mod devices;
+pub(crate) mod features;
 #[cfg(all(target_os = "linux", not(memcheck_portable)))]
 pub(crate) mod options;
 #[cfg(all(target_os = "linux", not(memcheck_portable)))]

@@ -1,4 +1,4 @@
-//! User errors with estimates. Most are unit tests: `commands/estimate.rs` of the command, and `tests/architectures.rs`
+//! User errors with estimates. Most are unit tests: `commands/estimates/estimate.rs` of the command, and `tests/architectures.rs`
 //! of memcheck-estimate.
 
 use memcheck_core::wire::exit;

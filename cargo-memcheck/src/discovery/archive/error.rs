@@ -13,6 +13,9 @@ use crate::system::process::INTERRUPTED;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ArchiveError {
+    #[cfg(not(feature = "archives"))]
+    #[error("{}", crate::invocation::features::ARCHIVES.refusal("the part that reads archives"))]
+    LeftOut,
     #[error("archive {path}: {error}", path = .0.display(), error = .1)]
     Unreadable(PathBuf, io::Error),
     #[error("{path} is not {what}", path = .0.display(), what = .1)]
@@ -93,6 +96,8 @@ impl CommandError for ArchiveError {
             Self::Unreadable(_, error) if error.kind() == io::ErrorKind::NotFound => exit::USAGE,
             Self::Unreadable(..) | Self::Io(..) | Self::NoSpace { .. } => exit::INTERNAL,
             Self::Interrupted => INTERRUPTED,
+            #[cfg(not(feature = "archives"))]
+            Self::LeftOut => exit::USAGE,
             Self::NotAnArchive(..)
             | Self::Version(..)
             | Self::Target(..)
@@ -146,6 +151,8 @@ impl CommandError for ArchiveError {
             Self::Strip(..) => {
                 "rustup's toolchains bring rust-objcopy, binutils objcopy; --line-tables keep needs neither"
             }
+            #[cfg(not(feature = "archives"))]
+            Self::LeftOut => return None,
             Self::Unreadable(..) | Self::NoSources(_) | Self::Io(..) | Self::Interrupted => {
                 return None;
             }

@@ -9,8 +9,7 @@ use cargo_metadata::camino::{Utf8Path, Utf8PathBuf};
 use memcheck_core::wire::protocol;
 
 use super::manifest::{self, Manifest, TESTS, Tables, WORKSPACE};
-use super::read::{self, Destination};
-use super::{ArchiveError, metadata};
+use super::{ArchiveError, Destination, metadata, read};
 use crate::invocation::values::UnpackOptions;
 use crate::system::elf::ElfTarget;
 use crate::system::process::Interrupt;

@@ -14,14 +14,28 @@ mod interruptible;
 mod manifest;
 mod metadata;
 mod names;
+#[cfg(feature = "archives")]
 mod pack;
+#[cfg_attr(not(feature = "archives"), path = "left_out.rs")]
 mod read;
+#[cfg(feature = "archives")]
 mod strip;
 mod unpack;
+#[cfg(feature = "archives")]
 mod write;
 
+use std::path::PathBuf;
+
 pub(crate) use error::ArchiveError;
+#[cfg(feature = "archives")]
 pub(crate) use pack::{Leaf, LineTables, Packed, PackedFrom, pack};
 pub(crate) use unpack::Unpacked;
 #[cfg(any(test, fuzzing))]
 pub(crate) use unpack::inspect;
+
+/// The place and the files to extract. All others are read up to the last one of these, and not
+/// written.
+struct Destination {
+    folder: PathBuf,
+    wanted: fn(&str) -> bool,
+}

@@ -9,32 +9,25 @@ mod tests;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use memcheck_core::size::Size;
 use nix::sys::statvfs::statvfs;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 
-use super::ArchiveError;
 use super::format::{
     ArchiveHeader, ArchivePage, HEADER_LIMIT, MAGIC, PAGE, PAGE_LIMIT, PackedFile, VERSION,
     WINDOWS, largest_total,
 };
 use super::interruptible::Interruptible;
 use super::names;
+use super::{ArchiveError, Destination};
 use crate::system::process::Interrupt;
 
 /// The steps in which files are copied, with a look at the signals before each.
 const STEP: usize = 256 << 10;
 /// tar ends with two blocks of zeros, and its reader takes the first one.
 const END_OF_TAR: u64 = 512;
-
-/// The place and the files to extract. All others are read up to the last one of these, and not
-/// written.
-pub(super) struct Destination {
-    pub(super) folder: PathBuf,
-    pub(super) wanted: fn(&str) -> bool,
-}
 
 type Decoder<'a> = zstd::Decoder<'static, BufReader<Interruptible<'a, File>>>;
 type Entry<'a, 'b> = tar::Entry<'b, Decoder<'a>>;

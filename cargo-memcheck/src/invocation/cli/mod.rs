@@ -4,21 +4,20 @@
 //! starts it without. Both forms are accepted. A command line that does not start with a subcommand
 //! is one of `run`.
 
+#[cfg(feature = "archives")]
 mod archive;
 mod bench;
-mod bisect;
-mod compare;
-mod estimate;
-mod fit;
-mod history;
+#[cfg(feature = "comparison")]
+mod comparison;
+#[cfg(feature = "estimates")]
+mod estimates;
 mod init;
+mod launch;
 mod levels;
 mod libtest;
 mod limits;
 mod mistyped;
-mod one;
 mod output;
-mod plan;
 mod profile;
 mod report;
 mod run;
@@ -32,20 +31,21 @@ use std::sync::OnceLock;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+#[cfg(feature = "archives")]
 pub(crate) use archive::ArchiveArgs;
 pub(crate) use bench::BenchArgs;
-pub(crate) use bisect::{BisectArgs, BisectStepArgs};
-pub(crate) use compare::CompareArgs;
-pub(crate) use estimate::EstimateArgs;
-pub(crate) use fit::FitArgs;
-pub(crate) use history::HistoryArgs;
+#[cfg(feature = "comparison")]
+pub(crate) use comparison::{
+    BisectArgs, BisectStepArgs, CompareArgs, ComparisonCommand, HistoryArgs,
+};
+#[cfg(feature = "estimates")]
+pub(crate) use estimates::{EstimateArgs, EstimatesCommand, FitArgs, OneTestFlags, PlanArgs};
 pub(crate) use init::InitArgs;
+pub(crate) use launch::LaunchFlags;
 pub(crate) use levels::LevelFlags;
 pub(crate) use libtest::{LibtestArgs, LibtestError};
 pub(crate) use limits::LimitFlags;
-pub(crate) use one::{LaunchFlags, OneTestFlags};
 pub(crate) use output::{AnnotationsFlag, FormFlags, OutputFlags};
-pub(crate) use plan::PlanArgs;
 pub(crate) use profile::ProfileArgs;
 pub(crate) use report::ReportArgs;
 pub(crate) use run::{DoctorArgs, EnvArgs, ListArgs, ReportFlags, RunArgs, ScheduleFlags};
@@ -53,6 +53,7 @@ pub(crate) use select::{BaselineFlags, CiFlags, PartFlags, SelectFlags};
 pub(crate) use snapshots::{PruneArgs, SnapshotArgs};
 pub(crate) use workspace::WorkspaceFlags;
 
+use super::features::left_out;
 use super::values::{ReportFile, with_opened};
 use mistyped::mistyped_subcommand;
 
@@ -88,26 +89,17 @@ pub(crate) enum Command {
     Profile(ProfileArgs),
     /// Run the benches of the packages on a device, so that criterion can measure bytes.
     Bench(BenchArgs),
-    /// Estimate the memory of a model from its Hugging Face configuration, without weights.
-    Estimate(EstimateArgs),
-    /// Search for the largest value of a case, such as a batch, that a device has room for.
-    Fit(FitArgs),
-    /// Place the layers of a model on several devices, by the measured memory of each layer.
-    Plan(PlanArgs),
+    #[cfg(feature = "estimates")]
+    #[command(flatten)]
+    Estimates(EstimatesCommand),
+    #[cfg(feature = "archives")]
     /// Pack the test executables, with the files that they need on another machine.
     Archive(ArchiveArgs),
     /// Print the results of a run again, or join the results of its shards.
     Report(ReportArgs),
-    /// Compare two runs, or a branch with another: `compare main`.
-    #[command(visible_alias = "diff")]
-    Compare(CompareArgs),
-    /// Find the commit, or the update of a dependency, that changed a figure of a test.
-    Bisect(BisectArgs),
-    /// Run one step of `git bisect run`.
-    #[command(hide = true)]
-    BisectStep(BisectStepArgs),
-    /// Plot a figure of a test over the runs of a history.
-    History(HistoryArgs),
+    #[cfg(feature = "comparison")]
+    #[command(flatten)]
+    Comparison(ComparisonCommand),
     /// Make pending snapshots the baselines.
     Accept(SnapshotArgs),
     /// Discard pending snapshots.
@@ -245,6 +237,11 @@ fn with_subcommand(args: Vec<OsString>) -> Result<Vec<OsString>, clap::Error> {
         rest.remove(0);
     }
     if !rest.first().is_some_and(|first| is_complete(first)) {
+        let word = rest.first().and_then(|first| first.to_str());
+        if let Some((word, part)) = word.and_then(|word| Some((word, left_out(word)?))) {
+            let message = part.refusal(&format!("the subcommand `{word}`"));
+            return Err(command().error(clap::error::ErrorKind::InvalidSubcommand, message));
+        }
         if let Some(word) = rest.first().and_then(|first| first.to_str())
             && let Some(meant) = mistyped_subcommand(word)
         {

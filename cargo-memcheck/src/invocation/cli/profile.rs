@@ -2,7 +2,7 @@
 
 use clap::Arg;
 
-use super::one::LaunchFlags;
+use super::launch::LaunchFlags;
 use super::{LimitFlags, OutputFlags, ReportFlags, SelectFlags};
 use crate::invocation::values::{CargoOptions, ProfileLayout, RunIgnored, UnpackOptions};
 

@@ -9,6 +9,7 @@ use super::{
     AnnotationsFlag, BaselineFlags, CiFlags, FormFlags, LevelFlags, LimitFlags, OutputFlags,
     PartFlags, SelectFlags, WorkspaceFlags,
 };
+use crate::invocation::features::COMPARISON;
 use crate::invocation::values::{CargoOptions, HistoryPlace, NoTests, ReportFile, UnpackOptions};
 
 /// `cargo memcheck run`.
@@ -43,7 +44,12 @@ pub(crate) struct RunArgs {
     #[arg(long, hide = true)]
     pub(crate) own_pending: bool,
     /// Append the figures to this file, or to the notes of the commit (git), which `history` reads.
-    #[arg(long, value_name = "FILE", help_heading = "Reports")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "Reports",
+        hide = !COMPARISON.is_built
+    )]
     pub(crate) history: Option<HistoryPlace>,
     /// Arguments for the test harness.
     #[arg(last = true, value_name = "LIBTEST-ARGS")]
@@ -154,7 +160,8 @@ pub(crate) struct ReportFlags {
     #[arg(long, value_name = "KIND=PATH")]
     pub(crate) report: Vec<ReportFile>,
     /// Open the HTML report in a browser, which $BROWSER can name.
-    #[arg(long)]
+    #[cfg_attr(not(feature = "exports"), arg(skip))]
+    #[cfg_attr(feature = "exports", arg(long))]
     pub(crate) open: bool,
     /// Annotate source lines in CI (on stderr).
     #[arg(long, value_name = "WHERE", default_value = "auto")]

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::invocation::features::COMPARISON;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum HistoryPlace {
     File(PathBuf),
@@ -14,6 +16,7 @@ impl std::str::FromStr for HistoryPlace {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
+            _ if !COMPARISON.is_built => Err(COMPARISON.refusal("the history")),
             "" => Err("write the path of a file, or `git`".to_owned()),
             "git" => Ok(Self::Git),
             path => Ok(Self::File(path.into())),

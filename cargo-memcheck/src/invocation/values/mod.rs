@@ -1,6 +1,7 @@
 //! The values of flags: types that the command line parses and the rest of the command uses.
 
 mod cargo;
+#[cfg(feature = "comparison")]
 mod change;
 mod history;
 mod output;
@@ -9,9 +10,10 @@ mod selection;
 mod unpack;
 
 pub(crate) use cargo::CargoOptions;
+#[cfg(feature = "comparison")]
 pub(crate) use change::BadChange;
 pub(crate) use history::HistoryPlace;
 pub(crate) use output::{Color, Format, ProfileLayout, Verbosity};
-pub(crate) use report::{ReportFile, ReportKind, with_opened};
+pub(crate) use report::{ExportKind, ReportFile, ReportKind, page, with_opened};
 pub(crate) use selection::{NoTests, RunIgnored};
 pub(crate) use unpack::UnpackOptions;

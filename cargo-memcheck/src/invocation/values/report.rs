@@ -1,6 +1,10 @@
 //! The reports of `--report`, and their files.
 
-use std::path::{Path, PathBuf};
+#[cfg(feature = "exports")]
+use std::path::Path;
+use std::path::PathBuf;
+
+use crate::invocation::features::EXPORTS;
 
 /// A report, and the file that it is written to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,16 +14,46 @@ pub(crate) struct ReportFile {
     pub(crate) path: PathBuf,
 }
 
-/// Defines the kinds with their names in one list, so that no kind can be missing in
-/// [`ReportKind::ALL`].
-macro_rules! kinds {
+/// A kind of report. JUnit and JSON belong to the gate; a build can leave out the exports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReportKind {
+    Junit,
+    Json,
+    #[cfg(feature = "exports")]
+    Export(ExportKind),
+}
+
+impl ReportKind {
+    /// All kinds of this build.
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        let gate = [Self::Junit, Self::Json].into_iter();
+        #[cfg(feature = "exports")]
+        let gate = gate.chain(ExportKind::ALL.map(Self::Export));
+        gate
+    }
+
+    /// The name on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Junit => "junit",
+            Self::Json => "json",
+            #[cfg(feature = "exports")]
+            Self::Export(kind) => kind.name(),
+        }
+    }
+}
+
+/// Defines the exports with their names in one list, so that no kind can be missing in
+/// [`ExportKind::ALL`].
+macro_rules! exports {
     ($($kind:ident = $name:literal,)*) => {
+        /// A kind of report for people, or for the tools of another ecosystem.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub(crate) enum ReportKind {
+        pub(crate) enum ExportKind {
             $($kind),*
         }
 
-        impl ReportKind {
+        impl ExportKind {
             pub(crate) const ALL: [Self; [$($name),*].len()] = [$(Self::$kind),*];
 
             /// The name on the command line.
@@ -32,9 +66,7 @@ macro_rules! kinds {
     };
 }
 
-kinds! {
-    Junit = "junit",
-    Json = "json",
+exports! {
     Csv = "csv",
     Bencher = "bencher",
     Sarif = "sarif",
@@ -47,6 +79,7 @@ kinds! {
     MemoryVizJson = "memory-viz-json",
 }
 
+#[cfg(feature = "exports")]
 impl ReportFile {
     /// The page at its default path: in the target directory, as far as it is known without cargo.
     fn html() -> Self {
@@ -55,15 +88,30 @@ impl ReportFile {
         let has_lock = |folder: &&Path| folder.join("Cargo.lock").is_file();
         let target = named
             .unwrap_or_else(|| here.ancestors().find(has_lock).unwrap_or(&here).join("target"));
-        Self { kind: ReportKind::Html, path: target.join("memcheck/report.html") }
+        Self {
+            kind: ReportKind::Export(ExportKind::Html),
+            path: target.join("memcheck/report.html"),
+        }
     }
 }
 
+/// The page among the reports.
+pub(crate) fn page(reports: &[ReportFile]) -> Option<&ReportFile> {
+    reports.iter().find(|report| report.kind.name() == ExportKind::Html.name())
+}
+
 /// The stated reports, and the page if `--open` needs one.
+#[cfg(feature = "exports")]
 pub(crate) fn with_opened(mut reports: Vec<ReportFile>, open: bool) -> Vec<ReportFile> {
-    if open && !reports.iter().any(|report| report.kind == ReportKind::Html) {
+    if open && page(&reports).is_none() {
         reports.push(ReportFile::html());
     }
+    reports
+}
+
+/// A build without pages has no `--open`.
+#[cfg(not(feature = "exports"))]
+pub(crate) fn with_opened(reports: Vec<ReportFile>, _open: bool) -> Vec<ReportFile> {
     reports
 }
 
@@ -71,19 +119,23 @@ impl std::str::FromStr for ReportFile {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if text == ReportKind::Html.name() {
+        #[cfg(feature = "exports")]
+        if text == ExportKind::Html.name() {
             return Ok(Self::html());
         }
-        let known = ReportKind::ALL.map(ReportKind::name).join(", ");
-        let (kind, path) = text
+        let known = || ReportKind::all().map(ReportKind::name).collect::<Vec<_>>().join(", ");
+        let (name, path) = text
             .split_once('=')
-            .ok_or_else(|| format!("write KIND=PATH, where KIND is one of {known}, or html"))?;
-        let kind = ReportKind::ALL
-            .into_iter()
-            .find(|known| known.name() == kind)
-            .ok_or_else(|| format!("`{kind}` is not a kind of report: {known}"))?;
+            .ok_or_else(|| format!("write KIND=PATH, where KIND is one of {}, or html", known()))?;
+        let Some(kind) = ReportKind::all().find(|kind| kind.name() == name) else {
+            let is_export = ExportKind::ALL.iter().any(|export| export.name() == name);
+            return Err(match is_export {
+                true => EXPORTS.refusal(&format!("the report `{name}`")),
+                false => format!("`{name}` is not a kind of report: {}", known()),
+            });
+        };
         if path.is_empty() {
-            return Err(format!("`{}=` needs a path", kind.name()));
+            return Err(format!("`{name}=` needs a path"));
         }
         Ok(Self { kind, path: path.into() })
     }

@@ -1,8 +1,7 @@
 //! Distributes the events of a run to all presenters, and writes the report files at the end of the
 //! run. A presenter that panics does not keep the others from their events.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
 use memcheck_core::wire::exit;
 
@@ -11,7 +10,7 @@ use super::reports::{self, OpenReport, ReportError};
 use super::style;
 use super::terminal::Terminal;
 use crate::invocation::options::{Annotations, ReportContext, ReportingOptions};
-use crate::invocation::values::{ReportKind, Verbosity};
+use crate::invocation::values::{Verbosity, page};
 use crate::presentation::events::Presenter;
 use crate::presentation::tally::Tally;
 use crate::system::error::{Failure, Reported};
@@ -46,7 +45,7 @@ impl Broadcast {
         let reports = reports::open(&report_context.reporting.reports, Some(roots));
         let verbosity = report_context.reporting.verbosity;
         let ReportingOptions { reports: files, open, .. } = report_context.reporting;
-        let page = files.iter().find(|file| file.kind == ReportKind::Html && *open);
+        let page = page(files).filter(|_| *open);
         let opens = page.map(|file| file.path.clone());
         Self { presenters, reports, failure: None, verbosity, opens }
     }
@@ -107,25 +106,14 @@ impl Broadcast {
                 eprint_line!("report: {}", style::hint(&shell::word(&file.to_string_lossy())));
             }
         }
+        #[cfg(feature = "exports")]
         if let Some(page) = self.opens.filter(|page| written.contains(page))
-            && let Err(error) = open(&page)
+            && let Err(error) = super::exports::open_page(&page)
         {
             let (word, page) = (style::warning("warning:"), page.display());
             eprint_line!("{word} no browser could open {page}: {error}; BROWSER can name one");
         }
         exit_code
-    }
-}
-
-/// In the program that `BROWSER` names, as `cargo doc --open`, or in the default one of the system.
-fn open(page: &Path) -> Result<(), String> {
-    match std::env::var_os("BROWSER") {
-        Some(browser) => {
-            let mut command = Command::new(browser);
-            let status = command.arg(page).status().map_err(|error| error.to_string())?;
-            status.success().then_some(()).ok_or_else(|| status.to_string())
-        }
-        None => opener::open(page).map_err(|error| error.to_string()),
     }
 }
 

@@ -18,7 +18,7 @@ use crate::system::process::Capture;
 /// The names of the presenters: those without a file, and the kinds of reports.
 #[cfg(test)]
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    ["terminal", "annotations"].into_iter().chain(ReportKind::ALL.map(ReportKind::name))
+    ["terminal", "annotations"].into_iter().chain(ReportKind::all().map(ReportKind::name))
 }
 
 /// The names of those whose report is not text.
@@ -38,7 +38,7 @@ pub(crate) fn present(
             shown(&mut GithubAnnotations::new("/w".into()), replay)
         }
         name => {
-            let kind = ReportKind::ALL.into_iter().find(|kind| kind.name() == name);
+            let kind = ReportKind::all().find(|kind| kind.name() == name);
             let mut report = reports::writer(kind.expect("the name of a presenter"), None);
             shown(report.as_mut(), replay);
             Some(report.write_to(&mut std::io::sink()))
@@ -53,7 +53,8 @@ pub(crate) fn present_all(
 ) -> Vec<(&'static str, anyhow::Result<Vec<u8>>)> {
     let _suspended = SuspendedCommands::begin();
     let (mut terminal, mut annotations) = (terminal(), GithubAnnotations::new("/w".into()));
-    let mut reports = ReportKind::ALL.map(|kind| (kind.name(), reports::writer(kind, None)));
+    let reports = ReportKind::all().map(|kind| (kind.name(), reports::writer(kind, None)));
+    let mut reports: Vec<_> = reports.collect();
     let mut notify = |event: &mut dyn FnMut(&mut dyn Presenter)| {
         event(&mut terminal);
         event(&mut annotations);

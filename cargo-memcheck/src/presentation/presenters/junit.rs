@@ -140,7 +140,7 @@ mod tests {
     use roxmltree::Document;
 
     use super::super::example::leaky;
-    use super::super::flamegraph::FlameGraph;
+    use super::super::exports::flamegraph::FlameGraph;
     use super::*;
     use crate::discovery::task::TestSubject;
     use crate::discovery::task::example::task;

@@ -46,10 +46,10 @@ mod tests {
     use memcheck_core::space::Space;
 
     use super::super::example::leaky;
-    use super::super::html::{Html, readable};
+    use super::super::exports::html::{Html, readable};
+    use super::super::exports::markdown::Markdown;
     use super::super::json::JsonLines;
     use super::super::junit::Junit;
-    use super::super::markdown::Markdown;
     use super::*;
     use crate::discovery::task::example::task;
     use crate::presentation::events::{Presenter, ReportWriter};

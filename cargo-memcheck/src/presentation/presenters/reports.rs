@@ -9,18 +9,9 @@ use std::path::{Path, PathBuf};
 use memcheck_core::judgement::location::Roots;
 use memcheck_core::wire::exit;
 
-use super::bencher::Bencher;
-use super::csv::Csv;
-use super::flamegraph::FlameGraph;
-use super::html::Html;
 use super::json::JsonLines;
 use super::junit::Junit;
-use super::markdown::Markdown;
-use super::memory_viz;
-use super::pprof::Pprof;
-use super::sarif::Sarif;
 use super::style;
-use super::trace::ChromeTrace;
 use crate::invocation::values::{ReportFile, ReportKind};
 use crate::presentation::events::ReportWriter;
 use crate::presentation::tally::Tally;
@@ -51,18 +42,8 @@ pub(super) fn writer(kind: ReportKind, roots: Option<Roots<'_>>) -> Box<dyn Repo
     match kind {
         ReportKind::Junit => Box::new(Junit::default()),
         ReportKind::Json => Box::new(JsonLines::new(Vec::new())),
-        ReportKind::Csv => Box::new(Csv::default()),
-        ReportKind::Bencher => Box::new(Bencher::default()),
-        ReportKind::Sarif => {
-            Box::new(roots.map_or_else(Sarif::default, |roots| Sarif::new(roots.workspace)))
-        }
-        ReportKind::Markdown => Box::new(roots.map_or_else(Markdown::default, Markdown::new)),
-        ReportKind::Html => Box::new(roots.map_or_else(Html::default, Html::new)),
-        ReportKind::FlameGraph => Box::new(FlameGraph::default()),
-        ReportKind::Trace => Box::new(ChromeTrace::default()),
-        ReportKind::Pprof => Box::new(Pprof::default()),
-        ReportKind::MemoryViz => Box::new(memory_viz::Pickle::default()),
-        ReportKind::MemoryVizJson => Box::new(memory_viz::Json::default()),
+        #[cfg(feature = "exports")]
+        ReportKind::Export(kind) => super::exports::writer(kind, roots),
     }
 }
 
@@ -163,7 +144,7 @@ mod tests {
 
     fn all(folder: &Path) -> Vec<ReportFile> {
         let file = |kind: ReportKind| ReportFile { kind, path: folder.join(kind.name()) };
-        ReportKind::ALL.map(file).into()
+        ReportKind::all().map(file).collect()
     }
 
     /// The texts of a report, which can be compressed.

@@ -86,7 +86,10 @@ impl CommandError for ResultsError {
                 "name the folder of every shard; if a shard ended before its tests, its log has \
                  the reason"
             }
-            Self::Version(..) => "use the same version of cargo-memcheck everywhere",
+            Self::Version(..) => {
+                "run the tests again with this version, or read them with the version that wrote \
+                 them; the shards of a run need one version"
+            }
             Self::Different(..) => {
                 "run all shards of one state of the sources with the same arguments, except the M \
                  of --partition hash:M/N"

@@ -4,6 +4,8 @@
 //! ended. It has the pending snapshots too, so that the folder can be copied to another machine.
 
 mod error;
+#[cfg(test)]
+mod formats;
 mod in_file;
 mod last;
 mod line;

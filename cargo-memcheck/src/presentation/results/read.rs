@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 
 use memcheck_core::input;
 use memcheck_core::judgement::verdict::Status;
+use memcheck_core::measurement::record;
 use memcheck_core::size::Size;
-use memcheck_core::wire::exit;
+use memcheck_core::wire::{exit, protocol};
 use serde::Deserialize;
 
 use super::ResultsError;
@@ -257,14 +258,15 @@ fn first_line(folder: &Path, line: &str) -> Result<RunDescription, ResultsError>
     };
     let ResultsVersion::Run { version, protocol, record, memcheck } =
         serde_json::from_str(line).map_err(torn)?;
-    let ours = (
-        VERSION,
-        memcheck_core::wire::protocol::VERSION,
-        memcheck_core::measurement::record::VERSION,
-    );
-    if (version, protocol, record) != ours || memcheck != env!("CARGO_PKG_VERSION") {
-        let what = format!("cargo-memcheck {memcheck}, format {version}.{protocol}.{record}");
-        return Err(ResultsError::Version(file(folder), what));
+    let described = |memcheck: &str, format: [u32; 3]| {
+        let [version, protocol, record] = format;
+        format!("cargo-memcheck {memcheck} (format {version}.{protocol}.{record})")
+    };
+    let theirs = described(&memcheck, [version, protocol, record]);
+    let present = [VERSION, protocol::VERSION, record::VERSION];
+    let ours = described(env!("CARGO_PKG_VERSION"), present);
+    if theirs != ours {
+        return Err(ResultsError::Version(file(folder), format!("{theirs}, this is {ours}")));
     }
     match ResultLine::parse(line).map_err(torn)? {
         ResultLine::<Test>::Run(run) => Ok(*run),

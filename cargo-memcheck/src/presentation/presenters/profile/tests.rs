@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::recorded::{self, data, sum};
 use super::*;
-use crate::invocation::values::ReportKind;
+use crate::invocation::values::{ExportKind, ReportKind};
 
 const LEAKY: &str = "profile::layers_leaky";
 const BERT: &str = "bert::forward";
@@ -142,7 +142,7 @@ fn row_07_scopes_a_top_15_and_a_chrome_trace() {
     let rows = table.take_while(|line| !line.starts_with("(others: ")).count();
     assert_eq!(rows, 15, "{people}");
 
-    let trace = recorded::json(ReportKind::Trace, "bert");
+    let trace = recorded::json(ReportKind::Export(ExportKind::Trace), "bert");
     let events = trace["traceEvents"].as_array().unwrap();
     let at_peak = |event: &&Value| event["ph"] == "i" && event["name"] == "peak of cuda:0";
     let mark = events.iter().find(at_peak).expect("a mark at the peak");

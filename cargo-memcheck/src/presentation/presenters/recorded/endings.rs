@@ -10,7 +10,7 @@ use memcheck_core::space::Space;
 use super::super::annotations::GithubAnnotations;
 use super::super::every;
 use super::{data, line, results, stream, test, text, workspace};
-use crate::invocation::values::ReportKind;
+use crate::invocation::values::{ExportKind, ReportKind};
 use crate::system::printing::lines_for_people;
 
 /// A test, its status and code, and a part of its message.
@@ -25,8 +25,10 @@ const ENDINGS: [(&str, &str, &str, &str); 6] = [
 
 #[test]
 fn each_ending_has_its_status_its_code_and_its_message_in_every_report() {
-    let (junit, markdown) =
-        (text(ReportKind::Junit, "endings"), text(ReportKind::Markdown, "endings"));
+    let (junit, markdown) = (
+        text(ReportKind::Junit, "endings"),
+        text(ReportKind::Export(ExportKind::Markdown), "endings"),
+    );
     for (name, status, code, part) in ENDINGS {
         let finished = line("endings", name);
         assert_eq!(

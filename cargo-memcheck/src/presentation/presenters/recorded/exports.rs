@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::super::every;
 use super::{data, json, line, marked, report, sum, test, text};
-use crate::invocation::values::ReportKind;
+use crate::invocation::values::{ExportKind, ReportKind};
 use crate::system::printing::lines_for_people;
 
 const LEAKY: &str = "profile::layers_leaky";
@@ -36,7 +36,7 @@ fn json_has_the_holders_of_the_peak_and_the_survivors() {
 
 #[test]
 fn the_page_has_sites_causes_the_peak_and_scopes() {
-    let page = text(ReportKind::Html, "cpu");
+    let page = text(ReportKind::Export(ExportKind::Html), "cpu");
     for part in [
         "<span class=\"code\">leak</span> host grows by 4.0 KiB per iteration",
         "<strong>cause: </strong>",
@@ -89,7 +89,7 @@ fn assert_blocks_add_up(held: &Value) {
 
 #[test]
 fn a_trace_has_the_events_of_a_test_and_a_mark_at_its_peak() {
-    let trace = json(ReportKind::Trace, "cpu");
+    let trace = json(ReportKind::Export(ExportKind::Trace), "cpu");
     let events = trace["traceEvents"].as_array().unwrap();
     let is_named = |event: &&Value| {
         let name = event["args"]["name"].as_str().unwrap_or_default();
@@ -113,7 +113,7 @@ fn a_trace_has_the_events_of_a_test_and_a_mark_at_its_peak() {
 /// The frame of the space is as wide as its peak, in bytes, and directly above the frame of the test.
 #[test]
 fn a_flame_graph_has_the_bytes_of_the_peak() {
-    let graph = text(ReportKind::FlameGraph, "cpu");
+    let graph = text(ReportKind::Export(ExportKind::FlameGraph), "cpu");
     let frames = graph.split("<title>").filter_map(|title| title.split_once("</title>"));
     let bytes: Vec<(&str, u64)> = frames
         .filter_map(|(title, _)| {
@@ -134,7 +134,7 @@ fn a_flame_graph_has_the_bytes_of_the_peak() {
 /// The blocks of the device of each test, added up as PyTorch's viewer does.
 #[test]
 fn a_snapshot_adds_up_to_the_peak_and_to_its_segments() {
-    let snapshot = json(ReportKind::MemoryVizJson, "cpu");
+    let snapshot = json(ReportKind::Export(ExportKind::MemoryVizJson), "cpu");
     let mut peaks = Vec::new();
     for (device, events) in snapshot["device_traces"].as_array().unwrap().iter().enumerate() {
         let (mut live, mut most) = (0, 0);
@@ -159,7 +159,7 @@ fn a_snapshot_adds_up_to_the_peak_and_to_its_segments() {
 /// The leak is at its line, as a person and as a reader of code scanning find it.
 #[test]
 fn sarif_has_the_leak_at_its_line() {
-    let sarif = json(ReportKind::Sarif, "cpu");
+    let sarif = json(ReportKind::Export(ExportKind::Sarif), "cpu");
     let results = sarif["runs"][0]["results"].as_array().unwrap();
     let place = |result: &Value| result["locations"][0]["physicalLocation"].clone();
     let leaks = results.iter().filter(|result| result["ruleId"] == "leak").map(place);
@@ -173,7 +173,7 @@ fn every_report_marks_estimates() {
     let (task, outcome) = test("sim", "hardware::ten_mebibytes");
     let terminal = lines_for_people(&every::terminal().result(&task, &outcome));
     let page = data("sim", "hardware::ten_mebibytes").to_string();
-    let texts = [ReportKind::Junit, ReportKind::Json, ReportKind::Markdown];
+    let texts = [ReportKind::Junit, ReportKind::Json, ReportKind::Export(ExportKind::Markdown)];
     let texts = texts.map(|kind| String::from_utf8(report(kind, "sim")).unwrap());
     for text in texts.iter().chain([&terminal, &page]) {
         for name in ["reserved", "peak_reserved", "device_used", "estimate"] {

@@ -10,10 +10,10 @@ use memcheck_core::input;
 use memcheck_core::judgement::location::Roots;
 use serde_json::Value;
 
-use super::html::unpack;
+use super::exports::html::unpack;
 use super::reports;
 use crate::discovery::task::{Task, TestOutcome};
-use crate::invocation::values::{NoTests, ReportKind};
+use crate::invocation::values::{ExportKind, NoTests, ReportKind};
 use crate::presentation::results::{self, MergedRun, Results};
 
 /// All recordings.
@@ -70,7 +70,7 @@ pub(super) fn line(recording: &str, name: &str) -> Value {
 /// The data of a test in the page.
 #[track_caller]
 pub(super) fn data(recording: &str, name: &str) -> Value {
-    let tests = unpack(&text(ReportKind::Html, recording)).into_iter();
+    let tests = unpack(&text(ReportKind::Export(ExportKind::Html), recording)).into_iter();
     tests.into_iter().find(|data| data["test"] == name).expect(name)
 }
 

@@ -1,0 +1,35 @@
+//! The arguments of `compare`.
+
+use memcheck_core::tolerance::Tolerance;
+
+use crate::invocation::cli::{OutputFlags, WorkspaceFlags};
+use crate::invocation::values::ReportFile;
+
+/// `cargo memcheck compare`.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct CompareArgs {
+    /// Base: a directory of results, or a revision of git.
+    #[arg(value_name = "BASE")]
+    pub(crate) base: String,
+    /// Head: a directory of results, or a revision (default: the working tree if the base is a
+    /// revision, otherwise the results of the last run).
+    #[arg(value_name = "HEAD")]
+    pub(crate) head: Option<String>,
+    /// Tolerance within which figures are the same ("0%", "1% | 4 KiB"; default: that of each
+    /// test).
+    #[arg(long, value_name = "TOLERANCE")]
+    pub(crate) tolerance: Option<Tolerance>,
+    /// End with exit code 100 if a test is worse in the head.
+    #[arg(long)]
+    pub(crate) fail_on_regression: bool,
+    /// Write the comparison: markdown=PATH, html=PATH or json=PATH (may be repeated).
+    #[arg(long, value_name = "KIND=PATH", help_heading = "Reports")]
+    pub(crate) report: Vec<ReportFile>,
+    #[command(flatten)]
+    pub(crate) output: OutputFlags,
+    #[command(flatten)]
+    pub(crate) workspace: WorkspaceFlags,
+    /// Arguments of `run`, for both revisions.
+    #[arg(last = true, value_name = "RUN-ARGS")]
+    pub(crate) run: Vec<String>,
+}

@@ -1,0 +1,53 @@
+//! A comparison as a page.
+
+use maud::html;
+
+use super::{ComparedRuns, difference, reasons, title, value};
+use crate::presentation::presenters::exports::plain_page::plain_page;
+
+const STYLE: &str = "";
+
+pub(super) fn page(compared: &ComparedRuns) -> String {
+    let ComparedRuns { base, head, comparison } = compared;
+    let body = html! {
+        p.facts { "Base: " (base.described()) br; "Head: " (head.described()) }
+        @for test in &comparison.changed {
+            section.finding {
+                h2 { (title(&test.id)) }
+                div.wide {
+                    table {
+                        thead {
+                            tr {
+                                th scope="col" { "Space" } th scope="col" { "Figure" }
+                                th.n scope="col" { "Base" } th.n scope="col" { "Head" } th.n scope="col" { "Change" }
+                            }
+                        }
+                        tbody {
+                            @for change in &test.figures {
+                                tr {
+                                    td { (change.space) }
+                                    td { (change.figure) }
+                                    td.n { (value(change, change.base)) }
+                                    td.n { (value(change, change.head)) }
+                                    td.n {
+                                        @let class = if change.is_worse() { "more" } else { "less" };
+                                        span.(class) { (difference(change)) }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+                @let reasons = reasons(test);
+                @if !reasons.is_empty() { pre { (reasons.join("\n")) } }
+            }
+        }
+        @for (word, tests) in [("New", &comparison.added), ("Removed", &comparison.removed)] {
+            @if !tests.is_empty() {
+                h2 { (word) }
+                ul { @for id in tests { li { (title(id)) } } }
+            }
+        }
+    };
+    plain_page(&format!("Memory: {}", compared.counts()), STYLE, &body)
+}

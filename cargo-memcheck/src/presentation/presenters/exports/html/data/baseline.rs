@@ -1,0 +1,170 @@
+//! The figures of a test next to those of its baseline and its limits.
+
+use std::collections::BTreeMap;
+
+use memcheck_core::bound::Bound;
+use memcheck_core::judgement::baseline::{self, Baseline, Figures, other_conditions};
+use memcheck_core::measurement::record::{Facts, Record};
+use memcheck_core::space::Space;
+use serde::Serialize;
+
+use super::sources::Sources;
+use crate::discovery::task::TestOutcome;
+
+/// The accepted figures of a test, if they are comparable with those of the run.
+#[derive(Debug, Default)]
+pub(in crate::presentation::presenters::exports) struct Then {
+    figures: Figures,
+    holders: baseline::Holders,
+}
+
+/// A figure of one space.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(in crate::presentation::presenters::exports) struct FigureRow {
+    pub(in crate::presentation::presenters::exports) space: String,
+    pub(in crate::presentation::presenters::exports) name: &'static str,
+    pub(in crate::presentation::presenters::exports) now: u64,
+    pub(in crate::presentation::presenters::exports) then: Option<u64>,
+    pub(in crate::presentation::presenters::exports) limit: Option<String>,
+}
+
+/// The holders of a peak in the baseline.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Holders {
+    bytes: BTreeMap<String, u64>,
+    /// A holder that the baseline lacks had at most so many bytes.
+    least: u64,
+}
+
+/// A baseline has at most so many holders.
+const MOST_HOLDERS: usize = 12;
+
+impl Then {
+    /// Reads the snapshot of a test. A snapshot that cannot be read is a finding of the test.
+    pub(in crate::presentation::presenters::exports) fn read(
+        outcome: &TestOutcome,
+        sources: &Sources,
+    ) -> Self {
+        let report = outcome.report.as_ref();
+        let read = report.and_then(|report| {
+            let text = sources.snapshot(report.snapshot.as_deref()?)?;
+            Self::parse(&text, &report.record.facts)
+        });
+        read.unwrap_or_default()
+    }
+
+    fn parse(text: &str, now: &Facts) -> Option<Self> {
+        match Baseline::from_text(text) {
+            Baseline::Found { figures, holders, facts }
+                if other_conditions(&facts, now).is_none() =>
+            {
+                Some(Self { figures, holders })
+            }
+            _ => None,
+        }
+    }
+
+    fn figure(&self, space: Space, name: &str) -> Option<u64> {
+        self.figures.0.get(&space)?.get(name).copied()
+    }
+
+    pub(super) fn holders(&self, space: Space) -> Option<Holders> {
+        let bytes = self.holders.0.get(&space).filter(|bytes| !bytes.is_empty())?.clone();
+        let is_full = bytes.len() >= MOST_HOLDERS;
+        let least = bytes.values().min().copied().filter(|_| is_full).unwrap_or(0);
+        Some(Holders { bytes, least })
+    }
+}
+
+/// The figures of the judged spaces.
+pub(in crate::presentation::presenters::exports) fn figures(
+    record: &Record,
+    then: &Then,
+) -> Vec<FigureRow> {
+    let limits = &record.limits;
+    let mut rows = Vec::new();
+    for space in &record.judged {
+        let Some(measured) = record.spaces.get(space) else { continue };
+        let metrics = &measured.metrics;
+        let has_growth = record.measures_growth();
+        let peak_limit = limits.max_peak.value.as_ref().map(|bound| match bound {
+            Bound::Bytes(size) => size.to_string(),
+            Bound::Relative(relative) => relative.to_string(),
+        });
+        let size = |bytes: u64| Some(memcheck_core::size::Size(bytes).to_string());
+        let count = |count: u64| count.to_string();
+        let growth_limit = record.max_growth_of(*space, limits).and_then(size);
+        let is_limited = !record.has_own_limits(*space);
+        let host_peak = limits.max_host_peak.value.filter(|_| *space == Space::Host);
+        let peak_limit =
+            peak_limit.filter(|_| is_limited).into_iter().chain(host_peak.and_then(size));
+        let peak_limit: Vec<String> = peak_limit.collect();
+        let peak_limit = (!peak_limit.is_empty()).then(|| peak_limit.join(", "));
+        let max_retained = size(limits.max_retained.value).filter(|_| is_limited);
+        let max_allocations = limits.max_allocations.value.filter(|_| is_limited);
+        for (name, now, limit) in [
+            ("peak_allocated", metrics.peak_allocated, peak_limit),
+            ("growth", metrics.growth, growth_limit),
+            ("retained", metrics.retained, max_retained),
+            ("setup", metrics.setup, None),
+            ("allocations", metrics.allocations, max_allocations.map(count)),
+            ("allocated_total", metrics.allocated_total, None),
+        ] {
+            if name == "growth" && !has_growth {
+                continue;
+            }
+            let (space_name, then) = (space.to_string(), then.figure(*space, name));
+            rows.push(FigureRow { space: space_name, name, now, then, limit });
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use memcheck_core::judgement::location::Roots;
+
+    use super::*;
+    use crate::presentation::presenters::example::leaky;
+
+    #[test]
+    fn figures_have_the_limit_and_the_baseline() {
+        let record = leaky().report.unwrap().record;
+        let body = "host:\n  growth: 7\n  peak_allocated: 12\n  retained: 0\n  setup: 4\n  \
+                    peak_holders:\n    new [1] f32: 4";
+        let header = serde_json::to_string(&record.facts).unwrap();
+        let text = format!("---\nsource: mem.rs\ninfo: {header}\n---\n{body}\n");
+        let then = Then::parse(&text, &record.facts).unwrap();
+        let rows = figures(&record, &then);
+        let row = |name: &str| rows.iter().find(|row| row.name == name).unwrap();
+        assert_eq!((row("peak_allocated").now, row("peak_allocated").then), (26 << 20, Some(12)));
+        assert_eq!(
+            (row("growth").then, row("growth").limit.as_deref()),
+            (Some(7), Some("1.0 MiB"))
+        );
+        assert_eq!(row("allocations").then, None);
+        assert_eq!(then.holders(Space::Host).unwrap().bytes["new [1] f32"], 4);
+        let other = Facts { candle: "0.1.0".to_owned(), ..record.facts.clone() };
+        assert!(Then::parse(&text, &other).is_none() && Then::parse("torn", &other).is_none());
+
+        // Stored results can name any file.
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("ws");
+        std::fs::create_dir(&root).unwrap();
+        std::fs::write(root.join("a.snap"), &text).unwrap();
+        std::fs::write(folder.path().join("other.snap"), &text).unwrap();
+        std::os::unix::fs::symlink("../other.snap", root.join("link.snap")).unwrap();
+        let mut outcome = leaky();
+        let mut peak = |snapshot: &str, sources: &Sources| {
+            let report = outcome.report.as_mut().unwrap();
+            report.snapshot = Some(root.join(snapshot));
+            Then::read(&outcome, sources).figure(Space::Host, "peak_allocated")
+        };
+        let sources = Sources::new(Roots::new(&root, None));
+        assert_eq!(peak("a.snap", &sources), Some(12));
+        for outside in ["link.snap", "../other.snap", "/dev/zero", "none.snap"] {
+            assert_eq!(peak(outside, &sources), None, "{outside}");
+        }
+        assert_eq!(peak("a.snap", &Sources::default()), None);
+    }
+}

@@ -1,0 +1,102 @@
+//! The data of one test, from which the script renders its view. The field names are those that the
+//! script reads (`cargo-memcheck/report/src`).
+
+mod baseline;
+mod finding;
+mod laws;
+mod sources;
+mod space;
+mod tables;
+mod tree;
+
+use console::strip_ansi_codes;
+use memcheck_core::judgement::verdict::Status;
+use memcheck_core::measurement::record::Record;
+use serde::Serialize;
+
+use super::commands::{self, NextCommand};
+use crate::discovery::task::{Task, TestOutcome};
+use crate::presentation::presenters::{driver_lines, notes};
+
+pub(in crate::presentation::presenters::exports) use baseline::{FigureRow, Then, figures};
+pub(super) use laws::{LawPlot, Laws};
+pub(in crate::presentation::presenters::exports) use sources::Sources;
+
+/// One test on one device.
+#[derive(Debug, Serialize)]
+pub(super) struct TestData {
+    name: String,
+    test: String,
+    device: String,
+    status: &'static str,
+    place: String,
+    seconds: f64,
+    findings: Vec<finding::FindingData>,
+    commands: Vec<NextCommand>,
+    figures: Vec<FigureRow>,
+    spaces: Vec<space::SpaceData>,
+    tree: tree::TreeData,
+    snippets: Vec<sources::Snippet>,
+    notes: Vec<String>,
+    /// What the test printed, if it failed.
+    output: Option<String>,
+    /// The lines about the GPU, the driver and NVML.
+    driver: Vec<String>,
+    hint: Option<String>,
+}
+
+impl TestData {
+    pub(super) fn new(
+        task: &Task,
+        outcome: &TestOutcome,
+        (status, then): (&'static str, &Then),
+        sources: &Sources,
+    ) -> Self {
+        let record = outcome.report.as_ref().map(|report| &report.record);
+        let mut tree = tree::Tree::default();
+        // The source of the lines of findings comes first.
+        let findings = &outcome.verdict.findings;
+        let findings = findings.iter().map(|finding| finding::FindingData::new(finding, &mut tree));
+        let findings: Vec<finding::FindingData> = findings.collect();
+        let spaces = record.map(|record| space::spaces(record, then, &mut tree));
+        let places = tree.lines_of_program();
+        let attribution = record.and_then(|record| record.attribution.as_ref());
+        Self {
+            name: format!("{} {}", task.binary.id, task.name()),
+            test: task.name().to_owned(),
+            device: task.leg.name(),
+            status,
+            place: format!("{}:{}", task.subject.file().display(), task.subject.line()),
+            seconds: outcome.duration.as_secs_f64(),
+            findings,
+            commands: commands::next(task, outcome, &sources.baselines_flag()),
+            figures: record.map(|record| figures(record, then)).unwrap_or_default(),
+            spaces: spaces.unwrap_or_default(),
+            tree: tree.finish(),
+            snippets: sources.snippets(places),
+            notes: notes::of(outcome),
+            output: failed_output(outcome).map(|lines| lines.join("\n")),
+            driver: driver_lines::lines(outcome)
+                .into_iter()
+                .chain(driver_lines::process(outcome))
+                .collect(),
+            hint: attribution.and_then(|attribution| attribution.hint.clone()),
+        }
+    }
+}
+
+/// What a failed test and its harness printed, without colors.
+pub(super) fn failed_output(outcome: &TestOutcome) -> Option<Vec<String>> {
+    let failed = matches!(outcome.verdict.status, Status::Failed | Status::NotMeasured);
+    let lines = outcome.output.own_lines();
+    (failed && !lines.is_empty())
+        .then(|| lines.into_iter().map(|line| strip_ansi_codes(line).into_owned()).collect())
+}
+
+/// The spaces that a reader should see: those that are judged, then those with call sites.
+fn shown_spaces(record: &Record) -> Vec<memcheck_core::space::Space> {
+    let mut spaces = record.judged.clone();
+    let followed = record.attribution.iter().flat_map(|attribution| attribution.peaks.keys());
+    spaces.extend(followed.filter(|space| !record.judged.contains(space)));
+    spaces
+}

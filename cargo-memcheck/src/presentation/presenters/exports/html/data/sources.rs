@@ -1,0 +1,132 @@
+//! Snippets of source around the lines that hold memory.
+
+use std::path::{Component, Path, PathBuf};
+
+use memcheck_core::input;
+use memcheck_core::judgement::location::Roots;
+use serde::Serialize;
+
+use crate::invocation::options::baselines_flag;
+
+/// Lines before and after the line of interest.
+const AROUND: usize = 3;
+const LONGEST_LINE: usize = 200;
+
+/// The files of the workspace and the baselines that a page shows; `None` if no report needs them.
+#[derive(Debug, Default)]
+pub(in crate::presentation::presenters::exports) struct Sources {
+    root: Option<PathBuf>,
+    baselines: Option<PathBuf>,
+}
+
+/// The lines around one line.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Snippet {
+    /// `src/model.rs:20`
+    place: String,
+    first: usize,
+    lines: Vec<String>,
+}
+
+impl Sources {
+    pub(in crate::presentation::presenters::exports) fn new(roots: Roots<'_>) -> Self {
+        let Roots { workspace, baselines } = roots;
+        Self { root: Some(workspace.to_owned()), baselines: Some(baselines.to_owned()) }
+    }
+
+    /// Lines without a readable file are left out.
+    pub(super) fn snippets(&self, lines: Vec<(String, u32)>) -> Vec<Snippet> {
+        lines.into_iter().filter_map(|(file, line)| self.snippet(&file, line)).collect()
+    }
+
+    /// The line with its number and without the spaces at its start.
+    pub(in crate::presentation::presenters::exports) fn line(
+        &self,
+        file: &str,
+        line: u32,
+    ) -> Option<String> {
+        let text = self.read(file)?;
+        let line = text.lines().nth((line as usize).checked_sub(1)?)?;
+        Some(cut(line.trim()))
+    }
+
+    fn snippet(&self, file: &str, line: u32) -> Option<Snippet> {
+        let text = self.read(file)?;
+        let line = line as usize;
+        let first = line.saturating_sub(AROUND).max(1);
+        let lines: Vec<String> =
+            text.lines().skip(first - 1).take(line + AROUND + 1 - first).map(cut).collect();
+        let is_there = first + lines.len() > line;
+        is_there.then(|| Snippet { place: format!("{file}:{line}"), first, lines })
+    }
+
+    /// The name of the file comes from a test process, which must not choose other files than
+    /// sources of the workspace.
+    fn read(&self, file: &str) -> Option<String> {
+        let path = Path::new(file);
+        let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));
+        let is_source = path.extension().is_some_and(|extension| extension == "rs");
+        let root = self.root.as_ref().filter(|_| is_plain && is_source)?;
+        input::read_text_inside(&root.join(path), root, input::SOURCE).ok()
+    }
+
+    /// For a command about the baselines.
+    pub(in crate::presentation::presenters::exports) fn baselines_flag(&self) -> String {
+        let folder = self.baselines.as_deref();
+        self.root
+            .as_deref()
+            .map(|root| baselines_flag(Roots::new(root, folder)))
+            .unwrap_or_default()
+    }
+
+    /// The text of a snapshot, whose path comes from a test process too.
+    pub(super) fn snapshot(&self, path: &Path) -> Option<String> {
+        input::read_text_inside(path, self.baselines.as_ref()?, input::SNAPSHOT).ok()
+    }
+}
+
+fn cut(line: &str) -> String {
+    match line.char_indices().nth(LONGEST_LINE) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_snippet_has_the_lines_around_its_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let text: String = (1..=9).map(|line| format!("  line {line}\n")).collect();
+        fs::write(folder.path().join("a.rs"), text).unwrap();
+        let sources = Sources::new(Roots::new(folder.path(), None));
+        let snippet = |line| sources.snippet("a.rs", line);
+        let middle = snippet(5).unwrap();
+        assert_eq!((middle.first, middle.lines.len()), (2, 7));
+        assert_eq!((middle.lines[3].as_str(), middle.place.as_str()), ("  line 5", "a.rs:5"));
+        assert_eq!(snippet(1).map(|start| (start.first, start.lines.len())), Some((1, 4)));
+        assert_eq!(snippet(9).map(|end| (end.first, end.lines.len())), Some((6, 4)));
+        assert_eq!((snippet(10), snippet(0).map(|none| none.first)), (None, Some(1)));
+        assert_eq!(sources.line("a.rs", 5).as_deref(), Some("line 5"));
+    }
+
+    #[test]
+    fn only_sources_of_the_workspace_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, secret) = (folder.path().join("ws"), folder.path().join("secret.rs"));
+        fs::create_dir(&root).unwrap();
+        fs::write(&secret, "secret").unwrap();
+        fs::write(root.join("key.pem"), "secret").unwrap();
+        std::os::unix::fs::symlink(&secret, root.join("link.rs")).unwrap();
+        let sources = Sources::new(Roots::new(&root, None));
+        for file in ["../secret.rs", secret.to_str().unwrap(), "key.pem", "link.rs", "none.rs", ""]
+        {
+            assert_eq!(sources.read(file), None, "{file}");
+        }
+        assert_eq!(Sources::default().read("a.rs"), None);
+    }
+}

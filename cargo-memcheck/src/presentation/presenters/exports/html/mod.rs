@@ -1,0 +1,331 @@
+//! A self-contained HTML page. Cards, failures and the table of tests are plain HTML; the script
+//! renders the view of a test from its packed data when a reader opens it.
+//!
+//! ```text
+//! outcome ──► overview  rows and failures as HTML
+//!         ──► data      the view of one test ──► pack ──► <script type="application/json">
+//! ```
+
+mod assets;
+mod commands;
+mod data;
+mod explanation;
+mod overview;
+mod pack;
+mod proofs;
+
+use std::collections::BTreeSet;
+
+use anyhow::Context;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use memcheck_core::judgement::location::Roots;
+use memcheck_core::judgement::verdict::Status;
+use serde::Serialize;
+
+use self::data::{LawPlot, Laws, TestData};
+use self::overview::Failure;
+use self::proofs::Proofs;
+use crate::build::leg::Leg;
+use crate::discovery::task::{Task, TestOutcome};
+use crate::execution::note::Note;
+use crate::execution::proof::CheckedProof;
+use crate::presentation::events::{Presenter, ReportWriter};
+use crate::presentation::origin::RunOrigin;
+use crate::presentation::presenters::summary;
+use crate::presentation::tally::Tally;
+use crate::system::escape::{Form, escape};
+
+pub(super) use assets::STYLE as REPORT_STYLE;
+pub(super) use data::{FigureRow, Sources, Then, figures};
+#[cfg(test)]
+pub(in crate::presentation::presenters) use pack::{readable, unpack, without_assets};
+
+/// Stands for the data and the script while the rest of the page is escaped.
+const SCRIPTS: &str = "<!-- scripts -->";
+
+#[derive(Debug, Default)]
+pub(crate) struct Html {
+    sources: Sources,
+    run: Option<RunOrigin>,
+    devices: Vec<String>,
+    tests: usize,
+    /// The rows of each test executable, in the order of its first test.
+    groups: Vec<(String, Vec<Markup>)>,
+    failures: Vec<Failure>,
+    more_failures: usize,
+    packed: Vec<anyhow::Result<String>>,
+    laws: Laws,
+    codes: BTreeSet<String>,
+    notes: Vec<String>,
+    counts: String,
+    cards: Markup,
+    cut_short: Vec<String>,
+    proofs: Proofs,
+}
+
+/// The data that belongs to several tests.
+#[derive(Debug, Serialize)]
+struct RunData {
+    laws: Vec<LawPlot>,
+}
+
+impl Html {
+    /// The page shows lines of the workspace, and compares with its baselines.
+    pub(crate) fn new(roots: Roots<'_>) -> Self {
+        Self { sources: Sources::new(roots), ..Self::default() }
+    }
+
+    fn add_row(&mut self, binary: &str, row: Markup) {
+        // The tests of one executable follow one another, except on another device.
+        match self.groups.iter_mut().rfind(|(name, _)| name == binary) {
+            Some((_, rows)) => rows.push(row),
+            None => self.groups.push((binary.to_owned(), vec![row])),
+        }
+    }
+
+    fn add_failure(&mut self, task: &Task, outcome: &TestOutcome) {
+        if self.failures.len() == overview::MOST_FAILURES {
+            self.more_failures += 1;
+            return;
+        }
+        self.failures.push(overview::failure(self.tests, task, outcome, &self.sources));
+    }
+}
+
+impl Presenter for Html {
+    fn run_started(&mut self, run: &RunOrigin) {
+        self.run = Some(run.clone());
+    }
+
+    fn leg_started(&mut self, leg: &Leg, _tests: usize) {
+        self.devices.push(leg.name());
+        self.proofs.add_leg(leg);
+    }
+
+    fn proof(&mut self, leg: &Leg, proof: &CheckedProof) {
+        self.proofs.add(leg, proof);
+    }
+
+    fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
+        self.proofs.add_canary(outcome);
+        let then = Then::read(outcome, &self.sources);
+        let number = self.tests;
+        self.add_row(&task.binary.id, overview::row(number, task, outcome, &then));
+        if !matches!(outcome.verdict.status, Status::Passed | Status::Ignored) {
+            self.add_failure(task, outcome);
+        }
+        let status = overview::status_text(outcome.verdict.status);
+        let data = TestData::new(task, outcome, (status, &then), &self.sources);
+        self.packed.push(pack::pack(&data));
+        self.laws.add(number, task, outcome);
+        for finding in &outcome.verdict.findings {
+            self.codes.insert(finding.code.to_string());
+            self.codes.extend(finding.cause.as_ref().map(|cause| cause.code.clone()));
+        }
+        self.tests += 1;
+    }
+
+    fn note(&mut self, note: &Note) {
+        self.notes.push(format!("{}: {}", note.finding.code, note.finding.message));
+    }
+
+    fn finished(&mut self, tally: &Tally, _exit_code: u8) {
+        self.counts = summary::counts(tally);
+        self.cards = overview::cards(tally);
+        self.cut_short = summary::cut_short(tally);
+        self.notes.extend(summary::repeated(tally));
+    }
+}
+
+impl ReportWriter for Html {
+    fn text(&self) -> anyhow::Result<Vec<u8>> {
+        let packed: Result<Vec<&String>, _> = self.packed.iter().map(Result::as_ref).collect();
+        let packed = packed.map_err(|error| anyhow::anyhow!("{error:#}"))?;
+        let run = pack::pack(&RunData { laws: self.laws.plots() })?;
+        let scripts = html! {
+            (data_script("run", &run))
+            @for (number, packed) in packed.into_iter().enumerate() {
+                (data_script(&format!("d{number}"), packed))
+            }
+        };
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta http-equiv="Content-Security-Policy" content=(assets::policy());
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    title { "Memory tests: " (self.counts) }
+                    style { (PreEscaped(assets::STYLE)) }
+                }
+                body {
+                    a.skip href="#main" { "Skip to the tests" }
+                    header.top { (self.header()) }
+                    main #main tabindex="-1" {
+                        section #overview aria-label="Overview" { (self.overview()) }
+                        section #view aria-label="Test" hidden {}
+                    }
+                    (explanation::templates(self.codes.iter().map(String::as_str)))
+                    (PreEscaped(SCRIPTS))
+                }
+            }
+        };
+        // The data and the script have no text of a test, and must not be changed.
+        let page = escape(page.into_string(), Form::Markup);
+        let (before, after) = page.rsplit_once(SCRIPTS).context("the page has no scripts")?;
+        let script = html! { script { (PreEscaped(assets::SCRIPT)) } };
+        Ok([before, &scripts.into_string(), &script.into_string(), after].concat().into_bytes())
+    }
+}
+
+fn data_script(id: &str, packed: &str) -> Markup {
+    html! { script type="application/json" id=(id) { (PreEscaped(packed)) } }
+}
+
+impl Html {
+    fn header(&self) -> Markup {
+        html! {
+            h1 { "Memory tests" @if let Some(run) = &self.run { " of " (run.project) } }
+            @if let Some(run) = &self.run { (overview::origin(run, &self.devices)) }
+        }
+    }
+
+    fn overview(&self) -> Markup {
+        let failures = &self.failures;
+        html! {
+            @if !self.cut_short.is_empty() {
+                pre.alert role="alert" { (self.cut_short.join("\n")) }
+            }
+            (self.cards)
+            @if !self.notes.is_empty() { ul.notes { @for note in &self.notes { li { (note) } } } }
+            @if !failures.is_empty() {
+                h2 { "Needs attention" }
+                (overview::failures(failures))
+                @if self.more_failures > 0 { p { (self.more_failures) " more in the table" } }
+            }
+            @if !self.groups.is_empty() {
+                h2 { "Tests" }
+                noscript { p { "The view of a test needs JavaScript. The report loads no other file." } }
+                (overview::table(&html! {
+                    @for (binary, rows) in &self.groups { (overview::group(binary, rows)) }
+                }))
+            }
+            (self.proofs.section())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use memcheck_core::measurement::attribution::{Lifetime, MOST_BLOCKS};
+    use memcheck_core::space::Space;
+
+    use super::*;
+    use crate::discovery::task::example::task;
+    use crate::presentation::presenters::example::leaky;
+
+    fn page(outcome: &TestOutcome) -> String {
+        let mut html = Html::default();
+        html.test_finished(&task(), outcome);
+        html.finished(&Tally { failed: 1, ..Tally::default() }, 100);
+        String::from_utf8(html.text().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_first_page_shows_the_failure_with_line_cause_remedy_and_command() {
+        let page = page(&leaky());
+        for part in [
+            "<span class=\"code\">leak</span> host grows by 2.0 MiB per iteration (limit 1.0 MiB)</p>",
+            "<strong>line: </strong><code>src/model.rs:20</code>",
+            "<strong>cause: </strong>a kept tensor holds the graph that computed it<br>",
+            "<strong>remedy: </strong>instead of the tensor, keep its <code>detach()</code> or",
+            "cargo memcheck profile a::b --exact",
+            "<template id=\"page-graph-kept\">",
+            "<template id=\"page-leak\">",
+            "<li class=\"card\" data-status=\"failed\" data-count=\"1\">",
+            "<td class=\"n\" data-label=\"peak\" data-value=\"27262976\" title=\"27,262,976 B (26.0 MiB)\">26.0 MiB</td>",
+        ] {
+            assert!(page.contains(part), "`{part}` is not in\n{page}");
+        }
+        for foreign in ["http:", "https:", " src=", "<link"] {
+            let readable = readable(&page);
+            assert!(!readable.contains(foreign), "`{foreign}` is in\n{readable}");
+        }
+    }
+
+    #[test]
+    fn the_data_of_a_test_has_its_blocks_holders_and_survivors() {
+        let data = unpack(&page(&leaky()));
+        let test = &data[1];
+        assert_eq!(test["name"], "app::mem a::b");
+        let held = &test["spaces"][0]["held"];
+        assert_eq!(
+            (&held["peak"], held["lifetimes"]["born"][0].as_u64()),
+            (&(26 << 20).into(), Some(1))
+        );
+        assert_eq!(held["lifetimes"]["bytes"].as_array().unwrap().len(), 13);
+        assert_eq!(held["survivors"][0]["note"], "steady, 2,097,152 B (2.0 MiB) per iteration");
+        assert_eq!(held["holders"][0]["kind"], "kept from earlier iterations");
+        let place = &test["tree"]["places"][held["holders"][0]["place"].as_u64().unwrap() as usize];
+        assert_eq!(place["label"], "matmul [512,1024] f32 in model.head");
+        assert_eq!(test["hint"], "no line tables");
+        assert_eq!(test["spaces"][0]["tables"][2]["by"], "scope");
+    }
+
+    /// The blocks differ as if at random, so that they are hard to compress.
+    #[test]
+    fn a_million_events_fit_into_eight_megabytes() {
+        let mut outcome = leaky();
+        let attribution = outcome.report.as_mut().unwrap().record.attribution.as_mut().unwrap();
+        let lifetimes =
+            attribution.peaks.get_mut(&Space::Host).unwrap().lifetimes.as_mut().unwrap();
+        let mut state = 1u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % below
+        };
+        let life = |number: usize| {
+            let born = 20 * number as u64 + random(20);
+            let died = Some(born + 1 + random(100_000));
+            Lifetime { place: number % 2, born, died, bytes: random(1 << 30) }
+        };
+        lifetimes.blocks = (0..MOST_BLOCKS).map(life).collect();
+        lifetimes.events = 1_000_000;
+        let page = page(&outcome);
+        assert!(page.len() < 8_000_000, "{}", page.len());
+        let blocks = &unpack(&page)[1]["spaces"][0]["held"]["lifetimes"];
+        assert_eq!(blocks["bytes"].as_array().unwrap().len(), MOST_BLOCKS);
+    }
+
+    #[test]
+    fn a_test_without_call_stacks_has_its_iterations() {
+        let mut counted = leaky();
+        counted.report.as_mut().unwrap().record.attribution = None;
+        let data = unpack(&page(&counted));
+        let space = &data[1]["spaces"][0];
+        assert_eq!(space["iterations"]["allocated"].as_array().unwrap().len(), 10);
+        assert!(space["held"].is_null());
+    }
+
+    #[test]
+    fn a_test_without_a_record_has_no_figures() {
+        let page = page(&TestOutcome::ignored());
+        assert!(page.contains(
+            "<td class=\"n\" data-value=\"-1\"><span class=\"none\">\u{2014}</span></td>"
+        ));
+        assert!(!page.contains("0 B"), "{page}");
+    }
+
+    #[test]
+    fn failures_beyond_the_first_hundred_are_in_the_table() {
+        let mut html = Html::default();
+        for _ in 0..103 {
+            html.test_finished(&task(), &leaky());
+        }
+        let page = String::from_utf8(html.text().unwrap()).unwrap();
+        assert_eq!(page.matches("<details class=\"failure failed\"").count(), 100);
+        assert_eq!(page.matches("<tr data-status=\"failed\"").count(), 103);
+        assert!(page.contains("3 more in the table"));
+    }
+}

@@ -1,0 +1,253 @@
+//! A Markdown report, for example for a pull request: the failures, then the figures that differ from
+//! those of the baselines, then a folded table of all tests. It is as long as a comment can be.
+
+pub(in crate::presentation::presenters) mod inline;
+
+use std::fmt::Write;
+
+use memcheck_core::judgement::location::Roots;
+use memcheck_core::judgement::verdict::Status;
+use memcheck_core::measurement::record::Record;
+use memcheck_core::size::{Size, exact};
+
+use inline::{code, fenced, message};
+
+use super::html::{FigureRow, Sources, Then, figures};
+use crate::discovery::task::{Task, TestOutcome};
+use crate::execution::note::Note;
+use crate::invocation::values::Verbosity;
+use crate::presentation::events::{Presenter, ReportWriter};
+use crate::presentation::presenters::{driver_lines, findings, notes, summary};
+use crate::presentation::tally::Tally;
+use crate::system::escape::{self, Form, escape};
+
+/// GitHub refuses a comment of more characters
+/// (<https://github.com/orgs/community/discussions/41331>).
+const MOST: usize = 65_536;
+/// What follows the parts that can be cut.
+const RESERVED: usize = 512;
+
+#[derive(Debug, Default)]
+pub(crate) struct Markdown {
+    sources: Sources,
+    cut_short: String,
+    findings: Vec<String>,
+    changes: Vec<String>,
+    rows: Vec<String>,
+    driver: String,
+    laws: String,
+    notes: String,
+    counts: String,
+}
+
+impl Markdown {
+    /// The report compares with the baselines of the workspace.
+    pub(crate) fn new(roots: Roots<'_>) -> Self {
+        Self { sources: Sources::new(roots), ..Self::default() }
+    }
+
+    /// Figures that differ from those of the baseline, within its tolerance or beyond.
+    fn add_changes(&mut self, test: &str, leg: &str, outcome: &TestOutcome) {
+        let then = Then::read(outcome, &self.sources);
+        let record = outcome.report.as_ref().map(|report| &report.record);
+        let rows = record.map(|record| figures(record, &then)).unwrap_or_default();
+        for FigureRow { space, name, now, then, .. } in rows {
+            let Some(then) = then.filter(|then| *then != now) else { continue };
+            let sign = if now > then { '+' } else { '\u{2212}' };
+            let change = exact(now.abs_diff(then));
+            self.changes.push(format!(
+                "| {test} | {leg} {space} | {name} | {} | {} | {sign}{change} |\n",
+                exact(then),
+                exact(now),
+            ));
+        }
+    }
+}
+
+impl Presenter for Markdown {
+    fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
+        let verdict = &outcome.verdict;
+        let status = match verdict.status {
+            Status::Passed => "passed",
+            Status::NeedsReview => "**to review**",
+            Status::Failed => "**failed**",
+            Status::NotMeasured => "**not measured**",
+            Status::Ignored => "ignored",
+        };
+        let test = format!("{} {}", code(&task.binary.id), code(task.name()));
+        let leg = message(&task.leg.name());
+        let record = outcome.report.as_ref().map(|report| &report.record);
+        let judged: Vec<_> = record
+            .into_iter()
+            .flat_map(|record| record.judged.iter().filter_map(|s| record.spaces.get_key_value(s)))
+            .collect();
+        if judged.is_empty() {
+            self.rows.push(format!("| {test} | {leg} | {status} | | | |\n"));
+        }
+        let is_measured = record.is_some_and(Record::measures_growth);
+        let growth = |bytes| if is_measured { exact(bytes) } else { "\u{2014}".to_owned() };
+        for (space, measured) in judged {
+            let metrics = &measured.metrics;
+            self.rows.push(format!(
+                "| {test} | {leg} {space} | {status} | {} ({}) | {} | {} |\n",
+                exact(metrics.peak_allocated),
+                Size(metrics.peak_allocated),
+                growth(metrics.growth),
+                exact(metrics.retained),
+            ));
+        }
+        self.add_changes(&test, &leg, outcome);
+        let driver_figures: Vec<String> =
+            driver_lines::lines(outcome).iter().map(|line| escape::line(line)).collect();
+        if !driver_figures.is_empty() {
+            let _ = writeln!(
+                self.driver,
+                "{} {} on {}\n  {}\n",
+                escape::line(&task.binary.id),
+                escape::line(task.name()),
+                task.leg.name(),
+                driver_figures.join("\n  ")
+            );
+        }
+        for note in notes::of(outcome) {
+            let _ = writeln!(self.notes, "- {test} on {leg}: {}", message(&note));
+        }
+        let laws = findings::laws(&outcome.across.laws, Verbosity::Normal);
+        if !laws.is_empty() {
+            let laws: Vec<String> = laws.iter().map(|law| code(law)).collect();
+            let _ = writeln!(self.laws, "- {test} on {leg}: {}", laws.join(", "));
+        }
+        if !matches!(verdict.status, Status::Passed | Status::Ignored) {
+            let found = verdict.findings.iter();
+            let lines: Vec<String> = found
+                .flat_map(|finding| findings::lines(finding, Verbosity::Normal))
+                .map(|line| escape::line(&line))
+                .collect();
+            self.findings.push(format!("### {test} on {leg}\n\n{}\n\n", fenced(&lines.join("\n"))));
+        }
+    }
+
+    fn note(&mut self, note: &Note) {
+        let _ = writeln!(self.notes, "- {}: {}", note.finding.code, message(&note.finding.message));
+    }
+
+    fn finished(&mut self, tally: &Tally, _exit_code: u8) {
+        self.counts = summary::counts(tally);
+        let lines = summary::cut_short(tally);
+        if !lines.is_empty() {
+            self.cut_short = format!("{}\n\n", fenced(&lines.join("\n")));
+        }
+        if let Some(repeated) = summary::repeated(tally) {
+            let _ = writeln!(self.notes, "- {repeated}");
+        }
+    }
+}
+
+impl ReportWriter for Markdown {
+    fn text(&self) -> anyhow::Result<Vec<u8>> {
+        let Self { sources: _, cut_short, findings, changes, rows, driver, laws, notes, counts } =
+            self;
+        let mut page = Page(format!("## Memory tests: {counts}\n\n{cut_short}"));
+        page.add("", findings, "", "failures");
+        let titles = "### Changes from the baselines\n\n\
+            | test | device | figure | baseline | now | change |\n|---|---|---|---:|---:|---:|\n";
+        page.add(titles, changes, "\n", "changed figures");
+        page.add("", &lines(notes), "\n", "notes");
+        let titles = "<details><summary>All tests</summary>\n\n\
+            | test | device | status | peak (bytes) | growth per iteration | retained |\n\
+            |---|---|---|---:|---:|---:|\n";
+        page.add(titles, rows, "\n</details>\n", "rows");
+        page.add("\n", &lines(laws), "", "laws");
+        if !driver.is_empty() {
+            let text = fenced(driver.trim_end_matches('\n'));
+            let whole =
+                format!("\n<details><summary>Driver and NVML</summary>\n\n{text}\n\n</details>\n");
+            page.add("", &[whole], "", "figures of the driver");
+        }
+        Ok(escape(page.0, Form::Text).into_owned().into_bytes())
+    }
+}
+
+fn lines(text: &str) -> Vec<String> {
+    text.split_inclusive('\n').map(str::to_owned).collect()
+}
+
+/// A page that never becomes too long.
+struct Page(String);
+
+impl Page {
+    /// Adds as many parts as fit between `before` and `after`, and states how many are left out.
+    fn add(&mut self, before: &str, parts: &[String], after: &str, what: &str) {
+        if parts.is_empty() {
+            return;
+        }
+        let room = (MOST - RESERVED).saturating_sub(self.0.len() + before.len() + after.len());
+        let ends = parts.iter().scan(0, |end, part| {
+            *end += part.len();
+            Some(*end)
+        });
+        let kept = ends.take_while(|end| *end <= room).count();
+        if kept > 0 {
+            self.0.push_str(before);
+            self.0.extend(parts[..kept].iter().map(String::as_str));
+            self.0.push_str(after);
+        }
+        if kept < parts.len() {
+            let left_out = exact((parts.len() - kept) as u64);
+            let _ = writeln!(self.0, "\n{left_out} {what} are left out: the page is full.\n");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::discovery::task::example::task;
+    use crate::presentation::presenters::example::leaky;
+
+    fn page(report: Markdown) -> String {
+        String::from_utf8(report.text().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn failures_come_first_then_changed_figures_then_the_folded_table() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut outcome = leaky();
+        let report = outcome.report.as_mut().unwrap();
+        let header = serde_json::to_string(&report.record.facts).unwrap();
+        let body = "host:\n  growth: 7\n  peak_allocated: 12\n  retained: 0\n  setup: 4";
+        let text = format!("---\nsource: mem.rs\ninfo: {header}\n---\n{body}\n");
+        std::fs::write(folder.path().join("a.snap"), text).unwrap();
+        report.snapshot = Some(folder.path().join("a.snap"));
+        let mut markdown = Markdown::new(Roots::new(folder.path(), None));
+        markdown.test_finished(&task(), &outcome);
+        let page = page(markdown);
+        let places = [
+            "### `app::mem` `a::b` on cpu",
+            "### Changes from the baselines",
+            "| peak_allocated | 12 | 27,262,976 | +27,262,964 |",
+            "<details><summary>All tests</summary>",
+        ];
+        let places: Vec<usize> = places
+            .iter()
+            .map(|part| page.find(part).unwrap_or_else(|| panic!("`{part}` is not in\n{page}")))
+            .collect();
+        assert!(places.is_sorted(), "{places:?}");
+    }
+
+    #[test]
+    fn a_page_fits_into_a_comment_and_says_what_it_leaves_out() {
+        let mut markdown = Markdown::default();
+        for _ in 0..20 {
+            markdown.test_finished(&task(), &leaky());
+        }
+        for _ in 0..5_000 {
+            markdown.test_finished(&task(), &TestOutcome::ignored());
+        }
+        let page = page(markdown);
+        assert!(page.chars().count() <= MOST, "{}", page.chars().count());
+        assert!(page.contains(" rows are left out: the page is full."), "no number of rows");
+        assert!(!page.contains(" failures are left out"), "failures come first");
+        assert!(page.contains("\n</details>\n"), "the table is closed");
+    }
+}
