@@ -7,6 +7,7 @@ use super::element::Element;
 use super::launch::{AllKnown as _, Random, Source, produce};
 use super::layout::Layout;
 use super::memory::Memory;
+use super::work::TAP;
 use super::{ELEMENT, Kind, Known, Launch, Unknown};
 
 /// An element type of images, with the type of its sums: f32 for the types of 16 bits, otherwise
@@ -233,7 +234,7 @@ pub(super) fn convolve_at(
     let of_group = out / (all_channels / channels.max(1)).max(1);
     let count = product(&[batch, out, height, width]);
     let work =
-        product(&[count, channels.max(1), rows.max(1), columns.max(1)]).saturating_add(count);
+        product(&[count, channels.max(1), rows.max(1), columns.max(1), TAP]).saturating_add(count);
     with_pixel!(kind, T => {
         produce::<T>(memory, to, count, work, |source| {
             type Sum = <T as Pixel>::Sum;
