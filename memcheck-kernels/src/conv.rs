@@ -277,7 +277,7 @@ pub(super) fn columns_one_dim(launch: &mut Launch<'_>) -> Known {
     let [_, channels, length] = image.dims;
     let count = threads.saturating_mul(taps);
     with_pixel!(launch.kind, T => {
-        launch.produce::<T>(to, count, count.saturating_mul(ELEMENT), |source| {
+        launch.produce::<T>(to, count, count.saturating_mul(TAP), |source| {
             let pixels = image.open::<T>(source, from)?;
             let each = channels.checked_mul(out).filter(|&each| each > 0 || count == 0).ok_or(Unknown)?;
             let element = |index: u64| {
@@ -301,7 +301,7 @@ pub(super) fn columns_two_dim(launch: &mut Launch<'_>) -> Known {
     let [image] = Shaped::<4>::read(&launch.source(), info)?;
     let [_, channels, of_rows, of_columns] = image.dims;
     with_pixel!(launch.kind, T => {
-        launch.produce::<T>(to, count, count.saturating_mul(ELEMENT), |source| {
+        launch.produce::<T>(to, count, count.saturating_mul(TAP), |source| {
             let pixels = image.open::<T>(source, from)?;
             if count > 0 && [height, width, rows, columns, channels].contains(&0) {
                 return Err(Unknown);

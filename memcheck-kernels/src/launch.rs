@@ -179,6 +179,14 @@ impl<'a> Source<'a> {
         (before.is_empty() && after.is_empty()).then_some(elements)
     }
 
+    /// True if `count` consecutive elements are zeros without storage.
+    pub(crate) fn are_zeros<T: Element>(&self, address: u64, count: u64) -> bool {
+        let length = count.saturating_mul(T::WIDTH as u64);
+        let span = self.memory.span(address, length).filter(|_| length > 0);
+        let view = span.and_then(|span| self.memory.values().view(span));
+        view.is_some_and(|view| view.bytes().is_none() && view.knows(0, length))
+    }
+
     /// As [`Source::strided`], without a copy if that is possible.
     pub(crate) fn in_order<T: Element>(
         &self,

@@ -15,6 +15,8 @@ use super::operand::Operand;
 pub(super) struct Matrix<'a, W: Clone> {
     elements: Cow<'a, [W]>,
     steps: [usize; 2],
+    /// All elements are zeros that have no storage on the device.
+    is_zero: bool,
 }
 
 impl<'a, W: Real> Matrix<'a, W> {
@@ -28,6 +30,11 @@ impl<'a, W: Real> Matrix<'a, W> {
     ) -> Known<Self> {
         let steps = if operand.transposed { [1, operand.leading] } else { [operand.leading, 1] };
         let layout = Layout::new(&dims, &steps);
+        let packed = [dims[1] as usize, 1];
+        if source.are_zeros::<T>(address, layout.extent()) {
+            let elements = Cow::Owned(vec![W::default(); layout.count() as usize]);
+            return Ok(Self { elements, steps: packed, is_zero: true });
+        }
         // The loop wants rows without gaps.
         let is_usable = cfg!(feature = "gemm") || layout.is_contiguous();
         if T::KIND == W::KIND
@@ -35,17 +42,36 @@ impl<'a, W: Real> Matrix<'a, W> {
             && let Some(elements) = source.stored(address, layout.extent())
         {
             let steps = steps.map(|step| step as usize);
-            return Ok(Self { elements: Cow::Borrowed(elements), steps });
+            return Ok(Self { elements: Cow::Borrowed(elements), steps, is_zero: false });
         }
         let elements: Vec<T> = source.strided(address, &layout)?;
         let elements = Cow::Owned(elements.into_iter().map(wide).collect());
-        Ok(Self { elements, steps: [dims[1] as usize, 1] })
+        Ok(Self { elements, steps: packed, is_zero: false })
+    }
+
+    /// True if the product with `other` is zero: infinity times zero is not.
+    fn annuls(&self, other: &Self) -> bool {
+        let is_finite = |x: &W| x.minus(*x) == W::default();
+        self.is_zero && (other.is_zero || other.elements.iter().all(is_finite))
+    }
+}
+
+/// Computes A B. The sums are zeros before.
+pub(super) fn multiply<W: Real>(
+    sums: &mut [W],
+    dims: [usize; 3],
+    a: &Matrix<'_, W>,
+    b: &Matrix<'_, W>,
+) {
+    // PERF: the weights of a model that only counts are often zeros.
+    if !a.annuls(b) && !b.annuls(a) {
+        multiply_known(sums, dims, a, b);
     }
 }
 
 /// Computes A B, by the crate that candle's CPU backend uses.
 #[cfg(feature = "gemm")]
-pub(super) fn multiply<W: Real>(
+fn multiply_known<W: Real>(
     sums: &mut [W],
     [m, n, k]: [usize; 3],
     a: &Matrix<'_, W>,
@@ -87,7 +113,7 @@ pub(super) fn multiply<W: Real>(
 
 /// Computes A B, in the order of the inner dimension.
 #[cfg(not(feature = "gemm"))]
-pub(super) fn multiply<W: Real>(
+fn multiply_known<W: Real>(
     sums: &mut [W],
     [m, _, k]: [usize; 3],
     a: &Matrix<'_, W>,

@@ -59,7 +59,7 @@ pub struct Scalars {
 impl Product {
     /// Computes the products whose inputs are known. The others become unknown.
     pub fn run(&self, memory: &mut dyn Memory) {
-        let one = work::of_product([self.m, self.n, self.k]);
+        let one = work::of_product([self.m, self.n, self.k], self.inputs);
         if !memory.values().permits(one.saturating_mul(self.batch)) {
             let last = (self.batch - 1).saturating_mul(self.c.stride.unsigned_abs());
             let count = last.saturating_add(self.extent());
@@ -333,6 +333,25 @@ mod tests {
             };
             for (at, element) in c.into_iter().enumerate().step_by(97) {
                 assert_eq!(element, exact(at), "{at}");
+            }
+        }
+    }
+
+    #[test]
+    fn zeros_without_storage_are_multiplied() {
+        let mut device = TestDevice::new();
+        let (a, c) = (device.allocate(16), device.allocate(16));
+        device.memory.zero_bytes(a, 16);
+        for (b, expected) in
+            [([1_f32, 2.0, 3.0, 4.0], false), ([1_f32, f32::INFINITY, 3.0, 4.0], true)]
+        {
+            let b = device.upload(&b);
+            for pair in [[a, b], [b, a]] {
+                let [x, y] = pair.map(|address| operand(address, false, 2, 0));
+                product(Kind::F32, [2; 3], [x, y, operand(c, false, 2, 0)]).run(&mut device.memory);
+                let result: Vec<f32> = device.download(c, 4).expect("the product is known");
+                assert_eq!(result.iter().any(|x| x.is_nan()), expected);
+                assert!(result.iter().all(|&x| x == 0.0 || x.is_nan()), "{result:?}");
             }
         }
     }
