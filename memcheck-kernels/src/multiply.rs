@@ -120,7 +120,7 @@ fn multiply_known<W: Real>(
     b: &Matrix<'_, W>,
 ) {
     for (column, sums) in sums.chunks_exact_mut(m).enumerate() {
-        add_products(sums, &a.elements, &b.elements[column * k..][..k]);
+        add_products(sums, &a.elements, &b.elements[column * b.steps[0]..][..k]);
     }
 }
 
