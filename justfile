@@ -115,7 +115,7 @@ real:
     scripts/cuda-toolkit >/dev/null
     cargo test -p memcheck-functional weekly::real -- --ignored --nocapture --test-threads 1
 
-# The CUDA tests that candle-core ships, on the simulated device. Prints how many of each file pass.
+# The CUDA tests that candle-core and candle-nn ship, on the simulated device. Prints how many of each file pass.
 candle-tests:
     cargo test -p memcheck-functional candle_tests:: -- --include-ignored --nocapture
 

@@ -9,6 +9,7 @@ use half::{bf16, f16};
 use super::element::Real;
 use super::launch::{AllKnown as _, Source, produce};
 use super::memory::Memory;
+use super::work::SINGLE_PRODUCT;
 use super::{Kind, Known, Unknown};
 
 /// A tensor of rows of heads. Strides are in elements.
@@ -110,7 +111,8 @@ impl Attention {
 
     fn run_in<T: Real<Wide = f32>>(&self, memory: &mut dyn Memory) {
         let sequences = self.sequences(&Source::new(memory));
-        let of_pair = self.heads.saturating_mul(self.width.max(1)).saturating_mul(2);
+        let of_pair =
+            self.heads.saturating_mul(self.width.max(1)).saturating_mul(2 * SINGLE_PRODUCT);
         let work = sequences.as_ref().map_or(u64::MAX, |all| {
             let pairs = all.iter().map(|one| one.lengths[0].saturating_mul(one.lengths[1].max(1)));
             pairs.fold(0, u64::saturating_add).saturating_mul(of_pair)
@@ -120,7 +122,8 @@ impl Attention {
         };
         for sequence in sequences {
             for head in 0..self.heads {
-                let operations = sequence.lengths[1].max(1).saturating_mul(2 * self.width);
+                let of_column = self.width.saturating_mul(2 * SINGLE_PRODUCT);
+                let operations = sequence.lengths[1].max(1).saturating_mul(of_column);
                 for row in 0..sequence.lengths[0] {
                     let result = self.row::<T>(&Source::new(memory), sequence, head, row);
                     let (elements, sum) = result

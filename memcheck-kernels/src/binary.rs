@@ -1,7 +1,8 @@
 //! Arithmetic on two elements.
 
 use super::element::Element;
-use super::{ELEMENT, Known, Launch, with_element};
+use super::work::ARITHMETIC;
+use super::{Known, Launch, with_element};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arithmetic {
@@ -32,10 +33,10 @@ pub(super) fn zip<T: Element, O: Element>(
 ) -> Known {
     let (count, rank, info) = (launch.long(0), launch.long(1), launch.long(2));
     let (lhs, rhs, output) = (launch.long(3), launch.long(4), launch.long(5));
-    launch.produce(output, count, count.saturating_mul(ELEMENT), |source| {
+    launch.produce(output, count, count.saturating_mul(ARITHMETIC.of(T::KIND)), |source| {
         let [of_lhs, of_rhs] = source.layouts(count, rank, info)?;
-        let (lhs, rhs) = (source.strided(lhs, &of_lhs)?, source.strided(rhs, &of_rhs)?);
-        Ok(lhs.into_iter().zip(rhs).map(|(x, y)| function(x, y)).collect())
+        let (lhs, rhs) = (source.in_order::<T>(lhs, &of_lhs)?, source.in_order::<T>(rhs, &of_rhs)?);
+        Ok(lhs.iter().zip(rhs.iter()).map(|(&x, &y)| function(x, y)).collect())
     })
 }
 

@@ -15,8 +15,8 @@ pub(super) fn run(launch: &mut Launch<'_>, from: Kind) -> Known {
     let numbers = launch.read(operations, |source| {
         let [layout] = source.layouts(count, rank, info)?;
         with_element!(from, S => {
-            let elements = source.strided::<S>(input, &layout)?;
-            Ok(elements.into_iter().map(S::number).collect::<Vec<_>>())
+            let elements = source.in_order::<S>(input, &layout)?;
+            Ok(elements.iter().map(|&element| element.number()).collect::<Vec<_>>())
         })
     });
     with_element!(launch.kind, D => launch.produce(output, count, operations, |_| {

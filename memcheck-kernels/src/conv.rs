@@ -7,6 +7,7 @@ use super::element::Element;
 use super::launch::{AllKnown as _, Random, Source, produce};
 use super::layout::Layout;
 use super::memory::Memory;
+use super::work::TAP;
 use super::{ELEMENT, Kind, Known, Launch, Unknown};
 
 /// An element type of images, with the type of its sums: f32 for the types of 16 bits, otherwise
@@ -233,7 +234,7 @@ pub(super) fn convolve_at(
     let of_group = out / (all_channels / channels.max(1)).max(1);
     let count = product(&[batch, out, height, width]);
     let work =
-        product(&[count, channels.max(1), rows.max(1), columns.max(1)]).saturating_add(count);
+        product(&[count, channels.max(1), rows.max(1), columns.max(1), TAP]).saturating_add(count);
     with_pixel!(kind, T => {
         produce::<T>(memory, to, count, work, |source| {
             type Sum = <T as Pixel>::Sum;
@@ -276,7 +277,7 @@ pub(super) fn columns_one_dim(launch: &mut Launch<'_>) -> Known {
     let [_, channels, length] = image.dims;
     let count = threads.saturating_mul(taps);
     with_pixel!(launch.kind, T => {
-        launch.produce::<T>(to, count, count.saturating_mul(ELEMENT), |source| {
+        launch.produce::<T>(to, count, count.saturating_mul(TAP), |source| {
             let pixels = image.open::<T>(source, from)?;
             let each = channels.checked_mul(out).filter(|&each| each > 0 || count == 0).ok_or(Unknown)?;
             let element = |index: u64| {
@@ -300,7 +301,7 @@ pub(super) fn columns_two_dim(launch: &mut Launch<'_>) -> Known {
     let [image] = Shaped::<4>::read(&launch.source(), info)?;
     let [_, channels, of_rows, of_columns] = image.dims;
     with_pixel!(launch.kind, T => {
-        launch.produce::<T>(to, count, count.saturating_mul(ELEMENT), |source| {
+        launch.produce::<T>(to, count, count.saturating_mul(TAP), |source| {
             let pixels = image.open::<T>(source, from)?;
             if count > 0 && [height, width, rows, columns, channels].contains(&0) {
                 return Err(Unknown);

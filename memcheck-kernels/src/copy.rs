@@ -6,10 +6,10 @@ use super::{ELEMENT, Known, Launch, Unknown};
 /// `usize n, usize num_dims, info*, T* in, T* out`
 pub(super) fn strided(launch: &mut Launch<'_>) -> Known {
     match launch.kind.width() {
-        1 => map(launch, 3, 4, |x: u8| x),
-        2 => map(launch, 3, 4, |x: i16| x),
-        4 => map(launch, 3, 4, |x: u32| x),
-        8 => map(launch, 3, 4, |x: i64| x),
+        1 => map(launch, [3, 4], ELEMENT, |x: u8| x),
+        2 => map(launch, [3, 4], ELEMENT, |x: i16| x),
+        4 => map(launch, [3, 4], ELEMENT, |x: u32| x),
+        8 => map(launch, [3, 4], ELEMENT, |x: i64| x),
         _ => Err(Unknown),
     }
 }

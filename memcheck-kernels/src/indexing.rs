@@ -167,7 +167,7 @@ impl Restrided {
 pub(super) fn gather(launch: &mut Launch<'_>, ids: Kind) -> Known {
     let [count, at, from, to, left, dim, of_ids, right] =
         std::array::from_fn(|number| launch.long(number));
-    let operations = count.saturating_mul(ELEMENT);
+    let operations = count.saturating_mul(3 * ELEMENT);
     let ids = match product(&[left, of_ids, right]) == count {
         _ if count == 0 => Ok(Vec::new()),
         true => Ids { kind: ids, address: at, count, dim, is_asserted: true }

@@ -1,5 +1,7 @@
 //! A launch as its kernel sees it: the arguments, and the memory that it reads and writes.
 
+use std::borrow::Cow;
+
 use super::arguments::Arguments;
 use super::element::Element;
 use super::kinds::Kind;
@@ -105,15 +107,22 @@ pub(super) fn produce<T: Element>(
 ) {
     // A kernel visits each element, even if another dim is 0.
     let operations = operations.max(count);
-    let result = match memory.values().permits(operations) {
+    let result = match memory.values().permits(operations) && has_room::<T>(memory, address, count)
+    {
         true => compute(&Source { memory }),
         false => Err(Unknown),
     };
     finish(memory, address, count, operations, result);
 }
 
+/// True if a result can be stored, so that it is not computed in vain.
+pub(super) fn has_room<T: Element>(memory: &dyn Memory, address: u64, count: u64) -> bool {
+    let span = memory.span(address, count.saturating_mul(T::KIND.width()));
+    span.is_none_or(|span| memory.values().has_room(span))
+}
+
 /// Not a part of `produce`, which is compiled once for each closure.
-fn finish<T: Element>(
+pub(super) fn finish<T: Element>(
     memory: &mut dyn Memory,
     address: u64,
     count: u64,
@@ -125,7 +134,7 @@ fn finish<T: Element>(
             let bytes = bytes_of(&elements);
             debug_assert_eq!(bytes.len() as u64, count * T::KIND.width());
             // Only now, because a launch with unknown inputs computes nothing.
-            memory.values_mut().charge(operations);
+            memory.values_mut().count_operations(operations);
             memory.write_bytes(address, bytes);
         }
         Err(Unknown) => memory.overwritten_elements(address, count, T::KIND),
@@ -159,6 +168,39 @@ impl<'a> Source<'a> {
                 Ok(bytes.chunks_exact(T::WIDTH).map(T::load).collect())
             }
         }
+    }
+
+    /// Returns `count` consecutive elements that are known and stored, without a copy. `None` has no
+    /// meaning: they may be known.
+    pub(crate) fn stored<T: Element>(&self, address: u64, count: u64) -> Option<&'a [T]> {
+        let length = count.checked_mul(T::WIDTH as u64).filter(|&length| length > 0)?;
+        let view = self.memory.values().view(self.memory.span(address, length)?)?;
+        let bytes = view.bytes().filter(|_| view.knows(0, length))?;
+        // SAFETY: an element is a number of `WIDTH` bytes, for which every pattern of bits is valid.
+        let (before, elements, after) = unsafe { bytes[..length as usize].align_to::<T>() };
+        (before.is_empty() && after.is_empty()).then_some(elements)
+    }
+
+    /// True if `count` consecutive elements are zeros without storage.
+    pub(crate) fn are_zeros<T: Element>(&self, address: u64, count: u64) -> bool {
+        let length = count.saturating_mul(T::WIDTH as u64);
+        let span = self.memory.span(address, length).filter(|_| length > 0);
+        let view = span.and_then(|span| self.memory.values().view(span));
+        view.is_some_and(|view| view.bytes().is_none() && view.knows(0, length))
+    }
+
+    /// As [`Source::strided`], without a copy if that is possible.
+    pub(crate) fn in_order<T: Element>(
+        &self,
+        address: u64,
+        layout: &Layout,
+    ) -> Known<Cow<'a, [T]>> {
+        if layout.is_contiguous()
+            && let Some(elements) = self.stored(address, layout.count())
+        {
+            return Ok(Cow::Borrowed(elements));
+        }
+        self.strided(address, layout).map(Cow::Owned)
     }
 
     /// Reads the elements of a layout in row-major order.

@@ -36,6 +36,7 @@ mod launch;
 mod layout;
 mod memory;
 mod moe;
+mod multiply;
 mod norms;
 mod operand;
 mod pool;
@@ -50,6 +51,7 @@ mod sum;
 mod table;
 mod unary;
 mod values;
+mod work;
 
 use std::sync::Arc;
 
@@ -71,14 +73,11 @@ pub use product::{Product, Scalars, absolute_sum};
 pub use random::{Distribution, Generator};
 pub use table::Kernel;
 pub use values::{Limits, Part, Span, UnknownReads, Values};
+pub(crate) use work::ELEMENT;
 
 /// Computes a kernel. An error means that the kernel is not computed at all; the blocks that it can
 /// write then become unknown.
 pub(crate) type Run = fn(&mut Launch<'_>) -> Known;
-
-/// The work of one element, for the limits. A product of matrices counts one operation for each
-/// multiplication.
-pub(crate) const ELEMENT: u64 = 8;
 
 /// Calls `$work` with `$T` as the element type of a floating-point kernel.
 macro_rules! with_real {

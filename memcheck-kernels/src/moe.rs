@@ -8,6 +8,7 @@ use super::element::Real;
 use super::launch::{AllKnown as _, Source, produce};
 use super::memory::Memory;
 use super::quantized::{Format, Weights, vector_of};
+use super::work::SINGLE_PRODUCT;
 use super::{Kind, Known, Unknown};
 
 /// The tokens of a mixture of experts.
@@ -108,7 +109,7 @@ impl Routing {
         (to, result): (u64, Kind),
     ) {
         let [m, n, k] = [self.m, self.n, self.k].map(|it| u64::try_from(it).unwrap_or(0));
-        let of_row = n.saturating_mul(k);
+        let of_row = n.saturating_mul(k).saturating_mul(SINGLE_PRODUCT);
         let work = m.saturating_mul(of_row);
         let tasks = match memory.values().permits(work) {
             true => self.tasks(&Source::new(memory)),

@@ -1,8 +1,10 @@
 //! Softmax and the normalisations of rows.
 
 use super::element::{Element, Number, Real};
+use super::layout::Layout;
 use super::reduce::{WARP, sum_of_warps, tree};
-use super::{ELEMENT, Known, Launch, Unknown, with_real};
+use super::work::{ByType, LAYER_NORM, RMS_NORM, SOFTMAX, THREAD};
+use super::{Known, Launch, Unknown, with_real};
 
 /// `T* src, T* dst, i32 ncols`, a warp for each row
 ///
@@ -15,7 +17,7 @@ pub(super) fn softmax(launch: &mut Launch<'_>) -> Known {
     with_real!(launch.kind, T => {
         let columns = u64::try_from(columns).unwrap_or(0);
         let count = rows.saturating_mul(columns);
-        launch.produce(to, count, count.saturating_mul(2 * ELEMENT), |source| {
+        launch.produce(to, count, count.saturating_mul(SOFTMAX.of(T::KIND)), |source| {
             let mut all: Vec<T> = source.elements(from, count)?;
             if lanes != WARP {
                 return Err(Unknown);
@@ -49,6 +51,8 @@ pub(super) fn rms(launch: &mut Launch<'_>) -> Known {
         columns: launch.value(3),
         threads: launch.value(4),
         eps: launch.value(5),
+        element: RMS_NORM,
+        sums: 1,
     };
     with_real!(launch.kind, T => norm.run(launch, |row: &[T], norm| {
         let squares = norm.sum(row, |x| x * x)?;
@@ -65,6 +69,8 @@ pub(super) fn layer(launch: &mut Launch<'_>) -> Known {
         columns: launch.value(4),
         threads: launch.value(5),
         eps: launch.value(6),
+        element: LAYER_NORM,
+        sums: 2,
     };
     // The variance is the difference of two means, from one pass; the CPU makes two.
     with_real!(launch.kind, T => norm.run(launch, |row: &[T], norm| {
@@ -86,6 +92,10 @@ struct Norm {
     columns: i32,
     threads: i32,
     eps: f32,
+    /// The work of an element.
+    element: ByType,
+    /// The number of sums of each row.
+    sums: u64,
 }
 
 impl Norm {
@@ -98,9 +108,11 @@ impl Norm {
         let rows = u64::from(launch.shape.grid[0]) * u64::from(launch.shape.block[1]);
         let columns = u64::try_from(self.columns).unwrap_or(0);
         let count = rows.saturating_mul(columns);
-        let work = count.saturating_add(rows.saturating_mul(WARP as u64));
-        launch.produce(to, count, work.saturating_mul(2 * ELEMENT), |source| {
-            let all: Vec<T> = source.elements(from, count)?;
+        let threads = u64::try_from(self.threads).unwrap_or(0);
+        let of_sums = rows.saturating_mul(threads).saturating_mul(2 * self.sums * THREAD);
+        let work = count.saturating_mul(self.element.of(T::KIND)).saturating_add(of_sums);
+        launch.produce(to, count, work, |source| {
+            let all = source.in_order::<T>(from, &Layout::contiguous(count))?;
             let of_columns = |address: u64| -> Known<Option<Vec<T>>> {
                 (address != 0).then(|| source.elements(address, columns)).transpose()
             };
@@ -243,6 +255,20 @@ mod tests {
         assert_eq!(norm("rmsnorm_bf16", &halves, 4, None, None)[3], bf16::NEG_ONE);
         let long = vec![-3_f32; 2048];
         assert_eq!(norm("rmsnorm_f32", &long, 2048, None, None), vec![-1_f32; 2048]);
+    }
+
+    /// The dims of candle-nn's own test.
+    #[test]
+    fn a_norm_of_24_times_70_rows_of_64_is_known() {
+        let elements: Vec<f32> = (0..24 * 70 * 64).map(|at| (at % 7) as f32 - 3.0).collect();
+        let (alpha, ones) = (vec![2_f32; 64], vec![1_f32; 64]);
+        for result in [
+            norm("rmsnorm_f32", &elements, 64, Some(&alpha), None),
+            norm("layernorm_f32", &elements, 64, Some(&alpha), Some(Some(&ones))),
+        ] {
+            assert_eq!(result.len(), elements.len());
+            assert!(result.iter().any(|&x| x != 0.0));
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::conv::{Pixel, Shaped, product, with_pixel};
 use super::element::{Element, Number};
 use super::launch::{AllKnown as _, Random};
+use super::work::TAP;
 use super::{ELEMENT, Known, Launch, Unknown};
 
 /// `usize el, w_k, h_k, w_stride, h_stride, info*, T* src, T* dst`
@@ -47,7 +48,7 @@ fn pool<T: Pixel>(
     let height = out(rows, of_rows, row_step)?;
     let width = out(columns, of_columns, column_step)?;
     let count = product(&[batch, channels, height, width]);
-    let work = product(&[count, of_rows, of_columns]).saturating_add(count);
+    let work = product(&[count, of_rows, of_columns, TAP]).saturating_add(count);
     launch.produce(to, count, work, |source| {
         let pixels: Random<'_, T> = image.open(source, from)?;
         (0..count)

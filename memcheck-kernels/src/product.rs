@@ -1,9 +1,10 @@
 //! Products of matrices: cuBLAS's `C = alpha op(A) op(B) + beta C`, column-major and in batches.
 //! cuBLASLt adds an [`Epilogue`].
 //!
-//! Sums are made in f32, or in f64 for f64, in the order of the inner dimension. That order is the
-//! same on every computer. cuBLAS does not state its order, so its last bits can differ, and its
-//! results of 16-bit sums and of TF32 are less exact.
+//! Sums are made in f32, or in f64 for f64, by the crate that candle's CPU backend uses, so that the
+//! results are those of the CPU. It adds in the order for which the processor is fastest. Without
+//! the crate, the order is that of the inner dimension. cuBLAS does not state its order, so its last
+//! bits can differ, and its results of 16-bit sums and of TF32 are less exact.
 
 use half::{bf16, f16};
 
@@ -13,7 +14,9 @@ use super::f8::F8;
 use super::launch::{Source, bytes_of};
 use super::layout::Layout;
 use super::memory::Memory;
+use super::multiply::{Matrix, multiply};
 use super::operand::Operand;
+use super::work;
 use super::{Kind, Known, Unknown, with_real};
 
 /// A product of matrices by cuBLAS or cuBLASLt, in column-major order: C = alpha A B + beta C. A or B
@@ -56,29 +59,26 @@ pub struct Scalars {
 impl Product {
     /// Computes the products whose inputs are known. The others become unknown.
     pub fn run(&self, memory: &mut dyn Memory) {
-        let one = self.m.saturating_mul(self.n).saturating_mul(self.k.max(1));
-        let operations = one.saturating_mul(self.batch);
-        if !memory.values().permits(operations) {
+        let one = work::of_product([self.m, self.n, self.k], self.inputs);
+        if !memory.values().permits(one.saturating_mul(self.batch)) {
             let last = (self.batch - 1).saturating_mul(self.c.stride.unsigned_abs());
             let count = last.saturating_add(self.extent());
             return memory.overwritten_elements(self.c.address, count, self.output);
         }
-        let mut packed = Packed::default();
-        for index in 0..self.batch {
-            let to = self.c.of_batch(index, self.output);
-            let bytes = match self.inputs {
-                Kind::F64 => self.compute::<f64, _>(memory, index, f64::wide, &mut packed.double),
-                Kind::F32 => self.compute::<f32, _>(memory, index, f32::wide, &mut packed.single),
-                Kind::F16 => self.compute::<f16, _>(memory, index, f16::wide, &mut packed.single),
-                Kind::Bf16 => {
-                    self.compute::<bf16, _>(memory, index, bf16::wide, &mut packed.single)
-                }
-                Kind::F8 => self.compute::<F8, _>(memory, index, F8::to_f32, &mut packed.single),
-                _ => Err(Unknown),
-            };
-            match bytes {
+        let source = Source::new(memory);
+        let results = match self.inputs {
+            Kind::F64 => self.compute::<f64, _>(&source, f64::wide),
+            Kind::F32 => self.compute::<f32, _>(&source, f32::wide),
+            Kind::F16 => self.compute::<f16, _>(&source, f16::wide),
+            Kind::Bf16 => self.compute::<bf16, _>(&source, bf16::wide),
+            Kind::F8 => self.compute::<F8, _>(&source, F8::to_f32),
+            _ => vec![Err(Unknown); self.batch as usize],
+        };
+        for (index, result) in results.into_iter().enumerate() {
+            let to = self.c.of_batch(index as u64, self.output);
+            match result {
                 Ok(bytes) => {
-                    memory.values_mut().charge(one);
+                    memory.values_mut().count_operations(one);
                     self.write(memory, to, &bytes);
                 }
                 Err(Unknown) => memory.overwritten_elements(to, self.extent(), self.output),
@@ -91,33 +91,31 @@ impl Product {
         (self.n - 1).saturating_mul(self.c.leading).saturating_add(self.m)
     }
 
-    /// Returns the bytes of one C without gaps. `wide` converts an element to the type of the sums.
+    /// Returns the bytes of each C of the batch without gaps. `wide` converts an element to the type
+    /// of the sums.
     fn compute<T: Element, W: Real>(
         &self,
-        memory: &dyn Memory,
-        index: u64,
+        source: &Source<'_>,
         wide: fn(T) -> W,
-        packed: &mut Option<(u64, Vec<W>)>,
-    ) -> Known<Vec<u8>> {
-        let source = Source::new(memory);
-        let Scalars { alpha, beta } = self.scales.ok_or(Unknown)?;
-        let (m, n, k) = (self.m as usize, self.n as usize, self.k as usize);
-        // B is read first: it holds the activations, which are more often unknown.
-        let b = self.b.of_batch(index, self.inputs);
-        let steps = if self.b.transposed { [1, self.b.leading] } else { [self.b.leading, 1] };
-        let b = read_wide(&source, b, [self.n, self.k], steps, wide)?;
-        let a = self.a.of_batch(index, self.inputs);
-        let steps = if self.a.transposed { [1, self.a.leading] } else { [self.a.leading, 1] };
-        // One A for a whole batch is read once.
-        if packed.as_ref().is_none_or(|&(address, _)| address != a) {
-            *packed = Some((a, read_wide(&source, a, [self.k, self.m], steps, wide)?));
-        }
-        let a = packed.as_ref().map_or(&[][..], |(_, a)| a);
-        let mut sums = vec![W::default(); m * n];
-        for (column, sums) in sums.chunks_exact_mut(m).enumerate() {
-            add_products(sums, a, &b[column * k..][..k]);
-        }
-        self.finish(&source, index, [alpha, beta], sums)
+    ) -> Vec<Known<Vec<u8>>> {
+        let dims = [self.m, self.n, self.k].map(|dim| dim as usize);
+        let mut last: Option<(u64, Matrix<'_, W>)> = None;
+        let one = |index: u64| {
+            let Scalars { alpha, beta } = self.scales.ok_or(Unknown)?;
+            // B is read first: it holds the activations, which are more often unknown.
+            let b = self.b.of_batch(index, self.inputs);
+            let b = Matrix::read(source, b, [self.n, self.k], self.b, wide)?;
+            let a = self.a.of_batch(index, self.inputs);
+            // One A for a whole batch is read once.
+            if last.as_ref().is_none_or(|&(address, _)| address != a) {
+                last = Some((a, Matrix::read(source, a, [self.k, self.m], self.a, wide)?));
+            }
+            let (_, a) = last.as_ref().ok_or(Unknown)?;
+            let mut sums = vec![W::default(); dims[0] * dims[1]];
+            multiply(&mut sums, dims, a, &b);
+            self.finish(source, index, [alpha, beta], sums)
+        };
+        (0..self.batch).map(one).collect()
     }
 
     /// Scales the sums, adds C and applies the epilogue.
@@ -167,49 +165,10 @@ impl Product {
     }
 }
 
-/// Adds the rows of A, each times its factor, to a column of C, from the first row to the last.
-fn add_products<T: Real>(sums: &mut [T], a: &[T], factors: &[T]) {
-    let length = sums.len();
-    let mut rows = a.chunks_exact(length);
-    let mut fours = factors.chunks_exact(4);
-    // PERF: four rows for each time that the sums are read and written.
-    for four in &mut fours {
-        let [p, q, r, s] = std::array::from_fn(|_| rows.next().expect("A has a row per factor"));
-        for (index, sum) in sums.iter_mut().enumerate() {
-            let two = sum.plus(p[index].times(four[0])).plus(q[index].times(four[1]));
-            *sum = two.plus(r[index].times(four[2])).plus(s[index].times(four[3]));
-        }
-    }
-    for (row, &factor) in rows.zip(fours.remainder()) {
-        for (sum, &element) in sums.iter_mut().zip(row) {
-            *sum = sum.plus(element.times(factor));
-        }
-    }
-}
-
-/// Reads a matrix in the type of its sums.
-fn read_wide<T: Element, W>(
-    source: &Source<'_>,
-    address: u64,
-    dims: [u64; 2],
-    steps: [u64; 2],
-    wide: fn(T) -> W,
-) -> Known<Vec<W>> {
-    let elements: Vec<T> = source.strided(address, &Layout::new(&dims, &steps))?;
-    Ok(elements.into_iter().map(wide).collect())
-}
-
 /// Returns the bytes of sums in the type of the output.
 fn rounded<W: Real, C: Element>(sums: &[W]) -> Vec<u8> {
     let rounded: Vec<C> = sums.iter().map(|sum| C::from_number(sum.number())).collect();
     bytes_of(&rounded).to_vec()
-}
-
-/// The last A that was read, by its address.
-#[derive(Default)]
-struct Packed {
-    single: Option<(u64, Vec<f32>)>,
-    double: Option<(u64, Vec<f64>)>,
 }
 
 /// Sums the absolute values of `count` elements with a step, in their own type, f32 or f64. Returns
@@ -233,7 +192,7 @@ fn sum_of<T: Real>(memory: &mut dyn Memory, address: u64, count: u64, step: u64)
     }
     let layout = Layout::new(&[count], &[step]);
     let elements: Vec<T> = Source::new(memory).strided(address, &layout).ok()?;
-    memory.values_mut().charge(count);
+    memory.values_mut().count_operations(count);
     Some(elements.into_iter().fold(T::default(), |sum, element| sum.plus(element.abs())))
 }
 
@@ -338,13 +297,82 @@ mod tests {
     #[test]
     fn a_product_that_exceeds_the_limits_is_unknown() {
         let mut device = TestDevice::new();
-        let a = device.allocate(4 << 20);
-        device.memory.zero_bytes(a, 4 << 20);
-        let c = device.upload(&[0_f32; 1 << 20]);
-        let square = operand(a, false, 1 << 10, 0);
-        product(Kind::F32, [1 << 10; 3], [square, square, operand(c, false, 1 << 10, 0)])
+        let a = device.allocate(16 << 20);
+        device.memory.zero_bytes(a, 16 << 20);
+        let c = device.allocate(16 << 20);
+        device.memory.zero_bytes(c, 16 << 20);
+        let square = operand(a, false, 1 << 11, 0);
+        product(Kind::F32, [1 << 11; 3], [square, square, operand(c, false, 1 << 11, 0)])
             .run(&mut device.memory);
         assert!(!device.is_known(c));
+    }
+
+    /// The dims of a layer of a small model.
+    #[test]
+    fn a_product_of_64_by_256_and_256_by_256_is_known() {
+        let mut device = TestDevice::new();
+        let number = |at: usize| (at * 37 % 33) as f32 / 8.0 - 2.0;
+        let (m, n, k) = (256, 64, 256);
+        let a: Vec<f32> = (0..k * m).map(number).collect();
+        let b: Vec<f32> = (0..n * k).map(|at| number(at + 5)).collect();
+        let [a_at, b_at] = [&a, &b].map(|elements| device.upload(elements));
+        for turned in [false, true] {
+            let c = device.allocate(4 * m * n);
+            let operands = [
+                operand(a_at, turned, if turned { k } else { m } as u64, 0),
+                operand(b_at, false, k as u64, 0),
+                operand(c, false, m as u64, 0),
+            ];
+            product(Kind::F32, [m as u64, n as u64, k as u64], operands).run(&mut device.memory);
+            let c: Vec<f32> = device.download(c, m * n).expect("the product is known");
+            // All sums are multiples of 1/64 and exact in f32.
+            let exact = |at: usize| -> f32 {
+                let (row, column) = (at % m, at / m);
+                let of_a = |inner: usize| if turned { row * k + inner } else { inner * m + row };
+                (0..k).map(|inner| a[of_a(inner)] * b[column * k + inner]).sum()
+            };
+            for (at, element) in c.into_iter().enumerate().step_by(97) {
+                assert_eq!(element, exact(at), "{at}");
+            }
+        }
+    }
+
+    #[test]
+    fn zeros_without_storage_are_multiplied() {
+        let mut device = TestDevice::new();
+        let (a, c) = (device.allocate(16), device.allocate(16));
+        device.memory.zero_bytes(a, 16);
+        for (b, expected) in
+            [([1_f32, 2.0, 3.0, 4.0], false), ([1_f32, f32::INFINITY, 3.0, 4.0], true)]
+        {
+            let b = device.upload(&b);
+            for pair in [[a, b], [b, a]] {
+                let [x, y] = pair.map(|address| operand(address, false, 2, 0));
+                product(Kind::F32, [2; 3], [x, y, operand(c, false, 2, 0)]).run(&mut device.memory);
+                let result: Vec<f32> = device.download(c, 4).expect("the product is known");
+                assert_eq!(result.iter().any(|x| x.is_nan()), expected);
+                assert!(result.iter().all(|&x| x == 0.0 || x.is_nan()), "{result:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn columns_of_a_larger_matrix_are_read_in_place() {
+        let mut device = TestDevice::new();
+        let a = device.upload(&[1_f32, 2.0, 9.0, 3.0, 4.0]);
+        let b = device.upload(&[1_f32, 10.0, 9.0, 2.0, 20.0]);
+        let c = device.allocate(16);
+        let operands = [operand(a, false, 3, 0), operand(b, false, 3, 0), operand(c, false, 2, 0)];
+        product(Kind::F32, [2; 3], operands).run(&mut device.memory);
+        assert_eq!(device.download(c, 4), Some(vec![31_f32, 42.0, 62.0, 84.0]));
+        // An unknown gap does not matter.
+        let gaps = device.allocate(20);
+        device.memory.write_bytes(gaps, &[1_f32.to_ne_bytes(), 2_f32.to_ne_bytes()].concat());
+        device.memory.write_bytes(gaps + 12, &[3_f32.to_ne_bytes(), 4_f32.to_ne_bytes()].concat());
+        let operands =
+            [operand(gaps, false, 3, 0), operand(b, false, 3, 0), operand(c, false, 2, 0)];
+        product(Kind::F32, [2; 3], operands).run(&mut device.memory);
+        assert_eq!(device.download(c, 4), Some(vec![31_f32, 42.0, 62.0, 84.0]));
     }
 
     #[test]

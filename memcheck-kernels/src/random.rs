@@ -3,11 +3,10 @@
 //! A generator is a seed and a position. The number at a position depends on nothing else, so a
 //! program gets the same numbers in every run. The streams are not those of NVIDIA's generators.
 
-use super::Known;
-use super::element::Element;
+use super::element::{Element, Number};
 use super::kinds::Kind;
-use super::launch::Source;
 use super::memory::Memory;
+use super::{Known, Unknown, launch, work};
 
 /// The state of a generator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -43,9 +42,6 @@ pub enum Distribution {
     Poisson,
 }
 
-/// Operations for one number, for the limits.
-const NUMBER: u64 = 16;
-
 impl Generator {
     /// Writes `count` numbers at `to`, and moves on by as many positions even if the limits do not
     /// permit it, so that the numbers after them stay the same. The numbers have one of the types
@@ -75,33 +71,61 @@ impl Generator {
     ) {
         let start = self.position;
         self.position = start.wrapping_add(count);
-        let operations = count.saturating_mul(NUMBER);
-        let seed = self.seed;
-        super::launch::produce(memory, to, count, operations, |_: &Source<'_>| -> Known<Vec<T>> {
-            let bits = |at: u64| mixed(seed, start.wrapping_add(at));
-            (0..count).map(|at| number(distribution, at, bits)).collect()
-        });
+        let operations = count.saturating_mul(distribution.work());
+        let is_permitted = memory.values().permits_numbers(count, operations);
+        let result = match is_permitted && launch::has_room::<T>(memory, to, count) {
+            true => {
+                numbers::<T>(distribution, count, |at| mixed(self.seed, start.wrapping_add(at)))
+            }
+            false => Err(Unknown),
+        };
+        launch::finish::<T>(memory, to, count, operations, result);
     }
 }
 
-/// Returns the number at position `at` of a launch; `bits` are the random bits of each position.
-fn number<T: Element>(distribution: Distribution, at: u64, bits: impl Fn(u64) -> u64) -> Known<T> {
+impl Distribution {
+    /// The operations for one number.
+    fn work(self) -> u64 {
+        match self {
+            Self::Bits | Self::Uniform | Self::Poisson => work::UNIFORM,
+            Self::Normal { .. } | Self::LogNormal { .. } => work::NORMAL,
+        }
+    }
+}
+
+/// Returns the numbers of a launch; `bits` are the random bits of each position.
+fn numbers<T: Element>(
+    distribution: Distribution,
+    count: u64,
+    bits: impl Fn(u64) -> u64,
+) -> Known<Vec<T>> {
+    let mut all = Vec::with_capacity(count as usize + 1);
+    for at in (0..count).step_by(2) {
+        all.extend(pair::<T>(distribution, [bits(at), bits(at + 1)])?);
+    }
+    all.truncate(count as usize);
+    Ok(all)
+}
+
+/// Returns the numbers at two positions.
+fn pair<T: Element>(distribution: Distribution, bits: [u64; 2]) -> Known<[T; 2]> {
     let normal = |mean: f64, deviation: f64| {
         // Box and Muller: two positions give two numbers.
-        let (first, second) = (unit::<T>(bits(at & !1)), unit::<T>(bits(at | 1)));
+        let [first, second] = bits.map(unit::<T>);
         let radius = (-2.0 * libm::log(first)).sqrt();
-        let angle = std::f64::consts::TAU * second;
-        let side = if at & 1 == 0 { libm::cos(angle) } else { libm::sin(angle) };
-        mean + deviation * radius * side
+        let (sine, cosine) = libm::sincos(std::f64::consts::TAU * second);
+        [cosine, sine].map(|side| mean + deviation * radius * side)
     };
-    let value = match distribution {
-        Distribution::Bits => return Ok(T::load(&bits(at).to_ne_bytes()[..T::WIDTH])),
-        Distribution::Uniform => unit::<T>(bits(at)),
+    let values = match distribution {
+        Distribution::Bits => {
+            return Ok(bits.map(|bits| T::load(&bits.to_ne_bytes()[..T::WIDTH])));
+        }
+        Distribution::Uniform => bits.map(unit::<T>),
         Distribution::Normal { mean, deviation } => normal(mean, deviation),
-        Distribution::LogNormal { mean, deviation } => libm::exp(normal(mean, deviation)),
-        Distribution::Poisson => return Err(super::Unknown),
+        Distribution::LogNormal { mean, deviation } => normal(mean, deviation).map(libm::exp),
+        Distribution::Poisson => return Err(Unknown),
     };
-    Ok(T::from_number(super::element::Number::Real(value)))
+    Ok(values.map(|value| T::from_number(Number::Real(value))))
 }
 
 /// Returns a number above 0 and up to 1, with as many random bits as the type has.

@@ -10,7 +10,8 @@ use half::{bf16, f16};
 use super::element::{Element, Number, Real};
 use super::launch::{AllKnown as _, Source};
 use super::layout::Layout;
-use super::{ELEMENT, Kind, Known, Launch, Unknown, with_number};
+use super::work::{ARITHMETIC, THREAD};
+use super::{Kind, Known, Launch, Unknown, with_number};
 
 /// Threads that exchange their values without shared memory.
 pub(super) const WARP: usize = 32;
@@ -45,10 +46,11 @@ impl Reduction {
         launch: &mut Launch<'_>,
         mut output: impl FnMut(&Source<'_>, &Layout, u64, &[T]) -> Known<O>,
     ) -> Known {
-        let work = self.outputs.saturating_mul(self.threads as u64).saturating_add(self.all);
-        launch.produce(self.to, self.outputs, work.saturating_mul(ELEMENT), |source| {
+        let of_threads = self.outputs.saturating_mul(self.threads as u64).saturating_mul(THREAD);
+        let work = self.all.saturating_mul(ARITHMETIC.of(T::KIND)).saturating_add(of_threads);
+        launch.produce(self.to, self.outputs, work, |source| {
             let [layout] = source.layouts(self.all, self.rank, self.info)?;
-            let elements: Vec<T> = source.strided(self.from, &layout)?;
+            let elements = source.in_order::<T>(self.from, &layout)?;
             (0..self.outputs)
                 .map(|number| {
                     let first = number.saturating_mul(self.each).min(self.all);
@@ -183,13 +185,13 @@ pub(super) fn sum_small(launch: &mut Launch<'_>) -> Known {
 fn sum_rows<T: Element>(launch: &mut Launch<'_>, sum: impl Fn(&[T]) -> T) -> Known {
     let [outputs, each, rank, info, from, to] = [0, 1, 2, 3, 4, 5].map(|at| launch.long(at));
     let all = outputs.saturating_mul(each);
-    let work = all.saturating_add(outputs).saturating_mul(ELEMENT);
+    let work = all.saturating_add(outputs).saturating_mul(ARITHMETIC.of(T::KIND));
     launch.produce(to, outputs, work, |source| {
         if each == 0 {
             return Ok(vec![T::default(); outputs as usize]);
         }
         let [layout] = source.layouts(all, rank, info)?;
-        let elements: Vec<T> = source.strided(from, &layout)?;
+        let elements = source.in_order::<T>(from, &layout)?;
         Ok(elements.chunks_exact(each as usize).map(sum).collect())
     })
 }

@@ -4,7 +4,8 @@
 //! bf16 rounds in the same places.
 
 use super::element::Element;
-use super::{ELEMENT, Known, Launch, Unknown, with_real};
+use super::work::ROTATION;
+use super::{Known, Launch, Unknown, with_real};
 
 /// `T* src, T* cos, T* sin, T* dst, u32 bh, u32 td, u32 stride_b`, with pairs of neighbours
 pub(super) fn interleaved(launch: &mut Launch<'_>) -> Known {
@@ -71,7 +72,7 @@ fn rotate(
     let Rotation { count, table, batch, width } = rotation;
     let [from, cos, sin, to] = [0, 1, 2, 3].map(|at| launch.long(at));
     with_real!(launch.kind, T => {
-        launch.produce::<T>(to, count, count.saturating_mul(ELEMENT), |source| {
+        launch.produce::<T>(to, count, count.saturating_mul(ROTATION.of(T::KIND)), |source| {
             if count == 0 {
                 return Ok(Vec::new());
             }

@@ -1,6 +1,7 @@
 //! The positions of a row's elements in sorted order.
 
 use super::element::Element;
+use super::work::COMPARISON;
 use super::{Known, Launch, Unknown, with_number};
 
 /// `T* x, u32* dst, i32 ncols, i32 ncols_pad`, a block for each row
@@ -15,7 +16,7 @@ pub(super) fn positions(launch: &mut Launch<'_>, is_ascending: bool) -> Known {
     let stages = u64::from(padded.max(1).ilog2());
     let compared = rows.saturating_mul(padded).saturating_mul(stages * (stages + 1) / 2);
     with_number!(launch.kind, T => {
-        launch.produce::<u32>(to, count, compared.saturating_add(count), |source| {
+        launch.produce::<u32>(to, count, compared.saturating_mul(COMPARISON), |source| {
             if padded < columns || !padded.is_power_of_two() {
                 return Err(Unknown);
             }

@@ -2,7 +2,8 @@
 
 use super::element::{Element, Real};
 use super::f8::F8;
-use super::{ELEMENT, Kind, Known, Launch, with_real};
+use super::work::{ARITHMETIC, ByType};
+use super::{Kind, Known, Launch, with_real};
 
 /// A function of one element. Each is computed in the steps of candle's kernel, of which each
 /// rounds to the element type.
@@ -40,39 +41,63 @@ pub(super) enum WithParameter {
     Powf,
 }
 
+impl Op {
+    /// The work of an element.
+    pub(super) fn work(self, kind: Kind) -> u64 {
+        let work = match self {
+            Self::Abs | Self::Ceil | Self::Floor | Self::Neg | Self::Recip => ARITHMETIC,
+            Self::Relu | Self::Round | Self::Sign | Self::Sqr | Self::Sqrt => ARITHMETIC,
+            Self::Cos | Self::Exp | Self::Log | Self::Sin => ByType::new(16, 32, 20),
+            Self::Sigmoid | Self::SigmoidInOwnType | Self::Silu | Self::SiluInOwnType => {
+                ByType::new(16, 64, 24)
+            }
+            Self::Tanh => ByType::new(32, 64, 40),
+            Self::Gelu => ByType::new(40, 240, 48),
+            Self::GeluErf | Self::Normcdf => ByType::new(24, 56, 24),
+            Self::Erf => ByType::new(24, 48, 28),
+        };
+        work.of(kind)
+    }
+}
+
 /// `usize n, usize num_dims, info*, T* in, T* out`
 pub(super) fn run(launch: &mut Launch<'_>, op: Op) -> Known {
+    let work = op.work(launch.kind);
     if launch.kind == Kind::Fp8 {
-        return map(launch, 3, 4, |x: F8| F8::from_f32(apply(op, x.to_f32())));
+        return map(launch, [3, 4], work, |x: F8| F8::from_f32(apply(op, x.to_f32())));
     }
-    with_real!(launch.kind, T => map(launch, 3, 4, |x: T| apply(op, x)))
+    with_real!(launch.kind, T => map(launch, [3, 4], work, |x: T| apply(op, x)))
 }
 
 /// `usize n, usize num_dims, info*, T parameter, T* in, T* out`
 pub(super) fn run_with_parameter(launch: &mut Launch<'_>, op: WithParameter) -> Known {
+    let work = ByType::new(40, 80, 800).of(launch.kind);
     if launch.kind == Kind::Fp8 {
         let parameter = launch.value::<F8>(3).to_f32();
-        return map(launch, 4, 5, |x: F8| F8::from_f32(apply_with(op, x.to_f32(), parameter)));
+        return map(launch, [4, 5], work, |x: F8| {
+            F8::from_f32(apply_with(op, x.to_f32(), parameter))
+        });
     }
     with_real!(launch.kind, T => {
         let parameter: T = launch.value(3);
-        map(launch, 4, 5, |x: T| apply_with(op, x, parameter))
+        map(launch, [4, 5], work, |x: T| apply_with(op, x, parameter))
     })
 }
 
 /// Computes each element of a strided input, for a kernel that starts with `usize n, usize
-/// num_dims, info*`. `input` and `output` are the numbers of the pointers.
+/// num_dims, info*`. `input` and `output` are the numbers of the pointers, and `work` is that of an
+/// element.
 pub(super) fn map<T: Element, O: Element>(
     launch: &mut Launch<'_>,
-    input: usize,
-    output: usize,
+    [input, output]: [usize; 2],
+    work: u64,
     function: impl Fn(T) -> O,
 ) -> Known {
     let (count, rank, info) = (launch.long(0), launch.long(1), launch.long(2));
     let (input, output) = (launch.long(input), launch.long(output));
-    launch.produce(output, count, count.saturating_mul(ELEMENT), |source| {
+    launch.produce(output, count, count.saturating_mul(work), |source| {
         let [layout] = source.layouts(count, rank, info)?;
-        Ok(source.strided(input, &layout)?.into_iter().map(function).collect())
+        Ok(source.in_order::<T>(input, &layout)?.iter().map(|&x| function(x)).collect())
     })
 }
 
@@ -185,6 +210,13 @@ mod tests {
         for (name, input, expected) in values {
             assert_near(name, input, expected);
         }
+    }
+
+    #[test]
+    fn rounding_and_doubles_cost_more_than_singles() {
+        assert!(Op::Gelu.work(Kind::F32) > Op::Relu.work(Kind::F32));
+        assert!(Op::Gelu.work(Kind::Bf16) > Op::Gelu.work(Kind::F32));
+        assert!(Op::Exp.work(Kind::F64) > Op::Exp.work(Kind::F32));
     }
 
     #[test]

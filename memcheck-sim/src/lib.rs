@@ -10,7 +10,7 @@
 //! # What it cannot know
 //!
 //! - **Values beyond its limits.** Values are stored up to 256 MiB, and a launch computes at most
-//!   2^21 operations, unless [`Spec::values`] sets other limits. Results of other launches, and of
+//!   2^24 operations, unless [`Spec::values`] sets other limits. Results of other launches, and of
 //!   kernels that the simulator does not compute and for which [`register_kernel`] has no function,
 //!   are unknown. They read as zeros, [`Statistics::unknown_reads`] counts these reads,
 //!   [`observe_unknown_reads`] reports them, and [`observe_unsimulated_launches`] the launches.

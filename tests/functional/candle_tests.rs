@@ -1,5 +1,6 @@
-//! Runs candle-core's own CUDA tests on the simulated device. Their sources are those of the
-//! dependency, which cargo has fetched. `just candle-tests` prints the table.
+//! Runs the CUDA tests of candle-core and candle-nn on the simulated device, with the values that it
+//! computes by default. Their sources are those of the dependencies, which cargo has fetched.
+//! `just candle-tests` prints the table.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,6 +21,7 @@ metal = []
 
 [dev-dependencies]
 anyhow = \"1\"
+candle-nn = \"0.11.1\"
 float8 = { version = \"0.7\", features = [\"num-traits\", \"rand_distr\"] }
 half = { version = \"2.7\", default-features = false }
 memcheck-runtime = { path = \"RUNTIME\" }
@@ -56,6 +58,10 @@ fn package() -> Project {
             project.write(&format!("tests/{name}"), &format!("{text}{LINKS_THE_DEVICE}"));
         }
     }
+    let path = memcheck_sources::folder("candle-nn").join("tests/ops.rs");
+    // candle-nn names candle-core so.
+    let text = memcheck_sources::text(&path).replace("candle::", "candle_core::");
+    project.write(&format!("tests/{NN}"), &format!("{text}{LINKS_THE_DEVICE}"));
     project
 }
 
@@ -63,7 +69,8 @@ fn package() -> Project {
 fn run(project: &Project) -> Output {
     let mut command = project.simulated_cargo();
     command
-        .args(["test", "--tests", "--no-fail-fast", "--features", "memcheck-runtime/sim"])
+        .args(["test", "--tests", "--no-fail-fast"])
+        .args(["--features", "memcheck-runtime/sim,memcheck-runtime/nn-cuda"])
         .args(["--", "cuda", "gpu"]);
     command.output().expect("cargo runs")
 }
@@ -123,8 +130,12 @@ fn table(results: &Results) -> String {
     text
 }
 
-/// The number of tests with `cuda` or `gpu` in their names that candle-core 0.11.1 has.
-const TESTS: usize = 109;
+/// The file with the tests of candle-nn.
+const NN: &str = "nn_ops.rs";
+
+/// The numbers of tests with `cuda` or `gpu` in their names that candle-core 0.11.1 and candle-nn
+/// 0.11.1 have.
+const TESTS: [usize; 2] = [109, 10];
 
 #[test]
 #[ignore = "slow: just all"]
@@ -135,8 +146,9 @@ fn candles_own_cuda_tests_pass_on_the_simulated_device() {
     let stderr = String::from_utf8_lossy(&output.stderr);
     let results = results(&stdout, &files(&stderr));
     println!("{}", table(&results));
-    let all = results.len();
-    assert!(results.values().all(|&passes| passes) && all == TESTS, "{all}\n{stdout}\n{stderr}");
+    let of_nn = results.keys().filter(|(file, _)| file.ends_with(NN)).count();
+    let all = [results.len() - of_nn, of_nn];
+    assert!(results.values().all(|&passes| passes) && all == TESTS, "{all:?}\n{stdout}\n{stderr}");
 }
 
 #[test]

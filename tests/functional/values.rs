@@ -62,6 +62,15 @@ fn a_sampler_with_a_temperature_has_the_values_of_the_cpu() {
 }
 
 #[test]
+fn small_models_have_the_values_of_the_cpu_by_default() {
+    let tests = ["product_of_a_layer", "bert_mini", "llama_mini"];
+    let run = run(&programs(), &tests, &["--strict-values"]).exits(0);
+    for test in tests {
+        assert!(run.test(test).get("values").is_none(), "{}", run.stdout);
+    }
+}
+
+#[test]
 fn the_line_of_a_test_and_its_reports_have_the_mark() {
     let programs = programs();
     let arguments = [

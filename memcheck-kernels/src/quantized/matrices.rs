@@ -4,6 +4,7 @@
 //! candle launches these kernels only from its unit tests, or with `FORCE_DMMV`.
 
 use super::super::reduce::tree;
+use super::super::work::SINGLE_PRODUCT;
 use super::super::{Known, Launch};
 use super::blocks::{Format, QuantBlock};
 use super::dot::{Input, Q8_1};
@@ -106,7 +107,8 @@ pub(crate) fn dequantized_k(launch: &mut Launch<'_>, format: Format) -> Known {
         Format::Q5K => u64::from(launch.shape.grid[0]),
         _ => size(launch.value(4)).min(launched),
     };
-    launch.produce::<f32>(to, rows, rows.saturating_mul(columns), |source| {
+    let work = rows.saturating_mul(columns).saturating_mul(SINGLE_PRODUCT);
+    launch.produce::<f32>(to, rows, work, |source| {
         let y: Vec<f32> = source.elements(y, columns)?;
         let each = columns / format.elements() as u64;
         let blocks = blocks(source, format, weights, rows.saturating_mul(each))?;

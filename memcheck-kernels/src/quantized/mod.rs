@@ -21,6 +21,7 @@ use super::element::{Element, Real};
 use super::launch::{AllKnown as _, Source, produce};
 use super::memory::Memory;
 use super::reduce::tree;
+use super::work::SINGLE_PRODUCT;
 use super::{ELEMENT, Kind, Known, Launch, Unknown, with_real};
 
 /// Elements of a row are padded to a multiple of this number.
@@ -202,14 +203,15 @@ impl QuantizedProduct {
         dot: impl Fn(&[QuantBlock], &[Input]) -> Known<f32>,
     ) -> Known {
         let dims = [self.rows, self.columns, self.batch];
-        let work = dims.into_iter().fold(1_u64, |work, dim| work.saturating_mul(dim.max(1)));
+        let product = |work: u64, dim: u64| work.saturating_mul(dim.max(1));
+        let work = dims.into_iter().fold(SINGLE_PRODUCT, product);
         let result = match memory.values().permits(work) {
             true => self.compute(&Source::new(memory), dot),
             false => Err(Unknown),
         };
         match &result {
             Ok(_) => {
-                memory.values_mut().charge(work);
+                memory.values_mut().count_operations(work);
             }
             // The vectors of a large batch are not visited one by one.
             Err(Unknown) if self.batch > 8 => return Err(Unknown),
@@ -266,7 +268,8 @@ fn vector(source: &Source<'_>, address: u64, columns: u64) -> Known<Vec<Input>> 
 pub(super) fn dequantized_vector(launch: &mut Launch<'_>, format: Format) -> Known {
     let [weights, y, to] = [0, 1, 2].map(|at| launch.long(at));
     let [columns, rows] = [3, 4].map(|at| size(launch.value(at)));
-    launch.produce::<f32>(to, rows, rows.saturating_mul(columns), |source| {
+    let work = rows.saturating_mul(columns).saturating_mul(SINGLE_PRODUCT);
+    launch.produce::<f32>(to, rows, work, |source| {
         // With half a step, the device reads beyond the row.
         if !columns.is_multiple_of(64) {
             return Err(Unknown);
@@ -305,7 +308,8 @@ pub(super) fn experts(launch: &mut Launch<'_>, format: Format) -> Known {
     let [_, batch, each] = launch.shape.grid.map(u64::from);
     let tasks = batch.saturating_mul(each);
     let count = tasks.saturating_mul(rows);
-    launch.produce::<f32>(to, count, count.saturating_mul(columns.max(1)), |source| {
+    let work = count.saturating_mul(columns.max(1)).saturating_mul(SINGLE_PRODUCT);
+    launch.produce::<f32>(to, count, work, |source| {
         let ids: Vec<u32> = source.elements(ids, tasks)?;
         let mut result = Vec::with_capacity(count as usize);
         let of_expert = rows.saturating_mul(columns) / 256 * format.bytes() as u64;

@@ -10,6 +10,7 @@ use super::super::element::Element;
 use super::super::launch::{AllKnown as _, Source, produce};
 use super::super::memory::Memory;
 use super::super::reduce::tree;
+use super::super::work::SINGLE_PRODUCT;
 use super::super::{ELEMENT, Known, Unknown};
 use super::blocks::{Format, QuantBlock, half};
 use super::{QuantizedProduct, blocks};
@@ -106,13 +107,14 @@ impl QuantizedProduct {
     /// columns are together.
     pub fn run_tiled(self, memory: &mut dyn Memory) {
         let dims = [self.rows, self.columns, self.batch];
-        let work = dims.into_iter().fold(1_u64, |work, dim| work.saturating_mul(dim.max(1)));
+        let product = |work: u64, dim: u64| work.saturating_mul(dim.max(1));
+        let work = dims.into_iter().fold(SINGLE_PRODUCT, product);
         let result = match memory.values().permits(work) {
             true => self.compute_tiled(&Source::new(memory)),
             false => Err(Unknown),
         };
         if result.is_ok() {
-            memory.values_mut().charge(work);
+            memory.values_mut().count_operations(work);
         }
         for number in 0..self.batch {
             let offset = number.saturating_mul(self.stride).saturating_mul(4);

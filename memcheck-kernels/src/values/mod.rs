@@ -119,6 +119,16 @@ impl Values {
         self.work.charge(operations)
     }
 
+    /// Counts the operations of a launch that the limits permit.
+    pub(crate) fn count_operations(&mut self, operations: u64) {
+        self.work.add(operations);
+    }
+
+    /// Returns whether the limits permit a launch of this many random numbers.
+    pub(crate) fn permits_numbers(&self, count: u64, operations: u64) -> bool {
+        self.work.permits_numbers(count, operations)
+    }
+
     /// The operations that were counted so far.
     pub fn operations(&self) -> u64 {
         self.work.done()
@@ -291,7 +301,7 @@ impl Values {
     }
 
     /// Returns whether the limit permits storage for the block, or the block has it.
-    fn has_room(&self, span: Span) -> bool {
+    pub(crate) fn has_room(&self, span: Span) -> bool {
         if self.blocks.get(&span.block).is_some_and(|contents| !contents.bytes.is_empty()) {
             return true;
         }

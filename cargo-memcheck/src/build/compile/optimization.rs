@@ -16,6 +16,10 @@ const LEDGER: &str = "memcheck-ledger";
 /// The crates that work while a body runs, or compute its values.
 const COMPUTING: [&str; 5] = [LEDGER, RUNTIME, "memcheck-kernels", "memcheck-sim", "rayon"];
 
+/// The crates with which candle's CPU backend and the simulated device compute: products of matrices
+/// and functions.
+const ARITHMETIC: [&str; 3] = ["gemm-f32", "gemm-f64", "libm"];
+
 /// The settings for a build of this workspace.
 pub(super) fn settings(workspace: &Workspace, kind: DeviceKind) -> Vec<String> {
     let manifest = workspace.metadata().workspace_root.join("Cargo.toml");
@@ -26,7 +30,11 @@ pub(super) fn settings(workspace: &Workspace, kind: DeviceKind) -> Vec<String> {
     let only = if has_level(&manifest, "") { workspace.only_for_runtime() } else { Vec::new() };
     let specs = only.iter().map(|package| (package.name.as_str(), package.version.to_string()));
     let unoptimized = unoptimized(&manifest, specs);
-    settings_beside(&manifest, kind).into_iter().chain(unoptimized).collect()
+    // Without candle some are missing, and cargo warns about a setting for a missing package.
+    let packages = &workspace.metadata().packages;
+    let crates = ARITHMETIC.into_iter().filter(|&name| packages.iter().any(|it| it.name == name));
+    let arithmetic = optimized_arithmetic(&manifest, kind, crates);
+    settings_beside(&manifest, kind).into_iter().chain(arithmetic).chain(unoptimized).collect()
 }
 
 /// The level of the packages that only memcheck needs and that compute nothing while a body runs. The
@@ -35,13 +43,27 @@ fn unoptimized<'a>(
     manifest: &DocumentMut,
     only_for_runtime: impl Iterator<Item = (&'a str, String)>,
 ) -> Vec<String> {
-    let computes = |name: &str| COMPUTING.contains(&name) || name.starts_with("candle-");
+    let computes = |name: &str| {
+        COMPUTING.contains(&name) || ARITHMETIC.contains(&name) || name.starts_with("candle-")
+    };
     let all = only_for_runtime.filter(|(name, _)| !computes(name) && !has_own(manifest, name));
     let settings = all.flat_map(|(name, version)| {
         let of = |profile| format!("profile.{profile}.package.\"{name}@{version}\".opt-level=0");
         PROFILES.map(of)
     });
     settings.collect()
+}
+
+/// The levels of those crates for arithmetic that have none in the manifest. A build for the CPU keeps
+/// the levels of the program.
+fn optimized_arithmetic<'a>(
+    manifest: &DocumentMut,
+    kind: DeviceKind,
+    crates: impl Iterator<Item = &'a str>,
+) -> Vec<String> {
+    let applies = |name: &&str| kind == DeviceKind::Sim && !has_level(manifest, name);
+    let of = |name| PROFILES.map(|it| format!("profile.{it}.package.{name}.opt-level=2"));
+    crates.filter(applies).flat_map(of).collect()
 }
 
 fn settings_beside(manifest: &DocumentMut, kind: DeviceKind) -> Vec<String> {
@@ -86,8 +108,10 @@ fn table<'a>(manifest: &'a DocumentMut, profile: &str) -> Option<&'a dyn TableLi
 
 fn is_set_for(manifest: &DocumentMut, profile: &str, package: &str) -> bool {
     let packages = table(manifest, profile).and_then(|it| it.get("package"));
-    let own = packages.and_then(|packages| packages.get(package)?.as_table_like());
-    own.is_some_and(is_set)
+    let mut all = packages.and_then(|it| it.as_table_like()).into_iter().flat_map(|it| it.iter());
+    // A key can have a version, such as `gemm-f32@0.19.0`.
+    let names = |key: &str| key.split('@').next() == Some(package);
+    all.any(|(key, own)| names(key) && own.as_table_like().is_some_and(is_set))
 }
 
 fn is_set(table: &dyn TableLike) -> bool {
@@ -96,7 +120,9 @@ fn is_set(table: &dyn TableLike) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{DeviceKind, LEDGER, RUNTIME, settings_beside, unoptimized};
+    use super::{
+        ARITHMETIC, DeviceKind, LEDGER, RUNTIME, optimized_arithmetic, settings_beside, unoptimized,
+    };
 
     #[test]
     fn a_level_in_the_manifest_is_kept() {
@@ -124,6 +150,25 @@ mod tests {
             assert_eq!(on_cpu, expected(&[(LEDGER, 2)]), "{manifest}");
             let on_gpu = settings_beside(&parsed, DeviceKind::Cuda);
             assert_eq!(on_gpu, expected(&[(LEDGER, 2), (RUNTIME, 1)]), "{manifest}");
+        }
+    }
+
+    #[test]
+    fn the_crates_for_arithmetic_are_optimized_where_they_compute_for_the_simulated_device() {
+        let settings = |manifest: &str, kind| {
+            optimized_arithmetic(&manifest.parse().unwrap(), kind, ARITHMETIC.into_iter())
+        };
+        let of = |name: &str| {
+            ["dev", "test"].map(|it| format!("profile.{it}.package.{name}.opt-level=2"))
+        };
+        let [gemm, double, libm] = ARITHMETIC.map(of);
+        let all = [&gemm[..], &double, &libm].concat();
+        assert_eq!(settings("", DeviceKind::Sim), all);
+        assert_eq!(settings("", DeviceKind::Cpu), [""; 0]);
+        assert_eq!(settings("[profile.dev]\nopt-level = 1", DeviceKind::Sim), [""; 0]);
+        for key in ["gemm-f32", "\"gemm-f32@0.19.0\""] {
+            let own = format!("[profile.dev.package.{key}]\nopt-level = 3");
+            assert_eq!(settings(&own, DeviceKind::Sim), [&double[..], &libm].concat());
         }
     }
 
