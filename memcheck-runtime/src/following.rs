@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use memcheck_core::growth::lifetimes::{Budget, Decision, History, Living, step, step_level};
 use memcheck_core::growth::survivors::{self, Grown, Growth};
 use memcheck_core::limits::Limits;
-use memcheck_core::measurement::record::Followed;
+use memcheck_core::measurement::record::{Followed, growth_limit};
 use memcheck_core::measurement::soak::{Soaked, milliseconds};
 use memcheck_core::space::Space;
 use memcheck_core::wire::protocol::{Reach, SoakTime};
@@ -53,7 +53,7 @@ pub(crate) struct Following {
     limits_host: bool,
     /// True if the host may be judged.
     judges_host: bool,
-    max_growth: u64,
+    limits: Limits,
     /// The number of ended iterations at which a soak looks for growth next.
     next_look: u32,
     histories: BTreeMap<Space, History>,
@@ -105,7 +105,7 @@ impl Following {
             own,
             limits_host: limits.judges_host(),
             judges_host,
-            max_growth: limits.max_growth.value,
+            limits: limits.clone(),
             next_look: 0,
             histories: judged.map(|space| (space, History::new(warmup))).collect(),
             resident: judges_resident.then(|| Resident::new(most)),
@@ -282,8 +282,8 @@ impl Following {
         more.max().unwrap_or(0)
     }
 
-    /// The number of iterations until the clock must be read again; 0 if the time is over, or if
-    /// memory grows by more than the limit. A test that grows by less is soaked for the whole time,
+    /// The number of iterations until the clock must be read again; 0 if the time is over, or if a
+    /// space grows by more than its limit. A test that grows by less is soaked for the whole time,
     /// because a larger leak can begin later.
     fn soak_iterations(&mut self, time: Duration, ended: u32) -> u32 {
         let elapsed = self.began.elapsed();
@@ -304,10 +304,19 @@ impl Following {
             return false;
         }
         self.next_look = ended.saturating_add(ended / 10).saturating_add(1);
-        self.histories.values().any(|history| match step(history, &self.budget) {
-            Decision::Leak(leak) => leak.rate.rounded() > self.max_growth,
+        let exceeds = |space: Space, decision: Decision| match decision {
+            Decision::Leak(leak) => leak.rate.rounded() > self.max_growth_of(space),
             _ => false,
-        })
+        };
+        let level = |it: &Resident| step_level(it.series(), self.warmup, &self.budget);
+        self.histories.iter().any(|(&space, history)| exceeds(space, step(history, &self.budget)))
+            || self.resident.iter().any(|it| exceeds(Space::Process, level(it)))
+    }
+
+    /// The limit of the growth of a space. The host's history is also kept where it is not judged.
+    fn max_growth_of(&self, space: Space) -> u64 {
+        let is_of_gpu = judged::own(self.own).is_device();
+        growth_limit(&self.limits, space, is_of_gpu).unwrap_or(u64::MAX)
     }
 
     /// The time of a soak; `None` if the test is not soaked.

@@ -1,5 +1,7 @@
 //! CUDA graphs, run-time compilation and registered memory, as programs use them through cudarc.
 
+use serde_json::Value;
+
 use crate::fixture::Programs;
 
 #[test]
@@ -35,6 +37,12 @@ fn graphs_programs_compiled_at_run_time_and_registrations_are_measured() {
         let graph = metrics(test, "cuda:0/graph");
         assert_eq!((&graph["peak_allocated"], &graph["retained"]), (&peak.into(), &0.into()));
     }
+    // The sweep refuses the allocation of the node, and the body returns the error.
+    assert_eq!(run.codes("a_node_names_its_device"), [""; 0]);
+    let sweep = &run.test("a_node_names_its_device")["fault_sweep"];
+    let counts = ["allocations", "refused", "errors"].map(|name| sweep[name].clone());
+    assert_eq!(counts, [1, 1, 1].map(Value::from), "{sweep}");
+
     assert_eq!(run.codes("a_graph_is_cloned"), ["not-measured"]);
     assert!(run.test("a_graph_is_cloned").to_string().contains("cuGraphClone"));
 

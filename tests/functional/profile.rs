@@ -103,7 +103,7 @@ fn main() -> Result<()> {
         use tracing_subscriber::prelude::*;
         tracing_subscriber::registry().with(memcheck_runtime::Scopes).init();
     }
-    let device = Device::cuda_if_available(0)?;
+    let device = if how == \"on-the-host\" { Device::Cpu } else { Device::cuda_if_available(0)? };
     let weights = Tensor::zeros((256, 64), DType::F32, &device)?;
     let weights = weights.reshape((64, 256))?.contiguous()?;
     let span = tracing::info_span!(\"forward\");
@@ -213,8 +213,19 @@ fn the_device_of_a_program_is_the_simulated_one() {
     assert_eq!(named(&device["table"]["rows"], "affine")["scopes"][0], "forward");
     assert_eq!(profile["spaces"][1]["space"], "host");
 
-    // The finding must include the reason that nothing was measured.
+    // Without a device the host is judged, in the spaces that are counted.
     let name = project.name().to_owned();
+    let report = ["profile", "--device", "sim:t4", "--report", "json=run.json"];
+    project.memcheck(&[&report[..], &["--bin", &name, "--", "on-the-host"]].concat()).exits(0);
+    let report = project.read("run.json");
+    let mut lines = report.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let finished = lines.find(|line| line["type"] == "test-finished").expect("its result");
+    // With the buffer of stdout.
+    let peak = 5 * 65_536 + 1_024;
+    assert_eq!(finished["metrics"]["host"]["peak_allocated"], peak, "{finished}");
+    assert!(finished["metrics"].get("host/small").is_none(), "{finished}");
+
+    // The finding must include the reason that nothing was measured.
     let arguments = ["profile", "--device", "sim:t4", "--message-format", "json"];
     let arguments = [&arguments[..], &["--bin", &name]].concat();
     let faults = [("MEMCHECK_SIM_FAULTS", "oom-at=soon")];

@@ -85,6 +85,8 @@ impl Figures {
                     *own = figure;
                 }
             }
+            let again = figures.get("retained_again").filter(|_| names.contains(&"retained_again"));
+            measured.retained_again = again.copied().or(measured.retained_again);
         }
     }
 

@@ -11,7 +11,7 @@ use crate::size::{both, counted};
 use crate::space::Space;
 
 /// Figures that depend on the number of iterations after the measured ones.
-const LATER_FIGURES: [&str; 3] = ["peak_allocated", "retained", "retained_again"];
+pub(crate) const LATER_FIGURES: [&str; 3] = ["peak_allocated", "retained", "retained_again"];
 
 /// The figures that compare two runs: those of a baseline, `allocated`, `retained_again` and, if
 /// the test limits them, `most_allocations` of an iteration. Spaces that no baseline has are

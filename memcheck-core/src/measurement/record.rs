@@ -317,18 +317,17 @@ impl Record {
     /// True if only limits of its own apply to a space, and no baseline: the C heap, the process,
     /// and the host in a test on a GPU.
     pub fn has_own_limits(&self, space: Space) -> bool {
-        let is_of_gpu = || self.judged.iter().any(|space| space.is_device());
-        space.has_own_limit() || (matches!(space, Space::Host | Space::HostSmall) && is_of_gpu())
+        space.has_own_limit()
+            || (matches!(space, Space::Host | Space::HostSmall) && self.is_of_gpu())
+    }
+
+    fn is_of_gpu(&self) -> bool {
+        self.judged.iter().any(|space| space.is_device())
     }
 
     /// The limit of the growth of a space; `None` if its growth is not judged.
     pub fn max_growth_of(&self, space: Space, limits: &Limits) -> Option<u64> {
-        match space {
-            Space::Host | Space::HostSmall if self.has_own_limits(space) => {
-                limits.max_host_growth.value
-            }
-            _ => limits.max_growth_of(space),
-        }
+        growth_limit(limits, space, self.is_of_gpu())
     }
 
     /// Replaces the growth by that of another run of the same test, with its call sites. Unknown
@@ -471,6 +470,15 @@ impl Record {
                 ));
             }
         }
+    }
+}
+
+/// The limit of the growth of a space in a test on a GPU (`is_of_gpu`) or on the host; `None` if its
+/// growth is not judged.
+pub fn growth_limit(limits: &Limits, space: Space, is_of_gpu: bool) -> Option<u64> {
+    match space {
+        Space::Host | Space::HostSmall if is_of_gpu => limits.max_host_growth.value,
+        _ => limits.max_growth_of(space),
     }
 }
 

@@ -133,15 +133,17 @@ fn undecided(mut first: Merged) -> Merged {
 }
 
 /// The second record, with the figures that its run cannot measure: another run decided the growth,
-/// and the peak and the retained bytes of a run with more iterations are others.
+/// the peak and the retained bytes of a run with more iterations are others, and it has no second
+/// round.
 fn explaining(first: &Record, mut second: Record, reach: Reach) -> Record {
-    let known = Figures::of(first);
     if reach == Reach::Decision {
-        known.put(&["peak_allocated", "retained"], &mut second);
+        comparison::compared(first).put(&comparison::LATER_FIGURES, &mut second);
         second.note_peaks();
+        // Only now it is known what a second round retains.
+        blame::note_once(&mut second);
         return second;
     }
-    known.put(&["growth"], &mut second);
+    Figures::of(first).put(&["growth"], &mut second);
     for measured in second.spaces.values_mut() {
         if measured.growth == Growth::Unknown {
             measured.growth = Growth::default();
@@ -241,14 +243,13 @@ fn soaked(mut first: Merged, second: Option<Record>, time: Duration) -> Merged {
 /// baseline has that figure, and a mean over more iterations is another number.
 fn shows_other_growth(first: &Record, soak: &Record) -> bool {
     first.judged.iter().any(|space| {
+        let limit = first.max_growth_of(*space, &first.limits).unwrap_or(u64::MAX);
         let (Some(before), Some(after)) = (first.spaces.get(space), soak.spaces.get(space)) else {
             return false;
         };
         let growth = after.metrics.growth;
         match after.growth {
-            Growth::Found { .. } => {
-                growth > first.limits.max_growth.value || growth > 0 && before.metrics.growth == 0
-            }
+            Growth::Found { .. } => growth > limit || growth > 0 && before.metrics.growth == 0,
             Growth::Undecided { .. } => before.metrics.growth == 0,
             Growth::Quiet { .. } | Growth::Unknown => false,
         }

@@ -35,8 +35,8 @@ struct FollowedProgram {
     /// The path of the report.
     path: PathBuf,
     attributor: Attributor,
-    /// True if the host's probe saw its canary.
-    host_armed: bool,
+    /// The spaces of the host that are counted; true if their probe saw its canary.
+    host: Vec<(Space, bool)>,
 }
 
 static FOLLOWING: Mutex<Option<FollowedProgram>> = Mutex::new(None);
@@ -86,16 +86,18 @@ fn prepare(job: &ProgramJob) -> Result<(), String> {
 
 fn follow(job: ProgramJob, path: PathBuf) -> Result<(), String> {
     prepare(&job)?;
+    let mut host = vec![(Space::Host, canary::on_host())];
+    // PERF: with call stacks, small blocks would slow down a program whose GPU is judged.
     if job.device.family() != Some(Family::Cuda) {
         ledger::count_small();
+        host.push((Space::HostSmall, canary::on_host_small()));
     }
-    let host_armed = canary::on_host();
     let attributor = attribution::start(scope::Install::Late, None).map_err(error_text)?;
     if let Some(listener) = &job.live {
         let listener = progress::open(listener).map_err(error_text)?;
         live::start(listener, &job.workspace).map_err(error_text)?;
     }
-    let following = FollowedProgram { job, path, attributor, host_armed };
+    let following = FollowedProgram { job, path, attributor, host };
     *FOLLOWING.lock().map_err(error_text)? = Some(following);
     if !os::at_exit(at_exit) {
         return Err("the system refused to register an exit handler".to_owned());
@@ -129,18 +131,18 @@ extern "C" fn at_exit() {
 }
 
 fn measurement(following: FollowedProgram) -> Measurement {
-    let FollowedProgram { job, attributor, host_armed, .. } = following;
+    let FollowedProgram { job, attributor, host, .. } = following;
     let family = job.device.family().unwrap_or(Family::Cpu);
     let mut recorder = Recorder::new(Space::Host, Reach::Screen, &job.limits);
-    let judged = judged(family);
+    let judged = judged(family, &host);
     let live = attribution::live_holders();
     let mut spaces = recorder.finish(&judged);
     for (space, measured) in &mut spaces {
         // An allocation proves that the probe is armed. A canary would have to open the device in
         // memcheck's own name.
-        let seen = ledger::snapshot(*space).allocations > 0;
-        let is_host = !space.is_of_driver();
-        measured.armed = if is_host { host_armed } else { seen };
+        let seen = || ledger::snapshot(*space).allocations > 0;
+        let canary = host.iter().find(|(of, _)| of == space);
+        measured.armed = canary.map_or_else(seen, |(_, seen)| *seen);
     }
     let attribution = attributor.finish((recorder.iterations(), &live), &judged, &job.workspace);
     let mut notes = match attribution {
@@ -198,12 +200,15 @@ fn measurement(following: FollowedProgram) -> Measurement {
     Measurement { version: protocol::VERSION, record, unresolved }
 }
 
-/// The devices on which the program has allocated; the host if there are none.
-fn judged(family: Family) -> Vec<Space> {
+/// The devices on which the program has allocated; the counted spaces of the host if there are none.
+fn judged(family: Family, host: &[(Space, bool)]) -> Vec<Space> {
     let used = |space: &Space| space.is_of_driver() && ledger::snapshot(*space).allocations > 0;
     let devices: Vec<Space> = match family {
         Family::Cuda => block::spaces().filter(used).collect(),
         Family::Cpu => Vec::new(),
     };
-    if devices.is_empty() { vec![Space::Host, Space::HostSmall] } else { devices }
+    match devices.is_empty() {
+        true => host.iter().map(|(space, _)| *space).collect(),
+        false => devices,
+    }
 }

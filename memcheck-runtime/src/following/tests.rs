@@ -3,6 +3,8 @@
 use std::cell::Cell;
 
 use memcheck_core::device::Family;
+use memcheck_core::limits::{Layer, Source};
+use memcheck_core::size::Size;
 
 use super::*;
 use crate::clock::Reading;
@@ -80,4 +82,48 @@ fn a_busy_machine_does_not_change_a_decision() {
     let (decided, iterations) = follow(Reach::Decision, 2, idle);
     assert!(matches!(decided.growth, Growth::Found { whole: true, exact: true, .. }));
     assert_eq!(follow(Reach::Decision, 2, busy), (decided, iterations));
+}
+
+/// True if a soak of a test on `own` ends because `space` grows by 4,096 bytes per iteration.
+fn ends_a_soak(own: Space, space: Space, layer: &Layer) -> bool {
+    let family = if own.is_device() { Family::Cuda } else { Family::Cpu };
+    let limits = Limits::resolve(family, [(Source::Attribute, layer)]);
+    let reach = Reach::Soak(Duration::from_secs(60));
+    let mut following = Following::new(own, reach, &limits);
+    for born in 0..1_000 {
+        for (&of, history) in &mut following.histories {
+            let living = Living { site: None, size: 4_096, born: Some(born), count: 1 };
+            history.advance((of == space).then_some(living), []);
+        }
+        if let Some(resident) = &mut following.resident {
+            let grown = if space == Space::Process { u64::from(born) * 4_096 } else { 0 };
+            resident.add((1 << 20) + grown);
+        }
+    }
+    following.exceeds_growth(1_000)
+}
+
+#[test]
+fn a_soak_ends_if_a_space_grows_by_more_than_the_limit_of_that_space() {
+    let of_host = |max_host_growth| Layer { max_host_growth, ..Layer::default() };
+    let of_c = |max_c_growth| Layer { max_c_growth, ..Layer::default() };
+    let of_process = |max_rss_growth| Layer { max_rss_growth, ..Layer::default() };
+    let (gpu, above, at) = (Space::Cuda(0), Some(Size(4_095)), Some(Size(4_096)));
+    for (own, space, limited) in [
+        (Space::Host, Space::CHeap, &of_c as &dyn Fn(Option<Size>) -> Layer),
+        (Space::Host, Space::Host, &of_host),
+        (Space::Host, Space::Process, &of_process),
+        (gpu, Space::CHeap, &of_c),
+        (gpu, Space::Host, &of_host),
+    ] {
+        for max_growth in [Some(Size(0)), Some(Size(1 << 20))] {
+            let ends = |limit| ends_a_soak(own, space, &Layer { max_growth, ..limited(limit) });
+            assert_eq!((ends(above), ends(at)), (true, false), "{space} in a test on {own}");
+        }
+    }
+    let max_growth = |max_growth| Layer { max_growth, ..Layer::default() };
+    assert_eq!([above, at].map(|it| ends_a_soak(gpu, gpu, &max_growth(it))), [true, false]);
+    // No limit judges the growth of the host in a test on a GPU.
+    let only_peak = Layer { max_host_peak: Some(Size(1)), ..max_growth(Some(Size(0))) };
+    assert!(!ends_a_soak(gpu, Space::Host, &only_peak));
 }

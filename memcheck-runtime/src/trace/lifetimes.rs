@@ -51,8 +51,11 @@ pub(crate) struct LifetimeRecorder {
     blocks: Vec<Life>,
     /// The indices of live blocks, the first to be allocated first.
     open: FxHashMap<Identity, VecDeque<usize>>,
-    /// Blocks of fewer bytes are not stored.
-    least: u64,
+    /// The size of the smallest stored blocks, once some were left out. No smaller block is stored,
+    /// and no further one of this size.
+    smallest: Option<u64>,
+    /// The number of live blocks of this size that are not stored, without those of a known shape.
+    unshaped: FxHashMap<Identity, u64>,
     pub(crate) left_out: u64,
     most: usize,
     samples: Samples,
@@ -91,7 +94,8 @@ impl LifetimeRecorder {
             ended: None,
             blocks: Vec::new(),
             open: FxHashMap::default(),
-            least: 0,
+            smallest: None,
+            unshaped: FxHashMap::default(),
             left_out: 0,
             most,
             samples: Samples { stretch: 1, points: Vec::new() },
@@ -111,12 +115,13 @@ impl LifetimeRecorder {
     /// Adds an allocation, after which `live` bytes are live.
     pub(super) fn allocated(&mut self, key: Key, block: &Block, live: u64) {
         self.event(live);
-        if block.size < self.least {
-            self.left_out += 1;
-            return;
-        }
         let (born, birth, bytes) = (self.events, block.origin.birth, block.size);
         let life = Life { key, born, died: LIVE, bytes, birth };
+        if self.smallest.is_some_and(|smallest| bytes <= smallest) {
+            self.left_out += 1;
+            self.note_left_out(&life);
+            return;
+        }
         self.open.entry(life.identity()).or_default().push_back(self.blocks.len());
         self.blocks.push(life);
         // PERF: at twice the number, so that blocks are sorted out only once in `most`
@@ -129,9 +134,13 @@ impl LifetimeRecorder {
     /// Adds a free, after which `live` bytes are live.
     pub(super) fn freed(&mut self, key: Key, block: &Block, live: u64) {
         self.event(live);
-        if let Some(index) = self.close((key, block.origin.birth, block.size), VecDeque::pop_front)
-        {
-            self.blocks[index].died = self.events;
+        let identity = (key, block.origin.birth, block.size);
+        match self.close(identity, VecDeque::pop_front) {
+            Some(index) => self.blocks[index].died = self.events,
+            // Those that are stored were allocated first.
+            None => {
+                self.forget_left_out(identity);
+            }
         }
     }
 
@@ -139,6 +148,9 @@ impl LifetimeRecorder {
     pub(super) fn shaped(&mut self, from: Key, to: Key, block: &Block) {
         let identity = (from, block.origin.birth, block.size);
         // The latest, because a shape is found right after the allocation.
+        if self.forget_left_out(identity) {
+            return;
+        }
         if let Some(index) = self.close(identity, VecDeque::pop_back) {
             self.blocks[index].key = to;
             self.open.entry(self.blocks[index].identity()).or_default().push_back(index);
@@ -156,7 +168,7 @@ impl LifetimeRecorder {
         take: fn(&mut VecDeque<usize>) -> Option<usize>,
     ) -> Option<usize> {
         // PERF: blocks that are not stored need no search.
-        if identity.2 < self.least {
+        if self.smallest.is_some_and(|smallest| identity.2 < smallest) {
             return None;
         }
         let indices = self.open.get_mut(&identity)?;
@@ -165,6 +177,25 @@ impl LifetimeRecorder {
             self.open.remove(&identity);
         }
         index
+    }
+
+    /// Counts a block that is not stored, if equal ones may be stored: its shape and its free must
+    /// not be taken for theirs. PERF: those of a known shape are not counted, because they have the
+    /// shape already, and equal ones that are stored are freed before them.
+    fn note_left_out(&mut self, life: &Life) {
+        if Some(life.bytes) == self.smallest && life.died == LIVE && life.key.shape == 0 {
+            *self.unshaped.entry(life.identity()).or_default() += 1;
+        }
+    }
+
+    /// Removes a block that [`Self::note_left_out`] has counted. True if there was one.
+    fn forget_left_out(&mut self, identity: Identity) -> bool {
+        let Some(count) = self.unshaped.get_mut(&identity) else { return false };
+        *count -= 1;
+        if *count == 0 {
+            self.unshaped.remove(&identity);
+        }
+        true
     }
 
     /// Keeps the largest blocks; of equal ones, the first.
@@ -176,13 +207,18 @@ impl LifetimeRecorder {
         let mut sizes: Vec<u64> = self.blocks.iter().map(|life| life.bytes).collect();
         let (_, &mut smallest, larger) = sizes.select_nth_unstable(excess);
         let mut equal = self.most - larger.iter().filter(|&&bytes| bytes > smallest).count();
-        self.blocks.retain(|life| {
+        if self.smallest.replace(smallest) != Some(smallest) {
+            self.unshaped.clear();
+        }
+        for life in std::mem::take(&mut self.blocks) {
             let takes_place = life.bytes == smallest && equal > 0;
             equal -= usize::from(takes_place);
-            life.bytes > smallest || takes_place
-        });
+            match life.bytes > smallest || takes_place {
+                true => self.blocks.push(life),
+                false => self.note_left_out(&life),
+            }
+        }
         self.left_out += excess as u64;
-        self.least = smallest + 1;
         self.open.clear();
         for (index, life) in self.blocks.iter().enumerate().filter(|(_, life)| life.died == LIVE) {
             self.open.entry(life.identity()).or_default().push_back(index);
@@ -242,6 +278,10 @@ mod tests {
         lifetimes.finish().0.iter().map(|life| (life.bytes, life.born, life.died())).collect()
     }
 
+    fn shapes(lifetimes: LifetimeRecorder) -> Vec<(u16, Option<u64>)> {
+        lifetimes.finish().0.iter().map(|life| (life.key.shape, life.died())).collect()
+    }
+
     #[test]
     fn blocks_live_from_their_allocation_to_their_free() {
         let mut of = LifetimeRecorder::new(2);
@@ -285,6 +325,53 @@ mod tests {
     }
 
     #[test]
+    fn the_smallest_stored_blocks_die_too() {
+        let mut of = LifetimeRecorder::with_limit(0, 2);
+        let sizes = [5, 1, 1, 5];
+        let mut live = 0;
+        for size in sizes {
+            live += size;
+            of.allocated(key(0), &block(size), live);
+        }
+        of.freed(key(0), &block(5), live - 5);
+        of.freed(key(0), &block(1), live - 6);
+        // No further block of this size is stored, and its free is not that of a stored one.
+        of.allocated(key(0), &block(5), live - 1);
+        of.freed(key(0), &block(5), live - 6);
+        of.freed(key(0), &block(5), live - 11);
+        assert!(of.unshaped.is_empty());
+        let (blocks, _, rest) = of.finish();
+        let lives: Vec<_> = blocks.iter().map(|life| (life.born, life.died())).collect();
+        assert_eq!(lives, [(1, Some(5)), (4, Some(8))]);
+        assert_eq!(rest, [0, 1, 2, 2, 2, 1, 6, 6, 1]);
+    }
+
+    #[test]
+    fn the_shape_of_a_block_that_is_not_stored_is_not_that_of_an_equal_one() {
+        let mut of = LifetimeRecorder::with_limit(0, 2);
+        for size in [5, 1, 1, 5] {
+            of.allocated(key(0), &block(size), 0);
+        }
+        // The last one, although it was allocated before the smaller ones were left out.
+        of.shaped(key(0), key(7), &block(5));
+        // One that is not stored.
+        of.allocated(key(0), &block(5), 0);
+        of.shaped(key(0), key(7), &block(5));
+        of.freed(key(7), &block(5), 0);
+        of.freed(key(0), &block(5), 0);
+        of.freed(key(7), &block(5), 0);
+        assert_eq!(shapes(of), [(0, Some(7)), (7, Some(6))]);
+
+        // A block that is left out by its own allocation.
+        let mut of = LifetimeRecorder::with_limit(0, 1);
+        of.allocated(key(0), &block(5), 0);
+        of.allocated(key(0), &block(5), 0);
+        of.shaped(key(0), key(7), &block(5));
+        of.freed(key(0), &block(5), 0);
+        assert_eq!(shapes(of), [(0, Some(3))]);
+    }
+
+    #[test]
     fn a_million_events_keep_their_bounds() {
         let mut of = LifetimeRecorder::with_limit(0, 100);
         for size in 0..500_000 {
@@ -294,6 +381,7 @@ mod tests {
         assert!(
             of.blocks.len() <= 200 && of.open.len() <= 200 && of.samples.points.len() < SAMPLES
         );
+        assert_eq!(of.unshaped.len(), 0);
         let (blocks, _, rest) = of.finish();
         assert_eq!((blocks.len(), rest.iter().max()), (100, Some(&0)));
         assert!(blocks.iter().all(|life| life.bytes == 999 && life.died() == Some(life.born + 1)));

@@ -28,9 +28,6 @@ pub(crate) struct Instantiation {
     result: c_int,
 }
 
-/// `CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD`.
-const UPLOAD: u64 = 2;
-
 exports! { ffi::driver;
     fn cuGraphCreate(graph: Out<Handle>, flags: c_uint) {
         if flags != 0 {
@@ -177,12 +174,7 @@ exports! { ffi::driver;
         // SAFETY: the pointer is not null, so it is readable by the promise of the C caller.
         let wanted = unsafe { parameters.again().address().read() };
         let done = executable.make(|machine| {
-            let executable = machine.instantiate(graph, wanted.flags)?;
-            if wanted.flags & UPLOAD != 0 {
-                machine.stream_context(wanted.stream, current::get())?;
-                machine.upload(executable)?;
-            }
-            Ok(executable)
+            machine.instantiate_on(wanted.stream, current::get(), graph, wanted.flags)
         });
         // CUDA_GRAPH_INSTANTIATE_SUCCESS and CUDA_GRAPH_INSTANTIATE_ERROR.
         let result = c_int::from(done.is_err());

@@ -65,16 +65,23 @@ fn a_graph_is_replayed(trial: &mut Trial) -> anyhow::Result<()> {
     })
 }
 
+/// The parameters of a node that allocates on the first device.
+fn allocation(bytes: usize) -> sys::CUDA_MEM_ALLOC_NODE_PARAMS {
+    // SAFETY: zeros are valid for a structure of numbers and pointers.
+    let mut memory: sys::CUDA_MEM_ALLOC_NODE_PARAMS = unsafe { std::mem::zeroed() };
+    memory.poolProps.allocType = sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
+    memory.poolProps.location.type_ = sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
+    memory.bytesize = bytes;
+    memory
+}
+
 /// A graph with one allocation, which a second node fills and a third one frees.
 unsafe fn built(bytes: usize) -> anyhow::Result<sys::CUgraph> {
     // SAFETY: all pointers are to locals, and the parameters are those of the nodes.
     unsafe {
         let mut graph = null_mut();
         sys::cuGraphCreate(&mut graph, 0).result()?;
-        let mut memory: sys::CUDA_MEM_ALLOC_NODE_PARAMS = std::mem::zeroed();
-        memory.poolProps.allocType = sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
-        memory.poolProps.location.type_ = sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
-        memory.bytesize = bytes;
+        let mut memory = allocation(bytes);
         let (mut first, mut second, mut third) = (null_mut(), null_mut(), null_mut());
         sys::cuGraphAddMemAllocNode(&mut first, graph, null(), 0, &mut memory).result()?;
         let mut context = null_mut();
@@ -99,6 +106,26 @@ unsafe fn built(bytes: usize) -> anyhow::Result<sys::CUgraph> {
         anyhow::ensure!(count == 5, "{count} nodes");
         Ok(graph)
     }
+}
+
+/// The thread has no current context, so that only the node names the device.
+#[mem_test(baseline = false, fault_sweep)]
+fn a_node_names_its_device(trial: &mut Trial) -> anyhow::Result<()> {
+    let (_device, stream) = stream()?;
+    trial.iterate(|_| {
+        // SAFETY: the pointers are to locals, and the graph is destroyed once.
+        unsafe {
+            sys::cuCtxSetCurrent(null_mut()).result()?;
+            let mut graph = null_mut();
+            sys::cuGraphCreate(&mut graph, 0).result()?;
+            let mut node = null_mut();
+            let mut memory = allocation(3000);
+            let added = sys::cuGraphAddMemAllocNode(&mut node, graph, null(), 0, &mut memory);
+            stream.context().bind_to_thread()?;
+            sys::cuGraphDestroy(graph).result()?;
+            Ok(added.result()?)
+        }
+    })
 }
 
 fn instantiated(graph: sys::CUgraph) -> anyhow::Result<sys::CUgraphExec> {

@@ -1,6 +1,7 @@
 //! One attempt of a search: runs a test process with one value and decides whether the test had
 //! room.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use memcheck_core::device::Request;
@@ -64,10 +65,10 @@ impl Capacities {
         }
     }
 
-    /// In bytes. `None` if only the driver knows.
+    /// In bytes. `None` if `space` is not the memory of a device, or if only the driver knows.
     pub(crate) fn of_space(&self, space: Space) -> Option<(u64, u64)> {
-        let Some((whole, usable)) = &self.machines else { return self.stated };
         let Space::Cuda(ordinal) = space else { return None };
+        let Some((whole, usable)) = &self.machines else { return self.stated };
         let capacity =
             |machine: &Machine| machine.gpus.get(usize::from(ordinal)).map(|gpu| gpu.capacity);
         Some((capacity(whole)?, capacity(usable)?))
@@ -90,12 +91,25 @@ impl Attempt {
         self.refused.is_none() && self.above.is_none()
     }
 
+    /// The peak of a device that is above its capacity, or else the highest one of a device. A test
+    /// that uses no device has peaks of other spaces only.
+    pub(crate) fn peak(&self) -> u64 {
+        let decides =
+            |space: Space, peak: u64| (self.above == Some(space), space.is_device(), peak);
+        let peaks = self.peaks.iter().max_by_key(|(space, peak)| decides(**space, **peak));
+        peaks.map_or(0, |(_, peak)| *peak)
+    }
+
+    /// The device with the least room and its peak; without a known capacity the one with the
+    /// highest peak.
     pub(crate) fn tightest(&self, rooms: &Capacities) -> Option<(Space, u64)> {
         let left = |space: Space, peak: u64| {
-            rooms.of_space(space).map(|(capacity, _)| capacity.saturating_sub(peak))
+            rooms.of_space(space).map_or(u64::MAX, |(capacity, _)| capacity.saturating_sub(peak))
         };
         let peaks = self.peaks.iter().map(|(&space, &peak)| (space, peak));
-        peaks.min_by_key(|&(space, peak)| (left(space, peak), std::cmp::Reverse(peak), space))
+        peaks.min_by_key(|&(space, peak)| {
+            (!space.is_device(), left(space, peak), Reverse(peak), space)
+        })
     }
 }
 
@@ -155,12 +169,9 @@ fn read(
     let judged = record.judged.iter().filter_map(|space| record.spaces.get_key_value(space));
     let peaks: BTreeMap<Space, u64> =
         judged.map(|(space, measured)| (*space, measured.metrics.peak_allocated)).collect();
-    let above = peaks
-        .iter()
-        .find(|(space, peak)| rooms.of_space(**space).is_some_and(|(_, usable)| **peak > usable));
     Ok(Attempt {
         value,
-        above: above.map(|(space, _)| *space),
+        above: above(&peaks, rooms),
         peaks,
         refused,
         other_findings: findings
@@ -169,6 +180,12 @@ fn read(
             .filter(|&code| !is_about_room(code) && code.row().class == Class::Measured)
             .collect(),
     })
+}
+
+/// The first device whose peak is above its usable capacity.
+fn above(peaks: &BTreeMap<Space, u64>, rooms: &Capacities) -> Option<Space> {
+    let exceeds = |space, peak| rooms.of_space(space).is_some_and(|(_, usable)| peak > usable);
+    peaks.iter().find(|(space, peak)| exceeds(**space, **peak)).map(|(space, _)| *space)
 }
 
 fn is_about_room(code: Code) -> bool {
@@ -198,5 +215,35 @@ mod tests {
         assert_eq!(Capacities::of(&leg, margin, None).unwrap().of_space(Space::Cuda(0)), None);
         let stated = Capacities::of(&leg, margin, Some(200)).unwrap();
         assert_eq!(stated.of_space(Space::Cuda(0)), Some((200, 100)));
+    }
+
+    fn attempt(peaks: &[(Space, u64)]) -> Attempt {
+        let peaks = peaks.iter().copied().collect();
+        Attempt { value: 1, peaks, refused: None, above: None, other_findings: Vec::new() }
+    }
+
+    #[test]
+    fn only_the_memory_of_a_device_has_a_capacity() {
+        let machine = Request::Sim(Some("2xt4,capacity=1000B".to_owned()));
+        let leg = Leg::new(machine, DeviceKind::Sim, "");
+        let simulated = Capacities::of(&leg, "5%".parse().unwrap(), None).unwrap();
+        let unknown = Capacities { machines: None, stated: None };
+        let [first, second] = [0, 1].map(Space::Cuda);
+        let others = [Space::Host, Space::Pinned(0), Space::Managed(0), Space::Graph(0)]
+            .map(|it| (it, 5_000));
+        for rooms in [simulated, Capacities::stated(1000, 950), unknown] {
+            for (space, _) in others {
+                assert_eq!(rooms.of_space(space), None, "{space} {rooms:?}");
+            }
+            let mut peaks = others.to_vec();
+            assert_eq!(attempt(&peaks).tightest(&rooms), Some(others[0]), "{rooms:?}");
+            peaks.extend([(first, 700), (second, 900)]);
+            assert_eq!(attempt(&peaks).tightest(&rooms), Some((second, 900)), "{rooms:?}");
+            assert_eq!(attempt(&peaks).peak(), 900);
+            assert_eq!(Attempt { above: Some(first), ..attempt(&peaks) }.peak(), 700);
+            assert_eq!(above(&attempt(&peaks).peaks, &rooms), None, "{rooms:?}");
+        }
+        let rooms = Capacities::stated(1000, 899);
+        assert_eq!(above(&attempt(&[(first, 700), (second, 900)]).peaks, &rooms), Some(second));
     }
 }

@@ -1,5 +1,6 @@
 //! The runs that a report needs, and the part that each of them adds.
 
+mod explaining;
 mod longer_run;
 mod soak;
 

@@ -86,11 +86,13 @@ pub(super) fn added(
     // SAFETY: the pointer is not null, and the caller keeps the contract of the function, so that
     // it is readable.
     let (size, ordinal) = unsafe { ((*parameters).bytes, (*parameters).ordinal) };
-    let result = match super::is_refused(super::space::device, size) {
+    // The node's own device, which need not be that of the thread's current context.
+    let ordinal = u16::try_from(ordinal).ok();
+    let result = match super::is_refused(|| ordinal.map(Space::Cuda), size) {
         true => OUT_OF_MEMORY,
         false => add(),
     };
-    let space = u16::try_from(ordinal).ok().map(Space::Graph);
+    let space = ordinal.map(Space::Graph);
     // SAFETY: as above. On success the call has written an address to the parameters.
     unsafe {
         let address = &raw const (*parameters).address;

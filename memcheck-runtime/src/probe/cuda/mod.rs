@@ -61,10 +61,11 @@ mod space {
     }
 }
 
-/// True if `size` further bytes must be refused without a call of the driver.
+/// True if `size` further bytes must be refused without a call of the driver. PERF: the space is
+/// asked only if it matters.
 #[inline]
-fn is_refused(space: fn() -> Option<Space>, size: usize) -> bool {
-    if refusal::is_on() && is_refused_on_purpose(space, size) {
+fn is_refused(space: impl Fn() -> Option<Space>, size: usize) -> bool {
+    if refusal::is_on() && is_refused_on_purpose(space(), size) {
         return true;
     }
     #[cfg(not(feature = "sim"))]
@@ -85,8 +86,8 @@ fn is_refused(space: fn() -> Option<Space>, size: usize) -> bool {
 }
 
 #[cold]
-fn is_refused_on_purpose(space: fn() -> Option<Space>, size: usize) -> bool {
-    matches!(space(), Some(Space::Cuda(_))) && refusal::refuses(size as u64)
+fn is_refused_on_purpose(space: Option<Space>, size: usize) -> bool {
+    matches!(space, Some(Space::Cuda(_))) && refusal::refuses(size as u64)
 }
 
 /// Records the outcome of an allocation of `size` bytes by the function `name`.

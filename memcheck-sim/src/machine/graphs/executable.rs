@@ -25,6 +25,8 @@ impl std::fmt::Debug for Executable {
 
 /// `CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH`.
 pub(super) const AUTO_FREE_ON_LAUNCH: u64 = 1;
+/// `CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD`.
+pub(super) const UPLOAD: u64 = 2;
 /// `CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH`.
 const DEVICE_LAUNCH: u64 = 4;
 /// All flags of an instantiation.
@@ -103,6 +105,27 @@ impl Machine {
         let executable = Executable { graph, flags, launched: false, nodes, order };
         self.graphs.executables.insert(handle, executable);
         Ok(handle)
+    }
+
+    /// Makes an executable of a graph and, if the flags ask for it, prepares it on a stream. A call
+    /// that fails leaves no executable behind.
+    pub(crate) fn instantiate_on(
+        &mut self,
+        stream: Handle,
+        current: Handle,
+        graph: Handle,
+        flags: u64,
+    ) -> Answer<Handle> {
+        if flags & UPLOAD == 0 {
+            return self.instantiate(graph, flags);
+        }
+        self.stream_context(stream, current)?;
+        let executable = self.instantiate(graph, flags)?;
+        if let Err(code) = self.upload(executable) {
+            self.destroy_executable(executable)?;
+            return Err(code);
+        }
+        Ok(executable)
     }
 
     /// Prepares an executable: makes sure that it has its memory.

@@ -1,6 +1,6 @@
 //! Tests of graphs on a machine as a value, without globals and C.
 
-use super::executable::AUTO_FREE_ON_LAUNCH;
+use super::executable::{AUTO_FREE_ON_LAUNCH, UPLOAD};
 use super::*;
 use memcheck_kernels::Memory as _;
 
@@ -69,6 +69,30 @@ fn a_trim_gives_memory_back_until_the_next_launch() {
     assert_eq!(machine.graphs.used(0), 0);
     launch(&mut machine, executable).unwrap();
     assert_eq!(machine.graphs.used(0), MIB);
+}
+
+#[test]
+fn an_instantiation_whose_upload_fails_leaves_no_executable_behind() {
+    let (mut machine, context) = machine();
+    let graph = machine.create_graph();
+    machine.add_allocation(graph, (0, MIB), &[]).unwrap();
+    let first = machine.instantiate(graph, 0).unwrap();
+    machine.destroy_executable(first).unwrap();
+    machine.trim_graphs(0).unwrap();
+    // Another block takes the memory that the graph had.
+    let free = machine.devices[0].memory.free_bytes();
+    let block = machine.allocate(context, usize::try_from(free).unwrap()).unwrap();
+    let upload = |machine: &mut Machine, stream, flags| {
+        machine.instantiate_on(stream, context, graph, flags)
+    };
+    assert_eq!(upload(&mut machine, STREAM, UPLOAD), Err(Code::OUT_OF_MEMORY));
+    machine.free(block).unwrap();
+    assert_eq!(upload(&mut machine, 77, UPLOAD), Err(Code::INVALID_HANDLE));
+    let executable = upload(&mut machine, STREAM, UPLOAD).unwrap();
+    assert_eq!(machine.graphs.used(0), MIB);
+    // Without the upload, the stream does not matter.
+    machine.destroy_executable(executable).unwrap();
+    upload(&mut machine, 77, 0).unwrap();
 }
 
 #[test]

@@ -42,47 +42,24 @@ pub(super) struct Work {
     pub(super) preprocessor: Vec<OsString>,
 }
 
-/// Options that take their value as the next word, which can look like another option or like an
-/// input. The values of other options, such as numbers, are recognized by [`is_input`].
-const WITH_VALUE: [&str; 37] = [
-    "--default-stream",
-    "-default-stream",
-    "-Xcompiler",
-    "--compiler-options",
-    "-Xptxas",
-    "--ptxas-options",
-    "-Xlinker",
-    "--linker-options",
-    "-Xnvlink",
-    "--nvlink-options",
-    "-Xcudafe",
-    "-Xfatbin",
-    "-Xarchive",
-    "--archive-options",
-    "-ccbin",
-    "--compiler-bindir",
-    "-gencode",
-    "--generate-code",
-    "-arch",
-    "--gpu-architecture",
-    "-code",
-    "--gpu-code",
-    "-L",
-    "--library-path",
-    "-l",
-    "--library",
-    "-MF",
-    "--dependency-output",
-    "-MT",
-    "--dependency-target-name",
-    "-std",
-    "-O",
-    "-t",
-    "--threads",
-    "-m",
-    "-x",
-    "-maxrregcount",
-];
+/// The names, long and short and without hyphens, of the options that take a value, which can be the
+/// next word: those of the documentation of CUDA 13.2, and `-Xcudafe` and `-Xfatbin`, which it leaves
+/// out. `-o`, `-odir` and the options for the preprocessor have rules of their own.
+const WITH_VALUE: &str = "
+    arbin arch archive-options archiver-binary ccbin code compiler-bindir compiler-options
+    compress-mode cudadevrt cudafe-options cudart ddp default-stream dependency-drive-prefix
+    dependency-output dependency-target-name device-entity-has-hidden-visibility
+    device-stack-protector diag-error diag-suppress diag-warn dopt dp drive-prefix e entries
+    fatbin-options fdevice-sanitize fdevice-time-trace fmad frandom-seed
+    ftemplate-backtrace-limit ftemplate-depth ftz gencode generate-code gpu-architecture
+    gpu-code hls host-linker-script idp input-drive-prefix jtd jump-table-density keep-dir L l
+    ldir libdevice-directory library library-path linker-options m machine maxrregcount MF MT
+    nvlink-options O Ofast-compile Ofc opt-info optf optimization-info optimize options-file
+    prec-div prec-sqrt ptxas-options qpp-config rdc relocatable-device-code run-args
+    split-compile split-compile-extended static-global-template-stub std t target-dir
+    target-directory threads time Werror x Xarchive Xcompiler Xcudafe Xfatbin Xlinker Xnvlink
+    Xptxas
+";
 /// The suffixes by which nvcc recognizes its inputs.
 const INPUTS: [&str; 14] =
     ["cu", "c", "cc", "cxx", "cpp", "ptx", "cubin", "fatbin", "o", "obj", "a", "lib", "res", "so"];
@@ -99,6 +76,12 @@ const PREPROCESSOR: [(&str, &str); 10] = [
     ("-D", "-D"),
     ("-U", "-U"),
 ];
+
+/// True if the next word is the value of this option.
+fn takes_value(option: &str) -> bool {
+    let name = option.strip_prefix("--").or_else(|| option.strip_prefix('-'));
+    name.is_some_and(|name| WITH_VALUE.split_whitespace().any(|known| known == name))
+}
 
 impl Invocation {
     pub(super) fn read(words: Vec<OsString>) -> Self {
@@ -122,7 +105,7 @@ impl Invocation {
                 "--device-link" | "-dlink" => work.output = Some(OutputKind::DeviceLink),
                 "-o" | "--output-file" => work.file = Some(next().into()),
                 "-odir" | "--output-directory" => work.directory = Some(next().into()),
-                option if WITH_VALUE.contains(&option) => drop(next()),
+                option if takes_value(option) => drop(next()),
                 option => match work.preprocessor(option, next) {
                     true => {}
                     false => work.other(&word),
@@ -235,7 +218,104 @@ mod tests {
         assert_eq!(work("--device-link -o d.o libk.a").output, Some(OutputKind::DeviceLink));
         assert_eq!(work("-shared -o libk.so k.cu").output, Some(OutputKind::Shared));
         assert_eq!(work("k.cu -o k").output, None);
+        // CMake, and PyTorch's extensions.
+        let cmake = work(
+            "--generate-dependencies-with-compile -forward-unknown-to-host-compiler -ccbin g++ \
+             -isystem /cuda/include -O 3 --std c++17 -rdc true -x cu -MD -MT a.o -MF a.o.d \
+             -c a.cu -o a.o",
+        );
+        assert_eq!(
+            (cmake.output, cmake.named()),
+            (Some(OutputKind::Object), Some(Path::new("a.o")))
+        );
+        assert_eq!(cmake.sources, [Path::new("a.cu")]);
+        let torch = work(
+            "--generate-dependencies-with-compile --dependency-output a.o.d -I/torch -c a.cu -o a.o \
+             -D__CUDA_NO_HALF_OPERATORS__ --expt-relaxed-constexpr --compiler-options -fPIC \
+             -std c++17",
+        );
+        assert_eq!(torch.sources, [Path::new("a.cu")]);
         let question = Invocation::read(vec!["--version".into()]);
         assert_eq!(question, Invocation::Question(Question::Version));
+    }
+
+    /// The synopses of nvcc's documentation, without the options that have rules of their own.
+    const SYNOPSES: &str = "
+        --library library,... (-l)
+        --library-path path,... (-L)
+        --dependency-output file (-MF)
+        --compiler-bindir directory (-ccbin)
+        --archiver-binary executable (-arbin)
+        --cudart {none|shared|static} (-cudart)
+        --cudadevrt {none|static} (-cudadevrt)
+        --libdevice-directory directory (-ldir)
+        --target-directory string (-target-dir)
+        --compress-mode {default|size|speed|balance|none} (-compress-mode)
+        --optimization-info kind,... (-opt-info)
+        --optimize level (-O)
+        --Ofast-compile level (-Ofc)
+        --dopt kind (-dopt)
+        --split-compile number (-split-compile)
+        --split-compile-extended number (-split-compile-extended)
+        --ftemplate-backtrace-limit limit (-ftemplate-backtrace-limit)
+        --ftemplate-depth limit (-ftemplate-depth)
+        --x {c|c++|cu} (-x)
+        --std {c++03|c++11|c++14|c++17|c++20} (-std)
+        --machine {64} (-m)
+        --host-linker-script {use-lcs|gen-lcs} (-hls)
+        --frandom-seed seed (-frandom-seed)
+        --compiler-options options,... (-Xcompiler)
+        --linker-options options,... (-Xlinker)
+        --archive-options options,... (-Xarchive)
+        --ptxas-options options,... (-Xptxas)
+        --nvlink-options options,... (-Xnvlink)
+        --static-global-template-stub {true|false} (-static-global-template-stub)
+        --device-entity-has-hidden-visibility {true|false} (-device-entity-has-hidden-visibility)
+        --threads number (-t)
+        --keep-dir directory (-keep-dir)
+        --run-args arguments,... (-run-args)
+        --input-drive-prefix prefix (-idp)
+        --dependency-drive-prefix prefix (-ddp)
+        --drive-prefix prefix (-dp)
+        --dependency-target-name target (-MT)
+        --default-stream {legacy|null|per-thread} (-default-stream)
+        --gpu-architecture arch (-arch)
+        --gpu-code code,... (-code)
+        --generate-code specification (-gencode)
+        --relocatable-device-code {true|false} (-rdc)
+        --entries entry,... (-e)
+        --maxrregcount amount (-maxrregcount)
+        --ftz {true|false} (-ftz)
+        --prec-div {true|false} (-prec-div)
+        --prec-sqrt {true|false} (-prec-sqrt)
+        --fmad {true|false} (-fmad)
+        --jump-table-density percentage (-jtd)
+        --Werror kind,... (-Werror)
+        --diag-error errNum,... (-diag-error)
+        --diag-suppress errNum,... (-diag-suppress)
+        --diag-warn errNum,... (-diag-warn)
+        --device-stack-protector {true|false} (-device-stack-protector)
+        --options-file file,... (-optf)
+        --time filename (-time)
+        --qpp-config config (-qpp-config)
+        --fdevice-time-trace file (-fdevice-time-trace)
+        --fdevice-sanitize tool (-fdevice-sanitize)
+    ";
+
+    #[test]
+    fn the_value_of_an_option_is_not_a_source() {
+        for synopsis in SYNOPSES.lines().filter(|line| !line.trim().is_empty()) {
+            let [long, _, short] = synopsis.split_whitespace().collect::<Vec<_>>()[..] else {
+                panic!("{synopsis}")
+            };
+            for name in [long, short.trim_matches(['(', ')'])] {
+                for line in [format!("{name} value -c a.cu"), format!("{name}=value -c a.cu")] {
+                    assert_eq!(work(&line).sources, [Path::new("a.cu")], "{line}");
+                }
+            }
+        }
+        for flag in ["-G", "-lineinfo", "--use_fast_math", "-MD", "-MP", "-O3", "-lcuda", "-t4"] {
+            assert_eq!(work(&format!("{flag} a.cu")).sources, [Path::new("a.cu")], "{flag}");
+        }
     }
 }

@@ -19,7 +19,7 @@ use crate::system::printing::{eprint_line, print_line};
 const VERSION: u32 = 1;
 
 pub(crate) fn attempt(task: &Task, param: &str, attempt: &Attempt) {
-    let peak = attempt.peaks.values().max().copied().unwrap_or(0);
+    let peak = attempt.peak();
     let came = match (&attempt.refused, attempt.has_room()) {
         (_, true) => format!("has room, peak {}", Size(peak)),
         (Some((space, refusal)), false) => {

@@ -47,6 +47,41 @@ fn a_soak_adds_only_the_growth_that_the_other_runs_did_not_show() {
 }
 
 #[test]
+fn a_soak_compares_the_growth_of_each_space_with_the_limit_of_that_space() {
+    let found = Growth::Found { whole: true, exact: true, iterations: 900 };
+    let grows = |space: Space, bytes: u64, (own, max_growth): (u64, u64)| {
+        let growing = armed(Metrics { growth: bytes, ..Metrics::default() });
+        let mut report = report(armed(Metrics::default()));
+        report.record.judged.push(space);
+        report.record.spaces.insert(space, SpaceRecord { growth: found, ..growing });
+        let own = Some(Size(own));
+        report.record.limits = limits(Layer {
+            max_growth: Some(Size(max_growth)),
+            max_c_growth: own,
+            max_host_growth: own,
+            ..Layer::default()
+        });
+        report
+    };
+    for space in [Space::CHeap, Space::Host] {
+        for (all, after, merged_growth, code) in [
+            ((100, 0), 100, 7, None),
+            ((100, 1 << 20), 101, 101, Some(Code::Leak)),
+            ((100, 1 << 20), 100, 7, None),
+        ] {
+            let (first, soak) = (grows(space, 7, all), grows(space, after, all));
+            let merged = merge(Stage::Soak(MINUTE), &first, Some(soak));
+            assert_eq!(
+                merged.record.spaces[&space].metrics.growth, merged_growth,
+                "{space} {all:?}"
+            );
+            let codes = merged.verdict.findings.iter().map(|finding| finding.code);
+            assert_eq!(Vec::from_iter(codes), Vec::from_iter(code), "{space} {all:?}");
+        }
+    }
+}
+
+#[test]
 fn only_a_test_that_can_show_growth_and_has_shown_none_is_soaked() {
     let soaks = |report: &Seen| needed_by(Stage::Soak(MINUTE), Explain::Failed, report);
     let clean = report(armed(Metrics::default()));
