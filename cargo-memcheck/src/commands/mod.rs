@@ -1,6 +1,7 @@
 //! One file for each subcommand. Each returns an exit code, or a failure.
 
 mod accept;
+mod again;
 #[cfg(feature = "archives")]
 mod archive;
 mod bench;
@@ -90,7 +91,7 @@ fn command(args: Vec<OsString>) -> u8 {
         run_command(form, FinalLine::FromMain, &requested, command)
     };
     match &cli.command {
-        Command::Run(args) => from_command(&args.output.form, &|| run::run(args)),
+        Command::Run(args) => from_command(&args.output.form, &|| again::run(args)),
         Command::Profile(args) => from_command(&args.output.form, &|| profile::profile(args)),
         Command::Bench(args) => {
             style::choose(args.color);

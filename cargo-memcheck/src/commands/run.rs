@@ -60,6 +60,8 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, Failure> {
 fn flags(args: &RunArgs) -> Result<Flags, Failure> {
     let RunArgs {
         select,
+        failed: _,
+        review: _,
         ci,
         baselines,
         part,
@@ -96,12 +98,17 @@ fn report_no_tests(args: &RunArgs, failure: Failure) -> Result<u8, Failure> {
     if args.schedule.no_tests == NoTests::Warn {
         eprint_line!("{} {}", style::warning("warning:"), failure.message());
     }
+    Ok(end_without_tests(args))
+}
+
+/// The end of a run that has no test to run.
+pub(super) fn end_without_tests(args: &RunArgs) -> u8 {
     let tally = Tally::default();
     let exit_code = reports::without_tests(&args.report.report, &tally, exit::OK);
     if args.output.form.message_format == Format::Json {
         JsonLines::new(Stdout).finished(&tally, exit_code);
     }
-    Ok(exit_code)
+    exit_code
 }
 
 struct RunState<'a> {

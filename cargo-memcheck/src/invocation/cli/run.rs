@@ -17,6 +17,12 @@ use crate::invocation::values::{CargoOptions, HistoryPlace, NoTests, ReportFile,
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) select: SelectFlags,
+    /// Only the tests that failed or were not measured in the last run.
+    #[arg(long, help_heading = "Selection", conflicts_with = "exact")]
+    pub(crate) failed: bool,
+    /// Review the pending snapshots after the run.
+    #[arg(long, help_heading = "Selection", conflicts_with = "ci")]
+    pub(crate) review: bool,
     #[command(flatten)]
     pub(crate) ci: CiFlags,
     #[command(flatten)]
