@@ -23,7 +23,7 @@ use memcheck_core::judgement::verdict::Status;
 use serde::Serialize;
 
 use self::data::{LawPlot, Laws, TestData};
-use self::overview::Failure;
+use self::overview::FailedTest;
 use self::proofs::Proofs;
 use crate::build::leg::Leg;
 use crate::discovery::task::{Task, TestOutcome};
@@ -51,7 +51,7 @@ pub(crate) struct Html {
     tests: usize,
     /// The rows of each test executable, in the order of its first test.
     groups: Vec<(String, Vec<Markup>)>,
-    failures: Vec<Failure>,
+    failures: Vec<FailedTest>,
     more_failures: usize,
     packed: Vec<anyhow::Result<String>>,
     laws: Laws,

@@ -185,7 +185,7 @@ fn limit(finding: Option<&Finding>, rows: &[FigureRow]) -> String {
 
 /// A test that did not pass: a row that opens.
 #[derive(Debug)]
-pub(super) struct Failure {
+pub(super) struct FailedTest {
     /// The title of the cause or, without one, the code of the finding.
     cause: String,
     status: &'static str,
@@ -199,7 +199,7 @@ pub(super) fn failure(
     task: &Task,
     outcome: &TestOutcome,
     sources: &Sources,
-) -> Failure {
+) -> FailedTest {
     let status = status_name(outcome.verdict.status);
     let findings = outcome.verdict.findings.iter();
     let mut findings: Vec<&Finding> =
@@ -236,15 +236,15 @@ pub(super) fn failure(
         @for hint in hints { p { strong { "hint: " } (prose(hint)) } }
         @for (number, command) in next.iter().enumerate() { (self::command(number, command)) }
     };
-    Failure { cause, status, row, body }
+    FailedTest { cause, status, row, body }
 }
 
 /// More are closed at first, so that all of them fit on a screen.
 const MOST_OPEN: usize = 4;
 
 /// The failures by their cause. A cause with several tests has a title.
-pub(super) fn failures(all: &[Failure]) -> Markup {
-    let mut causes: Vec<(&str, Vec<&Failure>)> = Vec::new();
+pub(super) fn failures(all: &[FailedTest]) -> Markup {
+    let mut causes: Vec<(&str, Vec<&FailedTest>)> = Vec::new();
     for failure in all {
         match causes.iter_mut().find(|(cause, _)| *cause == failure.cause) {
             Some((_, of)) => of.push(failure),
@@ -257,7 +257,7 @@ pub(super) fn failures(all: &[Failure]) -> Markup {
                 @if of.len() > 1 {
                     h3 { (prose(cause)) " " span.muted { (counted(of.len() as u64, "test", "tests")) } }
                 }
-                @for Failure { status, row, body, .. } in of {
+                @for FailedTest { status, row, body, .. } in of {
                     details.failure.(status) open[all.len() <= MOST_OPEN] {
                         summary { (row) }
                         (body)
