@@ -4,7 +4,6 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use crate::build::workspace::branch;
 use crate::discovery::session::Session;
 use crate::system::{escape, shell};
 
@@ -33,7 +32,7 @@ impl RunOrigin {
         Self {
             project: project.to_string_lossy().into_owned(),
             commit: session.commit(),
-            branch: branch(root),
+            branch: session.branch(),
             command: std::iter::once("cargo".to_owned()).chain(words).collect::<Vec<_>>().join(" "),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             started: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),

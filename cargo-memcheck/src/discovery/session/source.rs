@@ -8,7 +8,7 @@ use crate::baselines::{SnapshotFile, SourceFunctions};
 use crate::build::leg::{self, DeviceKind, Leg};
 use crate::build::toolchain::gpu;
 use crate::build::workspace::{
-    Places, TestPackage, Workspace, WorkspaceError, commit, pending_of_results, uncommitted,
+    Places, TestPackage, Workspace, WorkspaceError, branch, commit, pending_of_results, uncommitted,
 };
 use crate::discovery::archive::Unpacked;
 use crate::invocation::devices::{Probe, Sharing};
@@ -150,6 +150,14 @@ impl Session {
         match &self.source {
             TestSource::Workspace => uncommitted(self.workspace.root()),
             TestSource::Archive(archive) => archive.uncommitted(),
+        }
+    }
+
+    /// An archive runs on machines without git.
+    pub(crate) fn branch(&self) -> Option<String> {
+        match &self.source {
+            TestSource::Workspace => branch(self.workspace.root()),
+            TestSource::Archive(_) => None,
         }
     }
 
