@@ -15,7 +15,7 @@ fn a_usage_error_exits_with_2() {
         &["--max-growth", "1 parsec"],
         &["-D", "leek"],
         &["-A", "leak"],
-        &["--report", "html"],
+        &["--report", "junit"],
     ] {
         let run = programs.run("cpu", arguments);
         assert_eq!(run.code, 2, "{arguments:?}: {}", run.stderr);

@@ -43,8 +43,7 @@ fn the_gate_alone_depends_on_nothing_of_the_other_parts() {
     let (all, gate) = (tree(&[]), tree(&["--no-default-features"]));
     assert!(gate.is_subset(&all));
     // Other dependencies need these as well.
-    let shared =
-        ["flate2", "crc32fast", "fallible-iterator", "getrandom", "memmap2", "num-traits"];
+    let shared = ["flate2", "crc32fast", "fallible-iterator", "getrandom", "memmap2", "num-traits"];
     let dependencies = features.keys().flat_map(|feature| of(feature));
     let mut count = 0;
     for name in dependencies.filter_map(|it| it.strip_prefix("dep:").map(str::to_owned)) {

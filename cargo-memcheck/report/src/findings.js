@@ -16,7 +16,7 @@ function one(finding, tree) {
   const [first, ...rest] = finding.message.split('\n');
   return el('article', { class: 'finding' },
     el('p', { class: 'message' }, el('span', { class: 'code' }, finding.code), ' ', prose(first)),
-    rest.length > 0 ? el('pre', null, rest.join('\n')) : null,
+    rest.length > 0 ? el('pre', { tabindex: '0' }, rest.join('\n')) : null,
     finding.grown.length > 0 ? el('ul', { class: 'grown' }, finding.grown.map((each) => grown(each, tree))) : null,
     finding.cause ? cause(finding.cause) : null,
     finding.hint ? el('p', null, el('strong', null, 'Hint: '), prose(finding.hint)) : null,
@@ -101,7 +101,7 @@ function site(each, tree) {
 export function snippet(of) {
   if (!of) return null;
   const marked = Number(of.place.slice(of.place.lastIndexOf(':') + 1));
-  return el('pre', { class: 'snippet', 'aria-label': `Source at ${of.place}` },
+  return el('pre', { class: 'snippet', tabindex: '0', 'aria-label': `Source at ${of.place}` },
     of.lines.map((text, index) => {
       const number = of.first + index;
       return el(number === marked ? 'mark' : 'span', { class: 'line' },

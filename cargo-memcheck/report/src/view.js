@@ -121,6 +121,6 @@ function remarks({ notes, driver, hint }) {
   const lines = [...notes.map((note) => `note: ${note}`), ...(hint ? [`hint: ${hint}`] : [])];
   const parts = [];
   if (lines.length > 0) parts.push(el('ul', { class: 'notes' }, lines.map((line) => el('li', null, line))));
-  if (driver.length > 0) parts.push(part('Driver and NVML', {}, el('pre', null, driver.join('\n'))));
+  if (driver.length > 0) parts.push(part('Driver and NVML', {}, el('pre', { tabindex: '0' }, driver.join('\n'))));
   return parts;
 }
