@@ -47,14 +47,9 @@ pub(super) fn writer(kind: ExportKind, roots: Option<Roots<'_>>) -> Box<dyn Repo
 }
 
 /// Shows a page in the program that `BROWSER` names, as `cargo doc --open` does, or in the default one
-/// of the system.
+/// of the desktop.
 pub(super) fn open_page(page: &Path) -> Result<(), String> {
-    match std::env::var_os("BROWSER") {
-        Some(browser) => {
-            let mut command = Command::new(browser);
-            let status = command.arg(page).status().map_err(|error| error.to_string())?;
-            status.success().then_some(()).ok_or_else(|| status.to_string())
-        }
-        None => opener::open(page).map_err(|error| error.to_string()),
-    }
+    let browser = std::env::var_os("BROWSER").unwrap_or_else(|| "xdg-open".into());
+    let status = Command::new(browser).arg(page).status().map_err(|error| error.to_string())?;
+    status.success().then_some(()).ok_or_else(|| status.to_string())
 }
