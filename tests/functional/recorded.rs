@@ -92,7 +92,8 @@ fn normalized(line: Value) -> Value {
                 };
                 (name, value)
             };
-            let is_kept = |(name, _): &(String, Value)| name != "uncommitted" && name != "process";
+            let left_out = ["uncommitted", "process", "origin"];
+            let is_kept = |(name, _): &(String, Value)| !left_out.contains(&name.as_str());
             Value::Object(fields.into_iter().filter(is_kept).map(field).collect())
         }
         Value::Array(values) => values.into_iter().map(normalized).collect(),

@@ -28,7 +28,7 @@ impl RunOrigin {
     pub(crate) fn of(session: &Session) -> Self {
         let root = session.workspace.root();
         let project = root.file_name().unwrap_or(root.as_os_str());
-        let words = std::env::args_os().skip(1).map(|word| shell::word(&word.to_string_lossy()));
+        let words = std::env::args_os().skip(1).map(|word| flag_or_word(&word.to_string_lossy()));
         Self {
             project: project.to_string_lossy().into_owned(),
             commit: session.commit(),
@@ -56,6 +56,13 @@ impl RunOrigin {
     }
 }
 
+/// A word for a shell. The hyphens of a flag need no quotes, although the word of a user would.
+fn flag_or_word(text: &str) -> String {
+    let rest = text.trim_start_matches('-');
+    let hyphens = &text[..text.len() - rest.len()];
+    if rest.is_empty() { text.to_owned() } else { format!("{hyphens}{}", shell::word(rest)) }
+}
+
 #[cfg(test)]
 pub(crate) fn example() -> RunOrigin {
     RunOrigin {
@@ -65,5 +72,17 @@ pub(crate) fn example() -> RunOrigin {
         command: "cargo memcheck --ci".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started: "2026-11-29T08:00:00Z".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_can_be_pasted() {
+        let shown = |word: &str| flag_or_word(word);
+        assert_eq!([shown("--ci"), shown("-p"), shown("--")], ["--ci", "-p", "--"]);
+        assert_eq!([shown("a b"), shown("--x=a b")], ["'a b'", "--'x=a b'"]);
     }
 }
