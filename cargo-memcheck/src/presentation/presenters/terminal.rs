@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use memcheck_core::judgement::finding::{Class, Code, Finding, Level};
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::measurement::soak;
-use memcheck_core::size::{Size, counted};
+use memcheck_core::size::Size;
 use memcheck_core::space::Space;
 use memcheck_core::wire::exit;
 use memcheck_core::wire::protocol::{Progress, SoakTime};
@@ -53,8 +53,6 @@ pub(crate) struct Terminal {
     ignored: Vec<String>,
     /// One line for each test that failed, with the next command.
     failures: Vec<String>,
-    /// Notes about tests that passed, which only verbose output has.
-    unprinted_notes: usize,
     live: Live,
     /// The time of the last line of a live view.
     shown: Option<Instant>,
@@ -91,7 +89,6 @@ impl Terminal {
             failed: 0,
             ignored: Vec::new(),
             failures: Vec::new(),
-            unprinted_notes: 0,
             live: Live::default(),
             shown: None,
         }
@@ -305,7 +302,7 @@ impl Terminal {
             lines.extend(self.line(task, outcome));
             lines.extend(self.laws(outcome));
             lines.extend(self.findings(outcome));
-            let notes = self.notes(outcome).into_iter();
+            let notes = notes::of(outcome).into_iter();
             lines.extend(
                 notes.flat_map(|note| layout::below(&format!("note: {note}"), self.columns)),
             );
@@ -313,12 +310,6 @@ impl Terminal {
             lines.extend(self.output(outcome));
         }
         lines
-    }
-
-    /// All notes about a failed test. Of one that passed they are counted, because nothing is to do.
-    fn notes(&self, outcome: &TestOutcome) -> Vec<String> {
-        let passed = outcome.verdict.status == Status::Passed;
-        if passed && self.verbosity < Verbosity::Verbose { Vec::new() } else { notes::of(outcome) }
     }
 
     fn laws(&self, outcome: &TestOutcome) -> Vec<String> {
@@ -412,9 +403,6 @@ impl Presenter for Terminal {
             _ => self.print(&self.result(task, outcome)),
         }
         self.keep_failure(task, outcome);
-        if outcome.verdict.status == Status::Passed && self.verbosity == Verbosity::Normal {
-            self.unprinted_notes += notes::of(outcome).len();
-        }
         if !is_ignored {
             self.bar.inc(1);
         }
@@ -441,12 +429,6 @@ impl Presenter for Terminal {
         let mut lines = vec![verdict("", tally, exit_code == exit::OK)];
         lines.append(&mut self.failures);
         lines.extend(summary::repeated(tally));
-        if self.unprinted_notes > 0 {
-            let notes = counted(self.unprinted_notes as u64, "note", "notes");
-            lines.push(style::dim(&format!(
-                "{notes} about tests that passed (--verbose prints them)"
-            )));
-        }
         let pending = (&self.pending, self.baselines_flag.as_str());
         lines.extend(summary::next_steps(tally, &self.filters, pending, self.no_tests));
         self.print(&lines);
