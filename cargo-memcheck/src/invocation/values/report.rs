@@ -151,9 +151,9 @@ mod tests {
         assert_eq!((report.kind, report.path), (ReportKind::Junit, PathBuf::from("out/a=b.xml")));
         let page: ReportFile = "html".parse().unwrap();
         assert!(page.path.is_absolute() && page.path.ends_with("target/memcheck/report.html"));
-        assert_eq!(with_opened(Vec::new(), true), [page.clone()]);
-        let own: ReportFile = "html=a.html".parse().unwrap();
-        assert_eq!(with_opened(vec![own.clone()], true), [own]);
+        assert_eq!(with_opened(Vec::new(), true), [page]);
+        let own = || "html=a.html".parse::<ReportFile>().unwrap();
+        assert_eq!(with_opened(vec![own()], true), [own()]);
         for wrong in ["junit", "pdf=a", "json="] {
             assert!(wrong.parse::<ReportFile>().is_err(), "{wrong}");
         }
