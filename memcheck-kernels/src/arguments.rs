@@ -4,6 +4,7 @@
 use std::ffi::c_void;
 
 use super::element::Element;
+use super::image::Parameter;
 
 /// More arguments than any kernel in the table has.
 const MOST: usize = 16;
@@ -66,19 +67,23 @@ impl Arguments {
 /// # Safety
 ///
 /// As for [`Arguments::read`], but a width has no maximum.
-pub(super) unsafe fn bytes(pointers: *const *mut c_void, widths: &[u64]) -> Option<Vec<Vec<u8>>> {
-    let read = |(number, &width): (usize, &u64)| {
+pub(super) unsafe fn bytes(
+    pointers: *const *mut c_void,
+    parameters: &[Parameter],
+) -> Option<Vec<Vec<u8>>> {
+    let read = |(number, parameter): (usize, &Parameter)| {
         // SAFETY: the array has a pointer for each width, as the caller promises.
         let pointer = unsafe { *pointers.add(number) };
-        // SAFETY: a pointer that is not null is readable for `width` bytes, as the caller promises.
+        // SAFETY: a pointer that is not null is readable for the bytes of its parameter, as the
+        // caller promises.
         (!pointer.is_null()).then(|| unsafe {
-            std::slice::from_raw_parts(pointer.cast::<u8>(), width as usize).to_vec()
+            std::slice::from_raw_parts(pointer.cast::<u8>(), parameter.size as usize).to_vec()
         })
     };
-    if pointers.is_null() && !widths.is_empty() {
+    if pointers.is_null() && !parameters.is_empty() {
         return None;
     }
-    widths.iter().enumerate().map(read).collect()
+    parameters.iter().enumerate().map(read).collect()
 }
 
 #[cfg(test)]

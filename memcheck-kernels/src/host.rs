@@ -4,15 +4,16 @@ use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use super::image::Parameter;
 use super::launch::Shape;
 use super::memory::Memory;
 
 type Compute = dyn Fn(&mut HostLaunch<'_>) -> Option<()> + Send + Sync;
 
-/// A host function and, if the program has stated them, the sizes of the kernel's parameters.
+/// A host function and, if the program has stated their sizes, the kernel's parameters.
 #[derive(Clone)]
 struct HostKernel {
-    sizes: Option<Arc<[u64]>>,
+    parameters: Option<Arc<[Parameter]>>,
     compute: Arc<Compute>,
 }
 
@@ -28,7 +29,7 @@ pub fn register_kernel(
     name: &str,
     compute: impl Fn(&mut HostLaunch<'_>) -> Option<()> + Send + Sync + 'static,
 ) {
-    insert(name, HostKernel { sizes: None, compute: Arc::new(compute) });
+    insert(name, HostKernel { parameters: None, compute: Arc::new(compute) });
 }
 
 /// Registers the host function of a kernel, also for modules that do not state the sizes of its
@@ -43,8 +44,8 @@ pub unsafe fn register_kernel_with(
     sizes: &[usize],
     compute: impl Fn(&mut HostLaunch<'_>) -> Option<()> + Send + Sync + 'static,
 ) {
-    let sizes = Some(sizes.iter().map(|&size| size as u64).collect());
-    insert(name, HostKernel { sizes, compute: Arc::new(compute) });
+    let parameters = sizes.iter().map(|&size| Parameter::of_size(size as u64)).collect();
+    insert(name, HostKernel { parameters: Some(parameters), compute: Arc::new(compute) });
 }
 
 fn insert(name: &str, kernel: HostKernel) {
@@ -57,9 +58,9 @@ fn find(name: &str) -> Option<HostKernel> {
     KERNELS.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(name).cloned()
 }
 
-/// Returns the sizes of the parameters that the program has stated for a kernel.
-pub fn stated_sizes(name: &str) -> Option<Arc<[u64]>> {
-    find(name)?.sizes
+/// Returns the parameters of a kernel, if the program has stated their sizes.
+pub fn stated_parameters(name: &str) -> Option<Arc<[Parameter]>> {
+    find(name)?.parameters
 }
 
 /// Computes a launch with the registered function. Returns false if there is none, or if it cannot
@@ -177,9 +178,10 @@ mod tests {
         register_kernel("tests_panic", |_| panic!("as expected"));
         let mut device = TestDevice::new();
         assert!(!launch("tests_panic", &mut device.memory, SHAPE, &[]));
-        assert_eq!(stated_sizes("tests_panic"), None);
+        assert_eq!(stated_parameters("tests_panic"), None);
         // SAFETY: the kernel is never launched.
         unsafe { register_kernel_with("tests_sizes", &[8, 4], |_| None) };
-        assert_eq!(stated_sizes("tests_sizes").as_deref(), Some(&[8, 4][..]));
+        let expected = [8, 4].map(Parameter::of_size);
+        assert_eq!(stated_parameters("tests_sizes").as_deref(), Some(&expected[..]));
     }
 }

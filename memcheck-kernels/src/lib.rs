@@ -53,16 +53,14 @@ mod unary;
 mod values;
 mod work;
 
-use std::sync::Arc;
-
 pub use align::Alignment;
 pub use arguments::Arguments;
 pub use asserts::FailedAssert;
 pub use attention::{Attention, Rows, Table};
 pub use convolution::{Convolution, Convolve, Tensor};
 pub use epilogue::{Activation, Bias, Epilogue};
-pub use host::{HostLaunch, register_kernel, register_kernel_with, stated_sizes};
-pub use image::{ANY_NAME, Image, KernelCode, RUN_TIME};
+pub use host::{HostLaunch, register_kernel, register_kernel_with, stated_parameters};
+pub use image::{ANY_NAME, Image, KernelCode, Parameter, RUN_TIME};
 pub use kinds::Kind;
 pub use launch::Shape;
 pub(crate) use launch::{Known, Launch, Unknown};
@@ -174,14 +172,21 @@ pub fn launch_registered(
 const ADDRESSES: u64 = 64 << 10;
 
 /// Makes unknown whatever a launch can write: the blocks that its arguments point to, and those
-/// that addresses in these blocks point to, if they are known.
-pub fn forget_arguments(memory: &mut dyn Memory, parameters: &[Vec<u8>]) {
-    let mut blocks = blocks_of(memory, parameters.iter().map(Vec::as_slice));
-    let arrays = blocks.iter().filter(|span| span.length <= ADDRESSES);
+/// that addresses in these blocks point to, if they are known. `arguments` are the bytes of a value
+/// for each of `parameters`.
+pub fn forget_arguments(memory: &mut dyn Memory, parameters: &[Parameter], arguments: &[Vec<u8>]) {
+    let blocks = |is_to_const| {
+        let pairs = arguments.iter().zip(parameters);
+        let pairs = pairs.filter(|(_, parameter)| parameter.is_to_const == is_to_const);
+        blocks_of(memory, pairs.map(|(argument, _)| argument.as_slice()))
+    };
+    let (read, mut written) = (blocks(true), blocks(false));
+    // An array in constant memory can have the addresses of blocks that are written.
+    let arrays = read.iter().chain(&written).filter(|span| span.length <= ADDRESSES);
     let texts: Vec<Vec<u8>> =
         arrays.filter_map(|&span| memory.values().bytes(span).map(|it| it.into_owned())).collect();
-    blocks.extend(blocks_of(memory, texts.iter().map(Vec::as_slice)));
-    for span in blocks {
+    written.extend(blocks_of(memory, texts.iter().map(Vec::as_slice)));
+    for span in written {
         memory.values_mut().forget_block(span.block);
     }
 }
@@ -198,17 +203,17 @@ pub fn launch_opaque(memory: &mut dyn Memory) {
     memory.values_mut().forget_all();
 }
 
-/// Reads the parameters of a kernel of which only their sizes are known.
+/// Reads the arguments of a kernel of which only the parameters are known.
 ///
 /// # Safety
 ///
 /// As for [`Arguments::read`].
-pub unsafe fn parameters(
+pub unsafe fn read_arguments(
     pointers: *const *mut std::ffi::c_void,
-    sizes: &Arc<[u64]>,
+    parameters: &[Parameter],
 ) -> Option<Vec<Vec<u8>>> {
     // SAFETY: the caller makes the same promise.
-    unsafe { arguments::bytes(pointers, sizes) }
+    unsafe { arguments::bytes(pointers, parameters) }
 }
 
 #[cfg(test)]

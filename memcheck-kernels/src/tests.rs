@@ -24,16 +24,43 @@ fn a_kernel_without_a_row_makes_unknown_what_it_can_reach() {
     // A pointer, and a structure with a pointer into a block.
     let mut structure = vec![0; 8];
     structure.extend((blocks[1] + 8).to_ne_bytes());
-    let parameters = [blocks[0].to_ne_bytes().to_vec(), structure, vec![7; 4]];
-    forget_arguments(&mut device.memory, &parameters);
+    let arguments = [blocks[0].to_ne_bytes().to_vec(), structure, vec![7; 4]];
+    forget_arguments(&mut device.memory, &[8, 16, 4].map(Parameter::of_size), &arguments);
     assert_eq!(blocks.map(|block| device.is_known(block)), [false, false, true]);
     // An array of addresses, of which one is in a block.
     let array = device.upload(&[1_i64, blocks[2] as i64 + 8]);
-    forget_arguments(&mut device.memory, &[array.to_ne_bytes().to_vec()]);
+    let pointer = [Parameter::of_size(8)];
+    forget_arguments(&mut device.memory, &pointer, &[array.to_ne_bytes().to_vec()]);
     assert_eq!([array, blocks[2]].map(|block| device.is_known(block)), [false, false]);
     let rest = device.upload(&[1_u8; 64]);
     launch_opaque(&mut device.memory);
     assert!(!device.is_known(rest));
+}
+
+#[test]
+fn memory_behind_a_pointer_to_const_stays_known() {
+    let mut device = TestDevice::new();
+    let [read, written] = [0; 2].map(|_| device.upload(&[1_u8; 64]));
+    let to_const = Parameter { size: 8, is_to_const: true };
+    let any = Parameter::of_size(8);
+    let mut known_after = |parameters: [Parameter; 2], addresses: [u64; 2], asked: [u64; 2]| {
+        let arguments = addresses.map(|address| address.to_ne_bytes().to_vec());
+        forget_arguments(&mut device.memory, &parameters, &arguments);
+        let known = asked.map(|block| device.is_known(block));
+        device.memory.write_bytes(written, &[1; 64]);
+        known
+    };
+    assert_eq!(known_after([to_const, any], [read, written], [read, written]), [true, false]);
+    assert_eq!(known_after([any, to_const], [written + 8, read], [read, written]), [true, false]);
+    // The other pointer can write to the same block.
+    assert_eq!(
+        known_after([to_const, any], [written, written + 8], [read, written]),
+        [true, false]
+    );
+    // A table in constant memory with the address of a block that the kernel can write.
+    let table = device.upload(&[written as i64, 5]);
+    forget_arguments(&mut device.memory, &[to_const], &[table.to_ne_bytes().to_vec()]);
+    assert_eq!([table, written].map(|block| device.is_known(block)), [true, false]);
 }
 
 #[test]

@@ -7,7 +7,7 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::Arc;
 
-use memcheck_kernels::{Memory as _, Shape};
+use memcheck_kernels::{Memory as _, Parameter, Shape};
 
 use crate::cudart;
 use crate::ffi::Symbol;
@@ -21,8 +21,9 @@ pub(crate) struct Launcher {
     name: *const c_char,
     /// The source file, and the package and version that it belongs to.
     source: *const c_char,
-    /// A letter for each argument: `p` a pointer, `q` a pointer to pointers, `s` a stream, `b`, `h`,
-    /// `i` and `l` a value of 1, 2, 4 and 8 bytes; `?` at the end if the others are not known.
+    /// A letter for each argument: `p` a pointer, `c` a pointer to const, `q` a pointer to pointers,
+    /// `s` a stream, `b`, `h`, `i` and `l` a value of 1, 2, 4 and 8 bytes; `?` at the end if the
+    /// others are not known.
     arguments: *const c_char,
     /// The functions that it calls to allocate memory.
     allocations: *const c_char,
@@ -34,6 +35,8 @@ struct LauncherCall {
     source: &'static str,
     allocations: &'static str,
     letters: &'static str,
+    /// Those with known letters.
+    parameters: Vec<Parameter>,
     arguments: Vec<Vec<u8>>,
 }
 
@@ -52,14 +55,15 @@ pub(crate) unsafe extern "C" fn memcheck_launch(
     // SAFETY: the caller promises that the texts are valid for ever.
     let [name, source, letters, allocations] =
         [*name, *source, *letters, *allocations].map(|it| unsafe { text(it) });
-    let sizes: Arc<[u64]> = letters.chars().map_while(size).collect();
+    let parameters: Vec<Parameter> = letters.chars().map_while(parameter).collect();
     // SAFETY: the caller promises a pointer to a value for each letter.
-    let values = unsafe { memcheck_kernels::parameters(arguments, &sizes) };
+    let values = unsafe { memcheck_kernels::read_arguments(arguments, &parameters) };
     let call = LauncherCall {
         name: name.into(),
         source,
         allocations,
         letters,
+        parameters,
         arguments: values.unwrap_or_default(),
     };
     let stream = call.stream();
@@ -81,14 +85,15 @@ unsafe fn text(start: *const c_char) -> &'static str {
     unsafe { CStr::from_ptr(start) }.to_str().unwrap_or_default()
 }
 
-fn size(letter: char) -> Option<u64> {
-    Some(match letter {
+fn parameter(letter: char) -> Option<Parameter> {
+    let size = match letter {
         'b' => 1,
         'h' => 2,
         'i' => 4,
-        'p' | 'q' | 's' | 'l' => 8,
+        'p' | 'c' | 'q' | 's' | 'l' => 8,
         _ => return None,
-    })
+    };
+    Some(Parameter { size, is_to_const: letter == 'c' })
 }
 
 impl LauncherCall {
@@ -128,7 +133,7 @@ impl LauncherCall {
         if self.is_opaque(machine) {
             memcheck_kernels::launch_opaque(machine);
         } else {
-            memcheck_kernels::forget_arguments(machine, &self.arguments);
+            memcheck_kernels::forget_arguments(machine, &self.parameters, &self.arguments);
         }
         machine.count_unsimulated(Unsimulated {
             name: &self.name,

@@ -77,6 +77,9 @@ fn launchers_in_a_library_are_measured(project: &Project, build: &str) {
     let allocates = format!("launch_scan ({source}) calls cudaMallocAsync: ");
     assert!(launches[1].starts_with(&allocates), "{launches:?}");
 
+    // The output alone is unknown: one read of it, and none of the input.
+    assert_eq!((notes(&run, "inputs_are_known").1, run.codes("inputs_are_known")), (1, Vec::new()));
+
     let (launches, reads) = notes(&run, "a_name_of_candle");
     let clash = format!("launch_mmq_gguf_q4_0 ({source}) has the name of a launcher of candle: ");
     assert!(launches[1].starts_with(&clash), "{launches:?}");

@@ -9,7 +9,7 @@ use crate::ffi::{self, In, Out, Text, exports, text_of};
 use crate::machine::graphs::NodeKind;
 use crate::machine::{Function, Handle, Machine, Module, with};
 use crate::unsimulated::Unsimulated;
-use memcheck_kernels::{Arguments, Image, Shape};
+use memcheck_kernels::{Arguments, Image, Parameter, Shape};
 
 /// The part of `CUlaunchConfig` that the simulator reads.
 #[repr(C)]
@@ -269,7 +269,7 @@ fn launch(
 /// A kernel with its arguments.
 enum KernelCall {
     Known(memcheck_kernels::Kernel, Arguments),
-    Foreign(Vec<Vec<u8>>),
+    Foreign(Arc<[Parameter]>, Vec<Vec<u8>>),
     Opaque,
 }
 
@@ -279,30 +279,32 @@ impl KernelCall {
         code: &memcheck_kernels::KernelCode,
         arguments: *const *mut c_void,
     ) -> Answer<Self> {
-        let sizes = match code {
+        let parameters = match code {
             memcheck_kernels::KernelCode::Known(kernel) => {
                 // SAFETY: the C caller promises that the arguments are those of this kernel.
                 let arguments = unsafe { Arguments::read(arguments, kernel.widths()) };
                 return Ok(Self::Known(*kernel, arguments.ok_or(Code::INVALID_VALUE)?));
             }
-            memcheck_kernels::KernelCode::Parameters(sizes) => Some(sizes.clone()),
+            memcheck_kernels::KernelCode::Parameters(parameters) => Some(parameters.clone()),
             // The program has promised that every launch has arguments of the sizes that it stated.
-            memcheck_kernels::KernelCode::Opaque => memcheck_kernels::stated_sizes(name),
+            memcheck_kernels::KernelCode::Opaque => memcheck_kernels::stated_parameters(name),
         };
         // SAFETY: the C caller promises that the arguments are those of this kernel. Without
         // pointers, the arguments are in a buffer of the caller, which is not read.
-        let parameters =
-            sizes.and_then(|sizes| unsafe { memcheck_kernels::parameters(arguments, &sizes) });
-        Ok(parameters.map_or(Self::Opaque, Self::Foreign))
+        let foreign = parameters.and_then(|parameters| unsafe {
+            let values = memcheck_kernels::read_arguments(arguments, &parameters)?;
+            Some(Self::Foreign(parameters, values))
+        });
+        Ok(foreign.unwrap_or(Self::Opaque))
     }
 
     /// Returns false if the device does not know the code of the kernel.
     fn run(&self, machine: &mut Machine, name: &str, shape: Shape) -> bool {
         match self {
             Self::Known(kernel, arguments) => kernel.launch(machine, shape, *arguments),
-            Self::Foreign(parameters) => {
-                if !memcheck_kernels::launch_registered(machine, name, shape, parameters) {
-                    memcheck_kernels::forget_arguments(machine, parameters);
+            Self::Foreign(parameters, values) => {
+                if !memcheck_kernels::launch_registered(machine, name, shape, values) {
+                    memcheck_kernels::forget_arguments(machine, parameters, values);
                     return false;
                 }
             }

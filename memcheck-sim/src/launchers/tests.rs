@@ -64,10 +64,16 @@ fn the_memory_behind_the_arguments_becomes_unknown() {
     launch(name, SOURCE, c"plips", &[blocks[0] + 8, blocks[1], 7, array, 0]);
     let known = blocks.map(is_known);
     assert_eq!((known, is_known(array)), ([false, false, false, true], false));
+    // Memory behind a pointer to const is only read, unless another argument can write to it.
+    let [read, written] = [0; 2].map(|_| upload(&[1]));
+    launch(name, SOURCE, c"cp", &[read, written]);
+    assert_eq!([read, written].map(is_known), [true, false]);
+    launch(name, SOURCE, c"cp", &[read, read]);
+    assert!(!is_known(read));
     // A stream that is something else: the launch has an effect all the same.
     launch(name, SOURCE, c"ps", &[0, blocks[3]]);
     assert!(!is_known(blocks[3]));
-    assert_eq!(reported("tests_writes"), vec![("src/a.cu of app 0.1.0".to_owned(), false); 2]);
+    assert_eq!(reported("tests_writes"), vec![("src/a.cu of app 0.1.0".to_owned(), false); 4]);
 }
 
 #[test]
@@ -93,15 +99,20 @@ fn everything_becomes_unknown_if_the_arguments_do_not_show_what_is_written() {
     let mut known_after = |letters: &'static str, argument: u64| {
         let block = machine.allocate(context, 8).unwrap();
         machine.write_bytes(block, &[1; 8]);
-        let arguments = vec![argument.to_ne_bytes().to_vec()];
-        let source = "";
-        let call =
-            LauncherCall { name: "tests".into(), source, allocations: "", letters, arguments };
+        let call = LauncherCall {
+            name: "tests".into(),
+            source: "",
+            allocations: "",
+            letters,
+            parameters: letters.chars().map_while(parameter).collect(),
+            arguments: vec![argument.to_ne_bytes().to_vec()],
+        };
         call.run(&mut machine);
         machine.known_bytes(block, 8).is_some()
     };
     assert!(known_after("p", 0));
     assert!(!known_after("p?", 0));
+    assert!(!known_after("c?", 0));
     // An array of pointers on the host.
     assert!(known_after("q", 0));
     assert!(!known_after("q", host.as_ptr() as u64));

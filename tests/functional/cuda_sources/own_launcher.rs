@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use candle_core::cuda_backend::cudarc::driver::DevicePtrMut;
+use candle_core::cuda_backend::cudarc::driver::{DevicePtr, DevicePtrMut};
 use memcheck_runtime::{Trial, mem_test, register_kernel};
 use package::{launch_add_one, launch_mmq_gguf_q4_0, launch_scan};
 
@@ -42,6 +42,19 @@ fn outputs_are_kept(trial: &mut Trial) -> anyhow::Result<()> {
         kept.push(out);
         anyhow::Ok(())
     })
+}
+
+/// The launcher takes the input as a pointer to const.
+#[mem_test(baseline = false, iterations = 1, warmup = 0)]
+fn inputs_are_known(trial: &mut Trial) -> anyhow::Result<()> {
+    let stream = trial.device().as_cuda_device()?.cuda_stream();
+    let input = stream.clone_htod(&[2.0_f32; 1000])?;
+    let (address, guard) = input.device_ptr(&stream);
+    // SAFETY: the arguments are those of the launcher.
+    launched(trial, |out, stream| unsafe { drop(launch_scan(address, out, 1000, stream)) })?;
+    drop(guard);
+    assert_eq!(stream.clone_dtoh(&input)?, [2.0; 1000]);
+    Ok(())
 }
 
 #[mem_test(baseline = false, iterations = 1, warmup = 0)]

@@ -1,8 +1,9 @@
 //! The functions with C linkage that preprocessed C++ defines: those of the host, which Rust can
 //! call, and the kernels, which a program can launch by their names.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
+use super::calls::Calls;
 use super::tokens::Token;
 use super::types::{ParameterType, Types};
 
@@ -42,13 +43,14 @@ const ATTRIBUTES: [&str; 9] = [
 /// The kernels with C linkage, with the types of their parameters.
 pub(super) fn kernels(tokens: &[Token]) -> Vec<(String, Vec<ParameterType>)> {
     let DeclarationReader { definitions, c_names, types } = DeclarationReader::of(tokens);
+    let calls = calls(&definitions);
     let kernel = |definition: &Definition<'_>| {
         let head = definition.head;
         let (name, parameters) = name_and_parameters(head)?;
         let has = |word: &str| head.iter().any(|token| token.is_word(word));
         let in_c = definition.in_c || c_names.contains(name);
         (in_c && has("__global__") && !has("template"))
-            .then(|| (name.to_owned(), types.parameters(parameters)))
+            .then(|| (name.to_owned(), checked(&calls, name, types.parameters(parameters))))
     };
     definitions.iter().filter_map(kernel).collect()
 }
@@ -56,12 +58,7 @@ pub(super) fn kernels(tokens: &[Token]) -> Vec<(String, Vec<ParameterType>)> {
 /// The functions of the host.
 pub(super) fn launchers(tokens: &[Token]) -> Vec<HostFunction> {
     let DeclarationReader { definitions, c_names, types } = DeclarationReader::of(tokens);
-    let mut called: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for definition in &definitions {
-        if let Some((name, _)) = name_and_parameters(definition.head) {
-            called.entry(name).or_default().extend(definition.body.iter().filter_map(Token::word));
-        }
-    }
+    let calls = calls(&definitions);
     let mut seen = BTreeSet::new();
     let launcher = |definition: &Definition<'_>| {
         let head = definition.head;
@@ -75,27 +72,30 @@ pub(super) fn launchers(tokens: &[Token]) -> Vec<HostFunction> {
         (is_exported && seen.insert(name.to_owned())).then(|| HostFunction {
             name: name.to_owned(),
             returns: types.result(&head[..position(head, name)]),
-            parameters: types.parameters(parameters),
+            parameters: checked(&calls, name, types.parameters(parameters)),
             is_inline: has("inline") || has("__forceinline__") || has("__inline__"),
-            allocations: allocations(name, &called),
+            allocations: calls.allocations(name),
         })
     };
     definitions.iter().filter_map(launcher).collect()
 }
 
-/// The functions `cudaMalloc…` that can be reached from a function of the same source.
-fn allocations(name: &str, called: &BTreeMap<&str, BTreeSet<&str>>) -> BTreeSet<String> {
-    let (mut reached, mut next, mut found) = (BTreeSet::from([name]), vec![name], BTreeSet::new());
-    while let Some(function) = next.pop() {
-        for &word in called.get(function).into_iter().flatten() {
-            if word.starts_with("cudaMalloc") {
-                found.insert(word.to_owned());
-            } else if called.contains_key(word) && reached.insert(word) {
-                next.push(word);
-            }
+fn calls<'a>(definitions: &[Definition<'a>]) -> Calls<'a> {
+    let mut calls = Calls::default();
+    for Definition { head, body, .. } in definitions {
+        if let Some((name, parameters)) = name_and_parameters(head) {
+            calls.add(name, parameters, body);
         }
     }
-    found
+    calls
+}
+
+/// The types of a function's parameters, as far as its body keeps to them.
+fn checked(calls: &Calls<'_>, name: &str, types: Vec<ParameterType>) -> Vec<ParameterType> {
+    match calls.cast_const_away(name) {
+        true => types.into_iter().map(ParameterType::without_const).collect(),
+        false => types,
+    }
 }
 
 fn position(head: &[Token], name: &str) -> usize {
@@ -316,12 +316,18 @@ mod tests {
             extern "C" __global__ void __launch_bounds__(256) a(const size_t n, float *out) { }
             template <typename T> __global__ void generic(T *x) { }
             extern "C" { __global__ void b(S s, int n) { } void launcher(int n) { } }
+            extern "C" __global__ void reads(const float *x, float *out) { out[0] = x[0]; }
+            template <typename T> __device__ void write(const T *x) { *(float *)x = 1; }
+            extern "C" __global__ void casts(const float *x) { write(x); }
             __global__ void of_cpp(float *x) { }
         "#;
-        use ParameterType::{Integer, Pointer, Unknown};
+        use ParameterType::{Integer, Pointer, PointerToConst, Unknown};
         let expected = [
             ("a".to_owned(), vec![Integer(8), Pointer]),
             ("b".to_owned(), vec![Unknown, Integer(4)]),
+            ("reads".to_owned(), vec![PointerToConst, Pointer]),
+            // A function that it calls can write to it.
+            ("casts".to_owned(), vec![Pointer]),
         ];
         assert_eq!(kernels(&tokens(source)), expected);
     }

@@ -10,6 +10,7 @@
 //! An invocation that it does not know is an error, so that a build which really needs a compiler
 //! fails instead of linking nothing. The script `toolkit/nvcc` starts it.
 
+mod calls;
 mod expand;
 mod functions;
 mod invocation;
@@ -135,7 +136,7 @@ fn ptx(work: &Work, source: &Path, target: &Path) -> io::Result<()> {
     );
     for (name, parameters) in functions::kernels(&read_tokens(work, source, CodeSide::Device)?) {
         let sizes: Option<Vec<String>> =
-            parameters.iter().map(|ty| Some(ty.size()?.to_string())).collect();
+            parameters.iter().map(|ty| Some(format!("{}{}", ty.size()?, ty.mark()))).collect();
         if let Some(sizes) = sizes {
             text.push_str(&format!("// Kernel: {name} {}\n", sizes.join(" ")));
         }

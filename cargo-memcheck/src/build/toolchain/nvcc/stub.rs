@@ -51,7 +51,10 @@ pub(super) fn text(source: &str, launchers: &[HostFunction]) -> String {
 
 fn c_type(ty: ParameterType) -> &'static str {
     match ty {
-        ParameterType::Pointer | ParameterType::Pointers | ParameterType::Stream => "void *",
+        ParameterType::Pointer
+        | ParameterType::PointerToConst
+        | ParameterType::Pointers
+        | ParameterType::Stream => "void *",
         ParameterType::Text => "const char *",
         ParameterType::Integer(1) => "unsigned char",
         ParameterType::Integer(2) => "unsigned short",
@@ -66,6 +69,7 @@ fn c_type(ty: ParameterType) -> &'static str {
 /// The letter by which memcheck-sim knows the width of an argument, and whether it is a pointer.
 fn letter(ty: ParameterType) -> char {
     match ty {
+        ParameterType::PointerToConst => 'c',
         ParameterType::Pointers => 'q',
         ParameterType::Stream => 's',
         ParameterType::Integer(1) => 'b',

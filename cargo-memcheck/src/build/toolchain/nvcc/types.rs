@@ -9,6 +9,8 @@ use super::tokens::Token;
 pub(super) enum ParameterType {
     /// A pointer or a reference.
     Pointer,
+    /// A pointer or a reference to something that cannot be written through it.
+    PointerToConst,
     /// A pointer to pointers, whose number is not known.
     Pointers,
     /// A pointer to a text.
@@ -29,11 +31,22 @@ impl ParameterType {
     /// The bytes of a value; `None` if they are not known.
     pub(super) fn size(self) -> Option<u8> {
         match self {
-            Self::Pointer | Self::Pointers | Self::Text | Self::Stream | Self::Double => Some(8),
+            Self::Pointer | Self::PointerToConst | Self::Pointers => Some(8),
+            Self::Text | Self::Stream | Self::Double => Some(8),
             Self::Integer(bytes) => Some(bytes),
             Self::Float => Some(4),
             Self::Void | Self::Unknown => None,
         }
+    }
+
+    /// The mark of a pointer to const in the list of a kernel's parameters.
+    pub(super) fn mark(self) -> &'static str {
+        if self == Self::PointerToConst { "c" } else { "" }
+    }
+
+    /// The type of a parameter that can be written through all the same.
+    pub(super) fn without_const(self) -> Self {
+        if self == Self::PointerToConst { Self::Pointer } else { self }
     }
 }
 
@@ -180,13 +193,17 @@ impl Types {
         let class = self.class(&ty, 8);
         let is_stream = name.is_some_and(|name| STREAM_NAMES.contains(&name));
         match class {
-            ParameterType::Pointer | ParameterType::Integer(8) if is_stream => {
+            ParameterType::Pointer | ParameterType::PointerToConst | ParameterType::Integer(8)
+                if is_stream =>
+            {
                 ParameterType::Stream
             }
             // A parameter that is an array is a pointer.
             _ if ty.iter().any(|token| token.is('[')) => match class {
-                ParameterType::Pointer | ParameterType::Pointers => ParameterType::Pointers,
-                _ => ParameterType::Pointer,
+                ParameterType::Pointer
+                | ParameterType::PointerToConst
+                | ParameterType::Pointers => ParameterType::Pointers,
+                _ => pointer(&ty),
             },
             class => class,
         }
@@ -195,7 +212,9 @@ impl Types {
     /// The type of the result: the tokens before the name.
     pub(super) fn result(&self, tokens: &[Token]) -> ParameterType {
         match self.class(tokens, 8) {
-            ParameterType::Pointer if tokens.iter().any(|token| token.is_word("char")) => {
+            ParameterType::Pointer | ParameterType::PointerToConst
+                if tokens.iter().any(|token| token.is_word("char")) =>
+            {
                 ParameterType::Text
             }
             class => class,
@@ -209,8 +228,11 @@ impl Types {
         let base = self.base(&words, depth);
         match (stars, base) {
             (0, base) => base,
-            (1, ParameterType::Pointer | ParameterType::Pointers) => ParameterType::Pointers,
-            (1, _) => ParameterType::Pointer,
+            (
+                1,
+                ParameterType::Pointer | ParameterType::PointerToConst | ParameterType::Pointers,
+            ) => ParameterType::Pointers,
+            (1, _) => pointer(tokens),
             _ => ParameterType::Pointers,
         }
     }
@@ -245,6 +267,16 @@ impl Types {
             }
             _ => Unknown,
         }
+    }
+}
+
+/// The class of a pointer, a reference or an array. It is to const only if the word is before the
+/// first sign of the type, because it can belong to an argument of a template or of a function.
+fn pointer(tokens: &[Token]) -> ParameterType {
+    let mut words = tokens.iter().map_while(Token::word);
+    match words.any(|word| word == "const") {
+        true => ParameterType::PointerToConst,
+        false => ParameterType::Pointer,
     }
 }
 
@@ -299,7 +331,13 @@ mod tests {
         }
         types.complete();
         for (parameter, expected) in [
-            ("const float *__restrict__ x", Pointer),
+            ("const float *__restrict__ x", PointerToConst),
+            ("float const *x", PointerToConst),
+            ("const half& x", PointerToConst),
+            ("const int x[]", PointerToConst),
+            ("float *const x", Pointer),
+            ("Box<const float> *x", Pointer),
+            ("const LargePointer x", Pointer),
             ("void *", Pointer),
             ("float x[]", Pointer),
             ("half& x", Pointer),
