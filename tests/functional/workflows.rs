@@ -135,6 +135,31 @@ fn every_recipe_runs_in_a_workflow_or_has_a_reason() {
     assert_eq!(defects(&renamed, &weekly).len(), 2);
 }
 
+/// The packages of `-p` in a script that this workspace does not have.
+fn unknown_packages(script: &str) -> Vec<&str> {
+    let lock = read("Cargo.lock");
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let names = script.split("-p ").skip(1).filter_map(|rest| rest.split(|c| !is_name(c)).next());
+    // Other words follow the option of `mkdir`.
+    let mut unknown: Vec<&str> = names.filter(|name| name.contains("memcheck")).collect();
+    unknown.retain(|name| !lock.contains(&format!("name = \"{name}\"\n")));
+    unknown
+}
+
+#[test]
+fn scripts_name_packages_that_exist() {
+    let files = [".ci/run", ".ci/lint", "justfile"].map(str::to_owned);
+    let scripts = std::fs::read_dir(workspace().join("scripts")).expect("a folder");
+    let scripts =
+        scripts.map(|file| file.expect("a file").file_name().into_string().expect("text"));
+    let files = scripts.map(|name| format!("scripts/{name}")).chain(files);
+    for file in files {
+        assert_eq!(unknown_packages(&read(&file)), [""; 0], "{file}");
+    }
+    let renamed = read("scripts/cross").replace("-p memcheck-conduct", "-p memcheck-none");
+    assert_eq!(unknown_packages(&renamed), ["memcheck-none"]);
+}
+
 /// Each job has a limit of its time and no rights beyond reading.
 #[test]
 fn weekly_jobs_are_limited() {
