@@ -1,6 +1,8 @@
 //! A runtime without candle's types: packages that use CUDA through cudarc, and those of a candle
 //! that the runtime cannot name.
 
+use std::collections::BTreeSet;
+
 use crate::fixture::{Project, Run, memcheck, workspace};
 
 const CUDARC_TESTS: &str = include_str!("no_candle/cudarc.rs");
@@ -151,4 +153,33 @@ fn an_older_candle_is_counted_without_its_types() {
         let leak = run.test("keeps_its_cache")["findings"][0].clone();
         assert_eq!((&leak["space"], &leak["bytes_per_iteration"]), (&space.into(), &512.into()));
     }
+}
+
+/// The entries of a feature of memcheck-runtime, and of the features that it names.
+fn entries(feature: &str) -> BTreeSet<String> {
+    let manifest = std::fs::read_to_string(workspace().join("memcheck-runtime/Cargo.toml"));
+    let manifest = manifest.expect("a manifest");
+    let (mut found, mut next) = (BTreeSet::new(), vec![feature.to_owned()]);
+    while let Some(name) = next.pop() {
+        let mut lines = manifest.lines();
+        let Some(list) = lines.find_map(|line| line.strip_prefix(&format!("{name} = ["))) else {
+            continue;
+        };
+        let entries =
+            list.trim_end_matches(']').split(", ").map(|it| it.trim_matches('"').to_owned());
+        next.extend(entries.filter(|entry| found.insert(entry.clone())));
+    }
+    found
+}
+
+/// `candle-core?/cuda` builds no candle, but cargo looks for one that fits the lock file of the
+/// package, and there can be none.
+#[test]
+fn the_simulated_device_alone_names_nothing_of_candle() {
+    let of_candle =
+        |feature| entries(feature).into_iter().filter(|it| it.contains("candle")).collect();
+    let found: Vec<String> = of_candle("sim");
+    assert_eq!(found, [""; 0]);
+    let found: Vec<String> = of_candle("candle-cuda");
+    assert_eq!(found, ["candle-core?/cuda"]);
 }

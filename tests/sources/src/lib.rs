@@ -43,7 +43,7 @@ fn metadata() -> &'static Metadata {
         MetadataCommand::new()
             .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml"))
             // Without it candle does not depend on candle-kernels and cudarc.
-            .features(CargoOpt::SomeFeatures(vec!["memcheck-runtime/cuda".to_owned()]))
+            .features(CargoOpt::SomeFeatures(vec!["memcheck-runtime/candle-cuda".to_owned()]))
             // Only this platform, because the crates of other platforms were not fetched.
             .other_options(["--filter-platform".to_owned(), "x86_64-unknown-linux-gnu".to_owned()])
             .exec()

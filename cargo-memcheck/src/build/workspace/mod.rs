@@ -155,12 +155,15 @@ impl Workspace {
         let runtime = self.dependency(&package.id, RUNTIME);
         let candle = runtime.and_then(|runtime| self.dependency(&runtime.id, CANDLE));
         // Without its feature `candle`, the runtime cannot switch on a feature of candle's crates.
-        let candle_features =
-            [("candle-nn", "nn-cuda"), ("candle-transformers", "transformers-cuda")]
-                .into_iter()
-                .filter(|(name, _)| candle.is_some() && is_reached(name))
-                .map(|(_, feature)| feature)
-                .collect();
+        let candle_features = [
+            (CANDLE, "candle-cuda"),
+            ("candle-nn", "nn-cuda"),
+            ("candle-transformers", "transformers-cuda"),
+        ]
+        .into_iter()
+        .filter(|(name, _)| candle.is_some() && is_reached(name))
+        .map(|(_, feature)| feature)
+        .collect();
         let own_features = match candle {
             Some(_) => BTreeSet::new(),
             None => self.cuda_of_own_candle(package),
