@@ -5,7 +5,8 @@
 //!
 //! On a system that memcheck does not measure, `elsewhere` is the command.
 //!
-//! This is a program. Its code is a library only so that the fuzz targets can call it.
+//! This is a program. Its code is a library only so that the fuzz targets can call it: any version
+//! can change it. A package depends on `memcheck-runtime` instead.
 #![deny(unsafe_code)]
 // A build that leaves parts out still has what only these parts use of the others.
 #![cfg_attr(

@@ -1,6 +1,8 @@
 //! The conductor of a test. It asks which run is needed next, has it started, names its call stacks,
 //! and, once no run is left, judges all of them together and writes the pending snapshot.
 //!
+//! This is a part of memcheck, and any version can change it. Depend on `memcheck-runtime` instead.
+//!
 //! ```text
 //! process (of the caller) ──measurement──> names ──run──> MeasuredTest ──judge──> snapshots
 //!          ^                                                  │ next

@@ -1,5 +1,7 @@
 //! The pure core of memcheck: the record of a measured test, and the verdict on it.
 //!
+//! This is a part of memcheck, and any version can change it. Depend on `memcheck-runtime` instead.
+//!
 //! Data flows one way through these modules. Except for `os`, `input` and `judgement::snapshot`, they
 //! do not use a file, and none reads a clock, the environment or a terminal:
 //!

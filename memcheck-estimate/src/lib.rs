@@ -2,6 +2,8 @@
 //! GGUF file. The estimator loads the model's own code with zero weights, runs it on the simulated device and counts its
 //! allocations.
 //!
+//! This is a part of memcheck, and any version can change it. Depend on `memcheck-runtime` instead.
+//!
 //! `cargo memcheck estimate` builds this crate as a program and exchanges JSON with it: a
 //! [`Question`] on stdin, an [`Answer`] on stdout. Data flows in one direction:
 //!

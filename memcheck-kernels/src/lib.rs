@@ -1,5 +1,7 @@
 //! The kernels of the simulated device, and the values of its memory.
 //!
+//! This is a part of memcheck, and any version can change it. Depend on `memcheck-runtime` instead.
+//!
 //! `memcheck-sim` is the device: it allocates, frees and launches. This crate computes what a
 //! launch writes, as far as its inputs are known. Only `memcheck-sim` uses it.
 //!

@@ -1,6 +1,8 @@
 //! The part of memcheck that runs inside an allocation. It counts the block, and finds the call site
 //! if a run must explain its figures.
 //!
+//! This is a part of memcheck, and any version can change it. Depend on `memcheck-runtime` instead.
+//!
 //! ```text
 //! Rust's allocator   C heap   driver of a GPU
 //!       host ─┐     c_heap ─┐     (memcheck-runtime) ─┐

@@ -1,6 +1,8 @@
 //! The vocabulary that all crates share: the sizes, cards, devices, limits and laws that a memory test
 //! may name, the machines that the simulated device can be, and the sources of CUDA kernels.
 //!
+//! This is a part of memcheck, and any version can change it. Depend on `memcheck-runtime` instead.
+//!
 //! `#[mem_test]` checks its options with these types while the compiler runs, and the ledger and the
 //! simulated device need no other crate of memcheck. It must therefore stay small. `memcheck-core`
 //! re-exports every module.

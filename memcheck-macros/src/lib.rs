@@ -1,5 +1,7 @@
 //! The attribute `#[mem_test]` of `memcheck-runtime`. This crate only parses and generates code.
 //!
+//! This is a part of memcheck, and any version can change it. Depend on `memcheck-runtime` instead.
+//!
 //! The generated `#[test]` has the name of the function and contains the function unchanged. It
 //! passes a description of the test, and the body, to a single entry point of the runtime. The
 //! description is also registered, so that a test binary can list its memory tests.

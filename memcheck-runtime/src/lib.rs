@@ -18,6 +18,8 @@
 //! child process for its measurement. `cargo memcheck` runs it on a simulated GPU, a real GPU or
 //! the CPU, and compares it with its baseline.
 //!
+//! Of memcheck's crates, a package depends on this one only. The command is `cargo-memcheck`.
+//!
 //! Data flows in one direction through the modules of this crate:
 //!
 //! ```text
@@ -27,6 +29,11 @@
 //!
 //! A memory test begins in the module `entry`: it either starts a child process (`isolate`) or is
 //! that process (`session`).
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 #[cfg(feature = "criterion")]
 pub mod criterion;

@@ -1,5 +1,7 @@
 //! The simulated CUDA device: candle's CUDA backend without a GPU.
 //!
+//! This is a part of memcheck, and any version can change it. Depend on `memcheck-runtime` instead.
+//!
 //! A test binary that links this crate needs no CUDA library. The crate answers every call that
 //! cudarc makes to the driver, cuBLAS, cuRAND, the runtime API and NVML, so candle's real CUDA
 //! backend and the real cudarc run on it unmodified. Kernels compute small results. Large ones are
