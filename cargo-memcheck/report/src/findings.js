@@ -22,7 +22,10 @@ function one(finding, tree) {
     finding.hint ? el('p', null, el('strong', null, 'Hint: '), prose(finding.hint)) : null,
     calledFrom(finding, tree),
     finding.grown.length > 0 ? folded(sites(finding, tree)) : sites(finding, tree),
-    explanation(finding.code));
+    explanation(finding.code),
+    finding.consequences.map((each) => el('details', { class: 'also' },
+      el('summary', null, 'Also ', el('span', { class: 'code' }, each.code), ' ', prose(each.message.split('\n')[0])),
+      one(each, tree))));
 }
 
 /** The line that called all places: of a kept loss, the line that computes it. */

@@ -15,7 +15,7 @@ use memcheck_core::measurement::cargo_lock::{CANDLE, RUNTIME};
 pub(crate) use manifest::{ChangedFile, StarterError};
 pub(crate) use text::workflow;
 
-use crate::build::workspace::Workspace;
+use crate::build::workspace::{CandleSource, Workspace, web_address};
 use crate::invocation::cli::InitArgs;
 use model::ModelStruct;
 use patch::Patch;
@@ -26,7 +26,8 @@ pub(crate) struct Starter {
     package: String,
     folder: PathBuf,
     root: PathBuf,
-    has_runtime: bool,
+    /// The dependency on the runtime, if the package has it already.
+    runtime: Option<Dependency>,
     crates: CrateNames,
     model: Option<ModelStruct>,
     /// The crates of candle that memcheck-runtime must have from the package's source.
@@ -70,7 +71,7 @@ impl Starter {
             package: name,
             folder: folder.unwrap_or_default(),
             root: workspace.root().to_owned(),
-            has_runtime: runtime.is_some(),
+            runtime: runtime.cloned(),
             crates,
             model,
             patch: Patch::of(workspace, candle),
@@ -97,7 +98,7 @@ impl Starter {
     pub(crate) fn manifests(&self, args: &InitArgs) -> Result<Vec<ChangedFile>, StarterError> {
         let (own, root) = (self.folder.join("Cargo.toml"), self.root.join("Cargo.toml"));
         let mut changed: Vec<ChangedFile> = Vec::new();
-        if !self.has_runtime {
+        if self.runtime.is_none() {
             changed.push(ChangedFile::edit(own.clone(), |text| {
                 manifest::with_runtime(text, &self.folder, args)
             })?);
@@ -109,6 +110,21 @@ impl Starter {
         }
         changed.retain(|file| file.before != file.text);
         Ok(changed)
+    }
+
+    /// The address of memcheck's repository, from which CI installs the command: as it is typed, or
+    /// that of the clone or of the dependency that the runtime comes from.
+    pub(crate) fn repository(&self, args: &InitArgs) -> Option<String> {
+        let declared = self.runtime.as_ref();
+        let of_git = || match CandleSource::declared(declared?) {
+            CandleSource::Git { url, .. } => Some(url),
+            CandleSource::Registry | CandleSource::Path(_) => None,
+        };
+        let of_folder = || {
+            let folder = declared.and_then(|it| it.path.as_ref()).map(|it| it.as_std_path());
+            web_address(args.path.as_deref().or(folder)?)
+        };
+        args.git.clone().or_else(of_git).or_else(of_folder)
     }
 
     /// The command that makes an existing lock file follow the patch.

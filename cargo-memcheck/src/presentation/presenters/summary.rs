@@ -6,6 +6,7 @@ use memcheck_core::wire::exit;
 
 use super::style;
 use crate::invocation::options::Pending;
+use crate::invocation::printed;
 use crate::invocation::suggestion::suggestion;
 use crate::invocation::values::NoTests;
 use crate::presentation::tally::{Repeated, Tally};
@@ -104,7 +105,7 @@ impl Unselected {
 pub(super) fn next_steps(
     tally: &Tally,
     filters: &[String],
-    (pending, baselines_flag): (&Pending, &str),
+    (pending, baselines): (&Pending, &[String]),
     no_tests: NoTests,
 ) -> Vec<String> {
     let mut lines = Vec::new();
@@ -134,16 +135,18 @@ pub(super) fn next_steps(
     if !tally.pending.is_empty() {
         let count = tally.pending.len();
         let what = format!("{count} pending snapshot{}", if count == 1 { "" } else { "s" });
+        let next = |words: &[&str]| {
+            let words = words.iter().copied().chain(baselines.iter().map(String::as_str));
+            style::hint(&printed::command(words))
+        };
         lines.extend(match pending {
-            Pending::NextToBaselines => Some(format!(
-                "{what}: {}, or {}",
-                style::hint(&format!("cargo memcheck review{baselines_flag}")),
-                style::hint(&format!("cargo memcheck accept{baselines_flag}"))
-            )),
+            Pending::NextToBaselines => {
+                Some(format!("{what}: {}, or {}", next(&["review"]), next(&["accept"])))
+            }
             Pending::In(folder) => Some(format!(
                 "{what} in {}: fetch them, then {}",
                 shown(folder),
-                style::hint(&format!("cargo memcheck accept --from DIR{baselines_flag}"))
+                next(&["accept", "--from", "DIR"])
             )),
             Pending::Unlisted => None,
         });
@@ -165,7 +168,9 @@ mod tests {
     fn zero_counts_are_not_printed() {
         let tally = Tally { passed: 3, ignored: 1, ..Tally::default() };
         assert_eq!(counts(&tally), "3 passed, 0 failed, 1 ignored");
-        assert!(next_steps(&tally, &[], (&Pending::NextToBaselines, ""), NoTests::Fail).is_empty());
+        assert!(
+            next_steps(&tally, &[], (&Pending::NextToBaselines, &[]), NoTests::Fail).is_empty()
+        );
     }
 
     #[test]
@@ -187,7 +192,8 @@ mod tests {
     fn a_run_without_tests_names_the_filters() {
         let described = |tally: &Tally, filters: &[&str]| {
             let filters: Vec<String> = filters.iter().map(|&filter| filter.to_owned()).collect();
-            let steps = next_steps(tally, &filters, (&Pending::NextToBaselines, ""), NoTests::Fail);
+            let steps =
+                next_steps(tally, &filters, (&Pending::NextToBaselines, &[]), NoTests::Fail);
             console::strip_ansi_codes(&steps[0]).into_owned()
         };
         let (none, ignored) = (Tally::default(), Tally { ignored: 2, ..Tally::default() });

@@ -16,6 +16,7 @@ use memcheck_core::space::Space;
 use memcheck_core::wire::exit;
 use memcheck_core::wire::protocol::{Progress, SoakTime};
 
+use findings::Folded;
 use layout::INDENT;
 
 use super::live::{Live, Moment};
@@ -40,7 +41,7 @@ pub(crate) struct Terminal {
     verbosity: Verbosity,
     capture: Capture,
     pending: Pending,
-    baselines_flag: String,
+    baselines_flag: Vec<String>,
     no_tests: NoTests,
     filters: Vec<String>,
     several_legs: bool,
@@ -124,8 +125,8 @@ impl Terminal {
         self.failed += 1;
         self.bar.set_prefix(format!(", {} failed", self.failed));
         let leg = if self.several_legs { format!(" ({})", task.leg.name()) } else { String::new() };
-        let next = next_step::command(task, verdict, &self.baselines_flag)
-            .map(|command| style::hint(&command));
+        let next = next_step::first(task, outcome)
+            .map(|step| style::hint(&step.command(task, &self.baselines_flag)));
         self.failures.push(format!(
             "{} {} {}{}: {}  {}",
             style::status(verdict.status),
@@ -233,7 +234,7 @@ impl Terminal {
     fn findings(&self, outcome: &TestOutcome) -> Vec<String> {
         let verbose = self.verbosity == Verbosity::Verbose;
         let mut lines = Vec::new();
-        for finding in &outcome.verdict.findings {
+        for Folded { finding, consequences } in findings::folded(&outcome.verdict.findings) {
             let counts = match finding.code.row().class {
                 Class::Measured | Class::Instrument => true,
                 Class::Bookkeeping => outcome.verdict.denied.contains(&finding.code),
@@ -249,6 +250,9 @@ impl Terminal {
                 continue;
             }
             lines.extend(layout::finding(finding, self.verbosity, counts, self.columns));
+            for finding in consequences {
+                lines.extend(layout::consequence(finding, self.verbosity, self.columns));
+            }
         }
         lines
     }
@@ -429,7 +433,7 @@ impl Presenter for Terminal {
         let mut lines = vec![verdict("", tally, exit_code == exit::OK)];
         lines.append(&mut self.failures);
         lines.extend(summary::repeated(tally));
-        let pending = (&self.pending, self.baselines_flag.as_str());
+        let pending = (&self.pending, self.baselines_flag.as_slice());
         lines.extend(summary::next_steps(tally, &self.filters, pending, self.no_tests));
         self.print(&lines);
     }

@@ -118,11 +118,8 @@ impl Presenter for Markdown {
             let _ = writeln!(self.laws, "- {test} on {leg}: {}", laws.join(", "));
         }
         if !matches!(verdict.status, Status::Passed | Status::Ignored) {
-            let found = verdict.findings.iter();
-            let lines: Vec<String> = found
-                .flat_map(|finding| findings::lines(finding, Verbosity::Normal))
-                .map(|line| escape::line(&line))
-                .collect();
+            let lines = findings::all_lines(&verdict.findings, Verbosity::Normal);
+            let lines: Vec<String> = lines.iter().map(|line| escape::line(line)).collect();
             self.findings.push(format!("### {test} on {leg}\n\n{}\n\n", fenced(&lines.join("\n"))));
         }
     }

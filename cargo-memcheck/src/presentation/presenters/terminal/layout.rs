@@ -78,8 +78,21 @@ pub(super) fn finding(
     fails: bool,
     columns: Option<usize>,
 ) -> Vec<String> {
+    shown(findings::parts(finding, verbosity), fails, columns)
+}
+
+/// The lines of a finding that follows from another one.
+pub(super) fn consequence(
+    finding: &Finding,
+    verbosity: Verbosity,
+    columns: Option<usize>,
+) -> Vec<String> {
+    shown(findings::consequence(finding, verbosity), false, columns)
+}
+
+fn shown(all: Vec<Line>, fails: bool, columns: Option<usize>) -> Vec<String> {
     let mut lines = Vec::new();
-    for Line { part, text } in findings::parts(finding, verbosity) {
+    for Line { part, text } in all {
         let parts = below(&text, columns);
         lines.extend(parts.iter().enumerate().map(|(number, text)| match (part, number) {
             (LinePart::Summary, 0) => summary(text, fails),

@@ -240,7 +240,7 @@ mod tests {
             "<strong>line: </strong><code>src/model.rs:20</code>",
             "<strong>cause: </strong>a kept tensor holds the graph that computed it<br>",
             "<strong>remedy: </strong>instead of the tensor, keep its <code>detach()</code> or",
-            "cargo memcheck profile a::b --exact",
+            "cargo memcheck profile -p app --test mem a::b --exact",
             "<template id=\"page-graph-kept\">",
             "<template id=\"page-leak\">",
             "<li class=\"card\" data-status=\"failed\" data-count=\"1\">",

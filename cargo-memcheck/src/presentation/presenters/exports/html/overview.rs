@@ -70,7 +70,7 @@ pub(super) fn cards(tally: &Tally) -> Markup {
 
 /// Which run this is: commit, branch, date, devices, command and version.
 pub(super) fn origin(run: &RunOrigin, devices: &[String]) -> Markup {
-    let RunOrigin { project: _, commit, branch, command, version, started } = run;
+    let RunOrigin { project: _, commit, branch, lines: _, command, version, started } = run;
     html! {
         p.origin {
             @if let Some(commit) = commit { span { "commit " code { (commit.get(..12).unwrap_or(commit)) } } }
@@ -206,13 +206,15 @@ pub(super) fn failure(
         findings.filter(|finding| finding.code != Code::MissingBaseline).collect();
     // Bytes explain more than a number of allocations.
     findings.sort_by_key(|finding| is_count(finding));
+    let findings = findings::folded(findings);
     let next = commands::most_helpful(task, outcome, &sources.baselines_flag());
-    let mut hints: Vec<&str> = findings.iter().filter_map(|it| it.hint.as_deref()).collect();
+    let mut hints: Vec<&str> =
+        findings.iter().filter_map(|it| it.finding.hint.as_deref()).collect();
     // The command below says the same.
     let accepts = next.iter().any(|next| next.purpose == commands::ACCEPT);
     hints.retain(|hint| !(accepts && hint.contains("cargo memcheck accept")));
     hints.dedup();
-    let first = findings.first();
+    let first = findings.first().map(|folded| folded.finding);
     let cause = first.map_or_else(String::new, |finding| match &finding.cause {
         Some(cause) => cause.title.clone(),
         None => finding.code.to_string(),
@@ -228,7 +230,12 @@ pub(super) fn failure(
     };
     let body = html! {
         p { a.test href={ "#t" (number) } { "Open " (breakable(task.name())) } }
-        @for finding in &findings { (self::finding(finding, outcome, sources)) }
+        @for folded in &findings {
+            (self::finding(folded.finding, outcome, sources))
+            @for also in &folded.consequences {
+                p { "also " span.code { (also.code) } " " (prose(&headline(also, outcome))) }
+            }
+        }
         @if let Some(lines) = output {
             p { strong { "output:" } @if lines.len() > MOST_OUTPUT { " the last lines" } }
             pre.output { (lines[lines.len().saturating_sub(MOST_OUTPUT)..].join("\n")) }

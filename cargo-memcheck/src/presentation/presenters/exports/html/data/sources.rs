@@ -71,7 +71,7 @@ impl Sources {
     }
 
     /// For a command about the baselines.
-    pub(in crate::presentation::presenters::exports) fn baselines_flag(&self) -> String {
+    pub(in crate::presentation::presenters::exports) fn baselines_flag(&self) -> Vec<String> {
         let folder = self.baselines.as_deref();
         self.root
             .as_deref()
