@@ -2,7 +2,7 @@
 
 import { read, Tree } from './data.js';
 import { command, el, part, table } from './dom.js';
-import { both, exact, share, size } from './format.js';
+import { apart, both, exact, share } from './format.js';
 import { findings } from './findings.js';
 import { iterations } from './iterations.js';
 import { laws } from './laws.js';
@@ -84,20 +84,22 @@ function figures({ figures: rows }) {
   if (rows.length === 0) return [];
   const several = new Set(rows.map((row) => row.space)).size > 1;
   const isCount = (row) => row.name === 'allocations';
-  const text = (row, value) => (isCount(row) ? exact(value) : size(value));
+  const text = (row, value, other = null) => (isCount(row) ? exact(value) : apart(value, other ?? value)[0]);
   const difference = (row) => {
     const change = row.now - row.then;
     if (change === 0) return 'none';
     const sign = change > 0 ? '+' : '\u2212';
+    const part = share(Math.abs(change), row.then);
     return el('span', { class: change > 0 ? 'more' : 'less' },
-      `${sign}${text(row, Math.abs(change))} (${sign}${share(Math.abs(change), row.then)})`);
+      // A change from 0 has no share.
+      `${sign}${text(row, Math.abs(change))}${part === share(0, 1) ? '' : ` (${sign}${part})`}`);
   };
   const columns = [{ title: 'Figure' }, { title: 'Now', figure: true },
     { title: 'Baseline', figure: true }, { title: 'Change', figure: true }, { title: 'Limit', figure: true }];
   const cells = rows.map((row) => [
     several ? `${row.name} of ${row.space}` : row.name,
-    el('span', { title: isCount(row) ? null : both(row.now) }, text(row, row.now)),
-    row.then === null ? '\u2014' : text(row, row.then),
+    el('span', { title: isCount(row) ? null : both(row.now) }, row.in_bytes ? `${exact(row.now)} B` : text(row, row.now, row.then)),
+    row.then === null ? '\u2014' : text(row, row.then, row.now),
     row.then === null ? '\u2014' : difference(row),
     row.limit ?? '\u2014',
   ]);

@@ -3,4 +3,5 @@
 pub mod digest;
 pub mod folded;
 pub mod profile;
+pub mod sizes;
 pub mod text;

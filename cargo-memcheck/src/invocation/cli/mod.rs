@@ -293,7 +293,9 @@ pub(crate) fn refusal(command: &str) -> Option<String> {
     };
     let words = std::iter::once("cargo-memcheck").chain(words.iter().map(String::as_str));
     let parsed = Cli::read(words.map(Into::into).collect());
-    parsed.err().map(|error| format!("{command}: {error}"))
+    use clap::error::ErrorKind::{DisplayHelp, DisplayVersion};
+    let error = parsed.err().filter(|it| ![DisplayHelp, DisplayVersion].contains(&it.kind()))?;
+    Some(format!("{command}: {error}"))
 }
 
 #[cfg(test)]

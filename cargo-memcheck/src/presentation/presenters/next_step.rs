@@ -83,15 +83,16 @@ impl NextStep {
 }
 
 /// The flags select one test: two targets can have tests of one name, and `--exact` makes a filter
-/// match nothing else. An ignored test does not run without its flag.
+/// match nothing else. An ignored test does not run without its flag. With `--bin`, `profile` would run
+/// the program, and no flag of `run` names a benchmark.
 fn of_test(subcommand: &str, task: &Task, more: &[&str]) -> String {
     let mut words = vec![subcommand, "-p", &task.package];
     match task.binary.id.rsplit_once("::").map(|(_, target)| target) {
         None => words.push("--lib"),
         Some(target) => match target.split_once('/') {
-            Some(("bin", name)) => words.extend(["--bin", name]),
-            Some(("bench", name)) => words.extend(["--bench", name]),
-            Some(("example", name)) => words.extend(["--example", name]),
+            Some(("bin", name)) if subcommand == "run" => words.extend(["--bin", name]),
+            Some(("example", name)) if subcommand == "run" => words.extend(["--example", name]),
+            Some(("bin" | "example" | "bench", _)) => {}
             _ => words.extend(["--test", target]),
         },
     }

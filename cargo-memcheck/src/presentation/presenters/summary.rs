@@ -30,7 +30,11 @@ pub(super) fn counts(tally: &Tally) -> String {
         repeated: _,
         took: _,
     } = tally;
-    let mut parts = vec![format!("{passed} passed"), format!("{failed} failed")];
+    let mut parts = vec![format!("{passed} passed")];
+    // That no test has failed is known at the end only.
+    if *failed > 0 || !tally.is_incomplete() {
+        parts.push(format!("{failed} failed"));
+    }
     for (count, word) in [
         (not_measured, "not measured"),
         (needs_review, "to review"),
@@ -43,6 +47,7 @@ pub(super) fn counts(tally: &Tally) -> String {
             parts.push(format!("{count} {word}"));
         }
     }
+    parts.extend(tally.is_incomplete().then(|| "incomplete".to_owned()));
     parts.join(", ")
 }
 
@@ -171,6 +176,16 @@ mod tests {
         assert!(
             next_steps(&tally, &[], (&Pending::NextToBaselines, &[]), NoTests::Fail).is_empty()
         );
+    }
+
+    #[test]
+    fn a_run_that_was_cut_short_does_not_state_that_no_test_failed() {
+        let cut = Tally { passed: 3, interrupted: true, ..Tally::default() };
+        assert_eq!(counts(&cut), "3 passed, incomplete");
+        let failed = Tally { failed: 2, ..cut };
+        assert_eq!(counts(&failed), "3 passed, 2 failed, incomplete");
+        let unstarted = Tally { unstarted: vec!["cpu".to_owned()], ..Tally::default() };
+        assert_eq!(counts(&unstarted), "0 passed, incomplete");
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod explanation;
 mod overview;
 mod pack;
 mod proofs;
+mod table;
 
 use std::collections::BTreeSet;
 
@@ -110,7 +111,7 @@ impl Presenter for Html {
         self.proofs.add_canary(outcome);
         let then = Then::read(outcome, &self.sources);
         let number = self.tests;
-        self.add_row(&task.binary.id, overview::row(number, task, outcome, &then));
+        self.add_row(&task.binary.id, table::row(number, task, outcome, &then));
         if !matches!(outcome.verdict.status, Status::Passed | Status::Ignored) {
             self.add_failure(task, outcome);
         }
@@ -207,8 +208,8 @@ impl Html {
             @if !self.groups.is_empty() {
                 h2 { "Tests" }
                 noscript { p { "The view of a test needs JavaScript. The report loads no other file." } }
-                (overview::table(&html! {
-                    @for (binary, rows) in &self.groups { (overview::group(binary, rows)) }
+                (table::table(&html! {
+                    @for (binary, rows) in &self.groups { (table::group(binary, rows)) }
                 }))
             }
             (self.proofs.section())
