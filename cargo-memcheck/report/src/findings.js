@@ -2,6 +2,7 @@
 
 import { el, prose } from './dom.js';
 import { both, counted, size } from './format.js';
+import { place as linked } from './links.js';
 
 /** Call sites that are shown at once. */
 const FEW = 3;
@@ -32,7 +33,7 @@ function one(finding, tree) {
 function calledFrom({ called_from: place }, tree) {
   if (!place) return null;
   return el('div', { class: 'called-from' },
-    el('p', { class: 'place' }, 'All places below are called from ', el('code', null, place)),
+    el('p', { class: 'place' }, 'All places below are called from ', linked(place)),
     snippet(tree.snippets.get(place)));
 }
 
@@ -40,7 +41,7 @@ function grown({ holder, place, then, now }, tree) {
   const was = then === 0 ? 'new at the peak' : `was ${size(then)}`;
   return el('li', null,
     el('p', null, el('strong', { class: 'more' }, `+${size(now - then)}`), ` ${holder} (${was})`),
-    place ? el('p', { class: 'place' }, 'at ', el('code', null, place)) : null,
+    place ? el('p', { class: 'place' }, 'at ', linked(place)) : null,
     snippet(tree.snippets.get(place)));
 }
 
@@ -93,7 +94,7 @@ function site(each, tree) {
       el('strong', null, both(each.bytes)), `, ${each.blocks}`,
       what.length > 0 ? [' by ', el('code', null, what.join(' '))] : null,
       each.note ? `: ${each.note}` : null),
-    each.place ? el('p', { class: 'place' }, 'at ', el('code', null, each.place),
+    each.place ? el('p', { class: 'place' }, 'at ', linked(each.place),
       each.function ? ` in ${each.function}` : null) : null,
     each.via ? el('p', { class: 'place' }, `through ${each.via}`) : null,
     snippet(tree.snippets.get(each.place)),
@@ -115,5 +116,5 @@ export function snippet(of) {
 export function stack(index, tree, open = false) {
   return el('details', { class: 'stack', open }, el('summary', null, 'Call stack'),
     el('ol', null, tree.stack(index).map((frame) => el('li', { class: frame.owner },
-      el('code', null, frame.function), frame.place ? ` ${frame.place}` : null))));
+      el('code', null, frame.function), frame.place ? [' ', linked(frame.place)] : null))));
 }

@@ -6,6 +6,7 @@ import { apart, both, exact, share } from './format.js';
 import { findings } from './findings.js';
 import { iterations } from './iterations.js';
 import { laws } from './laws.js';
+import { place, setLines } from './links.js';
 import { space } from './space.js';
 
 /** Renders test `number` into `view`. Returns its name, or nothing if the reader has moved on. */
@@ -18,6 +19,7 @@ export async function showTest(view, number, isCurrent, show) {
     show();
     return undefined;
   }
+  setLines(run?.lines);
   const tree = new Tree(test.tree, test.snippets);
   const heading = el('h2', { tabindex: '-1' }, test.test);
   view.replaceChildren(
@@ -63,7 +65,7 @@ function facts(test) {
   return el('p', { class: 'facts' },
     el('span', { class: `status ${status}` }, test.status), ' ',
     el('span', null, `${test.name.slice(0, -test.test.length).trim()} on ${test.device}`), ' ',
-    el('code', null, test.place), ' ',
+    place(test.place), ' ',
     test.seconds > 0 ? el('span', null, `${test.seconds.toFixed(2)} s`) : null);
 }
 

@@ -112,19 +112,9 @@ impl Starter {
         Ok(changed)
     }
 
-    /// The address of memcheck's repository, from which CI installs the command: as it is typed, or
-    /// that of the clone or of the dependency that the runtime comes from.
+    /// The address of memcheck's repository, from which CI installs the command.
     pub(crate) fn repository(&self, args: &InitArgs) -> Option<String> {
-        let declared = self.runtime.as_ref();
-        let of_git = || match CandleSource::declared(declared?) {
-            CandleSource::Git { url, .. } => Some(url),
-            CandleSource::Registry | CandleSource::Path(_) => None,
-        };
-        let of_folder = || {
-            let folder = declared.and_then(|it| it.path.as_ref()).map(|it| it.as_std_path());
-            web_address(args.path.as_deref().or(folder)?)
-        };
-        args.git.clone().or_else(of_git).or_else(of_folder)
+        repository(args, self.runtime.as_ref())
     }
 
     /// The command that makes an existing lock file follow the patch.
@@ -147,6 +137,19 @@ impl Starter {
             }
         }
     }
+}
+
+/// As it is typed, or that of the clone or of the dependency that the runtime comes from.
+fn repository(args: &InitArgs, declared: Option<&Dependency>) -> Option<String> {
+    let of_git = || match CandleSource::declared(declared?) {
+        CandleSource::Git { url, .. } => Some(url),
+        CandleSource::Registry | CandleSource::Path(_) => None,
+    };
+    let of_folder = || {
+        let folder = declared.and_then(|it| it.path.as_ref()).map(|it| it.as_std_path());
+        web_address(args.path.as_deref().or(folder)?)
+    };
+    args.git.clone().or_else(of_git).or_else(of_folder)
 }
 
 fn choose<'a>(workspace: &'a Workspace, spec: Option<&str>) -> Result<&'a Package, StarterError> {
@@ -179,4 +182,32 @@ fn names(packages: &[&Package]) -> String {
 
 fn crate_name(dependency: &Dependency) -> String {
     dependency.rename.as_ref().unwrap_or(&dependency.name).replace('-', "_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::workspace::git;
+
+    #[test]
+    fn ci_installs_from_the_address_of_the_flag_the_dependency_or_the_clone() {
+        let clone = tempfile::tempdir().unwrap();
+        let of_clone = InitArgs { path: Some(clone.path().to_owned()), ..InitArgs::default() };
+        git(clone.path(), &["init", "--quiet"]).unwrap();
+        assert_eq!(repository(&of_clone, None), None, "the clone has no remote");
+        git(clone.path(), &["remote", "add", "origin", "git@github.com:o/memcheck.git"]).unwrap();
+        let address = "https://github.com/o/memcheck";
+        assert_eq!(repository(&of_clone, None).as_deref(), Some(address));
+        let named = InitArgs { git: Some("https://host/m".to_owned()), ..InitArgs::default() };
+        assert_eq!(repository(&named, None).as_deref(), Some("https://host/m"));
+        let declared: Dependency = serde_json::from_value(serde_json::json!({
+            "name": "memcheck-runtime", "source": "git+https://host/n?rev=1", "req": "*",
+            "kind": "dev", "optional": false, "uses_default_features": true, "features": [],
+            "target": null,
+        }))
+        .unwrap();
+        let none = InitArgs::default();
+        assert_eq!(repository(&none, Some(&declared)).as_deref(), Some("https://host/n"));
+        assert_eq!(repository(&none, None), None);
+    }
 }

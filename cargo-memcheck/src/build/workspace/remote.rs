@@ -52,7 +52,7 @@ fn of_lines(repository: &str, commit: &str, prefix: &str) -> Option<String> {
 }
 
 /// As a path of a URL.
-fn escaped(path: &str) -> String {
+pub(crate) fn escaped(path: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
     let letter = |byte: u8| match is_plain(byte) {
         true => char::from(byte).to_string(),

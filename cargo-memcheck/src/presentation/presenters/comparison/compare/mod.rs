@@ -97,7 +97,8 @@ impl ComparisonReport {
             ReportKind::Json => Some(Self::Json),
             ReportKind::Junit
             | ReportKind::Export(
-                ExportKind::Csv
+                ExportKind::Badge
+                | ExportKind::Csv
                 | ExportKind::Bencher
                 | ExportKind::Sarif
                 | ExportKind::FlameGraph

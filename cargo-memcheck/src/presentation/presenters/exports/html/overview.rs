@@ -209,6 +209,13 @@ fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Marku
     let source = |(file, line): (&str, u32)| {
         html! { @if let Some(source) = sources.line(file, line) { " " code.source { (source) } } }
     };
+    let place = |file: &str, line: u32| {
+        let code = html! { code { (file) ":" (line) } };
+        match sources.links().of(file, line) {
+            Some(address) => html! { a href=(address) { (code) } },
+            None => code,
+        }
+    };
     let common = places::common_line(finding);
     // The baseline does not know which allocations are new.
     let is_known = finding.grown.is_empty() && finding.code != Code::AllocationsRegression;
@@ -220,7 +227,7 @@ fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Marku
         @for holder in finding.grown.iter().take(MOST_GROWN) {
             p.place {
                 @if let Some((file, line)) = places::line_of(holder) {
-                    strong { "line: " } code { (file) ":" (line) } (source((file, line))) " "
+                    strong { "line: " } (place(file, line)) (source((file, line))) " "
                     @if is_new { "+" (Size(holder.now)) " " (holder.holder) }
                     @else { (findings::grown(&GrownHolder { place: None, ..holder.clone() })) }
                 } @else {
@@ -233,12 +240,12 @@ fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Marku
         }
         @if let Some((file, line)) = common {
             p.place {
-                strong { "line: " } code { (file) ":" (line) } (source((file, line)))
+                strong { "line: " } (place(file, line)) (source((file, line)))
                 " allocates all memory that is kept"
             }
         }
         @if let (None, Some((file, line))) = (common, first) {
-            p.place { strong { "line: " } code { (file) ":" (line) } (source((file, line))) }
+            p.place { strong { "line: " } (place(file, line)) (source((file, line))) }
         }
         @if let Some(cause) = &finding.cause {
             p { strong { "cause: " } (cause.title) br; strong { "remedy: " } (prose(&cause.remedy)) }
