@@ -131,7 +131,13 @@ impl Conductor<'_> {
         }
         let text = is_pending.then(|| snapshots::text(&report.record, source, line));
         match self.snapshots.put(snapshot, text.as_deref()) {
-            Ok(written) => report.pending = written,
+            Ok(written) => {
+                let is_missing = is_pending && written.is_none();
+                report.pending = written;
+                if is_missing {
+                    judged.withdraw_advice();
+                }
+            }
             Err(error) => judged.add([unwritten("snapshot", error)], self.level),
         }
         judged

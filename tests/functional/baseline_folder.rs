@@ -25,7 +25,7 @@ fn the_flag_the_variable_and_the_configuration_name_the_folder_of_baselines() {
     assert!(programs.has(&programs.pending("clean@cpu")));
     assert!(!programs.have_snapshots());
     let review = programs.memcheck(&["review"]).exits(5);
-    review.prints("cargo memcheck accept 'programs__baselines__clean@cpu.snap' --baselines");
+    review.prints("cargo memcheck accept programs__baselines__clean@cpu.snap --baselines");
     programs.memcheck(&["accept"]).exits(0).prints(&programs.baseline("clean@cpu"));
     let none = programs.memcheck(&["accept"]).exits(0);
     none.prints(&format!("no pending snapshots in {}", folder.display()));

@@ -259,7 +259,7 @@ fn invalid_limits_across_tests_are_refused_before_any_test_runs() {
         let (part, folder) = (format!("hash:{part}/3"), format!("shard-{part}"));
         let as_shard = ["--ci", "-W", "missing-baseline", "--partition", &part];
         let shard = run(&programs, &[&as_shard[..], &["--results", &folder]].concat());
-        let shard = shard.exits(0).prints("judged by `cargo memcheck report --merge`");
+        let shard = shard.exits(0).prints("judged by `cargo memcheck report --merge DIR …`");
         assert!(!shard.stdout.contains("\"laws\""), "{}", shard.stdout);
     }
     let merge = ["report", "--merge", "shard-1", "shard-2", "shard-3", "--message-format", "json"];

@@ -14,7 +14,7 @@ fn the_end_of_a_run_repeats_its_failures_and_lists_its_reports() {
         programs.memcheck(&[&["run", "--device", "cpu", "--no-ci"], arguments].concat())
     };
     let run = human(&["terminal::", "--report", "junit=out/junit.xml"]).exits(100);
-    let package = "-p memcheck-programs";
+    let package = "-p memcheck-programs --test programs";
     let (_, end) =
         run.stderr.split_once("not ok: 1 passed, 2 failed, 4 ignored").expect("a verdict");
     let leaky = format!(
@@ -36,7 +36,7 @@ fn the_end_of_a_run_repeats_its_failures_and_lists_its_reports() {
     assert_eq!(lines(&passing.stderr, "cargo memcheck ").len(), 0, "{}", passing.stderr);
 
     // The next command of the first line is one that the command accepts.
-    let profile = "profile -p memcheck-programs terminal::leaky --exact --device cpu";
+    let profile = "profile -p memcheck-programs --test programs terminal::leaky --exact --device cpu";
     let words: Vec<&str> = profile.split(' ').collect();
     programs.memcheck(&words).exits(100);
 

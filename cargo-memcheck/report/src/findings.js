@@ -2,6 +2,7 @@
 
 import { el, prose } from './dom.js';
 import { both, counted, size } from './format.js';
+import { place as linked } from './links.js';
 
 /** Call sites that are shown at once. */
 const FEW = 3;
@@ -22,14 +23,17 @@ function one(finding, tree) {
     finding.hint ? el('p', null, el('strong', null, 'Hint: '), prose(finding.hint)) : null,
     calledFrom(finding, tree),
     finding.grown.length > 0 ? folded(sites(finding, tree)) : sites(finding, tree),
-    explanation(finding.code));
+    explanation(finding.code),
+    finding.consequences.map((each) => el('details', { class: 'also' },
+      el('summary', null, 'Also ', el('span', { class: 'code' }, each.code), ' ', prose(each.message.split('\n')[0])),
+      one(each, tree))));
 }
 
 /** The line that called all places: of a kept loss, the line that computes it. */
 function calledFrom({ called_from: place }, tree) {
   if (!place) return null;
   return el('div', { class: 'called-from' },
-    el('p', { class: 'place' }, 'All places below are called from ', el('code', null, place)),
+    el('p', { class: 'place' }, 'All places below are called from ', linked(place)),
     snippet(tree.snippets.get(place)));
 }
 
@@ -37,7 +41,7 @@ function grown({ holder, place, then, now }, tree) {
   const was = then === 0 ? 'new at the peak' : `was ${size(then)}`;
   return el('li', null,
     el('p', null, el('strong', { class: 'more' }, `+${size(now - then)}`), ` ${holder} (${was})`),
-    place ? el('p', { class: 'place' }, 'at ', el('code', null, place)) : null,
+    place ? el('p', { class: 'place' }, 'at ', linked(place)) : null,
     snippet(tree.snippets.get(place)));
 }
 
@@ -90,7 +94,7 @@ function site(each, tree) {
       el('strong', null, both(each.bytes)), `, ${each.blocks}`,
       what.length > 0 ? [' by ', el('code', null, what.join(' '))] : null,
       each.note ? `: ${each.note}` : null),
-    each.place ? el('p', { class: 'place' }, 'at ', el('code', null, each.place),
+    each.place ? el('p', { class: 'place' }, 'at ', linked(each.place),
       each.function ? ` in ${each.function}` : null) : null,
     each.via ? el('p', { class: 'place' }, `through ${each.via}`) : null,
     snippet(tree.snippets.get(each.place)),
@@ -112,5 +116,5 @@ export function snippet(of) {
 export function stack(index, tree, open = false) {
   return el('details', { class: 'stack', open }, el('summary', null, 'Call stack'),
     el('ol', null, tree.stack(index).map((frame) => el('li', { class: frame.owner },
-      el('code', null, frame.function), frame.place ? ` ${frame.place}` : null))));
+      el('code', null, frame.function), frame.place ? [' ', linked(frame.place)] : null))));
 }

@@ -14,6 +14,10 @@ export function size(bytes) {
   return `${bytes < 0 ? '\u2212' : ''}${value.toFixed(1)} ${UNITS[unit]}`;
 }
 
+/** Two sizes, in bytes if they differ but would be shown as the same size. */
+export const apart = (one, other) =>
+  one !== other && size(one) === size(other) ? [one, other].map((bytes) => `${exact(bytes)} B`) : [one, other].map(size);
+
 /** `3,145,728 B (3.0 MiB)` */
 export const both = (bytes) =>
   Math.abs(bytes) < 1024 ? `${bytes} B` : `${exact(bytes)} B (${size(bytes)})`;

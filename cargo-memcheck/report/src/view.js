@@ -2,10 +2,11 @@
 
 import { read, Tree } from './data.js';
 import { command, el, part, table } from './dom.js';
-import { both, exact, share, size } from './format.js';
+import { apart, both, exact, share } from './format.js';
 import { findings } from './findings.js';
 import { iterations } from './iterations.js';
 import { laws } from './laws.js';
+import { place, setLines } from './links.js';
 import { space } from './space.js';
 
 /** Renders test `number` into `view`. Returns its name, or nothing if the reader has moved on. */
@@ -18,6 +19,7 @@ export async function showTest(view, number, isCurrent, show) {
     show();
     return undefined;
   }
+  setLines(run?.lines);
   const tree = new Tree(test.tree, test.snippets);
   const heading = el('h2', { tabindex: '-1' }, test.test);
   view.replaceChildren(
@@ -63,7 +65,7 @@ function facts(test) {
   return el('p', { class: 'facts' },
     el('span', { class: `status ${status}` }, test.status), ' ',
     el('span', null, `${test.name.slice(0, -test.test.length).trim()} on ${test.device}`), ' ',
-    el('code', null, test.place), ' ',
+    place(test.place), ' ',
     test.seconds > 0 ? el('span', null, `${test.seconds.toFixed(2)} s`) : null);
 }
 
@@ -84,20 +86,22 @@ function figures({ figures: rows }) {
   if (rows.length === 0) return [];
   const several = new Set(rows.map((row) => row.space)).size > 1;
   const isCount = (row) => row.name === 'allocations';
-  const text = (row, value) => (isCount(row) ? exact(value) : size(value));
+  const text = (row, value, other = null) => (isCount(row) ? exact(value) : apart(value, other ?? value)[0]);
   const difference = (row) => {
     const change = row.now - row.then;
     if (change === 0) return 'none';
     const sign = change > 0 ? '+' : '\u2212';
+    const part = share(Math.abs(change), row.then);
     return el('span', { class: change > 0 ? 'more' : 'less' },
-      `${sign}${text(row, Math.abs(change))} (${sign}${share(Math.abs(change), row.then)})`);
+      // A change from 0 has no share.
+      `${sign}${text(row, Math.abs(change))}${part === share(0, 1) ? '' : ` (${sign}${part})`}`);
   };
   const columns = [{ title: 'Figure' }, { title: 'Now', figure: true },
     { title: 'Baseline', figure: true }, { title: 'Change', figure: true }, { title: 'Limit', figure: true }];
   const cells = rows.map((row) => [
     several ? `${row.name} of ${row.space}` : row.name,
-    el('span', { title: isCount(row) ? null : both(row.now) }, text(row, row.now)),
-    row.then === null ? '\u2014' : text(row, row.then),
+    el('span', { title: isCount(row) ? null : both(row.now) }, row.in_bytes ? `${exact(row.now)} B` : text(row, row.now, row.then)),
+    row.then === null ? '\u2014' : text(row, row.then, row.now),
     row.then === null ? '\u2014' : difference(row),
     row.limit ?? '\u2014',
   ]);

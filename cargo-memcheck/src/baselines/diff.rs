@@ -3,6 +3,7 @@
 
 use comfy_table::{CellAlignment, Table, presets};
 use memcheck_core::judgement::baseline::{Figures, changes, other_conditions};
+use memcheck_core::presentation::sizes;
 use memcheck_core::size::exact;
 use memcheck_core::tolerance::Tolerance;
 use similar::{ChangeTag, TextDiff};
@@ -79,11 +80,8 @@ fn delta(then: Option<u64>, now: Option<u64>) -> String {
         (Some(then), Some(now)) => {
             let sign = if now >= then { '+' } else { '-' };
             let bytes = exact(now.abs_diff(then));
-            if then == 0 {
-                return format!("{sign}{bytes}");
-            }
-            let percent = now.abs_diff(then) as f64 * 100.0 / then as f64;
-            format!("{sign}{bytes} ({sign}{percent:.1}%)")
+            let share = sizes::share(then, now).map(|share| format!(" ({share})"));
+            format!("{sign}{bytes}{}", share.unwrap_or_default())
         }
     }
 }

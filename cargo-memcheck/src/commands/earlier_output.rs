@@ -9,6 +9,7 @@ use crate::build::workspace::{Places, commit, pending_of_results};
 use crate::discovery::session::Session;
 use crate::invocation::cli::RunArgs;
 use crate::invocation::options::{Mode, environment};
+use crate::invocation::printed;
 use crate::presentation::presenters::style;
 use crate::presentation::results;
 use crate::system::error::Failure;
@@ -50,9 +51,9 @@ pub(super) fn set_aside(pending: &Path, commit: Option<&str>) {
     match baselines::set_aside(pending, commit) {
         Ok(None) => {}
         Ok(Some(baselines::SetAside { snapshots, to })) => eprint_line!(
-            "note: {snapshots} pending snapshots of another commit were moved to {}; `cargo memcheck \
-             review --from` shows them",
-            to.display()
+            "note: {snapshots} pending snapshots of another commit were moved to {}; {} shows them",
+            to.display(),
+            printed::quoted(["review", "--from", &to.to_string_lossy()])
         ),
         Err(error) => eprint_line!(
             "{} {} can have pending snapshots of another commit: {error}",

@@ -11,6 +11,7 @@ use similar::TextDiff;
 use crate::build::starter::{self, ChangedFile, Starter, StarterError};
 use crate::build::workspace::Workspace;
 use crate::invocation::cli::InitArgs;
+use crate::invocation::printed;
 use crate::presentation::presenters::style;
 use crate::system::error::{CommandError, Failure};
 use crate::system::files;
@@ -70,7 +71,7 @@ pub(super) fn init(args: &InitArgs) -> Result<u8, Failure> {
         eprint_line!("Cargo.lock has candle of the registry, and this makes it follow the patch:");
         eprint_line!("  {}", style::hint(&update));
     }
-    let next = format!("cargo memcheck -p {}", starter.package());
+    let next = printed::command(["-p", starter.package()]);
     eprint_line!("done; run the test with {}", style::hint(&next));
     Ok(exit::OK)
 }
@@ -88,10 +89,9 @@ fn plan(starter: &Starter, args: &InitArgs) -> Result<Vec<PlannedFile>, Failure>
     if !args.no_workflow {
         let root = repository(starter.workspace_root());
         let path = root.join(".github/workflows/memcheck.yml");
-        // One workflow runs the tests of all packages. It exists if init has run for another package.
-        match new_file(path, starter::workflow(args.git.as_deref())) {
+        match workflow(path, starter, args) {
             Ok(workflow) => files.push(workflow),
-            Err(path) => eprint_line!("{} exists already and stays as it is", path.display()),
+            Err(why) => eprint_line!("{why}"),
         }
     }
     let manifests = starter.manifests(args)?.into_iter();
@@ -101,6 +101,19 @@ fn plan(starter: &Starter, args: &InitArgs) -> Result<Vec<PlannedFile>, Failure>
         text,
     }));
     Ok(files)
+}
+
+/// The error is the reason why there is no new workflow.
+fn workflow(path: PathBuf, starter: &Starter, args: &InitArgs) -> Result<PlannedFile, String> {
+    let exists = |path: PathBuf| format!("{} exists already and stays as it is", path.display());
+    // One workflow runs the tests of all packages. It exists if init has run for another package.
+    let planned = new_file(path, String::new()).map_err(exists)?;
+    let address = starter.repository(args).ok_or_else(|| {
+        "no workflow is written, because CI could not install the command: --git names the \
+         repository of memcheck, and so does the git remote `origin` of the clone that --path names"
+            .to_owned()
+    })?;
+    Ok(PlannedFile { text: starter::workflow(&address), ..planned })
 }
 
 /// The error is the path of a file that exists.

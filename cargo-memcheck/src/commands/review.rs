@@ -11,11 +11,11 @@ use memcheck_core::wire::exit;
 use crate::baselines::{self, CheckedSnapshot, SnapshotError, SnapshotFile, selected};
 use crate::build::workspace::Workspace;
 use crate::invocation::cli::SnapshotArgs;
+use crate::invocation::printed;
 use crate::invocation::values::Verbosity;
 use crate::presentation::presenters::{json, style};
 use crate::system::error::Failure;
 use crate::system::printing::eprint_line;
-use crate::system::shell;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReviewDecision {
@@ -139,17 +139,13 @@ fn commands(args: &SnapshotArgs, file: &SnapshotFile) {
     eprint_line!("");
 }
 
-/// The name is quoted, because a stranger can have chosen it.
 fn command(word: &str, file: &SnapshotFile, folders: [(&str, Option<&Path>); 2]) -> String {
-    let name = file.target.file_name().unwrap_or_default().to_string_lossy();
-    let flag = |(flag, folder): (&str, Option<&Path>)| {
-        Some(format!(" {flag} {}", shell::quote(&folder?.to_string_lossy())))
+    let name = file.target.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let words = |(flag, folder): (&str, Option<&Path>)| {
+        Some([flag.to_owned(), folder?.to_string_lossy().into_owned()])
     };
-    let flags: String = folders.into_iter().filter_map(flag).collect();
-    match name.starts_with('-') {
-        true => format!("cargo memcheck {word}{flags} -- {}", shell::quote(&name)),
-        false => format!("cargo memcheck {word} {}{flags}", shell::quote(&name)),
-    }
+    let flags = folders.into_iter().filter_map(words).flatten().collect();
+    printed::of_snapshots(word, &[name], flags)
 }
 
 const KEYS: &str =

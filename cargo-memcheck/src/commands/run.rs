@@ -369,7 +369,7 @@ impl<'a> RunningLeg<'a> {
         }
         if left > 0 {
             eprint_line!(
-                "note: limits across tests of {left} are judged by `cargo memcheck report --merge`"
+                "note: limits across tests of {left} are judged by `cargo memcheck report --merge DIR …`"
             );
         }
         ran

@@ -8,6 +8,7 @@ pub(crate) mod devices;
 pub(crate) mod features;
 #[cfg(all(target_os = "linux", not(memcheck_portable)))]
 pub(crate) mod options;
+pub(crate) mod printed;
 #[cfg(all(target_os = "linux", not(memcheck_portable)))]
 pub(crate) mod suggestion;
 pub(crate) mod values;

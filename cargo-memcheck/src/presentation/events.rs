@@ -30,6 +30,9 @@ pub(crate) trait Presenter {
 pub(crate) trait ReportWriter: Presenter {
     fn text(&self) -> anyhow::Result<Vec<u8>>;
 
+    /// Lines of the sources refer to an editor instead of the web. `template` has `{path}` and `{line}`.
+    fn link_to_editor(&mut self, _template: &str) {}
+
     /// Writes the text. A report that can be larger than the memory must not make it as a whole.
     fn write_to(&self, to: &mut dyn Write) -> anyhow::Result<()> {
         Ok(to.write_all(&self.text()?)?)

@@ -16,6 +16,9 @@ pub(crate) struct RunOrigin {
     pub(crate) commit: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) branch: Option<String>,
+    /// The address of a line of the sources at the commit, with `{file}` and `{line}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) lines: Option<String>,
     /// As it was typed.
     pub(crate) command: String,
     /// Of memcheck.
@@ -28,11 +31,13 @@ impl RunOrigin {
     pub(crate) fn of(session: &Session) -> Self {
         let root = session.workspace.root();
         let project = root.file_name().unwrap_or(root.as_os_str());
-        let words = std::env::args_os().skip(1).map(|word| flag_or_word(&word.to_string_lossy()));
+        let words =
+            std::env::args_os().skip(1).map(|word| shell::argument(&word.to_string_lossy()));
         Self {
             project: project.to_string_lossy().into_owned(),
             commit: session.commit(),
             branch: session.branch(),
+            lines: session.line_address(),
             command: std::iter::once("cargo".to_owned()).chain(words).collect::<Vec<_>>().join(" "),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             started: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
@@ -41,7 +46,7 @@ impl RunOrigin {
 
     /// The names and values that are known, for reports that have pairs.
     pub(crate) fn properties(&self) -> Vec<(&'static str, String)> {
-        let Self { project, commit, branch, command, version, started } = self;
+        let Self { project, commit, branch, lines: _, command, version, started } = self;
         [
             ("project", Some(project)),
             ("commit", commit.as_ref()),
@@ -56,33 +61,15 @@ impl RunOrigin {
     }
 }
 
-/// A word for a shell. The hyphens of a flag need no quotes, although the word of a user would.
-fn flag_or_word(text: &str) -> String {
-    let rest = text.trim_start_matches('-');
-    let hyphens = &text[..text.len() - rest.len()];
-    if rest.is_empty() { text.to_owned() } else { format!("{hyphens}{}", shell::word(rest)) }
-}
-
 #[cfg(test)]
 pub(crate) fn example() -> RunOrigin {
     RunOrigin {
         project: "app".to_owned(),
         commit: Some("0123456789abcdef0123456789abcdef01234567".to_owned()),
         branch: Some("main".to_owned()),
+        lines: Some("https://github.com/o/n/blob/0123456/{file}#L{line}".to_owned()),
         command: "cargo memcheck --ci".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started: "2026-11-29T08:00:00Z".to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_command_can_be_pasted() {
-        let shown = |word: &str| flag_or_word(word);
-        assert_eq!([shown("--ci"), shown("-p"), shown("--")], ["--ci", "-p", "--"]);
-        assert_eq!([shown("a b"), shown("--x=a b")], ["'a b'", "--'x=a b'"]);
     }
 }

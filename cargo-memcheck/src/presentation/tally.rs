@@ -141,6 +141,11 @@ impl Tally {
         self.pending.dedup();
     }
 
+    /// True if an error or a signal ended the run, so that none of the counts is final.
+    pub(crate) fn is_incomplete(&self) -> bool {
+        self.interrupted || self.failure.is_some() || !self.unstarted.is_empty()
+    }
+
     pub(crate) fn ran(&self) -> usize {
         self.passed + self.failed + self.not_measured + self.needs_review
     }

@@ -69,7 +69,10 @@ pub(crate) fn terminal(text: &str) -> String {
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
         if let Some((code, after)) = mark(rest) {
-            out.push_str(&format!("\x1b[{code}m"));
+            out.push_str(&match code.strip_prefix(LINK) {
+                Some(address) => format!("\x1b]8;;{address}\x1b\\"),
+                None => format!("\x1b[{code}m"),
+            });
             rest = after;
             continue;
         }
@@ -138,6 +141,15 @@ fn mark(text: &str) -> Option<(&str, &str)> {
 pub(crate) fn styled(code: &str, text: &str) -> String {
     let secret = secret();
     format!("{secret}{code}\x07{text}{secret}0\x07")
+}
+
+const LINK: &str = "link ";
+
+/// A text that a terminal links to an address, which must have no special characters. [`terminal`] writes
+/// the sequence (OSC 8).
+pub(crate) fn linked(address: &str, text: &str) -> String {
+    let secret = secret();
+    format!("{secret}{LINK}{address}\x07{text}{secret}{LINK}\x07")
 }
 
 /// One line of the output of a test or of cargo: its colors stay, and end with the line. Other
@@ -243,5 +255,8 @@ mod tests {
             assert!(!shown.chars().any(char::is_control), "{foreign:?}: {shown:?}");
         }
         assert_eq!(console::measure_text_width(&styled("1", "abc")), 3);
+        let link = linked("file:///w/a.rs", "a.rs:1");
+        let shown = "\x1b]8;;file:///w/a.rs\x1b\\a.rs:1\x1b]8;;\x1b\\";
+        assert_eq!((terminal(&link).as_str(), console::measure_text_width(&link)), (shown, 6));
     }
 }

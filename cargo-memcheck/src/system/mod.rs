@@ -19,7 +19,6 @@ pub(crate) mod panics;
 pub(crate) mod printing;
 #[cfg(all(target_os = "linux", not(memcheck_portable)))]
 pub(crate) mod process;
-#[cfg(all(target_os = "linux", not(memcheck_portable)))]
 pub(crate) mod shell;
 #[cfg(all(target_os = "linux", not(memcheck_portable)))]
 pub(crate) mod temporary;

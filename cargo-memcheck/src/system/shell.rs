@@ -15,9 +15,28 @@ pub(crate) fn word(word: &str) -> String {
     }
 }
 
+/// The same for a flag, whose hyphens need no quotes.
+pub(crate) fn argument(text: &str) -> String {
+    let rest = text.trim_start_matches('-');
+    let hyphens = &text[..text.len() - rest.len()];
+    match rest {
+        "" if !hyphens.is_empty() => text.to_owned(),
+        _ => format!("{hyphens}{}", word(rest)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_flag_needs_no_quotes() {
+        for flag in ["--ci", "-p", "--"] {
+            assert_eq!(argument(flag), flag);
+        }
+        assert_eq!([argument("a b"), argument("--x=a b")], ["'a b'", "--'x=a b'"]);
+        assert_eq!(argument(""), "''");
+    }
 
     #[test]
     fn a_shell_reads_each_word_as_it_is() {

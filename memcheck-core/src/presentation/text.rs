@@ -2,6 +2,7 @@
 
 use crate::judgement::finding::{Code, Finding, GrownHolder, Site, Via};
 use crate::measurement::unknown_reads::UnknownReads;
+use crate::presentation::sizes;
 use crate::size::{self, Size, both};
 
 /// The part of a finding that is printed.
@@ -157,9 +158,9 @@ pub fn grown(holder: &GrownHolder) -> String {
     let was = match (*then, *now) {
         (0, _) => "new at the peak".to_owned(),
         (then, 0) => format!("was {}, is gone", Size(then)),
-        (then, _) => {
-            let percent = difference as f64 * 100.0 / then as f64;
-            format!("was {}, {sign}{percent:.1}%", Size(then))
+        (then, now) => {
+            let share = sizes::share(then, now).map(|share| format!(", {share}"));
+            format!("was {}{}", Size(then), share.unwrap_or_default())
         }
     };
     let place = place.as_ref().map(|place| format!(" at {place}")).unwrap_or_default();

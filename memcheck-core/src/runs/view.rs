@@ -74,7 +74,7 @@ impl<'a> View<'a> {
     }
 
     /// The findings of the figures of this test alone.
-    fn own(&self) -> &[Finding] {
+    pub(super) fn own(&self) -> &[Finding] {
         self.own.get_or_init(|| {
             let mut findings = self.gate.judge(&self.merged.record);
             hint(&mut findings, self.merged.unexplained);

@@ -15,7 +15,7 @@ use memcheck_core::measurement::cargo_lock::{CANDLE, RUNTIME};
 pub(crate) use manifest::{ChangedFile, StarterError};
 pub(crate) use text::workflow;
 
-use crate::build::workspace::Workspace;
+use crate::build::workspace::{CandleSource, Workspace, web_address};
 use crate::invocation::cli::InitArgs;
 use model::ModelStruct;
 use patch::Patch;
@@ -26,7 +26,8 @@ pub(crate) struct Starter {
     package: String,
     folder: PathBuf,
     root: PathBuf,
-    has_runtime: bool,
+    /// The dependency on the runtime, if the package has it already.
+    runtime: Option<Dependency>,
     crates: CrateNames,
     model: Option<ModelStruct>,
     /// The crates of candle that memcheck-runtime must have from the package's source.
@@ -70,7 +71,7 @@ impl Starter {
             package: name,
             folder: folder.unwrap_or_default(),
             root: workspace.root().to_owned(),
-            has_runtime: runtime.is_some(),
+            runtime: runtime.cloned(),
             crates,
             model,
             patch: Patch::of(workspace, candle),
@@ -97,7 +98,7 @@ impl Starter {
     pub(crate) fn manifests(&self, args: &InitArgs) -> Result<Vec<ChangedFile>, StarterError> {
         let (own, root) = (self.folder.join("Cargo.toml"), self.root.join("Cargo.toml"));
         let mut changed: Vec<ChangedFile> = Vec::new();
-        if !self.has_runtime {
+        if self.runtime.is_none() {
             changed.push(ChangedFile::edit(own.clone(), |text| {
                 manifest::with_runtime(text, &self.folder, args)
             })?);
@@ -109,6 +110,11 @@ impl Starter {
         }
         changed.retain(|file| file.before != file.text);
         Ok(changed)
+    }
+
+    /// The address of memcheck's repository, from which CI installs the command.
+    pub(crate) fn repository(&self, args: &InitArgs) -> Option<String> {
+        repository(args, self.runtime.as_ref())
     }
 
     /// The command that makes an existing lock file follow the patch.
@@ -131,6 +137,19 @@ impl Starter {
             }
         }
     }
+}
+
+/// As it is typed, or that of the clone or of the dependency that the runtime comes from.
+fn repository(args: &InitArgs, declared: Option<&Dependency>) -> Option<String> {
+    let of_git = || match CandleSource::declared(declared?) {
+        CandleSource::Git { url, .. } => Some(url),
+        CandleSource::Registry | CandleSource::Path(_) => None,
+    };
+    let of_folder = || {
+        let folder = declared.and_then(|it| it.path.as_ref()).map(|it| it.as_std_path());
+        web_address(args.path.as_deref().or(folder)?)
+    };
+    args.git.clone().or_else(of_git).or_else(of_folder)
 }
 
 fn choose<'a>(workspace: &'a Workspace, spec: Option<&str>) -> Result<&'a Package, StarterError> {
@@ -163,4 +182,32 @@ fn names(packages: &[&Package]) -> String {
 
 fn crate_name(dependency: &Dependency) -> String {
     dependency.rename.as_ref().unwrap_or(&dependency.name).replace('-', "_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::workspace::git;
+
+    #[test]
+    fn ci_installs_from_the_address_of_the_flag_the_dependency_or_the_clone() {
+        let clone = tempfile::tempdir().unwrap();
+        let of_clone = InitArgs { path: Some(clone.path().to_owned()), ..InitArgs::default() };
+        git(clone.path(), &["init", "--quiet"]).unwrap();
+        assert_eq!(repository(&of_clone, None), None, "the clone has no remote");
+        git(clone.path(), &["remote", "add", "origin", "git@github.com:o/memcheck.git"]).unwrap();
+        let address = "https://github.com/o/memcheck";
+        assert_eq!(repository(&of_clone, None).as_deref(), Some(address));
+        let named = InitArgs { git: Some("https://host/m".to_owned()), ..InitArgs::default() };
+        assert_eq!(repository(&named, None).as_deref(), Some("https://host/m"));
+        let declared: Dependency = serde_json::from_value(serde_json::json!({
+            "name": "memcheck-runtime", "source": "git+https://host/n?rev=1", "req": "*",
+            "kind": "dev", "optional": false, "uses_default_features": true, "features": [],
+            "target": null,
+        }))
+        .unwrap();
+        let none = InitArgs::default();
+        assert_eq!(repository(&none, Some(&declared)).as_deref(), Some("https://host/n"));
+        assert_eq!(repository(&none, None), None);
+    }
 }

@@ -8,16 +8,11 @@ use super::model::{Argument, ModelStruct};
 /// A copy of the workflow in the documentation; a test compares them.
 const WORKFLOW: &str = include_str!("../../../templates/github-actions.yml");
 
-/// The workflow, with the address of memcheck's repository if it is known.
-pub(crate) fn workflow(url: Option<&str>) -> String {
-    match url {
-        Some(url) => {
-            let lines = WORKFLOW.lines().filter(|line| !line.contains("# For … the address"));
-            let text: Vec<&str> = lines.collect();
-            format!("{}\n", text.join("\n").replace("\"…\"", &format!("\"{url}\"")))
-        }
-        None => WORKFLOW.to_owned(),
-    }
+/// The workflow, with the address of memcheck's repository.
+pub(crate) fn workflow(url: &str) -> String {
+    let lines = WORKFLOW.lines().filter(|line| !line.contains("# For … the address"));
+    let text: Vec<&str> = lines.collect();
+    format!("{}\n", text.join("\n").replace("\"…\"", &format!("\"{url}\"")))
 }
 
 pub(super) fn test(crates: &CrateNames, model: Option<&ModelStruct>) -> String {
@@ -225,7 +220,7 @@ mod tests {
     #[test]
     fn the_workflow_gets_the_address_of_the_repository() {
         assert!(WORKFLOW.contains("--git \"…\""));
-        assert!(workflow(Some("https://host/m")).contains("--git \"https://host/m\" cargo"));
-        assert!(!workflow(Some("https://host/m")).contains('…'));
+        assert!(workflow("https://host/m").contains("--git \"https://host/m\" cargo"));
+        assert!(!workflow("https://host/m").contains('…'));
     }
 }

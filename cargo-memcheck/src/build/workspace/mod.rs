@@ -12,6 +12,7 @@ mod features;
 mod package;
 mod places;
 mod reach;
+mod remote;
 mod selection;
 mod separable;
 
@@ -35,6 +36,7 @@ pub(crate) use error::WorkspaceError;
 pub(crate) use features::DeviceFeatures;
 pub(crate) use package::TestPackage;
 pub(crate) use places::{Places, pending_of_results};
+pub(crate) use remote::{escaped, line_address, web_address};
 
 pub(crate) use memcheck_core::measurement::cargo_lock::RUNTIME;
 

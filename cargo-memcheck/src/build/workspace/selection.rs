@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use cargo_metadata::{Package, PackageId};
 
 use super::{RUNTIME, TestPackage, Workspace, WorkspaceError};
+use crate::invocation::printed;
 use crate::invocation::values::CargoOptions;
 
 impl Workspace {
@@ -30,8 +31,8 @@ impl Workspace {
         let line = |package: &Package| {
             let name = &package.name;
             format!(
-                "no test of {name} is measured, because it does not depend on {RUNTIME}: \
-                 `cargo memcheck init -p {name}` adds it"
+                "no test of {name} is measured, because it does not depend on {RUNTIME}: {} adds it",
+                printed::quoted(["init", "-p", name])
             )
         };
         left_out.map(line).collect()

@@ -134,7 +134,9 @@ impl CommandError for ArchiveError {
             }
             Self::Target(..) => "build it with --target, or on a machine like this one",
             Self::OtherArchive(_) => "name the two files that one `cargo memcheck archive` wrote",
-            Self::NotFor { .. } => "`cargo memcheck archive --device …` builds for a device",
+            Self::NotFor { .. } => {
+                "`cargo memcheck archive --archive-file FILE --device …` builds for a device"
+            }
             Self::NotEmpty(_) => "name a new directory, or empty this one",
             Self::SameFile(_) => "name another file for them",
             Self::Unlisted(_) => {

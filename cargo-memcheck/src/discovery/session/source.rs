@@ -8,7 +8,8 @@ use crate::baselines::{SnapshotFile, SourceFunctions};
 use crate::build::leg::{self, DeviceKind, Leg};
 use crate::build::toolchain::gpu;
 use crate::build::workspace::{
-    Places, TestPackage, Workspace, WorkspaceError, branch, commit, pending_of_results, uncommitted,
+    Places, TestPackage, Workspace, WorkspaceError, branch, commit, line_address,
+    pending_of_results, uncommitted,
 };
 use crate::discovery::archive::Unpacked;
 use crate::invocation::devices::{Probe, Sharing};
@@ -157,6 +158,14 @@ impl Session {
     pub(crate) fn branch(&self) -> Option<String> {
         match &self.source {
             TestSource::Workspace => branch(self.workspace.root()),
+            TestSource::Archive(_) => None,
+        }
+    }
+
+    /// The address of a line of the sources of this run, as [`line_address`] makes it.
+    pub(crate) fn line_address(&self) -> Option<String> {
+        match &self.source {
+            TestSource::Workspace => line_address(self.workspace.root(), &self.commit()?),
             TestSource::Archive(_) => None,
         }
     }

@@ -18,6 +18,7 @@ pub(crate) use identity::Identity;
 
 use crate::build::leg::{DeviceKind, Leg};
 use crate::discovery::session::Session;
+use crate::invocation::printed;
 
 /// The result of `doctor` on one device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,9 +128,9 @@ impl CheckedProof {
         let built = format!("memcheck {memcheck}, candle {candle}, {rustc}, profile {profile}");
         match (self.state(), result) {
             (ProofState::Stale, _) => format!(
-                "the proof of {time} is out of date, because {}; run `cargo memcheck doctor \
-                 --device {device}`",
-                self.changed.join(", and ")
+                "the proof of {time} is out of date, because {}; run {}",
+                self.changed.join(", and "),
+                printed::quoted(["doctor", "--device", device]),
             ),
             (_, ProofResult::Failure(why)) => format!("not proven at {time}: {why} ({built})"),
             (_, ProofResult::Evidence(evidence)) => {

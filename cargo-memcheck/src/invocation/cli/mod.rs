@@ -54,6 +54,7 @@ pub(crate) use snapshots::{PruneArgs, SnapshotArgs};
 pub(crate) use workspace::WorkspaceFlags;
 
 use super::features::left_out;
+use super::printed;
 use super::values::{ReportFile, with_opened};
 use mistyped::mistyped_subcommand;
 
@@ -255,8 +256,9 @@ fn with_subcommand(args: Vec<OsString>) -> Result<Vec<OsString>, clap::Error> {
 
 fn unrecognized(word: &str, meant: &str) -> clap::Error {
     let message = format!(
-        "unrecognized subcommand '{word}': did you mean `cargo memcheck {meant}`?\n\nhint: as a \
-         filter, write `cargo memcheck run {word}`"
+        "unrecognized subcommand '{word}': did you mean {}?\n\nhint: as a filter, write {}",
+        printed::quoted([meant]),
+        printed::quoted(["run", word]),
     );
     command().error(clap::error::ErrorKind::InvalidSubcommand, message)
 }
@@ -280,6 +282,20 @@ pub(crate) fn subcommands() -> &'static [&'static str] {
         let names = listed.map(|command| command.get_name().to_owned());
         names.map(|name| &*name.leak()).collect()
     })
+}
+
+/// The error of the command's own parser, if it does not accept a printed command.
+#[cfg(test)]
+pub(crate) fn refusal(command: &str) -> Option<String> {
+    let Some(words) = shlex::split(command) else { return Some(format!("{command}: quotes")) };
+    let Some(words) = words.strip_prefix(&["cargo".to_owned()]) else {
+        return Some(format!("{command}: not a command of cargo"));
+    };
+    let words = std::iter::once("cargo-memcheck").chain(words.iter().map(String::as_str));
+    let parsed = Cli::read(words.map(Into::into).collect());
+    use clap::error::ErrorKind::{DisplayHelp, DisplayVersion};
+    let error = parsed.err().filter(|it| ![DisplayHelp, DisplayVersion].contains(&it.kind()))?;
+    Some(format!("{command}: {error}"))
 }
 
 #[cfg(test)]

@@ -10,7 +10,9 @@ use super::{
     PartFlags, SelectFlags, WorkspaceFlags,
 };
 use crate::invocation::features::COMPARISON;
-use crate::invocation::values::{CargoOptions, HistoryPlace, NoTests, ReportFile, UnpackOptions};
+use crate::invocation::values::{
+    CargoOptions, EditorUrl, HistoryPlace, NoTests, ReportFile, UnpackOptions,
+};
 
 /// `cargo memcheck run`.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -161,14 +163,18 @@ pub(crate) struct ScheduleFlags {
 #[command(next_help_heading = "Reports")]
 pub(crate) struct ReportFlags {
     /// Write a report: junit=PATH, json=PATH, csv=PATH, bencher=PATH, sarif=PATH, markdown=PATH,
-    /// html=PATH, flamegraph=PATH, trace=PATH, pprof=PATH, memory-viz=PATH or memory-viz-json=PATH
-    /// (may be repeated; html without a path is target/memcheck/report.html).
+    /// html=PATH, flamegraph=PATH, trace=PATH, pprof=PATH, memory-viz=PATH, memory-viz-json=PATH
+    /// or badge=PATH (may be repeated; html without a path is target/memcheck/report.html).
     #[arg(long, value_name = "KIND=PATH")]
     pub(crate) report: Vec<ReportFile>,
     /// Open the HTML report in a browser, which $BROWSER can name.
     #[cfg_attr(not(feature = "exports"), arg(skip))]
     #[cfg_attr(feature = "exports", arg(long))]
     pub(crate) open: bool,
+    /// Link lines of the terminal and of the HTML report to an editor, by an address with {path} and
+    /// {line}, such as vscode://file{path}:{line}.
+    #[arg(long, value_name = "URL")]
+    pub(crate) editor_url: Option<EditorUrl>,
     /// Annotate source lines in CI (on stderr).
     #[arg(long, value_name = "WHERE", default_value = "auto")]
     pub(crate) annotations: AnnotationsFlag,

@@ -8,7 +8,6 @@ use memcheck_core::request::variables;
 use super::environment;
 use crate::invocation::cli::BaselineFlags;
 use crate::invocation::config::{Configuration, ConfigurationError};
-use crate::system::shell;
 
 /// That of the flag, which is relative to the current folder, or of the variable, which is relative
 /// to the workspace.
@@ -38,11 +37,11 @@ pub(crate) fn baselines(
     Ok(folder.filter(|folder| folder != root))
 }
 
-/// The flag for a command that a message names, with a space before it. Empty if the baselines are
-/// next to the tests.
-pub(crate) fn baselines_flag(roots: Roots<'_>) -> String {
-    let flag = |folder: &Path| format!(" --baselines {}", shell::word(&folder.to_string_lossy()));
-    roots.elsewhere().map(flag).unwrap_or_default()
+/// The words of the flag for a command that a message names; none if the baselines are next to the
+/// tests.
+pub(crate) fn baselines_flag(roots: Roots<'_>) -> Vec<String> {
+    let words = |folder: &Path| ["--baselines".to_owned(), folder.to_string_lossy().into_owned()];
+    roots.elsewhere().map(words).into_iter().flatten().collect()
 }
 
 #[cfg(test)]

@@ -21,6 +21,8 @@ pub(crate) struct ReportingOptions {
     pub(crate) reports: Vec<ReportFile>,
     /// Show the HTML report in a browser.
     pub(crate) open: bool,
+    /// The address of a line in an editor, with `{path}` and `{line}`.
+    pub(crate) editor: Option<String>,
     pub(crate) annotations: Annotations,
 }
 
@@ -45,7 +47,7 @@ pub(crate) struct ReportContext<'a> {
 impl ReportingOptions {
     pub(crate) fn read(
         output: &OutputFlags,
-        ReportFlags { report, open, annotations }: &ReportFlags,
+        ReportFlags { report, open, editor_url, annotations }: &ReportFlags,
         get: &dyn Fn(&str) -> Option<String>,
     ) -> Self {
         Self {
@@ -53,6 +55,7 @@ impl ReportingOptions {
             verbosity: output.verbosity(),
             reports: with_opened(report.clone(), *open),
             open: *open,
+            editor: editor_url.as_ref().map(|url| url.0.clone()),
             annotations: match annotations {
                 AnnotationsFlag::Github => Annotations::Github,
                 AnnotationsFlag::None => Annotations::None,

@@ -3,6 +3,7 @@
 mod cargo;
 #[cfg(feature = "comparison")]
 mod change;
+mod editor;
 mod history;
 mod output;
 mod report;
@@ -12,6 +13,7 @@ mod unpack;
 pub(crate) use cargo::CargoOptions;
 #[cfg(feature = "comparison")]
 pub(crate) use change::BadChange;
+pub(crate) use editor::EditorUrl;
 pub(crate) use history::HistoryPlace;
 pub(crate) use output::{Color, Format, ProfileLayout, Verbosity};
 pub(crate) use report::{ExportKind, ReportFile, ReportKind, page, with_opened};

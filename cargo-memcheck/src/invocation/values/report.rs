@@ -77,6 +77,7 @@ exports! {
     Pprof = "pprof",
     MemoryViz = "memory-viz",
     MemoryVizJson = "memory-viz-json",
+    Badge = "badge",
 }
 
 #[cfg(feature = "exports")]

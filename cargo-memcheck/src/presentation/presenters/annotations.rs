@@ -6,7 +6,7 @@
 
 use std::path::PathBuf;
 
-use memcheck_core::judgement::finding::{Finding, Level};
+use memcheck_core::judgement::finding::Level;
 
 use super::findings;
 use super::places::FindingPlaces;
@@ -38,14 +38,15 @@ impl GithubAnnotations {
     }
 
     pub(super) fn of_test(&self, task: &Task, outcome: &TestOutcome) -> Vec<Annotation> {
-        let annotation = |finding: &Finding| {
+        let annotation = |folded: findings::Folded<'_>| {
+            let finding = folded.finding;
             let denied = findings::is_denied(finding, &outcome.verdict);
             let title = format!("{} on {}: {}", task.name(), task.leg.name(), finding.code);
             let (file, line) = self.places.of_finding(task, finding);
             let place = format!("file={},line={line}", property(&file.display().to_string()));
-            command(denied, &place, &title, &findings::explained(finding))
+            command(denied, &place, &title, &findings::explained(finding, &folded.consequences))
         };
-        outcome.verdict.findings.iter().map(annotation).collect()
+        findings::folded(&outcome.verdict.findings).into_iter().map(annotation).collect()
     }
 
     pub(super) fn of_note(&self, note: &Note) -> Annotation {

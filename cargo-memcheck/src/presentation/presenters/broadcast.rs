@@ -42,7 +42,10 @@ impl Broadcast {
             presenters.push(Box::new(GithubAnnotations::new(roots.workspace.to_owned())));
         }
         presenters.extend(on_stdout);
-        let reports = reports::open(&report_context.reporting.reports, Some(roots));
+        let mut reports = reports::open(&report_context.reporting.reports, Some(roots));
+        if let Some(editor) = &report_context.reporting.editor {
+            reports.iter_mut().for_each(|(_, report)| report.link_to_editor(editor));
+        }
         let verbosity = report_context.reporting.verbosity;
         let ReportingOptions { reports: files, open, .. } = report_context.reporting;
         let page = page(files).filter(|_| *open);

@@ -78,6 +78,7 @@ fn shown(
 pub(super) fn terminal() -> Terminal {
     let reporting = ReportingOptions {
         open: false,
+        editor: None,
         format: Format::Human,
         verbosity: Verbosity::Verbose,
         reports: Vec::new(),

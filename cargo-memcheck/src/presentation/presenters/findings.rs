@@ -7,6 +7,8 @@ use memcheck_core::presentation::text::{self, Much};
 use memcheck_core::shape::{Fit, ScalingReport};
 use memcheck_core::size::exact;
 
+use memcheck_core::presentation::folded;
+pub(super) use memcheck_core::presentation::folded::{Folded, folded};
 use memcheck_core::presentation::text::Line;
 pub(super) use memcheck_core::presentation::text::{blocks, grown};
 
@@ -22,9 +24,24 @@ pub(super) fn parts(finding: &Finding, verbosity: Verbosity) -> Vec<Line> {
     text::parts(finding, extent(verbosity))
 }
 
+/// The lines of all findings, with regressions below the leak that they follow from.
+pub(super) fn all_lines(findings: &[Finding], verbosity: Verbosity) -> Vec<String> {
+    let with_consequences = |Folded { finding, consequences }: Folded<'_>| {
+        let below = consequences.into_iter().flat_map(|it| consequence(it, verbosity));
+        lines(finding, verbosity).into_iter().chain(below.map(|line| line.text)).collect::<Vec<_>>()
+    };
+    folded(findings).into_iter().flat_map(with_consequences).collect()
+}
+
+/// The lines of a finding below the one that it follows from.
+pub(super) fn consequence(finding: &Finding, verbosity: Verbosity) -> Vec<Line> {
+    folded::consequence(finding, extent(verbosity))
+}
+
 /// What happened, why and what to do, without call sites.
-pub(super) fn explained(finding: &Finding) -> String {
+pub(super) fn explained(finding: &Finding, consequences: &[&Finding]) -> String {
     let mut lines = vec![finding.message.clone()];
+    lines.extend(consequences.iter().map(|it| format!("also {}: {}", it.code, it.message)));
     if let Some(cause) = &finding.cause {
         lines.push(format!("cause: {} ({}): {}", cause.title, cause.code, cause.evidence));
         lines.push(format!("remedy: {}", cause.remedy));

@@ -41,11 +41,7 @@ impl Presenter for Junit {
                 if let Some(first) = verdict.findings.first() {
                     status.set_type(first.code.name()).set_message(&first.message);
                 }
-                let text: Vec<String> = verdict
-                    .findings
-                    .iter()
-                    .flat_map(|f| findings::lines(f, Verbosity::Verbose))
-                    .collect();
+                let text = findings::all_lines(&verdict.findings, Verbosity::Verbose);
                 status.set_description(text.join("\n"));
                 status
             }

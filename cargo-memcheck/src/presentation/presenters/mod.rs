@@ -21,6 +21,7 @@ mod findings;
 mod hostile;
 pub(crate) mod json;
 mod junit;
+mod links;
 mod live;
 mod next_step;
 mod notes;

@@ -1,10 +1,114 @@
-//! The command that a person runs next after a test has failed.
+//! The commands that a person runs next, for all forms of output.
 
-use memcheck_core::judgement::finding::{Class, Code};
-use memcheck_core::judgement::verdict::Verdict;
+use memcheck_core::judgement::finding::{Class, Code, Finding};
+use memcheck_core::judgement::verdict::{Status, Verdict};
 
-use crate::discovery::task::Task;
-use crate::system::shell;
+use crate::discovery::task::{Task, TestOutcome, TestSubject};
+use crate::invocation::printed;
+
+/// What a command does for a test.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum NextStep {
+    /// Runs the test.
+    Run,
+    /// Runs it with its output.
+    ShowOutput,
+    /// Runs it as often as a figure that differs needs.
+    Repeat,
+    /// Shows the call sites.
+    Profile,
+    /// Checks the devices.
+    Doctor,
+    /// Shows the pending snapshots.
+    Review(Snapshots),
+    /// Makes them the baselines.
+    Accept(Snapshots),
+    /// Explains a finding or a cause.
+    Explain(String),
+}
+
+/// The pending snapshots of a test.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Snapshots {
+    names: Vec<String>,
+    /// In a folder that CI uploads, so that a person has it elsewhere.
+    elsewhere: bool,
+}
+
+impl Snapshots {
+    /// `None` if the test has no pending snapshot.
+    fn of(outcome: &TestOutcome) -> Option<Self> {
+        let report = outcome.report.as_ref();
+        let own = report.and_then(|report| Some((report.pending.as_ref()?, &report.snapshot)));
+        let across = &outcome.across;
+        let of_law = across.pending.as_ref().map(|pending| (pending, &across.snapshot));
+        let all: Vec<_> = own.into_iter().chain(of_law).collect();
+        let elsewhere = all.iter().any(|(pending, snapshot)| {
+            snapshot.as_ref().is_some_and(|snapshot| snapshot.parent() != pending.parent())
+        });
+        let name = |pending: &std::path::Path| {
+            let name = pending.file_name()?.to_string_lossy().into_owned();
+            Some(name.strip_suffix(".new").map_or(name.clone(), str::to_owned))
+        };
+        let names: Vec<String> = all.iter().filter_map(|(pending, _)| name(pending)).collect();
+        (!names.is_empty()).then_some(Self { names, elsewhere })
+    }
+
+    fn flags(&self, baselines: &[String]) -> Vec<String> {
+        let from = ["--from", "DIR"].map(str::to_owned);
+        from.into_iter().filter(|_| self.elsewhere).chain(baselines.iter().cloned()).collect()
+    }
+}
+
+impl NextStep {
+    /// The command, ready for a shell. `baselines` is the flag of the folder of the baselines.
+    pub(super) fn command(&self, task: &Task, baselines: &[String]) -> String {
+        match self {
+            Self::Run => of_test("run", task, &[]),
+            Self::ShowOutput => of_test("run", task, &["--no-capture"]),
+            Self::Repeat => of_test("run", task, &["--repeat", "30"]),
+            Self::Profile => of_test("profile", task, &[]),
+            Self::Doctor => {
+                printed::command(["doctor".to_owned()].into_iter().chain(devices(task)))
+            }
+            Self::Review(snapshots) => {
+                printed::of_snapshots("review", &snapshots.names, snapshots.flags(baselines))
+            }
+            Self::Accept(snapshots) => {
+                printed::of_snapshots("accept", &snapshots.names, snapshots.flags(baselines))
+            }
+            Self::Explain(code) => printed::command(["explain", code]),
+        }
+    }
+}
+
+/// The flags select one test: two targets can have tests of one name, and `--exact` makes a filter
+/// match nothing else. An ignored test does not run without its flag. With `--bin`, `profile` would run
+/// the program, and no flag of `run` names a benchmark.
+fn of_test(subcommand: &str, task: &Task, more: &[&str]) -> String {
+    let mut words = vec![subcommand, "-p", &task.package];
+    match task.binary.id.rsplit_once("::").map(|(_, target)| target) {
+        None => words.push("--lib"),
+        Some(target) => match target.split_once('/') {
+            Some(("bin", name)) if subcommand == "run" => words.extend(["--bin", name]),
+            Some(("example", name)) if subcommand == "run" => words.extend(["--example", name]),
+            Some(("bin" | "example" | "bench", _)) => {}
+            _ => words.extend(["--test", target]),
+        },
+    }
+    words.extend([task.name(), "--exact"]);
+    if task.subject.test().is_some_and(|entry| entry.ignored) {
+        words.extend(["--run-ignored", "all"]);
+    }
+    words.extend(more);
+    let devices = devices(task);
+    printed::command(words.into_iter().chain(devices.iter().map(String::as_str)))
+}
+
+fn devices(task: &Task) -> Vec<String> {
+    let requests = task.leg.requests().into_iter();
+    requests.flat_map(|request| ["--device".to_owned(), request.to_string()]).collect()
+}
 
 /// The finding that decides the next step: a measured one if there is any.
 fn gravest(verdict: &Verdict) -> Option<Code> {
@@ -13,32 +117,54 @@ fn gravest(verdict: &Verdict) -> Option<Code> {
     codes().find(|code| code.row().class != Class::Bookkeeping).or_else(|| denied().next())
 }
 
-/// `cargo memcheck profile mem::step --device sim:h200`.
-pub(super) fn command(task: &Task, verdict: &Verdict, baselines_flag: &str) -> Option<String> {
-    let code = gravest(verdict)?;
-    let test = shell::word(task.name());
-    let device = task.leg.requests().into_iter().map(|device| format!(" --device {device}"));
-    let device: String = device.collect();
-    let package = shell::word(&task.package);
+/// The step that helps most; `None` if the test needs none.
+pub(super) fn first(task: &Task, outcome: &TestOutcome) -> Option<NextStep> {
+    if matches!(task.subject, TestSubject::Program { .. }) {
+        return None;
+    }
+    let code = gravest(&outcome.verdict)?;
     Some(match code {
-        Code::Unstable => {
-            format!("cargo memcheck run -p {package} {test} --exact --repeat 30{device}")
-        }
-        Code::Scaling => format!("cargo memcheck explain {code}"),
-        code if code.is_about_memory() => {
-            format!("cargo memcheck profile -p {package} {test} --exact{device}")
-        }
+        Code::Unstable => NextStep::Repeat,
+        Code::Scaling => NextStep::Explain(code.to_string()),
+        code if code.is_about_memory() => NextStep::Profile,
         Code::TestFailed | Code::Crashed | Code::TimedOut | Code::DeviceFault => {
-            format!("cargo memcheck run -p {package} {test} --exact --no-capture{device}")
+            NextStep::ShowOutput
         }
-        Code::NotMeasured | Code::NoDevice => format!("cargo memcheck doctor{device}"),
-        Code::MissingBaseline
-        | Code::UncomparableBaseline
-        | Code::CorruptBaseline
-        | Code::StaleBaseline
-        | Code::Improved => format!("cargo memcheck review {test}{baselines_flag}"),
-        other => format!("cargo memcheck explain {other}"),
+        Code::NotMeasured | Code::NoDevice => NextStep::Doctor,
+        other => match Snapshots::of(outcome) {
+            Some(snapshots) => NextStep::Review(snapshots),
+            None => NextStep::Explain(other.to_string()),
+        },
     })
+}
+
+/// All steps that help with this outcome, in the order of a person's work.
+pub(super) fn all(task: &Task, outcome: &TestOutcome) -> Vec<NextStep> {
+    let verdict = &outcome.verdict;
+    let mut steps = Vec::new();
+    if matches!(task.subject, TestSubject::Program { .. }) {
+        return steps;
+    }
+    if verdict.status != Status::Passed {
+        steps.push(NextStep::Run);
+    }
+    if verdict.status == Status::Ignored {
+        return steps;
+    }
+    let is_about_memory = |finding: &Finding| finding.code.is_about_memory();
+    if verdict.status == Status::Passed || verdict.findings.iter().any(is_about_memory) {
+        steps.push(NextStep::Profile);
+    }
+    steps.extend(Snapshots::of(outcome).map(NextStep::Accept));
+    steps.extend(verdict.findings.iter().find_map(explained).map(NextStep::Explain));
+    steps
+}
+
+/// The cause explains more than the finding.
+fn explained(finding: &Finding) -> Option<String> {
+    let is_new = finding.code == Code::MissingBaseline;
+    let code = finding.cause.as_ref().map(|cause| cause.code.clone());
+    (!is_new).then(|| code.unwrap_or_else(|| finding.code.to_string()))
 }
 
 /// The codes of the findings that fail the test.
@@ -56,48 +182,93 @@ pub(super) fn codes(verdict: &Verdict) -> String {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-    use memcheck_core::judgement::finding::{Finding, TABLE};
-    use memcheck_core::judgement::verdict::Status;
+    use memcheck_core::judgement::finding::TABLE;
 
     use super::*;
-    use crate::discovery::task::TestSubject;
     use crate::discovery::task::example::task;
-    use crate::invocation::cli::Cli;
+    use crate::invocation::cli::refusal;
+    use crate::presentation::presenters::example::leaky;
 
-    fn verdict(codes: &[Code]) -> Verdict {
+    fn outcome(codes: &[Code], pending: Option<&str>) -> TestOutcome {
+        let mut outcome = leaky();
         let findings = codes.iter().map(|code| Finding::new(*code, "message")).collect();
         let denied = codes.iter().copied().filter(|code| *code == Code::MissingBaseline).collect();
-        Verdict { status: Status::Failed, findings, denied }
+        outcome.verdict = Verdict { status: Status::Failed, findings, denied };
+        let report = outcome.report.as_mut().unwrap();
+        report.snapshot = Some("/w/snapshots/a@cpu.snap".into());
+        report.pending = pending.map(Into::into);
+        outcome
+    }
+
+    const NEXT_TO_BASELINE: Option<&str> = Some("/w/snapshots/a@cpu.snap.new");
+
+    fn of_first(outcome: &TestOutcome) -> Option<String> {
+        let baselines = ["--baselines", "kept here"].map(str::to_owned);
+        Some(first(&task(), outcome)?.command(&task(), &baselines))
     }
 
     #[test]
-    fn every_finding_has_a_command_that_the_command_line_accepts() {
+    fn every_command_for_every_finding_is_accepted_by_the_command_line() {
         let mut task = task();
         let TestSubject::Test(entry) = &mut task.subject else { panic!("a test") };
         entry.name = "a::b of 'c'".to_owned();
-        for row in TABLE {
-            let mut verdict = verdict(&[row.code]);
-            verdict.denied = vec![row.code];
-            let command = command(&task, &verdict, " --baselines kept").unwrap();
-            let mut words = shlex::split(&command).unwrap();
-            assert_eq!((words.remove(0), words.remove(0)), ("cargo".into(), "memcheck".into()));
-            words.insert(0, "cargo-memcheck".to_owned());
-            if let Err(error) = Cli::try_parse_from(&words) {
-                panic!("{command}: {error}");
+        let baselines = ["--baselines", "kept here"].map(str::to_owned);
+        let mut count = 0;
+        for ignored in [false, true] {
+            let TestSubject::Test(entry) = &mut task.subject else { panic!("a test") };
+            entry.ignored = ignored;
+            for id in ["app", "app::mem", "app::bin/b", "app::bench/b", "app::example/e"] {
+                id.clone_into(&mut task.binary.id);
+                for row in TABLE {
+                    for pending in [None, NEXT_TO_BASELINE, Some("/ci/pending/-a@cpu.snap.new")] {
+                        let mut outcome = outcome(&[row.code], pending);
+                        outcome.verdict.denied = vec![row.code];
+                        let steps = first(&task, &outcome).into_iter().chain(all(&task, &outcome));
+                        for step in steps {
+                            let command = step.command(&task, &baselines);
+                            assert_eq!(refusal(&command), None);
+                            let runs = matches!(command.split(' ').nth(2), Some("run" | "profile"));
+                            let states = command.contains(" --run-ignored all");
+                            assert_eq!(states, runs && ignored, "{command}");
+                            count += 1;
+                        }
+                    }
+                }
             }
         }
+        assert!(count > 2_000, "{count}");
     }
 
     #[test]
-    fn a_measured_finding_decides_the_next_step() {
-        let both = verdict(&[Code::MissingBaseline, Code::Leak]);
-        assert!(command(&task(), &both, "").unwrap().contains(" profile "));
-        assert_eq!(codes(&both), "missing-baseline, leak");
-        let new = verdict(&[Code::MissingBaseline]);
-        let command = |verdict| command(&task(), verdict, " --baselines kept");
-        assert_eq!(command(&new).unwrap(), "cargo memcheck review a::b --baselines kept");
-        let allowed = verdict(&[Code::Improved]);
-        assert_eq!((command(&allowed), codes(&allowed)), (None, String::new()));
+    fn a_measured_finding_decides_the_first_step() {
+        let both = outcome(&[Code::MissingBaseline, Code::Leak], None);
+        assert_eq!(
+            of_first(&both).unwrap(),
+            "cargo memcheck profile -p app --test mem a::b --exact --device cpu"
+        );
+        assert_eq!(codes(&both.verdict), "missing-baseline, leak");
+        let allowed = outcome(&[Code::Improved], None);
+        assert_eq!((of_first(&allowed), codes(&allowed.verdict)), (None, String::new()));
+    }
+
+    #[test]
+    fn accepting_and_reviewing_need_a_pending_snapshot() {
+        let new = |pending| outcome(&[Code::MissingBaseline], pending);
+        assert_eq!(
+            of_first(&new(NEXT_TO_BASELINE)).unwrap(),
+            "cargo memcheck review a@cpu.snap --baselines 'kept here'"
+        );
+        assert_eq!(
+            of_first(&new(Some("/ci/pending/a@cpu.snap.new"))).unwrap(),
+            "cargo memcheck review a@cpu.snap --from DIR --baselines 'kept here'"
+        );
+        assert_eq!(of_first(&new(None)).unwrap(), "cargo memcheck explain missing-baseline");
+        let accepts = |outcome: &TestOutcome| {
+            all(&task(), outcome).iter().any(|step| matches!(step, NextStep::Accept(_)))
+        };
+        assert!(accepts(&new(NEXT_TO_BASELINE)) && !accepts(&new(None)));
+        let mut of_law = new(None);
+        of_law.across.pending = Some("/w/snapshots/a.law@cpu.snap.new".into());
+        assert!(accepts(&of_law));
     }
 }

@@ -6,6 +6,7 @@ use memcheck_core::wire::exit;
 
 use super::style;
 use crate::invocation::options::Pending;
+use crate::invocation::printed;
 use crate::invocation::suggestion::suggestion;
 use crate::invocation::values::NoTests;
 use crate::presentation::tally::{Repeated, Tally};
@@ -29,7 +30,11 @@ pub(super) fn counts(tally: &Tally) -> String {
         repeated: _,
         took: _,
     } = tally;
-    let mut parts = vec![format!("{passed} passed"), format!("{failed} failed")];
+    let mut parts = vec![format!("{passed} passed")];
+    // That no test has failed is known at the end only.
+    if *failed > 0 || !tally.is_incomplete() {
+        parts.push(format!("{failed} failed"));
+    }
     for (count, word) in [
         (not_measured, "not measured"),
         (needs_review, "to review"),
@@ -42,6 +47,7 @@ pub(super) fn counts(tally: &Tally) -> String {
             parts.push(format!("{count} {word}"));
         }
     }
+    parts.extend(tally.is_incomplete().then(|| "incomplete".to_owned()));
     parts.join(", ")
 }
 
@@ -104,7 +110,7 @@ impl Unselected {
 pub(super) fn next_steps(
     tally: &Tally,
     filters: &[String],
-    (pending, baselines_flag): (&Pending, &str),
+    (pending, baselines): (&Pending, &[String]),
     no_tests: NoTests,
 ) -> Vec<String> {
     let mut lines = Vec::new();
@@ -134,16 +140,18 @@ pub(super) fn next_steps(
     if !tally.pending.is_empty() {
         let count = tally.pending.len();
         let what = format!("{count} pending snapshot{}", if count == 1 { "" } else { "s" });
+        let next = |words: &[&str]| {
+            let words = words.iter().copied().chain(baselines.iter().map(String::as_str));
+            style::hint(&printed::command(words))
+        };
         lines.extend(match pending {
-            Pending::NextToBaselines => Some(format!(
-                "{what}: {}, or {}",
-                style::hint(&format!("cargo memcheck review{baselines_flag}")),
-                style::hint(&format!("cargo memcheck accept{baselines_flag}"))
-            )),
+            Pending::NextToBaselines => {
+                Some(format!("{what}: {}, or {}", next(&["review"]), next(&["accept"])))
+            }
             Pending::In(folder) => Some(format!(
                 "{what} in {}: fetch them, then {}",
                 shown(folder),
-                style::hint(&format!("cargo memcheck accept --from DIR{baselines_flag}"))
+                next(&["accept", "--from", "DIR"])
             )),
             Pending::Unlisted => None,
         });
@@ -165,7 +173,19 @@ mod tests {
     fn zero_counts_are_not_printed() {
         let tally = Tally { passed: 3, ignored: 1, ..Tally::default() };
         assert_eq!(counts(&tally), "3 passed, 0 failed, 1 ignored");
-        assert!(next_steps(&tally, &[], (&Pending::NextToBaselines, ""), NoTests::Fail).is_empty());
+        assert!(
+            next_steps(&tally, &[], (&Pending::NextToBaselines, &[]), NoTests::Fail).is_empty()
+        );
+    }
+
+    #[test]
+    fn a_run_that_was_cut_short_does_not_state_that_no_test_failed() {
+        let cut = Tally { passed: 3, interrupted: true, ..Tally::default() };
+        assert_eq!(counts(&cut), "3 passed, incomplete");
+        let failed = Tally { failed: 2, ..cut };
+        assert_eq!(counts(&failed), "3 passed, 2 failed, incomplete");
+        let unstarted = Tally { unstarted: vec!["cpu".to_owned()], ..Tally::default() };
+        assert_eq!(counts(&unstarted), "0 passed, incomplete");
     }
 
     #[test]
@@ -187,7 +207,8 @@ mod tests {
     fn a_run_without_tests_names_the_filters() {
         let described = |tally: &Tally, filters: &[&str]| {
             let filters: Vec<String> = filters.iter().map(|&filter| filter.to_owned()).collect();
-            let steps = next_steps(tally, &filters, (&Pending::NextToBaselines, ""), NoTests::Fail);
+            let steps =
+                next_steps(tally, &filters, (&Pending::NextToBaselines, &[]), NoTests::Fail);
             console::strip_ansi_codes(&steps[0]).into_owned()
         };
         let (none, ignored) = (Tally::default(), Tally { ignored: 2, ..Tally::default() });

@@ -1,6 +1,7 @@
 //! The output for people: one line for each test, its findings, a progress bar and a summary. All
 //! of it goes to stderr.
 
+mod hyperlinks;
 mod layout;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,8 @@ use memcheck_core::space::Space;
 use memcheck_core::wire::exit;
 use memcheck_core::wire::protocol::{Progress, SoakTime};
 
+use findings::Folded;
+use hyperlinks::Hyperlinks;
 use layout::INDENT;
 
 use super::live::{Live, Moment};
@@ -40,15 +43,18 @@ pub(crate) struct Terminal {
     verbosity: Verbosity,
     capture: Capture,
     pending: Pending,
-    baselines_flag: String,
+    baselines_flag: Vec<String>,
     no_tests: NoTests,
     filters: Vec<String>,
     several_legs: bool,
     running: BTreeMap<(String, String), String>,
     /// Columns of the terminal.
     columns: Option<usize>,
+    hyperlinks: Option<Hyperlinks>,
     /// Failures of the leg.
     failed: usize,
+    /// The tests that ran, with their wall time.
+    times: Vec<(Duration, String)>,
     /// Ignored tests that are not printed yet.
     ignored: Vec<String>,
     /// One line for each test that failed, with the next command.
@@ -86,7 +92,12 @@ impl Terminal {
             several_legs: legs > 1,
             running: BTreeMap::new(),
             columns: layout::columns(),
+            hyperlinks: Hyperlinks::new(
+                report_context.roots.workspace,
+                report_context.reporting.editor.as_deref(),
+            ),
             failed: 0,
+            times: Vec::new(),
             ignored: Vec::new(),
             failures: Vec::new(),
             live: Live::default(),
@@ -124,8 +135,8 @@ impl Terminal {
         self.failed += 1;
         self.bar.set_prefix(format!(", {} failed", self.failed));
         let leg = if self.several_legs { format!(" ({})", task.leg.name()) } else { String::new() };
-        let next = next_step::command(task, verdict, &self.baselines_flag)
-            .map(|command| style::hint(&command));
+        let next = next_step::first(task, outcome)
+            .map(|step| style::hint(&step.command(task, &self.baselines_flag)));
         self.failures.push(format!(
             "{} {} {}{}: {}  {}",
             style::status(verdict.status),
@@ -232,8 +243,9 @@ impl Terminal {
 
     fn findings(&self, outcome: &TestOutcome) -> Vec<String> {
         let verbose = self.verbosity == Verbosity::Verbose;
+        let screen = (self.columns, self.hyperlinks.as_ref());
         let mut lines = Vec::new();
-        for finding in &outcome.verdict.findings {
+        for Folded { finding, consequences } in findings::folded(&outcome.verdict.findings) {
             let counts = match finding.code.row().class {
                 Class::Measured | Class::Instrument => true,
                 Class::Bookkeeping => outcome.verdict.denied.contains(&finding.code),
@@ -245,10 +257,13 @@ impl Terminal {
                     continue;
                 }
                 let brief = Finding { hint: None, ..finding.clone() };
-                lines.extend(layout::finding(&brief, self.verbosity, counts, self.columns));
+                lines.extend(layout::finding(&brief, self.verbosity, counts, screen));
                 continue;
             }
-            lines.extend(layout::finding(finding, self.verbosity, counts, self.columns));
+            lines.extend(layout::finding(finding, self.verbosity, counts, screen));
+            for finding in consequences {
+                lines.extend(layout::consequence(finding, self.verbosity, screen));
+            }
         }
         lines
     }
@@ -341,6 +356,21 @@ fn verdict(place: &str, tally: &Tally, ok: bool) -> String {
     format!("{result}{place}: {} in {seconds:.2}s", summary::counts(tally))
 }
 
+/// Fewer tests than this have their times in their lines.
+const SLOWEST: usize = 5;
+
+/// `slowest: 12.300s app::mem llama::kv_cache on sim:h200`.
+fn slowest(mut times: Vec<(Duration, String)>) -> Vec<String> {
+    if times.len() <= SLOWEST {
+        return Vec::new();
+    }
+    times.sort_by(|one, other| other.cmp(one));
+    let line = |(time, test): &(Duration, String)| {
+        format!("slowest: {} {test}", style::amount(&format!("{:.3}s", time.as_secs_f64())))
+    };
+    times[..SLOWEST].iter().map(line).collect()
+}
+
 /// Tests of two binaries can have the same name and run at the same time.
 fn key(task: &Task) -> (String, String) {
     (task.binary.id.clone(), task.name().to_owned())
@@ -403,6 +433,10 @@ impl Presenter for Terminal {
             _ => self.print(&self.result(task, outcome)),
         }
         self.keep_failure(task, outcome);
+        if !outcome.duration.is_zero() {
+            let test = format!("{} {} on {}", task.binary.id, task.name(), task.leg.name());
+            self.times.push((outcome.duration, test));
+        }
         if !is_ignored {
             self.bar.inc(1);
         }
@@ -428,9 +462,29 @@ impl Presenter for Terminal {
         self.print_ignored();
         let mut lines = vec![verdict("", tally, exit_code == exit::OK)];
         lines.append(&mut self.failures);
+        if self.verbosity == Verbosity::Verbose {
+            lines.extend(slowest(std::mem::take(&mut self.times)));
+        }
         lines.extend(summary::repeated(tally));
-        let pending = (&self.pending, self.baselines_flag.as_str());
+        let pending = (&self.pending, self.baselines_flag.as_slice());
         lines.extend(summary::next_steps(tally, &self.filters, pending, self.no_tests));
         self.print(&lines);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slowest_of_many_tests_are_named() {
+        let tests = |count: u64| -> Vec<(Duration, String)> {
+            (1..=count).map(|time| (Duration::from_secs(time), format!("t{time}"))).collect()
+        };
+        assert!(slowest(tests(5)).is_empty(), "their times are in their lines");
+        let lines = slowest(tests(7));
+        let plain: Vec<_> = lines.iter().map(|line| console::strip_ansi_codes(line)).collect();
+        assert_eq!((plain.len(), plain[0].as_ref()), (5, "slowest: 7.000s t7"));
+        assert_eq!(plain[4], "slowest: 3.000s t3");
     }
 }

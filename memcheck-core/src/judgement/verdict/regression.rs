@@ -7,6 +7,45 @@ use crate::limits::Limits;
 use crate::measurement::record::Record;
 use crate::size::both;
 
+const CHECK: &str = "check the figures, then run `cargo memcheck accept`";
+const RESTORE_OR_ACCEPT: &str = "restore the file from version control, or accept the new figures \
+                                 with `cargo memcheck accept`";
+const SAME_OR_ACCEPT: &str = "run under the same conditions, or accept the new figures with `cargo \
+                              memcheck accept`";
+const ACCEPT: &str = "accept the new figures with `cargo memcheck accept`";
+const LOWER: &str = "`cargo memcheck accept` makes the lower figure the new baseline";
+/// The hint of a figure or a law above its baseline.
+pub(crate) const IF_INTENDED: &str =
+    "if this is intended, `cargo memcheck accept` makes it the new baseline";
+/// The hint of a law without a baseline.
+pub(crate) const CHECK_THE_LAW: &str = "check the law, then `cargo memcheck accept`";
+
+/// Each hint that advises to accept, and what is left of it if no snapshot is pending.
+const ADVICE: [(&str, Option<&str>); 7] = [
+    (CHECK, None),
+    (RESTORE_OR_ACCEPT, Some("restore the file from version control")),
+    (SAME_OR_ACCEPT, Some("run under the same conditions")),
+    (ACCEPT, None),
+    (LOWER, None),
+    (IF_INTENDED, None),
+    (CHECK_THE_LAW, None),
+];
+
+/// Removes the advice to accept figures, for a test without a pending snapshot: of a test that leaks,
+/// `accept` would find nothing to accept.
+pub fn withdraw_advice(finding: &mut Finding) {
+    let Some(hint) = finding.hint.take() else { return };
+    let advised = ADVICE.iter().find_map(|(advice, left)| Some((left, hint.strip_prefix(advice)?)));
+    let Some((left, more)) = advised else {
+        finding.hint = Some(hint);
+        return;
+    };
+    let more = more.trim_start_matches("; ");
+    let parts: Vec<&str> = left.iter().copied().chain(Some(more)).collect();
+    let left = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
+    finding.hint = (!left.is_empty()).then_some(left);
+}
+
 pub(super) fn compare_with_baseline(
     record: &Record,
     baseline: &Baseline,
@@ -16,17 +55,13 @@ pub(super) fn compare_with_baseline(
         Baseline::Off => return Vec::new(),
         Baseline::Missing => {
             return vec![
-                Finding::new(Code::MissingBaseline, "the test has no baseline yet")
-                    .hint("check the figures, then run `cargo memcheck accept`"),
+                Finding::new(Code::MissingBaseline, "the test has no baseline yet").hint(CHECK),
             ];
         }
         Baseline::Corrupt(why) => {
             return vec![
                 Finding::new(Code::CorruptBaseline, format!("the baseline cannot be used: {why}"))
-                    .hint(
-                        "restore the file from version control, or accept the new figures with \
-                           `cargo memcheck accept`",
-                    ),
+                    .hint(RESTORE_OR_ACCEPT),
             ];
         }
         Baseline::Found { figures, holders, facts } => (figures, holders, facts),
@@ -37,10 +72,7 @@ pub(super) fn compare_with_baseline(
                 Code::UncomparableBaseline,
                 format!("the baseline was {conditions}, so the figures cannot be compared"),
             )
-            .hint(
-                "run under the same conditions, or accept the new figures with `cargo memcheck \
-                 accept`",
-            ),
+            .hint(SAME_OR_ACCEPT),
         ];
     }
     let changes = baseline::changes(figures, &Figures::of(record), limits.tolerance.value);
@@ -52,10 +84,7 @@ pub(super) fn compare_with_baseline(
             None => format!("the baseline lacks {figure}"),
             Some(_) => format!("the baseline has {figure}, which the run did not measure"),
         };
-        return vec![
-            Finding::new(Code::UncomparableBaseline, message)
-                .hint("accept the new figures with `cargo memcheck accept`"),
-        ];
+        return vec![Finding::new(Code::UncomparableBaseline, message).hint(ACCEPT)];
     }
     let now = Holders::of(record);
     changes
@@ -127,8 +156,8 @@ fn judge_change(change: &BaselineChange, limits: &Limits) -> Option<Finding> {
             )
         }
         .hint(match code {
-            Code::Improved => "`cargo memcheck accept` makes the lower figure the new baseline",
-            _ => "if this is intended, `cargo memcheck accept` makes it the new baseline",
+            Code::Improved => LOWER,
+            _ => IF_INTENDED,
         }),
     )
 }

@@ -7,7 +7,7 @@ mod soak;
 use super::*;
 use crate::growth::lifetimes::Open;
 use crate::growth::survivors::Growth;
-use crate::judgement::baseline::Baseline;
+use crate::judgement::baseline::{Baseline, Holders};
 use crate::judgement::finding::{Code, Level};
 use crate::judgement::verdict::Status;
 use crate::limits::Layer;
@@ -420,4 +420,34 @@ fn findings_across_tests_need_call_sites_although_the_stage_has_passed() {
     assert_eq!((judged.verdict.status, judged.is_pending), (Status::Failed, false));
     test.runs.push(run_of(Stage::Explain, Some(report(armed(Metrics::default())).record)));
     assert_eq!(test.next(&NEW), None);
+}
+
+#[test]
+fn accepting_is_advised_only_if_the_figures_can_become_the_baseline() {
+    let peak = |peak_allocated, growth| {
+        record(armed(Metrics { peak_allocated, growth, ..Metrics::default() }))
+    };
+    let then = peak(5, 0);
+    let baseline = Baseline::Found {
+        figures: Figures::of(&then),
+        holders: Holders::of(&then),
+        facts: then.facts.clone(),
+    };
+    let hints = |now: Record, baseline: &Baseline| {
+        let mut test = MeasuredTest::new(Explain::Never, []);
+        test.runs = vec![run_of(Stage::First, Some(now))];
+        let judged = test.judge(&Gate { baseline, level: &level });
+        let hints = judged.verdict.findings.into_iter().map(|it| (it.code, it.hint));
+        (judged.is_pending, hints.collect::<Vec<_>>())
+    };
+    let accepts = |hint: &Option<String>| hint.as_ref().is_some_and(|it| it.contains("accept"));
+    let (pending, regression) = hints(peak(9, 0), &baseline);
+    assert!(pending && accepts(&regression[0].1), "{regression:?}");
+    for baseline in [&baseline, &Baseline::Missing, &Baseline::Corrupt("cut".to_owned())] {
+        let (pending, leak) = hints(peak(9, 2 << 20), baseline);
+        assert_eq!((pending, leak[0].0), (false, Code::Leak));
+        assert!(leak.len() > 1 && !leak.iter().any(|(_, hint)| accepts(hint)), "{leak:?}");
+    }
+    let (_, corrupt) = hints(peak(9, 2 << 20), &Baseline::Corrupt("cut".to_owned()));
+    assert_eq!(corrupt[1].1.as_deref(), Some("restore the file from version control"));
 }

@@ -4,6 +4,7 @@ use super::MeasuredRuns;
 use crate::judgement::baseline::{Figures, Laws};
 use crate::judgement::blame;
 use crate::judgement::finding::{Code, Finding};
+use crate::judgement::verdict::IF_INTENDED;
 use crate::law::{self, Largest, NoLaw, Point, Sizes};
 use crate::measurement::record::Record;
 use crate::shape::{Fit, Metric, Scaling, ScalingReport, Shape};
@@ -174,7 +175,7 @@ fn broken(report: &ScalingReport, accepted: Option<&Laws>, record: &Record) -> O
                 then.order(),
                 then.describe(*metric)
             ),
-            "if this is intended, `cargo memcheck accept` makes it the new baseline".to_owned(),
+            IF_INTENDED.to_owned(),
         )
     };
     let sites = match metric {

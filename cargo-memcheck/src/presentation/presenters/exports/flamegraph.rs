@@ -1,14 +1,12 @@
-//! A flame graph of the holders of memory at the peak, from the test down to the operation. The
-//! width of a frame is its bytes, so that the frames of a space add up to its `peak_allocated`.
-//! Only tests with attribution have call stacks to draw.
+//! A flame graph of the holders of memory at the peak, from the test's space down to the operation, for
+//! each test. The width of a frame is its bytes, so that the frames of a space add up to its
+//! `peak_allocated`. Only tests with attribution have call stacks to draw.
 
-use anyhow::Context;
-use inferno::flamegraph::{self, Options};
-use maud::html;
+mod drawing;
+
 use memcheck_core::measurement::attribution::{Attribution, Holder, HolderKind};
 use memcheck_core::measurement::stack::Frame;
 use memcheck_core::size::Size;
-use memcheck_core::space::Space;
 
 use crate::discovery::task::{Task, TestOutcome};
 use crate::presentation::events::{Presenter, ReportWriter};
@@ -18,33 +16,69 @@ use crate::system::escape;
 
 const NOTHING: &str = "no test was run with call stacks: use --explain always";
 
-/// In the folded form: the frames from the outermost one on, and the bytes.
 #[derive(Debug, Default)]
 pub(crate) struct FlameGraph {
-    folded: Vec<String>,
+    graphs: Vec<Graph>,
     cut_short: Vec<String>,
 }
 
-impl FlameGraph {
-    fn space(&mut self, test: &str, space: Space, attribution: &Attribution) {
-        let Some(peak) = attribution.peaks.get(&space) else { return };
-        let root = format!("{space} at its peak of {}", Size(peak.bytes));
-        for holder in peak.holders.iter().filter(|holder| holder.bytes > 0) {
-            let frames =
-                [test.to_owned(), root.clone()].into_iter().chain(stack(attribution, holder));
-            let frames: Vec<String> =
-                frames.map(|frame| escape::line(&frame).replace(';', ",")).collect();
-            self.folded.push(format!("{} {}", frames.join(";"), holder.bytes));
+/// The peak of one space of one test.
+#[derive(Debug)]
+struct Graph {
+    title: String,
+    root: Tile,
+}
+
+/// A frame with those that it called.
+#[derive(Debug, Default)]
+struct Tile {
+    label: String,
+    bytes: u64,
+    /// Bytes by the purpose of their holders.
+    kinds: Vec<(HolderKind, u64)>,
+    calls: Vec<Tile>,
+}
+
+impl Tile {
+    fn new(label: String) -> Self {
+        Self { label, ..Self::default() }
+    }
+
+    fn add(&mut self, frames: &[String], holder: &Holder) {
+        self.bytes = self.bytes.saturating_add(holder.bytes);
+        match self.kinds.iter_mut().find(|(kind, _)| *kind == holder.kind) {
+            Some((_, bytes)) => *bytes = bytes.saturating_add(holder.bytes),
+            None => self.kinds.push((holder.kind, holder.bytes)),
         }
+        let Some((first, rest)) = frames.split_first() else { return };
+        let place = self.calls.iter().position(|call| call.label == *first).unwrap_or_else(|| {
+            self.calls.push(Self::new(first.clone()));
+            self.calls.len() - 1
+        });
+        self.calls[place].add(rest, holder);
+    }
+
+    /// The largest first, so that the picture is the same in every run.
+    fn sort(&mut self) {
+        self.kinds.sort_by_key(|(kind, _)| *kind);
+        let by_size =
+            |a: &Self, b: &Self| b.bytes.cmp(&a.bytes).then_with(|| a.label.cmp(&b.label));
+        self.calls.sort_by(by_size);
+        self.calls.iter_mut().for_each(Self::sort);
     }
 }
+
+/// The frames from the outermost one on. A deeper stack than any program has is cut, because each frame
+/// is drawn by a call of its own.
+const DEEPEST: usize = 256;
 
 fn stack(attribution: &Attribution, holder: &Holder) -> Vec<String> {
     let Some(place) = attribution.places.get(holder.place) else {
         return vec!["(the record has no such place)".to_owned()];
     };
     let stack = attribution.stack_of(place);
-    let mut frames: Vec<String> = stack.frames.iter().rev().map(Frame::shown).collect();
+    let outermost = stack.frames.iter().rev().take(DEEPEST);
+    let mut frames: Vec<String> = outermost.map(Frame::shown).collect();
     let mut held: Vec<String> = Vec::new();
     held.extend(place.operation.clone());
     held.extend(place.tensor.as_ref().map(ToString::to_string));
@@ -57,7 +91,7 @@ fn stack(attribution: &Attribution, holder: &Holder) -> Vec<String> {
     if !held.is_empty() {
         frames.push(held.join(" "));
     }
-    frames
+    frames.iter().map(|frame| escape::line(frame)).collect()
 }
 
 impl Presenter for FlameGraph {
@@ -65,9 +99,18 @@ impl Presenter for FlameGraph {
         let attribution =
             outcome.report.as_ref().and_then(|report| report.record.attribution.as_ref());
         let Some(attribution) = attribution else { return };
-        let test = format!("{} {} on {}", task.binary.id, task.name(), task.leg.name());
-        for space in attribution.peaks.keys() {
-            self.space(&test, *space, attribution);
+        for (space, peak) in &attribution.peaks {
+            let mut root = Tile::new(format!("{space} at its peak of {}", Size(peak.bytes)));
+            for holder in peak.holders.iter().filter(|holder| holder.bytes > 0) {
+                root.add(&stack(attribution, holder), holder);
+            }
+            if root.bytes == 0 {
+                continue;
+            }
+            root.sort();
+            let (binary, leg) = (&task.binary.id, task.leg.name());
+            let title = escape::line(&format!("{binary} {} on {leg}", task.name()));
+            self.graphs.push(Graph { title, root });
         }
     }
 
@@ -76,39 +119,13 @@ impl Presenter for FlameGraph {
     }
 }
 
-/// A picture of lines of text.
-fn picture(lines: &[String]) -> String {
-    let height = 24 * (lines.len() + 1);
-    let rows = (1..).zip(lines).map(|(number, line)| {
-        let y = 24 * number + 6;
-        html! { text x="16" y=(y) font-family="monospace" { (escape::line(line)) } }.into_string()
-    });
-    let rows: String = rows.collect();
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"640\" height=\"{height}\">{rows}</svg>\n"
-    )
-}
-
 impl ReportWriter for FlameGraph {
     fn text(&self) -> anyhow::Result<Vec<u8>> {
-        if self.folded.is_empty() {
-            let nothing = [NOTHING.to_owned()];
-            let lines = if self.cut_short.is_empty() { &nothing[..] } else { &self.cut_short };
-            return Ok(picture(lines).into_bytes());
+        let mut lines: Vec<String> = self.cut_short.iter().map(|line| escape::line(line)).collect();
+        if self.graphs.is_empty() && lines.is_empty() {
+            lines.push(NOTHING.to_owned());
         }
-        let mut options = Options::default();
-        options.title = "Memory at the peak".to_owned();
-        if !self.cut_short.is_empty() {
-            options.subtitle = Some(escape::line(&self.cut_short.join("; ")));
-        }
-        options.count_name = "bytes".to_owned();
-        options.name_type = "Place:".to_owned();
-        // The colors must be the same in every run.
-        options.deterministic = true;
-        let mut svg = Vec::new();
-        let lines = self.folded.iter().map(String::as_str);
-        flamegraph::from_lines(&mut options, lines, &mut svg).context("drawing the flame graph")?;
-        Ok(svg)
+        Ok(drawing::picture(&lines, &self.graphs).into_bytes())
     }
 }
 
@@ -118,20 +135,40 @@ mod tests {
     use crate::discovery::task::example::task;
     use crate::presentation::presenters::example::leaky;
 
+    fn graph(outcome: &TestOutcome) -> (FlameGraph, String) {
+        let mut graph = FlameGraph::default();
+        graph.test_finished(&task(), outcome);
+        let svg = String::from_utf8(graph.text().unwrap()).unwrap();
+        (graph, svg)
+    }
+
     #[test]
     fn the_bytes_of_a_space_add_up_to_its_peak() {
+        let (graph, svg) = graph(&leaky());
+        let [Graph { title, root }] = graph.graphs.as_slice() else { panic!("{graph:?}") };
+        assert_eq!(
+            (title.as_str(), root.label.as_str()),
+            ("app::mem a::b on cpu", "host at its peak of 26.0 MiB")
+        );
+        assert_eq!(root.bytes, 26 << 20);
+        assert_eq!(root.kinds.iter().map(|(_, bytes)| bytes).sum::<u64>(), 26 << 20);
+        assert_eq!(root.calls.iter().map(|call| call.bytes).sum::<u64>(), 26 << 20);
+        let largest = &root.calls[0].calls[0].calls[0];
+        assert_eq!(
+            (largest.label.as_str(), largest.bytes),
+            ("matmul [512,1024] f32 in model.head (kept from earlier iterations)", 22 << 20)
+        );
+        assert!(svg.contains("src/model.rs:20"), "{svg}");
+        assert_eq!(svg.as_bytes(), graph.text().unwrap(), "the same every time");
+    }
+
+    #[test]
+    fn each_test_has_a_graph() {
         let mut graph = FlameGraph::default();
         graph.test_finished(&task(), &leaky());
-        let bytes = |line: &String| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap();
-        assert_eq!(graph.folded.iter().map(bytes).sum::<u64>(), 26 << 20);
-        assert_eq!(
-            graph.folded[0],
-            "app::mem a::b on cpu;host at its peak of 26.0 MiB;Model::forward (src/model.rs:20);\
-             candle_core::tensor::Tensor::matmul;matmul [512,1024] f32 in model.head (kept from earlier iterations) 23068672"
-        );
+        graph.test_finished(&task(), &leaky());
         let svg = String::from_utf8(graph.text().unwrap()).unwrap();
-        assert!(svg.contains("Memory at the peak") && svg.contains("src/model.rs:20"), "{svg}");
-        assert_eq!(svg.as_bytes(), graph.text().unwrap(), "the same every time");
+        assert_eq!(svg.matches(">app::mem a::b on cpu</text>").count(), 2, "{svg}");
     }
 
     #[test]
@@ -139,9 +176,7 @@ mod tests {
         let mut damaged = leaky();
         let record = &mut damaged.report.as_mut().unwrap().record;
         record.attribution.as_mut().unwrap().places.clear();
-        let mut graph = FlameGraph::default();
-        graph.test_finished(&task(), &damaged);
-        let svg = String::from_utf8(graph.text().unwrap()).unwrap();
+        let (_, svg) = graph(&damaged);
         assert!(svg.contains("the record has no such place"), "{svg}");
     }
 
@@ -149,9 +184,7 @@ mod tests {
     fn without_call_stacks_the_flame_graph_names_the_flag() {
         let mut counted = leaky();
         counted.report.as_mut().unwrap().record.attribution = None;
-        let mut graph = FlameGraph::default();
-        graph.test_finished(&task(), &counted);
-        let svg = String::from_utf8(graph.text().unwrap()).unwrap();
+        let (_, svg) = graph(&counted);
         assert!(svg.contains("--explain always"), "{svg}");
     }
 }

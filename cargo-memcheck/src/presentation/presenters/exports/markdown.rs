@@ -5,6 +5,7 @@ pub(in crate::presentation::presenters) mod inline;
 
 use std::fmt::Write;
 
+use memcheck_core::judgement::finding::Finding;
 use memcheck_core::judgement::location::Roots;
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::measurement::record::Record;
@@ -17,7 +18,8 @@ use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::invocation::values::Verbosity;
 use crate::presentation::events::{Presenter, ReportWriter};
-use crate::presentation::presenters::{driver_lines, findings, notes, summary};
+use crate::presentation::origin::RunOrigin;
+use crate::presentation::presenters::{driver_lines, findings, notes, places, summary};
 use crate::presentation::tally::Tally;
 use crate::system::escape::{self, Form, escape};
 
@@ -64,7 +66,36 @@ impl Markdown {
     }
 }
 
+/// More lines of a test are in its text only.
+const MOST_LINES: usize = 5;
+
+impl Markdown {
+    /// Links to the lines of these findings, because a block of code has none.
+    fn links(&self, findings: &[Finding]) -> String {
+        let lines = findings.iter().flat_map(|finding| {
+            let own = [places::common_line(finding), places::first_line(finding)];
+            own.into_iter().flatten().chain(places::grown(finding))
+        });
+        let mut links: Vec<String> = Vec::new();
+        for (file, line) in lines {
+            let Some(address) = self.sources.links().of(file, line) else { continue };
+            let link = format!("[{}]({address})", code(&format!("{file}:{line}")));
+            if links.len() < MOST_LINES && !links.contains(&link) {
+                links.push(link);
+            }
+        }
+        match links.is_empty() {
+            true => String::new(),
+            false => format!("{}\n\n", links.join(", ")),
+        }
+    }
+}
+
 impl Presenter for Markdown {
+    fn run_started(&mut self, run: &RunOrigin) {
+        self.sources.link_to_web(run);
+    }
+
     fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
         let verdict = &outcome.verdict;
         let status = match verdict.status {
@@ -118,12 +149,11 @@ impl Presenter for Markdown {
             let _ = writeln!(self.laws, "- {test} on {leg}: {}", laws.join(", "));
         }
         if !matches!(verdict.status, Status::Passed | Status::Ignored) {
-            let found = verdict.findings.iter();
-            let lines: Vec<String> = found
-                .flat_map(|finding| findings::lines(finding, Verbosity::Normal))
-                .map(|line| escape::line(&line))
-                .collect();
-            self.findings.push(format!("### {test} on {leg}\n\n{}\n\n", fenced(&lines.join("\n"))));
+            let lines = findings::all_lines(&verdict.findings, Verbosity::Normal);
+            let lines: Vec<String> = lines.iter().map(|line| escape::line(line)).collect();
+            let links = self.links(&verdict.findings);
+            let text = fenced(&lines.join("\n"));
+            self.findings.push(format!("### {test} on {leg}\n\n{text}\n\n{links}"));
         }
     }
 
@@ -233,6 +263,19 @@ mod tests {
             .map(|part| page.find(part).unwrap_or_else(|| panic!("`{part}` is not in\n{page}")))
             .collect();
         assert!(places.is_sorted(), "{places:?}");
+    }
+
+    #[test]
+    fn a_failure_has_links_to_its_lines_if_the_remote_is_known() {
+        let mut markdown = Markdown::default();
+        markdown.test_finished(&task(), &leaky());
+        assert!(!page(markdown).contains("]("), "no address is known");
+        let mut markdown = Markdown::default();
+        markdown.run_started(&crate::presentation::origin::example());
+        markdown.test_finished(&task(), &leaky());
+        let page = page(markdown);
+        let link = "[`src/model.rs:20`](https://github.com/o/n/blob/0123456/src/model.rs#L20)";
+        assert!(page.contains(link), "{page}");
     }
 
     #[test]

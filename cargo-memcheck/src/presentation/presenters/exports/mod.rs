@@ -1,6 +1,7 @@
 //! The reports for people and for the tools of other ecosystems. A build without the feature
 //! `exports` has those of the gate alone, JUnit and JSON.
 
+mod badge;
 mod bencher;
 mod csv;
 pub(super) mod flamegraph;
@@ -17,6 +18,7 @@ use std::process::Command;
 
 use memcheck_core::judgement::location::Roots;
 
+use self::badge::Badge;
 use self::bencher::Bencher;
 use self::csv::Csv;
 use self::flamegraph::FlameGraph;
@@ -32,6 +34,7 @@ use crate::presentation::events::ReportWriter;
 pub(super) fn writer(kind: ExportKind, roots: Option<Roots<'_>>) -> Box<dyn ReportWriter> {
     match kind {
         ExportKind::Csv => Box::new(Csv::default()),
+        ExportKind::Badge => Box::new(Badge::default()),
         ExportKind::Bencher => Box::new(Bencher::default()),
         ExportKind::Sarif => {
             Box::new(roots.map_or_else(Sarif::default, |roots| Sarif::new(roots.workspace)))

@@ -102,7 +102,7 @@ fn result(finding: &Finding, denied: bool) -> Value {
         "ruleIndex": TABLE.iter().position(|row| row.code == finding.code),
         "kind": "fail",
         "level": if denied { "error" } else { "warning" },
-        "message": message(&findings::explained(finding)),
+        "message": message(&findings::explained(finding, &[])),
     })
 }
 

@@ -110,15 +110,15 @@ fn a_trace_has_the_events_of_a_test_and_a_mark_at_its_peak() {
     assert_eq!(mark["args"]["scopes"][0]["scope"], "forward");
 }
 
-/// The frame of the space is as wide as its peak, in bytes, and directly above the frame of the test.
+/// The frame of the space is as wide as its peak, in bytes.
 #[test]
 fn a_flame_graph_has_the_bytes_of_the_peak() {
     let graph = text(ReportKind::Export(ExportKind::FlameGraph), "cpu");
     let frames = graph.split("<title>").filter_map(|title| title.split_once("</title>"));
     let bytes: Vec<(&str, u64)> = frames
         .filter_map(|(title, _)| {
-            let (name, rest) = title.rsplit_once(" (")?;
-            let (bytes, _) = rest.split_once(" bytes")?;
+            let (name, rest) = title.rsplit_once(": ")?;
+            let (bytes, _) = rest.split_once(" B")?;
             Some((name, bytes.replace(',', "").parse().unwrap()))
         })
         .collect();

@@ -4,6 +4,7 @@
 use memcheck_core::judgement::finding::Finding;
 use memcheck_core::presentation::text::{Line, LinePart};
 
+use super::hyperlinks::Hyperlinks;
 use crate::invocation::values::Verbosity;
 use crate::presentation::presenters::{findings, style};
 use crate::system::escape;
@@ -76,13 +77,34 @@ pub(super) fn finding(
     finding: &Finding,
     verbosity: Verbosity,
     fails: bool,
-    columns: Option<usize>,
+    (columns, links): (Option<usize>, Option<&Hyperlinks>),
+) -> Vec<String> {
+    shown(findings::parts(finding, verbosity), fails, (columns, links))
+}
+
+/// The lines of a finding that follows from another one.
+pub(super) fn consequence(
+    finding: &Finding,
+    verbosity: Verbosity,
+    (columns, links): (Option<usize>, Option<&Hyperlinks>),
+) -> Vec<String> {
+    shown(findings::consequence(finding, verbosity), false, (columns, links))
+}
+
+fn shown(
+    all: Vec<Line>,
+    fails: bool,
+    (columns, links): (Option<usize>, Option<&Hyperlinks>),
 ) -> Vec<String> {
     let mut lines = Vec::new();
-    for Line { part, text } in findings::parts(finding, verbosity) {
+    for Line { part, text } in all {
         let parts = below(&text, columns);
         lines.extend(parts.iter().enumerate().map(|(number, text)| match (part, number) {
             (LinePart::Summary, 0) => summary(text, fails),
+            (LinePart::Place, _) => style::place(&match links {
+                Some(links) => links.linked(text),
+                None => text.clone(),
+            }),
             _ => colored(part, text),
         }));
     }
@@ -141,7 +163,7 @@ mod tests {
     fn a_line_is_broken_between_words_and_only_in_a_terminal() {
         let message = "cuda:0 grows by 131,084 B (128.0 KiB) per iteration, and a/long/path/that/does/not/fit/into/one/line.rs:11";
         let found = Finding::new(Code::Leak, message).hint("a hint");
-        let lines = |columns| plain(&finding(&found, Verbosity::Normal, true, columns));
+        let lines = |columns| plain(&finding(&found, Verbosity::Normal, true, (columns, None)));
         let whole = lines(None);
         assert_eq!(whole[0], format!("{:13}leak: {message}", ""));
         let narrow = lines(Some(60));

@@ -7,6 +7,7 @@ mod text;
 
 use std::path::Path;
 
+use memcheck_core::presentation::sizes;
 use memcheck_core::presentation::text::grown;
 use memcheck_core::size::{Size, counted, exact};
 
@@ -96,7 +97,8 @@ impl ComparisonReport {
             ReportKind::Json => Some(Self::Json),
             ReportKind::Junit
             | ReportKind::Export(
-                ExportKind::Csv
+                ExportKind::Badge
+                | ExportKind::Csv
                 | ExportKind::Bencher
                 | ExportKind::Sarif
                 | ExportKind::FlameGraph
@@ -134,13 +136,8 @@ pub(super) fn difference(change: &FigureChange) -> String {
         true => Size(change.difference()).to_string(),
         false => exact(change.difference()),
     };
-    match base {
-        0 => format!("{sign}{amount}"),
-        base => {
-            let percent = change.difference() as f64 * 100.0 / base as f64;
-            format!("{sign}{amount} ({sign}{percent:.1}%)")
-        }
-    }
+    let share = sizes::share(base, head).map(|share| format!(" ({share})"));
+    format!("{sign}{amount}{}", share.unwrap_or_default())
 }
 
 /// The status if it differs, the findings that differ, the holders and the conditions.

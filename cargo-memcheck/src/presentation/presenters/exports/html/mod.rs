@@ -13,6 +13,7 @@ mod explanation;
 mod overview;
 mod pack;
 mod proofs;
+mod table;
 
 use std::collections::BTreeSet;
 
@@ -67,6 +68,8 @@ pub(crate) struct Html {
 #[derive(Debug, Serialize)]
 struct RunData {
     laws: Vec<LawPlot>,
+    /// The address of a line of the sources, with `{file}` and `{line}`.
+    lines: Option<String>,
 }
 
 impl Html {
@@ -94,6 +97,7 @@ impl Html {
 
 impl Presenter for Html {
     fn run_started(&mut self, run: &RunOrigin) {
+        self.sources.link_to_web(run);
         self.run = Some(run.clone());
     }
 
@@ -110,7 +114,7 @@ impl Presenter for Html {
         self.proofs.add_canary(outcome);
         let then = Then::read(outcome, &self.sources);
         let number = self.tests;
-        self.add_row(&task.binary.id, overview::row(number, task, outcome, &then));
+        self.add_row(&task.binary.id, table::row(number, task, outcome, &then));
         if !matches!(outcome.verdict.status, Status::Passed | Status::Ignored) {
             self.add_failure(task, outcome);
         }
@@ -138,10 +142,17 @@ impl Presenter for Html {
 }
 
 impl ReportWriter for Html {
+    fn link_to_editor(&mut self, template: &str) {
+        self.sources.link_to_editor(template);
+    }
+
     fn text(&self) -> anyhow::Result<Vec<u8>> {
         let packed: Result<Vec<&String>, _> = self.packed.iter().map(Result::as_ref).collect();
         let packed = packed.map_err(|error| anyhow::anyhow!("{error:#}"))?;
-        let run = pack::pack(&RunData { laws: self.laws.plots() })?;
+        let run = pack::pack(&RunData {
+            laws: self.laws.plots(),
+            lines: self.sources.links().template().map(str::to_owned),
+        })?;
         let scripts = html! {
             (data_script("run", &run))
             @for (number, packed) in packed.into_iter().enumerate() {
@@ -207,8 +218,8 @@ impl Html {
             @if !self.groups.is_empty() {
                 h2 { "Tests" }
                 noscript { p { "The view of a test needs JavaScript. The report loads no other file." } }
-                (overview::table(&html! {
-                    @for (binary, rows) in &self.groups { (overview::group(binary, rows)) }
+                (table::table(&html! {
+                    @for (binary, rows) in &self.groups { (table::group(binary, rows)) }
                 }))
             }
             (self.proofs.section())
@@ -218,11 +229,14 @@ impl Html {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use memcheck_core::measurement::attribution::{Lifetime, MOST_BLOCKS};
     use memcheck_core::space::Space;
 
     use super::*;
     use crate::discovery::task::example::task;
+    use crate::presentation::origin;
     use crate::presentation::presenters::example::leaky;
 
     fn page(outcome: &TestOutcome) -> String {
@@ -240,7 +254,7 @@ mod tests {
             "<strong>line: </strong><code>src/model.rs:20</code>",
             "<strong>cause: </strong>a kept tensor holds the graph that computed it<br>",
             "<strong>remedy: </strong>instead of the tensor, keep its <code>detach()</code> or",
-            "cargo memcheck profile a::b --exact",
+            "cargo memcheck profile -p app --test mem a::b --exact",
             "<template id=\"page-graph-kept\">",
             "<template id=\"page-leak\">",
             "<li class=\"card\" data-status=\"failed\" data-count=\"1\">",
@@ -252,6 +266,28 @@ mod tests {
             let readable = readable(&page);
             assert!(!readable.contains(foreign), "`{foreign}` is in\n{readable}");
         }
+    }
+
+    #[test]
+    fn lines_refer_to_the_commit_or_to_the_editor_that_is_named() {
+        let page = |editor: Option<&str>| {
+            let mut html = Html::new(Roots::new(Path::new("/w"), None));
+            editor.into_iter().for_each(|editor| html.link_to_editor(editor));
+            html.run_started(&origin::example());
+            html.test_finished(&task(), &leaky());
+            String::from_utf8(html.text().unwrap()).unwrap()
+        };
+        let linked = |page: &str, address: &str| {
+            let link = format!("<a href=\"{address}\"><code>src/model.rs:20</code></a>");
+            assert!(readable(page).contains(&link), "{link} is not in\n{}", readable(page));
+        };
+        let web = page(None);
+        linked(&web, "https://github.com/o/n/blob/0123456/src/model.rs#L20");
+        let template = "https://github.com/o/n/blob/0123456/{file}#L{line}";
+        assert_eq!(unpack(&web)[0]["lines"], template);
+        let editor = page(Some("vscode://file{path}:{line}"));
+        linked(&editor, "vscode://file/w/src/model.rs:20");
+        assert!(!readable(&editor).contains("github.com"), "no link to the web");
     }
 
     #[test]

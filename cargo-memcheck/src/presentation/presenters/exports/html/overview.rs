@@ -5,13 +5,14 @@ use maud::{Markup, html};
 use memcheck_core::growth::survivors::Growth;
 use memcheck_core::judgement::finding::{Code, Finding, GrownHolder};
 use memcheck_core::judgement::verdict::Status;
-use memcheck_core::size::{Size, both, counted, exact};
+use memcheck_core::presentation::sizes;
+use memcheck_core::size::{Size, counted, exact};
 
 use super::commands::{self, NextCommand};
-use super::data::{FigureRow, Sources, Then, failed_output, figures};
+use super::data::{Sources, failed_output};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::presentation::origin::RunOrigin;
-use crate::presentation::presenters::{findings, notes, places};
+use crate::presentation::presenters::{findings, places};
 use crate::presentation::tally::Tally;
 
 /// More failures are in the table only.
@@ -55,7 +56,8 @@ pub(super) fn cards(tally: &Tally) -> Markup {
     html! {
         ul.cards {
             @for (name, text, count) in cards {
-                @if name == "failed" || count > 0 {
+                // That no test has failed is known at the end only.
+                @if count > 0 || name == "failed" && !tally.is_incomplete() {
                     li.card data-status=(name) data-count=(count) {
                         span.count { (exact(count as u64)) } span.word { (text) }
                     }
@@ -70,7 +72,7 @@ pub(super) fn cards(tally: &Tally) -> Markup {
 
 /// Which run this is: commit, branch, date, devices, command and version.
 pub(super) fn origin(run: &RunOrigin, devices: &[String]) -> Markup {
-    let RunOrigin { project: _, commit, branch, command, version, started } = run;
+    let RunOrigin { project: _, commit, branch, lines: _, command, version, started } = run;
     html! {
         p.origin {
             @if let Some(commit) = commit { span { "commit " code { (commit.get(..12).unwrap_or(commit)) } } }
@@ -83,7 +85,7 @@ pub(super) fn origin(run: &RunOrigin, devices: &[String]) -> Markup {
     }
 }
 
-fn link(number: usize, task: &Task) -> Markup {
+pub(super) fn link(number: usize, task: &Task) -> Markup {
     html! { a.test href={ "#t" (number) } { (breakable(task.name())) } }
 }
 
@@ -93,94 +95,8 @@ fn breakable(name: &str) -> Markup {
     html! { @for piece in pieces { (piece) wbr; } }
 }
 
-/// The line of the table.
-pub(super) fn row(number: usize, task: &Task, outcome: &TestOutcome, then: &Then) -> Markup {
-    let verdict = &outcome.verdict;
-    let record = outcome.report.as_ref().map(|report| &report.record);
-    let rows = record.map(|record| figures(record, then)).unwrap_or_default();
-    let status = status_name(verdict.status);
-    let is_new = verdict.has(Code::MissingBaseline);
-    let shown = verdict.findings.iter().filter(|finding| finding.code != Code::MissingBaseline);
-    let finding = shown.min_by_key(|finding| is_count(finding));
-    let figure = |name: &str| rows.iter().find(|row| row.name == name);
-    html! {
-        tr data-status=(status) data-new[is_new] {
-            th scope="row" { (link(number, task)) }
-            td data-label="on" { (task.leg.name()) }
-            td {
-                span.status.(status) { (status_text(verdict.status)) }
-                @if is_new { " " span.status.new { "new" } }
-                @if let Some(values) = notes::unknown_reads(outcome) { " " span.status.new { (values.mark()) } }
-            }
-            td { @if let Some(finding) = finding { span.code { (finding.code) } } }
-            (bytes("peak", figure("peak_allocated")))
-            (change(figure("peak_allocated")))
-            (bytes("growth", figure("growth")))
-            td.n data-label="limit" { (limit(finding, &rows)) }
-            (seconds(outcome))
-        }
-    }
-}
-
-/// A test without a complete record has no figure, which differs from zero bytes.
-fn bytes(label: &str, row: Option<&FigureRow>) -> Markup {
-    match row {
-        Some(row) => html! {
-            td.n data-label=(label) data-value=(row.now) title=(both(row.now)) { (Size(row.now)) }
-        },
-        None => html! { td.n data-value="-1" { span.none { "\u{2014}" } } },
-    }
-}
-
-fn seconds(outcome: &TestOutcome) -> Markup {
-    let seconds = outcome.duration.as_secs_f64();
-    html! {
-        @if outcome.duration.is_zero() { td.n data-value="0" { span.none { "\u{2014}" } } }
-        @else { td.n data-label="took" data-value=(seconds) { (format!("{seconds:.2} s")) } }
-    }
-}
-
-fn change(row: Option<&FigureRow>) -> Markup {
-    let known = row.and_then(|row| Some((row.now, row.then?)));
-    let Some((now, then)) = known else {
-        return html! { td.n data-value="0" { span.none { "\u{2014}" } } };
-    };
-    let difference = i128::from(now) - i128::from(then);
-    let (class, sign) = match difference {
-        0 => return html! { td.n data-label="change" data-value="0" { "0 B" } },
-        1.. => ("more", '+'),
-        _ => ("less", '\u{2212}'),
-    };
-    let share = difference as f64 / then.max(1) as f64 * 100.0;
-    html! {
-        td.n data-label="change" data-value=(difference) {
-            span.(class) { (sign) (Size(now.abs_diff(then))) " (" (format!("{share:+.1} %")) ")" }
-        }
-    }
-}
-
-fn is_count(finding: &Finding) -> bool {
+pub(super) fn is_count(finding: &Finding) -> bool {
     matches!(finding.code, Code::AllocationsLimit | Code::AllocationsRegression)
-}
-
-/// The limit of the finding or, without one, those of peak and growth.
-fn limit(finding: Option<&Finding>, rows: &[FigureRow]) -> String {
-    if let Some(limit) = finding.and_then(|finding| finding.limit) {
-        let limit = match finding.is_some_and(is_count) {
-            true => counted(limit, "allocation", "allocations"),
-            false => Size(limit).to_string(),
-        };
-        return match finding.and_then(|finding| finding.baseline) {
-            Some(_) => format!("{limit} (baseline and tolerance)"),
-            None => limit,
-        };
-    }
-    let of = |name: &str| rows.iter().find(|row| row.name == name)?.limit.clone();
-    match (of("peak_allocated"), of("growth")) {
-        (Some(peak), _) => format!("peak {peak}"),
-        (None, Some(growth)) => format!("growth {growth}"),
-        (None, None) => String::new(),
-    }
 }
 
 /// A test that did not pass: a row that opens.
@@ -206,13 +122,15 @@ pub(super) fn failure(
         findings.filter(|finding| finding.code != Code::MissingBaseline).collect();
     // Bytes explain more than a number of allocations.
     findings.sort_by_key(|finding| is_count(finding));
+    let findings = findings::folded(findings);
     let next = commands::most_helpful(task, outcome, &sources.baselines_flag());
-    let mut hints: Vec<&str> = findings.iter().filter_map(|it| it.hint.as_deref()).collect();
+    let mut hints: Vec<&str> =
+        findings.iter().filter_map(|it| it.finding.hint.as_deref()).collect();
     // The command below says the same.
     let accepts = next.iter().any(|next| next.purpose == commands::ACCEPT);
     hints.retain(|hint| !(accepts && hint.contains("cargo memcheck accept")));
     hints.dedup();
-    let first = findings.first();
+    let first = findings.first().map(|folded| folded.finding);
     let cause = first.map_or_else(String::new, |finding| match &finding.cause {
         Some(cause) => cause.title.clone(),
         None => finding.code.to_string(),
@@ -228,7 +146,12 @@ pub(super) fn failure(
     };
     let body = html! {
         p { a.test href={ "#t" (number) } { "Open " (breakable(task.name())) } }
-        @for finding in &findings { (self::finding(finding, outcome, sources)) }
+        @for folded in &findings {
+            (self::finding(folded.finding, outcome, sources))
+            @for also in &folded.consequences {
+                p { "also " span.code { (also.code) } " " (prose(&headline(also, outcome))) }
+            }
+        }
         @if let Some(lines) = output {
             p { strong { "output:" } @if lines.len() > MOST_OUTPUT { " the last lines" } }
             pre.output { (lines[lines.len().saturating_sub(MOST_OUTPUT)..].join("\n")) }
@@ -286,6 +209,13 @@ fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Marku
     let source = |(file, line): (&str, u32)| {
         html! { @if let Some(source) = sources.line(file, line) { " " code.source { (source) } } }
     };
+    let place = |file: &str, line: u32| {
+        let code = html! { code { (file) ":" (line) } };
+        match sources.links().of(file, line) {
+            Some(address) => html! { a href=(address) { (code) } },
+            None => code,
+        }
+    };
     let common = places::common_line(finding);
     // The baseline does not know which allocations are new.
     let is_known = finding.grown.is_empty() && finding.code != Code::AllocationsRegression;
@@ -297,7 +227,7 @@ fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Marku
         @for holder in finding.grown.iter().take(MOST_GROWN) {
             p.place {
                 @if let Some((file, line)) = places::line_of(holder) {
-                    strong { "line: " } code { (file) ":" (line) } (source((file, line))) " "
+                    strong { "line: " } (place(file, line)) (source((file, line))) " "
                     @if is_new { "+" (Size(holder.now)) " " (holder.holder) }
                     @else { (findings::grown(&GrownHolder { place: None, ..holder.clone() })) }
                 } @else {
@@ -310,12 +240,12 @@ fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Marku
         }
         @if let Some((file, line)) = common {
             p.place {
-                strong { "line: " } code { (file) ":" (line) } (source((file, line)))
+                strong { "line: " } (place(file, line)) (source((file, line)))
                 " allocates all memory that is kept"
             }
         }
         @if let (None, Some((file, line))) = (common, first) {
-            p.place { strong { "line: " } code { (file) ":" (line) } (source((file, line))) }
+            p.place { strong { "line: " } (place(file, line)) (source((file, line))) }
         }
         @if let Some(cause) = &finding.cause {
             p { strong { "cause: " } (cause.title) br; strong { "remedy: " } (prose(&cause.remedy)) }
@@ -362,7 +292,6 @@ fn command(number: usize, next: &NextCommand) -> Markup {
 /// The figures of a finding, as a person reads them. The view of the test has the exact bytes, the
 /// blocks, and the iterations that confirm a leak.
 fn headline(finding: &Finding, outcome: &TestOutcome) -> String {
-    let size = |bytes: u64| Size(bytes).to_string();
     let Some(space) = &finding.space else { return first_line_of(finding) };
     let growth = outcome
         .report
@@ -374,11 +303,12 @@ fn headline(finding: &Finding, outcome: &TestOutcome) -> String {
     };
     match (finding.code, finding.bytes_per_iteration, finding.limit) {
         (Code::Leak, Some(rate), Some(limit)) => {
-            format!("{space} grows by {least}{} per iteration (limit {})", size(rate), size(limit))
+            let [rate, limit] = sizes::apart(rate, limit);
+            format!("{space} grows by {least}{rate} per iteration (limit {limit})")
         }
         (Code::PeakRegression, None, _) => match (finding.baseline, finding.figure) {
             (Some(then), Some(now)) if now >= then => {
-                let (more, then, now) = (size(now - then), size(then), size(now));
+                let (more, [then, now]) = (Size(now - then), sizes::apart(then, now));
                 format!("the peak of {space} rose by {more}, from {then} to {now}")
             }
             _ => first_line_of(finding),
@@ -389,48 +319,6 @@ fn headline(finding: &Finding, outcome: &TestOutcome) -> String {
 
 fn first_line_of(finding: &Finding) -> String {
     finding.message.lines().next().unwrap_or_default().to_owned()
-}
-
-/// The rows of one test executable, below a row with its name.
-pub(super) fn group(binary: &str, rows: &[Markup]) -> Markup {
-    html! {
-        tbody {
-            tr.group { th scope="rowgroup" colspan=(COLUMNS.len()) { (binary) } }
-            @for row in rows { (row) }
-        }
-    }
-}
-
-/// The columns, with the kind of their order, by which the script sorts the table.
-const COLUMNS: [(&str, Option<&str>); 9] = [
-    ("Test", Some("text")),
-    ("Device", Some("text")),
-    ("Result", Some("status")),
-    ("Finding", Some("text")),
-    ("Peak", Some("number")),
-    ("From baseline", Some("number")),
-    ("Growth", Some("number")),
-    ("Limit", None),
-    ("Time", Some("number")),
-];
-
-/// The script hides columns that have one value in all rows, which it states above the table.
-pub(super) fn table(groups: &Markup) -> Markup {
-    html! {
-        div.wide {
-            table #tests {
-                caption.hidden { "All tests of the run" }
-                thead {
-                    tr {
-                        @for (number, (title, order)) in COLUMNS.into_iter().enumerate() {
-                            th.n[number > 3] scope="col" data-sort=[order] { (title) }
-                        }
-                    }
-                }
-                (groups)
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -458,6 +346,15 @@ mod tests {
         spaces.get_mut(&space).unwrap().growth = found;
         let least = headline(&finding, &outcome);
         assert_eq!(least, exact.replace(" grows by ", " grows by at least "));
+    }
+
+    #[test]
+    fn a_run_that_was_cut_short_has_no_card_without_failures() {
+        let cut = Tally { passed: 3, interrupted: true, ..Tally::default() };
+        assert!(!cards(&cut).into_string().contains("\"failed\""));
+        let failed = Tally { failed: 1, ..cut.clone() };
+        assert!(cards(&failed).into_string().contains("\"failed\""));
+        assert!(cards(&Tally::default()).into_string().contains("\"failed\""));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use memcheck_core::size::exact;
 use crate::build::leg::Leg;
 use crate::discovery::task::TestOutcome;
 use crate::execution::proof::{CheckedProof, ProofState};
+use crate::invocation::printed;
 
 #[derive(Debug, Default)]
 pub(super) struct Proofs {
@@ -69,7 +70,8 @@ fn line(leg: &str, proof: Option<&CheckedProof>) -> Markup {
             (state, proof.text())
         }
         None => {
-            let text = format!("no planted leak was run: `cargo memcheck doctor --device {leg}`");
+            let doctor = printed::quoted(["doctor", "--device", leg]);
+            let text = format!("no planted leak was run: {doctor}");
             ("absent", text)
         }
     };

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use memcheck_core::bound::Bound;
 use memcheck_core::judgement::baseline::{self, Baseline, Figures, other_conditions};
 use memcheck_core::measurement::record::{Facts, Record};
+use memcheck_core::presentation::sizes::apart;
+use memcheck_core::size::Size;
 use memcheck_core::space::Space;
 use serde::Serialize;
 
@@ -26,6 +28,8 @@ pub(in crate::presentation::presenters::exports) struct FigureRow {
     pub(in crate::presentation::presenters::exports) now: u64,
     pub(in crate::presentation::presenters::exports) then: Option<u64>,
     pub(in crate::presentation::presenters::exports) limit: Option<String>,
+    /// True if `now` would be shown as the same size as its limit.
+    pub(in crate::presentation::presenters::exports) in_bytes: bool,
 }
 
 /// The holders of a peak in the baseline.
@@ -87,34 +91,36 @@ pub(in crate::presentation::presenters::exports) fn figures(
         let Some(measured) = record.spaces.get(space) else { continue };
         let metrics = &measured.metrics;
         let has_growth = record.measures_growth();
-        let peak_limit = limits.max_peak.value.as_ref().map(|bound| match bound {
-            Bound::Bytes(size) => size.to_string(),
-            Bound::Relative(relative) => relative.to_string(),
-        });
-        let size = |bytes: u64| Some(memcheck_core::size::Size(bytes).to_string());
-        let count = |count: u64| count.to_string();
-        let growth_limit = record.max_growth_of(*space, limits).and_then(size);
         let is_limited = !record.has_own_limits(*space);
+        let (peak, relative) = match &limits.max_peak.value {
+            Some(Bound::Bytes(size)) => (Some(size.0), None),
+            Some(Bound::Relative(relative)) => (None, Some(relative.to_string())),
+            None => (None, None),
+        };
         let host_peak = limits.max_host_peak.value.filter(|_| *space == Space::Host);
-        let peak_limit =
-            peak_limit.filter(|_| is_limited).into_iter().chain(host_peak.and_then(size));
-        let peak_limit: Vec<String> = peak_limit.collect();
-        let peak_limit = (!peak_limit.is_empty()).then(|| peak_limit.join(", "));
-        let max_retained = size(limits.max_retained.value).filter(|_| is_limited);
+        let of_peak = peak.filter(|_| is_limited).into_iter().chain(host_peak).collect();
+        let growth_limit = record.max_growth_of(*space, limits).into_iter().collect();
+        let retained_limit: Vec<u64> =
+            is_limited.then_some(limits.max_retained.value).into_iter().collect();
         let max_allocations = limits.max_allocations.value.filter(|_| is_limited);
-        for (name, now, limit) in [
-            ("peak_allocated", metrics.peak_allocated, peak_limit),
-            ("growth", metrics.growth, growth_limit),
-            ("retained", metrics.retained, max_retained),
-            ("setup", metrics.setup, None),
-            ("allocations", metrics.allocations, max_allocations.map(count)),
-            ("allocated_total", metrics.allocated_total, None),
+        let none = Vec::new;
+        for (name, now, sizes, other) in [
+            ("peak_allocated", metrics.peak_allocated, of_peak, relative.filter(|_| is_limited)),
+            ("growth", metrics.growth, growth_limit, None),
+            ("retained", metrics.retained, retained_limit, None),
+            ("setup", metrics.setup, none(), None),
+            ("allocations", metrics.allocations, none(), max_allocations.map(|it| it.to_string())),
+            ("allocated_total", metrics.allocated_total, none(), None),
         ] {
             if name == "growth" && !has_growth {
                 continue;
             }
+            let in_bytes = sizes.iter().any(|limit| apart(now, *limit)[0] != Size(now).to_string());
+            let sizes = sizes.into_iter().map(|limit| apart(limit, now)[0].clone());
+            let limit: Vec<String> = other.into_iter().chain(sizes).collect();
+            let limit = (!limit.is_empty()).then(|| limit.join(", "));
             let (space_name, then) = (space.to_string(), then.figure(*space, name));
-            rows.push(FigureRow { space: space_name, name, now, then, limit });
+            rows.push(FigureRow { space: space_name, name, now, then, limit, in_bytes });
         }
     }
     rows

@@ -1,12 +1,13 @@
 //! The data of a finding: its message, its call sites and its cause.
 
 use memcheck_core::judgement::diagnosis::Cause;
-use memcheck_core::judgement::finding::{Finding, GrownHolder, Site};
+use memcheck_core::judgement::finding::{GrownHolder, Site};
 use memcheck_core::measurement::stack::Stack;
 use serde::Serialize;
 
 use super::tree::Tree;
-use crate::presentation::presenters::{findings, places};
+use crate::presentation::presenters::findings::{self, Folded};
+use crate::presentation::presenters::places;
 
 /// A report of a run with a million holders stays small.
 const MOST_SITES: usize = 50;
@@ -24,6 +25,8 @@ pub(super) struct FindingData {
     called_from: Option<String>,
     cause: Option<Cause>,
     hint: Option<String>,
+    /// The findings that follow from this one.
+    consequences: Vec<FindingData>,
 }
 
 #[derive(Debug, Serialize)]
@@ -42,7 +45,7 @@ struct SiteData {
 }
 
 impl FindingData {
-    pub(super) fn new(finding: &Finding, tree: &mut Tree) -> Self {
+    pub(super) fn new(Folded { finding, consequences }: Folded<'_>, tree: &mut Tree) -> Self {
         let shown = finding.sites.len().min(MOST_SITES);
         let (first, rest) = finding.sites.split_at(shown);
         let left_out = (rest.len(), rest.iter().map(|site| site.bytes).sum());
@@ -63,6 +66,10 @@ impl FindingData {
             called_from,
             cause: finding.cause.clone(),
             hint: finding.hint.clone(),
+            consequences: consequences
+                .into_iter()
+                .map(|finding| Self::new(Folded { finding, consequences: Vec::new() }, tree))
+                .collect(),
         }
     }
 }

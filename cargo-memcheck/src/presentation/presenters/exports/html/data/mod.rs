@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use super::commands::{self, NextCommand};
 use crate::discovery::task::{Task, TestOutcome};
-use crate::presentation::presenters::{driver_lines, notes};
+use crate::presentation::presenters::{driver_lines, findings, notes};
 
 pub(in crate::presentation::presenters::exports) use baseline::{FigureRow, Then, figures};
 pub(super) use laws::{LawPlot, Laws};
@@ -55,8 +55,8 @@ impl TestData {
         let record = outcome.report.as_ref().map(|report| &report.record);
         let mut tree = tree::Tree::default();
         // The source of the lines of findings comes first.
-        let findings = &outcome.verdict.findings;
-        let findings = findings.iter().map(|finding| finding::FindingData::new(finding, &mut tree));
+        let findings = findings::folded(&outcome.verdict.findings).into_iter();
+        let findings = findings.map(|folded| finding::FindingData::new(folded, &mut tree));
         let findings: Vec<finding::FindingData> = findings.collect();
         let spaces = record.map(|record| space::spaces(record, then, &mut tree));
         let places = tree.lines_of_program();

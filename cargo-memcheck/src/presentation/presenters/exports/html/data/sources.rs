@@ -7,6 +7,8 @@ use memcheck_core::judgement::location::Roots;
 use serde::Serialize;
 
 use crate::invocation::options::baselines_flag;
+use crate::presentation::origin::RunOrigin;
+use crate::presentation::presenters::links::SourceLinks;
 
 /// Lines before and after the line of interest.
 const AROUND: usize = 3;
@@ -17,6 +19,7 @@ const LONGEST_LINE: usize = 200;
 pub(in crate::presentation::presenters::exports) struct Sources {
     root: Option<PathBuf>,
     baselines: Option<PathBuf>,
+    links: SourceLinks,
 }
 
 /// The lines around one line.
@@ -31,7 +34,28 @@ pub(super) struct Snippet {
 impl Sources {
     pub(in crate::presentation::presenters::exports) fn new(roots: Roots<'_>) -> Self {
         let Roots { workspace, baselines } = roots;
-        Self { root: Some(workspace.to_owned()), baselines: Some(baselines.to_owned()) }
+        Self {
+            root: Some(workspace.to_owned()),
+            baselines: Some(baselines.to_owned()),
+            links: SourceLinks::default(),
+        }
+    }
+
+    /// Lines refer to the web at the commit of the run, unless they refer to an editor.
+    pub(in crate::presentation::presenters::exports) fn link_to_web(&mut self, run: &RunOrigin) {
+        if self.links == SourceLinks::default() {
+            self.links = SourceLinks::on_the_web(run.lines.as_deref());
+        }
+    }
+
+    pub(in crate::presentation::presenters::exports) fn link_to_editor(&mut self, template: &str) {
+        if let Some(root) = &self.root {
+            self.links = SourceLinks::in_editor(template, root);
+        }
+    }
+
+    pub(in crate::presentation::presenters::exports) fn links(&self) -> &SourceLinks {
+        &self.links
     }
 
     /// Lines without a readable file are left out.
@@ -71,7 +95,7 @@ impl Sources {
     }
 
     /// For a command about the baselines.
-    pub(in crate::presentation::presenters::exports) fn baselines_flag(&self) -> String {
+    pub(in crate::presentation::presenters::exports) fn baselines_flag(&self) -> Vec<String> {
         let folder = self.baselines.as_deref();
         self.root
             .as_deref()

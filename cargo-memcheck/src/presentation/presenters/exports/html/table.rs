@@ -1,0 +1,176 @@
+//! The table of all tests on the first page of a report.
+
+use maud::{Markup, html};
+use memcheck_core::judgement::finding::{Code, Finding};
+use memcheck_core::presentation::sizes;
+use memcheck_core::size::{Size, both, counted};
+
+use super::data::{FigureRow, Then, figures};
+use super::overview::{is_count, link, status_name, status_text};
+use crate::discovery::task::{Task, TestOutcome};
+use crate::presentation::presenters::notes;
+
+/// The line of the table.
+pub(super) fn row(number: usize, task: &Task, outcome: &TestOutcome, then: &Then) -> Markup {
+    let verdict = &outcome.verdict;
+    let record = outcome.report.as_ref().map(|report| &report.record);
+    let rows = record.map(|record| figures(record, then)).unwrap_or_default();
+    let status = status_name(verdict.status);
+    let is_new = verdict.has(Code::MissingBaseline);
+    let shown = verdict.findings.iter().filter(|finding| finding.code != Code::MissingBaseline);
+    let finding = shown.min_by_key(|finding| is_count(finding));
+    let figure = |name: &str| rows.iter().find(|row| row.name == name);
+    html! {
+        tr data-status=(status) data-new[is_new] {
+            th scope="row" { (link(number, task)) }
+            td data-label="on" { (task.leg.name()) }
+            td {
+                span.status.(status) { (status_text(verdict.status)) }
+                @if is_new { " " span.status.new { "new" } }
+                @if let Some(values) = notes::unknown_reads(outcome) { " " span.status.new { (values.mark()) } }
+            }
+            td { @if let Some(finding) = finding { span.code { (finding.code) } } }
+            (bytes("peak", figure("peak_allocated"), finding))
+            (change(figure("peak_allocated")))
+            (bytes("growth", figure("growth"), finding))
+            td.n data-label="limit" { (limit(finding, &rows)) }
+            (seconds(outcome))
+        }
+    }
+}
+
+/// A test without a complete record has no figure, which differs from zero bytes.
+fn bytes(label: &str, row: Option<&FigureRow>, finding: Option<&Finding>) -> Markup {
+    let limit = finding.filter(|it| !is_count(it)).and_then(|it| it.limit);
+    match row {
+        Some(row) => html! {
+            td.n data-label=(label) data-value=(row.now) title=(both(row.now)) {
+                (sizes::apart(row.now, limit.unwrap_or(row.now))[0])
+            }
+        },
+        None => html! { td.n data-value="-1" { span.none { "\u{2014}" } } },
+    }
+}
+
+fn seconds(outcome: &TestOutcome) -> Markup {
+    let seconds = outcome.duration.as_secs_f64();
+    html! {
+        @if outcome.duration.is_zero() { td.n data-value="0" { span.none { "\u{2014}" } } }
+        @else { td.n data-label="took" data-value=(seconds) { (format!("{seconds:.2} s")) } }
+    }
+}
+
+fn change(row: Option<&FigureRow>) -> Markup {
+    let known = row.and_then(|row| Some((row.now, row.then?)));
+    let Some((now, then)) = known else {
+        return html! { td.n data-value="0" { span.none { "\u{2014}" } } };
+    };
+    let difference = i128::from(now) - i128::from(then);
+    let (class, sign) = match difference {
+        0 => return html! { td.n data-label="change" data-value="0" { "0 B" } },
+        1.. => ("more", '+'),
+        _ => ("less", '\u{2212}'),
+    };
+    html! {
+        td.n data-label="change" data-value=(difference) {
+            span.(class) {
+                (sign) (Size(now.abs_diff(then)))
+                @if let Some(share) = sizes::share(then, now) { " (" (share) ")" }
+            }
+        }
+    }
+}
+
+/// The limit of the finding or, without one, those of peak and growth.
+fn limit(finding: Option<&Finding>, rows: &[FigureRow]) -> String {
+    if let Some(limit) = finding.and_then(|finding| finding.limit) {
+        let figure = finding.and_then(|it| it.bytes_per_iteration.or(it.figure));
+        let limit = match finding.is_some_and(is_count) {
+            true => counted(limit, "allocation", "allocations"),
+            false => sizes::apart(limit, figure.unwrap_or(limit))[0].clone(),
+        };
+        return match finding.and_then(|finding| finding.baseline) {
+            Some(_) => format!("{limit} (baseline and tolerance)"),
+            None => limit,
+        };
+    }
+    let of = |name: &str| rows.iter().find(|row| row.name == name)?.limit.clone();
+    match (of("peak_allocated"), of("growth")) {
+        (Some(peak), _) => format!("peak {peak}"),
+        (None, Some(growth)) => format!("growth {growth}"),
+        (None, None) => String::new(),
+    }
+}
+
+/// The rows of one test executable, below a row with its name.
+pub(super) fn group(binary: &str, rows: &[Markup]) -> Markup {
+    html! {
+        tbody {
+            tr.group { th scope="rowgroup" colspan=(COLUMNS.len()) { (binary) } }
+            @for row in rows { (row) }
+        }
+    }
+}
+
+/// The columns, with the kind of their order, by which the script sorts the table.
+const COLUMNS: [(&str, Option<&str>); 9] = [
+    ("Test", Some("text")),
+    ("Device", Some("text")),
+    ("Result", Some("status")),
+    ("Finding", Some("text")),
+    ("Peak", Some("number")),
+    ("From baseline", Some("number")),
+    ("Growth", Some("number")),
+    ("Limit", None),
+    ("Time", Some("number")),
+];
+
+/// The script hides columns that have one value in all rows, which it states above the table.
+pub(super) fn table(groups: &Markup) -> Markup {
+    html! {
+        div.wide {
+            table #tests {
+                caption.hidden { "All tests of the run" }
+                thead {
+                    tr {
+                        @for (number, (title, order)) in COLUMNS.into_iter().enumerate() {
+                            th.n[number > 3] scope="col" data-sort=[order] { (title) }
+                        }
+                    }
+                }
+                (groups)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_just_above_its_limit_is_shown_in_bytes() {
+        let finding = Finding {
+            space: Some(memcheck_core::space::Space::Host),
+            figure: Some(1_048_580),
+            limit: Some(1_048_576),
+            ..Finding::new(Code::PeakLimit, "")
+        };
+        assert_eq!(limit(Some(&finding), &[]), "1,048,576 B");
+        let name = "peak_allocated";
+        let row = |now, then| FigureRow {
+            space: String::new(),
+            name,
+            now,
+            then,
+            limit: None,
+            in_bytes: false,
+        };
+        let cell = bytes("peak", Some(&row(1_048_580, None)), Some(&finding)).into_string();
+        assert!(cell.contains(">1,048,580 B<"), "{cell}");
+        let far = bytes("peak", Some(&row(2 << 20, None)), Some(&finding)).into_string();
+        assert!(far.contains(">2.0 MiB<"), "{far}");
+        let from = |then| change(Some(&row(8, Some(then)))).into_string();
+        assert!(from(0).contains("+8 B<") && from(4).contains("+4 B (+100.0%)<"), "{}", from(0));
+    }
+}
