@@ -48,6 +48,7 @@ mod init;
 mod insta;
 mod interrupts;
 mod legs;
+mod limits;
 mod libraries;
 mod links;
 mod live;

@@ -19,6 +19,7 @@ mod hardware;
 mod hostile;
 mod insta;
 mod interrupts;
+mod limits;
 mod live;
 mod plain;
 mod profile;

@@ -83,9 +83,9 @@ pub(super) fn measure(
     record.values = values;
     record.notes.extend(launches);
     if !matches!(job.reach, Reach::Decision | Reach::Soak(_)) {
-        operations.permit_again();
-        // After the record is complete, because a second round changes every counter.
-        rounds::run_second(description, (&device, case_again), &mut record);
+        // After the record is complete, because a further round changes every counter.
+        let again = (&device, case_again, operations);
+        rounds::run_further(description, again, &mut record);
     }
     let unresolved = attribution.map(Box::new);
     Ok(Measurement { version: protocol::VERSION, record, unresolved })
@@ -172,11 +172,12 @@ impl Ready {
         assemble: impl FnOnce(&mut Recorder, &[Space]) -> Record,
         job: &Job,
     ) -> (Record, Option<Unresolved>) {
+        let patience = trial.patience();
         let (mut recorder, others) = trial.into_parts();
         let own = judged::own(self.own);
         let judged = judged::spaces(self.own, limits);
         // First, because everything below reads live blocks.
-        let note = rounds::wait_for_frees(&judged, limits);
+        let note = rounds::wait_for_frees(&judged, limits, patience);
         let live = self.attributor.as_ref().map(|_| attribution::live_holders());
         let mut record = assemble(&mut recorder, &judged);
         let with_blocks = record.spaces.iter_mut().filter(|(space, _)| **space != Space::Process);
