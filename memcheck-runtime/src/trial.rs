@@ -109,6 +109,12 @@ impl Trial {
         Self { sweep: Some(sweep), ..self }
     }
 
+    /// The same trial for a further round of the body, whose first block is born in this iteration.
+    pub(crate) fn with_births_from(self, births_from: u32) -> Self {
+        let recorder = self.recorder.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Self { recorder: Mutex::new(recorder.with_births_from(births_from)), ..self }
+    }
+
     pub(crate) fn into_sweep(self) -> Option<SweepResult> {
         self.sweep.map(Sweep::into_result)
     }

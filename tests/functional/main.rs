@@ -86,6 +86,7 @@ mod slurm;
 mod soak;
 mod supply_chain;
 mod terminal;
+mod threads;
 mod unified;
 mod unstable;
 mod unwritten;

@@ -34,6 +34,7 @@ mod runner;
 mod shards;
 mod soak;
 mod terminal;
+mod threads;
 mod unstable;
 mod unwritten;
 mod user_code;

@@ -49,8 +49,7 @@ pub fn judge(
         if space == Space::Process {
             findings.extend(growth::resident(measured, limits));
         } else if !growth::is_overhead(record, space, limits) {
-            let leak = growth::leak(record, space, measured, limits);
-            findings.extend(leak.map(|leak| kept::name_option(leak, limits)));
+            findings.extend(growth::leak(record, space, measured, limits));
         }
         if returned && !growth::is_overhead(record, space, limits) {
             findings.extend(growth::undecided(record, space, measured, limits));
@@ -91,6 +90,7 @@ pub fn judge(
             finding.hint.get_or_insert_with(|| hint.clone());
         }
     }
+    kept::name_option(&mut findings, limits);
     conclude(findings, level)
 }
 

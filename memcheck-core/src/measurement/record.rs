@@ -67,7 +67,7 @@ pub struct SpaceRecord {
     #[serde(default)]
     pub allocations: Vec<u64>,
     /// Bytes allocated in each measured iteration, freed or not.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub allocated_total: Vec<u64>,
     /// Highest number of live bytes within each measured iteration.
     pub peak: Vec<u64>,

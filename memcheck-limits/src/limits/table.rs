@@ -117,6 +117,10 @@ macro_rules! with_limits {
                 timeout: Time,
                 "MEMCHECK_TIMEOUT", programs: true, default: |_| DEFAULT_TIMEOUT;
 
+                /// Threads of rayon's pool (built-in default: RAYON_NUM_THREADS, else 1)
+                threads: Optional<AtLeastOne>,
+                "MEMCHECK_THREADS", programs: true, default: |_| None;
+
                 /// Contents of device memory on the simulated device: "auto", "never" or a limit
                 /// such as "256 MiB" (built-in default: auto)
                 values: Kept,

@@ -45,21 +45,28 @@ pub(super) fn judge(
 /// The causes that a cache with a bound can have: its tensors stay, and no one knows their owner.
 const OF_A_CACHE: [&str; 3] = ["tensor-kept", "buffers-kept", "cache-by-shape"];
 
-/// Adds the option for a cache to a leak that could be one: its blocks stay one by one, and no
+/// Adds the option for a cache to each leak that could be one: its blocks stay one by one, and no
 /// cause shows another owner.
-pub(super) fn name_option(leak: Finding, limits: &Limits) -> Finding {
+pub(super) fn name_option(findings: &mut [Finding], limits: &Limits) {
+    if limits.max_kept.value.is_some() {
+        return;
+    }
+    let leaks = findings.iter_mut().filter(|finding| finding.code == Code::Leak);
+    for leak in leaks.filter(|leak| could_be_cache(leak)) {
+        leak.hint.get_or_insert_with(|| {
+            "if it is a cache that has not filled yet, state its size: with `max_kept = \"8 MiB\"`, \
+             growth is judged only beyond it"
+                .to_owned()
+        });
+    }
+}
+
+fn could_be_cache(leak: &Finding) -> bool {
     let fills = |pattern| {
         matches!(pattern, Some(Pattern::Steady | Pattern::Periodic | Pattern::Irregular))
     };
     let is_known = |cause: &Cause| !OF_A_CACHE.contains(&cause.code.as_str());
-    let could_be_cache = !leak.cause.as_ref().is_some_and(is_known)
-        && leak.space.is_some_and(|space| !space.has_own_limit())
-        && leak.sites.iter().any(|site| fills(site.pattern));
-    if !could_be_cache || limits.max_kept.value.is_some() || leak.hint.is_some() {
-        return leak;
-    }
-    leak.hint(
-        "if it is a cache that has not filled yet, state its size: with `max_kept = \"8 MiB\"`, \
-         growth is judged only beyond it",
-    )
+    leak.space.is_some_and(|space| !space.has_own_limit())
+        && !leak.cause.as_ref().is_some_and(is_known)
+        && leak.sites.iter().any(|site| fills(site.pattern))
 }

@@ -203,7 +203,7 @@ fn frees_that_the_driver_refused_are_the_hint_of_a_leak_and_of_the_error_of_the_
         let run = Run::default().unplaced(steady(64)).failed_frees(number).record();
         one(&run, at_most(0)).hint
     };
-    assert_eq!(hint_of(0), None);
+    assert!(!hint_of(0).unwrap_or_default().contains("refused"));
     let refused = hint_of(2).unwrap();
     assert!(refused.starts_with("the driver refused 2 frees"));
 
