@@ -28,7 +28,7 @@ fn assert_limits_are_judged(device: &str) {
     assert_eq!(kept["space"], space);
     let site = &kept["sites"][0];
     let place = format!("{}:{}", site["file"].as_str().unwrap_or_default(), site["line"]);
-    assert_eq!(place, programs.site("the cache"), "{kept}");
+    assert_eq!(place, programs.site("the entry"), "{kept}");
 
     // Growth is judged beyond the limit.
     assert_eq!(run.codes("leak_beyond_the_limit"), ["leak", "kept-limit"]);

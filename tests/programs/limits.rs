@@ -7,7 +7,7 @@ use memcheck_runtime::{Trial, mem_test};
 
 /// 4,096 B.
 fn entry(device: &Device) -> Result<Tensor> {
-    Tensor::zeros(1024, DType::F32, device)
+    Tensor::zeros(1024, DType::F32, device) // line: the entry
 }
 
 /// A cache of 64 entries, with one key in each iteration.
@@ -16,7 +16,7 @@ fn fills_a_cache(trial: &mut Trial) -> Result<()> {
     let mut cache = HashMap::with_capacity(64);
     trial.iterate(|i| {
         if !cache.contains_key(&(i % 64)) {
-            cache.insert(i % 64, entry(trial.device())?); // line: the cache
+            cache.insert(i % 64, entry(trial.device())?);
         }
         Result::Ok(())
     })
