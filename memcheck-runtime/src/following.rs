@@ -429,8 +429,8 @@ impl Following {
         let mut histories = std::mem::take(&mut self.histories);
         let judge = |history: &History| self.growth_of(history, ended);
         let is_of_gpu = self.is_of_gpu();
-        let is_last = matches!(self.reach, Reach::Decision | Reach::Soak(_))
-            || ended >= self.budget.most;
+        let is_last =
+            matches!(self.reach, Reach::Decision | Reach::Soak(_)) || ended >= self.budget.most;
         let of = (ended.saturating_sub(self.warmup), is_last);
         let mut growth: BTreeMap<Space, Grown> = histories
             .iter_mut()

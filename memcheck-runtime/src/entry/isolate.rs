@@ -208,8 +208,7 @@ fn start(job: &Job, threads: u32) -> std::io::Result<TestProcess> {
             .env("INSTA_WORKSPACE_ROOT", &job.workspace);
         let own = job.limits.threads.value;
         if own.is_some() || std::env::var_os(variables::RAYON_NUM_THREADS.name).is_none() {
-            command
-                .env(variables::RAYON_NUM_THREADS.name, own.unwrap_or(threads).to_string());
+            command.env(variables::RAYON_NUM_THREADS.name, own.unwrap_or(threads).to_string());
         }
     };
     TestProcess::start(set_up, &job.report)

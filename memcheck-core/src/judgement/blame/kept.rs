@@ -16,9 +16,8 @@ pub fn kept(record: &Record, space: Space) -> Vec<Site> {
     let Some(attribution) = record.longer.as_ref().or(record.attribution.as_ref()) else {
         return Vec::new();
     };
-    let is_kept = |holder: &&Holder| {
-        !matches!(holder.kind, HolderKind::Setup | HolderKind::Activations)
-    };
+    let is_kept =
+        |holder: &&Holder| !matches!(holder.kind, HolderKind::Setup | HolderKind::Activations);
     let holders = attribution.peaks.get(&space).map(|peak| peak.holders.as_slice());
     let holders: Vec<Holder> =
         holders.unwrap_or_default().iter().filter(is_kept).cloned().collect();

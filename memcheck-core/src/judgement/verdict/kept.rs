@@ -62,9 +62,8 @@ pub(super) fn name_option(findings: &mut [Finding], limits: &Limits) {
 }
 
 fn could_be_cache(leak: &Finding) -> bool {
-    let fills = |pattern| {
-        matches!(pattern, Some(Pattern::Steady | Pattern::Periodic | Pattern::Irregular))
-    };
+    let fills =
+        |pattern| matches!(pattern, Some(Pattern::Steady | Pattern::Periodic | Pattern::Irregular));
     let is_known = |cause: &Cause| !OF_A_CACHE.contains(&cause.code.as_str());
     leak.space.is_some_and(|space| !space.has_own_limit())
         && !leak.cause.as_ref().is_some_and(is_known)

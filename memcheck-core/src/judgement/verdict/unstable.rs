@@ -115,7 +115,9 @@ fn finding(record: &Record, repeats: &Repeats, between: &[&Threshold], range: Ra
         sites: match range.metric.as_str() {
             "peak_allocated" => blame::at_peak(record, space),
             "retained" | "retained_again" => blame::retained(record, space),
-            "allocations" | "most_allocations" | "most_allocated" => blame::allocating(record, space),
+            "allocations" | "most_allocations" | "most_allocated" => {
+                blame::allocating(record, space)
+            }
             _ => Vec::new(),
         },
         range: Some(range),

@@ -89,7 +89,9 @@ fn a_finding_states_its_space_its_figure_and_its_limit() {
                 Some(GPU),
                 Some(2_048),
                 Some(2_047),
-                message("an iteration allocates 2,048 B (2.0 KiB) in cuda:0 (limit 2,047 B (2.0 KiB))")
+                message(
+                    "an iteration allocates 2,048 B (2.0 KiB) in cuda:0 (limit 2,047 B (2.0 KiB))"
+                )
             ),
         ]
     );
