@@ -5,6 +5,7 @@
 //! the histories of live blocks, which decide when the evidence is sufficient.
 
 mod extension;
+mod kept;
 mod resident;
 mod sites;
 
@@ -27,6 +28,7 @@ use crate::executable::Executable;
 use crate::judged;
 
 use self::extension::{Extension, StopReason};
+use self::kept::Kept;
 use self::resident::Resident;
 
 /// The longest time that iterations up to the horizon may take, for a test that has left no blocks
@@ -57,6 +59,7 @@ pub(crate) struct Following {
     /// The number of ended iterations at which a soak looks for growth next.
     next_look: u32,
     histories: BTreeMap<Space, History>,
+    kept: Kept,
     /// The resident memory, if a limit judges it.
     resident: Option<Resident>,
     began: Instant,
@@ -108,6 +111,7 @@ impl Following {
             limits: limits.clone(),
             next_look: 0,
             histories: judged.map(|space| (space, History::new(warmup))).collect(),
+            kept: Kept::new(limits),
             resident: judges_resident.then(|| Resident::new(most)),
             began: Instant::now(),
             clock: Clock::start(),
@@ -170,6 +174,7 @@ impl Following {
             } else {
                 history.add(of_space(&all));
             }
+            self.kept.add(space, history);
         }
     }
 
@@ -279,7 +284,22 @@ impl Following {
             Decision::More(more) => more,
             _ => 0,
         });
-        more.max().unwrap_or(0)
+        // Growth that `max_kept` allows is followed until it has passed the limit.
+        let is_of_gpu = self.is_of_gpu();
+        let beyond = self.histories.iter().map(|(&space, history)| {
+            self.kept.iterations_left((space, is_of_gpu), &step(history, &self.budget))
+        });
+        more.chain(beyond).max().unwrap_or(0)
+    }
+
+    /// The most bytes that blocks of the iterations have held after one of them; `None` if the test
+    /// does not limit them.
+    pub(crate) fn kept(&self, space: Space) -> Option<u64> {
+        self.kept.most(space, self.is_of_gpu())
+    }
+
+    fn is_of_gpu(&self) -> bool {
+        judged::own(self.own).is_device()
     }
 
     /// The number of iterations until the clock must be read again; 0 if the time is over, or if a
@@ -305,7 +325,10 @@ impl Following {
         }
         self.next_look = ended.saturating_add(ended / 10).saturating_add(1);
         let exceeds = |space: Space, decision: Decision| match decision {
-            Decision::Leak(leak) => leak.rate.rounded() > self.max_growth_of(space),
+            Decision::Leak(leak) => {
+                leak.rate.rounded() > self.max_growth_of(space)
+                    && !self.kept.allows(space, self.is_of_gpu())
+            }
             _ => false,
         };
         let level = |it: &Resident| step_level(it.series(), self.warmup, &self.budget);
@@ -315,8 +338,7 @@ impl Following {
 
     /// The limit of the growth of a space. The host's history is also kept where it is not judged.
     fn max_growth_of(&self, space: Space) -> u64 {
-        let is_of_gpu = judged::own(self.own).is_device();
-        growth_limit(&self.limits, space, is_of_gpu).unwrap_or(u64::MAX)
+        growth_limit(&self.limits, space, self.is_of_gpu()).unwrap_or(u64::MAX)
     }
 
     /// The time of a soak; `None` if the test is not soaked.
@@ -406,9 +428,14 @@ impl Following {
         // Taken out, because `growth_of` reads the rest of this value.
         let mut histories = std::mem::take(&mut self.histories);
         let judge = |history: &History| self.growth_of(history, ended);
+        let is_of_gpu = self.is_of_gpu();
+        let is_last =
+            matches!(self.reach, Reach::Decision | Reach::Soak(_)) || ended >= self.budget.most;
+        let of = (ended.saturating_sub(self.warmup), is_last);
         let mut growth: BTreeMap<Space, Grown> = histories
             .iter_mut()
             .map(|(&space, history)| (space, sites::in_order(history, content, judge)))
+            .map(|(space, grown)| (space, self.kept.judge((space, is_of_gpu), grown, of)))
             .collect();
         self.histories = histories;
         let resident = self.resident.iter().map(|it| (Space::Process, self.growth_of_resident(it)));

@@ -5,6 +5,8 @@
 //! devices on which it has allocated are judged, and the host if there are none.
 
 use memcheck_core::limits::Limits;
+use memcheck_core::measurement::record::{Outcome, Record};
+use memcheck_core::size::both;
 use memcheck_core::space::Space;
 use memcheck_ledger::{self as ledger, block};
 
@@ -45,19 +47,45 @@ pub(crate) fn spaces(opened: Space, limits: &Limits) -> Vec<Space> {
 }
 
 /// The note of a test on a leg with a GPU that has used no GPU, as far as memcheck can see.
-pub(crate) fn note(opened: Space) -> Option<String> {
-    let is_unused = cfg!(feature = "cuda") && !IS_OPENED_FOR_TEST && own(opened) == Space::Host;
-    is_unused.then(|| {
-        let how = match opened.is_device() {
-            true => {
-                "the body allocated no memory by a call of the CUDA driver or runtime that is \
-                     linked into it"
-            }
-            false => "the executable does not link the CUDA driver",
-        };
-        format!(
-            "no GPU was measured, only the host: {how}. Calls of a library that loads CUDA at run \
-             time (`dlopen`) are not counted"
-        )
-    })
+pub(crate) fn note(opened: Space, record: &Record) -> Option<String> {
+    if cfg!(feature = "cuda") && !IS_OPENED_FOR_TEST && own(opened) == Space::Host {
+        return Some(not_linked(opened));
+    }
+    let is_used = || block::spaces().any(|space| space.is_of_driver() && is_used(space));
+    let returned = record.outcome == Outcome::Returned;
+    (opened.is_device() && returned && !is_used()).then(|| not_used(opened, record))
+}
+
+fn not_linked(opened: Space) -> String {
+    let how = match opened.is_device() {
+        true => {
+            "the body allocated no memory by a call of the CUDA driver or runtime that is linked \
+             into it"
+        }
+        false => "the executable does not link the CUDA driver",
+    };
+    format!(
+        "no GPU was measured, only the host: {how}. Calls of a library that loads CUDA at run time \
+         (`dlopen`) are not counted"
+    )
+}
+
+/// A body that picks another device has no figures of its own.
+fn not_used(opened: Space, record: &Record) -> String {
+    let growth = record.spaces.get(&Space::Host).and_then(|host| {
+        let (first, last) = (host.allocated.first()?, host.allocated.last()?);
+        let steps = host.allocated.len().checked_sub(1).filter(|&steps| steps > 0)?;
+        Some(last.saturating_sub(*first) / steps as u64)
+    });
+    let host = match growth {
+        Some(growth) if growth > 0 => {
+            format!("; the host, which is not judged, grew by {} per iteration", both(growth))
+        }
+        _ => String::new(),
+    };
+    format!(
+        "GPU not used: the body allocated no memory on {opened}, so that its figures are 0 B{host}. \
+         Use the device of the test (`trial.device()`), judge the host too (`max_host_growth`), or \
+         run the test on the CPU (`device = \"cpu\"`)"
+    )
 }

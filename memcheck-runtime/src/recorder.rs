@@ -21,6 +21,8 @@ use crate::process_memory::Process;
 #[derive(Debug)]
 pub(crate) struct Recorder {
     has_started: bool,
+    /// The birth of the blocks before the first iteration.
+    births_from: u32,
     warmup: usize,
     /// The last measured iteration.
     last: usize,
@@ -70,6 +72,7 @@ impl Recorder {
         let (warmup, iterations) = (limits.warmup.value as usize, limits.iterations.value as usize);
         Self {
             has_started: false,
+            births_from: 0,
             warmup,
             last: (warmup + iterations).saturating_sub(1),
             following: Following::new(own, reach, limits),
@@ -85,6 +88,12 @@ impl Recorder {
             device_used: Vec::new(),
             own: None,
         }
+    }
+
+    /// The same recorder for a further round of the body, whose blocks have later births than all
+    /// blocks before.
+    pub(crate) fn with_births_from(self, births_from: u32) -> Self {
+        Self { births_from, ..self }
     }
 
     pub(crate) fn has_started(&self) -> bool {
@@ -104,7 +113,7 @@ impl Recorder {
 
     pub(crate) fn begin_iteration(&mut self, index: usize) {
         self.before = active_spaces().collect();
-        ledger::begin_iteration(birth(index));
+        ledger::begin_iteration(self.births_from.saturating_add(birth(index)));
     }
 
     pub(crate) fn end_iteration(&mut self, index: usize) {
@@ -287,9 +296,12 @@ impl Recorder {
             peak: series(|iteration| iteration.peak),
             measured_peak: self.following.measured_peak(space),
             allocations: series(|iteration| iteration.allocations),
+            allocated_total: series(|iteration| iteration.allocated_total),
             slope: survivors::theil_sen(&allocated).unwrap_or(0.0),
             allocated,
             retained_again: None,
+            rounds: None,
+            kept: self.following.kept(space),
             growth: grown.growth,
             survivors: grown.by_size,
             reserved: if self.own == Some(space) { self.reserved.clone() } else { Vec::new() },

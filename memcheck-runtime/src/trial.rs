@@ -29,6 +29,9 @@ pub(crate) type Case = Vec<(&'static str, String)>;
 /// For each device other than the test's own, its space and whether its probe saw a canary.
 pub(crate) type Canaries = Vec<(Space, bool)>;
 
+/// The longest wait for other threads before the last census.
+const PATIENCE: Duration = Duration::from_millis(100);
+
 /// The least time between two reports of the progress of a soak. Behind a launcher, reports are
 /// lines of a file, which must not grow without bound.
 const BETWEEN_REPORTS: Duration = Duration::from_millis(100);
@@ -54,6 +57,8 @@ pub struct Trial {
     progress: Mutex<Option<KeptFile>>,
     /// The time of the last report of a soak.
     reported: Mutex<Option<Instant>>,
+    /// The longest wait for other threads before the last census.
+    patience: Mutex<Duration>,
     /// Set in the process of a fault sweep.
     sweep: Option<Sweep>,
     /// True on a system that memcheck does not measure.
@@ -91,6 +96,7 @@ impl Trial {
             case,
             progress: Mutex::new(progress),
             reported: Mutex::default(),
+            patience: Mutex::new(PATIENCE),
             sweep: None,
             is_uncounted: false,
             #[cfg(feature = "cuda")]
@@ -101,6 +107,12 @@ impl Trial {
     /// The same trial, whose iterations are refused allocations by `sweep`.
     pub(crate) fn sweeping(self, sweep: Sweep) -> Self {
         Self { sweep: Some(sweep), ..self }
+    }
+
+    /// The same trial for a further round of the body, whose first block is born in this iteration.
+    pub(crate) fn with_births_from(self, births_from: u32) -> Self {
+        let recorder = self.recorder.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Self { recorder: Mutex::new(recorder.with_births_from(births_from)), ..self }
     }
 
     pub(crate) fn into_sweep(self) -> Option<SweepResult> {
@@ -310,6 +322,17 @@ impl Trial {
     pub fn mark(&self, label: impl AsRef<str>) {
         let _quiet = quiet::enter();
         self.recorder().mark(label.as_ref());
+    }
+
+    /// Sets how long the last census waits for other threads to free memory after the body has
+    /// returned: threads that end by themselves, or a channel that they empty. It is 0.1 s without
+    /// a call. The wait ends as soon as no more memory is live than `max_retained` allows.
+    pub fn settle(&self, at_most: Duration) {
+        *self.patience.lock().unwrap_or_else(PoisonError::into_inner) = at_most;
+    }
+
+    pub(crate) fn patience(&self) -> Duration {
+        *self.patience.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Resets the peak that [`Trial::usage`] reports to the live bytes, on every device; see

@@ -123,6 +123,20 @@ fn a_second_round_distinguishes_lazy_allocations_from_retained_memory() {
     let notes = once["notes"].to_string();
     let site = programs.site("the lazy static");
     assert!(notes.contains("168,332 B") && notes.contains(&site), "{notes}");
+    for test in ["leaves_memory_of_each_thread", "frees_late_and_does_not_settle"] {
+        assert_eq!(run.codes(test), ["retained"], "{test}: {}", run.test(test));
+    }
+    let left = run.test("leaves_memory_of_each_thread")["findings"][0].clone();
+    assert_eq!(left["figure"], 74_748, "{left}");
+    let message = left["message"].as_str().unwrap();
+    assert!(message.contains(", and again after each of 9 further rounds"), "{message}");
+    for test in ["fills_a_pool_by_threads", "uses_a_thread_local", "frees_late_and_settles"] {
+        assert_eq!(run.codes(test), [""; 0], "{test}: {}", run.test(test));
+    }
+    let pool = run.test("fills_a_pool_by_threads")["notes"].to_string();
+    let site = programs.site("the pool");
+    let noted = "(the last of 8 further rounds retained no more)";
+    assert!(pool.contains(noted) && pool.contains(&site), "{pool}");
     let threads = run.test("hands_its_memory_to_threads");
     assert_eq!(threads["status"], "passed", "{threads}");
     // The note names all bytes, not only those above the limit.

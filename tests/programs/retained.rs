@@ -1,6 +1,9 @@
 //! Of `functional/growth.rs`: memory that a body leaves behind in its first round or in every one.
 
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
 
 use memcheck_runtime::{Trial, mem_test};
 
@@ -33,4 +36,57 @@ fn hands_its_memory_to_threads(trial: &mut Trial) {
             drop(block);
         });
     });
+}
+
+/// Memory for threads in a pool of 8 entries, as a regular expression has it: each thread has a number
+/// and takes the entry with that number.
+static POOL: [Mutex<Option<Vec<u8>>>; 8] = [const { Mutex::new(None) }; 8];
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static NUMBER: usize = THREADS.fetch_add(1, SeqCst);
+    static OWN: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+fn on_a_thread(work: fn()) {
+    std::thread::spawn(work).join().unwrap();
+}
+
+#[mem_test(baseline = false)]
+fn fills_a_pool_by_threads(_trial: &mut Trial) {
+    on_a_thread(|| {
+        let mut entry = POOL[NUMBER.with(|number| number % 8)].lock().unwrap();
+        entry.get_or_insert_with(|| vec![1; 74_748]); // line: the pool
+    });
+}
+
+/// The memory of a thread ends with it.
+#[mem_test(baseline = false)]
+fn uses_a_thread_local(_trial: &mut Trial) {
+    on_a_thread(|| OWN.set(vec![1; 74_748]));
+}
+
+#[mem_test(baseline = false)]
+fn leaves_memory_of_each_thread(_trial: &mut Trial) {
+    on_a_thread(|| std::mem::forget(vec![1u8; 74_748]));
+}
+
+/// Frees 1 MiB half a second after the body has returned.
+fn frees_late() {
+    let block = vec![1u8; 1 << 20];
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(500));
+        drop(block);
+    });
+}
+
+#[mem_test(baseline = false)]
+fn frees_late_and_settles(trial: &mut Trial) {
+    trial.settle(Duration::from_secs(30));
+    frees_late();
+}
+
+#[mem_test(baseline = false)]
+fn frees_late_and_does_not_settle(_trial: &mut Trial) {
+    frees_late();
 }

@@ -2,6 +2,7 @@
 
 mod alike;
 mod events;
+mod kept;
 mod lines;
 mod once;
 
@@ -19,6 +20,7 @@ use crate::space::Space;
 pub use alike::{SiteGroup, alike};
 use alike::{SiteKey, group_by_key};
 pub use events::{note_events, notes_of_events_held_once};
+pub use kept::{kept, note_kept};
 pub use once::note_once;
 
 /// Sites that grow, the fastest first; a size without site is followed by the sites that hold it.

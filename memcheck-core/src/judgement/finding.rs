@@ -73,12 +73,16 @@ codes! {
     /// The bytes taken from the device grow by more than `max_reserved_growth` per iteration, or the
     /// resident memory by more than `max_rss_growth`.
     GrowthLimit = "growth-limit", Measured, memory: true, Deny, "memory grows from iteration to iteration";
+    /// Blocks of earlier iterations hold more bytes than `max_kept`.
+    KeptLimit = "kept-limit", Measured, memory: true, Deny, "memory that iterations leave behind is above its limit";
     /// `peak_allocated` is above `max_peak`.
     PeakLimit = "peak-limit", Measured, memory: true, Deny, "the peak is above its limit";
     /// More bytes than `max_retained` are live after the body returned.
     Retained = "retained", Measured, memory: true, Deny, "memory is still live after the test body returned";
     /// An iteration makes more allocations than `max_allocations`.
     AllocationsLimit = "allocations-limit", Measured, memory: true, Deny, "an iteration makes more allocations than allowed";
+    /// An iteration allocates more bytes than `max_allocated`.
+    AllocatedLimit = "allocated-limit", Measured, memory: true, Deny, "an iteration allocates more bytes than allowed";
     /// `peak_allocated` is above its baseline.
     PeakRegression = "peak-regression", Measured, memory: true, Deny, "the peak is above its baseline";
     /// `allocations` is above its baseline.

@@ -9,7 +9,7 @@ use crate::judgement::finding::{Class, Code, Finding, Level};
 use crate::limits::{Limits, Source};
 
 use crate::measurement::record::{Metrics, Record, SpaceRecord};
-use crate::size::{Size, both, counted, exact};
+use crate::size::{Size, both};
 use crate::space::Space;
 pub use status::{Status, Verdict};
 
@@ -17,9 +17,11 @@ mod ended;
 mod fault_unsafe;
 mod fit;
 mod growth;
+mod kept;
 mod regression;
 mod soak;
 mod status;
+mod traffic;
 mod unmeasured;
 mod unstable;
 
@@ -65,6 +67,7 @@ pub fn judge(
             true => growth::mark_estimate(found),
             false => found,
         }));
+        findings.extend(kept::judge(record, space, measured, limits));
         findings.extend(peak(record, space, &measured.metrics, limits));
         findings.extend(fit::peak(record, space, &measured.metrics, limits));
         // A body that failed has not freed its memory, so its retained bytes mean nothing.
@@ -72,7 +75,7 @@ pub fn judge(
             findings.extend(retained(record, space, measured, limits));
         }
         if space != Space::HostSmall {
-            findings.extend(allocations(record, space, measured, limits));
+            findings.extend(traffic::judge(record, space, measured, limits));
         }
     }
     findings.extend(fit::unified(record, limits, &findings));
@@ -89,6 +92,7 @@ pub fn judge(
             finding.hint.get_or_insert_with(|| hint.clone());
         }
     }
+    kept::name_option(&mut findings, limits);
     conclude(findings, level)
 }
 
@@ -187,7 +191,7 @@ fn retained_in(record: &Record, space: Space, limits: &Limits) -> u64 {
     if figure > limits.max_retained.value { figure } else { 0 }
 }
 
-/// The retained bytes that are judged, and true if they are those of a second round.
+/// The retained bytes that are judged, and true if they are those of a further round.
 fn retained_figure(measured: &SpaceRecord, limits: &Limits) -> (u64, bool) {
     // A limit that the user set covers all live bytes. The built-in limit does not cover memory
     // that is allocated once in a process, such as a lazy static or a thread-local.
@@ -203,7 +207,11 @@ fn retained(
 ) -> Option<Finding> {
     let limit = limits.max_retained.value;
     let (figure, is_added) = retained_figure(measured, limits);
-    let again = if is_added { ", and again after a second round" } else { "" };
+    let again = match measured.rounds.filter(|_| is_added) {
+        Some(rounds) => format!(", and again after each of {rounds} further rounds"),
+        None if is_added => ", and again after a second round".to_owned(),
+        None => String::new(),
+    };
     // The call sites are those of the first round, so that their sum is larger by this.
     let once = match measured.metrics.retained.saturating_sub(figure) {
         0 => String::new(),
@@ -222,30 +230,6 @@ fn retained(
                 "{} are live in {space} after the body returned{again} (limit {}){once}",
                 both(figure),
                 both(limit)
-            ),
-        )
-    })
-}
-
-fn allocations(
-    record: &Record,
-    space: Space,
-    measured: &SpaceRecord,
-    limits: &Limits,
-) -> Option<Finding> {
-    let limit = limits.max_allocations.value?;
-    let most = measured.allocations.iter().copied().max()?;
-    (most > limit).then(|| Finding {
-        space: Some(space),
-        figure: Some(most),
-        limit: Some(limit),
-        sites: blame::allocating(record, space),
-        ..Finding::new(
-            Code::AllocationsLimit,
-            format!(
-                "an iteration makes {} in {space} (limit {})",
-                counted(most, "allocation", "allocations"),
-                exact(limit)
             ),
         )
     })

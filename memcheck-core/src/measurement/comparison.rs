@@ -7,6 +7,7 @@ use crate::limits::Source;
 use crate::measurement::figures::Figures;
 use crate::measurement::record::Record;
 use crate::measurement::repeats::{Repeats, value_text};
+use crate::measurement::traffic::Traffic;
 use crate::size::{both, counted};
 use crate::space::Space;
 
@@ -14,7 +15,7 @@ use crate::space::Space;
 pub(crate) const LATER_FIGURES: [&str; 3] = ["peak_allocated", "retained", "retained_again"];
 
 /// The figures that compare two runs: those of a baseline, `allocated`, `retained_again` and, if
-/// the test limits them, `most_allocations` of an iteration. Spaces that no baseline has are
+/// the test limits them, `most_allocations` and `most_allocated` of an iteration. Spaces that no baseline has are
 /// compared by the figures that a limit judges.
 pub fn figures(record: &Record) -> Figures {
     let mut figures = Figures::of(record);
@@ -24,10 +25,9 @@ pub fn figures(record: &Record) -> Figures {
         if let Some(again) = measured.retained_again {
             by_name.insert("retained_again".to_owned(), again);
         }
-        if record.limits.max_allocations.value.is_some()
-            && let Some(most) = measured.allocations.iter().max()
-        {
-            by_name.insert("most_allocations".to_owned(), *most);
+        for traffic in Traffic::ALL {
+            let limited = traffic.most(measured).zip(traffic.limit(&record.limits));
+            by_name.extend(limited.map(|(most, _)| (traffic.figure().to_owned(), most)));
         }
     }
     for space in &record.judged {

@@ -12,6 +12,7 @@ pub mod record;
 pub mod repeats;
 pub mod soak;
 pub mod stack;
+pub(crate) mod traffic;
 pub mod unified;
 pub mod unknown_reads;
 pub mod unsimulated;

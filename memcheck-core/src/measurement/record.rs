@@ -3,6 +3,7 @@
 
 #[cfg(test)]
 pub(crate) mod example;
+mod limited;
 
 use std::collections::BTreeMap;
 
@@ -22,6 +23,7 @@ use crate::measurement::unified::Unified;
 use crate::measurement::unknown_reads::UnknownReads;
 use crate::size::both;
 use crate::space::Space;
+pub use limited::{growth_limit, kept_limit};
 
 /// Version of [`Record`] and of the types in it. The reader must have the same.
 pub const VERSION: u32 = 1;
@@ -64,6 +66,9 @@ pub struct SpaceRecord {
     /// Allocations in each measured iteration.
     #[serde(default)]
     pub allocations: Vec<u64>,
+    /// Bytes allocated in each measured iteration, freed or not.
+    #[serde(default)]
+    pub allocated_total: Vec<u64>,
     /// Highest number of live bytes within each measured iteration.
     pub peak: Vec<u64>,
     /// Highest number of live bytes in set-up and measured iterations; `None` if no iterations
@@ -73,9 +78,16 @@ pub struct SpaceRecord {
     /// Theil–Sen slope of `allocated` in bytes per iteration; reported and never judged.
     #[serde(default)]
     pub slope: f64,
-    /// Bytes that a second round, set-up included, left in addition; `None` without one.
+    /// Bytes that the last further round, set-up included, left in addition; `None` without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retained_again: Option<u64>,
+    /// The number of these further rounds, if there were several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<u32>,
+    /// The most bytes that blocks of the iterations held after one of them, further iterations
+    /// included; `None` if the test does not limit them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<u64>,
     /// The state of the decision about growth.
     #[serde(default)]
     pub growth: Growth,
@@ -314,22 +326,6 @@ impl Record {
         self.iterated && judged.any(|measured| measured.growth == Growth::Unknown)
     }
 
-    /// True if only limits of its own apply to a space, and no baseline: the C heap, the process,
-    /// and the host in a test on a GPU.
-    pub fn has_own_limits(&self, space: Space) -> bool {
-        space.has_own_limit()
-            || (matches!(space, Space::Host | Space::HostSmall) && self.is_of_gpu())
-    }
-
-    fn is_of_gpu(&self) -> bool {
-        self.judged.iter().any(|space| space.is_device())
-    }
-
-    /// The limit of the growth of a space; `None` if its growth is not judged.
-    pub fn max_growth_of(&self, space: Space, limits: &Limits) -> Option<u64> {
-        growth_limit(limits, space, self.is_of_gpu())
-    }
-
     /// Replaces the growth by that of another run of the same test, with its call sites. Unknown
     /// values that only the other run has read are those that its decision depends on.
     pub fn take_growth(&mut self, mut other: Self) {
@@ -352,6 +348,7 @@ impl Record {
         for (space, longer) in other.spaces {
             if let Some(measured) = self.spaces.get_mut(&space) {
                 measured.growth = longer.growth;
+                measured.kept = measured.kept.max(longer.kept);
             } else if !matches!(longer.growth, Growth::Quiet { .. })
                 && other.judged.contains(&space)
             {
@@ -470,15 +467,6 @@ impl Record {
                 ));
             }
         }
-    }
-}
-
-/// The limit of the growth of a space in a test on a GPU (`is_of_gpu`) or on the host; `None` if its
-/// growth is not judged.
-pub fn growth_limit(limits: &Limits, space: Space, is_of_gpu: bool) -> Option<u64> {
-    match space {
-        Space::Host | Space::HostSmall if is_of_gpu => limits.max_host_growth.value,
-        _ => limits.max_growth_of(space),
     }
 }
 

@@ -131,15 +131,25 @@ pub(super) fn unresolved(unresolved: &Unresolved) -> Checked {
 }
 
 fn measured(path: &str, measured: &SpaceRecord) -> Checked {
-    let SpaceRecord { metrics, allocated, allocations, peak, survivors, .. } = measured;
+    let SpaceRecord {
+        metrics, allocated, allocations, allocated_total, peak, survivors, kept, ..
+    } = measured;
     self::metrics(path, metrics)?;
     sum(format_args!("{path}.failed_frees"), [measured.failed_frees])?;
     length(format_args!("{path}.peak"), peak.len(), allocated.len())?;
-    // Records of earlier versions have no allocations.
-    if !allocations.is_empty() {
-        length(format_args!("{path}.allocations"), allocations.len(), allocated.len())?;
+    // Records of earlier versions do not have them.
+    for (name, series) in [("allocations", allocations), ("allocated_total", allocated_total)] {
+        if !series.is_empty() {
+            length(format_args!("{path}.{name}"), series.len(), allocated.len())?;
+        }
     }
-    for (name, series) in [("allocated", allocated), ("allocations", allocations), ("peak", peak)] {
+    sum(format_args!("{path}.kept"), *kept)?;
+    for (name, series) in [
+        ("allocated", allocated),
+        ("allocations", allocations),
+        ("allocated_total", allocated_total),
+        ("peak", peak),
+    ] {
         sum(format_args!("{path}.{name}"), series.iter().copied().max())?;
     }
     groups(&format!("{path}.survivors"), "", survivors.iter())

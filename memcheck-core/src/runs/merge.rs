@@ -122,6 +122,7 @@ fn decided(mut first: Merged, second: Record, gate: &Gate<'_>) -> Merged {
     }
     first.record.take_growth(second);
     blame::note_events(&mut first.record);
+    blame::note_kept(&mut first.record);
     first
 }
 

@@ -48,6 +48,7 @@ pub use counters::CounterSnapshot;
 pub(crate) use mode::count_c_heap;
 pub use mode::{RecordingMode, arm, count_small, count_sum, follow_tensors, is_armed, mode};
 pub use peak::PeakWindow;
+pub use shard::ThreadCounters;
 pub use sum::{restore_peak, sum};
 
 /// The number of live blocks for which the ledger has room.

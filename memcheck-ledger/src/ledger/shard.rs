@@ -15,8 +15,10 @@ use std::sync::atomic::{
     compiler_fence,
 };
 
+use memcheck_limits::space::Space;
+
 use super::bucket::KeptSlot;
-use crate::block::SPACES;
+use crate::block::{SPACES, index};
 
 const SHARDS: usize = 512;
 static SHARED: &Shard = &ALL[SHARDS - 1];
@@ -29,6 +31,7 @@ pub(super) struct Shard {
 }
 
 /// Allocations and frees of one space on one thread.
+#[derive(Debug)]
 struct Traffic {
     allocations: AtomicU64,
     allocated_total: AtomicU64,
@@ -131,6 +134,23 @@ pub(super) fn with<R>(work: impl FnOnce(&Shard) -> R) -> R {
     result
 }
 
+/// The counters of one thread, which other threads can read.
+#[derive(Debug, Clone, Copy)]
+pub struct ThreadCounters(&'static [Traffic; SPACES]);
+
+impl ThreadCounters {
+    /// Those of the current thread; `None` if it shares them with others.
+    pub fn of_this_thread() -> Option<Self> {
+        let shard = mine();
+        (!shard.is_shared()).then_some(Self(&shard.traffic))
+    }
+
+    /// The allocations of the thread in a space, since it started.
+    pub fn allocations(self, space: Space) -> u64 {
+        index(space).map_or(0, |space| self.0[space].allocations.load(Relaxed))
+    }
+}
+
 /// All shards that threads use, and the shared shard.
 fn used() -> impl Iterator<Item = &'static Shard> {
     ALL[..NEXT.load(Relaxed).min(SHARDS - 1)].iter().chain([SHARED])
@@ -153,6 +173,18 @@ pub(super) fn totals(space: usize) -> ThreadTotals {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_counts_its_own_allocations_only() {
+        let read = || ThreadCounters::of_this_thread().expect("few threads are used");
+        let (own, space) = (read(), Space::Managed(3));
+        let other = std::thread::spawn(move || {
+            with(|shard| shard.count_allocation(index(space).unwrap(), 10));
+            read()
+        });
+        let other = other.join().unwrap();
+        assert_eq!((own.allocations(space), other.allocations(space)), (0, 1));
+    }
 
     #[test]
     fn an_event_inside_another_uses_the_shared_shard() {

@@ -37,6 +37,11 @@ macro_rules! with_limits {
                 max_growth or max_growth_mb: Bytes,
                 "MEMCHECK_MAX_GROWTH", programs: false, default: |_| DEFAULT_MAX_GROWTH;
 
+                /// Limit of the bytes in all that blocks of the iterations may hold after an
+                /// iteration, as a cache of this size does: up to it, growth is not judged
+                max_kept or max_kept_mb: Optional<Bytes>,
+                "MEMCHECK_MAX_KEPT", programs: false, default: |_| None;
+
                 /// Limit of the live bytes at any moment, set-up included: a size ("1 GiB") or a
                 /// share of another test's peak ("0.6 x other_test")
                 max_peak or max_peak_mb: Optional<Share>,
@@ -50,6 +55,10 @@ macro_rules! with_limits {
                 /// Limit of the number of allocations in one measured iteration
                 max_allocations: Optional<Count>,
                 "MEMCHECK_MAX_ALLOCATIONS", programs: false, default: |_| None;
+
+                /// Limit of the bytes that are allocated in one measured iteration, freed or not
+                max_allocated or max_allocated_mb: Optional<Bytes>,
+                "MEMCHECK_MAX_ALLOCATED", programs: false, default: |_| None;
 
                 /// Limit of the growth per iteration of the driver's pool, and of NVML's figure, in
                 /// bytes
@@ -107,6 +116,10 @@ macro_rules! with_limits {
                 /// Maximum duration of a test, such as "60s" (built-in default: 10m)
                 timeout: Time,
                 "MEMCHECK_TIMEOUT", programs: true, default: |_| DEFAULT_TIMEOUT;
+
+                /// Threads of rayon's pool (built-in default: RAYON_NUM_THREADS, else 1)
+                threads: Optional<AtLeastOne>,
+                "MEMCHECK_THREADS", programs: true, default: |_| None;
 
                 /// Contents of device memory on the simulated device: "auto", "never" or a limit
                 /// such as "256 MiB" (built-in default: auto)

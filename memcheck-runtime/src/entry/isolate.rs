@@ -206,8 +206,9 @@ fn start(job: &Job, threads: u32) -> std::io::Result<TestProcess> {
             .env(variables::JOB, text)
             // Without it an assertion of insta in the body starts cargo, whose answer would be counted.
             .env("INSTA_WORKSPACE_ROOT", &job.workspace);
-        if std::env::var_os(variables::RAYON_NUM_THREADS.name).is_none() {
-            command.env(variables::RAYON_NUM_THREADS.name, threads.to_string());
+        let own = job.limits.threads.value;
+        if own.is_some() || std::env::var_os(variables::RAYON_NUM_THREADS.name).is_none() {
+            command.env(variables::RAYON_NUM_THREADS.name, own.unwrap_or(threads).to_string());
         }
     };
     TestProcess::start(set_up, &job.report)

@@ -16,6 +16,7 @@ use memcheck_core::wire::protocol::{self, Follow, Job, Measurement, Progress, Re
 use memcheck_ledger::{self as ledger, c_heap};
 
 use super::observe::{self, OtherCounters};
+use super::pool::Pool;
 use super::{body, open, restart, rounds, settings};
 use crate::attribution::Attributor;
 use crate::description::Description;
@@ -83,9 +84,9 @@ pub(super) fn measure(
     record.values = values;
     record.notes.extend(launches);
     if !matches!(job.reach, Reach::Decision | Reach::Soak(_)) {
-        operations.permit_again();
-        // After the record is complete, because a second round changes every counter.
-        rounds::run_second(description, (&device, case_again), &mut record);
+        // After the record is complete, because a further round changes every counter.
+        let again = (&device, case_again, operations);
+        rounds::run_further(description, again, &mut record);
     }
     let unresolved = attribution.map(Box::new);
     Ok(Measurement { version: protocol::VERSION, record, unresolved })
@@ -95,6 +96,7 @@ pub(super) fn measure(
 pub(super) struct Ready {
     device: Device,
     own: Space,
+    pool: Pool,
     /// The spaces whose probe was tested with a canary; true if it saw the block come and go.
     canaries: Vec<(Space, bool)>,
     counters: OtherCounters,
@@ -112,7 +114,7 @@ impl Ready {
         let counters = OtherCounters::start(on_gpu && job.follow != Follow::No);
         let device = open::device(request)
             .map_err(|error| device_refusal(error.to_string(), error.is_device_fault()))?;
-        start_pool();
+        let pool = Pool::start();
         let unified = unified(&device).map_err(|error| {
             device_refusal(format!("the properties of `{request}` cannot be read: {error}"), false)
         })?;
@@ -151,7 +153,7 @@ impl Ready {
         };
         // Last, so that canaries and the start of attribution are in no figure.
         ledger::reset();
-        Ok(Self { device, own, canaries, counters, unified, attributor })
+        Ok(Self { device, own, pool, canaries, counters, unified, attributor })
     }
 
     pub(super) fn device(&self) -> Device {
@@ -172,11 +174,12 @@ impl Ready {
         assemble: impl FnOnce(&mut Recorder, &[Space]) -> Record,
         job: &Job,
     ) -> (Record, Option<Unresolved>) {
+        let patience = trial.patience();
         let (mut recorder, others) = trial.into_parts();
         let own = judged::own(self.own);
         let judged = judged::spaces(self.own, limits);
         // First, because everything below reads live blocks.
-        let note = rounds::wait_for_frees(&judged, limits);
+        let note = rounds::wait_for_frees(&judged, limits, patience);
         let live = self.attributor.as_ref().map(|_| attribution::live_holders());
         let mut record = assemble(&mut recorder, &judged);
         let with_blocks = record.spaces.iter_mut().filter(|(space, _)| **space != Space::Process);
@@ -190,7 +193,8 @@ impl Ready {
             };
         }
         record.notes.extend(note);
-        record.notes.extend(judged::note(self.own));
+        record.notes.extend(judged::note(self.own, &record));
+        record.notes.extend(self.pool.note(&judged, limits));
         record.unified = self.unified.and_then(|card| {
             let capacity = *record.capacities.get(&self.own)?;
             Some(Unified { space: self.own, card, capacity, peak_allocated: ledger::sum().peak })
@@ -221,13 +225,6 @@ fn unified(device: &Device) -> device::Result<Option<String>> {
     }
     let _ = device;
     Ok(None)
-}
-
-/// Starts rayon's pool, on which candle's CPU backend computes. A new worker allocates about 2 KiB
-/// for its deque. These bytes belong to the pool and not to the workload, and their figure would
-/// depend on timing if a worker started during the body.
-fn start_pool() {
-    rayon::broadcast(|_| ());
 }
 
 /// The record of a process that measures no figures.

@@ -20,6 +20,7 @@ mod measure;
 mod observe;
 mod open;
 mod ordinary;
+mod pool;
 mod program;
 mod restart;
 mod rounds;

@@ -1,6 +1,7 @@
 //! Handles blocks that are still live after the body has returned. It waits for threads that are
-//! about to free them, and runs a second round of the body, because blocks that every round leaves
-//! behind must be distinguished from blocks that are allocated once per process.
+//! about to free them, and runs further rounds of the body, because blocks that every round leaves
+//! behind must be distinguished from blocks that are allocated once per process, or by the first
+//! threads that fill a pool.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -13,15 +14,21 @@ use memcheck_core::wire::protocol::Reach;
 use memcheck_ledger as ledger;
 
 use super::body;
+use crate::available::available;
 use crate::clock::Clock;
 use crate::description::Description;
 use crate::device::Device;
+use crate::operations::Operations;
 use crate::os::Silence;
 use crate::trial::{Case, Trial};
 
-/// The longest wait for other threads before the last census, without the time for which this
-/// thread itself waits for a processor.
-const PATIENCE: Duration = Duration::from_millis(100);
+/// The number of rounds that must all leave the same bytes before they count as left by every round.
+/// A regex has a pool of memory with an entry for its first thread and 8 others, which the next
+/// threads fill: each round that starts a thread fills one of them.
+const EQUAL_ROUNDS: usize = 9;
+
+/// The most further rounds, for a body that leaves other bytes in each.
+const MOST_ROUNDS: usize = 3 * EQUAL_ROUNDS;
 
 /// The spaces to which `max_retained` applies.
 fn limited(judged: &[Space]) -> impl Iterator<Item = Space> {
@@ -31,26 +38,51 @@ fn limited(judged: &[Space]) -> impl Iterator<Item = Space> {
     judged.iter().copied().filter(is_limited)
 }
 
-/// Live bytes of these spaces in excess of the limit.
-fn excess(judged: &[Space], limits: &Limits) -> u64 {
-    let limit = limits.max_retained.value;
-    limited(judged).map(|space| ledger::snapshot(space).live.saturating_sub(limit)).sum()
+/// Live bytes by space.
+type Live = BTreeMap<Space, u64>;
+
+fn live(judged: &[Space]) -> Live {
+    judged.iter().map(|&space| (space, ledger::snapshot(space).live)).collect()
 }
 
-/// Waits for a bounded time until other threads have freed the remaining blocks of the body.
-/// Returns a note for the report if they have freed any. The caller must be quiet.
-pub(super) fn wait_for_frees(judged: &[Space], limits: &Limits) -> Option<String> {
+/// The bytes that are live in addition to `before`.
+fn added(before: &Live, space: Space) -> u64 {
+    ledger::snapshot(space).live.saturating_sub(before.get(&space).copied().unwrap_or(0))
+}
+
+/// The bytes in addition to `before` that are above the limit.
+fn excess(judged: &[Space], limits: &Limits, before: &Live) -> u64 {
+    let limit = limits.max_retained.value;
+    limited(judged).map(|space| added(before, space).saturating_sub(limit)).sum()
+}
+
+/// Waits until other threads have freed the remaining blocks of the body, at most for `patience`,
+/// without the time for which this thread itself waits for a processor. Returns a note for the
+/// report if they have freed any. The caller must be quiet.
+pub(super) fn wait_for_frees(
+    judged: &[Space],
+    limits: &Limits,
+    patience: Duration,
+) -> Option<String> {
+    wait(judged, limits, (&Live::new(), patience))
+}
+
+fn wait(
+    judged: &[Space],
+    limits: &Limits,
+    (before, patience): (&Live, Duration),
+) -> Option<String> {
     let live = || -> u64 { limited(judged).map(|space| ledger::snapshot(space).live).sum() };
-    let before = live();
-    if excess(judged, limits) == 0 {
+    let at_return = live();
+    if excess(judged, limits, before) == 0 {
         return None;
     }
     let began = Instant::now();
     let clock = Clock::start();
-    while excess(judged, limits) > 0 && clock.elapsed() < PATIENCE {
+    while excess(judged, limits, before) > 0 && clock.elapsed() < patience {
         std::thread::sleep(Duration::from_millis(1));
     }
-    let freed = before.saturating_sub(live());
+    let freed = at_return.saturating_sub(live());
     (freed > 0).then(|| {
         format!(
             "other threads freed {} within {} ms after the body had returned",
@@ -60,41 +92,89 @@ pub(super) fn wait_for_frees(judged: &[Space], limits: &Limits) -> Option<String
     })
 }
 
-/// Runs the body once more if it left more than the built-in limit allows, and records the bytes
-/// that this round added. A round that fails adds a note only.
-pub(super) fn run_second(
+/// Runs further rounds of the body if it left more than the built-in limit allows, and records the
+/// bytes that the last of them added. If the first fails, it adds a note only.
+pub(super) fn run_further(
     description: &'static Description,
-    (device, case): (&Device, Case),
+    (device, case, mut operations): (&Device, Case, Operations),
     record: &mut Record,
 ) {
     let limits = record.limits.clone();
     let is_built_in = limits.max_retained.source == Source::BuiltIn;
+    let judged = record.judged.clone();
     // A limit that the user has set applies to all bytes that the first round left.
-    if !is_built_in || record.outcome != Outcome::Returned || excess(&record.judged, &limits) == 0 {
+    if !is_built_in
+        || record.outcome != Outcome::Returned
+        || excess(&judged, &limits, &Live::new()) == 0
+    {
         return;
     }
-    let live = |judged: &[Space]| -> BTreeMap<Space, u64> {
-        judged.iter().map(|&space| (space, ledger::snapshot(space).live)).collect()
-    };
-    let before = live(&record.judged);
-    let mut trial = Trial::new(device.clone(), (&limits, Reach::Screen), case, None);
-    let silence = Silence::begin();
-    let outcome = body::run(description, &mut trial);
-    drop(trial);
-    drop(silence);
-    if outcome != Outcome::Returned {
+    let clock = Clock::start();
+    let mut rounds: Vec<Live> = Vec::new();
+    while is_needed(&rounds, &clock, &limits) {
+        let before = live(&judged);
+        // A round may compute as much as the one before it.
+        operations.permit_again();
+        operations = Operations::now();
+        let births_from = ledger::iteration().saturating_add(1);
+        ledger::begin_iteration(births_from);
+        let mut trial = Trial::new(device.clone(), (&limits, Reach::Screen), case.clone(), None)
+            .with_births_from(births_from);
+        let silence = Silence::begin();
+        let outcome = body::run(description, &mut trial);
+        let patience = trial.patience();
+        drop(trial);
+        drop(silence);
+        if outcome != Outcome::Returned {
+            break;
+        }
+        wait(&judged, &limits, (&before, patience));
+        let left = match rounds.is_empty() {
+            true => judged.iter().map(|&space| (space, added(&before, space))).collect(),
+            // A thread that frees what an earlier round has left hides that this one leaves as much.
+            false => born_since(births_from, &judged),
+        };
+        let is_within = limited(&judged).all(|space| left[&space] <= limits.max_retained.value);
+        rounds.push(left);
+        if is_within {
+            break;
+        }
+    }
+    let Some(last) = rounds.last() else {
         record.notes.push(
             "the body cannot run twice in one process: memory that it keeps once per process \
              counts as retained"
                 .to_owned(),
         );
         return;
-    }
-    wait_for_frees(&record.judged, &limits);
-    let after = live(&record.judged);
+    };
     for (space, measured) in &mut record.spaces {
-        if let (Some(before), Some(after)) = (before.get(space), after.get(space)) {
-            measured.retained_again = Some(after.saturating_sub(*before));
+        measured.retained_again = last.get(space).copied();
+        measured.rounds = u32::try_from(rounds.len()).ok().filter(|&rounds| rounds > 1);
+    }
+}
+
+/// Live bytes of the blocks that were born in this iteration or later.
+fn born_since(birth: u32, judged: &[Space]) -> Live {
+    let mut live: Live = judged.iter().map(|&space| (space, 0)).collect();
+    for (kind, count) in ledger::census().iter().filter(|(kind, _)| kind.birth >= birth) {
+        if let Some(bytes) = live.get_mut(&kind.space) {
+            *bytes += kind.size * count;
         }
     }
+    live
+}
+
+/// True if another round can show that the bytes of these rounds are not left by every one, and if
+/// there are time and memory for it.
+fn is_needed(rounds: &[Live], clock: &Clock, limits: &Limits) -> bool {
+    let Some(last) = rounds.last() else { return true };
+    let equal = rounds.iter().rev().take_while(|round| *round == last).count();
+    let count = u32::try_from(rounds.len()).unwrap_or(u32::MAX);
+    let each = clock.elapsed() / count;
+    let on_host: u64 = last.iter().filter(|(space, _)| !space.is_of_driver()).map(|it| *it.1).sum();
+    equal < EQUAL_ROUNDS
+        && rounds.len() < MOST_ROUNDS
+        && each.saturating_mul(count.saturating_add(1)) <= limits.evidence.value
+        && on_host <= available().unwrap_or(u64::MAX) / 4
 }

@@ -93,11 +93,9 @@ impl<'a> Runner<'a> {
         std::fs::create_dir_all(&own).with_context(|| own.display().to_string())?;
         let reports =
             TemporaryFolder::new(&own, "run-").with_context(|| own.display().to_string())?;
-        let mut environment: BTreeMap<&'static str, OsString> = BTreeMap::from([
-            // Without it an assertion of insta in a body starts cargo, whose answer would be counted.
-            ("INSTA_WORKSPACE_ROOT", workspace.root().into()),
-            (variables::RAYON_NUM_THREADS.name, (&options.rayon_threads).into()),
-        ]);
+        // Without it an assertion of insta in a body starts cargo, whose answer would be counted.
+        let mut environment: BTreeMap<&'static str, OsString> =
+            BTreeMap::from([("INSTA_WORKSPACE_ROOT", workspace.root().into())]);
         let of_user = || std::env::var_os(PENDING).filter(|folder| !folder.is_empty());
         let pending = session.pending_directory().or_else(|| of_user().map(PathBuf::from));
         if let Some(folder) = &pending {
@@ -247,6 +245,13 @@ impl<'a> Runner<'a> {
     fn slot<'s>(&'s self, task: &'s Task) -> Option<Slot<'s>> {
         let on_a_gpu = task.family() == Family::Cuda;
         self.pool.take(if on_a_gpu { task.leg.gpus.as_slice() } else { &[] })
+    }
+
+    /// The number of threads of rayon's pool: the test's own or that of all tests.
+    fn set_threads(&self, command: &mut Command, task: &Task) {
+        let own = task.limits.threads.value.map(|threads| threads.to_string());
+        let threads = own.unwrap_or_else(|| self.options.rayon_threads.clone());
+        command.env(variables::RAYON_NUM_THREADS.name, threads);
     }
 
     fn show_gpus(&self, command: &mut Command, slot: Option<&Slot<'_>>, task: &Task) {

@@ -142,14 +142,13 @@ impl Runner<'_> {
             workspace: self.roots.workspace.to_owned(),
             candle: task.candle.clone(),
         };
-        let threads = variables::RAYON_NUM_THREADS.name;
         let mut command = self.options.scheduling.launcher.start(&task.binary);
         command
             .envs(task.binary.environment.iter().map(|(name, value)| (name, value)))
-            .env(threads, &self.options.rayon_threads)
             .env_remove(variables::LIST)
             .env_remove(variables::JOB)
             .env(variables::PROGRAM, serde_json::to_string(&job)?);
+        self.set_threads(&mut command, task);
         self.show_gpus(&mut command, slot, task);
         Ok(command)
     }

@@ -120,6 +120,7 @@ impl Runner<'_> {
         {
             command.env(variables::CUPTI, cupti);
         }
+        self.set_threads(&mut command, task);
         self.show_gpus(&mut command, slot, task);
         Ok(command)
     }

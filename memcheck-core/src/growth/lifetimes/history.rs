@@ -106,6 +106,11 @@ impl History {
         series
     }
 
+    /// Live bytes of the blocks that iterations have allocated.
+    pub fn kept_bytes(&self) -> u64 {
+        self.kinds.iter().chain(&self.shared).map(Kind::kept_bytes).sum()
+    }
+
     /// The call sites that have series of their own, without repetition.
     pub fn sites(&self) -> Vec<u32> {
         let mut sites: Vec<u32> = self.kinds.iter().filter_map(|kind| kind.site).collect();

@@ -221,6 +221,12 @@ impl Kind {
         none_left && !appeared && level.windows(2).all(|pair| pair[0] == pair[1])
     }
 
+    /// Live bytes of the blocks that iterations have allocated.
+    pub(super) fn kept_bytes(&self) -> u64 {
+        let (tally, factor) = self.in_bytes();
+        tally.now.saturating_sub(tally.set_up()).saturating_mul(factor)
+    }
+
     pub(super) fn add_live(&self, series: &mut [u64], start: usize) {
         let (tally, factor) = self.in_bytes();
         add_from(&tally.live, self.from, factor, start, series);

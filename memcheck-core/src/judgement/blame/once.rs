@@ -11,8 +11,9 @@ use crate::space::Space;
 struct Staying {
     space: Space,
     retained: u64,
-    /// The bytes that a second round added.
+    /// The bytes that the last further round added.
     added: u64,
+    rounds: Option<u32>,
     lines: Lines,
     /// Bytes of small host blocks in addition.
     small: u64,
@@ -34,8 +35,9 @@ fn staying(record: &Record, space: Space) -> Option<Staying> {
             lines.add(line, site.bytes);
         }
     }
-    let retained = record.spaces.get(&space)?.metrics.retained;
-    (!lines.is_empty()).then_some(Staying { space, retained, added, lines, small: 0 })
+    let measured = record.spaces.get(&space)?;
+    let (retained, rounds) = (measured.metrics.retained, measured.rounds);
+    (!lines.is_empty()).then_some(Staying { space, retained, added, rounds, lines, small: 0 })
 }
 
 /// One static mostly has blocks of both spaces of the host, so both have one note.
@@ -54,11 +56,22 @@ fn join_small(staying: &mut Vec<Staying>) {
 }
 
 fn note(staying: Staying) -> String {
-    let stays = match staying.added {
-        0 => "were allocated once in this process (a second round of the body retained no more)"
-            .to_owned(),
-        added => format!(
+    let stays = match (staying.added, staying.rounds) {
+        (0, None) => {
+            "were allocated once in this process (a second round of the body retained no more)"
+                .to_owned()
+        }
+        (0, Some(rounds)) => format!(
+            "stay after the first round of the body, as in a pool that threads fill (the last of \
+             {rounds} further rounds retained no more)"
+        ),
+        (added, None) => format!(
             "stay after the body returned, and a second round of the body added {}",
+            both(added)
+        ),
+        (added, Some(rounds)) => format!(
+            "stay after the body returned, and the last of {rounds} further rounds of the body \
+             added {}",
             both(added)
         ),
     };

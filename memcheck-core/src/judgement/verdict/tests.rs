@@ -102,15 +102,23 @@ fn one_iteration_does_not_measure_growth_that_the_test_itself_limits() {
 fn each_limit_fires_above_it_and_not_at_it() {
     let metrics = Metrics { peak_allocated: 100, retained: 7, ..Metrics::default() };
     // The greatest number in one iteration counts, not the median.
-    let run = record(SpaceRecord { allocations: vec![1, 1, 3, 1], ..armed(metrics) });
+    let run = record(SpaceRecord {
+        allocations: vec![1, 1, 3, 1],
+        allocated_total: vec![64, 96, 64, 64],
+        kept: Some(50),
+        ..armed(metrics)
+    });
     let at = |off: u64| Layer {
+        max_kept: Some(Size(50 - off)),
         max_peak: Some(Size(100 - off).into()),
         max_retained: Some(Size(7 - off)),
         max_allocations: Some(3 - off),
+        max_allocated: Some(Size(96 - off)),
         ..Layer::default()
     };
     assert!(codes(&run, &Baseline::Off, at(0)).is_empty());
-    assert_eq!(codes(&run, &Baseline::Off, at(1)), ["peak-limit", "retained", "allocations-limit"]);
+    let all = ["kept-limit", "peak-limit", "retained", "allocations-limit", "allocated-limit"];
+    assert_eq!(codes(&run, &Baseline::Off, at(1)), all);
 }
 
 #[test]

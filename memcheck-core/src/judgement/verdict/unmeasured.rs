@@ -153,7 +153,9 @@ pub fn unwritten(which: &str, error: impl std::fmt::Display) -> Finding {
 fn never_iterated(limits: &Limits) -> Option<Finding> {
     let Limits {
         max_growth,
+        max_kept,
         max_allocations,
+        max_allocated,
         max_reserved_growth,
         max_c_growth,
         max_rss_growth,
@@ -162,7 +164,9 @@ fn never_iterated(limits: &Limits) -> Option<Finding> {
     } = limits;
     let set: Vec<&str> = [
         ("`max_growth`", &max_growth.source),
+        ("`max_kept`", &max_kept.source),
         ("`max_allocations`", &max_allocations.source),
+        ("`max_allocated`", &max_allocated.source),
         ("`max_reserved_growth`", &max_reserved_growth.source),
         ("`max_c_growth`", &max_c_growth.source),
         ("`max_rss_growth`", &max_rss_growth.source),

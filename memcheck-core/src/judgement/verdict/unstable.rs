@@ -1,7 +1,7 @@
 //! `unstable`: the limit or baseline of a figure is between its values in the runs of one test. The
 //! finding replaces those that only some runs have; a limit that all exceed keeps its own.
 
-use super::{is_overhead, regression};
+use super::{is_overhead, regression, traffic};
 use crate::bound::Bound;
 use crate::judgement::baseline::Baseline;
 use crate::judgement::blame;
@@ -9,6 +9,7 @@ use crate::judgement::finding::{Class, Code, Finding};
 use crate::limits::{Limits, Source};
 use crate::measurement::record::Record;
 use crate::measurement::repeats::{Range, Repeats};
+use crate::measurement::traffic::Traffic;
 use crate::size::Size;
 use crate::space::Space;
 use crate::tolerance::Tolerance;
@@ -110,7 +111,9 @@ fn finding(record: &Record, repeats: &Repeats, between: &[&Threshold], range: Ra
         sites: match range.metric.as_str() {
             "peak_allocated" => blame::at_peak(record, space),
             "retained" | "retained_again" => blame::retained(record, space),
-            "allocations" | "most_allocations" => blame::allocating(record, space),
+            "allocations" | "most_allocations" | "most_allocated" => {
+                blame::allocating(record, space)
+            }
             _ => Vec::new(),
         },
         range: Some(range),
@@ -161,12 +164,6 @@ fn thresholds(
             });
             threshold(Code::Retained, "`max_retained`", limit, None, &judged);
         }
-        "most_allocations" => {
-            if let Some(limit) = limits.max_allocations.value {
-                let name = "`max_allocations`";
-                threshold(Code::AllocationsLimit, name, limit, None, &range.values);
-            }
-        }
         "allocations" => {
             if let Some(count) = then {
                 // A tolerance in bytes does not apply to counts.
@@ -174,7 +171,13 @@ fn thresholds(
                 threshold(Code::AllocationsRegression, BASELINE, ceiling, then, &range.values);
             }
         }
-        _ => {}
+        _ => {
+            let traffic = Traffic::ALL.into_iter().find(|traffic| traffic.figure() == metric);
+            if let Some((traffic, limit)) = traffic.and_then(|it| Some((it, it.limit(limits)?))) {
+                let (code, name) = (traffic::code(traffic), traffic::name(traffic));
+                threshold(code, name, limit, None, &range.values);
+            }
+        }
     }
     thresholds
 }
@@ -292,6 +295,26 @@ mod tests {
         other.facts.candle = "0.10.0".to_owned();
         let found = codes(&run, &kept(&other), Layer::default());
         assert_eq!(found, [Code::UncomparableBaseline]);
+    }
+
+    #[test]
+    fn bytes_of_an_iteration_that_some_runs_exceed_are_unstable() {
+        let layer = || Layer { max_allocated: Some(Size(5)), ..Layer::default() };
+        let of = |most: u64| {
+            let metrics = Metrics::default();
+            let mut run = record(SpaceRecord { allocated_total: vec![1, most], ..armed(metrics) });
+            run.limits = limits(layer());
+            run
+        };
+        let found = |runs: [u64; 2]| {
+            judged(&with_runs(of(runs[0]), &[of(runs[1])]), &Baseline::Off, layer()).findings
+        };
+        let unstable = found([9, 4]).remove(0);
+        assert_eq!(unstable.code, Code::Unstable);
+        assert!(unstable.message.contains("exceeds `max_allocated` of 5 B in 1 of them"));
+        let codes = |runs| found(runs).iter().map(|it| it.code).collect::<Vec<_>>();
+        assert_eq!(codes([9, 6]), [Code::AllocatedLimit]);
+        assert_eq!(codes([5, 4]), []);
     }
 
     #[test]

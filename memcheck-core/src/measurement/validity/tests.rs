@@ -88,6 +88,7 @@ fn series_of_unequal_length_are_refused() {
         ("/spaces/cuda:0/survivors/0/live_bytes", "spaces[cuda:0].survivors[0].live_bytes", 1, 10),
         ("/spaces/cuda:0/peak", "spaces[cuda:0].peak", 1, 2),
         ("/spaces/cuda:0/allocations", "spaces[cuda:0].allocations", 1, 2),
+        ("/spaces/cuda:0/allocated_total", "spaces[cuda:0].allocated_total", 1, 2),
         ("/attribution/modules/peaks", "attribution.modules.peaks", 1, 2),
         ("/attribution/modules/peaks/1", "attribution.modules.peaks[1]", 0, 1),
     ] {

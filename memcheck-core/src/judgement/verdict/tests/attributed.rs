@@ -3,7 +3,7 @@
 use super::*;
 use crate::growth::survivors::{Group, Growth};
 use crate::judgement::finding::Site;
-use crate::measurement::attribution::builder::{Run, enlarged, once, steady};
+use crate::measurement::attribution::builder::{Run, enlarged, of_sizes, once, steady};
 use crate::measurement::attribution::{Holder, HolderKind, Peak, Refused};
 use crate::measurement::record::Followed;
 use crate::measurement::stack::Frame;
@@ -40,6 +40,49 @@ fn the_run_that_explains_fails_as_the_run_that_counted() {
         assert_eq!((leak.code, leak.bytes_per_iteration), (Code::Leak, Some(growth)));
         assert!(found(record, at_most(growth)).is_empty());
     }
+}
+
+#[test]
+fn a_leak_that_could_be_a_cache_names_the_option_for_its_size() {
+    const STORE: &str = "candle_core::backprop::GradStore::new";
+    let names_option = |run: Run, layer: Layer| {
+        let leak = found(&run.record(), layer).remove(0);
+        assert_eq!(leak.code, Code::Leak);
+        leak.hint.is_some_and(|hint| hint.contains("`max_kept = "))
+    };
+    let kept = |group: Group| Run::default().place(&[MATMUL], group).tensors(&[&[16, 16]]);
+    let irregular = of_sizes([9, 0, 9, 9, 0, 0, 9, 0, 9, 0]);
+    for group in [steady(1 << 10), irregular] {
+        assert!(names_option(kept(group), at_most(0)));
+    }
+    assert!(!names_option(kept(enlarged(64)), at_most(0)), "a cache has blocks of its own");
+    let stores = Run::default().place(&[STORE], steady(64));
+    let cause = found(&stores.record(), at_most(0)).remove(0).cause.expect("a cause").code;
+    assert_eq!(cause, "grad-store-kept");
+    let stores = Run::default().place(&[STORE], steady(64));
+    assert!(!names_option(stores, at_most(0)), "its owner is known");
+    let layer = Layer { max_kept: Some(Size(8)), ..at_most(0) };
+    assert!(!names_option(kept(steady(64)), layer), "it is set");
+}
+
+#[test]
+fn kept_memory_above_its_limit_has_the_lines_that_hold_it() {
+    let layer = || Layer { max_kept: Some(Size(9)), ..Layer::default() };
+    let mut record = Run::default().place(&[MATMUL], steady(64)).place(&[], once(8, 3)).record();
+    record.spaces.get_mut(&GPU).unwrap().kept = Some(10);
+    let lines = |record: &Record| {
+        let kept = found(record, layer()).remove(0);
+        assert_eq!((kept.code, kept.figure, kept.limit), (Code::KeptLimit, Some(10), Some(9)));
+        kept.sites.iter().map(|site| (site.line, site.bytes)).collect::<Vec<_>>()
+    };
+    assert_eq!(lines(&record), [(Some(1), 640), (Some(2), 8)], "without a peak, all survivors");
+    let holder = |place, kind, bytes| Holder { place, kind, bytes, count: 1 };
+    let holders = vec![holder(0, HolderKind::Activations, 99), holder(1, HolderKind::Kept, 8)];
+    let peak = Peak { bytes: 107, holders, ..Peak::default() };
+    record.attribution.as_mut().unwrap().peaks.insert(GPU, peak);
+    assert_eq!(lines(&record), [(Some(2), 8)]);
+    record.spaces.get_mut(&GPU).unwrap().kept = Some(9);
+    assert!(found(&record, layer()).is_empty());
 }
 
 #[test]

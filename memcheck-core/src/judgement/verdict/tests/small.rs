@@ -101,9 +101,28 @@ fn small_blocks_count_as_retained_only_after_a_second_round() {
 }
 
 #[test]
-fn the_number_of_small_allocations_is_not_limited() {
-    let often = || SpaceRecord { allocations: vec![9; 10], ..armed(Metrics::default()) };
-    let layer = Layer { max_allocations: Some(8), ..Layer::default() };
-    let finding = (Code::AllocationsLimit, Some(Space::Host));
-    assert_eq!(found(&on_the_host(often(), often()), layer), [finding]);
+fn the_number_and_the_bytes_of_small_allocations_are_not_limited() {
+    let often = || SpaceRecord {
+        allocations: vec![9; 10],
+        allocated_total: vec![90; 10],
+        ..armed(Metrics::default())
+    };
+    let layer =
+        Layer { max_allocations: Some(8), max_allocated: Some(Size(89)), ..Layer::default() };
+    let findings = [Code::AllocationsLimit, Code::AllocatedLimit];
+    let findings = findings.map(|code| (code, Some(Space::Host)));
+    assert_eq!(found(&on_the_host(often(), often()), layer), findings);
+}
+
+#[test]
+fn small_blocks_that_a_cache_keeps_with_twice_as_many_bytes_of_tensors_are_not_another_finding() {
+    let keeps = |bytes| SpaceRecord { kept: Some(bytes), ..armed(Metrics::default()) };
+    let codes_of = |tensors, small, limit| {
+        let layer = Layer { max_kept: Some(Size(limit)), ..Layer::default() };
+        found(&on_the_host(keeps(tensors), keeps(small)), layer)
+    };
+    let kept = |space| (Code::KeptLimit, Some(space));
+    assert_eq!(codes_of(128, 64, 0), [kept(Space::Host)]);
+    assert_eq!(codes_of(127, 64, 0), [kept(Space::Host), kept(Space::HostSmall)]);
+    assert_eq!(codes_of(1_024, 1_025, 1_024), [kept(Space::HostSmall)]);
 }
