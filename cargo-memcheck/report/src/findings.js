@@ -29,7 +29,7 @@ function one(finding, tree) {
 function calledFrom({ called_from: place }, tree) {
   if (!place) return null;
   return el('div', { class: 'called-from' },
-    el('p', { class: 'place' }, 'All places below are called from ', el('code', null, place)),
+    el('p', { class: 'place' }, 'The places that keep the most are called from ', el('code', null, place)),
     snippet(tree.snippets.get(place)));
 }
 

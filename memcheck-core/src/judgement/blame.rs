@@ -79,7 +79,7 @@ fn with_reading(site: Site, reading: Reading) -> Site {
 
 /// The site of a call stack in a scope, without figures.
 pub(super) fn site(stack: &Stack, scope: &str) -> Site {
-    Site { stack: stack.frames.clone(), ..line(stack, scope) }
+    Site { stack: stack.frames.clone(), outside: stack.outside, ..line(stack, scope) }
 }
 
 /// The same without the frames, which are most of its memory.

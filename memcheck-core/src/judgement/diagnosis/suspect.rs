@@ -54,7 +54,6 @@ impl Suspect<'_> {
 
 /// The survivors of `space` with their readings, the fastest growing first.
 pub fn suspects(attribution: &Attribution, space: Space) -> Vec<Suspect<'_>> {
-    const EMPTY: &Stack = &Stack { frames: Vec::new() };
     let sums = SiteSums::of(&attribution.places);
     let mut suspects: Vec<Suspect<'_>> = attribution
         .survivors
@@ -62,7 +61,7 @@ pub fn suspects(attribution: &Attribution, space: Space) -> Vec<Suspect<'_>> {
         .filter(|survivors| survivors.space == space)
         .map(|survivors| Suspect {
             survivors,
-            stack: attribution.stacks.get(survivors.stack).unwrap_or(EMPTY),
+            stack: attribution.stacks.get(survivors.stack).unwrap_or(Stack::EMPTY),
             reading: survivors.group.reading,
             calls: sums.get(space, survivors.stack, &survivors.scope).last_calls,
         })

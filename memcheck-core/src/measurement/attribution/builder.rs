@@ -93,7 +93,8 @@ impl Run {
             file: Some("src/step.rs".to_owned()),
             line: Some(number as u32 + 1),
         };
-        let stack = Stack { frames: functions.iter().map(library).chain([line]).collect() };
+        let frames = functions.iter().map(library).chain([line]).collect();
+        let stack = Stack { frames, ..Stack::default() };
         self.attribution.places.push(Place {
             space: GPU,
             stack: number,
