@@ -33,7 +33,7 @@ function one(finding, tree) {
 function calledFrom({ called_from: place }, tree) {
   if (!place) return null;
   return el('div', { class: 'called-from' },
-    el('p', { class: 'place' }, 'All places below are called from ', linked(place)),
+    el('p', { class: 'place' }, 'The places that keep the most are called from ', linked(place)),
     snippet(tree.snippets.get(place)));
 }
 

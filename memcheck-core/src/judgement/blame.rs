@@ -38,13 +38,13 @@ pub fn growing(evidence: &Evidence<'_>) -> Vec<Site> {
 }
 
 /// A buffer that is enlarged has another size in the run that decided the growth than in the run
-/// that measured the peak, so that its note names the run.
+/// that measured the peak, so that its note names the iterations of the run.
 fn of_run(evidence: &Evidence<'_>, site: Site) -> Site {
     let is_buffer = matches!(site.pattern, Some(Pattern::Enlarged | Pattern::Amortized));
     match (evidence.measured.growth, &site.note) {
         (Growth::Found { iterations, .. }, Some(note)) if is_buffer && evidence.is_longer => {
-            let end = format!("at the end of the longer run of {iterations} iterations");
-            Site { note: Some(format!("{note}; its size is that {end}")), ..site }
+            let note = format!("{note}; this is its size after {iterations} iterations");
+            Site { note: Some(note), ..site }
         }
         _ => site,
     }
@@ -81,7 +81,7 @@ fn with_reading(site: Site, reading: Reading) -> Site {
 
 /// The site of a call stack in a scope, without figures.
 pub(super) fn site(stack: &Stack, scope: &str) -> Site {
-    Site { stack: stack.frames.clone(), ..line(stack, scope) }
+    Site { stack: stack.frames.clone(), outside: stack.outside, ..line(stack, scope) }
 }
 
 /// The same without the frames, which are most of its memory.

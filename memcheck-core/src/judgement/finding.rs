@@ -272,6 +272,9 @@ pub struct Finding {
     /// The next step for the user.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub hint: Option<String>,
+    /// The line of the program that keeps the memory, or the heaviest one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub keeps_at: Option<HeadLine>,
     /// The places that hold or allocate the bytes.
     #[serde(default)]
     pub sites: Vec<Site>,
@@ -284,6 +287,18 @@ pub struct Finding {
     /// The kind of mistake, if one is recognized.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cause: Option<crate::judgement::diagnosis::Cause>,
+}
+
+/// A line of the program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeadLine {
+    /// The source file.
+    pub file: String,
+    /// The line number.
+    pub line: u32,
+    /// The function that has the line; `None` if only a file and a line are known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub function: Option<String>,
 }
 
 /// A place that holds bytes: a call site, or a block size if the call site is not known.
@@ -329,6 +344,10 @@ pub struct Site {
     /// The call stack without frames of plumbing, the innermost frame first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stack: Vec<crate::measurement::stack::Frame>,
+    /// The number of outermost frames of [`Self::stack`] that are outside of an iteration. Not in
+    /// files, because only [`Finding::keeps_at`] depends on it.
+    #[serde(skip)]
+    pub outside: usize,
 }
 
 impl Site {
@@ -369,11 +388,20 @@ impl Finding {
             range: None,
             message: message.into(),
             hint: None,
+            keeps_at: None,
             sites: Vec::new(),
             grown: Vec::new(),
             shrunk: Vec::new(),
             cause: None,
         }
+    }
+
+    /// The headline, if it is not the line of the first place: then it called the lines of the sites.
+    pub fn caller(&self) -> Option<&HeadLine> {
+        let is_kept = matches!(self.code, Code::Leak | Code::Retained) && self.grown.is_empty();
+        let at = self.keeps_at.as_ref().filter(|_| is_kept)?;
+        let first = self.sites.iter().find_map(|site| Some((site.file.as_ref()?, site.line?)));
+        (first != Some((&at.file, at.line))).then_some(at)
     }
 
     /// The same finding with a hint.

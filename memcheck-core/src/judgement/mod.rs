@@ -5,6 +5,7 @@ pub mod blame;
 pub mod diagnosis;
 pub mod fault;
 pub mod finding;
+mod headline;
 pub mod location;
 pub mod snapshot;
 pub mod verdict;

@@ -6,6 +6,7 @@ use crate::judgement::baseline::Baseline;
 use crate::judgement::blame;
 use crate::judgement::diagnosis::{self, Evidence};
 use crate::judgement::finding::{Class, Code, Finding, Level};
+use crate::judgement::headline::headline;
 use crate::limits::{Limits, Source};
 
 use crate::measurement::record::{Metrics, Record, SpaceRecord};
@@ -106,7 +107,7 @@ pub fn is_worth_keeping(findings: &[Finding]) -> bool {
     })
 }
 
-/// Drops the allowed findings, collects the denied ones and decides the status. If the instrument
+/// Drops the allowed findings, finds the headlines of the others, collects the denied ones and decides the status. If the instrument
 /// failed, bookkeeping is dropped, because there are no figures to accept.
 pub fn conclude(findings: Vec<Finding>, level: impl Fn(Code) -> Level) -> Verdict {
     let is_of = |finding: &Finding, class| finding.code.row().class == class;
@@ -115,6 +116,11 @@ pub fn conclude(findings: Vec<Finding>, level: impl Fn(Code) -> Level) -> Verdic
         .into_iter()
         .filter(|finding| !blind || !is_of(finding, Class::Bookkeeping))
         .filter(|finding| level(finding.code) != Level::Allow)
+        .map(|finding| {
+            // A stored finding has it already, but not the frames that it depends on.
+            let keeps_at = finding.keeps_at.clone().or_else(|| headline(&finding));
+            Finding { keeps_at, ..finding }
+        })
         .collect();
     let of_class = |class: Class| {
         findings.iter().map(|finding| finding.code).filter(move |code| code.row().class == class)

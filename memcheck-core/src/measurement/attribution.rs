@@ -242,7 +242,6 @@ pub struct Attribution {
 impl Attribution {
     /// The call stack of a call site; an empty stack if its index is out of range.
     pub fn stack_of(&self, place: &Place) -> &Stack {
-        const NONE: &Stack = &Stack { frames: Vec::new() };
-        self.stacks.get(place.stack).unwrap_or(NONE)
+        self.stacks.get(place.stack).unwrap_or(Stack::EMPTY)
     }
 }

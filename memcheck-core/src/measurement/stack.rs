@@ -7,7 +7,10 @@ mod ends;
 mod frame;
 mod operation;
 mod owner;
+mod passage;
 mod sources;
+
+use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +18,8 @@ pub use backtrace::program_frames;
 pub use frame::Frame;
 use frame::plain;
 pub use owner::Owner;
+pub(crate) use passage::FrameMark;
+pub use passage::Passage;
 pub use sources::Sources;
 
 pub use memcheck_limits::TEST;
@@ -24,21 +29,43 @@ pub use memcheck_limits::TEST;
 pub struct Stack {
     /// The frames.
     pub frames: Vec<Frame>,
+    /// The number of outermost frames that are outside of an iteration: the line that calls
+    /// `Trial::iterate`, and its callers.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub outside: usize,
+    /// What the call passed through in frames that are not shown, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub through: Vec<Passage>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 impl Stack {
+    /// A stack without frames.
+    pub(crate) const EMPTY: &Self = &Self { frames: Vec::new(), outside: 0, through: Vec::new() };
+
     /// Keeps the frames of the program, candle and libraries, without those outside of the
     /// program's outermost frame and those at both ends that are the same in every stack.
     ///
     /// If C code has allocated, its functions without debug information are kept too.
     pub fn trimmed(frames: impl IntoIterator<Item = Frame>) -> Self {
         let frames: Vec<Frame> = frames.into_iter().collect();
-        Self::trimmed_of(frames.iter().map(|frame| (frame, frame.owner())).collect())
+        Self::trimmed_of(frames.iter().map(|frame| (frame, frame.owner(), frame.mark())).collect())
     }
 
-    /// [`Stack::trimmed`] of frames whose owners are known. Stacks share most frames, so that the
-    /// caller can find the owner of each once.
-    pub(crate) fn trimmed_of(mut frames: Vec<(&Frame, Owner)>) -> Self {
+    /// [`Stack::trimmed`] of frames whose owners and marks are known. Stacks share most frames, so
+    /// that the caller can find them once for each.
+    pub(crate) fn trimmed_of(all: Vec<(&Frame, Owner, Option<FrameMark>)>) -> Self {
+        let (outside, through) = passage::passages(&all);
+        let outer: HashSet<*const Frame> = all[all.len() - outside..]
+            .iter()
+            .map(|(frame, ..)| std::ptr::from_ref(*frame))
+            .collect();
+        let mut frames: Vec<(&Frame, Owner)> =
+            all.into_iter().map(|(frame, owner, _)| (frame, owner)).collect();
         let c_functions = c_functions::allocating(&frames);
         frames.retain(|(_, owner)| *owner != Owner::Plumbing);
         if let Some(outermost) = frames.iter().rposition(|(_, owner)| *owner == Owner::User) {
@@ -48,8 +75,23 @@ impl Stack {
         frames
             .dedup_by(|(a, _), (b, _)| a.file.is_some() && (&a.file, a.line) == (&b.file, b.line));
         ends::trim(&mut frames);
+        let is_outer = |(frame, _): &&(&Frame, Owner)| outer.contains(&std::ptr::from_ref(*frame));
+        let outside = frames.iter().rev().take_while(is_outer).count();
         let frames = frames.into_iter().map(|(frame, _)| frame.clone());
-        Self { frames: c_functions.into_iter().chain(frames).collect() }
+        Self { frames: c_functions.into_iter().chain(frames).collect(), outside, through }
+    }
+
+    /// Adds what another call with the same frames passed through.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.outside = self.outside.min(other.outside);
+        self.through.extend(other.through);
+        self.through.sort();
+        self.through.dedup();
+    }
+
+    /// The frames of one iteration: those of the body and its callers are left out.
+    pub fn of_iteration(&self) -> &[Frame] {
+        &self.frames[..self.frames.len().saturating_sub(self.outside)]
     }
 
     /// The innermost frame of the program: the line to look at.

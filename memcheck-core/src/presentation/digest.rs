@@ -107,6 +107,7 @@ mod tests {
                 frame("app::forward", 20),
                 frame("app::main", caller),
             ],
+            ..Stack::default()
         };
         let place = |stack, space| Place {
             space,

@@ -1,6 +1,6 @@
 //! Formats a finding as lines of text: one line of summary, then sites, cause and hint.
 
-use crate::judgement::finding::{Code, Finding, GrownHolder, Site, Via};
+use crate::judgement::finding::{Code, Finding, GrownHolder, HeadLine, Site, Via};
 use crate::measurement::unknown_reads::UnknownReads;
 use crate::presentation::sizes;
 use crate::size::{self, Size, both};
@@ -88,6 +88,7 @@ pub fn parts(finding: &Finding, extent: Much) -> Vec<Line> {
     if shown < rest.len() {
         lines.push(more(&size::counted((rest.len() - shown) as u64, "more line", "more lines")));
     }
+    lines.extend(headline(finding));
     lines.extend(changed(
         &finding.grown,
         extent,
@@ -112,6 +113,19 @@ pub fn parts(finding: &Finding, extent: Much) -> Vec<Line> {
         lines.push(line(LinePart::Remedy, format!("  hint: {hint}")));
     }
     lines
+}
+
+/// The headline of a finding, unless the first place that is printed has the same line.
+fn headline(finding: &Finding) -> Vec<Line> {
+    let Some(HeadLine { file, line: number, function }) = finding.caller() else {
+        return Vec::new();
+    };
+    let function = function.as_deref().map(|function| format!(" ({function})"));
+    let place = format!("  {file}:{number}{}", function.unwrap_or_default());
+    vec![
+        line(LinePart::Place, place),
+        line(LinePart::Operation, "    calls the lines that allocate the kept memory"),
+    ]
 }
 
 fn more(what: &str) -> Line {

@@ -138,6 +138,7 @@ mod tests {
         assert!(leak.contains("%0Acause: ") && leak.contains("%0Aremedy: "), "{leak}");
         let finding = &mut outcome.verdict.findings[0];
         finding.cause = None;
+        finding.keeps_at = None;
         finding.sites.iter_mut().for_each(|site| site.file = Some("/elsewhere/x.rs".to_owned()));
         let leak = texts(&outcome).remove(0);
         let (file, line) = (task().subject.file().to_owned(), task().subject.line());

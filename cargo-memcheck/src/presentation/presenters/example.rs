@@ -24,6 +24,7 @@ fn stack(operation: &str, line: u32) -> Stack {
             frame(&format!("candle_core::tensor::Tensor::{operation}"), None, 7),
             frame("app::Model::forward", Some("src/model.rs"), line),
         ],
+        ..Stack::default()
     }
 }
 

@@ -12,7 +12,7 @@ use html5ever::tokenizer::{
 use memcheck_core::characters::{escaped, is_special};
 use memcheck_core::device::Family;
 use memcheck_core::judgement::diagnosis::Cause;
-use memcheck_core::judgement::finding::{Code, Finding, GrownHolder, Level, Site, Via};
+use memcheck_core::judgement::finding::{Code, Finding, GrownHolder, HeadLine, Level, Site, Via};
 use memcheck_core::judgement::location;
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::measurement::fault_sweep::{Calls, Effect, SweepResult, UnsafeAllocation};
@@ -72,6 +72,7 @@ fn finding(text: &str) -> Finding {
         remedy: text.to_owned(),
     };
     Finding {
+        keeps_at: Some(HeadLine { file: text.to_owned(), line: 1, function: some() }),
         sites: vec![site],
         grown: vec![GrownHolder {
             holder: text.to_owned(),

@@ -17,6 +17,8 @@ pub(crate) mod example;
 mod exports;
 mod failure;
 mod findings;
+#[cfg(all(test, feature = "exports"))]
+mod headline;
 #[cfg(test)]
 mod hostile;
 pub(crate) mod json;

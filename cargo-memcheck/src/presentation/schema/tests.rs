@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use memcheck_core::growth::survivors::{Growth, Pattern};
 use memcheck_core::judgement::diagnosis::Cause;
-use memcheck_core::judgement::finding::{Code, Finding, GrownHolder, Level, Site, Via};
+use memcheck_core::judgement::finding::{Code, Finding, GrownHolder, HeadLine, Level, Site, Via};
 use memcheck_core::limits::Source;
 use memcheck_core::measurement::driver::{Item, Occupant, Untracked};
 use memcheck_core::measurement::fault_sweep::SweepResult;
@@ -67,6 +67,7 @@ fn finding() -> Finding {
         baseline: Some(1),
         range: Some(range()),
         hint: some(),
+        keeps_at: Some(HeadLine { file: text(), line: 1, function: some() }),
         sites: vec![site],
         grown: vec![holder()],
         shrunk: vec![holder()],

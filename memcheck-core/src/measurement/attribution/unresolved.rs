@@ -3,12 +3,12 @@
 //! and generic functions compile one line to several addresses. The caller looks up the names.
 
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, hash_map};
 
 use serde::{Deserialize, Serialize};
 
 use super::{Attribution, Holder, HolderKind, Place, Survivors, Tensor};
-use crate::measurement::stack::{Frame, Owner, Sources, Stack};
+use crate::measurement::stack::{Frame, FrameMark, Owner, Sources, Stack};
 use crate::space::Space;
 
 const NO_LINES: &str = "the binary has no line tables: set `debug = \"line-tables-only\"` in its \
@@ -72,28 +72,36 @@ fn stacks(
     sources: &Sources,
     mut lookup: impl FnMut(u64) -> Vec<Frame>,
 ) -> (Vec<Stack>, Vec<usize>) {
-    let mut frames: HashMap<u64, Vec<(Frame, Owner)>> = HashMap::new();
-    let mut known: HashMap<Stack, usize> = HashMap::new();
-    let mut stacks = Vec::new();
+    let mut frames: HashMap<u64, Vec<(Frame, Owner, Option<FrameMark>)>> = HashMap::new();
+    let mut known: HashMap<Vec<Frame>, usize> = HashMap::new();
+    let mut stacks: Vec<Stack> = Vec::new();
     let stack_of = calls
         .iter()
         .map(|calls| {
             for &call in calls {
                 frames.entry(call).or_insert_with(|| {
                     let frames = lookup(call).into_iter().map(|frame| sources.qualify(frame));
-                    let with_owner = |frame: Frame| {
-                        let owner = frame.owner();
-                        (frame, owner)
+                    let classified = |frame: Frame| {
+                        let (owner, mark) = (frame.owner(), frame.mark());
+                        (frame, owner, mark)
                     };
-                    frames.map(with_owner).collect()
+                    frames.map(classified).collect()
                 });
             }
             let all = calls.iter().flat_map(|call| &frames[call]);
-            let stack = Stack::trimmed_of(all.map(|(frame, owner)| (frame, *owner)).collect());
-            *known.entry(stack).or_insert_with_key(|stack| {
-                stacks.push(stack.clone());
-                stacks.len() - 1
-            })
+            let stack =
+                Stack::trimmed_of(all.map(|(frame, owner, mark)| (frame, *owner, *mark)).collect());
+            match known.entry(stack.frames.clone()) {
+                // Frames that are not shown must not make two call sites of one.
+                hash_map::Entry::Occupied(known) => {
+                    stacks[*known.get()].join(stack);
+                    *known.get()
+                }
+                hash_map::Entry::Vacant(vacant) => {
+                    stacks.push(stack);
+                    *vacant.insert(stacks.len() - 1)
+                }
+            }
         })
         .collect();
     (stacks, stack_of)

@@ -115,7 +115,8 @@ mod tests {
     #[test]
     fn an_operation_is_the_method_that_the_program_reached() {
         let operation = |functions: &[&str]| {
-            Stack { frames: functions.iter().map(|f| frame(f, "")).collect() }.operation()
+            let frames = functions.iter().map(|f| frame(f, "")).collect();
+            Stack { frames, ..Stack::default() }.operation()
         };
         let named = |text: &str| Some(text.to_owned());
         assert_eq!(

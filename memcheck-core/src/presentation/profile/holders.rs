@@ -57,7 +57,7 @@ pub fn kinds(peak: &Peak) -> Vec<KindSum> {
 pub(super) fn holders(attribution: &Attribution, space: Space, peak: &Peak) -> Vec<HeldRow> {
     let held = |(kind, found): (HolderKind, Site)| {
         let label = blame::label(&found);
-        let stack = Stack { frames: found.stack };
+        let stack = Stack { frames: found.stack, ..Stack::default() };
         HeldRow {
             label,
             site: site(&stack),

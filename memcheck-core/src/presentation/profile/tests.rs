@@ -18,6 +18,7 @@ fn stack(operation: &str, function: &str, line: u32) -> Stack {
             frame(&format!("candle_core::tensor::Tensor::{operation}"), candle, 7),
             frame(function, "src/model.rs", line),
         ],
+        ..Stack::default()
     }
 }
 

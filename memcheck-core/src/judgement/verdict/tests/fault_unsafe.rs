@@ -7,7 +7,7 @@ use crate::measurement::stack::{Frame, Stack};
 fn at(line: u32) -> Calls {
     let function = "app::step".to_owned();
     let frame = Frame { function, file: Some("src/step.rs".to_owned()), line: Some(line) };
-    Calls::Named(Stack { frames: vec![frame] })
+    Calls::Named(Stack { frames: vec![frame], ..Stack::default() })
 }
 
 fn refused(number: u64, line: u32, effect: Effect) -> UnsafeAllocation {

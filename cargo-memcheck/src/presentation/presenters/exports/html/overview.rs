@@ -216,10 +216,10 @@ fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Marku
             None => code,
         }
     };
-    let common = places::common_line(finding);
+    let caller = places::caller(finding);
     // The baseline does not know which allocations are new.
     let is_known = finding.grown.is_empty() && finding.code != Code::AllocationsRegression;
-    let first = places::first_line(finding).filter(|_| is_known);
+    let first = places::headline(finding).filter(|_| is_known);
     // The cause states it once for all of them.
     let is_new = finding.grown.iter().all(|holder| holder.then == 0);
     html! {
@@ -238,14 +238,11 @@ fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Marku
         @if let Some(more) = finding.grown.len().checked_sub(MOST_GROWN).filter(|more| *more > 0) {
             p { "… " (counted(more as u64, "more place", "more places")) " grew" }
         }
-        @if let Some((file, line)) = common {
+        @if let Some((file, line)) = first {
             p.place {
                 strong { "line: " } (place(file, line)) (source((file, line)))
-                " allocates all memory that is kept"
+                @if caller.is_some() { " calls the lines that allocate the kept memory" }
             }
-        }
-        @if let (None, Some((file, line))) = (common, first) {
-            p.place { strong { "line: " } (place(file, line)) (source((file, line))) }
         }
         @if let Some(cause) = &finding.cause {
             p { strong { "cause: " } (cause.title) br; strong { "remedy: " } (prose(&cause.remedy)) }

@@ -21,7 +21,7 @@ pub(super) struct FindingData {
     sites: Vec<SiteData>,
     /// Call sites that are left out, and their bytes.
     more: Option<(usize, u64)>,
-    /// The line that called all call sites.
+    /// The headline, if it is the line that called those of the call sites.
     called_from: Option<String>,
     cause: Option<Cause>,
     hint: Option<String>,
@@ -52,7 +52,7 @@ impl FindingData {
         for (file, line) in places::grown(finding) {
             tree.show(Some(file), Some(line));
         }
-        let called_from = places::common_line(finding).map(|(file, line)| {
+        let called_from = places::caller(finding).map(|(file, line)| {
             tree.show(Some(file), Some(line));
             format!("{file}:{line}")
         });
@@ -80,7 +80,7 @@ impl SiteData {
         let via = |via: &memcheck_core::judgement::finding::Via| {
             format!("{} ({}:{})", via.function, via.file, via.line)
         };
-        let stack = Stack { frames: site.stack.clone() };
+        let stack = Stack { frames: site.stack.clone(), ..Stack::default() };
         Self {
             place: site.place(),
             function: site.function.clone(),

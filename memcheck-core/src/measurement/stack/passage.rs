@@ -1,0 +1,207 @@
+//! The code of std, of async runtimes and of this tool that a call passed through. Reports do not
+//! show these frames, but they prove who can own the memory.
+
+use serde::{Deserialize, Serialize};
+
+use super::frame::is_closure;
+use super::{Frame, Owner};
+
+/// What a call passed through, as far as its owner can be concluded from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Passage {
+    /// A task of an async runtime.
+    Task,
+    /// A thread that the program started.
+    Thread,
+    /// The sending half of a channel, called by the program.
+    Channel,
+    /// A map: it adds an entry, or the closure for a missing entry runs.
+    Map,
+}
+
+/// The meaning of one frame. It depends on the frame alone, so that each is classified once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FrameMark {
+    /// It passes a call on.
+    Through(Passage),
+    /// It repeats the body of a test.
+    Iterate,
+    /// It runs the test, so that the thread is that of the test.
+    Test,
+    /// It runs jobs on threads of a pool, which outlive a job.
+    Pool,
+}
+
+/// The crates whose `send` stores a message.
+const CHANNELS: [&str; 4] = ["crossbeam_channel", "flume", "async_channel", "kanal"];
+const MAPS: [&str; 3] = ["hashbrown", "indexmap", "dashmap"];
+/// Methods of maps that add an entry or make room for one.
+const ADDS: [&str; 5] = ["insert", "or_default", "reserve", "capacity", "extend"];
+/// The modules of std and tokio with a meaning.
+const MODULES: [(&str, Passage); 6] = [
+    ("tokio::runtime::task::", Passage::Task),
+    ("std::thread::", Passage::Thread),
+    ("std::sync::mpsc::", Passage::Channel),
+    ("std::sync::mpmc::", Passage::Channel),
+    ("tokio::sync::mpsc::", Passage::Channel),
+    ("collections::hash::", Passage::Map),
+];
+
+impl Frame {
+    /// The mark of the frame; `None` if it has no meaning for the owner of memory.
+    pub(crate) fn mark(&self) -> Option<FrameMark> {
+        let krate = self.krate();
+        match krate {
+            "memcheck_runtime" => return self.mark_of_runtime(),
+            "rayon" | "rayon_core" => return Some(FrameMark::Pool),
+            "async_task" => return Some(FrameMark::Through(Passage::Task)),
+            _ => {}
+        }
+        let is_map = || {
+            let file = self.file.as_deref().unwrap_or_default();
+            self.function.contains("collections::btree::map") || file.contains("/hashbrown-")
+        };
+        let of_module = || {
+            let found = MODULES.iter().find(|(module, _)| self.function.contains(module));
+            found.map(|(_, passage)| *passage)
+        };
+        let passage = match () {
+            () if MAPS.contains(&krate) || is_map() => Passage::Map,
+            () if CHANNELS.contains(&krate) => Passage::Channel,
+            () => of_module()?,
+        };
+        // A module has functions without a meaning too, such as `LocalKey::with`, `recv` and `get`.
+        let meaning: &[&str] = match passage {
+            Passage::Thread => &["spawn"],
+            Passage::Channel => &["send"],
+            Passage::Map => &ADDS,
+            Passage::Task => &[""],
+        };
+        let method = self.method()?;
+        let has_meaning = meaning.iter().any(|part| method.contains(part));
+        has_meaning.then_some(FrameMark::Through(passage))
+    }
+
+    fn mark_of_runtime(&self) -> Option<FrameMark> {
+        if self.method()?.starts_with("iterate") {
+            return Some(FrameMark::Iterate);
+        }
+        self.function.contains("memcheck_runtime::entry").then_some(FrameMark::Test)
+    }
+
+    /// The name of the function, without the closures in it.
+    fn method(&self) -> Option<&str> {
+        self.function.rsplit("::").find(|segment| !is_closure(segment))
+    }
+}
+
+/// The frames outside of the innermost iteration, and what the call passed through. `frames` are
+/// all frames of a call, the innermost first.
+pub(super) fn passages(frames: &[(&Frame, Owner, Option<FrameMark>)]) -> (usize, Vec<Passage>) {
+    let marks = || frames.iter().map(|(_, _, mark)| *mark);
+    let iterate = marks().position(|mark| mark == Some(FrameMark::Iterate));
+    let outside = iterate.map_or(0, |iterate| frames.len() - iterate);
+    let is_of_test = marks()
+        .any(|mark| matches!(mark, Some(FrameMark::Test | FrameMark::Iterate | FrameMark::Pool)));
+    let mut passages: Vec<Passage> = Vec::new();
+    for (at, mark) in marks().enumerate() {
+        let Some(FrameMark::Through(passage)) = mark else { continue };
+        let is_proof = match passage {
+            Passage::Task | Passage::Map => true,
+            Passage::Thread => !is_of_test,
+            Passage::Channel => is_called_by_program(&frames[at + 1..]),
+        };
+        if is_proof && !passages.contains(&passage) {
+            passages.push(passage);
+        }
+    }
+    // A runtime runs its tasks on threads of its own.
+    if passages.contains(&Passage::Task) {
+        passages.retain(|passage| *passage != Passage::Thread);
+    }
+    passages.sort();
+    (outside, passages)
+}
+
+/// A dependency has channels of its own, which the program cannot empty.
+fn is_called_by_program(callers: &[(&Frame, Owner, Option<FrameMark>)]) -> bool {
+    let mut callers = callers.iter().filter(|(_, owner, mark)| {
+        *owner != Owner::Plumbing && !matches!(mark, Some(FrameMark::Through(_)))
+    });
+    callers.next().is_some_and(|(_, owner, _)| *owner == Owner::User)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Stack;
+    use super::super::tests::{CANDLE, frame};
+    use super::*;
+
+    const STD: &str = "/rustc/ab/library/std/src/x.rs";
+    const TOKIO: &str = "/home/u/.cargo/registry/src/i/tokio-1.0.0/src/runtime/task/core.rs";
+    const LIBRARY: &str = "/home/u/.cargo/registry/src/i/tower-1.0.0/src/lib.rs";
+
+    fn through(functions: &[(&str, &str)]) -> Vec<Passage> {
+        Stack::trimmed(functions.iter().map(|(function, file)| frame(function, file))).through
+    }
+
+    #[test]
+    fn a_task_a_thread_a_channel_and_a_map_of_the_program_are_recognized() {
+        let zeros = ("candle_core::tensor::Tensor::zeros", CANDLE);
+        let (app, closure) = (("app::f", "src/f.rs"), ("app::f::{{closure}}", "src/f.rs"));
+        let spawn = ("std::thread::Builder::spawn_unchecked_::{{closure}}", STD);
+        let entry = ("memcheck_runtime::entry::session::body", "memcheck-runtime/src/x.rs");
+        let task = ("tokio::runtime::task::core::Core<T,S>::poll", TOKIO);
+        let pool = ("rayon_core::registry::WorkerThread::wait", LIBRARY);
+        assert_eq!(through(&[zeros, closure, spawn]), [Passage::Thread]);
+        assert_eq!(through(&[zeros, closure, task, spawn]), [Passage::Task]);
+        // libtest starts a thread for the test, and rayon's threads are not the program's.
+        assert_eq!(through(&[zeros, app, entry, spawn]), []);
+        assert_eq!(through(&[zeros, closure, pool, spawn]), []);
+
+        let send = ("std::sync::mpmc::list::Channel<T>::send", STD);
+        let receive = ("std::sync::mpmc::list::Channel<T>::recv", STD);
+        assert_eq!(through(&[send, app, entry]), [Passage::Channel]);
+        assert_eq!(through(&[receive, app, entry]), []);
+        let entry_of_map = ("std::collections::hash::map::Entry<K,V>::or_insert_with", STD);
+        let table = ("hashbrown::raw::RawTable<T,A>::reserve_rehash", STD);
+        assert_eq!(through(&[zeros, closure, entry_of_map, app, entry]), [Passage::Map]);
+        assert_eq!(through(&[table, app, entry]), [Passage::Map]);
+        let iterator = ("hashbrown::map::IterMut<K,V>::for_each", STD);
+        assert_eq!(through(&[zeros, closure, iterator, app, entry]), []);
+        assert_eq!(through(&[table, ("tower::call", LIBRARY), app, entry]), [Passage::Map]);
+        // A channel of a dependency.
+        assert_eq!(through(&[send, ("tower::call", LIBRARY), app, entry]), []);
+    }
+
+    #[test]
+    fn frames_outside_of_the_iteration_are_counted_without_plumbing() {
+        let frames = [
+            ("candle_core::tensor::Tensor::zeros", CANDLE, 1),
+            ("app::step", "src/step.rs", 2),
+            ("app::test::body::{{closure}}", "tests/mem.rs", 3),
+            ("memcheck_runtime::trial::Trial::iterate", "memcheck-runtime/src/trial.rs", 4),
+            ("app::run", "tests/mem.rs", 5),
+            ("app::test::body", "tests/mem.rs", 6),
+            ("app::test::__MEM_TEST::{{closure}}", "tests/mem.rs", 7),
+        ];
+        let stack = |frames: &[(&str, &str, u32)]| {
+            let named = |(function, file, line): &(&str, &str, u32)| Frame {
+                line: Some(*line),
+                ..frame(function, file)
+            };
+            Stack::trimmed(frames.iter().map(named))
+        };
+        let shown = |stack: &Stack| stack.frames.len() - stack.outside;
+        assert_eq!((stack(&frames).outside, shown(&stack(&frames))), (2, 3));
+        // The closure is on the line of the iteration, which is shown once.
+        let mut one_line = frames;
+        one_line[4].2 = 3;
+        assert_eq!((stack(&one_line).outside, shown(&stack(&one_line))), (1, 3));
+        // Without an iteration, and with a body that is one.
+        assert_eq!(stack(&frames[..3]).outside, 0);
+        let iteration = [frames[0], frames[5], frames[6], frames[3], frames[6]];
+        assert_eq!((stack(&iteration).outside, shown(&stack(&iteration))), (0, 2));
+    }
+}
