@@ -116,5 +116,7 @@ export function snippet(of) {
 export function stack(index, tree, open = false) {
   return el('details', { class: 'stack', open }, el('summary', null, 'Call stack'),
     el('ol', null, tree.stack(index).map((frame) => el('li', { class: frame.owner },
-      el('code', null, frame.function), frame.place ? [' ', linked(frame.place)] : null))));
+      el('code', null, frame.function), ' ',
+      // The files of dependencies are not in the workspace.
+      frame.owner === 'program' && frame.place ? linked(frame.place) : frame.place))));
 }
