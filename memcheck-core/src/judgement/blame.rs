@@ -36,13 +36,13 @@ pub fn growing(evidence: &Evidence<'_>) -> Vec<Site> {
 }
 
 /// A buffer that is enlarged has another size in the run that decided the growth than in the run
-/// that measured the peak, so that its note names the run.
+/// that measured the peak, so that its note names the iterations of the run.
 fn of_run(evidence: &Evidence<'_>, site: Site) -> Site {
     let is_buffer = matches!(site.pattern, Some(Pattern::Enlarged | Pattern::Amortized));
     match (evidence.measured.growth, &site.note) {
         (Growth::Found { iterations, .. }, Some(note)) if is_buffer && evidence.is_longer => {
-            let end = format!("at the end of the longer run of {iterations} iterations");
-            Site { note: Some(format!("{note}; its size is that {end}")), ..site }
+            let note = format!("{note}; this is its size after {iterations} iterations");
+            Site { note: Some(note), ..site }
         }
         _ => site,
     }

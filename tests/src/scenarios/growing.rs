@@ -17,7 +17,7 @@ const SOURCE: &str = include_str!("growing.rs");
 pub const SCENARIOS: &[Scenario] = &[
     scenario!(SOURCE, concatenated_at_every_token, "cache-grows", Enlarged),
     scenario!(SOURCE, capacity_that_grows_in_steps, "cache-grows", Enlarged),
-    scenario!(SOURCE, masks_of_every_length, "tensor-kept", Irregular),
+    scenario!(SOURCE, masks_of_every_length, "cache-by-shape", Irregular),
     scenario!(SOURCE, masks_that_a_model_keeps, "cache-by-shape", Irregular),
 ];
 

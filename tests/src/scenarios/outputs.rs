@@ -11,7 +11,7 @@ const SOURCE: &str = include_str!("outputs.rs");
 /// The scenarios of this module.
 pub const SCENARIOS: &[Scenario] = &[
     scenario!(SOURCE, attention_weights, "outputs-collected", Steady),
-    scenario!(SOURCE, hidden_states_of_every_layer, "outputs-collected", Steady),
+    scenario!(SOURCE, hidden_states_of_every_layer, "tensor-kept", Steady),
 ];
 
 const LAYERS: usize = 2;

@@ -6,10 +6,12 @@ use crate::size::counted;
 rule!(
     "buffers-kept",
     "buffers of each iteration are kept",
-    "find the owner: a `Vec` that grows, a map that is never cleared, or a cycle of `Arc`s",
+    "find the owner: a `Vec` that grows, a map that is never cleared, a cycle of `Arc`s, a channel \
+     that is not read, a task or thread that does not end, `mem::forget` or `Box::leak`",
     |_, _| true,
-    |suspects, _| format!(
-        "{} belong to a tensor",
-        counted(count(suspects), "surviving block does not", "surviving blocks do not")
+    |suspects, evidence| format!(
+        "{} belong to a tensor{}",
+        counted(count(suspects), "surviving block does not", "surviving blocks do not"),
+        evidence.owners.question(suspects)
     )
 );

@@ -1,25 +1,28 @@
-//! A library's cache that keeps one entry for each input shape.
+//! A cache that keeps one entry for each shape, in the program or in a library.
 
 use super::{Suspect, rule};
-use crate::measurement::stack::Frame;
+use crate::measurement::stack::{Frame, Passage};
 
 const MIN_ENTRIES: usize = 3;
 
 rule!(
     "cache-by-shape",
     "one entry is kept for each distinct input shape",
-    "pad or bucket the inputs so that there are few shapes, or clear the library's cache",
-    |suspect, _| {
+    "pad or bucket the inputs so that there are few shapes, or clear the cache",
+    |suspect, evidence| {
         let shapes = suspect.survivors.tensors.len();
         shapes >= MIN_ENTRIES
             && shapes as u64 >= suspect.survivors.group.count()
-            && suspect.stack.dependency().is_some()
+            // A list of outputs of growing inputs has as many shapes, but it is not in a map.
+            && suspect.allocates_each_type_once
+            && evidence.owners.stores(suspect.stack, Passage::Map)
     },
     |suspects, _| {
-        let line = suspects.first().and_then(|suspect| suspect.stack.dependency());
+        let stack = suspects.first().map(|suspect| suspect.stack);
+        let line = stack.and_then(|stack| stack.dependency().or_else(|| stack.user()));
         format!(
             "{} keeps one tensor for each of {} shapes, such as {}",
-            line.map(Frame::shown).unwrap_or_default(),
+            line.map_or_else(|| "a map".to_owned(), Frame::shown),
             suspects.iter().map(|suspect| suspect.survivors.tensors.len()).sum::<usize>(),
             first_tensors(suspects)
         )

@@ -21,17 +21,18 @@ rule!(
 /// Such an iteration is a request and not a token.
 fn appends_several_positions(suspect: &Suspect<'_>) -> bool {
     let live = suspect.survivors.group.live.last().copied().unwrap_or(0);
-    live > 0 && (suspect.calls > live || positions(suspect, live).is_some_and(|number| number > 1))
+    live > 0 && (suspect.calls > live || adds_several_positions(suspect, live))
 }
 
-/// Positions added to each of `live` buffers: the least by which a dimension can have grown.
-fn positions(suspect: &Suspect<'_>, live: u64) -> Option<u64> {
-    let tensor = suspect.survivors.tensors.first()?;
-    let bytes = suspect.survivors.group.live_bytes.last()? / live;
-    let added = suspect.reading.bytes_per_iteration / live;
-    let by_dimension = tensor.shape.iter().filter_map(|&length| {
-        let position = bytes.checked_div(length)?;
-        (position > 0 && added.is_multiple_of(position)).then(|| added / position)
-    });
-    by_dimension.filter(|&number| number > 0).min()
+/// True if an iteration adds more than one position to each of `live` buffers. The dimension of
+/// positions is the one that varies, because any other can have a length for which the bytes fit too.
+fn adds_several_positions(suspect: &Suspect<'_>, live: u64) -> bool {
+    let length = || suspect.survivors.tensors.first()?.shape.get(suspect.dimension?).copied();
+    let position = || {
+        let bytes = suspect.survivors.group.live_bytes.last()? / live;
+        bytes.checked_div(length()?)
+    };
+    position().is_some_and(|position| {
+        position > 0 && suspect.reading.bytes_per_iteration / live > position
+    })
 }

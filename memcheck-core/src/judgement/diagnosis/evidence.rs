@@ -8,6 +8,7 @@ use crate::measurement::record::{Record, SpaceRecord};
 use crate::space::Space;
 
 use super::Suspect;
+use super::owners::Owners;
 use super::suspect::suspects;
 
 /// The growth of one space, as [`crate::growth::lifetimes`] decided it for sites and sizes.
@@ -31,6 +32,8 @@ pub struct Evidence<'a> {
     pub unplaced: Vec<&'a Group>,
     /// The growth in bytes per iteration.
     pub bytes_per_iteration: u64,
+    /// The functions that store something in a map or in a channel.
+    pub(super) owners: Owners,
     /// Call sites that do not grow and hold blocks of this size only, as indices of `suspects`.
     holding: HashMap<u64, Vec<usize>>,
 }
@@ -54,6 +57,7 @@ impl<'a> Evidence<'a> {
                 .followed
                 .as_ref()
                 .is_some_and(|followed| followed.iterations > record.iterations),
+            owners: attribution.map(Owners::of).unwrap_or_default(),
             holding: holding(&suspects),
             suspects,
             unplaced: measured.survivors.iter().filter(|group| group.reading.grows()).collect(),

@@ -7,8 +7,11 @@ rule!(
     "free-without-context",
     "the driver refused to free memory",
     "drop tensors before the device, on a thread where its CUDA context is current",
-    // One refused free explains one block. It must not explain all live blocks of a call site.
-    |suspect, evidence| suspect.mostly(evidence.measured.failed_frees),
+    // One refused free explains one block. It must not explain all live blocks of a call site, and
+    // none that a tensor still held at the end of the iterations: its free was refused later.
+    |suspect, evidence| {
+        suspect.mostly(evidence.measured.failed_frees.min(suspect.without_tensor()))
+    },
     |_, evidence| refused_frees(evidence);
     with_condition(|suspects, evidence| 2 * evidence.measured.failed_frees >= count(suspects)),
     with_retained(retained)
@@ -23,7 +26,9 @@ fn refused_frees(evidence: &Evidence<'_>) -> String {
     )
 }
 
+/// All of the blocks together must not be more than the refused frees explain.
 fn retained(leftover: &Leftover<'_>, evidence: &Evidence<'_>) -> Option<String> {
     let refused = evidence.measured.failed_frees;
-    (refused > 0 && 2 * refused >= leftover.holder.count).then(|| refused_frees(evidence))
+    (refused > 0 && refused.saturating_mul(2) >= leftover.all_blocks)
+        .then(|| refused_frees(evidence))
 }

@@ -14,6 +14,8 @@ pub(super) struct Leftover<'a> {
     /// Allocations of that stack in that scope over the whole body. All tensor types count.
     pub(super) calls: u64,
     pub(super) bytes: u64,
+    /// Blocks of all call sites together.
+    pub(super) all_blocks: u64,
     place: &'a Place,
 }
 
@@ -27,14 +29,17 @@ impl<'a> Leftover<'a> {
 pub(super) fn leftovers<'a>(evidence: &Evidence<'a>) -> Vec<Leftover<'a>> {
     let Some(attribution) = evidence.attribution else { return Vec::new() };
     let sums = SiteSums::of(&attribution.places);
-    let mut leftovers: Vec<Leftover<'a>> = attribution
-        .retained
-        .iter()
-        .filter_map(|holder| Some((holder, attribution.places.get(holder.place)?)))
-        .filter(|(_, place)| place.space == evidence.space)
+    let of_space = || {
+        let placed = |holder: &'a Holder| Some((holder, attribution.places.get(holder.place)?));
+        let holders = attribution.retained.iter().filter_map(placed);
+        holders.filter(|(_, place)| place.space == evidence.space)
+    };
+    let all_blocks = of_space().fold(0, |all: u64, (of, _)| all.saturating_add(of.count));
+    let mut leftovers: Vec<Leftover<'a>> = of_space()
         .map(|(holder, place)| {
             let SiteSum { calls, bytes, .. } = sums.get(place.space, place.stack, &place.scope);
-            Leftover { holder, stack: attribution.stack_of(place), calls, bytes, place }
+            let stack = attribution.stack_of(place);
+            Leftover { holder, stack, calls, bytes, all_blocks, place }
         })
         .collect();
     leftovers.sort_by_key(|leftover| std::cmp::Reverse(leftover.holder.bytes));

@@ -20,6 +20,7 @@ mod graph_kept;
 mod leftover;
 mod optimizer_recreated;
 mod outputs_collected;
+mod owners;
 mod sites;
 mod suspect;
 mod tensor_kept;
@@ -217,5 +218,7 @@ fn count(suspects: &[&Suspect<'_>]) -> u64 {
     suspects.iter().map(|suspect| suspect.survivors.group.count()).sum()
 }
 
+#[cfg(test)]
+mod table;
 #[cfg(test)]
 mod tests;

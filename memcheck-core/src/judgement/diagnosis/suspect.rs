@@ -18,6 +18,10 @@ pub struct Suspect<'a> {
     pub reading: Reading,
     /// Allocations of their call site in the last iteration that it allocated in.
     pub calls: u64,
+    /// The only dimension in which the tensors of their call site differ, over the whole body.
+    pub(super) dimension: Option<usize>,
+    /// True if no two allocations of their call site, over the whole body, are alike.
+    pub(super) allocates_each_type_once: bool,
 }
 
 impl Suspect<'_> {
@@ -39,16 +43,19 @@ impl Suspect<'_> {
         held.whole + held.views > 0 || !self.survivors.tensors.is_empty()
     }
 
+    /// Blocks that no live tensor holds.
+    pub(super) fn without_tensor(&self) -> u64 {
+        let held = self.survivors.held.whole.saturating_add(self.survivors.held.views);
+        self.survivors.group.count().saturating_sub(held)
+    }
+
     pub(super) fn mentions(&self, words: &[&str]) -> bool {
         let scope = self.survivors.scope.to_lowercase();
-        words.iter().any(|word| {
-            scope.contains(word)
-                || self
-                    .stack
-                    .frames
-                    .iter()
-                    .any(|frame| frame.function.to_lowercase().contains(word))
-        })
+        let in_frame = |word: &str| {
+            let mut frames = self.stack.frames.iter();
+            frames.any(|frame| frame.function.to_lowercase().contains(word))
+        };
+        words.iter().any(|word| scope.contains(word) || in_frame(word))
     }
 }
 
@@ -59,11 +66,16 @@ pub fn suspects(attribution: &Attribution, space: Space) -> Vec<Suspect<'_>> {
         .survivors
         .iter()
         .filter(|survivors| survivors.space == space)
-        .map(|survivors| Suspect {
-            survivors,
-            stack: attribution.stacks.get(survivors.stack).unwrap_or(Stack::EMPTY),
-            reading: survivors.group.reading,
-            calls: sums.get(space, survivors.stack, &survivors.scope).last_calls,
+        .map(|survivors| {
+            let sum = sums.get(space, survivors.stack, &survivors.scope);
+            Suspect {
+                survivors,
+                stack: attribution.stacks.get(survivors.stack).unwrap_or(Stack::EMPTY),
+                reading: survivors.group.reading,
+                calls: sum.last_calls,
+                dimension: sum.dimension(),
+                allocates_each_type_once: sum.types > 0 && sum.types == sum.calls,
+            }
         })
         .collect();
     suspects.sort_by(|a, b| {

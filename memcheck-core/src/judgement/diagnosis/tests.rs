@@ -36,14 +36,14 @@ struct Marks {
     without: Run,
 }
 
-const MATMUL: &str = "candle_core::tensor::Tensor::matmul";
-const ZEROS: &str = "candle_core::tensor::Tensor::zeros";
+pub(super) const MATMUL: &str = "candle_core::tensor::Tensor::matmul";
+pub(super) const ZEROS: &str = "candle_core::tensor::Tensor::zeros";
 
 fn leak(functions: &[&str]) -> Run {
     Run::default().place(functions, steady(4_096))
 }
 
-fn tensors(functions: &[&str]) -> Run {
+pub(super) fn tensors(functions: &[&str]) -> Run {
     leak(functions).tensors(&[&[32, 32]])
 }
 
@@ -51,20 +51,38 @@ fn held(held: HeldBy) -> Run {
     tensors(&[MATMUL]).held(held)
 }
 
-fn cache(positions: u64) -> Run {
-    let level = |at: usize| 256 * (10 + positions * at as u64);
+/// A cache of `past` positions, to which each iteration adds some.
+pub(super) fn cache_of(positions: u64, past: u64, width: u64) -> Run {
+    let lengths: [u64; 10] = std::array::from_fn(|at| past + positions * (at as u64 + 1));
+    let shapes = lengths.map(|length| [1, length, width]);
+    let shapes: Vec<&[u64]> = shapes.iter().map(|shape| &shape[..]).collect();
+    let rate = grows(Pattern::Enlarged, 4 * width * positions);
     Run::default()
         .place(
             &["candle_core::tensor_cat::Tensor::cat"],
-            buffer(std::array::from_fn(level), grows(Pattern::Enlarged, 256 * positions)),
+            buffer(lengths.map(|length| 4 * width * length), rate),
         )
-        .tensors(&[&[1, 10 + positions * 9, 64]])
+        .tensors(&shapes[9..])
+        .types(&shapes)
 }
 
-fn masks() -> Run {
+pub(super) fn cache(positions: u64, past: u64) -> Run {
+    cache_of(positions, past, 64)
+}
+
+/// A tensor of another length in each iteration.
+fn of_lengths(functions: &[&str]) -> Run {
     let shapes: Vec<[u64; 2]> = (1..=10).map(|length| [length, length]).collect();
     let shapes: Vec<&[u64]> = shapes.iter().map(|shape| &shape[..]).collect();
-    leak(&["candle_core::tensor::Tensor::from_vec"]).tensors(&shapes)
+    leak(functions).tensors(&shapes).types(&shapes)
+}
+
+pub(super) fn masks() -> Run {
+    of_lengths(&["candle_core::tensor::Tensor::from_vec"])
+}
+
+pub(super) fn zeros_of() -> Run {
+    of_lengths(&[ZEROS])
 }
 
 fn marks() -> Vec<Marks> {
@@ -97,7 +115,7 @@ fn marks() -> Vec<Marks> {
         ),
         marks(
             "variables-copied",
-            tensors(&["candle_core::tensor::Tensor::copy"]),
+            tensors(&["candle_core::tensor::Tensor::copy"]).held(HeldBy { graph: 10, ..whole }),
             "view-keeps-storage",
             tensors(&["candle_core::tensor::Tensor::copy"]).held(HeldBy {
                 views: 10,
@@ -125,23 +143,25 @@ fn marks() -> Vec<Marks> {
         ),
         marks(
             "cache-by-shape",
-            masks().via("candle_mi::util::masks::causal", "candle-mi-0.2.2/src/util/masks.rs", 97),
+            masks()
+                .via("candle_mi::util::masks::causal", "candle-mi-0.2.2/src/util/masks.rs", 97)
+                .map_of("candle_mi::util::masks::causal"),
             "batches-kept",
             masks(),
         ),
-        marks("cache-never-cleared", cache(4), "cache-grows", cache(1)),
+        marks("cache-never-cleared", cache(4, 10), "cache-grows", cache(1, 10)),
         marks(
             "cache-never-cleared",
             tensors(&[MATMUL, "candle_nn::kv_cache::KvCache::append"]),
             "tensor-kept",
             tensors(&[MATMUL, "app::kv_cache::KvCache::append"]),
         ),
-        marks("cache-grows", cache(1), "tensor-kept", tensors(&[MATMUL])),
+        marks("cache-grows", cache(1, 10), "tensor-kept", tensors(&[MATMUL])),
         marks(
             "outputs-collected",
-            tensors(&[MATMUL]).scope("decoder.attn"),
+            tensors(&["candle_nn::ops::softmax"]).tensors(&[&[2, 16, 16]]).scope("decoder.attn"),
             "tensor-kept",
-            tensors(&[MATMUL]).scope("decoder"),
+            tensors(&["candle_nn::ops::softmax"]).tensors(&[&[2, 16, 16]]).scope("decoder"),
         ),
         marks("tensor-kept", leak(&[MATMUL]), "buffers-kept", leak(&["serde_json::to_vec"])),
         marks("buffers-kept", leak(&[]), "tensor-kept", tensors(&[])),

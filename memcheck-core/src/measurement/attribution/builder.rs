@@ -4,7 +4,7 @@ use super::{Attribution, HeldBy, Holder, HolderKind, Place, Survivors, Tensor};
 use crate::growth::survivors::{Group, Pattern, Reading};
 use crate::measurement::record::example::{GPU, armed, record};
 use crate::measurement::record::{Metrics, Record, SpaceRecord};
-use crate::measurement::stack::{Frame, Stack};
+use crate::measurement::stack::{Frame, Passage, Stack};
 use crate::space::Space;
 
 pub(crate) const ITERATIONS: usize = 10;
@@ -136,6 +136,43 @@ impl Run {
         let file = Some(format!("/home/u/.cargo/registry/src/index/{file}"));
         let frame = Frame { function: function.to_owned(), file, line: Some(line) };
         frames.insert(frames.len() - 1, frame);
+        self
+    }
+
+    /// Replaces the place by one for each shape, allocated once, as in a body of so many iterations.
+    pub(crate) fn types(mut self, shapes: &[&[u64]]) -> Self {
+        let place = self.attribution.places.pop().expect("a place");
+        let earlier = (1..=shapes.len() as u32).rev();
+        self.attribution.places.extend(shapes.iter().zip(earlier).map(|(shape, earlier)| Place {
+            tensor: Some(Tensor { shape: shape.to_vec(), dtype: "f32".to_owned() }),
+            calls: 1,
+            last: place.last.saturating_sub(earlier - 1),
+            ..place.clone()
+        }));
+        self
+    }
+
+    /// The allocations of the last iteration.
+    pub(crate) fn calls(mut self, number: u64) -> Self {
+        self.latest().1.last_calls = number;
+        self
+    }
+
+    pub(crate) fn through(mut self, passage: Passage) -> Self {
+        let number = self.latest().0.stack;
+        self.attribution.stacks[number].through.push(passage);
+        self
+    }
+
+    /// Adds a call of `function` that adds an entry to a map.
+    pub(crate) fn map_of(mut self, function: &str) -> Self {
+        let is_program = function.starts_with("app::");
+        let file =
+            if is_program { "src/step.rs" } else { "/home/u/.cargo/registry/src/i/x-1/src/x.rs" };
+        let (function, file) = (function.to_owned(), Some(file.to_owned()));
+        let frames = vec![Frame { function, file, line: Some(99) }];
+        let through = vec![Passage::Map];
+        self.attribution.stacks.push(Stack { frames, through, ..Stack::default() });
         self
     }
 

@@ -58,6 +58,13 @@ impl Frame {
         plain(&self.function)
     }
 
+    /// The function that has the code, of which closures and async blocks are parts.
+    pub fn enclosing(&self) -> String {
+        let plain = plain(&self.function);
+        let named: Vec<&str> = plain.split("::").filter(|segment| !is_closure(segment)).collect();
+        named.join("::")
+    }
+
     /// `file:line`, or the file alone if the line is not known.
     pub fn place(&self) -> Option<String> {
         let file = self.file.as_deref()?;

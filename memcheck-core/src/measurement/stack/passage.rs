@@ -16,7 +16,7 @@ pub enum Passage {
     Thread,
     /// The sending half of a channel, called by the program.
     Channel,
-    /// A map, called by the program: it adds an entry, or the closure for a missing entry runs.
+    /// A map: it adds an entry, or the closure for a missing entry runs.
     Map,
 }
 
@@ -35,7 +35,9 @@ pub(crate) enum FrameMark {
 
 /// The crates whose `send` stores a message.
 const CHANNELS: [&str; 4] = ["crossbeam_channel", "flume", "async_channel", "kanal"];
-const MAPS: [&str; 4] = ["hashbrown", "indexmap", "dashmap", "ahash"];
+const MAPS: [&str; 3] = ["hashbrown", "indexmap", "dashmap"];
+/// Methods of maps that add an entry or make room for one.
+const ADDS: [&str; 5] = ["insert", "or_default", "reserve", "capacity", "extend"];
 /// The modules of std and tokio with a meaning.
 const MODULES: [(&str, Passage); 6] = [
     ("tokio::runtime::task::", Passage::Task),
@@ -56,19 +58,29 @@ impl Frame {
             "async_task" => return Some(FrameMark::Through(Passage::Task)),
             _ => {}
         }
-        if MAPS.contains(&krate) || self.function.contains("collections::btree::map") {
-            return Some(FrameMark::Through(Passage::Map));
-        }
-        let of_module = MODULES.iter().find(|(module, _)| self.function.contains(module));
-        let passage = of_module.map(|(_, passage)| *passage);
-        let passage = passage.or_else(|| CHANNELS.contains(&krate).then_some(Passage::Channel))?;
-        // Such a module has functions without a meaning, such as `LocalKey::with` and `recv`.
-        let needed = match passage {
-            Passage::Thread => "spawn",
-            Passage::Channel => "send",
-            Passage::Task | Passage::Map => "",
+        let is_map = || {
+            let file = self.file.as_deref().unwrap_or_default();
+            self.function.contains("collections::btree::map") || file.contains("/hashbrown-")
         };
-        self.method()?.contains(needed).then_some(FrameMark::Through(passage))
+        let of_module = || {
+            let found = MODULES.iter().find(|(module, _)| self.function.contains(module));
+            found.map(|(_, passage)| *passage)
+        };
+        let passage = match () {
+            () if MAPS.contains(&krate) || is_map() => Passage::Map,
+            () if CHANNELS.contains(&krate) => Passage::Channel,
+            () => of_module()?,
+        };
+        // A module has functions without a meaning too, such as `LocalKey::with`, `recv` and `get`.
+        let meaning: &[&str] = match passage {
+            Passage::Thread => &["spawn"],
+            Passage::Channel => &["send"],
+            Passage::Map => &ADDS,
+            Passage::Task => &[""],
+        };
+        let method = self.method()?;
+        let has_meaning = meaning.iter().any(|part| method.contains(part));
+        has_meaning.then_some(FrameMark::Through(passage))
     }
 
     fn mark_of_runtime(&self) -> Option<FrameMark> {
@@ -96,9 +108,9 @@ pub(super) fn passages(frames: &[(&Frame, Owner, Option<FrameMark>)]) -> (usize,
     for (at, mark) in marks().enumerate() {
         let Some(FrameMark::Through(passage)) = mark else { continue };
         let is_proof = match passage {
-            Passage::Task => true,
+            Passage::Task | Passage::Map => true,
             Passage::Thread => !is_of_test,
-            Passage::Channel | Passage::Map => is_called_by_program(&frames[at + 1..]),
+            Passage::Channel => is_called_by_program(&frames[at + 1..]),
         };
         if is_proof && !passages.contains(&passage) {
             passages.push(passage);
@@ -112,7 +124,7 @@ pub(super) fn passages(frames: &[(&Frame, Owner, Option<FrameMark>)]) -> (usize,
     (outside, passages)
 }
 
-/// A dependency has maps and channels of its own, which the program cannot empty.
+/// A dependency has channels of its own, which the program cannot empty.
 fn is_called_by_program(callers: &[(&Frame, Owner, Option<FrameMark>)]) -> bool {
     let mut callers = callers.iter().filter(|(_, owner, mark)| {
         *owner != Owner::Plumbing && !matches!(mark, Some(FrameMark::Through(_)))
@@ -156,9 +168,11 @@ mod tests {
         let table = ("hashbrown::raw::RawTable<T,A>::reserve_rehash", STD);
         assert_eq!(through(&[zeros, closure, entry_of_map, app, entry]), [Passage::Map]);
         assert_eq!(through(&[table, app, entry]), [Passage::Map]);
-        // A map of a dependency.
-        assert_eq!(through(&[table, ("tower::call", LIBRARY), app, entry]), []);
-        assert_eq!(through(&[table, zeros, app, entry]), []);
+        let iterator = ("hashbrown::map::IterMut<K,V>::for_each", STD);
+        assert_eq!(through(&[zeros, closure, iterator, app, entry]), []);
+        assert_eq!(through(&[table, ("tower::call", LIBRARY), app, entry]), [Passage::Map]);
+        // A channel of a dependency.
+        assert_eq!(through(&[send, ("tower::call", LIBRARY), app, entry]), []);
     }
 
     #[test]
