@@ -38,7 +38,6 @@ pub struct Stack {
     pub through: Vec<Passage>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(number: &usize) -> bool {
     *number == 0
 }
