@@ -35,6 +35,7 @@ mod fixture;
 mod flash_attention;
 mod floods;
 mod forks;
+mod found;
 mod gate_alone;
 mod gpus;
 mod graphs;

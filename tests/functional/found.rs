@@ -1,0 +1,106 @@
+//! `docs/found.md`: each row is the accepted figures of a pair of memory tests, and names the line
+//! of candle's sources that the workspace is built with.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use memcheck_sources::{folder, text};
+
+use crate::documentation::rows;
+use crate::fixture::workspace;
+
+const TESTS: &str = "tests/tests/found";
+
+/// The most lines of the program of a pair.
+const LINES: usize = 25;
+
+struct Finding {
+    test: String,
+    file: String,
+    line: usize,
+    code: String,
+    figure: String,
+    device: String,
+    bytes: [u64; 2],
+}
+
+fn page() -> String {
+    text(&workspace().join("docs/found.md"))
+}
+
+fn findings() -> Vec<Finding> {
+    let page = page();
+    let rows =
+        rows(&page, "| test | file and line | code | figure | bytes before | bytes after |\n");
+    let finding = |row: &&str| {
+        let quoted: Vec<&str> = row.split('`').skip(1).step_by(2).collect();
+        let [test, place, code, figure, device] = quoted[..] else { panic!("{row}") };
+        let (file, line) = place.rsplit_once(':').expect("a line");
+        let cells: Vec<&str> = row.split('|').collect();
+        let bytes = [cells[5], cells[6]]
+            .map(|cell| cell.trim().replace(',', "").parse().expect("a number of bytes"));
+        let line = line.parse().expect("a number");
+        let [test, file, code, figure, device] =
+            [test, file, code, figure, device].map(str::to_owned);
+        Finding { test, file, line, code, figure, device, bytes }
+    };
+    rows.iter().map(finding).collect()
+}
+
+/// The accepted figure of a test.
+fn accepted(finding: &Finding, side: &str) -> u64 {
+    let name = finding.test.replace("::", "__");
+    let snapshot = format!("{TESTS}/snapshots/found__{name}__{side}@{}.snap", finding.device);
+    let snapshot = text(&workspace().join(snapshot));
+    let figure = format!("  {}: ", finding.figure);
+    let figures: Vec<_> =
+        snapshot.lines().filter_map(|line| line.strip_prefix(&figure)?.parse().ok()).collect();
+    assert_eq!(figures.len(), 1, "{}: {}", finding.test, finding.figure);
+    figures[0]
+}
+
+/// The names of the pairs, with the lines of each program.
+fn pairs(folder: &Path) -> Vec<(String, usize)> {
+    let mut pairs = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("the tests").flatten() {
+        let path = entry.path();
+        if path.is_dir() || path.ends_with("main.rs") {
+            continue;
+        }
+        let file = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        let source = text(&path);
+        for module in source.split("\nmod ").skip(1) {
+            let (name, module) = module.split_once(" {").expect("a module");
+            let (_, pair) = module.split_once("crate::pair! {").expect("a pair");
+            let (pair, _) = pair.split_once("\n    }").expect("its end");
+            pairs.push((format!("{file}::{name}"), pair.lines().count()));
+        }
+    }
+    pairs
+}
+
+#[test]
+fn every_finding_has_the_accepted_figures_of_its_tests() {
+    let findings = findings();
+    for finding in &findings {
+        assert_eq!([accepted(finding, "before"), accepted(finding, "after")], finding.bytes);
+        assert!(finding.bytes[1] < finding.bytes[0], "{} has no gain", finding.test);
+    }
+    let pairs = pairs(&workspace().join(TESTS));
+    let tested: BTreeSet<_> = pairs.iter().map(|(name, _)| name).collect();
+    assert_eq!(findings.iter().map(|finding| &finding.test).collect::<BTreeSet<_>>(), tested);
+    for (name, lines) in &pairs {
+        assert!(*lines <= LINES, "{name} has {lines} lines");
+    }
+    assert!(page().contains(&format!("measured {} defects and avoidable peaks", findings.len())));
+}
+
+#[test]
+fn every_finding_names_a_line_of_candle() {
+    for Finding { file, line, code, test, .. } in findings() {
+        let (package, path) = file.split_once('/').expect("a package");
+        let source = text(&folder(package).join(path));
+        let found = source.lines().nth(line - 1).expect("the line");
+        assert!(found.contains(&code), "{test}: {file}:{line} is {found}");
+    }
+}

@@ -1,0 +1,97 @@
+//! Caches of keys and values, and tables that each session or layer has for itself.
+
+/// A cache that was reset allocates the length to which the longest request has grown it.
+mod kv_cache_reset {
+    use candle_core::{DType, Tensor};
+
+    crate::pair! {
+        candle_nn::kv_cache => crate::changed::kv_cache_reset;
+        |device| {
+            let mut cache = subject::KvCache::new(2, 64);
+            for length in [1024, 1] {
+                cache.reset();
+                let tokens = Tensor::zeros((1, 4, length, 32), DType::F32, device)?;
+                cache.append(&tokens, &tokens)?;
+            }
+            Ok(cache)
+        }
+    }
+}
+
+/// A long prompt makes the cache grow step by step, and each step copies it.
+mod kv_cache_growth {
+    use candle_core::{DType, Tensor};
+
+    crate::pair! {
+        candle_nn::kv_cache => crate::changed::kv_cache_growth;
+        |device| {
+            let mut cache = subject::Cache::new(2, 512);
+            cache.append(&Tensor::zeros((1, 4, 4096, 32), DType::F32, device)?)?;
+            Ok(cache)
+        }
+    }
+}
+
+/// The first token allocates a cache for all positions that the model was trained for.
+mod gemma3 {
+    crate::pair! {
+        candle_transformers::models::gemma3 => crate::changed::gemma3;
+        |device| {
+            let config = crate::config::<subject::Config>(r#"{
+                "attention_bias": false, "head_dim": 32, "hidden_activation": "gelu_pytorch_tanh",
+                "hidden_size": 64, "intermediate_size": 64, "num_attention_heads": 4,
+                "num_hidden_layers": 6, "num_key_value_heads": 1, "rms_norm_eps": 1e-6,
+                "rope_theta": 1000000.0, "rope_local_base_freq": 10000.0, "vocab_size": 64,
+                "final_logit_softcapping": null, "attn_logit_softcapping": null,
+                "query_pre_attn_scalar": 32, "sliding_window": 512, "sliding_window_pattern": 6,
+                "max_position_embeddings": 32768
+            }"#)?;
+            let mut model = subject::Model::new(false, &config, crate::weights(device))?;
+            model.forward(&crate::prompt(1, device)?, 0)?;
+            Ok(model)
+        }
+    }
+}
+
+/// Each session computes the tables of the rotary embedding for all positions. A clone of an empty
+/// cache shares them.
+mod llama_tables {
+    use candle_core::{DType, Device, Result};
+    use candle_transformers::models::llama::{Cache, Config};
+
+    fn new(sessions: usize, config: &Config, device: &Device) -> Result<Vec<Cache>> {
+        (0..sessions).map(|_| Cache::new(true, DType::F32, config, device)).collect()
+    }
+
+    fn cloned(sessions: usize, config: &Config, device: &Device) -> Result<Vec<Cache>> {
+        Ok(vec![Cache::new(true, DType::F32, config, device)?; sessions])
+    }
+
+    crate::pair! {
+        self::new => self::cloned;
+        |device| {
+            let mut config = Config::config_7b_v2(false);
+            config.num_hidden_layers = 1;
+            Ok(subject(8, &config, device)?)
+        }
+    }
+}
+
+/// The end of a session clears all layers but one, which keeps the end of its input and, if the
+/// weights are trainable, the graph that computed it.
+mod mimi {
+    use candle_core::{DType, StreamTensor, Tensor};
+
+    crate::pair! {
+        candle_transformers::models::mimi::encodec => crate::changed::encodec, device = "cuda";
+        |device| {
+            let variables = candle_nn::VarMap::new();
+            let weights = candle_nn::VarBuilder::from_varmap(&variables, DType::F32, device);
+            let mut model = subject::Encodec::new(subject::Config::v0_1(Some(8)), weights)?;
+            let frame = Tensor::zeros((1, 1, 1920), DType::F32, device)?;
+            model.encode_step(&StreamTensor::from_tensor(frame))?;
+            model.reset_state();
+            Ok(model)
+        }
+    }
+}
