@@ -133,7 +133,12 @@ pub(crate) fn signaled(mut command: Command, file: &Path, signal: &str) -> Run {
 
 /// The command, in an environment without variables about CI, devices or limits.
 pub(crate) fn command(folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(command_path());
+    command_at(&command_path(), folder, arguments)
+}
+
+/// The same with another executable of the command.
+pub(crate) fn command_at(path: &Path, folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(path);
     command.arg("memcheck").args(arguments).current_dir(folder);
     for name in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {
         let prefixes = ["MEMCHECK_", "INSTA_", "CARGO_", "GITHUB_"];
@@ -431,7 +436,7 @@ const RUNTIME: &str = "[dev-dependencies]\nmemcheck-runtime = { path = \"RUNTIME
 
 /// The profile of this workspace, limited to the packages that a project depends on, because cargo
 /// warns about a profile of any other package.
-fn profile(manifest: &str) -> String {
+pub(crate) fn profile(manifest: &str) -> String {
     let depends = |krate: &str| manifest.contains(&format!("{krate} ="));
     let reached = |section: &str| {
         let name = section.split_once(']').map_or(section, |(name, _)| name);

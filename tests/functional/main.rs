@@ -61,6 +61,7 @@ mod no_candle;
 mod one_candle;
 mod outputs;
 mod package_cuda;
+mod packages;
 mod perfetto;
 mod plain;
 mod plan;

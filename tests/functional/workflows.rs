@@ -224,3 +224,84 @@ fn the_action_writes_the_reports_that_it_keeps() {
         assert!(programs.path().join(file).is_file(), "{file}");
     }
 }
+
+/// The text of a job.
+fn job<'a>(workflow: &'a str, name: &str) -> &'a str {
+    let (_, text) = workflow.split_once(&format!("\n  {name}:\n")).unwrap_or_default();
+    // The next line that is indented by two spaces only.
+    let next = text.match_indices("\n  ").map(|(at, _)| at);
+    let end = next.into_iter().find(|at| !text[at + 3..].starts_with(' '));
+    &text[..end.unwrap_or(text.len())]
+}
+
+/// The steps that a release lacks, or has in another order.
+fn release_defects(release: &str) -> Vec<String> {
+    const ATTEST: &str = "uses: actions/attest-build-provenance@";
+    const ORDERS: [(&str, &[&str]); 2] = [
+        (
+            "binary",
+            &[
+                "id-token: write\n",
+                "attestations: write\n",
+                "target: x86_64-unknown-linux-gnu,",
+                "target: aarch64-unknown-linux-gnu,",
+                "run: scripts/release-archive ",
+                ATTEST,
+                "subject-path: target/release-archives/*.tar.gz\n",
+                "run: gh release upload ",
+            ],
+        ),
+        (
+            "crates",
+            &[
+                "needs: binary\n",
+                "environment: crates-io\n",
+                "id-token: write\n",
+                "attestations: write\n",
+                "run: cargo publish --dry-run --workspace --locked\n",
+                "run: scripts/pack-crates\n",
+                ATTEST,
+                "subject-path: target/package/*.crate\n",
+                "uses: rust-lang/crates-io-auth-action@",
+                "run: cargo publish --workspace --locked --no-verify\n",
+                "CARGO_REGISTRY_TOKEN: ${{ steps.auth.outputs.token }}\n",
+            ],
+        ),
+    ];
+    let mut defects = Vec::new();
+    for (name, lines) in ORDERS {
+        let mut rest = job(release, name);
+        for line in lines {
+            match rest.split_once(line) {
+                Some((_, after)) => rest = after,
+                None => defects.push(format!("{name}: {line}")),
+            }
+        }
+    }
+    defects
+}
+
+#[test]
+fn a_release_is_attested_and_published_without_a_stored_token() {
+    let release = read(".github/workflows/release.yml");
+    assert_eq!(release_defects(&release), [""; 0]);
+    assert!(job(&release, "publish").contains("needs: crates\n"), "{release}");
+    let folder = workspace().join(".github/workflows");
+    let mut signing = 0;
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        let text = std::fs::read_to_string(entry.path()).expect("a workflow");
+        assert!(!text.contains("secrets."), "{}", entry.path().display());
+        signing += text.matches("id-token: write").count();
+    }
+    assert_eq!(signing, 2);
+    // Each crate is built from its archive for each change.
+    let package = job(&read(".github/workflows/ci.yml"), "package").to_owned();
+    assert!(package.contains("run: cargo publish --dry-run --workspace --locked\n"), "{package}");
+
+    let unsigned = release.replace("actions/attest-build-provenance", "actions/upload-artifact");
+    assert_eq!(release_defects(&unsigned).len(), 2);
+    let early = release.replace("      - run: scripts/pack-crates\n", "");
+    assert_eq!(release_defects(&early), ["crates: run: scripts/pack-crates\n"]);
+    let stored = release.replace("steps.auth.outputs.token", "secrets.TOKEN");
+    assert_eq!(release_defects(&stored).len(), 1);
+}
