@@ -73,8 +73,7 @@ impl Markdown {
     /// Links to the lines of these findings, because a block of code has none.
     fn links(&self, findings: &[Finding]) -> String {
         let lines = findings.iter().flat_map(|finding| {
-            let own = [places::common_line(finding), places::first_line(finding)];
-            own.into_iter().flatten().chain(places::grown(finding))
+            places::headline(finding).into_iter().chain(places::grown(finding))
         });
         let mut links: Vec<String> = Vec::new();
         for (file, line) in lines {
