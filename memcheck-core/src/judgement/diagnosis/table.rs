@@ -16,7 +16,6 @@ use crate::space::Space;
 
 const COPY: &str = "candle_core::tensor::Tensor::copy";
 const RELU: &str = "candle_core::tensor::Tensor::relu";
-const FROM_VEC: &str = "candle_core::tensor::Tensor::from_vec";
 const SOFTMAX: &str = "candle_nn::ops::softmax_last_dim";
 const BACKWARD: &str = "candle_core::backprop::Tensor::backward";
 const APPEND: &str = "candle_nn::kv_cache::Cache::append";
