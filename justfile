@@ -157,6 +157,12 @@ logits:
         --features memcheck-runtime/sim,memcheck-runtime/nn-cuda,memcheck-runtime/transformers-cuda \
         -- --nocapture
 
+# Measures every architecture on the simulated device, and compares docs/survey.md and docs/survey.json.
+# `SURVEY=write just survey` writes them.
+survey:
+    just simulated test --profile dev -p memcheck-estimate --test survey \
+        --features memcheck-runtime/sim,memcheck-runtime/nn-cuda,memcheck-runtime/transformers-cuda
+
 # Random operations on the simulated device and on the CPU, until the device has launched this
 # number of kernels or the seconds are over. The first difference is made smaller and printed.
 differential LAUNCHES="10000000" SECONDS="36000":

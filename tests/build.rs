@@ -27,7 +27,7 @@ fn main() {
             .find_map(|line| line.strip_prefix("--- a/")?.split_once('/'))
             .unwrap_or_else(|| panic!("{} names no file", path.display()));
         let source = fs::read_to_string(folder(&metadata, package).join(file)).unwrap();
-        let source = as_module(&apply(&source, &change, &path), package);
+        let source = as_module(&apply(&source, &change, &path), package, file);
         writeln!(modules, "pub mod {name} {{\n{source}}}").unwrap();
     }
     fs::write(Path::new(&env::var("OUT_DIR").unwrap()).join("changed.rs"), modules).unwrap();
@@ -52,13 +52,15 @@ fn apply(source: &str, change: &str, path: &Path) -> String {
 
 /// Makes a module of this package from a file of candle: without its tests and its inner
 /// documentation, and with paths from outside.
-fn as_module(source: &str, package: &str) -> String {
+fn as_module(source: &str, package: &str, file: &str) -> String {
     let source = source.split("\n#[cfg(test)]\nmod tests").next().unwrap();
     let lines = source.lines().filter(|line| !line.starts_with("//!"));
     let text = lines.map(|line| format!("{line}\n")).collect::<String>();
-    text.replace("crate::", &format!("{}::", package.replace('-', "_")))
-        .replace("use super::{", "use candle_transformers::models::mimi::{")
-        .replace(" super::NormType", " candle_transformers::models::mimi::NormType")
+    let root = package.replace('-', "_");
+    let folders = file.strip_prefix("src/").unwrap().split('/').rev().skip(1);
+    let parent = folders.fold(String::new(), |path, folder| format!("{folder}::{path}"));
+    text.replace("crate::", &format!("{root}::"))
+        .replace("super::", &format!("{root}::{parent}"))
         .replace("candle::", "candle_core::")
 }
 

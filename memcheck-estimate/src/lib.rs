@@ -27,6 +27,7 @@ mod host;
 mod measure;
 mod problem;
 mod question;
+mod requests;
 mod safetensors;
 mod sizes;
 mod stage;
@@ -44,6 +45,7 @@ use crate::problem::Problem;
 use crate::stage::FailureStage;
 
 pub use crate::families::architectures;
+pub use crate::requests::Requests;
 pub use crate::weights::Elements;
 
 /// The program: reads one question and prints one answer.
@@ -155,8 +157,26 @@ pub fn generate(
         }
         Ok(())
     };
-    run().map_err(|problem| match problem.answer() {
+    run().map_err(message)
+}
+
+/// Measures what a model keeps if it reads prompts of these lengths, each from the first position,
+/// and is not cleared between them.
+///
+/// # Errors
+///
+/// The message of an error of the model or of the question. A refused prompt is not an error.
+pub fn requests(
+    question: &Question,
+    lengths: &[usize],
+    device: &Device,
+) -> Result<Requests, String> {
+    requests::measure(question, lengths, device).map_err(message)
+}
+
+fn message(problem: Problem) -> String {
+    match problem.answer() {
         Answer::Measured(_) => String::new(),
         Answer::Refused(refusal) => refusal.message,
-    })
+    }
 }

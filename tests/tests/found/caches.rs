@@ -53,6 +53,26 @@ mod gemma3 {
     }
 }
 
+/// Each layer computes the tables of its rotary embedding for all positions, although there are only
+/// two different ones. Layers, heads and positions are those of Gemma 3 with a billion parameters.
+mod gemma3_tables {
+    crate::pair! {
+        candle_transformers::models::gemma3 => crate::changed::gemma3_tables, device = "cuda";
+        |device| {
+            let config = crate::config::<subject::Config>(r#"{
+                "attention_bias": false, "head_dim": 256, "hidden_activation": "gelu_pytorch_tanh",
+                "hidden_size": 16, "intermediate_size": 16, "num_attention_heads": 4,
+                "num_hidden_layers": 26, "num_key_value_heads": 1, "rms_norm_eps": 1e-6,
+                "rope_theta": 1000000.0, "rope_local_base_freq": 10000.0, "vocab_size": 16,
+                "final_logit_softcapping": null, "attn_logit_softcapping": null,
+                "query_pre_attn_scalar": 256, "sliding_window": 512, "sliding_window_pattern": 6,
+                "max_position_embeddings": 32768
+            }"#)?;
+            Ok(subject::Model::new(false, &config, crate::weights(device))?)
+        }
+    }
+}
+
 /// Each session computes the tables of the rotary embedding for all positions. A clone of an empty
 /// cache shares them.
 mod llama_tables {
@@ -73,6 +93,31 @@ mod llama_tables {
             let mut config = Config::config_7b_v2(false);
             config.num_hidden_layers = 1;
             Ok(subject(8, &config, device)?)
+        }
+    }
+}
+
+/// The layers of the encoder are built as those of a decoder, so that they keep keys and values.
+mod marian {
+    crate::pair! {
+        candle_transformers::models::marian => crate::changed::marian;
+        |device| {
+            let config = subject::Config {
+                vocab_size: 64,
+                decoder_vocab_size: None,
+                max_position_embeddings: 256,
+                d_model: 64,
+                encoder_layers: 2,
+                encoder_ffn_dim: 64,
+                encoder_attention_heads: 4,
+                decoder_layers: 1,
+                decoder_ffn_dim: 64,
+                decoder_attention_heads: 4,
+                ..subject::Config::opus_mt_en_fr()
+            };
+            let mut model = subject::MTModel::new(&config, crate::weights(device))?;
+            model.encoder().forward(&crate::prompt(256, device)?, 0)?;
+            Ok(model)
         }
     }
 }
