@@ -153,7 +153,8 @@ fn every_build_of_a_leg_compiles_candle_the_same() {
         ("a project of these tests on `sim`", project),
         ("a project with flash-attention", Project::bare(flash_attention::MANIFEST)),
     ] {
-        let arguments = ["test", "--no-run", "--features", "memcheck-runtime/sim"];
+        let features = "memcheck-runtime/sim,memcheck-runtime/candle-cuda";
+        let arguments = ["test", "--no-run", "--features", features];
         let of_project = Units::list(project.path(), &arguments);
         assert_shared((name, &of_project), ("the leg of `sim`", &sim));
     }
@@ -180,20 +181,22 @@ fn the_command_is_compiled_once_and_shares_its_crates_with_the_tests() {
 /// newest version of each package that the lock file lacks.
 #[test]
 fn the_lock_file_of_a_package_has_the_crates_of_every_leg() {
+    const CUDA: &str = "memcheck-runtime/cuda,memcheck-runtime/candle-cuda";
     let candle = "candle-nn = \"0.11\"\ncandle-transformers = \"0.11\"\n";
     let runtime = |features: &str| {
         format!("[dev-dependencies]\nmemcheck-runtime = {{ path = \"RUNTIME\"{features} }}\n")
     };
     for (manifest, features) in [
-        (runtime(""), "memcheck-runtime/sim"),
-        (runtime(""), "memcheck-runtime/cuda"),
+        (runtime(""), "memcheck-runtime/sim,memcheck-runtime/candle-cuda"),
+        (runtime(""), CUDA),
+        (runtime(", default-features = false"), "memcheck-runtime/sim"),
         (
             candle.to_owned() + &runtime(", features = [\"nn\", \"transformers\"]"),
             "memcheck-runtime/sim,memcheck-runtime/nn-cuda,memcheck-runtime/transformers-cuda",
         ),
     ] {
         let project = Project::plain(&manifest);
-        if features == "memcheck-runtime/cuda" {
+        if features == CUDA {
             // That of edition 2018 unites the features of all targets.
             let text = project.read("Cargo.toml");
             let resolver = "[workspace]\nresolver = \"1\"\n";

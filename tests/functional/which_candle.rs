@@ -63,16 +63,21 @@ pub(crate) fn patch(stderr: &str) -> String {
     lines.map(|line| format!("{}\n", line.trim())).collect()
 }
 
-/// Runs the command of a message, and returns it.
-pub(crate) fn follow(project: &Project, stderr: &str) -> String {
-    let command = stderr.lines().map(str::trim).find(|line| line.starts_with("cargo update"));
-    let command = command.unwrap_or_else(|| panic!("no command in {stderr}")).replace('\'', "");
-    let mut update = cargo();
-    update.args(command.split(' ').skip(1)).envs(OFFLINE).current_dir(project.path());
-    share_build(&mut update);
-    let updated = update.output().expect("cargo runs");
+/// The arguments of the first `cargo update` of a message.
+pub(crate) fn update(stderr: &str) -> String {
+    let mut lines = stderr.lines().map(str::trim);
+    let arguments = lines.find_map(|line| line.strip_prefix("cargo update "));
+    arguments.unwrap_or_else(|| panic!("no command in {stderr}")).replace('\'', "")
+}
+
+/// Runs the command of a message.
+fn follow(project: &Project, stderr: &str) {
+    let mut command = cargo();
+    command.arg("update").args(update(stderr).split(' ')).envs(OFFLINE);
+    command.current_dir(project.path());
+    share_build(&mut command);
+    let updated = command.output().expect("cargo runs");
     assert!(updated.status.success(), "{}", String::from_utf8_lossy(&updated.stderr));
-    command
 }
 
 #[track_caller]
