@@ -19,7 +19,8 @@ pub(super) fn headline(finding: &Finding) -> Option<HeadLine> {
     let of_grown = || finding.grown.iter().find_map(of_holder);
     let of_caller = || {
         let is_kept = matches!(finding.code, Code::Leak | Code::Retained);
-        is_kept.then(|| caller(&finding.sites)).flatten()
+        let holds_graph = finding.cause.as_ref().is_some_and(|cause| cause.code == "graph-kept");
+        is_kept.then(|| caller(&finding.sites, holds_graph)).flatten()
     };
     of_grown().or_else(of_caller).or_else(|| finding.sites.iter().find_map(of_site))
 }
@@ -39,9 +40,10 @@ fn of_site(site: &Site) -> Option<HeadLine> {
     Some(HeadLine { file, line, function: site.function.clone() })
 }
 
-/// The innermost line of an iteration that called the sites of at least nine tenths of the memory.
-/// A small rest, such as the scalar that a loss is added to, has another line.
-fn caller(sites: &[Site]) -> Option<HeadLine> {
+/// The innermost line of an iteration that called the sites of all but a hundredth of the memory: a
+/// small rest, such as the scalar that a loss is added to, can have another line. If the memory is a
+/// graph, the line that computes it is not at fault, but the caller that keeps the result.
+fn caller(sites: &[Site], holds_graph: bool) -> Option<HeadLine> {
     let sites = &sites[..sites.len().min(MOST_SITES)];
     let known: Vec<&Site> = sites.iter().filter(|site| of_site(site).is_some()).collect();
     let has_rates = known.iter().all(|site| site.bytes_per_iteration > 0);
@@ -50,10 +52,20 @@ fn caller(sites: &[Site]) -> Option<HeadLine> {
     let all: u128 = known.iter().map(|site| weight(site)).sum();
     let called = |frame: &&Frame| {
         let of_frame = known.iter().filter(|site| lines_of_iteration(site).any(|of| of == *frame));
-        10 * of_frame.map(|site| weight(site)).sum::<u128>() >= 9 * all
+        100 * of_frame.map(|site| weight(site)).sum::<u128>() >= 99 * all
     };
     let heaviest = known.iter().min_by_key(|site| Reverse(weight(site))).copied()?;
-    let frame = lines_of_iteration(heaviest).find(called)?;
+    let own = lines_of_iteration(heaviest).next()?;
+    let own_function = own.enclosing();
+    // Another line of the function that allocates kept memory keeps the result in the function.
+    let keeps_nothing = || {
+        let mut lines = known.iter().filter_map(|site| lines_of_iteration(site).next());
+        lines.all(|line| line == own || line.enclosing() != own_function)
+    };
+    let mut callers =
+        lines_of_iteration(heaviest).filter(|frame| frame.enclosing() != own_function);
+    let keeper = if holds_graph && keeps_nothing() { callers.find(called) } else { None };
+    let frame = keeper.or_else(|| lines_of_iteration(heaviest).find(called))?;
     let (file, line) = (frame.file.clone()?, frame.line?);
     Some(HeadLine { file, line, function: Some(frame.path()) })
 }
@@ -66,16 +78,19 @@ fn lines_of_iteration(site: &Site) -> impl Iterator<Item = &Frame> {
         frame.owner() == Owner::User
             && frame.file.is_some()
             && frame.line.is_some()
-            && !frame.function.contains(TEST)
+            // A type argument of a function of the program can be a closure of the test.
+            && !(frame.function.contains(TEST) && frame.path().contains(TEST))
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judgement::diagnosis::Cause;
 
+    /// A function has the lines of one ten.
     fn frame(line: u32) -> Frame {
-        let (function, file) = ("app::step".to_owned(), Some("src/a.rs".to_owned()));
+        let (function, file) = (format!("app::step_{}", line / 10), Some("src/a.rs".to_owned()));
         Frame { function, file, line: Some(line) }
     }
 
@@ -123,6 +138,26 @@ mod tests {
     }
 
     #[test]
+    fn a_graph_is_at_the_line_that_keeps_the_result_of_the_function_that_computes_it() {
+        let at = |sites: &[Site], code: &str| {
+            let [code, title, evidence, remedy] = [code, "", "", ""].map(str::to_owned);
+            let cause = Some(Cause { code, title, evidence, remedy });
+            let finding = Finding { sites: sites.to_vec(), cause, ..Finding::new(Code::Leak, "") };
+            headline(&finding).map(|at| at.line)
+        };
+        // `total = (&total + layer.loss()?)?`, of which line 3 is in `loss`.
+        let running = [site(&[3, 71, 90], 0, 64), site(&[3, 71, 90], 0, 64), site(&[71, 90], 0, 1)];
+        assert_eq!(at(&running, "graph-kept"), Some(71));
+        assert_eq!(at(&running[..2], "graph-kept"), Some(71));
+        assert_eq!(at(&running[..2], "tensor-kept"), Some(3));
+        // The function that computes the loss adds it to the total, too.
+        let step = [site(&[30, 90], 0, 1_000), site(&[31, 90], 0, 1)];
+        assert_eq!(at(&step, "graph-kept"), Some(30));
+        // There is no caller within the iteration.
+        assert_eq!(at(&[site(&[11, 90], 1, 64)], "graph-kept"), Some(11));
+    }
+
+    #[test]
     fn the_signature_of_the_test_is_never_the_headline() {
         let mut glued = site(&[3, 7], 0, 5);
         glued.stack[2].function = format!("mem::leaks::{TEST}::{{{{closure}}}}");
@@ -133,9 +168,9 @@ mod tests {
 
     #[test]
     fn a_small_rest_at_another_line_does_not_hide_the_caller() {
-        let layers = |total| vec![site(&[3, 7], 0, 50), site(&[4, 7], 0, 40), site(&[8], 0, total)];
-        assert_eq!(line(Code::Leak, layers(10)), Some(7));
-        assert_eq!(line(Code::Leak, layers(11)), Some(3));
+        let layers = |total| vec![site(&[3, 7], 0, 50), site(&[4, 7], 0, 49), site(&[8], 0, total)];
+        assert_eq!(line(Code::Leak, layers(1)), Some(7));
+        assert_eq!(line(Code::Leak, layers(2)), Some(3));
         // A size without a call site is followed by the sites that hold its blocks.
         let size = Site { stack: Vec::new(), file: None, line: None, ..site(&[1], 0, 90) };
         let holds = |lines: &[u32]| Site { bytes_per_iteration: 0, ..site(lines, 0, 45) };

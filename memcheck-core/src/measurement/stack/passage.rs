@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::frame::is_closure;
+use super::frame::{is_closure, plain};
 use super::{Frame, Owner};
 
 /// What a call passed through, as far as its owner can be concluded from it.
@@ -51,19 +51,26 @@ const MODULES: [(&str, Passage); 6] = [
 impl Frame {
     /// The mark of the frame; `None` if it has no meaning for the owner of memory.
     pub(crate) fn mark(&self) -> Option<FrameMark> {
+        // Without type arguments, which can name any type and its module.
+        let path = plain(&self.function);
+        let method = path.rsplit("::").find(|segment| !is_closure(segment))?;
         let krate = self.krate();
         match krate {
-            "memcheck_runtime" => return self.mark_of_runtime(),
+            "memcheck_runtime" if method.starts_with("iterate") => return Some(FrameMark::Iterate),
+            "memcheck_runtime" => {
+                let is_test = path.starts_with("memcheck_runtime::entry");
+                return is_test.then_some(FrameMark::Test);
+            }
             "rayon" | "rayon_core" => return Some(FrameMark::Pool),
             "async_task" => return Some(FrameMark::Through(Passage::Task)),
             _ => {}
         }
         let is_map = || {
             let file = self.file.as_deref().unwrap_or_default();
-            self.function.contains("collections::btree::map") || file.contains("/hashbrown-")
+            path.contains("collections::btree::map") || file.contains("/hashbrown-")
         };
         let of_module = || {
-            let found = MODULES.iter().find(|(module, _)| self.function.contains(module));
+            let found = MODULES.iter().find(|(module, _)| path.contains(module));
             found.map(|(_, passage)| *passage)
         };
         let passage = match () {
@@ -78,21 +85,8 @@ impl Frame {
             Passage::Map => &ADDS,
             Passage::Task => &[""],
         };
-        let method = self.method()?;
         let has_meaning = meaning.iter().any(|part| method.contains(part));
         has_meaning.then_some(FrameMark::Through(passage))
-    }
-
-    fn mark_of_runtime(&self) -> Option<FrameMark> {
-        if self.method()?.starts_with("iterate") {
-            return Some(FrameMark::Iterate);
-        }
-        self.function.contains("memcheck_runtime::entry").then_some(FrameMark::Test)
-    }
-
-    /// The name of the function, without the closures in it.
-    fn method(&self) -> Option<&str> {
-        self.function.rsplit("::").find(|segment| !is_closure(segment))
     }
 }
 
@@ -168,6 +162,15 @@ mod tests {
         let table = ("hashbrown::raw::RawTable<T,A>::reserve_rehash", STD);
         assert_eq!(through(&[zeros, closure, entry_of_map, app, entry]), [Passage::Map]);
         assert_eq!(through(&[table, app, entry]), [Passage::Map]);
+        let of_type = (
+            "<hashbrown::raw::RawTable<(usize, candle_core::tensor::Tensor)>>::reserve_rehash::<\
+             hashbrown::map::make_hasher<usize, std::hash::random::RandomState>::{closure#0}>",
+            STD,
+        );
+        assert_eq!(through(&[of_type, app, entry]), [Passage::Map]);
+        let argument =
+            ("<app::Pool<std::collections::hash::map::HashMap<K,V>>>::insert", "src/f.rs");
+        assert_eq!(through(&[zeros, argument, entry]), []);
         let iterator = ("hashbrown::map::IterMut<K,V>::for_each", STD);
         assert_eq!(through(&[zeros, closure, iterator, app, entry]), []);
         assert_eq!(through(&[table, ("tower::call", LIBRARY), app, entry]), [Passage::Map]);
@@ -181,7 +184,11 @@ mod tests {
             ("candle_core::tensor::Tensor::zeros", CANDLE, 1),
             ("app::step", "src/step.rs", 2),
             ("app::test::body::{{closure}}", "tests/mem.rs", 3),
-            ("memcheck_runtime::trial::Trial::iterate", "memcheck-runtime/src/trial.rs", 4),
+            (
+                "<memcheck_runtime::trial::Trial>::iterate::<E, app::test::body::{closure#0}>",
+                "memcheck-runtime/src/trial.rs",
+                4,
+            ),
             ("app::run", "tests/mem.rs", 5),
             ("app::test::body", "tests/mem.rs", 6),
             ("app::test::__MEM_TEST::{{closure}}", "tests/mem.rs", 7),
