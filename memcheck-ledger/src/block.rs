@@ -92,7 +92,7 @@ impl Origin {
 }
 
 /// The index of a space in tables; `None` for a GPU that the ledger does not distinguish, and for
-/// the process, which has no blocks.
+/// the process and counters, which have no blocks.
 pub fn index(space: Space) -> Option<usize> {
     let of_gpu = |ordinal: u16, kind: usize| {
         let ordinal = usize::from(ordinal);
@@ -102,7 +102,7 @@ pub fn index(space: Space) -> Option<usize> {
         Space::Host => Some(0),
         Space::HostSmall => Some(1),
         Space::CHeap => Some(2),
-        Space::Process => None,
+        Space::Process | Space::Counter(_) => None,
         Space::Cuda(ordinal) => of_gpu(ordinal, 0),
         Space::Pinned(ordinal) => of_gpu(ordinal, 1),
         Space::Managed(ordinal) => of_gpu(ordinal, 2),

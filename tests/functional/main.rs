@@ -6,6 +6,7 @@
 
 mod again;
 mod archive;
+mod async_bodies;
 mod bad_binaries;
 mod baseline_folder;
 mod baselines;
@@ -60,6 +61,7 @@ mod one_candle;
 mod outputs;
 mod package_cuda;
 mod perfetto;
+mod phases;
 mod plain;
 mod plan;
 mod profile;

@@ -2,6 +2,7 @@
 //! leak, are clean, or meet a fault. Those with a baseline run with another folder for it, because no
 //! test must write next to their sources.
 
+mod async_bodies;
 mod bad_binaries;
 mod baselines;
 mod c_heap;
@@ -20,6 +21,7 @@ mod hostile;
 mod insta;
 mod interrupts;
 mod live;
+mod phases;
 mod plain;
 mod profile;
 mod read_only;

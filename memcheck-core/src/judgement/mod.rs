@@ -6,6 +6,7 @@ pub mod diagnosis;
 pub mod fault;
 pub mod finding;
 pub mod location;
+pub mod proposal;
 pub mod snapshot;
 pub mod verdict;
 

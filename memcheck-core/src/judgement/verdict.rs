@@ -13,10 +13,12 @@ use crate::size::{Size, both, counted, exact};
 use crate::space::Space;
 pub use status::{Status, Verdict};
 
+mod counter;
 mod ended;
 mod fault_unsafe;
 mod fit;
 mod growth;
+mod phase;
 mod regression;
 mod soak;
 mod status;
@@ -42,10 +44,13 @@ pub fn judge(
     findings.extend(unmeasured::unknown_values(record, limits));
     if returned {
         findings.extend(unmeasured::incomplete(record, limits));
+        findings.extend(phase::missing(record));
     }
     for (&space, measured) in judged(record) {
         if space == Space::Process {
             findings.extend(growth::resident(measured, limits));
+        } else if matches!(space, Space::Counter(_)) {
+            findings.extend(counter::growth(record, space, measured, limits));
         } else if !growth::is_overhead(record, space, limits) {
             findings.extend(growth::leak(record, space, measured, limits));
         }
@@ -64,6 +69,7 @@ pub fn judge(
             false => found,
         }));
         findings.extend(peak(record, space, &measured.metrics, limits));
+        findings.extend(phase::peaks(record, space, measured));
         findings.extend(fit::peak(record, space, &measured.metrics, limits));
         // A body that failed has not freed its memory, so its retained bytes mean nothing.
         if returned && !is_overhead(space, |space| retained_in(record, space, limits)) {

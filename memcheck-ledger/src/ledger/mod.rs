@@ -130,6 +130,13 @@ pub fn reset_peak(space: Space) {
     }
 }
 
+/// The peak of a space since the last call, or since the body began. The next peak starts at the
+/// live bytes.
+pub fn take_phase_peak(space: Space) -> u64 {
+    let counters = index(space).map(|index| &COUNTERS[index]);
+    counters.map_or(0, |counters| restart(&counters.phase_peak, &counters.live))
+}
+
 /// Adds a block.
 pub fn allocated(space: Space, address: u64, size: u64) {
     let Some(index) = index(space) else {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use memcheck_core::bound::Bound;
 use memcheck_core::judgement::baseline::{self, Baseline, Figures, other_conditions};
+use memcheck_core::measurement::phase;
 use memcheck_core::measurement::record::{Facts, Record};
 use memcheck_core::space::Space;
 use serde::Serialize;
@@ -22,7 +23,7 @@ pub(in crate::presentation::presenters::exports) struct Then {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(in crate::presentation::presenters::exports) struct FigureRow {
     pub(in crate::presentation::presenters::exports) space: String,
-    pub(in crate::presentation::presenters::exports) name: &'static str,
+    pub(in crate::presentation::presenters::exports) name: String,
     pub(in crate::presentation::presenters::exports) now: u64,
     pub(in crate::presentation::presenters::exports) then: Option<u64>,
     pub(in crate::presentation::presenters::exports) limit: Option<String>,
@@ -114,7 +115,16 @@ pub(in crate::presentation::presenters::exports) fn figures(
                 continue;
             }
             let (space_name, then) = (space.to_string(), then.figure(*space, name));
-            rows.push(FigureRow { space: space_name, name, now, then, limit });
+            rows.push(FigureRow { space: space_name, name: name.to_owned(), now, then, limit });
+        }
+        for (phase, figures) in &measured.phases {
+            for (name, now) in figures.named(phase) {
+                let is_peak = phase::split(&name).is_some_and(|(_, kept)| kept == "peak_allocated");
+                let limit = record.phase_limits.get(phase).copied();
+                let limit = limit.filter(|_| is_peak && is_limited).and_then(size);
+                let (space_name, then) = (space.to_string(), then.figure(*space, &name));
+                rows.push(FigureRow { space: space_name, name, now, then, limit });
+            }
         }
     }
     rows
