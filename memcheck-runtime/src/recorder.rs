@@ -43,8 +43,6 @@ pub(crate) struct Recorder {
     /// The bytes of each counter of the program: in the set-up, after each measured iteration, and
     /// at the end.
     counters: BTreeMap<Space, CounterSeries>,
-    /// True in a measured iteration.
-    is_measuring: bool,
     at_end: LiveAtEnd,
     process: Process,
     /// The figures of other counters on the test's own device after each measured iteration: the
@@ -98,7 +96,6 @@ impl Recorder {
             marks: Vec::new(),
             phases: Phases::default(),
             counters: BTreeMap::new(),
-            is_measuring: false,
             at_end: LiveAtEnd::default(),
             process: Process::begin(),
             reserved: Vec::new(),
@@ -127,15 +124,20 @@ impl Recorder {
 
     pub(crate) fn begin_iteration(&mut self, index: usize) {
         self.before = active_spaces().collect();
-        self.is_measuring = (self.warmup..=self.last).contains(&index);
+        if index == self.warmup {
+            self.phases.begin_measured();
+        }
         ledger::begin_iteration(birth(index));
     }
 
-    pub(crate) fn end_iteration(&mut self, counters: &[(Space, u64)]) {
+    pub(crate) fn end_iteration(&mut self, index: usize, counters: &[(Space, u64)]) {
         ledger::end_iteration();
         self.following.take_census();
         self.following.add_counters(counters);
-        let is_measured = std::mem::take(&mut self.is_measuring);
+        let is_measured = (self.warmup..=self.last).contains(&index);
+        if index == self.last {
+            self.phases.end_measured();
+        }
         if is_measured || self.following.judges_resident() {
             let resident = self.process.read();
             self.following.add_resident(resident.map(Resident::taken));
@@ -232,13 +234,13 @@ impl Recorder {
         });
     }
 
-    /// Begins a phase, and returns its number; `None` if it is not measured.
+    /// Begins a phase, and returns its place in the order; `None` if it is not measured.
     pub(crate) fn begin_phase(&mut self, name: &str) -> Option<u64> {
-        self.phases.begin(name, self.is_measuring)
+        self.phases.begin(name)
     }
 
-    pub(crate) fn end_phase(&mut self, number: u64) {
-        self.phases.end(number);
+    pub(crate) fn end_phase(&mut self, begun: u64) {
+        self.phases.end(begun);
     }
 
     pub(crate) fn take_marks(&mut self) -> Vec<Mark> {

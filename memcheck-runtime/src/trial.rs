@@ -244,14 +244,15 @@ impl Trial {
     ///
     /// - `peak_allocated`: the most bytes live at once in the phase, those from before it included.
     ///   `phases(decode <= "64 MiB")` in the attribute limits it.
-    /// - `growth`: the bytes by which live memory grew in the phase per measured iteration.
+    /// - `growth`: the bytes that were allocated in the phase and that an iteration leaves behind.
     ///
-    /// The peak of a phase that runs several times is the highest one, and its growth in an
-    /// iteration is the sum of all runs. Phases can be nested, and can overlap on several threads.
-    /// Further iterations of [`Trial::iterate`] change no figure of a phase.
+    /// The peak of a phase that runs several times is the highest one. Phases can be nested, and can
+    /// overlap on several threads; a block belongs to the phase that began last. Further iterations
+    /// of [`Trial::iterate`] change no figure of a phase.
     ///
     /// # Panics
-    /// If the name is not a word of 1 to 64 ASCII letters, digits, `_`, `-` and `.`.
+    /// If the name is not a word of 1 to 64 ASCII letters, digits, `_`, `-` and `.`, or if the body
+    /// has more than 127 phases.
     pub fn phase<R>(&self, name: &str, work: impl FnOnce() -> R) -> R {
         /// Ends the phase, also if `work` panics.
         struct Phase<'a>(&'a Trial, Option<u64>);
@@ -260,8 +261,8 @@ impl Trial {
                 // The tensor that was made last is part of the phase.
                 tensor::settle();
                 let _quiet = quiet::enter();
-                if let Some(number) = self.1 {
-                    self.0.recorder().end_phase(number);
+                if let Some(begun) = self.1 {
+                    self.0.recorder().end_phase(begun);
                 }
             }
         }

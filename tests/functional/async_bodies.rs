@@ -18,9 +18,14 @@ fn assert_async_bodies_are_measured(device: &str) {
         assert_eq!(site["file"], programs.source(), "{test}: {site}");
         assert_eq!(site["line"], programs.line(marker), "{test}: {site}");
     }
+    // The weights are of the set-up, as is tokio's channel on the host. Input and output of a request
+    // have 4,096 B each.
+    let server = run.test("server")["metrics"][space].clone();
+    let setup = server["setup"].as_u64().unwrap();
+    assert!((4_096..8_192).contains(&setup), "{server}");
+    assert!(device == "cpu" || setup == 4_096, "{server}");
     for (test, peak) in [
-        // Weights, input and output of 4,096 B each.
-        ("server", 3 * 4_096),
+        ("server", setup + 2 * 4_096),
         ("of_device", 4_096),
         ("of_cases::rows_1", 4_096),
         ("of_cases::rows_4", 4 * 4_096),
@@ -30,7 +35,6 @@ fn assert_async_bodies_are_measured(device: &str) {
         assert_eq!(metrics["peak_allocated"], peak, "{test}: {metrics}");
         assert_eq!(metrics["growth"], 0, "{test}: {metrics}");
     }
-    assert_eq!(run.test("server")["metrics"][space]["setup"], 4_096);
     assert_eq!(run.codes("of_nothing"), [""; 0]);
     assert_eq!(run.codes("fails"), ["test-failed"]);
 }
@@ -57,5 +61,5 @@ fn accept_proposes_a_tolerance_for_figures_that_differ() {
     let test = "async_bodies::is_the_same_in_each_run";
     programs.memcheck(&["run", "--device", "cpu", "--ci", test]).exits(5);
     let accepted = programs.memcheck(&["accept", "--from", "results/pending"]).exits(0);
-    assert!(!accepted.stderr.contains("tolerance"), "{}", accepted.stderr);
+    assert!(!accepted.stderr.contains("set `tolerance"), "{}", accepted.stderr);
 }

@@ -9,8 +9,8 @@ use crate::characters::is_word;
 pub struct PhaseFigures {
     /// Highest number of live bytes in the phase, those from before it included.
     pub peak_allocated: u64,
-    /// Bytes by which live memory grew in the phase, per measured iteration: the mean over the
-    /// measured iterations, rounded down. 0 if it fell, or if no measured iteration had the phase.
+    /// Bytes that were allocated in the phase and that an iteration leaves behind: the mean over the
+    /// measured iterations, rounded down. 0 if they became fewer.
     pub growth: u64,
     /// Live bytes when the phase with that peak began.
     pub live_at_start: u64,

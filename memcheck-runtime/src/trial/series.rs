@@ -134,7 +134,7 @@ impl Trial {
         tensor::settle();
         let _quiet = quiet::enter();
         let counters = self.counters.read();
-        self.recorder().end_iteration(&counters);
+        self.recorder().end_iteration(index, &counters);
         // Only if a limit applies to the pool, because a query of the driver can return, and so
         // consume, the error of an earlier call of the program.
         #[cfg(feature = "cuda")]
