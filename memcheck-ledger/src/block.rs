@@ -10,6 +10,9 @@ const SPACES_OF_HOST: usize = 3;
 /// The number of spaces that the ledger distinguishes.
 pub(crate) const SPACES: usize = SPACES_OF_HOST + SPACES_PER_DEVICE * COUNTED_GPUS;
 
+/// The number of phases that the ledger distinguishes. 0 is the body outside of phases.
+pub const MOST_PHASES: u8 = 127;
+
 /// A block of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {
@@ -23,14 +26,25 @@ pub struct Block {
 
 impl Block {
     const SIZE_BITS: u32 = 48;
-    /// The bits above the size hold the index of the space. The table uses one of the bits above
-    /// these.
+    /// The bits above the size hold the index of the space.
     const SPACE_BITS: u32 = 8;
+    /// The bits above these hold the number of the phase of the body. The table uses the last bit.
+    const PHASE_SHIFT: u32 = Self::SIZE_BITS + Self::SPACE_BITS;
 
     /// The two words of the ledger's table.
     pub(crate) fn words(self) -> [u64; 2] {
         let space = index(self.space).unwrap_or(0) as u64;
         [space << Self::SIZE_BITS | self.size, self.origin.pack()]
+    }
+
+    /// The bits of a first word for a block that was allocated in this phase.
+    pub(crate) fn phase_bits(phase: u8) -> u64 {
+        u64::from(phase.min(MOST_PHASES)) << Self::PHASE_SHIFT
+    }
+
+    /// The phase of the block that these words represent.
+    pub(crate) fn phase_of([size, _]: [u64; 2]) -> u8 {
+        (size >> Self::PHASE_SHIFT) as u8 & MOST_PHASES
     }
 
     /// The size of the block that these words represent.
@@ -92,7 +106,7 @@ impl Origin {
 }
 
 /// The index of a space in tables; `None` for a GPU that the ledger does not distinguish, and for
-/// the process, which has no blocks.
+/// the process and counters, which have no blocks.
 pub fn index(space: Space) -> Option<usize> {
     let of_gpu = |ordinal: u16, kind: usize| {
         let ordinal = usize::from(ordinal);
@@ -102,7 +116,7 @@ pub fn index(space: Space) -> Option<usize> {
         Space::Host => Some(0),
         Space::HostSmall => Some(1),
         Space::CHeap => Some(2),
-        Space::Process => None,
+        Space::Process | Space::Counter(_) => None,
         Space::Cuda(ordinal) => of_gpu(ordinal, 0),
         Space::Pinned(ordinal) => of_gpu(ordinal, 1),
         Space::Managed(ordinal) => of_gpu(ordinal, 2),
@@ -131,4 +145,21 @@ pub fn space(index: usize) -> Space {
 /// All spaces of the ledger, in the order of reports.
 pub fn spaces() -> impl Iterator<Item = Space> {
     (0..SPACES).map(space)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_phase_of_a_block_changes_neither_its_size_nor_its_space() {
+        let block =
+            Block { size: (1 << 48) - 1, space: space(SPACES - 1), origin: Origin::default() };
+        for phase in [0, 1, MOST_PHASES] {
+            let [first, second] = block.words();
+            let words = [first | Block::phase_bits(phase), second];
+            assert_eq!((Block::from_words(words), Block::phase_of(words)), (block, phase));
+            assert_eq!(words[0] >> 63, 0, "the last bit is the table's");
+        }
+    }
 }

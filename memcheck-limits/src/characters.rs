@@ -15,6 +15,13 @@ pub fn is_special(c: char) -> bool {
         )
 }
 
+/// True for a name that is the same in a baseline, a report and an attribute: 1 to 64 ASCII letters,
+/// digits, `_`, `-` and `.`.
+pub fn is_word(name: &str) -> bool {
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    (1..=64).contains(&name.len()) && name.chars().all(is_letter)
+}
+
 /// The character as Rust writes it in a string: `\n`, `\u{1b}`.
 pub fn escaped(c: char) -> String {
     match c {
@@ -26,6 +33,16 @@ pub fn escaped(c: char) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_has_letters_digits_and_three_signs() {
+        let long = "x".repeat(65);
+        for (name, expected) in
+            [("load", true), ("a-b.c_1", true), ("", false), ("a b", false), (&long, false)]
+        {
+            assert_eq!(is_word(name), expected, "{name}");
+        }
+    }
 
     #[test]
     fn special_characters_are_written_as_in_rust() {

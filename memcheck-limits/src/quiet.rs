@@ -13,14 +13,29 @@ thread_local! {
 #[derive(Debug)]
 #[must_use = "the thread is quiet only while the guard lives"]
 pub struct Quiet {
+    weight: u32,
     _not_send: PhantomData<*const ()>,
 }
 
 /// Makes the current thread quiet until the guard is dropped. Guards can be nested.
 #[inline]
 pub fn enter() -> Quiet {
-    DEPTH.with(|depth| depth.set(depth.get() + 1));
-    Quiet { _not_send: PhantomData }
+    Quiet::with(1)
+}
+
+/// The weight of a guard that also hides the memory of devices.
+const UNMEASURED: u32 = 1 << 16;
+
+/// Like [`enter`], and the thread's allocations on devices are not counted either. Those of the
+/// instrument are, because its canaries prove that the probes of devices see blocks.
+pub fn stop_measuring() -> Quiet {
+    Quiet::with(UNMEASURED)
+}
+
+/// True if the current thread's allocations on devices are not counted.
+#[inline]
+pub fn is_unmeasured() -> bool {
+    DEPTH.with(Cell::get) >= UNMEASURED
 }
 
 /// True if the current thread works for the instrument.
@@ -41,10 +56,18 @@ pub fn lifted<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
+impl Quiet {
+    #[inline]
+    fn with(weight: u32) -> Self {
+        DEPTH.with(|depth| depth.set(depth.get() + weight));
+        Self { weight, _not_send: PhantomData }
+    }
+}
+
 impl Drop for Quiet {
     #[inline]
     fn drop(&mut self) {
-        DEPTH.with(|depth| depth.set(depth.get() - 1));
+        DEPTH.with(|depth| depth.set(depth.get() - self.weight));
     }
 }
 
@@ -63,6 +86,19 @@ mod tests {
         assert!(is_quiet());
         drop(outer);
         assert!(!is_quiet());
+    }
+
+    #[test]
+    fn only_a_thread_that_is_not_measured_hides_devices() {
+        let instrument = enter();
+        assert!(!is_unmeasured());
+        let unmeasured = stop_measuring();
+        assert!(is_quiet() && is_unmeasured());
+        assert!(!lifted(is_unmeasured));
+        drop(instrument);
+        assert!(is_quiet() && is_unmeasured());
+        drop(unmeasured);
+        assert!(!is_quiet() && !is_unmeasured());
     }
 
     #[test]

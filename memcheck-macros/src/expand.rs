@@ -10,6 +10,7 @@ use syn::{
 use crate::cases::Cases;
 use crate::layer;
 use crate::options::AttributeOptions;
+use crate::phases::PhasesOption;
 use crate::scaling::ScalingOption;
 
 #[derive(Clone, Copy)]
@@ -30,6 +31,10 @@ const NEEDS_CANDLE: &str = "a device needs the feature `candle` of memcheck-runt
 const NEEDS_TRIAL: &str =
     "a test with cases takes `trial: &mut Trial`, which passes the values to the body";
 
+const NEEDS_BLOCK_ON: &str = "an async mem_test needs a function that runs its future: \
+     `#[mem_test(block_on = path)]`, where `path(future)` returns the output, such as \
+     `pollster::block_on` or a function of the test that starts a tokio runtime";
+
 const NOT_A_FUNCTION: &str =
     "#[mem_test] needs a function: `fn(trial: &mut Trial)`, `fn(device: &Device)` or `fn()`";
 
@@ -49,8 +54,8 @@ pub(crate) fn expand(
     function: &ItemFn,
     has_candle: bool,
 ) -> syn::Result<TokenStream> {
+    check_signature(options, function)?;
     let form = parse_form(function, has_candle)?;
-    check_signature(function)?;
     let test = Test::new(options, function, form);
     match &options.cases {
         None => Ok(test.single(function)),
@@ -139,8 +144,9 @@ impl<'a> Test<'a> {
                 }
             }
         });
-        // The path in `crate = …` can be relative to the module that contains the function.
-        let reach = self.options.krate.as_ref().map(|_| {
+        // A path in the options can be relative to the module that contains the function.
+        let paths = [&self.options.krate, &self.options.block_on];
+        let reach = paths.into_iter().flatten().next().map(|_| {
             quote! {
                 #[allow(unused_imports)]
                 use super::*;
@@ -170,18 +176,25 @@ impl<'a> Test<'a> {
             Form::Trial | Form::Device => quote!(false),
         };
         let returns = self.diverges.then(|| quote!(-> ()));
+        // Without parentheses around the call of a plain body, which would be a warning.
+        let call_body = |argument: TokenStream| match &self.options.block_on {
+            Some(block_on) => quote!(#block_on(#body(#argument))),
+            None => quote!(#body(#argument)),
+        };
+        let (of_trial, of_device, of_nothing) =
+            (call_body(quote!(trial)), call_body(quote!(&device)), call_body(quote!()));
         let call = match self.form {
             // The return type of a closure with a plain call is known, so the compiler coerces `!`
             // to it. As the argument of the generic `Returned::report`, `!` would be the type
             // parameter itself.
-            Form::Trial if self.diverges => quote!(|trial| #body(trial)),
-            Form::Trial => quote!(|trial| #private::Returned::report(#body(trial))),
+            Form::Trial if self.diverges => quote!(|trial| #of_trial),
+            Form::Trial => quote!(|trial| #private::Returned::report(#of_trial)),
             Form::Device => quote!(|trial| {
                 let device = #private::Clone::clone(trial.device());
-                #private::Returned::report(trial.iterate(|_| #returns { #body(&device) }))
+                #private::Returned::report(trial.iterate(|_| #returns { #of_device }))
             }),
             Form::NoArgument => {
-                quote!(|trial| #private::Returned::report(trial.iterate(|_| #returns { #body() })))
+                quote!(|trial| #private::Returned::report(trial.iterate(|_| #returns { #of_nothing })))
             }
         };
         let limits = layer::expression(&self.options.limits, private);
@@ -193,6 +206,8 @@ impl<'a> Test<'a> {
         let case = case.iter().map(|(name, value)| quote!((#name, #value)));
         let scaling = self.options.scaling.iter().flat_map(ScalingOption::rows);
         let scaling = scaling.map(|(metric, most)| quote!((#metric, #most)));
+        let phases = self.options.phases.iter().flat_map(PhasesOption::rows);
+        let phases = phases.map(|(phase, bytes)| quote!((#phase, #bytes)));
         // Reports recognize the closures of this static by its name and leave them out of call
         // stacks.
         let test = format_ident!("{}", memcheck_limits::TEST);
@@ -211,6 +226,7 @@ impl<'a> Test<'a> {
                 need: #private::Need::#need,
                 limits: || #limits,
                 scaling: &[#(#scaling),*],
+                phases: &[#(#phases),*],
                 body: #call,
             };
             const _: () = {
@@ -269,26 +285,52 @@ fn ungroup_type(ty: &Type) -> &Type {
     }
 }
 
-fn check_signature(function: &ItemFn) -> syn::Result<()> {
+fn check_signature(options: &AttributeOptions, function: &ItemFn) -> syn::Result<()> {
     let signature = &function.sig;
-    if let Some(asyncness) = &signature.asyncness {
-        return Err(syn::Error::new_spanned(
-            asyncness,
-            "a mem_test cannot be async: block on the future in its body",
-        ));
+    let other = function.attrs.iter().find_map(|other| Some((other, instead_of(other)?)));
+    if let Some((other, instead)) = other {
+        return Err(syn::Error::new_spanned(other, instead));
+    }
+    match (&signature.asyncness, &options.block_on) {
+        (Some(asyncness), None) => {
+            return Err(syn::Error::new_spanned(asyncness, NEEDS_BLOCK_ON));
+        }
+        (None, Some(block_on)) => {
+            return Err(syn::Error::new_spanned(
+                block_on,
+                "`block_on` runs the future of an `async fn`, and this function is not async",
+            ));
+        }
+        _ => {}
     }
     // A lifetime parameter is allowed because the reference in the argument can name it.
     let is_lifetime = |parameter: &&GenericParam| matches!(parameter, GenericParam::Lifetime(_));
     if let Some(parameter) = signature.generics.params.iter().find(|one| !is_lifetime(one)) {
         return Err(syn::Error::new_spanned(parameter, "a mem_test cannot be generic"));
     }
-    if let Some(test) = function.attrs.iter().find(|attribute| attribute.path().is_ident("test")) {
-        return Err(syn::Error::new_spanned(
-            test,
-            "#[mem_test] already makes the function a test: remove #[test]",
-        ));
-    }
     Ok(())
+}
+
+/// The error about another attribute that makes the function a test; `None` if it does not.
+fn instead_of(other: &Attribute) -> Option<String> {
+    let segments: Vec<String> =
+        other.path().segments.iter().map(|segment| segment.ident.to_string()).collect();
+    let written = segments.join("::");
+    let instead = match segments.last()?.as_str() {
+        "rstest" | "test_case" | "test_matrix" => {
+            "`#[mem_test(cases(batch = [1, 8]))]` makes a test for each combination of values"
+        }
+        // The attribute that stands first has left `#[test]` or the one of `core` behind.
+        "test" if segments.len() == 1 || segments[0] == "core" => {
+            "if `#[tokio::test]` or `#[rstest]` has added it, write \
+             `#[mem_test(block_on = path)]` for an `async fn`, and `cases(…)` for parameters"
+        }
+        "test" => {
+            "`#[mem_test(block_on = path)]` runs an `async fn`, where `path(future)` runs a future"
+        }
+        _ => return None,
+    };
+    Some(format!("#[mem_test] already makes the function a test: remove #[{written}]; {instead}"))
 }
 
 #[cfg(test)]
@@ -312,5 +354,29 @@ mod tests {
         }
         let forms = error("fn a(number: usize) {}", false).unwrap();
         assert!(!forms.contains("Device"), "{forms}");
+    }
+
+    #[test]
+    fn another_attribute_of_tests_is_refused_with_what_replaces_it() {
+        for (other, expected) in [
+            ("test", "remove #[test]"),
+            ("::core::prelude::v1::test", "remove #[core::prelude::v1::test]; if `#[tokio::test]`"),
+            ("tokio::test", "remove #[tokio::test]; `#[mem_test(block_on = path)]`"),
+            ("tokio::test(flavor = \"multi_thread\")", "remove #[tokio::test];"),
+            ("rstest", "remove #[rstest]; `#[mem_test(cases("),
+            ("rstest::rstest", "remove #[rstest::rstest];"),
+        ] {
+            for function in ["fn a()", "async fn a(trial: &mut Trial)", "fn a(x: u32, y: u32)"] {
+                let refused = error(&format!("#[{other}] {function} {{}}"), true).unwrap();
+                assert!(refused.contains(expected), "{other}: {refused}");
+            }
+        }
+        assert_eq!(error("#[ignore] #[should_panic] fn a() {}", true), None);
+    }
+
+    #[test]
+    fn an_async_body_needs_a_function_that_runs_it() {
+        let refused = error("async fn a() {}", true).unwrap();
+        assert!(refused.contains("#[mem_test(block_on = path)]"), "{refused}");
     }
 }

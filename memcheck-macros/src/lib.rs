@@ -19,6 +19,7 @@ mod layer;
 mod list;
 mod names;
 mod options;
+mod phases;
 mod scaling;
 mod values;
 
@@ -38,6 +39,9 @@ use syn::parse_macro_input;
 ///
 /// With `cases(dtype = [f32, bf16])`, a test is made for each combination of the values. The
 /// function must then have the first signature, because the `Trial` hands the values to the body.
+///
+/// The function can be `async` if the attribute names a function that runs its future:
+/// `#[mem_test(block_on = pollster::block_on)]`.
 ///
 /// `docs/reference/test.md` lists the options, their meaning and their defaults.
 #[proc_macro_attribute]

@@ -1,4 +1,5 @@
-//! Parses `word(name …, name …)`, the form that `cases(…)` and `scaling(…)` share.
+//! Parses `word(name …, name …)`, the form that `cases(…)`, `scaling(…)` and `phases(…)`
+//! share.
 
 use syn::parse::{Parse, ParseStream};
 use syn::{Ident, Token};

@@ -16,6 +16,7 @@ use syn::{Expr, Ident, LitStr, Path, Token};
 use crate::cases::Cases;
 use crate::expression::parse_value;
 use crate::names::quoted_list;
+use crate::phases::PhasesOption;
 use crate::scaling::ScalingOption;
 use crate::values::{LimitValue, error_at, parse_mib, string_literal};
 
@@ -51,7 +52,7 @@ macro_rules! define {
 with_limits!(all define);
 
 /// The options that are not limits.
-const OTHERS: [&str; 4] = ["cases", "scaling", "device", "crate"];
+const OTHERS: [&str; 6] = ["cases", "scaling", "phases", "block_on", "device", "crate"];
 
 /// The names of all options, as errors list them.
 fn names() -> Vec<&'static str> {
@@ -63,11 +64,14 @@ pub(crate) struct AttributeOptions {
     pub(crate) limits: Layer,
     pub(crate) need: Need,
     pub(crate) krate: Option<Path>,
+    /// The function that runs the future of an `async` body.
+    pub(crate) block_on: Option<Path>,
     pub(crate) cases: Option<Cases>,
     pub(crate) scaling: Option<ScalingOption>,
+    pub(crate) phases: Option<PhasesOption>,
 }
 
-/// One option: `name = value` with an uninterpreted value, `cases(…)` or `scaling(…)`.
+/// One option: `name = value` with an uninterpreted value, `cases(…)`, `scaling(…)` or `phases(…)`.
 struct Pair {
     name: Ident,
     value: Value,
@@ -77,9 +81,11 @@ enum Value {
     Expr(Expr),
     /// The name alone, of an option that has a value for this.
     Bare(&'static str),
-    Path(Path),
+    Crate(Path),
+    BlockOn(Path),
     Cases(Cases),
     Scaling(ScalingOption),
+    Phases(PhasesOption),
 }
 
 impl Parse for AttributeOptions {
@@ -122,7 +128,7 @@ impl Parse for Pair {
         if input.peek(Token![crate]) {
             let name = Ident::new("crate", input.parse::<Token![crate]>()?.span);
             input.parse::<Token![=]>()?;
-            return Ok(Self { name, value: Value::Path(parse_path(input)?) });
+            return Ok(Self { name, value: Value::Crate(parse_path(input, CRATE)?) });
         }
         let name: Ident = input.parse().map_err(|error| {
             syn::Error::new(error.span(), format!("expected {}", quoted_list(&names())))
@@ -138,6 +144,10 @@ impl Parse for Pair {
             let scaling = ScalingOption::parse(&name, input)?;
             return Ok(Self { name, value: Value::Scaling(scaling) });
         }
+        if name == "phases" {
+            let phases = PhasesOption::parse(&name, input)?;
+            return Ok(Self { name, value: Value::Phases(phases) });
+        }
         if !input.peek(Token![=])
             && let Some(value) = value_if_bare(&name)
         {
@@ -147,19 +157,26 @@ impl Parse for Pair {
             return Err(syn::Error::new(name.span(), format!("expected `{name} = …`")));
         }
         input.parse::<Token![=]>()?;
+        if name == "block_on" {
+            return Ok(Self { name, value: Value::BlockOn(parse_path(input, BLOCK_ON)?) });
+        }
         Ok(Self { name, value: Value::Expr(parse_value(input)?) })
     }
 }
 
-/// Parses a path, or a string that contains a path, which is how serde spells this option.
-fn parse_path(input: ParseStream<'_>) -> syn::Result<Path> {
-    const EXPECTED: &str = "expected a path, such as `crate = renamed` or `crate = \"renamed\"`";
+/// The errors for a value that is not a path.
+const CRATE: &str = "expected a path, such as `crate = renamed` or `crate = \"renamed\"`";
+const BLOCK_ON: &str =
+    "expected the path of a function that runs a future, such as `block_on = pollster::block_on`";
+
+/// Parses a path, or a string that contains a path, which is how serde spells the crate.
+fn parse_path(input: ParseStream<'_>, expected: &str) -> syn::Result<Path> {
     if input.peek(LitStr) {
         let text: LitStr = input.parse()?;
         let parsed = text.parse_with(Path::parse_mod_style);
-        return parsed.map_err(|_| syn::Error::new(text.span(), EXPECTED));
+        return parsed.map_err(|_| syn::Error::new(text.span(), expected));
     }
-    input.parse().map_err(|error: syn::Error| syn::Error::new(error.span(), EXPECTED))
+    input.parse().map_err(|error: syn::Error| syn::Error::new(error.span(), expected))
 }
 
 fn unknown(name: &Ident) -> syn::Error {
@@ -178,8 +195,12 @@ impl AttributeOptions {
         }
         seen.push(limit);
         let value = match pair.value {
-            Value::Path(path) => {
+            Value::Crate(path) => {
                 self.krate = Some(path);
+                return Ok(());
+            }
+            Value::BlockOn(path) => {
+                self.block_on = Some(path);
                 return Ok(());
             }
             Value::Cases(cases) => {
@@ -188,6 +209,10 @@ impl AttributeOptions {
             }
             Value::Scaling(scaling) => {
                 self.scaling = Some(scaling);
+                return Ok(());
+            }
+            Value::Phases(phases) => {
+                self.phases = Some(phases);
                 return Ok(());
             }
             Value::Expr(value) => value,

@@ -38,8 +38,8 @@ pub(crate) fn in_space(space: Space) -> device::Result<bool> {
         Space::Host => Ok(on_host()),
         Space::HostSmall => Ok(on_host_small()),
         Space::CHeap => Ok(on_c_heap()),
-        // It has no blocks: `crate::process_memory` reads its figures.
-        Space::Process => Ok(false),
+        // They have no blocks.
+        Space::Process | Space::Counter(_) => Ok(false),
         #[cfg(feature = "cuda")]
         Space::Cuda(ordinal) => on_device(&device::open(ordinal)?),
         #[cfg(feature = "cuda")]

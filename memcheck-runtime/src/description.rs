@@ -32,6 +32,8 @@ pub struct Description {
     pub limits: fn() -> Layer,
     /// Figure and order of growth, as written in the attribute.
     pub scaling: &'static [(&'static str, &'static str)],
+    /// The most live bytes in phases of the body, as written in the attribute.
+    pub phases: &'static [(&'static str, u64)],
     pub body: fn(&mut Trial) -> Result<(), String>,
 }
 
@@ -57,6 +59,11 @@ impl Description {
             Some(Scaling { metric: metric.parse().ok()?, most: most.parse().ok()? })
         };
         self.scaling.iter().filter_map(read).collect()
+    }
+
+    /// The most live bytes in each limited phase, by name.
+    pub(crate) fn max_peaks(&self) -> BTreeMap<String, u64> {
+        self.phases.iter().map(|&(phase, bytes)| (phase.to_owned(), bytes)).collect()
     }
 
     /// The device of the test in a run on `request`.

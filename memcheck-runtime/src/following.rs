@@ -62,6 +62,8 @@ pub(crate) struct Following {
     kept: Kept,
     /// The resident memory, if a limit judges it.
     resident: Option<Resident>,
+    /// The bytes of each counter of the program after each iteration.
+    counters: BTreeMap<Space, Vec<u64>>,
     began: Instant,
     /// The time that the iterations have taken.
     clock: Clock,
@@ -113,6 +115,7 @@ impl Following {
             histories: judged.map(|space| (space, History::new(warmup))).collect(),
             kept: Kept::new(limits),
             resident: judges_resident.then(|| Resident::new(most)),
+            counters: BTreeMap::new(),
             began: Instant::now(),
             clock: Clock::start(),
             live_before: 0,
@@ -191,6 +194,21 @@ impl Following {
         resident.add(bytes.saturating_sub(own as u64));
     }
 
+    /// Adds the bytes of the program's counters after an iteration. A counter that is new had none.
+    pub(crate) fn add_counters(&mut self, bytes: &[(Space, u64)]) {
+        let ended = self.iterations() as usize;
+        for &(space, bytes) in bytes {
+            let series = self.counters.entry(space).or_default();
+            series.resize(ended.saturating_sub(1), 0);
+            series.push(bytes);
+        }
+    }
+
+    /// True if a series did not change in the iterations after the warm-up.
+    fn is_level(&self, series: &[u64]) -> bool {
+        series.get(self.warmup as usize..).unwrap_or_default().windows(2).all(|it| it[0] == it[1])
+    }
+
     /// The histories that decide. The host's is also kept in case that no device is used.
     fn judged(&self) -> impl Iterator<Item = &History> {
         let of_device = judged::own(self.own).is_device();
@@ -205,7 +223,9 @@ impl Following {
     fn decisions(&self) -> impl Iterator<Item = Decision> {
         let of_blocks = self.judged().map(|history| step(history, &self.budget));
         let resident = self.resident.iter();
-        of_blocks.chain(resident.map(|it| step_level(it.series(), self.warmup, &self.budget)))
+        let levels =
+            resident.map(Resident::series).chain(self.counters.values().map(Vec::as_slice));
+        of_blocks.chain(levels.map(|it| step_level(it, self.warmup, &self.budget)))
     }
 
     /// The number of iterations that have ended, including the warm-up.
@@ -273,7 +293,9 @@ impl Following {
 
     /// The number of further iterations that show late leaks; 0 if blocks were left behind.
     fn iterations_to_the_horizon(&self, ended: u32) -> u32 {
-        let flat = self.resident.is_none() && self.judged().all(History::is_flat);
+        let flat = self.resident.is_none()
+            && self.judged().all(History::is_flat)
+            && self.counters.values().all(|series| self.is_level(series));
         let horizon = self.warmup.saturating_add(self.budget.quiet).saturating_add(1);
         if flat { horizon.min(self.budget.most).saturating_sub(ended) } else { 0 }
     }
@@ -331,9 +353,10 @@ impl Following {
             }
             _ => false,
         };
-        let level = |it: &Resident| step_level(it.series(), self.warmup, &self.budget);
+        let level = |series: &[u64]| step_level(series, self.warmup, &self.budget);
         self.histories.iter().any(|(&space, history)| exceeds(space, step(history, &self.budget)))
-            || self.resident.iter().any(|it| exceeds(Space::Process, level(it)))
+            || self.resident.iter().any(|it| exceeds(Space::Process, level(it.series())))
+            || self.counters.iter().any(|(&space, series)| exceeds(space, level(series)))
     }
 
     /// The limit of the growth of a space. The host's history is also kept where it is not judged.
@@ -438,22 +461,29 @@ impl Following {
             .map(|(space, grown)| (space, self.kept.judge((space, is_of_gpu), grown, of)))
             .collect();
         self.histories = histories;
-        let resident = self.resident.iter().map(|it| (Space::Process, self.growth_of_resident(it)));
-        growth.extend(resident);
+        let resident = self.resident.iter().map(|it| (Space::Process, it.series()));
+        let counters = self.counters.iter().map(|(&space, series)| (space, series.as_slice()));
+        let levels = resident.chain(counters);
+        growth.extend(levels.map(|(space, series)| (space, self.growth_of_level(series))));
         growth
     }
 
-    fn growth_of_resident(&self, resident: &Resident) -> Grown {
+    /// The growth of a space without blocks.
+    fn growth_of_level(&self, series: &[u64]) -> Grown {
         if self.screen < 2 {
             return Grown::default();
         }
-        let read = |budget: &Budget| {
-            survivors::read_level(&step_level(resident.series(), self.warmup, budget))
-        };
+        let read =
+            |budget: &Budget| survivors::read_level(&step_level(series, self.warmup, budget));
         let grown = read(&self.budget);
         match (grown.growth, &self.reach) {
             // The run ended early.
             (Growth::Unknown, Reach::Decision) => read(&Budget::of(self.iterations())),
+            // Another run could not decide more.
+            (Growth::Unknown, _) if self.is_level(series) => {
+                let iterations = self.iterations().saturating_sub(self.warmup);
+                Grown { growth: Growth::Quiet { iterations }, ..grown }
+            }
             _ => grown,
         }
     }

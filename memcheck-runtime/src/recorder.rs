@@ -1,6 +1,8 @@
 //! Turns the figures of the ledger into a record: the series over the iterations, and the metrics
 //! computed from them.
 
+mod phases;
+
 use std::collections::BTreeMap;
 
 use memcheck_core::growth::survivors::{self, Grown};
@@ -16,6 +18,8 @@ use crate::at_end::LiveAtEnd;
 use crate::attribution::Iterations;
 use crate::following::Following;
 use crate::process_memory::Process;
+
+use self::phases::Phases;
 
 /// The data that is collected while a body runs.
 #[derive(Debug)]
@@ -37,6 +41,10 @@ pub(crate) struct Recorder {
     /// missing.
     iterations: BTreeMap<Space, Vec<Iteration>>,
     marks: Vec<Mark>,
+    phases: Phases,
+    /// The bytes of each counter of the program: in the set-up, after each measured iteration, and
+    /// at the end.
+    counters: BTreeMap<Space, CounterSeries>,
     at_end: LiveAtEnd,
     process: Process,
     /// The figures of other counters on the test's own device after each measured iteration: the
@@ -52,6 +60,13 @@ struct Iteration {
     peak: u64,
     allocations: u64,
     allocated_total: u64,
+}
+
+#[derive(Debug, Default)]
+struct CounterSeries {
+    setup: u64,
+    measured: Vec<u64>,
+    at_end: u64,
 }
 
 /// The birth of blocks in iteration `index`; 0 is the set-up.
@@ -82,6 +97,8 @@ impl Recorder {
             measured: 0,
             iterations: BTreeMap::new(),
             marks: Vec::new(),
+            phases: Phases::default(),
+            counters: BTreeMap::new(),
             at_end: LiveAtEnd::default(),
             process: Process::begin(),
             reserved: Vec::new(),
@@ -101,25 +118,35 @@ impl Recorder {
     }
 
     /// Begins the iterations. Returns `false` if they have begun before.
-    pub(crate) fn start(&mut self) -> bool {
+    pub(crate) fn start(&mut self, counters: &[(Space, u64)]) -> bool {
         if self.has_started {
             return false;
         }
         self.has_started = true;
         self.setup = active_spaces().map(|(space, now)| (space, now.live)).collect();
+        for &(space, bytes) in counters {
+            self.counters.entry(space).or_default().setup = bytes;
+        }
         self.following.start();
         true
     }
 
     pub(crate) fn begin_iteration(&mut self, index: usize) {
         self.before = active_spaces().collect();
+        if index == self.warmup {
+            self.phases.begin_measured();
+        }
         ledger::begin_iteration(self.births_from.saturating_add(birth(index)));
     }
 
-    pub(crate) fn end_iteration(&mut self, index: usize) {
+    pub(crate) fn end_iteration(&mut self, index: usize, counters: &[(Space, u64)]) {
         ledger::end_iteration();
         self.following.take_census();
+        self.following.add_counters(counters);
         let is_measured = (self.warmup..=self.last).contains(&index);
+        if index == self.last {
+            self.phases.end_measured();
+        }
         if is_measured || self.following.judges_resident() {
             let resident = self.process.read();
             self.following.add_resident(resident.map(Resident::taken));
@@ -127,6 +154,11 @@ impl Recorder {
         }
         if !is_measured {
             return;
+        }
+        for &(space, bytes) in counters {
+            let series = &mut self.counters.entry(space).or_default().measured;
+            series.resize(self.measured, 0);
+            series.push(bytes);
         }
         self.measured += 1;
         for (space, now) in active_spaces() {
@@ -144,7 +176,9 @@ impl Recorder {
     /// The number of further iterations that are needed to decide the growth; 0 if the evidence is
     /// sufficient or no more iterations are allowed.
     pub(crate) fn further_iterations(&mut self) -> u32 {
-        self.following.further_iterations()
+        let further = self.following.further_iterations();
+        self.phases.pause(further > 0);
+        further
     }
 
     /// Handles an error of the body. Returns true if the body failed in an iteration beyond the
@@ -156,6 +190,7 @@ impl Recorder {
     /// Ends the iterations.
     pub(crate) fn end_iterations(&mut self) {
         self.grown = self.following.growth();
+        self.phases.pause(false);
         self.process.end_iterations();
         if site::is_on() {
             let first = birth(self.warmup);
@@ -208,6 +243,15 @@ impl Recorder {
         });
     }
 
+    /// Begins a phase, and returns its place in the order; `None` if it is not measured.
+    pub(crate) fn begin_phase(&mut self, name: &str) -> Option<u64> {
+        self.phases.begin(name)
+    }
+
+    pub(crate) fn end_phase(&mut self, begun: u64) {
+        self.phases.end(begun);
+    }
+
     pub(crate) fn take_marks(&mut self) -> Vec<Mark> {
         std::mem::take(&mut self.marks)
     }
@@ -245,6 +289,42 @@ impl Recorder {
         spaces.into_iter().map(|space| (space, self.space_record(space))).collect()
     }
 
+    /// Adds the bytes of the counters after the body has returned.
+    pub(crate) fn end_counters(&mut self, counters: &[(Space, u64)]) {
+        for &(space, bytes) in counters {
+            self.counters.entry(space).or_default().at_end = bytes;
+        }
+    }
+
+    /// The spaces of the counters.
+    pub(crate) fn counters(&self) -> impl Iterator<Item = Space> {
+        self.counters.keys().copied()
+    }
+
+    /// The record of a counter. Its bytes are known only when they are read.
+    fn counter_record(&self, space: Space) -> SpaceRecord {
+        let Some(CounterSeries { setup, measured, at_end }) = self.counters.get(&space) else {
+            return SpaceRecord::default();
+        };
+        let grown = self.grown.get(&space).cloned().unwrap_or_default();
+        SpaceRecord {
+            metrics: Metrics {
+                allocated: measured.last().copied().unwrap_or(*at_end),
+                peak_allocated: measured.iter().chain([setup, at_end]).copied().max().unwrap_or(0),
+                setup: *setup,
+                growth: grown.bytes_per_iteration,
+                retained: *at_end,
+                ..Metrics::default()
+            },
+            peak: measured.clone(),
+            slope: survivors::theil_sen(measured).unwrap_or(0.0),
+            armed: true,
+            allocated: measured.clone(),
+            growth: grown.growth,
+            ..SpaceRecord::default()
+        }
+    }
+
     /// The record of the resident memory, for a test that limits its growth.
     fn resident_record(&self) -> SpaceRecord {
         let memory = self.process.memory();
@@ -268,8 +348,10 @@ impl Recorder {
     }
 
     fn space_record(&self, space: Space) -> SpaceRecord {
-        if space == Space::Process {
-            return self.resident_record();
+        match space {
+            Space::Process => return self.resident_record(),
+            Space::Counter(_) => return self.counter_record(space),
+            _ => {}
         }
         let now = ledger::snapshot(space);
         let series = |pick: fn(&Iteration) -> u64| -> Vec<u64> {
@@ -317,6 +399,7 @@ impl Recorder {
                 host: ledger::sum().refused_live.saturating_sub(now.refused_live),
                 last: now.refused_after == now.allocations,
             }),
+            phases: self.phases.figures(space, self.measured),
             armed: false,
         }
     }

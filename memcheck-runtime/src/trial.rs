@@ -1,27 +1,31 @@
 //! The trial that a test body gets: its device, its iterations and its figures.
 
+mod counters;
 #[cfg(feature = "candle")]
 mod devices;
+mod series;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use memcheck_core::characters::is_word;
 use memcheck_core::limits::Limits;
 use memcheck_core::measurement::fault_sweep::SweepResult;
 use memcheck_core::quiet;
 use memcheck_core::space::Space;
-use memcheck_core::wire::protocol::{Progress, Reach};
+use memcheck_core::wire::protocol::Reach;
 use memcheck_ledger::{self as ledger, block};
 
 use crate::device::{self, Device, Error};
 use crate::fault_sweep::Sweep;
-use crate::operations::Operations;
 use crate::os::KeptFile;
 use crate::outcome::Returned;
 use crate::probe::tensor;
 use crate::recorder::Recorder;
 use crate::usage::Usage;
-use crate::{progress, reads, unsimulated};
+
+use self::counters::Counters;
+use self::series::{Series, Start};
 
 /// Name and value of each parameter of one run, in the order of the attribute.
 pub(crate) type Case = Vec<(&'static str, String)>;
@@ -31,10 +35,6 @@ pub(crate) type Canaries = Vec<(Space, bool)>;
 
 /// The longest wait for other threads before the last census.
 const PATIENCE: Duration = Duration::from_millis(100);
-
-/// The least time between two reports of the progress of a soak. Behind a launcher, reports are
-/// lines of a file, which must not grow without bound.
-const BETWEEN_REPORTS: Duration = Duration::from_millis(100);
 
 /// One run of one memory test.
 ///
@@ -53,6 +53,7 @@ pub struct Trial {
     /// Must not be locked while the body runs, because the methods that the body calls lock it.
     recorder: Mutex<Recorder>,
     canaries: Mutex<Canaries>,
+    counters: Counters,
     case: Case,
     progress: Mutex<Option<KeptFile>>,
     /// The time of the last report of a soak.
@@ -93,6 +94,7 @@ impl Trial {
             iterations: limits.iterations.value as usize,
             warmup: limits.warmup.value as usize,
             canaries: Mutex::default(),
+            counters: Counters::default(),
             case,
             progress: Mutex::new(progress),
             reported: Mutex::default(),
@@ -126,7 +128,11 @@ impl Trial {
 
     /// The recorder and the canaries, after the body has returned.
     pub(crate) fn into_parts(self) -> (Recorder, Canaries) {
-        let recorder = self.recorder.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut recorder = self.recorder.into_inner().unwrap_or_else(PoisonError::into_inner);
+        // Dropped before the memory of the body is counted, because a counter can own its pool.
+        let counters = self.counters;
+        recorder.end_counters(&counters.read());
+        drop(counters);
         (recorder, self.canaries.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -197,117 +203,105 @@ impl Trial {
     /// # Panics
     /// If it is called a second time, because growth is measured over one series.
     pub fn iterate<R: Returned>(&self, mut body: impl FnMut(usize) -> R) -> R {
-        let started = {
-            let _quiet = quiet::enter();
-            self.recorder().start()
-        };
-        assert!(
-            started,
-            "Trial::iterate was called twice: growth is measured over one series, \
-             so put both parts into one iteration or into two tests"
-        );
-        if let Some(sweep) = &self.sweep {
-            return sweep.run(self.warmup, body, |done, of| {
-                let live = ledger::snapshot(device::space(&self.device)).live;
-                let count = |number| u32::try_from(number).unwrap_or(u32::MAX);
-                let progress =
-                    Progress { iteration: count(done), of: count(of), live, ..Progress::default() };
-                self.report(&progress);
-            });
-        }
-        if self.is_uncounted {
-            let mut all = (0..self.warmup + self.iterations).map(body);
-            return all.find(Returned::is_error).unwrap_or_else(R::done);
-        }
-        let mut indices = 0..self.warmup + self.iterations;
-        let mut operations = Operations::now();
-        while !indices.is_empty() {
-            for index in indices.clone() {
-                match index < self.warmup + self.iterations {
-                    true => operations = Operations::now(),
-                    false => operations.permit_again(),
-                }
-                self.begin_iteration(index);
-                let returned = body(index);
-                if returned.is_error() {
-                    if self.handle_failure() {
-                        return R::done();
-                    }
-                    return returned;
-                }
-                self.end_iteration(index, indices.end);
+        let mut series = match Series::start(self) {
+            Start::Series(series) => series,
+            Start::Sweep(sweep) => {
+                return sweep.run(self.warmup, body, |done, of| self.report_sweep(done, of));
             }
-            indices = indices.end..indices.end + self.further_iterations();
+        };
+        while let Some(index) = series.begin_next() {
+            if let Some(error) = series.end(index, body(index)) {
+                return error;
+            }
         }
         R::done()
     }
 
-    /// The number of further iterations that are needed to decide the growth.
-    fn further_iterations(&self) -> usize {
-        let _quiet = quiet::enter();
-        let mut recorder = self.recorder();
-        let further = recorder.further_iterations();
-        reads::set_further(further > 0);
-        unsimulated::set_further(further > 0);
-        if further == 0 {
-            recorder.end_iterations();
-        }
-        further as usize
-    }
-
-    /// Handles an error of the body. True if the error was in iterations beyond the measured ones.
-    fn handle_failure(&self) -> bool {
-        let _quiet = quiet::enter();
-        let mut recorder = self.recorder();
-        let is_extended = recorder.handle_failure();
-        reads::set_further(false);
-        unsimulated::set_further(false);
-        recorder.end_iterations();
-        is_extended
-    }
-
-    fn begin_iteration(&self, index: usize) {
-        let _quiet = quiet::enter();
-        self.recorder().begin_iteration(index);
-    }
-
-    fn end_iteration(&self, index: usize, of: usize) {
-        // The tensor that the iteration made last must count as part of the iteration.
-        tensor::settle();
-        let _quiet = quiet::enter();
-        self.recorder().end_iteration(index);
-        // Only if a limit applies to the pool, because a query of the driver can return, and so
-        // consume, the error of an earlier call of the program.
-        #[cfg(feature = "cuda")]
-        if self.watches_pool {
-            self.recorder().observe_driver(index, &self.device);
-        }
-        let soak = self.recorder().soak_time();
-        if soak.is_some() && !self.is_report_due() {
-            return;
-        }
-        let progress = Progress {
-            iteration: u32::try_from(index + 1).unwrap_or(u32::MAX),
-            of: u32::try_from(of).unwrap_or(u32::MAX),
-            live: ledger::snapshot(device::space(&self.device)).live,
-            soak,
-            view: None,
+    /// [`Trial::iterate`] for an `async` body, which awaits the call. The future of an iteration
+    /// must be complete before the next iteration begins. Tasks that it leaves running go on during
+    /// later iterations, and the blocks that they allocate belong to the iteration that runs then.
+    ///
+    /// ```no_run
+    /// # use candle_core::{DType, Tensor};
+    /// # use memcheck_runtime::Trial;
+    /// # async fn answer(_: &Tensor) -> candle_core::Result<()> { Ok(()) }
+    /// # async fn test(trial: &mut Trial) -> candle_core::Result<()> {
+    /// let weights = Tensor::zeros((64, 64), DType::F32, trial.device())?;
+    /// trial.iterate_async(|_| async { answer(&weights).await }).await
+    /// # }
+    /// ```
+    ///
+    /// A fault sweep refuses no allocation of such iterations, and notes this.
+    ///
+    /// # Panics
+    /// If iterations have begun before.
+    pub async fn iterate_async<R: Returned>(&self, mut body: impl AsyncFnMut(usize) -> R) -> R {
+        let mut series = match Series::start(self) {
+            Start::Series(series) => series,
+            Start::Sweep(sweep) => {
+                sweep.skip("the iterations are asynchronous: use `Trial::iterate`");
+                return R::done();
+            }
         };
-        self.report(&progress);
-    }
-
-    fn is_report_due(&self) -> bool {
-        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_due = reported.is_none_or(|last| last.elapsed() >= BETWEEN_REPORTS);
-        if is_due {
-            *reported = Some(Instant::now());
+        while let Some(index) = series.begin_next() {
+            if let Some(error) = series.end(index, body(index).await) {
+                return error;
+            }
         }
-        is_due
+        R::done()
     }
 
-    fn report(&self, progress: &Progress) {
-        let mut listener = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        progress::report(&mut listener, progress);
+    /// Runs `work` as the phase `name` of the body and returns what it returns. The record, the
+    /// baseline and the reports have two figures of each phase:
+    ///
+    /// - `peak_allocated`: the most bytes live at once in the phase, those from before it included.
+    ///   `phases(decode <= "64 MiB")` in the attribute limits it.
+    /// - `growth`: the bytes that were allocated in the phase and that an iteration leaves behind.
+    ///
+    /// The peak of a phase that runs several times is the highest one. Phases can be nested, and can
+    /// overlap on several threads; a block belongs to the phase that began last. Further iterations
+    /// of [`Trial::iterate`] change no figure of a phase.
+    ///
+    /// # Panics
+    /// If the name is not a word of 1 to 64 ASCII letters, digits, `_`, `-` and `.`, or if the body
+    /// has more than 127 phases.
+    pub fn phase<R>(&self, name: &str, work: impl FnOnce() -> R) -> R {
+        /// Ends the phase, also if `work` panics.
+        struct Phase<'a>(&'a Trial, Option<u64>);
+        impl Drop for Phase<'_> {
+            fn drop(&mut self) {
+                // The tensor that was made last is part of the phase.
+                tensor::settle();
+                let _quiet = quiet::enter();
+                if let Some(begun) = self.1 {
+                    self.0.recorder().end_phase(begun);
+                }
+            }
+        }
+        assert!(
+            is_word(name),
+            "`{name}` is not the name of a phase: use 1 to 64 ASCII letters, digits, `_`, `-`, `.`"
+        );
+        tensor::settle();
+        let _phase = {
+            let _quiet = quiet::enter();
+            Phase(self, self.recorder().begin_phase(name))
+        };
+        work()
+    }
+
+    /// Runs `work` without counting it: the blocks that its thread allocates are in no figure, from
+    /// their allocation to their free. A fixture that the body writes or loads is not memory of the
+    /// code under test. Blocks that were allocated before the call and that `work` frees are
+    /// counted as freed. Threads that `work` starts are counted.
+    ///
+    /// Figures of the system and of the driver (resident memory, the driver's pool, NVML) contain
+    /// all memory.
+    pub fn unmeasured<R>(&self, work: impl FnOnce() -> R) -> R {
+        // A tensor that was made before must be recognized while its thread is counted.
+        tensor::settle();
+        let _unmeasured = quiet::stop_measuring();
+        work()
     }
 
     /// The current memory of the test's device. Without the feature `candle` this is the first

@@ -6,6 +6,7 @@
 
 mod again;
 mod archive;
+mod async_bodies;
 mod bad_binaries;
 mod baseline_folder;
 mod baselines;
@@ -63,6 +64,7 @@ mod outputs;
 mod package_cuda;
 mod packages;
 mod perfetto;
+mod phases;
 mod plain;
 mod plan;
 mod profile;

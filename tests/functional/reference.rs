@@ -113,8 +113,10 @@ fn every_fact_of_a_baseline_is_in_the_reference() {
 
 /// The public functions that a source defines with this indent.
 fn functions(source: &str, indent: &str) -> BTreeSet<String> {
-    let start = format!("{indent}pub fn ");
-    let defined = source.lines().filter_map(|line| line.strip_prefix(&start));
+    let starts = ["pub fn ", "pub async fn "].map(|start| format!("{indent}{start}"));
+    let defined = source
+        .lines()
+        .filter_map(|line| starts.iter().find_map(|start| line.strip_prefix(start.as_str())));
     defined.filter_map(|rest| rest.split(['(', '<']).next()).map(str::to_owned).collect()
 }
 
@@ -123,7 +125,10 @@ fn every_method_of_a_trial_and_every_item_of_the_runtime_is_in_the_reference() {
     let page = reference();
     let methods = names(&page, "| method of `Trial` | meaning |\n");
     let mut trial = functions(&source("memcheck-runtime/src/trial.rs"), "    ");
-    trial.extend(functions(&source("memcheck-runtime/src/trial/devices.rs"), "    "));
+    for file in ["counters", "devices"] {
+        let source = source(&format!("memcheck-runtime/src/trial/{file}.rs"));
+        trial.extend(functions(&source, "    "));
+    }
     assert_eq!(methods.into_iter().collect::<BTreeSet<_>>(), trial);
 
     let documented = names(&page, "| item of `memcheck_runtime` | meaning |\n");

@@ -2,6 +2,7 @@
 //! leak, are clean, or meet a fault. Those with a baseline run with another folder for it, because no
 //! test must write next to their sources.
 
+mod async_bodies;
 mod bad_binaries;
 mod baselines;
 mod c_heap;
@@ -21,6 +22,7 @@ mod insta;
 mod interrupts;
 mod limits;
 mod live;
+mod phases;
 mod plain;
 mod profile;
 mod read_only;

@@ -8,6 +8,7 @@ use memcheck_core::judgement::baseline::{self, Figures, Holders};
 use memcheck_core::judgement::blame;
 use memcheck_core::judgement::finding::{Code, GrownHolder, Site};
 use memcheck_core::judgement::verdict::{Status, Verdict};
+use memcheck_core::measurement::phase;
 use memcheck_core::measurement::record::Record;
 use memcheck_core::space::Space;
 use memcheck_core::tolerance::Tolerance;
@@ -67,7 +68,8 @@ impl FigureChange {
     /// True if the figure makes the test worse.
     pub(crate) fn is_worse(&self) -> bool {
         let is_higher = self.base.zip(self.head).is_some_and(|(base, head)| head > base);
-        is_higher && JUDGED.contains(&self.figure.as_str())
+        let figure = phase::split(&self.figure).map_or(self.figure.as_str(), |(_, figure)| figure);
+        is_higher && JUDGED.contains(&figure)
     }
 }
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::snapshot::SnapshotParts;
 use super::yaml;
+use crate::measurement::phase;
 use crate::measurement::record::{Facts, Metrics, Record};
 use crate::space::Space;
 use crate::tolerance::Tolerance;
@@ -62,10 +63,10 @@ impl Figures {
                 .filter_map(|space| Some((*space, record.spaces.get(space)?)))
                 .map(|(space, measured)| {
                     let figures = gated(space, &measured.metrics);
-                    (
-                        space,
-                        figures.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
-                    )
+                    let whole = figures.into_iter().map(|(name, value)| (name.to_owned(), value));
+                    let phases = measured.phases.iter();
+                    let of_phases = phases.flat_map(|(name, figures)| figures.named(name));
+                    (space, whole.chain(of_phases).collect())
                 })
                 .collect(),
         )
@@ -112,7 +113,8 @@ impl Figures {
         let figures = Self(body.into_iter().map(|(space, entry)| (space, entry.figures)).collect());
         for (space, by_name) in &figures.0 {
             let known = gated(*space, &Metrics::default());
-            if let Some(name) = by_name.keys().find(|name| !known.contains_key(name.as_str())) {
+            let is_known = |name: &str| known.contains_key(name) || phase::split(name).is_some();
+            if let Some(name) = by_name.keys().find(|name| !is_known(name)) {
                 return Err(FiguresError::Unknown(name.clone()));
             }
             if let Some(name) = known.keys().find(|name| !by_name.contains_key(**name)) {

@@ -252,6 +252,9 @@ pub struct Finding {
     /// The memory space, if the finding is about one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub space: Option<Space>,
+    /// The phase of the body, if the finding is about one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub phase: Option<String>,
     /// Bytes per iteration, for findings about growth.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bytes_per_iteration: Option<u64>,
@@ -381,6 +384,7 @@ impl Finding {
         Self {
             code,
             space: None,
+            phase: None,
             bytes_per_iteration: None,
             figure: None,
             limit: None,

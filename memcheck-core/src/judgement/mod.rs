@@ -7,6 +7,7 @@ pub mod fault;
 pub mod finding;
 mod headline;
 pub mod location;
+pub mod proposal;
 pub mod snapshot;
 pub mod verdict;
 

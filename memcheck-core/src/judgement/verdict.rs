@@ -14,11 +14,13 @@ use crate::size::{Size, both};
 use crate::space::Space;
 pub use status::{Status, Verdict};
 
+mod counter;
 mod ended;
 mod fault_unsafe;
 mod fit;
 mod growth;
 mod kept;
+mod phase;
 mod regression;
 mod soak;
 mod status;
@@ -47,10 +49,13 @@ pub fn judge(
     findings.extend(unmeasured::unknown_values(record, limits));
     if returned {
         findings.extend(unmeasured::incomplete(record, limits));
+        findings.extend(phase::missing(record));
     }
     for (&space, measured) in judged(record) {
         if space == Space::Process {
             findings.extend(growth::resident(measured, limits));
+        } else if matches!(space, Space::Counter(_)) {
+            findings.extend(counter::growth(record, space, measured, limits));
         } else if !growth::is_overhead(record, space, limits) {
             findings.extend(growth::leak(record, space, measured, limits));
         }
@@ -70,6 +75,7 @@ pub fn judge(
         }));
         findings.extend(kept::judge(record, space, measured, limits));
         findings.extend(peak(record, space, &measured.metrics, limits));
+        findings.extend(phase::peaks(record, space, measured));
         findings.extend(fit::peak(record, space, &measured.metrics, limits));
         // A body that failed has not freed its memory, so its retained bytes mean nothing.
         if returned && !is_overhead(space, |space| retained_in(record, space, limits)) {

@@ -5,14 +5,20 @@ use std::collections::BTreeSet;
 use crate::bound::Bound;
 use crate::limits::Source;
 use crate::measurement::figures::Figures;
+use crate::measurement::phase;
 use crate::measurement::record::Record;
 use crate::measurement::repeats::{Repeats, value_text};
 use crate::measurement::traffic::Traffic;
 use crate::size::{both, counted};
 use crate::space::Space;
 
-/// Figures that depend on the number of iterations after the measured ones.
+/// Figures that depend on the number of iterations after the measured ones. Those of phases do too,
+/// because a phase can begin after all iterations.
 pub(crate) const LATER_FIGURES: [&str; 3] = ["peak_allocated", "retained", "retained_again"];
+
+fn is_later(name: &str) -> bool {
+    LATER_FIGURES.contains(&name) || phase::split(name).is_some()
+}
 
 /// The figures that compare two runs: those of a baseline, `allocated`, `retained_again` and, if
 /// the test limits them, `most_allocations` and `most_allocated` of an iteration. Spaces that no baseline has are
@@ -64,7 +70,11 @@ pub(crate) fn compared(record: &Record) -> Figures {
 }
 
 pub(crate) fn of_measured_iterations(record: &Record) -> Figures {
-    without(compared(record), &LATER_FIGURES)
+    let mut figures = compared(record);
+    for by_name in figures.0.values_mut() {
+        by_name.retain(|name, _| !is_later(name));
+    }
+    figures
 }
 
 /// The figures of the measured iterations of a run that has more of them. Its own peak can be that
@@ -138,7 +148,7 @@ fn figures_moved<'a>(space: Space, first: &'a Figures, second: &'a Figures) -> V
         figures.0.get(&space).and_then(|by_name| by_name.get(name).copied()).unwrap_or(0)
     };
     let of_space = |figures: &'a Figures| figures.0.get(&space).into_iter().flatten();
-    let names = of_space(first).filter(|(name, _)| !LATER_FIGURES.contains(&name.as_str()));
+    let names = of_space(first).filter(|(name, _)| !is_later(name));
     let names: BTreeSet<&String> = names.chain(of_space(second)).map(|(name, _)| name).collect();
     let values = names.into_iter().map(|name| (name, of(first, name), of(second, name)));
     let text = |(name, then, now): (&String, u64, u64)| {

@@ -6,6 +6,7 @@ pub mod comparison;
 pub mod driver;
 pub mod fault_sweep;
 pub mod figures;
+pub mod phase;
 pub mod placement;
 pub mod process_memory;
 pub mod record;

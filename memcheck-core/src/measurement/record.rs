@@ -15,6 +15,7 @@ use crate::limits::Limits;
 use crate::measurement::attribution::{Attribution, Unresolved};
 use crate::measurement::driver::Driver;
 use crate::measurement::fault_sweep::SweepResult;
+use crate::measurement::phase::PhaseFigures;
 use crate::measurement::process_memory::{MappedFile, ProcessMemory, Resident};
 use crate::measurement::repeats::Repeats;
 use crate::measurement::soak::Soaked;
@@ -106,6 +107,9 @@ pub struct SpaceRecord {
     /// The last allocation that the device refused for lack of memory.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub refused: Option<RefusedAllocation>,
+    /// The figures of each phase of the body, by its name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub phases: BTreeMap<String, PhaseFigures>,
     /// True if the probe saw both the allocation and the free of this run's canary.
     pub armed: bool,
 }
@@ -254,6 +258,9 @@ pub struct Record {
     pub facts: Facts,
     /// The limits in force, each with its source.
     pub limits: Limits,
+    /// The most bytes that may be live in a phase of the body, by the name of the phase.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub phase_limits: BTreeMap<String, u64>,
     /// True if the body called `Trial::iterate`.
     pub iterated: bool,
     /// Measured iterations that were completed.

@@ -4,9 +4,11 @@
 
 use std::fmt::Display;
 
+use crate::characters::is_word;
 use crate::growth::survivors::Group;
 use crate::measurement::attribution::{Attribution, HeldBy, Holder, Lifetimes, Place, Unresolved};
 use crate::measurement::fault_sweep::{Effect, SweepResult};
+use crate::measurement::phase::PhaseFigures;
 use crate::measurement::placement::{Module, Modules};
 use crate::measurement::process_memory::Resident;
 use crate::measurement::record::{Metrics, Record, SpaceRecord};
@@ -42,6 +44,12 @@ pub enum Invalid {
     #[error("`{field}` is more than 2^60 in all")]
     Sum {
         /// The path of the field, without the index of its element.
+        field: String,
+    },
+    /// The name of a phase has other characters than names of phases have.
+    #[error("`{field}` does not have a name of a phase")]
+    Name {
+        /// The path of the field in the record.
         field: String,
     },
     /// A space is listed twice.
@@ -135,6 +143,14 @@ fn measured(path: &str, measured: &SpaceRecord) -> Checked {
         metrics, allocated, allocations, allocated_total, peak, survivors, kept, ..
     } = measured;
     self::metrics(path, metrics)?;
+    for (name, figures) in &measured.phases {
+        let PhaseFigures { peak_allocated, growth, live_at_start } = *figures;
+        let field = format!("{path}.phases[{name}]");
+        if !is_word(name) {
+            return Err(Invalid::Name { field });
+        }
+        sum(field, [peak_allocated, growth, live_at_start])?;
+    }
     sum(format_args!("{path}.failed_frees"), [measured.failed_frees])?;
     length(format_args!("{path}.peak"), peak.len(), allocated.len())?;
     // Records of earlier versions do not have them.

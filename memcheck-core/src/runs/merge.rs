@@ -139,6 +139,10 @@ fn undecided(mut first: Merged) -> Merged {
 fn explaining(first: &Record, mut second: Record, reach: Reach) -> Record {
     if reach == Reach::Decision {
         comparison::compared(first).put(&comparison::LATER_FIGURES, &mut second);
+        for (space, measured) in &mut second.spaces {
+            let before = first.spaces.get(space).map(|before| before.phases.clone());
+            measured.phases = before.unwrap_or_default();
+        }
         second.note_peaks();
         // Only now it is known what a second round retains.
         blame::note_once(&mut second);

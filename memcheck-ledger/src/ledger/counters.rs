@@ -13,6 +13,8 @@ pub(super) struct Counters {
     /// The highest of the peaks before each reset of the peak since the body began.
     pub(super) earlier_peak: AtomicU64,
     pub(super) iteration_peak: AtomicU64,
+    /// The peak since a phase of the body began or ended.
+    pub(super) phase_peak: AtomicU64,
     pub(super) failed_frees: AtomicU64,
     pub(super) refused_bytes: AtomicU64,
     refused_live: AtomicU64,
@@ -31,6 +33,7 @@ impl Counters {
             peak: AtomicU64::new(0),
             earlier_peak: AtomicU64::new(0),
             iteration_peak: AtomicU64::new(0),
+            phase_peak: AtomicU64::new(0),
             failed_frees: AtomicU64::new(0),
             refused_bytes: AtomicU64::new(0),
             refused_live: AtomicU64::new(0),
@@ -46,6 +49,7 @@ impl Counters {
         let live = self.live.fetch_add(bytes, Relaxed) + bytes;
         raise(&self.peak, live);
         raise(&self.iteration_peak, live);
+        raise(&self.phase_peak, live);
     }
 
     /// Resets the counters: peaks start at the live bytes, and counts at the totals of the threads.
@@ -55,6 +59,7 @@ impl Counters {
             peak,
             earlier_peak,
             iteration_peak,
+            phase_peak,
             failed_frees,
             refused_bytes,
             refused_live,
@@ -65,6 +70,7 @@ impl Counters {
         } = self;
         restart(peak, live);
         restart(iteration_peak, live);
+        restart(phase_peak, live);
         for counter in [earlier_peak, failed_frees, refused_bytes, refused_live, refused_after] {
             counter.store(0, Relaxed);
         }

@@ -34,6 +34,7 @@ pub mod table;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use memcheck_limits::space::Space;
+use rustc_hash::FxHashMap;
 
 use self::bucket::{COUNTED, Words};
 use self::counters::{Counters, raise, restart};
@@ -59,9 +60,18 @@ static DEATHS: Deaths = Deaths::new();
 static COUNTERS: [Counters; SPACES] = [const { Counters::new() }; SPACES];
 /// The iteration in which new blocks are born; 0 is the set-up.
 static ITERATION: AtomicU32 = AtomicU32::new(0);
+/// The phase of the body in which new blocks are born, as the bits of their first word.
+static PHASE: AtomicU64 = AtomicU64::new(0);
 static LOST: AtomicU64 = AtomicU64::new(0);
 /// Those of [`LOST`] that belong to a GPU that the ledger does not count.
 static LOST_OF_UNKNOWN_GPUS: AtomicU64 = AtomicU64::new(0);
+
+/// The words of a block that is allocated now.
+#[inline]
+fn words_of(block: Block) -> Words {
+    let [first, second] = block.words();
+    [first | PHASE.load(Relaxed), second]
+}
 
 /// The origin of a block that this thread allocates now.
 #[inline]
@@ -100,6 +110,7 @@ pub fn iteration() -> u32 {
 /// pools. Allocates, so the caller must be quiet.
 pub fn reset() {
     ITERATION.store(0, Relaxed);
+    PHASE.store(0, Relaxed);
     let mut before = Vec::new();
     each(|address, block| before.extend((!block.space.is_of_driver()).then_some(address)));
     for address in before {
@@ -131,6 +142,32 @@ pub fn reset_peak(space: Space) {
     }
 }
 
+/// Sets the phase in which new blocks are born, on all threads; 0 is the body outside of phases.
+pub fn set_phase(phase: u8) {
+    PHASE.store(Block::phase_bits(phase), Relaxed);
+}
+
+/// The live bytes by space and by the phase in which they were allocated. Allocates, so the caller
+/// must be quiet.
+pub fn live_by_phase() -> FxHashMap<(Space, u8), u64> {
+    let mut live: FxHashMap<(Space, u8), u64> = FxHashMap::default();
+    each_words(|_, words| {
+        let phase = Block::phase_of(words);
+        if phase != 0 {
+            let space = crate::block::space(Block::index_of(words));
+            *live.entry((space, phase)).or_default() += Block::size_of(words);
+        }
+    });
+    live
+}
+
+/// The peak of a space since the last call, or since the body began. The next peak starts at the
+/// live bytes.
+pub fn take_phase_peak(space: Space) -> u64 {
+    let counters = index(space).map(|index| &COUNTERS[index]);
+    counters.map_or(0, |counters| restart(&counters.phase_peak, &counters.live))
+}
+
 /// Adds a block.
 pub fn allocated(space: Space, address: u64, size: u64) {
     let Some(index) = index(space) else {
@@ -139,7 +176,7 @@ pub fn allocated(space: Space, address: u64, size: u64) {
     };
     let block = Block { size, space, origin: current_origin() };
     let is_taken = shard::with(|shard| {
-        let is_taken = BLOCKS.insert(address, block.words(), shard.kept());
+        let is_taken = BLOCKS.insert(address, words_of(block), shard.kept());
         // A block without a place is not counted, because its free could not subtract it.
         if is_taken {
             COUNTERS[index].add(size);
@@ -225,7 +262,7 @@ pub(crate) fn moved(Taken(words): Taken, space: Space, address: u64, size: u64) 
     let block = Block { size, space, origin: current_origin() };
     let is_taken = shard::with(|shard| {
         shard.count_allocation(index, size);
-        BLOCKS.insert(address, block.words(), shard.kept())
+        BLOCKS.insert(address, words_of(block), shard.kept())
     });
     if !is_taken {
         count_lost_event();

@@ -7,9 +7,6 @@ fn two_arguments(_a: &mut u32, _b: u32) {}
 fn by_value(_a: u32) {}
 
 #[mem_test]
-async fn asynchronous() {}
-
-#[mem_test]
 fn generic<T>() {}
 
 #[mem_test]

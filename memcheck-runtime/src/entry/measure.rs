@@ -177,12 +177,13 @@ impl Ready {
         let patience = trial.patience();
         let (mut recorder, others) = trial.into_parts();
         let own = judged::own(self.own);
-        let judged = judged::spaces(self.own, limits);
+        let mut judged = judged::spaces(self.own, limits);
+        judged.extend(recorder.counters());
         // First, because everything below reads live blocks.
         let note = rounds::wait_for_frees(&judged, limits, patience);
         let live = self.attributor.as_ref().map(|_| attribution::live_holders());
         let mut record = assemble(&mut recorder, &judged);
-        let with_blocks = record.spaces.iter_mut().filter(|(space, _)| **space != Space::Process);
+        let with_blocks = record.spaces.iter_mut().filter(|(space, _)| space.has_blocks());
         for (space, measured) in with_blocks {
             let known = self.canaries.iter().chain(&others).find(|canary| canary.0 == *space);
             measured.armed = match known {
@@ -284,6 +285,7 @@ fn assemble(
             features: job.features.clone(),
         },
         limits,
+        phase_limits: description.max_peaks(),
         iterated: recorder.has_started(),
         iterations: recorder.measured(),
         followed: recorder.followed(),

@@ -95,6 +95,7 @@ mod tests {
             need: Need::Any,
             limits: Layer::default,
             scaling: &[],
+            phases: &[],
             body,
         }))
     }

@@ -174,6 +174,7 @@ fn measurement(following: FollowedProgram) -> Measurement {
             features: None,
         },
         limits: job.limits.clone(),
+        phase_limits: Default::default(),
         iterated: false,
         iterations: 0,
         followed: None,

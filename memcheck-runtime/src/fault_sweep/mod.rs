@@ -129,6 +129,11 @@ impl Sweep {
         self.state.into_inner().unwrap_or_else(PoisonError::into_inner).result
     }
 
+    /// Ends the sweep before its first refusal, for this reason.
+    pub(crate) fn skip(&self, why: &str) {
+        self.state().result.ended = Some(why.to_owned());
+    }
+
     /// Sweeps over the iterations of `body`. `progress` gets the number of refusals so far and of
     /// those planned. Returns an error of the body without a refusal.
     pub(crate) fn run<R: Returned>(
@@ -147,7 +152,7 @@ impl Sweep {
         let watch = match BodyWatch::start(std::sync::Arc::clone(&self.settings.write)) {
             Ok(watch) => watch,
             Err(error) => {
-                self.state().result.ended = Some(format!("no thread could watch it: {error}"));
+                self.skip(&format!("no thread could watch it: {error}"));
                 return R::done();
             }
         };

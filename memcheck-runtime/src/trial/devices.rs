@@ -35,7 +35,12 @@ impl Trial {
         let own = device::space(&self.device);
         for other in devices.iter().filter(|other| device::space(other) != own) {
             let space = device::space(other);
-            canaries.push((space, canary::on_device(other)?));
+            // Lifted, because the body may be in `Trial::unmeasured`.
+            let seen = quiet::lifted(|| {
+                let _quiet = quiet::enter();
+                canary::on_device(other)
+            })?;
+            canaries.push((space, seen));
             ledger::reset_unused(space);
         }
         Ok(self.devices.0.get_or_init(|| devices))

@@ -1,11 +1,14 @@
-//! Findings and laws as lines of text, in the wording of memcheck-core. Terminal, JUnit and
+//! Findings, phases and laws as lines of text, in the wording of memcheck-core. Terminal, JUnit and
 //! Markdown share these lines, so that all of them show the same text. HTML has tables instead.
 
 use memcheck_core::judgement::finding::{Class, Finding};
 use memcheck_core::judgement::verdict::Verdict;
+use memcheck_core::measurement::phase::PhaseFigures;
+use memcheck_core::measurement::record::{Record, SpaceRecord};
 use memcheck_core::presentation::text::{self, Much};
 use memcheck_core::shape::{Fit, ScalingReport};
-use memcheck_core::size::exact;
+use memcheck_core::size::{Size, exact};
+use memcheck_core::space::Space;
 
 use memcheck_core::presentation::folded;
 pub(super) use memcheck_core::presentation::folded::{Folded, folded};
@@ -62,6 +65,27 @@ fn extent(verbosity: Verbosity) -> Much {
         Verbosity::Verbose => Much::All,
         Verbosity::Normal | Verbosity::Quiet => Much::Few,
     }
+}
+
+/// `phase decode: peak 64.0 KiB, growth 0 B` of each phase, for each judged space.
+pub(super) fn phases(record: &Record) -> Vec<String> {
+    let measured: Vec<_> = record
+        .judged
+        .iter()
+        .filter_map(|space| record.spaces.get_key_value(space))
+        // Small blocks are the overhead of tensors, and other spaces have no phases.
+        .filter(|(space, it)| **space != Space::HostSmall && !it.phases.is_empty())
+        .collect();
+    let several = measured.len() > 1;
+    let of_space = |(space, it): &(&Space, &SpaceRecord)| {
+        let place = if several { format!(" in {space}") } else { String::new() };
+        let text = |(name, figures): (&String, &PhaseFigures)| {
+            let (peak, growth) = (Size(figures.peak_allocated), Size(figures.growth));
+            format!("phase {name}{place}: peak {peak}, growth {growth}")
+        };
+        it.phases.iter().map(text).collect::<Vec<_>>()
+    };
+    measured.iter().flat_map(of_space).collect()
 }
 
 /// `peak = 31.2 MiB + 1.5 KiB*seq`, and the sizes that fit. Verbose output has the exact

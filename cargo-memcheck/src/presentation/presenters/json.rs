@@ -25,7 +25,7 @@ use crate::system::process::INTERRUPTED;
 
 use line::{
     Bookkeeping, ErrorLine, FollowedIterations, ProofLine, Refusals, Repeat, SoakedIterations,
-    StreamLine, SummaryLine, TestFinished, UnknownValues, iterations, metrics,
+    StreamLine, SummaryLine, TestFinished, UnknownValues, iterations, metrics, phases,
 };
 
 pub(crate) const VERSION: u32 = 1;
@@ -107,6 +107,7 @@ impl<W: Write> Presenter for JsonLines<W> {
                 .map(|(space, measured)| (*space, measured.growth))
                 .collect(),
             limits: &task.limits,
+            phases: record.map(phases).unwrap_or_default(),
             marks: record.map_or(&[], |record| &record.marks),
             notes: record.map_or(&[], |record| &record.notes),
             untracked: record.and_then(|record| record.driver.untracked.as_ref()),

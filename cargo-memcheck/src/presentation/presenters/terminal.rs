@@ -315,6 +315,9 @@ impl Terminal {
         let uneventful = matches!(outcome.verdict.status, Status::Passed | Status::Ignored);
         if self.verbosity > Verbosity::Quiet || !uneventful {
             lines.extend(self.line(task, outcome));
+            let record = outcome.report.as_ref().map(|report| &report.record);
+            let phases = record.map(findings::phases).unwrap_or_default();
+            lines.extend(phases.iter().flat_map(|line| layout::below(line, self.columns)));
             lines.extend(self.laws(outcome));
             lines.extend(self.findings(outcome));
             let notes = notes::of(outcome).into_iter();

@@ -1,10 +1,15 @@
-//! The tests of the last run without their figures, for completions and for `--failed`.
+//! The tests of the last run without their figures, for completions, for `--failed` and for
+//! `accept`.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use memcheck_core::input;
 use memcheck_core::judgement::verdict::Status;
+use memcheck_core::limits::Limits;
+use memcheck_core::measurement::repeats::{Range, Repeats};
+use memcheck_core::tolerance::Tolerance;
 use serde::Deserialize;
 
 use super::line::file;
@@ -23,6 +28,19 @@ struct LastTest {
 #[derive(Deserialize)]
 struct LastOutcome {
     verdict: LastVerdict,
+    report: Option<LastReport>,
+}
+
+#[derive(Deserialize)]
+struct LastReport {
+    snapshot: Option<PathBuf>,
+    record: LastRecord,
+}
+
+#[derive(Deserialize)]
+struct LastRecord {
+    repeats: Option<Repeats>,
+    limits: Limits,
 }
 
 #[derive(Deserialize)]
@@ -55,11 +73,25 @@ pub(crate) fn failed_tests(folder: &Path) -> Vec<String> {
     names(folder, |status| matches!(status, Status::Failed | Status::NotMeasured))
 }
 
+/// The tests whose runs measured different figures, by the path of their baselines: the ranges of
+/// these figures, and the tolerance of the test.
+pub(crate) fn ranges(folder: &Path) -> BTreeMap<PathBuf, (Vec<Range>, Tolerance)> {
+    let of_test = |test: LastTest| {
+        let LastReport { snapshot, record } = test.outcome.report?;
+        let LastRecord { repeats, limits } = record;
+        Some((snapshot?, (repeats?.ranges(), limits.tolerance.value)))
+    };
+    tests(folder).filter_map(of_test).collect()
+}
+
+fn tests(folder: &Path) -> impl Iterator<Item = LastTest> {
+    let results = input::open(&file(folder), input::RESULTS).ok();
+    let lines = results.into_iter().flat_map(|it| BufReader::new(it).lines().map_while(Result::ok));
+    lines.filter_map(|line| serde_json::from_str::<LastLine>(&line).ok()?.test)
+}
+
 fn names(folder: &Path, is_wanted: fn(Status) -> bool) -> Vec<String> {
-    let Ok(results) = input::open(&file(folder), input::RESULTS) else { return Vec::new() };
-    let lines = BufReader::new(results).lines().map_while(Result::ok);
-    let mut names: Vec<String> = lines
-        .filter_map(|line| serde_json::from_str::<LastLine>(&line).ok()?.test)
+    let mut names: Vec<String> = tests(folder)
         .filter(|test| is_wanted(test.outcome.verdict.status))
         .filter_map(|test| Some(test.task.subject.test?.name))
         .collect();

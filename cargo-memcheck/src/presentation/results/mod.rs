@@ -23,7 +23,7 @@ use std::path::Path;
 
 pub(crate) use error::ResultsError;
 pub(crate) use in_file::read_in_file;
-pub(crate) use last::{failed_tests, test_names};
+pub(crate) use last::{failed_tests, ranges, test_names};
 pub(crate) use line::file;
 pub(crate) use merge::{MergedRun, merge};
 pub(crate) use pending_snapshots::join;

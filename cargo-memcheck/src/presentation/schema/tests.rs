@@ -7,6 +7,7 @@ use memcheck_core::limits::Source;
 use memcheck_core::measurement::driver::{Item, Occupant, Untracked};
 use memcheck_core::measurement::fault_sweep::SweepResult;
 use memcheck_core::measurement::figures::Figures;
+use memcheck_core::measurement::phase::PhaseFigures;
 use memcheck_core::measurement::process_memory::{MappedFile, ProcessMemory, Resident};
 use memcheck_core::measurement::record::{Followed, Mark};
 use memcheck_core::measurement::repeats::{Range, Repeats};
@@ -63,6 +64,7 @@ fn finding() -> Finding {
         space: Some(Space::Cuda(1)),
         bytes_per_iteration: Some(1),
         figure: Some(1),
+        phase: some(),
         limit: Some(1),
         baseline: Some(1),
         range: Some(range()),
@@ -101,6 +103,7 @@ fn full() -> (Task, TestOutcome) {
     let record = &mut report.record;
     let host = record.spaces.get_mut(&Space::Host).unwrap();
     host.metrics.reserved = Some(1);
+    host.phases.insert("load".to_owned(), PhaseFigures::default());
     host.metrics.peak_reserved = Some(1);
     host.metrics.device_used = Some(1);
     record.driver.simulated = true;

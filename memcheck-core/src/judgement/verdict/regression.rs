@@ -4,6 +4,7 @@ use crate::judgement::baseline::{self, Baseline, BaselineChange, Figures, Holder
 use crate::judgement::blame;
 use crate::judgement::finding::{Code, Finding, Site};
 use crate::limits::Limits;
+use crate::measurement::phase;
 use crate::measurement::record::Record;
 use crate::size::both;
 
@@ -91,6 +92,8 @@ pub(super) fn compare_with_baseline(
         .iter()
         .filter_map(|change| judge_change(change, limits))
         .map(|finding| match (finding.code, finding.space) {
+            // The call sites are known at the peak of the body, which can be in another phase.
+            (Code::PeakRegression, _) if finding.phase.is_some() => finding,
             (Code::PeakRegression, Some(space)) => {
                 let sites = blame::at_peak(record, space);
                 let (mut grown, mut shrunk) =
@@ -125,9 +128,13 @@ pub(super) fn comparable_figures<'a>(
 fn judge_change(change: &BaselineChange, limits: &Limits) -> Option<Finding> {
     let (then, now) = (change.then?, change.now?);
     let space = change.space;
-    let count = change.figure == "allocations";
+    let (phase, metric) = match phase::split(&change.figure) {
+        Some((phase, metric)) => (Some(phase.to_owned()), metric),
+        None => (None, change.figure.as_str()),
+    };
+    let count = metric == "allocations";
     let show = |value: u64| if count { value.to_string() } else { both(value) };
-    let code = match change.figure.as_str() {
+    let code = match metric {
         _ if now < then => Code::Improved,
         "peak_allocated" => Code::PeakRegression,
         "allocations" => Code::AllocationsRegression,
@@ -140,7 +147,8 @@ fn judge_change(change: &BaselineChange, limits: &Limits) -> Option<Finding> {
         Finding {
             space: Some(space),
             figure: Some(now),
-            bytes_per_iteration: (change.figure == "growth").then_some(now),
+            phase,
+            bytes_per_iteration: (metric == "growth").then_some(now),
             limit: (now > then).then(|| tolerance.ceiling(then)),
             baseline: Some(then),
             ..Finding::new(

@@ -7,6 +7,7 @@ use crate::judgement::baseline::Baseline;
 use crate::judgement::blame;
 use crate::judgement::finding::{Class, Code, Finding};
 use crate::limits::{Limits, Source};
+use crate::measurement::phase;
 use crate::measurement::record::Record;
 use crate::measurement::repeats::{Range, Repeats};
 use crate::measurement::traffic::Traffic;
@@ -171,11 +172,20 @@ fn thresholds(
                 threshold(Code::AllocationsRegression, BASELINE, ceiling, then, &range.values);
             }
         }
-        _ => {
-            let traffic = Traffic::ALL.into_iter().find(|traffic| traffic.figure() == metric);
+        other => {
+            let traffic = Traffic::ALL.into_iter().find(|traffic| traffic.figure() == other);
             if let Some((traffic, limit)) = traffic.and_then(|it| Some((it, it.limit(limits)?))) {
                 let (code, name) = (traffic::code(traffic), traffic::name(traffic));
                 threshold(code, name, limit, None, &range.values);
+            }
+            let Some((phase, figure)) = phase::split(other) else { return thresholds };
+            let is_peak = figure == "peak_allocated";
+            if let Some(&limit) = record.phase_limits.get(phase).filter(|_| is_peak) {
+                threshold(Code::PeakLimit, "`phases`", limit, None, &range.values);
+            }
+            let code = if is_peak { Code::PeakRegression } else { Code::GrowthRegression };
+            if let Some(bytes) = then {
+                threshold(code, BASELINE, tolerance.ceiling(bytes), then, &range.values);
             }
         }
     }

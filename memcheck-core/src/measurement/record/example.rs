@@ -36,6 +36,7 @@ pub(crate) fn record(measured: SpaceRecord) -> Record {
             arch: None,
             features: None,
         },
+        phase_limits: BTreeMap::new(),
         iterated: true,
         iterations: 10,
         limits,

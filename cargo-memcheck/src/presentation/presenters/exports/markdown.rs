@@ -142,6 +142,10 @@ impl Presenter for Markdown {
         for note in notes::of(outcome) {
             let _ = writeln!(self.notes, "- {test} on {leg}: {}", message(&note));
         }
+        let phases = record.map(findings::phases).unwrap_or_default();
+        if !phases.is_empty() {
+            let _ = writeln!(self.laws, "- {test} on {leg}: {}", phases.join("; "));
+        }
         let laws = findings::laws(&outcome.across.laws, Verbosity::Normal);
         if !laws.is_empty() {
             let laws: Vec<String> = laws.iter().map(|law| code(law)).collect();

@@ -9,6 +9,7 @@ use memcheck_core::judgement::verdict::Status;
 use memcheck_core::limits::Limits;
 use memcheck_core::measurement::driver::{Occupant, Untracked};
 use memcheck_core::measurement::fault_sweep::SweepResult;
+use memcheck_core::measurement::phase::PhaseFigures;
 use memcheck_core::measurement::process_memory::{MappedFile, Resident};
 use memcheck_core::measurement::record::{self, Mark, Metrics, Record};
 use memcheck_core::measurement::repeats::{Range, Repeats};
@@ -82,6 +83,9 @@ pub(super) struct TestFinished<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) unified: Option<&'a Unified>,
     pub(super) limits: &'a Limits,
+    /// By the name of the phase.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) phases: BTreeMap<&'a str, BTreeMap<Space, PhaseFigures>>,
     #[serde(skip_serializing_if = "<[Mark]>::is_empty")]
     pub(super) marks: &'a [Mark],
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
@@ -166,6 +170,17 @@ pub(super) fn metrics(record: &Record) -> BTreeMap<Space, SpaceMetrics> {
         (Space::Process, SpaceMetrics::Process(metrics))
     });
     with_blocks.chain(of_process).collect()
+}
+
+/// The figures of phases in the judged spaces.
+pub(super) fn phases(record: &Record) -> BTreeMap<&str, BTreeMap<Space, PhaseFigures>> {
+    let mut phases: BTreeMap<&str, BTreeMap<Space, PhaseFigures>> = BTreeMap::new();
+    for space in &record.judged {
+        for (name, figures) in record.spaces.get(space).into_iter().flat_map(|it| &it.phases) {
+            phases.entry(name).or_default().insert(*space, *figures);
+        }
+    }
+    phases
 }
 
 pub(super) fn iterations(record: &Record) -> Vec<SpaceIterations<'_>> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use memcheck_core::bound::Bound;
 use memcheck_core::judgement::baseline::{self, Baseline, Figures, other_conditions};
+use memcheck_core::measurement::phase;
 use memcheck_core::measurement::record::{Facts, Record};
 use memcheck_core::presentation::sizes::apart;
 use memcheck_core::size::Size;
@@ -24,7 +25,7 @@ pub(in crate::presentation::presenters::exports) struct Then {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(in crate::presentation::presenters::exports) struct FigureRow {
     pub(in crate::presentation::presenters::exports) space: String,
-    pub(in crate::presentation::presenters::exports) name: &'static str,
+    pub(in crate::presentation::presenters::exports) name: String,
     pub(in crate::presentation::presenters::exports) now: u64,
     pub(in crate::presentation::presenters::exports) then: Option<u64>,
     pub(in crate::presentation::presenters::exports) limit: Option<String>,
@@ -120,7 +121,20 @@ pub(in crate::presentation::presenters::exports) fn figures(
             let limit: Vec<String> = other.into_iter().chain(sizes).collect();
             let limit = (!limit.is_empty()).then(|| limit.join(", "));
             let (space_name, then) = (space.to_string(), then.figure(*space, name));
+            let name = name.to_owned();
             rows.push(FigureRow { space: space_name, name, now, then, limit, in_bytes });
+        }
+        for (phase, figures) in &measured.phases {
+            for (name, now) in figures.named(phase) {
+                let is_peak = phase::split(&name).is_some_and(|(_, kept)| kept == "peak_allocated");
+                let limit = record.phase_limits.get(phase).copied();
+                let limit = limit.filter(|_| is_peak && is_limited);
+                let in_bytes =
+                    limit.is_some_and(|limit| apart(now, limit)[0] != Size(now).to_string());
+                let limit = limit.map(|limit| apart(limit, now)[0].clone());
+                let (space_name, then) = (space.to_string(), then.figure(*space, &name));
+                rows.push(FigureRow { space: space_name, name, now, then, limit, in_bytes });
+            }
         }
     }
     rows
