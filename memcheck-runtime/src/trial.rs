@@ -218,10 +218,7 @@ impl Trial {
                 self.begin_iteration(index);
                 let returned = body(index);
                 if returned.is_error() {
-                    if self.handle_failure() {
-                        return R::done();
-                    }
-                    return returned;
+                    return self.end_by_failure(returned);
                 }
                 self.end_iteration(index, indices.end);
             }
@@ -243,15 +240,23 @@ impl Trial {
         further as usize
     }
 
-    /// Handles an error of the body. True if the error was in iterations beyond the measured ones.
-    fn handle_failure(&self) -> bool {
+    /// Ends the iterations with an error of the body, which is none of the test if it was in iterations
+    /// beyond the measured ones.
+    fn end_by_failure<R: Returned>(&self, returned: R) -> R {
+        let is_extended = self.recorder().is_extended();
+        let (returned, error) = match is_extended {
+            true => (R::done(), returned.report().err()),
+            false => (returned, None),
+        };
         let _quiet = quiet::enter();
         let mut recorder = self.recorder();
-        let is_extended = recorder.handle_failure();
+        if let Some(error) = error {
+            recorder.handle_failure(&error);
+        }
         reads::set_further(false);
         unsimulated::set_further(false);
         recorder.end_iterations();
-        is_extended
+        returned
     }
 
     fn begin_iteration(&self, index: usize) {

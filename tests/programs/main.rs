@@ -5,6 +5,7 @@
 mod bad_binaries;
 mod baselines;
 mod c_heap;
+mod caches;
 mod cases;
 mod compare;
 mod configuration;

@@ -188,7 +188,7 @@ fn the_size_of_an_enlarged_buffer_is_that_of_the_longer_run_and_says_so() {
         let verdict = judge(&run, &Baseline::Off, &run.limits, |code| code.default_level(false));
         verdict.findings[0].sites[0].note.clone().unwrap()
     };
-    let size = "; its size is that at the end of the longer run of 243 iterations";
+    let size = "; its size is that after 243 iterations";
     let buffer = notes(241, enlarged(64));
     assert_eq!(buffer, format!("replaced by one larger by 64 B in every iteration{size}"));
     assert!(!notes(10, enlarged(64)).contains("longer run"));
