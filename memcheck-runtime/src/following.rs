@@ -6,14 +6,16 @@
 
 mod extension;
 mod kept;
+mod pace;
 mod resident;
 mod sites;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use memcheck_core::growth::lifetimes::{Budget, Decision, History, Living, step, step_level};
 use memcheck_core::growth::survivors::{self, Grown, Growth};
+use memcheck_core::judgement::verdict::gist;
 use memcheck_core::limits::Limits;
 use memcheck_core::measurement::record::{Followed, growth_limit};
 use memcheck_core::measurement::soak::{Soaked, milliseconds};
@@ -22,7 +24,6 @@ use memcheck_core::wire::protocol::{Reach, SoakTime};
 use memcheck_ledger::block::Origin;
 use memcheck_ledger::{self as ledger, Census, Changes, events};
 
-use crate::available::available;
 use crate::clock::Clock;
 use crate::executable::Executable;
 use crate::judged;
@@ -30,13 +31,6 @@ use crate::judged;
 use self::extension::{Extension, StopReason};
 use self::kept::Kept;
 use self::resident::Resident;
-
-/// The longest time that iterations up to the horizon may take, for a test that has left no blocks
-/// behind.
-const HORIZON_TIME: Duration = Duration::from_millis(100);
-
-/// A soak reads the time after about this time.
-const BETWEEN_READINGS: Duration = Duration::from_secs(1);
 
 /// The most iterations of a soak, warm-up included. The ledger cannot tell later births apart.
 const MOST_SOAKED: u32 = Origin::MAX - 1;
@@ -47,6 +41,8 @@ pub(crate) struct Following {
     reach: Reach,
     budget: Budget,
     evidence: Duration,
+    /// The least time for which further iterations run.
+    min_time: Duration,
     warmup: u32,
     /// The number of measured iterations.
     screen: u32,
@@ -105,6 +101,7 @@ impl Following {
             reach,
             budget: Budget::of(most),
             evidence: limits.evidence.value,
+            min_time: limits.min_time.value.unwrap_or_default(),
             warmup,
             screen,
             own,
@@ -179,6 +176,19 @@ impl Following {
             }
             self.kept.add(space, history);
         }
+        self.join_buffers(if is_incremental { &added } else { &all });
+    }
+
+    /// A buffer that gets longer leaves the small blocks of the host for the larger ones, so that
+    /// neither has all of its growth. `came` are the blocks of the last iteration.
+    fn join_buffers(&mut self, came: &Census) {
+        let Some(mut small) = self.histories.remove(&Space::HostSmall) else { return };
+        if let Some(host) = self.histories.get_mut(&Space::Host) {
+            let kinds = came.keys().filter(|kind| kind.space == Space::Host);
+            let sites: BTreeSet<u32> = kinds.filter_map(|kind| kind.living(1).site).collect();
+            sites.into_iter().for_each(|site| host.take_buffer(site, &mut small));
+        }
+        self.histories.insert(Space::HostSmall, small);
     }
 
     /// True if the resident memory is judged, also in iterations beyond the measured ones.
@@ -241,10 +251,20 @@ impl Following {
             return 0;
         }
         let wanted = match (&self.reach, &self.extension) {
-            (Reach::Screen | Reach::Faults, _) | (Reach::Horizon, Some(_)) => 0,
+            (Reach::Screen | Reach::Faults, _) => 0,
+            (Reach::Horizon, Some(_)) => self.early_iterations(ended),
             (Reach::Horizon, None) => self.iterations_to_the_horizon(ended),
             (Reach::Decision, _) => {
-                self.undecided_iterations().min(self.budget.most.saturating_sub(ended))
+                let left = self.budget.most.saturating_sub(ended);
+                let undecided = match self.undecided_iterations() {
+                    0 if self.costs_little(left, ended) => {
+                        // A ring or a cache can be longer than the horizon.
+                        self.budget = self.budget.to_the_end();
+                        self.undecided_iterations()
+                    }
+                    undecided => undecided,
+                };
+                undecided.min(left).max(self.early_iterations(ended))
             }
             (&Reach::Soak(time), _) => self.soak_iterations(time, ended),
         };
@@ -269,7 +289,7 @@ impl Following {
         if allowed == 0 {
             self.stop(match wanted {
                 0 => StopReason::Done,
-                _ if ended >= self.budget.most => StopReason::TooMany,
+                _ if ended >= MOST_SOAKED => StopReason::TooMany,
                 _ if in_memory < in_time => StopReason::OutOfMemory,
                 _ => StopReason::OutOfTime,
             });
@@ -332,11 +352,7 @@ impl Following {
         if self.screen < 2 || elapsed >= time || self.exceeds_growth(ended) {
             return 0;
         }
-        let each = elapsed.checked_div(ended).unwrap_or_default();
-        let left = BETWEEN_READINGS.min(time - elapsed);
-        let number = left.as_nanos().checked_div(each.as_nanos()).unwrap_or(u128::from(u32::MAX));
-        // The first iterations may have been slower or faster than all others.
-        u32::try_from(number).unwrap_or(u32::MAX).clamp(1, ended.max(1))
+        self.iterations_until(time - elapsed, ended)
     }
 
     /// True if a look shows growth above the limit. A look takes time, so that each comes after a
@@ -373,10 +389,8 @@ impl Following {
     pub(crate) fn soaked(&self) -> Option<Soaked> {
         let Reach::Soak(asked) = self.reach else { return None };
         let ended = match &self.extension {
-            None => Some("its measured iterations took all of the time, or did not end"),
-            // A panic leaves the iterations without a reason.
-            Some(Extension { stop_reason: None, .. }) => Some("the body panicked"),
-            Some(Extension { stop_reason: Some(reason), .. }) => reason.text(),
+            None => Some("its measured iterations took all of the time, or did not end".to_owned()),
+            Some(extension) => extension.reason(),
         };
         let of_extension = self.extension.as_ref().and_then(|extension| {
             let before = extension.began.saturating_duration_since(self.began);
@@ -386,47 +400,22 @@ impl Following {
             asked: milliseconds(asked),
             taken: milliseconds(of_extension.unwrap_or_else(|| self.began.elapsed())),
             iterations: self.iterations(),
-            ended: ended.map(str::to_owned),
+            ended,
         })
     }
 
-    /// The number of iterations for which there is time, if each takes as long as those before. The
-    /// time without a processor does not count, because other programs must not change a verdict.
-    fn iterations_in_time(&self, ended: u32) -> u32 {
-        let each = self.clock.elapsed().checked_div(ended).unwrap_or_default();
-        let left = match (&self.reach, &self.extension) {
-            (Reach::Decision, Some(extension)) => {
-                self.evidence.saturating_sub(extension.clock.elapsed())
-            }
-            (Reach::Decision, None) => self.evidence,
-            _ => HORIZON_TIME,
-        };
-        let number = left.as_nanos().checked_div(each.as_nanos()).unwrap_or(u128::from(u32::MAX));
-        u32::try_from(number).unwrap_or(u32::MAX)
+    /// True if the body has failed in an iteration beyond the measured ones. It may not be written for
+    /// so many iterations, so this is not an error of the test.
+    pub(crate) fn is_extended(&self) -> bool {
+        self.extension.is_some()
     }
 
-    /// The number of iterations for which half of the host's free memory and half of the ledger
-    /// suffice, if each leaves as much behind as those before. A device needs no such limit,
-    /// because it refuses an allocation when it is full.
-    fn iterations_in_memory(&self, ended: u32) -> u32 {
-        let fits = |left: u64, room: u64| {
-            let each = left / u64::from(ended.max(1));
-            u32::try_from(room.checked_div(each).unwrap_or(u64::MAX)).unwrap_or(u32::MAX)
-        };
-        let bytes = host_live().saturating_sub(self.live_before);
-        let room = (ledger::CAPACITY / 2).saturating_sub(self.blocks);
-        fits(bytes, available().unwrap_or(u64::MAX) / 2).min(fits(self.blocks, room))
-    }
-
-    /// Handles an error of the body. Returns true if the body failed in iterations beyond the
-    /// measured ones. It may not be written for so many iterations, so this is not an error of the
-    /// test.
-    pub(crate) fn handle_failure(&mut self) -> bool {
-        let is_extended = self.extension.is_some();
-        if is_extended {
-            self.stop(StopReason::Failed);
+    /// Ends the iterations beyond the measured ones, because the body returned this error.
+    pub(crate) fn handle_failure(&mut self, error: &str) {
+        self.stop(StopReason::Failed);
+        if let Some(extension) = &mut self.extension {
+            extension.error = gist(error).lines().next().unwrap_or_default().to_owned();
         }
-        is_extended
     }
 
     fn is_stopped(&self) -> bool {
@@ -497,7 +486,9 @@ impl Following {
             survivors::read(history, &step(history, budget), self.screen as usize)
         };
         let grown = read(&self.budget);
-        let Growth::Unknown = grown.growth else { return grown };
+        if grown.growth != Growth::Unknown {
+            return self.or_rising(grown, history);
+        }
         match self.reach {
             // The run ended early, because of an error of the body or for lack of time. The budget
             // is then reduced to the iterations that have ended, so that they alone are judged.
@@ -508,7 +499,8 @@ impl Following {
                     matches!(extension.stop_reason, None | Some(StopReason::Failed))
                 });
                 // A few iterations can prove an exact leak only.
-                if failed && !is_exact { grown.undecided(ended) } else { grown }
+                let grown = if failed && !is_exact { grown.undecided(ended) } else { grown };
+                self.or_rising(grown, history)
             }
             // Another run could not decide more.
             _ if history.is_flat() => {
@@ -518,6 +510,13 @@ impl Following {
             // Another run must decide.
             _ => grown,
         }
+    }
+
+    /// What rises in every iteration must not pass because the run ended.
+    fn or_rising(&self, grown: Grown, history: &History) -> Grown {
+        let is_open = matches!(grown.growth, Growth::Undecided { .. });
+        let rising = is_open.then(|| survivors::read_rising(history, self.screen as usize));
+        rising.flatten().unwrap_or(grown)
     }
 
     /// How far the test was followed; `None` if only its measured iterations were run.
@@ -532,7 +531,7 @@ impl Following {
             decided,
             // After a panic the live bytes were not compared.
             disturbed: extension.disturbed || extension.stop_reason.is_none(),
-            ended: extension.stop_reason.and_then(StopReason::text).map(str::to_owned),
+            ended: extension.reason(),
         })
     }
 }

@@ -181,10 +181,15 @@ impl Recorder {
         further
     }
 
-    /// Handles an error of the body. Returns true if the body failed in an iteration beyond the
-    /// measured ones, because it may not be written for so many.
-    pub(crate) fn handle_failure(&mut self) -> bool {
-        self.following.handle_failure()
+    /// True if the body is in an iteration beyond the measured ones. It may not be written for so many,
+    /// so that an error is none of the test.
+    pub(crate) fn is_extended(&self) -> bool {
+        self.following.is_extended()
+    }
+
+    /// Ends the iterations beyond the measured ones, because the body returned this error.
+    pub(crate) fn handle_failure(&mut self, error: &str) {
+        self.following.handle_failure(error);
     }
 
     /// Ends the iterations.

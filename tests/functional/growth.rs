@@ -1,6 +1,7 @@
 //! Programs that cannot be distinguished within ten iterations. The command must follow each of
 //! them until its growth is decided.
 
+mod caches;
 mod further_runs;
 
 use serde_json::Value;

@@ -6,6 +6,7 @@ mod async_bodies;
 mod bad_binaries;
 mod baselines;
 mod c_heap;
+mod caches;
 mod cases;
 mod compare;
 mod configuration;

@@ -246,3 +246,6 @@ pub fn named(name: &str) -> &'static Scenario {
 /// The capacity of lists that are never emptied, so that they do not grow in the measured
 /// iterations.
 const HISTORY: usize = 64;
+
+/// The capacity of lists of numbers, so that they do not grow however long a test is followed.
+const NUMBERS: usize = 1_024;

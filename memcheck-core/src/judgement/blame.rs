@@ -37,6 +37,14 @@ pub fn growing(evidence: &Evidence<'_>) -> Vec<Site> {
     sites.into_iter().flatten().collect()
 }
 
+/// Sites whose blocks were live at the end, the largest first, for growth that is undecided.
+pub fn staying(evidence: &Evidence<'_>) -> Vec<Site> {
+    let staying = alike(evidence.suspects.iter());
+    let mut sites: Vec<Site> = staying.iter().map(surviving).collect();
+    sites.sort_by_key(|site| Reverse(site.bytes));
+    sites
+}
+
 /// A buffer that is enlarged has another size in the run that decided the growth than in the run
 /// that measured the peak, so that its note names the iterations of the run.
 fn of_run(evidence: &Evidence<'_>, site: Site) -> Site {

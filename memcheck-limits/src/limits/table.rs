@@ -108,6 +108,11 @@ macro_rules! with_limits {
                 evidence: Time,
                 "MEMCHECK_EVIDENCE", programs: false, default: |_| DEFAULT_EVIDENCE;
 
+                /// Minimum of real time for which further iterations run before growth is decided, such
+                /// as "2s" for a cache with a time to live (built-in default: none)
+                min_time: Optional<Time>,
+                "MEMCHECK_MIN_TIME", programs: false, default: |_| None;
+
                 /// Tolerance above the baseline: a share ("2%"), bytes ("64 KiB"), or the larger of
                 /// both ("2% | 64 KiB")
                 tolerance: Deviation,

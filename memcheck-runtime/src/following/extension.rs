@@ -24,6 +24,8 @@ pub(super) struct Extension {
     pub(super) seconds: Option<f64>,
     /// True if they changed the live bytes of a space.
     pub(super) disturbed: bool,
+    /// The error that the body returned; empty if it returned none.
+    pub(super) error: String,
 }
 
 /// The reason why the iterations beyond the measured ones have ended.
@@ -43,7 +45,7 @@ pub(super) enum StopReason {
 
 impl StopReason {
     /// The reason as a part of a sentence, if the iterations ended before they had to.
-    pub(super) fn text(self) -> Option<&'static str> {
+    fn text(self) -> Option<&'static str> {
         match self {
             Self::Done => None,
             Self::OutOfTime => Some("there was no time for further iterations"),
@@ -69,6 +71,19 @@ impl Extension {
             stop_reason: None,
             seconds: None,
             disturbed: false,
+            error: String::new(),
+        }
+    }
+
+    /// The reason why the iterations ended early; `None` if they did not.
+    pub(super) fn reason(&self) -> Option<String> {
+        match self.stop_reason {
+            // A panic leaves the iterations without a reason.
+            None => Some("the body panicked".to_owned()),
+            Some(StopReason::Failed) if !self.error.is_empty() => {
+                Some(format!("the body returned an error: {}", self.error))
+            }
+            Some(reason) => reason.text().map(str::to_owned),
         }
     }
 

@@ -26,8 +26,19 @@ struct Pace {
 
 /// A program that keeps a block of 64 KiB in each iteration from `first` on.
 fn follow(reach: Reach, first: u32, pace: Pace) -> (Grown, u32) {
+    follow_with(Layer::default(), 65_536, u32::MAX, (reach, first, pace))
+}
+
+/// The same with limits, other blocks, and each block freed after `age` iterations.
+fn follow_with(
+    layer: Layer,
+    size: u64,
+    age: u32,
+    (reach, first, pace): (Reach, u32, Pace),
+) -> (Grown, u32) {
     NOW.set(Some(read()));
-    let mut following = Following::new(Space::Host, reach, &Limits::resolve(Family::Cpu, []));
+    let limits = Limits::resolve(Family::Cpu, [(Source::Attribute, &layer)]);
+    let mut following = Following::new(Space::Host, reach, &limits);
     following.clock = Clock::with(read);
     following.start();
     let mut iterations = 12;
@@ -36,10 +47,15 @@ fn follow(reach: Reach, first: u32, pace: Pace) -> (Grown, u32) {
             let Reading { at, waited } = read();
             let at = at + pace.runs + pace.waits;
             NOW.set(Some(Reading { at, waited: waited + pace.waits }));
-            let history = following.histories.get_mut(&Space::Host).expect("the judged space");
-            let born = history.iterations();
-            let living = Living { site: None, size: 65_536, born: Some(born), count: 1 };
-            history.advance((born >= first).then_some(living), []);
+            let born = following.iterations();
+            let living = |born| Living { site: None, size, born: Some(born), count: 1 };
+            let died = born.checked_sub(age).filter(|&born| born >= first);
+            for (&space, history) in &mut following.histories {
+                let (came, gone) = ((born >= first).then_some(born), died);
+                let of_space =
+                    |born: Option<u32>| born.filter(|_| space == Space::Host).map(living);
+                history.advance(of_space(came), of_space(gone));
+            }
         }
         iterations = following.further_iterations();
     }
@@ -82,6 +98,35 @@ fn a_busy_machine_does_not_change_a_decision() {
     let (decided, iterations) = follow(Reach::Decision, 2, idle);
     assert!(matches!(decided.growth, Growth::Found { whole: true, exact: true, .. }));
     assert_eq!(follow(Reach::Decision, 2, busy), (decided, iterations));
+}
+
+const FAST: Pace = Pace { runs: Duration::from_micros(10), waits: Duration::ZERO };
+
+#[test]
+fn a_ring_that_is_longer_than_the_horizon_is_followed_if_that_costs_little() {
+    let ring = |size, pace| follow_with(Layer::default(), size, 500, (Reach::Decision, 0, pace));
+    let (grown, iterations) = ring(4_096, FAST);
+    assert!(matches!(grown.growth, Growth::Quiet { .. }), "{grown:?}");
+    assert!(iterations > 500, "{iterations}");
+    // It would take 5 s, or 0.8 GiB.
+    for (size, pace) in [(4_096, SLOW), (1 << 20, FAST)] {
+        let (grown, iterations) = ring(size, pace);
+        assert!(matches!(grown.growth, Growth::Found { exact: true, .. }), "{grown:?}");
+        assert_eq!(iterations, 165);
+    }
+    let (grown, iterations) = follow(Reach::Decision, 0, FAST);
+    assert!(matches!(grown.growth, Growth::Found { whole: true, exact: true, .. }), "{grown:?}");
+    assert_eq!((iterations, grown.bytes_per_iteration), (1_002, 65_536));
+}
+
+#[test]
+fn a_least_time_is_kept_although_nothing_grows() {
+    let layer = Layer { min_time: Some(Duration::from_millis(50)), ..Layer::default() };
+    for (reach, first, age) in [(Reach::Decision, 0, 20), (Reach::Horizon, u32::MAX, 20)] {
+        let (grown, iterations) = follow_with(layer.clone(), 64, age, (reach, first, FAST));
+        assert!(matches!(grown.growth, Growth::Quiet { .. }), "{grown:?}");
+        assert!(iterations > 1_002, "{iterations}");
+    }
 }
 
 /// True if a soak of a test on `own` ends because `space` grows by 4,096 bytes per iteration.

@@ -79,9 +79,10 @@ impl<'a> Series<'a> {
     pub(super) fn end<R: Returned>(&mut self, index: usize, returned: R) -> Option<R> {
         let trial = self.trial;
         if returned.is_error() {
-            // An error in a further iteration is not returned.
-            let is_further = !trial.is_uncounted && trial.handle_failure();
-            return Some(if is_further { R::done() } else { returned });
+            return Some(match trial.is_uncounted {
+                true => returned,
+                false => trial.end_by_failure(returned),
+            });
         }
         if !trial.is_uncounted {
             trial.end_iteration(index, self.left.end);
@@ -113,15 +114,23 @@ impl Trial {
         further as usize
     }
 
-    /// Handles an error of the body. True if the error was in iterations beyond the measured ones.
-    fn handle_failure(&self) -> bool {
+    /// Ends the iterations with an error of the body, which is none of the test if it was in iterations
+    /// beyond the measured ones.
+    fn end_by_failure<R: Returned>(&self, returned: R) -> R {
+        let is_extended = self.recorder().is_extended();
+        let (returned, error) = match is_extended {
+            true => (R::done(), returned.report().err()),
+            false => (returned, None),
+        };
         let _quiet = quiet::enter();
         let mut recorder = self.recorder();
-        let is_extended = recorder.handle_failure();
+        if let Some(error) = error {
+            recorder.handle_failure(&error);
+        }
         reads::set_further(false);
         unsimulated::set_further(false);
         recorder.end_iterations();
-        is_extended
+        returned
     }
 
     fn begin_iteration(&self, index: usize) {

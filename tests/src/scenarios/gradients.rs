@@ -6,7 +6,7 @@ use candle_core::Tensor;
 use memcheck_runtime::Trial;
 
 use super::graphs::{ACTIVATION, Layer, WEIGHT};
-use super::{Family, HISTORY, Scenario, scenario};
+use super::{Family, HISTORY, NUMBERS, Scenario, scenario};
 
 const SOURCE: &str = include_str!("gradients.rs");
 
@@ -53,7 +53,7 @@ pub mod stores_of_every_step {
     /// When the device is full.
     pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
         let layer = Layer::new(trial.device())?;
-        let mut norms: Vec<f32> = Vec::with_capacity(HISTORY);
+        let mut norms: Vec<f32> = Vec::with_capacity(NUMBERS);
         trial.iterate(|_| {
             let store = layer.loss()?.backward()?;
             let gradient = store.get(&layer.weight).expect("the weight is a variable");

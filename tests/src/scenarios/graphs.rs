@@ -3,7 +3,7 @@
 use candle_core::{DType, Device, Result, Tensor, Var};
 use memcheck_runtime::Trial;
 
-use super::{Family, HISTORY, Scenario, scenario, small_bytes};
+use super::{Family, HISTORY, NUMBERS, Scenario, scenario, small_bytes};
 
 const SOURCE: &str = include_str!("graphs.rs");
 
@@ -111,7 +111,7 @@ pub mod history_of_losses {
     /// When the device is full.
     pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
         let layer = Layer::new(trial.device())?;
-        let mut history: Vec<f32> = Vec::with_capacity(HISTORY);
+        let mut history: Vec<f32> = Vec::with_capacity(NUMBERS);
         trial.iterate(|_| {
             history.push(layer.loss()?.to_scalar()?);
             Ok(())
@@ -147,7 +147,7 @@ pub mod perplexity_of_every_step {
     /// When the device is full.
     pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
         let layer = Layer::new(trial.device())?;
-        let mut metrics: Vec<f32> = Vec::with_capacity(HISTORY);
+        let mut metrics: Vec<f32> = Vec::with_capacity(NUMBERS);
         trial.iterate(|_| {
             metrics.push(layer.loss()?.to_scalar::<f32>()?.exp());
             Ok(())

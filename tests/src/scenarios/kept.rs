@@ -7,7 +7,7 @@ use candle_core::{DType, Device, Result, Tensor};
 use memcheck_runtime::Trial;
 use rayon::prelude::*;
 
-use super::{Family, HISTORY, Runs, Scenario, scenario};
+use super::{Family, HISTORY, NUMBERS, Runs, Scenario, scenario};
 
 const SOURCE: &str = include_str!("kept.rs");
 
@@ -54,7 +54,7 @@ pub mod four_bytes_in_a_list {
     /// When the device is full.
     pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
         let device = trial.device().clone();
-        let mut scores: Vec<f32> = Vec::with_capacity(HISTORY);
+        let mut scores: Vec<f32> = Vec::with_capacity(NUMBERS);
         trial.iterate(|_| {
             scores.push(Tensor::zeros((), DType::F32, &device)?.to_scalar()?);
             Ok(())

@@ -3,7 +3,7 @@
 use candle_core::{D, DType, Result, Tensor};
 use memcheck_runtime::Trial;
 
-use super::{Family, HISTORY, Scenario, scenario};
+use super::{Family, HISTORY, NUMBERS, Scenario, scenario};
 
 const SOURCE: &str = include_str!("views.rs");
 
@@ -71,7 +71,7 @@ pub mod last_row_of_logits {
     /// When the device is full.
     pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
         let head = Head::new(trial)?;
-        let mut tokens: Vec<u32> = Vec::with_capacity(HISTORY);
+        let mut tokens: Vec<u32> = Vec::with_capacity(NUMBERS);
         trial.iterate(|_| {
             tokens.push(head.last()?.argmax(D::Minus1)?.flatten_all()?.get(0)?.to_scalar()?);
             Ok(())

@@ -13,13 +13,22 @@ pub struct Budget {
     pub quiet: u32,
     /// The most iterations in all, including the warm-up.
     pub most: u32,
+    /// No growth is decided before this number of iterations, because they cost little: a ring
+    /// or a cache can be longer than the horizon.
+    pub least: u32,
 }
 
 impl Budget {
     /// The assumptions that can be checked in `most` iterations, including the warm-up.
     pub fn of(most: u32) -> Self {
         let horizon = (u64::from(most) * 2 / 5).clamp(6, 160) as u32;
-        Self { horizon, quiet: horizon.min(64), most }
+        Self { horizon, quiet: horizon.min(64), most, least: 0 }
+    }
+
+    /// All iterations run before growth is decided.
+    #[must_use]
+    pub fn to_the_end(self) -> Self {
+        Self { least: self.most, ..self }
     }
 }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use memcheck_limits::living::Living;
 
-use super::kind::{FEW_BIRTHS, Kind};
+use super::kind::{FEW_BIRTHS, Kind, add_from};
 
 /// The most entries of a series. It must be even, because entries are merged in pairs.
 pub(super) const MOST_ENTRIES: usize = 1_024;
@@ -88,6 +88,27 @@ impl History {
             kind.died(entry, living.count, living.size, now);
         }
         self.end_iteration();
+    }
+
+    /// Takes the blocks of a call site from the history of another space, if they are one buffer: at
+    /// most one of them was live at any time. Both histories must have the same iterations.
+    pub fn take_buffer(&mut self, site: u32, other: &mut Self) {
+        let is_of_site = |kind: &Kind| kind.site == Some(site);
+        // PERF: most call sites have no small blocks.
+        let first = other.kinds.partition_point(|kind| kind.site < Some(site));
+        if !other.kinds.get(first).is_some_and(is_of_site) {
+            return;
+        }
+        let mut live = vec![0u64; other.entries() + 1];
+        let own = self.kinds.iter().filter(|kind| is_of_site(kind));
+        for kind in own.chain(other.kinds.iter().filter(|kind| is_of_site(kind))) {
+            add_from(&kind.blocks.live, kind.from, 1, 0, &mut live);
+        }
+        if self.shared.is_some() || live.iter().any(|&live| live > 1) {
+            return;
+        }
+        self.kinds.extend(other.kinds.extract_if(.., |kind| is_of_site(kind)));
+        self.kinds.sort_by_key(Kind::key);
     }
 
     /// True if no measured block is live and no kind's count has changed since the warm-up. Only a

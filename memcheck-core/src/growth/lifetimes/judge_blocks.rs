@@ -7,6 +7,7 @@ use super::exact::{
 };
 use super::group::KindGroup;
 use super::irregular::{irregular, mean};
+use super::misses::may_be_misses;
 use super::rate::{Certainty, Rate};
 use super::state::{PatternGrowth, State};
 use super::{Open, PartPattern};
@@ -73,14 +74,15 @@ pub(super) fn judge_blocks(group: &KindGroup, look: &Look) -> State {
     if let Some(state) = judge_regular(series, blocks, look) {
         return state;
     }
-    if continues_at_random(series, look) && irregular(series, look) {
+    let may_be_misses = may_be_misses(blocks, look);
+    if continues_at_random(series, look) && irregular(series, look) && !may_be_misses {
         return match exact_from(series, look).filter(|_| !look.is_last) {
             Some(from) => State::Open { open: Open::GoesOn, until: from + group.age },
             None => State::grows(mean_growth(series), true),
         };
     }
     let enlargements: Vec<(usize, i64)> = positive(series).map(|at| (at, series[at])).collect();
-    if let Some(content) = amortized(&enlargements, look) {
+    if let Some(content) = amortized(&enlargements, true, look) {
         let pattern = PartPattern::Amortized {
             bytes: content.bytes.unsigned_abs(),
             distance: content.distance as u32,
@@ -93,7 +95,10 @@ pub(super) fn judge_blocks(group: &KindGroup, look: &Look) -> State {
     let quiet_from = settled.quiet_from(look) + group.age;
     let leak_from = look.horizon + group.age;
     State::Open {
-        open: classify_open(series, settled.events.count, look),
+        open: match classify_open(series, settled.events.count, look) {
+            Open::GoesOn if may_be_misses => Open::Slows,
+            open => open,
+        },
         until: next_look(group.len(), [quiet_from, leak_from]),
     }
 }
@@ -104,7 +109,7 @@ pub(super) fn next_look(length: usize, ahead: [usize; 2]) -> usize {
 }
 
 /// The fewest events of growth that goes on. One distance between two events is not a rhythm.
-const MIN_EVENTS: usize = 3;
+pub(super) const MIN_EVENTS: usize = 3;
 
 fn classify_open(series: &[i64], events: usize, look: &Look) -> Open {
     if look.is_last && events < MIN_EVENTS {

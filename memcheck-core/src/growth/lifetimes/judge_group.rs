@@ -1,5 +1,6 @@
 //! Judges one group without looking at its parts: its blocks, its level, and which of the two counts.
 
+use super::Open;
 use super::bounded::is_emptied_again;
 use super::events::Look;
 use super::group::KindGroup;
@@ -36,6 +37,10 @@ pub(super) fn judge(group: &KindGroup, look: &Look) -> State {
         (State::Open { .. }, State::Grows { growth, .. }) => {
             let is_whole = growth.iter().all(|growth| growth.rate.certainty < Certainty::Amortized);
             State::Grows { growth, is_whole }
+        }
+        // The level is bounded, so that what seems to go on takes the place of what has gone.
+        (State::Open { open: Open::GoesOn, until }, State::Quiet) if look.is_last => {
+            State::Open { open: Open::Moves, until }
         }
         (open, _) => open,
     }

@@ -6,8 +6,9 @@ use super::events::{Events, Look, continues, records};
 use super::exact::{constant_increment, exact_from, exact_period};
 use super::group::KindGroup;
 use super::irregular::irregular;
-use super::judge_blocks::{increasing_growth, next_look, periodic_growth};
+use super::judge_blocks::{MIN_EVENTS, increasing_growth, next_look, periodic_growth};
 use super::measures::{WINDOWS, is_above, mean, range, windows};
+use super::misses::may_be_misses;
 use super::rate::{Certainty, Rate};
 use super::state::{PatternGrowth, State};
 use super::{Open, PartPattern};
@@ -23,7 +24,8 @@ pub(super) fn judge_level(level: &[i64], quiet: Option<&KindGroup>, look: &Look)
         let growth = PatternGrowth { is_replaced: true, ..growth };
         return State::grows(growth, true);
     }
-    if let Some(content) = amortized(&records, look) {
+    if let Some(content) = amortized(&records, level.first().is_some_and(|&first| first > 0), look)
+    {
         let pattern = PartPattern::Amortized {
             bytes: content.bytes.unsigned_abs(),
             distance: content.distance as u32,
@@ -36,6 +38,13 @@ pub(super) fn judge_level(level: &[i64], quiet: Option<&KindGroup>, look: &Look)
     let open = match (quarters_rise(level), keeps_rising(level)) {
         (true, true) => Open::GoesOn,
         (true, false) => Open::Slows,
+        (false, _) if level.is_sorted() && events.count > 0 => {
+            if events.count < MIN_EVENTS {
+                Open::Rare
+            } else {
+                Open::Slows
+            }
+        }
         (false, _) => Open::Moves,
     };
     let until = next_look(level.len(), [events.quiet_from(look), look.horizon]);
@@ -55,7 +64,8 @@ fn floor_growth(level: &[i64], look: &Look) -> Option<PatternGrowth> {
         return None;
     }
     let changes = differences(level);
-    if let Some(period) = exact_period(&changes, look).filter(|period| period.is_whole) {
+    let exact = exact_period(&changes, look).filter(|period| period.is_whole);
+    if let Some(period) = exact.filter(|period| is_highest_at_end(level, period.length, look)) {
         return Some(periodic_growth(period.sum, period.length));
     }
     if let Some(increment) = constant_increment(&changes, look) {
@@ -63,13 +73,25 @@ fn floor_growth(level: &[i64], look: &Look) -> Option<PatternGrowth> {
     }
     let never_falls = changes.iter().all(|&change| change >= 0);
     let will_be_exact = !look.is_last && exact_from(&changes, look).is_some();
-    let is_rise =
-        if never_falls { !will_be_exact && irregular(&changes, look) } else { climbs(level, look) };
+    let is_rise = if never_falls {
+        !will_be_exact
+            && irregular(&changes, look)
+            && !may_be_misses(changes.get(1..).unwrap_or_default(), look)
+    } else {
+        climbs(level, look)
+    };
     is_rise.then(|| PatternGrowth {
         rate: slope(level),
         pattern: PartPattern::Mean,
         is_replaced: true,
     })
+}
+
+/// True if the level was never higher than at its end. A list that is emptied and fills again rises
+/// evenly too, up to the level that it had before.
+fn is_highest_at_end(level: &[i64], period: usize, look: &Look) -> bool {
+    let end = level.len().saturating_sub(period + look.quiet);
+    level[end..].iter().max() >= level[..end].iter().max()
 }
 
 fn differences(level: &[i64]) -> Vec<i64> {

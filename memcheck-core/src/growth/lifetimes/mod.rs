@@ -50,6 +50,7 @@ mod judge_group;
 mod judge_level;
 mod kind;
 mod measures;
+mod misses;
 #[cfg(any(test, feature = "programs"))]
 pub mod programs;
 mod rate;
@@ -59,6 +60,7 @@ mod series;
 mod state;
 mod step;
 mod step_level;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod tree;

@@ -7,6 +7,7 @@ use super::history::History;
 use super::kind::{Kind, contains};
 use super::rate::{Certainty, Rate};
 use super::replaced::buffers;
+use super::tables::is_table_of_a_cache;
 use super::tree::{Growing, Node, is_at_least, judge_by_site, judge_by_size, rises};
 
 /// Judges a history, at a cost of kinds times entries. The next look should come after the further
@@ -27,20 +28,26 @@ pub fn step(history: &History, budget: &Budget) -> Decision {
         Node::Clean if moving.is_empty() && entries <= look.quiet => {
             Node::Open { open: Open::Moves, until: look.quiet + 1, kinds: Vec::new() }
         }
+        Node::Leak { parts, .. } if look.is_last && are_tables(history, &parts, &moving, &look) => {
+            let is_table = |kind: &&Kind| parts.iter().any(|part| contains(&part.kinds, kind));
+            let kinds = moving.iter().copied().filter(|kind| !is_table(kind)).collect();
+            Node::Open { open: Open::Slows, until: 0, kinds }
+        }
         node => node,
     };
     match node {
         Node::Clean => Decision::Clean { quiet_for: quiet_for(history, &moving) },
         Node::Leak { parts, is_whole, until } => {
-            if is_whole && is_at_least(&parts, Certainty::Exact) {
+            let is_early = done < budget.least.min(budget.most);
+            if !is_early && is_whole && is_at_least(&parts, Certainty::Exact) {
                 return leak(history, parts, true);
             }
             let exact = exact_parts(&parts);
-            if outweighs(history, &exact, &moving, &look) {
+            if !is_early && outweighs(history, &exact, &moving, &look) {
                 return leak(history, exact, true);
             }
-            let is_certain = is_whole && is_at_least(&parts, Certainty::Amortized);
-            if look.is_last || (is_certain && 4 * entries >= 5 * look.horizon) {
+            // A cache that fills slowly has been undiminished so far.
+            if look.is_last {
                 leak(history, parts, is_whole)
             } else {
                 Decision::More(next_look(history, budget, until))
@@ -51,6 +58,10 @@ pub fn step(history: &History, budget: &Budget) -> Decision {
         }
         Node::Open { until, .. } => Decision::More(next_look(history, budget, until)),
     }
+}
+
+fn are_tables(history: &History, parts: &[Growing<'_>], moving: &[&Kind], look: &Look) -> bool {
+    parts.iter().all(|part| is_table_of_a_cache(history, part, moving, look))
 }
 
 /// An exact leak whose live bytes are at least this many times those of all other settled blocks is

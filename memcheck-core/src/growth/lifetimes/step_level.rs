@@ -30,8 +30,8 @@ pub fn step_level(figures: &[u64], warmup: u32, budget: &Budget) -> Decision {
         }
         State::Grows { growth, is_whole } => {
             let rate = Rate::sum(growth.iter().map(|growth| &growth.rate));
-            let is_certain = is_whole && rate.certainty <= Certainty::Amortized;
-            if look.is_last || (is_certain && 4 * level.len() >= 5 * look.horizon) {
+            let is_exact = is_whole && rate.certainty == Certainty::Exact && done >= budget.least;
+            if look.is_last || is_exact {
                 Decision::Leak(Leak { rate, whole: is_whole, through: done, parts: Vec::new() })
             } else {
                 more(look.horizon * 5 / 4 + 1)

@@ -1,5 +1,6 @@
-//! Named programs, relations between programs, and the confusion matrix of all families.
+//! Caches that fill slowly, named programs, relations between programs, and the confusion matrix of all families.
 
+mod caches;
 mod figures;
 mod matrix;
 mod named;

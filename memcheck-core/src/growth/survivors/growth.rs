@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Group, Pattern, Reading};
+use super::{Group, Pattern, Reading, rising};
 use crate::growth::lifetimes::{self, Certainty, Decision, History, Open, Part, Series};
 
 /// The verdict on the growth of a space.
@@ -91,11 +91,23 @@ struct Share {
 /// `screen` entries: the first measured ones, or those from the first surviving birth on if no
 /// block of the first ones survives.
 pub fn read(history: &History, decision: &Decision, screen: usize) -> Grown {
-    let mut wholes = match decision {
+    let parts = match decision {
         Decision::Leak(leak) => leak.parts.clone(),
         Decision::Open(open) if open.open == Open::GoesOn => unfinished_parts(history, open),
         _ => Vec::new(),
     };
+    read_parts(history, parts, growth(decision), screen)
+}
+
+/// The growth of a space whose run has ended too early to decide it. `None` unless memory has risen
+/// in every iteration. The growth is then at least the smallest step.
+pub fn read_rising(history: &History, screen: usize) -> Option<Grown> {
+    let parts = rising::parts(history);
+    let growth = Growth::Found { whole: false, exact: false, iterations: history.iterations() };
+    (!parts.is_empty()).then(|| read_parts(history, parts, growth, screen))
+}
+
+fn read_parts(history: &History, mut wholes: Vec<Part>, growth: Growth, screen: usize) -> Grown {
     wholes.iter_mut().for_each(|part| set_shortest_period(part, history.epoch()));
     let divided: Vec<Vec<Part>> =
         wholes.iter().map(|part| split_among_sites(history, part, &wholes)).collect();
@@ -110,7 +122,7 @@ pub fn read(history: &History, decision: &Decision, screen: usize) -> Grown {
         .map(|(part, rate)| Share { shared: shared.get(&part.size).copied(), part, rate })
         .collect();
     let mut grown = Grown {
-        growth: growth(decision),
+        growth,
         bytes_per_iteration: parts.iter().map(|share| share.rate).sum(),
         ..Grown::default()
     };
@@ -221,6 +233,18 @@ fn split_among_sites(history: &History, part: &Part, others: &[Part]) -> Vec<Par
         .map(|series| (series.site, left(series)))
         .filter(|&(_, (_, bytes))| bytes > 0)
         .collect();
+    // No block of a buffer that is replaced settles, so that its level shows where it is allocated.
+    let rising = |series: &Series| {
+        let ends = series.live_bytes.first().zip(series.live_bytes.last());
+        let rise = ends.map_or(0, |(first, last)| last.saturating_sub(*first));
+        (series.site, (series.born.iter().sum(), rise))
+    };
+    let sites: Vec<(Option<u32>, (u64, u64))> = if sites.is_empty() && part.replaced {
+        let own = groups.iter().filter(|series| belongs_to_part(series) && !has_own(series));
+        own.map(rising).filter(|&(_, (_, rise))| rise > 0).collect()
+    } else {
+        sites
+    };
     let all: u64 = sites.iter().map(|&(_, (_, bytes))| bytes).sum();
     if all == 0 {
         return vec![part.clone()];
@@ -398,8 +422,9 @@ fn growing_reading(part: &Part, rate: u64, replaced: bool) -> Reading {
             (Pattern::Steady, period, exactly(1))
         }
         lifetimes::PartPattern::Exact { period } => (Pattern::Periodic, period, exactly(period)),
+        // The steps differ, so that none of them is given.
         lifetimes::PartPattern::Counted { .. } | lifetimes::PartPattern::Mean if replaced => {
-            (Pattern::Enlarged, 1, rate)
+            (Pattern::Enlarged, 1, 0)
         }
         lifetimes::PartPattern::Counted { .. } | lifetimes::PartPattern::Mean => {
             (Pattern::Irregular, 1, rate)

@@ -18,6 +18,7 @@
 
 mod growth;
 mod pattern;
+mod rising;
 mod trend;
 
 #[cfg(test)]
@@ -25,7 +26,7 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-pub use growth::{Grown, Growth, read, read_level};
+pub use growth::{Grown, Growth, read, read_level, read_rising};
 pub use pattern::{Pattern, Reading};
 pub use trend::{Trend, intercept, theil_sen, trend};
 

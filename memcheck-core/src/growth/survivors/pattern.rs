@@ -46,7 +46,8 @@ pub struct Reading {
     /// Iterations from one occurrence to the next: 1 unless the growth is periodic.
     pub period: u64,
     /// The bytes added each time for growth, held at the end otherwise. For `Growing`, the increase
-    /// from one time to the next, or 0 if it varies.
+    /// from one time to the next, or 0 if only the smallest step is known. For `Enlarged`, 0 if the
+    /// steps differ.
     pub bytes: u64,
     /// The measured iteration, counted from 1, of the last occurrence; 0 for growth.
     pub last: u64,
@@ -124,7 +125,7 @@ impl fmt::Display for Reading {
             Pattern::Steady => write!(f, "steady, {rate} per iteration"),
             Pattern::Periodic => write!(f, "{bytes} in {every}, {rate} per iteration"),
             Pattern::Growing if self.bytes == 0 => {
-                write!(f, "more in {every} than before, {rate} per iteration on average")
+                write!(f, "rises in {every}, by at least {rate}")
             }
             Pattern::Growing => write!(
                 f,
@@ -132,6 +133,9 @@ impl fmt::Display for Reading {
             ),
             Pattern::Irregular => {
                 write!(f, "irregular, {rate} per iteration on average")
+            }
+            Pattern::Enlarged if self.bytes == 0 => {
+                write!(f, "replaced by larger ones now and then, {rate} per iteration on average")
             }
             Pattern::Enlarged if self.groups > 1 => {
                 write!(f, "replaced by larger ones, {bytes} more in {every}")

@@ -2,6 +2,8 @@
 
 mod decided;
 mod joined;
+mod lines;
+mod rising;
 
 use super::*;
 use crate::growth::lifetimes::{Budget, Decision, History, Living, step};
@@ -168,10 +170,7 @@ fn a_line_of_several_groups_is_in_the_plural() {
     assert_eq!(reading(Pattern::Ratchet, 2, 1), "grow with the largest input seen, to 64 B");
     let varies = Reading { bytes: 0, bytes_per_iteration: 8, ..Reading::default() };
     let varies = Reading { pattern: Pattern::Growing, period: 1, ..varies };
-    assert_eq!(
-        varies.describe(),
-        "more in every iteration than before, 8 B per iteration on average"
-    );
+    assert_eq!(varies.describe(), "rises in every iteration, by at least 8 B");
     let replaced = Reading { pattern: Pattern::Replaced, bytes_per_iteration: 0, ..varies };
     assert_eq!(replaced.describe(), "replaced continuously, never more than before: 0 B");
 }

@@ -78,8 +78,8 @@ fn of_space(record: &Record, space: Space) -> Option<StayingBlocks> {
     let lines = lines(&sites);
     let shown = if lines.is_empty() { String::new() } else { format!(": {}", lines.listed()) };
     let note = format!(
-        "{} in {} of {space} stay from earlier iterations, but this is not growth, because the \
-         last {iterations} iterations added none{shown}",
+        "{} in {} of {space} stay from earlier iterations; they do not grow: the last {iterations} \
+         iterations added none{shown}",
         both(bytes),
         blocks(count)
     );
@@ -110,9 +110,8 @@ mod tests {
     #[test]
     fn events_above_the_limit_are_noted_with_their_lines() {
         let run = || Run::default().place(&[], once(4_000, 3)).place(&[], once(6_000, 7));
-        let note = "10,000 B (9.8 KiB) in 2 blocks of cuda:0 stay from earlier iterations, but \
-                    this is not growth, because the last 62 iterations added none: 6,000 B (5.9 \
-                    KiB) at src/step.rs:2, 4,000 B (3.9 KiB) at src/step.rs:1";
+        let note = "10,000 B (9.8 KiB) in 2 blocks of cuda:0 stay from earlier iterations; they do \
+                    not grow: the last 62 iterations added none: 6,000 B (5.9 KiB) at src/step.rs:2, 4,000 B (3.9 KiB) at src/step.rs:1";
         assert_eq!(notes(run(), QUIET, 0), [note]);
         assert_eq!(notes(run(), QUIET, 999).len(), 1);
         assert_eq!(notes(run(), QUIET, 1_000), [""; 0]);

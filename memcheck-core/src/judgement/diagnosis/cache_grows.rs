@@ -10,7 +10,7 @@ rule!(
     "bound the cache (a window, a maximum length), or clear it after the sequence",
     |suspect, _| suspect.reading.pattern == Pattern::Enlarged,
     |suspects, _| match suspects {
-        [suspect] => format!(
+        [suspect] if suspect.reading.bytes > 0 => format!(
             "a buffer is replaced by a larger one in {}: {} more each time",
             suspect.reading.every(),
             both(suspect.reading.bytes)

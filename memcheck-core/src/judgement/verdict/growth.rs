@@ -100,9 +100,16 @@ pub(super) fn leak(
 
 /// The reason why the iterations ended before growth was decided.
 fn cut_short(record: &Record) -> String {
-    let undecided = record.followed.as_ref().filter(|followed| !followed.decided);
-    let reason = undecided.and_then(|followed| followed.ended.as_deref());
+    let reason = ended(record);
     reason.map(|reason| format!(", and not for longer, because {reason}")).unwrap_or_default()
+}
+
+/// The beginning of the reason if the body ended a run, so that no option makes it longer.
+const ERROR_OF_BODY: &str = "the body";
+
+fn ended(record: &Record) -> Option<&str> {
+    let undecided = record.followed.as_ref().filter(|followed| !followed.decided)?;
+    undecided.ended.as_deref()
 }
 
 /// The hint for frees that the driver refused.
@@ -174,23 +181,30 @@ pub(super) fn undecided(
         Open::GoesOn => "they kept rising",
         Open::Rare => "they rose in only one or two iterations",
     };
+    let reason = ended(record);
+    let hint = match reason {
+        Some(reason) if reason.starts_with(ERROR_OF_BODY) => {
+            "let the body run for more iterations, or bound the memory that the test keeps"
+        }
+        _ => "raise `max_iterations` or `evidence`, or bound the memory that the test keeps",
+    };
+    let because = reason.map(|reason| format!(", because {reason}")).unwrap_or_default();
+    let evidence = Evidence::of(record, space);
     let finding = Finding {
         space: Some(space),
         figure: Some(bytes),
         limit: Some(limit),
+        sites: evidence.as_ref().map(blame::staying).unwrap_or_default(),
         ..Finding::new(
             Code::Undecided,
             format!(
                 "{} in {space} may be growth: {course} for {iterations} iterations, and the run \
-                 ended before this was decided",
+                 ended before this was decided{because}",
                 both(bytes)
             ),
         )
     };
-    Some(
-        finding
-            .hint("raise `max_iterations` or `evidence`, or bound the memory that the test keeps"),
-    )
+    Some(finding.hint(hint))
 }
 
 /// Judges the reserved bytes of the pool or, without a pool, the used bytes that NVML reports.

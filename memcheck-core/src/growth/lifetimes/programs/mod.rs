@@ -1,5 +1,6 @@
 //! Random programs that measure the judge, and a player that runs each until the judge decides.
 
+mod caches;
 mod clean;
 mod containers;
 mod leaks;
@@ -7,6 +8,7 @@ pub mod matrix;
 
 use super::{Budget, Decision, History, Living, Rate, step};
 
+pub use caches::CACHES;
 pub use clean::CLEAN;
 pub use containers::containers;
 pub use leaks::LEAKS;

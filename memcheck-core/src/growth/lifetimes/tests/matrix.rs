@@ -1,7 +1,7 @@
 //! The confusion matrix: how often each family is called a leak, clean or open.
 
 use super::super::programs::matrix::{HEADER, MatrixRow, alone};
-use super::super::programs::{CLEAN, LEAKS, Program, ProgramFamily, Random, containers};
+use super::super::programs::{CACHES, CLEAN, LEAKS, Program, ProgramFamily, Random, containers};
 use super::super::{Budget, Decision};
 
 fn header(title: &str) {
@@ -52,8 +52,8 @@ pub(super) fn variable(name: &str, default: u64) -> u64 {
 fn matrix() {
     let (programs, seed) = (variable("PROGRAMS", 100), variable("SEED", 1));
     let name = std::env::var("FAMILY").unwrap_or_default();
-    let budget = Budget::of(variable("MOST", 402) as u32);
-    for (title, families) in [("clean", CLEAN), ("leaks", LEAKS)] {
+    let budget = Budget::of(variable("MOST", 402) as u32).to_the_end();
+    for (title, families) in [("clean", CLEAN), ("caches", CACHES), ("leaks", LEAKS)] {
         header(title);
         let mut all = MatrixRow::default();
         for family in families.iter().filter(|family| family.name.contains(&name)) {

@@ -239,9 +239,9 @@ fn each_pattern_of_the_judge_has_its_reading() {
         (Found::Exact { period: 1 }, false, (Pattern::Steady, 1, 2, 0, 1)),
         (Found::Exact { period: 6 }, true, (Pattern::Enlarged, 6, 16, 0, 1)),
         (counted, false, (Pattern::Irregular, 1, 3, 0, 1)),
-        (counted, true, (Pattern::Enlarged, 1, 3, 0, 1)),
+        (counted, true, (Pattern::Enlarged, 1, 0, 0, 1)),
         (Found::Mean, false, (Pattern::Irregular, 1, 3, 0, 1)),
-        (Found::Mean, true, (Pattern::Enlarged, 1, 3, 0, 1)),
+        (Found::Mean, true, (Pattern::Enlarged, 1, 0, 0, 1)),
         (Found::Growing { period: 2, more: 5 }, false, (Pattern::Growing, 2, 5, 0, 1)),
         (amortized, false, (Pattern::Amortized, 1, 64, 0, 1)),
     ] {

@@ -248,6 +248,29 @@ fn undecided_growth_states_its_bytes_and_its_course() {
 }
 
 #[test]
+fn undecided_growth_of_a_body_that_fails_states_its_error() {
+    let open = Growth::Undecided { open: Open::Slows, bytes: 1_000, iterations: 29 };
+    let ended_with = |reason: &str| {
+        let mut run = grows_by(open);
+        run.followed = Some(Followed {
+            iterations: 27,
+            seconds: 0.1,
+            decided: false,
+            disturbed: false,
+            ended: Some(reason.to_owned()),
+        });
+        let finding = one(&run, at_most(9));
+        (finding.message, finding.hint.unwrap())
+    };
+    let (message, hint) = ended_with("the body returned an error: no data");
+    let reason = "before this was decided, because the body returned an error: no data";
+    assert!(message.ends_with(reason), "{message}");
+    assert!(!hint.contains("max_iterations"), "{hint}");
+    let (_, hint) = ended_with("there was no time for further iterations");
+    assert!(hint.contains("`evidence`"), "{hint}");
+}
+
+#[test]
 fn growth_of_the_pool_states_its_rate() {
     let reserved = (0..10).map(|at| at << 20).collect();
     let measured = SpaceRecord { reserved, ..armed(Metrics::default()) };

@@ -1,0 +1,137 @@
+//! Tells a cache that fills from growth at a steady rate: the first keys that a cache is asked for are
+//! all misses, and later ones get rarer.
+
+use super::events::{Look, positive};
+
+/// Fewer events show no fall.
+const MIN_EVENTS: usize = 16;
+
+/// By how much more likely than by a cache, as a logarithm, a steady rate must explain the events.
+const MIN_EVIDENCE: f64 = 0.5;
+
+/// The same for keys that are asked for by Zipf's law, whose misses have no further parameter.
+const MIN_EVIDENCE_BY_ZIPF: f64 = 2.5;
+
+/// The numbers of keys that are compared.
+const KEYS: [f64; 6] = [512.0, 1_024.0, 2_048.0, 4_096.0, 8_192.0, 16_384.0];
+
+/// A fall of so many standard deviations is no chance, whatever the first events were.
+const MIN_FALL: f64 = 4.0;
+
+/// Blocks of different sizes can have a common divisor too, but they are more than so many of it.
+const MAX_ASKED: i64 = 64;
+
+/// The share of the keys that are misses, by entries and by the number of keys, as logarithms: all keys
+/// are asked for alike, or some more often than others.
+const SHARES: [fn(f64) -> f64; 3] =
+    [|age| (-age.exp()).exp(), |age| (-(0.7 * age).exp()).exp(), |age| (-(0.4 * age).exp()).exp()];
+
+/// True if the numbers of events can be the misses of a cache that still fills, or get rarer. Before
+/// the last look there is no need to know, because further iterations can show it.
+pub(super) fn may_be_misses(events: &[i64], look: &Look) -> bool {
+    if !look.is_last || positive(events).count() < MIN_EVENTS {
+        return false;
+    }
+    let events = &counted(events)[..];
+    let (first, rest) = events.split_at(events.len() / 4);
+    // What goes on after a cache has filled has another reason.
+    let has_filled = 3.0 * mean(rest) <= mean(first) && fall(rest) <= 1.0;
+    !has_filled && (fall(events) > MIN_FALL || is_like_a_cache(events))
+}
+
+/// Bytes as numbers of blocks, if all have the same size, else 1 for each entry with events.
+fn counted(events: &[i64]) -> Vec<i64> {
+    let size = events.iter().fold(0, |size, &events| greatest_common_divisor(size, events)).max(1);
+    let is_alike = events.iter().all(|events| events / size <= MAX_ASKED);
+    let count = |&events: &i64| if is_alike { events / size } else { i64::from(events > 0) };
+    events.iter().map(count).collect()
+}
+
+fn greatest_common_divisor(mut a: i64, mut b: i64) -> i64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+fn mean(events: &[i64]) -> f64 {
+    events.iter().map(|&events| events as f64).sum::<f64>() / events.len().max(1) as f64
+}
+
+/// By how many standard deviations independent events get rarer.
+fn fall(events: &[i64]) -> f64 {
+    let (mean, middle) = (mean(events), (events.len() as f64 - 1.0) / 2.0);
+    let (mut sum, mut places, mut squares) = (0.0, 0.0, 0.0);
+    for (at, &events) in events.iter().enumerate() {
+        let (place, events) = (at as f64 - middle, events as f64 - mean);
+        sum -= place * events;
+        places += place * place;
+        squares += events * events;
+    }
+    if squares > 0.0 { sum / (places * squares / events.len() as f64).sqrt() } else { 0.0 }
+}
+
+/// True if a cache that is asked for equally many keys in each entry explains the events nearly as
+/// well as a steady rate does.
+fn is_like_a_cache(events: &[i64]) -> bool {
+    let asked = events.iter().copied().max().unwrap_or(0) as f64;
+    let misses: f64 = events.iter().map(|&events| events as f64).sum();
+    let all = asked * events.len() as f64;
+    if misses >= all {
+        return false;
+    }
+    let likelihood = |share: &dyn Fn(usize) -> f64| -> f64 {
+        let of_entry = |(at, &events): (usize, &i64)| {
+            let (share, events) = (share(at).clamp(1e-9, 1.0 - 1e-9), events as f64);
+            events * share.ln() + (asked - events) * (1.0 - share).ln()
+        };
+        events.iter().enumerate().map(of_entry).sum()
+    };
+    let steady = likelihood(&|_| misses / all);
+    let is_falling = |share: fn(f64) -> f64| {
+        let share = |keys: f64, at: usize| share((at as f64 + 0.5).ln() - keys);
+        // The number of keys of a cache that has as many misses.
+        let (mut low, mut high) = (-20.0_f64, 60.0_f64);
+        for _ in 0..50 {
+            let middle = f64::midpoint(low, high);
+            let expected: f64 = (0..events.len()).map(|at| share(middle, at)).sum();
+            if asked * expected < misses { low = middle } else { high = middle }
+        }
+        steady < likelihood(&|at| share(low, at)) + MIN_EVIDENCE
+    };
+    let is_by_zipf = |&keys: &f64| {
+        let zipf = Zipf::new(keys);
+        steady < likelihood(&|at| zipf.misses(asked * at as f64)) + MIN_EVIDENCE_BY_ZIPF
+    };
+    SHARES.into_iter().any(is_falling) || KEYS.iter().any(is_by_zipf)
+}
+
+/// Keys that are asked for by Zipf's law: each in inverse proportion to its rank.
+struct Zipf {
+    /// Probabilities of ranks, each with the number of keys that it stands for.
+    ranks: Vec<(f64, f64)>,
+}
+
+impl Zipf {
+    /// Ranks that are evaluated. The first are evaluated singly.
+    const POINTS: u32 = 48;
+
+    fn new(keys: f64) -> Self {
+        let place = |point: u32| keys.powf(f64::from(point) / f64::from(Self::POINTS)).round();
+        let sum = keys.ln() + 0.5772;
+        let ranks = (0..Self::POINTS).filter_map(|point| {
+            let (from, to) = (place(point), place(point + 1));
+            (to > from).then(|| {
+                // The sum of the inverse ranks, to within a tenth.
+                let share = ((to - 0.5) / (from - 0.5)).ln() / sum;
+                (share / (to - from), to - from)
+            })
+        });
+        Self { ranks: ranks.collect() }
+    }
+
+    /// The share of misses after so many keys.
+    fn misses(&self, asked: f64) -> f64 {
+        self.ranks.iter().map(|&(p, keys)| p * keys * (-p * asked).exp()).sum()
+    }
+}

@@ -1,0 +1,70 @@
+//! Large caches, rings and pools are no leaks while they fill.
+
+use super::super::events::Look;
+use super::super::misses::may_be_misses;
+use super::super::programs::matrix::alone;
+use super::super::programs::{CACHES, LEAKS, Program, ProgramBlock, Random};
+use super::super::{Budget, Decision, Open};
+
+const MOST: u32 = 1_002;
+
+#[test]
+fn no_family_of_caches_is_a_leak() {
+    let mut random = Random(61);
+    for family in CACHES {
+        let program = alone(family, &mut random, MOST);
+        let (decision, ..) = program.run(&Budget::of(MOST).to_the_end());
+        let is_open = |open: &Open| matches!(open, Open::Slows | Open::Moves | Open::Rare);
+        let is_no_leak = match &decision {
+            Decision::Clean { .. } => true,
+            Decision::Open(undecided) => is_open(&undecided.open),
+            Decision::Leak(_) | Decision::More(_) => false,
+        };
+        assert!(is_no_leak, "{}: {decision:?}", family.name);
+    }
+}
+
+#[test]
+fn a_long_ring_is_a_leak_until_it_is_full() {
+    let ring =
+        (0..MOST).map(|at| ProgramBlock { site: 0, size: 64, born: Some(at), died: at + 500 });
+    let ring = Program { blocks: ring.collect(), ..Program::new(MOST) };
+    let decide = |budget: &Budget| ring.run(budget).0;
+    assert!(matches!(decide(&Budget::of(MOST)), Decision::Leak(_)));
+    assert!(matches!(decide(&Budget::of(MOST).to_the_end()), Decision::Clean { .. }));
+}
+
+#[test]
+fn misses_that_get_rarer_are_not_growth_at_a_steady_rate() {
+    let look = Look { horizon: 160, quiet: 64, is_last: true };
+    let mut random = Random(62);
+    let mut events = |share: &dyn Fn(f64) -> f64| -> Vec<i64> {
+        (0..1_000).map(|at| i64::from(random.chance(share(f64::from(at))))).collect()
+    };
+    for keys in [512.0, 2_048.0, 16_384.0_f64] {
+        assert!(may_be_misses(&events(&|at| (-at / keys).exp()), &look), "{keys}");
+    }
+    for share in [0.1, 0.3, 0.5, 0.7, 0.9] {
+        assert!(!may_be_misses(&events(&|_| share), &look), "{share}");
+    }
+    // A cache of 32 keys has filled, and something else goes on.
+    let mut both = events(&|at| (-at / 32.0).exp());
+    both.iter_mut().step_by(20).for_each(|events| *events = 1);
+    assert!(!may_be_misses(&both, &look));
+    let first = Look { is_last: false, ..look };
+    assert!(!may_be_misses(&events(&|at| (-at / 512.0).exp()), &first), "more can be seen");
+}
+
+#[test]
+fn a_buffer_that_doubles_beside_a_cache_is_not_its_table() {
+    let mut random = Random(63);
+    let cache = CACHES.iter().find(|family| family.name.starts_with("map of 512 to 2,048"));
+    let buffer = LEAKS.iter().find(|family| family.name == "Vec by 2 for ever");
+    let (cache, buffer) = (cache.unwrap(), buffer.unwrap());
+    for _ in 0..4 {
+        let both = cache.program(&mut random, MOST, 0, 4_096);
+        let both = both.and(&buffer.program(&mut random, MOST, 1, 1_024));
+        let decision = both.run(&Budget::of(MOST).to_the_end()).0;
+        assert!(matches!(decision, Decision::Leak(_)), "{decision:?}");
+    }
+}
