@@ -160,7 +160,7 @@ mod tests {
         let name = "peak_allocated";
         let row = |now, then| FigureRow {
             space: String::new(),
-            name,
+            name: name.to_owned(),
             now,
             then,
             limit: None,
