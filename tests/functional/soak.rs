@@ -78,7 +78,7 @@ fn a_soak_finds_late_and_rare_leaks_and_changes_no_other_figure() {
 
     assert_eq!(run.codes("has_data_for_500_iterations"), ["undecided"]);
     let (iterations, _, ended) = soaked(&run, "has_data_for_500_iterations");
-    assert_eq!((iterations, ended), (500, json!("the body returned an error")));
+    assert_eq!((iterations, ended), (500, json!("the body returned an error: no data")));
     let died = run.test("dies_in_iteration_500")["findings"][0].clone();
     assert_eq!(died["code"], "crashed");
     assert!(died["message"].as_str().unwrap().starts_with("in the soak: "), "{died}");
