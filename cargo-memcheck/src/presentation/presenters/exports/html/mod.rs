@@ -282,11 +282,12 @@ mod tests {
         let page = with(Space::Host);
         assert!(page.contains(also), "{page}");
         let findings = &unpack(&page)[1]["findings"];
-        assert_eq!(findings.as_array().unwrap().len(), 1);
+        let own = leaky().verdict.findings.len();
+        assert_eq!(findings.as_array().unwrap().len(), own);
         assert_eq!(findings[0]["consequences"][0]["code"], "peak-regression");
         let of_gpu = with(Space::Cuda(0));
         assert!(!of_gpu.contains(also), "the leak is in another space");
-        assert_eq!(unpack(&of_gpu)[1]["findings"].as_array().unwrap().len(), 2);
+        assert_eq!(unpack(&of_gpu)[1]["findings"].as_array().unwrap().len(), own + 1);
     }
 
     #[test]
