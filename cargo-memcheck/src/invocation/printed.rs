@@ -158,7 +158,7 @@ mod tests {
                         rest.split('`').next().unwrap_or_default().contains('{')
                     })
             });
-            // Elsewhere a name of a subcommand is no advice.
+            // Elsewhere the name of a subcommand is not advice.
             let is_exempt = path.ends_with("printed.rs") || path.ends_with("elsewhere/mod.rs");
             if is_made && !is_exempt {
                 others.push(path.display().to_string());

@@ -231,6 +231,7 @@ impl Html {
 mod tests {
     use std::path::Path;
 
+    use memcheck_core::judgement::finding::{Code, Finding};
     use memcheck_core::measurement::attribution::{Lifetime, MOST_BLOCKS};
     use memcheck_core::space::Space;
 
@@ -266,6 +267,27 @@ mod tests {
             let readable = readable(&page);
             assert!(!readable.contains(foreign), "`{foreign}` is in\n{readable}");
         }
+    }
+
+    #[test]
+    fn a_regression_is_below_the_leak_that_causes_it() {
+        let with = |space| {
+            let mut outcome = leaky();
+            let higher =
+                Finding { space: Some(space), ..Finding::new(Code::PeakRegression, "higher") };
+            outcome.verdict.findings.push(higher);
+            page(&outcome)
+        };
+        let also = "<p>also <span class=\"code\">peak-regression</span> higher</p>";
+        let page = with(Space::Host);
+        assert!(page.contains(also), "{page}");
+        let findings = &unpack(&page)[1]["findings"];
+        let own = leaky().verdict.findings.len();
+        assert_eq!(findings.as_array().unwrap().len(), own);
+        assert_eq!(findings[0]["consequences"][0]["code"], "peak-regression");
+        let of_gpu = with(Space::Cuda(0));
+        assert!(!of_gpu.contains(also), "the leak is in another space");
+        assert_eq!(unpack(&of_gpu)[1]["findings"].as_array().unwrap().len(), own + 1);
     }
 
     #[test]
