@@ -52,6 +52,24 @@ fn the_threads_of_rayons_pool_are_set_on_the_cpu() {
 }
 
 #[test]
+fn what_the_pools_keep_for_each_thread_is_in_no_figure() {
+    let programs = Programs::of("threads");
+    let figures = |threads| {
+        let arguments = ["threads::adds_many_elements", "--threads", threads];
+        let run = programs.run("cpu", &arguments).exits(0);
+        assert_eq!(run.test("adds_many_elements")["metrics"]["host/small"]["retained"], 0);
+        let metrics = run.exact_metrics("adds_many_elements");
+        ["host", "host/small"].map(|space| {
+            ["setup", "allocated", "peak_allocated"].map(|name| metrics[space][name].clone())
+        })
+    };
+    let one = figures("1");
+    for threads in ["2", "3"] {
+        assert_eq!(figures(threads), one, "{threads} threads");
+    }
+}
+
+#[test]
 fn a_test_that_does_not_use_the_gpu_has_a_note_with_the_growth_of_the_host() {
     let programs = Programs::of("threads");
     let filters = ["threads::picks", "threads::sums"];

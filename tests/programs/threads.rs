@@ -39,6 +39,13 @@ fn sums_in_parallel(trial: &mut Trial) -> Result<()> {
     })
 }
 
+/// Candle computes so many elements on a pool of its own.
+#[mem_test(baseline = false, device = "cpu", max_retained = "0 B")]
+fn adds_many_elements(trial: &mut Trial) -> Result<()> {
+    let ones = Tensor::ones(1 << 16, DType::F32, trial.device())?;
+    trial.iterate(|_| ones.add(&ones).map(drop))
+}
+
 /// The device is not that of the test.
 fn keeps_on_the_host(trial: &mut Trial, bytes: usize) -> Result<()> {
     let mut kept = Vec::with_capacity(1_100);

@@ -1,8 +1,10 @@
-//! Rayon's pool of threads, on which candle's CPU backend computes.
+//! The pools of threads on which candle's CPU backend computes: rayon's and candle's own.
 
 use memcheck_core::limits::Limits;
 use memcheck_core::space::Space;
 use memcheck_ledger::ThreadCounters;
+
+use crate::device;
 
 /// The pool, with the counters of its threads.
 #[derive(Debug)]
@@ -11,10 +13,11 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    /// Starts the pool. A new worker allocates about 2 KiB for its deque. These bytes belong to the
+    /// Starts the pool, and that of candle. A new worker allocates about 2 KiB for its deque. These bytes belong to the
     /// pool and not to the workload, and their figure would depend on timing if a worker started
     /// during the body. Must be called before the ledger counts.
     pub(super) fn start() -> Self {
+        device::start_pool();
         let threads = rayon::broadcast(|_| ThreadCounters::of_this_thread());
         Self { threads: threads.into_iter().flatten().collect() }
     }

@@ -124,16 +124,13 @@ pub(super) fn run_further(
         let outcome = body::run(description, &mut trial);
         let patience = trial.patience();
         drop(trial);
+        let at_return: Live = judged.iter().map(|&space| (space, added(&before, space))).collect();
         drop(silence);
         if outcome != Outcome::Returned {
             break;
         }
         wait(&judged, &limits, (&before, patience));
-        let left = match rounds.is_empty() {
-            true => judged.iter().map(|&space| (space, added(&before, space))).collect(),
-            // A thread that frees what an earlier round has left hides that this one leaves as much.
-            false => born_since(births_from, &judged),
-        };
+        let left = left_behind(&at_return, births_from);
         let is_within = limited(&judged).all(|space| left[&space] <= limits.max_retained.value);
         rounds.push(left);
         if is_within {
@@ -154,15 +151,17 @@ pub(super) fn run_further(
     }
 }
 
-/// Live bytes of the blocks that were born in this iteration or later.
-fn born_since(birth: u32, judged: &[Space]) -> Live {
-    let mut live: Live = judged.iter().map(|&space| (space, 0)).collect();
-    for (kind, count) in ledger::census().iter().filter(|(kind, _)| kind.birth >= birth) {
-        if let Some(bytes) = live.get_mut(&kind.space) {
-            *bytes += kind.size * count;
-        }
+/// The bytes that a round has left behind: those of its own blocks that are live now, and no more
+/// than `at_return`, which it had added when its body returned. A body that replaces a block adds
+/// none. A thread that frees what an earlier round has left must not hide that this one leaves as
+/// much.
+fn left_behind(at_return: &Live, births_from: u32) -> Live {
+    let mut own = Live::new();
+    for (kind, count) in ledger::census().iter().filter(|(kind, _)| kind.birth >= births_from) {
+        *own.entry(kind.space).or_default() += kind.size * count;
     }
-    live
+    let own = |space: Space| own.get(&space).copied().unwrap_or(0);
+    at_return.iter().map(|(&space, &added)| (space, added.min(own(space)))).collect()
 }
 
 /// True if another round can show that the bytes of these rounds are not left by every one, and if
