@@ -17,7 +17,7 @@ const HORIZON_TIME: Duration = Duration::from_millis(100);
 const LITTLE_TIME: Duration = Duration::from_secs(1);
 
 /// The most memory that such iterations may leave in all.
-const LITTLE_MEMORY: u64 = 64 << 20;
+const LITTLE_MEMORY: u64 = 128 << 20;
 
 /// A run that lasts for a time reads the clock after about this time.
 pub(super) const BETWEEN_READINGS: Duration = Duration::from_secs(1);
