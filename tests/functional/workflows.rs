@@ -225,6 +225,26 @@ fn the_action_writes_the_reports_that_it_keeps() {
     }
 }
 
+/// The first error of a text as YAML. GitHub starts no job of a workflow that has one.
+fn yaml_error(text: &str) -> Option<String> {
+    saphyr_parser::Parser::new_from_str(text).find_map(|event| event.err()).map(|it| it.to_string())
+}
+
+#[test]
+fn workflows_are_yaml() {
+    let mut files = vec!["action.yml".into()];
+    for folder in [".github/workflows", "docs", "cargo-memcheck/templates"] {
+        let entries = std::fs::read_dir(workspace().join(folder)).expect("a folder").flatten();
+        let names = entries.map(|entry| format!("{folder}/{}", entry.file_name().display()));
+        files.extend(names.filter(|name| name.ends_with(".yml")));
+    }
+    assert!(files.len() >= 9, "{files:?}");
+    for file in files {
+        assert_eq!(yaml_error(&read(&file)), None, "{file}");
+    }
+    assert!(yaml_error("steps:\n  - run: cargo test module:: -- --ignored\n").is_some());
+}
+
 /// The text of a job.
 fn job<'a>(workflow: &'a str, name: &str) -> &'a str {
     let (_, text) = workflow.split_once(&format!("\n  {name}:\n")).unwrap_or_default();
