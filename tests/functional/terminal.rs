@@ -36,7 +36,8 @@ fn the_end_of_a_run_repeats_its_failures_and_lists_its_reports() {
     assert_eq!(lines(&passing.stderr, "cargo memcheck ").len(), 0, "{}", passing.stderr);
 
     // The next command of the first line is one that the command accepts.
-    let profile = "profile -p memcheck-programs --test programs terminal::leaky --exact --device cpu";
+    let profile =
+        "profile -p memcheck-programs --test programs terminal::leaky --exact --device cpu";
     let words: Vec<&str> = profile.split(' ').collect();
     programs.memcheck(&words).exits(100);
 
