@@ -1,5 +1,6 @@
 //! The iterations beyond the measured ones, and the time that a busy machine takes from them.
 
+use memcheck_core::growth::survivors::{Grown, Growth};
 use std::cell::Cell;
 
 use memcheck_core::device::Family;
