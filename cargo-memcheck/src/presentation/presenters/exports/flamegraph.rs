@@ -18,13 +18,13 @@ const NOTHING: &str = "no test was run with call stacks: use --explain always";
 
 #[derive(Debug, Default)]
 pub(crate) struct FlameGraph {
-    graphs: Vec<Graph>,
+    graphs: Vec<PeakGraph>,
     cut_short: Vec<String>,
 }
 
 /// The peak of one space of one test.
 #[derive(Debug)]
-struct Graph {
+struct PeakGraph {
     title: String,
     root: Tile,
 }
@@ -110,7 +110,7 @@ impl Presenter for FlameGraph {
             root.sort();
             let (binary, leg) = (&task.binary.id, task.leg.name());
             let title = escape::line(&format!("{binary} {} on {leg}", task.name()));
-            self.graphs.push(Graph { title, root });
+            self.graphs.push(PeakGraph { title, root });
         }
     }
 
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn the_bytes_of_a_space_add_up_to_its_peak() {
         let (graph, svg) = graph(&leaky());
-        let [Graph { title, root }] = graph.graphs.as_slice() else { panic!("{graph:?}") };
+        let [PeakGraph { title, root }] = graph.graphs.as_slice() else { panic!("{graph:?}") };
         assert_eq!(
             (title.as_str(), root.label.as_str()),
             ("app::mem a::b on cpu", "host at its peak of 26.0 MiB")

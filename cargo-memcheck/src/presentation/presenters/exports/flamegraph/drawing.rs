@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use memcheck_core::measurement::attribution::HolderKind;
 use memcheck_core::size::{Size, both};
 
-use super::{Graph, Tile};
+use super::{PeakGraph, Tile};
 
 const WIDTH: f64 = 1_600.0;
 const MARGIN: f64 = 16.0;
@@ -31,14 +31,14 @@ fn color(kind: HolderKind) -> &'static str {
 }
 
 /// What is drawn so far, from the top.
-struct Page {
+struct Canvas {
     height: f64,
     parts: Vec<Markup>,
 }
 
 /// The graphs below one another, after these lines.
-pub(super) fn picture(lines: &[String], graphs: &[Graph]) -> String {
-    let mut page = Page { height: MARGIN, parts: Vec::new() };
+pub(super) fn picture(lines: &[String], graphs: &[PeakGraph]) -> String {
+    let mut page = Canvas { height: MARGIN, parts: Vec::new() };
     for line in lines {
         page.text(line, false);
     }
@@ -68,7 +68,7 @@ fn width_of(text: &str) -> f64 {
     console::measure_text_width(text) as f64 * CHARACTER
 }
 
-impl Page {
+impl Canvas {
     fn text(&mut self, line: &str, strong: bool) {
         let weight = if strong { "bold" } else { "normal" };
         let y = number(self.height + ROW - 6.0);
@@ -78,7 +78,7 @@ impl Page {
         self.height += ROW;
     }
 
-    fn graph(&mut self, Graph { title, root }: &Graph) {
+    fn graph(&mut self, PeakGraph { title, root }: &PeakGraph) {
         self.text(title, true);
         self.legend(root);
         let mut listed = Vec::new();
@@ -176,7 +176,7 @@ mod tests {
         ];
         let kinds = vec![(HolderKind::Activations, 980), (HolderKind::Kept, 20)];
         let root = Tile { label: "host".to_owned(), bytes: 1_000, kinds, calls };
-        let svg = picture(&[], &[Graph { title: "a test".to_owned(), root }]);
+        let svg = picture(&[], &[PeakGraph { title: "a test".to_owned(), root }]);
         assert!(svg.contains(">wide</text>") && svg.contains(">1</text>"), "{svg}");
         let row = format!("1{}15 B{}1.5 %  {long}<", " ".repeat(7), " ".repeat(4));
         let row = row.replace(' ', "\u{a0}");
@@ -192,7 +192,7 @@ mod tests {
         ];
         let kinds = vec![(HolderKind::Setup, 60), (HolderKind::Activations, 40)];
         let root = Tile { label: "host".to_owned(), bytes: 100, kinds, calls };
-        let svg = picture(&[], &[Graph { title: String::new(), root }]);
+        let svg = picture(&[], &[PeakGraph { title: String::new(), root }]);
         let fills: Vec<&str> = svg.split("fill=\"").skip(1).map(|it| &it[..7]).collect();
         for (fill, count) in [(MIXED, 1), ("#c4c9d2", 2), ("#9dc0e1", 2)] {
             assert_eq!(fills.iter().filter(|it| **it == fill).count(), count, "{fill} in {svg}");
