@@ -239,7 +239,7 @@ mod tests {
             Some(match name {
                 "MEMCHECK_TOLERANCE" => "2%".to_owned(),
                 "MEMCHECK_STRICT_VALUES" => "true".to_owned(),
-                "MEMCHECK_TIMEOUT" | "MEMCHECK_EVIDENCE" => "5s".to_owned(),
+                "MEMCHECK_TIMEOUT" | "MEMCHECK_EVIDENCE" | "MEMCHECK_MIN_TIME" => "5s".to_owned(),
                 _ => "3".to_owned(),
             })
         })
