@@ -110,9 +110,9 @@ async fn of_nothing() {
     tokio::task::yield_now().await;
 }
 
-#[mem_test(block_on = block_on, baseline = false, cases(rows = [1, 4]))]
+#[mem_test(block_on = block_on, baseline = false, cases(kept_rows = [1, 4]))]
 async fn of_cases(trial: &mut Trial) -> anyhow::Result<()> {
-    let rows: usize = trial.case("rows")?;
+    let rows: usize = trial.case("kept_rows")?;
     let device = trial.device();
     let body = async |_| {
         let input = Tensor::ones((rows, 1024), DType::F32, device)?;

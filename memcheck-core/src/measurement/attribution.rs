@@ -18,6 +18,9 @@ use crate::space::Space;
 pub use lifetimes::{Lifetime, Lifetimes, MOST_BLOCKS};
 pub use unresolved::Unresolved;
 
+/// The most candle devices that a run tells apart.
+pub const MOST_DEVICES: usize = 256;
+
 /// The type of a tensor.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Tensor {

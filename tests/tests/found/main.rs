@@ -15,6 +15,7 @@ mod views;
 #[allow(
     warnings,
     clippy::all,
+    clippy::undocumented_unsafe_blocks,
     reason = "candle's sources, with the changes of the folder `changes`"
 )]
 mod changed {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use candle_core::Tensor;
+use memcheck_core::measurement::attribution::MOST_DEVICES;
 use memcheck_core::space::Space;
 #[cfg(feature = "cuda")]
 use memcheck_ledger as ledger;
@@ -16,8 +17,8 @@ const ITERATION_BITS: u32 = u32::BITS;
 
 /// Devices in the order in which they were first found: the number of the device, and the iteration
 /// in the low half of a word whose high half is the index of its space.
-static DEVICES: [(AtomicU64, AtomicU64); 256] =
-    [const { (AtomicU64::new(0), AtomicU64::new(0)) }; 256];
+static DEVICES: [(AtomicU64, AtomicU64); MOST_DEVICES] =
+    [const { (AtomicU64::new(0), AtomicU64::new(0)) }; MOST_DEVICES];
 
 /// Records the device of a tensor.
 #[cfg(feature = "cuda")]
