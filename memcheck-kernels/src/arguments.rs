@@ -4,7 +4,28 @@
 use std::ffi::c_void;
 
 use super::element::Element;
-use super::image::Parameter;
+
+/// A parameter of a kernel or a launcher that is not in the table.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Parameter {
+    /// The bytes of a value.
+    pub size: u64,
+    /// True for a pointer to const: what it points to cannot be written through it.
+    pub is_to_const: bool,
+}
+
+impl Parameter {
+    /// A parameter that can be any pointer.
+    pub fn of_size(size: u64) -> Self {
+        Self { size, is_to_const: false }
+    }
+}
+
+impl std::fmt::Debug for Parameter {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}{}", self.size, if self.is_to_const { "c" } else { "" })
+    }
+}
 
 /// More arguments than any kernel in the table has.
 const MOST: usize = 16;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::image::Parameter;
+use super::arguments::Parameter;
 use super::launch::Shape;
 use super::memory::Memory;
 

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use memcheck_limits::cuda_source::{self, Identity};
 
+use super::arguments::Parameter;
 use super::table::{self, Edition, Kernel, Row};
 
 /// The package whose kernels are in the table.
@@ -37,28 +38,6 @@ pub enum Image {
     /// A module that can have any kernel.
     #[default]
     Opaque,
-}
-
-/// A parameter of a kernel or a launcher that is not in the table.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Parameter {
-    /// The bytes of a value.
-    pub size: u64,
-    /// True for a pointer to const: what it points to cannot be written through it.
-    pub is_to_const: bool,
-}
-
-impl Parameter {
-    /// A parameter that can be any pointer.
-    pub fn of_size(size: u64) -> Self {
-        Self { size, is_to_const: false }
-    }
-}
-
-impl std::fmt::Debug for Parameter {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{}{}", self.size, if self.is_to_const { "c" } else { "" })
-    }
 }
 
 /// The parameters of each kernel; `None` if the size of one of them is unknown.

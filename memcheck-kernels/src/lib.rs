@@ -57,12 +57,13 @@ mod work;
 
 pub use align::Alignment;
 pub use arguments::Arguments;
+pub use arguments::Parameter;
 pub use asserts::FailedAssert;
 pub use attention::{Attention, Rows, Table};
 pub use convolution::{Convolution, Convolve, Tensor};
 pub use epilogue::{Activation, Bias, Epilogue};
 pub use host::{HostLaunch, register_kernel, register_kernel_with, stated_parameters};
-pub use image::{ANY_NAME, Image, KernelCode, Parameter, RUN_TIME};
+pub use image::{ANY_NAME, Image, KernelCode, RUN_TIME};
 pub use kinds::Kind;
 pub use launch::Shape;
 pub(crate) use launch::{Known, Launch, Unknown};
