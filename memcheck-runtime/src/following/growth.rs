@@ -47,8 +47,9 @@ impl Following {
         match (grown.growth, &self.reach) {
             // The run ended early.
             (Growth::Unknown, Reach::Decision) => read(&Budget::of(self.iterations())),
-            // Another run could not decide more.
-            (Growth::Unknown, _) if self.is_level(series) => {
+            // Another run could not decide more. With a limit of resident memory, this one has not
+            // gone on to the horizon.
+            (Growth::Unknown, _) if self.resident.is_none() && self.is_level(series) => {
                 let iterations = self.iterations().saturating_sub(self.warmup);
                 Grown { growth: Growth::Quiet { iterations }, ..grown }
             }
