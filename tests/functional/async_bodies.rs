@@ -35,7 +35,7 @@ fn assert_async_bodies_are_measured(device: &str) {
         assert_eq!(metrics["peak_allocated"], peak + runtime, "{test}: {metrics}");
         assert_eq!(metrics["growth"], 0, "{test}: {metrics}");
     }
-    assert_eq!(run.codes("of_nothing"), [""; 0]);
+    assert_eq!(run.codes("allocates_no_memory"), [""; 0]);
     assert_eq!(run.codes("fails"), ["test-failed"]);
 }
 

@@ -178,8 +178,8 @@ fn use_the_flame_graph(page: &mut Page) {
     assert_eq!(marked, 1, "the arrow keys select a frame");
     click_button(page, "Survivors");
     let area = page.text("document.querySelector('.flames').ariaLabel");
-    // Ten tensors, and the buffer of the `Vec`, which has 256 places when the growth is decided.
-    assert!(area.starts_with("Survivors: 42.0 KiB."), "{area}");
+    // Ten tensors, and the buffer of the `Vec`, which has 1,024 places when the growth is decided.
+    assert!(area.starts_with("Survivors: 48.0 KiB."), "{area}");
 }
 
 fn switch_to_dark_and_to_a_phone(page: &mut Page, path: &Path) {

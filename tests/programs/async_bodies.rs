@@ -106,7 +106,7 @@ async fn of_device(device: &Device) -> Result<()> {
 }
 
 #[mem_test(block_on = block_on, max_growth = "0 B", baseline = false)]
-async fn of_nothing() {
+async fn allocates_no_memory() {
     tokio::task::yield_now().await;
 }
 

@@ -1,4 +1,4 @@
-//! What a call of a function can do, in the function and in all that it calls in the same source.
+//! Effects of a call of a function: of the function, and of all that it calls in the same source.
 
 use std::collections::{BTreeMap, BTreeSet};
 
