@@ -287,10 +287,12 @@ fn run<R, E: Debug + Display>(
 /// the CPU.
 #[cfg(feature = "cuda")]
 fn available(device: &Device, space: Space) -> candle_core::Result<Option<u64>> {
-    use candle_core::cuda_backend::WrapErr;
+    use candle_core::cuda_backend::{WrapErr, cudarc::driver::result};
     let Device::Cuda(cuda) = device else { return Ok(None) };
     let stream = cuda.cuda_stream();
-    let (free, _) = stream.context().mem_get_info().w()?;
+    // Not `mem_get_info` of the context, which cudarc 0.19.0 lacks.
+    stream.context().bind_to_thread().w()?;
+    let (free, _) = result::mem_get_info().w()?;
     Ok(Some(ledger::snapshot(space).live.saturating_add(free as u64)))
 }
 
