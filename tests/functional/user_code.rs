@@ -49,21 +49,23 @@ fn code_of_users_compiles_and_is_measured() {
     assert_eq!(run.codes("by_its_square::batch_8"), ["scaling"]);
 
     // With a subscriber of the test, the second run must find the same bytes and their call site.
-    // The scope is known only if the subscriber has the layer.
-    for (test, scope) in [
-        ("own_subscriber", json!(null)),
-        ("own_subscriber_late", json!("step")),
-        ("no_subscriber", json!("step")),
+    // The scope is known only if the subscriber has the layer. A registry without any layer keeps each
+    // span that is closed: 96 B, in pages that double, so that the places of the `Vec` are counted
+    // beside them, 8 B each.
+    for (test, bytes, scope) in [
+        ("own_subscriber", 4_096 + 96 + 8, json!(null)),
+        ("own_subscriber_late", 4_096, json!("step")),
+        ("no_subscriber", 4_096, json!("step")),
     ] {
         assert_eq!(run.codes(test), ["leak"], "{test}");
         let finding = run.test(test)["findings"][0].clone();
-        assert_eq!(finding["bytes_per_iteration"], 4_096);
+        assert_eq!(finding["bytes_per_iteration"], bytes, "{test}");
         let site = &finding["sites"][0];
         assert_eq!((&site["operation"], &site["scope"]), (&json!("zeros"), &scope), "{test}");
         assert_eq!((&site["count"], &site["tensor"]), (&json!(10), &json!("[1024] f32")));
     }
     let profile = ["profile", "user_code::own_subscriber", "--exact", "--device", "cpu"];
-    programs.memcheck(&profile).exits(100).prints("leak: host grows by 4,096 B");
+    programs.memcheck(&profile).exits(100).prints("leak: host grows by 4,200 B");
 
     // One iteration cannot prove growth, two can.
     assert_eq!(run.codes("one_iteration"), ["not-measured"]);
