@@ -27,8 +27,8 @@ fn assert_async_bodies_are_measured(device: &str) {
     for (test, peak) in [
         ("server", 3 * 4_096),
         ("of_device", 4_096),
-        ("of_cases::kept_rows_1", 4_096),
-        ("of_cases::kept_rows_4", 4 * 4_096),
+        ("of_cases::height_1", 4_096),
+        ("of_cases::height_4", 4 * 4_096),
     ] {
         assert_eq!(run.codes(test), [""; 0], "{test}: {}", run.test(test));
         let metrics = &run.test(test)["metrics"][space];

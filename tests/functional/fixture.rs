@@ -205,6 +205,7 @@ pub(crate) fn share_build(command: &mut Command) {
     command
         .env("CARGO_TARGET_DIR", projects().join(folder.unwrap_or_default()))
         .env("CARGO_BUILD_BUILD_DIR", target())
+        .env("GIT_CEILING_DIRECTORIES", &all) // The repository of this workspace is not the project's.
         .env("CARGO_INCREMENTAL", "0");
 }
 

@@ -110,9 +110,9 @@ async fn allocates_no_memory() {
     tokio::task::yield_now().await;
 }
 
-#[mem_test(block_on = block_on, baseline = false, cases(kept_rows = [1, 4]))]
+#[mem_test(block_on = block_on, baseline = false, cases(height = [1, 4]))]
 async fn of_cases(trial: &mut Trial) -> anyhow::Result<()> {
-    let rows: usize = trial.case("kept_rows")?;
+    let rows: usize = trial.case("height")?;
     let device = trial.device();
     let body = async |_| {
         let input = Tensor::ones((rows, 1024), DType::F32, device)?;

@@ -1,6 +1,7 @@
 //! Of `functional/growth/caches.rs`: caches that take hundreds of iterations to fill, buffers that are
 //! replaced, and leaks that a run cuts short. Tensors have 4 KiB.
 
+use std::collections::hash_map::Entry::Vacant;
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
@@ -28,8 +29,8 @@ fn map_of_random_keys(trial: &mut Trial) -> Result<()> {
     let (mut random, mut map) = (random(), HashMap::new());
     trial.iterate(|_| {
         let key = random(keys);
-        if !map.contains_key(&key) {
-            map.insert(key, entry(&device)?);
+        if let Vacant(place) = map.entry(key) {
+            place.insert(entry(&device)?);
         }
         Result::Ok(())
     })
@@ -43,8 +44,8 @@ fn map_of_skewed_keys(trial: &mut Trial) -> Result<()> {
     trial.iterate(|_| {
         // The logarithm of a Zipf key is even.
         let key = 1_024f64.powf(random(1 << 20) as f64 / f64::from(1 << 20)) as u64;
-        if !map.contains_key(&key) {
-            map.insert(key, entry(&device)?);
+        if let Vacant(place) = map.entry(key) {
+            place.insert(entry(&device)?);
         }
         Result::Ok(())
     })
@@ -99,8 +100,8 @@ fn pool_by_exact_length(trial: &mut Trial) -> Result<()> {
     let (mut random, mut pool) = (random(), HashMap::new());
     trial.iterate(|_| {
         let length = 1 + random(512) as usize;
-        if !pool.contains_key(&length) {
-            pool.insert(length, Tensor::zeros(4 * length, DType::F32, &device)?);
+        if let Vacant(place) = pool.entry(length) {
+            place.insert(Tensor::zeros(4 * length, DType::F32, &device)?);
         }
         Result::Ok(())
     })

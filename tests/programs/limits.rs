@@ -1,5 +1,6 @@
 //! Of `functional/limits.rs`: caches with a declared size, and iterations that allocate too much.
 
+use std::collections::hash_map::Entry::Vacant;
 use std::collections::{HashMap, VecDeque};
 
 use candle_core::{DType, Device, Result, Tensor};
@@ -15,8 +16,8 @@ fn fills_a_cache(trial: &mut Trial) -> Result<()> {
     // Its table is memory of the set-up.
     let mut cache = HashMap::with_capacity(64);
     trial.iterate(|i| {
-        if !cache.contains_key(&(i % 64)) {
-            cache.insert(i % 64, entry(trial.device())?);
+        if let Vacant(place) = cache.entry(i % 64) {
+            place.insert(entry(trial.device())?);
         }
         Result::Ok(())
     })
