@@ -45,34 +45,22 @@ pub fn judge(
     let returned = ended.is_none();
     let mut findings: Vec<Finding> = Vec::new();
     findings.extend(ended);
-    findings.extend(unmeasured::instrument_failures(record));
-    findings.extend(unmeasured::unknown_values(record, limits));
+    findings.extend(unmeasured::judge(record, limits, returned));
     if returned {
-        findings.extend(unmeasured::incomplete(record, limits));
         findings.extend(phase::missing(record));
     }
     for (&space, measured) in judged(record) {
-        if space == Space::Process {
-            findings.extend(growth::resident(measured, limits));
-        } else if matches!(space, Space::Counter(_)) {
+        if matches!(space, Space::Counter(_)) {
             findings.extend(counter::growth(record, space, measured, limits));
-        } else if !growth::is_overhead(record, space, limits) {
-            findings.extend(growth::leak(record, space, measured, limits));
         }
-        if returned && !growth::is_overhead(record, space, limits) {
-            findings.extend(growth::undecided(record, space, measured, limits));
-        }
+        findings.extend(growth::judge(record, space, measured, limits, returned));
         if space == Space::Host {
             findings.extend(host_peak(record, &measured.metrics, limits));
         }
         if record.has_own_limits(space) {
             continue;
         }
-        let pool_growth = growth::pool_growth(space, measured, limits.max_reserved_growth.value);
-        findings.extend(pool_growth.map(|found| match record.driver.simulated {
-            true => growth::mark_estimate(found),
-            false => found,
-        }));
+        findings.extend(growth::of_pool(record, space, measured, limits));
         findings.extend(kept::judge(record, space, measured, limits));
         findings.extend(peak(record, space, &measured.metrics, limits));
         findings.extend(phase::peaks(record, space, measured));

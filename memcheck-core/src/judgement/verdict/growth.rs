@@ -13,6 +13,36 @@ use crate::space::Space;
 /// The least confidence with which a series of totals counts as growing.
 pub const TREND_CONFIDENCE: f64 = 0.99;
 
+/// Judges the growth of a space; that of a counter is judged by its level.
+pub(super) fn judge(
+    record: &Record,
+    space: Space,
+    measured: &SpaceRecord,
+    limits: &Limits,
+    returned: bool,
+) -> Vec<Finding> {
+    let is_overhead = is_overhead(record, space, limits);
+    let found = match space {
+        Space::Process => resident(measured, limits),
+        Space::Counter(_) => None,
+        _ if is_overhead => None,
+        _ => leak(record, space, measured, limits),
+    };
+    let open = (returned && !is_overhead).then(|| undecided(record, space, measured, limits));
+    found.into_iter().chain(open.flatten()).collect()
+}
+
+/// Judges the growth of the driver's pool, which is an estimate on a simulated device.
+pub(super) fn of_pool(
+    record: &Record,
+    space: Space,
+    measured: &SpaceRecord,
+    limits: &Limits,
+) -> Option<Finding> {
+    let found = pool_growth(space, measured, limits.max_reserved_growth.value)?;
+    Some(if record.driver.simulated { mark_estimate(found) } else { found })
+}
+
 /// True for small blocks on the host that are the overhead of tensors that leak.
 pub(super) fn is_overhead(record: &Record, space: Space, limits: &Limits) -> bool {
     super::is_overhead(space, |space| {
@@ -25,12 +55,7 @@ fn limit_of(record: &Record, space: Space, limits: &Limits) -> u64 {
     record.max_growth_of(space, limits).unwrap_or(u64::MAX)
 }
 
-pub(super) fn leak(
-    record: &Record,
-    space: Space,
-    measured: &SpaceRecord,
-    limits: &Limits,
-) -> Option<Finding> {
+fn leak(record: &Record, space: Space, measured: &SpaceRecord, limits: &Limits) -> Option<Finding> {
     let limit = limit_of(record, space, limits);
     let evidence = Evidence::of(record, space)?;
     let growth = evidence.bytes_per_iteration;
@@ -121,7 +146,7 @@ pub(super) fn refused_frees(number: u64) -> String {
 }
 
 /// Judges the resident memory of the process, which has no blocks.
-pub(super) fn resident(measured: &SpaceRecord, limits: &Limits) -> Option<Finding> {
+fn resident(measured: &SpaceRecord, limits: &Limits) -> Option<Finding> {
     let limit = limits.max_growth_of(Space::Process).unwrap_or(u64::MAX);
     let growth = measured.metrics.growth;
     let Growth::Found { iterations, .. } = measured.growth else { return None };
@@ -149,7 +174,7 @@ pub(super) fn resident(measured: &SpaceRecord, limits: &Limits) -> Option<Findin
 }
 
 /// A finding only if the mean rate would exceed the limit of the space.
-pub(super) fn undecided(
+fn undecided(
     record: &Record,
     space: Space,
     measured: &SpaceRecord,
@@ -251,7 +276,7 @@ fn survive(count: u64, group: Option<&Group>) -> String {
 }
 
 /// The pool and NVML figures of a simulated device are estimates.
-pub(super) fn mark_estimate(finding: Finding) -> Finding {
+fn mark_estimate(finding: Finding) -> Finding {
     let message = format!("{}; on a simulated device this is an estimate", finding.message);
     Finding { message, ..finding }
 }

@@ -7,7 +7,17 @@ use crate::size::counted;
 use crate::space::{COUNTED_GPUS, Space};
 use crate::values::Contents;
 
-pub(super) fn instrument_failures(record: &Record) -> Vec<Finding> {
+/// The reasons why a run proves nothing, of a body that `returned` or did not.
+pub(super) fn judge(record: &Record, limits: &Limits, returned: bool) -> Vec<Finding> {
+    let mut findings = instrument_failures(record);
+    findings.extend(unknown_values(record, limits));
+    if returned {
+        findings.extend(incomplete(record, limits));
+    }
+    findings
+}
+
+fn instrument_failures(record: &Record) -> Vec<Finding> {
     let mut findings = Vec::new();
     if record.judged.is_empty() {
         findings.push(Finding::new(Code::NotMeasured, "no memory space was judged"));
@@ -55,7 +65,7 @@ pub(super) fn instrument_failures(record: &Record) -> Vec<Finding> {
 }
 
 /// The body acted on values that are not real, and the user wants to know this.
-pub(super) fn unknown_values(record: &Record, limits: &Limits) -> Option<Finding> {
+fn unknown_values(record: &Record, limits: &Limits) -> Option<Finding> {
     let values = record.values.as_ref().filter(|_| limits.strict_values.value)?;
     let finding = Finding::new(Code::NotMeasured, values.sentence());
     Some(finding.hint(match limits.values.value {
@@ -87,7 +97,7 @@ fn lost_events(record: &Record) -> Vec<Finding> {
 }
 
 /// A body without all measured iterations, or a limit without a figure to judge.
-pub(super) fn incomplete(record: &Record, limits: &Limits) -> Option<Finding> {
+fn incomplete(record: &Record, limits: &Limits) -> Option<Finding> {
     // An expected panic can end the iterations early.
     if matches!(record.outcome, Outcome::Panicked { .. }) {
         return None;
