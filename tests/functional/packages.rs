@@ -72,7 +72,7 @@ fn our_crates_require_exactly_the_same_version_of_one_another() {
     }
 }
 
-/// The defects of the pages that docs.rs and crates.io show first.
+/// The defects of the pages that docs.rs and the registry show first.
 fn front_page_defects(name: &str, readme: &str, library: &str) -> Vec<&'static str> {
     let is_for_users = ["memcheck-runtime", "cargo-memcheck"].contains(&name);
     let front: String = library.lines().take_while(|line| line.starts_with("//!")).collect();
@@ -110,7 +110,7 @@ fn every_published_manifest_is_complete() {
         }
         assert_eq!(package["readme"], "README.md", "{name}");
         let count = |field: &str| package[field].as_array().map_or(0, Vec::len);
-        // crates.io accepts five of each.
+        // The registry accepts five of each.
         let counts = [count("keywords"), count("categories")];
         assert!(counts.iter().all(|count| (1..=5).contains(count)), "{name}: {counts:?}");
         let docs = &package["metadata"]["docs"]["rs"];

@@ -55,6 +55,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::super::judge;
+    use super::super::tests::kept;
     use super::*;
     use crate::judgement::baseline::{Baseline, Figures, Holders};
     use crate::judgement::finding::Finding;
@@ -77,14 +78,6 @@ mod tests {
     fn found(record: &Record, baseline: &Baseline) -> Vec<Finding> {
         judge(record, baseline, &limits(Layer::default()), |code| code.default_level(false))
             .findings
-    }
-
-    fn kept(record: &Record) -> Baseline {
-        Baseline::Found {
-            figures: Figures::of(record),
-            holders: Holders::of(record),
-            facts: record.facts.clone(),
-        }
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub(super) fn codes(record: &Record, baseline: &Baseline, layer: Layer) -> Vec<&
     verdict.findings.iter().map(|finding| finding.code.name()).collect()
 }
 
-fn kept(record: &Record) -> Baseline {
+pub(super) fn kept(record: &Record) -> Baseline {
     Baseline::Found {
         figures: Figures::of(record),
         holders: Holders::of(record),
