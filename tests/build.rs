@@ -66,9 +66,12 @@ fn as_module(source: &str, package: &str, file: &str) -> String {
 
 fn metadata() -> String {
     let output = Command::new(env::var("CARGO").unwrap())
-        .args(["metadata", "--format-version", "1", "--offline"])
+        .args(["metadata", "--format-version", "1", "--locked"])
+        // Packages of other systems are not on a machine that has only built this workspace.
+        .args(["--filter-platform", &env::var("TARGET").unwrap()])
         .output()
         .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
