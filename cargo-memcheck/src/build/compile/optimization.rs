@@ -13,8 +13,9 @@ const PROFILES: [&str; 2] = ["dev", "test"];
 /// The crate that counts.
 const LEDGER: &str = "memcheck-ledger";
 
-/// The crates that work while a body runs, or compute its values.
-const COMPUTING: [&str; 5] = [LEDGER, RUNTIME, "memcheck-kernels", "memcheck-sim", "rayon"];
+/// The crates that work while a body runs, or compute its values. The runtime is one only on a real
+/// GPU (see `settings_beside`).
+const COMPUTING: [&str; 4] = [LEDGER, "memcheck-kernels", "memcheck-sim", "rayon"];
 
 /// The crates with which candle's CPU backend and the simulated device compute: products of matrices
 /// and functions.
@@ -29,7 +30,7 @@ pub(super) fn settings(workspace: &Workspace, kind: DeviceKind) -> Vec<String> {
     // The graph is needed only if the profile optimizes everything.
     let only = if has_level(&manifest, "") { workspace.only_for_runtime() } else { Vec::new() };
     let specs = only.iter().map(|package| (package.name.as_str(), package.version.to_string()));
-    let unoptimized = unoptimized(&manifest, specs);
+    let unoptimized = unoptimized(&manifest, kind, specs);
     // Without candle some are missing, and cargo warns about a setting for a missing package.
     let packages = &workspace.metadata().packages;
     let crates = ARITHMETIC.into_iter().filter(|&name| packages.iter().any(|it| it.name == name));
@@ -41,10 +42,14 @@ pub(super) fn settings(workspace: &Workspace, kind: DeviceKind) -> Vec<String> {
 /// level that a profile has for models would only make them take longer to compile.
 fn unoptimized<'a>(
     manifest: &DocumentMut,
+    kind: DeviceKind,
     only_for_runtime: impl Iterator<Item = (&'a str, String)>,
 ) -> Vec<String> {
     let computes = |name: &str| {
-        COMPUTING.contains(&name) || ARITHMETIC.contains(&name) || name.starts_with("candle-")
+        COMPUTING.contains(&name)
+            || ARITHMETIC.contains(&name)
+            || name.starts_with("candle-")
+            || name == RUNTIME && kind == DeviceKind::Cuda
     };
     let all = only_for_runtime.filter(|(name, _)| !computes(name) && !has_own(manifest, name));
     let settings = all.flat_map(|(name, version)| {
@@ -175,10 +180,11 @@ mod tests {
     #[test]
     fn what_computes_nothing_in_a_body_is_not_optimized_because_models_are() {
         let only = ["memcheck-core", "toml", LEDGER, RUNTIME, "memcheck-sim", "candle-nn"];
-        let settings = |manifest: &str| {
+        let settings_for = |manifest: &str, kind| {
             let only = only.iter().map(|name| (*name, "1.2.3".to_owned()));
-            unoptimized(&manifest.parse().unwrap(), only)
+            unoptimized(&manifest.parse().unwrap(), kind, only)
         };
+        let settings = |manifest: &str| settings_for(manifest, DeviceKind::Cuda);
         let of = |profile: &str, name: &str| {
             format!("profile.{profile}.package.\"{name}@1.2.3\".opt-level=0")
         };
@@ -187,5 +193,9 @@ mod tests {
         assert_eq!(settings("[profile.dev]\nopt-level = 1"), [core.clone(), toml].concat());
         let own = "[profile.dev]\nopt-level = 1\n[profile.dev.package.toml]\nopt-level = 2";
         assert_eq!(settings(own), core);
+        let runtime = [of("dev", RUNTIME), of("test", RUNTIME)];
+        for kind in [DeviceKind::Cpu, DeviceKind::Sim] {
+            assert_eq!(settings_for(own, kind), [core.clone(), runtime.clone()].concat());
+        }
     }
 }
