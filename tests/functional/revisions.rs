@@ -113,7 +113,7 @@ fn the_working_tree_is_measured_after_other_revisions_of_a_vendored_dependency()
     git(&project, &["init", "--quiet", "--initial-branch", "main"]);
     project.write("vendor/vendored/src/lib.rs", &library(0));
     // Completes the lock file.
-    offline(&project, &["metadata", "--format-version", "1"]);
+    offline(&project, &["generate-lockfile"]);
     commit(&project, "clean");
     project.write("notes.txt", "");
     commit(&project, "notes");
