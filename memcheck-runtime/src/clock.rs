@@ -12,47 +12,51 @@ const MOST_WAITED: (u32, u32) = (3, 4);
 /// A clock of the thread that starts it. No other thread may read it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
-    read: fn() -> Reading,
-    began: Reading,
+    sources: Sources,
+    began: Instant,
+    waited_before: Duration,
 }
 
-/// A reading of the clock.
+/// Where a clock reads its times.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Reading {
-    pub(crate) at: Instant,
+pub(crate) struct Sources {
+    pub(crate) now: fn() -> Instant,
     /// The time so far for which the thread waited for a processor.
-    pub(crate) waited: Duration,
+    pub(crate) waited: fn() -> Duration,
 }
 
 impl Clock {
     /// Starts the clock. The caller must be quiet.
     pub(crate) fn start() -> Self {
-        Self::with(Reading::now)
+        Self::with(Sources { now: Instant::now, waited: || os::waited().unwrap_or_default() })
     }
 
-    pub(crate) fn with(read: fn() -> Reading) -> Self {
-        Self { read, began: read() }
+    pub(crate) fn with(sources: Sources) -> Self {
+        Self { sources, began: (sources.now)(), waited_before: (sources.waited)() }
     }
 
-    /// The clock starts again, with the same readings.
+    /// The clock starts again, with the same sources.
     pub(crate) fn restart(&self) -> Self {
-        Self::with(self.read)
+        Self::with(self.sources)
     }
 
     /// The time since the start, without the time for which the thread waited for a processor. The
     /// caller must be quiet.
     pub(crate) fn elapsed(&self) -> Duration {
-        let now = (self.read)();
-        let all = now.at.saturating_duration_since(self.began.at);
-        let waited = now.waited.saturating_sub(self.began.waited);
+        let all = self.real_elapsed();
+        let waited = (self.sources.waited)().saturating_sub(self.waited_before);
         let (part, of) = MOST_WAITED;
         all - waited.min(all / of * part)
     }
-}
 
-impl Reading {
-    fn now() -> Self {
-        Self { at: Instant::now(), waited: os::waited().unwrap_or_default() }
+    /// The time since the start, also that without a processor.
+    pub(crate) fn real_elapsed(&self) -> Duration {
+        (self.sources.now)().saturating_duration_since(self.began)
+    }
+
+    /// The real time from the start of an earlier clock to that of this one.
+    pub(crate) fn started_after(&self, earlier: &Self) -> Duration {
+        self.began.saturating_duration_since(earlier.began)
     }
 }
 
@@ -63,28 +67,26 @@ mod tests {
     use super::*;
 
     thread_local! {
-        static NOW: Cell<Option<Reading>> = const { Cell::new(None) };
-    }
-
-    fn read() -> Reading {
-        NOW.get().unwrap_or_else(|| Reading { at: Instant::now(), waited: Duration::ZERO })
+        static BEGAN: Instant = Instant::now();
+        static PASSED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+        static WAITED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
     }
 
     #[test]
     fn time_without_a_processor_is_left_out_up_to_three_of_four_parts() {
-        let began = read();
-        NOW.set(Some(began));
-        let clock = Clock::with(read);
+        let now = || BEGAN.with(|began| *began + PASSED.get());
+        let clock = Clock::with(Sources { now, waited: || WAITED.get() });
         let after = |seconds, waited| {
-            let waited = began.waited + Duration::from_secs(waited);
-            NOW.set(Some(Reading { at: began.at + Duration::from_secs(seconds), waited }));
+            PASSED.set(Duration::from_secs(seconds));
+            WAITED.set(Duration::from_secs(waited));
+            assert_eq!(clock.real_elapsed(), PASSED.get());
             clock.elapsed().as_secs()
         };
         assert_eq!(after(8, 0), 8);
         assert_eq!(after(8, 5), 3);
         assert_eq!(after(8, 6), 2);
         assert_eq!(after(8, 9), 2);
-        NOW.set(None);
+        assert_eq!(clock.restart().started_after(&clock), PASSED.get());
     }
 
     #[test]

@@ -12,7 +12,7 @@ mod resident;
 mod sites;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use memcheck_core::growth::lifetimes::{Budget, Decision, History, Living, step, step_level};
 use memcheck_core::judgement::verdict::gist;
@@ -59,7 +59,6 @@ pub(crate) struct Following {
     resident: Option<Resident>,
     /// The bytes of each counter of the program after each iteration.
     counters: BTreeMap<Space, Vec<u64>>,
-    began: Instant,
     /// The time that the iterations have taken.
     clock: Clock,
     /// Live bytes of the host when the first iteration began.
@@ -112,7 +111,6 @@ impl Following {
             kept: Kept::new(limits),
             resident: judges_resident.then(|| Resident::new(most)),
             counters: BTreeMap::new(),
-            began: Instant::now(),
             clock: Clock::start(),
             live_before: 0,
             blocks: 0,
@@ -129,7 +127,6 @@ impl Following {
 
     /// Must be called when the first iteration begins.
     pub(crate) fn start(&mut self) {
-        self.began = Instant::now();
         self.clock = self.clock.restart();
         self.live_before = host_live();
     }
@@ -347,7 +344,7 @@ impl Following {
     /// space grows by more than its limit. A test that grows by less is soaked for the whole time,
     /// because a larger leak can begin later.
     fn soak_iterations(&mut self, time: Duration, ended: u32) -> u32 {
-        let elapsed = self.began.elapsed();
+        let elapsed = self.clock.real_elapsed();
         if self.screen < 2 || elapsed >= time || self.exceeds_growth(ended) {
             return 0;
         }
@@ -382,7 +379,7 @@ impl Following {
     /// The time of a soak; `None` if the test is not soaked.
     pub(crate) fn soak_time(&self) -> Option<SoakTime> {
         let Reach::Soak(asked) = self.reach else { return None };
-        Some(SoakTime { elapsed: self.began.elapsed().as_secs(), asked: asked.as_secs() })
+        Some(SoakTime { elapsed: self.clock.real_elapsed().as_secs(), asked: asked.as_secs() })
     }
 
     pub(crate) fn soaked(&self) -> Option<Soaked> {
@@ -392,12 +389,12 @@ impl Following {
             Some(extension) => extension.reason(),
         };
         let of_extension = self.extension.as_ref().and_then(|extension| {
-            let before = extension.began.saturating_duration_since(self.began);
+            let before = extension.clock.started_after(&self.clock);
             Some(before + Duration::try_from_secs_f64(extension.seconds?).ok()?)
         });
         Some(Soaked {
             asked: milliseconds(asked),
-            taken: milliseconds(of_extension.unwrap_or_else(|| self.began.elapsed())),
+            taken: milliseconds(of_extension.unwrap_or_else(|| self.clock.real_elapsed())),
             iterations: self.iterations(),
             ended,
         })
@@ -440,7 +437,9 @@ impl Following {
             .all(|decision| matches!(decision, Decision::Clean { .. } | Decision::Leak(_)));
         Some(Followed {
             iterations: self.iterations().saturating_sub(self.warmup),
-            seconds: extension.seconds.unwrap_or_else(|| extension.began.elapsed().as_secs_f64()),
+            seconds: extension
+                .seconds
+                .unwrap_or_else(|| extension.clock.real_elapsed().as_secs_f64()),
             decided,
             // After a panic the live bytes were not compared.
             disturbed: extension.disturbed || extension.stop_reason.is_none(),

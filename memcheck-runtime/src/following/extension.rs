@@ -1,7 +1,6 @@
 //! The iterations beyond the measured ones: their time, and the peaks that they must not change.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
 
 use memcheck_core::space::Space;
 use memcheck_ledger::{self as ledger, PeakWindow, block};
@@ -11,7 +10,6 @@ use crate::clock::Clock;
 /// The state of iterations beyond the measured ones.
 #[derive(Debug)]
 pub(super) struct Extension {
-    pub(super) began: Instant,
     pub(super) clock: Clock,
     /// For each space, a window over its peak and the live bytes before these iterations.
     windows: Vec<(PeakWindow, u64)>,
@@ -63,7 +61,6 @@ impl Extension {
             .map(|space| (PeakWindow::open(space), ledger::snapshot(space).live))
             .collect();
         Self {
-            began: Instant::now(),
             clock,
             peaks: windows.iter().map(|(window, _)| (window.space(), window.before())).collect(),
             windows,
@@ -89,7 +86,7 @@ impl Extension {
 
     pub(super) fn end(&mut self, stop_reason: StopReason) {
         self.stop_reason = Some(stop_reason);
-        self.seconds = Some(self.began.elapsed().as_secs_f64());
+        self.seconds = Some(self.clock.real_elapsed().as_secs_f64());
         for (window, live) in self.windows.drain(..) {
             self.disturbed |= ledger::snapshot(window.space()).live != live;
             window.discard();

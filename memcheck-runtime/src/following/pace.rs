@@ -34,8 +34,10 @@ impl Following {
     /// The number of iterations until the clock must be read again; 0 once the test has been followed
     /// for its `min_time`, whatever has been found until then.
     pub(super) fn early_iterations(&self, ended: u32) -> u32 {
-        let elapsed =
-            self.extension.as_ref().map_or(Duration::ZERO, |extension| extension.began.elapsed());
+        let elapsed = self
+            .extension
+            .as_ref()
+            .map_or(Duration::ZERO, |extension| extension.clock.real_elapsed());
         // Equal numbers mean that no further iteration is wanted.
         if self.budget.most <= self.warmup.saturating_add(self.screen) || elapsed >= self.min_time {
             return 0;
@@ -46,7 +48,7 @@ impl Following {
     /// About as many iterations as end in this time or, if it is long, before the clock must be read
     /// again.
     pub(super) fn iterations_until(&self, left: Duration, ended: u32) -> u32 {
-        let each = self.began.elapsed().checked_div(ended).unwrap_or_default();
+        let each = self.clock.real_elapsed().checked_div(ended).unwrap_or_default();
         let left = BETWEEN_READINGS.min(left);
         let number = left.as_nanos().checked_div(each.as_nanos()).unwrap_or(u128::from(u32::MAX));
         // The first iterations may have been slower or faster than all others.
