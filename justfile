@@ -125,6 +125,11 @@ candle-versions VERSION="":
     {{ if VERSION == "" { "" } else { "CANDLE_VERSION=" + VERSION } }} cargo test -p memcheck-functional candle_versions:: -- \
         --ignored --nocapture
 
+# The defects of crates on top of another version of candle (tests/found_crates), with their accepted
+# figures. Compiles that candle for both devices. Needs `protoc`, which candle-onnx calls.
+found:
+    cargo test -p memcheck-functional found::weekly -- --ignored --nocapture
+
 # A package of the shape of each of 25 projects that use candle (tests/functional/weekly/projects/rows.tsv), or of one of
 # them: `just projects moshi`. It adds memcheck, and measures on `cpu` and `sim`. Compiles candle in each version, from the
 # registry and from git, with three compilers.
