@@ -40,7 +40,7 @@ pub(super) fn counts(tally: &Tally) -> String {
         (needs_review, "to review"),
         (new, "without a baseline"),
         (ignored, "ignored"),
-        (elsewhere, "for another device"),
+        (elsewhere, "not for this device"),
         (not_run, "not run"),
     ] {
         if *count > 0 {
@@ -173,6 +173,8 @@ mod tests {
     fn zero_counts_are_not_printed() {
         let tally = Tally { passed: 3, ignored: 1, ..Tally::default() };
         assert_eq!(counts(&tally), "3 passed, 0 failed, 1 ignored");
+        let elsewhere = Tally { elsewhere: 2, ..tally.clone() };
+        assert_eq!(counts(&elsewhere), "3 passed, 0 failed, 1 ignored, 2 not for this device");
         assert!(
             next_steps(&tally, &[], (&Pending::NextToBaselines, &[]), NoTests::Fail).is_empty()
         );

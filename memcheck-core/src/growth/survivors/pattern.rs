@@ -137,13 +137,14 @@ impl fmt::Display for Reading {
             Pattern::Enlarged if self.bytes == 0 => {
                 write!(f, "replaced by larger ones now and then, {rate} per iteration on average")
             }
+            // There can be several in a period.
+            Pattern::Enlarged if self.period > 1 => write!(
+                f,
+                "replaced by larger ones, {bytes} more in {every}: {rate} per iteration on average"
+            ),
             Pattern::Enlarged if self.groups > 1 => {
                 write!(f, "replaced by larger ones, {bytes} more in {every}")
             }
-            Pattern::Enlarged if self.period > 1 => write!(
-                f,
-                "replaced by one larger by {bytes} in {every}, {rate} per iteration on average"
-            ),
             Pattern::Enlarged => write!(f, "replaced by one larger by {rate} in {every}"),
             Pattern::Filled => {
                 write!(f, "filled to {held} and stopped after iteration {}", self.last)
@@ -152,8 +153,8 @@ impl fmt::Display for Reading {
             Pattern::LastKept => write!(f, "kept from the last iterations only: {held}"),
             Pattern::Amortized => write!(
                 f,
-                "enlarged repeatedly by a factor, last by {held}: the content grows by about \
-                 {rate} per iteration"
+                "enlarged by a factor whenever it is full: the content grows by about {rate} per \
+                 iteration"
             ),
             Pattern::Ratchet if self.groups > 1 => {
                 write!(f, "grow with the largest input seen, to {held}")

@@ -7,7 +7,7 @@ use crate::judgement::diagnosis::{self, Evidence};
 use crate::judgement::finding::{Code, Finding};
 use crate::limits::Limits;
 use crate::measurement::record::{Record, SpaceRecord};
-use crate::size::{blocks, both, counted};
+use crate::size::{blocks, both, counted, exact};
 use crate::space::Space;
 
 /// The least confidence with which a series of totals counts as growing.
@@ -96,7 +96,11 @@ fn leak(record: &Record, space: Space, measured: &SpaceRecord, limits: &Limits) 
     let (least, through) = match measured.growth {
         Growth::Found { whole, iterations, .. } => (
             if whole { "" } else { "at least " },
-            format!("; confirmed over {iterations} iterations{}", cut_short(record)),
+            format!(
+                "; the growth goes on to iteration {}{}",
+                exact(iterations.into()),
+                cut_short(record)
+            ),
         ),
         _ => ("", String::new()),
     };
@@ -126,7 +130,7 @@ fn leak(record: &Record, space: Space, measured: &SpaceRecord, limits: &Limits) 
 /// The reason why the iterations ended before growth was decided.
 fn cut_short(record: &Record) -> String {
     let reason = ended(record);
-    reason.map(|reason| format!(", and not for longer, because {reason}")).unwrap_or_default()
+    reason.map(|reason| format!(", the last, because {reason}")).unwrap_or_default()
 }
 
 /// The beginning of the reason if the body ended a run, so that no option makes it longer.
@@ -263,16 +267,16 @@ pub(super) fn pool_growth(
 fn survive(count: u64, group: Option<&Group>) -> String {
     let verb = if count == 1 { "survives" } else { "survive" };
     let iterations = group.map_or(0, Group::iterations);
-    match group.and_then(|group| group.skipped) {
+    let window = match group.and_then(|group| group.skipped) {
         Some(skipped) => {
             let (first, last) = (skipped.saturating_add(1), skipped.saturating_add(iterations));
-            format!("allocated in measured iterations {first} to {last} {verb}")
+            format!("measured iterations {} to {}", exact(first), exact(last))
         }
         None => {
-            let window = counted(iterations, "measured iteration", "measured iterations");
-            format!("{verb} the {window}")
+            format!("the {}", counted(iterations, "measured iteration", "measured iterations"))
         }
-    }
+    };
+    format!("allocated in {window} {verb}")
 }
 
 /// The pool and NVML figures of a simulated device are estimates.

@@ -95,7 +95,7 @@ fn the_sites_of_a_leak_are_lines_and_sizes_that_no_line_accounts_for() {
     assert_eq!(sites[11..], [(Some(1 << 10), 1 << 10, Some(1))]);
     assert!(
         leak.message.ends_with(
-            "20 blocks survive the 10 measured iterations, 41,953,280 B (40.0 MiB) in all"
+            "20 blocks allocated in the 10 measured iterations survive, 41,953,280 B (40.0 MiB) in all"
         ),
         "{leak:?}"
     );
@@ -235,5 +235,8 @@ fn the_size_of_an_enlarged_buffer_is_that_of_the_longer_run_and_says_so() {
     let buffer = notes(241, enlarged(64));
     assert_eq!(buffer, format!("replaced by one larger by 64 B in every iteration{size}"));
     assert!(!notes(10, enlarged(64)).contains("its size"));
+    let mut two = enlarged(64);
+    two.births.iter_mut().for_each(|born| *born *= 2);
+    assert!(notes(241, two).ends_with("; these are their sizes after 243 iterations"));
     assert!(!notes(241, steady(64)).contains("its size"), "each block has one size");
 }
