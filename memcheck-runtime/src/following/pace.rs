@@ -84,11 +84,15 @@ impl Following {
     }
 }
 
-/// The bytes that so many iterations add, if each adds as much as those before.
+/// The bytes that so many iterations add, if each adds as much as those before, or more by as much as
+/// those of the second half have added more than those of the first.
 fn growth_of(history: &History, number: u32) -> u64 {
     let live = history.live_bytes();
-    let ends = live.first().zip(live.last());
-    let rise = ends.map_or(0, |(first, last)| last.saturating_sub(*first));
-    let iterations = u64::from(history.epoch()) * live.len().max(1) as u64;
-    (rise / iterations).saturating_mul(number.into())
+    let half = live.len() / 2;
+    let at = |entry: usize| live.get(entry).copied().unwrap_or(0);
+    let (first, second) =
+        (at(half).saturating_sub(at(0)), at(live.len().saturating_sub(1)).saturating_sub(at(half)));
+    let halves = f64::from(number) / (f64::from(history.epoch()) * half.max(1) as f64);
+    let faster = second.saturating_sub(first) as f64 * (halves + 1.0) / 2.0;
+    ((second as f64 + faster) * halves) as u64
 }

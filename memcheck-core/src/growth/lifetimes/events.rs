@@ -2,6 +2,8 @@
 //! on *promises* another event within [`Events::longest_wait`] entries; a group is quiet once the
 //! promise is broken.
 
+use super::decision::Budget;
+
 /// The assumptions of a look, in entries of the series.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Look {
@@ -11,6 +13,20 @@ pub(super) struct Look {
     pub(super) quiet: usize,
     /// With the budget spent, weaker evidence must suffice, because there is no further look.
     pub(super) is_last: bool,
+    /// The entries of the measured iterations.
+    pub(super) measured: usize,
+}
+
+impl Look {
+    /// A look at a series of which an entry stands for `epoch` iterations.
+    pub(super) fn new(budget: &Budget, done: u32, epoch: u32) -> Self {
+        Self {
+            horizon: budget.horizon.max(1) as usize,
+            quiet: budget.quiet.max(1) as usize,
+            is_last: done >= budget.most,
+            measured: (budget.measured / epoch.max(1)).max(1) as usize,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -117,7 +133,7 @@ mod tests {
 
     #[test]
     fn events_that_do_not_get_larger_wait_less_at_the_last_look() {
-        let look = Look { horizon: 160, quiet: 64, is_last: false };
+        let look = Look { horizon: 160, quiet: 64, is_last: false, measured: 10 };
         let last = Look { is_last: true, ..look };
         let waits = |steps: &[(usize, i64)]| {
             let events = Events::from_steps(steps);

@@ -15,6 +15,9 @@ const MIN_EVIDENCE_BY_ZIPF: f64 = 2.5;
 /// The numbers of keys that are compared.
 const KEYS: [f64; 6] = [512.0, 1_024.0, 2_048.0, 4_096.0, 8_192.0, 16_384.0];
 
+/// The powers of the rank that are compared.
+const POWERS: [f64; 4] = [1.0, 1.1, 1.2, 1.5];
+
 /// A fall of so many standard deviations is no chance, whatever the first events were.
 const MIN_FALL: f64 = 4.0;
 
@@ -99,14 +102,15 @@ fn is_like_a_cache(events: &[i64]) -> bool {
         }
         steady < likelihood(&|at| share(low, at)) + MIN_EVIDENCE
     };
-    let is_by_zipf = |&keys: &f64| {
-        let zipf = Zipf::new(keys);
-        steady < likelihood(&|at| zipf.misses(asked * at as f64)) + MIN_EVIDENCE_BY_ZIPF
+    let is_by_zipf = |(power, keys): (f64, f64)| {
+        let misses = Zipf::new(keys, power).misses(asked, events.len());
+        steady < likelihood(&|at| misses[at]) + MIN_EVIDENCE_BY_ZIPF
     };
-    SHARES.into_iter().any(is_falling) || KEYS.iter().any(is_by_zipf)
+    let mut laws = POWERS.into_iter().flat_map(|power| KEYS.map(|keys| (power, keys)));
+    SHARES.into_iter().any(is_falling) || laws.any(is_by_zipf)
 }
 
-/// Keys that are asked for by Zipf's law: each in inverse proportion to its rank.
+/// Keys that are asked for by Zipf's law: each in inverse proportion to a power of its rank.
 struct Zipf {
     /// Probabilities of ranks, each with the number of keys that it stands for.
     ranks: Vec<(f64, f64)>,
@@ -116,22 +120,29 @@ impl Zipf {
     /// Ranks that are evaluated. The first are evaluated singly.
     const POINTS: u32 = 48;
 
-    fn new(keys: f64) -> Self {
+    fn new(keys: f64, power: f64) -> Self {
         let place = |point: u32| keys.powf(f64::from(point) / f64::from(Self::POINTS)).round();
-        let sum = keys.ln() + 0.5772;
-        let ranks = (0..Self::POINTS).filter_map(|point| {
-            let (from, to) = (place(point), place(point + 1));
-            (to > from).then(|| {
-                // The sum of the inverse ranks, to within a tenth.
-                let share = ((to - 0.5) / (from - 0.5)).ln() / sum;
-                (share / (to - from), to - from)
-            })
+        let ranks = (0..=Self::POINTS).filter_map(|point| {
+            let (from, to) = (place(point), place(point + 1).min(keys + 1.0));
+            // The rank in the middle stands for all.
+            let middle = ((from - 0.5) * (to - 0.5)).sqrt().max(1.0);
+            (to > from).then(|| (middle.powf(-power), to - from))
         });
-        Self { ranks: ranks.collect() }
+        let ranks: Vec<(f64, f64)> = ranks.collect();
+        let sum: f64 = ranks.iter().map(|(weight, keys)| weight * keys).sum();
+        Self { ranks: ranks.into_iter().map(|(weight, keys)| (weight / sum, keys)).collect() }
     }
 
-    /// The share of misses after so many keys.
-    fn misses(&self, asked: f64) -> f64 {
-        self.ranks.iter().map(|&(p, keys)| p * keys * (-p * asked).exp()).sum()
+    /// The share of misses in each of so many entries, which ask for `asked` keys each.
+    fn misses(&self, asked: f64, entries: usize) -> Vec<f64> {
+        let mut misses = vec![0.0; entries];
+        for &(p, keys) in &self.ranks {
+            let (mut share, left) = (p * keys, (-p * asked).exp());
+            for misses in &mut misses {
+                *misses += share;
+                share *= left;
+            }
+        }
+        misses
     }
 }

@@ -442,6 +442,7 @@ fn growing_reading(part: &Part, rate: u64, replaced: bool) -> Reading {
             (Pattern::Irregular, 1, rate)
         }
         lifetimes::PartPattern::Growing { period, more } => (Pattern::Growing, period, more),
+        lifetimes::PartPattern::Rising => (Pattern::Rising, 1, rate),
         lifetimes::PartPattern::Amortized { bytes, .. } => (Pattern::Amortized, 1, bytes),
     };
     Reading {

@@ -198,7 +198,11 @@ fn a_reading_is_one_line_with_its_figures() {
         ),
         (
             reading(Pattern::Growing, 1, 64, 320, 0),
-            "quadratic, 64 B more in every iteration than before, 320 B per iteration on average",
+            "adds 64 B more in each iteration than in the one before, 320 B per iteration on average in the measured iterations",
+        ),
+        (
+            reading(Pattern::Growing, 3, 0, 320, 0),
+            "adds more in every 3 iterations than in the 3 before, 320 B per iteration on average in the measured iterations",
         ),
         (reading(Pattern::Irregular, 1, 30, 30, 0), "irregular, 30 B per iteration on average"),
         (
@@ -239,7 +243,7 @@ fn a_line_of_several_groups_is_in_the_plural() {
     );
     assert_eq!(reading(Pattern::Ratchet, 2, 1), "grow with the largest input seen, to 64 B");
     let varies = Reading { bytes: 0, bytes_per_iteration: 8, ..Reading::default() };
-    let varies = Reading { pattern: Pattern::Growing, period: 1, ..varies };
+    let varies = Reading { pattern: Pattern::Rising, period: 1, ..varies };
     assert_eq!(varies.describe(), "rises in every iteration, by at least 8 B");
     let replaced = Reading { pattern: Pattern::Replaced, bytes_per_iteration: 0, ..varies };
     assert_eq!(replaced.describe(), "replaced continuously, never more than before: 0 B");
@@ -333,6 +337,10 @@ fn a_group_of_several_readings_grows_by_all_of_them() {
     let joined = every_third.merge(every_second);
     assert_eq!((joined.pattern, joined.period, joined.bytes), (Pattern::Irregular, 1, 15));
     assert_eq!(joined.groups, 2);
+    let growing = reading(Pattern::Growing, 5);
+    assert_eq!(growing.merge(growing).bytes, 10);
+    let unknown = Reading { bytes: 0, ..growing };
+    assert_eq!((growing.merge(unknown).bytes, unknown.merge(growing).bytes), (0, 0));
 }
 
 #[test]

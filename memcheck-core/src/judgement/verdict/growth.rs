@@ -1,7 +1,7 @@
 //! Growth from iteration to iteration: `leak` for blocks, `growth-limit` for totals only.
 
 use crate::growth::lifetimes::Open;
-use crate::growth::survivors::{self, Group, Growth, Pattern};
+use crate::growth::survivors::{self, Group, Growth, Pattern, Reading};
 use crate::judgement::blame;
 use crate::judgement::diagnosis::{self, Evidence};
 use crate::judgement::finding::{Code, Finding};
@@ -114,9 +114,10 @@ fn leak(record: &Record, space: Space, measured: &SpaceRecord, limits: &Limits) 
         ..Finding::new(
             Code::Leak,
             format!(
-                "{space} grows by {least}{} per iteration{small_blocks} (limit {}): \
+                "{space} grows by {least}{} per iteration{small_blocks}{} (limit {}): \
                  {blocks_text}{through}",
                 both(growth),
+                accelerates(&groups),
                 both(limit)
             ),
         )
@@ -125,6 +126,15 @@ fn leak(record: &Record, space: Space, measured: &SpaceRecord, limits: &Limits) 
         finding = finding.hint(refused_frees(measured.failed_frees));
     }
     Some(finding)
+}
+
+/// By how much the growth of all groups accelerates; empty if it does not, or not alike.
+fn accelerates(groups: &[&Group]) -> String {
+    let readings = groups.iter().map(|group| group.reading);
+    let growing = readings.filter(|reading| reading.pattern == Pattern::Growing);
+    let all = growing.reduce(Reading::merge);
+    let faster = all.and_then(|reading| reading.acceleration());
+    faster.map(|faster| format!(" on average, and {faster}")).unwrap_or_default()
 }
 
 /// The reason why the iterations ended before growth was decided.

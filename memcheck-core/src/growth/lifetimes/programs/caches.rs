@@ -28,6 +28,23 @@ pub const CACHES: &[ProgramFamily] = &[
         let (power, fed) = (m.random.between(0.5, 1.0), m.random.within(2, 32));
         map(m, [512, MAX_KEYS], Keys::Skewed(power), fed, false)
     }),
+    family("map of 512 to 16,384 keys, power 1.1", |m| {
+        map(m, [512, MAX_KEYS], Keys::Skewed(1.1), 1, false)
+    }),
+    family("map of 512 to 16,384 keys, power 1.2", |m| {
+        map(m, [512, MAX_KEYS], Keys::Skewed(1.2), 1, false)
+    }),
+    family("map of 512 to 16,384 keys, power 1.5", |m| {
+        map(m, [512, MAX_KEYS], Keys::Skewed(1.5), 1, false)
+    }),
+    family("map of 512 to 16,384 keys, power 1.0 to 1.5", |m| {
+        let power = m.random.between(1.0, 1.5);
+        map(m, [512, MAX_KEYS], Keys::Skewed(power), 1, false)
+    }),
+    family("map of 512 to 16,384 keys, power 1.0 to 1.5, 2 to 32 at a time", |m| {
+        let (power, fed) = (m.random.between(1.0, 1.5), m.random.within(2, 32));
+        map(m, [512, MAX_KEYS], Keys::Skewed(power), fed, false)
+    }),
     family("map of 512 to 16,384 keys at random, with its table", |m| {
         map(m, [512, MAX_KEYS], Keys::Even, 1, true)
     }),

@@ -36,7 +36,7 @@ fn a_long_ring_is_a_leak_until_it_is_full() {
 
 #[test]
 fn misses_that_get_rarer_are_not_growth_at_a_steady_rate() {
-    let look = Look { horizon: 160, quiet: 64, is_last: true };
+    let look = Look { horizon: 160, quiet: 64, is_last: true, measured: 10 };
     let mut random = Random(62);
     let mut events = |share: &dyn Fn(f64) -> f64| -> Vec<i64> {
         (0..1_000).map(|at| i64::from(random.chance(share(f64::from(at))))).collect()

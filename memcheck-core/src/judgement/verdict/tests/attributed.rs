@@ -1,9 +1,11 @@
 //! Findings of a run with call sites. The verdict is the same, and it has places and causes.
 
 use super::*;
-use crate::growth::survivors::{Group, Growth};
+use crate::growth::survivors::{Group, Growth, Reading};
 use crate::judgement::finding::Site;
-use crate::measurement::attribution::builder::{Run, enlarged, of_sizes, once, steady};
+use crate::measurement::attribution::builder::{
+    Run, enlarged, grows, kept, of_sizes, once, steady,
+};
 use crate::measurement::attribution::{Holder, HolderKind, Peak, Refused};
 use crate::measurement::record::Followed;
 use crate::measurement::stack::Frame;
@@ -212,6 +214,32 @@ fn too_many_allocations_have_the_lines_that_allocate_the_most_often() {
     assert_eq!(found.code, Code::AllocationsLimit);
     let counts: Vec<_> = found.sites.iter().map(|site| (site.line, site.count)).collect();
     assert_eq!(counts, [(Some(2), 3), (Some(1), 1)]);
+}
+
+#[test]
+fn a_leak_that_accelerates_says_by_how_much() {
+    let message = |all: &[(Pattern, u64, u64)]| {
+        let run = all.iter().fold(Run::default(), |run, &(pattern, period, bytes)| {
+            let reading = Reading { period, bytes, ..grows(pattern, 64) };
+            run.place(&[], kept(64, [1; 10], reading))
+        });
+        let layer = Layer { max_growth: Some(Size(0)), ..Layer::default() };
+        found(&run.record(), layer).remove(0).message
+    };
+    let steady = (Pattern::Steady, 1, 64);
+    let growing = |period, bytes| (Pattern::Growing, period, bytes);
+    let of_16 = message(&[growing(1, 16)]);
+    let text = "by 64 B per iteration on average, and adds 16 B more in each iteration than in the \
+                one before (limit 0 B)";
+    assert!(of_16.contains(text), "{of_16}");
+    let mixed = message(&[growing(1, 16), steady]);
+    assert!(mixed.contains(&text.replace("64 B", "128 B")), "{mixed}");
+    let of_two = message(&[growing(1, 16), growing(1, 8)]);
+    assert!(of_two.contains("adds 24 B more in each iteration"), "{of_two}");
+    let unlike = message(&[growing(1, 16), growing(3, 16)]);
+    for unlike in [unlike, message(&[steady])] {
+        assert!(unlike.contains("per iteration (limit 0 B)"), "{unlike}");
+    }
 }
 
 #[test]
