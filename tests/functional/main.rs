@@ -67,6 +67,7 @@ mod perfetto;
 mod phases;
 mod plain;
 mod plan;
+mod printed_commands;
 mod profile;
 mod proof;
 mod prose;
