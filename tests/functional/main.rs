@@ -4,6 +4,7 @@
 //! `cargo memcheck` in them. The tests read its JSON output. The projects share one build
 //! directory, so that candle is built once.
 
+mod action;
 mod again;
 mod archive;
 mod async_bodies;
