@@ -4,6 +4,7 @@
 //! `cargo memcheck` in them. The tests read its JSON output. The projects share one build
 //! directory, so that candle is built once.
 
+mod action;
 mod again;
 mod archive;
 mod async_bodies;
@@ -69,6 +70,7 @@ mod phases;
 mod plain;
 mod plan;
 mod pools;
+mod printed_commands;
 mod profile;
 mod proof;
 mod prose;
@@ -80,7 +82,9 @@ mod reference;
 mod relations;
 mod report_data;
 mod report_layout;
+mod report_matrix;
 mod report_page;
+mod report_pictures;
 mod report_reader;
 mod reports;
 mod revisions;

@@ -1,13 +1,10 @@
 //! The layout of the HTML report in a real browser: from a phone to a wide screen, in light, dark and
 //! on paper. Skipped with the reason on a machine without Chromium.
 
-use std::path::Path;
-
 use crate::browser::Page;
-use crate::fixture::{skip_reader, workspace};
+use crate::report_matrix::WIDTHS;
 use crate::report_page::{OPENED, READY, assert_fits, report};
 
-const WIDTHS: [u64; 4] = [390, 700, 1024, 1440];
 const PRINTED_WIDTH: u64 = 690;
 
 fn number(page: &mut Page, expression: &str) -> f64 {
@@ -36,7 +33,7 @@ fn names_of_tests_are_readable_at_every_width() {
             "{row}.cells[0].getBoundingClientRect().width / {row}.getBoundingClientRect().width"
         );
         let share = number(&mut page, &share);
-        assert!(share >= 0.39, "{width}: the name has {share} of the row");
+        assert!(share >= 0.33, "{width}: the name has {share} of the row");
         // A name has one line, or breaks after a separator.
         let lines =
             format!("new Set([...{row}.querySelector('a').getClientRects()].map(r => r.top)).size");
@@ -147,35 +144,3 @@ const CONTRAST: &str = "
         const [low, high] = [light(a), light(b)].sort((x, y) => x - y);
         return (high + 0.05) / (low + 0.05);
     }; 0";
-
-/// axe-core comes with the tools of the report: `npm ci` in cargo-memcheck/report.
-#[test]
-fn axe_finds_nothing() {
-    let axe = workspace().join("cargo-memcheck/report/node_modules/axe-core/axe.min.js");
-    let Ok(axe) = std::fs::read_to_string(axe) else {
-        return skip_reader("axe-core is not installed (npm ci in cargo-memcheck/report)");
-    };
-    let Some(mut page) = Page::open() else { return };
-    let (_programs, path) = report();
-    page.visit(&path, "", READY);
-    let test = failed_test(&mut page);
-    for dark in [false, true] {
-        for width in WIDTHS {
-            page.set_dark(dark);
-            page.resize(width as u32, 900, 1);
-            let views: [(&str, &str); 2] = [("", READY), (&test, OPENED)];
-            for (fragment, ready) in views {
-                assert_accessible(&mut page, &axe, (&path, fragment, ready));
-            }
-        }
-    }
-}
-
-fn assert_accessible(page: &mut Page, axe: &str, (path, fragment, ready): (&Path, &str, &str)) {
-    page.visit(path, fragment, ready);
-    page.value(&format!("{axe}; 0"));
-    let found = page.text(
-        "axe.run().then(r => r.violations.map(v => `${v.id}: ${v.nodes.map(n => n.html).slice(0, 3)}`).join('\\n'))",
-    );
-    assert_eq!(found, "", "{fragment}");
-}

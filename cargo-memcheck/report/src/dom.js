@@ -1,10 +1,14 @@
 // Creates elements. Text always becomes a text node, so that no text of a test can be markup.
 
-/** Creates an element. `on…` attributes are listeners; `null` and `false` leave an attribute out. */
+/**
+ * Creates an element. `on…` attributes are listeners; `null` and `false` leave an attribute out, except
+ * that `aria-…` attributes have the values `true` and `false`.
+ */
 export function el(tag, attributes, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
+    else if (name.startsWith('aria-') && typeof value === 'boolean') element.setAttribute(name, String(value));
     else if (value !== null && value !== undefined && value !== false) {
       element.setAttribute(name, value === true ? '' : String(value));
     }

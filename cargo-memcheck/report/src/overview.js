@@ -25,11 +25,13 @@ export function startOverview() {
   const none = el('p', { class: 'muted', hidden: true },
     'No test matches. ', el('button', { type: 'button', class: 'link', onclick: clear }, 'Show all tests'));
   const order = el('select', { id: 'order' });
-  tests.parentElement.before(
-    el('div', { class: 'tools' },
-      el('label', { for: 'search', class: 'hidden' }, 'Search'), search, shown,
-      el('span', { class: 'order' }, el('label', { for: 'order' }, 'Sort by'), order)),
+  // Above the failures too, which it filters as it does the table.
+  document.querySelector('.cards').after(
+    el('div', { class: 'tools', hidden: rows.length < 2 },
+      el('label', { for: 'search', class: 'hidden' }, 'Search'), search, shown),
     none);
+  tests.parentElement.before(
+    el('div', { class: 'tools order', hidden: rows.length < 2 }, el('label', { for: 'order' }, 'Sort by'), order));
 
   const cards = startCards(state, apply);
   hideConstantColumns(tests, rows);
@@ -74,7 +76,6 @@ export function startOverview() {
     }
   });
 }
-
 
 /** A card of a status is a button that shows only its tests. */
 function startCards(state, apply) {

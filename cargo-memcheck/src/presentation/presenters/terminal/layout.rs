@@ -53,7 +53,7 @@ pub(super) fn shortened(binary: &str, name: &str, room: Option<usize>) -> (Strin
 }
 
 /// Breaks a line between words. The parts begin two columns after the line. A word that is too long
-/// stays whole, so that a path can be copied.
+/// stays whole, so that a path can be copied, and so does one with hyphens.
 fn broken(text: &str, columns: Option<usize>) -> Vec<String> {
     // A line end in a name must not begin a line.
     let text = escape::line(text);
@@ -63,13 +63,25 @@ fn broken(text: &str, columns: Option<usize>) -> Vec<String> {
     let options = textwrap::Options::new(columns.max(LEAST))
         .initial_indent(&first)
         .subsequent_indent(&further)
-        .break_words(false);
+        .break_words(false)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation);
     textwrap::wrap(text.trim_start(), options).into_iter().map(Into::into).collect()
 }
 
 /// A line below that of a test, without color.
 pub(super) fn below(text: &str, columns: Option<usize>) -> Vec<String> {
     broken(&format!("{:INDENT$}{text}", ""), columns)
+}
+
+/// A failure and its next command: in one line, or in two if that is too long for the terminal, so that
+/// the command is whole if it fits.
+pub(super) fn with_command(failure: &str, command: &str, columns: Option<usize>) -> Vec<String> {
+    let width = console::measure_text_width;
+    let line = format!("{failure}  {command}");
+    match columns.is_none_or(|columns| width(&line) <= columns) {
+        true => vec![line.trim_end().to_owned()],
+        false => vec![failure.to_owned(), format!("{:INDENT$}{command}", "")],
+    }
 }
 
 /// The lines of a finding. `fails` is true if the finding is not only a warning.
@@ -175,6 +187,27 @@ mod tests {
             assert!(textwrap::core::display_width(line) <= 60, "{line}");
         }
         assert_eq!(lines(Some(3)), lines(Some(LEAST)), "no terminal is too narrow");
+    }
+
+    #[test]
+    fn a_command_that_does_not_fit_behind_the_failure_has_a_line() {
+        let (failure, command) = ("FAIL app::mem step: leak", "cargo memcheck profile step");
+        let line = format!("{failure}  {command}");
+        assert_eq!(with_command(failure, command, None), [line.clone()]);
+        assert_eq!(with_command(failure, command, Some(line.len())), [line.clone()]);
+        let two = [failure.to_owned(), format!("{:13}{command}", "")];
+        assert_eq!(with_command(failure, command, Some(line.len() - 1)), two);
+        assert_eq!(with_command(failure, "", Some(80)), [failure]);
+    }
+
+    #[test]
+    fn a_word_with_hyphens_is_not_broken() {
+        let text = "the peak regression of memcheck-tests/tests/of-a-model.rs: graph-kept";
+        for columns in 40..90 {
+            for line in below(text, Some(columns)) {
+                assert!(!line.ends_with('-'), "{columns}: {line}");
+            }
+        }
     }
 
     #[test]

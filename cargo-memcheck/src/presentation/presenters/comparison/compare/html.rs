@@ -14,8 +14,9 @@ pub(super) fn page(compared: &ComparedRuns) -> String {
         @for test in &comparison.changed {
             section.finding {
                 h2 { (title(&test.id)) }
-                div.wide {
+                div.wide tabindex="0" role="region" aria-label=(format!("Figures of {}", title(&test.id))) {
                     table {
+                        caption.hidden { "The figures that changed" }
                         thead {
                             tr {
                                 th scope="col" { "Space" } th scope="col" { "Figure" }
@@ -39,7 +40,7 @@ pub(super) fn page(compared: &ComparedRuns) -> String {
                     }
                 }
                 @let reasons = reasons(test);
-                @if !reasons.is_empty() { pre { (reasons.join("\n")) } }
+                @if !reasons.is_empty() { pre tabindex="0" { (reasons.join("\n")) } }
             }
         }
         @for (word, tests) in [("New", &comparison.added), ("Removed", &comparison.removed)] {
