@@ -40,6 +40,9 @@ fn names_of_tests_are_readable_at_every_width() {
         assert!(number(&mut page, &lines) <= 2.0, "{width}");
         let height = number(&mut page, &format!("{row}.getBoundingClientRect().height"));
         assert!(height < 110.0, "{width}: a row is {height} pixels high");
+        let whole = "[...document.querySelectorAll('pre.output, pre.alert')]\
+            .every(text => text.scrollWidth <= text.clientWidth)";
+        assert_eq!(page.value(whole), true, "{width}: an output is cut off");
     }
     assert_eq!(page.errors, [""; 0]);
 }
@@ -65,7 +68,9 @@ fn a_search_without_a_match_says_so_and_can_be_cleared() {
     page.click_on("#search");
     page.insert("no such test");
     page.wait("document.body.innerText.includes('No test matches.')");
-    assert!(!is_shown(&mut page, ".failure"), "failures are filtered too");
+    for filtered in [".failure", "#tests thead", "#overview h2"] {
+        assert!(!is_shown(&mut page, filtered), "{filtered}");
+    }
     page.click_on("#overview button.link");
     assert!(is_shown(&mut page, ".failure"));
 }
@@ -94,6 +99,9 @@ fn on_paper_titles_counts_and_whole_charts_remain() {
         let width = number(&mut page, &width);
         assert!(width <= PRINTED_WIDTH as f64, "{picture} is {width} pixels wide");
     }
+    let frame =
+        number(&mut page, "document.querySelector('.flames rect').getBoundingClientRect().width");
+    assert!(frame > 300.0, "the frames of a graph are drawn at once: {frame}");
     page.value("dispatchEvent(new Event('afterprint'))");
     let width =
         number(&mut page, "document.querySelector('.blocks .uplot').getBoundingClientRect().width");

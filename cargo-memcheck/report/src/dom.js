@@ -49,7 +49,9 @@ export function part(title, { open = true } = {}, ...children) {
 export function command(text) {
   const state = el('span', { class: 'hidden', role: 'status' });
   const button = el('button', { type: 'button', class: 'small', onclick: copy }, 'Copy');
-  const code = el('code', null, text);
+  // Breaks between words only: `--test` must not become `--` and `test`.
+  const words = text.split(' ').flatMap((word, at) => [at > 0 ? ' ' : '', el('span', { class: 'whole' }, word)]);
+  const code = el('code', null, words);
   async function copy() {
     const done = await write(text, code);
     button.textContent = done ? 'Copied' : 'Select and copy';

@@ -15,6 +15,7 @@ export function startOverview() {
   }));
   const failures = [...document.querySelectorAll('.failure')].map((item) =>
     ({ item, test: item.querySelector('a.test').getAttribute('href') }));
+  const attention = document.querySelector('.cause-group')?.parentElement.querySelector('h2');
   const state = { status: null, text: '' };
 
   const shown = el('output', { class: 'shown', 'aria-live': 'polite' });
@@ -56,6 +57,8 @@ export function startOverview() {
       group.hidden = ![...group.querySelectorAll('.failure')].some((item) => !item.hidden);
     }
     none.hidden = count > 0;
+    tests.hidden = count === 0;
+    if (attention) attention.hidden = failures.every(({ item }) => item.hidden);
     shown.textContent = count === rows.length
       ? `${exact(count)} ${noun}` : `${exact(count)} of ${exact(rows.length)} ${noun}`;
     for (const [status, card] of cards) card.setAttribute('aria-pressed', status === state.status);
