@@ -18,7 +18,7 @@ const HEADER: &str = "# Test, space or device, figure, value. A figure that diff
 /// A crate comes after those that require its version.
 const CRATES: [&str; 4] = ["candle-transformers", "candle-nn", "candle-core", "candle-kernels"];
 
-fn package() -> PathBuf {
+pub(super) fn package() -> PathBuf {
     workspace().join("tests/candle_versions")
 }
 
@@ -33,7 +33,7 @@ fn locked(lock: &str, krate: &str) -> BTreeSet<String> {
 }
 
 /// Locks every crate of candle at one version, as a user does.
-fn lock(folder: &Path, version: &str) {
+pub(super) fn lock(folder: &Path, version: &str) {
     let lock = folder.join("Cargo.lock");
     std::fs::copy(workspace().join("Cargo.lock"), &lock).expect("a lock file");
     let read = || std::fs::read_to_string(&lock).expect("a lock file");
