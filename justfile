@@ -168,6 +168,12 @@ survey:
     just simulated test --profile dev -p memcheck-estimate --test survey \
         --features memcheck-runtime/sim,memcheck-runtime/nn-cuda,memcheck-runtime/transformers-cuda
 
+# The tiny models of the survey with candle 0.9.2, 0.10.2 and 0.11.1, and the call sites at the peaks that differ
+# (docs/survey-versions.json). `SURVEY=write just survey-versions` writes them, and then `SURVEY=write just survey` the page.
+# Compiles candle once for each version.
+survey-versions:
+    nice -n 19 cargo test -p memcheck-functional survey_versions:: -- --ignored --nocapture
+
 # Random operations on the simulated device and on the CPU, until the device has launched this
 # number of kernels or the seconds are over. The first difference is made smaller and printed.
 differential LAUNCHES="10000000" SECONDS="36000":

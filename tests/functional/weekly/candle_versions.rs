@@ -18,7 +18,7 @@ const HEADER: &str = "# Test, space or device, figure, value. A figure that diff
 /// A crate comes after those that require its version.
 const CRATES: [&str; 4] = ["candle-transformers", "candle-nn", "candle-core", "candle-kernels"];
 
-fn package() -> PathBuf {
+pub(super) fn package() -> PathBuf {
     workspace().join("tests/candle_versions")
 }
 

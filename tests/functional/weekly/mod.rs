@@ -8,3 +8,4 @@ mod estimated_flash_attention;
 mod exactness;
 mod projects;
 mod real;
+mod survey_versions;
