@@ -100,6 +100,7 @@ mod threads;
 mod unified;
 mod unstable;
 mod unwritten;
+mod updates;
 mod user_code;
 mod user_package;
 mod values;
