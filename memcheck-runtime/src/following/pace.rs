@@ -96,3 +96,30 @@ fn growth_of(history: &History, number: u32) -> u64 {
     let faster = second.saturating_sub(first) as f64 * (halves + 1.0) / 2.0;
     ((second as f64 + faster) * halves) as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use memcheck_core::growth::lifetimes::Living;
+
+    use super::*;
+
+    /// One block is kept in each of 165 iterations.
+    fn history(size: fn(u64) -> u64) -> History {
+        let mut history = History::new(2);
+        for born in 0..165 {
+            let size = size(u64::from(born));
+            history.advance([Living { site: None, size, born: Some(born), count: 1 }], []);
+        }
+        history
+    }
+
+    #[test]
+    fn growth_that_accelerates_is_expected_to_do_so_further_on() {
+        let steady = growth_of(&history(|_| 64), 837);
+        assert!(steady.abs_diff(837 * 64) <= 1, "{steady}");
+        let faster = growth_of(&history(|at| 1_024 * (at + 1)), 837);
+        let truth: u64 = (165..1_002).map(|at| 1_024 * (at + 1)).sum();
+        assert!(faster.abs_diff(truth) < truth / 100, "{faster} is not {truth}");
+        assert_eq!(growth_of(&History::new(2), 837), 0);
+    }
+}

@@ -89,8 +89,9 @@ pub(super) fn positive(series: &[i64]) -> impl Iterator<Item = usize> + '_ {
     series.iter().enumerate().filter(|&(_, &value)| value > 0).map(|(at, _)| at)
 }
 
-/// True if events go on through the last `horizon` entries: at least three, at most two fifths of
-/// the horizon apart, and neither end empty for more than 1.5 times the longest distance.
+/// True if events go on through the last `horizon` entries: at most two fifths of the horizon apart,
+/// and neither end empty for more than 1.5 times the longest distance. Three times the longest wait for
+/// an event of a leak must have at least three.
 pub(super) fn continues(series: &[i64], look: &Look) -> bool {
     continues_after(series, 0, look)
 }
@@ -105,10 +106,11 @@ pub(super) fn continues_at_random(series: &[i64], look: &Look) -> bool {
 fn continues_after(series: &[i64], longest: usize, look: &Look) -> bool {
     let Some(begin) = series.len().checked_sub(look.horizon) else { return false };
     let window = &series[begin..];
+    let longer = &series[series.len().saturating_sub(look.horizon.max(3 * look.quiet))..];
     let events = Events::above_zero(window);
     let longest = longest.max(events.longest);
     let end_is_empty = |entries: usize| 2 * entries > 3 * longest;
-    events.count >= 3
+    positive(longer).count() >= 3
         && 5 * events.longest <= 2 * look.horizon.max(5)
         && !end_is_empty(events.first)
         && !end_is_empty(window.len() - 1 - events.last)

@@ -7,7 +7,6 @@ use super::history::History;
 use super::kind::{Kind, contains};
 use super::rate::{Certainty, Rate};
 use super::replaced::buffers;
-use super::state::PatternGrowth;
 use super::tables::is_table_of_a_cache;
 use super::tree::{Growing, Node, judge_by_site, judge_by_size, rises};
 
@@ -36,7 +35,7 @@ pub fn step(history: &History, budget: &Budget) -> Decision {
         Node::Clean => Decision::Clean { quiet_for: quiet_for(history, &moving) },
         Node::Leak { parts, is_whole, until } => {
             let is_early = done < budget.least.min(budget.most);
-            if !is_early && is_whole && parts.iter().all(is_proved) {
+            if !is_early && is_whole && parts.iter().all(Growing::is_proved) {
                 return leak(history, parts, true);
             }
             let proved = proved_parts(&parts);
@@ -61,14 +60,6 @@ fn are_tables(history: &History, parts: &[Growing<'_>], moving: &[&Kind], look: 
     parts.iter().all(|part| is_table_of_a_cache(history, part, moving, look))
 }
 
-/// True if further iterations cannot change the rate of a part.
-fn is_proved(part: &Growing<'_>) -> bool {
-    let is_proved = |growth: &PatternGrowth| {
-        matches!(growth.rate.certainty, Certainty::Exact | Certainty::Growing)
-    };
-    part.is_whole && part.growth.iter().all(is_proved)
-}
-
 /// A proved leak whose live bytes are at least this many times those of all other settled blocks is
 /// reported at once, and the others are left out of its rate. They are taken for the container that
 /// keeps the leaked blocks: it grows at longer and longer intervals, so its rate is never exact.
@@ -78,7 +69,7 @@ const MIN_WEIGHT_RATIO: u64 = 16;
 const MAX_CONTAINER_BLOCKS: u64 = 2;
 
 fn proved_parts<'a>(parts: &[Growing<'a>]) -> Vec<Growing<'a>> {
-    parts.iter().filter(|part| is_proved(part)).cloned().collect()
+    parts.iter().filter(|part| part.is_proved()).cloned().collect()
 }
 
 /// True if nearly all settled blocks of the measured iterations belong to these parts, and the others
