@@ -92,7 +92,7 @@ const OF_RUN: &[Printed] = &[
     printed("RepeatTest", &["run -p", " differs --exact --repeat 30"], 100, "30 runs each"),
     printed("ProfileTest", &["profile -p", " leaks --exact --run-ignored all"], 100, "zeros"),
     printed("Explain", &["explain tensor-kept"], 0, "tensor-kept"),
-    printed("ReviewSnapshots", &["review"], 5, "[1/2] first_new (cpu)"),
+    printed("ReviewSnapshots", &["review"], 5, "[1/2] mem::first_new (cpu)"),
 ];
 const OF_REVIEW: &[Printed] = &[
     printed("AcceptSnapshots", &["accept mem__first_new@cpu.snap"], 0, FIRST),
@@ -115,7 +115,7 @@ const OF_CI: &[Printed] = &[
     printed("AcceptFetchedSnapshots", &["accept --from"], 0, SECOND),
 ];
 const OF_MISTYPED: &[Printed] = &[
-    printed("Subcommand", &["list"], 0, "mem first_new"),
+    printed("Subcommand", &["list"], 0, "first_new"),
     printed("RunFilter", &["run lsit"], 4, "no test was selected by the filter `lsit`"),
 ];
 const OF_PLAIN_PACKAGE: &[Printed] =
@@ -182,6 +182,7 @@ fn project(manifest: &str) -> Project {
 }
 
 #[test]
+#[ignore = "slow: just all"]
 fn each_kind_of_printed_command_runs_as_it_is_printed() {
     let project = project(&format!("{ON_PLAIN}{RUNTIME}"));
     project.write("plain/Cargo.toml", &format!("{ALIGNED}{PLAIN}"));
@@ -278,6 +279,7 @@ const NAMED: &[Named] = &[
 ];
 
 #[test]
+#[ignore = "slow: just all"]
 fn each_form_of_a_command_in_a_text_runs() {
     let project = project(RUNTIME);
     for (form, command, exit, shows) in NAMED {

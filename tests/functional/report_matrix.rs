@@ -122,12 +122,7 @@ fn views(folder: &Path) -> Vec<View> {
         view("many failures", &many, None, first),
         view("hang", &report, Some(0), &["#view h2", "#view .facts", ".finding", ".next code"]),
         view("error", &report, Some(2), &["#view h2", ".finding", "#view pre.output"]),
-        view(
-            "leak",
-            &report,
-            Some(4),
-            &["#view h2", ".cause", ".sites li", ".chart canvas", "#view table"],
-        ),
+        view("leak", &report, Some(4), &["#view h2", ".finding", ".chart canvas", "#view table"]),
         plain("comparison", &compared, &["h1", ".facts", ".finding h2", "td .more"]),
         plain("history", &history, &["h1", ".plot polyline", ".days", "td .more"]),
     ]
