@@ -123,7 +123,7 @@ const OF_PLAIN_PACKAGE: &[Printed] =
 const OF_INIT: &[Printed] = &[printed("RunFirstTest", &["-p printed-plain"], 0, "PASS")];
 const OF_HISTORY: &[Printed] =
     &[printed("AppendToHistory", &["--history figures.jsonl"], 100, "not ok: ")];
-/// `doctor` compiles candle.
+/// `doctor` compiles candle, so that `proof::weekly` runs this command.
 const OF_PROOF: &[Printed] = &[printed("CheckDevice", &["doctor --device cpu"], 0, "planted leak")];
 
 const FAST: [&[Printed]; 9] = [
@@ -189,7 +189,12 @@ fn each_kind_of_printed_command_runs_as_it_is_printed() {
     project.write("plain/src/lib.rs", "//! A package without memory tests.\n");
     let report = ["run", "--run-ignored", "all", "--report", "html=report.html"];
     let run = all_output(&project.memcheck(&report).exits(100));
-    run_all(&project, OF_RUN, &(run + &commands_of_page(&project.read("report.html"))));
+    let page = project.read("report.html");
+    run_all(&project, OF_RUN, &(run + &commands_of_page(&page)));
+    assert_eq!(
+        OF_PROOF.iter().map(|row| find(row, &page)).collect::<Vec<_>>(),
+        ["doctor --device cpu"]
+    );
     let review = all_output(&project.memcheck(&["review"]).exits(5));
     run_all(&project, OF_REVIEW, &review);
     assert!(project.has(FIRST) && !project.has(SECOND));
@@ -234,15 +239,6 @@ fn add_the_runtime(project: &Project) {
     run_all(project, OF_PLAIN_PACKAGE, &all_output(&project.memcheck(&both).exits(0)));
     let init = ["init", "-p", "printed-plain", "--yes", "--no-workflow"];
     run_all(project, OF_INIT, &all_output(&project.memcheck(&init).exits(0)));
-}
-
-#[test]
-#[ignore = "slow: just all"]
-fn the_printed_command_that_checks_a_device_runs() {
-    let project = project(RUNTIME);
-    let _ = std::fs::remove_file(own_directory(&project).join("proof.json"));
-    project.memcheck(&["run", "first_new", "--report", "html=report.html"]).exits(0);
-    run_all(&project, OF_PROOF, &project.read("report.html"));
 }
 
 /// A command that a text names: its form, an example, the exit code and a part of the output.
