@@ -92,7 +92,7 @@ const OF_RUN: &[Printed] = &[
     printed("RepeatTest", &["run -p", " differs --exact --repeat 30"], 100, "30 runs each"),
     printed("ProfileTest", &["profile -p", " leaks --exact --run-ignored all"], 100, "zeros"),
     printed("Explain", &["explain tensor-kept"], 0, "tensor-kept"),
-    printed("ReviewSnapshots", &["review"], 5, "[1/2] first_new (cpu)"),
+    printed("ReviewSnapshots", &["review"], 5, "[1/2] mem::first_new (cpu)"),
 ];
 const OF_REVIEW: &[Printed] = &[
     printed("AcceptSnapshots", &["accept mem__first_new@cpu.snap"], 0, FIRST),
@@ -115,7 +115,7 @@ const OF_CI: &[Printed] = &[
     printed("AcceptFetchedSnapshots", &["accept --from"], 0, SECOND),
 ];
 const OF_MISTYPED: &[Printed] = &[
-    printed("Subcommand", &["list"], 0, "mem first_new"),
+    printed("Subcommand", &["list"], 0, "first_new"),
     printed("RunFilter", &["run lsit"], 4, "no test was selected by the filter `lsit`"),
 ];
 const OF_PLAIN_PACKAGE: &[Printed] =
@@ -123,7 +123,7 @@ const OF_PLAIN_PACKAGE: &[Printed] =
 const OF_INIT: &[Printed] = &[printed("RunFirstTest", &["-p printed-plain"], 0, "PASS")];
 const OF_HISTORY: &[Printed] =
     &[printed("AppendToHistory", &["--history figures.jsonl"], 100, "not ok: ")];
-/// `doctor` compiles candle.
+/// `doctor` compiles candle, so that `proof::weekly` runs this command.
 const OF_PROOF: &[Printed] = &[printed("CheckDevice", &["doctor --device cpu"], 0, "planted leak")];
 
 const FAST: [&[Printed]; 9] = [
@@ -182,13 +182,19 @@ fn project(manifest: &str) -> Project {
 }
 
 #[test]
+#[ignore = "slow: just all"]
 fn each_kind_of_printed_command_runs_as_it_is_printed() {
     let project = project(&format!("{ON_PLAIN}{RUNTIME}"));
     project.write("plain/Cargo.toml", &format!("{ALIGNED}{PLAIN}"));
     project.write("plain/src/lib.rs", "//! A package without memory tests.\n");
     let report = ["run", "--run-ignored", "all", "--report", "html=report.html"];
     let run = all_output(&project.memcheck(&report).exits(100));
-    run_all(&project, OF_RUN, &(run + &commands_of_page(&project.read("report.html"))));
+    let page = project.read("report.html");
+    run_all(&project, OF_RUN, &(run + &commands_of_page(&page)));
+    assert_eq!(
+        OF_PROOF.iter().map(|row| find(row, &page)).collect::<Vec<_>>(),
+        ["doctor --device cpu"]
+    );
     let review = all_output(&project.memcheck(&["review"]).exits(5));
     run_all(&project, OF_REVIEW, &review);
     assert!(project.has(FIRST) && !project.has(SECOND));
@@ -235,15 +241,6 @@ fn add_the_runtime(project: &Project) {
     run_all(project, OF_INIT, &all_output(&project.memcheck(&init).exits(0)));
 }
 
-#[test]
-#[ignore = "slow: just all"]
-fn the_printed_command_that_checks_a_device_runs() {
-    let project = project(RUNTIME);
-    let _ = std::fs::remove_file(own_directory(&project).join("proof.json"));
-    project.memcheck(&["run", "first_new", "--report", "html=report.html"]).exits(0);
-    run_all(&project, OF_PROOF, &project.read("report.html"));
-}
-
 /// A command that a text names: its form, an example, the exit code and a part of the output.
 type Named = (&'static str, &'static [&'static str], u8, &'static str);
 
@@ -278,6 +275,7 @@ const NAMED: &[Named] = &[
 ];
 
 #[test]
+#[ignore = "slow: just all"]
 fn each_form_of_a_command_in_a_text_runs() {
     let project = project(RUNTIME);
     for (form, command, exit, shows) in NAMED {

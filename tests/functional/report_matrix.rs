@@ -122,12 +122,7 @@ fn views(folder: &Path) -> Vec<View> {
         view("many failures", &many, None, first),
         view("hang", &report, Some(0), &["#view h2", "#view .facts", ".finding", ".next code"]),
         view("error", &report, Some(2), &["#view h2", ".finding", "#view pre.output"]),
-        view(
-            "leak",
-            &report,
-            Some(4),
-            &["#view h2", ".cause", ".sites li", ".chart canvas", "#view table"],
-        ),
+        view("leak", &report, Some(4), &["#view h2", ".finding", ".chart canvas", "#view table"]),
         plain("comparison", &compared, &["h1", ".facts", ".finding h2", "td .more"]),
         plain("history", &history, &["h1", ".plot polyline", ".days", "td .more"]),
     ]
@@ -160,7 +155,7 @@ fn every_page_fits_every_width_in_light_dark_and_print() {
     }
 }
 
-/// No part is missing, outside of the page, or cut off inside a box that does not scroll.
+/// No part is missing, outside of the page (except in a table that scrolls), or cut off inside a box that does not scroll.
 #[track_caller]
 fn assert_whole(page: &mut Page, view: &View, width: u64) {
     assert_fits(page, width);
@@ -168,7 +163,7 @@ fn assert_whole(page: &mut Page, view: &View, width: u64) {
         let script = format!(
             "(() => {{ const e = document.querySelector({part:?}); if (!e || !e.checkVisibility()) \
              return 'missing'; const b = e.getBoundingClientRect(); return b.left < 0 || b.width === 0 \
-             || b.right > innerWidth ? `from ${{b.left}} to ${{b.right}}` : ''; }})()"
+             || (b.right > innerWidth && !e.closest('.wide')) ? `from ${{b.left}} to ${{b.right}}` : ''; }})()"
         );
         assert_eq!(page.text(&script), "", "{} at {width}: {part}", view.name);
     }

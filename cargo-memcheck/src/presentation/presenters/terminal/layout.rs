@@ -65,7 +65,26 @@ fn broken(text: &str, columns: Option<usize>) -> Vec<String> {
         .subsequent_indent(&further)
         .break_words(false)
         .word_splitter(textwrap::WordSplitter::NoHyphenation);
-    textwrap::wrap(text.trim_start(), options).into_iter().map(Into::into).collect()
+    let text = with_units(text.trim_start());
+    let lines = textwrap::wrap(&text, options).into_iter();
+    lines.map(|line| line.replace(NO_BREAK, " ")).collect()
+}
+
+/// A space at which no line is broken.
+const NO_BREAK: char = '\u{a0}';
+
+/// Makes one word of each number and its unit.
+fn with_units(text: &str) -> String {
+    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "%"];
+    let mut words = text.split(' ');
+    let mut joined = words.next().unwrap_or_default().to_owned();
+    for word in words {
+        let follows_number = joined.ends_with(|last: char| last.is_ascii_digit());
+        let is_unit = UNITS.contains(&word.trim_end_matches([')', ',', ':', ';', '.']));
+        joined.push(if follows_number && is_unit { NO_BREAK } else { ' ' });
+        joined.push_str(word);
+    }
+    joined
 }
 
 /// A line below that of a test, without color.
@@ -198,6 +217,19 @@ mod tests {
         let two = [failure.to_owned(), format!("{:13}{command}", "")];
         assert_eq!(with_command(failure, command, Some(line.len() - 1)), two);
         assert_eq!(with_command(failure, "", Some(80)), [failure]);
+    }
+
+    #[test]
+    fn a_number_stays_with_its_unit() {
+        let text = "was 4,329,520 B (4.1 MiB), is 5,378,096 B (5.1 MiB) (+24.2 %): a B";
+        for columns in 40..100 {
+            let lines = below(text, Some(columns));
+            assert_eq!(lines.iter().map(|it| it.trim()).collect::<Vec<_>>().join(" "), text);
+            for line in &lines {
+                let number = line.ends_with(|last: char| last.is_ascii_digit());
+                assert!(!number, "{columns}: {line}");
+            }
+        }
     }
 
     #[test]
