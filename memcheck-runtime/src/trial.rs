@@ -238,7 +238,12 @@ impl Trial {
             Start::Series(series) => series,
             Start::Sweep(sweep) => {
                 let report = |done, of| self.report_sweep(done, of);
-                return sweep.run_async(self.warmup, body, report).await;
+                // Boxed, because the future of a body without a sweep must not hold that of one.
+                let swept = {
+                    let _quiet = quiet::enter();
+                    Box::pin(sweep.run_async(self.warmup, body, report))
+                };
+                return swept.await;
             }
         };
         while let Some(index) = series.begin_next() {

@@ -26,7 +26,7 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
     ("noise_of_each_step", "batches-kept", KEPT),
     ("variables_from_data", "batches-kept", KEPT),
     ("batches_from_a_vec", KEPT, "batches-kept"),
-    ("random_batches_of_a_channel", KEPT, "batches-kept"),
+    ("random_batches_of_a_channel", "batches-kept", KEPT),
 ];
 /// Those that need a GPU.
 const ON_GPU: [&str; 2] = ["layers_beside_refused_frees", "list_beside_reopened_devices"];

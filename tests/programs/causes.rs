@@ -177,7 +177,7 @@ fn batches_from_a_vec(trial: &mut Trial) -> Result<()> {
     keep(trial, |device| Tensor::from_vec(vec![1u32; ROWS * WIDTH], (ROWS, WIDTH), device))
 }
 
-/// A batch of input without data, which a loader sends.
+/// Random numbers, which a loader sends: they can be noise.
 #[mem_test(baseline = false, max_growth = "0 B")]
 fn random_batches_of_a_channel(trial: &mut Trial) -> Result<()> {
     let (sender, receiver) = std::sync::mpsc::channel();

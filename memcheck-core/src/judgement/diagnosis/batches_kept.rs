@@ -1,12 +1,10 @@
 //! Batches of input that accumulate in a loader, or in a queue without a bound.
 
-use super::{Evidence, Suspect, count, rule};
-use crate::measurement::stack::{Owner, Passage};
+use super::{Suspect, count, rule};
+use crate::measurement::stack::Owner;
 use crate::size::counted;
 
 const FROM_DATA: [&str; 5] = ["new", "from_vec", "from_slice", "from_iter", "from_raw_buffer"];
-/// The input of tests and benchmarks, but also noise and positions.
-const WITHOUT_DATA: [&str; 4] = ["arange", "arange_step", "rand", "randn"];
 /// The code of these makes tensors from data that are not input: weights, masks, tables.
 const OF_MODELS: [&str; 3] = ["candle_core::safetensors::", "candle_nn::", "candle_transformers::"];
 
@@ -14,30 +12,27 @@ rule!(
     "batches-kept",
     "batches of input are kept",
     "drop a batch after its step, and bound the queue of a prefetching loader",
-    |suspect, evidence| {
+    |suspect, _| {
         suspect.is_tensor()
             && has_several_elements(suspect)
             && !suspect.mostly(suspect.survivors.held.variables)
-            && origin(suspect, evidence).is_some()
+            && origin(suspect).is_some()
     },
-    |suspects, evidence| format!(
-        "{} {}",
+    |suspects, _| format!(
+        "{} from {}",
         counted(count(suspects), "surviving tensor was made", "surviving tensors were made"),
-        suspects.first().and_then(|suspect| origin(suspect, evidence)).unwrap_or_default()
+        suspects.first().and_then(|suspect| origin(suspect)).unwrap_or_default()
     )
 );
 
-/// The origin of a batch, in words.
-fn origin(suspect: &Suspect<'_>, evidence: &Evidence<'_>) -> Option<String> {
+/// The origin of the data of a batch, in words. Random numbers are not data.
+fn origin(suspect: &Suspect<'_>) -> Option<String> {
     let operation = suspect.operation();
-    let is_one_of = |operations: &[&str]| operations.contains(&operation.as_str());
-    if is_one_of(&FROM_DATA) && !OF_MODELS.iter().any(|module| suspect.stack.calls(module)) {
-        return Some(format!("from data by `Tensor::{operation}`"));
+    let is_of_model = || OF_MODELS.iter().any(|module| suspect.stack.calls(module));
+    if FROM_DATA.contains(&operation.as_str()) && !is_of_model() {
+        return Some(format!("data by `Tensor::{operation}`"));
     }
-    if is_one_of(&WITHOUT_DATA) && evidence.owners.stores(suspect.stack, Passage::Channel) {
-        return Some(format!("by `Tensor::{operation}`, and the same function sends to a channel"));
-    }
-    is_vec_of_program(suspect).then(|| "from a `Vec` of the program".to_owned())
+    is_vec_of_program(suspect).then(|| "a `Vec` of the program".to_owned())
 }
 
 /// On the host, `Tensor::from_vec` takes the block of the `Vec`.
@@ -49,6 +44,6 @@ fn is_vec_of_program(suspect: &Suspect<'_>) -> bool {
 }
 
 fn has_several_elements(suspect: &Suspect<'_>) -> bool {
-    let largest = suspect.survivors.tensors.first();
-    largest.is_some_and(|tensor| tensor.shape.iter().any(|&length| length > 1))
+    let mut tensors = suspect.survivors.tensors.iter();
+    tensors.any(|tensor| tensor.shape.iter().any(|&length| length > 1))
 }

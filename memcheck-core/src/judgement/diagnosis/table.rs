@@ -72,7 +72,7 @@ fn refused_and_reopened() -> Vec<Row> {
             "free-without-context",
             tensors(&[MATMUL]).unfreed(40_960).place(&[RELU], steady(512)).unfreed(5_120),
         ),
-        row("dropped at many lines", "free-without-context", scattered(5)),
+        row("dropped at many lines", "free-without-context", scattered(6)),
         row("dropped at a few of many lines", "tensor-kept", scattered(1)),
         row(
             "tasks that never end, whose tensors are refused at the end",
@@ -196,11 +196,7 @@ fn views_and_batches() -> Vec<Row> {
         ),
         row("a loader's batches", "batches-kept", tensors(&[from_slice])),
         row("batches of a `Vec`", "batches-kept", tensors(&[]).held(whole())),
-        row(
-            "a queue of ids",
-            "batches-kept",
-            of_layers(&[arange], &[8, 64]).through(Passage::Channel),
-        ),
+        row("a queue of ids", "batches-kept", of_layers(&[from_slice], &[8, 64])),
         row("positions of each step", "tensor-kept", of_layers(&[arange], &[8, 64])),
         row("noise of each step", "tensor-kept", tensors(&[RANDN]).place(&[], steady(16))),
         row(

@@ -207,7 +207,7 @@ fn one_refused_free_does_not_explain_a_scattered_leak() {
         cause(lines.unplaced(steady(4_096)))
     };
     assert_eq!(scattered(1).as_deref(), Some("tensor-kept"));
-    assert_eq!(scattered(5).as_deref(), Some("free-without-context"));
+    assert_eq!(scattered(6).as_deref(), Some("free-without-context"));
 }
 
 #[test]
