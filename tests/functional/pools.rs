@@ -15,7 +15,7 @@ fn pools_of_regex_and_tokenizers_are_no_leaks() {
     }
     for (test, code) in [
         ("clones_of_a_regex", "retained"),
-        ("clone_of_a_regex_in_each_round", "retained"),
+        ("text_of_a_thread_of_each_round", "retained"),
         ("encodings_that_are_kept", "leak"),
     ] {
         assert_eq!(run.codes(test).first().map(String::as_str), Some(code), "{}", run.test(test));
