@@ -201,6 +201,11 @@ impl Code {
         self.row().is_about_memory
     }
 
+    /// True if the figure of the finding is a number of allocations instead of bytes.
+    pub fn is_about_a_number(self) -> bool {
+        matches!(self, Self::AllocationsLimit | Self::AllocationsRegression)
+    }
+
     /// Checks `level`: only a bookkeeping finding can have one other than `deny`.
     pub fn check_level(self, level: Level) -> Result<(), CodeError> {
         match (self.row().class, level) {

@@ -13,7 +13,8 @@ pub struct Folded<'a> {
     pub consequences: Vec<&'a Finding>,
 }
 
-/// The findings, each regression of growth or peak below the leak in its space.
+/// The findings, each regression of growth or peak below the leak in its space. Those about a number
+/// of allocations come last, because bytes explain more.
 pub fn folded<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Vec<Folded<'a>> {
     let mut all: Vec<Folded<'a>> = Vec::new();
     for finding in findings {
@@ -26,6 +27,7 @@ pub fn folded<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Vec<Folded
             None => all.push(Folded { finding, consequences: Vec::new() }),
         }
     }
+    all.sort_by_key(|it| it.finding.code.is_about_a_number());
     all
 }
 
@@ -69,7 +71,7 @@ mod tests {
         let shown: Vec<(Code, usize)> =
             all.iter().map(|it| (it.finding.code, it.consequences.len())).collect();
         let expected =
-            [(Code::Leak, 2), (Code::AllocationsRegression, 0), (Code::PeakRegression, 0)];
+            [(Code::Leak, 2), (Code::PeakRegression, 0), (Code::AllocationsRegression, 0)];
         assert_eq!(shown, expected);
         let without = folded(&findings[1..]);
         assert_eq!(without.len(), 4, "nothing is folded without a leak");

@@ -3,9 +3,11 @@
 
 use maud::{Markup, html};
 use memcheck_core::growth::survivors::Growth;
-use memcheck_core::judgement::finding::{Code, Finding, GrownHolder};
+use memcheck_core::judgement::finding::{Code, Finding, GrownHolder, HeadLine};
+use memcheck_core::judgement::headline;
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::presentation::sizes;
+use memcheck_core::presentation::text::ONE_KEEPS_IT;
 use memcheck_core::size::{Size, counted, exact};
 
 use super::commands::{self, NextCommand};
@@ -244,11 +246,31 @@ fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Marku
                 @if caller.is_some() { " calls the lines that allocate the kept memory" }
             }
         }
+        (callers(finding, sources))
         @if let Some(cause) = &finding.cause {
             p { strong { "cause: " } (cause.title) br; strong { "remedy: " } (prose(&cause.remedy)) }
         } @else if let Some((cause, remedy)) = rise_of_peak(finding) {
             p { strong { "cause: " } (cause) br; strong { "remedy: " } (remedy) }
         }
+    }
+}
+
+/// The lines around the headline that can keep the memory.
+fn callers(finding: &Finding, sources: &Sources) -> Markup {
+    let callers = headline::callers(finding);
+    html! {
+        @for HeadLine { file, line, .. } in &callers {
+            p.place {
+                strong { "called from: " }
+                @let code = html! { code { (file) ":" (line) } };
+                @match sources.links().of(file, *line) {
+                    Some(address) => a href=(address) { (code) },
+                    None => (code),
+                }
+                @if let Some(source) = sources.line(file, *line) { " " code.source { (source) } }
+            }
+        }
+        @if !callers.is_empty() { p { (ONE_KEEPS_IT) } }
     }
 }
 
