@@ -125,6 +125,11 @@ candle-versions VERSION="":
     {{ if VERSION == "" { "" } else { "CANDLE_VERSION=" + VERSION } }} cargo test -p memcheck-functional candle_versions:: -- \
         --ignored --nocapture
 
+# The defects of crates on top of another version of candle (tests/found_crates), with their accepted
+# figures. Compiles that candle for both devices. Needs `protoc`, which candle-onnx calls.
+found:
+    cargo test -p memcheck-functional found::weekly -- --ignored --nocapture
+
 # A package of the shape of each of 25 projects that use candle (tests/functional/weekly/projects/rows.tsv), or of one of
 # them: `just projects moshi`. It adds memcheck, and measures on `cpu` and `sim`. Compiles candle in each version, from the
 # registry and from git, with three compilers.
@@ -162,6 +167,12 @@ logits:
 survey:
     just simulated test --profile dev -p memcheck-estimate --test survey \
         --features memcheck-runtime/sim,memcheck-runtime/nn-cuda,memcheck-runtime/transformers-cuda
+
+# The tiny models of the survey with candle 0.9.2, 0.10.2 and 0.11.1, and the call sites at the peaks that differ
+# (docs/survey-versions.json). `SURVEY=write just survey-versions` writes them, and then `SURVEY=write just survey` the page.
+# Compiles candle once for each version.
+survey-versions:
+    nice -n 19 cargo test -p memcheck-functional survey_versions:: -- --ignored --nocapture
 
 # Random operations on the simulated device and on the CPU, until the device has launched this
 # number of kernels or the seconds are over. The first difference is made smaller and printed.

@@ -1,7 +1,7 @@
-//! Applies the changes of `tests/found/changes` to copies of candle's sources, so that a memory
-//! test can compare a module of candle with the same module after the change.
+//! Applies the changes of `tests/found/changes` to copies of published sources, so that a memory
+//! test can compare a module of another crate with the same module after the change.
 //!
-//! A change that no longer fits stops the build: candle's new version may have it already.
+//! A change that no longer fits stops the build: a new version may have it already.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ fn apply(source: &str, change: &str, path: &Path) -> String {
     })
 }
 
-/// Makes a module of this package from a file of candle: without its tests and its inner
+/// Makes a module of this package from a file of another one: without its tests and its inner
 /// documentation, and with paths from outside.
 fn as_module(source: &str, package: &str, file: &str) -> String {
     let source = source.split("\n#[cfg(test)]\nmod tests").next().unwrap();

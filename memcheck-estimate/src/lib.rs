@@ -20,10 +20,12 @@
 #[cfg(test)]
 mod candle_sources;
 mod families;
+mod faults;
 #[cfg(test)]
 mod fuzzing;
 mod gguf;
 mod host;
+mod host_peaks;
 mod measure;
 mod problem;
 mod question;
@@ -45,7 +47,9 @@ use crate::problem::Problem;
 use crate::stage::FailureStage;
 
 pub use crate::families::architectures;
-pub use crate::requests::Requests;
+pub use crate::faults::{Faults, Refusals};
+pub use crate::host_peaks::HostPeaks;
+pub use crate::requests::{Between, Requests};
 pub use crate::weights::Elements;
 
 /// The program: reads one question and prints one answer.
@@ -90,19 +94,25 @@ fn device() -> candle_core::Result<Device> {
 /// count.
 pub fn answer(question: &Question, device: &Device) -> Answer {
     let stage = Cell::new(FailureStage::Loading);
-    // Some models unwrap an error of the device (`llama::Llama::load`). The hook keeps such a panic
-    // off the terminal.
-    let quiet = std::panic::take_hook();
-    std::panic::set_hook(Box::new(|_| {}));
-    let measured =
-        std::panic::catch_unwind(AssertUnwindSafe(|| estimate(question, device, &stage)));
-    std::panic::set_hook(quiet);
+    let measured = quietly(|| {
+        std::panic::catch_unwind(AssertUnwindSafe(|| estimate(question, device, &stage)))
+    });
     let problem = match measured {
         Ok(Ok(estimate)) => return Answer::Measured(Box::new(estimate)),
         Ok(Err(problem)) => problem,
         Err(payload) => Problem::panicked(payload.as_ref()),
     };
     problem.or_out_of_memory(device, stage.get()).answer()
+}
+
+/// Keeps panics of `work` off the terminal. Some models unwrap an error of the device
+/// (`llama::Llama::load`).
+fn quietly<R>(work: impl FnOnce() -> R) -> R {
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let result = work();
+    std::panic::set_hook(hook);
+    result
 }
 
 fn estimate(
@@ -160,18 +170,39 @@ pub fn generate(
     run().map_err(message)
 }
 
-/// Measures what a model keeps if it reads prompts of these lengths, each from the first position,
-/// and is not cleared between them.
+/// Measures what a model keeps if it reads prompts of these lengths, each from the first position.
 ///
 /// # Errors
 ///
-/// The message of an error of the model or of the question. A refused prompt is not an error.
+/// The message of an error of the model or of the question, also if candle cannot clear the model.
+/// A refused prompt is not an error.
 pub fn requests(
     question: &Question,
     lengths: &[usize],
+    between: Between,
     device: &Device,
 ) -> Result<Requests, String> {
-    requests::measure(question, lengths, device).map_err(message)
+    requests::measure(question, lengths, between, device).map_err(message)
+}
+
+/// Refuses each device allocation of loading a model, and of a prompt, in turn, and measures the
+/// bytes that stay. `device` must be a GPU or the simulated device.
+///
+/// # Errors
+///
+/// The message of an error of the model or of the question without a refusal.
+pub fn faults(question: &Question, device: &Device) -> Result<Faults, String> {
+    quietly(|| faults::measure(question, device)).map_err(message)
+}
+
+/// Measures the memory of the host while a model is loaded to `device`, from safetensors or from
+/// the GGUF file of the question. `device` must not be the CPU, whose weights are in that memory.
+///
+/// # Errors
+///
+/// The message of an error of the model or of the question.
+pub fn host_peaks(question: &Question, device: &Device) -> Result<HostPeaks, String> {
+    host_peaks::measure(question, device).map_err(message)
 }
 
 fn message(problem: Problem) -> String {

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use candle_core::{DType, Device, Tensor};
+use candle_nn::VarBuilder;
 use memcheck_core::size::{both, counted};
 use memcheck_core::wire::estimate::{Estimate, Inference};
 use memcheck_runtime::{__private as phases, reset_peak, usage};
@@ -42,6 +43,20 @@ pub(crate) fn check_no_lost_events() -> Result<(), Problem> {
             counted(lost, "memory event", "memory events")
         ))),
     }
+}
+
+/// Loads a model with another builder of its weights, without measuring it.
+pub(crate) fn load_with(
+    checked: &CheckedQuestion,
+    builder: VarBuilder<'static>,
+    device: &Device,
+) -> Result<Box<dyn Model>, Problem> {
+    let WeightSource::Config { family, config, listing } = &checked.source else {
+        return Err(Problem::not_measured("a GGUF file has no safetensors"));
+    };
+    let store = store(family, config, listing, false);
+    let context = Context { weights: builder, ..context(checked, config, &store, device) };
+    (family.load)(&context)
 }
 
 /// Creates the store of a model's weights.
@@ -128,6 +143,11 @@ impl Loaded {
         let live = after.allocated.saturating_sub(before);
         loaded.tables = live.saturating_sub(loaded.weight_bytes());
         Ok(loaded)
+    }
+
+    /// Live bytes before the model was loaded.
+    pub(crate) fn before(&self) -> u64 {
+        self.before
     }
 
     fn weight_bytes(&self) -> u64 {

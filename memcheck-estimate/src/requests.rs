@@ -1,5 +1,4 @@
-//! Measures what a loaded model keeps over requests: prompts at the first position, on one model
-//! that is not cleared between them.
+//! Measures what a loaded model keeps over requests: prompts at the first position, on one model.
 
 use candle_core::{DType, Device, Tensor};
 use memcheck_core::wire::estimate::Question;
@@ -9,10 +8,20 @@ use crate::measure::Loaded;
 use crate::problem::Problem;
 use crate::question;
 
+/// What happens to the model after each request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Between {
+    /// The model goes on as it is.
+    Nothing,
+    /// The model is cleared in the way that candle has for it.
+    Clear,
+}
+
 /// The memory of a model over requests, in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requests {
-    /// The bytes that the model keeps after each request, without its weights and tables.
+    /// The bytes that the model keeps after each request, and after it was cleared, without its
+    /// weights and tables.
     pub kept: Vec<u64>,
     /// The error with which the model refused the request after those.
     pub refused: Option<String>,
@@ -23,6 +32,7 @@ pub struct Requests {
 pub(crate) fn measure(
     question: &Question,
     lengths: &[usize],
+    between: Between,
     device: &Device,
 ) -> Result<Requests, Problem> {
     let checked = question::check(question)?;
@@ -37,6 +47,9 @@ pub(crate) fn measure(
             break;
         }
         drop(ids);
+        if between == Between::Clear && !loaded.model.clear()? {
+            return Err(Problem::not_measured("candle has no function that clears the model"));
+        }
         requests.kept.push(loaded.usage(device).0.saturating_sub(held));
     }
     drop(loaded);

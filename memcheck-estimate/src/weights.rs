@@ -18,8 +18,8 @@ pub type Elements = fn(&str, usize) -> Vec<f32>;
 /// The tensors that a model has asked for.
 #[derive(Debug, Default)]
 struct Created {
-    /// Elements by name. A tied tensor that a model asks for twice is one parameter.
-    elements: BTreeMap<String, u64>,
+    /// Shapes and types by name. A tied tensor that a model asks for twice is one parameter.
+    tensors: BTreeMap<String, (Shape, DType)>,
     /// Variables by name, if the model is trained.
     variables: BTreeMap<String, Var>,
     /// Bytes of all tensors that were created.
@@ -65,7 +65,7 @@ impl Weights {
     pub(crate) fn files(&self) -> Option<(WeightFiles, Option<String>)> {
         let listing = self.listing.as_ref()?;
         let created = self.lock();
-        let unread = || listing.names().filter(|name| !created.elements.contains_key(*name));
+        let unread = || listing.names().filter(|name| !created.tensors.contains_key(*name));
         let count = unread().count() as u64;
         let note = unread().next().map(|first| {
             let tensors = counted(count, "tensor", "tensors");
@@ -101,7 +101,17 @@ impl Weights {
     }
 
     pub(crate) fn parameters(&self) -> u64 {
-        self.lock().elements.values().sum()
+        self.lock().tensors.values().map(|(shape, _)| shape.elem_count() as u64).sum()
+    }
+
+    /// Returns the shapes and types of the tensors by their names. Tensors of which a model only
+    /// reads the shape have the type `dtype`.
+    pub(crate) fn tensors(&self, dtype: DType) -> BTreeMap<String, (Shape, DType)> {
+        let created = self.lock();
+        let shapes = created.shapes.iter().map(|(name, &it)| (name.clone(), (it.into(), dtype)));
+        let mut tensors: BTreeMap<_, _> = shapes.collect();
+        tensors.extend(created.tensors.clone());
+        tensors
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -123,14 +133,14 @@ impl Weights {
     }
 }
 
-/// Returns the elements and bytes of a tensor; `None` if the numbers are too large.
-fn size(shape: &Shape, dtype: DType) -> Option<(u64, u64)> {
+/// Returns the bytes of a tensor; `None` if the number is too large.
+fn size(shape: &Shape, dtype: DType) -> Option<u64> {
     let elements = shape
         .dims()
         .iter()
         .try_fold(1u64, |product, &dim| product.checked_mul(u64::try_from(dim).ok()?))?;
     let bytes = elements.checked_mul(dtype.size_in_bytes() as u64)?;
-    (bytes < 1 << 62).then_some((elements, bytes))
+    (bytes < 1 << 62).then_some(bytes)
 }
 
 impl SimpleBackend for Weights {
@@ -148,7 +158,7 @@ impl SimpleBackend for Weights {
         if let Some(listing) = &self.listing {
             listing.check(name, &shape)?;
         }
-        let Some((elements, bytes)) = size(&shape, dtype) else {
+        let Some(bytes) = size(&shape, dtype) else {
             candle_core::bail!(
                 "`{name}` of shape {shape:?} has more elements than 64 bits can count"
             );
@@ -165,7 +175,7 @@ impl SimpleBackend for Weights {
         } else {
             self.tensor(&shape, name, dtype, device)?
         };
-        if created.elements.insert(name.to_owned(), elements).is_some() {
+        if created.tensors.insert(name.to_owned(), (shape, dtype)).is_some() {
             created.duplicated += bytes;
         }
         created.bytes += bytes;

@@ -25,16 +25,30 @@ pub struct Block {
 }
 
 impl Block {
-    const SIZE_BITS: u32 = 48;
-    /// The bits above the size hold the index of the space.
+    const SIZE_BITS: u32 = 47;
+    /// The bit above the size is set if the driver has refused to free the block.
+    const UNFREED: u64 = 1 << Self::SIZE_BITS;
+    /// The bits above that one hold the index of the space.
+    const SPACE_SHIFT: u32 = Self::SIZE_BITS + 1;
     const SPACE_BITS: u32 = 8;
     /// The bits above these hold the number of the phase of the body. The table uses the last bit.
-    const PHASE_SHIFT: u32 = Self::SIZE_BITS + Self::SPACE_BITS;
+    const PHASE_SHIFT: u32 = Self::SPACE_SHIFT + Self::SPACE_BITS;
 
     /// The two words of the ledger's table.
     pub(crate) fn words(self) -> [u64; 2] {
         let space = index(self.space).unwrap_or(0) as u64;
-        [space << Self::SIZE_BITS | self.size, self.origin.pack()]
+        [space << Self::SPACE_SHIFT | self.size, self.origin.pack()]
+    }
+
+    /// The two words of a block that the driver has refused to free.
+    pub(crate) fn unfreed_words(self) -> [u64; 2] {
+        let [first, second] = self.words();
+        [first | Self::UNFREED, second]
+    }
+
+    /// True if the driver has refused to free the block that these words represent.
+    pub(crate) fn is_unfreed([size, _]: [u64; 2]) -> bool {
+        size & Self::UNFREED != 0
     }
 
     /// The bits of a first word for a block that was allocated in this phase.
@@ -57,7 +71,7 @@ impl Block {
     // PERF: reads the index from the word, because a match on `Space` compiles to a jump table.
     #[inline]
     pub(crate) fn index_of([size, _]: [u64; 2]) -> usize {
-        let space = size >> Self::SIZE_BITS & ((1 << Self::SPACE_BITS) - 1);
+        let space = size >> Self::SPACE_SHIFT & ((1 << Self::SPACE_BITS) - 1);
         (space as usize).min(SPACES - 1)
     }
 
@@ -152,14 +166,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_phase_of_a_block_changes_neither_its_size_nor_its_space() {
+    fn phase_and_refused_free_of_a_block_change_neither_its_size_nor_its_space() {
         let block =
-            Block { size: (1 << 48) - 1, space: space(SPACES - 1), origin: Origin::default() };
-        for phase in [0, 1, MOST_PHASES] {
-            let [first, second] = block.words();
-            let words = [first | Block::phase_bits(phase), second];
-            assert_eq!((Block::from_words(words), Block::phase_of(words)), (block, phase));
-            assert_eq!(words[0] >> 63, 0, "the last bit is the table's");
+            Block { size: (1 << 47) - 1, space: space(SPACES - 1), origin: Origin::default() };
+        for (words, is_unfreed) in [(block.words(), false), (block.unfreed_words(), true)] {
+            for phase in [0, 1, MOST_PHASES] {
+                let words = [words[0] | Block::phase_bits(phase), words[1]];
+                assert_eq!((Block::from_words(words), Block::phase_of(words)), (block, phase));
+                assert_eq!(Block::is_unfreed(words), is_unfreed);
+                assert_eq!(words[0] >> 63, 0, "the last bit is the table's");
+            }
         }
     }
 }

@@ -31,10 +31,10 @@ mod prefetch;
 pub use ledger::{
     CAPACITY, Census, Changes, CounterSnapshot, PeakWindow, RecordingMode, Taken, ThreadCounters,
     allocated, arm, begin_iteration, census, count_event_of_unknown_gpu, count_small, count_sum,
-    discarded, each, end_iteration, events_of_unknown_gpus, follow_tensors, forget_refusal,
-    free_failed, freed, heap, is_armed, iteration, live_by_phase, lost_events, mode, prepare,
-    put_back, refused, reset, reset_peak, reset_unused, restore_peak, set_phase, shaped, size_of,
-    snapshot, space_of, sum, table, take_phase_peak, taken,
+    discarded, each, each_unfreed, end_iteration, events_of_unknown_gpus, follow_tensors,
+    forget_refusal, free_failed, freed, heap, is_armed, iteration, live_by_phase, lost_events,
+    mode, prepare, put_back, refused, reset, reset_peak, reset_unused, restore_peak, set_phase,
+    shaped, size_of, snapshot, space_of, sum, table, take_phase_peak, taken,
 };
 
 /// The folder in which this crate was compiled.

@@ -1,6 +1,6 @@
 //! The blocks that are live at the end of the last iteration.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 
 use memcheck_core::measurement::attribution::HeldBy;
@@ -30,20 +30,30 @@ enum Age {
 #[derive(Debug, Default, Clone)]
 pub(crate) struct SurvivorTensors {
     pub(crate) shapes: BTreeSet<u16>,
-    pub(crate) held: HeldBy,
+    held: HeldBy,
+    /// The numbers of the devices that iterations opened and whose tensors hold blocks.
+    new_devices: BTreeSet<u16>,
 }
 
 impl LiveAtEnd {
     /// Reads the ledger and the live tensors now. `measured` are the births in measured iterations.
     pub(crate) fn capture(measured: &Range<u32>) -> Self {
-        let held = tensor::holders();
+        let (held, devices) = (tensor::holders(), tensor::new_devices(measured.start));
+        let mut unfreed = HashSet::new();
+        ledger::each_unfreed(|address, _| {
+            unfreed.insert(address);
+        });
         let mut groups: FxHashMap<(Space, u32, Age), SurvivorTensors> = FxHashMap::default();
-        ledger::each(|address, Block { space, origin, .. }| {
+        ledger::each(|address, Block { size, space, origin }| {
             let Origin { birth, context, shape } = origin;
             if context != 0 && birth >= measured.start {
                 let age = if birth < measured.end { Age::Measured } else { Age::Later };
                 let group = groups.entry((space, context, age)).or_default();
                 group.add(shape, held.get(&address));
+                group.new_devices.extend(devices.get(&address));
+                if unfreed.contains(&address) {
+                    group.held.unfreed += size;
+                }
             }
         });
         Self { groups }
@@ -66,6 +76,10 @@ impl LiveAtEnd {
 }
 
 impl SurvivorTensors {
+    pub(crate) fn held(&self) -> HeldBy {
+        HeldBy { new_devices: self.new_devices.len() as u64, ..self.held }
+    }
+
     /// Adds a block of this shape (0 if it has none) that tensors hold as `by` describes.
     fn add(&mut self, shape: u16, by: Option<&HeldBy>) {
         if shape != 0 {

@@ -80,9 +80,27 @@ pub fn follow() -> std::io::Result<()> {
     Ok(())
 }
 
+/// The blocks that are live after the body.
+#[derive(Debug, Default)]
+pub(crate) struct LiveBlocks {
+    holders: Vec<Held>,
+    /// The bytes that the driver refused to free.
+    unfreed: BTreeMap<Space, u64>,
+}
+
 /// All live blocks that have a context, grouped by space, context, shape and age. All iterations
 /// before the latest are one age, so that their number does not matter.
-pub(crate) fn live_holders() -> Vec<Held> {
+pub(crate) fn live_blocks() -> LiveBlocks {
+    let mut unfreed: BTreeMap<Space, u64> = BTreeMap::new();
+    ledger::each_unfreed(|_, block| {
+        if block.origin.context != 0 {
+            *unfreed.entry(block.space).or_default() += block.size;
+        }
+    });
+    LiveBlocks { holders: live_holders(), unfreed }
+}
+
+fn live_holders() -> Vec<Held> {
     let mut held: FxHashMap<(Key, u32), (u64, u64)> = FxHashMap::default();
     let latest = ledger::iteration();
     ledger::each(|_, block| {
@@ -121,7 +139,7 @@ impl Attributor {
     /// Source files below `workspace`, the root folder of the program, are named relative to it.
     pub(crate) fn finish(
         self,
-        (iterations, live): (Iterations<'_>, &[Held]),
+        (iterations, live): (Iterations<'_>, LiveBlocks),
         judged: &[Space],
         workspace: &Path,
     ) -> Option<Unresolved> {
@@ -153,7 +171,7 @@ impl Attributor {
             .collect();
         let survivors =
             judged.iter().flat_map(|&space| indices.survivors(iterations, space)).collect();
-        let retained = indices.holders(live, iterations.after_last());
+        let retained = indices.holders(&live.holders, iterations.after_last());
         let attribution = Attribution {
             stacks: Vec::new(),
             places,
@@ -161,6 +179,7 @@ impl Attributor {
             refused,
             survivors,
             retained,
+            unfreed: live.unfreed,
             devices: tensor::devices_since(iterations.first),
             modules: trace.log.as_ref().and_then(measure_modules),
             unlogged: trace.log.as_ref().map_or(0, |log| log.lost),
@@ -320,8 +339,8 @@ impl Indices {
             .into_iter()
             .map(|(context, group)| {
                 let (stack, scope) = self.context(context);
-                let SurvivorTensors { shapes, held } =
-                    of_context.remove(&context).unwrap_or_default();
+                let of_context = of_context.remove(&context).unwrap_or_default();
+                let (held, SurvivorTensors { shapes, .. }) = (of_context.held(), of_context);
                 let tensors = shapes.into_iter().filter_map(tensor::tensor_type).collect();
                 Survivors { space, stack, scope, tensors, group, held }
             })

@@ -97,7 +97,7 @@ impl Following {
         let judges_resident = limits.max_rss_growth.value.is_some() && !events::is_on();
         Self {
             reach,
-            budget: Budget::of(most),
+            budget: Budget::of(most).of_measured(screen),
             evidence: limits.evidence.value,
             min_time: limits.min_time.value.unwrap_or_default(),
             warmup,

@@ -119,7 +119,7 @@ pub mod __private {
     pub use crate::entry::run;
     pub use crate::outcome::Returned;
     #[cfg(feature = "candle")]
-    pub use crate::phases::{card_of, lost_events, refused};
+    pub use crate::phases::{card_of, lost_events, refused, refusing};
     #[cfg(feature = "candle")]
     pub use crate::probe::card::InstalledCard;
     pub use crate::probe::recording::{DriverCall, record};

@@ -1,11 +1,14 @@
 //! Functions for a program that measures its own phases; memcheck-estimate uses them.
 
+use std::panic::AssertUnwindSafe;
+
 use candle_core::{Device, Result};
 use memcheck_core::quiet;
 use memcheck_ledger as ledger;
 
 use crate::device;
 use crate::probe::card::{self, InstalledCard};
+use crate::refusal;
 
 /// The last allocation that `device` refused: the requested bytes, and the bytes that were live at
 /// that moment. `None` if it has refused none.
@@ -13,6 +16,15 @@ pub fn refused(device: &Device) -> Option<(u64, u64)> {
     let _quiet = quiet::enter();
     let figures = ledger::snapshot(device::space(device));
     (figures.refused_bytes > 0).then_some((figures.refused_bytes, figures.refused_live))
+}
+
+/// Runs `work` and refuses its device allocation with this number, counted from 1. Returns the
+/// result of `work`, which is an error if it panicked, and whether it made that allocation. Calls
+/// must not overlap.
+pub fn refusing<R>(number: u64, work: impl FnOnce() -> R) -> (std::thread::Result<R>, bool) {
+    refusal::begin(Some(number));
+    let result = std::panic::catch_unwind(AssertUnwindSafe(work));
+    (result, refusal::end())
 }
 
 /// The card of a device; `None` if the device is not a GPU.

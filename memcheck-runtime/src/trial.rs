@@ -231,16 +231,19 @@ impl Trial {
     /// # }
     /// ```
     ///
-    /// A fault sweep refuses no allocation of such iterations, and notes this.
-    ///
     /// # Panics
     /// If iterations have begun before.
     pub async fn iterate_async<R: Returned>(&self, mut body: impl AsyncFnMut(usize) -> R) -> R {
         let mut series = match Series::start(self) {
             Start::Series(series) => series,
             Start::Sweep(sweep) => {
-                sweep.skip("the iterations are asynchronous: use `Trial::iterate`");
-                return R::done();
+                let report = |done, of| self.report_sweep(done, of);
+                // Boxed, because the future of a body without a sweep must not hold that of one.
+                let swept = {
+                    let _quiet = quiet::enter();
+                    Box::pin(sweep.run_async(self.warmup, body, report))
+                };
+                return swept.await;
             }
         };
         while let Some(index) = series.begin_next() {

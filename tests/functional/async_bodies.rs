@@ -50,6 +50,23 @@ fn async_bodies_are_measured_on_the_simulated_device() {
 }
 
 #[test]
+fn a_fault_sweep_refuses_the_allocations_of_async_bodies() {
+    let programs = Programs::of("async_bodies");
+    let arguments = ["async_bodies::server_without", "async_bodies::list_without"];
+    let run = programs.run("sim", &arguments).exits(100);
+    let server = run.test("server_without_memory");
+    assert_eq!(run.codes("server_without_memory"), [""; 0], "{server}");
+    let sweep = &server["fault_sweep"];
+    assert_eq!((&sweep["refused"], &sweep["errors"]), (&2.into(), &2.into()), "{sweep}");
+    assert_eq!(run.codes("list_without_memory"), ["fault-unsafe"]);
+    let finding = run.test("list_without_memory")["findings"][0].clone();
+    let (message, at) = (finding["message"].as_str().unwrap(), programs.site("refused"));
+    let stays = format!("4,096 B (4.0 KiB) stay in cuda:0 after allocation 2 of 2 at {at} ");
+    assert!(message.starts_with(&stays), "{message}");
+    assert_eq!(finding["sites"][1]["line"], programs.line("input"), "{finding}");
+}
+
+#[test]
 fn accept_proposes_a_tolerance_for_figures_that_differ() {
     let programs = Programs::of("async_bodies").with_baselines();
     let test = "async_bodies::differs_from_run_to_run";

@@ -126,6 +126,10 @@ impl Page {
         self.send("Emulation.setEmulatedMedia", json!({"features": features}));
     }
 
+    pub(crate) fn hide_scrollbars(&mut self) {
+        self.send("Emulation.setScrollbarsHidden", json!({"hidden": true}));
+    }
+
     /// Shows the page as a printer gets it.
     pub(crate) fn set_print(&mut self, print: bool) {
         let media = if print { "print" } else { "" };

@@ -1,10 +1,8 @@
 //! `compare`: two runs, or a branch and its base. `history`, and the exports of figures.
 
-use std::path::Path;
-use std::process::Command;
-
 use crate::fixture::{Programs, Project, memcheck, own_directory};
 use crate::outputs::assert_shown;
+use crate::which_candle::git;
 
 /// It shows the outputs of a comparison.
 const PAGE: &str = "docs/reference/compare.md";
@@ -88,14 +86,6 @@ fn two_results_are_compared_in_every_form() {
     let archive = project.memcheck(&["compare", "before", "tests.tar.zst"]).exits(2);
     archive.prints("an archive has tests, but no results").prints("--archive-file");
     project.memcheck(&["compare", "before", "after", "--report", "trace=a"]).exits(2);
-}
-
-fn git(folder: &Path, arguments: &[&str]) -> String {
-    let identity = ["-c", "user.name=test", "-c", "user.email=test@example.com"];
-    let output = Command::new("git").args(identity).args(arguments).current_dir(folder).output();
-    let output = output.expect("git runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
 #[test]

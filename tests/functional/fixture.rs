@@ -406,7 +406,7 @@ fn unused_name() -> String {
 
 /// Unused dependencies whose features this workspace also switches on, so that candle is compiled
 /// once.
-const ALIGNED: &str = "\
+pub(crate) const ALIGNED: &str = "\
 [target.'cfg(all())'.build-dependencies]
 anyhow = { version = \"1\", features = [\"backtrace\"] }
 syn-3 = { package = \"syn\", version = \"3\", features = [\"full\"] }

@@ -4,6 +4,7 @@
 //! `cargo memcheck` in them. The tests read its JSON output. The projects share one build
 //! directory, so that candle is built once.
 
+mod action;
 mod again;
 mod archive;
 mod async_bodies;
@@ -16,6 +17,7 @@ mod browser;
 mod c_heap;
 mod candle_tests;
 mod cases;
+mod causes;
 mod compare;
 mod comparisons;
 mod completions;
@@ -67,6 +69,8 @@ mod perfetto;
 mod phases;
 mod plain;
 mod plan;
+mod pools;
+mod printed_commands;
 mod profile;
 mod proof;
 mod prose;
@@ -78,7 +82,9 @@ mod reference;
 mod relations;
 mod report_data;
 mod report_layout;
+mod report_matrix;
 mod report_page;
+mod report_pictures;
 mod report_reader;
 mod reports;
 mod revisions;
@@ -94,6 +100,7 @@ mod threads;
 mod unified;
 mod unstable;
 mod unwritten;
+mod updates;
 mod user_code;
 mod user_package;
 mod values;

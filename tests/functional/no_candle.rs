@@ -19,7 +19,7 @@ features = [\"std\", \"cublas\", \"cublaslt\", \"curand\", \"driver\", \"nvrtc\"
 ";
 
 /// The manifest of a package that adds the runtime without candle.
-fn manifest(name: &str, dependencies: &str) -> String {
+pub(crate) fn manifest(name: &str, dependencies: &str) -> String {
     let runtime = workspace().join("memcheck-runtime").display().to_string();
     format!(
         "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n\n\

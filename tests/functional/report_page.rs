@@ -1,11 +1,10 @@
 //! The HTML report in a real browser: a reader searches, opens a test, zooms, asks for a block, and
 //! switches to dark or to a phone. Skipped with the reason on a machine without Chromium.
-//! `SCREENSHOTS=write` writes the pictures of the documentation.
 
 use std::path::{Path, PathBuf};
 
 use crate::browser::Page;
-use crate::fixture::{Programs, memcheck, workspace};
+use crate::fixture::Programs;
 
 pub(crate) const READY: &str = "document.documentElement.dataset.ready !== undefined";
 pub(crate) const OPENED: &str = "document.querySelector('#view').dataset.ready !== undefined";
@@ -117,7 +116,10 @@ fn ask_for_a_block(page: &mut Page, source: &str) {
     assert!(frames.contains("zeros") && frames.contains(source), "{frames}");
     let picture = "document.querySelector('.blocks canvas').toDataURL()";
     let with_setup = page.text(picture);
+    let pressed = "[...document.querySelectorAll('.tools button')].find(b => b.textContent === 'Hide set-up').ariaPressed";
+    assert_eq!(page.text(pressed), "false");
     click_button(page, "Hide set-up");
+    assert_eq!(page.text(pressed), "true");
     let at = page.position(CHART, 0.5, 0.97);
     page.hover(at);
     page.wait("!document.querySelector('.hint').innerText.includes('64.0 KiB')");
@@ -137,6 +139,7 @@ fn zoom(page: &mut Page) {
     ));
     let part = range(page);
     assert!(part.0 > 0 && part.1 < all.1, "{part:?} of {all:?}");
+    stays_zoomed(page, part);
     // The first iterations hold less memory than the last, and the axis follows.
     click_button(page, "\u{2190}");
     click_button(page, "\u{2190}");
@@ -159,6 +162,24 @@ fn zoom(page: &mut Page) {
     let early = page.position(CHART, 0.1, 0.5);
     page.click(early);
     page.wait("document.querySelector('.flames').ariaLabel.startsWith('Moment: ')");
+}
+
+/// Neither another width, nor dark, nor paper changes the part of the chart that is shown.
+fn stays_zoomed(page: &mut Page, part: (u64, u64)) {
+    let width = "document.querySelector('.blocks .uplot').getBoundingClientRect().width";
+    let wide = page.value(width);
+    page.resize(700, 900, 1);
+    page.wait(&format!("{width} < {wide}"));
+    assert_eq!(range(page), part);
+    page.set_dark(true);
+    page.set_dark(false);
+    for event in ["beforeprint", "afterprint"] {
+        page.value(&format!("dispatchEvent(new Event('{event}'))"));
+        assert_eq!(range(page), part, "{event}");
+    }
+    page.resize(1280, 900, 1);
+    page.wait(&format!("{width} === {wide}"));
+    assert_eq!(range(page), part);
 }
 
 fn use_the_flame_graph(page: &mut Page) {
@@ -219,39 +240,4 @@ fn a_script_that_the_policy_forbids_does_not_run_and_is_an_error() {
                 setTimeout(() => { throw new Error('planted'); }); })",
     );
     assert!(page.errors.iter().any(|error| error.contains("planted")), "{:?}", page.errors);
-}
-
-/// `scripts/report-screenshots` runs it.
-#[test]
-fn pictures_of_the_report_are_written_on_request() {
-    if std::env::var("SCREENSHOTS").as_deref() != Ok("write") {
-        return;
-    }
-    let mut page = Page::open().expect("a browser");
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let path = folder.path().join("report.html");
-    let report = format!("html={}", path.display());
-    let target = ["-p", "memcheck-tests", "--test", "controls", "--device", "sim"];
-    let run = ["run", "--no-ci", "--run-ignored", "only", "--report", &report];
-    let tests = ["training_keeps_losses", "one_block_over_the_peak", "a_view_keeps_its_storage"];
-    memcheck(&workspace(), &[&run[..], &target, &tests].concat()).exits(100);
-    page.visit(&path, "", READY);
-    let links = "[...document.querySelectorAll('a.test')]";
-    let of_test = "a => a.textContent.startsWith('training_keeps_losses')";
-    let test = page.text(&format!("{links}.find({of_test}).getAttribute('href')"));
-    let mut take = |name: &str, fragment: &str, (width, height), dark, scroll: &str| {
-        page.resize(width, height, 1);
-        page.set_dark(dark);
-        page.visit(&path, fragment, if fragment.is_empty() { READY } else { OPENED });
-        if !scroll.is_empty() {
-            page.value(&format!("document.querySelector({scroll:?}).scrollIntoView()"));
-        }
-        page.value("new Promise(done => setTimeout(() => done(true), 500))");
-        let file = workspace().join("docs/images").join(format!("{name}.webp"));
-        std::fs::write(file, page.picture()).expect("a picture");
-    };
-    take("report-light", "", (1200, 760), false, "");
-    take("report-blocks-light", &test, (1200, 900), false, ".choice, .blocks");
-    take("report-blocks-dark", &test, (1200, 900), true, ".choice, .blocks");
-    take("report-phone", &test, (390, 844), false, "");
 }

@@ -302,7 +302,7 @@ fn a_killed_run_keeps_its_finished_tests_and_leaves_no_output_of_an_earlier_one(
     let failed = Run::from_output(&command(project.path(), &ci(&[])).output().unwrap()).exits(101);
     assert!(!pending.exists(), "{}", failed.stderr);
     failed
-        .prints("note: 1 pending snapshots of another commit were moved to ")
+        .prints("note: 1 pending snapshot of another commit moved to ")
         .prints("pending-earlier/abc");
     for file in ["junit.xml", "report.md"] {
         let report = project.read(file);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use crate::fixture::{Programs, workspace};
+use crate::fixture::workspace;
 
 /// Where a recipe runs that `weekly.yml` does not call.
 enum Elsewhere {
@@ -200,28 +200,6 @@ fn every_ignored_test_has_a_recipe() {
     assert!(weekly.len() >= 15 && tests.len() > weekly.len(), "{tests:?}");
     for test in weekly {
         assert!(words.iter().any(|word| test.contains(word)), "no recipe runs {test}: {words:?}");
-    }
-}
-
-/// The command of the action, with its input.
-#[test]
-fn the_action_writes_the_reports_that_it_keeps() {
-    let action = read("action.yml");
-    let run =
-        action.lines().find_map(|line| line.trim().strip_prefix("run: cargo memcheck $ARGS "));
-    let arguments: Vec<&str> = run.expect("a command").split(' ').collect();
-    let programs = Programs::of("report_page");
-    programs.run("cpu", &arguments).exits(100);
-    let kept: Vec<&str> = action
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix("${{ inputs.working-directory }}/"))
-        .filter(|path| path.contains('.'))
-        .collect();
-    assert_eq!(kept, ["target/memcheck/report.html", "target/memcheck/junit.xml"]);
-    for file in
-        kept.into_iter().chain(["target/memcheck/report.md", "target/memcheck/report.sarif"])
-    {
-        assert!(programs.path().join(file).is_file(), "{file}");
     }
 }
 

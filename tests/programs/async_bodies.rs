@@ -92,6 +92,29 @@ async fn tasks_that_never_end(trial: &mut Trial) -> Result<()> {
         .await
 }
 
+#[mem_test(device = "cuda", block_on = block_on, baseline = false, fault_sweep)]
+async fn server_without_memory(trial: &mut Trial) -> anyhow::Result<()> {
+    serves(trial, false).await
+}
+
+/// An input stays in the list if its output cannot be computed.
+#[mem_test(device = "cuda", block_on = block_on, baseline = false, fault_sweep)]
+async fn list_without_memory(trial: &mut Trial) -> Result<()> {
+    let device = trial.device();
+    let weights = Tensor::ones(1024, DType::F32, device)?;
+    let mut inputs = Vec::with_capacity(64);
+    trial
+        .iterate_async(async |_| {
+            let input = Tensor::ones(1024, DType::F32, device)?; // line: input
+            inputs.push(input.clone());
+            tokio::task::yield_now().await;
+            (&weights * &input)?; // line: refused
+            inputs.pop();
+            Result::Ok(())
+        })
+        .await
+}
+
 #[mem_test(block_on = block_on, baseline = false)]
 async fn fails(trial: &mut Trial) -> anyhow::Result<()> {
     trial.iterate_async(async |_| anyhow::bail!("no model")).await

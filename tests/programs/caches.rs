@@ -22,7 +22,7 @@ fn random() -> impl FnMut(u64) -> u64 {
 }
 
 /// A map that is asked for keys at random.
-#[mem_test(max_growth = "0 B", baseline = false, cases(keys = [512, 1_024]))]
+#[mem_test(max_growth = "0 B", baseline = false, cases(keys = [512, 1_024, 16_384]))]
 fn map_of_random_keys(trial: &mut Trial) -> Result<()> {
     let device = trial.device().clone();
     let keys: u64 = trial.case("keys")?;
@@ -167,7 +167,7 @@ fn has_no_input_left(trial: &mut Trial) -> anyhow::Result<()> {
 }
 
 /// A tensor that is replaced by a longer one now and then.
-#[mem_test(max_growth = "0 B", baseline = false, cases(every = [30, 45]))]
+#[mem_test(max_growth = "0 B", baseline = false, cases(every = [30, 45, 60]))]
 fn replaced_by_a_longer_one(trial: &mut Trial) -> Result<()> {
     let device = trial.device().clone();
     let every: usize = trial.case("every")?;

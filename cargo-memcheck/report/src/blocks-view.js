@@ -201,7 +201,6 @@ class BlockChart {
     const ratio = devicePixelRatio;
     ctx.save();
     ctx.strokeStyle = color('bad');
-    ctx.fillStyle = color('text');
     ctx.lineWidth = ratio;
     ctx.setLineDash([4 * ratio, 3 * ratio]);
     ctx.beginPath();
@@ -209,8 +208,14 @@ class BlockChart {
     ctx.lineTo(x, bbox.top + bbox.height);
     ctx.stroke();
     ctx.font = `${12 * ratio}px system-ui, sans-serif`;
-    ctx.textAlign = x > bbox.left + bbox.width / 2 ? 'right' : 'left';
-    ctx.fillText(text, x + (ctx.textAlign === 'right' ? -6 : 6) * ratio, bbox.top + 13 * ratio);
+    // A plain ground, because the bands below have all colors.
+    ctx.textAlign = 'left';
+    const { width } = ctx.measureText(text);
+    const left = x > bbox.left + bbox.width / 2 ? x - width - 6 * ratio : x + 6 * ratio;
+    ctx.fillStyle = color('page');
+    ctx.fillRect(left - 3 * ratio, bbox.top, width + 6 * ratio, 18 * ratio);
+    ctx.fillStyle = color('text');
+    ctx.fillText(text, left, bbox.top + 13 * ratio);
     ctx.restore();
   }
 

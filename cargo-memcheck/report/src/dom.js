@@ -1,10 +1,14 @@
 // Creates elements. Text always becomes a text node, so that no text of a test can be markup.
 
-/** Creates an element. `on…` attributes are listeners; `null` and `false` leave an attribute out. */
+/**
+ * Creates an element. `on…` attributes are listeners; `null` and `false` leave an attribute out, except
+ * that `aria-…` attributes have the values `true` and `false`.
+ */
 export function el(tag, attributes, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
+    else if (name.startsWith('aria-') && typeof value === 'boolean') element.setAttribute(name, String(value));
     else if (value !== null && value !== undefined && value !== false) {
       element.setAttribute(name, value === true ? '' : String(value));
     }
@@ -45,7 +49,9 @@ export function part(title, { open = true } = {}, ...children) {
 export function command(text) {
   const state = el('span', { class: 'hidden', role: 'status' });
   const button = el('button', { type: 'button', class: 'small', onclick: copy }, 'Copy');
-  const code = el('code', null, text);
+  // Breaks between words only: `--test` must not become `--` and `test`.
+  const words = text.split(' ').flatMap((word, at) => [at > 0 ? ' ' : '', el('span', { class: 'whole' }, word)]);
+  const code = el('code', null, words);
   async function copy() {
     const done = await write(text, code);
     button.textContent = done ? 'Copied' : 'Select and copy';

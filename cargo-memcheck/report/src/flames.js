@@ -14,12 +14,12 @@ const CELL = 20;
 
 /**
  * `graphs` is a list of `{title, note, entries}`; an entry is `{stack, leaf, kind, value, delta}`.
- * Returns `{show}`, which adds a graph or replaces the one with its title.
+ * `first` is the title of the one that is shown first. Returns `{show}`, which adds a graph or replaces the one with its title.
  */
-export function flames(parent, space, graphs, tree) {
+export function flames(parent, space, graphs, tree, first) {
   const shown = graphs.filter((graph) => graph.entries.length > 0);
   if (shown.length === 0) return null;
-  const state = { graph: shown[0], folded: true, text: '' };
+  const state = { graph: shown.find(({ title }) => title === first) ?? shown[0], folded: true, text: '' };
   const box = part(`Call stacks of ${space}`);
   const area = el('div', { class: 'flames', tabindex: '0', role: 'region' });
   const note = el('p', { class: 'note' });
@@ -84,7 +84,16 @@ export function flames(parent, space, graphs, tree) {
       .onClick((node) => { mark(node); });
     state.root = root;
     select(area).datum(root).call(chart);
+    complete();
     if (state.text) find();
+  }
+
+  /** Frames get their widths and texts by transitions, which end neither on paper nor in a hidden tab. */
+  function complete() {
+    for (const frame of area.querySelectorAll('g.frame')) {
+      select(frame).select('rect').interrupt().attr('width', frame.getAttribute('width'));
+      frame.querySelector('div').textContent = frame.getAttribute('name');
+    }
   }
 
   /** Outlines a frame and describes it. */

@@ -24,7 +24,11 @@ export function iterations(parent, { space, iterations: of }) {
   const start = starts[Math.floor(starts.length / 2)];
   const trend = numbers.map((_, index) => Math.max(0, start + slope * index));
   const value = (_, bytes) => (bytes === null ? '\u2014' : size(Math.round(bytes)));
-  chart(box, text, {
+  const last = numbers.length - 1;
+  const plot = chart(box, text, {
+    legend: { markers: { width: 2, fill: null, dash: (of, index) => (of.series[index].dash ? 'dashed' : 'solid') } },
+    // Without a pointer, the legend has the figures of the last iteration.
+    hooks: { setCursor: [(of) => of.cursor.idx === null && of.setLegend({ idx: last })] },
     scales: { x: { time: false }, y: { range: (_, __, highest) => [0, (highest || 1) * 1.08] } },
     axes: [axis({ label: 'iteration', incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10000] }), bytesAxis()],
     series: [
@@ -33,5 +37,5 @@ export function iterations(parent, { space, iterations: of }) {
       { label: 'peak', value, stroke: () => color('muted'), dash: [4, 3] },
       { label: 'trend', value, stroke: () => color('bad'), dash: [8, 5] },
     ],
-  }, [numbers, allocated, peak, trend]);
+  }, [numbers, allocated, peak, trend]);  plot.setLegend({ idx: last });
 }

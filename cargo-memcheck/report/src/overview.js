@@ -15,6 +15,7 @@ export function startOverview() {
   }));
   const failures = [...document.querySelectorAll('.failure')].map((item) =>
     ({ item, test: item.querySelector('a.test').getAttribute('href') }));
+  const attention = document.querySelector('.cause-group')?.parentElement.querySelector('h2');
   const state = { status: null, text: '' };
 
   const shown = el('output', { class: 'shown', 'aria-live': 'polite' });
@@ -25,11 +26,13 @@ export function startOverview() {
   const none = el('p', { class: 'muted', hidden: true },
     'No test matches. ', el('button', { type: 'button', class: 'link', onclick: clear }, 'Show all tests'));
   const order = el('select', { id: 'order' });
-  tests.parentElement.before(
-    el('div', { class: 'tools' },
-      el('label', { for: 'search', class: 'hidden' }, 'Search'), search, shown,
-      el('span', { class: 'order' }, el('label', { for: 'order' }, 'Sort by'), order)),
+  // Above the failures too, which it filters as it does the table.
+  document.querySelector('.cards').after(
+    el('div', { class: 'tools', hidden: rows.length < 2 },
+      el('label', { for: 'search', class: 'hidden' }, 'Search'), search, shown),
     none);
+  tests.parentElement.before(
+    el('div', { class: 'tools order', hidden: rows.length < 2 }, el('label', { for: 'order' }, 'Sort by'), order));
 
   const cards = startCards(state, apply);
   hideConstantColumns(tests, rows);
@@ -54,6 +57,8 @@ export function startOverview() {
       group.hidden = ![...group.querySelectorAll('.failure')].some((item) => !item.hidden);
     }
     none.hidden = count > 0;
+    tests.hidden = count === 0;
+    if (attention) attention.hidden = failures.every(({ item }) => item.hidden);
     shown.textContent = count === rows.length
       ? `${exact(count)} ${noun}` : `${exact(count)} of ${exact(rows.length)} ${noun}`;
     for (const [status, card] of cards) card.setAttribute('aria-pressed', status === state.status);
@@ -74,7 +79,6 @@ export function startOverview() {
     }
   });
 }
-
 
 /** A card of a status is a button that shows only its tests. */
 function startCards(state, apply) {

@@ -3,23 +3,24 @@
 import { blockChart } from './blocks-view.js';
 import { axis, bytesAxis, chart } from './charts.js';
 import { color, kindColor, KINDS } from './colors.js';
-import { el, part, table } from './dom.js';
+import { el, part, prose, table } from './dom.js';
 import { stack } from './findings.js';
 import { flames } from './flames.js';
 import { both, exact, share, size } from './format.js';
 
 const MOST_ROWS = 30;
 
-export function space(parent, data, tree) {
+/** `first` is the title of the flame graph that is shown first. */
+export function space(parent, data, tree, first) {
   const { held } = data;
   if (!held) {
     parent.append(el('p', { class: 'muted' },
-      'This test ran without call stacks. `--explain always`, or the profile of the test, shows its blocks.'));
+      prose('This test ran without call stacks. `--explain always`, or the profile of the test, shows its blocks.')));
     return;
   }
   if (held.doubt) parent.append(el('p', { class: 'alert' }, held.doubt));
   const blocks = held.lifetimes ? blockChart(parent, data, tree) : timeline(parent, data);
-  const graph = flames(parent, data.space, graphs(held, tree), tree);
+  const graph = flames(parent, data.space, graphs(held, tree), tree, first);
   if (blocks && graph) blocks.onMoment = graph.show;
   kinds(parent, data);
   holders(parent, data, tree);
@@ -135,7 +136,7 @@ function survivors(parent, { held }, tree) {
   const more = rows.length - MOST_ROWS;
   const body = rows.length === 0 ? null : table('Survivors of the measured iterations',
     [{ title: 'Survivor' }, { title: 'Call site' }, { title: 'Blocks', figure: true },
-      { title: 'Bytes', figure: true }, { title: 'Pattern of each call stack' }], rows.slice(0, MOST_ROWS).map(cells),
+      { title: 'Bytes', figure: true }, { title: 'Pattern of one call stack' }], rows.slice(0, MOST_ROWS).map(cells),
     more > 0 ? [[`${exact(more)} more`, '', '', size(rows.slice(MOST_ROWS).reduce((all, row) => all + row.bytes, 0)), '']] : []);
   parent.append(part('Survivors of the iterations', { open: rows.length < 8 }, el('p', null, held.growth), body));
 }

@@ -35,7 +35,7 @@ export async function showTest(view, number, isCurrent, show) {
     const area = el('div');
     const choose = (chosen) => {
       area.replaceChildren();
-      space(area, chosen, tree);
+      space(area, chosen, tree, graphOf(test.findings[0]?.code));
       iterations(area, chosen);
     };
     view.append(...chooser(test, choose), area);
@@ -47,6 +47,9 @@ export async function showTest(view, number, isCurrent, show) {
   view.dataset.ready = number;
   return test.test;
 }
+
+/** The flame graph that shows most of a finding. */
+const graphOf = (code) => ({ leak: 'Survivors', 'peak-regression': 'Change from the baseline' })[code];
 
 const back = () => el('a', { href: '#' }, '\u2190 All tests');
 

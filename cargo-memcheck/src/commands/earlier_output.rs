@@ -4,12 +4,14 @@
 
 use std::path::Path;
 
+use memcheck_core::size::counted;
+
 use crate::baselines;
 use crate::build::workspace::{Places, commit, pending_of_results};
 use crate::discovery::session::Session;
 use crate::invocation::cli::RunArgs;
 use crate::invocation::options::{Mode, environment};
-use crate::invocation::printed;
+use crate::invocation::printed::PrintedCommand;
 use crate::presentation::presenters::style;
 use crate::presentation::results;
 use crate::system::error::Failure;
@@ -51,9 +53,10 @@ pub(super) fn set_aside(pending: &Path, commit: Option<&str>) {
     match baselines::set_aside(pending, commit) {
         Ok(None) => {}
         Ok(Some(baselines::SetAside { snapshots, to })) => eprint_line!(
-            "note: {snapshots} pending snapshots of another commit were moved to {}; {} shows them",
+            "note: {} of another commit moved to {}; {} shows them",
+            counted(snapshots as u64, "pending snapshot", "pending snapshots"),
             to.display(),
-            printed::quoted(["review", "--from", &to.to_string_lossy()])
+            PrintedCommand::ReviewEarlierSnapshots.quoted([to.to_string_lossy()])
         ),
         Err(error) => eprint_line!(
             "{} {} can have pending snapshots of another commit: {error}",

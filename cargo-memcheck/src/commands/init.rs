@@ -11,7 +11,7 @@ use similar::TextDiff;
 use crate::build::starter::{self, ChangedFile, Starter, StarterError};
 use crate::build::workspace::Workspace;
 use crate::invocation::cli::InitArgs;
-use crate::invocation::printed;
+use crate::invocation::printed::PrintedCommand;
 use crate::presentation::presenters::style;
 use crate::system::error::{CommandError, Failure};
 use crate::system::files;
@@ -71,7 +71,7 @@ pub(super) fn init(args: &InitArgs) -> Result<u8, Failure> {
         eprint_line!("Cargo.lock has candle of the registry, and this makes it follow the patch:");
         eprint_line!("  {}", style::hint(&update));
     }
-    let next = printed::command(["-p", starter.package()]);
+    let next = PrintedCommand::RunFirstTest.with(["-p", starter.package()]);
     eprint_line!("done; run the test with {}", style::hint(&next));
     Ok(exit::OK)
 }

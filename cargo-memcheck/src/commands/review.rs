@@ -11,7 +11,7 @@ use memcheck_core::wire::exit;
 use crate::baselines::{self, CheckedSnapshot, SnapshotError, SnapshotFile, selected};
 use crate::build::workspace::Workspace;
 use crate::invocation::cli::SnapshotArgs;
-use crate::invocation::printed;
+use crate::invocation::printed::PrintedCommand;
 use crate::invocation::values::Verbosity;
 use crate::presentation::presenters::{json, style};
 use crate::system::error::Failure;
@@ -133,19 +133,23 @@ fn commands(args: &SnapshotArgs, file: &SnapshotFile) {
     // The variable and the configuration apply to these commands too.
     let flags =
         [("--from", args.from.as_deref()), ("--baselines", args.baselines.baselines.as_deref())];
-    for word in ["accept", "reject"] {
-        eprint_line!("  {}", style::hint(&command(word, file, flags)));
+    for kind in [PrintedCommand::AcceptSnapshots, PrintedCommand::RejectSnapshots] {
+        eprint_line!("  {}", style::hint(&command(kind, file, flags)));
     }
     eprint_line!("");
 }
 
-fn command(word: &str, file: &SnapshotFile, folders: [(&str, Option<&Path>); 2]) -> String {
+fn command(
+    kind: PrintedCommand,
+    file: &SnapshotFile,
+    folders: [(&str, Option<&Path>); 2],
+) -> String {
     let name = file.target.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let words = |(flag, folder): (&str, Option<&Path>)| {
         Some([flag.to_owned(), folder?.to_string_lossy().into_owned()])
     };
     let flags = folders.into_iter().filter_map(words).flatten().collect();
-    printed::of_snapshots(word, &[name], flags)
+    kind.of_snapshots(&[name], flags)
 }
 
 const KEYS: &str =
@@ -211,7 +215,8 @@ mod tests {
             let folders = ["it's $(id)", "a b"];
             let flags = [("--from", folders[0]), ("--baselines", folders[1])];
             let flags = flags.map(|(flag, folder)| (flag, Some(Path::new(folder))));
-            let words = shlex::split(&command("accept", &file, flags)).unwrap();
+            let words =
+                shlex::split(&command(PrintedCommand::AcceptSnapshots, &file, flags)).unwrap();
             for word in [name, folders[0], folders[1]] {
                 assert!(words.contains(&word.to_owned()), "{words:?}");
             }

@@ -16,7 +16,7 @@ use crate::discovery::listing::ListedExecutable;
 use crate::discovery::session::{LegTests, Session, TestSource};
 use crate::execution::note::Note;
 use crate::invocation::options::baselines_flag;
-use crate::invocation::printed;
+use crate::invocation::printed::PrintedCommand;
 
 /// `legs` must contain the tests of all legs.
 pub(crate) fn notes(session: &Session, legs: &[LegTests]) -> std::io::Result<Vec<Note>> {
@@ -30,8 +30,7 @@ pub(crate) fn notes(session: &Session, legs: &[LegTests]) -> std::io::Result<Vec
             level: level(Code::NotBuilt),
         })
         .collect();
-    let words = ["prune".to_owned()].into_iter().chain(baselines_flag(session.roots()));
-    let prune = printed::quoted(words);
+    let prune = PrintedCommand::PruneBaselines.quoted(baselines_flag(session.roots()));
     for (package, file) in stale(session, legs)? {
         let shown = file.path.strip_prefix(session.workspace.root()).unwrap_or(&file.path);
         let finding =

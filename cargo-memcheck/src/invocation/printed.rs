@@ -3,29 +3,82 @@
 
 use crate::system::{escape, shell};
 
-/// `cargo memcheck` with these words, each quoted if a shell would read it otherwise.
-pub(crate) fn command<W: AsRef<str>>(words: impl IntoIterator<Item = W>) -> String {
-    let mut text = "cargo memcheck".to_owned();
-    for word in words {
-        text.push(' ');
-        text.push_str(&shell::argument(&escape::line(word.as_ref())));
-    }
-    text
+/// The kinds of printed commands, by their purpose. `tests/functional/printed_commands.rs` runs one
+/// of each kind, as it was printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PrintedCommand {
+    RunTest,
+    RunTestWithOutput,
+    RepeatTest,
+    ProfileTest,
+    CheckDevice,
+    ReviewSnapshots,
+    AcceptSnapshots,
+    RejectSnapshots,
+    /// Snapshots that a person has fetched from CI into a folder.
+    ReviewFetchedSnapshots,
+    AcceptFetchedSnapshots,
+    /// Snapshots of an earlier commit, which a run has moved aside.
+    ReviewEarlierSnapshots,
+    Explain,
+    AddRuntime,
+    RunFirstTest,
+    PruneBaselines,
+    #[cfg(feature = "comparison")]
+    AppendToHistory,
+    /// A subcommand that was probably meant.
+    Subcommand,
+    /// A mistyped subcommand as a filter.
+    RunFilter,
 }
 
-/// The same in backticks, for a sentence.
-pub(crate) fn quoted<W: AsRef<str>>(words: impl IntoIterator<Item = W>) -> String {
-    format!("`{}`", command(words))
-}
-
-/// `accept` or `reject` with the names of snapshots, which can begin with a hyphen.
-pub(crate) fn of_snapshots(word: &str, names: &[String], flags: Vec<String>) -> String {
-    let mut words = vec![word.to_owned()];
-    match names.iter().any(|name| name.starts_with('-')) {
-        true => words.extend(flags.into_iter().chain(["--".to_owned()]).chain(names.to_vec())),
-        false => words.extend(names.iter().cloned().chain(flags)),
+impl PrintedCommand {
+    /// The words before those that depend on the run.
+    fn first_words(self) -> &'static [&'static str] {
+        match self {
+            Self::RunTest | Self::RunTestWithOutput | Self::RepeatTest | Self::RunFilter => {
+                &["run"]
+            }
+            Self::ProfileTest => &["profile"],
+            Self::CheckDevice => &["doctor"],
+            Self::ReviewSnapshots | Self::ReviewFetchedSnapshots => &["review"],
+            Self::ReviewEarlierSnapshots => &["review", "--from"],
+            Self::AcceptSnapshots | Self::AcceptFetchedSnapshots => &["accept"],
+            Self::RejectSnapshots => &["reject"],
+            Self::Explain => &["explain"],
+            Self::AddRuntime => &["init"],
+            Self::PruneBaselines => &["prune"],
+            #[cfg(feature = "comparison")]
+            Self::AppendToHistory => &["--history"],
+            Self::RunFirstTest | Self::Subcommand => &[],
+        }
     }
-    command(words)
+
+    /// The command with these words, each quoted if a shell would read it otherwise.
+    pub(crate) fn with<W: AsRef<str>>(self, words: impl IntoIterator<Item = W>) -> String {
+        let mut text = "cargo memcheck".to_owned();
+        let mut add = |word: &str| {
+            text.push(' ');
+            text.push_str(&shell::argument(&escape::line(word)));
+        };
+        self.first_words().iter().copied().for_each(&mut add);
+        words.into_iter().for_each(|word| add(word.as_ref()));
+        text
+    }
+
+    /// The same in backticks, for a sentence.
+    pub(crate) fn quoted<W: AsRef<str>>(self, words: impl IntoIterator<Item = W>) -> String {
+        format!("`{}`", self.with(words))
+    }
+
+    /// The command with the names of snapshots, which can begin with a hyphen.
+    pub(crate) fn of_snapshots(self, names: &[String], flags: Vec<String>) -> String {
+        let names = names.iter().cloned();
+        match names.clone().any(|name| name.starts_with('-')) {
+            true => self.with(flags.into_iter().chain(["--".to_owned()]).chain(names)),
+            false => self.with(names.chain(flags)),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -37,17 +90,20 @@ mod tests {
 
     #[test]
     fn each_word_reaches_the_command_as_it_is() {
-        let text = command(["run", "it's [seq=1]", "--exact", "$(id)", "--baselines", "a b"]);
+        let words = ["it's [seq=1]", "--exact", "$(id)", "--baselines", "a b"];
+        let text = PrintedCommand::RunTest.with(words);
         assert_eq!(text, r"cargo memcheck run 'it'\''s [seq=1]' --exact '$(id)' --baselines 'a b'");
         assert_eq!(refusal(&text), None);
-        assert_eq!(refusal(&command([""; 0])), None);
+        assert_eq!(PrintedCommand::RunFirstTest.with([""; 0]), "cargo memcheck");
         let folder = ["--from", "a b"].map(str::to_owned).to_vec();
-        let accept = of_snapshots("accept", &["-rf@cpu.snap".to_owned()], folder.clone());
+        let accept = PrintedCommand::AcceptSnapshots
+            .of_snapshots(&["-rf@cpu.snap".to_owned()], folder.clone());
         assert_eq!(accept, "cargo memcheck accept --from 'a b' -- -rf@cpu.snap");
         assert_eq!(refusal(&accept), None);
-        let accept = of_snapshots("accept", &["a@cpu.snap".to_owned()], folder);
+        let accept =
+            PrintedCommand::AcceptSnapshots.of_snapshots(&["a@cpu.snap".to_owned()], folder);
         assert_eq!(accept, "cargo memcheck accept a@cpu.snap --from 'a b'");
-        assert_eq!(quoted(["list"]), "`cargo memcheck list`");
+        assert_eq!(PrintedCommand::Subcommand.quoted(["list"]), "`cargo memcheck list`");
         assert!(refusal("cargo memcheck accept --nonsense").is_some());
         assert!(refusal("cargo memcheck profle a").is_some());
         assert!(refusal("cargo memcheck 'a").is_some() && refusal("rm -r").is_some());

@@ -2,7 +2,7 @@
 
 use strsim::{jaro, jaro_winkler, osa_distance};
 
-use super::printed;
+use super::printed::PrintedCommand;
 
 /// From 0 to 1. clap uses the same threshold for its suggestions.
 const ALIKE: f64 = 0.7;
@@ -12,7 +12,10 @@ const MISTAKES: usize = 2;
 /// A filter can be a mistyped subcommand, or a subcommand that is not the first argument.
 pub(crate) fn suggestion(filters: &[String]) -> Option<String> {
     if let Some(word) = filters.iter().find(|filter| super::cli::is_subcommand(filter)) {
-        return Some(format!("{} …: the subcommand comes first", printed::quoted([word])));
+        return Some(format!(
+            "{} …: the subcommand comes first",
+            PrintedCommand::Subcommand.quoted([word])
+        ));
     }
     let first = filters.first()?;
     let (likeness, name) = super::cli::subcommands()
@@ -20,7 +23,7 @@ pub(crate) fn suggestion(filters: &[String]) -> Option<String> {
         .map(|name| (jaro(first, name), name))
         .max_by(|(one, _), (other, _)| one.total_cmp(other))?;
     let is_typo = likeness > ALIKE && osa_distance(first, name) <= MISTAKES;
-    is_typo.then(|| format!("did you mean {}?", printed::quoted([name])))
+    is_typo.then(|| format!("did you mean {}?", PrintedCommand::Subcommand.quoted([name])))
 }
 
 /// The name of a test that is most like a filter that matches none.

@@ -51,7 +51,8 @@ fn of_run(evidence: &Evidence<'_>, site: Site) -> Site {
     let is_buffer = matches!(site.pattern, Some(Pattern::Enlarged | Pattern::Amortized));
     match (evidence.measured.growth, &site.note) {
         (Growth::Found { iterations, .. }, Some(note)) if is_buffer && evidence.is_longer => {
-            let note = format!("{note}; this is its size after {iterations} iterations");
+            let sizes = if site.count > 1 { "these are their sizes" } else { "this is its size" };
+            let note = format!("{note}; {sizes} after {iterations} iterations");
             Site { note: Some(note), ..site }
         }
         _ => site,

@@ -198,6 +198,12 @@ pub struct HeldBy {
     pub graph: u64,
     /// Blocks that are held by a variable.
     pub variables: u64,
+    /// Devices that measured iterations opened and whose tensors hold them.
+    #[serde(default)]
+    pub new_devices: u64,
+    /// Bytes of the blocks that nothing holds, because the driver refused to free them.
+    #[serde(default)]
+    pub unfreed: u64,
 }
 
 impl HeldBy {
@@ -207,6 +213,9 @@ impl HeldBy {
         self.view_bytes = self.view_bytes.max(other.view_bytes);
         self.graph += other.graph;
         self.variables += other.variables;
+        // They can be the same devices.
+        self.new_devices = self.new_devices.max(other.new_devices);
+        self.unfreed += other.unfreed;
     }
 }
 
@@ -226,6 +235,9 @@ pub struct Attribution {
     pub survivors: Vec<Survivors>,
     /// The bytes that each call site held when the body had returned.
     pub retained: Vec<Holder>,
+    /// The bytes that are live only because the driver refused to free them, by space.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unfreed: BTreeMap<Space, u64>,
     /// The number of candle devices that measured iterations opened, by the GPU that they are on.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub devices: BTreeMap<Space, u64>,

@@ -120,6 +120,12 @@ impl Stack {
         self.calls("candle_nn::optim::")
     }
 
+    /// True if candle allocates a workspace, which it keeps for each device.
+    pub fn is_workspace(&self) -> bool {
+        let mut frames = self.frames.iter();
+        frames.any(|frame| frame.owner() == Owner::Candle && frame.function.contains("workspace"))
+    }
+
     /// True if a function whose path starts with `prefix` is on the stack.
     pub fn calls(&self, prefix: &str) -> bool {
         // To parse a name takes longer than to find a crate and its module in it.

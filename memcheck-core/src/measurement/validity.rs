@@ -202,8 +202,10 @@ fn metrics(path: &str, metrics: &Metrics) -> Checked {
 }
 
 fn attribution(path: &str, attribution: &Attribution, stacks: usize) -> Checked {
-    let Attribution { places, peaks, refused, survivors, retained, devices, modules, .. } =
-        attribution;
+    let Attribution {
+        places, peaks, refused, survivors, retained, unfreed, devices, modules, ..
+    } = attribution;
+    sum(format_args!("{path}.unfreed"), unfreed.values().copied())?;
     sum(format_args!("{path}.devices"), devices.values().copied())?;
     self::places(&format!("{path}.places"), places, stacks)?;
     let holders = |path: &str, holders: &[Holder]| self::holders(path, holders, places.len());
@@ -233,6 +235,8 @@ fn attribution(path: &str, attribution: &Attribution, stacks: usize) -> Checked 
     sum(format_args!("{path_of_survivors}.held.view_bytes"), held(|held| held.view_bytes))?;
     sum(format_args!("{path_of_survivors}.held.graph"), held(|held| held.graph))?;
     sum(format_args!("{path_of_survivors}.held.variables"), held(|held| held.variables))?;
+    sum(format_args!("{path_of_survivors}.held.new_devices"), held(|held| held.new_devices))?;
+    sum(format_args!("{path_of_survivors}.held.unfreed"), held(|held| held.unfreed))?;
     holders(&format!("{path}.retained"), retained)?;
     modules.iter().try_for_each(|modules| self::modules(&format!("{path}.modules"), modules))
 }

@@ -21,6 +21,7 @@ pub(super) const TABLE: &[ModelFamily] = &[
         ..ModelFamily::encoder(&["modernbert"], modernbert)
     },
     ModelFamily::encoder(&["jina-bert"], jina_bert),
+    #[cfg(not(candle_before = "0.10"))]
     ModelFamily::encoder(&["nomic_bert"], nomic_bert),
     ModelFamily::encoder(&["deberta-v2"], deberta).with_defaults(defaults::DEBERTA),
     // The `model_type` of GTE and of Stella with 400 million parameters is `new`. That of Stella
@@ -93,6 +94,7 @@ fn jina_bert(context: &Context) -> Loaded {
     Ok(Box::new(Encoder { model, forward }))
 }
 
+#[cfg(not(candle_before = "0.10"))]
 fn nomic_bert(context: &Context) -> Loaded {
     use m::nomic_bert::NomicBertModel;
     let config = context.read()?;

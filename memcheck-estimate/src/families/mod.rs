@@ -28,6 +28,13 @@ pub(crate) trait Model {
 
     /// Reads one more token of the shape `(batch, 1)` at `position`.
     fn step(&mut self, token: &Tensor, position: usize) -> Result<Tensor>;
+
+    /// Forgets the requests so far, in the way that candle has for it: a method of the model, or a
+    /// new cache or state. Returns false, and changes nothing, if candle has none. Quantized
+    /// models are never cleared.
+    fn clear(&mut self) -> Result<bool> {
+        Ok(false)
+    }
 }
 
 pub(crate) struct Context {

@@ -40,6 +40,12 @@ impl Model for T5 {
     fn step(&mut self, token: &Tensor, _: usize) -> Result<Tensor> {
         self.model.decode(token, encoded(&self.encoded)?)
     }
+
+    fn clear(&mut self) -> Result<bool> {
+        self.model.clear_kv_cache();
+        self.encoded = None;
+        Ok(true)
+    }
 }
 
 fn encoded(encoded: &Option<Tensor>) -> Result<&Tensor> {
@@ -69,6 +75,12 @@ impl Model for Marian {
         let logits = self.model.decode(token, encoded(&self.encoded)?, self.read)?;
         self.read += 1;
         Ok(logits)
+    }
+
+    fn clear(&mut self) -> Result<bool> {
+        self.model.reset_kv_cache();
+        (self.encoded, self.read) = (None, 0);
+        Ok(true)
     }
 }
 
@@ -108,6 +120,12 @@ impl Model for Whisper {
     fn step(&mut self, token: &Tensor, position: usize) -> Result<Tensor> {
         let ids = Tensor::zeros((token.dim(0)?, position + 1), DType::U32, token.device())?;
         self.decode(&ids, false)
+    }
+
+    fn clear(&mut self) -> Result<bool> {
+        self.model.reset_kv_cache();
+        self.encoded = None;
+        Ok(true)
     }
 }
 

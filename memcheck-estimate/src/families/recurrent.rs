@@ -29,6 +29,7 @@ pub(super) const TABLE: &[ModelFamily] = &[
     .unbounded()
     .adapted_by(attention_width)
     .with_defaults(defaults::RWKV),
+    #[cfg(not(candle_before = "0.10"))]
     ModelFamily {
         absent: &["blocks.0.att.v0", "blocks.0.att.v1", "blocks.0.att.v2"],
         ..ModelFamily::decoder(&["rwkv7"], rwkv7)
@@ -62,7 +63,11 @@ struct Stepwise<M, S> {
     model: M,
     state: S,
     read: fn(&M, &Tensor, &mut S) -> Result<Tensor>,
+    new_state: NewState<S>,
 }
+
+/// Creates the state of a request.
+type NewState<S> = Box<dyn Fn() -> Result<S>>;
 
 impl<M, S> Model for Stepwise<M, S> {
     fn prompt(&mut self, ids: &Tensor) -> Result<Tensor> {
@@ -77,16 +82,22 @@ impl<M, S> Model for Stepwise<M, S> {
     fn step(&mut self, token: &Tensor, _: usize) -> Result<Tensor> {
         (self.read)(&self.model, token, &mut self.state)
     }
+
+    fn clear(&mut self) -> Result<bool> {
+        self.state = (self.new_state)()?;
+        Ok(true)
+    }
 }
 
 fn mamba(context: &Context) -> Loaded {
     use m::mamba::{Config, Model, State};
     let config: Config = context.read()?;
     let model = Model::new(&config, context.weights.clone())?;
-    let state = State::new(context.batch, &config, context.dtype, &context.device)?;
+    let (batch, dtype, device) = (context.batch, context.dtype, context.device.clone());
+    let new_state: NewState<State> = Box::new(move || State::new(batch, &config, dtype, &device));
     let read =
         |model: &Model, token: &Tensor, state: &mut State| model.forward(&token.squeeze(1)?, state);
-    Ok(Box::new(Stepwise { model, state, read }))
+    Ok(Box::new(Stepwise { model, state: new_state()?, read, new_state }))
 }
 
 /// Loads RWKV 5 or 6. Version 6 uses the configuration and the state of version 5.
@@ -95,19 +106,24 @@ fn rwkv<M: 'static>(
     new: impl FnOnce(&m::rwkv_v5::Config, VarBuilder<'static>) -> Result<M>,
     read: fn(&M, &Tensor, &mut m::rwkv_v5::State) -> Result<Tensor>,
 ) -> Loaded {
+    use m::rwkv_v5::State;
     let config = context.read()?;
     let model = new(&config, context.weights.clone())?;
-    let state = m::rwkv_v5::State::new(context.batch, &config, &context.device)?;
-    Ok(Box::new(Stepwise { model, state, read }))
+    let (batch, device) = (context.batch, context.device.clone());
+    let new_state: NewState<State> = Box::new(move || State::new(batch, &config, &device));
+    Ok(Box::new(Stepwise { model, state: new_state()?, read, new_state }))
 }
 
 /// RWKV 7, which needs the ids on the host as well as on the device. Its state of the prompt has
 /// room for one sequence only.
+#[cfg(not(candle_before = "0.10"))]
 struct Rwkv7 {
     model: m::rwkv_v7::Model,
     state: m::rwkv_v7::State,
+    new_state: NewState<m::rwkv_v7::State>,
 }
 
+#[cfg(not(candle_before = "0.10"))]
 impl Model for Rwkv7 {
     fn prompt(&mut self, ids: &Tensor) -> Result<Tensor> {
         self.model.forward_seq(&vec![0; ids.dim(1)?], &mut self.state)
@@ -116,10 +132,16 @@ impl Model for Rwkv7 {
     fn step(&mut self, token: &Tensor, _: usize) -> Result<Tensor> {
         self.model.forward(token, &mut self.state, &[0])
     }
+
+    fn clear(&mut self) -> Result<bool> {
+        self.state = (self.new_state)()?;
+        Ok(true)
+    }
 }
 
 /// The inner widths of RWKV 7's low-rank projections. Candle reads them from the shapes of the
 /// weights.
+#[cfg(not(candle_before = "0.10"))]
 #[derive(Deserialize)]
 struct LowRanks {
     decay_low_rank_dim: usize,
@@ -128,6 +150,7 @@ struct LowRanks {
     gate_low_rank_dim: usize,
 }
 
+#[cfg(not(candle_before = "0.10"))]
 fn rwkv7(context: &Context) -> Loaded {
     use m::rwkv_v7::{Config, Model, State};
     let config: Config = context.read()?;
@@ -141,14 +164,17 @@ fn rwkv7(context: &Context) -> Loaded {
         context.store.shape(&format!("blocks.0.att.{name}"), (config.hidden_size, rank));
     }
     let model = Model::new(&config, context.weights.clone())?;
-    let state = State::new_with_dtype(&config, &context.device, context.dtype)?;
-    Ok(Box::new(Rwkv7 { model, state }))
+    let (dtype, device) = (context.dtype, context.device.clone());
+    let new_state: NewState<State> =
+        Box::new(move || State::new_with_dtype(&config, &device, dtype));
+    Ok(Box::new(Rwkv7 { model, state: new_state()?, new_state }))
 }
 
 /// Mamba 2, which reads a prompt in chunks.
 struct Mamba2 {
     model: m::mamba2::Model,
     state: m::mamba2::State,
+    new_state: NewState<m::mamba2::State>,
 }
 
 impl Model for Mamba2 {
@@ -159,14 +185,20 @@ impl Model for Mamba2 {
     fn step(&mut self, token: &Tensor, _: usize) -> Result<Tensor> {
         self.model.forward(&token.squeeze(1)?, &mut self.state)
     }
+
+    fn clear(&mut self) -> Result<bool> {
+        self.state = (self.new_state)()?;
+        Ok(true)
+    }
 }
 
 fn mamba2(context: &Context) -> Loaded {
     use m::mamba2::{Config, Model, State};
     let config: Config = context.read()?;
     let model = Model::new(&config, context.weights.clone())?;
-    let state = State::new(context.batch, &config, context.dtype, &context.device)?;
-    Ok(Box::new(Mamba2 { model, state }))
+    let (batch, dtype, device) = (context.batch, context.dtype, context.device.clone());
+    let new_state: NewState<State> = Box::new(move || State::new(batch, &config, dtype, &device));
+    Ok(Box::new(Mamba2 { model, state: new_state()?, new_state }))
 }
 
 /// RecurrentGemma, whose state is part of the model.

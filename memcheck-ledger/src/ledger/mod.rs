@@ -222,7 +222,7 @@ pub fn free_failed(address: u64, block: Block) {
     if let Some(index) = index(block.space) {
         COUNTERS[index].failed_frees.fetch_add(1, Relaxed);
         shard::with(|shard| shard.uncount_free(index));
-        if BLOCKS.insert(address, block.words(), None) {
+        if BLOCKS.insert(address, block.unfreed_words(), None) {
             COUNTERS[index].add(block.size);
             sum::add(address, block.size);
             events::push(|| Event::Kept(block));
@@ -327,6 +327,15 @@ pub fn shaped(address: u64, bytes: u64, shape: impl FnOnce() -> u16) -> bool {
 /// Passes every live block and its address to `visit`.
 pub fn each(mut visit: impl FnMut(u64, Block)) {
     each_words(|address, words| visit(address, Block::from_words(words)));
+}
+
+/// Visits the blocks that are live because the driver has refused to free them.
+pub fn each_unfreed(mut visit: impl FnMut(u64, Block)) {
+    each_words(|address, words| {
+        if Block::is_unfreed(words) {
+            visit(address, Block::from_words(words));
+        }
+    });
 }
 
 fn each_words(mut visit: impl FnMut(u64, Words)) {

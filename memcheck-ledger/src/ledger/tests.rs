@@ -62,11 +62,22 @@ fn a_failed_free_leaves_its_block_live() {
     map_table();
     let space = Space::Cuda(21);
     allocated(space, 0x11_0000, 64);
+    let unfreed = || {
+        let mut blocks = Vec::new();
+        each_unfreed(|address, block| blocks.push((address, block)));
+        blocks.retain(|(_, block)| block.space == space);
+        blocks
+    };
+    assert_eq!(unfreed(), [], "the program holds it");
     let block = freed(0x11_0000).unwrap();
     free_failed(0x11_0000, block);
+    assert_eq!(unfreed(), [(0x11_0000, block)]);
     let now = snapshot(space);
     assert_eq!((now.live, now.failed_frees, now.frees), (64, 1, 0));
     assert_eq!(freed(0x11_0000), Some(block));
+    allocated(space, 0x11_0000, 64);
+    assert_eq!(unfreed(), [], "this is another block");
+    freed(0x11_0000);
 }
 
 #[test]

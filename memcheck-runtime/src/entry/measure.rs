@@ -181,7 +181,7 @@ impl Ready {
         judged.extend(recorder.counters());
         // First, because everything below reads live blocks.
         let note = rounds::wait_for_frees(&judged, limits, patience);
-        let live = self.attributor.as_ref().map(|_| attribution::live_holders());
+        let live = self.attributor.as_ref().map(|_| attribution::live_blocks());
         let mut record = assemble(&mut recorder, &judged);
         let with_blocks = record.spaces.iter_mut().filter(|(space, _)| space.has_blocks());
         for (space, measured) in with_blocks {
@@ -203,7 +203,7 @@ impl Ready {
         self.counters.observe(&self.device, own, &mut record);
         let Some(attributor) = self.attributor else { return (record, None) };
         let live = live.unwrap_or_default();
-        let attribution = attributor.finish((recorder.iterations(), &live), &judged, job.sources());
+        let attribution = attributor.finish((recorder.iterations(), live), &judged, job.sources());
         if job.own_subscriber && scope::all().is_empty() {
             record.notes.push(restart::NO_SCOPES.to_owned());
         }

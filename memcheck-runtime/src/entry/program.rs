@@ -135,7 +135,7 @@ fn measurement(following: FollowedProgram) -> Measurement {
     let family = job.device.family().unwrap_or(Family::Cpu);
     let mut recorder = Recorder::new(Space::Host, Reach::Screen, &job.limits);
     let judged = judged(family, &host);
-    let live = attribution::live_holders();
+    let live = attribution::live_blocks();
     let mut spaces = recorder.finish(&judged);
     for (space, measured) in &mut spaces {
         // An allocation proves that the probe is armed. A canary would have to open the device in
@@ -144,7 +144,7 @@ fn measurement(following: FollowedProgram) -> Measurement {
         let canary = host.iter().find(|(of, _)| of == space);
         measured.armed = canary.map_or_else(seen, |(_, seen)| *seen);
     }
-    let attribution = attributor.finish((recorder.iterations(), &live), &judged, &job.workspace);
+    let attribution = attributor.finish((recorder.iterations(), live), &judged, &job.workspace);
     let mut notes = match attribution {
         Some(_) => Vec::new(),
         None => vec![

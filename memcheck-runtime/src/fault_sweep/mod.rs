@@ -11,12 +11,12 @@
 //! the same work in each.
 
 mod figures;
+mod polling;
 mod select;
 mod watch;
 
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::panic::AssertUnwindSafe;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -75,7 +75,8 @@ impl std::fmt::Debug for Settings {
 #[derive(Debug)]
 pub(crate) struct Sweep {
     settings: Settings,
-    state: Mutex<State>,
+    /// `None` while the iterations run.
+    state: Mutex<Option<State>>,
 }
 
 #[derive(Debug)]
@@ -117,21 +118,21 @@ impl Sweep {
             reference: MeasuredIteration::default(),
             operations: Operations::now(),
         };
-        Self { settings, state: Mutex::new(state) }
+        Self { settings, state: Mutex::new(Some(state)) }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, Option<State>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The result so far.
     pub(crate) fn into_result(self) -> SweepResult {
-        self.state.into_inner().unwrap_or_else(PoisonError::into_inner).result
-    }
-
-    /// Ends the sweep before its first refusal, for this reason.
-    pub(crate) fn skip(&self, why: &str) {
-        self.state().result.ended = Some(why.to_owned());
+        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let dropped = || SweepResult {
+            ended: Some("the body dropped the future of its iterations".to_owned()),
+            ..SweepResult::default()
+        };
+        state.map_or_else(dropped, |state| state.result)
     }
 
     /// Sweeps over the iterations of `body`. `progress` gets the number of refusals so far and of
@@ -142,7 +143,31 @@ impl Sweep {
         mut body: impl FnMut(usize) -> R,
         progress: impl Fn(u64, u64),
     ) -> R {
-        let _quiet = quiet::enter();
+        polling::run(self.run_async(warmup, async |index| body(index), progress))
+    }
+
+    /// [`Sweep::run`] for a body that is awaited.
+    pub(crate) async fn run_async<R: Returned>(
+        &self,
+        warmup: usize,
+        body: impl AsyncFnMut(usize) -> R,
+        progress: impl Fn(u64, u64),
+    ) -> R {
+        let Some(mut state) = self.state().take() else { return R::done() };
+        let swept = polling::quietly(self.sweep(&mut state, warmup, body, progress)).await;
+        *self.state() = Some(state);
+        swept.unwrap_or_else(|message| std::panic::resume_unwind(Box::new(message)))
+    }
+
+    /// `Err` is the message of a panic in an iteration without a refusal, which is not a result of
+    /// the sweep.
+    async fn sweep<R: Returned>(
+        &self,
+        state: &mut State,
+        warmup: usize,
+        mut body: impl AsyncFnMut(usize) -> R,
+        progress: impl Fn(u64, u64),
+    ) -> Result<R, String> {
         // The output of a panic would resolve a backtrace at each refusal.
         std::panic::set_hook(Box::new(|info| {
             let _quiet = quiet::enter();
@@ -152,27 +177,26 @@ impl Sweep {
         let watch = match BodyWatch::start(std::sync::Arc::clone(&self.settings.write)) {
             Ok(watch) => watch,
             Err(error) => {
-                self.skip(&format!("no thread could watch it: {error}"));
-                return R::done();
+                state.result.ended = Some(format!("no thread could watch it: {error}"));
+                return Ok(R::done());
             }
         };
-        let mut state = self.state();
         let file = self.settings.file;
-        let mut iterate = |state: &mut State, index| state.iterate(file, || body(index));
+        let mut iterate = async |state: &mut State, index: usize| {
+            state.iterate(file, async { body(index).await }).await
+        };
         state.record_sites(false);
         for index in 0..warmup {
-            if let (End::Error(error), _) = unless_panicked(iterate(&mut state, index)) {
-                state.result.ended = Some(FAILED.to_owned());
-                return error;
+            if let (Some(error), _) = iterate(state, index).await.without_refusal(state)? {
+                return Ok(error);
             }
         }
-        let mut body = |state: &mut State| iterate(state, warmup);
+        let mut body = async |state: &mut State| iterate(state, warmup).await;
         state.result.unsteady = true;
         for round in 0..REFERENCES {
-            let (end, measured) = unless_panicked(body(&mut state));
-            if let End::Error(error) = end {
-                state.result.ended = Some(FAILED.to_owned());
-                return error;
+            let (error, measured) = body(state).await.without_refusal(state)?;
+            if let Some(error) = error {
+                return Ok(error);
             }
             state.result.unsteady &= round == 0 || !measured.is_alike(&state.reference);
             state.reference = measured;
@@ -182,12 +206,11 @@ impl Sweep {
         }
         state.record_sites(true);
         refusal::begin(None);
-        let (end, _) = unless_panicked(body(&mut state));
+        let ended = body(state).await;
         refusal::end();
         state.record_sites(false);
-        if let End::Error(error) = end {
-            state.result.ended = Some(FAILED.to_owned());
-            return error;
+        if let (Some(error), _) = ended.without_refusal(state)? {
+            return Ok(error);
         }
         let (count, requests) = refusal::requests();
         let contexts: Vec<u32> = requests.iter().map(|request| request.context).collect();
@@ -212,25 +235,38 @@ impl Sweep {
             // Before the refusal, because the body may end the process.
             (self.settings.write)(&unfinished);
             watch.begin(most.min(left), unfinished);
-            let goes_on = state.refuse(number, request, &mut body);
+            let goes_on = state.refuse(number, request, &mut body).await;
             watch.end();
             progress(done, selected.len() as u64);
             if !goes_on {
                 break;
             }
         }
-        R::done()
+        Ok(R::done())
     }
 }
 
 /// The reason of a sweep whose body fails anyway.
 const FAILED: &str = "the body failed in an iteration without a refusal";
 
-/// Continues a panic of an iteration without a refusal, which is not a result of the sweep.
-fn unless_panicked<R>((end, measured): (End<R>, MeasuredIteration)) -> (End<R>, MeasuredIteration) {
-    match end {
-        End::Panicked(message, _) => std::panic::resume_unwind(Box::new(message)),
-        end => (end, measured),
+/// An iteration that has ended.
+struct Ended<R> {
+    end: End<R>,
+    measured: MeasuredIteration,
+}
+
+impl<R> Ended<R> {
+    /// The error of an iteration without a refusal, which ends the sweep. `Err` is the message of a
+    /// panic.
+    fn without_refusal(self, state: &mut State) -> Result<(Option<R>, MeasuredIteration), String> {
+        match self.end {
+            End::Returned => Ok((None, self.measured)),
+            End::Error(error) => {
+                state.result.ended = Some(FAILED.to_owned());
+                Ok((Some(error), self.measured))
+            }
+            End::Panicked(message, _) => Err(message),
+        }
     }
 }
 
@@ -245,11 +281,11 @@ impl State {
     }
 
     /// Runs one iteration.
-    fn iterate<R: Returned>(
+    async fn iterate<R: Returned>(
         &mut self,
         file: &str,
-        body: impl FnOnce() -> R,
-    ) -> (End<R>, MeasuredIteration) {
+        body: impl Future<Output = R>,
+    ) -> Ended<R> {
         match self.birth {
             1 => self.operations = Operations::now(),
             _ => self.operations.permit_again(),
@@ -260,13 +296,12 @@ impl State {
         let before = snapshots();
         let began = Instant::now();
         ledger::begin_iteration(self.birth);
-        let result = std::panic::catch_unwind(AssertUnwindSafe(|| {
-            quiet::lifted(|| {
-                let returned = body();
-                tensor::settle();
-                returned
-            })
-        }));
+        let body = async {
+            let returned = body.await;
+            tensor::settle();
+            returned
+        };
+        let result = polling::caught(body).await;
         ledger::end_iteration();
         let end = match result {
             Ok(returned) if returned.is_error() => End::Error(returned),
@@ -276,7 +311,7 @@ impl State {
         if !matches!(end, End::Panicked(..)) {
             self.slowest = self.slowest.max(began.elapsed());
         }
-        (end, MeasuredIteration::between(&before, &snapshots()))
+        Ended { end, measured: MeasuredIteration::between(&before, &snapshots()) }
     }
 
     /// The result if the process ends while the body handles this refusal.
@@ -304,15 +339,15 @@ impl State {
 
     /// Refuses the allocation with this number once, and again if the effect may be one of a first
     /// time. False if the body cannot go on.
-    fn refuse<R: Returned>(
+    async fn refuse<R: Returned>(
         &mut self,
         number: u64,
         request: RefusalRequest,
-        body: &mut impl FnMut(&mut Self) -> (End<R>, MeasuredIteration),
+        body: &mut impl AsyncFnMut(&mut Self) -> Ended<R>,
     ) -> bool {
         let mut before = snapshots();
         refusal::begin(Some(number));
-        let (end, _) = body(self);
+        let Ended { end, .. } = body(self).await;
         // A body that makes fewer allocations than before has not been refused any.
         if !refusal::end() {
             return true;
@@ -331,7 +366,7 @@ impl State {
                 self.result.failures.push(failure);
             }
         }
-        let Some(next) = self.next(number, request, body) else { return false };
+        let Some(next) = self.next(number, request, body).await else { return false };
         let reference = self.reference.clone();
         let is_as_before =
             reference.left_since(&before).is_empty() && reference.difference(&next).is_none();
@@ -341,22 +376,22 @@ impl State {
         }
         // The second round: memory that is allocated once, and state that is set once, stay as the
         // first round left them.
-        let Some(reference) = self.next(number, request, body) else { return false };
+        let Some(reference) = self.next(number, request, body).await else { return false };
         before = snapshots();
         // `iterate` increments the birth before it uses it.
         let first = self.birth + 1;
         self.record_sites(true);
         refusal::begin(Some(number));
         // The first round has judged how the body ends.
-        body(self);
+        drop(body(self).await);
         let was_refused = refusal::end();
         self.record_sites(false);
         if !was_refused {
             return true;
         }
-        let Some(next) = self.next(number, request, body) else { return false };
+        let Some(next) = self.next(number, request, body).await else { return false };
         // Only the second round waits, because most refusals need none.
-        for (space, bytes) in patiently(&reference, &before) {
+        for (space, bytes) in patiently(&reference, &before).await {
             let blocks = self.left(space, first);
             let effect = Effect::Left { space, bytes, blocks };
             self.result.failures.push(self.failure(number, request, effect));
@@ -373,13 +408,13 @@ impl State {
 
     /// Runs an iteration without a refusal. `None` if it fails, which is the effect of the refusal
     /// before it.
-    fn next<R: Returned>(
+    async fn next<R: Returned>(
         &mut self,
         number: u64,
         request: RefusalRequest,
-        body: &mut impl FnMut(&mut Self) -> (End<R>, MeasuredIteration),
+        body: &mut impl AsyncFnMut(&mut Self) -> Ended<R>,
     ) -> Option<MeasuredIteration> {
-        let (end, measured) = body(self);
+        let Ended { end, measured } = body(self).await;
         let error = match end {
             End::Returned => return Some(measured),
             End::Error(error) => error.report().err().unwrap_or_default(),
@@ -412,8 +447,8 @@ impl State {
     }
 }
 
-/// The bytes that are left, after other threads had time to free theirs.
-fn patiently(
+/// The bytes that are left, after other threads and tasks had time to free theirs.
+async fn patiently(
     reference: &MeasuredIteration,
     before: &BTreeMap<Space, CounterSnapshot>,
 ) -> BTreeMap<Space, u64> {
@@ -424,6 +459,7 @@ fn patiently(
             return left;
         }
         std::thread::sleep(Duration::from_millis(1));
+        polling::let_others_run().await;
     }
 }
 

@@ -46,7 +46,7 @@ impl Following {
         let grown = read(&self.budget);
         match (grown.growth, &self.reach) {
             // The run ended early.
-            (Growth::Unknown, Reach::Decision) => read(&Budget::of(self.iterations())),
+            (Growth::Unknown, Reach::Decision) => read(&self.ended_budget()),
             // Another run could not decide more. With a limit of resident memory, this one has not
             // gone on to the horizon.
             (Growth::Unknown, _) if self.resident.is_none() && self.is_level(series) => {
@@ -73,7 +73,7 @@ impl Following {
             // The run ended early, because of an error of the body or for lack of time. The budget
             // is then reduced to the iterations that have ended, so that they alone are judged.
             Reach::Decision | Reach::Soak(_) => {
-                let grown = read(&Budget::of(ended));
+                let grown = read(&self.ended_budget());
                 let is_exact = matches!(grown.growth, Growth::Found { exact: true, .. });
                 let failed = self.extension.as_ref().is_none_or(|extension| {
                     matches!(extension.stop_reason, None | Some(StopReason::Failed))
@@ -90,6 +90,11 @@ impl Following {
             // Another run must decide.
             _ => grown,
         }
+    }
+
+    /// The budget of a run that has ended early.
+    fn ended_budget(&self) -> Budget {
+        Budget::of(self.iterations()).of_measured(self.screen)
     }
 
     /// What rises in every iteration must not pass because the run ended.

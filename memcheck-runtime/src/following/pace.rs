@@ -84,11 +84,42 @@ impl Following {
     }
 }
 
-/// The bytes that so many iterations add, if each adds as much as those before.
+/// The bytes that so many iterations add, if each adds as much as those before, or more by as much as
+/// those of the second half have added more than those of the first.
 fn growth_of(history: &History, number: u32) -> u64 {
     let live = history.live_bytes();
-    let ends = live.first().zip(live.last());
-    let rise = ends.map_or(0, |(first, last)| last.saturating_sub(*first));
-    let iterations = u64::from(history.epoch()) * live.len().max(1) as u64;
-    (rise / iterations).saturating_mul(number.into())
+    let half = live.len() / 2;
+    let at = |entry: usize| live.get(entry).copied().unwrap_or(0);
+    let (first, second) =
+        (at(half).saturating_sub(at(0)), at(live.len().saturating_sub(1)).saturating_sub(at(half)));
+    let halves = f64::from(number) / (f64::from(history.epoch()) * half.max(1) as f64);
+    let faster = second.saturating_sub(first) as f64 * (halves + 1.0) / 2.0;
+    ((second as f64 + faster) * halves) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use memcheck_core::growth::lifetimes::Living;
+
+    use super::*;
+
+    /// One block is kept in each of 165 iterations.
+    fn history(size: fn(u64) -> u64) -> History {
+        let mut history = History::new(2);
+        for born in 0..165 {
+            let size = size(u64::from(born));
+            history.advance([Living { site: None, size, born: Some(born), count: 1 }], []);
+        }
+        history
+    }
+
+    #[test]
+    fn growth_that_accelerates_is_expected_to_do_so_further_on() {
+        let steady = growth_of(&history(|_| 64), 837);
+        assert!(steady.abs_diff(837 * 64) <= 1, "{steady}");
+        let faster = growth_of(&history(|at| 1_024 * (at + 1)), 837);
+        let truth: u64 = (165..1_002).map(|at| 1_024 * (at + 1)).sum();
+        assert!(faster.abs_diff(truth) < truth / 100, "{faster} is not {truth}");
+        assert_eq!(growth_of(&History::new(2), 837), 0);
+    }
 }

@@ -20,6 +20,10 @@ pub(crate) fn holders() -> HashMap<u64, HeldBy> {
     HashMap::new()
 }
 
+pub(crate) fn new_devices(_first: u32) -> HashMap<u64, u16> {
+    HashMap::new()
+}
+
 pub(crate) fn devices_since(_first: u32) -> BTreeMap<Space, u64> {
     BTreeMap::new()
 }

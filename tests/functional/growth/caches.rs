@@ -14,6 +14,7 @@ fn assert_caches_are_told_from_leaks(device: &str) {
     for test in [
         "map_of_random_keys::keys_512",
         "map_of_random_keys::keys_1024",
+        "map_of_random_keys::keys_16384",
         "map_of_skewed_keys",
         "ring_of_500",
         "lru_of_1000",
@@ -41,9 +42,11 @@ fn assert_caches_are_told_from_leaks(device: &str) {
         let message = finding["message"].to_string();
         assert!(message.contains("the body returned an error: no position is left"), "{message}");
     }
-    for (test, every) in
-        [("replaced_by_a_longer_one::every_30", 30), ("replaced_by_a_longer_one::every_45", 45)]
-    {
+    for (test, every) in [
+        ("replaced_by_a_longer_one::every_30", 30),
+        ("replaced_by_a_longer_one::every_45", 45),
+        ("replaced_by_a_longer_one::every_60", 60),
+    ] {
         assert_has_a_line(&programs, run, test);
         let found = leak(run, test)["bytes_per_iteration"].as_u64().unwrap();
         assert!(found.abs_diff(6_144 / every) <= 1, "{test}: {found}");

@@ -18,7 +18,7 @@ const HEADER: &str = "# Test, space or device, figure, value. A figure that diff
 /// A crate comes after those that require its version.
 const CRATES: [&str; 4] = ["candle-transformers", "candle-nn", "candle-core", "candle-kernels"];
 
-fn package() -> PathBuf {
+pub(super) fn package() -> PathBuf {
     workspace().join("tests/candle_versions")
 }
 
@@ -32,18 +32,22 @@ fn locked(lock: &str, krate: &str) -> BTreeSet<String> {
     versions.collect()
 }
 
+/// Changes the lock file of a package.
+fn update(folder: &Path, arguments: &[&str]) {
+    let done = cargo().args(["update", "--quiet"]).args(arguments).current_dir(folder).status();
+    assert!(done.is_ok_and(|status| status.success()), "cargo update {arguments:?}");
+}
+
 /// Locks every crate of candle at one version, as a user does.
-fn lock(folder: &Path, version: &str) {
+pub(crate) fn lock(folder: &Path, version: &str) {
     let lock = folder.join("Cargo.lock");
     std::fs::copy(workspace().join("Cargo.lock"), &lock).expect("a lock file");
+    // Adds what the package needs, and removes the rest.
+    update(folder, &["--workspace"]);
     let read = || std::fs::read_to_string(&lock).expect("a lock file");
     for krate in CRATES {
         for other in locked(&read(), krate).iter().filter(|other| *other != version) {
-            let mut update = cargo();
-            let spec = format!("{krate}@{other}");
-            update.args(["update", "--quiet", "--package", &spec, "--precise", version]);
-            let done = update.current_dir(folder).status();
-            assert!(done.is_ok_and(|status| status.success()), "{spec} is not locked at {version}");
+            update(folder, &["--package", &format!("{krate}@{other}"), "--precise", version]);
         }
         assert_eq!(locked(&read(), krate), BTreeSet::from([version.to_owned()]), "{krate}");
     }

@@ -2,9 +2,10 @@
 //! features. Those of other modules are in a module `weekly` there.
 
 mod candle_features;
-mod candle_versions;
+pub(crate) mod candle_versions;
 mod compilers;
 mod estimated_flash_attention;
 mod exactness;
 mod projects;
 mod real;
+mod survey_versions;

@@ -17,8 +17,8 @@ const SOURCE: &str = include_str!("growing.rs");
 pub const SCENARIOS: &[Scenario] = &[
     scenario!(SOURCE, concatenated_at_every_token, "cache-grows", Enlarged),
     scenario!(SOURCE, capacity_that_grows_in_steps, "cache-grows", Enlarged),
-    scenario!(SOURCE, masks_of_every_length, "cache-by-shape", Irregular),
-    scenario!(SOURCE, masks_that_a_model_keeps, "cache-by-shape", Irregular),
+    scenario!(SOURCE, masks_of_every_length, "cache-by-shape", Growing),
+    scenario!(SOURCE, masks_that_a_model_keeps, "cache-by-shape", Growing),
 ];
 
 /// Width of a cached token.
@@ -129,8 +129,7 @@ pub mod masks_of_every_length {
         64 + TURN * turn
     }
 
-    /// `length²` of u8, summed over the measured turns, 2 to 12, after two turns of warm-up. A rate
-    /// would depend on the number of turns.
+    /// `length²` of u8, summed over the measured turns, 2 to 12, after two turns of warm-up.
     pub fn bytes(_leg: Family) -> u64 {
         (2..=12).map(|turn| length(turn).pow(2) as u64).sum::<u64>()
     }

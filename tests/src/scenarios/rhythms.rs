@@ -66,8 +66,7 @@ pub mod every_third_time {
 pub mod more_every_time {
     use super::*;
 
-    /// `i + 1` KiB in iteration i, summed over the measured iterations, 2 to 11. A rate would
-    /// depend on the number of iterations.
+    /// `i + 1` KiB in iteration i, summed over the measured iterations, 2 to 11.
     pub fn bytes(_leg: Family) -> u64 {
         (2..=11).map(|i| (i + 1) << 10).sum::<u64>()
     }
@@ -106,8 +105,7 @@ pub mod more_every_time {
 pub mod larger_every_time {
     use super::*;
 
-    /// `i + 1` KiB in iteration i, summed over the measured iterations, 2 to 11. A rate would
-    /// depend on the number of iterations.
+    /// `i + 1` KiB in iteration i, summed over the measured iterations, 2 to 11.
     pub fn bytes(_leg: Family) -> u64 {
         (2..=11).map(|i| (i + 1) << 10).sum::<u64>()
     }

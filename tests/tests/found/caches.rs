@@ -140,3 +140,17 @@ mod mimi {
         }
     }
 }
+
+/// Each codebook keeps the sums from which its vectors were computed, for a function that is not
+/// called.
+mod mimi_codebooks {
+    crate::pair! {
+        candle_transformers::models::mimi::quantization => crate::changed::mimi_quantization,
+        device = "cuda";
+        |device| {
+            let (input, output) = (Some(512), Some(512));
+            let weights = crate::weights(device);
+            Ok(subject::SplitResidualVectorQuantizer::new(256, input, output, 32, 2048, weights)?)
+        }
+    }
+}

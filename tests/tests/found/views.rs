@@ -102,3 +102,26 @@ mod deepseek2 {
         }
     }
 }
+
+/// Both kinds of streaming convolutions keep the columns that the next chunk needs, as a view of the
+/// whole chunk.
+mod mimi_conv {
+    use candle_core::{DType, StreamTensor, StreamingModule, Tensor};
+
+    crate::pair! {
+        candle_transformers::models::mimi::conv => crate::changed::mimi_conv;
+        |device| {
+            let (padding, weights) = (subject::PadMode::Constant, crate::weights(device));
+            let mut down = subject::StreamableConv1d::new(
+                64, 64, 3, 1, 1, 1, true, true, None, padding, weights.clone(),
+            )?;
+            let mut up = subject::StreamableConvTranspose1d::new(
+                64, 64, 8, 4, 1, true, true, None, weights,
+            )?;
+            let chunk = Tensor::zeros((1, 64, 1920), DType::F32, device)?;
+            down.step(&chunk.clone().into())?;
+            up.step(&chunk.into())?;
+            Ok((down, up))
+        }
+    }
+}

@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use cargo_metadata::Dependency;
 use memcheck_core::input;
 use memcheck_core::measurement::cargo_lock::RUNTIME;
-use toml_edit::{DocumentMut, InlineTable, Item, Table, Value};
+use toml_edit::{DocumentMut, Item, Table, Value};
 
 use super::accepted::ACCEPTED;
+use crate::build::workspace::CandleSource;
 use crate::invocation::cli::InitArgs;
 
 #[derive(Debug, thiserror::Error)]
@@ -69,26 +71,43 @@ impl ChangedFile {
 }
 
 /// The text of a manifest with the dependency.
-pub(super) fn with_runtime(text: &str, folder: &Path, args: &InitArgs) -> Result<String, String> {
-    added(text, source(folder, args))
+/// `another` is the dependency of another package of the workspace.
+pub(super) fn with_runtime(
+    text: &str,
+    folder: &Path,
+    args: &InitArgs,
+    another: Option<&Dependency>,
+) -> Result<String, String> {
+    added(text, source(folder, args, another))
 }
 
-/// The source of the dependency: a path relative to the package, a repository, or a version.
-fn source(folder: &Path, args: &InitArgs) -> Value {
-    let entry = |key: &str, value: String| {
-        let mut table = InlineTable::new();
-        table.insert(key, value.into());
-        Value::InlineTable(table)
+/// The source of the dependency: a path relative to the package, a repository, or a version. Without
+/// a flag it is that of the other package, because cargo would build a second runtime from another.
+fn source(folder: &Path, args: &InitArgs, another: Option<&Dependency>) -> Value {
+    let entry = |entries: &[(&str, &str)]| {
+        Value::InlineTable(entries.iter().map(|(key, value)| (*key, Value::from(*value))).collect())
     };
-    match (&args.path, &args.git) {
-        (Some(path), _) => {
-            // The folder of a whole clone is meant as that of the crate in it.
-            let inner = path.join(RUNTIME);
-            let is_clone = inner.join("Cargo.toml").is_file();
-            entry("path", relative(folder, if is_clone { &inner } else { path }))
+    let of_path = |path: &Path| entry(&[("path", relative(folder, path).as_str())]);
+    if let Some(path) = &args.path {
+        // The folder of a whole clone is meant as that of the crate in it.
+        let inner = path.join(RUNTIME);
+        let is_clone = inner.join("Cargo.toml").is_file();
+        return of_path(if is_clone { &inner } else { path });
+    }
+    if let Some(url) = &args.git {
+        return entry(&[("git", url.as_str())]);
+    }
+    if let Some(path) = another.and_then(|another| another.path.as_ref()) {
+        return of_path(path.as_std_path());
+    }
+    match another.map(CandleSource::declared) {
+        Some(CandleSource::Git { url, reference: Some((key, value)) }) => {
+            entry(&[("git", url.as_str()), (key.as_str(), value.as_str())])
         }
-        (None, Some(url)) => entry("git", url.clone()),
-        (None, None) => env!("CARGO_PKG_VERSION").into(),
+        Some(CandleSource::Git { url, reference: None }) => entry(&[("git", url.as_str())]),
+        Some(CandleSource::Registry | CandleSource::Path(_)) | None => {
+            env!("CARGO_PKG_VERSION").into()
+        }
     }
 }
 
@@ -127,10 +146,31 @@ mod tests {
         assert_eq!(now, format!("{text}memcheck-runtime = \"0.1.0\"\n"));
         let without = "[package]\nname = \"a\"\n";
         let args = InitArgs { git: Some("https://host/m".to_owned()), ..InitArgs::default() };
-        let now = added(without, source(Path::new("/a"), &args)).unwrap();
+        let now = added(without, source(Path::new("/a"), &args, None)).unwrap();
         let expected = "[dev-dependencies]\nmemcheck-runtime = { git = \"https://host/m\" }\n";
         assert_eq!(now, format!("{without}\n{expected}"));
         assert!(added("dev-dependencies = 1", "0".into()).is_err());
+    }
+
+    #[test]
+    fn a_second_package_gets_the_source_of_the_first() {
+        let of = |path: Option<&str>, address: Option<&str>| {
+            let declared: Dependency = serde_json::from_value(serde_json::json!({
+                "name": RUNTIME, "source": address, "req": "*", "kind": "dev", "optional": false,
+                "uses_default_features": true, "features": [], "target": null, "path": path,
+            }))
+            .unwrap();
+            let source = source(Path::new("/none/app"), &InitArgs::default(), Some(&declared));
+            source.to_string().trim().to_owned()
+        };
+        let clone = of(Some("/none/clone/memcheck-runtime"), None);
+        assert_eq!(clone, "{ path = \"../clone/memcheck-runtime\" }");
+        let pinned = of(None, Some("git+https://host/m?rev=1"));
+        assert_eq!(pinned, "{ git = \"https://host/m\", rev = \"1\" }");
+        let git = of(None, Some("git+https://host/m"));
+        assert_eq!(git, "{ git = \"https://host/m\" }");
+        let registry = of(None, Some("registry+https://host/index"));
+        assert_eq!(registry, format!("{:?}", env!("CARGO_PKG_VERSION")));
     }
 
     #[test]

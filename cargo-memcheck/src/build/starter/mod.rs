@@ -28,6 +28,8 @@ pub(crate) struct Starter {
     root: PathBuf,
     /// The dependency on the runtime, if the package has it already.
     runtime: Option<Dependency>,
+    /// That of another package of the workspace.
+    another: Option<Dependency>,
     crates: CrateNames,
     model: Option<ModelStruct>,
     /// The crates of candle that memcheck-runtime must have from the package's source.
@@ -72,6 +74,7 @@ impl Starter {
             folder: folder.unwrap_or_default(),
             root: workspace.root().to_owned(),
             runtime: runtime.cloned(),
+            another: declared_by_any(workspace),
             crates,
             model,
             patch: Patch::of(workspace, candle),
@@ -100,7 +103,7 @@ impl Starter {
         let mut changed: Vec<ChangedFile> = Vec::new();
         if self.runtime.is_none() {
             changed.push(ChangedFile::edit(own.clone(), |text| {
-                manifest::with_runtime(text, &self.folder, args)
+                manifest::with_runtime(text, &self.folder, args, self.another.as_ref())
             })?);
         }
         let patch = |text: &str| self.patch.added(text, &self.root);
@@ -114,7 +117,7 @@ impl Starter {
 
     /// The address of memcheck's repository, from which CI installs the command.
     pub(crate) fn repository(&self, args: &InitArgs) -> Option<String> {
-        repository(args, self.runtime.as_ref())
+        repository(args, self.runtime.as_ref().or(self.another.as_ref()))
     }
 
     /// The command that makes an existing lock file follow the patch.
@@ -137,6 +140,11 @@ impl Starter {
             }
         }
     }
+}
+
+fn declared_by_any(workspace: &Workspace) -> Option<Dependency> {
+    let members = workspace.members().into_iter();
+    members.flat_map(|member| &member.dependencies).find(|it| it.name == RUNTIME).cloned()
 }
 
 /// As it is typed, or that of the clone or of the dependency that the runtime comes from.

@@ -79,6 +79,19 @@ impl ModelStruct {
         }
         models.pop()
     }
+
+    /// The inputs of pooling, padding or a rotary embedding have shapes that their types do not show.
+    /// They have no weights, and a constructor that makes a tensor can fail.
+    fn has_known_inputs(&self) -> bool {
+        let takes_weights = self.arguments.iter().any(|(made, _)| *made == Argument::Weights);
+        let is_input =
+            |(made, _): &&(Argument, bool)| matches!(made, Argument::Input | Argument::Ids);
+        match self.forward.iter().filter(is_input).count() {
+            0 => false,
+            1 => takes_weights || self.is_fallible,
+            _ => takes_weights,
+        }
+    }
 }
 
 impl Library {
@@ -201,9 +214,7 @@ impl Library {
         receiver.reference.as_ref()?;
         let inputs = forward.sig.inputs.iter().skip(1);
         let forward_arguments = inputs.map(|it| made(it, true)).collect::<Option<Vec<_>>>()?;
-        let has_input =
-            |(made, _): &(Argument, bool)| matches!(made, Argument::Input | Argument::Ids);
-        forward_arguments.iter().any(has_input).then(|| ModelStruct {
+        let model = ModelStruct {
             path: path.to_owned(),
             constructor: constructor.sig.ident.to_string(),
             arguments,
@@ -213,7 +224,8 @@ impl Library {
             needs_module,
             is_mutable,
             defaults: types,
-        })
+        };
+        model.has_known_inputs().then_some(model)
     }
 }
 
@@ -343,6 +355,26 @@ impl Llama {
         use Argument::{Absent, Ids, Zero};
         assert_eq!(model.forward, [(Ids, true), (Zero, false), (Absent, false)]);
         assert!(model.is_mutable && !model.needs_module && !model.forward_is_fallible);
+    }
+
+    #[test]
+    fn a_layer_whose_inputs_have_unknown_shapes_is_not_found() {
+        let is_found = |constructor: &str, inputs: &str| {
+            let text = format!(
+                "pub struct Layer;
+impl Layer {{
+    pub fn new({constructor} {{ todo!() }}
+    pub fn forward(&self, {inputs}) -> Result<Tensor> {{ todo!() }}
+}}"
+            );
+            find(&[("lib.rs", &text)]).is_some()
+        };
+        let (one, two) = ("xs: &Tensor", "q: &Tensor, k: &Tensor");
+        assert!(!is_found("kernel_size: usize, stride: usize) -> Self", one));
+        assert!(!is_found("head_dim: usize, device: &Device) -> Result<Self>", two));
+        assert!(is_found("offset: f64, device: &Device) -> Result<Self>", one));
+        assert!(is_found("width: usize, vb: VarBuilder) -> Self", one));
+        assert!(is_found("width: usize, vb: VarBuilder) -> Result<Self>", two));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use cargo_metadata::{Package, PackageId};
 
 use super::{RUNTIME, TestPackage, Workspace, WorkspaceError};
-use crate::invocation::printed;
+use crate::invocation::printed::PrintedCommand;
 use crate::invocation::values::CargoOptions;
 
 impl Workspace {
@@ -32,7 +32,7 @@ impl Workspace {
             let name = &package.name;
             format!(
                 "no test of {name} is measured, because it does not depend on {RUNTIME}: {} adds it",
-                printed::quoted(["init", "-p", name])
+                PrintedCommand::AddRuntime.quoted(["-p", name])
             )
         };
         left_out.map(line).collect()

@@ -7,7 +7,7 @@ use memcheck_core::wire::exit;
 use crate::build::workspace::Places;
 use crate::comparison::history::{HistoryError, parse, series};
 use crate::invocation::cli::HistoryArgs;
-use crate::invocation::printed;
+use crate::invocation::printed::PrintedCommand;
 use crate::invocation::suggestion::nearest;
 use crate::invocation::values::{ExportKind, Format, HistoryPlace, ReportKind};
 use crate::presentation::history as history_of_runs;
@@ -37,7 +37,7 @@ impl CommandError for HistoryFailure {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Unreadable(place, _) => {
-                let run = printed::quoted(["--history", &place.to_string()]);
+                let run = PrintedCommand::AppendToHistory.quoted([place.to_string()]);
                 Some(format!("{run} appends the figures of a run"))
             }
             Self::Damaged(HistoryPlace::File(_), _) => {

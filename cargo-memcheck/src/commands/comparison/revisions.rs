@@ -36,6 +36,18 @@ pub(super) fn run_arguments(
     arguments
 }
 
+/// The arguments of `run` that a command of cargo needs to resolve the same dependencies. `--frozen`
+/// becomes `--offline`, because the command writes the lock file.
+pub(super) fn cargo_flags(typed: &[String]) -> Vec<String> {
+    let is_offline = typed.iter().any(|arg| arg == "--offline" || arg == "--frozen");
+    let config = typed.iter().enumerate().filter_map(|(at, argument)| match argument.as_str() {
+        "--config" => typed.get(at + 1).map(String::as_str),
+        _ => argument.strip_prefix("--config="),
+    });
+    let offline = is_offline.then(|| "--offline".to_owned());
+    offline.into_iter().chain(config.map(|value| format!("--config={value}"))).collect()
+}
+
 /// The tests of a run, for a comparison.
 pub(super) fn measured(results: &Results) -> Vec<MeasuredTest<'_>> {
     let test = |test: &'_ results::Test| TestId {
@@ -50,4 +62,20 @@ pub(super) fn measured(results: &Results) -> Vec<MeasuredTest<'_>> {
         record: it.outcome.report.as_ref().map(|report| &report.record),
     });
     measured.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cargo_gets_the_flags_by_which_it_resolves() {
+        let flags = |line: &str| {
+            cargo_flags(&line.split(' ').map(str::to_owned).collect::<Vec<_>>()).join(" ")
+        };
+        assert_eq!(flags("--device cpu --frozen llama"), "--offline");
+        let both = "--config a=1 --offline --config=b.toml --locked";
+        assert_eq!(flags(both), "--offline --config=a=1 --config=b.toml");
+        assert_eq!(flags("--device cpu"), "");
+    }
 }

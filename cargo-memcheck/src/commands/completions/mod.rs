@@ -7,9 +7,13 @@ use std::ffi::{OsStr, OsString};
 use clap_complete::Shell;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, complete};
 use memcheck_core::cards::CARDS;
+#[cfg(feature = "comparison")]
+use memcheck_core::input;
 use memcheck_core::wire::exit;
 
 use crate::build::workspace::Places;
+#[cfg(feature = "comparison")]
+use crate::execution::lock_file::LockedPackages;
 use crate::invocation::cli;
 use crate::invocation::values::CargoOptions;
 use crate::presentation::results;
@@ -85,7 +89,7 @@ fn found(words: &[OsString]) -> Vec<CompletionCandidate> {
     }
 }
 
-/// The command line with candidates for names of tests and of devices.
+/// The command line with candidates for names of tests, of devices and of dependencies.
 fn command() -> clap::Command {
     let mut command = cli::command();
     let names: Vec<String> =
@@ -95,6 +99,8 @@ fn command() -> clap::Command {
             command.mut_args(|argument| match argument.get_id().as_str() {
                 "filters" => argument.add(ArgValueCompleter::new(test_names)),
                 "device" => argument.add(ArgValueCompleter::new(devices)),
+                #[cfg(feature = "comparison")]
+                "update" => argument.add(ArgValueCompleter::new(dependencies)),
                 _ => argument,
             })
         });
@@ -105,6 +111,18 @@ fn command() -> clap::Command {
 fn test_names(current: &OsStr) -> Vec<CompletionCandidate> {
     let folder = Places::guess(&CargoOptions::default()).results_directory();
     beginning(current, results::test_names(&folder).into_iter().map(|name| (name, String::new())))
+}
+
+/// The packages of the lock file of the current folder, or of the first folder above it that has one.
+#[cfg(feature = "comparison")]
+fn dependencies(current: &OsStr) -> Vec<CompletionCandidate> {
+    let here = std::env::current_dir().unwrap_or_default();
+    let files = here.ancestors().map(|folder| folder.join("Cargo.lock"));
+    let text = files.filter_map(|file| input::read_text(&file, input::LOCK_FILE).ok()).next();
+    let Some(Ok(locked)) = text.map(|text| LockedPackages::read(&text)) else { return Vec::new() };
+    let name =
+        |name: &str| (name.to_owned(), locked.versions(name).unwrap_or_default().join(" and "));
+    beginning(current, locked.names().into_iter().map(name))
 }
 
 fn devices(current: &OsStr) -> Vec<CompletionCandidate> {
@@ -145,6 +163,19 @@ mod tests {
         }
         assert_eq!(values("cargo memcheck run --max-pe"), ["--max-peak"]);
         assert!(values("cargo memcheck profile --sor").contains(&"--sort".to_owned()));
+    }
+
+    #[test]
+    #[cfg(feature = "comparison")]
+    fn an_update_names_the_packages_of_the_lock_file() {
+        for line in [
+            "cargo memcheck compare --update candle-cor",
+            "cargo memcheck compare main --update serde,candle-cor",
+        ] {
+            let values = values(line);
+            assert!(values.iter().any(|value| value.ends_with("candle-core")), "{values:?}");
+        }
+        assert_eq!(values("cargo memcheck compare --update memcheck-cor"), [""; 0]);
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub(crate) use identity::Identity;
 
 use crate::build::leg::{DeviceKind, Leg};
 use crate::discovery::session::Session;
-use crate::invocation::printed;
+use crate::invocation::printed::PrintedCommand;
 
 /// The result of `doctor` on one device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,7 +130,7 @@ impl CheckedProof {
             (ProofState::Stale, _) => format!(
                 "the proof of {time} is out of date, because {}; run {}",
                 self.changed.join(", and "),
-                printed::quoted(["doctor", "--device", device]),
+                PrintedCommand::CheckDevice.quoted(["--device", device]),
             ),
             (_, ProofResult::Failure(why)) => format!("not proven at {time}: {why} ({built})"),
             (_, ProofResult::Evidence(evidence)) => {

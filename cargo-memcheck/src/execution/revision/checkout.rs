@@ -22,6 +22,8 @@ pub(crate) struct Checkout {
     folder: PathBuf,
     /// The manifest that the user named, in the worktree.
     manifest: Option<PathBuf>,
+    /// The lock file of the workspace, if the workspace is in the repository.
+    lock_file: Option<PathBuf>,
     /// The lock ends with the file.
     _lock: File,
 }
@@ -69,9 +71,14 @@ impl Checkout {
         if !folder.is_dir() {
             return Err(refused("the current folder does not exist there".to_owned()).into());
         }
-        supply_lock_file(root, &repository, worktree.path());
+        let root = fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
+        let below = root.strip_prefix(&repository).ok();
+        let lock_file = below.map(|below| worktree.path().join(below).join(LOCK_FILE));
+        if let Some(lock_file) = &lock_file {
+            supply_lock_file(&root.join(LOCK_FILE), lock_file, &repository);
+        }
         let _administration = administration;
-        Ok(Self { commit, worktree, _administration, folder, manifest, _lock: lock })
+        Ok(Self { commit, worktree, _administration, folder, manifest, lock_file, _lock: lock })
     }
 
     /// The argument of `run` for the manifest that the user named.
@@ -85,6 +92,11 @@ impl Checkout {
 
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// The lock file of the workspace. The file can be missing.
+    pub(crate) fn lock_file(&self) -> Result<&Path, RevisionError> {
+        self.lock_file.as_deref().ok_or(RevisionError::Outside)
     }
 
     /// The top folder.
@@ -110,14 +122,11 @@ fn remove_abandoned(repository: &Path, worktree: &Path) {
 
 /// A lock file that the repository ignores belongs to every revision, because cargo would resolve
 /// other versions of the dependencies there than in the workspace.
-fn supply_lock_file(root: &Path, repository: &Path, worktree: &Path) {
-    let root = fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
-    let Ok(below) = root.strip_prefix(repository) else { return };
-    let (from, to) = (root.join(LOCK_FILE), worktree.join(below).join(LOCK_FILE));
+fn supply_lock_file(from: &Path, to: &Path, repository: &Path) {
     let is_ignored = || git(repository, &["check-ignore", &from.to_string_lossy()]).is_ok();
     if !to.exists() && from.exists() && is_ignored() {
         // Without it cargo resolves the dependencies again.
-        let _ = fs::copy(&from, &to);
+        let _ = fs::copy(from, to);
     }
 }
 

@@ -2,7 +2,9 @@
 //! directory, so that the dependencies are compiled once.
 
 mod checkout;
+mod refusal;
 mod run;
+mod update;
 mod wrapper;
 
 use std::path::Path;
@@ -15,6 +17,7 @@ use crate::system::process::{self, ShortRun};
 
 pub(crate) use checkout::Checkout;
 pub(crate) use run::{RunOutput, bisect_run, run};
+pub(crate) use update::{LockUpdate, update};
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RevisionError {
@@ -22,6 +25,8 @@ pub(crate) enum RevisionError {
     Unknown(String),
     #[error("git cannot check out `{0}`: {1}")]
     Checkout(String, String),
+    #[error("the workspace is not in the repository of the current folder")]
+    Outside,
     #[error("another `compare` or `bisect` of this workspace is running")]
     Locked,
     #[error("the tests of {0} did not run: exit code {1}")]
@@ -31,7 +36,7 @@ pub(crate) enum RevisionError {
 impl CommandError for RevisionError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Unknown(_) | Self::Locked => exit::USAGE,
+            Self::Unknown(_) | Self::Locked | Self::Outside => exit::USAGE,
             Self::Checkout(..) => exit::INTERNAL,
             Self::Run(_, code) => *code,
         }
@@ -41,7 +46,7 @@ impl CommandError for RevisionError {
         let hint = match self {
             Self::Run(..) => "the lines above have the reason; `--verbose` prints more of them",
             Self::Locked => "wait for its end",
-            Self::Unknown(_) | Self::Checkout(..) => return None,
+            Self::Unknown(_) | Self::Checkout(..) | Self::Outside => return None,
         };
         Some(hint.to_owned())
     }

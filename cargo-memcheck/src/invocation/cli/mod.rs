@@ -54,7 +54,7 @@ pub(crate) use snapshots::{PruneArgs, SnapshotArgs};
 pub(crate) use workspace::WorkspaceFlags;
 
 use super::features::left_out;
-use super::printed;
+use super::printed::PrintedCommand;
 use super::values::{ReportFile, with_opened};
 use mistyped::mistyped_subcommand;
 
@@ -257,8 +257,8 @@ fn with_subcommand(args: Vec<OsString>) -> Result<Vec<OsString>, clap::Error> {
 fn unrecognized(word: &str, meant: &str) -> clap::Error {
     let message = format!(
         "unrecognized subcommand '{word}': did you mean {}?\n\nhint: as a filter, write {}",
-        printed::quoted([meant]),
-        printed::quoted(["run", word]),
+        PrintedCommand::Subcommand.quoted([meant]),
+        PrintedCommand::RunFilter.quoted([word]),
     );
     command().error(clap::error::ErrorKind::InvalidSubcommand, message)
 }

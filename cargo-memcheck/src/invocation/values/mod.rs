@@ -3,6 +3,8 @@
 mod cargo;
 #[cfg(feature = "comparison")]
 mod change;
+#[cfg(feature = "comparison")]
+mod dependency;
 mod editor;
 mod history;
 mod output;
@@ -13,6 +15,8 @@ mod unpack;
 pub(crate) use cargo::CargoOptions;
 #[cfg(feature = "comparison")]
 pub(crate) use change::BadChange;
+#[cfg(feature = "comparison")]
+pub(crate) use dependency::DependencyUpdate;
 pub(crate) use editor::EditorUrl;
 pub(crate) use history::HistoryPlace;
 pub(crate) use output::{Color, Format, ProfileLayout, Verbosity};

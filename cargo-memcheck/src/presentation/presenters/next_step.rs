@@ -5,7 +5,7 @@ use memcheck_core::judgement::verdict::{Status, Verdict};
 
 use super::findings::folded;
 use crate::discovery::task::{Task, TestOutcome, TestSubject};
-use crate::invocation::printed;
+use crate::invocation::printed::PrintedCommand;
 
 /// What a command does for a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,23 +67,29 @@ impl NextStep {
     /// The command, ready for a shell. `baselines` is the flag of the folder of the baselines.
     pub(super) fn command(&self, task: &Task, baselines: &[String]) -> String {
         match self {
-            Self::Run => of_test("run", task, &[]),
-            Self::ShowOutput => of_test("run", task, &["--no-capture"]),
+            Self::Run => of_test(PrintedCommand::RunTest, task, &[]),
+            Self::ShowOutput => of_test(PrintedCommand::RunTestWithOutput, task, &["--no-capture"]),
             Self::ShowBacktrace => {
                 format!("RUST_BACKTRACE=1 {}", Self::ShowOutput.command(task, baselines))
             }
-            Self::Repeat => of_test("run", task, &["--repeat", "30"]),
-            Self::Profile => of_test("profile", task, &[]),
-            Self::Doctor => {
-                printed::command(["doctor".to_owned()].into_iter().chain(devices(task)))
-            }
+            Self::Repeat => of_test(PrintedCommand::RepeatTest, task, &["--repeat", "30"]),
+            Self::Profile => of_test(PrintedCommand::ProfileTest, task, &[]),
+            Self::Doctor => PrintedCommand::CheckDevice.with(devices(task)),
             Self::Review(snapshots) => {
-                printed::of_snapshots("review", &snapshots.names, snapshots.flags(baselines))
+                let command = match snapshots.elsewhere {
+                    true => PrintedCommand::ReviewFetchedSnapshots,
+                    false => PrintedCommand::ReviewSnapshots,
+                };
+                command.of_snapshots(&snapshots.names, snapshots.flags(baselines))
             }
             Self::Accept(snapshots) => {
-                printed::of_snapshots("accept", &snapshots.names, snapshots.flags(baselines))
+                let command = match snapshots.elsewhere {
+                    true => PrintedCommand::AcceptFetchedSnapshots,
+                    false => PrintedCommand::AcceptSnapshots,
+                };
+                command.of_snapshots(&snapshots.names, snapshots.flags(baselines))
             }
-            Self::Explain(code) => printed::command(["explain", code]),
+            Self::Explain(code) => PrintedCommand::Explain.with([code]),
         }
     }
 }
@@ -91,13 +97,14 @@ impl NextStep {
 /// The flags select one test: two targets can have tests of one name, and `--exact` makes a filter
 /// match nothing else. An ignored test does not run without its flag. With `--bin`, `profile` would run
 /// the program, and no flag of `run` names a benchmark.
-fn of_test(subcommand: &str, task: &Task, more: &[&str]) -> String {
-    let mut words = vec![subcommand, "-p", &task.package];
+fn of_test(command: PrintedCommand, task: &Task, more: &[&str]) -> String {
+    let runs = command != PrintedCommand::ProfileTest;
+    let mut words = vec!["-p", &task.package];
     match task.binary.id.rsplit_once("::").map(|(_, target)| target) {
         None => words.push("--lib"),
         Some(target) => match target.split_once('/') {
-            Some(("bin", name)) if subcommand == "run" => words.extend(["--bin", name]),
-            Some(("example", name)) if subcommand == "run" => words.extend(["--example", name]),
+            Some(("bin", name)) if runs => words.extend(["--bin", name]),
+            Some(("example", name)) if runs => words.extend(["--example", name]),
             Some(("bin" | "example" | "bench", _)) => {}
             _ => words.extend(["--test", target]),
         },
@@ -108,7 +115,7 @@ fn of_test(subcommand: &str, task: &Task, more: &[&str]) -> String {
     }
     words.extend(more);
     let devices = devices(task);
-    printed::command(words.into_iter().chain(devices.iter().map(String::as_str)))
+    command.with(words.into_iter().chain(devices.iter().map(String::as_str)))
 }
 
 fn devices(task: &Task) -> Vec<String> {

@@ -6,7 +6,7 @@ use memcheck_core::wire::exit;
 
 use super::style;
 use crate::invocation::options::Pending;
-use crate::invocation::printed;
+use crate::invocation::printed::PrintedCommand;
 use crate::invocation::suggestion::suggestion;
 use crate::invocation::values::NoTests;
 use crate::presentation::tally::{Repeated, Tally};
@@ -41,7 +41,7 @@ pub(super) fn counts(tally: &Tally) -> String {
         (needs_review, "to review"),
         (new, "without a baseline"),
         (ignored, "ignored"),
-        (elsewhere, "for another device"),
+        (elsewhere, "not for this device"),
         (not_run, "not run"),
     ] {
         if *count > 0 {
@@ -157,18 +157,19 @@ pub(super) fn next_steps(
     if !tally.pending.is_empty() {
         let count = tally.pending.len();
         let what = format!("{count} pending snapshot{}", if count == 1 { "" } else { "s" });
-        let next = |words: &[&str]| {
+        let next = |command: PrintedCommand, words: &[&str]| {
             let words = words.iter().copied().chain(baselines.iter().map(String::as_str));
-            style::hint(&printed::command(words))
+            style::hint(&command.with(words))
         };
+        let [review, accept] = [PrintedCommand::ReviewSnapshots, PrintedCommand::AcceptSnapshots];
         lines.extend(match pending {
             Pending::NextToBaselines => {
-                Some(format!("{what}: {}, or {}", next(&["review"]), next(&["accept"])))
+                Some(format!("{what}: {}, or {}", next(review, &[]), next(accept, &[])))
             }
             Pending::In(folder) => Some(format!(
                 "{what} in {}: fetch them, then {}",
                 shown(folder),
-                next(&["accept", "--from", "DIR"])
+                next(PrintedCommand::AcceptFetchedSnapshots, &["--from", "DIR"])
             )),
             Pending::Unlisted => None,
         });
@@ -190,6 +191,8 @@ mod tests {
     fn zero_counts_are_not_printed() {
         let tally = Tally { passed: 3, ignored: 1, ..Tally::default() };
         assert_eq!(counts(&tally), "3 passed, 0 failed, 1 ignored");
+        let elsewhere = Tally { elsewhere: 2, ..tally.clone() };
+        assert_eq!(counts(&elsewhere), "3 passed, 0 failed, 1 ignored, 2 not for this device");
         assert!(
             next_steps(&tally, &[], (&Pending::NextToBaselines, &[]), NoTests::Fail).is_empty()
         );

@@ -59,7 +59,7 @@ pub(crate) struct Terminal {
     times: Vec<(Duration, String)>,
     /// Ignored tests that are not printed yet.
     ignored: Vec<String>,
-    /// One line for each test that failed, with the next command.
+    /// The tests that failed, each with the next command.
     failures: Vec<String>,
     live: Live,
     /// The time of the last line of a live view.
@@ -140,15 +140,16 @@ impl Terminal {
         let leg = if self.several_legs { format!(" ({})", task.leg.name()) } else { String::new() };
         let next = next_step::first(task, outcome)
             .map(|step| style::hint(&step.command(task, &self.baselines_flag)));
-        self.failures.push(format!(
-            "{} {} {}{}: {}  {}",
+        let failure = format!(
+            "{} {} {}{}: {}",
             style::status(verdict.status),
             style::dim(&task.binary.id),
             style::strong(task.name()),
             style::dim(&leg),
             next_step::codes(verdict),
-            next.unwrap_or_default(),
-        ));
+        );
+        let next = next.unwrap_or_default();
+        self.failures.extend(layout::with_command(&failure, &next, self.columns));
     }
 
     fn refresh(&self) {

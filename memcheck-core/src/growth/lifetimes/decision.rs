@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::rate::Rate;
 
+/// The measured iterations of a test that does not set their number.
+const MEASURED: u32 = 10;
+
 /// The budget of iterations, and the two assumptions of the judge that follow from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
@@ -16,13 +19,22 @@ pub struct Budget {
     /// No growth is decided before this number of iterations, because they cost little: a ring
     /// or a cache can be longer than the horizon.
     pub least: u32,
+    /// Measured iterations. Growth that accelerates has their mean as its rate, which does not
+    /// depend on the number of further iterations.
+    pub measured: u32,
 }
 
 impl Budget {
     /// The assumptions that can be checked in `most` iterations, including the warm-up.
     pub fn of(most: u32) -> Self {
         let horizon = (u64::from(most) * 2 / 5).clamp(6, 160) as u32;
-        Self { horizon, quiet: horizon.min(64), most, least: 0 }
+        Self { horizon, quiet: horizon.min(64), most, least: 0, measured: MEASURED }
+    }
+
+    /// The same for a test with this number of measured iterations.
+    #[must_use]
+    pub fn of_measured(self, measured: u32) -> Self {
+        Self { measured, ..self }
     }
 
     /// All iterations run before growth is decided.
@@ -105,13 +117,15 @@ pub enum PartPattern {
     },
     /// Growth without a regular rhythm.
     Mean,
-    /// Each period grows by the same amount more than the one before.
+    /// Each period adds more than the one before. The rate is the mean of measured iterations.
     Growing {
         /// Iterations after which the growth repeats.
         period: u32,
-        /// Bytes that each period has more than the one before.
+        /// Bytes that each period adds more than the one before; 0 if this number is not constant.
         more: u64,
     },
+    /// Memory has risen in every iteration, by the rate or by more.
+    Rising,
     /// A buffer or pool whose capacity grows by a factor. The rate is that of its content.
     Amortized {
         /// Bytes of the last enlargement that has filled up since.

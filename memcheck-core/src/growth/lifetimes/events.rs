@@ -2,6 +2,8 @@
 //! on *promises* another event within [`Events::longest_wait`] entries; a group is quiet once the
 //! promise is broken.
 
+use super::decision::Budget;
+
 /// The assumptions of a look, in entries of the series.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Look {
@@ -11,6 +13,20 @@ pub(super) struct Look {
     pub(super) quiet: usize,
     /// With the budget spent, weaker evidence must suffice, because there is no further look.
     pub(super) is_last: bool,
+    /// The entries of the measured iterations.
+    pub(super) measured: usize,
+}
+
+impl Look {
+    /// A look at a series of which an entry stands for `epoch` iterations.
+    pub(super) fn new(budget: &Budget, done: u32, epoch: u32) -> Self {
+        Self {
+            horizon: budget.horizon.max(1) as usize,
+            quiet: budget.quiet.max(1) as usize,
+            is_last: done >= budget.most,
+            measured: (budget.measured / epoch.max(1)).max(1) as usize,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -73,8 +89,9 @@ pub(super) fn positive(series: &[i64]) -> impl Iterator<Item = usize> + '_ {
     series.iter().enumerate().filter(|&(_, &value)| value > 0).map(|(at, _)| at)
 }
 
-/// True if events go on through the last `horizon` entries: at least three, at most two fifths of
-/// the horizon apart, and neither end empty for more than 1.5 times the longest distance.
+/// True if events go on through the last `horizon` entries: at most two fifths of the horizon apart,
+/// and neither end empty for more than 1.5 times the longest distance. Three times the longest wait for
+/// an event of a leak must have at least three.
 pub(super) fn continues(series: &[i64], look: &Look) -> bool {
     continues_after(series, 0, look)
 }
@@ -89,10 +106,11 @@ pub(super) fn continues_at_random(series: &[i64], look: &Look) -> bool {
 fn continues_after(series: &[i64], longest: usize, look: &Look) -> bool {
     let Some(begin) = series.len().checked_sub(look.horizon) else { return false };
     let window = &series[begin..];
+    let longer = &series[series.len().saturating_sub(look.horizon.max(3 * look.quiet))..];
     let events = Events::above_zero(window);
     let longest = longest.max(events.longest);
     let end_is_empty = |entries: usize| 2 * entries > 3 * longest;
-    events.count >= 3
+    positive(longer).count() >= 3
         && 5 * events.longest <= 2 * look.horizon.max(5)
         && !end_is_empty(events.first)
         && !end_is_empty(window.len() - 1 - events.last)
@@ -117,7 +135,7 @@ mod tests {
 
     #[test]
     fn events_that_do_not_get_larger_wait_less_at_the_last_look() {
-        let look = Look { horizon: 160, quiet: 64, is_last: false };
+        let look = Look { horizon: 160, quiet: 64, is_last: false, measured: 10 };
         let last = Look { is_last: true, ..look };
         let waits = |steps: &[(usize, i64)]| {
             let events = Events::from_steps(steps);

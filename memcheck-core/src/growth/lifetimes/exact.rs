@@ -171,8 +171,12 @@ fn terms_explain(series: &[i64], length: usize, terms: &[Term]) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Increment {
     pub(super) length: usize,
+    /// Bytes that each period has more than the one before; 0 if this number is not constant.
     pub(super) more: i64,
 }
+
+/// Fewer periods each of which has more than the one before can be chance.
+const MIN_RISING_PERIODS: usize = 8;
 
 /// Finds a period `k` for which `series[i] - series[i - k]` is constant and positive at the end of
 /// the series. Phases without events are left out of the comparison.
@@ -193,8 +197,20 @@ pub(super) fn constant_increment(series: &[i64], look: &Look) -> Option<Incremen
             if is_empty(latest) { is_empty(at) } else { rise(at) == more }
         };
         let all = (series.len() - compared..series.len()).rev().all(is_even);
-        (more > 0 && all).then_some(Increment { length, more })
+        let phases = (0..length).filter(|at| !is_empty(last - at)).count();
+        (more > 0 && all).then(|| Increment { length, more: more.saturating_mul(phases as i64) })
     })
+}
+
+/// True if each period of this length has more than the one before through the last `horizon`.
+pub(super) fn accelerates(series: &[i64], length: usize, look: &Look) -> bool {
+    let compared = look.horizon.max(MIN_RISING_PERIODS * length) / length * length;
+    let Some(begin) = series.len().checked_sub(compared) else { return false };
+    let sums: Vec<i128> = series[begin..]
+        .chunks(length)
+        .map(|period| period.iter().copied().map(i128::from).sum())
+        .collect();
+    sums.windows(2).all(|pair| pair[0] < pair[1])
 }
 
 /// Subtracts a regular term that other events hide: the shortest period whose [`lowest_by_phase`]

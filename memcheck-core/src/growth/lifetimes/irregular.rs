@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn fewer_than_16_events_prove_nothing() {
-        let look = Look { horizon: 6, quiet: 6, is_last: true };
+        let look = Look { horizon: 6, quiet: 6, is_last: true, measured: 10 };
         assert!(is_undiminished(&[8; 16], &look));
         for events in [2, 8, 15] {
             assert!(!is_undiminished(&vec![8; events], &look), "{events}");
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn misses_of_a_cache_get_rarer_and_those_of_a_leak_do_not() {
         for is_last in [false, true] {
-            let look = Look { horizon: 160, quiet: 64, is_last };
+            let look = Look { horizon: 160, quiet: 64, is_last, measured: 10 };
             let leak: Vec<i64> = (0..400).map(|at| i64::from(at % 4 == 0)).collect();
             assert!(is_undiminished(&leak, &look));
             // Distances that grow by 3 % each time: 84 % of the events are in the first half.

@@ -3,7 +3,8 @@
 use super::amortized::amortized;
 use super::events::{Events, Look, continues, continues_at_random, positive};
 use super::exact::{
-    constant_increment, exact_from, exact_period, periodic_terms, subtract_regular_term,
+    Increment, accelerates, constant_increment, exact_from, exact_period, periodic_terms,
+    subtract_regular_term,
 };
 use super::group::KindGroup;
 use super::irregular::{irregular, mean};
@@ -166,12 +167,13 @@ fn judge_whole_series(series: &[i64], blocks: &[i64], look: &Look) -> Option<Sta
         return Some(State::Grows { growth, is_whole });
     }
     if let Some(increment) = constant_increment(series, look) {
-        return Some(State::grows(
-            increasing_growth(series, increment.length, increment.more),
-            true,
-        ));
+        return Some(State::grows(increasing_growth(series, increment, look), true));
     }
     let count = exact_period(blocks, look)?;
+    if accelerates(series, count.length, look) {
+        let increment = Increment { length: count.length, more: 0 };
+        return Some(State::grows(increasing_growth(series, increment, look), count.is_whole));
+    }
     let quarter = &series[series.len() / 4..];
     let bytes: i128 = quarter.iter().copied().map(i128::from).sum();
     // Only whole periods are counted, so that each phase counts equally often.
@@ -193,15 +195,23 @@ pub(super) fn periodic_growth(sum: i128, length: usize) -> PatternGrowth {
     }
 }
 
-/// The rate is the mean of whole periods in the second half of the series.
-pub(super) fn increasing_growth(series: &[i64], length: usize, more: i64) -> PatternGrowth {
-    let half = &series[series.len() - (series.len() / 2 / length).max(1) * length..];
-    let bytes: i128 = half.iter().copied().map(i128::from).sum();
+/// The rate is the mean of the measured iterations.
+pub(super) fn increasing_growth(series: &[i64], by: Increment, look: &Look) -> PatternGrowth {
+    let measured = measured(series, look);
+    let bytes: i128 = measured.iter().copied().map(i128::from).sum();
     PatternGrowth {
-        rate: Rate::new(bytes.max(0).unsigned_abs(), half.len() as u128, Certainty::Growing),
-        pattern: PartPattern::Growing { period: length as u32, more: more.unsigned_abs() },
+        rate: Rate::new(bytes.max(0).unsigned_abs(), measured.len() as u128, Certainty::Growing),
+        pattern: PartPattern::Growing { period: by.length as u32, more: by.more.unsigned_abs() },
         is_replaced: false,
     }
+}
+
+/// The measured iterations. If they add nothing, as many from the first on that does.
+fn measured<'a>(series: &'a [i64], look: &Look) -> &'a [i64] {
+    let length = look.measured.min(series.len());
+    let first = positive(series).next().unwrap_or(0);
+    let from = if first < length { 0 } else { first.min(series.len() - length) };
+    &series[from..from + length]
 }
 
 fn mean_growth(series: &[i64]) -> PatternGrowth {

@@ -6,6 +6,7 @@ use super::events::Look;
 use super::group::KindGroup;
 use super::judge_blocks::judge_blocks;
 use super::judge_level::judge_level;
+use super::misses::may_be_misses;
 use super::rate::Certainty;
 use super::state::State;
 
@@ -33,6 +34,8 @@ pub(super) fn judge(group: &KindGroup, look: &Look) -> State {
                 State::Open { .. } => State::Grows { growth, is_whole: false },
             }
         }
+        // All that rises may be a cache, beside blocks that come and go.
+        (open @ State::Open { .. }, level) if !level.is_exact() && are_misses(group, look) => open,
         // Settled blocks may be the head of a backlog, so the level of all blocks decides.
         (State::Open { .. }, State::Grows { growth, .. }) => {
             let is_whole = growth.iter().all(|growth| growth.rate.certainty < Certainty::Amortized);
@@ -49,6 +52,15 @@ pub(super) fn judge(group: &KindGroup, look: &Look) -> State {
 /// True if the settled blocks grow alone, because all others are freed again and again.
 fn are_alone(blocks: &State, group: &KindGroup, look: &Look) -> bool {
     blocks.is_exact() && is_emptied_again(group, group.settled(), look)
+}
+
+/// True if the settled blocks can be the entries of a cache, and the others do not rise.
+fn are_misses(group: &KindGroup, look: &Look) -> bool {
+    let rest = || {
+        let rest = group.without_settled();
+        judge_level(&rest.live, Some(&rest), look)
+    };
+    may_be_misses(&group.blocks[..group.settled()], look) && rest().is_quiet()
 }
 
 /// True if the level grows by more, or by the same rate while that of the blocks is not exact.

@@ -3,7 +3,7 @@
 use super::amortized::amortized;
 use super::bounded::is_bounded;
 use super::events::{Events, Look, continues, records};
-use super::exact::{constant_increment, exact_from, exact_period};
+use super::exact::{Increment, accelerates, constant_increment, exact_from, exact_period};
 use super::group::KindGroup;
 use super::irregular::irregular;
 use super::judge_blocks::{MIN_EVENTS, increasing_growth, next_look, periodic_growth};
@@ -68,8 +68,11 @@ fn floor_growth(level: &[i64], look: &Look) -> Option<PatternGrowth> {
     if let Some(period) = exact.filter(|period| is_highest_at_end(level, period.length, look)) {
         return Some(periodic_growth(period.sum, period.length));
     }
-    if let Some(increment) = constant_increment(&changes, look) {
-        return Some(increasing_growth(&changes, increment.length, increment.more));
+    let any = || accelerates(&changes, 1, look).then_some(Increment { length: 1, more: 0 });
+    if let Some(increment) = constant_increment(&changes, look).or_else(any) {
+        // The level before the first measured iteration is not known.
+        let measured = look.measured.saturating_sub(1).max(1);
+        return Some(increasing_growth(&changes[1..], increment, &Look { measured, ..*look }));
     }
     let never_falls = changes.iter().all(|&change| change >= 0);
     let will_be_exact = !look.is_last && exact_from(&changes, look).is_some();

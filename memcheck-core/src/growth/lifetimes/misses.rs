@@ -10,10 +10,16 @@ const MIN_EVENTS: usize = 16;
 const MIN_EVIDENCE: f64 = 0.5;
 
 /// The same for keys that are asked for by Zipf's law, whose misses have no further parameter.
-const MIN_EVIDENCE_BY_ZIPF: f64 = 2.5;
+const MIN_EVIDENCE_BY_ZIPF: f64 = 1.0;
 
 /// The numbers of keys that are compared.
 const KEYS: [f64; 6] = [512.0, 1_024.0, 2_048.0, 4_096.0, 8_192.0, 16_384.0];
+
+/// The powers of the rank that are compared.
+const POWERS: [f64; 5] = [1.0, 1.1, 1.2, 1.35, 1.5];
+
+/// No entry is a proof by itself, because the warm-up has asked for keys too.
+const LEAST_SHARE: f64 = 1e-3;
 
 /// A fall of so many standard deviations is no chance, whatever the first events were.
 const MIN_FALL: f64 = 4.0;
@@ -32,11 +38,18 @@ pub(super) fn may_be_misses(events: &[i64], look: &Look) -> bool {
     if !look.is_last || positive(events).count() < MIN_EVENTS {
         return false;
     }
-    let events = &counted(events)[..];
+    let events = Events::new(events);
+    if has_filled(&events.numbers) {
+        // What goes on after a cache has filled has another reason, unless its keys are skewed.
+        return events.is_by_zipf(events.likelihood_of_two_rates());
+    }
+    fall(&events.numbers) > MIN_FALL || events.is_like_a_cache()
+}
+
+/// True if the first quarter has three times as many events as later ones, which do not get rarer.
+fn has_filled(events: &[i64]) -> bool {
     let (first, rest) = events.split_at(events.len() / 4);
-    // What goes on after a cache has filled has another reason.
-    let has_filled = 3.0 * mean(rest) <= mean(first) && fall(rest) <= 1.0;
-    !has_filled && (fall(events) > MIN_FALL || is_like_a_cache(events))
+    3.0 * mean(rest) <= mean(first) && fall(rest) <= 1.0
 }
 
 /// Bytes as numbers of blocks, if all have the same size, else 1 for each entry with events.
@@ -71,42 +84,80 @@ fn fall(events: &[i64]) -> f64 {
     if squares > 0.0 { sum / (places * squares / events.len() as f64).sqrt() } else { 0.0 }
 }
 
-/// True if a cache that is asked for equally many keys in each entry explains the events nearly as
-/// well as a steady rate does.
-fn is_like_a_cache(events: &[i64]) -> bool {
-    let asked = events.iter().copied().max().unwrap_or(0) as f64;
-    let misses: f64 = events.iter().map(|&events| events as f64).sum();
-    let all = asked * events.len() as f64;
-    if misses >= all {
-        return false;
+/// The events of each entry, as the misses among `asked` keys.
+struct Events {
+    numbers: Vec<i64>,
+    asked: f64,
+}
+
+impl Events {
+    fn new(events: &[i64]) -> Self {
+        let numbers = counted(events);
+        let asked = numbers.iter().copied().max().unwrap_or(0) as f64;
+        Self { numbers, asked }
     }
-    let likelihood = |share: &dyn Fn(usize) -> f64| -> f64 {
+
+    fn len(&self) -> usize {
+        self.numbers.len()
+    }
+
+    /// The logarithm of the likelihood of a share of misses in each entry.
+    fn likelihood(&self, share: impl Fn(usize) -> f64) -> f64 {
         let of_entry = |(at, &events): (usize, &i64)| {
-            let (share, events) = (share(at).clamp(1e-9, 1.0 - 1e-9), events as f64);
-            events * share.ln() + (asked - events) * (1.0 - share).ln()
+            let share = share(at).clamp(LEAST_SHARE, 1.0 - LEAST_SHARE);
+            events as f64 * share.ln() + (self.asked - events as f64) * (1.0 - share).ln()
         };
-        events.iter().enumerate().map(of_entry).sum()
-    };
-    let steady = likelihood(&|_| misses / all);
-    let is_falling = |share: fn(f64) -> f64| {
-        let share = |keys: f64, at: usize| share((at as f64 + 0.5).ln() - keys);
-        // The number of keys of a cache that has as many misses.
+        self.numbers.iter().enumerate().map(of_entry).sum()
+    }
+
+    fn likelihood_of_two_rates(&self) -> f64 {
+        let quarter = self.len() / 4;
+        let (first, rest) = self.numbers.split_at(quarter);
+        let shares = [mean(first) / self.asked, mean(rest) / self.asked];
+        self.likelihood(|at| shares[usize::from(at >= quarter)])
+    }
+
+    /// True if a cache that is asked for equally many keys in each entry explains the events nearly
+    /// as well as a steady rate does.
+    fn is_like_a_cache(&self) -> bool {
+        let share = mean(&self.numbers) / self.asked;
+        if share >= 1.0 {
+            return false;
+        }
+        let steady = self.likelihood(|_| share);
+        SHARES.into_iter().any(|law| steady < self.likelihood_of(law) + MIN_EVIDENCE)
+            || self.is_by_zipf(steady)
+    }
+
+    /// The likelihood of a cache whose share of misses falls by a law, with so many keys that it has
+    /// as many misses.
+    fn likelihood_of(&self, law: fn(f64) -> f64) -> f64 {
+        let share = |keys: f64, at: usize| law((at as f64 + 0.5).ln() - keys);
         let (mut low, mut high) = (-20.0_f64, 60.0_f64);
         for _ in 0..50 {
             let middle = f64::midpoint(low, high);
-            let expected: f64 = (0..events.len()).map(|at| share(middle, at)).sum();
-            if asked * expected < misses { low = middle } else { high = middle }
+            let expected: f64 = (0..self.len()).map(|at| share(middle, at)).sum();
+            if expected < mean(&self.numbers) / self.asked * self.len() as f64 {
+                low = middle;
+            } else {
+                high = middle;
+            }
         }
-        steady < likelihood(&|at| share(low, at)) + MIN_EVIDENCE
-    };
-    let is_by_zipf = |&keys: &f64| {
-        let zipf = Zipf::new(keys);
-        steady < likelihood(&|at| zipf.misses(asked * at as f64)) + MIN_EVIDENCE_BY_ZIPF
-    };
-    SHARES.into_iter().any(is_falling) || KEYS.iter().any(is_by_zipf)
+        self.likelihood(|at| share(low, at))
+    }
+
+    /// True if a cache that is asked for keys by Zipf's law explains the events nearly as well as
+    /// something else of this likelihood does.
+    fn is_by_zipf(&self, other: f64) -> bool {
+        let mut laws = POWERS.into_iter().flat_map(|power| KEYS.map(|keys| (power, keys)));
+        laws.any(|(power, keys)| {
+            let misses = Zipf::new(keys, power).misses(self.asked, self.len());
+            other < self.likelihood(|at| misses[at]) + MIN_EVIDENCE_BY_ZIPF
+        })
+    }
 }
 
-/// Keys that are asked for by Zipf's law: each in inverse proportion to its rank.
+/// Keys that are asked for by Zipf's law: each in inverse proportion to a power of its rank.
 struct Zipf {
     /// Probabilities of ranks, each with the number of keys that it stands for.
     ranks: Vec<(f64, f64)>,
@@ -116,22 +167,31 @@ impl Zipf {
     /// Ranks that are evaluated. The first are evaluated singly.
     const POINTS: u32 = 48;
 
-    fn new(keys: f64) -> Self {
+    fn new(keys: f64, power: f64) -> Self {
         let place = |point: u32| keys.powf(f64::from(point) / f64::from(Self::POINTS)).round();
-        let sum = keys.ln() + 0.5772;
-        let ranks = (0..Self::POINTS).filter_map(|point| {
-            let (from, to) = (place(point), place(point + 1));
-            (to > from).then(|| {
-                // The sum of the inverse ranks, to within a tenth.
-                let share = ((to - 0.5) / (from - 0.5)).ln() / sum;
-                (share / (to - from), to - from)
-            })
+        let ranks = (0..=Self::POINTS).filter_map(|point| {
+            let (from, to) = (place(point), place(point + 1).min(keys + 1.0));
+            // The rank in the middle stands for all.
+            let middle = ((from - 0.5) * (to - 0.5)).sqrt().max(1.0);
+            (to > from).then(|| (middle.powf(-power), to - from))
         });
-        Self { ranks: ranks.collect() }
+        let ranks: Vec<(f64, f64)> = ranks.collect();
+        let sum: f64 = ranks.iter().map(|(weight, keys)| weight * keys).sum();
+        Self { ranks: ranks.into_iter().map(|(weight, keys)| (weight / sum, keys)).collect() }
     }
 
-    /// The share of misses after so many keys.
-    fn misses(&self, asked: f64) -> f64 {
-        self.ranks.iter().map(|&(p, keys)| p * keys * (-p * asked).exp()).sum()
+    /// The share of misses in each of so many entries, which ask for `asked` keys each.
+    fn misses(&self, asked: f64, entries: usize) -> Vec<f64> {
+        let mut misses = vec![0.0; entries];
+        for &(p, keys) in &self.ranks {
+            // The warm-up has asked for keys before the first entry.
+            let left = (-p * asked).exp();
+            let mut share = p * keys * left;
+            for misses in &mut misses {
+                *misses += share;
+                share *= left;
+            }
+        }
+        misses
     }
 }

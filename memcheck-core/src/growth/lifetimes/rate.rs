@@ -13,7 +13,7 @@ pub enum Certainty {
     Exact,
     /// The number of blocks repeats exactly, but their sizes differ. The rate is a mean of bytes.
     Counted,
-    /// The growth itself grows by an exact amount. The rate is the mean of the second half.
+    /// Each period adds more than the one before. The rate is the mean of the measured iterations.
     Growing,
     /// Growth comes in irregular iterations. The rate is a mean.
     Mean,

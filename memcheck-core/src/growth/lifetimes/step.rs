@@ -8,17 +8,13 @@ use super::kind::{Kind, contains};
 use super::rate::{Certainty, Rate};
 use super::replaced::buffers;
 use super::tables::is_table_of_a_cache;
-use super::tree::{Growing, Node, is_at_least, judge_by_site, judge_by_size, rises};
+use super::tree::{Growing, Node, judge_by_site, judge_by_size, rises};
 
 /// Judges a history, at a cost of kinds times entries. The next look should come after the further
 /// iterations of [`Decision::More`], because an earlier one would not decide.
 pub fn step(history: &History, budget: &Budget) -> Decision {
     let done = history.iterations();
-    let look = Look {
-        horizon: budget.horizon.max(1) as usize,
-        quiet: budget.quiet.max(1) as usize,
-        is_last: done >= budget.most,
-    };
+    let look = Look::new(budget, done, history.epoch());
     let kinds: Vec<&Kind> = history.kinds.iter().chain(&history.shared).collect();
     let moving: Vec<&Kind> =
         kinds.iter().copied().filter(|kind| !is_unchanged(history, kind)).collect();
@@ -39,12 +35,12 @@ pub fn step(history: &History, budget: &Budget) -> Decision {
         Node::Clean => Decision::Clean { quiet_for: quiet_for(history, &moving) },
         Node::Leak { parts, is_whole, until } => {
             let is_early = done < budget.least.min(budget.most);
-            if !is_early && is_whole && is_at_least(&parts, Certainty::Exact) {
+            if !is_early && is_whole && parts.iter().all(Growing::is_proved) {
                 return leak(history, parts, true);
             }
-            let exact = exact_parts(&parts);
-            if !is_early && outweighs(history, &exact, &moving, &look) {
-                return leak(history, exact, true);
+            let proved = proved_parts(&parts);
+            if !is_early && outweighs(history, &proved, &moving, &look) {
+                return leak(history, proved, true);
             }
             // A cache that fills slowly has been undiminished so far.
             if look.is_last {
@@ -64,7 +60,7 @@ fn are_tables(history: &History, parts: &[Growing<'_>], moving: &[&Kind], look: 
     parts.iter().all(|part| is_table_of_a_cache(history, part, moving, look))
 }
 
-/// An exact leak whose live bytes are at least this many times those of all other settled blocks is
+/// A proved leak whose live bytes are at least this many times those of all other settled blocks is
 /// reported at once, and the others are left out of its rate. They are taken for the container that
 /// keeps the leaked blocks: it grows at longer and longer intervals, so its rate is never exact.
 const MIN_WEIGHT_RATIO: u64 = 16;
@@ -72,11 +68,8 @@ const MIN_WEIGHT_RATIO: u64 = 16;
 /// The most blocks of such containers. A second leak has left more blocks, however rare it is.
 const MAX_CONTAINER_BLOCKS: u64 = 2;
 
-fn exact_parts<'a>(parts: &[Growing<'a>]) -> Vec<Growing<'a>> {
-    let exact = parts
-        .iter()
-        .filter(|part| part.is_whole && is_at_least(std::slice::from_ref(part), Certainty::Exact));
-    exact.cloned().collect()
+fn proved_parts<'a>(parts: &[Growing<'a>]) -> Vec<Growing<'a>> {
+    parts.iter().filter(|part| part.is_proved()).cloned().collect()
 }
 
 /// True if nearly all settled blocks of the measured iterations belong to these parts, and the others
@@ -116,7 +109,7 @@ fn judge_trees<'a>(history: &History, kinds: &[&'a Kind], look: &Look) -> Node<'
     // Call sites come first: if both are exact, a place in the program is more useful than a size.
     let sites = judge_by_site(history, kinds, look);
     let outweighs = match &sites {
-        Node::Leak { parts, .. } => outweighs(history, &exact_parts(parts), kinds, look),
+        Node::Leak { parts, .. } => outweighs(history, &proved_parts(parts), kinds, look),
         Node::Clean | Node::Open { .. } => false,
     };
     if outweighs || sites.is_exact() {
@@ -222,7 +215,7 @@ fn pattern_in_iterations(pattern: PartPattern, epoch: u32) -> PartPattern {
         PartPattern::Counted { period, blocks } => {
             PartPattern::Counted { period: iterations(period), blocks }
         }
-        PartPattern::Mean => PartPattern::Mean,
+        PartPattern::Mean | PartPattern::Rising => pattern,
         PartPattern::Growing { period, more } => {
             PartPattern::Growing { period: iterations(period), more }
         }

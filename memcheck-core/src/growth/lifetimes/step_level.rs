@@ -14,11 +14,7 @@ pub fn step_level(figures: &[u64], warmup: u32, budget: &Budget) -> Decision {
     let measured = figures.get(warmup as usize..).unwrap_or_default();
     let first = measured.first().copied().unwrap_or(0);
     let level: Vec<i64> = measured.iter().map(|&now| now.wrapping_sub(first) as i64).collect();
-    let look = Look {
-        horizon: budget.horizon.max(1) as usize,
-        quiet: budget.quiet.max(1) as usize,
-        is_last: done >= budget.most,
-    };
+    let look = Look::new(budget, done, 1);
     let more = |until: usize| {
         let until = u32::try_from(until).unwrap_or(u32::MAX).saturating_add(warmup);
         Decision::More(iterations_until(until, done, warmup, budget))

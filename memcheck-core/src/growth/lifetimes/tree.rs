@@ -20,6 +20,16 @@ pub(super) struct Growing<'a> {
     pub(super) is_whole: bool,
 }
 
+impl Growing<'_> {
+    /// True if further iterations cannot change the rate.
+    pub(super) fn is_proved(&self) -> bool {
+        let is_proved = |growth: &PatternGrowth| {
+            matches!(growth.rate.certainty, Certainty::Exact | Certainty::Growing)
+        };
+        self.is_whole && self.growth.iter().all(is_proved)
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(super) enum Node<'a> {
     Clean,
@@ -31,6 +41,12 @@ impl Node<'_> {
     pub(super) fn is_exact(&self) -> bool {
         let Self::Leak { parts, is_whole: true, .. } = self else { return false };
         is_at_least(parts, Certainty::Exact)
+    }
+
+    /// True if further iterations cannot change the rate.
+    pub(super) fn is_proved(&self) -> bool {
+        let Self::Leak { parts, is_whole: true, .. } = self else { return false };
+        parts.iter().all(Growing::is_proved)
     }
 
     pub(super) fn has_rhythm(&self) -> bool {
@@ -123,7 +139,7 @@ fn judge_parts<'a>(
         if is_bounded { JudgedPart { node: Node::Clean, ..part } } else { part }
     });
     let (mut decided, open): (Vec<_>, Vec<_>) =
-        judged.partition(|part| matches!(part.node, Node::Clean) || part.node.is_exact());
+        judged.partition(|part| matches!(part.node, Node::Clean) || part.node.is_proved());
     decided.extend(judge_undecided(history, open, few, look));
     decided.extend(buffers.into_iter().chain(enlarged).map(|buffer| JudgedPart {
         node: as_node(buffer.growth, &buffer.kinds),

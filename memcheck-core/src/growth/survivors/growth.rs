@@ -399,14 +399,26 @@ fn has_one_size(series: &Series) -> bool {
     })
 }
 
-/// A long history only knows periods of whole epochs.
+/// A long history only knows periods of whole epochs, and not what happens within an epoch.
 fn set_shortest_period(part: &mut Part, epoch: u32) {
-    if let lifetimes::PartPattern::Exact { period } = &mut part.pattern
-        && epoch > 1
-        && period.is_multiple_of(epoch)
-    {
-        *period = u32::try_from(part.rate.iterations()).unwrap_or(*period);
+    let lifetimes::PartPattern::Exact { period } = part.pattern else { return };
+    if epoch == 1 || !period.is_multiple_of(epoch) {
+        return;
     }
+    let rate = part.rate;
+    let shortest = |iterations: u128| lifetimes::PartPattern::Exact {
+        period: u32::try_from(iterations).unwrap_or(period),
+    };
+    part.pattern = match part.size {
+        // Fewer iterations would not have whole blocks.
+        Some(size) => {
+            let iterations = rate.iterations().saturating_mul(u128::from(size));
+            shortest(lifetimes::Rate::new(rate.bytes(), iterations, rate.certainty).iterations())
+        }
+        None if period != epoch => part.pattern,
+        None if part.replaced => lifetimes::PartPattern::Mean,
+        None => shortest(rate.iterations()),
+    };
 }
 
 fn growing_reading(part: &Part, rate: u64, replaced: bool) -> Reading {
@@ -430,6 +442,7 @@ fn growing_reading(part: &Part, rate: u64, replaced: bool) -> Reading {
             (Pattern::Irregular, 1, rate)
         }
         lifetimes::PartPattern::Growing { period, more } => (Pattern::Growing, period, more),
+        lifetimes::PartPattern::Rising => (Pattern::Rising, 1, rate),
         lifetimes::PartPattern::Amortized { bytes, .. } => (Pattern::Amortized, 1, bytes),
     };
     Reading {

@@ -6,6 +6,7 @@
 //! steady      yes      the same bytes in every iteration
 //! periodic    yes      the same bytes in every k-th iteration
 //! growing     yes      more bytes each time than before
+//! rising      yes      in every iteration, in a run that ended early
 //! irregular   yes      in no regular order, or of no regular size
 //! enlarged    yes      a buffer that is replaced by a larger one, as a concatenated cache
 //! amortized   yes      a buffer whose capacity grows by a factor, as that of a Vec

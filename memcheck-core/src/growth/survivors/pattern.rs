@@ -16,6 +16,8 @@ pub enum Pattern {
     Periodic,
     /// More bytes each time than before.
     Growing,
+    /// More memory after every iteration than before, in a run that ended early.
+    Rising,
     /// Blocks in some iterations up to the end, without a regular order or a regular size.
     Irregular,
     /// A buffer replaced by a larger one in every k-th iteration; only the newest survives.
@@ -46,8 +48,7 @@ pub struct Reading {
     /// Iterations from one occurrence to the next: 1 unless the growth is periodic.
     pub period: u64,
     /// The bytes added each time for growth, held at the end otherwise. For `Growing`, the increase
-    /// from one time to the next, or 0 if only the smallest step is known. For `Enlarged`, 0 if the
-    /// steps differ.
+    /// from one time to the next, or 0 if it is not constant. For `Enlarged`, 0 if the steps differ.
     pub bytes: u64,
     /// The measured iteration, counted from 1, of the last occurrence; 0 for growth.
     pub last: u64,
@@ -73,7 +74,10 @@ impl Reading {
             (true, false) => self,
             (false, true) => other,
             _ if (self.pattern, self.period) == (other.pattern, other.period) => {
-                Self { groups: self.groups.max(other.groups), ..self.plus(other) }
+                let is_known = self.pattern != Pattern::Growing || self.bytes.min(other.bytes) > 0;
+                let sum = self.plus(other);
+                let bytes = if is_known { sum.bytes } else { 0 };
+                Self { groups: self.groups.max(other.groups), bytes, ..sum }
             }
             (true, true) => Self {
                 pattern: Pattern::Irregular,
@@ -107,6 +111,20 @@ impl Reading {
         }
     }
 
+    /// How growth accelerates, in words; `None` if it does not.
+    pub fn acceleration(&self) -> Option<String> {
+        let more = match self.bytes {
+            0 => "more".to_owned(),
+            bytes => format!("{} more", both(bytes)),
+        };
+        (self.pattern == Pattern::Growing).then(|| match self.period {
+            0 | 1 => format!("adds {more} in each iteration than in the one before"),
+            period => {
+                format!("adds {more} in every {period} iterations than in the {period} before")
+            }
+        })
+    }
+
     /// Its period in words, such as "every 2nd iteration".
     pub fn every(&self) -> String {
         match self.period {
@@ -124,26 +142,25 @@ impl fmt::Display for Reading {
         match self.pattern {
             Pattern::Steady => write!(f, "steady, {rate} per iteration"),
             Pattern::Periodic => write!(f, "{bytes} in {every}, {rate} per iteration"),
-            Pattern::Growing if self.bytes == 0 => {
-                write!(f, "rises in {every}, by at least {rate}")
+            Pattern::Growing => {
+                let faster = self.acceleration().unwrap_or_default();
+                write!(f, "{faster}, {rate} per iteration on average in the measured iterations")
             }
-            Pattern::Growing => write!(
-                f,
-                "quadratic, {bytes} more in {every} than before, {rate} per iteration on average"
-            ),
+            Pattern::Rising => write!(f, "rises in {every}, by at least {rate}"),
             Pattern::Irregular => {
                 write!(f, "irregular, {rate} per iteration on average")
             }
             Pattern::Enlarged if self.bytes == 0 => {
                 write!(f, "replaced by larger ones now and then, {rate} per iteration on average")
             }
+            // There can be several in a period.
+            Pattern::Enlarged if self.period > 1 => write!(
+                f,
+                "replaced by larger ones, {bytes} more in {every}: {rate} per iteration on average"
+            ),
             Pattern::Enlarged if self.groups > 1 => {
                 write!(f, "replaced by larger ones, {bytes} more in {every}")
             }
-            Pattern::Enlarged if self.period > 1 => write!(
-                f,
-                "replaced by one larger by {bytes} in {every}, {rate} per iteration on average"
-            ),
             Pattern::Enlarged => write!(f, "replaced by one larger by {rate} in {every}"),
             Pattern::Filled => {
                 write!(f, "filled to {held} and stopped after iteration {}", self.last)
@@ -152,8 +169,8 @@ impl fmt::Display for Reading {
             Pattern::LastKept => write!(f, "kept from the last iterations only: {held}"),
             Pattern::Amortized => write!(
                 f,
-                "enlarged repeatedly by a factor, last by {held}: the content grows by about \
-                 {rate} per iteration"
+                "enlarged by a factor whenever it is full: the content grows by about {rate} per \
+                 iteration"
             ),
             Pattern::Ratchet if self.groups > 1 => {
                 write!(f, "grow with the largest input seen, to {held}")

@@ -46,8 +46,7 @@ fn part(series: &Series, rate: Rate) -> Part {
         site: series.site,
         size: series.block,
         rate,
-        // The amount by which a step is larger than the one before is not known.
-        pattern: PartPattern::Growing { period: 1, more: 0 },
+        pattern: PartPattern::Rising,
         replaced: false,
         blocks: series.born.iter().sum(),
         bytes: series.born_bytes.iter().sum(),

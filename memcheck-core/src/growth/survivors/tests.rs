@@ -6,7 +6,9 @@ mod lines;
 mod rising;
 
 use super::*;
-use crate::growth::lifetimes::{Budget, Decision, History, Living, step};
+use crate::growth::lifetimes::{
+    Budget, Certainty, Decision, History, Leak, Living, Part, PartPattern, Rate, step,
+};
 
 /// Live blocks: call site (0 for none), size, iteration of birth, number.
 type Block = (u32, u64, u32, u64);
@@ -81,6 +83,74 @@ fn a_long_run_is_read_by_iterations_and_not_by_epochs() {
 }
 
 #[test]
+fn a_long_run_states_no_step_that_an_epoch_hides() {
+    let described = |size: u64, iterations: u128, period: u32| {
+        let mut history = History::new(2);
+        for now in 0..3_000 {
+            let came = Living { site: None, size: 600, born: Some(now), count: 1 };
+            history.advance([came], []);
+        }
+        let part = Part {
+            site: None,
+            size: Some(size),
+            rate: Rate::new(size.into(), iterations, Certainty::Exact),
+            pattern: PartPattern::Exact { period },
+            replaced: false,
+            blocks: 0,
+            bytes: 0,
+        };
+        let leak = Leak { rate: part.rate, whole: true, through: 3_000, parts: vec![part] };
+        let grown = read(&history, &Decision::Leak(leak), 10);
+        grown.by_size.iter().find(|group| group.reading.grows()).unwrap().reading.describe()
+    };
+    // Epochs are of four iterations.
+    let every_512th =
+        "524,288 B (512.0 KiB) in every 512th iteration, 1,024 B (1.0 KiB) per iteration";
+    assert_eq!(described(524_288, 512, 512), every_512th);
+    assert_eq!(described(600, 4, 4), "600 B in every 4th iteration, 150 B per iteration");
+    assert_eq!(described(600, 1, 4), "steady, 600 B per iteration");
+}
+
+#[test]
+fn a_buffer_of_a_long_run_states_only_a_step_that_is_known() {
+    let history = after(3_000, |now| {
+        let enlarged = now / 512;
+        vec![(1, 524_288 * u64::from(enlarged + 1), enlarged * 512, 1)]
+    });
+    let described = |period: u32| {
+        let part = Part {
+            site: Some(1),
+            size: None,
+            rate: Rate::new(524_288, 512, Certainty::Exact),
+            pattern: PartPattern::Exact { period },
+            replaced: true,
+            blocks: 0,
+            bytes: 0,
+        };
+        let leak = Leak { rate: part.rate, whole: true, through: 3_000, parts: vec![part] };
+        read(&history, &Decision::Leak(leak), 10).by_site[&1].reading.describe()
+    };
+    let rate = "1,024 B (1.0 KiB) per iteration on average";
+    let step = "524,288 B (512.0 KiB) more in every 512th iteration";
+    assert_eq!(described(512), format!("replaced by larger ones, {step}: {rate}"));
+    assert_eq!(described(4), format!("replaced by larger ones now and then, {rate}"));
+}
+
+/// A `Vec` that gets 8 B in each iteration and doubles its capacity.
+#[test]
+fn a_vector_that_doubles_has_the_rate_of_its_content() {
+    let grown = play(|now| {
+        let capacity = (now + 1).next_power_of_two().max(4);
+        let born = if capacity == 4 { 0 } else { capacity / 2 };
+        vec![(1, 8 * u64::from(capacity), born, 1)]
+    });
+    let described = grown.by_site[&1].reading.describe();
+    let words =
+        "enlarged by a factor whenever it is full: the content grows by about 8 B per iteration";
+    assert_eq!(described, words);
+}
+
+#[test]
 fn call_sites_share_the_figure_to_the_byte() {
     let grown = play(|now| {
         [kept(1, 301, (0, 3), now), kept(2, 301, (1, 3), now), ring(3, 301, 12, now)].concat()
@@ -128,7 +198,11 @@ fn a_reading_is_one_line_with_its_figures() {
         ),
         (
             reading(Pattern::Growing, 1, 64, 320, 0),
-            "quadratic, 64 B more in every iteration than before, 320 B per iteration on average",
+            "adds 64 B more in each iteration than in the one before, 320 B per iteration on average in the measured iterations",
+        ),
+        (
+            reading(Pattern::Growing, 3, 0, 320, 0),
+            "adds more in every 3 iterations than in the 3 before, 320 B per iteration on average in the measured iterations",
         ),
         (reading(Pattern::Irregular, 1, 30, 30, 0), "irregular, 30 B per iteration on average"),
         (
@@ -137,7 +211,7 @@ fn a_reading_is_one_line_with_its_figures() {
         ),
         (
             reading(Pattern::Amortized, 1, 128, 3, 0),
-            "enlarged repeatedly by a factor, last by 128 B: the content grows by about 3 B per iteration",
+            "enlarged by a factor whenever it is full: the content grows by about 3 B per iteration",
         ),
         (
             reading(Pattern::Filled, 1, 1_600, 0, 4),
@@ -165,11 +239,11 @@ fn a_line_of_several_groups_is_in_the_plural() {
     );
     assert_eq!(
         reading(Pattern::Enlarged, 1, 2),
-        "replaced by one larger by 64 B in every 2nd iteration, 32 B per iteration on average"
+        "replaced by larger ones, 64 B more in every 2nd iteration: 32 B per iteration on average"
     );
     assert_eq!(reading(Pattern::Ratchet, 2, 1), "grow with the largest input seen, to 64 B");
     let varies = Reading { bytes: 0, bytes_per_iteration: 8, ..Reading::default() };
-    let varies = Reading { pattern: Pattern::Growing, period: 1, ..varies };
+    let varies = Reading { pattern: Pattern::Rising, period: 1, ..varies };
     assert_eq!(varies.describe(), "rises in every iteration, by at least 8 B");
     let replaced = Reading { pattern: Pattern::Replaced, bytes_per_iteration: 0, ..varies };
     assert_eq!(replaced.describe(), "replaced continuously, never more than before: 0 B");
@@ -263,6 +337,10 @@ fn a_group_of_several_readings_grows_by_all_of_them() {
     let joined = every_third.merge(every_second);
     assert_eq!((joined.pattern, joined.period, joined.bytes), (Pattern::Irregular, 1, 15));
     assert_eq!(joined.groups, 2);
+    let growing = reading(Pattern::Growing, 5);
+    assert_eq!(growing.merge(growing).bytes, 10);
+    let unknown = Reading { bytes: 0, ..growing };
+    assert_eq!((growing.merge(unknown).bytes, unknown.merge(growing).bytes), (0, 0));
 }
 
 #[test]

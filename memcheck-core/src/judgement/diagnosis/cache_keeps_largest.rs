@@ -2,7 +2,6 @@
 
 use super::{Evidence, Leftover, rule};
 use crate::growth::survivors::Pattern;
-use crate::measurement::stack::Owner;
 use crate::size::both;
 
 rule!(
@@ -28,11 +27,7 @@ fn retained(leftover: &Leftover<'_>, _: &Evidence<'_>) -> Option<String> {
             both(bytes / calls)
         ));
     }
-    let is_workspace = stack
-        .frames
-        .iter()
-        .any(|frame| frame.owner() == Owner::Candle && frame.function.contains("workspace"));
-    is_workspace.then(|| {
+    stack.is_workspace().then(|| {
         format!("candle keeps a workspace of {} until the device is dropped", both(holder.bytes))
     })
 }

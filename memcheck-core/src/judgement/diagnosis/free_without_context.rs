@@ -1,34 +1,37 @@
 //! Frees that the driver refused. Their blocks stay live until the process ends.
 
-use super::{Evidence, Leftover, count, rule};
-use crate::size::counted;
+use super::{Evidence, Leftover, Suspect, rule};
+use crate::size::both;
 
 rule!(
     "free-without-context",
     "the driver refused to free memory",
     "drop tensors before the device, on a thread where its CUDA context is current",
-    // One refused free explains one block. It must not explain all live blocks of a call site, and
-    // none that a tensor still held at the end of the iterations: its free was refused later.
-    |suspect, evidence| {
-        suspect.mostly(evidence.measured.failed_frees.min(suspect.without_tensor()))
+    // Blocks that the program still held at the end of the iterations do not count: if their frees
+    // are refused later, something else kept them.
+    |suspect, _| {
+        let unfreed = suspect.survivors.held.unfreed;
+        unfreed > 0 && 2 * unfreed >= suspect.survivors.group.bytes()
     },
-    |_, evidence| refused_frees(evidence);
-    with_condition(|suspects, evidence| 2 * evidence.measured.failed_frees >= count(suspects)),
+    |suspects, _| {
+        let sum =
+            |bytes: fn(&Suspect<'_>) -> u64| -> u64 { suspects.iter().map(|of| bytes(of)).sum() };
+        unfreed(sum(|of| of.survivors.held.unfreed), sum(|of| of.survivors.group.bytes()))
+    };
     with_retained(retained)
 );
 
-fn refused_frees(evidence: &Evidence<'_>) -> String {
-    let refused = evidence.measured.failed_frees;
+fn unfreed(bytes: u64, all: u64) -> String {
     format!(
-        "the driver refused {}, so {} live",
-        counted(refused, "free", "frees"),
-        counted(refused, "block is still", "blocks are still")
+        "the driver refused to free {} of the {} that these call sites hold",
+        both(bytes),
+        both(all)
     )
 }
 
-/// All of the blocks together must not be more than the refused frees explain.
+/// All call sites together, because the bytes are known for the space only.
 fn retained(leftover: &Leftover<'_>, evidence: &Evidence<'_>) -> Option<String> {
-    let refused = evidence.measured.failed_frees;
-    (refused > 0 && refused.saturating_mul(2) >= leftover.all_blocks)
-        .then(|| refused_frees(evidence))
+    let bytes = *evidence.attribution?.unfreed.get(&evidence.space)?;
+    let all = leftover.all_bytes;
+    (bytes.saturating_mul(2) >= all).then(|| unfreed(bytes, all))
 }

@@ -14,8 +14,8 @@ pub(super) struct Leftover<'a> {
     /// Allocations of that stack in that scope over the whole body. All tensor types count.
     pub(super) calls: u64,
     pub(super) bytes: u64,
-    /// Blocks of all call sites together.
-    pub(super) all_blocks: u64,
+    /// The bytes of all call sites together.
+    pub(super) all_bytes: u64,
     place: &'a Place,
 }
 
@@ -34,12 +34,12 @@ pub(super) fn leftovers<'a>(evidence: &Evidence<'a>) -> Vec<Leftover<'a>> {
         let holders = attribution.retained.iter().filter_map(placed);
         holders.filter(|(_, place)| place.space == evidence.space)
     };
-    let all_blocks = of_space().fold(0, |all: u64, (of, _)| all.saturating_add(of.count));
+    let all_bytes = of_space().fold(0, |all: u64, (of, _)| all.saturating_add(of.bytes));
     let mut leftovers: Vec<Leftover<'a>> = of_space()
         .map(|(holder, place)| {
             let SiteSum { calls, bytes, .. } = sums.get(place.space, place.stack, &place.scope);
             let stack = attribution.stack_of(place);
-            Leftover { holder, stack, calls, bytes, all_blocks, place }
+            Leftover { holder, stack, calls, bytes, all_bytes, place }
         })
         .collect();
     leftovers.sort_by_key(|leftover| std::cmp::Reverse(leftover.holder.bytes));

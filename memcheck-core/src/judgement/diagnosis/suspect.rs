@@ -43,12 +43,6 @@ impl Suspect<'_> {
         held.whole + held.views > 0 || !self.survivors.tensors.is_empty()
     }
 
-    /// Blocks that no live tensor holds.
-    pub(super) fn without_tensor(&self) -> u64 {
-        let held = self.survivors.held.whole.saturating_add(self.survivors.held.views);
-        self.survivors.group.count().saturating_sub(held)
-    }
-
     pub(super) fn mentions(&self, words: &[&str]) -> bool {
         let scope = self.survivors.scope.to_lowercase();
         let in_frame = |word: &str| {

@@ -16,6 +16,7 @@ use crate::space::Space;
 
 const COPY: &str = "candle_core::tensor::Tensor::copy";
 const RELU: &str = "candle_core::tensor::Tensor::relu";
+const RANDN: &str = "candle_core::tensor::Tensor::randn";
 const SOFTMAX: &str = "candle_nn::ops::softmax_last_dim";
 const BACKWARD: &str = "candle_core::backprop::Tensor::backward";
 const APPEND: &str = "candle_nn::kv_cache::Cache::append";
@@ -38,6 +39,10 @@ fn whole() -> HeldBy {
     graph(0)
 }
 
+fn variables() -> HeldBy {
+    HeldBy { variables: 10, ..whole() }
+}
+
 fn view(view_bytes: u64) -> HeldBy {
     HeldBy { views: 10, view_bytes, ..HeldBy::default() }
 }
@@ -53,37 +58,56 @@ fn row(name: &'static str, cause: &'static str, run: Run) -> Row {
 }
 
 fn refused_and_reopened() -> Vec<Row> {
-    let scattered = || {
-        let lines = (0..10).fold(Run::default(), |run, at| run.place(&[ZEROS], once(4_096, at)));
+    let scattered = |refused| {
+        let lines = (0..10).fold(Run::default(), |run, at| {
+            run.place(&[ZEROS], once(4_096, at)).unfreed(if at < refused { 4_096 } else { 0 })
+        });
         lines.unplaced(steady(4_096))
     };
+    let reopened = |functions| tensors(functions).devices(GPU, 10);
     vec![
-        row("dropped on a thread", "free-without-context", tensors(&[ZEROS]).failed_frees(10)),
+        row("dropped on a thread", "free-without-context", tensors(&[ZEROS]).unfreed(40_960)),
         row(
             "two tensors dropped on a thread",
             "free-without-context",
-            tensors(&[MATMUL]).place(&[RELU], steady(512)).failed_frees(20),
+            tensors(&[MATMUL]).unfreed(40_960).place(&[RELU], steady(512)).unfreed(5_120),
         ),
-        row("dropped at many lines", "free-without-context", scattered().failed_frees(5)),
+        row("dropped at many lines", "free-without-context", scattered(6)),
+        row("dropped at a few of many lines", "tensor-kept", scattered(1)),
         row(
             "tasks that never end, whose tensors are refused at the end",
             "tensor-kept",
             tensors(&[ZEROS]).held(whole()).through(Passage::Task).failed_frees(10),
         ),
-        row("one refused free", "tensor-kept", tensors(&[ZEROS]).failed_frees(1)),
-        row("weights of each device", "device-recreated", tensors(&[ZEROS]).devices(GPU, 10)),
+        row(
+            "buffers of a list, and as many scalars that are dropped on a thread",
+            "tensor-kept",
+            tensors(&[ZEROS]).place(&[MATMUL], steady(4)).unfreed(40).failed_frees(10),
+        ),
+        row("weights of each device", "device-recreated", reopened(&[ZEROS]).on_new_devices(10)),
         row(
             "workspace of each device",
             "device-recreated",
-            tensors(&["candle_core::quantized::cuda::workspace"]).devices(GPU, 10),
+            reopened(&["candle_core::quantized::cuda::workspace"]),
         ),
         row(
             "a device in every second iteration",
             "device-recreated",
-            Run::default().place(&[], steady(64)).place(&[MATMUL], steady(64)).devices(GPU, 5),
+            Run::default()
+                .place(
+                    &[MATMUL],
+                    kept(64, [0, 1, 0, 1, 0, 1, 0, 1, 0, 1], grows(Pattern::Periodic, 32)),
+                )
+                .on_new_devices(5)
+                .devices(GPU, 5),
         ),
-        row("one device", "tensor-kept", tensors(&[ZEROS]).devices(GPU, 1)),
+        row("one device", "tensor-kept", tensors(&[ZEROS]).devices(GPU, 1).on_new_devices(1)),
         row("another GPU", "tensor-kept", tensors(&[ZEROS]).devices(Space::Cuda(1), 10)),
+        row(
+            "a list on one device while others are opened and dropped",
+            "tensor-kept",
+            reopened(&[ZEROS]),
+        ),
     ]
 }
 
@@ -105,6 +129,19 @@ fn training() -> Vec<Row> {
             tensors(&[MATMUL, "candle_nn::optim::SGD::step"]),
         ),
         row("the program's own optimizer", "tensor-kept", tensors(&[ZEROS, "app::AdamW::new"])),
+        row(
+            "models of each fold with their optimizers",
+            "tensor-kept",
+            tensors(&[RANDN]).held(variables()).place(&[ZEROS, adam], steady(8_192)),
+        ),
+        row(
+            "optimizers, and a variable of a schedule",
+            "optimizer-recreated",
+            Run::default()
+                .place(&[RANDN], steady(64))
+                .held(variables())
+                .place(&[ZEROS, adam], steady(8_192)),
+        ),
         row("a store of each step", "grad-store-kept", backward(steady(4_096))),
         row("a store in every second step", "grad-store-kept", backward(periodic)),
         row("gradients in a step", "grad-store-kept", tensors(&[MATMUL, BACKWARD, step])),
@@ -144,9 +181,9 @@ fn training() -> Vec<Row> {
 
 fn views_and_batches() -> Vec<Row> {
     let narrow = "candle_core::tensor::Tensor::narrow";
-    let inputs =
-        ["from_vec", "arange", "randn"].map(|name| format!("candle_core::tensor::Tensor::{name}"));
-    let [from_vec, arange, randn] = &inputs;
+    let from_slice = "candle_core::tensor::Tensor::from_slice";
+    let new = "candle_core::tensor::Tensor::new";
+    let arange = "candle_core::tensor::Tensor::arange";
     vec![
         row("the last row of logits", "view-keeps-storage", tensors(&[MATMUL]).held(view(256))),
         row("half of a tensor", "view-keeps-storage", tensors(&[MATMUL]).held(view(2_048))),
@@ -157,9 +194,27 @@ fn views_and_batches() -> Vec<Row> {
             "tensor-kept",
             tensors(&[MATMUL]).held(HeldBy { views: 4, whole: 6, view_bytes: 4, ..whole() }),
         ),
-        row("a loader's batches", "batches-kept", tensors(&[from_vec])),
-        row("a queue of ids", "batches-kept", of_layers(&[arange], &[8, 64])),
-        row("noise of each step", "batches-kept", tensors(&[randn]).place(&[], steady(16))),
+        row("a loader's batches", "batches-kept", tensors(&[from_slice])),
+        row("batches of a `Vec`", "batches-kept", tensors(&[]).held(whole())),
+        row("a queue of ids", "batches-kept", of_layers(&[from_slice], &[8, 64])),
+        row("positions of each step", "tensor-kept", of_layers(&[arange], &[8, 64])),
+        row("noise of each step", "tensor-kept", tensors(&[RANDN]).place(&[], steady(16))),
+        row(
+            "a constant of each step",
+            "tensor-kept",
+            Run::default().place(&[new], steady(4)).tensors(&[&[]]),
+        ),
+        row("variables from data", "tensor-kept", tensors(&[from_slice]).held(variables())),
+        row(
+            "weights that are loaded again",
+            "tensor-kept",
+            tensors(&[from_slice, "candle_core::safetensors::Load::load"]),
+        ),
+        row(
+            "masks that a model makes",
+            "tensor-kept",
+            tensors(&[from_slice, "candle_transformers::models::llama::Cache::mask"]),
+        ),
         row("a computed tensor", "tensor-kept", tensors(&[MATMUL])),
     ]
 }
@@ -281,7 +336,7 @@ fn bounded() -> Vec<Row> {
         remains(
             "blocks that the driver kept",
             Some("free-without-context"),
-            left(&[ZEROS], (1, 8_192)).failed_frees(1),
+            left(&[ZEROS], (1, 8_192)).unfreed_at_end(8_192),
         ),
         remarked(
             "a buffer of the largest input",

@@ -5,7 +5,6 @@ use crate::growth::survivors::Pattern;
 use crate::measurement::attribution::HeldBy;
 use crate::measurement::attribution::builder::{Run, buffer, grows, kept, once, rests, steady};
 use crate::measurement::record::example::GPU;
-use crate::space::Space;
 
 #[test]
 fn every_rule_has_a_page_that_shows_the_mistake_and_the_fix() {
@@ -91,15 +90,15 @@ fn marks() -> Vec<Marks> {
     vec![
         marks(
             "free-without-context",
-            tensors(&[ZEROS]).failed_frees(5),
+            tensors(&[ZEROS]).unfreed(5 * 4_096),
             "tensor-kept",
-            tensors(&[ZEROS]).failed_frees(4),
+            tensors(&[ZEROS]).unfreed(4 * 4_096),
         ),
         marks(
             "device-recreated",
-            tensors(&[ZEROS]).devices(GPU, 10),
+            tensors(&[ZEROS]).devices(GPU, 10).on_new_devices(5),
             "tensor-kept",
-            tensors(&[ZEROS]).devices(Space::Cuda(1), 10),
+            tensors(&[ZEROS]).devices(GPU, 10).on_new_devices(4),
         ),
         marks(
             "optimizer-recreated",
@@ -201,19 +200,24 @@ fn a_cause_explains_at_least_half_of_the_growth() {
 
 #[test]
 fn one_refused_free_does_not_explain_a_scattered_leak() {
-    let scattered = || {
-        let lines = (0..10).fold(Run::default(), |run, at| run.place(&[ZEROS], once(4_096, at)));
-        lines.unplaced(steady(4_096))
+    let scattered = |refused| {
+        let lines = (0..10).fold(Run::default(), |run, at| {
+            run.place(&[ZEROS], once(4_096, at)).unfreed(if at < refused { 4_096 } else { 0 })
+        });
+        cause(lines.unplaced(steady(4_096)))
     };
-    assert_eq!(cause(scattered().failed_frees(1)).as_deref(), Some("tensor-kept"));
-    assert_eq!(cause(scattered().failed_frees(5)).as_deref(), Some("free-without-context"));
-    // Nor does it explain many small blocks that are live at the same call site.
-    let with_small_blocks = |refused| {
+    assert_eq!(scattered(1).as_deref(), Some("tensor-kept"));
+    assert_eq!(scattered(6).as_deref(), Some("free-without-context"));
+}
+
+#[test]
+fn refused_frees_of_small_blocks_do_not_explain_large_ones() {
+    let with_small_blocks = |large| {
         let small = Run::default().place(&[MATMUL], kept(8, [9; 10], grows(Pattern::Steady, 72)));
-        cause(small.place(&[ZEROS], steady(4_096)).failed_frees(refused))
+        cause(small.unfreed(720).place(&[ZEROS], steady(4_096)).unfreed(large).failed_frees(100))
     };
-    assert_eq!(with_small_blocks(10).as_deref(), Some("free-without-context"));
-    assert_eq!(with_small_blocks(4).as_deref(), Some("tensor-kept"));
+    assert_eq!(with_small_blocks(0).as_deref(), Some("tensor-kept"));
+    assert_eq!(with_small_blocks(20_480).as_deref(), Some("free-without-context"));
 }
 
 fn retained(run: Run) -> Option<String> {
@@ -250,11 +254,12 @@ fn only_a_buffer_above_its_average_size_keeps_the_largest_input() {
 
 #[test]
 fn refused_frees_are_the_cause_of_the_blocks_that_they_left() {
-    let left = |refused| {
-        Run::default().place(&[ZEROS], once(8_192, 2)).retained(4, 32_768).failed_frees(refused)
+    let left = |bytes| {
+        let run = Run::default().place(&[ZEROS], once(8_192, 2)).retained(4, 32_768);
+        run.failed_frees(4).unfreed_at_end(bytes)
     };
-    assert_eq!(retained(left(2)).as_deref(), Some("free-without-context"));
-    assert_eq!(retained(left(1)), None);
+    assert_eq!(retained(left(16_384)).as_deref(), Some("free-without-context"));
+    assert_eq!(retained(left(16_383)), None);
 }
 
 #[test]

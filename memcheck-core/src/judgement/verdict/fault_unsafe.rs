@@ -115,12 +115,15 @@ fn effect(effect: &Effect, refusal: &str) -> String {
         Effect::Ended => format!(
             "the test process ended after {refusal} was refused, by a signal, an abort or an exit"
         ),
-        Effect::Differs { space, figure, before, after } => format!(
-            "the iteration after {refusal} was refused has another `{figure}` in {space}: {} \
-             instead of {}",
-            exact(*after),
-            exact(*before)
-        ),
+        Effect::Differs { space, figure, before, after } => {
+            let show = |value| if figure == "allocations" { exact(value) } else { both(value) };
+            format!(
+                "the iteration after {refusal} was refused differs from those before: its \
+                 `{figure}` in {space} is {} instead of {}",
+                show(*after),
+                show(*before)
+            )
+        }
         Effect::NextFailed { error } => format!(
             "the iteration after {refusal} was refused failed, although it was not refused memory: \
              {}",

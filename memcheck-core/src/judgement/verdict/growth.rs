@@ -1,13 +1,13 @@
 //! Growth from iteration to iteration: `leak` for blocks, `growth-limit` for totals only.
 
 use crate::growth::lifetimes::Open;
-use crate::growth::survivors::{self, Group, Growth, Pattern};
+use crate::growth::survivors::{self, Group, Growth, Pattern, Reading};
 use crate::judgement::blame;
 use crate::judgement::diagnosis::{self, Evidence};
 use crate::judgement::finding::{Code, Finding};
 use crate::limits::Limits;
 use crate::measurement::record::{Record, SpaceRecord};
-use crate::size::{blocks, both, counted};
+use crate::size::{blocks, both, counted, exact};
 use crate::space::Space;
 
 /// The least confidence with which a series of totals counts as growing.
@@ -96,7 +96,11 @@ fn leak(record: &Record, space: Space, measured: &SpaceRecord, limits: &Limits) 
     let (least, through) = match measured.growth {
         Growth::Found { whole, iterations, .. } => (
             if whole { "" } else { "at least " },
-            format!("; confirmed over {iterations} iterations{}", cut_short(record)),
+            format!(
+                "; the growth goes on to iteration {}{}",
+                exact(iterations.into()),
+                cut_short(record)
+            ),
         ),
         _ => ("", String::new()),
     };
@@ -110,9 +114,10 @@ fn leak(record: &Record, space: Space, measured: &SpaceRecord, limits: &Limits) 
         ..Finding::new(
             Code::Leak,
             format!(
-                "{space} grows by {least}{} per iteration{small_blocks} (limit {}): \
+                "{space} grows by {least}{} per iteration{small_blocks}{} (limit {}): \
                  {blocks_text}{through}",
                 both(growth),
+                accelerates(&groups),
                 both(limit)
             ),
         )
@@ -123,10 +128,19 @@ fn leak(record: &Record, space: Space, measured: &SpaceRecord, limits: &Limits) 
     Some(finding)
 }
 
+/// By how much the growth of all groups accelerates; empty if it does not, or not alike.
+fn accelerates(groups: &[&Group]) -> String {
+    let readings = groups.iter().map(|group| group.reading);
+    let growing = readings.filter(|reading| reading.pattern == Pattern::Growing);
+    let all = growing.reduce(Reading::merge);
+    let faster = all.and_then(|reading| reading.acceleration());
+    faster.map(|faster| format!(" on average, and {faster}")).unwrap_or_default()
+}
+
 /// The reason why the iterations ended before growth was decided.
 fn cut_short(record: &Record) -> String {
     let reason = ended(record);
-    reason.map(|reason| format!(", and not for longer, because {reason}")).unwrap_or_default()
+    reason.map(|reason| format!(", the last, because {reason}")).unwrap_or_default()
 }
 
 /// The beginning of the reason if the body ended a run, so that no option makes it longer.
@@ -263,16 +277,16 @@ pub(super) fn pool_growth(
 fn survive(count: u64, group: Option<&Group>) -> String {
     let verb = if count == 1 { "survives" } else { "survive" };
     let iterations = group.map_or(0, Group::iterations);
-    match group.and_then(|group| group.skipped) {
+    let window = match group.and_then(|group| group.skipped) {
         Some(skipped) => {
             let (first, last) = (skipped.saturating_add(1), skipped.saturating_add(iterations));
-            format!("allocated in measured iterations {first} to {last} {verb}")
+            format!("measured iterations {} to {}", exact(first), exact(last))
         }
         None => {
-            let window = counted(iterations, "measured iteration", "measured iterations");
-            format!("{verb} the {window}")
+            format!("the {}", counted(iterations, "measured iteration", "measured iterations"))
         }
-    }
+    };
+    format!("allocated in {window} {verb}")
 }
 
 /// The pool and NVML figures of a simulated device are estimates.

@@ -216,6 +216,24 @@ impl Run {
         self
     }
 
+    /// Bytes of the latest place that the driver refused to free.
+    pub(crate) fn unfreed(mut self, bytes: u64) -> Self {
+        self.latest().0.held.unfreed = bytes;
+        self
+    }
+
+    /// Bytes of all places that the driver had refused to free when the body had returned.
+    pub(crate) fn unfreed_at_end(mut self, bytes: u64) -> Self {
+        self.attribution.unfreed.insert(GPU, bytes);
+        self
+    }
+
+    /// The devices of the tensors that hold the blocks of the latest place.
+    pub(crate) fn on_new_devices(mut self, number: u64) -> Self {
+        self.latest().0.held.new_devices = number;
+        self
+    }
+
     pub(crate) fn devices(mut self, space: Space, number: u64) -> Self {
         self.attribution.devices.insert(space, number);
         self

@@ -20,33 +20,43 @@ const ITERATION_BITS: u32 = u32::BITS;
 static DEVICES: [(AtomicU64, AtomicU64); MOST_DEVICES] =
     [const { (AtomicU64::new(0), AtomicU64::new(0)) }; MOST_DEVICES];
 
-/// Records the device of a tensor.
+/// Records the device of a tensor, and returns its number in [`DEVICES`] if there is room for it.
 #[cfg(feature = "cuda")]
-pub(super) fn record(tensor: &Tensor) {
-    let candle_core::Device::Cuda(cuda) = tensor.device() else { return };
+pub(super) fn record(tensor: &Tensor) -> Option<u16> {
+    let candle_core::Device::Cuda(cuda) = tensor.device() else { return None };
     // SAFETY: `DeviceId` is one number that candle takes from a counter.
     let number = unsafe { layout::word_of(&cuda.id()) };
     // 0 is an empty place, and candle's first device can have that number.
-    let Some(number) = number.map(|number| number + 1) else { return };
-    for (known, birth) in &DEVICES {
+    let number = number.map(|number| number + 1)?;
+    for (at, (known, birth)) in (0..).zip(&DEVICES) {
         // PERF: most tensors are on a device that is already known.
         if known.load(Relaxed) == number {
-            return;
+            return Some(at);
         }
         match known.compare_exchange(0, number, Relaxed, Relaxed) {
             Ok(_) => {
                 let space = block::index(crate::device::space(tensor.device())).unwrap_or(0);
                 let seen = u64::from(ledger::iteration()) | (space as u64) << ITERATION_BITS;
-                return birth.store(seen, Relaxed);
+                birth.store(seen, Relaxed);
+                return Some(at);
             }
-            Err(other) if other == number => return,
+            Err(other) if other == number => return Some(at),
             Err(_) => {}
         }
     }
+    None
 }
 
 #[cfg(not(feature = "cuda"))]
-pub(super) fn record(_tensor: &Tensor) {}
+pub(super) fn record(_tensor: &Tensor) -> Option<u16> {
+    None
+}
+
+/// True if a tensor of the device was first found in iteration `first` or later.
+pub(super) fn is_new(number: u16, first: u32) -> bool {
+    let device = DEVICES.get(usize::from(number));
+    device.is_some_and(|(_, seen)| seen.load(Relaxed) as u32 >= first)
+}
 
 /// The number of devices on which tensors were first found in iteration `first` or later, by the
 /// space of their memory.

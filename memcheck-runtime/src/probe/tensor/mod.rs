@@ -55,6 +55,8 @@ static LATEST: AtomicU64 = AtomicU64::new(0);
 const WHOLE: u64 = 1 << 48;
 const GRAPH: u64 = 1 << 49;
 const VARIABLE: u64 = 1 << 50;
+/// The bits above the flags: the number of the device, from 1; 0 if it is not known.
+const DEVICE_SHIFT: u32 = 51;
 const BYTES: u64 = WHOLE - 1;
 
 /// Starts to follow tensors. Returns `false` if their layout cannot be learned.
@@ -178,7 +180,7 @@ fn examine(marked: &Marked, learned: &LearnedLayout) -> Option<Tensor> {
     if number > known + NEAR {
         LATEST.fetch_max(number, Relaxed);
     }
-    devices::record(&tensor);
+    let device = devices::record(&tensor).map_or(0, |device| u64::from(device) + 1);
     // SAFETY: this is a tensor, and `tensor` keeps it alive.
     let storage = unsafe { learned.storage(address) };
     let Some(StorageBlock { address: block, spare }) = StorageBlock::of(storage) else {
@@ -195,7 +197,8 @@ fn examine(marked: &Marked, learned: &LearnedLayout) -> Option<Tensor> {
         | flag(whole, WHOLE)
         // candle's `track_op` is true for variables too.
         | flag(tensor.track_op() && !tensor.is_variable(), GRAPH)
-        | flag(tensor.is_variable(), VARIABLE);
+        | flag(tensor.is_variable(), VARIABLE)
+        | device << DEVICE_SHIFT;
     if !TENSORS.insert(address, [block, flags], None) {
         INCOMPLETE.store(true, Relaxed);
     }
@@ -206,6 +209,19 @@ fn examine(marked: &Marked, learned: &LearnedLayout) -> Option<Tensor> {
 const FAR: u64 = 1 << 24;
 /// The number of tensors after which the highest number is stored again.
 const NEAR: u64 = 1 << 16;
+
+/// For each block that a tensor of a device holds which was found in iteration `first` or later, the
+/// number of that device.
+pub(crate) fn new_devices(first: u32) -> HashMap<u64, u16> {
+    let mut devices = HashMap::new();
+    TENSORS.each(|_, [block, flags]| {
+        let number = u16::try_from(flags >> DEVICE_SHIFT).unwrap_or(0).checked_sub(1);
+        if let Some(number) = number.filter(|&number| devices::is_new(number, first)) {
+            devices.insert(block, number);
+        }
+    });
+    devices
+}
 
 /// For each block, the properties of the live tensors that see it.
 pub(crate) fn holders() -> HashMap<u64, HeldBy> {

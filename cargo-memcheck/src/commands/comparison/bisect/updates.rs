@@ -2,7 +2,6 @@
 //! half of the updates that are left are applied at each step.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -10,6 +9,7 @@ use anyhow::Context;
 use memcheck_core::input;
 use memcheck_core::size::counted;
 
+use super::super::revisions::cargo_flags;
 use super::search::RevisionSearch;
 use super::{BisectError, announce, bad};
 use crate::build::workspace::{Places, cargo};
@@ -32,7 +32,8 @@ struct LockSearch<'a> {
     range: &'a LockRange,
     /// The lock file in the worktree.
     file: PathBuf,
-    is_offline: bool,
+    /// Flags of cargo among the arguments of `run`.
+    flags: Vec<String>,
     steps: Vec<BisectStep>,
     builds: usize,
 }
@@ -43,7 +44,7 @@ pub(super) fn find(args: &BisectArgs, places: &Places) -> Result<Option<Bisectio
     let folders = (places.own_directory(), places.root());
     let checkout = Checkout::create(bad, args.workspace.manifest_path.as_deref(), folders)?;
     let top = checkout.worktree();
-    let file = lock_file(places.root(), top)?;
+    let file = checkout.lock_file()?.to_owned();
     let below = file.strip_prefix(top).unwrap_or(&file).to_string_lossy().into_owned();
     let of_good = git(top, &["show", &format!("{good}:{below}")]);
     let of_good = of_good.map_err(|_| BisectError::NoLock(good.to_owned()))?;
@@ -58,17 +59,9 @@ pub(super) fn find(args: &BisectArgs, places: &Places) -> Result<Option<Bisectio
     }
     let search = RevisionSearch::new(args, places.own_directory(), &checkout, "0");
     search.begin()?;
-    let is_offline = args.run.iter().any(|arg| arg == "--offline" || arg == "--frozen");
-    let search = LockSearch { search, range: &range, file, is_offline, steps: vec![], builds: 0 };
+    let flags = cargo_flags(&args.run);
+    let search = LockSearch { search, range: &range, file, flags, steps: vec![], builds: 0 };
     search.find(args)
-}
-
-/// The lock file of the workspace in the worktree.
-fn lock_file(root: &Path, top: &Path) -> Result<PathBuf, Failure> {
-    let repository = git(root, &["rev-parse", "--show-toplevel"]).map_err(anyhow::Error::msg)?;
-    let root = fs::canonicalize(root).context("finding the folder of the workspace")?;
-    let below = root.strip_prefix(repository).context("the workspace is not in the repository")?;
-    Ok(top.join(below).join(LOCK_FILE))
 }
 
 impl LockSearch<'_> {
@@ -173,10 +166,7 @@ impl LockSearch<'_> {
         files::replace(&self.file, text.as_bytes()).context("writing the lock file")?;
         let folder = self.file.parent().unwrap_or(Path::new("."));
         let mut command = Command::new(cargo());
-        command.args(["metadata", "--format-version", "1"]).current_dir(folder);
-        if self.is_offline {
-            command.arg("--offline");
-        }
+        command.args(["metadata", "--format-version", "1"]).args(&self.flags).current_dir(folder);
         let output = process::short(&command, ShortRun::TRUSTED).context("starting cargo")?;
         if !output.status.success() {
             return Ok(None);

@@ -70,10 +70,10 @@ fn sum_rows(rows: &[&Row]) -> Totals {
 pub(in crate::presentation::presenters) fn legend(profile: &Profile) -> Vec<String> {
     let Totals { surviving, retained, .. } = profile.table.total;
     let mut lines = vec![match profile.window {
-        Window::Whole => "calls and bytes: of the whole run".to_owned(),
+        Window::Whole => "calls and bytes are those of the whole run".to_owned(),
         Window::Iteration(last) => format!(
-            "calls and bytes: of iteration {last}, the last; rows marked (set-up): outside the \
-             iterations, {} of {} in all, not part of the total",
+            "calls and bytes are those of iteration {last}, the last; rows marked (set-up) were \
+             allocated outside of the iterations ({} of {} in all), and the total excludes them",
             counted(profile.table.setup.calls, "allocation", "allocations"),
             Size(profile.table.setup.bytes)
         ),

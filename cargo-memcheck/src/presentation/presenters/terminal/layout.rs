@@ -53,7 +53,7 @@ pub(super) fn shortened(binary: &str, name: &str, room: Option<usize>) -> (Strin
 }
 
 /// Breaks a line between words. The parts begin two columns after the line. A word that is too long
-/// stays whole, so that a path can be copied.
+/// stays whole, so that a path can be copied, and so does one with hyphens.
 fn broken(text: &str, columns: Option<usize>) -> Vec<String> {
     // A line end in a name must not begin a line.
     let text = escape::line(text);
@@ -63,13 +63,44 @@ fn broken(text: &str, columns: Option<usize>) -> Vec<String> {
     let options = textwrap::Options::new(columns.max(LEAST))
         .initial_indent(&first)
         .subsequent_indent(&further)
-        .break_words(false);
-    textwrap::wrap(text.trim_start(), options).into_iter().map(Into::into).collect()
+        .break_words(false)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation);
+    let text = with_units(text.trim_start());
+    let lines = textwrap::wrap(&text, options).into_iter();
+    lines.map(|line| line.replace(NO_BREAK, " ")).collect()
+}
+
+/// A space at which no line is broken.
+const NO_BREAK: char = '\u{a0}';
+
+/// Makes one word of each number and its unit.
+fn with_units(text: &str) -> String {
+    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "%"];
+    let mut words = text.split(' ');
+    let mut joined = words.next().unwrap_or_default().to_owned();
+    for word in words {
+        let follows_number = joined.ends_with(|last: char| last.is_ascii_digit());
+        let is_unit = UNITS.contains(&word.trim_end_matches([')', ',', ':', ';', '.']));
+        joined.push(if follows_number && is_unit { NO_BREAK } else { ' ' });
+        joined.push_str(word);
+    }
+    joined
 }
 
 /// A line below that of a test, without color.
 pub(super) fn below(text: &str, columns: Option<usize>) -> Vec<String> {
     broken(&format!("{:INDENT$}{text}", ""), columns)
+}
+
+/// A failure and its next command: in one line, or in two if that is too long for the terminal, so that
+/// the command is whole if it fits.
+pub(super) fn with_command(failure: &str, command: &str, columns: Option<usize>) -> Vec<String> {
+    let width = console::measure_text_width;
+    let line = format!("{failure}  {command}");
+    match columns.is_none_or(|columns| width(&line) <= columns) {
+        true => vec![line.trim_end().to_owned()],
+        false => vec![failure.to_owned(), format!("{:INDENT$}{command}", "")],
+    }
 }
 
 /// The lines of a finding. `fails` is true if the finding is not only a warning.
@@ -175,6 +206,40 @@ mod tests {
             assert!(textwrap::core::display_width(line) <= 60, "{line}");
         }
         assert_eq!(lines(Some(3)), lines(Some(LEAST)), "no terminal is too narrow");
+    }
+
+    #[test]
+    fn a_command_that_does_not_fit_behind_the_failure_has_a_line() {
+        let (failure, command) = ("FAIL app::mem step: leak", "cargo memcheck profile step");
+        let line = format!("{failure}  {command}");
+        assert_eq!(with_command(failure, command, None), [line.clone()]);
+        assert_eq!(with_command(failure, command, Some(line.len())), [line.clone()]);
+        let two = [failure.to_owned(), format!("{:13}{command}", "")];
+        assert_eq!(with_command(failure, command, Some(line.len() - 1)), two);
+        assert_eq!(with_command(failure, "", Some(80)), [failure]);
+    }
+
+    #[test]
+    fn a_number_stays_with_its_unit() {
+        let text = "was 4,329,520 B (4.1 MiB), is 5,378,096 B (5.1 MiB) (+24.2 %): a B";
+        for columns in 40..100 {
+            let lines = below(text, Some(columns));
+            assert_eq!(lines.iter().map(|it| it.trim()).collect::<Vec<_>>().join(" "), text);
+            for line in &lines {
+                let number = line.ends_with(|last: char| last.is_ascii_digit());
+                assert!(!number, "{columns}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_word_with_hyphens_is_not_broken() {
+        let text = "the peak regression of memcheck-tests/tests/of-a-model.rs: graph-kept";
+        for columns in 40..90 {
+            for line in below(text, Some(columns)) {
+                assert!(!line.ends_with('-'), "{columns}: {line}");
+            }
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::growth::lifetimes::kind::Kind;
 use crate::growth::lifetimes::programs::{Program, ProgramBlock, WARMUP};
 
 fn look(horizon: usize) -> Look {
-    Look { horizon, quiet: horizon, is_last: false }
+    Look { horizon, quiet: horizon, is_last: false, measured: 10 }
 }
 
 fn rising(length: i64, step: i64) -> Vec<i64> {

@@ -18,7 +18,7 @@ fn found(blocks: &[(u32, u32, u64)], iterations: u32, is_last: bool) -> Vec<Vec<
         .collect();
     let history = program.history(iterations + WARMUP);
     let kinds: Vec<&Kind> = history.kinds.iter().collect();
-    let look = Look { horizon: 40, quiet: 30, is_last };
+    let look = Look { horizon: 40, quiet: 30, is_last, measured: 10 };
     let buffers = enlarged(&history, &kinds, &look);
     buffers.iter().map(|found| found.kinds.iter().map(|kind| kind.size).collect()).collect()
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 fn look(horizon: usize) -> Look {
-    Look { horizon, quiet: horizon, is_last: false }
+    Look { horizon, quiet: horizon, is_last: false, measured: 10 }
 }
 
 fn repeated(period: &[i64], length: usize) -> Vec<i64> {
@@ -187,11 +187,28 @@ fn growth_by_a_constant_amount_is_quadratic() {
     };
     assert_eq!(increment(&in_turn(30)), Some((2, 8)));
     assert_eq!((increment(&in_turn(10)), increment(&in_turn(9))), (Some((2, 8)), None));
+    // Two phases of three have 4 more than before, so that a period has 8 more.
+    let two_phases: Vec<i64> = (0..36)
+        .map(|at| if at % 3 == 0 { 0 } else { [9, 40][at % 3 - 1] + 4 * (at / 3) as i64 })
+        .collect();
+    assert_eq!(increment(&two_phases), Some((3, 8)));
     assert_eq!(increment(&[7; 30]), None);
     assert_eq!(increment(&rising.iter().rev().copied().collect::<Vec<_>>()), None, "it falls");
     let mut other = rising.clone();
     other[25] += 1;
     assert_eq!(increment(&other), None);
+}
+
+#[test]
+fn growth_accelerates_if_each_period_has_more_than_the_one_before() {
+    let squares: Vec<i64> = (0..40).map(|at| at * at).collect();
+    assert!(accelerates(&squares, 1, &look(20)) && accelerates(&squares, 4, &look(20)));
+    assert!(!accelerates(&squares[..19], 1, &look(20)), "less than a horizon");
+    assert!(!accelerates(&squares, 6, &look(20)), "less than eight periods");
+    assert!(!accelerates(&[5; 40], 1, &look(20)));
+    let mut falls = squares;
+    falls[30] = 0;
+    assert!(!accelerates(&falls, 1, &look(20)) && accelerates(&falls, 1, &look(9)));
 }
 
 fn subtracted(mut series: Vec<i64>, horizon: usize) -> Option<(usize, i128, Vec<i64>)> {

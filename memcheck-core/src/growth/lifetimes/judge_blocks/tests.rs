@@ -3,7 +3,7 @@
 use super::*;
 
 fn look(horizon: usize) -> Look {
-    Look { horizon, quiet: horizon, is_last: false }
+    Look { horizon, quiet: horizon, is_last: false, measured: 10 }
 }
 
 #[test]
@@ -24,7 +24,7 @@ fn events_that_do_not_get_rarer_promise_another_within_twelve_mean_distances() {
     assert_eq!(steady_wait(&[5, 20, 30, 35]), 0);
     assert_eq!(steady_wait(&[]), 0);
 
-    let look = Look { horizon: 160, quiet: 64, is_last: false };
+    let look = Look { horizon: 160, quiet: 64, is_last: false, measured: 10 };
     let settled = |until| Settled {
         events: Events::from_entries([5, 20, 30, 40, 45]),
         until,
@@ -66,14 +66,42 @@ fn events_at_random_can_be_as_far_apart_as_ever_before() {
 }
 
 #[test]
-fn growth_that_grows_has_the_mean_of_whole_periods_in_its_second_half() {
+fn growth_that_accelerates_has_the_mean_of_the_measured_iterations() {
+    let of_measured = |series: &[i64], measured| {
+        let look = Look { measured, ..look(6) };
+        increasing_growth(series, Increment { length: 2, more: 2 }, &look)
+    };
+    let rate = |bytes, entries| Rate::new(bytes, entries, Certainty::Growing);
     let series: Vec<i64> = (0..11).map(|at| if at % 2 == 0 { 0 } else { at }).collect();
-    // The second half has five entries. The last four are whole periods: 7 B and 9 B.
-    let growth = increasing_growth(&series, 2, 2);
-    assert_eq!(growth.rate, Rate::new(16, 4, Certainty::Growing));
+    let growth = of_measured(&series, 4);
+    assert_eq!(growth.rate, rate(1 + 3, 4));
     assert_eq!(growth.pattern, PartPattern::Growing { period: 2, more: 2 });
-    // At least one period counts, even if it is longer than the second half.
-    assert_eq!(increasing_growth(&series[..4], 4, 2).rate, Rate::new(4, 4, Certainty::Growing));
+    // If they add nothing, as many from the first one that does.
+    let late = [vec![0; 6], series].concat();
+    assert_eq!(of_measured(&late, 4).rate, rate(1 + 3, 4));
+    assert_eq!(of_measured(&late, 7).rate, rate(1 + 3 + 5 + 7, 7));
+    assert_eq!(of_measured(&late, 8).rate, rate(1, 8));
+    assert_eq!(of_measured(&late[..8], 40).rate, rate(1, 8), "a short series");
+}
+
+#[test]
+fn sizes_that_rise_each_time_accelerate_although_not_evenly() {
+    let square = |at: i64| (at + 8) * (at + 8);
+    let found = |series: &[i64], horizon| {
+        let blocks = vec![1; series.len()];
+        match judge_whole_series(series, &blocks, &look(horizon)) {
+            Some(State::Grows { growth, is_whole: true }) => (growth[0].pattern, growth[0].rate),
+            other => panic!("{other:?}"),
+        }
+    };
+    let squares: Vec<i64> = (0..60).map(square).collect();
+    let measured: i64 = (0..10).map(square).sum();
+    let rate = Rate::new(measured as u128, 10, Certainty::Growing);
+    assert_eq!(found(&squares, 20), (PartPattern::Growing { period: 1, more: 0 }, rate));
+    let mut equal = squares;
+    equal[50] = equal[49];
+    assert_eq!(found(&equal, 20).0, PartPattern::Counted { period: 1, blocks: 1 });
+    assert_eq!(found(&equal, 9).0, PartPattern::Growing { period: 1, more: 0 }, "later ones rise");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::*;
 
 fn look(horizon: usize) -> Look {
-    Look { horizon, quiet: horizon, is_last: false }
+    Look { horizon, quiet: horizon, is_last: false, measured: 10 }
 }
 
 fn rising(length: i64, step: i64) -> Vec<i64> {

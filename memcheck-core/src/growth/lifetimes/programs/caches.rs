@@ -1,7 +1,7 @@
 //! Families of large caches, rings and pools: bounded memory that takes hundreds of iterations to
 //! fill, or more iterations than a test has.
 
-use super::{Maker, ProgramFamily};
+use super::{Maker, ProgramBlock, ProgramFamily};
 use crate::growth::lifetimes::Rate;
 
 /// The most keys of a map.
@@ -28,11 +28,38 @@ pub const CACHES: &[ProgramFamily] = &[
         let (power, fed) = (m.random.between(0.5, 1.0), m.random.within(2, 32));
         map(m, [512, MAX_KEYS], Keys::Skewed(power), fed, false)
     }),
+    family("map of 512 to 16,384 keys, power 1.1", |m| {
+        map(m, [512, MAX_KEYS], Keys::Skewed(1.1), 1, false)
+    }),
+    family("map of 512 to 16,384 keys, power 1.2", |m| {
+        map(m, [512, MAX_KEYS], Keys::Skewed(1.2), 1, false)
+    }),
+    family("map of 512 to 16,384 keys, power 1.5", |m| {
+        map(m, [512, MAX_KEYS], Keys::Skewed(1.5), 1, false)
+    }),
+    family("map of 512 to 16,384 keys, power 1.0 to 1.5", |m| {
+        let power = m.random.between(1.0, 1.5);
+        map(m, [512, MAX_KEYS], Keys::Skewed(power), 1, false)
+    }),
+    family("map of 512 to 16,384 keys, power 1.0 to 1.5, 2 to 32 at a time", |m| {
+        let (power, fed) = (m.random.between(1.0, 1.5), m.random.within(2, 32));
+        map(m, [512, MAX_KEYS], Keys::Skewed(power), fed, false)
+    }),
     family("map of 512 to 16,384 keys at random, with its table", |m| {
         map(m, [512, MAX_KEYS], Keys::Even, 1, true)
     }),
     family("map of 512 to 16,384 keys by Zipf, with its table", |m| {
         map(m, [512, MAX_KEYS], Keys::Skewed(1.0), 1, true)
+    }),
+    family("map with its table at the same site", |m| map_at_one_site(m, 1)),
+    family("map with its table at the same site, 2 to 8 keys at a time", |m| {
+        let fed = m.random.within(2, 8);
+        map_at_one_site(m, fed)
+    }),
+    family("map of tensors, small blocks of the CPU", |m| small_blocks(m, 1)),
+    family("map of tensors, small blocks of the CPU, 2 to 8 at a time", |m| {
+        let fed = m.random.within(2, 8);
+        small_blocks(m, fed)
     }),
     family("LRU cache of 500 to 1,000, always another key", |m| lru(m, [500, 1_000], None, 1)),
     family("LRU cache of 500 to 8,192, keys at random", |m| lru(m, [500, 8_192], Some(2), 1)),
@@ -123,6 +150,32 @@ fn map(m: &mut Maker, [low, high]: [u32; 2], keys: Keys, fed: u32, table: bool) 
         m.buffer(&tables);
         m.site -= 1;
     }
+    clean()
+}
+
+/// A map whose table has the call site of its entries.
+fn map_at_one_site(m: &mut Maker, fed: u32) -> Option<Rate> {
+    let site = m.site;
+    map(m, [512, MAX_KEYS], Keys::Even, fed, true);
+    m.blocks.iter_mut().for_each(|block| block.site = site);
+    clean()
+}
+
+/// The small blocks of a map of tensors on the CPU: four of an entry, and the table until it is larger.
+/// One of the entry's sizes is one that the table had.
+fn small_blocks(m: &mut Maker, fed: u32) -> Option<Rate> {
+    map(m, [512, MAX_KEYS], Keys::Even, fed, true);
+    let (table, entries): (Vec<_>, Vec<_>) = m.blocks.drain(..).partition(|it| it.site != m.site);
+    let small = table.into_iter().filter(|block| block.size < 1_024);
+    let sizes = [8, 32, 100 << m.random.within(0, 3), 152];
+    let of_entry = |block: ProgramBlock| {
+        (2..).zip(sizes).map(move |(site, size)| ProgramBlock {
+            site: block.site + site,
+            size,
+            ..block
+        })
+    };
+    m.blocks = small.chain(entries.into_iter().flat_map(of_entry)).collect();
     clean()
 }
 

@@ -36,7 +36,7 @@ fn a_long_ring_is_a_leak_until_it_is_full() {
 
 #[test]
 fn misses_that_get_rarer_are_not_growth_at_a_steady_rate() {
-    let look = Look { horizon: 160, quiet: 64, is_last: true };
+    let look = Look { horizon: 160, quiet: 64, is_last: true, measured: 10 };
     let mut random = Random(62);
     let mut events = |share: &dyn Fn(f64) -> f64| -> Vec<i64> {
         (0..1_000).map(|at| i64::from(random.chance(share(f64::from(at))))).collect()
@@ -53,6 +53,32 @@ fn misses_that_get_rarer_are_not_growth_at_a_steady_rate() {
     assert!(!may_be_misses(&both, &look));
     let first = Look { is_last: false, ..look };
     assert!(!may_be_misses(&events(&|at| (-at / 512.0).exp()), &first), "more can be seen");
+}
+
+/// A map on the CPU that is asked for one of 16,384 keys in each iteration, as it was measured. An entry
+/// is four blocks, one of which has a size that the table had too.
+#[test]
+fn a_cache_is_no_leak_if_its_table_had_the_size_of_an_entry() {
+    const HITS: [u32; 20] = [
+        57, 119, 203, 249, 332, 466, 474, 563, 569, 653, 689, 709, 736, 792, 809, 884, 891, 907,
+        941, 969,
+    ];
+    let tables = [(0, 3, 84), (3, 7, 152), (7, 14, 288), (14, 28, 560)];
+    let decide = |is_hit: &mut dyn FnMut(u32) -> bool| {
+        let block = |site, size, born, died| ProgramBlock { site, size, born: Some(born), died };
+        let tables = tables.iter().map(|&(born, died, size)| block(9, size, born, died));
+        let mut blocks: Vec<ProgramBlock> = tables.collect();
+        for at in (0..MOST).filter(|&at| !is_hit(at)) {
+            let entry = [32, 152, 56, 8].into_iter().zip(1..);
+            blocks.extend(entry.map(|(size, site)| block(site, size, at, u32::MAX)));
+        }
+        Program { blocks, ..Program::new(MOST) }.run(&Budget::of(MOST).to_the_end()).0
+    };
+    let cache = decide(&mut |at| HITS.contains(&at));
+    assert!(matches!(&cache, Decision::Open(open) if open.open == Open::Slows), "{cache:?}");
+    let mut random = Random(64);
+    let leak = decide(&mut |_| random.chance(0.2));
+    assert!(matches!(leak, Decision::Leak(_)), "{leak:?}");
 }
 
 #[test]

@@ -122,6 +122,42 @@ fn an_exact_leak_does_not_wait_for_the_container_that_keeps_its_blocks() {
 }
 
 #[test]
+fn growth_that_accelerates_has_the_mean_of_the_measured_iterations_and_its_increase() {
+    let kept = |power| {
+        let size = move |at: u32| KIB * u64::from(at + 1).pow(power);
+        program((0..1_100).map(|at| (1, at, u32::MAX, size(at))))
+    };
+    // A list of the blocks, whose capacity doubles.
+    let list = program((6..11).map(|power: u32| (2, 1 << power, 2 << power, 16 << power)));
+    for (power, more) in [(1, KIB), (2, 0)] {
+        let added: u64 = (2..12).map(|at: u64| KIB * (at + 1).pow(power)).sum();
+        for budget in [Budget::default(), Budget::of(1_002), Budget::of(1_002).to_the_end()] {
+            for program in [kept(power), kept(power).and(&list)] {
+                let Decision::Leak(leak) = program.run(&budget).0 else { panic!("{budget:?}") };
+                let rate = Rate::new(added.into(), 10, Certainty::Growing);
+                assert_eq!((leak.rate, leak.whole), (rate, true), "{power} {budget:?}");
+                let pattern = PartPattern::Growing { period: 1, more };
+                assert_eq!(leak.parts[0].pattern, pattern, "{power} {budget:?}");
+            }
+        }
+        assert!(leak(&kept(power)).through < 200, "it need not be followed to the end");
+        let longer = Budget::default().of_measured(20);
+        let Decision::Leak(leak) = kept(power).run(&longer).0 else { panic!("{power}") };
+        let added: u64 = (2..22).map(|at: u64| KIB * (at + 1).pow(power)).sum();
+        assert_eq!(leak.rate, Rate::new(added.into(), 20, Certainty::Growing));
+    }
+}
+
+#[test]
+fn a_buffer_that_gets_longer_by_more_each_time_accelerates() {
+    let size = |at: u32| 4 * u64::from(at * (at + 1) / 2 + 1);
+    let leak = leak(&program((0..1_100).map(|at| (1, at, at + 1, size(at)))));
+    // The sizes after the measured iterations 2 to 11 rise by 4 x 3 to 4 x 11.
+    assert_eq!(leak.rate, Rate::new((3..=11).map(|at| 4 * at).sum(), 9, Certainty::Growing));
+    assert_eq!(leak.parts[0].pattern, PartPattern::Growing { period: 1, more: 4 });
+}
+
+#[test]
 fn an_irregular_leak_is_found_when_the_budget_ends() {
     for p in [0.6, 0.8] {
         let mut random = Random(9);

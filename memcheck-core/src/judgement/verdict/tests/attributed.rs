@@ -1,9 +1,11 @@
 //! Findings of a run with call sites. The verdict is the same, and it has places and causes.
 
 use super::*;
-use crate::growth::survivors::{Group, Growth};
+use crate::growth::survivors::{Group, Growth, Reading};
 use crate::judgement::finding::Site;
-use crate::measurement::attribution::builder::{Run, enlarged, of_sizes, once, steady};
+use crate::measurement::attribution::builder::{
+    Run, enlarged, grows, kept, of_sizes, once, steady,
+};
 use crate::measurement::attribution::{Holder, HolderKind, Peak, Refused};
 use crate::measurement::record::Followed;
 use crate::measurement::stack::Frame;
@@ -95,7 +97,7 @@ fn the_sites_of_a_leak_are_lines_and_sizes_that_no_line_accounts_for() {
     assert_eq!(sites[11..], [(Some(1 << 10), 1 << 10, Some(1))]);
     assert!(
         leak.message.ends_with(
-            "20 blocks survive the 10 measured iterations, 41,953,280 B (40.0 MiB) in all"
+            "20 blocks allocated in the 10 measured iterations survive, 41,953,280 B (40.0 MiB) in all"
         ),
         "{leak:?}"
     );
@@ -215,6 +217,32 @@ fn too_many_allocations_have_the_lines_that_allocate_the_most_often() {
 }
 
 #[test]
+fn a_leak_that_accelerates_says_by_how_much() {
+    let message = |all: &[(Pattern, u64, u64)]| {
+        let run = all.iter().fold(Run::default(), |run, &(pattern, period, bytes)| {
+            let reading = Reading { period, bytes, ..grows(pattern, 64) };
+            run.place(&[], kept(64, [1; 10], reading))
+        });
+        let layer = Layer { max_growth: Some(Size(0)), ..Layer::default() };
+        found(&run.record(), layer).remove(0).message
+    };
+    let steady = (Pattern::Steady, 1, 64);
+    let growing = |period, bytes| (Pattern::Growing, period, bytes);
+    let of_16 = message(&[growing(1, 16)]);
+    let text = "by 64 B per iteration on average, and adds 16 B more in each iteration than in the \
+                one before (limit 0 B)";
+    assert!(of_16.contains(text), "{of_16}");
+    let mixed = message(&[growing(1, 16), steady]);
+    assert!(mixed.contains(&text.replace("64 B", "128 B")), "{mixed}");
+    let of_two = message(&[growing(1, 16), growing(1, 8)]);
+    assert!(of_two.contains("adds 24 B more in each iteration"), "{of_two}");
+    let unlike = message(&[growing(1, 16), growing(3, 16)]);
+    for unlike in [unlike, message(&[steady])] {
+        assert!(unlike.contains("per iteration (limit 0 B)"), "{unlike}");
+    }
+}
+
+#[test]
 fn the_size_of_an_enlarged_buffer_is_that_of_the_longer_run_and_says_so() {
     let notes = |iterations: u32, group: Group| {
         let mut run = Run::default().place(&[], group).record();
@@ -235,5 +263,8 @@ fn the_size_of_an_enlarged_buffer_is_that_of_the_longer_run_and_says_so() {
     let buffer = notes(241, enlarged(64));
     assert_eq!(buffer, format!("replaced by one larger by 64 B in every iteration{size}"));
     assert!(!notes(10, enlarged(64)).contains("its size"));
+    let mut two = enlarged(64);
+    two.births.iter_mut().for_each(|born| *born *= 2);
+    assert!(notes(241, two).ends_with("; these are their sizes after 243 iterations"));
     assert!(!notes(241, steady(64)).contains("its size"), "each block has one size");
 }

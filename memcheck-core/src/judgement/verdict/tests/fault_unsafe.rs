@@ -72,8 +72,8 @@ fn each_effect_has_its_message_its_figures_and_its_remedy() {
             differs,
             (Some(GPU), Some(12), None),
             format!(
-                "the iteration after {refusal} was refused has another `peak_allocated` in \
-                 cuda:0: 12 instead of 10"
+                "the iteration after {refusal} was refused differs from those before: its \
+                 `peak_allocated` in cuda:0 is 12 B instead of 10 B"
             ),
             "reset it when the iteration begins",
         ),

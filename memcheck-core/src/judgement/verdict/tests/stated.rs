@@ -129,13 +129,13 @@ fn a_leak_states_which_blocks_survive() {
     let one_size = blocks(500, [2; 10], grows(Pattern::Steady, 1_000));
     let message = message_of(Run::default().place(&[], one_size.clone()));
     assert!(
-        message.ends_with(": 20 blocks of 500 B survive the 10 measured iterations"),
+        message.ends_with(": 20 blocks of 500 B allocated in the 10 measured iterations survive"),
         "{message}"
     );
     let single = blocks(500, [1, 0, 0, 0, 0, 0, 0, 0, 0, 0], grows(Pattern::Irregular, 50));
     let message = message_of(Run::default().place(&[], single));
     assert!(
-        message.ends_with(": 1 block of 500 B survives the 10 measured iterations"),
+        message.ends_with(": 1 block of 500 B allocated in the 10 measured iterations survives"),
         "{message}"
     );
     let later = Group { skipped: Some(18), ..one_size.clone() };
@@ -146,11 +146,11 @@ fn a_leak_states_which_blocks_survive() {
     );
     let long = Group { epoch: Some(128), ..one_size.clone() };
     let message = message_of(Run::default().place(&[], long));
-    assert!(message.ends_with("survive the 1,280 measured iterations"), "{message}");
+    assert!(message.ends_with("allocated in the 1,280 measured iterations survive"), "{message}");
     let message = message_of(Run::default().place(&[], one_size).unplaced(steady(300)));
     assert!(
         message.ends_with(
-            ": 30 blocks survive the 10 measured iterations, 13,000 B (12.7 KiB) in all"
+            ": 30 blocks allocated in the 10 measured iterations survive, 13,000 B (12.7 KiB) in all"
         ),
         "{message}"
     );
@@ -158,7 +158,10 @@ fn a_leak_states_which_blocks_survive() {
     let message = message_of(Run::default().place(&[], enlarged.clone()));
     assert!(message.ends_with(": buffers are replaced by larger ones"), "{message}");
     let message = message_of(Run::default().place(&[], enlarged).unplaced(steady(300)));
-    assert!(message.contains(" blocks survive the 10 measured iterations"), "{message}");
+    assert!(
+        message.contains(" blocks allocated in the 10 measured iterations survive"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -169,9 +172,8 @@ fn a_leak_states_its_iterations_and_whether_its_rate_is_complete() {
         one(&run, at_most(0)).message
     };
     let found = |whole| Growth::Found { whole, exact: true, iterations: 44 };
-    let all = "cuda:0 grows by 64 B per iteration (limit 0 B): 10 blocks of 64 B survive the 10 \
-               measured iterations; \
-               confirmed over 44 iterations";
+    let all = "cuda:0 grows by 64 B per iteration (limit 0 B): 10 blocks of 64 B allocated in the \
+               10 measured iterations survive; the growth goes on to iteration 44";
     assert_eq!(leak(found(true)), all);
     assert_eq!(leak(found(false)), all.replace("by 64", "by at least 64"));
 }
@@ -193,9 +195,9 @@ fn a_leak_that_was_cut_short_states_the_reason() {
     };
     let reason = "there was no time for further iterations";
     let cut = message(false, Some(reason));
-    assert!(cut.ends_with(&format!("over 35 iterations, and not for longer, because {reason}")));
+    assert!(cut.ends_with(&format!("goes on to iteration 35, the last, because {reason}")));
     for all in [message(true, Some(reason)), message(false, None)] {
-        assert!(all.ends_with("; confirmed over 35 iterations"), "{all}");
+        assert!(all.ends_with("; the growth goes on to iteration 35"), "{all}");
     }
 }
 

@@ -2,20 +2,29 @@
 
 use maud::html;
 
-use super::{ComparedRuns, difference, reasons, title, value};
+use super::{ComparedRuns, capitalized, difference, reasons, title, value};
 use crate::presentation::presenters::exports::plain_page::plain_page;
 
 const STYLE: &str = "";
 
 pub(super) fn page(compared: &ComparedRuns) -> String {
-    let ComparedRuns { base, head, comparison } = compared;
+    let ComparedRuns { update, comparison, .. } = compared;
     let body = html! {
-        p.facts { "Base: " (base.described()) br; "Head: " (head.described()) }
+        p.facts {
+            @for (number, (word, side)) in compared.sides().into_iter().enumerate() {
+                @if number > 0 { br; }
+                (capitalized(word)) ": " (side)
+            }
+        }
+        @if let Some(update) = update {
+            ul { @for (word, change) in update.lines() { li { (capitalized(word)) ": " (change) } } }
+        }
         @for test in &comparison.changed {
             section.finding {
                 h2 { (title(&test.id)) }
-                div.wide {
+                div.wide tabindex="0" role="region" aria-label=(format!("Figures of {}", title(&test.id))) {
                     table {
+                        caption.hidden { "The figures that changed" }
                         thead {
                             tr {
                                 th scope="col" { "Space" } th scope="col" { "Figure" }
@@ -39,7 +48,7 @@ pub(super) fn page(compared: &ComparedRuns) -> String {
                     }
                 }
                 @let reasons = reasons(test);
-                @if !reasons.is_empty() { pre { (reasons.join("\n")) } }
+                @if !reasons.is_empty() { pre tabindex="0" { (reasons.join("\n")) } }
             }
         }
         @for (word, tests) in [("New", &comparison.added), ("Removed", &comparison.removed)] {

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::{ComparedRuns, Side};
+use super::update::UpdatedPackage;
+use super::{ComparedRuns, Side, UpdateReport};
 use crate::comparison::runs::{ChangedTest, TestId};
 use crate::presentation::presenters::json;
 use crate::system::printing::print_raw;
@@ -15,6 +16,8 @@ struct ComparisonLine<'a> {
     version: u32,
     base: SideObject<'a>,
     head: SideObject<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    updates: Option<Vec<UpdatedPackage<'a>>>,
     worse: usize,
     changed: Vec<ChangedObject<'a>>,
     added: &'a [TestId],
@@ -44,12 +47,13 @@ struct ChangedObject<'a> {
 }
 
 pub(super) fn lines(compared: &ComparedRuns) -> String {
-    let ComparedRuns { base, head, comparison } = compared;
+    let ComparedRuns { base, head, update, comparison } = compared;
     let changed = comparison.changed.iter();
     let line = ComparisonLine {
         version: VERSION,
         base: SideObject::of(base),
         head: SideObject::of(head),
+        updates: update.as_ref().map(UpdateReport::packages),
         worse: comparison.worse(),
         changed: changed.map(|test| ChangedObject { test, worse: test.is_worse() }).collect(),
         added: &comparison.added,

@@ -2,7 +2,7 @@
 
 use memcheck_core::size::counted;
 
-use super::{ComparedRuns, difference, reasons, value};
+use super::{ComparedRuns, UpdateReport, capitalized, difference, reasons, value};
 use crate::comparison::runs::{ChangedTest, FigureChange, TestId};
 use crate::presentation::presenters::exports::markdown::inline::{code, fenced, message};
 use crate::system::escape::{self, Form, escape};
@@ -12,6 +12,9 @@ const MOST: usize = 65_536;
 /// For the lines about tests that are left out.
 const RESERVE: usize = 1_024;
 
+/// The most packages of an update in the list.
+const PACKAGES: usize = 50;
+
 /// By this line a workflow finds the comment that it updates.
 const MARK: &str = "<!-- memcheck compare -->";
 
@@ -19,14 +22,19 @@ const HEADING: &str =
     "| test | device | figure | base | head | change |\n|---|---|---|---:|---:|---:|\n";
 
 pub(super) fn page(compared: &ComparedRuns) -> String {
-    let ComparedRuns { base, head, comparison } = compared;
-    let sides = [base, head].map(|side| message(&escape::line(&side.described())));
-    let mut page = format!(
-        "{MARK}\n## Memory: {}\n\nBase: {}. Head: {}.\n\n",
-        compared.counts(),
-        sides[0],
-        sides[1]
-    );
+    let ComparedRuns { update, comparison, .. } = compared;
+    let mut page = format!("{MARK}\n## Memory: {}\n\n", message(&compared.counts()));
+    let sides: Vec<String> = compared
+        .sides()
+        .iter()
+        .map(|(word, side)| format!("{}: {}.", capitalized(word), message(side)))
+        .collect();
+    if !sides.is_empty() {
+        page.push_str(&format!("{}\n\n", sides.join(" ")));
+    }
+    if let Some(update) = update {
+        page.push_str(&packages(update));
+    }
     // A row without its details would not explain anything, so that both count.
     let (mut rows, mut details, mut shown) = (String::new(), String::new(), 0);
     for test in &comparison.changed {
@@ -65,6 +73,23 @@ fn safe(text: &str) -> String {
 
 fn name(id: &TestId) -> String {
     format!("{} {}", code(&id.binary), code(&id.test))
+}
+
+/// The packages whose version changed, as a list.
+fn packages(update: &UpdateReport) -> String {
+    let lines = update.lines();
+    let lines: Vec<String> = lines
+        .map(|(word, change)| {
+            let change = change.to_string().replace("->", "→");
+            format!("- {}: {}\n", capitalized(word), message(&change))
+        })
+        .collect();
+    let shown = lines.len().min(PACKAGES);
+    let mut list = lines[..shown].concat();
+    if shown < lines.len() {
+        list.push_str(&format!("- and {} more\n", lines.len() - shown));
+    }
+    if list.is_empty() { list } else { list + "\n" }
 }
 
 fn rows(test: &ChangedTest) -> String {

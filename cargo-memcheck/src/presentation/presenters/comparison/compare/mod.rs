@@ -4,6 +4,7 @@ mod html;
 mod json;
 mod markdown;
 mod text;
+mod update;
 
 use std::path::Path;
 
@@ -16,6 +17,7 @@ use crate::comparison::runs::{ChangedTest, Comparison, FigureChange, TestId};
 pub(crate) use json::print as print_json;
 pub(super) use text::changed as changed_lines;
 pub(crate) use text::print as print_text;
+pub(crate) use update::UpdateReport;
 
 use crate::invocation::values::{ExportKind, ReportKind};
 use crate::presentation::presenters::reports::{ReportError, replace};
@@ -43,12 +45,30 @@ impl Side {
 pub(crate) struct ComparedRuns {
     pub(crate) base: Side,
     pub(crate) head: Side,
+    /// The update of dependencies that is the only difference between the sides.
+    pub(crate) update: Option<UpdateReport>,
     pub(crate) comparison: Comparison,
 }
 
 impl ComparedRuns {
+    /// The runs that were compared. None if an update changes nothing, because then nothing runs.
+    fn sides(&self) -> Vec<(&'static str, String)> {
+        if self.unchanged_update().is_some() {
+            return Vec::new();
+        }
+        vec![("base", self.base.described()), ("head", self.head.described())]
+    }
+
+    fn unchanged_update(&self) -> Option<&UpdateReport> {
+        self.update.as_ref().filter(|update| update.is_empty())
+    }
+
     /// `2 tests changed (1 worse), 1 new, 3 removed, 282 unchanged`.
     fn counts(&self) -> String {
+        if let Some(update) = self.unchanged_update() {
+            let (base, typed) = (&self.base.name, update.described());
+            return format!("{base} with {typed}: nothing changes, because Cargo.lock is the same");
+        }
         let Comparison { changed, added, removed, unchanged } = &self.comparison;
         let worse = match self.comparison.worse() {
             0 => String::new(),
@@ -111,6 +131,13 @@ impl ComparisonReport {
     }
 }
 
+/// A word as the first one of a line.
+fn capitalized(word: &str) -> String {
+    let mut letters = word.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
 /// `app::mem mem::step (sim:h200)`.
 pub(super) fn title(id: &TestId) -> String {
     format!("{} {} ({})", id.binary, id.test, id.device)
@@ -166,6 +193,7 @@ mod tests {
     use memcheck_core::space::Space;
 
     use super::*;
+    use crate::execution::lock_file::PackageChange;
 
     fn id(test: &str) -> TestId {
         let (package, binary) = ("app".to_owned(), "app::mem".to_owned());
@@ -216,6 +244,7 @@ mod tests {
         ComparedRuns {
             base: side("main", commit),
             head: side("the working tree", None),
+            update: None,
             comparison,
         }
     }
@@ -266,6 +295,65 @@ mod tests {
         assert!(page.contains(&format!("{name}0`")) && !page.contains(&format!("{name}499`")));
         let shown = page.matches("<details>").count();
         assert!(page.contains(&format!("{} more changed tests are left out", 500 - shown)));
+    }
+
+    fn updated(requested: &[&str], along: &[&str]) -> ComparedRuns {
+        let changes = |packages: &[&str]| -> Vec<PackageChange> {
+            let change = |&package: &&str| PackageChange {
+                package: package.to_owned(),
+                from: Some("0.1.0".to_owned()),
+                to: Some("0.2.0".to_owned()),
+            };
+            packages.iter().map(change).collect()
+        };
+        let (requested, along) = (changes(requested), changes(along));
+        let update = UpdateReport { typed: vec!["pool@0.1.0".to_owned()], requested, along };
+        ComparedRuns { update: Some(update), ..compared(vec![changed("step", 1, 2)]) }
+    }
+
+    #[test]
+    fn each_form_names_the_packages_of_an_update() {
+        let compared = updated(&["pool"], &["ri`ng", "<b>"]);
+        let shown = text::lines(&compared).join("\n");
+        assert!(shown.contains("\nupdated: pool 0.1.0 -> 0.2.0\nalso changed: ri`ng 0.1.0"));
+        let line: serde_json::Value = serde_json::from_str(&json::lines(&compared)).unwrap();
+        let expected = |package: &str, requested: bool| {
+            serde_json::json!({
+                "package": package, "from": "0.1.0", "to": "0.2.0", "requested": requested
+            })
+        };
+        assert_eq!(line["updates"][0], expected("pool", true));
+        assert_eq!(line["updates"][1], expected("ri`ng", false));
+        let comment = markdown::page(&compared);
+        assert!(comment.contains("- Updated: pool 0.1.0 → 0.2.0\n"), "{comment}");
+        assert!(comment.contains("- Also changed: &#60;b&#62; 0.1.0 → 0.2.0\n"), "{comment}");
+        let page = html::page(&compared);
+        assert!(page.contains("Also changed: &lt;b&gt; 0.1.0 -&gt; 0.2.0"), "{page}");
+    }
+
+    #[test]
+    fn a_long_update_leaves_out_packages_in_a_comment() {
+        let comment = markdown::page(&updated(&["pool"], &["ring"; 99]));
+        assert!(comment.contains("- and 50 more\n") && comment.contains("`step`"), "{comment}");
+    }
+
+    #[test]
+    fn an_update_without_a_change_has_no_sides() {
+        let compared = updated(&[], &[]);
+        let nothing = "main with pool@0.1.0: nothing changes, because Cargo.lock is the same";
+        assert!(compared.counts() == nothing && compared.sides().is_empty());
+        let title = format!("## Memory: {}\n\n|", nothing.replace('@', "&#64;"));
+        assert!(markdown::page(&compared).contains(&title));
+        let line: serde_json::Value = serde_json::from_str(&json::lines(&compared)).unwrap();
+        assert_eq!(line["updates"], serde_json::json!([]));
+    }
+
+    #[test]
+    fn the_head_of_an_update_is_named_by_the_new_versions() {
+        let named = |names: &[&str]| updated(names, &[]).update.unwrap().described();
+        assert_eq!(named(&["pool", "ring"]), "pool 0.2.0 and ring 0.2.0");
+        assert_eq!(named(&["a", "b", "c", "d"]), "4 updates");
+        assert_eq!(named(&[]), "pool@0.1.0");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use comfy_table::{CellAlignment, Table, presets};
 
-use super::{ComparedRuns, difference, reasons, title, value};
+use super::{ComparedRuns, UpdateReport, difference, reasons, title, value};
 use crate::comparison::runs::ChangedTest;
 use crate::presentation::presenters::style;
 use crate::system::escape;
@@ -13,9 +13,11 @@ pub(crate) fn print(compared: &ComparedRuns) {
 }
 
 pub(super) fn lines(compared: &ComparedRuns) -> Vec<String> {
-    let ComparedRuns { base, head, comparison } = compared;
-    let mut lines =
-        vec![format!("base: {}", base.described()), format!("head: {}", head.described())];
+    let ComparedRuns { update, comparison, .. } = compared;
+    let sides = compared.sides().into_iter().map(|(word, side)| format!("{word}: {side}"));
+    let packages = update.iter().flat_map(UpdateReport::lines);
+    let packages = packages.map(|(word, change)| format!("{word}: {change}"));
+    let mut lines: Vec<String> = sides.chain(packages).map(|line| escape::line(&line)).collect();
     for test in &comparison.changed {
         lines.push(String::new());
         lines.extend(changed(test));

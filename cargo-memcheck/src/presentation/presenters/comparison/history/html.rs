@@ -7,16 +7,20 @@ use super::{described, is_bytes, steps};
 use crate::comparison::history::FigureSeries;
 use crate::presentation::presenters::exports::plain_page::plain_page;
 
-const STYLE: &str = "svg{width:100%;height:auto;max-height:18rem}\
-svg text{font-size:12px;fill:var(--muted)}.line{fill:none;stroke:var(--live);stroke-width:2}\
-.series{border-left-color:var(--live)}.axis{stroke:var(--line);fill:none}circle{fill:var(--live)}circle.worse{fill:var(--bad)}";
+const STYLE: &str = "\
+.series{border-left-color:var(--live)}\
+.plot{display:grid;grid-template-columns:auto 1fr;gap:.3rem .6rem;margin:.8rem 0;color:var(--muted);font-size:.88rem}\
+.plot svg{width:100%;height:12rem;overflow:visible}\
+.plot path,.plot polyline{fill:none;stroke:var(--live);stroke-width:2;vector-effect:non-scaling-stroke}\
+.plot .axis{stroke:var(--line)}.plot .step{stroke-width:9;stroke-linecap:round}.plot .worse{stroke:var(--bad)}\
+.highest-and-lowest,.days{display:flex;justify-content:space-between}\
+.highest-and-lowest{flex-direction:column;text-align:right;line-height:1}.days{grid-column:2}\
+.highest-and-lowest>:only-child,.days>:only-child{margin:auto}";
 
-const WIDTH: f64 = 900.0;
-const HEIGHT: f64 = 220.0;
-/// For the labels of the axes.
-const LEFT: f64 = 100.0;
-const BOTTOM: f64 = 30.0;
-const MARGIN: f64 = 12.0;
+/// The size of a drawing, which the page stretches to its own width. Only labels must keep their size,
+/// so they are outside.
+const WIDTH: f64 = 1000.0;
+const HEIGHT: f64 = 200.0;
 
 pub(crate) fn page(all: &[FigureSeries<'_>], figure: &str) -> String {
     let body = html! { @for series in all { (self::series(series, figure)) } };
@@ -31,8 +35,9 @@ fn series(series: &FigureSeries<'_>, figure: &str) -> Markup {
             h2 { (id.test) }
             p.facts { (id.binary) " on " (id.device) ": " (figure) " of " (series.space) ", " (runs) }
             (plot(series, figure))
-            div.wide {
+            div.wide tabindex="0" role="region" aria-label=(format!("Runs that changed {}", id.test)) {
                 table {
+                    caption.hidden { "The runs that changed the figure" }
                     thead { tr { th scope="col" { "Run" } th.n scope="col" { (figure) } th.n scope="col" { "Change" } } }
                     tbody {
                         @for step in steps(series) {
@@ -62,14 +67,14 @@ fn plot(series: &FigureSeries<'_>, figure: &str) -> Markup {
     let count = series.points.len();
     let x = |number: usize| {
         let share = if count < 2 { 0.5 } else { number as f64 / (count - 1) as f64 };
-        LEFT + share * (WIDTH - LEFT - MARGIN)
+        share * WIDTH
     };
     let y = |value: u64| {
         let share = match most - least {
             0 => 0.5,
             range => (value - least) as f64 / range as f64,
         };
-        MARGIN + (1.0 - share) * (HEIGHT - BOTTOM - MARGIN)
+        (1.0 - share) * HEIGHT
     };
     let line: Vec<String> = values()
         .enumerate()
@@ -78,23 +83,23 @@ fn plot(series: &FigureSeries<'_>, figure: &str) -> Markup {
     let labels = if least == most { vec![most] } else { vec![most, least] };
     let ends = [series.points.first(), series.points.last()].into_iter().flatten();
     let days: Vec<&str> = ends.map(|(entry, _)| entry.time.get(..10).unwrap_or_default()).collect();
-    let bottom = HEIGHT - BOTTOM;
     html! {
-        svg viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img"
-            aria-label=(format!("{figure} from {} to {}", value(least, figure), value(most, figure))) {
-            path.axis d=(format!("M{LEFT},{MARGIN} V{bottom} H{WIDTH}")) {}
-            @for label in labels {
-                text x=(LEFT - 8.0) y=(format!("{:.1}", y(label) + 4.0)) text-anchor="end" { (value(label, figure)) }
+        div.plot {
+            div.highest-and-lowest { @for label in labels { span { (value(label, figure)) } } }
+            svg viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) preserveAspectRatio="none" role="img"
+                aria-label=(format!("{figure} from {} to {}", value(least, figure), value(most, figure))) {
+                path.axis d=(format!("M0,0 V{HEIGHT} H{WIDTH}")) {}
+                polyline points=(line.join(" ")) {}
+                // A line without a length is a round dot, which the stretched drawing does not distort.
+                @for step in steps(series) {
+                    path.step.worse[step.is_higher()]
+                        d=(format!("M{:.1},{:.1} h0", x(step.number), y(step.value))) {
+                        title { (described(step.entry)) ": " (value(step.value, figure)) }
+                    }
+                }
             }
             @if let [first, last] = days.as_slice() {
-                text x=(LEFT) y=(HEIGHT - 8.0) { (first) }
-                @if first != last { text x=(WIDTH - MARGIN) y=(HEIGHT - 8.0) text-anchor="end" { (last) } }
-            }
-            polyline.line points=(line.join(" ")) {}
-            @for step in steps(series) {
-                circle.worse[step.is_higher()] cx=(format!("{:.1}", x(step.number))) cy=(format!("{:.1}", y(step.value))) r="4" {
-                    title { (described(step.entry)) ": " (value(step.value, figure)) }
-                }
+                div.days { span { (first) } @if first != last { span { (last) } } }
             }
         }
     }

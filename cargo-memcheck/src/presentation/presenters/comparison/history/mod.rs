@@ -209,10 +209,10 @@ mod tests {
         let entries = entries(&[mib, mib, 3 * mib, 2 * mib]);
         let page = html::page(&series(&entries, "peak_allocated", |_| true), "peak_allocated");
         let document = page.strip_prefix("<!DOCTYPE html>").unwrap();
-        assert_eq!(document.matches("<circle").count(), 3, "{document}");
-        assert_eq!(document.matches("<circle class=\"worse\"").count(), 1, "{document}");
+        assert_eq!(document.matches("<path class=\"step").count(), 3, "{document}");
+        assert_eq!(document.matches("<path class=\"step worse\"").count(), 1, "{document}");
         assert!(document.contains("+2,097,152 B (2.0 MiB)"), "{document}");
-        assert!(document.contains("3.0 MiB</text>"), "{document}");
+        assert!(document.contains("<span>3.0 MiB</span>"), "{document}");
         let points = document.split("points=\"").nth(1).unwrap().split('"').next().unwrap();
         assert_eq!(points.split(' ').count(), 4, "{points}");
         for foreign in ["http:", "https:", " src=", "<script", "NaN", "inf"] {
@@ -220,7 +220,7 @@ mod tests {
         }
         let one = self::entries(&[7]);
         let page = html::page(&series(&one, "allocations", |_| true), "allocations");
-        assert!(!page.contains("NaN") && page.matches("<circle").count() == 1, "{page}");
+        assert!(!page.contains("NaN") && page.matches("<path class=\"step").count() == 1, "{page}");
     }
 
     #[test]

@@ -313,6 +313,24 @@ mod tests {
     }
 
     #[test]
+    fn a_panic_has_its_line_if_that_is_in_the_workspace() {
+        let workspace = tempfile::tempdir().unwrap();
+        std::fs::write(workspace.path().join("a.rs"), "first\n    second.unwrap();\n").unwrap();
+        let page = |place: &str| {
+            let mut outcome = leaky();
+            outcome.verdict.findings = vec![Finding::new(Code::TestFailed, "the body panicked")];
+            outcome.output.stderr = format!("thread 'a' panicked at {place}:5:\nwhy\n");
+            let mut html = Html::new(Roots::new(workspace.path(), None));
+            html.test_finished(&task(), &outcome);
+            readable(&String::from_utf8(html.text().unwrap()).unwrap())
+        };
+        let line = "<strong>line: </strong><code>a.rs:2</code> <code class=\"source\">second.unwrap();</code>";
+        let inside = page("a.rs:2");
+        assert!(inside.contains(line), "{inside}");
+        assert!(!page("/rustc/library/core/src/option.rs:2").contains("line: "));
+    }
+
+    #[test]
     fn the_data_of_a_test_has_its_blocks_holders_and_survivors() {
         let data = unpack(&page(&leaky()));
         let test = &data[1];

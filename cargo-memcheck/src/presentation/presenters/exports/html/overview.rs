@@ -97,10 +97,6 @@ fn breakable(name: &str) -> Markup {
     html! { @for piece in pieces { (piece) wbr; } }
 }
 
-pub(super) fn is_count(finding: &Finding) -> bool {
-    matches!(finding.code, Code::AllocationsLimit | Code::AllocationsRegression)
-}
-
 /// A test that did not pass: a row that opens.
 #[derive(Debug)]
 pub(super) struct FailedTest {
@@ -120,11 +116,8 @@ pub(super) fn failure(
 ) -> FailedTest {
     let status = status_name(outcome.verdict.status);
     let findings = outcome.verdict.findings.iter();
-    let mut findings: Vec<&Finding> =
-        findings.filter(|finding| finding.code != Code::MissingBaseline).collect();
-    // Bytes explain more than a number of allocations.
-    findings.sort_by_key(|finding| is_count(finding));
-    let findings = findings::folded(findings);
+    let findings =
+        findings::folded(findings.filter(|finding| finding.code != Code::MissingBaseline));
     let next = commands::most_helpful(task, outcome, &sources.baselines_flag());
     let mut hints: Vec<&str> =
         findings.iter().filter_map(|it| it.finding.hint.as_deref()).collect();
@@ -140,6 +133,8 @@ pub(super) fn failure(
     // The output of a test whose memory is at fault explains nothing.
     let about_memory = first.is_some_and(|finding| finding.code.is_about_memory());
     let output = failed_output(outcome).filter(|_| !about_memory);
+    let lines = output.iter().flatten().map(String::as_str);
+    let panic = places::of_panic(lines).filter(|(file, line)| sources.line(file, *line).is_some());
     // A row that opens must not contain a link, which a screen reader could not reach.
     let row = html! {
         strong.name { (breakable(task.name())) } " " span.binary { (task.binary.id) } " "
@@ -154,7 +149,8 @@ pub(super) fn failure(
                 p { "also " span.code { (also.code) } " " (prose(&headline(also, outcome))) }
             }
         }
-        @if let Some(lines) = output {
+        @if let Some((file, line)) = panic { p.place { (source(sources, file, line)) } }
+        @if let Some(lines) = &output {
             p { strong { "output:" } @if lines.len() > MOST_OUTPUT { " the last lines" } }
             pre.output { (lines[lines.len().saturating_sub(MOST_OUTPUT)..].join("\n")) }
         }
@@ -207,17 +203,20 @@ pub(super) fn prose(text: &str) -> Markup {
     }
 }
 
-fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Markup {
-    let source = |(file, line): (&str, u32)| {
-        html! { @if let Some(source) = sources.line(file, line) { " " code.source { (source) } } }
-    };
-    let place = |file: &str, line: u32| {
-        let code = html! { code { (file) ":" (line) } };
-        match sources.links().of(file, line) {
-            Some(address) => html! { a href=(address) { (code) } },
-            None => code,
+/// A line of the workspace, with a link and its text if they are known.
+fn source(sources: &Sources, file: &str, line: u32) -> Markup {
+    let code = html! { code { (file) ":" (line) } };
+    html! {
+        strong { "line: " }
+        @match sources.links().of(file, line) {
+            Some(address) => a href=(address) { (code) },
+            None => (code),
         }
-    };
+        @if let Some(source) = sources.line(file, line) { " " code.source { (source) } }
+    }
+}
+
+fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Markup {
     let caller = places::caller(finding);
     // The baseline does not know which allocations are new.
     let is_known = finding.grown.is_empty() && finding.code != Code::AllocationsRegression;
@@ -229,7 +228,7 @@ fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Marku
         @for holder in finding.grown.iter().take(MOST_GROWN) {
             p.place {
                 @if let Some((file, line)) = places::line_of(holder) {
-                    strong { "line: " } (place(file, line)) (source((file, line))) " "
+                    (source(sources, file, line)) " "
                     @if is_new { "+" (Size(holder.now)) " " (holder.holder) }
                     @else { (findings::grown(&GrownHolder { place: None, ..holder.clone() })) }
                 } @else {
@@ -242,7 +241,7 @@ fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Marku
         }
         @if let Some((file, line)) = first {
             p.place {
-                strong { "line: " } (place(file, line)) (source((file, line)))
+                (source(sources, file, line))
                 @if caller.is_some() { " calls the lines that allocate the kept memory" }
             }
         }

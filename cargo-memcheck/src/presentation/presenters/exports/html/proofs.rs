@@ -7,7 +7,7 @@ use memcheck_core::size::exact;
 use crate::build::leg::Leg;
 use crate::discovery::task::TestOutcome;
 use crate::execution::proof::{CheckedProof, ProofState};
-use crate::invocation::printed;
+use crate::invocation::printed::PrintedCommand;
 
 #[derive(Debug, Default)]
 pub(super) struct Proofs {
@@ -70,7 +70,7 @@ fn line(leg: &str, proof: Option<&CheckedProof>) -> Markup {
             (state, proof.text())
         }
         None => {
-            let doctor = printed::quoted(["doctor", "--device", leg]);
+            let doctor = PrintedCommand::CheckDevice.quoted(["--device", leg]);
             let text = format!("no planted leak was run: {doctor}");
             ("absent", text)
         }

@@ -6,7 +6,7 @@ use memcheck_core::presentation::sizes;
 use memcheck_core::size::{Size, both, counted};
 
 use super::data::{FigureRow, Then, figures};
-use super::overview::{is_count, link, status_name, status_text};
+use super::overview::{link, status_name, status_text};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::presentation::presenters::notes;
 
@@ -18,7 +18,7 @@ pub(super) fn row(number: usize, task: &Task, outcome: &TestOutcome, then: &Then
     let status = status_name(verdict.status);
     let is_new = verdict.has(Code::MissingBaseline);
     let shown = verdict.findings.iter().filter(|finding| finding.code != Code::MissingBaseline);
-    let finding = shown.min_by_key(|finding| is_count(finding));
+    let finding = shown.min_by_key(|finding| finding.code.is_about_a_number());
     let figure = |name: &str| rows.iter().find(|row| row.name == name);
     html! {
         tr data-status=(status) data-new[is_new] {
@@ -29,11 +29,11 @@ pub(super) fn row(number: usize, task: &Task, outcome: &TestOutcome, then: &Then
                 @if is_new { " " span.status.new { "new" } }
                 @if let Some(values) = notes::unknown_reads(outcome) { " " span.status.new { (values.mark()) } }
             }
-            td { @if let Some(finding) = finding { span.code { (finding.code) } } }
+            td.found { @if let Some(finding) = finding { span.code { (finding.code) } } }
             (bytes("peak", figure("peak_allocated"), finding))
             (change(figure("peak_allocated")))
             (bytes("growth", figure("growth"), finding))
-            td.n data-label="limit" { (limit(finding, &rows)) }
+            td.n.limit data-label="limit" { (limit(finding, &rows)) }
             (seconds(outcome))
         }
     }
@@ -41,7 +41,7 @@ pub(super) fn row(number: usize, task: &Task, outcome: &TestOutcome, then: &Then
 
 /// A test without a complete record has no figure, which differs from zero bytes.
 fn bytes(label: &str, row: Option<&FigureRow>, finding: Option<&Finding>) -> Markup {
-    let limit = finding.filter(|it| !is_count(it)).and_then(|it| it.limit);
+    let limit = finding.filter(|it| !it.code.is_about_a_number()).and_then(|it| it.limit);
     match row {
         Some(row) => html! {
             td.n data-label=(label) data-value=(row.now) title=(both(row.now)) {
@@ -72,10 +72,10 @@ fn change(row: Option<&FigureRow>) -> Markup {
         _ => ("less", '\u{2212}'),
     };
     html! {
-        td.n data-label="change" data-value=(difference) {
+        td.n.change data-label="change" data-value=(difference) {
             span.(class) {
-                (sign) (Size(now.abs_diff(then)))
-                @if let Some(share) = sizes::share(then, now) { " (" (share) ")" }
+                span { (sign) (Size(now.abs_diff(then))) }
+                @if let Some(share) = sizes::share(then, now) { " " span { "(" (share) ")" } }
             }
         }
     }
@@ -85,7 +85,7 @@ fn change(row: Option<&FigureRow>) -> Markup {
 fn limit(finding: Option<&Finding>, rows: &[FigureRow]) -> String {
     if let Some(limit) = finding.and_then(|finding| finding.limit) {
         let figure = finding.and_then(|it| it.bytes_per_iteration.or(it.figure));
-        let limit = match finding.is_some_and(is_count) {
+        let limit = match finding.is_some_and(|it| it.code.is_about_a_number()) {
             true => counted(limit, "allocation", "allocations"),
             false => sizes::apart(limit, figure.unwrap_or(limit))[0].clone(),
         };
@@ -171,6 +171,7 @@ mod tests {
         let far = bytes("peak", Some(&row(2 << 20, None)), Some(&finding)).into_string();
         assert!(far.contains(">2.0 MiB<"), "{far}");
         let from = |then| change(Some(&row(8, Some(then)))).into_string();
-        assert!(from(0).contains("+8 B<") && from(4).contains("+4 B (+100.0%)<"), "{}", from(0));
+        assert!(from(0).contains(">+8 B</span></span>"), "{}", from(0));
+        assert!(from(4).contains(">+4 B</span> <span>(+100.0%)</span>"), "{}", from(4));
     }
 }

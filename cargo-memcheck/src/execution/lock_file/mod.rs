@@ -1,9 +1,15 @@
 //! Lock files between two others: some of the packages that differ have the version of the older
 //! file, and the others that of the newer one. Cargo decides whether such a file resolves.
 
+mod changes;
+mod locked;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
+
+pub(crate) use changes::{PackageChange, changes};
+pub(crate) use locked::{LockedPackages, LockedVersion, NoLocked, without};
 
 #[derive(Debug, Deserialize, Serialize)]
 struct LockFile {
@@ -229,7 +235,7 @@ mod tests {
     const REGISTRY: &str = "registry+https://example.org/index";
 
     /// Packages as `name version: dependencies`. The first one is that of the workspace.
-    fn lock(packages: &[&str]) -> String {
+    pub(super) fn lock(packages: &[&str]) -> String {
         let mut text = "version = 4\n".to_owned();
         for (number, package) in packages.iter().enumerate() {
             let (id, dependencies) = package.split_once(':').unwrap();

@@ -1,6 +1,8 @@
 //! `cargo memcheck compare`: prints the differences between two runs. A run is a directory of
 //! results, or a revision whose tests are run first.
 
+mod update;
+
 use std::path::{Path, PathBuf};
 
 use memcheck_core::wire::exit;
@@ -31,13 +33,16 @@ enum CompareError {
     Incomplete(PathBuf, String),
     #[error("arguments of `run` need a revision: both sides are directories of results")]
     NothingRuns,
+    #[error("`--update` needs a revision, and `{0}` is a directory of results")]
+    NotARevision(String),
 }
 
 impl CommandError for CompareError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Incomplete(..) => exit::NOT_MEASURED,
-            Self::File(_) | Self::Unknown(_) | Self::Kind(_) | Self::NothingRuns => exit::USAGE,
+            Self::File(_) | Self::Unknown(_) | Self::Kind(_) => exit::USAGE,
+            Self::NothingRuns | Self::NotARevision(_) => exit::USAGE,
         }
     }
 
@@ -49,6 +54,7 @@ impl CommandError for CompareError {
             }
             Self::Unknown(_) => "`cargo memcheck run --results DIR` writes results",
             Self::Incomplete(..) => "a comparison needs the results of the whole run",
+            Self::NotARevision(_) => "without BASE it is HEAD",
             Self::Kind(_) | Self::NothingRuns => return None,
         };
         Some(hint.to_owned())
@@ -89,7 +95,19 @@ fn reports(requested: &[ReportFile]) -> Result<Vec<(ComparisonReport, &Path)>, C
 
 pub(super) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
     let reports = reports(&args.report)?;
-    let base = Operand::read(&args.base)?;
+    let compared =
+        if args.update.is_empty() { compare_sides(args)? } else { update::compare_update(args)? };
+    match args.output.form.message_format {
+        Format::Json => print_json(&compared),
+        Format::Human => print_text(&compared),
+    }
+    compared.write(&reports)?;
+    let fails = args.fail_on_regression && compared.comparison.worse() > 0;
+    Ok(if fails { exit::FAILED } else { exit::OK })
+}
+
+fn compare_sides(args: &CompareArgs) -> Result<ComparedRuns, Failure> {
+    let base = Operand::read(base(args))?;
     let head = match (&args.head, &base) {
         (Some(head), _) => Operand::read(head)?,
         (None, Operand::Results(_)) => Operand::Results(places(args)?.results_directory()),
@@ -101,16 +119,14 @@ pub(super) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
     }
     let (base_results, base) = read(args, &base, "base")?;
     let (head_results, head) = read(args, &head, "head")?;
-    let (base_tests, head_tests) = (measured(&base_results), measured(&head_results));
-    let comparison = compare_runs(&base_tests, &head_tests, args.tolerance);
-    let compared = ComparedRuns { base, head, comparison };
-    match args.output.form.message_format {
-        Format::Json => print_json(&compared),
-        Format::Human => print_text(&compared),
-    }
-    compared.write(&reports)?;
-    let fails = args.fail_on_regression && compared.comparison.worse() > 0;
-    Ok(if fails { exit::FAILED } else { exit::OK })
+    let comparison =
+        compare_runs(&measured(&base_results), &measured(&head_results), args.tolerance);
+    Ok(ComparedRuns { base, head, update: None, comparison })
+}
+
+/// Only with `--update` none must be named.
+fn base(args: &CompareArgs) -> &str {
+    args.base.as_deref().unwrap_or("HEAD")
 }
 
 fn places(args: &CompareArgs) -> Result<Places, Failure> {
@@ -133,14 +149,26 @@ fn read(args: &CompareArgs, operand: &Operand, role: &str) -> Result<(Results, S
             (folder, "the working tree".to_owned(), None)
         }
     };
-    let results = results::read(&folder)?;
+    side(&folder, &name, commit)
+}
+
+/// Reads the results of a run.
+fn side(folder: &Path, name: &str, commit: Option<String>) -> Result<(Results, Side), Failure> {
+    let results = results::read(folder)?;
     // Missing tests would be reported as removed.
     if let Some(why) = &results.incomplete {
-        return Err(CompareError::Incomplete(results::file(&folder), why.clone()).into());
+        return Err(CompareError::Incomplete(results::file(folder), why.clone()).into());
     }
     let commit = commit.or_else(|| results.run.commit().map(str::to_owned));
-    let tests = results.tests.len();
+    let (name, tests) = (name.to_owned(), results.tests.len());
     Ok((results, Side { name, commit, tests }))
+}
+
+/// Prints a line about the comparison itself.
+fn announce(args: &CompareArgs, text: &str) {
+    if args.output.verbosity() > Verbosity::Quiet {
+        eprint_line!("{}", style::strong(text));
+    }
 }
 
 /// Runs the tests of a revision or of the working tree. Returns the folder of the results.
@@ -153,10 +181,7 @@ fn run(
     let own = places.own_directory();
     let results = own.join("compare").join(role);
     results::discard(&results)?;
-    let verbosity = args.output.verbosity();
-    if verbosity > Verbosity::Quiet {
-        eprint_line!("{}", style::strong(&format!("{role}: running the tests of {name}")));
-    }
+    announce(args, &format!("{role}: running the tests of {name}"));
     let (folder, manifest, wrapped) = match checkout {
         Some(checkout) => (checkout.folder().to_owned(), checkout.arguments(), Some(own)),
         None => {
@@ -166,7 +191,7 @@ fn run(
         }
     };
     let manifest: Vec<String> = manifest.into_iter().collect();
-    let arguments = run_arguments((own, &results), verbosity, &manifest, &args.run);
+    let arguments = run_arguments((own, &results), args.output.verbosity(), &manifest, &args.run);
     let code = revision::run(&folder, &arguments, wrapped, RunOutput::Stderr)?;
     // A run with failures has results, and one whose build failed has none.
     match results::read(&results) {

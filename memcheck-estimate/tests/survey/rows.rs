@@ -1,0 +1,193 @@
+//! The measurement of each row.
+
+use std::path::{Path, PathBuf};
+
+use candle_core::{Device, Result};
+use memcheck_core::wire::estimate::Question;
+use memcheck_estimate::{
+    Between, Faults, HostPeaks, Refusals, answer, architectures, faults, host_peaks, requests,
+};
+use memcheck_runtime::usage;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::one_request::{OneRequest, PROMPT, cause, one_request};
+use super::tiny::{is_encoder, question};
+
+const PUBLISHED_PROMPT: u64 = 256;
+/// The prompt whose allocations are refused, each in a new model.
+const REFUSED_PROMPT: u64 = 4;
+
+/// A model that no card holds. The device also keeps its last refused request, which would be the
+/// reason for the errors of other models.
+const TOO_LARGE: &str = "qwen3-235b-a22b.json";
+
+/// The requests to one model.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ManyRequests {
+    pub(crate) after_8: Option<u64>,
+    pub(crate) after_64: Option<u64>,
+    pub(crate) refused: String,
+}
+
+/// The refused allocations of a phase.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RefusedAllocations {
+    pub(crate) refused: u64,
+    pub(crate) panics: u64,
+    pub(crate) leaving: u64,
+    pub(crate) most_left: u64,
+}
+
+/// The bytes that refused allocations leave.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FaultRow {
+    pub(crate) loading: RefusedAllocations,
+    pub(crate) prompt: RefusedAllocations,
+    pub(crate) most_after_clearing: Option<u64>,
+    pub(crate) most_after_dropping: u64,
+}
+
+/// The memory of the host during loading.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct HostRow {
+    pub(crate) file: u64,
+    pub(crate) mapped: u64,
+    pub(crate) buffered: u64,
+}
+
+/// An architecture at its tiny size.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TinyRow {
+    #[serde(flatten)]
+    pub(crate) request: OneRequest,
+    pub(crate) uncleared: ManyRequests,
+    pub(crate) cleared: ManyRequests,
+    /// The bytes that are live when the first model, and a second one, were dropped.
+    pub(crate) left: [u64; 2],
+    pub(crate) host: Option<HostRow>,
+    pub(crate) faults: Option<FaultRow>,
+}
+
+/// An architecture of GGUF files.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct GgufRow {
+    pub(crate) name: String,
+    pub(crate) tensors: u64,
+    pub(crate) host: u64,
+}
+
+/// 64 requests of eight lengths, eight times.
+fn many_requests(asked: &Question, between: Between, device: &Device) -> ManyRequests {
+    let lengths: Vec<usize> = (0..64).map(|request| 4 + request % 8 * 4).collect();
+    let mut row = ManyRequests::default();
+    match requests(asked, &lengths, between, device) {
+        Ok(requests) => {
+            let kept = |request: usize| requests.kept.get(request - 1).copied();
+            (row.after_8, row.after_64) = (kept(8), kept(64));
+            if let Some(error) = &requests.refused {
+                row.refused = format!("request {}: {}", requests.kept.len() + 1, cause(error));
+            }
+        }
+        Err(error) => row.refused = cause(&error),
+    }
+    row
+}
+
+/// The row of an architecture at its tiny size.
+pub(crate) fn tiny_row(architecture: &str, device: &Device) -> TinyRow {
+    let asked = Question { seq: PROMPT, ..question(architecture) };
+    let live = || usage(device).allocated;
+    let before = live();
+    let mut left = [0; 2];
+    // Models that run and are dropped.
+    for bytes in &mut left {
+        let start = live();
+        answer(&asked, device);
+        *bytes = live().saturating_sub(start);
+    }
+    let request = one_request(architecture, architecture, &asked, device);
+    let uncleared = many_requests(&asked, Between::Nothing, device);
+    let cleared = if is_encoder(architecture) {
+        ManyRequests { refused: "an encoder".to_owned(), ..ManyRequests::default() }
+    } else {
+        many_requests(&asked, Between::Clear, device)
+    };
+    // All models since then count as the second one.
+    left[1] = left[1].max(live().saturating_sub(before + left[0]));
+    let host = host_row(&asked, device);
+    TinyRow { request, uncleared, cleared, left, host, faults: None }
+}
+
+pub(crate) fn tiny_rows(device: &Device) -> Vec<TinyRow> {
+    architectures().into_iter().map(|name| tiny_row(name, device)).collect()
+}
+
+fn host_row(asked: &Question, device: &Device) -> Option<HostRow> {
+    match host_peaks(asked, device).ok()? {
+        HostPeaks::Safetensors { file, mapped, buffered } => {
+            Some(HostRow { file, mapped, buffered })
+        }
+        HostPeaks::Gguf { .. } => None,
+    }
+}
+
+/// The refused allocations of an architecture. The device keeps its last refused request, which
+/// would be the reason for later errors of other models.
+pub(crate) fn fault_row(architecture: &str, device: &Device) -> Option<FaultRow> {
+    let asked = Question { seq: REFUSED_PROMPT, ..question(architecture) };
+    let Faults { loading, prompt, most_after_clearing, most_after_dropping } =
+        faults(&asked, device).ok()?;
+    let row = |Refusals { refused, panics, leaving, most_left }| RefusedAllocations {
+        refused,
+        panics,
+        leaving,
+        most_left,
+    };
+    let (loading, prompt) = (row(loading), row(prompt));
+    Some(FaultRow { loading, prompt, most_after_clearing, most_after_dropping })
+}
+
+/// The rows of the configurations in `configs`.
+pub(crate) fn published_rows(device: &Device) -> Result<Vec<OneRequest>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs");
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder)?.flatten().map(|entry| entry.path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
+    files.retain(|path| !path.ends_with(TOO_LARGE));
+    files.sort();
+    let row = |path: &PathBuf| {
+        let config: Value = serde_json::from_slice(&std::fs::read(path)?).expect("JSON");
+        let model = config["model_type"].as_str().unwrap_or_default().to_owned();
+        let asked = Question { config, seq: PUBLISHED_PROMPT, ..question("llama") };
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        Ok(one_request(&name, &model, &asked, device))
+    };
+    files.iter().map(row).collect()
+}
+
+/// The rows of the GGUF files of `write`, which has the header of each architecture.
+pub(crate) fn gguf_rows(
+    write: fn(&str) -> Vec<u8>,
+    names: &[&str],
+    device: &Device,
+) -> Result<Vec<GgufRow>> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("model.gguf");
+    let row = |&name: &&str| {
+        std::fs::write(&path, write(name))?;
+        let asked = Question {
+            config: Value::Null,
+            gguf: Some(path.clone()),
+            seq: PROMPT,
+            ..question("llama")
+        };
+        match host_peaks(&asked, device).map_err(candle_core::Error::msg)? {
+            HostPeaks::Gguf { tensors, peak } => {
+                Ok(GgufRow { name: name.to_owned(), tensors, host: peak })
+            }
+            HostPeaks::Safetensors { .. } => candle_core::bail!("{name} is not a GGUF file"),
+        }
+    };
+    names.iter().map(row).collect()
+}

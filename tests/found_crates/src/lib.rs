@@ -1,0 +1,1 @@
+//! Empty: the package has only memory tests.

@@ -1,0 +1,67 @@
+//! Leaks that resemble those of a cause, but lack its evidence, must have another cause, on the CPU
+//! and on the simulated GPU. The leaks that have it are the corpus (`detection`).
+
+use memcheck_core::judgement::diagnosis::{RULES, RuleClass};
+
+use crate::fixture::Programs;
+
+const KEPT: &str = "tensor-kept";
+
+/// The name of a program, the cause that it resembles, and the only cause that it may have.
+const PROGRAMS: &[(&str, &str, &str)] = &[
+    ("layers_beside_refused_frees", "free-without-context", KEPT),
+    ("list_beside_reopened_devices", "device-recreated", KEPT),
+    ("models_with_their_optimizers", "optimizer-recreated", KEPT),
+    ("state_of_an_own_optimizer", "optimizer-recreated", KEPT),
+    ("norms_of_gradients", "grad-store-kept", KEPT),
+    ("copies_of_outputs", "variables-copied", KEPT),
+    ("detached_outputs", "graph-kept", KEPT),
+    ("views_of_almost_everything", "view-keeps-storage", KEPT),
+    ("outputs_of_every_length", "cache-by-shape", KEPT),
+    ("keys_of_each_token", "cache-grows", KEPT),
+    ("keys_of_each_request", "cache-never-cleared", KEPT),
+    ("quantized_layers", "buffers-kept", KEPT),
+    ("probabilities_of_classes", "outputs-collected", KEPT),
+    ("weights_that_are_loaded_again", "batches-kept", KEPT),
+    ("noise_of_each_step", "batches-kept", KEPT),
+    ("variables_from_data", "batches-kept", KEPT),
+    ("batches_from_a_vec", KEPT, "batches-kept"),
+    ("random_batches_of_a_channel", "batches-kept", KEPT),
+];
+/// Those that need a GPU.
+const ON_GPU: [&str; 2] = ["layers_beside_refused_frees", "list_beside_reopened_devices"];
+
+fn assert_causes(device: &str) {
+    let programs = Programs::of("causes");
+    let run = programs.run(device, &["--max-iterations", "16"]).exits(100);
+    let measured = |name: &&(&str, &str, &str)| device != "cpu" || !ON_GPU.contains(&name.0);
+    let mut wrong = Vec::new();
+    for (name, resembled, cause) in PROGRAMS.iter().filter(measured) {
+        let finding = &run.test(name)["findings"][0];
+        let found = (finding["code"].as_str(), finding["cause"]["code"].as_str());
+        if found != (Some("leak"), Some(*cause)) {
+            wrong.push(format!("{name}, which resembles {resembled}: {found:?}, {finding}"));
+        }
+    }
+    assert!(wrong.is_empty(), "on {device}:\n{}", wrong.join("\n"));
+    let tests = PROGRAMS.iter().filter(measured).count();
+    assert_eq!(run.summary()["failed"], tests, "each program is on the list");
+}
+
+#[test]
+fn every_cause_of_growth_has_a_program_that_resembles_it() {
+    for rule in RULES.iter().filter(|rule| rule.class == RuleClass::Mistake) {
+        let resembles = |(_, resembled, _): &(_, &str, _)| *resembled == rule.code;
+        assert!(PROGRAMS.iter().any(resembles), "{}", rule.code);
+    }
+}
+
+#[test]
+fn a_leak_without_the_evidence_of_a_cause_has_another_one_on_the_cpu() {
+    assert_causes("cpu");
+}
+
+#[test]
+fn a_leak_without_the_evidence_of_a_cause_has_another_one_on_the_simulated_gpu() {
+    assert_causes("sim");
+}
