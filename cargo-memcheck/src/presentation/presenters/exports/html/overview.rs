@@ -149,7 +149,7 @@ pub(super) fn failure(
                 p { "also " span.code { (also.code) } " " (prose(&headline(also, outcome))) }
             }
         }
-        @if let Some((file, line)) = panic { p.place { (source(sources, file, line)) } }
+        @if let Some((file, line)) = panic { p.place { (place("line", sources, file, line)) } }
         @if let Some(lines) = &output {
             p { strong { "output:" } @if lines.len() > MOST_OUTPUT { " the last lines" } }
             pre.output { (lines[lines.len().saturating_sub(MOST_OUTPUT)..].join("\n")) }
@@ -204,10 +204,10 @@ pub(super) fn prose(text: &str) -> Markup {
 }
 
 /// A line of the workspace, with a link and its text if they are known.
-fn source(sources: &Sources, file: &str, line: u32) -> Markup {
+fn place(title: &str, sources: &Sources, file: &str, line: u32) -> Markup {
     let code = html! { code { (file) ":" (line) } };
     html! {
-        strong { "line: " }
+        strong { (title) ": " }
         @match sources.links().of(file, line) {
             Some(address) => a href=(address) { (code) },
             None => (code),
@@ -228,7 +228,7 @@ fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Marku
         @for holder in finding.grown.iter().take(MOST_GROWN) {
             p.place {
                 @if let Some((file, line)) = places::line_of(holder) {
-                    (source(sources, file, line)) " "
+                    (place("line", sources, file, line)) " "
                     @if is_new { "+" (Size(holder.now)) " " (holder.holder) }
                     @else { (findings::grown(&GrownHolder { place: None, ..holder.clone() })) }
                 } @else {
@@ -241,7 +241,7 @@ fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Marku
         }
         @if let Some((file, line)) = first {
             p.place {
-                (source(sources, file, line))
+                (place("line", sources, file, line))
                 @if caller.is_some() { " calls the lines that allocate the kept memory" }
             }
         }
@@ -259,15 +259,7 @@ fn callers(finding: &Finding, sources: &Sources) -> Markup {
     let callers = headline::callers(finding);
     html! {
         @for HeadLine { file, line, .. } in &callers {
-            p.place {
-                strong { "called from: " }
-                @let code = html! { code { (file) ":" (line) } };
-                @match sources.links().of(file, *line) {
-                    Some(address) => a href=(address) { (code) },
-                    None => (code),
-                }
-                @if let Some(source) = sources.line(file, *line) { " " code.source { (source) } }
-            }
+            p.place { (place("called from", sources, file, *line)) }
         }
         @if !callers.is_empty() { p { (ONE_KEEPS_IT) } }
     }
