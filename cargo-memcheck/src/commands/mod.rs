@@ -77,7 +77,7 @@ fn command(args: Vec<OsString>) -> u8 {
         Ok(cli) => cli,
         Err(error) => return print_clap_error(&error, json, &requested),
     };
-    reports::begin(&requested);
+    reports::begin(&requested, None);
     if let Err(error) = check_environment() {
         if let Command::Run(args) = &cli.command {
             earlier_output::discard_without_session(args);

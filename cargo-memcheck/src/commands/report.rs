@@ -59,6 +59,7 @@ fn present<T: Replayed>(
         no_tests: args.no_tests,
         // The filters of the run have selected the results, so all of them are presented.
         filters: &[],
+        is_replay: true,
     };
     replay(whole, &report_context)
 }

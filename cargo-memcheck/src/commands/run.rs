@@ -147,6 +147,7 @@ fn run_legs(session: &Session, interrupt: &Interrupt) -> Result<u8, Failure> {
         proofs: proof::of(session),
     };
     if let Some(origin) = &description.origin {
+        reports::begin(&options.reporting.reports, Some(origin));
         state.broadcast.notify(|to| to.run_started(origin));
     }
     state.run(first);
@@ -188,6 +189,7 @@ impl RunState<'_> {
         let proof = self.proofs.get(&tests.leg.name());
         let count = chosen.run.len() + chosen.unlisted.len();
         self.store.leg(&tests.leg, count, proof);
+        self.store.selected(&chosen.run);
         self.broadcast.notify(|to| to.leg_started(&tests.leg, count));
         if let Some(proof) = proof {
             self.broadcast.notify(|to| to.proof(&tests.leg, proof));
@@ -312,6 +314,7 @@ impl<'a> RunningLeg<'a> {
             options.scheduling.fail_fast,
             |number, teller| {
                 let task = &tasks[number];
+                store.started(task);
                 let on_progress = move |progress| teller.progress(progress);
                 let Some(runs) = runner.measure(task, on_progress)? else { return Ok(None) };
                 if self.needs[number].is_none() {
@@ -330,6 +333,7 @@ impl<'a> RunningLeg<'a> {
             |event| match event {
                 RunEvent::Started(number) => broadcast.notify(|to| to.test_started(&tasks[number])),
                 RunEvent::Progress(number, progress) => {
+                    store.progress(&tasks[number], &progress);
                     broadcast.notify(|to| to.progress(&tasks[number], &progress));
                 }
                 RunEvent::Finished(number, outcome) => {

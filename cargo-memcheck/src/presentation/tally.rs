@@ -58,6 +58,8 @@ pub(crate) struct Tally {
     /// Devices whose tests were not started because the run ended before.
     pub(crate) unstarted: Vec<String>,
     pub(crate) repeated: Option<Repeated>,
+    /// The names of the tests of `not_run`, if the run was killed.
+    pub(crate) not_started: Vec<String>,
     /// Wall time of the tests, without the builds.
     pub(crate) took: Duration,
 }
@@ -112,6 +114,7 @@ impl Tally {
             interrupted,
             failure,
             unstarted,
+            not_started,
             repeated,
             took,
         } = leg;
@@ -130,6 +133,7 @@ impl Tally {
         self.interrupted |= interrupted;
         self.failure = self.failure.take().or(failure);
         self.unstarted.extend(unstarted);
+        self.not_started.extend(not_started);
         if let Some(repeated) = repeated {
             self.repeated.get_or_insert_default().add(repeated);
         }

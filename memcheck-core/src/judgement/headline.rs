@@ -70,6 +70,35 @@ fn caller(sites: &[Site], holds_graph: bool) -> Option<HeadLine> {
     Some(HeadLine { file, line, function: Some(frame.path()) })
 }
 
+/// More callers of a headline are left out.
+const MOST_CALLERS: usize = 3;
+
+/// The lines of the program that called the headline, the innermost first. Each of them can keep the
+/// memory. Empty if the headline is the line of the first call site.
+pub fn callers(finding: &Finding) -> Vec<HeadLine> {
+    finding.caller().map(|at| callers_of(&finding.sites, at)).unwrap_or_default()
+}
+
+fn callers_of(sites: &[Site], at: &HeadLine) -> Vec<HeadLine> {
+    let is_it =
+        |frame: &Frame| frame.file.as_deref() == Some(&*at.file) && frame.line == Some(at.line);
+    let sites = &sites[..sites.len().min(MOST_SITES)];
+    let Some(site) = sites.iter().find(|site| lines_of_iteration(site).any(is_it)) else {
+        return Vec::new();
+    };
+    let mut callers: Vec<HeadLine> = Vec::new();
+    for frame in lines_of_iteration(site).skip_while(|frame| !is_it(frame)) {
+        let (Some(file), Some(line)) = (frame.file.clone(), frame.line) else { continue };
+        let caller = HeadLine { file, line, function: Some(frame.path()) };
+        let is_known = callers.iter().any(|it| (&it.file, it.line) == (&caller.file, line));
+        if !is_it(frame) && !is_known {
+            callers.push(caller);
+        }
+    }
+    callers.truncate(MOST_CALLERS);
+    callers
+}
+
 /// The frames of the program with a line, the innermost first, without the caller of the iteration
 /// and without the signature of the test, which `#[mem_test]` gives its closures.
 fn lines_of_iteration(site: &Site) -> impl Iterator<Item = &Frame> {
@@ -164,6 +193,19 @@ mod tests {
         let other = Site { stack: glued.stack[2..].to_vec(), ..glued.clone() };
         assert_eq!(line(Code::Leak, vec![other.clone()]), None);
         assert_eq!(line(Code::Leak, vec![other, glued]), Some(3));
+    }
+
+    #[test]
+    fn the_callers_of_the_headline_are_the_lines_of_the_iteration_around_it() {
+        let of = |sites: &[Site], line| {
+            let at = HeadLine { file: "src/a.rs".to_owned(), line, function: None };
+            callers_of(sites, &at).iter().map(|it| it.line).collect::<Vec<_>>()
+        };
+        let sites = [site(&[4], 0, 1), site(&[3, 7, 13, 13, 21, 90], 1, 5)];
+        assert_eq!(of(&sites, 7), [13, 21], "without the line that repeats the body");
+        assert_eq!(of(&sites, 21), [0; 0]);
+        assert_eq!(of(&sites, 8), [0; 0], "no stack has it");
+        assert_eq!(of(&[site(&[1, 11, 21, 31, 41, 51], 0, 1)], 1), [11, 21, 31]);
     }
 
     #[test]

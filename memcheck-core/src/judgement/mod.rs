@@ -5,7 +5,7 @@ pub mod blame;
 pub mod diagnosis;
 pub mod fault;
 pub mod finding;
-mod headline;
+pub mod headline;
 pub mod location;
 pub mod proposal;
 pub mod snapshot;

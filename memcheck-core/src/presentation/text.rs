@@ -1,6 +1,7 @@
 //! Formats a finding as lines of text: one line of summary, then sites, cause and hint.
 
 use crate::judgement::finding::{Code, Finding, GrownHolder, HeadLine, Site, Via};
+use crate::judgement::headline::callers;
 use crate::measurement::unknown_reads::UnknownReads;
 use crate::presentation::sizes;
 use crate::size::{self, Size, both};
@@ -13,6 +14,9 @@ pub enum Much {
     /// Everything.
     All,
 }
+
+/// What is known of the line that keeps memory, if other lines called the one that computes it.
+pub const ONE_KEEPS_IT: &str = "one of these lines keeps it, or what they call";
 
 const FEW_SITES: usize = 3;
 const FEW_LINES: usize = 8;
@@ -101,14 +105,20 @@ pub fn parts(finding: &Finding, extent: Much) -> Vec<Line> {
         "more holder that shrank",
         "more holders that shrank",
     ));
-    // The holders that changed are the explanation. The sites have the unchanged ones too.
-    let is_explained = extent == Much::Few && !finding.grown.is_empty();
-    lines.extend((!is_explained).then(|| sites(&finding.sites, extent)).into_iter().flatten());
+    // The holders that changed are the explanation. The sites have the unchanged ones too, and a
+    // baseline has no allocations of single call sites.
+    let has_unchanged = !finding.grown.is_empty() || finding.code == Code::AllocationsRegression;
+    let shown: &[Site] = if extent == Much::Few && has_unchanged { &[] } else { &finding.sites };
+    // The line of the finding comes before the cause, and the other call sites after it.
+    let first = if finding.cause.is_some() && finding.caller().is_none() { 1 } else { 0 };
+    let (first, others) = shown.split_at(shown.len().min(first));
+    lines.extend(first.iter().flat_map(site));
     if let Some(cause) = &finding.cause {
         lines.push(line(LinePart::Cause, format!("  cause: {} ({})", cause.title, cause.code)));
         lines.push(line(LinePart::Cause, format!("    evidence: {}", cause.evidence)));
         lines.push(line(LinePart::Remedy, format!("    remedy: {}", cause.remedy)));
     }
+    lines.extend(sites(others, extent.limit(FEW_SITES - first.len(), others.len())));
     if let Some(hint) = &finding.hint {
         lines.push(line(LinePart::Remedy, format!("  hint: {hint}")));
     }
@@ -122,10 +132,18 @@ fn headline(finding: &Finding) -> Vec<Line> {
     };
     let function = function.as_deref().map(|function| format!(" ({function})"));
     let place = format!("  {file}:{number}{}", function.unwrap_or_default());
-    vec![
+    let mut lines = vec![
         line(LinePart::Place, place),
         line(LinePart::Operation, "    calls the lines that allocate the kept memory"),
-    ]
+    ];
+    let callers = callers(finding);
+    if !callers.is_empty() {
+        let places: Vec<String> =
+            callers.iter().map(|HeadLine { file, line, .. }| format!("{file}:{line}")).collect();
+        let text = format!("    called from {}: {ONE_KEEPS_IT}", places.join(", "));
+        lines.push(line(LinePart::Operation, text));
+    }
+    lines
 }
 
 fn more(what: &str) -> Line {
@@ -145,8 +163,8 @@ fn changed(all: &[GrownHolder], extent: Much, one: &str, several: &str) -> Vec<L
     lines
 }
 
-fn sites(all: &[Site], extent: Much) -> Vec<Line> {
-    let (shown, hidden) = all.split_at(extent.limit(FEW_SITES, all.len()));
+fn sites(all: &[Site], most: usize) -> Vec<Line> {
+    let (shown, hidden) = all.split_at(most);
     let mut lines: Vec<Line> = shown.iter().flat_map(site).collect();
     if !hidden.is_empty() {
         let placed = hidden.iter().filter(|site| site.place().is_some()).count();
@@ -318,6 +336,53 @@ mod tests {
         );
         finding.grown.clear();
         assert!(lines(&finding, Much::Few).iter().any(|line| line.contains("unchanged")));
+    }
+
+    #[test]
+    fn the_line_comes_before_the_cause_and_the_other_call_sites_after_it() {
+        let site = |line| Site {
+            file: Some("a.rs".into()),
+            line: Some(line),
+            count: 1,
+            ..Site::default()
+        };
+        let [code, title, evidence, remedy] = ["c", "t", "e", "r"].map(str::to_owned);
+        let mut finding = Finding {
+            sites: (1..=4).map(site).collect(),
+            cause: Some(crate::judgement::diagnosis::Cause { code, title, evidence, remedy }),
+            ..Finding::new(Code::Leak, "grows")
+        };
+        let parts = |finding: &Finding| -> Vec<LinePart> {
+            let mut parts: Vec<LinePart> =
+                super::parts(finding, Much::Few).into_iter().map(|line| line.part).collect();
+            parts.dedup();
+            parts
+        };
+        use LinePart::{Amount, Cause, More, Operation, Place, Remedy, Summary};
+        let after = [Cause, Remedy, Place, Amount, Place, Amount, More];
+        let own = [&[Summary, Place, Amount], &after[..]].concat();
+        assert_eq!(parts(&finding), own, "the first call site is the line");
+        let at = |line| HeadLine { file: "a.rs".into(), line, function: None };
+        finding.keeps_at = Some(at(9));
+        let called = [Summary, Place, Operation, Cause, Remedy, Place, Amount];
+        assert_eq!(parts(&finding)[..7], called);
+        assert!(!lines(&finding, Much::Few).iter().any(|line| line.contains(ONE_KEEPS_IT)));
+        let frame =
+            |line| Frame { function: "app::f".into(), file: Some("a.rs".into()), line: Some(line) };
+        finding.sites[0].stack = [1, 9, 13, 20].map(frame).into();
+        let expected =
+            "    called from a.rs:13, a.rs:20: one of these lines keeps it, or what they call";
+        assert!(lines(&finding, Much::Few).contains(&expected.to_owned()));
+    }
+
+    #[test]
+    fn the_call_sites_of_more_allocations_are_only_in_the_whole_text() {
+        let site = Site { file: Some("a.rs".into()), line: Some(1), ..Site::default() };
+        let of = |code| Finding { sites: vec![site.clone()], ..Finding::new(code, "more") };
+        let regression = of(Code::AllocationsRegression);
+        assert_eq!(lines(&regression, Much::Few), ["allocations-regression: more"]);
+        assert!(lines(&regression, Much::All).len() > 1);
+        assert!(lines(&of(Code::AllocationsLimit), Much::Few).len() > 1);
     }
 
     #[test]

@@ -106,6 +106,7 @@ impl Session {
             capture: scheduling.capture,
             no_tests: scheduling.no_tests,
             filters: &self.options.selection.filters,
+            is_replay: false,
         }
     }
 

@@ -8,6 +8,8 @@ use memcheck_core::judgement::finding::{Code, Finding, Level};
 use memcheck_core::judgement::verdict::{Status, Verdict, unwritten};
 use memcheck_core::runs::relations::{Across, Needs};
 use memcheck_core::runs::report::{Judged, Report};
+use memcheck_core::size::Size;
+use memcheck_core::wire::protocol::Progress;
 use serde::{Deserialize, Serialize};
 
 use super::Relations;
@@ -27,18 +29,42 @@ pub(crate) struct TestOutcome {
     pub(crate) gpu: Option<RanOn>,
     #[serde(default)]
     pub(crate) across: Relations,
+    /// The run was killed while the test was running.
+    #[serde(skip)]
+    pub(crate) was_killed: bool,
 }
 
 impl TestOutcome {
     pub(crate) fn new(judged: Judged, output: Output, duration: Duration) -> Self {
         let Judged { verdict, report } = judged;
-        Self { verdict, report, output, duration, gpu: None, across: Relations::default() }
+        Self {
+            verdict,
+            report,
+            output,
+            duration,
+            gpu: None,
+            across: Relations::default(),
+            was_killed: false,
+        }
     }
 
     pub(crate) fn ignored() -> Self {
         let verdict = Verdict { status: Status::Ignored, findings: Vec::new(), denied: Vec::new() };
         let judged = Judged { verdict, report: None };
         Self::new(judged, Output::default(), Duration::ZERO)
+    }
+
+    /// The outcome of a test that was running when its run was killed, with its last known progress.
+    pub(crate) fn killed(progress: Option<&Progress>) -> Self {
+        let at = progress.map(|Progress { iteration, of, live, .. }| {
+            let of = if *of > 0 { format!(" of {of}") } else { String::new() };
+            format!(" (iteration {iteration}{of}, {} live)", Size(*live))
+        });
+        let message = format!("killed while running{}", at.unwrap_or_default());
+        let findings = vec![Finding::new(Code::NotMeasured, message)];
+        let verdict = Verdict { status: Status::NotMeasured, findings, denied: Vec::new() };
+        let judged = Judged { verdict, report: None };
+        Self { was_killed: true, ..Self::new(judged, Output::default(), Duration::ZERO) }
     }
 
     /// Adds the laws of its cases, and keeps or removes their pending snapshot.

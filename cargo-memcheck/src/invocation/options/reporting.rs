@@ -42,6 +42,8 @@ pub(crate) struct ReportContext<'a> {
     pub(crate) capture: Capture,
     pub(crate) no_tests: NoTests,
     pub(crate) filters: &'a [String],
+    /// The results are those of an earlier run.
+    pub(crate) is_replay: bool,
 }
 
 impl ReportingOptions {

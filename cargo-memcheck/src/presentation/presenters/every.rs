@@ -92,6 +92,7 @@ pub(super) fn terminal() -> Terminal {
         capture: Capture::Shown,
         no_tests: NoTests::Fail,
         filters: &[],
+        is_replay: false,
     };
     Terminal::new(&report_context, 2)
 }

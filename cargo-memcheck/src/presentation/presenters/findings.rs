@@ -4,7 +4,7 @@
 use memcheck_core::judgement::finding::{Class, Finding};
 use memcheck_core::judgement::verdict::Verdict;
 use memcheck_core::measurement::phase::PhaseFigures;
-use memcheck_core::measurement::record::{Record, SpaceRecord};
+use memcheck_core::measurement::record::{Outcome, Record, SpaceRecord};
 use memcheck_core::presentation::text::{self, Much};
 use memcheck_core::shape::{Fit, ScalingReport};
 use memcheck_core::size::{Size, exact};
@@ -58,6 +58,12 @@ pub(super) fn is_denied(finding: &Finding, verdict: &Verdict) -> bool {
         Class::Measured | Class::Instrument => true,
         Class::Bookkeeping => verdict.denied.contains(&finding.code),
     }
+}
+
+/// True if the body failed or panicked without being expected to, so that the figures of its iterations
+/// and of its end say nothing.
+pub(super) fn is_cut_short(record: &Record) -> bool {
+    !matches!(record.outcome, Outcome::Returned) && record.should_panic.is_none()
 }
 
 fn extent(verbosity: Verbosity) -> Much {

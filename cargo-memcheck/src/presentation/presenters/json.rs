@@ -163,6 +163,7 @@ fn summary(tally: &Tally, exit_code: u8) -> SummaryLine<'_> {
         interrupted,
         failure,
         unstarted: _,
+        not_started: _,
         repeated,
         took: _,
     } = tally;

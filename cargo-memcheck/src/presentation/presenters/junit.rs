@@ -38,7 +38,8 @@ impl Presenter for Junit {
                     _ => NonSuccessKind::Failure,
                 };
                 let mut status = TestCaseStatus::non_success(kind);
-                if let Some(first) = verdict.findings.first() {
+                if let Some(first) = findings::folded(&verdict.findings).first() {
+                    let first = first.finding;
                     status.set_type(first.code.name()).set_message(&first.message);
                 }
                 let text = findings::all_lines(&verdict.findings, Verbosity::Verbose);

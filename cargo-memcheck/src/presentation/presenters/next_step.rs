@@ -3,6 +3,7 @@
 use memcheck_core::judgement::finding::{Class, Code, Finding};
 use memcheck_core::judgement::verdict::{Status, Verdict};
 
+use super::findings::folded;
 use crate::discovery::task::{Task, TestOutcome, TestSubject};
 use crate::invocation::printed::PrintedCommand;
 
@@ -13,6 +14,8 @@ pub(super) enum NextStep {
     Run,
     /// Runs it with its output.
     ShowOutput,
+    /// Runs it with its output and the backtrace of its panic.
+    ShowBacktrace,
     /// Runs it as often as a figure that differs needs.
     Repeat,
     /// Shows the call sites.
@@ -66,6 +69,9 @@ impl NextStep {
         match self {
             Self::Run => of_test(PrintedCommand::RunTest, task, &[]),
             Self::ShowOutput => of_test(PrintedCommand::RunTestWithOutput, task, &["--no-capture"]),
+            Self::ShowBacktrace => {
+                format!("RUST_BACKTRACE=1 {}", Self::ShowOutput.command(task, baselines))
+            }
             Self::Repeat => of_test(PrintedCommand::RepeatTest, task, &["--repeat", "30"]),
             Self::Profile => of_test(PrintedCommand::ProfileTest, task, &[]),
             Self::Doctor => PrintedCommand::CheckDevice.with(devices(task)),
@@ -134,9 +140,11 @@ pub(super) fn first(task: &Task, outcome: &TestOutcome) -> Option<NextStep> {
         Code::Unstable => NextStep::Repeat,
         Code::Scaling => NextStep::Explain(code.to_string()),
         code if code.is_about_memory() => NextStep::Profile,
+        Code::TestFailed if lacks_backtrace(outcome) => NextStep::ShowBacktrace,
         Code::TestFailed | Code::Crashed | Code::TimedOut | Code::DeviceFault => {
             NextStep::ShowOutput
         }
+        Code::NotMeasured if outcome.was_killed => NextStep::Run,
         Code::NotMeasured | Code::NoDevice => NextStep::Doctor,
         other => match Snapshots::of(outcome) {
             Some(snapshots) => NextStep::Review(snapshots),
@@ -153,7 +161,10 @@ pub(super) fn all(task: &Task, outcome: &TestOutcome) -> Vec<NextStep> {
         return steps;
     }
     if verdict.status != Status::Passed {
-        steps.push(NextStep::Run);
+        steps.push(match gravest(verdict) {
+            Some(Code::TestFailed) if lacks_backtrace(outcome) => NextStep::ShowBacktrace,
+            _ => NextStep::Run,
+        });
     }
     if verdict.status == Status::Ignored {
         return steps;
@@ -163,8 +174,16 @@ pub(super) fn all(task: &Task, outcome: &TestOutcome) -> Vec<NextStep> {
         steps.push(NextStep::Profile);
     }
     steps.extend(Snapshots::of(outcome).map(NextStep::Accept));
-    steps.extend(verdict.findings.iter().find_map(explained).map(NextStep::Explain));
+    let findings = folded(&verdict.findings);
+    let explained = findings.iter().find_map(|folded| explained(folded.finding));
+    steps.extend(explained.map(NextStep::Explain));
     steps
+}
+
+/// The output has a panic for which std offers a backtrace.
+fn lacks_backtrace(outcome: &TestOutcome) -> bool {
+    let offers = |line: &&str| line.contains("run with `RUST_BACKTRACE=1`");
+    outcome.output.own_lines().iter().any(offers)
 }
 
 /// The cause explains more than the finding.
@@ -177,7 +196,10 @@ fn explained(finding: &Finding) -> Option<String> {
 /// The codes of the findings that fail the test.
 pub(super) fn codes(verdict: &Verdict) -> String {
     let mut names: Vec<&str> = Vec::new();
-    for finding in &verdict.findings {
+    let all = folded(&verdict.findings);
+    for finding in
+        all.iter().flat_map(|it| std::iter::once(it.finding).chain(it.consequences.iter().copied()))
+    {
         let fails = finding.code.row().class != Class::Bookkeeping
             || verdict.denied.contains(&finding.code);
         if fails && !names.contains(&finding.code.name()) {
@@ -212,6 +234,41 @@ mod tests {
     fn of_first(outcome: &TestOutcome) -> Option<String> {
         let baselines = ["--baselines", "kept here"].map(str::to_owned);
         Some(first(&task(), outcome)?.command(&task(), &baselines))
+    }
+
+    #[test]
+    fn a_panic_is_run_again_with_a_backtrace_and_a_killed_test_as_it_was() {
+        let mut panicked = outcome(&[Code::TestFailed], None);
+        let command = |outcome: &TestOutcome| {
+            let steps = [first(&task(), outcome), all(&task(), outcome).into_iter().next()];
+            let [first, of_page] = steps.map(|step| step.unwrap().command(&task(), &[]));
+            (first, of_page)
+        };
+        assert_eq!(
+            first(&task(), &panicked),
+            Some(NextStep::ShowOutput),
+            "an error has no backtrace"
+        );
+        panicked.output.stderr =
+            "note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace"
+                .to_owned();
+        let (of_terminal, of_page) = command(&panicked);
+        let own = "cargo memcheck run -p app --test mem a::b --exact";
+        assert_eq!(of_terminal, format!("RUST_BACKTRACE=1 {own} --no-capture --device cpu"));
+        assert_eq!(of_page, of_terminal);
+        let (of_terminal, of_page) = command(&TestOutcome::killed(None));
+        assert_eq!(of_terminal, format!("{own} --device cpu"));
+        assert_eq!(of_page, of_terminal);
+        let unmeasured = outcome(&[Code::NotMeasured], None);
+        assert_eq!(first(&task(), &unmeasured), Some(NextStep::Doctor));
+    }
+
+    #[test]
+    fn codes_and_the_explanation_are_in_the_order_of_the_findings_that_are_shown() {
+        let both = outcome(&[Code::AllocationsRegression, Code::PeakRegression], None);
+        assert_eq!(codes(&both.verdict), "peak-regression, allocations-regression");
+        let explained = NextStep::Explain("peak-regression".to_owned());
+        assert!(all(&task(), &both).contains(&explained));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use super::junit::Junit;
 use super::style;
 use crate::invocation::values::{ReportFile, ReportKind};
 use crate::presentation::events::ReportWriter;
+use crate::presentation::origin::RunOrigin;
 use crate::presentation::tally::Tally;
 use crate::system::error::{CommandError, Reported};
 use crate::system::files;
@@ -47,8 +48,9 @@ pub(super) fn writer(kind: ReportKind, roots: Option<Roots<'_>>) -> Box<dyn Repo
     }
 }
 
-/// An error is only a warning, because the report is written again at the end.
-pub(crate) fn begin(reports: &[ReportFile]) {
+/// The run is known once its workspace is. An error is only a warning, because the report is written
+/// again at the end.
+pub(crate) fn begin(reports: &[ReportFile], run: Option<&RunOrigin>) {
     let unfinished = Reported {
         exit_code: exit::NOT_MEASURED,
         message: "the run has not ended: it still runs, it was killed, or it could not write its \
@@ -64,6 +66,7 @@ pub(crate) fn begin(reports: &[ReportFile]) {
         if is_special(&path) {
             continue;
         }
+        run.into_iter().for_each(|run| report.run_started(run));
         report.finished(&tally, exit::NOT_MEASURED);
         if let Err(error) = write(&path, report.as_ref()) {
             let word = style::warning("warning:");
@@ -169,7 +172,7 @@ mod tests {
         assert_eq!((code, files.len()), (100, reports.len()));
         let earlier: Vec<String> = texts().collect();
         assert!(earlier.iter().all(|text| !text.contains("has not ended")));
-        begin(&reports);
+        begin(&reports, None);
         for (report, text) in reports.iter().zip(texts()) {
             assert!(text.contains("the run has not ended"), "{}: {text}", report.kind.name());
             assert!(!text.contains("a::b"), "{}: {text}", report.kind.name());
@@ -185,6 +188,27 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "exports")]
+    fn a_page_that_is_written_during_the_run_shows_project_commit_and_command() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("page.html");
+        let kind = ReportKind::Export(crate::invocation::values::ExportKind::Html);
+        begin(
+            &[ReportFile { kind, path: path.clone() }],
+            Some(&crate::presentation::origin::example()),
+        );
+        let page = fs::read_to_string(path).unwrap();
+        for text in [
+            " of app",
+            "<code>0123456789ab</code>",
+            "<code>cargo memcheck --ci</code>",
+            "has not ended",
+        ] {
+            assert!(page.contains(text), "{text} is not in the page");
+        }
+    }
+
+    #[test]
     fn a_report_that_cannot_be_written_keeps_the_old_file_and_is_not_success() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("file"), "old").unwrap();
@@ -194,7 +218,7 @@ mod tests {
         assert_eq!(without_tests(&report("file/below"), &Tally::default(), 100), 100);
         assert_eq!(fs::read_to_string(folder.path().join("file")).unwrap(), "old");
         let full = [ReportFile { kind: ReportKind::Junit, path: "/dev/full".into() }];
-        begin(&full);
+        begin(&full, None);
         assert_eq!(without_tests(&full, &Tally::default(), exit::OK), exit::REPORT);
         assert!(is_special(Path::new("/dev/null")) && !is_special(Path::new("/dev/none/x")));
     }

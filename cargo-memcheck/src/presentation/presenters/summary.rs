@@ -27,6 +27,7 @@ pub(super) fn counts(tally: &Tally) -> String {
         interrupted: _,
         failure: _,
         unstarted: _,
+        not_started: _,
         repeated: _,
         took: _,
     } = tally;
@@ -64,7 +65,22 @@ pub(super) fn cut_short(tally: &Tally) -> Vec<String> {
     if !tally.unstarted.is_empty() {
         lines.push(format!("not run on {}: the run ended early", tally.unstarted.join(", ")));
     }
+    lines.extend(not_started(tally));
     lines
+}
+
+/// More tests are counted.
+const MOST_NAMES: usize = 8;
+
+/// `not started: decode, llama::kv_cache and 12 more`, of a run that was killed.
+fn not_started(tally: &Tally) -> Option<String> {
+    let names = &tally.not_started;
+    let shown = names[..names.len().min(MOST_NAMES)].join(", ");
+    let more = match names.len().saturating_sub(MOST_NAMES) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!names.is_empty()).then(|| format!("not started: {shown}{more}"))
 }
 
 /// "288 tests, 30 runs each: all figures identical".
@@ -121,6 +137,7 @@ pub(super) fn next_steps(
         let devices = tally.unstarted.join(", ");
         lines.push(style::warning(&format!("not run on {devices}: the run ended early")));
     }
+    lines.extend(not_started(tally));
     if tally.ran() == 0
         && !tally.interrupted
         && tally.failure.is_none()
@@ -189,6 +206,17 @@ mod tests {
         assert_eq!(counts(&failed), "3 passed, 2 failed, incomplete");
         let unstarted = Tally { unstarted: vec!["cpu".to_owned()], ..Tally::default() };
         assert_eq!(counts(&unstarted), "0 passed, incomplete");
+    }
+
+    #[test]
+    fn the_tests_that_a_killed_run_had_not_started_are_named() {
+        let names = |count| (0..count).map(|number| format!("t{number}")).collect();
+        let of = |count| not_started(&Tally { not_started: names(count), ..Tally::default() });
+        assert_eq!(of(0), None);
+        assert_eq!(of(2).unwrap(), "not started: t0, t1");
+        assert_eq!(of(10).unwrap(), "not started: t0, t1, t2, t3, t4, t5, t6, t7 and 2 more");
+        let tally = Tally { not_started: names(1), ..Tally::default() };
+        assert_eq!(cut_short(&tally), ["not started: t0"]);
     }
 
     #[test]

@@ -47,6 +47,8 @@ pub(crate) struct Terminal {
     no_tests: NoTests,
     filters: Vec<String>,
     several_legs: bool,
+    /// The results are those of an earlier run.
+    is_replay: bool,
     running: BTreeMap<(String, String), String>,
     /// Columns of the terminal.
     columns: Option<usize>,
@@ -90,6 +92,7 @@ impl Terminal {
             no_tests: report_context.no_tests,
             filters: report_context.filters.to_vec(),
             several_legs: legs > 1,
+            is_replay: report_context.is_replay,
             running: BTreeMap::new(),
             columns: layout::columns(),
             hyperlinks: Hyperlinks::new(
@@ -227,6 +230,7 @@ impl Terminal {
                 let name = if judged.len() > 1 { format!("{space} ") } else { String::new() };
                 let growth = match record.measures_growth() {
                     true => format!("growth {}", Size(measured.metrics.growth)),
+                    false if findings::is_cut_short(record) => style::dim("until the body failed"),
                     false => style::dim("peak only"),
                 };
                 let peak = Size(measured.metrics.peak_allocated);
@@ -387,7 +391,8 @@ impl Presenter for Terminal {
         self.bar.set_prefix("");
         if self.verbosity > Verbosity::Quiet {
             let plural = if tests == 1 { "" } else { "s" };
-            self.print(&[format!("running {tests} memory test{plural} on {}", leg.name())]);
+            let running = if self.is_replay { "" } else { "running " };
+            self.print(&[format!("{running}{tests} memory test{plural} on {}", leg.name())]);
         }
         self.bar.reset();
         self.bar.set_length(tests as u64);

@@ -23,8 +23,13 @@ pub(crate) enum ResultsError {
     Kept(PathBuf, io::Error),
     #[error("{path} is cut off or damaged: {why}", path = .0.display(), why = .1)]
     Damaged(PathBuf, String),
-    #[error("{path} is incomplete: {why}", path = .0.display(), why = .1)]
-    Incomplete(PathBuf, String),
+    #[error("{why} ({file})", file = .file.display())]
+    Incomplete {
+        file: PathBuf,
+        why: String,
+        /// The command of the run.
+        command: Option<String>,
+    },
     #[error("{path} was written by another version of the tool: {what}", path = .0.display(), what = .1)]
     Version(PathBuf, String),
     #[error("{a} and {b} are not shards of one run: {what}", a = .0.display(), b = .1.display(), what = .2)]
@@ -56,7 +61,7 @@ impl CommandError for ResultsError {
             // that were not measured.
             Self::None(_)
             | Self::Damaged(..)
-            | Self::Incomplete(..)
+            | Self::Incomplete { .. }
             | Self::Missing(_)
             | Self::Unstarted(..) => exit::NOT_MEASURED,
             Self::NoFolder(_)
@@ -78,8 +83,11 @@ impl CommandError for ResultsError {
             Self::Damaged(..) => {
                 "the copy is incomplete, or another program has changed it: run this shard again"
             }
-            Self::Incomplete(..) => {
-                "its tests that have ended are complete; run it again for a verdict about all"
+            Self::Incomplete { command: Some(command), .. } => {
+                return Some(format!("for a verdict about all tests, run `{command}` again"));
+            }
+            Self::Incomplete { command: None, .. } => {
+                "for a verdict about all tests, run them again"
             }
             Self::Unstarted(..) => "the log of that run has the reason: run this shard again",
             Self::Missing(_) => {

@@ -42,11 +42,11 @@ pub(crate) fn read_in_file(
     let mut results = parse_lines(folder, BufReader::new(&file), is_written, place)?;
     let relocation = results.relocate_run(roots);
     let source = Rc::new(Source { file, folder: folder.to_owned(), relocation });
-    let Results { folder, run, legs, proofs, tests, notes, end, incomplete } = results;
+    let Results { folder, run, legs, proofs, tests, notes, end, incomplete, killed } = results;
     let tests = tests.into_iter();
     let tests = tests.map(|(leg, place)| TestInFile { source: Rc::clone(&source), leg, place });
     let tests = tests.collect();
-    Ok(Results { folder, run, legs, proofs, tests, notes, end, incomplete })
+    Ok(Results { folder, run, legs, proofs, tests, notes, end, incomplete, killed })
 }
 
 impl Replayed for TestInFile {

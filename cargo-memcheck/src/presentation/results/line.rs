@@ -66,6 +66,9 @@ pub(crate) struct RunEnd {
     pub(super) failure: Option<Reported>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) unstarted: Vec<String>,
+    /// The names of tests that had not started when the run was killed.
+    #[serde(skip)]
+    pub(super) not_started: Vec<String>,
     /// Wall time of the tests.
     pub(super) seconds: f64,
 }

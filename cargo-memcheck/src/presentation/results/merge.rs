@@ -1,7 +1,7 @@
 //! Merges the shards of a run, after a check that they are complete and belong together.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use memcheck_core::judgement::verdict::Status;
@@ -9,6 +9,7 @@ use memcheck_core::judgement::verdict::Status;
 use super::line::file;
 use super::{Results, ResultsError, RunDescription, Test};
 use crate::build::leg::Leg;
+use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::execution::proof::{CheckedProof, ProofState};
 use crate::invocation::options::Partition;
@@ -26,6 +27,8 @@ pub(crate) struct MergedRun<T = Test> {
     pub(crate) proofs: BTreeMap<String, CheckedProof>,
     /// Sorted by device, package, binary and name. Ignored tests come first.
     pub(crate) tests: Vec<T>,
+    /// Tests that were running when the run was killed.
+    pub(crate) killed: Vec<(Task, TestOutcome)>,
     /// Without duplicates.
     pub(crate) notes: Vec<Note>,
     /// With the wall time of the longest run.
@@ -34,19 +37,25 @@ pub(crate) struct MergedRun<T = Test> {
 
 impl<T> From<Results<T>> for MergedRun<T> {
     fn from(results: Results<T>) -> Self {
-        let Results { folder, run, legs, proofs, tests, notes, end, incomplete } = results;
-        let error = incomplete.map(|why| ResultsError::Incomplete(file(&folder), why));
+        let Results { folder, run, legs, proofs, tests, notes, end, incomplete, killed } = results;
+        let error = incomplete.map(|why| incomplete_error(&folder, &run, why));
         let tally = Tally {
             elsewhere: end.elsewhere,
             not_run: end.not_run,
             interrupted: end.interrupted,
             failure: end.failure.or_else(|| Some((&Failure::from(error?)).into())),
             unstarted: end.unstarted,
+            not_started: end.not_started,
             took: Duration::try_from_secs_f64(end.seconds).unwrap_or_default(),
             ..Tally::default()
         };
-        Self { run, legs, proofs, tests, notes, tally }
+        Self { run, legs, proofs, tests, killed, notes, tally }
     }
+}
+
+fn incomplete_error(folder: &Path, run: &RunDescription, why: String) -> ResultsError {
+    let command = run.origin.as_ref().map(|origin| origin.command.clone());
+    ResultsError::Incomplete { file: file(folder), why, command }
 }
 
 /// The shards' paths must be relocated to the same workspace.
@@ -55,7 +64,9 @@ pub(crate) fn merge(shards: Vec<Results>) -> Result<MergedRun, ResultsError> {
     let mut shards = shards.into_iter();
     let mut whole = MergedRun::from(shards.next().expect("the command line names a folder"));
     for shard in shards {
-        let MergedRun { run: _, legs, proofs, tests, notes, tally } = MergedRun::from(shard);
+        // The shards are complete, so that no test was killed.
+        let MergedRun { run: _, legs, proofs, tests, killed: _, notes, tally } =
+            MergedRun::from(shard);
         whole.proofs = weakest(std::mem::take(&mut whole.proofs), proofs);
         for ((_, count), (_, more)) in whole.legs.iter_mut().zip(legs) {
             *count = count.saturating_add(more);
@@ -104,9 +115,9 @@ fn id(test: &Test) -> (String, String, String) {
 
 fn check(shards: &[Results]) -> Result<(), ResultsError> {
     // The missing tests can have failed.
-    for Results { folder, incomplete, .. } in shards {
+    for Results { folder, run, incomplete, .. } in shards {
         if let Some(why) = incomplete {
-            return Err(ResultsError::Incomplete(file(folder), why.clone()));
+            return Err(incomplete_error(folder, run, why.clone()));
         }
     }
     let Some((first, others)) = shards.split_first() else { return Ok(()) };

@@ -15,6 +15,7 @@ mod read;
 mod relations;
 mod replay;
 mod run;
+mod running;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -38,5 +39,6 @@ pub(crate) use store::Store;
 use crate::system::files;
 
 pub(crate) fn discard(folder: &Path) -> Result<(), ResultsError> {
+    running::discard(folder);
     files::remove(&file(folder)).map_err(|error| ResultsError::Kept(file(folder), error))
 }

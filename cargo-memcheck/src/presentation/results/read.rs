@@ -2,7 +2,7 @@
 //! invalid line.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, TryLockError};
 use std::io::{self, BufRead, BufReader, Read};
 use std::ops::Range;
@@ -11,13 +11,14 @@ use std::path::{Path, PathBuf};
 use memcheck_core::input;
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::measurement::record;
-use memcheck_core::size::Size;
+use memcheck_core::size::{self, Size};
 use memcheck_core::wire::{exit, protocol};
 use serde::Deserialize;
 
 use super::ResultsError;
 use super::line::{FILE, ResultLine, RunEnd, TestResult, file};
 use super::run::{RunDescription, VERSION};
+use super::running::{self, TestId, UnfinishedTests};
 use crate::build::leg::Leg;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
@@ -40,6 +41,8 @@ pub(crate) struct Results<T = Test> {
     pub(crate) end: RunEnd,
     /// The reason why the file does not have all results of its run.
     pub(crate) incomplete: Option<String>,
+    /// Tests that were running when the run was killed.
+    pub(crate) killed: Vec<(Task, TestOutcome)>,
 }
 
 pub(crate) fn read(folder: &Path) -> Result<Results, ResultsError> {
@@ -51,6 +54,9 @@ pub(crate) fn read(folder: &Path) -> Result<Results, ResultsError> {
 pub(crate) fn parse(folder: &Path, text: &str, is_written: bool) -> Result<Results, ResultsError> {
     parse_lines(folder, text.as_bytes(), is_written, |test, _| test)
 }
+
+/// More tests that were running are counted.
+const MOST_NAMES: usize = 3;
 
 /// The file, and true if a living run holds its lock.
 pub(super) fn open(folder: &Path) -> Result<(File, bool), ResultsError> {
@@ -81,6 +87,7 @@ fn unreadable(path: PathBuf, error: io::Error) -> ResultsError {
 /// The tests of a file, with their sums for a file that has no last line.
 struct Tests<T> {
     kept: Vec<T>,
+    ended: BTreeSet<TestId>,
     ran: usize,
     seconds: f64,
 }
@@ -89,6 +96,7 @@ impl<T> Tests<T> {
     fn add(&mut self, test: Test, keep: impl FnOnce(Test) -> T) {
         self.ran += usize::from(test.outcome.verdict.status != Status::Ignored);
         self.seconds += test.outcome.duration.as_secs_f64();
+        self.ended.insert(TestId::of(&test.task));
         self.kept.push(keep(test));
     }
 }
@@ -114,8 +122,9 @@ pub(super) fn parse_lines<T>(
         notes: Vec::new(),
         end: RunEnd::default(),
         incomplete: None,
+        killed: Vec::new(),
     };
-    let mut tests = Tests { kept: Vec::new(), ran: 0, seconds: 0.0 };
+    let mut tests = Tests { kept: Vec::new(), ended: BTreeSet::new(), ran: 0, seconds: 0.0 };
     let mut unjudged: Vec<(Test, Range<u64>)> = Vec::new();
     let mut ended = false;
     while let Some(range) = lines.next().map_err(refused)? {
@@ -132,7 +141,8 @@ pub(super) fn parse_lines<T>(
                 results.legs.push((leg, tests));
             }
             ResultLine::Test(test) => {
-                unjudged.retain(|(other, _)| other.id() != test.id());
+                let id = TestId::of(&test.task);
+                unjudged.retain(|(other, _)| TestId::of(&other.task) != id);
                 tests.add(test, |test| keep(test, range));
             }
             ResultLine::Unjudged(test) => unjudged.push((test, range)),
@@ -156,14 +166,8 @@ pub(super) fn parse_lines<T>(
             let add = |sum: usize, (_, tests): &(Leg, usize)| sum.checked_add(*tests);
             let listed = results.legs.iter().try_fold(0, add);
             let listed = listed.ok_or_else(|| torn("it lists too many tests".to_owned()))?;
-            let ran = tests.ran;
-            results.end = results.unended(&tests, listed.saturating_sub(ran));
-            let state = if is_written {
-                "the run has not ended yet"
-            } else {
-                "the run was killed, or the file is cut off"
-            };
-            Some(format!("{state}: {ran} of {listed} listed tests have ended"))
+            let unfinished = running::read(folder, &tests.ended);
+            Some(results.cut_off(&tests, listed, unfinished, is_written))
         }
     };
     results.tests = tests.kept;
@@ -222,14 +226,39 @@ fn counted_lines(lines: usize) -> String {
     memcheck_core::size::counted(lines as u64, "line", "lines")
 }
 
-impl Test {
-    fn id(&self) -> (String, &str, &str, &str) {
-        let task = &self.task;
-        (task.leg.name(), &task.package, &task.binary.id, task.name())
-    }
-}
-
 impl<T> Results<T> {
+    /// Completes the results of a run that has not ended. Returns the reason why they are incomplete.
+    fn cut_off(
+        &mut self,
+        tests: &Tests<T>,
+        listed: usize,
+        unfinished: Option<UnfinishedTests>,
+        is_written: bool,
+    ) -> String {
+        let state = match (is_written, &unfinished) {
+            (true, _) => "the run has not ended yet",
+            (false, Some(_)) => "the run was killed",
+            (false, None) => "the run was killed, or the file is cut off",
+        };
+        let UnfinishedTests { running, not_started } = unfinished.unwrap_or_default();
+        let names: Vec<&str> = running.iter().map(|(task, _)| task.name()).collect();
+        let named = named(&names, is_written);
+        let (killed, ran) = (if is_written { 0 } else { running.len() }, tests.ran);
+        self.end = self.unended(tests, listed.saturating_sub(ran).saturating_sub(killed));
+        self.end.not_started = not_started;
+        if !is_written {
+            let killed = running.into_iter().map(|(task, progress)| {
+                let outcome = TestOutcome::killed(progress.as_ref());
+                (task, outcome)
+            });
+            self.killed = killed.collect();
+        }
+        format!(
+            "{state}: {ran} of {} have results{named}",
+            size::counted(listed as u64, "test", "tests")
+        )
+    }
+
     /// The last line that the run would have written if it had ended here.
     fn unended(&self, tests: &Tests<T>, not_run: usize) -> RunEnd {
         let listed: Vec<String> = self.legs.iter().map(|(leg, _)| leg.name()).collect();
@@ -242,6 +271,24 @@ impl<T> Results<T> {
             seconds: tests.seconds,
             ..RunEnd::default()
         }
+    }
+}
+
+/// `; `a`, `b` and 3 more were running`.
+fn named(names: &[&str], is_written: bool) -> String {
+    let (shown, more) = names.split_at(names.len().min(MOST_NAMES));
+    let mut text: Vec<String> = shown.iter().map(|name| format!("`{name}`")).collect();
+    text.extend((!more.is_empty()).then(|| format!("{} more", more.len())));
+    let verb = match (is_written, names.len()) {
+        (true, 1) => "is running",
+        (true, _) => "are running",
+        (false, 1) => "was running",
+        (false, _) => "were running",
+    };
+    match text.split_last() {
+        None => String::new(),
+        Some((only, [])) => format!("; {only} {verb}"),
+        Some((last, others)) => format!("; {} and {last} {verb}", others.join(", ")),
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) fn replay<T: Replayed>(
     whole: MergedRun<T>,
     mut notify: impl FnMut(&mut dyn FnMut(&mut dyn Presenter)),
 ) -> Tally {
-    let MergedRun { run, legs, proofs, tests, notes, mut tally } = whole;
+    let MergedRun { run, legs, proofs, tests, killed, notes, mut tally } = whole;
     // A search for the tests of each leg would take time in proportion to their product.
     let mut by_leg: BTreeMap<String, Vec<T>> = BTreeMap::new();
     for test in tests {
@@ -54,6 +54,10 @@ pub(crate) fn replay<T: Replayed>(
             };
             tally.add(&test.outcome);
             notify(&mut |to| to.test_finished(&test.task, &test.outcome));
+        }
+        for (task, outcome) in killed.iter().filter(|(task, _)| task.leg.name() == leg.name()) {
+            tally.add(outcome);
+            notify(&mut |to| to.test_finished(task, outcome));
         }
     }
     for note in &notes {

@@ -9,10 +9,12 @@ use std::sync::{Mutex, MutexGuard};
 
 use anyhow::Context;
 use memcheck_core::input;
+use memcheck_core::wire::protocol::Progress;
 use serde::Serialize;
 
 use super::line::{ResultLine, RunEnd, TestResult, file};
 use super::run::RunDescription;
+use super::running::RunningTests;
 use crate::build::leg::Leg;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
@@ -25,6 +27,7 @@ use crate::system::files::Replacement;
 pub(crate) struct Store {
     path: PathBuf,
     lines: Mutex<StoredLines<File>>,
+    running: Mutex<RunningTests>,
 }
 
 impl Store {
@@ -41,11 +44,29 @@ impl Store {
             Ok((to, length)) => StoredLines { to: Some(to), length, ..StoredLines::default() },
             Err(error) => StoredLines { error: Some(error), ..StoredLines::default() },
         };
-        Self { path, lines: Mutex::new(lines) }
+        let running = Mutex::new(RunningTests::begin(folder));
+        Self { path, lines: Mutex::new(lines), running }
     }
 
     fn lines(&self) -> MutexGuard<'_, StoredLines<File>> {
         self.lines.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn running(&self) -> MutexGuard<'_, RunningTests> {
+        self.running.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// The tests of a leg that will run.
+    pub(crate) fn selected(&self, tasks: &[Task]) {
+        self.running().selected(tasks);
+    }
+
+    pub(crate) fn started(&self, task: &Task) {
+        self.running().started(task);
+    }
+
+    pub(crate) fn progress(&self, task: &Task, progress: &Progress) {
+        self.running().progress(task, progress);
     }
 
     pub(crate) fn leg(&self, leg: &Leg, tests: usize, proof: Option<&CheckedProof>) {
@@ -91,9 +112,11 @@ impl Store {
             exit_code,
             failure: tally.failure.clone(),
             unstarted: tally.unstarted.clone(),
+            not_started: Vec::new(),
             seconds: tally.took.as_secs_f64(),
         };
         lines.add(&ResultLine::<()>::End(end));
+        self.running().end();
         // Some file systems report a full disk only here.
         if let Some(Err(error)) = lines.to.as_ref().map(File::sync_data) {
             lines.error.get_or_insert(error.into());

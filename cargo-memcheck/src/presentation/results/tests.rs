@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use memcheck_core::judgement::location::Roots;
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::wire::exit;
+use memcheck_core::wire::protocol::Progress;
 
 use super::run::VERSION;
 use super::*;
@@ -14,6 +15,7 @@ use crate::build::workspace::Places;
 use crate::discovery::task::{Task, TestOutcome, TestSubject, example};
 use crate::invocation::options::Mode;
 use crate::invocation::values::{CargoOptions, NoTests};
+use crate::presentation::events::Presenter;
 use crate::presentation::tally::Tally;
 use crate::system::error::{CommandError, Reported};
 
@@ -214,7 +216,7 @@ fn a_run_that_was_killed_keeps_the_tests_that_had_ended() {
     }
     let started = sound[..ends[0]].to_owned();
     let error = merged(&[started, kept(&run("hash:1/2"), &["a"])]).unwrap_err();
-    assert!(matches!(error, ResultsError::Incomplete(..)), "{error}");
+    assert!(matches!(error, ResultsError::Incomplete { .. }), "{error}");
 }
 
 #[test]
@@ -228,13 +230,48 @@ fn results_are_stored_test_by_test_and_a_living_run_is_distinguished_from_a_kill
     for (ended, name) in [(1, "a"), (2, "b")] {
         store.test(&task(name), &outcome(folder.path(), name));
         assert_eq!(read(folder.path()).unwrap().tests.len(), ended);
-        assert_eq!(
-            why(),
-            format!("the run has not ended yet: {ended} of 2 listed tests have ended")
-        );
+        assert_eq!(why(), format!("the run has not ended yet: {ended} of 2 tests have results"));
     }
     drop(store);
-    assert_eq!(why(), "the run was killed, or the file is cut off: 2 of 2 listed tests have ended");
+    assert_eq!(why(), "the run was killed: 2 of 2 tests have results");
+}
+
+#[test]
+fn a_killed_run_names_the_tests_that_were_running_and_those_that_had_not_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::begin(folder.path(), &run(""));
+    let tasks = ["a", "b", "c", "d"].map(task);
+    store.leg(&example::task().leg, tasks.len(), None);
+    store.selected(&tasks);
+    store.started(&tasks[0]);
+    store.test(&tasks[0], &outcome(folder.path(), "a"));
+    store.started(&tasks[1]);
+    let progress = Progress { iteration: 38, of: 67, live: 2 << 20, ..Progress::default() };
+    store.progress(&tasks[1], &progress);
+    let living = read(folder.path()).unwrap();
+    let why = "the run has not ended yet: 1 of 4 tests have results; `b` is running";
+    assert_eq!(living.incomplete.as_deref(), Some(why));
+    assert!(living.killed.is_empty() && living.end.not_run == 3);
+    drop(store);
+    let whole = MergedRun::from(read(folder.path()).unwrap());
+    let mut seen = Vec::new();
+    struct Seen<'a>(&'a mut Vec<String>);
+    impl Presenter for Seen<'_> {
+        fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
+            let messages = outcome.verdict.findings.iter().map(|it| it.message.as_str());
+            self.0.push(format!("{} {}", task.name(), messages.collect::<String>()));
+        }
+    }
+    let tally = replay(whole, |event| event(&mut Seen(&mut seen)));
+    assert_eq!(seen, ["a ", "b killed while running (iteration 38 of 67, 2.0 MiB live)"]);
+    assert_eq!((tally.passed, tally.not_measured, tally.not_run), (1, 1, 2));
+    assert_eq!(tally.not_started, ["c", "d"]);
+    let failure = tally.failure.unwrap();
+    let begin = "the run was killed: 1 of 4 tests have results; `b` was running (";
+    assert!(failure.message.starts_with(begin), "{}", failure.message);
+    assert!(failure.message.ends_with("/results.jsonl)"), "{}", failure.message);
+    let hint = "for a verdict about all tests, run `cargo memcheck --ci` again";
+    assert_eq!(failure.hint.as_deref(), Some(hint));
 }
 
 #[test]

@@ -115,6 +115,8 @@ impl Presenter for Markdown {
             self.rows.push(format!("| {test} | {leg} | {status} | | | |\n"));
         }
         let is_measured = record.is_some_and(Record::measures_growth);
+        let is_cut = record.is_some_and(findings::is_cut_short);
+        let retained = |bytes| if is_cut { "\u{2014}".to_owned() } else { exact(bytes) };
         let growth = |bytes| if is_measured { exact(bytes) } else { "\u{2014}".to_owned() };
         for (space, measured) in judged {
             let metrics = &measured.metrics;
@@ -123,7 +125,7 @@ impl Presenter for Markdown {
                 exact(metrics.peak_allocated),
                 Size(metrics.peak_allocated),
                 growth(metrics.growth),
-                exact(metrics.retained),
+                retained(metrics.retained),
             ));
         }
         self.add_changes(&test, &leg, outcome);

@@ -12,7 +12,7 @@ pub(super) struct NextCommand {
     pub(super) command: String,
 }
 
-const AGAIN: &str = "test the change";
+const AGAIN: &str = "run it again after the fix";
 pub(super) const ACCEPT: &str = "accept the figures of this run, if they are intended";
 
 /// The commands for the first page of the report: this test again, the one after that and, if there
@@ -36,6 +36,8 @@ pub(super) fn next(task: &Task, outcome: &TestOutcome, baselines: &[String]) -> 
     let named = |step: NextStep| NextCommand {
         purpose: match &step {
             NextStep::Run if is_ignored => "run this ignored test",
+            NextStep::Run if outcome.was_killed => "run this test again",
+            NextStep::ShowBacktrace => "run it with a backtrace of the panic",
             NextStep::Run | NextStep::ShowOutput | NextStep::Repeat => AGAIN,
             NextStep::Profile if has_call_sites => {
                 "see all call sites and all holders at the peak in the terminal"

@@ -206,10 +206,10 @@ impl Html {
         let failures = &self.failures;
         html! {
             @if !self.cut_short.is_empty() {
-                pre.alert role="alert" { (self.cut_short.join("\n")) }
+                pre.alert role="alert" { @for line in &self.cut_short { (overview::prose(line)) "\n" } }
             }
             (self.cards)
-            @if !self.notes.is_empty() { ul.notes { @for note in &self.notes { li { (note) } } } }
+            @if !self.notes.is_empty() { ul.notes { @for note in &self.notes { li { (overview::prose(note)) } } } }
             @if !failures.is_empty() {
                 h2 { "Needs attention" }
                 (overview::failures(failures))
@@ -254,7 +254,7 @@ mod tests {
             "<span class=\"code\">leak</span> host grows by 2.0 MiB per iteration (limit 1.0 MiB)</p>",
             "<strong>line: </strong><code>src/model.rs:20</code>",
             "<strong>cause: </strong>a kept tensor holds the graph that computed it<br>",
-            "<strong>remedy: </strong>instead of the tensor, keep its <code>detach()</code> or",
+            "<strong>remedy: </strong>where the tensor is kept, keep its <code>detach()</code> or",
             "cargo memcheck profile -p app --test mem a::b --exact",
             "<template id=\"page-graph-kept\">",
             "<template id=\"page-leak\">",

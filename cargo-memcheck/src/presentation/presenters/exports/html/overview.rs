@@ -3,9 +3,11 @@
 
 use maud::{Markup, html};
 use memcheck_core::growth::survivors::Growth;
-use memcheck_core::judgement::finding::{Code, Finding, GrownHolder};
+use memcheck_core::judgement::finding::{Code, Finding, GrownHolder, HeadLine};
+use memcheck_core::judgement::headline;
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::presentation::sizes;
+use memcheck_core::presentation::text::ONE_KEEPS_IT;
 use memcheck_core::size::{Size, counted, exact};
 
 use super::commands::{self, NextCommand};
@@ -147,7 +149,7 @@ pub(super) fn failure(
                 p { "also " span.code { (also.code) } " " (prose(&headline(also, outcome))) }
             }
         }
-        @if let Some((file, line)) = panic { p.place { (source(sources, file, line)) } }
+        @if let Some((file, line)) = panic { p.place { (place("line", sources, file, line)) } }
         @if let Some(lines) = &output {
             p { strong { "output:" } @if lines.len() > MOST_OUTPUT { " the last lines" } }
             pre.output { (lines[lines.len().saturating_sub(MOST_OUTPUT)..].join("\n")) }
@@ -202,10 +204,10 @@ pub(super) fn prose(text: &str) -> Markup {
 }
 
 /// A line of the workspace, with a link and its text if they are known.
-fn source(sources: &Sources, file: &str, line: u32) -> Markup {
+fn place(title: &str, sources: &Sources, file: &str, line: u32) -> Markup {
     let code = html! { code { (file) ":" (line) } };
     html! {
-        strong { "line: " }
+        strong { (title) ": " }
         @match sources.links().of(file, line) {
             Some(address) => a href=(address) { (code) },
             None => (code),
@@ -226,7 +228,7 @@ fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Marku
         @for holder in finding.grown.iter().take(MOST_GROWN) {
             p.place {
                 @if let Some((file, line)) = places::line_of(holder) {
-                    (source(sources, file, line)) " "
+                    (place("line", sources, file, line)) " "
                     @if is_new { "+" (Size(holder.now)) " " (holder.holder) }
                     @else { (findings::grown(&GrownHolder { place: None, ..holder.clone() })) }
                 } @else {
@@ -239,15 +241,27 @@ fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Marku
         }
         @if let Some((file, line)) = first {
             p.place {
-                (source(sources, file, line))
+                (place("line", sources, file, line))
                 @if caller.is_some() { " calls the lines that allocate the kept memory" }
             }
         }
+        (callers(finding, sources))
         @if let Some(cause) = &finding.cause {
             p { strong { "cause: " } (cause.title) br; strong { "remedy: " } (prose(&cause.remedy)) }
         } @else if let Some((cause, remedy)) = rise_of_peak(finding) {
             p { strong { "cause: " } (cause) br; strong { "remedy: " } (remedy) }
         }
+    }
+}
+
+/// The lines around the headline that can keep the memory.
+fn callers(finding: &Finding, sources: &Sources) -> Markup {
+    let callers = headline::callers(finding);
+    html! {
+        @for HeadLine { file, line, .. } in &callers {
+            p.place { (place("called from", sources, file, *line)) }
+        }
+        @if !callers.is_empty() { p { (ONE_KEEPS_IT) } }
     }
 }
 

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::sources::Sources;
 use crate::discovery::task::TestOutcome;
+use crate::presentation::presenters::findings::is_cut_short;
 
 /// The accepted figures of a test, if they are comparable with those of the run.
 #[derive(Debug, Default)]
@@ -88,6 +89,9 @@ pub(in crate::presentation::presenters::exports) fn figures(
 ) -> Vec<FigureRow> {
     let limits = &record.limits;
     let mut rows = Vec::new();
+    // A body that did not end as expected has only the figures until then.
+    let is_cut = is_cut_short(record);
+    let of_the_end = ["retained", "allocations", "allocated_total"];
     for space in &record.judged {
         let Some(measured) = record.spaces.get(space) else { continue };
         let metrics = &measured.metrics;
@@ -113,7 +117,7 @@ pub(in crate::presentation::presenters::exports) fn figures(
             ("allocations", metrics.allocations, none(), max_allocations.map(|it| it.to_string())),
             ("allocated_total", metrics.allocated_total, none(), None),
         ] {
-            if name == "growth" && !has_growth {
+            if (name == "growth" && !has_growth) || (is_cut && of_the_end.contains(&name)) {
                 continue;
             }
             let in_bytes = sizes.iter().any(|limit| apart(now, *limit)[0] != Size(now).to_string());
@@ -143,9 +147,26 @@ pub(in crate::presentation::presenters::exports) fn figures(
 #[cfg(test)]
 mod tests {
     use memcheck_core::judgement::location::Roots;
+    use memcheck_core::measurement::record::Outcome;
 
     use super::*;
     use crate::presentation::presenters::example::leaky;
+
+    #[test]
+    fn a_body_that_panicked_has_no_figures_of_its_end() {
+        let mut record = leaky().report.unwrap().record;
+        let names = |record: &Record| -> Vec<String> {
+            figures(record, &Then::default()).into_iter().map(|row| row.name).collect()
+        };
+        let of_the_end = ["retained", "allocations", "allocated_total"].map(str::to_owned);
+        assert!(of_the_end.iter().all(|name| names(&record).contains(name)));
+        record.outcome = Outcome::Panicked { message: "no".to_owned() };
+        let cut = names(&record);
+        assert!(cut.contains(&"peak_allocated".to_owned()), "{cut:?}");
+        assert!(!of_the_end.iter().any(|name| cut.contains(name)), "{cut:?}");
+        record.should_panic = Some("no".to_owned());
+        assert!(of_the_end.iter().all(|name| names(&record).contains(name)), "as expected");
+    }
 
     #[test]
     fn figures_have_the_limit_and_the_baseline() {
