@@ -106,7 +106,7 @@ mod deepseek2 {
 /// Both kinds of streaming convolutions keep the columns that the next chunk needs, as a view of the
 /// whole chunk.
 mod mimi_conv {
-    use candle_core::{DType, StreamTensor, StreamingModule, Tensor};
+    use candle_core::{DType, StreamingModule, Tensor};
 
     crate::pair! {
         candle_transformers::models::mimi::conv => crate::changed::mimi_conv;

@@ -39,6 +39,7 @@ const PLUMBING: &[&str] = &[
     "memcheck_runtime",
     "memcheck_core",
     "memcheck_ledger",
+    "memcheck_limits",
     "memcheck_sim",
     "tracing",
     "tracing_core",
