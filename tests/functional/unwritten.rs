@@ -284,7 +284,8 @@ fn a_killed_run_keeps_its_finished_tests_and_leaves_no_output_of_an_earlier_one(
     }
     let again = ["report", "--message-format", "json", "--report", "junit=junit.xml"];
     let again = project.memcheck(&again).exits(104);
-    again.prints("error: the run was killed: 2 of 3 tests have results; `c_third` was running (");
+    let again = again
+        .prints("error: the run was killed: 2 of 3 tests have results; `c_third` was running (");
     again.test("b_second");
     let killed = again.test("c_third");
     assert_eq!(killed["findings"][0]["code"], "not-measured");
