@@ -18,7 +18,7 @@ use serde::Deserialize;
 use super::ResultsError;
 use super::line::{FILE, ResultLine, RunEnd, TestResult, file};
 use super::run::{RunDescription, VERSION};
-use super::running::{self, TestId, UnfinishedTests};
+use super::running::{self, TestKey, UnfinishedTests};
 use crate::build::leg::Leg;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
@@ -87,7 +87,7 @@ fn unreadable(path: PathBuf, error: io::Error) -> ResultsError {
 /// The tests of a file, with their sums for a file that has no last line.
 struct Tests<T> {
     kept: Vec<T>,
-    ended: BTreeSet<TestId>,
+    ended: BTreeSet<TestKey>,
     ran: usize,
     seconds: f64,
 }
@@ -96,7 +96,7 @@ impl<T> Tests<T> {
     fn add(&mut self, test: Test, keep: impl FnOnce(Test) -> T) {
         self.ran += usize::from(test.outcome.verdict.status != Status::Ignored);
         self.seconds += test.outcome.duration.as_secs_f64();
-        self.ended.insert(TestId::of(&test.task));
+        self.ended.insert(TestKey::of(&test.task));
         self.kept.push(keep(test));
     }
 }
@@ -141,8 +141,8 @@ pub(super) fn parse_lines<T>(
                 results.legs.push((leg, tests));
             }
             ResultLine::Test(test) => {
-                let id = TestId::of(&test.task);
-                unjudged.retain(|(other, _)| TestId::of(&other.task) != id);
+                let id = TestKey::of(&test.task);
+                unjudged.retain(|(other, _)| TestKey::of(&other.task) != id);
                 tests.add(test, |test| keep(test, range));
             }
             ResultLine::Unjudged(test) => unjudged.push((test, range)),

@@ -19,14 +19,14 @@ const BETWEEN_REPORTS: Duration = Duration::from_millis(500);
 
 /// Names a test of a run: two legs and two executables can have tests of one name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct TestId {
+pub(super) struct TestKey {
     leg: String,
     package: String,
     binary: String,
     name: String,
 }
 
-impl TestId {
+impl TestKey {
     pub(super) fn of(task: &Task) -> Self {
         Self {
             leg: task.leg.name(),
@@ -40,9 +40,9 @@ impl TestId {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum RunningLine {
-    Selected(Vec<TestId>),
+    Selected(Vec<TestKey>),
     Started(Box<Task>),
-    Progress(TestId, Progress),
+    Progress(TestKey, Progress),
 }
 
 /// The writer of the file. An error is not reported, because the results do not need the file.
@@ -51,7 +51,7 @@ pub(super) struct RunningTests {
     path: PathBuf,
     to: Option<File>,
     /// The time of the last progress of each test that has been written.
-    reported: BTreeMap<TestId, Instant>,
+    reported: BTreeMap<TestKey, Instant>,
 }
 
 impl RunningTests {
@@ -63,7 +63,7 @@ impl RunningTests {
     }
 
     pub(super) fn selected(&mut self, tasks: &[Task]) {
-        self.add(&RunningLine::Selected(tasks.iter().map(TestId::of).collect()));
+        self.add(&RunningLine::Selected(tasks.iter().map(TestKey::of).collect()));
     }
 
     pub(super) fn started(&mut self, task: &Task) {
@@ -71,7 +71,7 @@ impl RunningTests {
     }
 
     pub(super) fn progress(&mut self, task: &Task, progress: &Progress) {
-        let id = TestId::of(task);
+        let id = TestKey::of(task);
         if self.reported.get(&id).is_some_and(|last| last.elapsed() < BETWEEN_REPORTS) {
             return;
         }
@@ -105,19 +105,19 @@ pub(super) struct UnfinishedTests {
 }
 
 /// `None` if the folder has no such file, as that of an older version.
-pub(super) fn read(folder: &Path, ended: &BTreeSet<TestId>) -> Option<UnfinishedTests> {
+pub(super) fn read(folder: &Path, ended: &BTreeSet<TestKey>) -> Option<UnfinishedTests> {
     let file = input::open(&file(folder), input::RESULTS_LINE).ok()?;
     let mut unfinished = UnfinishedTests::default();
-    let mut selected: Vec<TestId> = Vec::new();
+    let mut selected: Vec<TestKey> = Vec::new();
     for line in BufReader::new(file).lines().map_while(Result::ok) {
         match serde_json::from_str(&line) {
             Ok(RunningLine::Selected(tests)) => selected.extend(tests),
-            Ok(RunningLine::Started(task)) if !ended.contains(&TestId::of(&task)) => {
+            Ok(RunningLine::Started(task)) if !ended.contains(&TestKey::of(&task)) => {
                 unfinished.running.push((*task, None));
             }
             Ok(RunningLine::Progress(id, progress)) => {
                 let mut running = unfinished.running.iter_mut();
-                if let Some((_, at)) = running.find(|(task, _)| TestId::of(task) == id) {
+                if let Some((_, at)) = running.find(|(task, _)| TestKey::of(task) == id) {
                     *at = Some(progress);
                 }
             }
@@ -125,9 +125,9 @@ pub(super) fn read(folder: &Path, ended: &BTreeSet<TestId>) -> Option<Unfinished
             Ok(RunningLine::Started(_)) | Err(_) => {}
         }
     }
-    let started: BTreeSet<TestId> =
-        unfinished.running.iter().map(|(task, _)| TestId::of(task)).collect();
-    let is_left = |id: &TestId| !ended.contains(id) && !started.contains(id);
+    let started: BTreeSet<TestKey> =
+        unfinished.running.iter().map(|(task, _)| TestKey::of(task)).collect();
+    let is_left = |id: &TestKey| !ended.contains(id) && !started.contains(id);
     unfinished.not_started = selected.into_iter().filter(is_left).map(|id| id.name).collect();
     Some(unfinished)
 }
@@ -163,7 +163,7 @@ mod tests {
         let progress = |iteration| Progress { iteration, of: 9, live: 5, ..Progress::default() };
         running.progress(&tasks[1], &progress(3));
         running.progress(&tasks[1], &progress(4));
-        let ended = BTreeSet::from([TestId::of(&tasks[0])]);
+        let ended = BTreeSet::from([TestKey::of(&tasks[0])]);
         let unfinished = read(folder.path(), &ended).unwrap();
         let at: Vec<_> = unfinished.running.iter().map(|(task, at)| (task.name(), at)).collect();
         assert_eq!(at, [("b", &Some(progress(3))), ("c", &None)], "not each progress is written");

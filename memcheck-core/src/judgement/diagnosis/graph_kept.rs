@@ -6,7 +6,7 @@ use crate::size::{counted, exact};
 rule!(
     "graph-kept",
     "a kept tensor holds the graph that computed it",
-    "where the tensor is kept, keep its `detach()` or the number from `to_scalar`, after the backward pass",
+    "in the line that keeps the tensor, and after the backward pass, keep its `detach()` or the number from `to_scalar`",
     |suspect, _| suspect.mostly(suspect.survivors.held.graph),
     |suspects, _| {
         let graph: u64 = suspects.iter().map(|suspect| suspect.survivors.held.graph).sum();

@@ -254,7 +254,7 @@ mod tests {
             "<span class=\"code\">leak</span> host grows by 2.0 MiB per iteration (limit 1.0 MiB)</p>",
             "<strong>line: </strong><code>src/model.rs:20</code>",
             "<strong>cause: </strong>a kept tensor holds the graph that computed it<br>",
-            "<strong>remedy: </strong>where the tensor is kept, keep its <code>detach()</code> or",
+            "<strong>remedy: </strong>in the line that keeps the tensor, and after the backward pass, keep its <code>detach()</code> or",
             "cargo memcheck profile -p app --test mem a::b --exact",
             "<template id=\"page-graph-kept\">",
             "<template id=\"page-leak\">",
