@@ -47,10 +47,13 @@ fn assert_clean(project: &Project) {
 }
 
 /// The ids of commits depend on the path of the runtime in the manifest.
-fn without_commits(text: &str) -> String {
-    let is_id = |word: &&str| word.len() == 10 && word.chars().all(|c| c.is_ascii_hexdigit());
-    let words = text.split(' ').map(|word| if is_id(&word) { "COMMIT" } else { word });
-    words.collect::<Vec<_>>().join(" ")
+pub(crate) fn without_commits(text: &str) -> String {
+    let is_id = |word: &str| word.len() == 10 && word.chars().all(|c| c.is_ascii_hexdigit());
+    let without = |word: &str| match word.trim_matches(['(', ')', ',']) {
+        id if is_id(id) => word.replace(id, "COMMIT"),
+        _ => word.to_owned(),
+    };
+    text.split(' ').map(without).collect::<Vec<_>>().join(" ")
 }
 
 /// The reference shows this output, without the lines of the run at the good revision.

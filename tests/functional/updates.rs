@@ -1,10 +1,18 @@
-//! `compare --update`: updates of dependencies that are refused, or that change nothing.
+//! `compare --update`: the packages that an update of a dependency changes, and the bytes, over
+//! prepared lock files.
 
+mod cases;
 mod registry;
 
-use crate::fixture::{Project, Run, cargo, share_build};
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::bisect::without_commits;
+use crate::fixture::{Project, Run, cargo, share_build, workspace};
 use crate::no_candle;
 use crate::which_candle::git;
+use cases::{CASES, Case};
 
 const DEPENDENCIES: &str = "\
 [dependencies]
@@ -60,10 +68,116 @@ fn commit(project: &Project, tag: &str) {
     git(project.path(), &["tag", tag]);
 }
 
+/// Commits the lock file of a case: the oldest one with some versions changed, in this order.
+fn prepare(project: &Project, tag: &str, versions: &[&str]) {
+    git(project.path(), &["checkout", "--quiet", "oldest"]);
+    for version in versions {
+        let (package, version) = version.split_once(" -> ").expect("a package and a version");
+        update(project, &[package, "--precise", version]);
+    }
+    commit(project, tag);
+}
+
 fn compare(project: &Project, arguments: &[&str], run: &[&str]) -> Run {
     let arguments =
         [&["compare"], arguments, &["--", "--device", "cpu", "--offline"], run].concat();
     project.memcheck(&arguments)
+}
+
+/// `pool 0.1.0 -> 0.1.1`, as the command prints it.
+fn shown(update: &Value) -> String {
+    let name = update["package"].as_str().expect("a name");
+    match (update["from"].as_str(), update["to"].as_str()) {
+        (Some(from), Some(to)) => format!("{name} {from} -> {to}"),
+        (None, Some(to)) => format!("{name} {to} (new)"),
+        (Some(from), None) => format!("{name} {from} (removed)"),
+        (None, None) => panic!("no version: {update}"),
+    }
+}
+
+/// The packages of a comparison that were named, or those that were not.
+fn packages(line: &Value, requested: bool) -> Vec<String> {
+    let updates = line["updates"].as_array().expect("updates").iter();
+    updates.filter(|update| update["requested"] == requested).map(shown).collect()
+}
+
+/// The test, and the bytes of its peak before and after.
+fn peaks(line: &Value) -> BTreeSet<(String, u64, u64)> {
+    let changed = line["changed"].as_array().expect("changed tests").iter();
+    let peak = |test: &Value| {
+        let figures = test["figures"].as_array().expect("figures").iter();
+        let peak = figures.clone().find(|it| it["figure"] == "peak_allocated").expect("a peak");
+        assert_eq!(peak["space"], "host");
+        let bytes = |side: &str| peak[side].as_u64().expect("bytes");
+        (test["test"].as_str().expect("a name").to_owned(), bytes("base"), bytes("head"))
+    };
+    changed.map(peak).collect()
+}
+
+fn assert_case(project: &Project, number: usize, case: &Case) {
+    let tag = format!("case-{number}");
+    prepare(project, &tag, case.prepared);
+    let updates = case.updates.iter().flat_map(|update| ["--update", update]);
+    let arguments: Vec<&str> = [tag.as_str(), "--message-format", "json", "--tolerance", "0%"]
+        .into_iter()
+        .chain(updates)
+        .collect();
+    let run = compare(project, &arguments, &[]).exits(0);
+    let line = &run.json()[0];
+    let context = format!("case {number}, {:?}: {}", case.updates, line["updates"]);
+    assert_eq!(packages(line, true), case.requested, "{context}");
+    assert_eq!(packages(line, false), case.along, "{context}");
+    let expected: BTreeSet<_> =
+        case.peaks.iter().map(|&(test, base, head)| (test.to_owned(), base, head)).collect();
+    assert_eq!(peaks(line), expected, "{context}");
+    let measured = if case.requested.is_empty() { 0 } else { TESTS.len() as u64 };
+    let tests = ["base", "head"].map(|side| line[side]["tests"].as_u64());
+    assert_eq!(tests, [Some(measured); 2], "{context}");
+    let unchanged = measured.saturating_sub(case.peaks.len() as u64);
+    assert_eq!(line["unchanged"].as_u64(), Some(unchanged), "{context}");
+}
+
+#[test]
+#[ignore = "slow: just all"]
+fn each_of_the_prepared_lock_files_names_the_packages_and_the_bytes() {
+    let project = project("prepared");
+    let different: BTreeSet<_> = CASES.iter().map(|case| case.prepared).collect();
+    assert!(CASES.len() > 20 && different.len() >= 20, "{}", different.len());
+    for (number, case) in CASES.iter().enumerate() {
+        assert_case(&project, number, case);
+    }
+}
+
+/// The reference shows the text.
+#[test]
+#[ignore = "slow: just all"]
+fn each_form_names_the_update_and_the_packages_that_change_along() {
+    let project = project("updated");
+    let reports = ["markdown=a.md", "html=a.html", "json=a.json"];
+    let reports = reports.iter().flat_map(|report| ["--report", report]);
+    let arguments: Vec<&str> =
+        ["--update", "ring@1.1.0", "--fail-on-regression"].into_iter().chain(reports).collect();
+    let run = compare(&project, &arguments, &[]).exits(100);
+    let page = std::fs::read_to_string(workspace().join("docs/reference/compare.md"));
+    let page = without_commits(&page.expect("the page of the reference"));
+    let command = "$ cargo memcheck compare --update ring@1.1.0 -- --device cpu --offline";
+    let output = format!("{command}\n{}", without_commits(&run.stdout));
+    assert!(page.contains(&output), "{output}");
+    for (report, lines) in [
+        ("a.md", ["Updated: ring 1.0.0 → 1.1.0", "Also changed: pool 0.1.0 → 0.1.3"]),
+        ("a.html", ["Updated: ring 1.0.0 -&gt; 1.1.0", "Also changed: pool 0.1.0 -&gt; 0.1.3"]),
+        (
+            "a.json",
+            [
+                "{\"package\":\"ring\",\"from\":\"1.0.0\",\"to\":\"1.1.0\",\"requested\":true}",
+                "{\"package\":\"pool\",\"from\":\"0.1.0\",\"to\":\"0.1.3\",\"requested\":false}",
+            ],
+        ),
+    ] {
+        let text = project.read(report);
+        assert!(text.contains("HEAD with ring 1.1.0"), "{text}");
+        assert!(lines.iter().all(|line| text.contains(line)), "{text}");
+    }
 }
 
 /// A refusal ends before a build, and a change that is not committed is left out.
