@@ -15,6 +15,9 @@ const MIN_EVIDENCE_BY_ZIPF: f64 = 1.0;
 /// The numbers of keys that are compared.
 const KEYS: [f64; 6] = [512.0, 1_024.0, 2_048.0, 4_096.0, 8_192.0, 16_384.0];
 
+/// The numbers of keys of caches that have filled in the first quarter.
+const SMALL_KEYS: [f64; 4] = [16.0, 32.0, 64.0, 128.0];
+
 /// The powers of the rank that are compared.
 const POWERS: [f64; 5] = [1.0, 1.1, 1.2, 1.35, 1.5];
 
@@ -38,10 +41,10 @@ pub(super) fn may_be_misses(events: &[i64], look: &Look) -> bool {
     if !look.is_last || positive(events).count() < MIN_EVENTS {
         return false;
     }
-    let events = Events::new(events);
+    let events = Misses::new(events);
     if has_filled(&events.numbers) {
         // What goes on after a cache has filled has another reason, unless its keys are skewed.
-        return events.is_by_zipf(events.likelihood_of_two_rates());
+        return events.is_by_zipf(events.likelihood_of_filled());
     }
     fall(&events.numbers) > MIN_FALL || events.is_like_a_cache()
 }
@@ -85,12 +88,12 @@ fn fall(events: &[i64]) -> f64 {
 }
 
 /// The events of each entry, as the misses among `asked` keys.
-struct Events {
+struct Misses {
     numbers: Vec<i64>,
     asked: f64,
 }
 
-impl Events {
+impl Misses {
     fn new(events: &[i64]) -> Self {
         let numbers = counted(events);
         let asked = numbers.iter().copied().max().unwrap_or(0) as f64;
@@ -110,11 +113,18 @@ impl Events {
         self.numbers.iter().enumerate().map(of_entry).sum()
     }
 
-    fn likelihood_of_two_rates(&self) -> f64 {
+    /// The likelihood of a small cache that has filled beside something at a steady rate, which is
+    /// that after the first quarter.
+    fn likelihood_of_filled(&self) -> f64 {
         let quarter = self.len() / 4;
         let (first, rest) = self.numbers.split_at(quarter);
-        let shares = [mean(first) / self.asked, mean(rest) / self.asked];
-        self.likelihood(|at| shares[usize::from(at >= quarter)])
+        let [early, steady] = [mean(first) / self.asked, mean(rest) / self.asked];
+        let two_rates = self.likelihood(|at| if at < quarter { early } else { steady });
+        let beside = |keys: f64| {
+            let misses = |at: usize| (-(at as f64) * self.asked / keys).exp();
+            self.likelihood(|at| 1.0 - (1.0 - misses(at)) * (1.0 - steady))
+        };
+        SMALL_KEYS.into_iter().map(beside).fold(two_rates, f64::max)
     }
 
     /// True if a cache that is asked for equally many keys in each entry explains the events nearly
