@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::fixture::{ALIGNED, Project, Run, own_directory, workspace};
 use crate::report_data::report_data;
+use crate::which_candle::git;
 
 /// `leaks` is ignored, so that commands for it need `--run-ignored`. The figures of `differs` change
 /// from process to process.
@@ -259,6 +260,7 @@ const NAMED: &[Named] = &[
         0,
         "a.tar.zst",
     ),
+    ("compare", &["compare", "HEAD"], 0, "HEAD"),
     ("explain", &["explain", "unknown-values"], 0, "unknown-values"),
     ("list --verbose", &["list", "--verbose"], 0, "first_new"),
     ("profile", &["profile", "first_new"], 0, "zeros"),
@@ -278,6 +280,9 @@ const NAMED: &[Named] = &[
 #[ignore = "slow: just all"]
 fn each_form_of_a_command_in_a_text_runs() {
     let project = project(RUNTIME);
+    git(project.path(), &["init", "--quiet"]);
+    git(project.path(), &["add", "--all"]);
+    git(project.path(), &["commit", "--quiet", "--message", "All"]);
     for (form, command, exit, shows) in NAMED {
         let output = all_output(&project.memcheck(command).exits(*exit));
         assert!(output.contains(shows), "{form}: `{shows}` is not in\n{output}");
@@ -301,7 +306,7 @@ fn forms() -> BTreeSet<String> {
     let packages = ["cargo-memcheck", "memcheck-core", "memcheck-runtime", "memcheck-limits"];
     let folders = packages.map(|package| workspace().join(package).join("src"));
     for folder in folders.into_iter().chain([workspace().join("memcheck-core/pages")]) {
-        for path in files_below(&folder) {
+        for path in files_below(&folder).into_iter().filter(|it| !it.ends_with("tests.rs")) {
             let text = std::fs::read_to_string(path).expect("a text");
             let product = text.split("#[cfg(test)]").next().unwrap_or_default();
             let is_comment = |line: &&str| line.trim_start().starts_with("//");

@@ -41,7 +41,7 @@ pub(super) fn may_be_misses(events: &[i64], look: &Look) -> bool {
     if !look.is_last || positive(events).count() < MIN_EVENTS {
         return false;
     }
-    let events = Misses::new(events);
+    let events = CountedMisses::new(events);
     if has_filled(&events.numbers) {
         // What goes on after a cache has filled has another reason, unless its keys are skewed.
         return events.is_by_zipf(events.likelihood_of_filled());
@@ -88,12 +88,12 @@ fn fall(events: &[i64]) -> f64 {
 }
 
 /// The events of each entry, as the misses among `asked` keys.
-struct Misses {
+struct CountedMisses {
     numbers: Vec<i64>,
     asked: f64,
 }
 
-impl Misses {
+impl CountedMisses {
     fn new(events: &[i64]) -> Self {
         let numbers = counted(events);
         let asked = numbers.iter().copied().max().unwrap_or(0) as f64;
