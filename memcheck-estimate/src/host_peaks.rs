@@ -86,7 +86,7 @@ fn file(tensors: &BTreeMap<String, (Shape, DType)>) -> Vec<u8> {
     });
     let mut header = Value::Object(entries.collect::<Map<_, _>>()).to_string();
     // The tensors begin at a multiple of 8 bytes, as in files of the safetensors crate.
-    while header.len() % 8 != 0 {
+    while !header.len().is_multiple_of(8) {
         header.push(' ');
     }
     let mut file = (header.len() as u64).to_le_bytes().to_vec();

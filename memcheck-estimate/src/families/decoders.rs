@@ -198,14 +198,15 @@ pub(super) const TABLE: &[ModelFamily] = &[
     .one_sequence(),
 ];
 
-/// Forgets the requests of a model; `None` if candle has no function for it.
-type Clear<M> = Option<Box<dyn Fn(&mut M) -> Result<()>>>;
+/// Forgets the requests of a model.
+type Clear<M> = Box<dyn Fn(&mut M) -> Result<()>>;
 
 /// A model whose forward pass takes ids and a position.
 struct Decoder<M, F> {
     model: M,
     forward: F,
-    clear: Clear<M>,
+    /// `None` if candle has no function for it.
+    clear: Option<Clear<M>>,
 }
 
 impl<M, F: FnMut(&mut M, &Tensor, usize) -> Result<Tensor>> Model for Decoder<M, F> {
@@ -241,7 +242,7 @@ where
     Ok(Box::new(Decoder { model, forward, clear: clear.map(infallible) }))
 }
 
-fn infallible<M: 'static>(clear: fn(&mut M)) -> Box<dyn Fn(&mut M) -> Result<()>> {
+fn infallible<M: 'static>(clear: fn(&mut M)) -> Clear<M> {
     Box::new(move |model| {
         clear(model);
         Ok(())
@@ -257,7 +258,7 @@ fn with_cache<M: 'static, C: 'static>(
     let model = (model, new_cache()?);
     let forward =
         move |(model, cache): &mut (M, C), ids: &Tensor, at| forward(model, ids, at, cache);
-    let clear: Clear<(M, C)> = Some(Box::new(move |(_, cache)| {
+    let clear: Option<Clear<(M, C)>> = Some(Box::new(move |(_, cache)| {
         *cache = new_cache()?;
         Ok(())
     }));

@@ -212,8 +212,9 @@ mod tests {
     fn a_command_that_does_not_fit_behind_the_failure_has_a_line() {
         let (failure, command) = ("FAIL app::mem step: leak", "cargo memcheck profile step");
         let line = format!("{failure}  {command}");
-        assert_eq!(with_command(failure, command, None), [line.clone()]);
-        assert_eq!(with_command(failure, command, Some(line.len())), [line.clone()]);
+        let whole = std::slice::from_ref(&line);
+        assert_eq!(with_command(failure, command, None), whole);
+        assert_eq!(with_command(failure, command, Some(line.len())), whole);
         let two = [failure.to_owned(), format!("{:13}{command}", "")];
         assert_eq!(with_command(failure, command, Some(line.len() - 1)), two);
         assert_eq!(with_command(failure, "", Some(80)), [failure]);
