@@ -143,7 +143,7 @@ mod tests {
     const REQUIRED: &str = "\
 error: failed to select a version for the requirement `pool = \"^0.1.2\"`
 candidate versions found which didn't match: 0.1.1
-location searched: crates.io index
+location searched: the index of the registry
 required by package `ring v1.1.0`
     ... which satisfies dependency `ring = \"^1\"` (locked to 1.1.0) of package `app v0.1.0 (/app)`
 ";
