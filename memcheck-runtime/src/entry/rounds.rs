@@ -130,11 +130,31 @@ pub(super) fn run_further(
             break;
         }
         wait(&judged, &limits, (&before, patience));
-        let left = left_behind(&at_return, births_from);
-        let is_within = limited(&judged).all(|space| left[&space] <= limits.max_retained.value);
+        let own = own_blocks(births_from);
+        // No more than it had added when its body returned: a body that replaces a block adds none. A
+        // thread that frees what an earlier round has left must not hide that this one leaves as much.
+        let left: Live = at_return
+            .iter()
+            .map(|(&space, &added)| (space, added.min(own.get(&space).copied().unwrap_or(0))))
+            .collect();
+        let within = |live: &Live| {
+            limited(&judged)
+                .all(|space| live.get(&space).copied().unwrap_or(0) <= limits.max_retained.value)
+        };
+        let was_within = rounds.last().is_some_and(within);
+        let is_within = within(&left);
+        if was_within && !is_within {
+            rounds.pop();
+        }
         rounds.push(left);
         if is_within {
-            break;
+            if was_within || within(&own) {
+                break;
+            }
+            // Its own blocks are live, in place of others that were freed while the body ran. Either it
+            // replaces them, or a thread of an earlier round freed them just then. Such a thread frees at
+            // another moment of the next round, which begins later than the others.
+            std::thread::sleep(patience / 2);
         }
     }
     let Some(last) = rounds.last() else {
@@ -151,17 +171,13 @@ pub(super) fn run_further(
     }
 }
 
-/// The bytes that a round has left behind: those of its own blocks that are live now, and no more
-/// than `at_return`, which it had added when its body returned. A body that replaces a block adds
-/// none. A thread that frees what an earlier round has left must not hide that this one leaves as
-/// much.
-fn left_behind(at_return: &Live, births_from: u32) -> Live {
+/// The bytes of the blocks of a round that are live now.
+fn own_blocks(births_from: u32) -> Live {
     let mut own = Live::new();
     for (kind, count) in ledger::census().iter().filter(|(kind, _)| kind.birth >= births_from) {
         *own.entry(kind.space).or_default() += kind.size * count;
     }
-    let own = |space: Space| own.get(&space).copied().unwrap_or(0);
-    at_return.iter().map(|(&space, &added)| (space, added.min(own(space)))).collect()
+    own
 }
 
 /// True if another round can show that the bytes of these rounds are not left by every one, and if
