@@ -160,7 +160,10 @@ impl Following {
                 history
             });
         }
+        // The time is no part of other runs, because no verdict depends on it there.
+        let time = self.depends_on_time().then(|| self.clock.real_elapsed());
         for (&space, history) in &mut self.histories {
+            time.into_iter().for_each(|time| history.set_time(time));
             let of_space = |census: &Census| -> Vec<Living> {
                 let kinds = census.iter().filter(|(kind, _)| kind.space == space);
                 kinds.map(|(kind, &count)| kind.living(count)).collect()
@@ -173,6 +176,11 @@ impl Following {
             self.kept.add(space, history);
         }
         self.join_buffers(if is_incremental { &added } else { &all });
+    }
+
+    /// True if the test or its run lasts for a time, so that its memory may live for a time too.
+    fn depends_on_time(&self) -> bool {
+        !self.min_time.is_zero() || matches!(self.reach, Reach::Soak(_))
     }
 
     /// A buffer that gets longer leaves the small blocks of the host for the larger ones, so that

@@ -22,6 +22,7 @@ pub(super) fn is_bounded(
     repeats_exactly(level, group.age, look)
         || is_emptied_again(group, group.len(), look)
         || is_bounded_in_number(group, look)
+        || expires(group, look)
         || (!number_rises(&group.live_blocks, group.age, look)
             && (is_quiet(level, records, look)
                 || stays(filled(level, group.age), look)
@@ -72,6 +73,14 @@ pub(super) fn is_emptied_again(group: &KindGroup, until: usize, look: &Look) -> 
     emptied.count >= MIN_EMPTIED
         && until.saturating_sub(emptied.last) <= emptied.longest
         && group.ages.is_quiet(group.len(), look)
+        && stays_below(&group.born, 3.0, look)
+        && has_largest(group, look)
+}
+
+/// True if blocks live for a time that does not rise, and no more of them are born in an iteration. The
+/// level still rises while iterations get faster, because more of them end within this time.
+fn expires(group: &KindGroup, look: &Look) -> bool {
+    group.lifetimes.is_some_and(|lifetimes| lifetimes.are_bounded(group.len(), look))
         && stays_below(&group.born, 3.0, look)
         && has_largest(group, look)
 }

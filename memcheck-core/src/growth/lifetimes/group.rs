@@ -1,8 +1,8 @@
 //! The series of a group of kinds, from the first measured iteration on.
 
-use super::events::Events;
+use super::events::{Events, Look};
 use super::history::History;
-use super::kind::{FEW_BIRTHS, Kind, add_from};
+use super::kind::{FEW_BIRTHS, Kind, add_from, is_longer};
 
 /// Differences of two values and sums of many must not overflow.
 const HIGHEST: u64 = 1 << 60;
@@ -23,6 +23,8 @@ pub(super) struct KindGroup {
     /// The greatest age at death, in entries; 0 if no block died.
     pub(super) age: usize,
     pub(super) ages: Events,
+    /// The same in time, of a run with a clock.
+    pub(super) lifetimes: Option<Lifetimes>,
     /// Live bytes of blocks that were born before the first entry and never died. `None` if an entry
     /// stands for several iterations, because `born` then has blocks that died within their entry.
     pub(super) older: Option<i64>,
@@ -50,10 +52,13 @@ impl KindGroup {
         let live_blocks = sum(&|kind, sum| add_from(&kind.blocks.live, kind.from, 1, start, sum));
         let largest = largest(kinds, start, length);
         let (age, ages) = ages(kinds, start);
+        let lifetimes = Lifetimes::new(history, kinds);
+        let within = lifetimes.map_or(0, |lifetimes| history.entries_within(lifetimes.longest));
+        let age = age.max(within.min(length));
         let measured = left.iter().fold(0i64, |sum, &left| sum.saturating_add(left));
         let older = (history.epoch() == 1)
             .then(|| live.last().copied().unwrap_or(0).saturating_sub(measured));
-        Self { born, left, blocks, live, live_blocks, largest, age, ages, older }
+        Self { born, left, blocks, live, live_blocks, largest, age, ages, lifetimes, older }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -102,6 +107,7 @@ impl KindGroup {
             largest: self.largest.as_ref().map(|largest| largest[..settled].to_vec()),
             age: 0,
             ages: self.ages,
+            lifetimes: self.lifetimes,
             older: self.older,
         }
     }
@@ -119,6 +125,50 @@ fn ages(kinds: &[&Kind], start: usize) -> (usize, Events) {
         }
     }
     (oldest as usize, Events::from_steps(&steps))
+}
+
+/// How long blocks have lived, in microseconds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Lifetimes {
+    /// The longest time, and as much as that can be more without a rise.
+    longest: u64,
+    /// The rises of the longest time.
+    rises: Events,
+    /// The time of the whole run.
+    run: u64,
+}
+
+impl Lifetimes {
+    /// A run of so many of the longest lifetimes shows whether it rises.
+    const LEAST: u64 = 8;
+
+    /// `None` if the run has no clock, or if no block has lived for a time.
+    fn new(history: &History, kinds: &[&Kind]) -> Option<Self> {
+        let mut rises: Vec<(u32, u64)> =
+            kinds.iter().flat_map(|kind| kind.time_rises.iter().copied()).collect();
+        rises.sort_unstable();
+        let (mut longest, mut steps) = (0, Vec::new());
+        for (entry, time) in rises {
+            if is_longer(time, longest) {
+                steps.push((
+                    (entry as usize).saturating_sub(history.start()),
+                    time.min(HIGHEST).cast_signed(),
+                ));
+                longest = time;
+            }
+        }
+        let longest = longest + longest / 8;
+        (longest > 0).then(|| Self {
+            longest,
+            rises: Events::from_steps(&steps),
+            run: history.time(),
+        })
+    }
+
+    /// True if blocks do not live longer and longer: in a backlog, each waits longer than the one before.
+    pub(super) fn are_bounded(&self, until: usize, look: &Look) -> bool {
+        self.run >= Self::LEAST * self.longest && self.rises.is_quiet(until, look)
+    }
 }
 
 fn largest(kinds: &[&Kind], start: usize, length: usize) -> Option<Vec<i64>> {

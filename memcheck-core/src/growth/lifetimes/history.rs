@@ -1,6 +1,8 @@
 //! The births, deaths and levels of all kinds of blocks in one memory space, in bounded memory: a
 //! full series merges neighbors, so that an entry stands for an *epoch* of 2, 4, 8 … iterations.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use memcheck_limits::living::Living;
@@ -20,6 +22,9 @@ pub struct History {
     iterations: u32,
     /// Iterations per entry of a series, a power of two.
     epoch: u32,
+    /// Microseconds at the end of each entry; empty if the run has no clock.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    clock: Vec<u64>,
     /// Sorted by call site and size.
     pub(super) kinds: Vec<Kind>,
     /// The sum of the kinds that have no series of their own, because there are too many.
@@ -30,7 +35,7 @@ pub struct History {
 impl History {
     /// An empty history, for a run with `warmup` iterations before the measured ones.
     pub fn new(warmup: u32) -> Self {
-        Self { warmup, iterations: 0, epoch: 1, kinds: Vec::new(), shared: None }
+        Self { warmup, iterations: 0, epoch: 1, clock: Vec::new(), kinds: Vec::new(), shared: None }
     }
 
     /// Iterations that have ended, warm-up included.
@@ -48,6 +53,26 @@ impl History {
         self.epoch
     }
 
+    /// Sets the time since the first iteration began, at the end of the one that is added next. With it,
+    /// memory that lives for a time is judged by this time, whatever number of iterations it lasts. Every
+    /// iteration must have its time, or none.
+    pub fn set_time(&mut self, time: Duration) {
+        let time = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        self.clock.resize(self.entry() + 1, time);
+        self.clock.last_mut().into_iter().for_each(|last| *last = time);
+    }
+
+    /// The number of entries whose ends are at most this many microseconds before that of the last one.
+    pub(super) fn entries_within(&self, time: u64) -> usize {
+        let is_within = |&entry: &usize| time_since(&self.clock, entry) <= time;
+        (0..self.clock.len()).rev().take_while(is_within).count()
+    }
+
+    /// The time of the whole run, in microseconds; 0 if it has no clock.
+    pub(super) fn time(&self) -> u64 {
+        time_since(&self.clock, 0)
+    }
+
     /// Adds the census of all live blocks, set-up included, at the end of the next iteration. Items
     /// of one kind and birth are added up; a birth after this iteration counts as in it.
     pub fn add(&mut self, census: impl IntoIterator<Item = Living>) {
@@ -61,8 +86,9 @@ impl History {
             let place = self.position(living.site, living.size).unwrap_or(self.kinds.len());
             followed[place].count(living, self.epoch, now);
         }
+        let time_since = |entry| time_since(&self.clock, entry);
         for (kind, census) in self.kinds.iter_mut().chain(&mut self.shared).zip(&followed) {
-            kind.replace(&census.left, &census.bytes, census.set_up, now);
+            kind.replace((&census.left, &census.bytes), census.set_up, now, &time_since);
         }
         self.end_iteration();
     }
@@ -84,8 +110,10 @@ impl History {
         for living in gone.into_iter().filter(|living| living.count > 0) {
             self.ensure_kind(&living);
             let entry = living.born.map(|born| entry_of(born, self.epoch, now));
+            let time = entry.map_or(0, |entry| time_since(&self.clock, entry));
             let kind = self.kind_of(&living);
             kind.died(entry, living.count, living.size, now);
+            kind.lived(time, now);
         }
         self.end_iteration();
     }
@@ -208,11 +236,17 @@ impl History {
         let is_full = self.iterations as usize == MOST_ENTRIES * self.epoch as usize;
         if is_full && let Some(epoch) = self.epoch.checked_mul(2) {
             self.epoch = epoch;
+            self.clock = self.clock.chunks(2).map(|pair| pair[pair.len() - 1]).collect();
             for kind in self.kinds.iter_mut().chain(&mut self.shared) {
                 kind.merge();
             }
         }
     }
+}
+
+/// Microseconds from the end of an entry to the end of the last one.
+fn time_since(clock: &[u64], entry: usize) -> u64 {
+    clock.last().zip(clock.get(entry)).map_or(0, |(last, end)| last.saturating_sub(*end))
 }
 
 fn entry_of(born: u32, epoch: u32, now: usize) -> usize {

@@ -36,6 +36,9 @@ pub(super) struct Kind {
     /// The entries in which the greatest age at death rose, each with the new age in entries.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) rises: Vec<(u32, u32)>,
+    /// The same in microseconds, with rises of at least an eighth. Empty unless the run has a clock.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) time_rises: Vec<(u32, u64)>,
 }
 
 impl Tally {
@@ -89,7 +92,7 @@ impl Tally {
 impl Kind {
     pub(super) fn new(site: Option<u32>, size: u64, from: usize) -> Self {
         let blocks = Tally::default();
-        Self { site, size, from, blocks, bytes: None, rises: Vec::new() }
+        Self { site, size, from, blocks, bytes: None, rises: Vec::new(), time_rises: Vec::new() }
     }
 
     pub(super) fn shared(now: usize) -> Self {
@@ -132,12 +135,26 @@ impl Kind {
         }
     }
 
+    /// A block has died at entry `now`, this many microseconds after its birth.
+    pub(super) fn lived(&mut self, time: u64, now: usize) {
+        let longest = self.time_rises.iter().map(|&(_, time)| time).max().unwrap_or(0);
+        if is_longer(time, longest) {
+            self.time_rises.push((now as u32, time));
+        }
+    }
+
     pub(super) fn age(&self) -> usize {
         self.rises.last().map_or(0, |&(_, age)| age as usize)
     }
 
     /// Takes blocks and bytes by entry of birth, and both for the set-up, from a census.
-    pub(super) fn replace(&mut self, left: &[u64], bytes: &[u64], set_up: (u64, u64), now: usize) {
+    pub(super) fn replace(
+        &mut self,
+        (left, bytes): (&[u64], &[u64]),
+        set_up: (u64, u64),
+        now: usize,
+        time_since: &dyn Fn(usize) -> u64,
+    ) {
         let last = left.len().max(self.from + self.blocks.left.len());
         for entry in self.from..last {
             let value = |series: &[u64], at: usize| series.get(at).copied().unwrap_or(0);
@@ -156,6 +173,7 @@ impl Kind {
                 self.born(Some(entry), is - was, size, now);
             } else {
                 self.died(Some(entry), was - is, size, now);
+                self.lived(time_since(entry), now);
             }
         }
         // The division may have rounded, and births may hide deaths, so the census counts.
@@ -183,6 +201,7 @@ impl Kind {
         }
         self.from /= 2;
         self.set_rises(|rise| (rise.0 / 2, rise.1.div_ceil(2)), Vec::new());
+        self.time_rises.iter_mut().for_each(|rise| rise.0 /= 2);
     }
 
     /// Adds another kind to this shared kind, whose series must begin with entry 0.
@@ -195,6 +214,7 @@ impl Kind {
             }
         }
         self.set_rises(|rise| rise, other.rises.clone());
+        self.time_rises.extend(&other.time_rises);
     }
 
     fn set_rises(&mut self, change: impl Fn((u32, u32)) -> (u32, u32), others: Vec<(u32, u32)>) {
@@ -241,8 +261,15 @@ impl Kind {
         let tallies = std::iter::once(&self.blocks).chain(&self.bytes);
         let values = tallies
             .map(|tally| tally.births.capacity() + tally.left.capacity() + tally.live.capacity());
-        size_of::<Self>() + (values.sum::<usize>() + self.rises.capacity()) * size_of::<u64>()
+        size_of::<Self>()
+            + (values.sum::<usize>() + self.rises.capacity() + 2 * self.time_rises.capacity())
+                * size_of::<u64>()
     }
+}
+
+/// True if a lifetime is longer than the longest so far by more than a clock and a busy machine change it.
+pub(super) fn is_longer(time: u64, longest: u64) -> bool {
+    time > longest.saturating_add(longest / 8)
 }
 
 /// True if `kind` is one of `kinds`, and not only equal to one.

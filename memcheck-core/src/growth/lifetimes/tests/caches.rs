@@ -1,10 +1,14 @@
 //! Large caches, rings and pools are no leaks while they fill.
 
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::time::Duration;
+
 use super::super::events::Look;
 use super::super::misses::may_be_misses;
 use super::super::programs::matrix::alone;
 use super::super::programs::{CACHES, LEAKS, Program, ProgramBlock, Random};
-use super::super::{Budget, Decision, Open};
+use super::super::{Budget, Decision, History, Living, Open, step};
 
 const MOST: u32 = 1_002;
 
@@ -93,4 +97,67 @@ fn a_buffer_that_doubles_beside_a_cache_is_not_its_table() {
         let decision = both.run(&Budget::of(MOST).to_the_end()).0;
         assert!(matches!(decision, Decision::Leak(_)), "{decision:?}");
     }
+}
+
+/// A run of 6,000 iterations, in which each block dies as `dies(born, now)` says, in microseconds since
+/// the first iteration. Iterations take 180 µs at first and 60 µs at last, and
+/// some of them 300 µs more.
+fn run_with_a_clock(
+    has_clock: bool,
+    births: impl Fn(u32) -> u32,
+    dies: impl Fn(u64, u64) -> bool,
+) -> Decision {
+    const ITERATIONS: u32 = 6_000;
+    let mut history = History::new(2);
+    let (mut time, mut waiting) = (0u64, VecDeque::new());
+    let block = |born, count| Living { site: Some(1), size: 4_096, born: Some(born), count };
+    for at in 0..ITERATIONS {
+        time += u64::from(180 - at / 50) + if at * 7_919 % 23 == 0 { 300 } else { 0 };
+        let mut gone = Vec::new();
+        while let Some(&(born, began)) = waiting.front()
+            && dies(began, time)
+        {
+            waiting.pop_front();
+            gone.push(block(born, 1));
+        }
+        let came = births(at);
+        waiting.extend((0..came).map(|_| (at, time)));
+        if has_clock {
+            history.set_time(Duration::from_micros(time));
+        }
+        history.advance([block(at, u64::from(came))], gone);
+    }
+    step(&history, &Budget::of(ITERATIONS))
+}
+
+#[test]
+fn memory_that_lives_for_a_time_is_no_leak_while_iterations_get_faster() {
+    let expires = |began, now| now - began > 50_000;
+    let with = run_with_a_clock(true, |_| 1, expires);
+    assert!(matches!(with, Decision::Clean { .. }), "{with:?}");
+    let without = run_with_a_clock(false, |_| 1, expires);
+    assert!(matches!(without, Decision::Leak(_)), "{without:?}");
+}
+
+#[test]
+fn a_clock_hides_no_leak() {
+    // A worker takes 100 µs for each block, of which more and more come in a time.
+    let done = Cell::new(0);
+    let backlog = run_with_a_clock(
+        true,
+        |_| 1,
+        |_, now| {
+            let is_done = now >= done.get() + 100;
+            if is_done {
+                done.set(done.get().max(now - 100) + 100);
+            }
+            is_done
+        },
+    );
+    assert!(!matches!(backlog, Decision::Clean { .. }), "{backlog:?}");
+    let kept = run_with_a_clock(true, |_| 1, |_, _| false);
+    assert!(matches!(&kept, Decision::Leak(leak) if leak.rate.rounded() == 4_096), "{kept:?}");
+    // More and more blocks are born in each iteration, and live for a time.
+    let more = run_with_a_clock(true, |at| 1 + at / 500, |began, now| now - began > 50_000);
+    assert!(!matches!(more, Decision::Clean { .. }), "{more:?}");
 }

@@ -82,6 +82,7 @@ fn the_least_growth_is_that_of_settled_blocks_or_of_the_floor() {
             largest: None,
             age,
             ages,
+            lifetimes: None,
             older: None,
         })
     };
