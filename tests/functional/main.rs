@@ -56,6 +56,7 @@ mod libraries;
 mod limits;
 mod links;
 mod live;
+mod lock_files;
 mod machine;
 mod memory_viz;
 mod module_cycles;

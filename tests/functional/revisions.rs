@@ -1,9 +1,11 @@
 //! Revisions of a workspace that contains packages that are not members, such as a patched copy of a
 //! dependency: cargo gives the artifacts of both revisions the same names.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 
 use crate::fixture::{Project, cargo, own_directory, share_build};
+use crate::lock_files;
 
 fn git(project: &Project, arguments: &[&str]) {
     let identity = ["-c", "user.name=test", "-c", "user.email=test@example.com"];
@@ -44,12 +46,16 @@ fn publish(project: &Project, version: &str, kept: usize) {
     project.write(&format!("{folder}/.cargo-checksum.json"), "{\"files\":{}}");
 }
 
-fn offline(project: &Project, arguments: &[&str]) {
+/// Changes the lock file, which then has this version of the dependency. Cargo takes the newest
+/// version that the directory has.
+fn lock(project: &Project, arguments: &[&str], version: &str) {
     let mut command = cargo();
     command.args(arguments).arg("--offline").current_dir(project.path());
     share_build(&mut command);
     let output = command.output().expect("cargo runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let locked = lock_files::versions(&project.read("Cargo.lock"), "updated");
+    assert_eq!(locked, BTreeSet::from([version.to_owned()]), "cargo {arguments:?}");
 }
 
 /// The layout of a vendored crate.
@@ -113,7 +119,7 @@ fn the_working_tree_is_measured_after_other_revisions_of_a_vendored_dependency()
     git(&project, &["init", "--quiet", "--initial-branch", "main"]);
     project.write("vendor/vendored/src/lib.rs", &library(0));
     // Completes the lock file.
-    offline(&project, &["generate-lockfile"]);
+    lock(&project, &["generate-lockfile"], "1.0.0");
     commit(&project, "clean");
     project.write("notes.txt", "");
     commit(&project, "notes");
@@ -134,7 +140,7 @@ fn the_working_tree_is_measured_after_other_revisions_of_a_vendored_dependency()
 
     // The sources of this commit, with the dependencies of the first one.
     publish(&project, "1.1.0", 1);
-    offline(&project, &["update", "updated", "--precise", "1.1.0"]);
+    lock(&project, &["update", "updated"], "1.1.0");
     commit(&project, "updated");
     let lock = [&bisect[..], &["--lock"], &own, &["--offline"]].concat();
     let found = project.memcheck(&lock).exits(0);

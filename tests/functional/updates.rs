@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::bisect::without_commits;
 use crate::fixture::{Project, Run, cargo, share_build, workspace};
+use crate::lock_files;
 use crate::no_candle;
 use crate::which_candle::git;
 use cases::{CASES, Case};
@@ -74,6 +75,9 @@ fn prepare(project: &Project, tag: &str, versions: &[&str]) {
     for version in versions {
         let (package, version) = version.split_once(" -> ").expect("a package and a version");
         update(project, &[package, "--precise", version]);
+        let name = package.split('@').next().unwrap_or(package);
+        let locked = lock_files::versions(&project.read("Cargo.lock"), name);
+        assert!(locked.contains(version), "{package} has {locked:?}");
     }
     commit(project, tag);
 }

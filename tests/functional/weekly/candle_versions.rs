@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::fixture::{Run, cargo, memcheck_with, target, workspace};
+use crate::lock_files;
 
 /// The oldest version that memcheck accepts, and the last one of each later series.
 const VERSIONS: [&str; 4] = ["0.9.2", "0.10.2", "0.11.0", "0.11.1"];
@@ -22,16 +23,6 @@ pub(super) fn package() -> PathBuf {
     workspace().join("tests/candle_versions")
 }
 
-/// The versions of a crate in a lock file.
-fn locked(lock: &str, krate: &str) -> BTreeSet<String> {
-    let entries = lock.split("\n[[package]]\n");
-    let versions = entries.filter_map(|entry| {
-        let version = entry.strip_prefix(&format!("name = \"{krate}\"\nversion = \""))?;
-        Some(version.split_once('"')?.0.to_owned())
-    });
-    versions.collect()
-}
-
 /// Changes the lock file of a package.
 fn update(folder: &Path, arguments: &[&str]) {
     let done = cargo().args(["update", "--quiet"]).args(arguments).current_dir(folder).status();
@@ -46,10 +37,11 @@ pub(crate) fn lock(folder: &Path, version: &str) {
     update(folder, &["--workspace"]);
     let read = || std::fs::read_to_string(&lock).expect("a lock file");
     for krate in CRATES {
-        for other in locked(&read(), krate).iter().filter(|other| *other != version) {
+        for other in lock_files::versions(&read(), krate).iter().filter(|other| *other != version) {
             update(folder, &["--package", &format!("{krate}@{other}"), "--precise", version]);
         }
-        assert_eq!(locked(&read(), krate), BTreeSet::from([version.to_owned()]), "{krate}");
+        let locked = lock_files::versions(&read(), krate);
+        assert_eq!(locked, BTreeSet::from([version.to_owned()]), "{krate}");
     }
 }
 

@@ -9,6 +9,7 @@ mod repository;
 mod rows;
 
 use crate::fixture::{Project, Run};
+use crate::lock_files;
 
 use adding::{Edits, add_memcheck, run};
 use rows::{OwnKernels, Shape};
@@ -97,7 +98,8 @@ fn measure(shape: &Shape) -> Result<String, String> {
     if !wrong.is_empty() {
         return Err(format!("{}: {}", shape.project, wrong.join("\n")));
     }
-    let candle = package::locked(&project, "candle-core").join(", ");
+    let candle = lock_files::versions(&project.read("Cargo.lock"), "candle-core");
+    let candle = candle.into_iter().collect::<Vec<_>>().join(", ");
     let toolchain = package::toolchain(shape).map_or(String::new(), |it| format!(", Rust {it}"));
     let edits = made.join(", ");
     let commands: String = commands.iter().map(|command| format!("; {command}")).collect();

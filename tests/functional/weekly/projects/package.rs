@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use crate::fixture::{Project, cargo, share_build};
+use crate::lock_files;
 
 use super::repository::Repository;
 use super::rows::{Asked, CandleOrigin, OwnFeature, OwnKernels, Shape};
@@ -309,17 +310,6 @@ pub(super) fn write(shape: &Shape, project: &Project) {
     lock(shape, project);
 }
 
-/// The versions of a crate in the lock file.
-pub(super) fn locked(project: &Project, krate: &str) -> Vec<String> {
-    let lock = project.read("Cargo.lock");
-    let entries = lock.split("\n[[package]]\n");
-    let versions = entries.filter_map(|entry| {
-        let version = entry.strip_prefix(&format!("name = \"{krate}\"\nversion = \""))?;
-        Some(version.split_once('"')?.0.to_owned())
-    });
-    versions.collect()
-}
-
 fn update(shape: &Shape, project: &Project, arguments: &[&str]) {
     let mut command = cargo_of(shape, project);
     command.args(["update", "--quiet"]).args(arguments);
@@ -349,15 +339,15 @@ fn lock(shape: &Shape, project: &Project) {
                 numbers.next().filter(|_| major.as_deref() == Some("0")).map(str::to_owned),
             )
         };
-        let all = locked(project, krate);
+        let all = lock_files::versions(&project.read("Cargo.lock"), krate);
         for other in all.iter().filter(|other| *other != version) {
             if series(other) == series(version) {
                 let spec = format!("{krate}@{other}");
                 update(shape, project, &["--package", &spec, "--precise", version]);
             }
         }
-        let all = locked(project, krate);
-        let is_locked = all.iter().any(|one| one == version);
-        assert!(all.is_empty() || is_locked, "{}: {krate} has {all:?}", shape.project);
+        let all = lock_files::versions(&project.read("Cargo.lock"), krate);
+        let is_locked = all.is_empty() || all.contains(version);
+        assert!(is_locked, "{}: {krate} has {all:?}", shape.project);
     }
 }
