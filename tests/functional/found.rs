@@ -2,7 +2,7 @@
 //! of the sources that they are built with.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use memcheck_sources::{folder, text};
 
@@ -23,6 +23,18 @@ struct Finding {
     figure: String,
     device: String,
     bytes: [u64; 2],
+    /// The cell with the link to the change.
+    change: String,
+}
+
+/// Two tests of one program.
+struct Pair {
+    name: String,
+    /// The lines of the program.
+    lines: usize,
+    /// The cell with the link to the change, which is a diff of a module, or a function next to the
+    /// tests.
+    change: String,
 }
 
 fn page() -> String {
@@ -31,11 +43,13 @@ fn page() -> String {
 
 fn findings() -> Vec<Finding> {
     let page = page();
-    let rows =
-        rows(&page, "| test | file and line | code | figure | bytes before | bytes after |\n");
+    let rows = rows(
+        &page,
+        "| test | file and line | code | figure | bytes before | bytes after | change |\n",
+    );
     let finding = |row: &&str| {
         let quoted: Vec<&str> = row.split('`').skip(1).step_by(2).collect();
-        let [test, place, code, figure, device] = quoted[..] else { panic!("{row}") };
+        let [test, place, code, figure, device, _] = quoted[..] else { panic!("{row}") };
         let (file, line) = place.rsplit_once(':').expect("a line");
         let cells: Vec<&str> = row.split('|').collect();
         let bytes = [cells[5], cells[6]]
@@ -43,7 +57,16 @@ fn findings() -> Vec<Finding> {
         let line = line.parse().expect("a number");
         let [test, file, code, figure, device] =
             [test, file, code, figure, device].map(str::to_owned);
-        Finding { test, file, line, code, figure, device, bytes }
+        Finding {
+            test,
+            file,
+            line,
+            code,
+            figure,
+            device,
+            bytes,
+            change: cells[7].trim().to_owned(),
+        }
     };
     rows.iter().map(finding).collect()
 }
@@ -68,10 +91,10 @@ fn accepted(finding: &Finding, side: &str) -> u64 {
     figures[0]
 }
 
-/// The names of the pairs, with the lines of each program.
-fn pairs(folder: &Path) -> Vec<(String, usize)> {
+/// The pairs in a folder of the workspace.
+fn pairs(folder: &str) -> Vec<Pair> {
     let mut pairs = Vec::new();
-    for entry in std::fs::read_dir(folder).expect("the tests").flatten() {
+    for entry in std::fs::read_dir(workspace().join(folder)).expect("the tests").flatten() {
         let path = entry.path();
         if path.is_dir() || path.ends_with("main.rs") || path.ends_with("pair.rs") {
             continue;
@@ -82,7 +105,16 @@ fn pairs(folder: &Path) -> Vec<(String, usize)> {
             let (name, module) = module.split_once(" {").expect("a module");
             let (_, pair) = module.split_once("crate::pair! {").expect("a pair");
             let (pair, _) = pair.split_once("\n    }").expect("its end");
-            pairs.push((format!("{file}::{name}"), pair.lines().count()));
+            let (_, after) = pair.split_once(" => ").expect("the path of `after`");
+            let end = after.find([',', ';']).expect("the end of the path");
+            let change = match after[..end].rsplit_once("::").expect("a path") {
+                ("crate::changed", module) => {
+                    format!("[`{module}.diff`](../{folder}/changes/{module}.diff)")
+                }
+                (_, function) => format!("[`{function}`](../{folder}/{file}.rs)"),
+            };
+            let name = format!("{file}::{name}");
+            pairs.push(Pair { name, lines: pair.lines().count(), change });
         }
     }
     pairs
@@ -95,24 +127,29 @@ fn every_finding_has_the_accepted_figures_of_its_tests() {
         assert_eq!([accepted(finding, "before"), accepted(finding, "after")], finding.bytes);
         assert!(finding.bytes[1] < finding.bytes[0], "{} has no gain", finding.test);
     }
-    let pairs = TESTS.map(|folder| pairs(&workspace().join(folder))).concat();
-    let tested: BTreeSet<_> = pairs.iter().map(|(name, _)| name).collect();
-    assert_eq!(findings.iter().map(|finding| &finding.test).collect::<BTreeSet<_>>(), tested);
-    for (name, lines) in &pairs {
+    let pairs: Vec<Pair> = TESTS.into_iter().flat_map(pairs).collect();
+    let tested: BTreeSet<_> = pairs.iter().map(|pair| (&pair.name, &pair.change)).collect();
+    let documented = findings.iter().map(|finding| (&finding.test, &finding.change));
+    assert_eq!(documented.collect::<BTreeSet<_>>(), tested);
+    for Pair { name, lines, .. } in &pairs {
         assert!(*lines <= LINES, "{name} has {lines} lines");
     }
     assert!(page().contains(&format!("measured {} defects and avoidable peaks:", findings.len())));
 }
 
-/// Asserts that the findings in one folder of tests name lines of the sources.
+/// Asserts that the findings in one folder of tests name lines of the sources. A file begins with the
+/// name and the version of its package, as the registry's folder of sources does.
 fn assert_lines(tests: &str, folder: impl Fn(&str) -> PathBuf) {
     let tests = workspace().join(tests);
     let findings = findings().into_iter().filter(|finding| folder_of(finding) == tests);
     let findings: Vec<Finding> = findings.collect();
     assert!(findings.len() >= 3);
     for Finding { file, line, code, test, .. } in findings {
-        let (package, path) = file.split_once('/').expect("a package");
-        let source = text(&folder(package).join(path));
+        let (versioned, path) = file.split_once('/').expect("a package");
+        let (package, _) = versioned.rsplit_once('-').expect("a version");
+        let sources = folder(package);
+        assert!(sources.ends_with(versioned), "{test}: {versioned} is {}", sources.display());
+        let source = text(&sources.join(path));
         let found = source.lines().nth(line - 1).expect("the line");
         assert!(found.contains(&code), "{test}: {file}:{line} is {found}");
     }
