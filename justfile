@@ -128,6 +128,8 @@ candle-versions VERSION="":
 # The defects of crates on top of another version of candle (tests/found_crates), with their accepted
 # figures. Compiles that candle for both devices. Needs `protoc`, which candle-onnx calls.
 found:
+    @command -v protoc >/dev/null || \
+        { printf 'error: this machine has no protoc\n  hint: apt-get install protobuf-compiler\n' >&2; exit 1; }
     cargo test -p memcheck-functional found::weekly -- --ignored --nocapture
 
 # A package of the shape of each of 25 projects that use candle (tests/functional/weekly/projects/rows.tsv), or of one of
