@@ -15,18 +15,27 @@ export function findings(test, tree) {
 
 function one(finding, tree) {
   const [first, ...rest] = finding.message.split('\n');
-  return el('article', { class: 'finding' },
+  return el('article', { class: finding.fails ? 'finding' : 'finding remark' },
     el('p', { class: 'message' }, el('span', { class: 'code' }, finding.code), ' ', prose(first)),
     rest.length > 0 ? el('pre', { tabindex: '0' }, rest.join('\n')) : null,
+    panic(finding, tree),
     finding.grown.length > 0 ? el('ul', { class: 'grown' }, finding.grown.map((each) => grown(each, tree))) : null,
     finding.cause ? cause(finding.cause) : null,
     finding.hint ? el('p', null, el('strong', null, 'Hint: '), prose(finding.hint)) : null,
     calledFrom(finding, tree),
-    finding.grown.length > 0 ? folded(sites(finding, tree)) : sites(finding, tree),
+    isExplained(finding) ? folded(sites(finding, tree), finding.code) : sites(finding, tree),
     explanation(finding.code),
     finding.consequences.map((each) => el('details', { class: 'also' },
       el('summary', null, 'Also ', el('span', { class: 'code' }, each.code), ' ', prose(each.message.split('\n')[0])),
       one(each, tree))));
+}
+
+/** The holders that changed explain a peak; a baseline does not know which allocations are new. */
+const isExplained = ({ code, grown: all }) => all.length > 0 || code === 'allocations-regression';
+
+function panic({ panicked_at: place }, tree) {
+  if (!place) return null;
+  return [el('p', { class: 'place' }, 'at ', linked(place)), snippet(tree.snippets.get(place))];
 }
 
 /** The line that called all places: of a kept loss, the line that computes it. */
@@ -45,10 +54,10 @@ function grown({ holder, place, then, now }, tree) {
     snippet(tree.snippets.get(place)));
 }
 
-/** Of a regression, the call sites are all that are live at the peak, with or without a change. */
-function folded(list) {
+/** Of a regression, the call sites are all of the test, with or without a change. */
+function folded(list, code) {
   if (!list) return null;
-  return el('details', null, el('summary', null, 'All call sites at the peak'), list);
+  return el('details', null, el('summary', null, code === 'allocations-regression' ? 'All call sites' : 'All call sites at the peak'), list);
 }
 
 function cause({ code, title, evidence, remedy }) {
@@ -69,7 +78,14 @@ function explanation(code) {
 
 function sites({ sites: all, more }, tree) {
   if (all.length === 0) return null;
-  const list = el('ol', { class: 'sites' }, all.slice(0, FEW).map((each) => site(each, tree)));
+  // The source of a line is shown once.
+  const shown = new Set();
+  const item = (each) => {
+    const isNew = !shown.has(each.place);
+    shown.add(each.place);
+    return site(each, tree, isNew);
+  };
+  const list = el('ol', { class: 'sites' }, all.slice(0, FEW).map(item));
   const hidden = all.slice(FEW);
   const parts = [list];
   if (hidden.length > 0) {
@@ -77,7 +93,7 @@ function sites({ sites: all, more }, tree) {
     const button = el('button', {
       type: 'button',
       onclick: () => {
-        list.append(...hidden.map((each) => site(each, tree)));
+        list.append(...hidden.map(item));
         button.remove();
       },
     }, `Show ${counted(hidden.length, 'more place', 'more places')}, ${size(bytes)}`);
@@ -87,7 +103,7 @@ function sites({ sites: all, more }, tree) {
   return parts;
 }
 
-function site(each, tree) {
+function site(each, tree, withSource) {
   const what = [each.operation, each.tensor, each.scope && `in ${each.scope}`].filter(Boolean);
   return el('li', null,
     el('p', null,
@@ -97,7 +113,7 @@ function site(each, tree) {
     each.place ? el('p', { class: 'place' }, 'at ', linked(each.place),
       each.function ? ` in ${each.function}` : null) : null,
     each.via ? el('p', { class: 'place' }, `through ${each.via}`) : null,
-    snippet(tree.snippets.get(each.place)),
+    withSource ? snippet(tree.snippets.get(each.place)) : null,
     each.stack === null ? null : stack(each.stack, tree));
 }
 

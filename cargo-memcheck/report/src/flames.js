@@ -73,7 +73,8 @@ export function flames(parent, space, graphs, tree, first) {
       + `Largest frames: ${largest(root)}`);
     area.replaceChildren();
     state.at = null;
-    chart = flamegraph().width(pixels).cellHeight(CELL).minFrameSize(2).inverted(true)
+    // Without a height, the library leaves two empty rows below the deepest frame.
+    chart = flamegraph().width(pixels).height(depth(root) * CELL + 1).cellHeight(CELL).minFrameSize(2).inverted(true)
       .transitionDuration(calm.matches ? 0 : 200).sort((a, b) => b.value - a.value)
       .setColorMapper((node) => fill(node))
       .label((node) => describe(node, root))
@@ -135,6 +136,9 @@ export function flames(parent, space, graphs, tree, first) {
 
   return { show };
 }
+
+/** The number of rows. */
+const depth = (node) => 1 + node.children.reduce((most, child) => Math.max(most, depth(child)), 0);
 
 function describe(node, root) {
   const { data } = node;

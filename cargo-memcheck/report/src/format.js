@@ -11,7 +11,9 @@ export function size(bytes) {
   if (positive < 1024) return `${bytes} B`;
   let [value, unit] = [positive / 1024, 0];
   while (value >= 1024 && unit < UNITS.length - 1) [value, unit] = [value / 1024, unit + 1];
-  return `${bytes < 0 ? '\u2212' : ''}${value.toFixed(1)} ${UNITS[unit]}`;
+  // Of two nearest tenths, the even one, as Rust prints it: 2.25 is 2.2, and 2.75 is 2.8.
+  const tenths = value % 1 === 0.25 ? (value - 0.05).toFixed(1) : value.toFixed(1);
+  return `${bytes < 0 ? '\u2212' : ''}${tenths} ${UNITS[unit]}`;
 }
 
 /** Two sizes, in bytes if they differ but would be shown as the same size. */

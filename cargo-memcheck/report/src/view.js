@@ -85,6 +85,8 @@ function output({ output: text }) {
   return text ? [part('Output', {}, el('pre', { class: 'output', tabindex: '0' }, text))] : [];
 }
 
+const OF_AN_ITERATION = ['growth', 'allocations', 'allocated_total'];
+
 function figures({ figures: rows }) {
   if (rows.length === 0) return [];
   const several = new Set(rows.map((row) => row.space)).size > 1;
@@ -94,15 +96,16 @@ function figures({ figures: rows }) {
     const change = row.now - row.then;
     if (change === 0) return 'none';
     const sign = change > 0 ? '+' : '\u2212';
-    const part = share(Math.abs(change), row.then);
+    const part = share(Math.abs(change), row.then).replace(' ', '');
     return el('span', { class: change > 0 ? 'more' : 'less' },
       // A change from 0 has no share.
-      `${sign}${text(row, Math.abs(change))}${part === share(0, 1) ? '' : ` (${sign}${part})`}`);
+      `${sign}${text(row, Math.abs(change))}${part === '0.0%' || row.then === 0 ? '' : ` (${sign}${part})`}`);
   };
   const columns = [{ title: 'Figure' }, { title: 'Now', figure: true },
     { title: 'Baseline', figure: true }, { title: 'Change', figure: true }, { title: 'Limit', figure: true }];
+  const title = ({ name }) => (OF_AN_ITERATION.includes(name.split('/').at(-1)) ? `${name} per iteration` : name);
   const cells = rows.map((row) => [
-    several ? `${row.name} of ${row.space}` : row.name,
+    several ? `${title(row)} of ${row.space}` : title(row),
     el('span', { title: isCount(row) ? null : both(row.now) }, row.in_bytes ? `${exact(row.now)} B` : text(row, row.now, row.then)),
     row.then === null ? '\u2014' : text(row, row.then, row.now),
     row.then === null ? '\u2014' : difference(row),
@@ -128,6 +131,6 @@ function remarks({ notes, driver, hint }) {
   const lines = [...notes.map((note) => `note: ${note}`), ...(hint ? [`hint: ${hint}`] : [])];
   const parts = [];
   if (lines.length > 0) parts.push(el('ul', { class: 'notes' }, lines.map((line) => el('li', null, line))));
-  if (driver.length > 0) parts.push(part('Driver and NVML', {}, el('pre', { tabindex: '0' }, driver.join('\n'))));
+  if (driver.length > 0) parts.push(part('Driver and NVML', {}, el('pre', { class: 'output', tabindex: '0' }, driver.join('\n'))));
   return parts;
 }

@@ -218,7 +218,7 @@ fn crashed(status: ExitStatus, when: &str) -> Finding {
         9 => finding.hint(
             "memcheck did not send this signal; `dmesg` shows whether the kernel's out-of-memory killer did",
         ),
-        6 | 11 => finding.hint("its output may end with the reason; --no-capture shows all of it"),
+        6 | 11 => finding.hint("its output may end with the reason; `--no-capture` shows all of it"),
         _ => finding,
     }
 }

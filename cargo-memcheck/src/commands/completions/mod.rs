@@ -171,6 +171,7 @@ mod tests {
         for line in [
             "cargo memcheck compare --update candle-cor",
             "cargo memcheck compare main --update serde,candle-cor",
+            "cargo memcheck diff --update candle-cor",
         ] {
             let values = values(line);
             assert!(values.iter().any(|value| value.ends_with("candle-core")), "{values:?}");

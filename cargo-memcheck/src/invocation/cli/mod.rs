@@ -273,13 +273,16 @@ pub(crate) fn is_subcommand(word: &str) -> bool {
     subcommands().contains(&word)
 }
 
-/// The names of the subcommands that the help lists.
+/// The names and aliases of the subcommands that the help lists.
 pub(crate) fn subcommands() -> &'static [&'static str] {
     static NAMES: OnceLock<Vec<&'static str>> = OnceLock::new();
     NAMES.get_or_init(|| {
         let command = Cli::command();
         let listed = command.get_subcommands().filter(|command| !command.is_hide_set());
-        let names = listed.map(|command| command.get_name().to_owned());
+        let names = listed.flat_map(|command| {
+            let name = std::iter::once(command.get_name());
+            name.chain(command.get_visible_aliases()).map(str::to_owned).collect::<Vec<_>>()
+        });
         names.map(|name| &*name.leak()).collect()
     })
 }

@@ -17,6 +17,8 @@ pub(crate) mod example;
 mod exports;
 mod failure;
 mod findings;
+#[cfg(feature = "exports")]
+mod frames;
 #[cfg(all(test, feature = "exports"))]
 mod headline;
 #[cfg(test)]
@@ -27,6 +29,7 @@ mod links;
 mod live;
 mod next_step;
 mod notes;
+mod panics;
 mod places;
 pub(crate) mod profile;
 #[cfg(test)]

@@ -163,6 +163,7 @@ pub(super) fn all(task: &Task, outcome: &TestOutcome) -> Vec<NextStep> {
     if verdict.status != Status::Passed {
         steps.push(match gravest(verdict) {
             Some(Code::TestFailed) if lacks_backtrace(outcome) => NextStep::ShowBacktrace,
+            Some(Code::Crashed | Code::TimedOut | Code::DeviceFault) => NextStep::ShowOutput,
             _ => NextStep::Run,
         });
     }

@@ -69,17 +69,6 @@ pub(super) fn headline(finding: &Finding) -> Option<(&str, u32)> {
     stored.or_else(|| grown(finding).next()).or_else(of_sites)
 }
 
-/// The file and the line of the first panic in the output of a test. Cargo compiles packages of a
-/// workspace in its folder, so that the path begins there.
-#[cfg(feature = "exports")]
-pub(super) fn of_panic<'a>(mut output: impl Iterator<Item = &'a str>) -> Option<(&'a str, u32)> {
-    let place = output.find_map(|line| Some(line.split_once(" panicked at ")?.1))?;
-    // `src/model.rs:20:5:`
-    let mut parts = place.trim_end_matches(':').rsplitn(3, ':').skip(1);
-    let (line, file) = (parts.next()?, parts.next()?);
-    Some((file, line.parse().ok()?))
-}
-
 /// The headline, if it is the line that called those of all call sites.
 pub(super) fn caller(finding: &Finding) -> Option<(&str, u32)> {
     finding.caller().map(|HeadLine { file, line, .. }| (file.as_str(), *line))
@@ -91,16 +80,6 @@ mod tests {
 
     use super::*;
     use crate::discovery::task::example::task;
-
-    #[test]
-    #[cfg(feature = "exports")]
-    fn the_first_panic_of_an_output_has_a_line() {
-        let panic = |output: &'static str| of_panic(output.lines());
-        let two = "begin\nthread 'a' (7) panicked at src/a b.rs:20:5:\nwhy\nthread 'b' panicked at b.rs:1:1:";
-        assert_eq!(panic(two), Some(("src/a b.rs", 20)));
-        assert_eq!(panic("it panicked at night"), None);
-        assert_eq!(panic("no thread failed"), None);
-    }
 
     #[test]
     fn a_finding_is_at_its_headline_or_else_at_the_first_line_of_the_workspace() {

@@ -3,8 +3,10 @@
 
 mod hyperlinks;
 mod layout;
+mod output;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use console::Term;
@@ -12,6 +14,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use memcheck_core::judgement::finding::{Class, Code, Finding, Level};
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::measurement::soak;
+use memcheck_core::presentation::text::{Line, LinePart};
 use memcheck_core::size::Size;
 use memcheck_core::space::Space;
 use memcheck_core::wire::exit;
@@ -23,7 +26,7 @@ use layout::INDENT;
 
 use super::live::{Live, Moment};
 
-use super::{driver_lines, findings, next_step, notes, style, summary};
+use super::{driver_lines, findings, next_step, notes, panics, style, summary};
 use crate::build::leg::Leg;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
@@ -34,9 +37,6 @@ use crate::presentation::tally::Tally;
 use crate::system::escape;
 use crate::system::printing::{eprint_lines, print_above};
 use crate::system::process::Capture;
-
-const HEAD: usize = 4;
-const TAIL: usize = 6;
 
 pub(crate) struct Terminal {
     bar: ProgressBar,
@@ -265,7 +265,11 @@ impl Terminal {
                 lines.extend(layout::finding(&brief, self.verbosity, counts, screen));
                 continue;
             }
-            lines.extend(layout::finding(finding, self.verbosity, counts, screen));
+            let mut parts = findings::parts(finding, self.verbosity);
+            if finding.code == Code::TestFailed {
+                add_place(&mut parts, outcome);
+            }
+            lines.extend(layout::lines(parts, counts, screen));
             for finding in consequences {
                 lines.extend(layout::consequence(finding, self.verbosity, screen));
             }
@@ -286,32 +290,11 @@ impl Terminal {
 
     fn output(&self, outcome: &TestOutcome) -> Vec<String> {
         let failing = matches!(outcome.verdict.status, Status::Failed | Status::NotMeasured);
-        // With a live view the output is not printed as it comes.
         let shows = failing || self.live.is_used();
         if !shows || self.capture == Capture::Shown {
             return Vec::new();
         }
-        let own = outcome.output.own_lines();
-        if own.is_empty() {
-            return Vec::new();
-        }
-        // The first lines often show the first error, and the last lines show the end of the test.
-        let skipped = match self.verbosity {
-            Verbosity::Verbose => 0,
-            _ if self.live.is_used() => 0,
-            _ => own.len().saturating_sub(HEAD + TAIL),
-        };
-        let indented = |line: &&str| format!("{:13}  {}", "", escape::colors(line));
-        let mut lines = vec![format!("{:13}{}", "", style::dim("output:"))];
-        if skipped == 0 {
-            lines.extend(own.iter().map(indented));
-        } else {
-            lines.extend(own[..HEAD].iter().map(indented));
-            let more = format!("… {skipped} more lines with --verbose");
-            lines.push(format!("{:13}  {}", "", style::dim(&more)));
-            lines.extend(own[HEAD + skipped..].iter().map(indented));
-        }
-        lines
+        output::lines(outcome, output::Extent::new(self.verbosity, self.live.is_used()))
     }
 
     /// The lines of a test that has ended.
@@ -350,6 +333,17 @@ impl Terminal {
         lines[0] = format!("{word} {}", lines[0]);
         lines
     }
+}
+
+/// Adds the line of a panic below the message.
+fn add_place(parts: &mut Vec<Line>, outcome: &TestOutcome) {
+    let own = outcome.output.own_lines();
+    // A line of a dependency is not a place to look at.
+    let panic = panics::line(&own).filter(|(file, _)| Path::new(file).is_relative());
+    let Some((file, line)) = panic else { return };
+    let of_message = |line: &&Line| matches!(line.part, LinePart::Summary | LinePart::Message);
+    let at = parts.iter().take_while(of_message).count();
+    parts.insert(at, Line { part: LinePart::Place, text: format!("  {file}:{line}") });
 }
 
 fn judges_process(outcome: &TestOutcome) -> bool {

@@ -1,5 +1,6 @@
 //! The program's frames in a backtrace that std has printed into the text of an error.
 
+use super::ends::is_glue;
 use super::{Frame, Owner};
 
 /// The frames of the program as `src/model.rs:42 (model::forward)`, the innermost first. The frames
@@ -15,6 +16,10 @@ pub fn program_frames(text: &str) -> Vec<String> {
             Frame { function: function.to_owned(), file: Some(file.to_owned()), line: Some(line) };
         if frame.owner() != Owner::User {
             continue;
+        }
+        // The callers of the body are the attribute and the harness.
+        if is_glue(&frame) {
+            break;
         }
         let shown = format!("{file}:{line} ({})", frame.path());
         let is_known = |known: &String| known.starts_with(&format!("{file}:{line} "));
@@ -54,6 +59,8 @@ mod tests {
              at ./tests/mem.rs:7:5
    4: mem::training_step::body::{{closure}}
              at ./tests/mem.rs:7:5
+   5: mem::training_step::__MEM_TEST::{{closure}}
+             at ./tests/mem.rs:5:1
    5: core::ops::function::FnOnce::call_once
              at /rustc/abc/library/core/src/ops/function.rs:250:5
    6: __libc_start_main

@@ -22,7 +22,7 @@ pub(super) fn trim(frames: &mut Vec<(&Frame, Owner)>) {
 }
 
 /// True for a closure of the static that `#[mem_test]` describes a test with.
-fn is_glue(frame: &Frame) -> bool {
+pub(super) fn is_glue(frame: &Frame) -> bool {
     let plain = plain(&frame.function);
     plain.rsplit("::").find(|segment| !is_closure(segment)) == Some(TEST)
 }

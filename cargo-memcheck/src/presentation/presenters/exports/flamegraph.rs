@@ -5,12 +5,11 @@
 mod drawing;
 
 use memcheck_core::measurement::attribution::{Attribution, Holder, HolderKind};
-use memcheck_core::measurement::stack::Frame;
 use memcheck_core::size::Size;
 
 use crate::discovery::task::{Task, TestOutcome};
 use crate::presentation::events::{Presenter, ReportWriter};
-use crate::presentation::presenters::summary;
+use crate::presentation::presenters::{frames, summary};
 use crate::presentation::tally::Tally;
 use crate::system::escape;
 
@@ -72,13 +71,13 @@ impl Tile {
 /// is drawn by a call of its own.
 const DEEPEST: usize = 256;
 
-fn stack(attribution: &Attribution, holder: &Holder) -> Vec<String> {
+fn stack(attribution: &Attribution, holder: &Holder, test: &str) -> Vec<String> {
     let Some(place) = attribution.places.get(holder.place) else {
         return vec!["(the record has no such place)".to_owned()];
     };
     let stack = attribution.stack_of(place);
     let outermost = stack.frames.iter().rev().take(DEEPEST);
-    let mut frames: Vec<String> = outermost.map(Frame::shown).collect();
+    let mut frames: Vec<String> = outermost.map(|frame| frames::shown(frame, test)).collect();
     let mut held: Vec<String> = Vec::new();
     held.extend(place.operation.clone());
     held.extend(place.tensor.as_ref().map(ToString::to_string));
@@ -102,7 +101,7 @@ impl Presenter for FlameGraph {
         for (space, peak) in &attribution.peaks {
             let mut root = Tile::new(format!("{space} at its peak of {}", Size(peak.bytes)));
             for holder in peak.holders.iter().filter(|holder| holder.bytes > 0) {
-                root.add(&stack(attribution, holder), holder);
+                root.add(&stack(attribution, holder, task.name()), holder);
             }
             if root.bytes == 0 {
                 continue;

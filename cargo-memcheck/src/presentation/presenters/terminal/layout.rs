@@ -110,7 +110,7 @@ pub(super) fn finding(
     fails: bool,
     (columns, links): (Option<usize>, Option<&Hyperlinks>),
 ) -> Vec<String> {
-    shown(findings::parts(finding, verbosity), fails, (columns, links))
+    lines(findings::parts(finding, verbosity), fails, (columns, links))
 }
 
 /// The lines of a finding that follows from another one.
@@ -119,10 +119,11 @@ pub(super) fn consequence(
     verbosity: Verbosity,
     (columns, links): (Option<usize>, Option<&Hyperlinks>),
 ) -> Vec<String> {
-    shown(findings::consequence(finding, verbosity), false, (columns, links))
+    lines(findings::consequence(finding, verbosity), false, (columns, links))
 }
 
-fn shown(
+/// The lines with their colors and links.
+pub(super) fn lines(
     all: Vec<Line>,
     fails: bool,
     (columns, links): (Option<usize>, Option<&Hyperlinks>),

@@ -38,7 +38,8 @@ pub(super) fn next(task: &Task, outcome: &TestOutcome, baselines: &[String]) -> 
             NextStep::Run if is_ignored => "run this ignored test",
             NextStep::Run if outcome.was_killed => "run this test again",
             NextStep::ShowBacktrace => "run it with a backtrace of the panic",
-            NextStep::Run | NextStep::ShowOutput | NextStep::Repeat => AGAIN,
+            NextStep::ShowOutput => "run it with all of its output",
+            NextStep::Run | NextStep::Repeat => AGAIN,
             NextStep::Profile if has_call_sites => {
                 "see all call sites and all holders at the peak in the terminal"
             }

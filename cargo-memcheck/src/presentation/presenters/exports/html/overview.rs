@@ -14,7 +14,7 @@ use super::commands::{self, NextCommand};
 use super::data::{Sources, failed_output};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::presentation::origin::RunOrigin;
-use crate::presentation::presenters::{findings, places};
+use crate::presentation::presenters::{findings, panics, places};
 use crate::presentation::tally::Tally;
 
 /// More failures are in the table only.
@@ -133,8 +133,9 @@ pub(super) fn failure(
     // The output of a test whose memory is at fault explains nothing.
     let about_memory = first.is_some_and(|finding| finding.code.is_about_memory());
     let output = failed_output(outcome).filter(|_| !about_memory);
-    let lines = output.iter().flatten().map(String::as_str);
-    let panic = places::of_panic(lines).filter(|(file, line)| sources.line(file, *line).is_some());
+    let lines = output.as_deref().unwrap_or_default();
+    let panic = panics::line(lines).filter(|(file, line)| sources.line(file, *line).is_some());
+    let lines = panics::without_repeats(lines, &outcome.verdict.findings);
     // A row that opens must not contain a link, which a screen reader could not reach.
     let row = html! {
         strong.name { (breakable(task.name())) } " " span.binary { (task.binary.id) } " "
@@ -150,7 +151,7 @@ pub(super) fn failure(
             }
         }
         @if let Some((file, line)) = panic { p.place { (place("line", sources, file, line)) } }
-        @if let Some(lines) = &output {
+        @if !lines.is_empty() {
             p { strong { "output:" } @if lines.len() > MOST_OUTPUT { " the last lines" } }
             pre.output { (lines[lines.len().saturating_sub(MOST_OUTPUT)..].join("\n")) }
         }
@@ -223,8 +224,14 @@ fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Marku
     let first = places::headline(finding).filter(|_| is_known);
     // The cause states it once for all of them.
     let is_new = finding.grown.iter().all(|holder| holder.then == 0);
+    // Of an assertion, its two values.
+    let further: Vec<&str> = match finding.code {
+        Code::TestFailed => finding.message.lines().skip(1).take(MOST_OUTPUT).collect(),
+        _ => Vec::new(),
+    };
     html! {
         p.message { span.code { (finding.code) } " " (prose(&headline(finding, outcome))) }
+        @if !further.is_empty() { pre.output { (further.join("\n")) } }
         @for holder in finding.grown.iter().take(MOST_GROWN) {
             p.place {
                 @if let Some((file, line)) = places::line_of(holder) {

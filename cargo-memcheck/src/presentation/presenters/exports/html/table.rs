@@ -32,7 +32,7 @@ pub(super) fn row(number: usize, task: &Task, outcome: &TestOutcome, then: &Then
             td.found { @if let Some(finding) = finding { span.code { (finding.code) } } }
             (bytes("peak", figure("peak_allocated"), finding))
             (change(figure("peak_allocated")))
-            (bytes("growth", figure("growth"), finding))
+            (bytes("growth per iteration", figure("growth"), finding))
             td.n.limit data-label="limit" { (limit(finding, &rows)) }
             (seconds(outcome))
         }
@@ -89,9 +89,10 @@ fn limit(finding: Option<&Finding>, rows: &[FigureRow]) -> String {
             true => counted(limit, "allocation", "allocations"),
             false => sizes::apart(limit, figure.unwrap_or(limit))[0].clone(),
         };
+        let name = finding.map_or("", |finding| limited(finding.code));
         return match finding.and_then(|finding| finding.baseline) {
-            Some(_) => format!("{limit} (baseline and tolerance)"),
-            None => limit,
+            Some(_) => format!("{name}{limit} (baseline and tolerance)"),
+            None => format!("{name}{limit}"),
         };
     }
     let of = |name: &str| rows.iter().find(|row| row.name == name)?.limit.clone();
@@ -99,6 +100,15 @@ fn limit(finding: Option<&Finding>, rows: &[FigureRow]) -> String {
         (Some(peak), _) => format!("peak {peak}"),
         (None, Some(growth)) => format!("growth {growth}"),
         (None, None) => String::new(),
+    }
+}
+
+/// The figure that a finding judges, unless its code or the unit of the limit names it.
+fn limited(code: Code) -> &'static str {
+    match code {
+        Code::Leak | Code::GrowthRegression => "growth ",
+        Code::PeakLimit | Code::PeakRegression => "peak ",
+        _ => "",
     }
 }
 
@@ -120,7 +130,7 @@ const COLUMNS: [(&str, Option<&str>); 9] = [
     ("Finding", Some("text")),
     ("Peak", Some("number")),
     ("From baseline", Some("number")),
-    ("Growth", Some("number")),
+    ("Growth per iteration", Some("number")),
     ("Limit", None),
     ("Time", Some("number")),
 ];
@@ -156,7 +166,7 @@ mod tests {
             limit: Some(1_048_576),
             ..Finding::new(Code::PeakLimit, "")
         };
-        assert_eq!(limit(Some(&finding), &[]), "1,048,576 B");
+        assert_eq!(limit(Some(&finding), &[]), "peak 1,048,576 B");
         let name = "peak_allocated";
         let row = |now, then| FigureRow {
             space: String::new(),

@@ -70,7 +70,7 @@ impl Then {
         }
     }
 
-    fn figure(&self, space: Space, name: &str) -> Option<u64> {
+    pub(super) fn figure(&self, space: Space, name: &str) -> Option<u64> {
         self.figures.0.get(&space)?.get(name).copied()
     }
 

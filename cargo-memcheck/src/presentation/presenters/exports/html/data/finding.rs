@@ -1,13 +1,16 @@
 //! The data of a finding: its message, its call sites and its cause.
 
+use std::path::Path;
+
 use memcheck_core::judgement::diagnosis::Cause;
-use memcheck_core::judgement::finding::{GrownHolder, Site};
+use memcheck_core::judgement::finding::{Code, Finding, GrownHolder, Site};
 use memcheck_core::measurement::stack::Stack;
 use serde::Serialize;
 
 use super::tree::Tree;
+use crate::discovery::task::TestOutcome;
 use crate::presentation::presenters::findings::{self, Folded};
-use crate::presentation::presenters::places;
+use crate::presentation::presenters::{panics, places};
 
 /// A report of a run with a million holders stays small.
 const MOST_SITES: usize = 50;
@@ -16,6 +19,10 @@ const MOST_SITES: usize = 50;
 pub(super) struct FindingData {
     code: String,
     message: String,
+    /// True if the finding makes the test fail.
+    fails: bool,
+    /// The line of a panic.
+    panicked_at: Option<String>,
     space: Option<String>,
     grown: Vec<GrownHolder>,
     sites: Vec<SiteData>,
@@ -45,7 +52,11 @@ struct SiteData {
 }
 
 impl FindingData {
-    pub(super) fn new(Folded { finding, consequences }: Folded<'_>, tree: &mut Tree) -> Self {
+    pub(super) fn new(
+        Folded { finding, consequences }: Folded<'_>,
+        outcome: &TestOutcome,
+        tree: &mut Tree,
+    ) -> Self {
         let shown = finding.sites.len().min(MOST_SITES);
         let (first, rest) = finding.sites.split_at(shown);
         let left_out = (rest.len(), rest.iter().map(|site| site.bytes).sum());
@@ -59,6 +70,8 @@ impl FindingData {
         Self {
             code: finding.code.to_string(),
             message: finding.message.clone(),
+            fails: findings::is_denied(finding, &outcome.verdict),
+            panicked_at: panicked_at(finding, outcome, tree),
             space: finding.space.map(|space| space.to_string()),
             grown: finding.grown.clone(),
             sites: first.iter().map(|site| SiteData::new(site, tree)).collect(),
@@ -68,10 +81,22 @@ impl FindingData {
             hint: finding.hint.clone(),
             consequences: consequences
                 .into_iter()
-                .map(|finding| Self::new(Folded { finding, consequences: Vec::new() }, tree))
+                .map(|finding| {
+                    Self::new(Folded { finding, consequences: Vec::new() }, outcome, tree)
+                })
                 .collect(),
         }
     }
+}
+
+/// The line of the panic that a finding reports. A line of a dependency is not a place to look at.
+fn panicked_at(finding: &Finding, outcome: &TestOutcome, tree: &mut Tree) -> Option<String> {
+    let output = outcome.output.own_lines();
+    let (file, line) = panics::line(&output).filter(|_| finding.code == Code::TestFailed)?;
+    Path::new(file).is_relative().then(|| {
+        tree.show(Some(file), Some(line));
+        format!("{file}:{line}")
+    })
 }
 
 impl SiteData {

@@ -53,10 +53,10 @@ impl TestData {
         sources: &Sources,
     ) -> Self {
         let record = outcome.report.as_ref().map(|report| &report.record);
-        let mut tree = tree::Tree::default();
+        let mut tree = tree::Tree::of(task.name());
         // The source of the lines of findings comes first.
         let findings = findings::folded(&outcome.verdict.findings).into_iter();
-        let findings = findings.map(|folded| finding::FindingData::new(folded, &mut tree));
+        let findings = findings.map(|folded| finding::FindingData::new(folded, outcome, &mut tree));
         let findings: Vec<finding::FindingData> = findings.collect();
         let spaces = record.map(|record| space::spaces(record, then, &mut tree));
         let places = tree.lines_of_program();

@@ -32,6 +32,8 @@ pub(super) struct SpaceData {
 struct IterationData {
     allocated: Vec<u64>,
     peak: Vec<u64>,
+    /// The peak of the test in its baseline.
+    baseline: Option<u64>,
     slope: f64,
     growth: u64,
     /// Iterations before the measured ones, which everything else counts too.
@@ -104,7 +106,7 @@ pub(super) fn spaces(record: &Record, then: &Then, tree: &mut Tree) -> Vec<Space
             SpaceData {
                 space: space.to_string(),
                 judged: record.judged.contains(&space),
-                iterations: iterations(record, space),
+                iterations: iterations(record, space, then),
                 held: profile.as_ref().and_then(|of| held(record, space, then, of, tree)),
                 tables,
             }
@@ -112,11 +114,12 @@ pub(super) fn spaces(record: &Record, then: &Then, tree: &mut Tree) -> Vec<Space
         .collect()
 }
 
-fn iterations(record: &Record, space: Space) -> Option<IterationData> {
+fn iterations(record: &Record, space: Space, then: &Then) -> Option<IterationData> {
     let measured = record.spaces.get(&space).filter(|of| !of.allocated.is_empty())?;
     Some(IterationData {
         allocated: measured.allocated.clone(),
         peak: measured.peak.clone(),
+        baseline: then.figure(space, "peak_allocated"),
         slope: measured.slope,
         growth: measured.metrics.growth,
         warmup: record.facts.warmup,

@@ -8,6 +8,8 @@ use memcheck_core::measurement::attribution::{Attribution, Place};
 use memcheck_core::measurement::stack::{Frame, Owner, Stack};
 use serde::Serialize;
 
+use crate::presentation::presenters::frames;
+
 /// Lines of the program whose source is shown.
 const MOST_LINES: usize = 24;
 
@@ -65,6 +67,8 @@ pub(super) struct TreeData {
 /// Collects the frames, stacks and call sites that the data of a test refers to.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
+    /// The name of the test.
+    test: String,
     data: TreeData,
     frames: HashMap<Frame, usize>,
     stacks: HashMap<Vec<Frame>, usize>,
@@ -73,6 +77,10 @@ pub(super) struct Tree {
 }
 
 impl Tree {
+    pub(super) fn of(test: &str) -> Self {
+        Self { test: test.to_owned(), ..Self::default() }
+    }
+
     pub(super) fn finish(self) -> TreeData {
         self.data
     }
@@ -162,7 +170,7 @@ impl Tree {
         };
         let number = self.data.frames.len();
         self.data.frames.push(FrameData {
-            function: frame.short(),
+            function: frames::name(frame, &self.test),
             path: frame.path(),
             place: frame.short_place(),
             owner,
