@@ -6,7 +6,6 @@ mod layout;
 mod output;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use console::Term;
@@ -14,7 +13,6 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use memcheck_core::judgement::finding::{Class, Code, Finding, Level};
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::measurement::soak;
-use memcheck_core::presentation::text::{Line, LinePart};
 use memcheck_core::size::Size;
 use memcheck_core::space::Space;
 use memcheck_core::wire::exit;
@@ -26,7 +24,7 @@ use layout::INDENT;
 
 use super::live::{Live, Moment};
 
-use super::{driver_lines, findings, next_step, notes, panics, style, summary};
+use super::{driver_lines, findings, next_step, notes, style, summary};
 use crate::build::leg::Leg;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
@@ -267,7 +265,7 @@ impl Terminal {
             }
             let mut parts = findings::parts(finding, self.verbosity);
             if finding.code == Code::TestFailed {
-                add_place(&mut parts, outcome);
+                output::add_place(&mut parts, outcome);
             }
             lines.extend(layout::lines(parts, counts, screen));
             for finding in consequences {
@@ -294,7 +292,7 @@ impl Terminal {
         if !shows || self.capture == Capture::Shown {
             return Vec::new();
         }
-        output::lines(outcome, output::Extent::new(self.verbosity, self.live.is_used()))
+        output::lines(outcome, output::OutputExtent::new(self.verbosity, self.live.is_used()))
     }
 
     /// The lines of a test that has ended.
@@ -333,17 +331,6 @@ impl Terminal {
         lines[0] = format!("{word} {}", lines[0]);
         lines
     }
-}
-
-/// Adds the line of a panic below the message.
-fn add_place(parts: &mut Vec<Line>, outcome: &TestOutcome) {
-    let own = outcome.output.own_lines();
-    // A line of a dependency is not a place to look at.
-    let panic = panics::line(&own).filter(|(file, _)| Path::new(file).is_relative());
-    let Some((file, line)) = panic else { return };
-    let of_message = |line: &&Line| matches!(line.part, LinePart::Summary | LinePart::Message);
-    let at = parts.iter().take_while(of_message).count();
-    parts.insert(at, Line { part: LinePart::Place, text: format!("  {file}:{line}") });
 }
 
 fn judges_process(outcome: &TestOutcome) -> bool {

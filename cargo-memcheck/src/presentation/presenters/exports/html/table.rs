@@ -32,7 +32,7 @@ pub(super) fn row(number: usize, task: &Task, outcome: &TestOutcome, then: &Then
             td.found { @if let Some(finding) = finding { span.code { (finding.code) } } }
             (bytes("peak", figure("peak_allocated"), finding))
             (change(figure("peak_allocated")))
-            (bytes("growth per iteration", figure("growth"), finding))
+            (bytes("growth", figure("growth"), finding))
             td.n.limit data-label="limit" { (limit(finding, &rows)) }
             (seconds(outcome))
         }
