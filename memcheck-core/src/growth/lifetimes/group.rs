@@ -24,7 +24,7 @@ pub(super) struct KindGroup {
     pub(super) age: usize,
     pub(super) ages: Events,
     /// The same in time, of a run with a clock.
-    pub(super) lifetimes: Option<Lifetimes>,
+    pub(super) lifetimes: Option<TimesAlive>,
     /// Live bytes of blocks that were born before the first entry and never died. `None` if an entry
     /// stands for several iterations, because `born` then has blocks that died within their entry.
     pub(super) older: Option<i64>,
@@ -52,7 +52,7 @@ impl KindGroup {
         let live_blocks = sum(&|kind, sum| add_from(&kind.blocks.live, kind.from, 1, start, sum));
         let largest = largest(kinds, start, length);
         let (age, ages) = ages(kinds, start);
-        let lifetimes = Lifetimes::new(history, kinds);
+        let lifetimes = TimesAlive::new(history, kinds);
         let within = lifetimes.map_or(0, |lifetimes| history.entries_within(lifetimes.longest));
         let age = age.max(within.min(length));
         let measured = left.iter().fold(0i64, |sum, &left| sum.saturating_add(left));
@@ -129,7 +129,7 @@ fn ages(kinds: &[&Kind], start: usize) -> (usize, Events) {
 
 /// How long blocks have lived, in microseconds.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Lifetimes {
+pub(super) struct TimesAlive {
     /// The longest time, and as much as that can be more without a rise.
     longest: u64,
     /// The rises of the longest time.
@@ -138,7 +138,7 @@ pub(super) struct Lifetimes {
     run: u64,
 }
 
-impl Lifetimes {
+impl TimesAlive {
     /// A run of so many of the longest lifetimes shows whether it rises.
     const LEAST: u64 = 8;
 
