@@ -61,7 +61,7 @@ impl Tally {
         }
     }
 
-    fn set_up(&self) -> u64 {
+    pub(super) fn set_up(&self) -> u64 {
         let left = self.left.iter().fold(0u64, |sum, &left| sum.saturating_add(left));
         self.now.saturating_sub(left)
     }

@@ -53,9 +53,11 @@ mod measures;
 mod misses;
 #[cfg(any(test, feature = "programs"))]
 pub mod programs;
+mod progression;
 mod rate;
 mod replaced;
 mod runs;
+mod separate;
 mod series;
 mod state;
 mod step;

@@ -1,25 +1,29 @@
 //! One look at a history: decides, or returns the number of iterations until the next look.
 
+use std::cell::OnceCell;
+use std::slice;
+
 use super::decision::{Budget, Decision, Leak, Open, Part, PartPattern, Undecided};
 use super::events::Look;
 use super::group::{KindGroup, is_unchanged};
 use super::history::History;
 use super::kind::{Kind, contains};
+use super::progression::progression;
 use super::rate::{Certainty, Rate};
 use super::replaced::buffers;
+use super::separate::separate;
 use super::tables::is_table_of_a_cache;
-use super::tree::{Growing, Node, judge_by_site, judge_by_size, rises};
+use super::tree::{Growing, Node, add_growth, judge_by_site, judge_by_size, rises};
 
 /// Judges a history, at a cost of kinds times entries. The next look should come after the further
 /// iterations of [`Decision::More`], because an earlier one would not decide.
 pub fn step(history: &History, budget: &Budget) -> Decision {
     let done = history.iterations();
     let look = Look::new(budget, done, history.epoch());
-    let kinds: Vec<&Kind> = history.kinds.iter().chain(&history.shared).collect();
-    let moving: Vec<&Kind> =
-        kinds.iter().copied().filter(|kind| !is_unchanged(history, kind)).collect();
+    let separated = OnceCell::new();
+    let (moving, node) = judge_kinds(history, &separated, &look);
     let entries = history.entries().saturating_sub(history.start());
-    let node = match judge_trees(history, &moving, &look) {
+    let node = match node {
         // No kind has moved, but the run is too short to call it quiet.
         Node::Clean if moving.is_empty() && entries <= look.quiet => {
             Node::Open { open: Open::Moves, until: look.quiet + 1, kinds: Vec::new() }
@@ -96,6 +100,37 @@ fn settled(history: &History, kind: &Kind) -> (u64, u64) {
         series[..group.settled()].iter().fold(0, |sum, left| sum + left.unsigned_abs())
     };
     (sum(&group.blocks), sum(&group.left))
+}
+
+/// The kinds that can change the verdict, and the verdict. Blocks that rise evenly are judged apart from
+/// the others, unless the blocks that stay are decided together with them: the list that keeps such
+/// blocks has had some of their sizes.
+fn judge_kinds<'a>(
+    history: &'a History,
+    separated: &'a OnceCell<Vec<Vec<Kind>>>,
+    look: &Look,
+) -> (Vec<&'a Kind>, Node<'a>) {
+    let is_moving = |kind: &&Kind| !is_unchanged(history, kind);
+    let kinds = history.kinds.iter().chain(&history.shared);
+    let moving: Vec<&Kind> = kinds.filter(is_moving).collect();
+    let together = judge_trees(history, &moving, look);
+    if matches!(together, Node::Clean) || together.is_exact() || together.shows_blocks() {
+        return (moving, together);
+    }
+    let separated = separated.get_or_init(|| history.kinds.iter().map(separate).collect());
+    let alone = history.kinds.iter().zip(separated).flat_map(|(kind, separated)| {
+        if separated.is_empty() { slice::from_ref(kind) } else { &separated[..] }
+    });
+    let alone: Vec<&Kind> = alone.chain(&history.shared).filter(is_moving).collect();
+    let (mut rising, mut others) = (Vec::new(), alone.clone());
+    while let Some((run, growth)) = progression(history, &others, look) {
+        others.retain(|kind| !contains(&run, kind));
+        rising.push((run, growth));
+    }
+    if rising.is_empty() {
+        return (moving, together);
+    }
+    (alone, add_growth(judge_trees(history, &others, look), rising))
 }
 
 fn judge_trees<'a>(history: &History, kinds: &[&'a Kind], look: &Look) -> Node<'a> {

@@ -1,5 +1,6 @@
 //! Caches that fill slowly, named programs, relations between programs, and the confusion matrix of all families.
 
+mod accelerating;
 mod caches;
 mod figures;
 mod matrix;

@@ -49,6 +49,13 @@ impl Node<'_> {
         parts.iter().all(Growing::is_proved)
     }
 
+    /// True if the growth is proved by blocks that stay, and not by the level of all blocks.
+    pub(super) fn shows_blocks(&self) -> bool {
+        let Self::Leak { parts, .. } = self else { return false };
+        let mut growth = parts.iter().flat_map(|part| &part.growth);
+        self.is_proved() && growth.all(|growth| !growth.is_replaced)
+    }
+
     pub(super) fn has_rhythm(&self) -> bool {
         let Self::Leak { parts, .. } = self else { return false };
         let mut growth = parts.iter().flat_map(|part| &part.growth);
@@ -272,6 +279,13 @@ fn exact_group<'a>(own: State, all: Vec<&'a Kind>, decided: Vec<JudgedPart<'a>>)
         return Node::Leak { parts, is_whole: true, until: 0 };
     }
     as_node(own, &all)
+}
+
+/// The node with the growth of other blocks.
+pub(super) fn add_growth<'a>(node: Node<'a>, others: Vec<(Vec<&'a Kind>, State)>) -> Node<'a> {
+    let others = others.into_iter().map(|(kinds, growth)| as_node(growth, &kinds));
+    let nodes = std::iter::once(node).chain(others);
+    sum_leaks(nodes.map(|node| JudgedPart { kinds: Vec::new(), node }).collect(), false)
 }
 
 /// Whole if each leak is, no part is open and the events of the clean parts are not `scattered`.
