@@ -24,10 +24,10 @@ pub(super) fn progression<'a>(
     born.sort_by_key(|&(at, kind)| (at, kind.site, kind.size));
     let entries: Vec<&[(usize, &Kind)]> =
         born.chunk_by(|a, b| a.0 == b.0).filter(|kinds| kinds.len() <= MOST_AT_ONCE).collect();
-    let mut steps = BTreeMap::<Step, usize>::new();
+    let mut steps = BTreeMap::<Increase, usize>::new();
     for pair in entries.windows(2) {
         for earlier in pair[0] {
-            for step in pair[1].iter().filter_map(|later| Step::between(earlier, later)) {
+            for step in pair[1].iter().filter_map(|later| Increase::between(earlier, later)) {
                 *steps.entry(step).or_default() += 1;
             }
         }
@@ -47,13 +47,13 @@ pub(super) fn progression<'a>(
 
 /// By how much a block is larger than an earlier one of its call site, and later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Step {
+struct Increase {
     site: Option<u32>,
     entries: usize,
     bytes: u64,
 }
 
-impl Step {
+impl Increase {
     fn between(earlier: &(usize, &Kind), later: &(usize, &Kind)) -> Option<Self> {
         let ((before, smaller), (after, larger)) = (earlier, later);
         let bytes = larger.size.checked_sub(smaller.size).filter(|&bytes| bytes > 0)?;
