@@ -6,3 +6,4 @@ mod figures;
 mod matrix;
 mod named;
 mod relations;
+mod time;

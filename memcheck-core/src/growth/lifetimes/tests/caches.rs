@@ -102,7 +102,7 @@ fn a_buffer_that_doubles_beside_a_cache_is_not_its_table() {
 /// A run of 6,000 iterations, in which each block dies as `dies(born, now)` says, in microseconds since
 /// the first iteration. Iterations take 180 µs at first and 60 µs at last, and
 /// some of them 300 µs more.
-fn run_with_a_clock(
+pub(super) fn run_with_a_clock(
     has_clock: bool,
     births: impl Fn(u32) -> u32,
     dies: impl Fn(u64, u64) -> bool,
