@@ -62,8 +62,13 @@ fn caller(sites: &[Site], holds_graph: bool) -> Option<HeadLine> {
         let mut lines = known.iter().filter_map(|site| lines_of_iteration(site).next());
         lines.all(|line| line == own || line.enclosing() != own_function)
     };
-    let mut callers =
-        lines_of_iteration(heaviest).filter(|frame| frame.enclosing() != own_function);
+    // A closure on the line that calls the iteration shows nothing of what keeps the result.
+    let outside = &heaviest.stack[heaviest.stack.len().saturating_sub(heaviest.outside)..];
+    let repeats = |frame: &Frame| {
+        outside.iter().any(|other| (&other.file, other.line) == (&frame.file, frame.line))
+    };
+    let mut callers = lines_of_iteration(heaviest)
+        .filter(|frame| frame.enclosing() != own_function && !repeats(frame));
     let keeper = if holds_graph && keeps_nothing() { callers.find(called) } else { None };
     let frame = keeper.or_else(|| lines_of_iteration(heaviest).find(called))?;
     let (file, line) = (frame.file.clone()?, frame.line?);
@@ -182,6 +187,8 @@ mod tests {
         // The function that computes the loss adds it to the total, too.
         let step = [site(&[30, 90], 0, 1_000), site(&[31, 90], 0, 1)];
         assert_eq!(at(&step, "graph-kept"), Some(30));
+        // `trial.iterate(|_| trainer.step())` is line 90 of the test and of its closure.
+        assert_eq!(at(&[site(&[30, 90, 90], 1, 1_000)], "graph-kept"), Some(30));
         // There is no caller within the iteration.
         assert_eq!(at(&[site(&[11, 90], 1, 64)], "graph-kept"), Some(11));
     }

@@ -13,13 +13,16 @@ use memcheck_core::size::{Size, exact};
 
 use inline::{code, fenced, message};
 
-use super::html::{FigureRow, Sources, Then, figures};
+use super::html::{FigureRow, Sources, Then, failed_output, figures};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
+use crate::invocation::options::baselines_flag;
 use crate::invocation::values::Verbosity;
 use crate::presentation::events::{Presenter, ReportWriter};
 use crate::presentation::origin::RunOrigin;
-use crate::presentation::presenters::{driver_lines, findings, notes, places, summary};
+use crate::presentation::presenters::{
+    driver_lines, findings, next_step, notes, panics, places, summary,
+};
 use crate::presentation::tally::Tally;
 use crate::system::escape::{self, Form, escape};
 
@@ -40,12 +43,18 @@ pub(crate) struct Markdown {
     laws: String,
     notes: String,
     counts: String,
+    /// The flag of the folder of the baselines.
+    baselines_flag: Vec<String>,
 }
 
 impl Markdown {
     /// The report compares with the baselines of the workspace.
     pub(crate) fn new(roots: Roots<'_>) -> Self {
-        Self { sources: Sources::new(roots), ..Self::default() }
+        Self {
+            sources: Sources::new(roots),
+            baselines_flag: baselines_flag(roots),
+            ..Self::default()
+        }
     }
 
     /// Figures that differ from those of the baseline, within its tolerance or beyond.
@@ -65,6 +74,27 @@ impl Markdown {
         }
     }
 }
+
+/// The line of a panic, and the last lines of the output of a test whose memory is not at fault.
+fn output(outcome: &TestOutcome) -> Vec<String> {
+    let findings = &outcome.verdict.findings;
+    let about_memory = findings.first().is_some_and(|finding| finding.code.is_about_memory());
+    let printed = failed_output(outcome).filter(|_| !about_memory).unwrap_or_default();
+    let panicked =
+        panics::line(&printed).map(|(file, line)| format!("  panicked at {file}:{line}"));
+    let shown = panics::without_repeats(&printed, findings);
+    let left_out = shown.len().saturating_sub(MOST_OUTPUT);
+    let title = match (shown.len(), left_out) {
+        (0, _) => None,
+        (_, 0) => Some("  output:"),
+        _ => Some("  output: the last lines"),
+    };
+    let last = shown[left_out..].iter().map(|line| format!("    {line}"));
+    panicked.into_iter().chain(title.map(str::to_owned)).chain(last).collect()
+}
+
+/// The lines of the output that are shown.
+const MOST_OUTPUT: usize = 10;
 
 /// More lines of a test are in its text only.
 const MOST_LINES: usize = 5;
@@ -154,11 +184,16 @@ impl Presenter for Markdown {
             let _ = writeln!(self.laws, "- {test} on {leg}: {}", laws.join(", "));
         }
         if !matches!(verdict.status, Status::Passed | Status::Ignored) {
-            let lines = findings::all_lines(&verdict.findings, Verbosity::Normal);
+            let mut lines = findings::all_lines(&verdict.findings, Verbosity::Normal);
+            lines.extend(output(outcome));
             let lines: Vec<String> = lines.iter().map(|line| escape::line(line)).collect();
             let links = self.links(&verdict.findings);
             let text = fenced(&lines.join("\n"));
-            self.findings.push(format!("### {test} on {leg}\n\n{text}\n\n{links}"));
+            let next = next_step::first(task, outcome).map(|step| {
+                format!("Next: {}\n\n", code(&step.command(task, &self.baselines_flag)))
+            });
+            let next = next.unwrap_or_default();
+            self.findings.push(format!("### {test} on {leg}\n\n{text}\n\n{links}{next}"));
         }
     }
 
@@ -180,8 +215,7 @@ impl Presenter for Markdown {
 
 impl ReportWriter for Markdown {
     fn text(&self) -> anyhow::Result<Vec<u8>> {
-        let Self { sources: _, cut_short, findings, changes, rows, driver, laws, notes, counts } =
-            self;
+        let Self { cut_short, findings, changes, rows, driver, laws, notes, counts, .. } = self;
         let mut page = Page(format!("## Memory tests: {counts}\n\n{cut_short}"));
         page.add("", findings, "", "failures");
         let titles = "### Changes from the baselines\n\n\

@@ -37,7 +37,7 @@ use crate::presentation::tally::Tally;
 use crate::system::escape::{Form, escape};
 
 pub(super) use assets::STYLE as REPORT_STYLE;
-pub(super) use data::{FigureRow, Sources, Then, figures};
+pub(super) use data::{FigureRow, Sources, Then, failed_output, figures};
 #[cfg(test)]
 pub(in crate::presentation::presenters) use pack::{readable, unpack, without_assets};
 

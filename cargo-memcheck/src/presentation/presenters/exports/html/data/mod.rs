@@ -86,7 +86,9 @@ impl TestData {
 }
 
 /// What a failed test and its harness printed, without colors.
-pub(super) fn failed_output(outcome: &TestOutcome) -> Option<Vec<String>> {
+pub(in crate::presentation::presenters::exports) fn failed_output(
+    outcome: &TestOutcome,
+) -> Option<Vec<String>> {
     let failed = matches!(outcome.verdict.status, Status::Failed | Status::NotMeasured);
     let lines = outcome.output.own_lines();
     (failed && !lines.is_empty())
