@@ -90,3 +90,31 @@ fn frees_late_and_settles(trial: &mut Trial) {
 fn frees_late_and_does_not_settle(_trial: &mut Trial) {
     frees_late();
 }
+
+static LEFT: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
+static ROUNDS: AtomicUsize = AtomicUsize::new(0);
+
+/// While the bodies of these rounds run, a thread frees what an earlier round has left.
+fn leaves_a_block_and_frees_another_in(rounds: [usize; 2]) {
+    if rounds.contains(&ROUNDS.fetch_add(1, SeqCst)) {
+        on_a_thread(|| drop(LEFT.lock().unwrap().pop()));
+    }
+    LEFT.lock().unwrap().push(vec![1; 74_748]);
+}
+
+#[mem_test(baseline = false)]
+fn leaves_something_while_the_first_is_freed(_trial: &mut Trial) {
+    leaves_a_block_and_frees_another_in([1, 1]);
+}
+
+#[mem_test(baseline = false)]
+fn leaves_something_while_others_are_freed(_trial: &mut Trial) {
+    leaves_a_block_and_frees_another_in([2, 6]);
+}
+
+static REPLACED: Mutex<Option<Vec<u8>>> = Mutex::new(None);
+
+#[mem_test(baseline = false)]
+fn replaces_what_the_round_before_left(_trial: &mut Trial) {
+    *REPLACED.lock().unwrap() = Some(vec![1; 74_748]);
+}
