@@ -261,7 +261,7 @@ impl Following {
             (Reach::Decision, _) => {
                 let left = self.budget.most.saturating_sub(ended);
                 let undecided = match self.undecided_iterations() {
-                    0 if self.costs_little(left, ended) => {
+                    0 if self.can_be_proved(left, ended) => {
                         // A ring or a cache can be longer than the horizon.
                         self.budget = self.budget.to_the_end();
                         self.undecided_iterations()

@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 
 use candle_core::{Device, Result};
 use memcheck_core::quiet;
-use memcheck_ledger as ledger;
+use memcheck_ledger::{self as ledger, block};
 
 use crate::device;
 use crate::probe::card::{self, InstalledCard};
@@ -24,7 +24,10 @@ pub fn refused(device: &Device) -> Option<(u64, u64)> {
 pub fn refusing<R>(number: u64, work: impl FnOnce() -> R) -> (std::thread::Result<R>, bool) {
     refusal::begin(Some(number));
     let result = std::panic::catch_unwind(AssertUnwindSafe(work));
-    (result, refusal::end())
+    let is_reached = refusal::end();
+    // It must not look like the reason for later errors.
+    block::spaces().for_each(ledger::forget_refusal);
+    (result, is_reached)
 }
 
 /// The card of a device; `None` if the device is not a GPU.

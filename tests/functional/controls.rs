@@ -56,6 +56,23 @@ fn assert_leaks(run: &Run, small: u64) {
     }
 }
 
+/// The line that keeps the memory of each iteration, which comes first in every output: none that only
+/// calls the iteration.
+fn assert_headlines(run: &Run) {
+    for (test, file, text) in [
+        ("running_loss_keeps_the_graph", "tests/src/leaks.rs", "&self.total + self.layer.loss()?"),
+        ("gradients_are_kept", "tests/src/leaks.rs", "backward()"),
+        ("snapshots_are_kept", "tests/src/leaks.rs", "copy()"),
+    ] {
+        let at = run.test(test)["findings"][0]["keeps_at"].clone();
+        assert_eq!(at["file"], file, "{test}: {at}");
+        let source = std::fs::read_to_string(workspace().join(file)).expect("the source");
+        let number = at["line"].as_u64().expect("a line") as usize;
+        let line = source.lines().nth(number - 1).expect("the line");
+        assert!(line.contains(text), "{test}: {at}: {line}");
+    }
+}
+
 #[track_caller]
 fn assert_leak(run: &Run, test: &str, bytes: u64) {
     let finished = run.test(test);
@@ -136,6 +153,7 @@ fn assert_faults(run: &Run) {
 fn every_negative_control_has_its_finding_on_the_cpu() {
     let run = on(Family::Cpu);
     assert_leaks(run, 0);
+    assert_headlines(run);
     assert_leaks_of_choices(run).expect("the CPU decides");
     assert_other_codes(run);
     assert_eq!(run.summary()["passed"], 0);
@@ -145,6 +163,7 @@ fn every_negative_control_has_its_finding_on_the_cpu() {
 fn every_negative_control_has_its_finding_on_the_simulated_gpu() {
     let run = on(Family::Cuda);
     assert_leaks(run, 1);
+    assert_headlines(run);
     assert_leaks_of_choices(run).expect("the CPU decides");
     assert_other_codes(run);
     assert_eq!(run.codes("more_than_any_card"), ["out-of-memory"]);

@@ -5,23 +5,13 @@ use super::{review, run};
 use crate::build::workspace::Places;
 use crate::invocation::cli::{RunArgs, SelectFlags, SnapshotArgs};
 use crate::invocation::values::Verbosity;
-use crate::presentation::presenters::style;
 use crate::presentation::results;
 use crate::system::error::Failure;
 use crate::system::printing::eprint_line;
 use crate::system::process::INTERRUPTED;
 
 pub(super) fn run(args: &RunArgs) -> Result<u8, Failure> {
-    let code = match chosen(args) {
-        Some(args) => run::run(&args)?,
-        None => {
-            if args.output.verbosity() > Verbosity::Quiet {
-                let all = style::hint("cargo memcheck");
-                eprint_line!("no test failed in the last run: {all} runs all");
-            }
-            run::end_without_tests(args)
-        }
-    };
+    let code = run::run(&chosen(args))?;
     if args.review && code != INTERRUPTED {
         review::review(&SnapshotArgs {
             filters: args.select.filters.clone(),
@@ -35,19 +25,26 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, Failure> {
     Ok(code)
 }
 
-/// The tests of the last run that failed, instead of the filters that select them. `None` if no test
-/// failed. Without a last run all tests are run, because none of them is known to pass.
-fn chosen(args: &RunArgs) -> Option<RunArgs> {
+/// The tests that failed last, instead of the filters that select them. All tests if none has failed,
+/// as with `pytest --last-failed`: a loop of `--failed` must not become blind to new failures.
+fn chosen(args: &RunArgs) -> RunArgs {
+    if !args.failed {
+        return args.clone();
+    }
     let folder = || Places::guess(&args.cargo).results_directory();
     let folder = args.results.clone().unwrap_or_else(folder);
-    if !args.failed || !results::file(&folder).is_file() {
-        return Some(args.clone());
-    }
     let fits = |name: &String| {
         let filters = &args.select.filters;
         filters.is_empty() || filters.iter().any(|filter| name.contains(filter.as_str()))
     };
     let filters: Vec<String> = results::failed_tests(&folder).into_iter().filter(fits).collect();
+    if filters.is_empty() {
+        if results::file(&folder).is_file() && args.output.verbosity() > Verbosity::Quiet {
+            let which = if args.select.filters.is_empty() { "all" } else { "the selected" };
+            eprint_line!("no test failed last: {which} tests run");
+        }
+        return args.clone();
+    }
     let select = SelectFlags { filters, exact: true, ..args.select.clone() };
-    (!select.filters.is_empty()).then(|| RunArgs { select, ..args.clone() })
+    RunArgs { select, ..args.clone() }
 }

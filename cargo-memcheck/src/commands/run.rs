@@ -102,7 +102,7 @@ fn report_no_tests(args: &RunArgs, failure: Failure) -> Result<u8, Failure> {
 }
 
 /// The end of a run that has no test to run.
-pub(super) fn end_without_tests(args: &RunArgs) -> u8 {
+fn end_without_tests(args: &RunArgs) -> u8 {
     let tally = Tally::default();
     let exit_code = reports::without_tests(&args.report.report, &tally, exit::OK);
     if args.output.form.message_format == Format::Json {

@@ -72,6 +72,18 @@ impl Figures {
         )
     }
 
+    /// Those of them that the test has measured: a baseline has a growth of 0 of a body that did not
+    /// iterate, which is no figure of a report.
+    pub fn measured(record: &Record) -> Self {
+        let mut figures = Self::of(record);
+        let is_growth =
+            |name: &str| phase::split(name).map_or(name, |(_, figure)| figure) == "growth";
+        if !record.measures_growth() {
+            figures.0.values_mut().for_each(|of_space| of_space.retain(|name, _| !is_growth(name)));
+        }
+        figures
+    }
+
     /// Copies the figures with these `names` into a record of another run of the same test.
     pub fn put(&self, names: &[&str], record: &mut Record) {
         for (space, measured) in &mut record.spaces {

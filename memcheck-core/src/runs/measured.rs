@@ -22,6 +22,9 @@ use crate::wire::protocol::Follow;
 
 pub use super::view::{Gate, Run};
 
+const NEVER_EXPLAINED: &str =
+    "its line is not known, because `--explain never` runs no test with call stacks";
+
 /// The runs that a test has had so far.
 #[derive(Debug, Clone)]
 pub struct MeasuredTest {
@@ -90,6 +93,9 @@ impl MeasuredTest {
         let mut merged = Merged::from(first.record.clone()?);
         for run in further {
             merged = merge(view(merged), run);
+        }
+        if self.explain == Explain::Never {
+            merged.unexplained.get_or_insert(NEVER_EXPLAINED);
         }
         let record = &mut merged.record;
         if record.limits.max_rss_growth.value.is_some() && first.plan.follow != Follow::No {

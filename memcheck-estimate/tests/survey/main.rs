@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use self::file::Q8_0;
 use self::one_request::OneRequest;
-use self::rows::{GgufRow, TinyRow, fault_row, gguf_rows, published_rows, tiny_row, tiny_rows};
+use self::rows::{GgufRow, TinyRow, gguf_rows, published_rows, tiny_row, tiny_rows};
 use self::tables::tables;
 use self::versions::CandleVersion;
 
@@ -48,12 +48,9 @@ struct Survey {
 
 impl Survey {
     fn measure(device: &Device) -> Result<Self> {
-        let mut tiny = tiny_rows(device);
+        let tiny = tiny_rows(device);
         let gguf = gguf_rows(|name| layouts::tiny(name, Q8_0).write(), &OF_GGUF, device)?;
         let published = published_rows(device)?;
-        for row in &mut tiny {
-            row.faults = fault_row(&row.request.name, device);
-        }
         Ok(Self { tiny, gguf, published })
     }
 

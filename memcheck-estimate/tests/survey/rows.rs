@@ -119,8 +119,14 @@ pub(crate) fn tiny_row(architecture: &str, device: &Device) -> TinyRow {
     TinyRow { request, uncleared, cleared, left, host, faults: None }
 }
 
+/// The rows of all architectures. The refused allocations of each follow its other figures, because
+/// the simulated device computes no values once larger models have run, and some prompts need them.
 pub(crate) fn tiny_rows(device: &Device) -> Vec<TinyRow> {
-    architectures().into_iter().map(|name| tiny_row(name, device)).collect()
+    let row = |name| {
+        let row = tiny_row(name, device);
+        TinyRow { faults: fault_row(name, device), ..row }
+    };
+    architectures().into_iter().map(row).collect()
 }
 
 fn host_row(asked: &Question, device: &Device) -> Option<HostRow> {
@@ -132,9 +138,8 @@ fn host_row(asked: &Question, device: &Device) -> Option<HostRow> {
     }
 }
 
-/// The refused allocations of an architecture. The device keeps its last refused request, which
-/// would be the reason for later errors of other models.
-pub(crate) fn fault_row(architecture: &str, device: &Device) -> Option<FaultRow> {
+/// The refused allocations of an architecture.
+fn fault_row(architecture: &str, device: &Device) -> Option<FaultRow> {
     let asked = Question { seq: REFUSED_PROMPT, ..question(architecture) };
     let Faults { loading, prompt, most_after_clearing, most_after_dropping } =
         faults(&asked, device).ok()?;

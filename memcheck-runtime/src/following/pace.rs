@@ -13,22 +13,23 @@ use crate::available::available;
 /// behind.
 const HORIZON_TIME: Duration = Duration::from_millis(100);
 
-/// The longest time that iterations may take which are no more than a further proof.
-const LITTLE_TIME: Duration = Duration::from_secs(1);
+/// Iterations that are no more than a further proof may take this part of the time for evidence.
+const PART_FOR_PROOF: u32 = 2;
 
 /// The most memory that such iterations may leave in all.
-const LITTLE_MEMORY: u64 = 128 << 20;
+const MEMORY_FOR_PROOF: u64 = 1 << 30;
 
 /// A run that lasts for a time reads the clock after about this time.
 pub(super) const BETWEEN_READINGS: Duration = Duration::from_secs(1);
 
 impl Following {
-    /// True if this number of further iterations takes little time and memory.
-    pub(super) fn costs_little(&self, number: u32, ended: u32) -> bool {
+    /// True if there are time and memory to prove with this number of further iterations what is
+    /// decided already.
+    pub(super) fn can_be_proved(&self, number: u32, ended: u32) -> bool {
         let each = self.clock.elapsed().checked_div(ended).unwrap_or_default();
         number > 0
-            && each.saturating_mul(number) <= LITTLE_TIME
-            && self.judged().all(|history| growth_of(history, number) <= LITTLE_MEMORY)
+            && each.saturating_mul(number) <= self.evidence / PART_FOR_PROOF
+            && self.judged().all(|history| growth_of(history, number) <= MEMORY_FOR_PROOF)
     }
 
     /// The number of iterations until the clock must be read again; 0 once the test has been followed

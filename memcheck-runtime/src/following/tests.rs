@@ -105,14 +105,21 @@ fn a_busy_machine_does_not_change_a_decision() {
 const FAST: Pace = Pace { runs: Duration::from_micros(10), waits: Duration::ZERO };
 
 #[test]
-fn a_ring_that_is_longer_than_the_horizon_is_followed_if_that_costs_little() {
-    let ring = |size, pace| follow_with(Layer::default(), size, 500, (Reach::Decision, 0, pace));
-    let (grown, iterations) = ring(4_096, FAST);
-    assert!(matches!(grown.growth, Growth::Quiet { .. }), "{grown:?}");
-    assert!(iterations > 500, "{iterations}");
-    // It would take 5 s, or 0.8 GiB.
-    for (size, pace) in [(4_096, SLOW), (1 << 20, FAST)] {
-        let (grown, iterations) = ring(size, pace);
+fn a_ring_that_is_longer_than_the_horizon_is_followed_if_there_are_time_and_memory() {
+    let with = |evidence| Layer { evidence, ..Layer::default() };
+    let ring =
+        |evidence, size, pace| follow_with(with(evidence), size, 500, (Reach::Decision, 0, pace));
+    let longer = Some(Duration::from_secs(12));
+    for (evidence, size, pace) in
+        [(None, 4_096, FAST), (None, 1 << 20, FAST), (longer, 4_096, SLOW)]
+    {
+        let (grown, iterations) = ring(evidence, size, pace);
+        assert!(matches!(grown.growth, Growth::Quiet { .. }), "{grown:?}");
+        assert!(iterations > 500, "{iterations}");
+    }
+    // It would take more than 5 of 10 s, or 1.6 GiB.
+    for (size, pace) in [(4_096, SLOW), (2 << 20, FAST)] {
+        let (grown, iterations) = ring(None, size, pace);
         assert!(matches!(grown.growth, Growth::Found { exact: true, .. }), "{grown:?}");
         assert_eq!(iterations, 165);
     }

@@ -19,7 +19,7 @@ use crate::invocation::values::{
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) select: SelectFlags,
-    /// Only the tests that failed or were not measured in the last run.
+    /// Only the tests that failed or were not measured when they last ran; all if there are none.
     #[arg(long, help_heading = "Selection", conflicts_with = "exact")]
     pub(crate) failed: bool,
     /// Review the pending snapshots after the run.

@@ -90,6 +90,18 @@ pub(crate) struct Options {
 }
 
 impl Options {
+    /// True if no flag leaves out tests of the workspace.
+    pub(crate) fn selects_all(&self) -> bool {
+        let Selection { filters, exact: _, skip, ignored: _, partition } = &self.selection;
+        let CargoOptions { packages, exclude, .. } = &self.cargo;
+        filters.is_empty()
+            && skip.is_empty()
+            && partition.is_none()
+            && packages.is_empty()
+            && exclude.is_empty()
+            && !self.cargo.names_targets()
+    }
+
     /// False if the user has asked for silence about tests that are not there.
     pub(crate) fn warns_about_filters(&self) -> bool {
         self.reporting.verbosity > Verbosity::Quiet && self.scheduling.no_tests != NoTests::Pass

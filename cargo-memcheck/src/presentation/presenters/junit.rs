@@ -52,9 +52,11 @@ impl Presenter for Junit {
         case.set_classname(&task.binary.id).set_time(outcome.duration);
         if let Some(report) = &outcome.report {
             let estimates = report.record.driver.estimates();
+            let is_measured = |name: &str| name != "growth" || report.record.measures_growth();
             for (space, measured) in &report.record.spaces {
                 let figures = serde_json::to_value(measured.metrics).unwrap_or_default();
-                for (name, value) in figures.as_object().into_iter().flatten() {
+                let figures = figures.as_object().into_iter().flatten();
+                for (name, value) in figures.filter(|(name, _)| is_measured(name)) {
                     case.add_property((format!("{space}.{name}"), value.to_string()));
                     if estimates.contains(&name.as_str()) {
                         case.add_property((format!("{space}.{name}.estimate"), "true".to_owned()));

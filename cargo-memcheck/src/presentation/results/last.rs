@@ -1,7 +1,7 @@
 //! The tests of the last run without their figures, for completions, for `--failed` and for
 //! `accept`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,14 @@ use super::line::file;
 
 #[derive(Deserialize)]
 struct LastLine {
+    run: Option<LastRun>,
     test: Option<LastTest>,
+}
+
+#[derive(Deserialize)]
+struct LastRun {
+    #[serde(default)]
+    failed_before: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -65,12 +72,28 @@ struct LastEntry {
 
 /// The names of the tests in the results of a folder, sorted. Lines of another version are left out.
 pub(crate) fn test_names(folder: &Path) -> Vec<String> {
-    names(folder, |_| true)
+    let names = tests(folder).filter_map(|test| Some(test.task.subject.test?.name));
+    names.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// Those of the tests that failed or could not be measured.
+/// Those of the tests that failed or could not be measured, and those that failed before and have
+/// not run since, sorted.
 pub(crate) fn failed_tests(folder: &Path) -> Vec<String> {
-    names(folder, |status| matches!(status, Status::Failed | Status::NotMeasured))
+    let (mut failed, mut ran) = (BTreeSet::new(), BTreeSet::new());
+    let mut before = Vec::new();
+    for LastLine { run, test } in lines(folder) {
+        before.extend(run.into_iter().flat_map(|run| run.failed_before));
+        let Some(LastTest { task, outcome }) = test else { continue };
+        let (Some(entry), status) = (task.subject.test, outcome.verdict.status) else { continue };
+        if status.fails() {
+            failed.insert(entry.name.clone());
+        }
+        if status != Status::Ignored {
+            ran.insert(entry.name);
+        }
+    }
+    failed.extend(before.into_iter().filter(|name| !ran.contains(name)));
+    failed.into_iter().collect()
 }
 
 /// The tests whose runs measured different figures, by the path of their baselines: the ranges of
@@ -84,18 +107,12 @@ pub(crate) fn ranges(folder: &Path) -> BTreeMap<PathBuf, (Vec<Range>, Tolerance)
     tests(folder).filter_map(of_test).collect()
 }
 
-fn tests(folder: &Path) -> impl Iterator<Item = LastTest> {
+fn lines(folder: &Path) -> impl Iterator<Item = LastLine> {
     let results = input::open(&file(folder), input::RESULTS).ok();
     let lines = results.into_iter().flat_map(|it| BufReader::new(it).lines().map_while(Result::ok));
-    lines.filter_map(|line| serde_json::from_str::<LastLine>(&line).ok()?.test)
+    lines.filter_map(|line| serde_json::from_str(&line).ok())
 }
 
-fn names(folder: &Path, is_wanted: fn(Status) -> bool) -> Vec<String> {
-    let mut names: Vec<String> = tests(folder)
-        .filter(|test| is_wanted(test.outcome.verdict.status))
-        .filter_map(|test| Some(test.task.subject.test?.name))
-        .collect();
-    names.sort();
-    names.dedup();
-    names
+fn tests(folder: &Path) -> impl Iterator<Item = LastTest> {
+    lines(folder).filter_map(|line| line.test)
 }

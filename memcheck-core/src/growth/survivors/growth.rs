@@ -102,7 +102,7 @@ pub fn read(history: &History, decision: &Decision, screen: usize) -> Grown {
 /// The growth of a space whose run has ended too early to decide it. `None` unless memory has risen
 /// in every iteration. The growth is then at least the smallest step.
 pub fn read_rising(history: &History, screen: usize) -> Option<Grown> {
-    let parts = rising::parts(history);
+    let parts = rising::parts(history, screen);
     let growth = Growth::Found { whole: false, exact: false, iterations: history.iterations() };
     (!parts.is_empty()).then(|| read_parts(history, parts, growth, screen))
 }

@@ -54,8 +54,8 @@ pub(super) fn name_option(findings: &mut [Finding], limits: &Limits) {
     let leaks = findings.iter_mut().filter(|finding| finding.code == Code::Leak);
     for leak in leaks.filter(|leak| could_be_cache(leak)) {
         leak.hint.get_or_insert_with(|| {
-            "if it is a cache that has not filled yet, state its size: with `max_kept = \"8 MiB\"`, \
-             growth is judged only beyond it"
+            "if it is a cache that has not filled yet, state its size with `max_kept = \"8 MiB\"`; if \
+             its entries expire, a longer time with `min_time = \"2s\"`"
                 .to_owned()
         });
     }

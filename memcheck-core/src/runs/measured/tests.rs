@@ -228,6 +228,10 @@ fn a_finding_keeps_its_hint_if_the_second_run_explains_nothing() {
     let merged = merge(Stage::Explain, &report(leaky()), None);
     let hint = merged.verdict.findings[0].hint.as_deref();
     assert_eq!(hint, Some("a second run, with call stacks, wrote no record"));
+    let mut test = MeasuredTest::new(Explain::Never, []);
+    test.runs = vec![run_of(Stage::First, Some(report(leaky()).record))];
+    let never = test.judge(&OFF).verdict.findings[0].hint.clone().unwrap();
+    assert!(never.contains("its line is not known, because `--explain never`"), "{never}");
 }
 
 #[test]

@@ -35,7 +35,7 @@ impl Presenter for Bencher {
     fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
         let Some(report) = &outcome.report else { return };
         let mut measures = BTreeMap::new();
-        for (space, by_name) in Figures::of(&report.record).0 {
+        for (space, by_name) in Figures::measured(&report.record).0 {
             for (figure, value) in by_name {
                 let metric = Metric { value, lower_value: None, upper_value: None };
                 measures.insert(format!("{space} {figure}"), metric);

@@ -38,7 +38,7 @@ impl Presenter for Csv {
             let status = status.clone();
             self.rows.push([package, binary, test, device, status, space, figure, value]);
         };
-        let figures = outcome.report.as_ref().map(|report| Figures::of(&report.record));
+        let figures = outcome.report.as_ref().map(|report| Figures::measured(&report.record));
         let Some(Figures(spaces)) = figures else {
             return row(String::new(), String::new(), String::new());
         };
@@ -90,8 +90,21 @@ mod tests {
         let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
         let peak = rows.iter().find(|row| &row[6] == "peak_allocated").unwrap();
         assert_eq!((&peak[0], &peak[5], &peak[7]), ("a,\"b\"", "host", "27262976"));
+        assert!(rows.iter().any(|row| &row[6] == "growth"));
         let ignored = rows.last().unwrap();
         assert_eq!((&ignored[4], &ignored[5], &ignored[7]), ("ignored", "", ""));
+    }
+
+    #[test]
+    fn growth_that_was_not_measured_is_no_row() {
+        let mut outcome = leaky();
+        let record = &mut outcome.report.as_mut().unwrap().record;
+        record.iterated = false;
+        record.spaces.values_mut().for_each(|measured| measured.metrics.growth = 0);
+        let mut csv = Csv::default();
+        csv.test_finished(&task(), &outcome);
+        let text = String::from_utf8(csv.text().unwrap()).unwrap();
+        assert!(text.contains("peak_allocated") && !text.contains("growth"), "{text}");
     }
 
     #[test]

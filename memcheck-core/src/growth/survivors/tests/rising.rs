@@ -54,4 +54,14 @@ fn what_rests_or_falls_once_does_not_grow() {
     assert_eq!(rising(|now| squares(now.min(20))), None);
     assert_eq!(rising(|now| squares(if now == 20 { 3 } else { now })), None);
     assert_eq!(read_rising(&after(6, squares), 10), None, "too few steps");
+    assert_eq!(read_rising(&after(7, |now| squares(now.min(5))), 5), None);
+}
+
+#[test]
+fn all_steps_of_a_short_screen_are_enough() {
+    for screen in [3, 4, 5] {
+        let grown = read_rising(&after(2 + screen, squares), screen as usize).expect("it rises");
+        assert_eq!(grown.bytes_per_iteration, 4 * 112 * 112, "{screen}");
+    }
+    assert_eq!(read_rising(&after(4, squares), 2), None, "one step is no series");
 }
