@@ -1,6 +1,37 @@
 //! Bodies that are `async fn`, such as a server on a runtime.
 
-use crate::fixture::Programs;
+use std::collections::HashSet;
+
+use crate::fixture::{Programs, workspace};
+
+/// The page of the documentation about servers.
+fn page() -> String {
+    std::fs::read_to_string(workspace().join("docs/reference/servers.md")).expect("the page")
+}
+
+/// The lines of a program, without comments.
+fn code(text: &str) -> impl Iterator<Item = &str> {
+    let lines = text.lines().map(|line| line.split("//").next().unwrap_or_default().trim());
+    lines.filter(|line| !line.is_empty())
+}
+
+#[test]
+fn the_server_of_the_documentation_is_the_one_that_is_measured() {
+    let page = page();
+    let blocks = page.split("```rust\n").skip(1).filter_map(|text| text.split("```").next());
+    let servers: Vec<&str> = blocks.filter(|block| block.contains("async fn serve(")).collect();
+    let [server] = servers[..] else { panic!("{} servers", servers.len()) };
+    let program = workspace().join("tests/programs/async_bodies.rs");
+    let program = std::fs::read_to_string(program).expect("the program");
+    let measured: HashSet<&str> = code(&program).collect();
+    let others: Vec<&str> = code(server).filter(|line| !measured.contains(line)).collect();
+    // The test of the documentation has a baseline, and its model has no switch.
+    let expected = [
+        "#[mem_test(block_on = block_on, max_growth = \"0 B\")]",
+        "let model = Arc::new(Mutex::new(Model::load(device)?));",
+    ];
+    assert_eq!(others, expected);
+}
 
 fn assert_async_bodies_are_measured(device: &str) {
     let programs = Programs::of("async_bodies");
@@ -74,6 +105,7 @@ fn accept_proposes_a_tolerance_for_figures_that_differ() {
     let proposed = "`peak_allocated` of host is 4,096 B (4.0 KiB) to 12,288 B (12.0 KiB) in 5 \
                     runs: set `tolerance = \"8192 B\"`, or make the test deterministic";
     programs.memcheck(&["accept", "--from", "results/pending"]).exits(0).prints(proposed);
+    assert!(page().contains(proposed), "servers.md has no line with {proposed}");
     // A test whose figures are the same gets no proposal.
     let test = "async_bodies::is_the_same_in_each_run";
     programs.memcheck(&["run", "--device", "cpu", "--ci", test]).exits(5);

@@ -75,6 +75,12 @@ fn a_fresh_package_gets_a_test_that_passes_and_nothing_is_replaced() {
 #[test]
 fn a_package_without_a_model_gets_a_test_that_passes() {
     let project = Project::bare("");
+    // A dependency of the registry, and so is the command in the workflow.
+    let asked = project.memcheck(&["init"]).exits(2);
+    let version = env!("CARGO_PKG_VERSION");
+    let asked = asked.prints(&format!("+memcheck-runtime = \"{version}\""));
+    asked.prints(&format!("cargo install --version \"^{version}\" cargo-memcheck --locked"));
+
     let root = workspace().display().to_string();
     let written = project.memcheck(&["init", "--path", &root, "--yes", "--no-workflow"]).exits(0);
     written.prints("the test has a small model of its own");

@@ -108,12 +108,12 @@ fn workflow(path: PathBuf, starter: &Starter, args: &InitArgs) -> Result<Planned
     let exists = |path: PathBuf| format!("{} exists already and stays as it is", path.display());
     // One workflow runs the tests of all packages. It exists if init has run for another package.
     let planned = new_file(path, String::new()).map_err(exists)?;
-    let address = starter.repository(args).ok_or_else(|| {
+    let source = starter.command_source(args).ok_or_else(|| {
         "no workflow is written, because CI could not install the command: --git names the \
          repository of memcheck, and so does the git remote `origin` of the clone that --path names"
             .to_owned()
     })?;
-    Ok(PlannedFile { text: starter::workflow(&address), ..planned })
+    Ok(PlannedFile { text: starter::workflow(&source), ..planned })
 }
 
 /// The error is the path of a file that exists.

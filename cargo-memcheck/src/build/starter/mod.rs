@@ -2,6 +2,7 @@
 //! of the test, which uses a model or a layer of the package if one is found.
 
 mod accepted;
+mod command_source;
 mod manifest;
 mod model;
 mod patch;
@@ -12,10 +13,11 @@ use std::path::{Path, PathBuf};
 use cargo_metadata::{Dependency, Package};
 use memcheck_core::measurement::cargo_lock::{CANDLE, RUNTIME};
 
+pub(crate) use command_source::CommandSource;
 pub(crate) use manifest::{ChangedFile, StarterError};
 pub(crate) use text::workflow;
 
-use crate::build::workspace::{CandleSource, Workspace, web_address};
+use crate::build::workspace::Workspace;
 use crate::invocation::cli::InitArgs;
 use model::ModelStruct;
 use patch::Patch;
@@ -115,9 +117,9 @@ impl Starter {
         Ok(changed)
     }
 
-    /// The address of memcheck's repository, from which CI installs the command.
-    pub(crate) fn repository(&self, args: &InitArgs) -> Option<String> {
-        repository(args, self.runtime.as_ref().or(self.another.as_ref()))
+    /// The source from which CI installs the command; `None` if other machines do not have it.
+    pub(crate) fn command_source(&self, args: &InitArgs) -> Option<CommandSource> {
+        CommandSource::find(args, self.runtime.as_ref().or(self.another.as_ref()))
     }
 
     /// The command that makes an existing lock file follow the patch.
@@ -145,19 +147,6 @@ impl Starter {
 fn declared_by_any(workspace: &Workspace) -> Option<Dependency> {
     let members = workspace.members().into_iter();
     members.flat_map(|member| &member.dependencies).find(|it| it.name == RUNTIME).cloned()
-}
-
-/// As it is typed, or that of the clone or of the dependency that the runtime comes from.
-fn repository(args: &InitArgs, declared: Option<&Dependency>) -> Option<String> {
-    let of_git = || match CandleSource::declared(declared?) {
-        CandleSource::Git { url, .. } => Some(url),
-        CandleSource::Registry | CandleSource::Path(_) => None,
-    };
-    let of_folder = || {
-        let folder = declared.and_then(|it| it.path.as_ref()).map(|it| it.as_std_path());
-        web_address(args.path.as_deref().or(folder)?)
-    };
-    args.git.clone().or_else(of_git).or_else(of_folder)
 }
 
 fn choose<'a>(workspace: &'a Workspace, spec: Option<&str>) -> Result<&'a Package, StarterError> {
@@ -190,32 +179,4 @@ fn names(packages: &[&Package]) -> String {
 
 fn crate_name(dependency: &Dependency) -> String {
     dependency.rename.as_ref().unwrap_or(&dependency.name).replace('-', "_")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::build::workspace::git;
-
-    #[test]
-    fn ci_installs_from_the_address_of_the_flag_the_dependency_or_the_clone() {
-        let clone = tempfile::tempdir().unwrap();
-        let of_clone = InitArgs { path: Some(clone.path().to_owned()), ..InitArgs::default() };
-        git(clone.path(), &["init", "--quiet"]).unwrap();
-        assert_eq!(repository(&of_clone, None), None, "the clone has no remote");
-        git(clone.path(), &["remote", "add", "origin", "git@github.com:o/memcheck.git"]).unwrap();
-        let address = "https://github.com/o/memcheck";
-        assert_eq!(repository(&of_clone, None).as_deref(), Some(address));
-        let named = InitArgs { git: Some("https://host/m".to_owned()), ..InitArgs::default() };
-        assert_eq!(repository(&named, None).as_deref(), Some("https://host/m"));
-        let declared: Dependency = serde_json::from_value(serde_json::json!({
-            "name": "memcheck-runtime", "source": "git+https://host/n?rev=1", "req": "*",
-            "kind": "dev", "optional": false, "uses_default_features": true, "features": [],
-            "target": null,
-        }))
-        .unwrap();
-        let none = InitArgs::default();
-        assert_eq!(repository(&none, Some(&declared)).as_deref(), Some("https://host/n"));
-        assert_eq!(repository(&none, None), None);
-    }
 }

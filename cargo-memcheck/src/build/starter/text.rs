@@ -2,17 +2,17 @@
 
 use std::fmt::Write;
 
-use super::CrateNames;
 use super::model::{Argument, ModelStruct};
+use super::{CommandSource, CrateNames};
 
 /// A copy of the workflow in the documentation; a test compares them.
 const WORKFLOW: &str = include_str!("../../../templates/github-actions.yml");
 
-/// The workflow, with the address of memcheck's repository.
-pub(crate) fn workflow(url: &str) -> String {
+/// The workflow, with the source from which it installs the command.
+pub(crate) fn workflow(source: &CommandSource) -> String {
     let lines = WORKFLOW.lines().filter(|line| !line.contains("# For … the address"));
     let text: Vec<&str> = lines.collect();
-    format!("{}\n", text.join("\n").replace("\"…\"", &format!("\"{url}\"")))
+    format!("{}\n", text.join("\n").replace("--git \"…\"", &source.arguments()))
 }
 
 pub(super) fn test(crates: &CrateNames, model: Option<&ModelStruct>) -> String {
@@ -218,9 +218,15 @@ mod tests {
     }
 
     #[test]
-    fn the_workflow_gets_the_address_of_the_repository() {
+    fn the_workflow_gets_the_source_of_the_command() {
         assert!(WORKFLOW.contains("--git \"…\""));
-        assert!(workflow("https://host/m").contains("--git \"https://host/m\" cargo"));
-        assert!(!workflow("https://host/m").contains('…'));
+        for (source, arguments) in [
+            (CommandSource::Git("https://host/m".to_owned()), "--git \"https://host/m\""),
+            (CommandSource::Registry("^0.1.0".to_owned()), "--version \"^0.1.0\""),
+        ] {
+            let text = workflow(&source);
+            let install = format!("cargo install {arguments} cargo-memcheck --locked\n");
+            assert!(text.contains(&install) && !text.contains('…'), "{text}");
+        }
     }
 }
