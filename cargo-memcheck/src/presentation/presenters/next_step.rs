@@ -342,6 +342,20 @@ mod tests {
         assert_eq!(advice(&[Code::MissingBaseline], NEXT_TO_BASELINE), None);
     }
 
+    #[cfg(feature = "exports")]
+    #[test]
+    fn snapshots_of_several_tests_are_reviewed_by_one_command() {
+        let of = |count: usize, elsewhere| {
+            let one = |number| Snapshots { names: vec![format!("t{number}@cpu.snap")], elsewhere };
+            let all: Vec<Snapshots> = (0..count).map(one).collect();
+            Snapshots::joined(&all).map(|joined| joined.review(&[]))
+        };
+        assert_eq!(of(0, false), None);
+        assert_eq!(of(2, false).unwrap(), "cargo memcheck review t0@cpu.snap t1@cpu.snap");
+        assert_eq!(of(1, true).unwrap(), "cargo memcheck review t0@cpu.snap --from DIR");
+        assert_eq!(of(MOST_NAMES + 1, false).unwrap(), "cargo memcheck review");
+    }
+
     #[test]
     fn codes_and_the_explanation_are_in_the_order_of_the_findings_that_are_shown() {
         let both = outcome(&[Code::AllocationsRegression, Code::PeakRegression], None);

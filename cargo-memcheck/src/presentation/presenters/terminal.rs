@@ -149,7 +149,8 @@ impl Terminal {
     fn refresh(&self) {
         let mut running = self.running.iter();
         let first = running.next().map(|((_, test), at)| (test.as_str(), at.as_str()));
-        let message = progress::Message { failed: self.failed, first, others: running.count() };
+        let message =
+            progress::RunningMessage { failed: self.failed, first, others: running.count() };
         let room = self.columns.map(|columns| progress::room(&self.bar, columns));
         self.bar.set_message(escape::line(&message.fitted(room)));
     }

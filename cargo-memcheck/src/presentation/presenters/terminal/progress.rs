@@ -45,7 +45,7 @@ fn clocks(elapsed: Duration, done: u64, left: Duration) -> String {
 
 /// The text behind the bar.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Message<'a> {
+pub(super) struct RunningMessage<'a> {
     pub(super) failed: usize,
     /// A running test, and how far it is.
     pub(super) first: Option<(&'a str, &'a str)>,
@@ -53,7 +53,7 @@ pub(super) struct Message<'a> {
     pub(super) others: usize,
 }
 
-impl Message<'_> {
+impl RunningMessage<'_> {
     /// `1 failed  llama::kv_cache  iteration 3/12  1.0 MiB live  (+2)`. Without room the message loses
     /// the modules of the test, then its progress, and then the end of the name.
     pub(super) fn fitted(&self, room: Option<usize>) -> String {
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn a_message_is_shortened_at_the_boundaries_of_its_parts() {
         let first = Some(("app::llama::kv_cache", "iteration 3/12  1.0 MiB live"));
-        let message = Message { failed: 1, first, others: 2 };
+        let message = RunningMessage { failed: 1, first, others: 2 };
         let at = |room| message.fitted(room);
         let whole = "1 failed  app::llama::kv_cache  iteration 3/12  1.0 MiB live  (+2)";
         assert_eq!(at(None), whole);
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(at(Some(whole.len() - 1)), without_modules);
         assert_eq!(at(Some(40)), "1 failed  \u{2026}kv_cache  (+2)");
         assert_eq!(at(Some(20)), "1 failed  \u{2026}kv_cache\u{2026}");
-        assert_eq!(Message { failed: 0, first: None, others: 0 }.fitted(Some(9)), "");
+        assert_eq!(RunningMessage { failed: 0, first: None, others: 0 }.fitted(Some(9)), "");
     }
 
     #[test]

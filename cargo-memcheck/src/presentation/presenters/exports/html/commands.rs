@@ -39,7 +39,8 @@ pub(super) fn next(task: &Task, outcome: &TestOutcome, baselines: &[String]) -> 
             NextStep::Run if outcome.was_killed => "run this test again",
             NextStep::ShowBacktrace => "run it with a backtrace of the panic",
             NextStep::ShowOutput => "run it with all of its output",
-            NextStep::Run | NextStep::Repeat => AGAIN,
+            NextStep::Repeat => "run it often, to see which figures differ",
+            NextStep::Run => AGAIN,
             NextStep::Profile if has_call_sites => {
                 "see all call sites and all holders at the peak in the terminal"
             }
