@@ -131,13 +131,7 @@ impl Conductor<'_> {
         }
         let text = is_pending.then(|| snapshots::text(&report.record, source, line));
         match self.snapshots.put(snapshot, text.as_deref()) {
-            Ok(written) => {
-                let is_missing = is_pending && written.is_none();
-                report.pending = written;
-                if is_missing {
-                    judged.withdraw_advice();
-                }
-            }
+            Ok(written) => report.pending = written,
             Err(error) => judged.add([unwritten("snapshot", error)], self.level),
         }
         judged

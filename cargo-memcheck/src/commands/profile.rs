@@ -205,13 +205,12 @@ fn forward_event(broadcast: &mut Broadcast, tally: &mut Tally, task: &Task, even
     match event {
         RunEvent::Started(_) => broadcast.notify(|to| to.test_started(task)),
         RunEvent::Progress(_, progress) => broadcast.notify(|to| to.progress(task, &progress)),
-        RunEvent::Finished(_, outcome) => finished(broadcast, tally, task, &outcome),
+        RunEvent::Finished(_, outcome) => {
+            let outcome = TestOutcome { is_profiled: true, ..*outcome };
+            tally.add(&outcome);
+            broadcast.notify(|to| to.test_finished(task, &outcome));
+        }
     }
-}
-
-fn finished(broadcast: &mut Broadcast, tally: &mut Tally, task: &Task, outcome: &TestOutcome) {
-    tally.add(outcome);
-    broadcast.notify(|to| to.test_finished(task, outcome));
 }
 
 #[cfg(test)]

@@ -39,6 +39,8 @@ pub(crate) struct Tally {
     pub(crate) failed: usize,
     /// Tests without a baseline. Their status counts too.
     pub(crate) new: usize,
+    /// Their names, each once.
+    pub(crate) new_tests: BTreeSet<String>,
     /// Tests without a complete record.
     pub(crate) not_measured: usize,
     /// Those of `not_measured` whose device could not be opened.
@@ -79,6 +81,8 @@ impl Tally {
         }
         if verdict.has(Code::MissingBaseline) {
             self.new += 1;
+            let report = outcome.report.as_ref();
+            self.new_tests.extend(report.map(|report| report.record.test.clone()));
         }
         let repeats = outcome.report.as_ref().and_then(|report| report.record.repeats.as_ref());
         if let Some((repeats, runs)) = repeats.and_then(|all| Some((all, all.asked?))) {
@@ -103,6 +107,7 @@ impl Tally {
             passed,
             failed,
             new,
+            new_tests,
             not_measured,
             no_device,
             ignored,
@@ -121,6 +126,7 @@ impl Tally {
         self.passed += passed;
         self.failed += failed;
         self.new += new;
+        self.new_tests.extend(new_tests);
         self.not_measured += not_measured;
         self.no_device += no_device;
         self.ignored += ignored;

@@ -236,7 +236,7 @@ impl std::fmt::Display for Code {
 serialize_as_text!(Code);
 
 /// A holder that holds more at the peak than in the baseline, or less.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GrownHolder {
     /// A description of the holder: `softmax [8,12,512,512] f32 in encoder.3.attn`.
     pub holder: String,
@@ -247,6 +247,17 @@ pub struct GrownHolder {
     pub then: u64,
     /// Bytes now; 0 if it holds nothing at the peak.
     pub now: u64,
+    /// The baseline has no room for more holders, so that this one can have held some bytes there,
+    /// although fewer than now.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub is_unlisted: bool,
+}
+
+impl GrownHolder {
+    /// True if the baseline shows that the holder held nothing at the peak.
+    pub fn is_new(&self) -> bool {
+        self.then == 0 && !self.is_unlisted
+    }
 }
 
 /// A finding in one test.

@@ -231,8 +231,8 @@ mod tests {
         let holder = |place: Option<&str>| GrownHolder {
             holder: "x".to_owned(),
             place: place.map(str::to_owned),
-            then: 0,
             now: 1,
+            ..GrownHolder::default()
         };
         let at = |grown: Vec<GrownHolder>| {
             let sites = vec![site(&[1], 0, 0)];

@@ -30,8 +30,6 @@ mod unstable;
 
 pub use ended::{gist, says_out_of_memory};
 pub use growth::TREND_CONFIDENCE;
-pub use regression::withdraw_advice;
-pub(crate) use regression::{CHECK_THE_LAW, IF_INTENDED};
 pub use unmeasured::unwritten;
 
 /// Judges one run of one test. `level` returns the configured level of a code.

@@ -185,9 +185,10 @@ fn sites(all: &[Site], most: usize) -> Vec<Line> {
 
 /// Formats a holder that has more bytes at the peak than in the baseline, or fewer.
 pub fn grown(holder: &GrownHolder) -> String {
-    let GrownHolder { holder: label, place, then, now } = holder;
+    let GrownHolder { holder: label, place, then, now, is_unlisted } = holder;
     let (sign, difference) = (if now < then { '-' } else { '+' }, now.abs_diff(*then));
     let was = match (*then, *now) {
+        (0, _) if *is_unlisted => "not among the largest of the baseline".to_owned(),
         (0, _) => "new at the peak".to_owned(),
         (then, 0) => format!("was {}, is gone", Size(then)),
         (then, now) => {
@@ -312,6 +313,7 @@ mod tests {
             place: (now > 0).then(|| "src/model.rs:42".to_owned()),
             then,
             now,
+            is_unlisted: false,
         };
         let site = Site { file: Some("src/unchanged.rs".into()), count: 1, ..Site::default() };
         let mut finding = Finding {
@@ -328,6 +330,10 @@ mod tests {
         ];
         assert_eq!(lines(&finding, Much::Few), expected);
         assert!(lines(&finding, Much::All).iter().any(|line| line.contains("unchanged")));
+        finding.grown = vec![GrownHolder { is_unlisted: true, ..holder("softmax", 0, 4_096) }];
+        let unlisted =
+            "  +4.0 KiB softmax at src/model.rs:42 (not among the largest of the baseline)";
+        assert_eq!(lines(&finding, Much::Few)[1], unlisted);
         finding.grown = vec![holder("softmax", 0, 1_024); 5];
         let few = lines(&finding, Much::Few);
         assert!(

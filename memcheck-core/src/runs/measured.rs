@@ -13,7 +13,7 @@ use super::relations::Across;
 use super::view::{Merged, View};
 use crate::judgement::baseline::Figures;
 use crate::judgement::finding::{Class, Finding};
-use crate::judgement::verdict::{Verdict, conclude, withdraw_advice};
+use crate::judgement::verdict::{Verdict, conclude};
 use crate::measurement::comparison;
 use crate::measurement::record::Record;
 use crate::measurement::repeats::Repeats;
@@ -128,10 +128,7 @@ impl MeasuredTest {
             return Concluded { record: None, verdict, is_pending: false };
         };
         let is_pending = of_first.is_none() && view.is_pending();
-        let mut of_figures: Vec<Finding> = view.findings().cloned().collect();
-        if !is_pending {
-            of_figures[..view.own().len()].iter_mut().for_each(withdraw_advice);
-        }
+        let of_figures = view.findings().cloned();
         let lost = view.lost().iter().cloned();
         let mut findings: Vec<Finding> = lost.chain(of_first).chain(of_figures).collect();
         if self.across.is_some() {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::judgement::finding::{Class, Code, Finding, Level};
-use crate::judgement::verdict::{self, Verdict, conclude};
+use crate::judgement::verdict::{Verdict, conclude};
 use crate::measurement::record::Record;
 
 /// The result of a test whose runs are trusted. Stored results contain it.
@@ -51,14 +51,6 @@ impl Judged {
         all.extend(findings);
         all.sort_by_key(|finding| finding.code.row().class == Class::Bookkeeping);
         self.verdict = conclude(all, level);
-        if let Some(report) = &mut self.report {
-            report.verdict.clone_from(&self.verdict);
-        }
-    }
-
-    /// Removes the advice to accept figures that no snapshot has.
-    pub fn withdraw_advice(&mut self) {
-        self.verdict.findings.iter_mut().for_each(verdict::withdraw_advice);
         if let Some(report) = &mut self.report {
             report.verdict.clone_from(&self.verdict);
         }

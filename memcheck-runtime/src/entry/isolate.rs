@@ -289,8 +289,11 @@ fn findings(judged: &Judged) -> String {
         record.and_then(|record| record.repeats.as_ref()?.note(&finding::reported(findings)));
     let reads = record.and_then(|record| unknown_reads_note(record.values.as_ref()?, findings));
     let notes = repeats.into_iter().chain(reads).map(|note| format!("note: {note}"));
+    let is_pending = judged.report.as_ref().is_some_and(|report| report.pending.is_some());
+    let pending = "hint: `cargo memcheck review` shows the new figures, and accepts them";
+    let hint = is_pending.then(|| pending.to_owned());
     let lines = findings.iter().flat_map(|finding| lines(finding, Much::Few));
-    lines.chain(notes).map(|line| line + "\n").collect()
+    lines.chain(hint).chain(notes).map(|line| line + "\n").collect()
 }
 
 /// Fails the test: by a panic, or, if the harness expects a panic, by returning without one.

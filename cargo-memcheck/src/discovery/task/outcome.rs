@@ -32,6 +32,9 @@ pub(crate) struct TestOutcome {
     /// The run was killed while the test was running.
     #[serde(skip)]
     pub(crate) was_killed: bool,
+    /// The run was a profile of the test.
+    #[serde(skip)]
+    pub(crate) is_profiled: bool,
 }
 
 impl TestOutcome {
@@ -45,6 +48,7 @@ impl TestOutcome {
             gpu: None,
             across: Relations::default(),
             was_killed: false,
+            is_profiled: false,
         }
     }
 

@@ -4,14 +4,14 @@
 //! GitHub shows ten annotations of a step. A failure is printed at once, and warnings wait for the
 //! end, so that they do not take the places of failures.
 
-use std::path::PathBuf;
-
 use memcheck_core::judgement::finding::Level;
+use memcheck_core::judgement::location::Roots;
 
-use super::findings;
 use super::places::FindingPlaces;
+use super::{findings, next_step};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
+use crate::invocation::options::baselines_flag;
 use crate::presentation::events::Presenter;
 use crate::presentation::tally::Tally;
 use crate::system::escape::{Form, escape};
@@ -22,6 +22,8 @@ const MOST: usize = 10;
 #[derive(Debug)]
 pub(crate) struct GithubAnnotations {
     places: FindingPlaces,
+    /// The flag of the folder of the baselines.
+    baselines_flag: Vec<String>,
     printed: usize,
     warnings: Vec<String>,
 }
@@ -33,8 +35,13 @@ pub(super) struct Annotation {
 }
 
 impl GithubAnnotations {
-    pub(crate) fn new(workspace_root: PathBuf) -> Self {
-        Self { places: FindingPlaces::new(workspace_root), printed: 0, warnings: Vec::new() }
+    pub(crate) fn new(roots: Roots<'_>) -> Self {
+        Self {
+            places: FindingPlaces::new(roots.workspace.to_owned()),
+            baselines_flag: baselines_flag(roots),
+            printed: 0,
+            warnings: Vec::new(),
+        }
     }
 
     pub(super) fn of_test(&self, task: &Task, outcome: &TestOutcome) -> Vec<Annotation> {
@@ -44,7 +51,11 @@ impl GithubAnnotations {
             let title = format!("{} on {}: {}", task.name(), task.leg.name(), finding.code);
             let (file, line) = self.places.of_finding(task, finding);
             let place = format!("file={},line={line}", property(&file.display().to_string()));
-            command(denied, &place, &title, &findings::explained(finding, &folded.consequences))
+            let mut message = vec![findings::explained(finding, &folded.consequences)];
+            if denied {
+                message.extend(next_step::lines(task, outcome, &self.baselines_flag));
+            }
+            command(denied, &place, &title, &message.join("\n"))
         };
         findings::folded(&outcome.verdict.findings).into_iter().map(annotation).collect()
     }
@@ -113,6 +124,7 @@ fn property(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::every;
     use super::super::example::leaky;
     use super::*;
     use crate::discovery::task::example::task;
@@ -128,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_finding_is_shown_at_the_line_that_leaks_with_its_cause() {
-        let annotations = GithubAnnotations::new("/ws".into());
+        let annotations = every::annotations();
         let mut outcome = leaky();
         let texts = |outcome: &TestOutcome| -> Vec<String> {
             annotations.of_test(&task(), outcome).into_iter().map(|it| it.text).collect()
@@ -149,7 +161,7 @@ mod tests {
 
     #[test]
     fn failures_come_before_warnings_and_ten_are_printed() {
-        let mut annotations = GithubAnnotations::new("/ws".into());
+        let mut annotations = every::annotations();
         let some = |denied, count: usize| -> Vec<Annotation> {
             (0..count).map(|_| command(denied, "", "title", "m")).collect()
         };
@@ -158,7 +170,7 @@ mod tests {
         let rest = annotations.rest();
         assert_eq!(rest.len(), 3);
         assert!(rest.iter().all(|text| text.starts_with("::warning ")), "{rest:?}");
-        let mut full = GithubAnnotations::new("/ws".into());
+        let mut full = every::annotations();
         assert_eq!(full.add(some(true, 12)).len(), 10);
         assert_eq!(full.add(some(false, 1)).len() + full.rest().len(), 0);
     }

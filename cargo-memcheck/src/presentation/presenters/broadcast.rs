@@ -39,7 +39,7 @@ impl Broadcast {
         let mut presenters: Vec<Box<dyn Presenter>> =
             vec![Box::new(Terminal::new(report_context, legs))];
         if report_context.reporting.annotations == Annotations::Github {
-            presenters.push(Box::new(GithubAnnotations::new(roots.workspace.to_owned())));
+            presenters.push(Box::new(GithubAnnotations::new(roots)));
         }
         presenters.extend(on_stdout);
         let mut reports = reports::open(&report_context.reporting.reports, Some(roots));

@@ -35,7 +35,7 @@ pub(crate) fn present(
         "annotations" => {
             // The tests of this crate can run in GitHub Actions, too.
             let _suspended = SuspendedCommands::begin();
-            shown(&mut GithubAnnotations::new("/w".into()), replay)
+            shown(&mut annotations(), replay)
         }
         name => {
             let kind = ReportKind::all().find(|kind| kind.name() == name);
@@ -52,7 +52,7 @@ pub(crate) fn present_all(
     replay: impl FnOnce(&mut dyn FnMut(&mut dyn FnMut(&mut dyn Presenter))) -> Tally,
 ) -> Vec<(&'static str, anyhow::Result<Vec<u8>>)> {
     let _suspended = SuspendedCommands::begin();
-    let (mut terminal, mut annotations) = (terminal(), GithubAnnotations::new("/w".into()));
+    let (mut terminal, mut annotations) = (terminal(), annotations());
     let reports = ReportKind::all().map(|kind| (kind.name(), reports::writer(kind, None)));
     let mut reports: Vec<_> = reports.collect();
     let mut notify = |event: &mut dyn FnMut(&mut dyn Presenter)| {
@@ -73,6 +73,10 @@ fn shown(
     let tally = replay(presenter);
     presenter.finished(&tally, tally.exit_code(NoTests::Fail));
     None
+}
+
+pub(super) fn annotations() -> GithubAnnotations {
+    GithubAnnotations::new(Roots::new(Path::new("/w"), None))
 }
 
 pub(super) fn terminal() -> Terminal {

@@ -10,7 +10,6 @@ use memcheck_core::measurement::stack::{Frame, Stack};
 use memcheck_core::space::Space;
 use serde_json::Value;
 
-use super::annotations::GithubAnnotations;
 use super::every;
 use super::example::leaky;
 use super::{findings, json};
@@ -130,7 +129,7 @@ fn shown(outcome: &TestOutcome) -> Vec<(&'static str, String)> {
     };
     let finding = &outcome.verdict.findings[0];
     let terminal = findings::lines(finding, Verbosity::Normal);
-    let annotation = GithubAnnotations::new("/ws".into()).of_test(&task, outcome).remove(0).text;
+    let annotation = every::annotations().of_test(&task, outcome).remove(0).text;
     let sarif: Value = serde_json::from_str(&report("sarif")).unwrap();
     let place = &sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
     let html = report("html");
@@ -140,7 +139,7 @@ fn shown(outcome: &TestOutcome) -> Vec<(&'static str, String)> {
         ("annotation", annotation.split(",title=").next().unwrap().to_owned()),
         ("sarif", format!("{} {}", place["artifactLocation"]["uri"], place["region"])),
         ("junit", after_summary(&report("junit"))),
-        ("markdown", after_summary(&report("markdown"))),
+        ("markdown", in_markdown(&report("markdown"))),
         ("html", html.split("</p>").next().unwrap().to_owned()),
         ("json", json::text(&finding.keeps_at)),
     ]
@@ -150,6 +149,12 @@ fn shown(outcome: &TestOutcome) -> Vec<(&'static str, String)> {
 fn after_summary(report: &str) -> String {
     let mut lines = report.lines().skip_while(|line| !line.contains("leak: host grows by"));
     lines.nth(1).unwrap_or_else(|| panic!("no finding in\n{report}")).trim().to_owned()
+}
+
+/// The first line of a list, without the operation behind it.
+fn in_markdown(report: &str) -> String {
+    let (_, line) = report.split_once("\n- line: `").unwrap_or_else(|| panic!("{report}"));
+    line.split('`').next().unwrap_or_default().to_owned()
 }
 
 #[test]
@@ -167,7 +172,7 @@ fn the_readmes_example_begins_with_the_line_of_the_loss_in_every_form() {
             ("annotation", "::error file=tests/mem.rs,line=11".to_owned()),
             ("sarif", r#""tests/mem.rs" {"startLine":11}"#.to_owned()),
             ("junit", line.to_owned()),
-            ("markdown", line.to_owned()),
+            ("markdown", "tests/mem.rs:11".to_owned()),
             ("html", "tests/mem.rs:11</code>".to_owned()),
             ("json", format!(r#"{{"file":"tests/mem.rs","line":11,"function":"{function}"}}"#)),
         ]
@@ -183,6 +188,7 @@ fn a_loss_of_several_lines_begins_with_the_line_that_keeps_it_in_every_form() {
         let expected = match *form {
             "annotation" => "::error file=tests/mem.rs,line=11",
             "sarif" => r#""tests/mem.rs" {"startLine":11}"#,
+            "markdown" => "tests/mem.rs:11",
             "html" => "tests/mem.rs:11</code> calls the lines that allocate the kept memory",
             "json" => {
                 r#"{"file":"tests/mem.rs","line":11,"function":"mem::training_step::body::{{closure}}"}"#

@@ -21,7 +21,7 @@ use memcheck_core::measurement::unified::Unified;
 use memcheck_core::measurement::unknown_reads::{ReadSite, UnknownReads};
 use memcheck_core::space::Space;
 
-use super::annotations::GithubAnnotations;
+use super::every;
 use super::every::terminal;
 use super::example::leaky;
 use super::exports::flamegraph::FlameGraph;
@@ -77,10 +77,10 @@ fn finding(text: &str) -> Finding {
         grown: vec![GrownHolder {
             holder: text.to_owned(),
             place: Some(text.to_owned()),
-            then: 0,
             now: 1,
+            ..GrownHolder::default()
         }],
-        shrunk: vec![GrownHolder { holder: text.to_owned(), place: None, then: 1, now: 0 }],
+        shrunk: vec![GrownHolder { holder: text.to_owned(), then: 1, ..GrownHolder::default() }],
         cause: Some(cause),
         hint: some(),
         ..Finding::new(Code::Leak, text)
@@ -311,7 +311,7 @@ fn junit_and_the_flame_graph_are_well_formed() {
 #[test]
 fn annotations_are_one_command_for_each_finding() {
     for string in strings::strings() {
-        let annotations = GithubAnnotations::new("/ws".into());
+        let annotations = every::annotations();
         let mut lines = annotations.of_test(&task(&string), &outcome(&string, ""));
         lines.push(annotations.of_note(&note(&string)));
         assert_eq!(lines.len(), 2);
@@ -416,6 +416,8 @@ fn the_markdown_page_has_no_markup_of_the_strings() {
                 NodeValue::HtmlBlock(html) => {
                     let ours = [
                         "<details><summary>All tests</summary>",
+                        "<details><summary>Call sites</summary>",
+                        "<details><summary>Blocks</summary>",
                         "<details><summary>Driver and NVML</summary>",
                         "</details>",
                     ];

@@ -152,6 +152,7 @@ fn summary(tally: &Tally, exit_code: u8) -> SummaryLine<'_> {
         passed,
         failed,
         new,
+        new_tests: _,
         not_measured,
         no_device: _,
         ignored,

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 
 use memcheck_core::judgement::finding::Level;
+use memcheck_core::judgement::location::Roots;
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::measurement::repeats::Repeats;
 use quick_junit::{NonSuccessKind, Report as Xml, TestCase, TestCaseStatus, TestSuite};
 
-use super::{findings, notes, summary};
+use super::{findings, next_step, notes, summary};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
+use crate::invocation::options::baselines_flag;
 use crate::invocation::values::Verbosity;
 use crate::presentation::events::{Presenter, ReportWriter};
 use crate::presentation::origin::RunOrigin;
@@ -20,6 +22,14 @@ use crate::system::escape::{Form, escape};
 pub(crate) struct Junit {
     suites: BTreeMap<String, Vec<TestCase>>,
     run: Option<RunOrigin>,
+    /// The flag of the folder of the baselines.
+    baselines_flag: Vec<String>,
+}
+
+impl Junit {
+    pub(crate) fn new(roots: Roots<'_>) -> Self {
+        Self { baselines_flag: baselines_flag(roots), ..Self::default() }
+    }
 }
 
 impl Presenter for Junit {
@@ -42,7 +52,8 @@ impl Presenter for Junit {
                     let first = first.finding;
                     status.set_type(first.code.name()).set_message(&first.message);
                 }
-                let text = findings::all_lines(&verdict.findings, Verbosity::Verbose);
+                let mut text = findings::all_lines(&verdict.findings, Verbosity::Verbose);
+                text.extend(next_step::lines(task, outcome, &self.baselines_flag));
                 status.set_description(text.join("\n"));
                 status
             }

@@ -11,6 +11,7 @@ use memcheck_core::size::{Size, blocks};
 use memcheck_core::space::Space;
 use memcheck_core::wire::protocol::{LiveMemory, LiveStack, LiveView, Progress};
 
+use super::cut::cut;
 use crate::discovery::task::Task;
 use crate::system::escape;
 
@@ -146,8 +147,8 @@ impl Moment {
             let (bytes, count) = (Size(site.bytes).to_string(), blocks(site.count));
             lines.push(format!("{bytes:>10}  {count:>14}  {}", site.place));
         }
-        let cut = |line: &String| console::truncate_str(line, columns, "…").into_owned();
-        let lines: Vec<String> = lines.iter().map(|line| escape::line(&cut(line))).collect();
+        let lines: Vec<String> =
+            lines.iter().map(|line| escape::line(&cut(line, columns))).collect();
         lines.join("\n")
     }
 

@@ -6,6 +6,7 @@ mod annotations;
 mod broadcast;
 #[cfg(feature = "comparison")]
 pub(crate) mod comparison;
+mod cut;
 mod driver_lines;
 #[cfg(feature = "estimates")]
 pub(crate) mod estimates;
@@ -17,6 +18,8 @@ pub(crate) mod example;
 mod exports;
 mod failure;
 mod findings;
+#[cfg(all(test, feature = "exports"))]
+mod first_command;
 #[cfg(feature = "exports")]
 mod frames;
 #[cfg(all(test, feature = "exports"))]

@@ -38,6 +38,10 @@ pub(super) struct Snapshots {
     elsewhere: bool,
 }
 
+/// A command has at most so many names of snapshots.
+#[cfg(feature = "exports")]
+const MOST_NAMES: usize = 8;
+
 impl Snapshots {
     /// `None` if the test has no pending snapshot.
     fn of(outcome: &TestOutcome) -> Option<Self> {
@@ -57,6 +61,25 @@ impl Snapshots {
         (!names.is_empty()).then_some(Self { names, elsewhere })
     }
 
+    /// The snapshots of several tests; `None` if there are none.
+    #[cfg(feature = "exports")]
+    pub(super) fn joined(all: &[Self]) -> Option<Self> {
+        let names: Vec<String> = all.iter().flat_map(|it| it.names.iter().cloned()).collect();
+        // The command without names is about all pending snapshots.
+        let names = if names.len() > MOST_NAMES { Vec::new() } else { names };
+        let elsewhere = all.iter().any(|it| it.elsewhere);
+        (!all.is_empty()).then_some(Self { names, elsewhere })
+    }
+
+    /// The command that shows them.
+    pub(super) fn review(&self, baselines: &[String]) -> String {
+        let command = match self.elsewhere {
+            true => PrintedCommand::ReviewFetchedSnapshots,
+            false => PrintedCommand::ReviewSnapshots,
+        };
+        command.of_snapshots(&self.names, self.flags(baselines))
+    }
+
     fn flags(&self, baselines: &[String]) -> Vec<String> {
         let from = ["--from", "DIR"].map(str::to_owned);
         from.into_iter().filter(|_| self.elsewhere).chain(baselines.iter().cloned()).collect()
@@ -64,6 +87,11 @@ impl Snapshots {
 }
 
 impl NextStep {
+    /// True if the step runs the test as it is, so that it also shows if a change has helped.
+    fn runs(&self) -> bool {
+        matches!(self, Self::Run | Self::ShowOutput | Self::ShowBacktrace | Self::Repeat)
+    }
+
     /// The command, ready for a shell. `baselines` is the flag of the folder of the baselines.
     pub(super) fn command(&self, task: &Task, baselines: &[String]) -> String {
         match self {
@@ -75,13 +103,7 @@ impl NextStep {
             Self::Repeat => of_test(PrintedCommand::RepeatTest, task, &["--repeat", "30"]),
             Self::Profile => of_test(PrintedCommand::ProfileTest, task, &[]),
             Self::Doctor => PrintedCommand::CheckDevice.with(devices(task)),
-            Self::Review(snapshots) => {
-                let command = match snapshots.elsewhere {
-                    true => PrintedCommand::ReviewFetchedSnapshots,
-                    false => PrintedCommand::ReviewSnapshots,
-                };
-                command.of_snapshots(&snapshots.names, snapshots.flags(baselines))
-            }
+            Self::Review(snapshots) => snapshots.review(baselines),
             Self::Accept(snapshots) => {
                 let command = match snapshots.elsewhere {
                     true => PrintedCommand::AcceptFetchedSnapshots,
@@ -123,20 +145,54 @@ fn devices(task: &Task) -> Vec<String> {
     requests.flat_map(|request| ["--device".to_owned(), request.to_string()]).collect()
 }
 
-/// The finding that decides the next step: a measured one if there is any.
+/// The finding that decides the first step: a measured one if there is any.
 fn gravest(verdict: &Verdict) -> Option<Code> {
     let codes = || verdict.findings.iter().map(|finding| finding.code);
     let denied = || codes().filter(|code| verdict.denied.contains(code));
     codes().find(|code| code.row().class != Class::Bookkeeping).or_else(|| denied().next())
 }
 
-/// The step that helps most; `None` if the test needs none.
+/// The first of [`all`].
 pub(super) fn first(task: &Task, outcome: &TestOutcome) -> Option<NextStep> {
+    all(task, outcome).into_iter().next()
+}
+
+/// All steps that help with this outcome, the most helpful first. Empty for a program.
+pub(super) fn all(task: &Task, outcome: &TestOutcome) -> Vec<NextStep> {
+    let verdict = &outcome.verdict;
     if matches!(task.subject, TestSubject::Program { .. }) {
-        return None;
+        return Vec::new();
     }
-    let code = gravest(&outcome.verdict)?;
-    Some(match code {
+    let (snapshots, gravest) = (Snapshots::of(outcome), gravest(verdict));
+    let mut steps = vec![match verdict.status {
+        Status::Ignored => return vec![NextStep::Run],
+        Status::Passed => NextStep::Profile,
+        Status::Failed | Status::NotMeasured | Status::NeedsReview => {
+            gravest.map_or(NextStep::Run, |code| of_code(code, outcome, snapshots.as_ref()))
+        }
+    }];
+    let has_sites = verdict.findings.iter().any(|finding| finding.code.is_about_memory());
+    steps.extend(has_sites.then_some(NextStep::Profile));
+    steps.extend(snapshots.map(NextStep::Accept));
+    // Only a test that has failed is run again, unless the first step does it.
+    let has_failed = gravest.is_some_and(|code| code.row().class != Class::Bookkeeping);
+    steps.extend((has_failed && !steps[0].runs()).then_some(NextStep::Run));
+    let findings = folded(&verdict.findings);
+    let explained = findings.iter().find_map(|folded| explained(folded.finding));
+    steps.extend(explained.map(NextStep::Explain));
+    let is_done = |step: &NextStep| outcome.is_profiled && *step == NextStep::Profile;
+    let mut distinct: Vec<NextStep> = Vec::new();
+    for step in steps {
+        if !distinct.contains(&step) && !is_done(&step) {
+            distinct.push(step);
+        }
+    }
+    distinct
+}
+
+/// The step that helps most with a code.
+fn of_code(code: Code, outcome: &TestOutcome, snapshots: Option<&Snapshots>) -> NextStep {
+    match code {
         Code::Unstable => NextStep::Repeat,
         Code::Scaling => NextStep::Explain(code.to_string()),
         code if code.is_about_memory() => NextStep::Profile,
@@ -145,40 +201,27 @@ pub(super) fn first(task: &Task, outcome: &TestOutcome) -> Option<NextStep> {
             NextStep::ShowOutput
         }
         Code::NotMeasured if outcome.was_killed => NextStep::Run,
+        // The process ended without a record, of which its output can have the reason.
+        Code::NotMeasured if outcome.report.is_none() => NextStep::ShowOutput,
         Code::NotMeasured | Code::NoDevice => NextStep::Doctor,
-        other => match Snapshots::of(outcome) {
-            Some(snapshots) => NextStep::Review(snapshots),
+        other => match snapshots {
+            Some(snapshots) => NextStep::Review(snapshots.clone()),
             None => NextStep::Explain(other.to_string()),
         },
-    })
+    }
 }
 
-/// All steps that help with this outcome, in the order of a person's work.
-pub(super) fn all(task: &Task, outcome: &TestOutcome) -> Vec<NextStep> {
-    let verdict = &outcome.verdict;
-    let mut steps = Vec::new();
-    if matches!(task.subject, TestSubject::Program { .. }) {
-        return steps;
-    }
-    if verdict.status != Status::Passed {
-        steps.push(match gravest(verdict) {
-            Some(Code::TestFailed) if lacks_backtrace(outcome) => NextStep::ShowBacktrace,
-            Some(Code::Crashed | Code::TimedOut | Code::DeviceFault) => NextStep::ShowOutput,
-            _ => NextStep::Run,
-        });
-    }
-    if verdict.status == Status::Ignored {
-        return steps;
-    }
-    let is_about_memory = |finding: &Finding| finding.code.is_about_memory();
-    if verdict.status == Status::Passed || verdict.findings.iter().any(is_about_memory) {
-        steps.push(NextStep::Profile);
-    }
-    steps.extend(Snapshots::of(outcome).map(NextStep::Accept));
-    let findings = folded(&verdict.findings);
-    let explained = findings.iter().find_map(|folded| explained(folded.finding));
-    steps.extend(explained.map(NextStep::Explain));
-    steps
+/// The advice to accept the new figures of a test, and its command; `None` if no snapshot is pending.
+/// A missing baseline alone needs no advice for each test, because all tests of a first run lack one.
+pub(super) fn acceptance(
+    task: &Task,
+    outcome: &TestOutcome,
+    baselines: &[String],
+) -> Option<(&'static str, String)> {
+    let is_new = |finding: &Finding| finding.code == Code::MissingBaseline;
+    let step = NextStep::Accept(Snapshots::of(outcome)?);
+    let advised = !outcome.verdict.findings.iter().all(is_new);
+    advised.then(|| ("if the new figures are intended:", step.command(task, baselines)))
 }
 
 /// The output has a panic for which std offers a backtrace.
@@ -192,6 +235,14 @@ fn explained(finding: &Finding) -> Option<String> {
     let is_new = finding.code == Code::MissingBaseline;
     let code = finding.cause.as_ref().map(|cause| cause.code.clone());
     (!is_new).then(|| code.unwrap_or_else(|| finding.code.to_string()))
+}
+
+/// The first step and the advice to accept, as lines of plain text below the findings of a test.
+pub(super) fn lines(task: &Task, outcome: &TestOutcome, baselines: &[String]) -> Vec<String> {
+    let next = first(task, outcome).map(|step| format!("next: {}", step.command(task, baselines)));
+    let accepted = acceptance(task, outcome, baselines);
+    let accepted = accepted.map(|(when, command)| format!("{when} {command}"));
+    next.into_iter().chain(accepted).collect()
 }
 
 /// The codes of the findings that fail the test.
@@ -240,11 +291,8 @@ mod tests {
     #[test]
     fn a_panic_is_run_again_with_a_backtrace_and_a_killed_test_as_it_was() {
         let mut panicked = outcome(&[Code::TestFailed], None);
-        let command = |outcome: &TestOutcome| {
-            let steps = [first(&task(), outcome), all(&task(), outcome).into_iter().next()];
-            let [first, of_page] = steps.map(|step| step.unwrap().command(&task(), &[]));
-            (first, of_page)
-        };
+        let command =
+            |outcome: &TestOutcome| first(&task(), outcome).unwrap().command(&task(), &[]);
         assert_eq!(
             first(&task(), &panicked),
             Some(NextStep::ShowOutput),
@@ -253,15 +301,59 @@ mod tests {
         panicked.output.stderr =
             "note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace"
                 .to_owned();
-        let (of_terminal, of_page) = command(&panicked);
         let own = "cargo memcheck run -p app --test mem a::b --exact";
-        assert_eq!(of_terminal, format!("RUST_BACKTRACE=1 {own} --no-capture --device cpu"));
-        assert_eq!(of_page, of_terminal);
-        let (of_terminal, of_page) = command(&TestOutcome::killed(None));
-        assert_eq!(of_terminal, format!("{own} --device cpu"));
-        assert_eq!(of_page, of_terminal);
+        let backtrace = format!("RUST_BACKTRACE=1 {own} --no-capture --device cpu");
+        assert_eq!(command(&panicked), backtrace);
+        assert_eq!(command(&TestOutcome::killed(None)), format!("{own} --device cpu"));
         let unmeasured = outcome(&[Code::NotMeasured], None);
         assert_eq!(first(&task(), &unmeasured), Some(NextStep::Doctor));
+        let without_record = TestOutcome { report: None, ..unmeasured };
+        assert_eq!(first(&task(), &without_record), Some(NextStep::ShowOutput));
+    }
+
+    #[test]
+    fn every_step_is_there_once_and_a_failed_test_is_run_again_at_most_once() {
+        for row in TABLE {
+            let mut outcome = outcome(&[row.code], NEXT_TO_BASELINE);
+            outcome.verdict.denied = vec![row.code];
+            let steps = all(&task(), &outcome);
+            for (number, step) in steps.iter().enumerate() {
+                assert!(!steps[..number].contains(step), "{}: {steps:?}", row.name);
+            }
+            let runs = steps.iter().filter(|step| step.runs()).count();
+            assert!(runs <= 1, "{}: {steps:?}", row.name);
+            assert_eq!(runs == 0, row.class == Class::Bookkeeping, "{}: {steps:?}", row.name);
+            let profiled = TestOutcome { is_profiled: true, ..outcome };
+            let left = all(&task(), &profiled);
+            let expected = steps.into_iter().filter(|step| *step != NextStep::Profile);
+            assert_eq!(left, expected.collect::<Vec<_>>(), "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn new_figures_are_accepted_by_the_names_of_their_snapshots_only() {
+        let advice = |codes: &[Code], pending| {
+            acceptance(&task(), &outcome(codes, pending), &[]).map(|(_, command)| command)
+        };
+        let regressions = [Code::PeakRegression, Code::GrowthRegression];
+        let scoped = "cargo memcheck accept a@cpu.snap";
+        assert_eq!(advice(&regressions, NEXT_TO_BASELINE).unwrap(), scoped);
+        assert_eq!(advice(&regressions, None), None, "there is nothing to accept");
+        assert_eq!(advice(&[Code::MissingBaseline], NEXT_TO_BASELINE), None);
+    }
+
+    #[cfg(feature = "exports")]
+    #[test]
+    fn snapshots_of_several_tests_are_reviewed_by_one_command() {
+        let of = |count: usize, elsewhere| {
+            let one = |number| Snapshots { names: vec![format!("t{number}@cpu.snap")], elsewhere };
+            let all: Vec<Snapshots> = (0..count).map(one).collect();
+            Snapshots::joined(&all).map(|joined| joined.review(&[]))
+        };
+        assert_eq!(of(0, false), None);
+        assert_eq!(of(2, false).unwrap(), "cargo memcheck review t0@cpu.snap t1@cpu.snap");
+        assert_eq!(of(1, true).unwrap(), "cargo memcheck review t0@cpu.snap --from DIR");
+        assert_eq!(of(MOST_NAMES + 1, false).unwrap(), "cargo memcheck review");
     }
 
     #[test]
@@ -312,8 +404,10 @@ mod tests {
             "cargo memcheck profile -p app --test mem a::b --exact --device cpu"
         );
         assert_eq!(codes(&both.verdict), "missing-baseline, leak");
-        let allowed = outcome(&[Code::Improved], None);
-        assert_eq!((of_first(&allowed), codes(&allowed.verdict)), (None, String::new()));
+        let mut allowed = outcome(&[Code::Improved], None);
+        allowed.verdict.status = Status::Passed;
+        assert_eq!(all(&task(), &allowed)[0], NextStep::Profile);
+        assert_eq!(codes(&allowed.verdict), "");
     }
 
     #[test]

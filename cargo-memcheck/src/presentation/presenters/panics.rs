@@ -26,7 +26,8 @@ pub(super) fn without_repeats(output: &[impl AsRef<str>], findings: &[Finding]) 
     let lines: Vec<&str> = output.iter().map(AsRef::as_ref).collect();
     let whole = || lines.iter().map(|line| (*line).to_owned()).collect();
     let Some(start) = lines.iter().position(|line| line.contains(PANICKED)) else {
-        return whole();
+        let is_new = |line: &&&str| !is_returned_error(line, findings);
+        return lines.iter().filter(is_new).map(|line| (*line).to_owned()).collect();
     };
     let printed = &lines[start + 1..];
     let mut failed = findings.iter().filter(|finding| finding.code == Code::TestFailed);
@@ -49,6 +50,16 @@ pub(super) fn without_repeats(output: &[impl AsRef<str>], findings: &[Finding]) 
     let notes = rest.iter().take_while(is_note).count();
     kept.extend(rest[notes..].iter().map(|line| (*line).to_owned()));
     kept
+}
+
+/// `Error: why`, which std prints for a body that returns an error, of a finding that has the error.
+fn is_returned_error(line: &str, findings: &[Finding]) -> bool {
+    let Some(error) = line.strip_prefix("Error: ") else { return false };
+    let has_error = |finding: &Finding| {
+        let first = finding.message.lines().next().unwrap_or_default();
+        finding.code == Code::TestFailed && first.ends_with(error.trim_end())
+    };
+    !error.trim().is_empty() && findings.iter().any(has_error)
 }
 
 /// The number of lines, from the first on, that a message has too; `None` if it is another message. The
@@ -105,5 +116,9 @@ mod tests {
         let other = "thread 'a' panicked at tests/mem.rs:9:1:\nanother message\nnote: run with `RUST_BACKTRACE=1`";
         assert_eq!(shown(other), other);
         assert_eq!(shown("no panic"), "no panic");
+        let failed = [Finding::new(Code::TestFailed, "the body returned an error: no file")];
+        let shown = |text: &str| without_repeats(&lines(text), &failed).join("\n");
+        assert_eq!(shown("before\nError: no file\nafter"), "before\nafter");
+        assert_eq!(shown("Error: another\nError: "), "Error: another\nError: ");
     }
 }

@@ -88,8 +88,8 @@ mod tests {
         let grown = GrownHolder {
             holder: "x".to_owned(),
             place: Some("src/b.rs:3".to_owned()),
-            then: 0,
             now: 1,
+            ..GrownHolder::default()
         };
         let places = FindingPlaces::new("/w".into());
         let found = |keeps_at: Option<HeadLine>, grown: &[GrownHolder]| {

@@ -41,7 +41,7 @@ pub(super) fn open(reports: &[ReportFile], roots: Option<Roots<'_>>) -> Vec<Open
 /// The writer of a kind of report.
 pub(super) fn writer(kind: ReportKind, roots: Option<Roots<'_>>) -> Box<dyn ReportWriter> {
     match kind {
-        ReportKind::Junit => Box::new(Junit::default()),
+        ReportKind::Junit => Box::new(roots.map_or_else(Junit::default, Junit::new)),
         ReportKind::Json => Box::new(JsonLines::new(Vec::new())),
         #[cfg(feature = "exports")]
         ReportKind::Export(kind) => super::exports::writer(kind, roots),

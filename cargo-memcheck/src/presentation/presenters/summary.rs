@@ -16,6 +16,7 @@ pub(super) fn counts(tally: &Tally) -> String {
         passed,
         failed,
         new,
+        new_tests: _,
         not_measured,
         ignored,
         needs_review,
@@ -39,7 +40,6 @@ pub(super) fn counts(tally: &Tally) -> String {
     for (count, word) in [
         (not_measured, "not measured"),
         (needs_review, "to review"),
-        (new, "without a baseline"),
         (ignored, "ignored"),
         (elsewhere, "not for this device"),
         (not_run, "not run"),
@@ -49,7 +49,21 @@ pub(super) fn counts(tally: &Tally) -> String {
         }
     }
     parts.extend(tally.is_incomplete().then(|| "incomplete".to_owned()));
-    parts.join(", ")
+    // These tests are counted above, by their result.
+    let without = match *new {
+        0 => String::new(),
+        1 if tally.ran() == 1 => " (without a baseline)".to_owned(),
+        new if new == tally.ran() => " (all without a baseline)".to_owned(),
+        new => format!(" ({new} of them without a baseline)"),
+    };
+    parts.join(", ") + &without
+}
+
+/// `without a baseline: decode, llama::kv_cache`; `None` if all tests lack one.
+pub(super) fn without_baseline(tally: &Tally) -> Option<String> {
+    let names = tally.new_tests.iter().map(String::as_str).collect::<Vec<_>>();
+    (tally.new < tally.ran()).then_some(())?;
+    named("without a baseline", &names)
 }
 
 /// The reasons why the counts are incomplete: an error that ended the run, or a signal.
@@ -74,13 +88,17 @@ const MOST_NAMES: usize = 8;
 
 /// `not started: decode, llama::kv_cache and 12 more`, of a run that was killed.
 fn not_started(tally: &Tally) -> Option<String> {
-    let names = &tally.not_started;
+    let names = tally.not_started.iter().map(String::as_str).collect::<Vec<_>>();
+    named("not started", &names)
+}
+
+fn named(what: &str, names: &[&str]) -> Option<String> {
     let shown = names[..names.len().min(MOST_NAMES)].join(", ");
     let more = match names.len().saturating_sub(MOST_NAMES) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    (!names.is_empty()).then(|| format!("not started: {shown}{more}"))
+    (!names.is_empty()).then(|| format!("{what}: {shown}{more}"))
 }
 
 /// "288 tests, 30 runs each: all figures identical".
@@ -196,6 +214,25 @@ mod tests {
         assert!(
             next_steps(&tally, &[], (&Pending::NextToBaselines, &[]), NoTests::Fail).is_empty()
         );
+    }
+
+    #[test]
+    fn the_counts_add_up_to_the_tests_and_those_without_a_baseline_are_named() {
+        let tally = |new: usize, names: &[&str]| Tally {
+            passed: 1,
+            failed: 4,
+            ignored: 1,
+            new,
+            new_tests: names.iter().map(|&name| name.to_owned()).collect(),
+            ..Tally::default()
+        };
+        let some = tally(1, &["a::b"]);
+        assert_eq!(counts(&some), "1 passed, 4 failed, 1 ignored (1 of them without a baseline)");
+        assert_eq!(without_baseline(&some).unwrap(), "without a baseline: a::b");
+        let all = tally(5, &["a", "b", "c", "d", "e"]);
+        assert_eq!(counts(&all), "1 passed, 4 failed, 1 ignored (all without a baseline)");
+        assert_eq!(without_baseline(&all), None);
+        assert_eq!(without_baseline(&tally(0, &[])), None);
     }
 
     #[test]

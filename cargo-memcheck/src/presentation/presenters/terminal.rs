@@ -4,6 +4,7 @@
 mod hyperlinks;
 mod layout;
 mod output;
+mod progress;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -72,17 +73,8 @@ const NAMED: usize = 3;
 
 impl Terminal {
     pub(crate) fn new(report_context: &ReportContext<'_>, legs: usize) -> Self {
-        let bar = ProgressBar::hidden();
-        bar.set_style(
-            // The time that is left is a guess, and is marked as one.
-            ProgressStyle::with_template(
-                "[{elapsed_precise}] {bar:16} {pos}/{len}{prefix}, ~{eta}  {wide_msg}",
-            )
-            .expect("the template is valid")
-            .progress_chars("\u{2588}\u{2593}\u{2591}"),
-        );
         Self {
-            bar,
+            bar: progress::bar(),
             verbosity: report_context.reporting.verbosity,
             capture: report_context.capture,
             pending: report_context.pending.clone(),
@@ -128,13 +120,12 @@ impl Terminal {
     }
 
     /// `FAIL app::mem llama::kv_cache: leak  cargo memcheck profile …`.
-    fn keep_failure(&mut self, task: &Task, outcome: &TestOutcome) {
+    pub(super) fn keep_failure(&mut self, task: &Task, outcome: &TestOutcome) {
         let verdict = &outcome.verdict;
         if matches!(verdict.status, Status::Passed | Status::Ignored) {
             return;
         }
         self.failed += 1;
-        self.bar.set_prefix(format!(", {} failed", self.failed));
         let leg = if self.several_legs { format!(" ({})", task.leg.name()) } else { String::new() };
         let next = next_step::first(task, outcome)
             .map(|step| style::hint(&step.command(task, &self.baselines_flag)));
@@ -147,17 +138,21 @@ impl Terminal {
             next_step::codes(verdict),
         );
         let next = next.unwrap_or_default();
-        self.failures.extend(layout::with_command(&failure, &next, self.columns));
+        self.failures.extend(layout::with_command(&failure, &next, INDENT, self.columns));
+    }
+
+    #[cfg(test)]
+    pub(super) fn failures(&self) -> &[String] {
+        &self.failures
     }
 
     fn refresh(&self) {
         let mut running = self.running.iter();
-        let Some(((_, test), at)) = running.next() else { return self.bar.set_message("") };
-        let others = match running.count() {
-            0 => String::new(),
-            others => format!("  (+{others})"),
-        };
-        self.bar.set_message(escape::line(&format!("{test}  {at}{others}")));
+        let first = running.next().map(|((_, test), at)| (test.as_str(), at.as_str()));
+        let message =
+            progress::RunningMessage { failed: self.failed, first, others: running.count() };
+        let room = self.columns.map(|columns| progress::room(&self.bar, columns));
+        self.bar.set_message(escape::line(&message.fitted(room)));
     }
 
     /// In place or, if the bar is hidden, as a line each second.
@@ -306,6 +301,7 @@ impl Terminal {
             lines.extend(phases.iter().flat_map(|line| layout::below(line, self.columns)));
             lines.extend(self.laws(outcome));
             lines.extend(self.findings(outcome));
+            lines.extend(self.acceptance(task, outcome));
             let notes = notes::of(outcome).into_iter();
             lines.extend(
                 notes.flat_map(|note| layout::below(&format!("note: {note}"), self.columns)),
@@ -314,6 +310,14 @@ impl Terminal {
             lines.extend(self.output(outcome));
         }
         lines
+    }
+
+    /// The advice to accept the new figures, once for all findings of a test.
+    fn acceptance(&self, task: &Task, outcome: &TestOutcome) -> Vec<String> {
+        let advice = next_step::acceptance(task, outcome, &self.baselines_flag);
+        let Some((when, command)) = advice else { return Vec::new() };
+        let (when, command) = (style::hint(when), style::hint(&command));
+        layout::with_command(&format!("{:INDENT$}{when}", ""), &command, INDENT + 2, self.columns)
     }
 
     fn laws(&self, outcome: &TestOutcome) -> Vec<String> {
@@ -338,11 +342,11 @@ fn judges_process(outcome: &TestOutcome) -> bool {
     record.is_some_and(|record| record.limits.max_rss_growth.value.is_some())
 }
 
-/// `ok on cpu: 3 passed, 0 failed in 0.83s`.
+/// `ok on cpu: 3 passed, 0 failed in 0.83s of test time`.
 fn verdict(place: &str, tally: &Tally, ok: bool) -> String {
     let result = if ok { style::strong("ok") } else { style::error("not ok") };
     let seconds = tally.took.as_secs_f64();
-    format!("{result}{place}: {} in {seconds:.2}s", summary::counts(tally))
+    format!("{result}{place}: {} in {seconds:.2}s of test time", summary::counts(tally))
 }
 
 /// Fewer tests than this have their times in their lines.
@@ -369,7 +373,10 @@ impl Presenter for Terminal {
     fn leg_started(&mut self, leg: &Leg, tests: usize) {
         self.print_ignored();
         self.failed = 0;
-        self.bar.set_prefix("");
+        self.bar.set_prefix(match self.several_legs {
+            true => format!("running on {}", leg.name()),
+            false => "running".to_owned(),
+        });
         if self.verbosity > Verbosity::Quiet {
             let plural = if tests == 1 { "" } else { "s" };
             let running = if self.is_replay { "" } else { "running " };
@@ -455,6 +462,7 @@ impl Presenter for Terminal {
         if self.verbosity == Verbosity::Verbose {
             lines.extend(slowest(std::mem::take(&mut self.times)));
         }
+        lines.extend(summary::without_baseline(tally));
         lines.extend(summary::repeated(tally));
         let pending = (&self.pending, self.baselines_flag.as_slice());
         lines.extend(summary::next_steps(tally, &self.filters, pending, self.no_tests));

@@ -58,7 +58,13 @@ fn finding() -> Finding {
         stack: vec![Frame { function: "f".to_owned(), file: some(), line: Some(1) }],
         ..Site::default()
     };
-    let holder = || GrownHolder { holder: "h".to_owned(), place: some(), then: 0, now: 1 };
+    let holder = || GrownHolder {
+        holder: "h".to_owned(),
+        place: some(),
+        then: 0,
+        now: 1,
+        is_unlisted: true,
+    };
     let text = || "x".to_owned();
     Finding {
         space: Some(Space::Cuda(1)),

@@ -52,8 +52,10 @@ impl Holders {
         let mut grown: Vec<GrownHolder> = now_of_space
             .iter()
             .map(|(holder, &now)| {
-                let then = counterpart(holder, now_of_space, before).unwrap_or(0);
-                GrownHolder { holder: holder.clone(), place: None, then, now }
+                let known = counterpart(holder, now_of_space, before);
+                let then = known.unwrap_or(0);
+                let is_unlisted = is_full && known.is_none();
+                GrownHolder { holder: holder.clone(), place: None, then, now, is_unlisted }
             })
             .filter(|grown| grown.now > grown.then && !(grown.then == 0 && grown.now <= left_out))
             .collect();
@@ -72,7 +74,7 @@ impl Holders {
             .iter()
             .map(|(holder, &then)| {
                 let now = counterpart(holder, of_space, &all).unwrap_or(0);
-                GrownHolder { holder: holder.clone(), place: None, then, now }
+                GrownHolder { holder: holder.clone(), then, now, ..GrownHolder::default() }
             })
             .filter(|holder| holder.now < holder.then)
             .collect();
@@ -154,12 +156,13 @@ mod tests {
         let all: Vec<(usize, u64)> = (0..13).map(|at| (at, 1_300 - 100 * at as u64)).collect();
         let new = |then: &[(usize, u64)], now: &[(usize, u64)]| -> Vec<String> {
             let grown = holders(now).grown(&holders(then), space);
-            grown.into_iter().map(|grown| grown.holder).collect()
+            let proven = |grown: &GrownHolder| if grown.is_new() { "" } else { " unlisted" };
+            grown.into_iter().map(|grown| format!("{}{}", grown.holder, proven(&grown))).collect()
         };
         // The largest holder is gone, so the thirteenth is now among the twelve that are kept.
         assert_eq!(new(&all[..12], &all[1..]), [""; 0]);
         let larger = [&all[1..12], &[(12, 201)]].concat();
-        assert_eq!(new(&all[..12], &larger), ["place 12"]);
+        assert_eq!(new(&all[..12], &larger), ["place 12 unlisted"], "it can have had 200 B");
         // A list of eleven is complete, because it is not full.
         assert_eq!(new(&all[..11], &all[1..]), ["place 11", "place 12"]);
     }

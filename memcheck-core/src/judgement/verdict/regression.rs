@@ -1,4 +1,5 @@
-//! Compares the figures with the baseline: regressions, improvements, uncomparable baselines.
+//! Compares the figures with the baseline: regressions, improvements, uncomparable baselines. No hint
+//! advises to accept figures, because only the writer of the pending snapshot knows if there is one.
 
 use crate::judgement::baseline::{self, Baseline, BaselineChange, Figures, Holders};
 use crate::judgement::blame;
@@ -8,45 +9,6 @@ use crate::measurement::phase;
 use crate::measurement::record::Record;
 use crate::size::both;
 
-const CHECK: &str = "check the figures, then run `cargo memcheck accept`";
-const RESTORE_OR_ACCEPT: &str = "restore the file from version control, or accept the new figures \
-                                 with `cargo memcheck accept`";
-const SAME_OR_ACCEPT: &str = "run under the same conditions, or accept the new figures with `cargo \
-                              memcheck accept`";
-const ACCEPT: &str = "accept the new figures with `cargo memcheck accept`";
-const LOWER: &str = "`cargo memcheck accept` makes the lower figure the new baseline";
-/// The hint of a figure or a law above its baseline.
-pub(crate) const IF_INTENDED: &str =
-    "if this is intended, `cargo memcheck accept` makes it the new baseline";
-/// The hint of a law without a baseline.
-pub(crate) const CHECK_THE_LAW: &str = "check the law, then `cargo memcheck accept`";
-
-/// Each hint that advises to accept, and what is left of it if no snapshot is pending.
-const ADVICE: [(&str, Option<&str>); 7] = [
-    (CHECK, None),
-    (RESTORE_OR_ACCEPT, Some("restore the file from version control")),
-    (SAME_OR_ACCEPT, Some("run under the same conditions")),
-    (ACCEPT, None),
-    (LOWER, None),
-    (IF_INTENDED, None),
-    (CHECK_THE_LAW, None),
-];
-
-/// Removes the advice to accept figures, for a test without a pending snapshot: of a test that leaks,
-/// `accept` would find nothing to accept.
-pub fn withdraw_advice(finding: &mut Finding) {
-    let Some(hint) = finding.hint.take() else { return };
-    let advised = ADVICE.iter().find_map(|(advice, left)| Some((left, hint.strip_prefix(advice)?)));
-    let Some((left, more)) = advised else {
-        finding.hint = Some(hint);
-        return;
-    };
-    let more = more.trim_start_matches("; ");
-    let parts: Vec<&str> = left.iter().copied().chain(Some(more)).collect();
-    let left = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
-    finding.hint = (!left.is_empty()).then_some(left);
-}
-
 pub(super) fn compare_with_baseline(
     record: &Record,
     baseline: &Baseline,
@@ -55,14 +17,12 @@ pub(super) fn compare_with_baseline(
     let (figures, holders, facts) = match baseline {
         Baseline::Off => return Vec::new(),
         Baseline::Missing => {
-            return vec![
-                Finding::new(Code::MissingBaseline, "the test has no baseline yet").hint(CHECK),
-            ];
+            return vec![Finding::new(Code::MissingBaseline, "the test has no baseline yet")];
         }
         Baseline::Corrupt(why) => {
             return vec![
                 Finding::new(Code::CorruptBaseline, format!("the baseline cannot be used: {why}"))
-                    .hint(RESTORE_OR_ACCEPT),
+                    .hint("restore the file from version control"),
             ];
         }
         Baseline::Found { figures, holders, facts } => (figures, holders, facts),
@@ -73,7 +33,7 @@ pub(super) fn compare_with_baseline(
                 Code::UncomparableBaseline,
                 format!("the baseline was {conditions}, so the figures cannot be compared"),
             )
-            .hint(SAME_OR_ACCEPT),
+            .hint("run under the same conditions"),
         ];
     }
     let changes = baseline::changes(figures, &Figures::of(record), limits.tolerance.value);
@@ -85,7 +45,7 @@ pub(super) fn compare_with_baseline(
             None => format!("the baseline lacks {figure}"),
             Some(_) => format!("the baseline has {figure}, which the run did not measure"),
         };
-        return vec![Finding::new(Code::UncomparableBaseline, message).hint(ACCEPT)];
+        return vec![Finding::new(Code::UncomparableBaseline, message)];
     }
     let now = Holders::of(record);
     changes
@@ -143,29 +103,23 @@ fn judge_change(change: &BaselineChange, limits: &Limits) -> Option<Finding> {
         _ => return None,
     };
     let tolerance = baseline::tolerance_of(&change.figure, limits.tolerance.value);
-    Some(
-        Finding {
-            space: Some(space),
-            figure: Some(now),
-            phase,
-            bytes_per_iteration: (metric == "growth").then_some(now),
-            limit: (now > then).then(|| tolerance.ceiling(then)),
-            baseline: Some(then),
-            ..Finding::new(
-                code,
-                format!(
-                    "`{}` of {space} was {}, is {} ({}{})",
-                    change.figure,
-                    show(then),
-                    show(now),
-                    if now > then { "+" } else { "-" },
-                    show(now.abs_diff(then)),
-                ),
-            )
-        }
-        .hint(match code {
-            Code::Improved => LOWER,
-            _ => IF_INTENDED,
-        }),
-    )
+    Some(Finding {
+        space: Some(space),
+        figure: Some(now),
+        phase,
+        bytes_per_iteration: (metric == "growth").then_some(now),
+        limit: (now > then).then(|| tolerance.ceiling(then)),
+        baseline: Some(then),
+        ..Finding::new(
+            code,
+            format!(
+                "`{}` of {space} was {}, is {} ({}{})",
+                change.figure,
+                show(then),
+                show(now),
+                if now > then { "+" } else { "-" },
+                show(now.abs_diff(then)),
+            ),
+        )
+    })
 }

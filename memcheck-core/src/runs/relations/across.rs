@@ -10,7 +10,7 @@ use super::{
 use crate::judgement::baseline::Laws;
 use crate::judgement::finding::{Code, Finding};
 use crate::judgement::snapshot::NewSnapshot;
-use crate::judgement::verdict::{CHECK_THE_LAW, is_worth_keeping, withdraw_advice};
+use crate::judgement::verdict::is_worth_keeping;
 use crate::measurement::record::{Outcome, Record};
 use crate::shape::{Scaling, ScalingReport};
 use crate::space::Space;
@@ -117,9 +117,6 @@ pub fn across(record: &Record, own: &[Finding], others: &OtherTests<'_>) -> Acro
         let new = NewSnapshot { source: others.source, line: None, facts: &record.facts, body };
         PendingLaw::Written(new.text())
     });
-    if !matches!(law, Some(PendingLaw::Written(_))) {
-        findings.iter_mut().for_each(withdraw_advice);
-    }
     Across { findings, too_much, laws, law }
 }
 
@@ -131,7 +128,7 @@ fn no_law_yet(unusable: Option<&String>) -> Finding {
             (Code::UncomparableBaseline, format!("the baseline of the law of its cases {why}"))
         }
     };
-    Finding::new(code, message).hint(CHECK_THE_LAW)
+    Finding::new(code, message)
 }
 
 /// `fits` if the device has as much, else the capacity of the device. The host has no capacity.

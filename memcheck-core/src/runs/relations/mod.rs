@@ -93,5 +93,5 @@ pub fn standing_in<'a>(baseline: &'a Baseline, now: &Facts) -> Result<&'a Figure
 /// The finding that `what` cannot be judged, because the figures of `other` are missing.
 pub fn unjudged(what: &str, other: &str, why: &str) -> Finding {
     Finding::new(Code::UncomparableBaseline, format!("{what} is not judged: `{other}` {why}"))
-        .hint(format!("run `{other}` too, or run it once and `cargo memcheck accept` its figures"))
+        .hint(format!("run `{other}` too, or run it once and accept its figures"))
 }

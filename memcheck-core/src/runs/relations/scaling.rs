@@ -4,7 +4,6 @@ use super::MeasuredRuns;
 use crate::judgement::baseline::{Figures, Laws};
 use crate::judgement::blame;
 use crate::judgement::finding::{Code, Finding};
-use crate::judgement::verdict::IF_INTENDED;
 use crate::law::{self, Largest, NoLaw, Point, Sizes};
 use crate::measurement::record::Record;
 use crate::shape::{Fit, Metric, Scaling, ScalingReport, Shape};
@@ -157,11 +156,11 @@ fn broken(report: &ScalingReport, accepted: Option<&Laws>, record: &Record) -> O
                  {text}",
                 metric.name()
             ),
-            format!(
+            Some(format!(
                 "the holders of memory in the largest case grow; if this is intended, write \
                  `scaling({} <= \"{order}\")`",
                 metric.name()
-            ),
+            )),
         )
     } else {
         let then = accepted?.of_metric(space, *metric)?;
@@ -175,7 +174,7 @@ fn broken(report: &ScalingReport, accepted: Option<&Laws>, record: &Record) -> O
                 then.order(),
                 then.describe(*metric)
             ),
-            IF_INTENDED.to_owned(),
+            None,
         )
     };
     let sites = match metric {
@@ -184,6 +183,5 @@ fn broken(report: &ScalingReport, accepted: Option<&Laws>, record: &Record) -> O
         Metric::Retained => blame::retained(record, space),
         Metric::Setup | Metric::Growth => Vec::new(),
     };
-    let finding = Finding::new(Code::Scaling, message).hint(hint);
-    Some(Finding { space: Some(space), sites, ..finding })
+    Some(Finding { space: Some(space), sites, hint, ..Finding::new(Code::Scaling, message) })
 }

@@ -1,28 +1,33 @@
 //! A Markdown report, for example for a pull request: the failures, then the figures that differ from
 //! those of the baselines, then a folded table of all tests. It is as long as a comment can be.
 
+mod failure;
 pub(in crate::presentation::presenters) mod inline;
 
 use std::fmt::Write;
 
-use memcheck_core::judgement::finding::Finding;
+use memcheck_core::judgement::finding::{Code, Finding};
 use memcheck_core::judgement::location::Roots;
 use memcheck_core::judgement::verdict::Status;
+use memcheck_core::measurement::phase;
 use memcheck_core::measurement::record::Record;
-use memcheck_core::size::{Size, exact};
+use memcheck_core::presentation::sizes;
+use memcheck_core::size::{Size, both, exact};
+use memcheck_core::space::Space;
 
+use failure::Section;
 use inline::{code, fenced, message};
 
-use super::html::{FigureRow, Sources, Then, failed_output, figures};
+use super::html::{FigureRow, Sources, Then, figures};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::invocation::options::baselines_flag;
 use crate::invocation::values::Verbosity;
 use crate::presentation::events::{Presenter, ReportWriter};
 use crate::presentation::origin::RunOrigin;
-use crate::presentation::presenters::{
-    driver_lines, findings, next_step, notes, panics, places, summary,
-};
+use crate::presentation::presenters::next_step::{self, NextStep, Snapshots};
+use crate::presentation::presenters::places::FindingPlaces;
+use crate::presentation::presenters::{driver_lines, findings, notes, summary};
 use crate::presentation::tally::Tally;
 use crate::system::escape::{self, Form, escape};
 
@@ -36,8 +41,12 @@ const RESERVED: usize = 512;
 pub(crate) struct Markdown {
     sources: Sources,
     cut_short: String,
+    places: FindingPlaces,
     findings: Vec<String>,
-    changes: Vec<String>,
+    new: NewTests,
+    /// The rows of figures that rose.
+    rises: Vec<String>,
+    falls: Vec<String>,
     rows: Vec<String>,
     driver: String,
     laws: String,
@@ -47,11 +56,30 @@ pub(crate) struct Markdown {
     baselines_flag: Vec<String>,
 }
 
+/// Tests that lack nothing but a baseline.
+#[derive(Debug, Default)]
+struct NewTests {
+    tests: Vec<String>,
+    snapshots: Vec<Snapshots>,
+    /// The first command of a test without a pending snapshot.
+    other: Option<String>,
+}
+
+impl NewTests {
+    /// The command that shows the pending snapshots of all these tests.
+    fn command(&self, baselines: &[String]) -> Option<String> {
+        Snapshots::joined(&self.snapshots)
+            .map(|snapshots| snapshots.review(baselines))
+            .or_else(|| self.other.clone())
+    }
+}
+
 impl Markdown {
     /// The report compares with the baselines of the workspace.
     pub(crate) fn new(roots: Roots<'_>) -> Self {
         Self {
             sources: Sources::new(roots),
+            places: FindingPlaces::new(roots.workspace.to_owned()),
             baselines_flag: baselines_flag(roots),
             ..Self::default()
         }
@@ -65,57 +93,27 @@ impl Markdown {
         for FigureRow { space, name, now, then, .. } in rows {
             let Some(then) = then.filter(|then| *then != now) else { continue };
             let sign = if now > then { '+' } else { '\u{2212}' };
-            let change = exact(now.abs_diff(then));
-            self.changes.push(format!(
-                "| {test} | {leg} {space} | {name} | {} | {} | {sign}{change} |\n",
-                exact(then),
-                exact(now),
-            ));
+            let is_count = phase::split(&name).map_or(name.as_str(), |(_, it)| it) == "allocations";
+            let size = |bytes| if is_count { exact(bytes) } else { Size(bytes).to_string() };
+            let apart = || sizes::apart(then, now);
+            let [before, after] = if is_count { [then, now].map(exact) } else { apart() };
+            let share = sizes::share(then, now).map(|share| format!(" ({share})"));
+            let (change, share) = (size(now.abs_diff(then)), share.unwrap_or_default());
+            let row = format!(
+                "| {test} | {leg} {space} | {name} | {before} | {after} | {sign}{change}{share} |\n"
+            );
+            let of = if now > then { &mut self.rises } else { &mut self.falls };
+            of.push(row);
         }
     }
-}
 
-/// The line of a panic, and the last lines of the output of a test whose memory is not at fault.
-fn output(outcome: &TestOutcome) -> Vec<String> {
-    let findings = &outcome.verdict.findings;
-    let about_memory = findings.first().is_some_and(|finding| finding.code.is_about_memory());
-    let printed = failed_output(outcome).filter(|_| !about_memory).unwrap_or_default();
-    let panicked =
-        panics::line(&printed).map(|(file, line)| format!("  panicked at {file}:{line}"));
-    let shown = panics::without_repeats(&printed, findings);
-    let left_out = shown.len().saturating_sub(MOST_OUTPUT);
-    let title = match (shown.len(), left_out) {
-        (0, _) => None,
-        (_, 0) => Some("  output:"),
-        _ => Some("  output: the last lines"),
-    };
-    let last = shown[left_out..].iter().map(|line| format!("    {line}"));
-    panicked.into_iter().chain(title.map(str::to_owned)).chain(last).collect()
-}
-
-/// The lines of the output that are shown.
-const MOST_OUTPUT: usize = 10;
-
-/// More lines of a test are in its text only.
-const MOST_LINES: usize = 5;
-
-impl Markdown {
-    /// Links to the lines of these findings, because a block of code has none.
-    fn links(&self, findings: &[Finding]) -> String {
-        let lines = findings.iter().flat_map(|finding| {
-            places::headline(finding).into_iter().chain(places::grown(finding))
-        });
-        let mut links: Vec<String> = Vec::new();
-        for (file, line) in lines {
-            let Some(address) = self.sources.links().of(file, line) else { continue };
-            let link = format!("[{}]({address})", code(&format!("{file}:{line}")));
-            if links.len() < MOST_LINES && !links.contains(&link) {
-                links.push(link);
-            }
-        }
-        match links.is_empty() {
-            true => String::new(),
-            false => format!("{}\n\n", links.join(", ")),
+    /// A test that lacks nothing but a baseline: all of them are one section.
+    fn add_new(&mut self, test: &str, leg: &str, next: Option<NextStep>, command: Option<String>) {
+        self.new.tests.push(format!("- {test} on {leg}\n"));
+        match next {
+            Some(NextStep::Review(snapshots)) => self.new.snapshots.push(snapshots),
+            _ if self.new.other.is_none() => self.new.other = command,
+            _ => {}
         }
     }
 }
@@ -134,26 +132,37 @@ impl Presenter for Markdown {
             Status::NotMeasured => "**not measured**",
             Status::Ignored => "ignored",
         };
+        // A failure has its codes.
+        let codes = next_step::codes(verdict);
+        let status = match (verdict.status, codes.as_str()) {
+            (Status::Passed | Status::Ignored, _) | (_, "") => status.to_owned(),
+            (_, codes) => format!("{status}: {codes}"),
+        };
         let test = format!("{} {}", code(&task.binary.id), code(task.name()));
         let leg = message(&task.leg.name());
         let record = outcome.report.as_ref().map(|report| &report.record);
+        let found = |space| verdict.findings.iter().any(|finding| finding.space == Some(space));
+        // Every tensor comes with some small blocks.
+        let shown = |space: &&Space| **space != Space::HostSmall || found(**space);
         let judged: Vec<_> = record
             .into_iter()
-            .flat_map(|record| record.judged.iter().filter_map(|s| record.spaces.get_key_value(s)))
+            .flat_map(|record| {
+                let judged = record.judged.iter().filter(shown);
+                judged.filter_map(|space| record.spaces.get_key_value(space))
+            })
             .collect();
         if judged.is_empty() {
             self.rows.push(format!("| {test} | {leg} | {status} | | | |\n"));
         }
         let is_measured = record.is_some_and(Record::measures_growth);
         let is_cut = record.is_some_and(findings::is_cut_short);
-        let retained = |bytes| if is_cut { "\u{2014}".to_owned() } else { exact(bytes) };
-        let growth = |bytes| if is_measured { exact(bytes) } else { "\u{2014}".to_owned() };
+        let retained = |bytes| if is_cut { "\u{2014}".to_owned() } else { both(bytes) };
+        let growth = |bytes| if is_measured { both(bytes) } else { "\u{2014}".to_owned() };
         for (space, measured) in judged {
             let metrics = &measured.metrics;
             self.rows.push(format!(
-                "| {test} | {leg} {space} | {status} | {} ({}) | {} | {} |\n",
-                exact(metrics.peak_allocated),
-                Size(metrics.peak_allocated),
+                "| {test} | {leg} {space} | {status} | {} | {} | {} |\n",
+                both(metrics.peak_allocated),
                 growth(metrics.growth),
                 retained(metrics.retained),
             ));
@@ -184,16 +193,20 @@ impl Presenter for Markdown {
             let _ = writeln!(self.laws, "- {test} on {leg}: {}", laws.join(", "));
         }
         if !matches!(verdict.status, Status::Passed | Status::Ignored) {
-            let mut lines = findings::all_lines(&verdict.findings, Verbosity::Normal);
-            lines.extend(output(outcome));
-            let lines: Vec<String> = lines.iter().map(|line| escape::line(line)).collect();
-            let links = self.links(&verdict.findings);
-            let text = fenced(&lines.join("\n"));
-            let next = next_step::first(task, outcome).map(|step| {
-                format!("Next: {}\n\n", code(&step.command(task, &self.baselines_flag)))
-            });
-            let next = next.unwrap_or_default();
-            self.findings.push(format!("### {test} on {leg}\n\n{text}\n\n{links}{next}"));
+            let lacks = |finding: &Finding| finding.code == Code::MissingBaseline;
+            if verdict.findings.iter().all(lacks) && !verdict.findings.is_empty() {
+                let next = next_step::first(task, outcome);
+                let command = next.as_ref().map(|step| step.command(task, &self.baselines_flag));
+                return self.add_new(&test, &leg, next, command);
+            }
+            let section = Section {
+                task,
+                outcome,
+                links: self.sources.links(),
+                places: &self.places,
+                baselines: &self.baselines_flag,
+            };
+            self.findings.push(format!("### {test} on {leg}\n\n{}", section.text()));
         }
     }
 
@@ -207,23 +220,28 @@ impl Presenter for Markdown {
         if !lines.is_empty() {
             self.cut_short = format!("{}\n\n", fenced(&lines.join("\n")));
         }
-        if let Some(repeated) = summary::repeated(tally) {
-            let _ = writeln!(self.notes, "- {repeated}");
+        for line in summary::without_baseline(tally).into_iter().chain(summary::repeated(tally)) {
+            let _ = writeln!(self.notes, "- {}", message(&line));
         }
     }
 }
 
 impl ReportWriter for Markdown {
     fn text(&self) -> anyhow::Result<Vec<u8>> {
-        let Self { cut_short, findings, changes, rows, driver, laws, notes, counts, .. } = self;
+        let Self { cut_short, findings, new, rises, falls, .. } = self;
+        let Self { rows, driver, laws, notes, counts, .. } = self;
         let mut page = Page(format!("## Memory tests: {counts}\n\n{cut_short}"));
         page.add("", findings, "", "failures");
+        let next = new.command(&self.baselines_flag);
+        let next = next.map(|command| format!("\nNext: {}\n\n", code(&command)));
+        page.add("### Without a baseline\n\n", &new.tests, &next.unwrap_or_default(), "tests");
         let titles = "### Changes from the baselines\n\n\
             | test | device | figure | baseline | now | change |\n|---|---|---|---:|---:|---:|\n";
-        page.add(titles, changes, "\n", "changed figures");
+        let changes = [rises.as_slice(), falls].concat();
+        page.add(titles, &changes, "\n", "changed figures");
         page.add("", &lines(notes), "\n", "notes");
         let titles = "<details><summary>All tests</summary>\n\n\
-            | test | device | status | peak (bytes) | growth per iteration | retained |\n\
+            | test | device | result | peak | growth per iteration | live after the body |\n\
             |---|---|---|---:|---:|---:|\n";
         page.add(titles, rows, "\n</details>\n", "rows");
         page.add("\n", &lines(laws), "", "laws");
@@ -270,6 +288,8 @@ impl Page {
 
 #[cfg(test)]
 mod tests {
+    use memcheck_core::judgement::verdict::Verdict;
+
     use super::*;
     use crate::discovery::task::example::task;
     use crate::presentation::presenters::example::leaky;
@@ -294,7 +314,7 @@ mod tests {
         let places = [
             "### `app::mem` `a::b` on cpu",
             "### Changes from the baselines",
-            "| peak_allocated | 12 | 27,262,976 | +27,262,964 |",
+            "| peak_allocated | 12 B | 26.0 MiB | +26.0 MiB (",
             "<details><summary>All tests</summary>",
         ];
         let places: Vec<usize> = places
@@ -315,6 +335,31 @@ mod tests {
         let page = page(markdown);
         let link = "[`src/model.rs:20`](https://github.com/o/n/blob/0123456/src/model.rs#L20)";
         assert!(page.contains(link), "{page}");
+    }
+
+    #[test]
+    fn tests_that_lack_nothing_but_a_baseline_are_one_section_with_one_command() {
+        let mut markdown = Markdown::default();
+        for name in ["a", "b"] {
+            let mut outcome = leaky();
+            let findings = vec![Finding::new(Code::MissingBaseline, "the test has no baseline")];
+            outcome.verdict = Verdict {
+                status: Status::NeedsReview,
+                findings,
+                denied: vec![Code::MissingBaseline],
+            };
+            let report = outcome.report.as_mut().unwrap();
+            report.snapshot = Some(format!("/w/snapshots/{name}@cpu.snap").into());
+            report.pending = Some(format!("/w/snapshots/{name}@cpu.snap.new").into());
+            markdown.test_finished(&task(), &outcome);
+        }
+        let page = page(markdown);
+        let test = "- `app::mem` `a::b` on cpu\n";
+        let next = "Next: `cargo memcheck review a@cpu.snap b@cpu.snap`";
+        let section = format!("### Without a baseline\n\n{test}{test}\n{next}\n");
+        assert!(page.contains(&section), "{page}");
+        assert_eq!(page.matches("Next: ").count(), 1, "{page}");
+        assert!(page.contains("| cpu host | **to review**: missing-baseline |"), "{page}");
     }
 
     #[test]

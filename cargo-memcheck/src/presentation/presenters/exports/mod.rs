@@ -36,9 +36,7 @@ pub(super) fn writer(kind: ExportKind, roots: Option<Roots<'_>>) -> Box<dyn Repo
         ExportKind::Csv => Box::new(Csv::default()),
         ExportKind::Badge => Box::new(Badge::default()),
         ExportKind::Bencher => Box::new(Bencher::default()),
-        ExportKind::Sarif => {
-            Box::new(roots.map_or_else(Sarif::default, |roots| Sarif::new(roots.workspace)))
-        }
+        ExportKind::Sarif => Box::new(roots.map_or_else(Sarif::default, |roots| Sarif::new(roots))),
         ExportKind::Markdown => Box::new(roots.map_or_else(Markdown::default, Markdown::new)),
         ExportKind::Html => Box::new(roots.map_or_else(Html::default, Html::new)),
         ExportKind::FlameGraph => Box::new(FlameGraph::default()),

@@ -5,15 +5,17 @@ use std::io::Write;
 use std::path::Path;
 
 use memcheck_core::judgement::finding::{Class, CodeRow, Finding, Level, Site, TABLE};
+use memcheck_core::judgement::location::Roots;
 use memcheck_core::judgement::verdict::Status;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
+use crate::invocation::options::baselines_flag;
 use crate::presentation::events::{Presenter, ReportWriter};
 use crate::presentation::presenters::places::FindingPlaces;
-use crate::presentation::presenters::{findings, json, summary};
+use crate::presentation::presenters::{findings, json, next_step, summary};
 use crate::presentation::tally::Tally;
 
 const SCHEMA: &str =
@@ -31,12 +33,18 @@ pub(crate) struct Sarif {
     results: String,
     cut_short: Vec<String>,
     exit_code: u8,
+    /// The flag of the folder of the baselines.
+    baselines_flag: Vec<String>,
 }
 
 impl Sarif {
-    /// `root` is the folder of the workspace, which paths are relative to.
-    pub(crate) fn new(root: &Path) -> Self {
-        Self { places: FindingPlaces::new(root.to_owned()), ..Self::default() }
+    /// Paths are relative to the folder of the workspace.
+    pub(crate) fn new(roots: Roots<'_>) -> Self {
+        Self {
+            places: FindingPlaces::new(roots.workspace.to_owned()),
+            baselines_flag: baselines_flag(roots),
+            ..Self::default()
+        }
     }
 
     fn add(&mut self, result: &Value) {
@@ -70,7 +78,8 @@ impl Sarif {
             "name": task.name(), "fullyQualifiedName": format!("{} {}", task.binary.id, task.name()),
             "kind": "function",
         }]);
-        let mut result = result(finding, findings::is_denied(finding, &outcome.verdict));
+        let denied = findings::is_denied(finding, &outcome.verdict);
+        let mut result = result(finding, denied);
         result["locations"] = json!([location]);
         if !related.is_empty() {
             result["relatedLocations"] = related.into();
@@ -79,6 +88,9 @@ impl Sarif {
         let identity = [&task.package, &task.binary.id, task.name(), task.family().name(), &space];
         result["partialFingerprints"] = fingerprint(finding, &identity);
         let mut properties = figures(finding);
+        let next = next_step::first(task, outcome).filter(|_| denied);
+        let next = next.map(|step| step.command(task, &self.baselines_flag));
+        properties.extend(next.map(|next| ("nextStep".to_owned(), next.into())));
         properties.insert("test".to_owned(), task.name().into());
         properties.insert("device".to_owned(), task.leg.name().into());
         result["properties"] = properties.into();
@@ -132,7 +144,7 @@ fn figures(finding: &Finding) -> Map<String, Value> {
     let mut figures: Map<String, Value> =
         known.map(|(name, value)| (name.to_owned(), value.into())).collect();
     figures.extend(finding.space.map(|space| ("space".to_owned(), space.to_string().into())));
-    figures.extend(finding.hint.clone().map(|hint| ("nextStep".to_owned(), hint.into())));
+    figures.extend(finding.hint.clone().map(|hint| ("hint".to_owned(), hint.into())));
     figures
 }
 
@@ -271,7 +283,7 @@ mod tests {
     }
 
     fn results(outcome: &TestOutcome) -> Vec<Value> {
-        let mut sarif = Sarif::new(Path::new("/ws"));
+        let mut sarif = Sarif::new(Roots::new(Path::new("/ws"), None));
         sarif.test_finished(&task(), outcome);
         document(&sarif)["runs"][0]["results"].as_array().unwrap().clone()
     }

@@ -24,9 +24,11 @@ pub(in crate::presentation::presenters) enum Column {
 }
 
 /// Without `surviving` and `retained` if the total has no such bytes; [`legend`] then states that
-/// fact.
+/// fact. Without shapes, scopes or operations if no row has one.
 pub(in crate::presentation::presenters) fn columns(profile: &Profile) -> Vec<Column> {
     let total = profile.table.total;
+    let rows = rows(profile);
+    let has = |column: Column| rows.iter().any(|row| !column.of_row(row, profile, true).is_empty());
     let all = [
         (Column::Name, true),
         (Column::Calls, true),
@@ -36,8 +38,8 @@ pub(in crate::presentation::presenters) fn columns(profile: &Profile) -> Vec<Col
         (Column::InAll, profile.table.by == By::Scope),
         (Column::Surviving, total.surviving > 0),
         (Column::Retained, total.retained > 0),
-        (Column::Shapes, true),
-        (Column::Others, true),
+        (Column::Shapes, has(Column::Shapes)),
+        (Column::Others, has(Column::Others)),
     ];
     all.into_iter().filter(|(_, shown)| *shown).map(|(column, _)| column).collect()
 }

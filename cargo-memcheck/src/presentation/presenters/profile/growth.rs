@@ -41,7 +41,9 @@ pub(in crate::presentation::presenters) fn title(growth: &GrowthProfile) -> Stri
     match (bytes_per_iteration, survivors.len()) {
         (0, 0) => format!("no growth: no block survives {counted_iterations}"),
         (0, _) => format!("no growth over {counted_iterations}"),
-        (rate, _) => format!("growth: {} per iteration, over {iterations}", both(*rate)),
+        (rate, _) => {
+            format!("growth: {} per iteration, over {counted_iterations}", both(*rate))
+        }
     }
 }
 
@@ -50,11 +52,22 @@ fn trend(allocated: &[u64]) -> Option<String> {
     let slope = theil_sen(allocated)?;
     let (first, last) = (allocated.first()?, allocated.last()?);
     Some(format!(
-        "  live bytes {} {} to {}, trend {slope:+.1} B per iteration",
+        "  live bytes {} {} to {}, trend {} per iteration",
         sparkline(allocated),
         Size(*first),
-        Size(*last)
+        Size(*last),
+        signed(slope)
     ))
+}
+
+/// A slope is a fraction of bytes.
+fn signed(bytes: f64) -> String {
+    let size = Size(bytes.abs().round() as u64);
+    match (size.0, bytes.is_sign_negative()) {
+        (0, _) => size.to_string(),
+        (_, true) => format!("-{size}"),
+        (_, false) => format!("+{size}"),
+    }
 }
 
 fn survivor(survivor: &Survivor) -> Vec<String> {
@@ -78,15 +91,31 @@ fn cause(word: &str, cause: &Cause, indent: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::trend;
+    use super::*;
 
     #[test]
     fn a_trend_has_a_sparkline_and_a_slope() {
         let rising: Vec<u64> = (0..8).map(|at| (1 << 20) + at * 4096).collect();
-        let line = "  live bytes ▁▂▃▄▅▆▇█ 1.0 MiB to 1.0 MiB, trend +4096.0 B per iteration";
+        let line = "  live bytes ▁▂▃▄▅▆▇█ 1.0 MiB to 1.0 MiB, trend +4.0 KiB per iteration";
         assert_eq!(trend(&rising).as_deref(), Some(line));
-        let even = "  live bytes ▁▁▁ 64.0 KiB to 64.0 KiB, trend +0.0 B per iteration";
+        let even = "  live bytes ▁▁▁ 64.0 KiB to 64.0 KiB, trend 0 B per iteration";
         assert_eq!(trend(&[65_536; 3]).as_deref(), Some(even));
+        let falling = trend(&[65_536, 65_000, 64_464]).unwrap();
+        assert!(falling.ends_with(", trend -536 B per iteration"), "{falling}");
         assert_eq!(trend(&[65_536]), None);
+    }
+
+    #[test]
+    fn growth_names_the_iterations_that_show_it() {
+        let mut growth = GrowthProfile {
+            iterations: 10,
+            bytes_per_iteration: 8,
+            allocated: Vec::new(),
+            cause: None,
+            survivors: Vec::new(),
+        };
+        assert_eq!(title(&growth), "growth: 8 B per iteration, over 10 iterations");
+        growth.bytes_per_iteration = 0;
+        assert_eq!(title(&growth), "no growth: no block survives 10 iterations");
     }
 }

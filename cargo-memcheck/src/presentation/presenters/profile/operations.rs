@@ -5,8 +5,9 @@ use comfy_table::{CellAlignment, Table, presets};
 use memcheck_core::presentation::profile::Profile;
 
 use super::columns::{self, Column};
-use super::{cut, style};
+use super::style;
 use crate::invocation::values::{ProfileLayout, Verbosity};
+use crate::presentation::presenters::cut::cut;
 use crate::system::escape;
 
 const GAP: usize = 2;

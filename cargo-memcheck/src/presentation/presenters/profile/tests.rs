@@ -164,7 +164,10 @@ fn row_15_memory_over_iterations_is_plotted_with_its_trend() {
     let all = ("op", "peak", 15);
     let shown = |recording, test| shown(recording, test, all, Verbosity::Normal);
     let (leaky, even) = (shown("cpu", LEAKY), shown("bert", BERT));
-    let trend = "trend +4096.0 B per iteration";
+    let trend = "trend +4.0 KiB per iteration";
     assert!(leaky.contains("live bytes ▁▁▂▃▄▄▅▆▇█ ") && leaky.contains(trend), "{leaky}");
-    assert!(even.contains("live bytes ▁▁▁▁▁▁▁▁▁▁ ") && even.contains("trend +0.0 B"), "{even}");
+    assert!(
+        even.contains("live bytes ▁▁▁▁▁▁▁▁▁▁ ") && even.contains("trend 0 B per iteration"),
+        "{even}"
+    );
 }

@@ -92,14 +92,19 @@ pub(super) fn below(text: &str, columns: Option<usize>) -> Vec<String> {
     broken(&format!("{:INDENT$}{text}", ""), columns)
 }
 
-/// A failure and its next command: in one line, or in two if that is too long for the terminal, so that
-/// the command is whole if it fits.
-pub(super) fn with_command(failure: &str, command: &str, columns: Option<usize>) -> Vec<String> {
+/// A text and its command: in one line, or in two if that is too long for the terminal, so that the
+/// command is whole if it fits.
+pub(super) fn with_command(
+    text: &str,
+    command: &str,
+    indent: usize,
+    columns: Option<usize>,
+) -> Vec<String> {
     let width = console::measure_text_width;
-    let line = format!("{failure}  {command}");
+    let line = format!("{text}  {command}");
     match columns.is_none_or(|columns| width(&line) <= columns) {
         true => vec![line.trim_end().to_owned()],
-        false => vec![failure.to_owned(), format!("{:INDENT$}{command}", "")],
+        false => vec![text.to_owned(), format!("{:indent$}{command}", "")],
     }
 }
 
@@ -214,11 +219,13 @@ mod tests {
         let (failure, command) = ("FAIL app::mem step: leak", "cargo memcheck profile step");
         let line = format!("{failure}  {command}");
         let whole = std::slice::from_ref(&line);
-        assert_eq!(with_command(failure, command, None), whole);
-        assert_eq!(with_command(failure, command, Some(line.len())), whole);
+        let with_command =
+            |command: &str, columns| super::with_command(failure, command, INDENT, columns);
+        assert_eq!(with_command(command, None), whole);
+        assert_eq!(with_command(command, Some(line.len())), whole);
         let two = [failure.to_owned(), format!("{:13}{command}", "")];
-        assert_eq!(with_command(failure, command, Some(line.len() - 1)), two);
-        assert_eq!(with_command(failure, "", Some(80)), [failure]);
+        assert_eq!(with_command(command, Some(line.len() - 1)), two);
+        assert_eq!(with_command("", Some(80)), [failure]);
     }
 
     #[test]

@@ -218,8 +218,8 @@ mod tests {
             grown: vec![GrownHolder {
                 holder: "softmax [8,8] f32".to_owned(),
                 place: Some("src/model.rs:42".to_owned()),
-                then: 0,
                 now: head.saturating_sub(base),
+                ..GrownHolder::default()
             }],
             shrunk: Vec::new(),
             new_findings: vec![Code::Leak],

@@ -15,7 +15,7 @@ pub(super) struct NextCommand {
 const AGAIN: &str = "run it again after the fix";
 pub(super) const ACCEPT: &str = "accept the figures of this run, if they are intended";
 
-/// The commands for the first page of the report: this test again, the one after that and, if there
+/// The commands for the first page of the report: the first step, the one after that and, if there
 /// are new figures, the one that accepts them.
 pub(super) fn most_helpful(
     task: &Task,
@@ -39,7 +39,8 @@ pub(super) fn next(task: &Task, outcome: &TestOutcome, baselines: &[String]) -> 
             NextStep::Run if outcome.was_killed => "run this test again",
             NextStep::ShowBacktrace => "run it with a backtrace of the panic",
             NextStep::ShowOutput => "run it with all of its output",
-            NextStep::Run | NextStep::Repeat => AGAIN,
+            NextStep::Repeat => "run it often, to see which figures differ",
+            NextStep::Run => AGAIN,
             NextStep::Profile if has_call_sites => {
                 "see all call sites and all holders at the peak in the terminal"
             }
@@ -61,14 +62,14 @@ mod tests {
     use crate::presentation::presenters::example::leaky;
 
     #[test]
-    fn a_leak_is_run_again_profiled_and_explained() {
+    fn a_leak_is_profiled_run_again_and_explained() {
         let commands = next(&task(), &leaky(), &[]);
         let commands: Vec<&str> = commands.iter().map(|next| next.command.as_str()).collect();
         assert_eq!(
             commands,
             [
-                "cargo memcheck run -p app --test mem a::b --exact --device cpu",
                 "cargo memcheck profile -p app --test mem a::b --exact --device cpu",
+                "cargo memcheck run -p app --test mem a::b --exact --device cpu",
                 "cargo memcheck explain graph-kept",
             ]
         );

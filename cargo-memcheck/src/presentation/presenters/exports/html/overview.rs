@@ -121,9 +121,6 @@ pub(super) fn failure(
     let next = commands::most_helpful(task, outcome, &sources.baselines_flag());
     let mut hints: Vec<&str> =
         findings.iter().filter_map(|it| it.finding.hint.as_deref()).collect();
-    // The command below says the same.
-    let accepts = next.iter().any(|next| next.purpose == commands::ACCEPT);
-    hints.retain(|hint| !(accepts && hint.contains("cargo memcheck accept")));
     hints.dedup();
     let first = findings.first().map(|folded| folded.finding);
     let cause = first.map_or_else(String::new, |finding| match &finding.cause {
@@ -223,7 +220,7 @@ fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Marku
     let is_known = finding.grown.is_empty() && finding.code != Code::AllocationsRegression;
     let first = places::headline(finding).filter(|_| is_known);
     // The cause states it once for all of them.
-    let is_new = finding.grown.iter().all(|holder| holder.then == 0);
+    let is_new = finding.grown.iter().all(GrownHolder::is_new);
     // Of an assertion, its two values.
     let further: Vec<&str> = match finding.code {
         Code::TestFailed => finding.message.lines().skip(1).take(MOST_OUTPUT).collect(),
@@ -277,7 +274,7 @@ fn callers(finding: &Finding, sources: &Sources) -> Markup {
 fn rise_of_peak(finding: &Finding) -> Option<(String, &'static str)> {
     let rises = |holder: &&GrownHolder| holder.now > holder.then;
     let (new, larger): (Vec<_>, Vec<_>) =
-        finding.grown.iter().filter(rises).partition(|holder| holder.then == 0);
+        finding.grown.iter().filter(rises).partition(|holder| holder.is_new());
     let cause = match (new.len(), larger.len()) {
         (0, 0) => return None,
         (1, 0) => "this allocation is new, or its tensor lives longer than before".to_owned(),
@@ -390,7 +387,8 @@ mod tests {
 
     #[test]
     fn a_peak_that_rose_has_its_cause_from_the_places_that_are_new_or_hold_more() {
-        let holder = |then, now| GrownHolder { holder: "x".to_owned(), place: None, then, now };
+        let holder =
+            |then, now| GrownHolder { holder: "x".to_owned(), then, now, ..GrownHolder::default() };
         let text = |grown: Vec<GrownHolder>| {
             rise_of_peak(&Finding { grown, ..Finding::new(Code::PeakRegression, "") })
         };
@@ -402,6 +400,9 @@ mod tests {
         let (cause, remedy) = text(vec![holder(1, 4)]).unwrap();
         assert_eq!(cause, "this call site holds more memory at the peak than in the baseline");
         assert!(remedy.contains("a wider dtype"), "{remedy}");
+        let unlisted = GrownHolder { is_unlisted: true, ..holder(0, 4) };
+        let (cause, _) = text(vec![unlisted]).unwrap();
+        assert_eq!(cause, "this call site holds more memory at the peak than in the baseline");
         let (cause, _) = text(vec![holder(0, 4), holder(1, 4)]).unwrap();
         assert!(cause.starts_with("these 2 call sites hold more memory"), "{cause}");
     }

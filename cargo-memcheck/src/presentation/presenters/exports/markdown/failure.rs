@@ -1,0 +1,289 @@
+//! The section of a test that did not pass: what happened, the line, the cause, and the next command.
+//! Call sites are folded.
+
+use std::path::Path;
+
+use memcheck_core::judgement::finding::{Code, Finding, GrownHolder, Site};
+use memcheck_core::presentation::text::LinePart;
+
+use super::inline::{code, fenced, message};
+use crate::discovery::task::{Task, TestOutcome};
+use crate::invocation::values::Verbosity;
+use crate::presentation::presenters::exports::html::failed_output;
+use crate::presentation::presenters::findings::{self, Folded};
+use crate::presentation::presenters::links::SourceLinks;
+use crate::presentation::presenters::places::FindingPlaces;
+use crate::presentation::presenters::{next_step, panics, places};
+use crate::system::escape;
+
+/// The lines of the output that are shown.
+const MOST_OUTPUT: usize = 10;
+/// The holders of a peak that are shown, of those that grew and of those that shrank.
+const MOST_HOLDERS: usize = 3;
+
+/// Everything below the title of a test.
+pub(super) struct Section<'a> {
+    pub(super) task: &'a Task,
+    pub(super) outcome: &'a TestOutcome,
+    pub(super) links: &'a SourceLinks,
+    pub(super) places: &'a FindingPlaces,
+    pub(super) baselines: &'a [String],
+}
+
+impl Section<'_> {
+    pub(super) fn text(&self) -> String {
+        let findings = &self.outcome.verdict.findings;
+        let all = findings::folded(findings);
+        let mut parts: Vec<String> = all.iter().map(|folded| self.finding(folded)).collect();
+        parts.extend(self.output());
+        parts.push(self.next());
+        parts.iter().filter(|part| !part.is_empty()).map(|part| format!("{part}\n\n")).collect()
+    }
+
+    fn finding(&self, Folded { finding, consequences }: &Folded<'_>) -> String {
+        let mut lines = finding.message.lines();
+        let first = lines.next().unwrap_or_default();
+        let mut text = format!("**{}:** {}\n", finding.code, message(first));
+        let further: Vec<&str> = lines.take(MOST_OUTPUT).collect();
+        if !further.is_empty() {
+            text.push_str(&format!("\n{}\n", fenced(&further.join("\n"))));
+        }
+        let mut items = self.lines(finding);
+        if let Some(cause) = &finding.cause {
+            let (title, evidence) = (message(&cause.title), message(&cause.evidence));
+            items.push(format!("cause: {title} ({}): {evidence}", code(&cause.code)));
+            items.push(format!("remedy: {}", message(&cause.remedy)));
+        }
+        items.extend(finding.hint.iter().map(|hint| format!("hint: {}", message(hint))));
+        let also = |it: &&Finding| format!("also {}: {}", it.code, message(&it.message));
+        items.extend(consequences.iter().map(also));
+        if !items.is_empty() {
+            text.push('\n');
+        }
+        text.extend(items.iter().map(|item| format!("- {item}\n")));
+        text.push_str(&call_sites(finding));
+        text.trim_end().to_owned()
+    }
+
+    /// The lines to look at, each with a link if the remote is known.
+    fn lines(&self, finding: &Finding) -> Vec<String> {
+        let changed: Vec<String> = [&finding.grown, &finding.shrunk]
+            .into_iter()
+            .flat_map(|all| all.iter().take(MOST_HOLDERS))
+            .map(|holder| self.holder(holder))
+            .collect();
+        if !changed.is_empty() {
+            return changed;
+        }
+        let own = panicked(self.outcome).filter(|_| finding.code == Code::TestFailed);
+        // The baseline does not know which allocations are new.
+        let is_known = finding.code != Code::AllocationsRegression;
+        let headline = places::headline(finding).filter(|_| is_known);
+        let headline = headline.map(|(file, line)| (file.to_owned(), line));
+        let Some((file, line)) = own.or(headline) else {
+            return self.of_test().into_iter().collect();
+        };
+        let of_line = |site: &&Site| site.file.as_deref() == Some(&file) && site.line == Some(line);
+        let what = match places::caller(finding) {
+            Some(_) => "calls the lines that allocate the kept memory".to_owned(),
+            None => finding.sites.iter().find(of_line).map(allocation).unwrap_or_default(),
+        };
+        let what = if what.is_empty() { what } else { format!(": {what}") };
+        vec![format!("line: {}{what}", self.linked(&file, line))]
+    }
+
+    fn holder(&self, holder: &GrownHolder) -> String {
+        let bytes = findings::grown(&GrownHolder { place: None, ..holder.clone() });
+        match places::line_of(holder) {
+            Some((file, line)) => {
+                format!("line: {}: {}", self.linked(file, line), message(&bytes))
+            }
+            None => message(&bytes),
+        }
+    }
+
+    /// The line of the test, of a finding without one.
+    fn of_test(&self) -> Option<String> {
+        let file = self.places.relative(self.task.subject.file());
+        let place = self.linked(file.to_str()?, self.task.subject.line());
+        file.is_relative().then(|| format!("test: {place}"))
+    }
+
+    fn linked(&self, file: &str, line: u32) -> String {
+        let place = code(&format!("{file}:{line}"));
+        match self.links.of(file, line) {
+            Some(address) => format!("[{place}]({address})"),
+            None => place,
+        }
+    }
+
+    /// The last lines of the output of a test whose memory is not at fault.
+    fn output(&self) -> Option<String> {
+        let findings = &self.outcome.verdict.findings;
+        let about_memory = findings.first().is_some_and(|finding| finding.code.is_about_memory());
+        let printed = failed_output(self.outcome).filter(|_| !about_memory)?;
+        let shown = panics::without_repeats(&printed, findings);
+        let left_out = shown.len().saturating_sub(MOST_OUTPUT);
+        let title = if left_out == 0 { "Output:" } else { "The last lines of the output:" };
+        let last: Vec<String> = shown[left_out..].iter().map(|line| escape::line(line)).collect();
+        (!last.is_empty()).then(|| format!("{title}\n\n{}", fenced(&last.join("\n"))))
+    }
+
+    fn next(&self) -> String {
+        let Self { task, outcome, baselines, .. } = self;
+        let next = next_step::first(task, outcome).map(|step| step.command(task, baselines));
+        let next = next.map(|command| format!("Next: {}", code(&command)));
+        let accepted = next_step::acceptance(task, outcome, baselines);
+        let accepted = accepted.map(|(when, command)| {
+            let mut when = when.to_owned();
+            when[..1].make_ascii_uppercase();
+            format!("{when} {}", code(&command))
+        });
+        next.into_iter().chain(accepted).collect::<Vec<_>>().join("\\\n")
+    }
+}
+
+/// The line of the panic, unless it is one of a dependency.
+fn panicked(outcome: &TestOutcome) -> Option<(String, u32)> {
+    let printed = failed_output(outcome)?;
+    let (file, line) = panics::line(&printed)?;
+    Path::new(file).is_relative().then(|| (file.to_owned(), line))
+}
+
+/// `matmul [8,128] f32 in layer.3 of mem::step`.
+fn allocation(site: &Site) -> String {
+    let what = [&site.operation, &site.tensor].into_iter().flatten().map(|it| message(it));
+    let scope = site.scope.as_ref().map(|scope| format!("in {}", code(scope)));
+    let function = site.function.as_ref().map(|function| format!("of {}", code(function)));
+    what.chain(scope).chain(function).collect::<Vec<_>>().join(" ")
+}
+
+/// The call sites of a finding, folded. A single one is the line of the finding already, and the
+/// holders that changed explain a peak better than all of them.
+fn call_sites(finding: &Finding) -> String {
+    let is_single = finding.sites.len() == 1 && finding.sites[0].line.is_some();
+    if is_single || !finding.grown.is_empty() || !finding.shrunk.is_empty() {
+        return String::new();
+    }
+    let is_of_site = |part| {
+        let parts = [LinePart::Place, LinePart::Operation, LinePart::Amount, LinePart::More];
+        parts.contains(&part)
+    };
+    let message = finding.message.lines().next().unwrap_or_default().to_owned();
+    let brief = Finding { message, keeps_at: None, ..finding.clone() };
+    let lines = findings::parts(&brief, Verbosity::Normal).into_iter();
+    let is_placed = finding.sites.iter().any(|site| site.place().is_some());
+    let title = if is_placed { "Call sites" } else { "Blocks" };
+    let lines: Vec<String> = lines
+        .filter(|line| is_of_site(line.part))
+        .map(|line| escape::line(line.text.strip_prefix("  ").unwrap_or(&line.text)))
+        .collect();
+    match lines.is_empty() {
+        true => String::new(),
+        false => format!(
+            "\n<details><summary>{title}</summary>\n\n{}\n\n</details>\n",
+            fenced(&lines.join("\n"))
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use memcheck_core::judgement::finding::Level;
+    use memcheck_core::judgement::verdict::{Status, Verdict, conclude};
+
+    use super::*;
+    use crate::discovery::task::example::task;
+    use crate::presentation::presenters::example::leaky;
+
+    fn text(outcome: &TestOutcome) -> String {
+        let links = SourceLinks::on_the_web(Some("https://host/{file}#L{line}"));
+        let places = FindingPlaces::new("/w".into());
+        Section { task: &task(), outcome, links: &links, places: &places, baselines: &[] }.text()
+    }
+
+    fn failed(findings: Vec<Finding>) -> TestOutcome {
+        let verdict = conclude(findings, |_| Level::Deny);
+        TestOutcome { verdict, ..leaky() }
+    }
+
+    #[test]
+    fn a_leak_has_its_line_its_cause_its_remedy_and_the_next_command_once_each() {
+        let text = text(&leaky());
+        let parts = [
+            "**leak:** host grows by 2,097,152 B (2.0 MiB) per iteration",
+            "\n- line: [`src/model.rs:20`](https://host/src/model.rs#L20): matmul &#91;512,1024&#93; f32 in \
+             `model.head` of `app::Model::forward`\n",
+            "\n- cause: ",
+            " (`graph-kept`): ",
+            "\n- remedy: ",
+            "\n\nNext: `cargo memcheck profile -p app --test mem a::b --exact --device cpu`\n\n",
+        ];
+        let at: Vec<_> = parts.iter().map(|part| text.find(part)).collect();
+        assert!(at.iter().all(Option::is_some) && at.is_sorted(), "{at:?}:\n{text}");
+        for part in ["src/model.rs:20`", "cause: ", "remedy: ", "cargo memcheck profile"] {
+            assert_eq!(text.matches(part).count(), 1, "{part}:\n{text}");
+        }
+        assert!(!text.contains("<details>"), "the only call site is the line:\n{text}");
+        let mut two = leaky();
+        let sites = &mut two.verdict.findings[0].sites;
+        sites.push(Site { line: Some(30), ..sites[0].clone() });
+        let text = self::text(&two);
+        let folded = "<details><summary>Call sites</summary>\n\n```text\nsrc/model.rs:20 (app::";
+        assert!(text.contains(folded), "{text}");
+    }
+
+    #[test]
+    fn a_panic_has_its_line_its_message_and_its_output_without_the_panic() {
+        let message = "the body panicked: assertion `left == right` failed\n  left: 1\n right: 2";
+        let mut outcome = failed(vec![Finding::new(Code::TestFailed, message)]);
+        outcome.output.stderr = "before\nthread 'a' (7) panicked at tests/mem.rs:20:5:\n\
+                                 assertion `left == right` failed\n  left: 1\n right: 2\n\
+                                 note: run with `RUST_BACKTRACE=1` environment variable"
+            .to_owned();
+        let expected = "**test-failed:** the body panicked: assertion `left == right` failed\n\n\
+                        ```text\n  left: 1\n right: 2\n```\n\n\
+                        - line: [`tests/mem.rs:20`](https://host/tests/mem.rs#L20)\n\n\
+                        Output:\n\n```text\nbefore\n```\n\n\
+                        Next: `RUST_BACKTRACE=1 cargo memcheck run -p app --test mem a::b --exact \
+                        --no-capture --device cpu`\n\n";
+        assert_eq!(text(&outcome), expected);
+    }
+
+    #[test]
+    fn a_regression_has_the_holders_that_grew_and_one_command_that_accepts() {
+        let holder = |name: &str, place: Option<&str>| GrownHolder {
+            holder: name.to_owned(),
+            place: place.map(str::to_owned),
+            now: 4_096,
+            ..GrownHolder::default()
+        };
+        let grown = vec![holder("softmax", Some("src/model.rs:42")), holder("matmul", None)];
+        let peak = Finding { grown, ..Finding::new(Code::PeakRegression, "higher") };
+        let mut outcome = failed(vec![peak, Finding::new(Code::AllocationsRegression, "more")]);
+        let report = outcome.report.as_mut().unwrap();
+        report.pending = Some("/w/snapshots/a@cpu.snap.new".into());
+        report.snapshot = Some("/w/snapshots/a@cpu.snap".into());
+        let text = text(&outcome);
+        let expected = "**peak-regression:** higher\n\n\
+                        - line: [`src/model.rs:42`](https://host/src/model.rs#L42): +4.0 KiB softmax \
+                        (new at the peak)\n- +4.0 KiB matmul (new at the peak)\n\n\
+                        **allocations-regression:** more\n\n- test: ";
+        assert!(text.starts_with(expected), "{text}");
+        let last = "\\\nIf the new figures are intended: `cargo memcheck accept a@cpu.snap`\n\n";
+        assert!(text.ends_with(last), "{text}");
+    }
+
+    #[test]
+    fn a_killed_test_has_its_progress_and_the_command_that_runs_it() {
+        let text = text(&TestOutcome::killed(None));
+        let expected = "**not-measured:** killed while running\n\n- test: ";
+        assert!(
+            text.starts_with(expected) && text.contains("\n\nNext: `cargo memcheck run "),
+            "{text}"
+        );
+        let none = Verdict { status: Status::Failed, findings: Vec::new(), denied: Vec::new() };
+        let empty = self::text(&TestOutcome { verdict: none, ..leaky() });
+        assert!(empty.starts_with("Next: "), "{empty}");
+    }
+}
