@@ -161,9 +161,11 @@ impl Page {
         result["result"]["value"].clone()
     }
 
+    /// A text with plain spaces. The page has others between numbers and units.
     pub(crate) fn text(&mut self, expression: &str) -> String {
         let value = self.value(expression);
-        value.as_str().unwrap_or_else(|| panic!("{expression} is {value}")).to_owned()
+        let text = value.as_str().unwrap_or_else(|| panic!("{expression} is {value}"));
+        text.replace('\u{a0}', " ")
     }
 
     /// Waits until an expression is true. It can throw while the page is loaded.

@@ -82,6 +82,7 @@ mod recorded;
 mod reference;
 mod relations;
 mod report_data;
+mod report_failures;
 mod report_layout;
 mod report_matrix;
 mod report_page;

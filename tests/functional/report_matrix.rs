@@ -40,7 +40,7 @@ fn origin() -> Value {
 
 /// A folder with the recorded results of tests that end in six ways, and the tests named `more` added
 /// as often.
-fn results(folder: &Path, name: &str, more: usize) -> String {
+pub(crate) fn results(folder: &Path, name: &str, more: usize) -> String {
     let recorded = workspace().join("cargo-memcheck/recorded/endings/results.jsonl");
     let recorded = std::fs::read_to_string(recorded).expect("the recording");
     let mut text = String::new();
@@ -79,6 +79,41 @@ fn changed(folder: &Path) -> String {
     path
 }
 
+/// What std prints for an assertion, with the line of memcheck's sources that a reader can look at.
+const PANIC: &str = "loaded the labels\n\
+    thread 'an_error' (7) panicked at tests/tests/controls/main.rs:71:9:\n\
+    assertion `left == right` failed\n  left: 1\n right: 32\nstack backtrace:\n   \
+    0: __rustc::rust_begin_unwind\n             at /rustc/ab/library/std/src/panicking.rs:689:5\n   \
+    1: core::panicking::assert_failed\n             at /rustc/ab/library/core/src/panicking.rs:394:5\n   \
+    2: controls::an_error::body\n             at ./tests/tests/controls/main.rs:71:9\n   \
+    3: controls::caller\n             at ./tests/tests/controls/main.rs:20:9\n   \
+    4: test::run_test\n             at /rustc/ab/library/test/src/lib.rs:9:9\n\
+    note: Some details are omitted, run with `RUST_BACKTRACE=full` for a verbose backtrace.\n";
+
+/// The results with a panic instead of the error, and with the memory of its process.
+pub(crate) fn panicked(folder: &Path) -> String {
+    let path = results(folder, "panicked", 0);
+    let file = Path::new(&path).join("results.jsonl");
+    let mut text = String::new();
+    for line in std::fs::read_to_string(&file).expect("the results").lines() {
+        let mut line: Value = serde_json::from_str(line).expect("JSON");
+        if line.pointer(NAME) == Some(&json!("an_error")) {
+            let outcome = &mut line["test"]["outcome"];
+            let message =
+                "the body panicked: assertion `left == right` failed\n  left: 1\n right: 32";
+            let finding = json!({"code": "test-failed", "message": message, "sites": []});
+            outcome["verdict"]["findings"] = json!([finding]);
+            outcome["output"] = json!({"stdout": "", "stderr": PANIC});
+            let resident = json!({"rss_anon": 4096, "rss_file": 8192, "swap": 0});
+            outcome["report"]["record"]["process"] =
+                json!({"at_start": resident, "at_end": resident, "peak": resident});
+        }
+        writeln!(text, "{line}").expect("text");
+    }
+    std::fs::write(file, text).expect("the results are written");
+    path
+}
+
 /// Forty runs, of which some change the peak.
 fn history(folder: &Path) -> String {
     let line = |run: u64| {
@@ -105,6 +140,8 @@ fn views(folder: &Path) -> Vec<View> {
     };
     let endings = results(folder, "endings", 0);
     let report = write("endings", &["report", &endings], 100);
+    let panicked = panicked(folder);
+    let report_of_panic = write("panicked", &["report", &panicked], 100);
     let many = write("many", &["report", &results(folder, "many", 30)], 100);
     let compared = write("compared", &["compare", &endings, &changed(folder)], 0);
     let history = write("history", &["history", "training", "--history", &history(folder)], 0);
@@ -121,7 +158,13 @@ fn views(folder: &Path) -> Vec<View> {
         view("first page", &report, None, first),
         view("many failures", &many, None, first),
         view("hang", &report, Some(0), &["#view h2", "#view .facts", ".finding", ".next code"]),
-        view("error", &report, Some(2), &["#view h2", ".finding", "#view pre.output"]),
+        view("error", &report, Some(2), &["#view h2", ".finding", ".next code"]),
+        view(
+            "panic",
+            &report_of_panic,
+            Some(2),
+            &["#view h2", ".finding", ".next code", "#view pre.output"],
+        ),
         view("leak", &report, Some(4), &["#view h2", ".finding", ".chart canvas", "#view table"]),
         plain("comparison", &compared, &["h1", ".facts", ".finding h2", "td .more"]),
         plain("history", &history, &["h1", ".plot polyline", ".days", "td .more"]),
@@ -159,6 +202,7 @@ fn every_page_fits_every_width_in_light_dark_and_print() {
 #[track_caller]
 fn assert_whole(page: &mut Page, view: &View, width: u64) {
     assert_fits(page, width);
+    assert_eq!(page.text(HIDDEN_CELL), "", "{} at {width}: a cell is outside", view.name);
     for part in view.shown {
         let script = format!(
             "(() => {{ const e = document.querySelector({part:?}); if (!e || !e.checkVisibility()) \
@@ -171,10 +215,17 @@ fn assert_whole(page: &mut Page, view: &View, width: u64) {
     assert_eq!(cut, "", "{} at {width}: text is cut off", view.name);
 }
 
-/// The text of an element that is wider than its box, which neither scrolls nor is hidden for the eye.
+/// A cell of a table that a reader sees only after scrolling the table.
+const HIDDEN_CELL: &str = "(() => { const cell = [...document.querySelectorAll('.wide :is(td, th)')].find(e => \
+    e.checkVisibility() && e.getBoundingClientRect().right > innerWidth + 1); \
+    return cell ? cell.outerHTML.slice(0, 200) : ''; })()";
+
+/// The text of an element that is wider than its box, which neither scrolls, nor opens, nor is hidden for
+/// the eye.
 const CUT: &str = "(() => { const cut = [...document.querySelectorAll('main *, header *')].find(e => \
     e.checkVisibility() && e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0 \
-    && getComputedStyle(e).overflowX === 'hidden' && !e.matches('.hidden, .chart, .chart *, .flames *, .kinds') \
+    && getComputedStyle(e).overflowX === 'hidden' \
+    && !e.matches('.hidden, .chart, .chart *, .flames *, .kinds, .run > summary code') \
     ); return cut ? cut.outerHTML.slice(0, 200) : ''; })()";
 
 /// The checks above can fail.
@@ -202,6 +253,9 @@ fn a_page_that_is_too_wide_or_cuts_text_is_found() {
     assert!(fails("<h1 style='width:500px'>Wide</h1>"));
     assert!(fails(
         "<h1>Cut</h1><p style='overflow:hidden;white-space:nowrap;width:9px'>A long text</p>"
+    ));
+    assert!(fails(
+        "<h1>Table</h1><div class=wide style='overflow:auto'><table><td style='min-width:900px'>1</table></div>"
     ));
     assert!(fails("<h1 style='display:none'>Hidden</h1>") && fails("<p>Nothing</p>"));
 }

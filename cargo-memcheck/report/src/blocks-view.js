@@ -2,15 +2,18 @@
 
 import uPlot from 'uplot';
 
-import { bytesAxis, axis, chart, BINARY } from './charts.js';
+import { axis, chart, upwards } from './charts.js';
 import { Blocks } from './blocks-model.js';
 import { bands, colored, EMPTY, REST } from './blocks-picture.js';
-import { category, color, kindColor, KINDS, pixel } from './colors.js';
+import { category, categoryVariable, color, kindColor, kindVariable, KINDS, pixel, variable } from './colors.js';
 import { el, part, table } from './dom.js';
 import { snippet, stack } from './findings.js';
 import { both, counted, exact, size } from './format.js';
 
 const HEIGHT = 340;
+const MOST_TICKS = 8;
+/** Pixels that the tick of the end needs to its left. */
+const ROOM_OF_END = 36;
 /** Call sites with a color of their own. */
 const MOST_SITES = 11;
 const LARGEST = 20;
@@ -48,9 +51,10 @@ class BlockChart {
   describe() {
     const { lifetimes, peak, when } = this.held;
     const left = lifetimes.left_out;
+    const end = this.held.lifetimes.ended === null ? '' : ' After \u201cend\u201d, the last iteration is over and the test drops its memory.';
     const others = left > 0 ? ` The ${counted(left, 'smallest block is', 'smallest blocks are')} one band.` : '';
     return `${counted(this.blocks.count + left, 'block', 'blocks')} over ${exact(lifetimes.events)} `
-      + `allocations and frees; the peak is ${both(peak)}${when}.${others}`;
+      + `allocations and frees; the peak is ${both(peak)}${when}.${others}${end}`;
   }
 
   tools() {
@@ -83,21 +87,20 @@ class BlockChart {
   }
 
   draw() {
-    const highest = () => this.highest();
+    const vertical = upwards({ most: MOST_TICKS, highest: () => this.highest() });
     this.plot = chart(this.area, this.describe(), {
       height: HEIGHT,
-      legend: { show: false },
       cursor: {
         y: false, points: { show: false }, drag: { x: true, y: false, setScale: false },
         bind: { dblclick: () => () => this.zoom(null) },
       },
       scales: {
         x: { time: false, range: () => this.range },
-        y: { range: () => [0, highest() * 1.06 || 1] },
+        y: vertical.scale,
       },
       axes: [
         axis({ label: 'iteration', splits: (plot) => this.ticks(plot), values: (_, splits) => this.tickTexts(splits) }),
-        { ...bytesAxis(), incrs: BINARY },
+        vertical.axis,
       ],
       series: [{}, { stroke: (plot) => this.outline(plot), width: 1, points: { show: false }, paths: steps }],
       hooks: {
@@ -132,24 +135,32 @@ class BlockChart {
   /** The beginnings of iterations or, within an iteration, events of it. */
   ticks(plot) {
     const [min, max] = this.range;
-    const starts = this.held.lifetimes.iterations.filter((start) => start >= min && start <= max);
+    const { iterations, ended } = this.held.lifetimes;
+    const isVisible = (event) => event !== null && event >= min && event <= max;
+    const starts = iterations.filter(isVisible);
     const most = Math.max(2, Math.floor(plot.width / 70));
     if (starts.length >= 2) {
       const every = Math.ceil(starts.length / most);
-      return starts.filter((_, index) => index % every === 0);
+      const end = isVisible(ended) ? [ended] : [];
+      const room = (max - min) / plot.width * ROOM_OF_END;
+      return [...starts.filter((start, index) => index % every === 0 && (end.length === 0 || ended - start > room)), ...end];
     }
     const step = Math.max(1, Math.ceil((max - min) / Math.min(6, most)));
     return Array.from({ length: Math.floor((max - min) / step) + 1 }, (_, index) => Math.ceil(min) + index * step);
   }
 
-  /** `12` at the beginning of an iteration, `12 + 40` forty events later; before the first, `set-up + 7`. */
+  /**
+   * `12` at the beginning of an iteration, `12 + 40` forty events later; before the first, `set-up + 7`, and after
+   * the last, `end + 7`.
+   */
   tickTexts(splits) {
-    const { iterations } = this.held.lifetimes;
+    const { iterations, ended } = this.held.lifetimes;
     return splits.map((split) => {
       const passed = upperBound(iterations, split);
-      const events = split - (iterations[passed - 1] ?? 0);
-      const iteration = passed === 0 ? 'set-up' : String(passed);
-      return events === 0 ? iteration : `${iteration} + ${exact(events)}`;
+      const isOver = ended !== null && split >= ended;
+      const events = split - (isOver ? ended : iterations[passed - 1] ?? 0);
+      const part = isOver ? 'end' : passed === 0 ? 'set-up' : String(passed);
+      return events === 0 ? part : `${part} + ${exact(events)}`;
     });
   }
 
@@ -200,7 +211,7 @@ class BlockChart {
     const text = `peak ${size(this.held.peak)}`;
     const ratio = devicePixelRatio;
     ctx.save();
-    ctx.strokeStyle = color('bad');
+    ctx.strokeStyle = color('text');
     ctx.lineWidth = ratio;
     ctx.setLineDash([4 * ratio, 3 * ratio]);
     ctx.beginPath();
@@ -222,9 +233,9 @@ class BlockChart {
   repaint() {
     this.plot.redraw(false, true);
     const items = this.byKind
-      ? KINDS.filter((kind) => this.blocks.kind.includes(KINDS.indexOf(kind))).map((kind) => [kind, kindColor(kind)])
-      : [...this.sites.map((site, index) => [site, category(index + 1)]), ['other call sites', color('rest')]];
-    if (this.held.lifetimes.left_out > 0) items.push(['smaller blocks', color('rest')]);
+      ? KINDS.filter((kind) => this.blocks.kind.includes(KINDS.indexOf(kind))).map((kind) => [kind, kindVariable(kind)])
+      : [...this.sites.map((site, index) => [site, categoryVariable(index + 1)]), ['other call sites', variable('rest')]];
+    if (this.held.lifetimes.left_out > 0) items.push(['smaller blocks', variable('rest')]);
     this.legend.replaceChildren(...items.map(([text, fill]) => {
       const swatch = el('span', { class: 'swatch', 'aria-hidden': 'true' });
       swatch.style.background = fill;
@@ -405,7 +416,7 @@ class BlockChart {
     const [when] = this.tickTexts([event]);
     return {
       title: 'Moment', entries: [...entries.values(), ...smaller],
-      note: `Memory at ${when.startsWith('set-up') ? when : `iteration ${when}`}, by the call stack that allocated it.`,
+      note: `Memory at ${/^\d/.test(when) ? `iteration ${when}` : when}, by the call stack that allocated it.`,
     };
   }
 

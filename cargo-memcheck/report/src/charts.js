@@ -1,9 +1,9 @@
-// Line charts by uPlot, with the axes and colors of the report.
+// Line charts by uPlot, with the axes, legend and colors of the report.
 
 import uPlot from 'uplot';
-import { el } from './dom.js';
-import { color, onThemeChange } from './colors.js';
-import { size } from './format.js';
+import { el, joined } from './dom.js';
+import { color, onThemeChange, variable } from './colors.js';
+import { exact, precise, size } from './format.js';
 
 /** The width of A4 paper within the margins of the style sheet, in pixels. */
 export const PAPER = 690;
@@ -14,9 +14,10 @@ onThemeChange(() => live.forEach((chart) => chart.redrawn()));
 new ResizeObserver(() => live.forEach((chart) => chart.resized())).observe(document.body);
 addEventListener('beforeprint', () => live.forEach((chart) => chart.resized(PAPER)));
 addEventListener('afterprint', () => live.forEach((chart) => chart.resized()));
-
-/** Steps of 1, 2 or 4 times a power of two, so that labels in KiB or MiB are round. */
-export const BINARY = Array.from({ length: 60 }, (_, power) => 2 ** power);
+for (const event of ['beforeprint', 'afterprint']) {
+  // In other colors, also if the width stays the same.
+  addEventListener(event, () => live.forEach((chart) => chart.redrawn()));
+}
 
 /** An axis with the colors of the style sheet. */
 export const axis = (options) => ({
@@ -26,15 +27,34 @@ export const axis = (options) => ({
   ...options,
 });
 
-export const bytesAxis = () =>
-  axis({ values: (_, splits) => splits.map((split) => size(split)), size: 76, incrs: BINARY });
+/** Steps between ticks: powers of two, so that labels in KiB or MiB are round, or 1, 2 and 5 for counts. */
+const BINARY = Array.from({ length: 60 }, (_, power) => 2 ** power);
+const DECIMAL = Array.from({ length: 15 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat();
+
+/**
+ * The vertical scale and axis of a chart that begins at 0. The highest tick is at or above the highest value.
+ * `highest` replaces the highest value of the data.
+ */
+export function upwards({ counts = false, most = 5, highest = null } = {}) {
+  const steps = counts ? DECIMAL : BINARY;
+  const stepOf = (value) => steps.find((step) => value / step <= most);
+  const top = (value) => Math.max(1, Math.ceil(value / stepOf(value))) * stepOf(value);
+  return {
+    scale: { range: (_, __, found) => [0, top(highest ? highest() : found ?? 0)] },
+    axis: axis({
+      size: 76,
+      values: (_, splits) => splits.map(counts ? exact : precise),
+      splits: (_, __, min, max) => Array.from({ length: Math.round(max / stepOf(max)) + 1 }, (___, index) => index * stepOf(max)),
+    }),
+  };
+}
 
 /** Adds a chart to `parent`. `describe` is the text for a reader who does not see it. */
 export function chart(parent, describe, options, data) {
   const box = el('div', { class: 'chart', role: 'img', 'aria-label': describe });
   parent.append(box);
   const width = () => Math.max(240, box.clientWidth);
-  const plot = new uPlot({ width: width(), height: 220, ...options }, data, box);
+  const plot = new uPlot({ width: width(), height: 220, legend: { show: false }, ...options }, data, box);
   const entry = {
     redrawn: () => plot.redraw(false, true),
     resized: (wanted = width()) => {
@@ -44,4 +64,62 @@ export function chart(parent, describe, options, data) {
   };
   live.add(entry);
   return plot;
+}
+
+/**
+ * Adds a chart of lines with a legend. A line is `{label, color, values, width, dash, points}`; `x` is
+ * `{label, values}`, and `counts` is true if the values are not bytes; `draw` adds to the drawing. Without a pointer, the legend has the values of the last position.
+ */
+export function lineChart(parent, describe, { x, lines, counts = false, axes, draw = [] }) {
+  const vertical = upwards({ counts });
+  const text = (value) => (value === null ? '\u2014' : (counts ? exact : size)(Math.round(value)));
+  const values = lines.map(() => el('span', { class: 'value' }));
+  const position = el('span', { class: 'value' });
+  const list = el('ul', { class: 'legend' }, el('li', null, `${x.label} `, position),
+    lines.map((line, index) =>
+      el('li', null, sample(line), `${line.label} `, values[index], sameAs(lines, index, text))));
+  const show = (at) => {
+    position.textContent = x.values[at].toLocaleString('en-US');
+    lines.forEach((line, index) => { values[index].textContent = joined(text(line.values[at])); });
+  };
+  const last = x.values.length - 1;
+  const series = lines.map(({ color: name, width, dash, points }) => ({
+    stroke: () => color(name), width, dash, spanGaps: true, points: { show: points, size: 7 },
+    ...(width === 0 ? { paths: () => null } : {}),
+  }));
+  chart(parent, describe, {
+    hooks: {
+      setCursor: [({ cursor }) => show(cursor.idx ?? last)],
+      draw: [({ root, scales }) => { root.parentElement.dataset.highest = scales.y.max; }, ...draw],
+    },
+    scales: { x: { time: false }, y: vertical.scale },
+    axes: [axis({ label: x.label, ...axes }), vertical.axis],
+    series: [{}, ...series],
+  }, [x.values, ...lines.map((line) => line.values)]);
+  parent.append(list);
+  show(last);
+}
+
+/** `(the same as live)` for a line that an earlier one covers. */
+function sameAs(lines, index, text) {
+  const { values } = lines[index];
+  const isSame = (other) => values.every((value, at) => text(value) === text(other.values[at]));
+  const covering = lines.slice(0, index).find(isSame);
+  return covering ? ` (the same as ${covering.label})` : null;
+}
+
+/** A piece of a line as the chart draws it. */
+function sample({ color: name, width, dash, points }) {
+  const make = (tag, attributes) => {
+    const element = document.createElementNS('http://www.w3.org/2000/svg', tag);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    return element;
+  };
+  const drawing = make('svg', { class: 'sample', viewBox: '0 0 32 10', width: 32, height: 10, 'aria-hidden': 'true' });
+  drawing.style.color = variable(name);
+  if (width > 0) {
+    drawing.append(make('path', { d: 'M0,5 H32', stroke: 'currentColor', 'stroke-width': width, 'stroke-dasharray': (dash ?? []).join(' ') }));
+  }
+  if (points) drawing.append(make('circle', { cx: 16, cy: 5, r: 3, class: 'point', stroke: 'currentColor' }));
+  return drawing;
 }

@@ -2,10 +2,15 @@
 
 const dark = matchMedia('(prefers-color-scheme: dark)');
 
+// The charts are drawn for paper after this, because this module is the first that listens.
+const { classList } = document.documentElement;
+addEventListener('beforeprint', () => classList.add('paper'));
+addEventListener('afterprint', () => classList.remove('paper'));
+
 /** Calls `change` when the reader switches between light and dark. */
 export const onThemeChange = (change) => dark.addEventListener('change', change);
 
-export const isDark = () => dark.matches;
+export const isDark = () => dark.matches && !classList.contains('paper');
 
 /** The value of a custom property of the style sheet. */
 export const color = (name) =>
@@ -14,22 +19,20 @@ export const color = (name) =>
 /** Kinds of memory, in the order of their colors. */
 export const KINDS = ['set-up', 'activations', 'gradients', 'optimizer state', 'kept from earlier iterations'];
 
-const LIGHT = ['#8a94a6', '#3b82c4', '#d98e04', '#8b5cc7', '#d1495b', '#2a9d8f', '#b5651d', '#5f7d2f',
-  '#c2569b', '#4f6bd8', '#00809d', '#a08000'];
-const DARK = ['#6b7688', '#5aa9e6', '#f2b134', '#b08cf0', '#f2788a', '#4fc7b8', '#d99458', '#9dbd5f',
-  '#e58ac4', '#8ea2ff', '#4cc3de', '#d4b83a'];
+/** Categorical colors of the style sheet; they repeat after twelve. */
+const CATEGORIES = 12;
+const categoryName = (index) => `category-${index % CATEGORIES}`;
+const kindName = (kind) => categoryName(KINDS.includes(kind) ? KINDS.indexOf(kind) : 1);
 
-/** A categorical color; the others repeat after twelve. */
-export function category(index) {
-  const colors = isDark() ? DARK : LIGHT;
-  return colors[index % colors.length];
-}
+export const category = (index) => color(categoryName(index));
 
 /** The color of a kind of memory. */
-export function kindColor(kind) {
-  const index = KINDS.indexOf(kind);
-  return category(index < 0 ? 1 : index);
-}
+export const kindColor = (kind) => color(kindName(kind));
+
+/** The same for elements, which follow the theme by themselves. */
+export const variable = (name) => `var(--${name})`;
+export const categoryVariable = (index) => variable(categoryName(index));
+export const kindVariable = (kind) => variable(kindName(kind));
 
 const channels = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 

@@ -1,5 +1,11 @@
 // Creates elements. Text always becomes a text node, so that no text of a test can be markup.
 
+/** Elements of code, which readers copy. */
+const VERBATIM = ['code', 'pre', 'mark', 'option'];
+
+/** A text whose numbers stay on one line with their units. */
+export const joined = (text) => text.replace(/(\d) (?=(?:[KMGTPE]i)?B\b|%|s\b)/g, '$1\u00a0');
+
 /**
  * Creates an element. `on…` attributes are listeners; `null` and `false` leave an attribute out, except
  * that `aria-…` attributes have the values `true` and `false`.
@@ -13,7 +19,9 @@ export function el(tag, attributes, ...children) {
       element.setAttribute(name, value === true ? '' : String(value));
     }
   }
-  element.append(...children.flat(3).filter((child) => child !== null && child !== undefined));
+  const content = children.flat(3).filter((child) => child !== null && child !== undefined);
+  const isProse = !VERBATIM.includes(tag);
+  element.append(...content.map((child) => (isProse && typeof child === 'string' ? joined(child) : child)));
   return element;
 }
 
@@ -25,18 +33,29 @@ export function prose(text) {
   return pieces.map((piece, index) => (index % 2 === 0 ? piece : el('code', null, piece)));
 }
 
-/** A table with headers. A column is `{title, figure}`; a cell is text or a node. */
+const isEmpty = (content) => content === null || content === undefined || content === '' || content === '\u2014';
+
+/**
+ * A table with headers. A column is `{title, figure}`; a cell is text or a node. Columns without a value are
+ * left out. On a phone each row is a card, whose cells have the titles of their columns.
+ */
 export function table(caption, columns, rows, sums = []) {
-  const cell = (tag, column, content, scope) =>
-    el(tag, { class: column.figure ? 'n' : null, scope }, content ?? '');
+  const hasValue = (_, index) => index === 0 || [...rows, ...sums].some((cells) => !isEmpty(cells[index]));
+  const shown = columns.map((column, index) => ({ ...column, index })).filter(hasValue);
+  const cell = (tag, { figure }, content, attributes) =>
+    el(tag, { class: figure ? 'n' : null, ...attributes }, content ?? '');
   const row = (cells, strong) =>
-    el('tr', { class: strong ? 'sum' : null }, cells.map((content, index) =>
-      cell(index === 0 ? 'th' : 'td', columns[index], content, index === 0 ? 'row' : null)));
+    el('tr', { class: strong ? 'sum' : null }, shown.map((column) => {
+      const content = cells[column.index];
+      return column.index === 0
+        ? cell('th', column, content, { scope: 'row' })
+        : cell('td', column, content, { 'data-label': column.title, 'data-empty': isEmpty(content) });
+    }));
   return el('div', { class: 'wide', tabindex: '0', role: 'region', 'aria-label': caption },
     el('table', null,
       el('caption', { class: 'hidden' }, caption),
       el('thead', null, el('tr', null,
-        columns.map((column) => cell('th', column, column.title, 'col')))),
+        shown.map((column) => cell('th', column, column.title, { scope: 'col' })))),
       el('tbody', null, rows.map((cells) => row(cells, false)), sums.map((cells) => row(cells, true)))));
 }
 

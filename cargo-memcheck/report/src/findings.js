@@ -121,11 +121,13 @@ function site(each, tree, withSource) {
 export function snippet(of) {
   if (!of) return null;
   const marked = Number(of.place.slice(of.place.lastIndexOf(':') + 1));
+  const indents = of.lines.filter((text) => text.trim() !== '').map((text) => text.search(/\S/));
+  const indent = Math.min(...indents);
   return el('pre', { class: 'snippet', tabindex: '0', 'aria-label': `Source at ${of.place}` },
     of.lines.map((text, index) => {
       const number = of.first + index;
-      return el(number === marked ? 'mark' : 'span', { class: 'line' },
-        el('span', { class: 'number' }, String(number).padStart(5)), ` ${text}`);
+      return el(number === marked ? 'mark' : 'code', { class: 'line' },
+        el('span', { class: 'number' }, String(number).padStart(5)), ` ${text.slice(indent)}`);
     }));
 }
 

@@ -6,7 +6,7 @@ import { select } from 'd3-selection';
 
 import { PAPER } from './charts.js';
 import { background, color, isDark, kindColor, onThemeChange } from './colors.js';
-import { el, part } from './dom.js';
+import { el, joined, part } from './dom.js';
 import { both, share, size } from './format.js';
 
 const calm = matchMedia('(prefers-reduced-motion: reduce)');
@@ -53,6 +53,10 @@ export function flames(parent, space, graphs, tree, first) {
     return Math.max(280, area.clientWidth - 2);
   }
 
+  function describeAs(text) {
+    details.textContent = joined(text);
+  }
+
   function show(graph) {
     const place = shown.findIndex(({ title }) => title === graph.title);
     if (place < 0) shown.push(graph);
@@ -78,9 +82,9 @@ export function flames(parent, space, graphs, tree, first) {
       .transitionDuration(calm.matches ? 0 : 200).sort((a, b) => b.value - a.value)
       .setColorMapper((node) => fill(node))
       .label((node) => describe(node, root))
-      .setDetailsHandler((text) => { if (text !== null) details.textContent = text; })
+      .setDetailsHandler((text) => { if (text !== null) describeAs(text); })
       .setSearchHandler((_, sum) => {
-        details.textContent = `${size(sum)} match (${share(sum, root.value)})`;
+        describeAs(`${size(sum)} match (${share(sum, root.value)})`);
       })
       .onClick((node) => { mark(node); });
     state.root = root;
@@ -100,7 +104,7 @@ export function flames(parent, space, graphs, tree, first) {
   /** Outlines a frame and describes it. */
   function mark(node) {
     state.at = node;
-    details.textContent = describe(node, state.root);
+    describeAs(describe(node, state.root));
     select(area).selectAll('g.frame').classed('at', (each) => each === node);
   }
 
@@ -130,7 +134,7 @@ export function flames(parent, space, graphs, tree, first) {
     if (state.text) chart.search(state.text);
     else {
       chart.clear();
-      details.textContent = '';
+      describeAs('');
     }
   }
 

@@ -16,6 +16,13 @@ export function size(bytes) {
   return `${bytes < 0 ? '\u2212' : ''}${tenths} ${UNITS[unit]}`;
 }
 
+/** The same with a second digit, if the first does not state the size: `1.25 MiB`. */
+export function precise(bytes) {
+  const unit = 1024 ** Math.floor(Math.log2(Math.max(bytes, 1)) / 10);
+  const value = bytes / unit;
+  return Number.isInteger(value * 10) ? size(bytes) : size(bytes).replace(/^[\d.]+/, value.toFixed(2));
+}
+
 /** Two sizes, in bytes if they differ but would be shown as the same size. */
 export const apart = (one, other) =>
   one !== other && size(one) === size(other) ? [one, other].map((bytes) => `${exact(bytes)} B`) : [one, other].map(size);

@@ -1,7 +1,6 @@
 // The laws of a test over its cases: the measured points and the curve of the law.
 
-import { bytesAxis, axis, chart } from './charts.js';
-import { color } from './colors.js';
+import { lineChart } from './charts.js';
 import { el, part, table } from './dom.js';
 import { exact, size } from './format.js';
 
@@ -16,27 +15,24 @@ function one(parent, law) {
     el('p', null, `allowed: ${law.allowed}`, law.with ? `; the curve has ${law.with}` : null));
   parent.append(box);
   const values = [...law.points.map((point) => point.value), ...law.curve.map(([, y]) => y)];
-  if (values.some((value) => value !== 0)) plot(box, law, text);
+  if (values.some((value) => value !== 0)) plot(box, law);
   box.append(table('Measured cases', [{ title: 'Case' }, { title: law.metric, figure: true }],
     law.points.map((point) => [point.label, text(point.value)])));
 }
 
-function plot(box, law, text) {
+function plot(box, law) {
   const at = [...new Set([...law.points.map((point) => point.at), ...law.curve.map(([x]) => x)])]
     .sort((a, b) => a - b);
   const curve = new Map(law.curve);
   const points = new Map();
   // Several cases can have the same size on this axis; the largest is drawn, and all are in the table.
   for (const { at: x, value } of law.points) points.set(x, Math.max(value, points.get(x) ?? 0));
-  const value = (_, number) => (number === null ? '\u2014' : text(number));
-  const line = (label, stroke, rest) => ({ label, stroke: () => color(stroke), value, ...rest });
-  chart(box, `${law.metric} over ${law.size}: ${law.text}`, {
-    scales: { x: { time: false }, y: { range: (_, __, highest) => [0, (highest || 1) * 1.08] } },
-    axes: [axis({ label: law.size }), law.metric === 'allocations' ? axis({ size: 76 }) : bytesAxis()],
-    series: [
-      { label: law.size },
-      line('law', 'bad', { width: 2, spanGaps: true, points: { show: false } }),
-      line('measured', 'live', { width: 0, paths: () => null, points: { show: true, size: 8 } }),
+  lineChart(box, `${law.metric} over ${law.size}: ${law.text}`, {
+    x: { label: law.size, values: at },
+    lines: [
+      { label: 'law', color: 'bad', values: at.map((x) => curve.get(x) ?? null), width: 2, points: false },
+      { label: 'measured', color: 'live', values: at.map((x) => points.get(x) ?? null), width: 0, points: true },
     ],
-  }, [at, at.map((x) => curve.get(x) ?? null), at.map((x) => points.get(x) ?? null)]);
+    counts: law.metric === 'allocations',
+  });
 }

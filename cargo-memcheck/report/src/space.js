@@ -1,8 +1,8 @@
 // The memory of one space: its blocks over time, its call stacks, its holders and its tables.
 
 import { blockChart } from './blocks-view.js';
-import { axis, bytesAxis, chart } from './charts.js';
-import { color, kindColor, KINDS } from './colors.js';
+import { axis, chart, upwards } from './charts.js';
+import { color, kindVariable, KINDS } from './colors.js';
 import { el, part, prose, table } from './dom.js';
 import { stack } from './findings.js';
 import { flames } from './flames.js';
@@ -78,10 +78,10 @@ function timeline(parent, { space: name, held }) {
   const box = part(`Memory over time in ${name}`, {}, el('p', null, text));
   parent.append(box);
   const events = held.timeline.map((_, index) => (index + 1) * held.stretch);
+  const vertical = upwards();
   chart(box, text, {
-    legend: { show: false },
-    scales: { x: { time: false }, y: { range: (_, __, highest) => [0, (highest || 1) * 1.08] } },
-    axes: [axis({ label: 'event' }), bytesAxis()],
+    scales: { x: { time: false }, y: vertical.scale },
+    axes: [axis({ label: 'event' }), vertical.axis],
     series: [{}, { stroke: () => color('live'), fill: () => color('live-fill'), points: { show: false } }],
   }, [events, held.timeline]);
 }
@@ -91,7 +91,7 @@ function kinds(parent, { held }) {
   const bar = el('div', { class: 'kinds', 'aria-hidden': 'true' }, held.kinds.map(([kind, bytes]) => {
     const piece = el('span', { title: `${kind}: ${size(bytes)}` });
     piece.style.flexGrow = bytes / held.peak;
-    piece.style.background = kindColor(kind);
+    piece.style.background = kindVariable(kind);
     return piece;
   }));
   const rows = held.kinds.map(([kind, bytes, blocks]) => [kind, both(bytes), exact(blocks), share(bytes, held.peak)]);

@@ -30,7 +30,7 @@ export async function showTest(view, number, isCurrent, show) {
   // Charts need the width of the page.
   show();
   const own = run?.laws.filter((law) => law.test === number) ?? [];
-  view.append(...findings(test, tree), ...output(test), commands(test), ...figures(test));
+  view.append(...findings(test, tree), commands(test), ...output(test), ...figures(test));
   if (test.spaces.length > 0) {
     const area = el('div');
     const choose = (chosen) => {
@@ -80,9 +80,14 @@ function commands({ commands: next }) {
       [el('dt', null, purpose), el('dd', null, command(text))])));
 }
 
-/** What a failed test printed: first of all, unless its memory is at fault. */
-function output({ output: text }) {
-  return text ? [part('Output', {}, el('pre', { class: 'output', tabindex: '0' }, text))] : [];
+const printed = (text) => el('pre', { class: 'output', tabindex: '0' }, text);
+
+/** The output of a failed test. What the finding has, and frames of libraries, are in the whole output only. */
+function output({ output: text, whole_output: whole }) {
+  return [
+    ...(text ? [part('Output', {}, printed(text))] : []),
+    ...(whole ? [part('Whole output', { open: false }, printed(whole))] : []),
+  ];
 }
 
 const OF_AN_ITERATION = ['growth', 'allocations', 'allocated_total'];
@@ -109,7 +114,7 @@ function figures({ figures: rows }) {
     el('span', { title: isCount(row) ? null : both(row.now) }, row.in_bytes ? `${exact(row.now)} B` : text(row, row.now, row.then)),
     row.then === null ? '\u2014' : text(row, row.then, row.now),
     row.then === null ? '\u2014' : difference(row),
-    row.limit ?? '\u2014',
+    [row.limit, row.baseline_limit].filter(Boolean).join(', ') || '\u2014',
   ]);
   return [el('h3', null, 'Figures'), table('Figures of the test', columns, cells)];
 }
@@ -131,6 +136,6 @@ function remarks({ notes, driver, hint }) {
   const lines = [...notes.map((note) => `note: ${note}`), ...(hint ? [`hint: ${hint}`] : [])];
   const parts = [];
   if (lines.length > 0) parts.push(el('ul', { class: 'notes' }, lines.map((line) => el('li', null, line))));
-  if (driver.length > 0) parts.push(part('Driver and NVML', {}, el('pre', { class: 'output', tabindex: '0' }, driver.join('\n'))));
+  if (driver) parts.push(part(driver.title, { open: driver.matters }, printed(driver.lines.join('\n'))));
   return parts;
 }

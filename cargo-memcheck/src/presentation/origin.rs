@@ -10,7 +10,7 @@ use crate::system::{escape, shell};
 /// Which run this is. What is not known is left out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RunOrigin {
-    /// The name of the folder of the workspace.
+    /// The name of the workspace's package or, if it has several and none at its root, of its folder.
     pub(crate) project: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) commit: Option<String>,
@@ -29,12 +29,10 @@ pub(crate) struct RunOrigin {
 
 impl RunOrigin {
     pub(crate) fn of(session: &Session) -> Self {
-        let root = session.workspace.root();
-        let project = root.file_name().unwrap_or(root.as_os_str());
         let words =
             std::env::args_os().skip(1).map(|word| shell::argument(&word.to_string_lossy()));
         Self {
-            project: project.to_string_lossy().into_owned(),
+            project: session.workspace.name(),
             commit: session.commit(),
             branch: session.branch(),
             lines: session.line_address(),

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::finding::Code;
 use super::snapshot::SnapshotParts;
 use super::yaml;
 use crate::measurement::phase;
@@ -287,6 +288,24 @@ pub(crate) fn tolerance_of(figure: &str, tolerance: Tolerance) -> Tolerance {
     if figure == "allocations" { Tolerance { bytes: 0, ..tolerance } } else { tolerance }
 }
 
+/// The finding of a figure above its baseline; `None` for a figure that is kept for information only.
+pub(crate) fn regression_of(figure: &str) -> Option<Code> {
+    let metric = phase::split(figure).map_or(figure, |(_, metric)| metric);
+    match metric {
+        "peak_allocated" => Some(Code::PeakRegression),
+        "allocations" => Some(Code::AllocationsRegression),
+        "growth" => Some(Code::GrowthRegression),
+        // The others, such as `setup`, change the peak or the allocations if they matter.
+        _ => None,
+    }
+}
+
+/// The largest value that does not exceed the accepted value `then` and its tolerance; `None` if no
+/// baseline limits the figure.
+pub fn ceiling(figure: &str, then: u64, tolerance: Tolerance) -> Option<u64> {
+    regression_of(figure).map(|_| tolerance_of(figure, tolerance).ceiling(then))
+}
+
 /// The figures of `now` that differ from `then`, up or down, by more than the tolerance.
 pub fn changes(then: &Figures, now: &Figures, tolerance: Tolerance) -> Vec<BaselineChange> {
     let mut keys: Vec<(Space, &String)> = Vec::new();
@@ -373,6 +392,16 @@ mod tests {
         assert_eq!(named("1%"), Vec::<String>::new());
         assert_eq!(named("10 B"), ["allocations"]);
         assert_eq!(changes(&now, &then, Tolerance::NONE).len(), 2);
+    }
+
+    #[test]
+    fn a_baseline_limits_peak_growth_and_allocations_only() {
+        let tolerance = "10% | 8 B".parse().unwrap();
+        let ceilings = FIGURES.map(|figure| ceiling(figure, 100, tolerance));
+        // `allocated_total`, `allocations`, `growth`, `peak_allocated`, `retained`, `setup`.
+        assert_eq!(ceilings, [None, Some(110), Some(110), Some(110), None, None]);
+        assert_eq!(ceiling("decode/peak_allocated", 10, tolerance), Some(18));
+        assert_eq!(ceiling("decode/live_at_start", 10, tolerance), None);
     }
 
     #[test]

@@ -101,11 +101,27 @@ impl Workspace {
     }
 
     pub(crate) fn is_virtual(&self) -> bool {
+        self.package_at_root().is_none()
+    }
+
+    fn package_at_root(&self) -> Option<&Package> {
         // `root_package` does not help here because it is the package of the current folder.
-        let at_root = |package: &&Package| {
-            package.manifest_path.parent() == Some(&*self.metadata.workspace_root)
+        let root = &*self.metadata.workspace_root;
+        self.members().into_iter().find(|package| package.manifest_path.parent() == Some(root))
+    }
+
+    /// The name for people: that of the package at the root or of the only package, else that of the
+    /// folder.
+    pub(crate) fn name(&self) -> String {
+        let of_package = match self.members().as_slice() {
+            [only] => Some(*only),
+            _ => self.package_at_root(),
         };
-        !self.members().iter().any(at_root)
+        let of_folder = || self.root().file_name().unwrap_or(self.root().as_os_str());
+        of_package.map_or_else(
+            || of_folder().to_string_lossy().into_owned(),
+            |package| package.name.to_string(),
+        )
     }
 
     pub(crate) fn target_directory(&self) -> &Path {
@@ -282,6 +298,18 @@ pub(crate) fn cargo() -> std::ffi::OsString {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_workspace_has_the_name_of_its_package_or_of_its_folder() {
+        use super::example::{package, workspace};
+
+        let name = |root: &str, packages: &[&'static str]| {
+            let packages: Vec<_> = packages.iter().map(|name| package(name)).collect();
+            workspace(root, &packages.iter().collect::<Vec<_>>()).name()
+        };
+        assert_eq!(name("/work/folder", &["app"]), "app");
+        assert_eq!(name("/work/folder", &["app", "helpers"]), "folder");
+    }
 
     #[test]
     fn metadata_that_no_cargo_writes_is_an_error() {

@@ -1,11 +1,15 @@
 //! The panic in the output of a failed test: its line, and the output without the lines that repeat the
-//! finding.
+//! finding and without the frames of libraries.
+
+use std::ops::Range;
 
 use memcheck_core::judgement::finding::{Code, Finding};
 use memcheck_core::measurement::stack::program_frames;
 
 /// What std prints between the name of the thread and the line.
 const PANICKED: &str = " panicked at ";
+/// What std prints before the error that a test returns.
+const ERROR: &str = "Error: ";
 const BACKTRACE: &str = "stack backtrace:";
 /// The beginnings of what std prints about backtraces.
 const NOTES: [&str; 2] = ["note: run with `RUST_BACKTRACE=", "note: Some details are omitted"];
@@ -20,46 +24,67 @@ pub(super) fn line(output: &[impl AsRef<str>]) -> Option<(&str, u32)> {
     Some((file, line.parse().ok()?))
 }
 
-/// The output of a test without a panic whose message a finding has. Its backtrace keeps the lines of
-/// the program.
+/// The output of a test without a panic whose message a finding has, and without the frames of
+/// libraries in its backtraces.
 pub(super) fn without_repeats(output: &[impl AsRef<str>], findings: &[Finding]) -> Vec<String> {
     let lines: Vec<&str> = output.iter().map(AsRef::as_ref).collect();
-    let whole = || lines.iter().map(|line| (*line).to_owned()).collect();
-    let Some(start) = lines.iter().position(|line| line.contains(PANICKED)) else {
-        let is_new = |line: &&&str| !is_returned_error(line, findings);
-        return lines.iter().filter(is_new).map(|line| (*line).to_owned()).collect();
+    let repeated = repeated_message(&lines, findings);
+    let place = line(&lines).map(|(file, line)| format!("{file}:{line} "));
+    // The line of a panic, and that of an error, is shown with its finding.
+    let is_shown = |frame: &str| {
+        let of_panic = place.as_ref().is_some_and(|at| frame.starts_with(at));
+        repeated.is_some() && (of_panic || has_frame(findings, frame))
     };
-    let printed = &lines[start + 1..];
-    let mut failed = findings.iter().filter(|finding| finding.code == Code::TestFailed);
-    let Some(repeated) = failed.find_map(|finding| repeated(printed, &finding.message)) else {
-        return whole();
-    };
-    let mut rest = &printed[repeated..];
-    let mut kept: Vec<String> = lines[..start].iter().map(|line| (*line).to_owned()).collect();
-    if rest.first().is_some_and(|line| line.trim() == BACKTRACE) {
-        let frames = rest[1..].iter().take_while(|line| is_of_backtrace(line)).count();
-        let (backtrace, after) = rest[1..].split_at(frames);
-        let place = line(&lines).map(|(file, line)| format!("{file}:{line} "));
-        // The line of the panic itself is shown with the finding.
-        let is_shown = |frame: &String| place.as_ref().is_some_and(|at| frame.starts_with(at));
-        let frames = program_frames(&backtrace.join("\n")).into_iter();
-        kept.extend(frames.filter(|frame| !is_shown(frame)).map(|frame| format!("at {frame}")));
-        rest = after;
+    let mut kept: Vec<String> = Vec::new();
+    let mut at = 0;
+    while at < lines.len() {
+        let message = repeated.as_ref().filter(|of| of.start == at).map_or(0, Range::len);
+        at += message;
+        let frames = backtrace(&lines[at..]);
+        let of_program = program_frames(&lines[at..at + frames].join("\n")).into_iter();
+        kept.extend(of_program.filter(|it| !is_shown(it)).map(|it| format!("at {it}")));
+        at += frames;
+        if message + frames > 0 {
+            let is_note = |line: &&&str| NOTES.iter().any(|note| line.starts_with(note));
+            at += lines[at..].iter().take_while(is_note).count();
+        } else {
+            kept.push(lines[at].to_owned());
+            at += 1;
+        }
     }
-    let is_note = |line: &&&str| NOTES.iter().any(|note| line.starts_with(note));
-    let notes = rest.iter().take_while(is_note).count();
-    kept.extend(rest[notes..].iter().map(|line| (*line).to_owned()));
     kept
 }
 
-/// `Error: why`, which std prints for a body that returns an error, of a finding that has the error.
-fn is_returned_error(line: &str, findings: &[Finding]) -> bool {
-    let Some(error) = line.strip_prefix("Error: ") else { return false };
-    let has_error = |finding: &Finding| {
-        let first = finding.message.lines().next().unwrap_or_default();
-        finding.code == Code::TestFailed && first.ends_with(error.trim_end())
-    };
-    !error.trim().is_empty() && findings.iter().any(has_error)
+/// The lines of the first panic, or of the error that the body returned, if a finding has its message.
+fn repeated_message(lines: &[&str], findings: &[Finding]) -> Option<Range<usize>> {
+    let panic = lines.iter().position(|line| line.contains(PANICKED));
+    let mut failed = findings.iter().filter(|finding| finding.code == Code::TestFailed);
+    if let Some(start) = panic {
+        let count = failed.find_map(|it| self::repeated(&lines[start + 1..], &it.message))?;
+        return Some(start..start + 1 + count);
+    }
+    let start = lines.iter().position(|line| line.starts_with(ERROR))?;
+    let mut printed = lines[start..].to_vec();
+    printed[0] = &printed[0][ERROR.len()..];
+    let count = failed.find_map(|it| self::repeated(&printed, &it.message))?;
+    Some(start..start + count)
+}
+
+/// True if the message of a finding has this frame of a backtrace.
+fn has_frame(findings: &[Finding], frame: &str) -> bool {
+    let mut lines = findings.iter().flat_map(|finding| finding.message.lines());
+    lines.any(|line| line.trim().strip_prefix("at ") == Some(frame))
+}
+
+/// The number of lines, from the first on, that are a backtrace with its title. An error has one
+/// without a title.
+fn backtrace(lines: &[&str]) -> usize {
+    let title = usize::from(lines.first().is_some_and(|line| line.trim() == BACKTRACE));
+    let frames = &lines[title..];
+    let begins = frames.first().is_some_and(|line| line.trim_start().starts_with("0: "));
+    let count = frames.iter().take_while(|line| is_of_backtrace(line)).count();
+    let has_places = frames[..count].iter().any(|line| line.trim_start().starts_with("at "));
+    if begins && has_places { title + count } else { 0 }
 }
 
 /// The number of lines, from the first on, that a message has too; `None` if it is another message. The
@@ -67,7 +92,8 @@ fn is_returned_error(line: &str, findings: &[Finding]) -> bool {
 fn repeated(printed: &[&str], message: &str) -> Option<usize> {
     let mut said = message.lines().filter(|line| !line.trim().is_empty());
     let (first, rest) = printed.split_first()?;
-    said.next()?.ends_with(first.trim_end()).then(|| {
+    let first = first.trim_end();
+    (said.next()?.ends_with(first) && !first.is_empty()).then(|| {
         1 + rest.iter().zip(said).take_while(|(one, other)| one.trim() == other.trim()).count()
     })
 }
@@ -116,6 +142,22 @@ mod tests {
         let other = "thread 'a' panicked at tests/mem.rs:9:1:\nanother message\nnote: run with `RUST_BACKTRACE=1`";
         assert_eq!(shown(other), other);
         assert_eq!(shown("no panic"), "no panic");
+        // An error has a backtrace too, which begins without a title.
+        let error = backtrace.strip_prefix("stack backtrace:\n").unwrap();
+        let both = "at tests/mem.rs:20 (mem::a::body)\nat tests/mem.rs:9 (mem::b)";
+        assert_eq!(
+            shown(&format!("Error: why\n{error}after")),
+            format!("Error: why\n{both}\nafter")
+        );
+        let message = "the body returned an error: why\nat tests/mem.rs:9 (mem::b)";
+        let findings = [Finding::new(Code::TestFailed, message)];
+        let printed = format!("before\nError: why\n{error}after");
+        let left = without_repeats(&lines(&printed), &findings);
+        assert_eq!(left, ["before", "at tests/mem.rs:20 (mem::a::body)", "after"]);
+        assert_eq!(shown(&format!("{backtrace}{error}")), format!("{both}\n{both}"));
+        for no_backtrace in ["   0: first\n   1: second", "  1: first\n      at a.rs:1:1"] {
+            assert_eq!(shown(no_backtrace), no_backtrace);
+        }
         let failed = [Finding::new(Code::TestFailed, "the body returned an error: no file")];
         let shown = |text: &str| without_repeats(&lines(text), &failed).join("\n");
         assert_eq!(shown("before\nError: no file\nafter"), "before\nafter");

@@ -94,13 +94,9 @@ fn judge_change(change: &BaselineChange, limits: &Limits) -> Option<Finding> {
     };
     let count = metric == "allocations";
     let show = |value: u64| if count { value.to_string() } else { both(value) };
-    let code = match metric {
-        _ if now < then => Code::Improved,
-        "peak_allocated" => Code::PeakRegression,
-        "allocations" => Code::AllocationsRegression,
-        "growth" => Code::GrowthRegression,
-        // The others, such as `setup`, change the peak or the allocations if they matter.
-        _ => return None,
+    let code = match now < then {
+        true => Code::Improved,
+        false => baseline::regression_of(&change.figure)?,
     };
     let tolerance = baseline::tolerance_of(&change.figure, limits.tolerance.value);
     Some(Finding {

@@ -8,6 +8,7 @@ pub(super) mod flamegraph;
 pub(super) mod html;
 pub(super) mod markdown;
 pub(super) mod memory_viz;
+mod page_text;
 pub(super) mod plain_page;
 mod pprof;
 pub(super) mod sarif;

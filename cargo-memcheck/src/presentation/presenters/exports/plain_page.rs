@@ -4,8 +4,7 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::html::REPORT_STYLE;
-
-use crate::system::escape::{Form, escape};
+use super::page_text::page_text;
 
 /// A page with its title as the heading. `style` is added to the style of the report.
 pub(in crate::presentation::presenters) fn plain_page(
@@ -30,5 +29,5 @@ pub(in crate::presentation::presenters) fn plain_page(
             }
         }
     };
-    escape(page.into_string(), Form::Markup).into_owned()
+    page_text(&page)
 }

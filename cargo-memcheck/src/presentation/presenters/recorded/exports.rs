@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::super::every;
+use super::super::exports::html::without_assets;
 use super::{data, json, line, marked, report, sum, test, text};
 use crate::invocation::values::{ExportKind, ReportKind};
 use crate::system::printing::lines_for_people;
@@ -36,7 +37,7 @@ fn json_has_the_holders_of_the_peak_and_the_survivors() {
 
 #[test]
 fn the_page_has_sites_causes_the_peak_and_scopes() {
-    let page = text(ReportKind::Export(ExportKind::Html), "cpu");
+    let page = without_assets(&text(ReportKind::Export(ExportKind::Html), "cpu"));
     for part in [
         "<span class=\"code\">leak</span> host grows by 4.0 KiB per iteration",
         "<strong>cause: </strong>",

@@ -27,18 +27,18 @@ pub(super) fn page(compared: &ComparedRuns) -> String {
                         caption.hidden { "The figures that changed" }
                         thead {
                             tr {
-                                th scope="col" { "Space" } th scope="col" { "Figure" }
+                                th scope="col" { "Figure" } th scope="col" { "Space" }
                                 th.n scope="col" { "Base" } th.n scope="col" { "Head" } th.n scope="col" { "Change" }
                             }
                         }
                         tbody {
                             @for change in &test.figures {
                                 tr {
-                                    td { (change.space) }
-                                    td { (change.figure) }
-                                    td.n { (value(change, change.base)) }
-                                    td.n { (value(change, change.head)) }
-                                    td.n {
+                                    th scope="row" { (change.figure) }
+                                    td data-label="Space" { (change.space) }
+                                    td.n data-label="Base" { (value(change, change.base)) }
+                                    td.n data-label="Head" { (value(change, change.head)) }
+                                    td.n data-label="Change" {
                                         @let class = if change.is_worse() { "more" } else { "less" };
                                         span.(class) { (difference(change)) }
                                     }

@@ -43,8 +43,8 @@ fn series(series: &FigureSeries<'_>, figure: &str) -> Markup {
                         @for step in steps(series) {
                             tr {
                                 th scope="row" { (described(step.entry)) }
-                                td.n { (value(step.value, figure)) }
-                                td.n {
+                                td.n data-label=(figure) { (value(step.value, figure)) }
+                                td.n data-label="Change" data-empty[step.before.is_none()] {
                                     @let class = if step.is_higher() { "more" } else { "less" };
                                     @if step.before.is_some() { span.(class) { (step.change(figure)) } }
                                 }

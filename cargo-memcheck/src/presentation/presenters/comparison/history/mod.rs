@@ -208,6 +208,7 @@ mod tests {
         let mib = 1 << 20;
         let entries = entries(&[mib, mib, 3 * mib, 2 * mib]);
         let page = html::page(&series(&entries, "peak_allocated", |_| true), "peak_allocated");
+        let page = page.replace('\u{a0}', " ");
         let document = page.strip_prefix("<!DOCTYPE html>").unwrap();
         assert_eq!(document.matches("<path class=\"step").count(), 3, "{document}");
         assert_eq!(document.matches("<path class=\"step worse\"").count(), 1, "{document}");

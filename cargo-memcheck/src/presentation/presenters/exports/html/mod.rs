@@ -32,9 +32,9 @@ use crate::execution::note::Note;
 use crate::execution::proof::CheckedProof;
 use crate::presentation::events::{Presenter, ReportWriter};
 use crate::presentation::origin::RunOrigin;
+use crate::presentation::presenters::exports::page_text::page_text;
 use crate::presentation::presenters::summary;
 use crate::presentation::tally::Tally;
-use crate::system::escape::{Form, escape};
 
 pub(super) use assets::STYLE as REPORT_STYLE;
 pub(super) use data::{FigureRow, Sources, Then, failed_output, figures};
@@ -183,7 +183,7 @@ impl ReportWriter for Html {
             }
         };
         // The data and the script have no text of a test, and must not be changed.
-        let page = escape(page.into_string(), Form::Markup);
+        let page = page_text(&page);
         let (before, after) = page.rsplit_once(SCRIPTS).context("the page has no scripts")?;
         let script = html! { script { (PreEscaped(assets::SCRIPT)) } };
         Ok([before, &scripts.into_string(), &script.into_string(), after].concat().into_bytes())
@@ -244,7 +244,7 @@ mod tests {
         let mut html = Html::default();
         html.test_finished(&task(), outcome);
         html.finished(&Tally { failed: 1, ..Tally::default() }, 100);
-        String::from_utf8(html.text().unwrap()).unwrap()
+        String::from_utf8(html.text().unwrap()).unwrap().replace('\u{a0}', " ")
     }
 
     #[test]

@@ -76,13 +76,14 @@ pub(super) fn cards(tally: &Tally) -> Markup {
 pub(super) fn origin(run: &RunOrigin, devices: &[String]) -> Markup {
     let RunOrigin { project: _, commit, branch, lines: _, command, version, started } = run;
     html! {
-        p.origin {
+        div.origin {
             @if let Some(commit) = commit { span { "commit " code { (commit.get(..12).unwrap_or(commit)) } } }
             @if let Some(branch) = branch { span { "branch " code { (branch) } } }
             span { (started.replace('T', " ").replace('Z', " UTC")) }
             @if !devices.is_empty() { span { "on " (devices.join(", ")) } }
-            span { code { (command) } }
             span { "memcheck " (version) }
+            // One line, which opens.
+            details.run { summary { code { (command) } } }
         }
     }
 }
@@ -140,7 +141,7 @@ pub(super) fn failure(
         @if let Some(first) = first { " " span.brief { (prose(&headline(first, outcome))) } }
     };
     let body = html! {
-        p { a.test href={ "#t" (number) } { "Open " (breakable(task.name())) } }
+        p.open { a.test href={ "#t" (number) } { "Open " (breakable(task.name())) } }
         @for folded in &findings {
             (self::finding(folded.finding, outcome, sources))
             @for also in &folded.consequences {
@@ -148,12 +149,12 @@ pub(super) fn failure(
             }
         }
         @if let Some((file, line)) = panic { p.place { (place("line", sources, file, line)) } }
+        @for hint in hints { p { strong { "hint: " } (prose(hint)) } }
+        @for (number, command) in next.iter().enumerate() { (self::command(number, command)) }
         @if !lines.is_empty() {
             p { strong { "output:" } @if lines.len() > MOST_OUTPUT { " the last lines" } }
             pre.output { (lines[lines.len().saturating_sub(MOST_OUTPUT)..].join("\n")) }
         }
-        @for hint in hints { p { strong { "hint: " } (prose(hint)) } }
-        @for (number, command) in next.iter().enumerate() { (self::command(number, command)) }
     };
     FailedTest { cause, status, row, body }
 }
@@ -161,7 +162,7 @@ pub(super) fn failure(
 /// More are closed at first, so that all of them fit on a screen.
 const MOST_OPEN: usize = 4;
 
-/// The failures by their cause. A cause with several tests has a title.
+/// The failures by their cause. Those with a cause of their own follow the others.
 pub(super) fn failures(all: &[FailedTest]) -> Markup {
     let mut causes: Vec<(&str, Vec<&FailedTest>)> = Vec::new();
     for failure in all {
@@ -170,11 +171,15 @@ pub(super) fn failures(all: &[FailedTest]) -> Markup {
             None => causes.push((&failure.cause, vec![failure])),
         }
     }
+    let (several, single): (Vec<_>, Vec<_>) = causes.into_iter().partition(|(_, of)| of.len() > 1);
+    let others: Vec<&FailedTest> = single.into_iter().flat_map(|(_, of)| of).collect();
+    let title_of_others = (!several.is_empty()).then_some("other causes");
+    let groups = several.into_iter().map(|(cause, of)| (Some(cause), of));
     html! {
-        @for (cause, of) in causes {
+        @for (title, of) in groups.chain((!others.is_empty()).then_some((title_of_others, others))) {
             section.cause-group {
-                @if of.len() > 1 {
-                    h3 { (prose(cause)) " " span.muted { (counted(of.len() as u64, "test", "tests")) } }
+                @if let Some(title) = title {
+                    h3 { (prose(title)) " " span.muted { (counted(of.len() as u64, "test", "tests")) } }
                 }
                 @for FailedTest { status, row, body, .. } in of {
                     details.failure.(status) open[all.len() <= MOST_OPEN] {
@@ -320,15 +325,24 @@ fn headline(finding: &Finding, outcome: &TestOutcome) -> String {
             let [rate, limit] = sizes::apart(rate, limit);
             format!("{space} grows by {least}{rate} per iteration (limit {limit})")
         }
-        (Code::PeakRegression, None, _) => match (finding.baseline, finding.figure) {
-            (Some(then), Some(now)) if now >= then => {
-                let (more, [then, now]) = (Size(now - then), sizes::apart(then, now));
-                format!("the peak of {space} rose by {more}, from {then} to {now}")
-            }
-            _ => first_line_of(finding),
-        },
+        (Code::PeakRegression, None, _) => risen(finding, &format!("the peak of {space}"))
+            .unwrap_or_else(|| first_line_of(finding)),
+        (Code::GrowthRegression, ..) => {
+            risen(finding, &format!("the growth of {space} per iteration"))
+                .unwrap_or_else(|| first_line_of(finding))
+        }
         _ => first_line_of(finding),
     }
+}
+
+/// The rise of a figure from its baseline. The message of a figure of a phase names the phase.
+fn risen(finding: &Finding, name: &str) -> Option<String> {
+    let (then, now) = (finding.baseline?, finding.figure?);
+    if finding.phase.is_some() || now < then {
+        return None;
+    }
+    let (more, [then, now]) = (Size(now - then), sizes::apart(then, now));
+    Some(format!("{name} rose by {more}, from {then} to {now}"))
 }
 
 fn first_line_of(finding: &Finding) -> String {
@@ -381,8 +395,17 @@ mod tests {
         };
         let text = headline(&finding, &leaky());
         assert_eq!(text, "the peak of host rose by 64.0 KiB, from 96.0 KiB to 160.0 KiB");
-        let fell = Finding { figure: Some(1), ..finding };
-        assert_eq!(headline(&fell, &leaky()), "exact bytes");
+        let grown = Finding { bytes_per_iteration: finding.figure, ..finding.clone() };
+        let text = headline(&Finding { code: Code::GrowthRegression, ..grown }, &leaky());
+        assert_eq!(
+            text,
+            "the growth of host per iteration rose by 64.0 KiB, from 96.0 KiB to 160.0 KiB"
+        );
+        let phase = Some("decode".to_owned());
+        for other in [Finding { figure: Some(1), ..finding.clone() }, Finding { phase, ..finding }]
+        {
+            assert_eq!(headline(&other, &leaky()), "exact bytes");
+        }
     }
 
     #[test]

@@ -92,10 +92,11 @@ pub(in crate::presentation::presenters) fn readable(page: &str) -> String {
     format!("{markup}\n{}", data.join("\n"))
 }
 
-/// The part of a page that depends on the run.
+/// The part of a page that depends on the run, with plain spaces only.
 #[cfg(test)]
 pub(in crate::presentation::presenters) fn without_assets(page: &str) -> String {
-    page.replacen(super::assets::SCRIPT, "", 1).replacen(super::assets::STYLE, "", 1)
+    let page = page.replacen(super::assets::SCRIPT, "", 1);
+    page.replacen(super::assets::STYLE, "", 1).replace('\u{a0}', " ")
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use memcheck_core::judgement::finding::{Code, Finding};
 use memcheck_core::presentation::sizes;
 use memcheck_core::size::{Size, both, counted};
 
-use super::data::{FigureRow, Then, figures};
+use super::data::{FigureRow, Then, figures, source_of_limit};
 use super::overview::{link, status_name, status_text};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::presentation::presenters::notes;
@@ -17,8 +17,8 @@ pub(super) fn row(number: usize, task: &Task, outcome: &TestOutcome, then: &Then
     let rows = record.map(|record| figures(record, then)).unwrap_or_default();
     let status = status_name(verdict.status);
     let is_new = verdict.has(Code::MissingBaseline);
-    let shown = verdict.findings.iter().filter(|finding| finding.code != Code::MissingBaseline);
-    let finding = shown.min_by_key(|finding| finding.code.is_about_a_number());
+    let shown = || verdict.findings.iter().filter(|it| it.code != Code::MissingBaseline);
+    let finding = shown().min_by_key(|finding| finding.code.is_about_a_number());
     let figure = |name: &str| rows.iter().find(|row| row.name == name);
     html! {
         tr data-status=(status) data-new[is_new] {
@@ -29,7 +29,7 @@ pub(super) fn row(number: usize, task: &Task, outcome: &TestOutcome, then: &Then
                 @if is_new { " " span.status.new { "new" } }
                 @if let Some(values) = notes::unknown_reads(outcome) { " " span.status.new { (values.mark()) } }
             }
-            td.found { @if let Some(finding) = finding { span.code { (finding.code) } } }
+            td.found { @for code in codes(finding.into_iter().chain(shown())) { span.code { (code) } " " } }
             (bytes("peak", figure("peak_allocated"), finding))
             (change(figure("peak_allocated")))
             (bytes("growth", figure("growth"), finding))
@@ -37,6 +37,17 @@ pub(super) fn row(number: usize, task: &Task, outcome: &TestOutcome, then: &Then
             (seconds(outcome))
         }
     }
+}
+
+/// Every code once, in the order of the findings.
+fn codes<'f>(findings: impl Iterator<Item = &'f Finding>) -> Vec<Code> {
+    let mut codes: Vec<Code> = Vec::new();
+    for finding in findings {
+        if !codes.contains(&finding.code) {
+            codes.push(finding.code);
+        }
+    }
+    codes
 }
 
 /// A test without a complete record has no figure, which differs from zero bytes.
@@ -90,8 +101,10 @@ fn limit(finding: Option<&Finding>, rows: &[FigureRow]) -> String {
             false => sizes::apart(limit, figure.unwrap_or(limit))[0].clone(),
         };
         let name = finding.map_or("", |finding| limited(finding.code));
-        return match finding.and_then(|finding| finding.baseline) {
-            Some(_) => format!("{name}{limit} (baseline and tolerance)"),
+        return match finding.and_then(|finding| Some((finding.limit?, finding.baseline?))) {
+            Some((limit_in_bytes, then)) => {
+                format!("{name}{limit} ({})", source_of_limit(limit_in_bytes > then))
+            }
             None => format!("{name}{limit}"),
         };
     }
@@ -159,6 +172,33 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_code_of_a_test_is_in_its_row() {
+        use crate::discovery::task::example::task;
+        use crate::presentation::presenters::example::leaky;
+        use memcheck_core::judgement::finding::TABLE;
+
+        let cell = |codes: &[Code]| {
+            let mut outcome = leaky();
+            outcome.verdict.findings =
+                codes.iter().map(|code| Finding::new(*code, "why")).collect();
+            let row = row(0, &task(), &outcome, &Then::default()).into_string();
+            let (_, rest) = row.split_once("<td class=\"found\">").unwrap();
+            rest.split_once("</td>").unwrap().0.to_owned()
+        };
+        for entry in TABLE {
+            // A new test is marked in the column of its result.
+            let expected = match entry.code {
+                Code::MissingBaseline => String::new(),
+                _ => format!("<span class=\"code\">{}</span> ", entry.name),
+            };
+            assert_eq!(cell(&[entry.code]), expected);
+        }
+        let all = cell(&[Code::AllocationsRegression, Code::Leak, Code::Leak]);
+        let both = ["leak", "allocations-regression"];
+        assert_eq!(all, both.map(|code| format!("<span class=\"code\">{code}</span> ")).concat());
+    }
+
+    #[test]
     fn a_figure_just_above_its_limit_is_shown_in_bytes() {
         let finding = Finding {
             space: Some(memcheck_core::space::Space::Host),
@@ -174,6 +214,7 @@ mod tests {
             now,
             then,
             limit: None,
+            baseline_limit: None,
             in_bytes: false,
         };
         let cell = bytes("peak", Some(&row(1_048_580, None)), Some(&finding)).into_string();

@@ -7,8 +7,9 @@ use memcheck_core::judgement::baseline::{self, Baseline, Figures, other_conditio
 use memcheck_core::measurement::phase;
 use memcheck_core::measurement::record::{Facts, Record};
 use memcheck_core::presentation::sizes::apart;
-use memcheck_core::size::Size;
+use memcheck_core::size::{Size, exact};
 use memcheck_core::space::Space;
+use memcheck_core::tolerance::Tolerance;
 use serde::Serialize;
 
 use super::sources::Sources;
@@ -30,6 +31,8 @@ pub(in crate::presentation::presenters::exports) struct FigureRow {
     pub(in crate::presentation::presenters::exports) now: u64,
     pub(in crate::presentation::presenters::exports) then: Option<u64>,
     pub(in crate::presentation::presenters::exports) limit: Option<String>,
+    /// The largest value that the baseline allows.
+    pub(in crate::presentation::presenters::exports) baseline_limit: Option<String>,
     /// True if `now` would be shown as the same size as its limit.
     pub(in crate::presentation::presenters::exports) in_bytes: bool,
 }
@@ -109,6 +112,13 @@ pub(in crate::presentation::presenters::exports) fn figures(
             is_limited.then_some(limits.max_retained.value).into_iter().collect();
         let max_allocations = limits.max_allocations.value.filter(|_| is_limited);
         let none = Vec::new;
+        let row = |name: String, now, limit, in_bytes| {
+            let then = then.figure(*space, &name);
+            let baseline_limit =
+                then.and_then(|then| limit_of(&name, then, now, limits.tolerance.value));
+            let space = space.to_string();
+            FigureRow { space, name, now, then, limit, baseline_limit, in_bytes }
+        };
         for (name, now, sizes, other) in [
             ("peak_allocated", metrics.peak_allocated, of_peak, relative.filter(|_| is_limited)),
             ("growth", metrics.growth, growth_limit, None),
@@ -124,9 +134,7 @@ pub(in crate::presentation::presenters::exports) fn figures(
             let sizes = sizes.into_iter().map(|limit| apart(limit, now)[0].clone());
             let limit: Vec<String> = other.into_iter().chain(sizes).collect();
             let limit = (!limit.is_empty()).then(|| limit.join(", "));
-            let (space_name, then) = (space.to_string(), then.figure(*space, name));
-            let name = name.to_owned();
-            rows.push(FigureRow { space: space_name, name, now, then, limit, in_bytes });
+            rows.push(row(name.to_owned(), now, limit, in_bytes));
         }
         for (phase, figures) in &measured.phases {
             for (name, now) in figures.named(phase) {
@@ -136,12 +144,28 @@ pub(in crate::presentation::presenters::exports) fn figures(
                 let in_bytes =
                     limit.is_some_and(|limit| apart(now, limit)[0] != Size(now).to_string());
                 let limit = limit.map(|limit| apart(limit, now)[0].clone());
-                let (space_name, then) = (space.to_string(), then.figure(*space, &name));
-                rows.push(FigureRow { space: space_name, name, now, then, limit, in_bytes });
+                rows.push(row(name, now, limit, in_bytes));
             }
         }
     }
     rows
+}
+
+/// The accepted value with its tolerance, where `now` is the value that is shown next to it.
+fn limit_of(name: &str, then: u64, now: u64, tolerance: Tolerance) -> Option<String> {
+    let ceiling = baseline::ceiling(name, then, tolerance)?;
+    let text = match name {
+        "allocations" => exact(ceiling),
+        _ => apart(ceiling, now)[0].clone(),
+    };
+    Some(format!("{text} ({})", source_of_limit(ceiling > then)))
+}
+
+/// The origin of a limit that a baseline sets.
+pub(in crate::presentation::presenters::exports) fn source_of_limit(
+    has_tolerance: bool,
+) -> &'static str {
+    if has_tolerance { "baseline and tolerance" } else { "baseline" }
 }
 
 #[cfg(test)]
@@ -183,7 +207,17 @@ mod tests {
             (row("growth").then, row("growth").limit.as_deref()),
             (Some(7), Some("1.0 MiB"))
         );
-        assert_eq!(row("allocations").then, None);
+        let limit = |name: &str| row(name).baseline_limit.as_deref();
+        assert_eq!(limit("peak_allocated"), Some("4.0 KiB (baseline and tolerance)"));
+        assert_eq!((limit("retained"), limit("setup")), (None, None), "kept for information");
+        assert_eq!((row("allocations").then, limit("allocations")), (None, None));
+        let none = limit_of("peak_allocated", 12, 0, Tolerance::NONE);
+        assert_eq!(none.as_deref(), Some("12 B (baseline)"));
+        let wide = "10%".parse().unwrap();
+        let of = |name, then| limit_of(name, then, 0, wide);
+        let allowed = of("peak_allocated", 2048).unwrap();
+        assert_eq!(allowed, "2.2 KiB (baseline and tolerance)");
+        assert_eq!(of("allocations", 2000).unwrap(), "2,200 (baseline and tolerance)");
         assert_eq!(then.holders(Space::Host).unwrap().bytes["new [1] f32"], 4);
         let other = Facts { candle: "0.1.0".to_owned(), ..record.facts.clone() };
         assert!(Then::parse(&text, &other).is_none() && Then::parse("torn", &other).is_none());

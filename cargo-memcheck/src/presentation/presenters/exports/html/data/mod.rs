@@ -10,15 +10,18 @@ mod tables;
 mod tree;
 
 use console::strip_ansi_codes;
+use memcheck_core::judgement::finding::Code;
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::measurement::record::Record;
 use serde::Serialize;
 
 use super::commands::{self, NextCommand};
 use crate::discovery::task::{Task, TestOutcome};
-use crate::presentation::presenters::{driver_lines, findings, notes};
+use crate::presentation::presenters::{driver_lines, findings, notes, panics};
 
-pub(in crate::presentation::presenters::exports) use baseline::{FigureRow, Then, figures};
+pub(in crate::presentation::presenters::exports) use baseline::{
+    FigureRow, Then, figures, source_of_limit,
+};
 pub(super) use laws::{LawPlot, Laws};
 pub(in crate::presentation::presenters::exports) use sources::Sources;
 
@@ -38,11 +41,21 @@ pub(super) struct TestData {
     tree: tree::TreeData,
     snippets: Vec<sources::Snippet>,
     notes: Vec<String>,
-    /// What the test printed, if it failed.
+    /// The output of a test that failed, without the lines that its findings have.
     output: Option<String>,
-    /// The lines about the GPU, the driver and NVML.
-    driver: Vec<String>,
+    /// All of it, if that is more.
+    whole_output: Option<String>,
+    driver: Option<DriverData>,
     hint: Option<String>,
+}
+
+/// The lines about the GPU, the driver, NVML and the process.
+#[derive(Debug, Serialize)]
+struct DriverData {
+    title: &'static str,
+    /// False if the test failed for another reason than its memory.
+    matters: bool,
+    lines: Vec<String>,
 }
 
 impl TestData {
@@ -60,6 +73,7 @@ impl TestData {
         let findings: Vec<finding::FindingData> = findings.collect();
         let spaces = record.map(|record| space::spaces(record, then, &mut tree));
         let places = tree.lines_of_program();
+        let (output, whole_output) = output(outcome);
         let attribution = record.and_then(|record| record.attribution.as_ref());
         Self {
             name: format!("{} {}", task.binary.id, task.name()),
@@ -75,14 +89,29 @@ impl TestData {
             tree: tree.finish(),
             snippets: sources.snippets(places),
             notes: notes::of(outcome),
-            output: failed_output(outcome).map(|lines| lines.join("\n")),
-            driver: driver_lines::lines(outcome)
-                .into_iter()
-                .chain(driver_lines::process(outcome))
-                .collect(),
+            output,
+            whole_output,
+            driver: driver(outcome),
             hint: attribution.and_then(|attribution| attribution.hint.clone()),
         }
     }
+}
+
+/// The lines of the output that help, and the whole output if it has more lines.
+fn output(outcome: &TestOutcome) -> (Option<String>, Option<String>) {
+    let Some(all) = failed_output(outcome) else { return (None, None) };
+    let helpful = panics::without_repeats(&all, &outcome.verdict.findings);
+    let whole = (helpful != all).then(|| all.join("\n"));
+    ((!helpful.is_empty()).then(|| helpful.join("\n")), whole)
+}
+
+fn driver(outcome: &TestOutcome) -> Option<DriverData> {
+    let of_device = driver_lines::lines(outcome);
+    let title = if of_device.is_empty() { "Memory of the process" } else { "Driver and NVML" };
+    let lines: Vec<String> = of_device.into_iter().chain(driver_lines::process(outcome)).collect();
+    let ended_otherwise = |code: Code| code.cut_it_short() && code != Code::DeviceFault;
+    let matters = !outcome.verdict.findings.iter().any(|finding| ended_otherwise(finding.code));
+    (!lines.is_empty()).then_some(DriverData { title, matters, lines })
 }
 
 /// What a failed test and its harness printed, without colors.
