@@ -19,7 +19,7 @@ pub enum Much {
 pub const ONE_KEEPS_IT: &str = "one of these lines keeps it, or what they call";
 
 /// What is written after the line of a test whose process crashed at a line that is not known.
-pub const LINE_OF_TEST: &str = "the test; the line that it ended at is not known";
+pub const LINE_OF_TEST: &str = "the test";
 
 const FEW_SITES: usize = 3;
 const FEW_LINES: usize = 8;
@@ -314,6 +314,19 @@ mod tests {
         let all = lines(&finding, Much::All);
         assert_eq!(all.len(), 10 + 5 * 3 + 1);
         assert!(!all.iter().any(|line| line.contains("more")), "{all:?}");
+    }
+
+    #[test]
+    fn a_crash_has_its_line_or_that_of_its_test_below_its_message() {
+        let crash = |function: Option<&str>| {
+            let function = function.map(str::to_owned);
+            let keeps_at = Some(HeadLine { file: "a.rs".to_owned(), line: 7, function });
+            let finding = Finding { keeps_at, ..Finding::new(Code::Crashed, "why\ncalled from b") };
+            lines(&finding, Much::Few)
+        };
+        let expected = ["crashed: why", "  a.rs:7 (mem::a)", "  called from b"];
+        assert_eq!(crash(Some("mem::a")), expected);
+        assert_eq!(crash(None)[1], "  a.rs:7 (the test)");
     }
 
     #[test]

@@ -108,11 +108,11 @@ pub fn path(report: &Path) -> PathBuf {
 }
 
 /// The content of the file when the process begins.
-pub fn initial(warmup: usize, measured: usize, sources: &Sources) -> Vec<u8> {
+pub fn initial(warmup: u32, measured: u32, sources: &Sources) -> Vec<u8> {
     let mut words = [0u64; WORDS];
     words[Word::Layout as usize] = LAYOUT;
-    words[Word::Warmup as usize] = warmup as u64;
-    words[Word::Measured as usize] = measured as u64;
+    words[Word::Warmup as usize] = warmup.into();
+    words[Word::Measured as usize] = measured.into();
     let mut content: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
     content.extend(serde_json::to_vec(sources).unwrap_or_default());
     content

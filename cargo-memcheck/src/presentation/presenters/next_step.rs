@@ -141,9 +141,8 @@ pub(super) fn first(task: &Task, outcome: &TestOutcome) -> Option<NextStep> {
         Code::Scaling => NextStep::Explain(code.to_string()),
         code if code.is_about_memory() => NextStep::Profile,
         Code::TestFailed if lacks_backtrace(outcome) => NextStep::ShowBacktrace,
-        Code::TestFailed | Code::Crashed | Code::TimedOut | Code::DeviceFault => {
-            NextStep::ShowOutput
-        }
+        Code::Crashed => after_crash(outcome),
+        Code::TestFailed | Code::TimedOut | Code::DeviceFault => NextStep::ShowOutput,
         Code::NotMeasured if outcome.was_killed => NextStep::Run,
         Code::NotMeasured | Code::NoDevice => NextStep::Doctor,
         other => match Snapshots::of(outcome) {
@@ -163,7 +162,8 @@ pub(super) fn all(task: &Task, outcome: &TestOutcome) -> Vec<NextStep> {
     if verdict.status != Status::Passed {
         steps.push(match gravest(verdict) {
             Some(Code::TestFailed) if lacks_backtrace(outcome) => NextStep::ShowBacktrace,
-            Some(Code::Crashed | Code::TimedOut | Code::DeviceFault) => NextStep::ShowOutput,
+            Some(Code::Crashed) => after_crash(outcome),
+            Some(Code::TimedOut | Code::DeviceFault) => NextStep::ShowOutput,
             _ => NextStep::Run,
         });
     }
@@ -179,6 +179,17 @@ pub(super) fn all(task: &Task, outcome: &TestOutcome) -> Vec<NextStep> {
     let explained = findings.iter().find_map(|folded| explained(folded.finding));
     steps.extend(explained.map(NextStep::Explain));
     steps
+}
+
+/// All output of a process that crashed is shown already, unless it was too long to keep.
+fn after_crash(outcome: &TestOutcome) -> NextStep {
+    if outcome.output.is_cut {
+        NextStep::ShowOutput
+    } else if lacks_backtrace(outcome) {
+        NextStep::ShowBacktrace
+    } else {
+        NextStep::Run
+    }
 }
 
 /// The output has a panic for which std offers a backtrace.
@@ -262,6 +273,21 @@ mod tests {
         assert_eq!(of_page, of_terminal);
         let unmeasured = outcome(&[Code::NotMeasured], None);
         assert_eq!(first(&task(), &unmeasured), Some(NextStep::Doctor));
+    }
+
+    #[test]
+    fn a_crash_is_run_with_its_output_only_if_that_was_cut() {
+        let mut crashed = outcome(&[Code::Crashed], None);
+        let step = |outcome: &TestOutcome| {
+            let first = first(&task(), outcome).unwrap();
+            assert_eq!(all(&task(), outcome)[0], first);
+            first
+        };
+        assert_eq!(step(&crashed), NextStep::Run);
+        crashed.output.stderr = "note: run with `RUST_BACKTRACE=1` environment".to_owned();
+        assert_eq!(step(&crashed), NextStep::ShowBacktrace);
+        crashed.output.is_cut = true;
+        assert_eq!(step(&crashed), NextStep::ShowOutput);
     }
 
     #[test]

@@ -80,8 +80,10 @@ fn output(outcome: &TestOutcome) -> Vec<String> {
     let findings = &outcome.verdict.findings;
     let about_memory = findings.first().is_some_and(|finding| finding.code.is_about_memory());
     let printed = failed_output(outcome).filter(|_| !about_memory).unwrap_or_default();
-    let panicked =
-        panics::line(&printed).map(|(file, line)| format!("  panicked at {file}:{line}"));
+    // A crash has its place already.
+    let is_placed = findings.iter().any(|finding| finding.crashed_at().is_some());
+    let panicked = panics::line(&printed).filter(|_| !is_placed);
+    let panicked = panicked.map(|(file, line)| format!("  panicked at {file}:{line}"));
     let shown = panics::without_repeats(&printed, findings);
     let left_out = shown.len().saturating_sub(MOST_OUTPUT);
     let title = match (shown.len(), left_out) {
