@@ -10,7 +10,7 @@ use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 use std::ptr::null;
 use std::sync::OnceLock;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64};
 
 use memcheck_core::wire::last_state::{FIRST_CALL, MOST_CALLS, Word};
@@ -245,7 +245,7 @@ mod tests {
             unsafe { *place.cast::<usize>() = (&raw const local) as usize };
         }
         let mut place = 0usize;
-        assert!(!IS_BUSY.swap(true, AcqRel));
+        assert!(!IS_BUSY.swap(true, Acquire));
         // SAFETY: this thread has set `IS_BUSY`, and the function stores one number.
         unsafe { on_stack(OWN_STACK.top(), keep_place, (&raw mut place).cast()) };
         IS_BUSY.store(false, Release);
