@@ -29,6 +29,7 @@ fn a_signal_has_the_iteration_and_the_line_that_it_ended() {
         let at = &finding["keeps_at"];
         format!("{}:{}", at["file"].as_str().unwrap_or_default(), at["line"])
     };
+    let test_body = "killed::panics_while_it_panics::body";
     for device in ["cpu", "sim"] {
         let run = programs.run(device, &[]).exits(100);
         for (test, message, marker) in [
@@ -40,7 +41,6 @@ fn a_signal_has_the_iteration_and_the_line_that_it_ended() {
                 "aborts early",
             ),
             ("aborts_on_a_thread", format!("{ABORT} in iteration 3 of 10"), "aborts on a thread"),
-            ("overflows_its_stack", format!("{ABORT} in iteration 3 of 10"), "descends"),
         ] {
             let finding = finding(&run, test);
             assert_eq!(first_line(&finding), message, "{device} {test}");
@@ -53,11 +53,16 @@ fn a_signal_has_the_iteration_and_the_line_that_it_ended() {
             let caller = format!("called from {} (programs::killed::{function}", place(marker));
             assert!(null.contains(&caller), "{caller}: {null}");
         }
-        // The second panic ends the process where the first one unwinds.
-        let twice = finding(&run, "panics_while_it_panics");
-        assert_eq!(first_line(&twice), format!("{ABORT} in iteration 3 of 10"), "{device}");
-        let function = twice["keeps_at"]["function"].as_str().expect("a function");
-        assert!(function.contains("panics_while_it_panics"), "{function}");
+        // The second panic ends the process where the first one unwinds, and a stack overflows at
+        // the beginning of a function.
+        for (test, expected) in
+            [("panics_while_it_panics", test_body), ("overflows_its_stack", "killed::descend")]
+        {
+            let finding = finding(&run, test);
+            assert_eq!(first_line(&finding), format!("{ABORT} in iteration 3 of 10"), "{test}");
+            let function = finding["keeps_at"]["function"].as_str().expect("a function");
+            assert!(function.contains(expected), "{device} {function}");
+        }
         // No stack is known, and so no line is claimed.
         let killed = finding(&run, "is_killed");
         let message = killed["message"].as_str().unwrap();

@@ -86,7 +86,7 @@ fn panics_while_it_panics(trial: &mut Trial) -> Result<()> {
 #[expect(unconditional_recursion, reason = "its stack overflows")]
 fn descend(depth: u64) -> u64 {
     let frame = black_box([depth; 64]);
-    descend(depth + 1) + frame[7] // line: descends
+    descend(depth + 1) + frame[7]
 }
 
 #[mem_test(baseline = false)]
