@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use memcheck_core::judgement::blame;
 use memcheck_core::measurement::record::Record;
+use memcheck_core::runs::process_end::Ended;
 use memcheck_core::wire::protocol::Measurement;
 
 use crate::symbols::Symbols;
@@ -36,6 +37,39 @@ impl Names {
         if unresolved.is_none() && !record.has_unnamed_lines() {
             return record;
         }
+        self.with_symbols(executable, readable, |symbols| {
+            if let Some(unresolved) = unresolved {
+                record.attribute(*unresolved, |call| symbols.frames(call));
+                blame::note_once(&mut record);
+            }
+            record.name_lines(|call| symbols.frames(call));
+            record
+        })
+    }
+
+    /// The end of a process of `executable`, with the line at which it crashed or else that of its
+    /// test. The tables are read from `readable` only if its stack is known.
+    pub fn locate(
+        &self,
+        ended: Ended,
+        executable: &Path,
+        readable: impl FnOnce() -> PathBuf,
+        test: Option<(&Path, u32)>,
+    ) -> Ended {
+        if ended.fatal.is_none() {
+            return ended.located(|_| Vec::new(), test);
+        }
+        self.with_symbols(executable, readable, |symbols| {
+            ended.located(|call| symbols.frames(call), test)
+        })
+    }
+
+    fn with_symbols<T>(
+        &self,
+        executable: &Path,
+        readable: impl FnOnce() -> PathBuf,
+        work: impl FnOnce(&mut Symbols) -> T,
+    ) -> T {
         // Held for the whole look-up, so that two threads never read the same tables at once.
         let mut tables = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // The last one is the one that was used last.
@@ -47,13 +81,8 @@ impl Names {
         if tables.len() >= MOST {
             tables.remove(0);
         }
-        let symbols = &mut table.1;
-        if let Some(unresolved) = unresolved {
-            record.attribute(*unresolved, |call| symbols.frames(call));
-            blame::note_once(&mut record);
-        }
-        record.name_lines(|call| symbols.frames(call));
+        let result = work(&mut table.1);
         tables.push(table);
-        record
+        result
     }
 }

@@ -16,6 +16,10 @@ use crate::size::Size;
 /// that this leaves room for twice as many. A larger one would use up the memory of its reader.
 pub const REPORT: u64 = 512 << 20;
 
+/// The most bytes of the state that a test process keeps. It has 2 KiB of numbers and the paths of a
+/// few folders.
+pub const LAST_STATE: u64 = 1 << 20;
+
 /// The most bytes of stored results, which are read line by line. The results of 100,000 tests
 /// have some gigabytes.
 pub const RESULTS: u64 = 64 << 30;

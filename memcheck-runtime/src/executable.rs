@@ -38,8 +38,13 @@ impl Executable {
     /// The calls that return to these addresses, relative to the executable's base. Frames of
     /// shared libraries are omitted, because they are plumbing.
     pub(crate) fn calls(&self, frames: &[u64]) -> Vec<u64> {
+        frames.iter().filter_map(|frame| self.call(*frame)).collect()
+    }
+
+    /// The same for one address.
+    pub(crate) fn call(&self, frame: u64) -> Option<u64> {
         // The byte before the return address belongs to the call.
-        let calls = frames.iter().map(|address| address.saturating_sub(1));
-        calls.filter(|call| self.range.contains(call)).map(|call| call - self.base).collect()
+        let call = frame.saturating_sub(1);
+        self.range.contains(&call).then(|| call - self.base)
     }
 }

@@ -61,6 +61,7 @@ mod judged;
 mod kernel;
 #[cfg(feature = "candle")]
 mod largest_batch;
+mod last_state;
 mod live;
 mod operations;
 mod os;

@@ -51,6 +51,7 @@ mod inherited;
 mod init;
 mod insta;
 mod interrupts;
+mod killed;
 mod legs;
 mod libraries;
 mod limits;

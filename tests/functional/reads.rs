@@ -121,10 +121,11 @@ pub(crate) fn product_sources(krate: &str) -> Vec<(String, String)> {
 
 /// Files that another program can have written may only be read by `input`, which has limits.
 /// These files read others.
-const OTHER_READS: [(&str, &str); 10] = [
+const OTHER_READS: [(&str, &str); 11] = [
     ("memcheck-core/src/os.rs", "the opening of a file for that layer"),
     ("memcheck-conduct/src/os/mod.rs", "/proc"),
     ("memcheck-runtime/src/os/linux/mod.rs", "/proc and /sys"),
+    ("memcheck-runtime/src/os/linux/mapped.rs", "a file that it has just created"),
     ("memcheck-conduct/src/symbols.rs", "executables are mapped, and only regular files"),
     ("cargo-memcheck/src/baselines/resolve.rs", "insta, after the text was read and parsed"),
     ("cargo-memcheck/src/discovery/archive/", "executables, and checked files of an archive"),

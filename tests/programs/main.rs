@@ -22,6 +22,7 @@ mod hardware;
 mod hostile;
 mod insta;
 mod interrupts;
+mod killed;
 mod limits;
 mod live;
 mod phases;

@@ -46,8 +46,9 @@ function calledFrom({ called_from: place }, tree) {
     snippet(tree.snippets.get(place)));
 }
 
-function grown({ holder, place, then, now }, tree) {
-  const was = then === 0 ? 'new at the peak' : `was ${size(then)}`;
+function grown({ holder, place, then, now, is_unlisted: isUnlisted }, tree) {
+  const unknown = isUnlisted ? 'not among the largest of the baseline' : 'new at the peak';
+  const was = then === 0 ? unknown : `was ${size(then)}`;
   return el('li', null,
     el('p', null, el('strong', { class: 'more' }, `+${size(now - then)}`), ` ${holder} (${was})`),
     place ? el('p', { class: 'place' }, 'at ', linked(place)) : null,

@@ -74,8 +74,8 @@ pub struct Terms<'a> {
     pub input: Option<&'a [u8]>,
     /// Its argument 0, if that is not its path.
     pub name: Option<&'a OsStr>,
-    /// The file that the starter reads. If the starter has ended, the supervisor removes the file,
-    /// and its folder if nothing else is in it.
+    /// The report that the starter reads. If the starter has ended, the supervisor removes it, the
+    /// state of its process, and their folder if nothing else is in it.
     pub unread: Option<&'a Path>,
 }
 

@@ -8,6 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
+use memcheck_core::wire::last_state;
+
 use super::messages::{Assignment, KILL, Membership, SupervisorAnswer, TERMINATE};
 use super::{NAME, PATIENCE, descendants};
 use crate::os::{self, Pid};
@@ -89,6 +91,7 @@ fn supervise(prepare: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     }
     if let (End::Abandoned, Some(file)) = (end, &assignment.unread) {
         let _ = std::fs::remove_file(file);
+        let _ = std::fs::remove_file(last_state::path(file));
         let _ = file.parent().map(std::fs::remove_dir);
     }
     Ok(())

@@ -291,7 +291,8 @@ pub struct Finding {
     /// The next step for the user.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub hint: Option<String>,
-    /// The line of the program that keeps the memory, or the heaviest one.
+    /// The line of the program that keeps the memory, or the heaviest one. Of a crash, the line that
+    /// it happened at or, without a function, that of the test.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub keeps_at: Option<HeadLine>,
     /// The places that hold or allocate the bytes.
@@ -422,6 +423,11 @@ impl Finding {
         let at = self.keeps_at.as_ref().filter(|_| is_kept)?;
         let first = self.sites.iter().find_map(|site| Some((site.file.as_ref()?, site.line?)));
         (first != Some((&at.file, at.line))).then_some(at)
+    }
+
+    /// The line at which the process crashed or, without a function, that of its test.
+    pub fn crashed_at(&self) -> Option<&HeadLine> {
+        self.keeps_at.as_ref().filter(|_| self.code == Code::Crashed)
     }
 
     /// The same finding with a hint.

@@ -14,7 +14,7 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
-pub use backtrace::program_frames;
+pub use backtrace::{program_calls, program_frames};
 pub use frame::Frame;
 use frame::plain;
 pub use owner::Owner;

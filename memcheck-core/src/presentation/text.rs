@@ -18,6 +18,9 @@ pub enum Much {
 /// What is known of the line that keeps memory, if other lines called the one that computes it.
 pub const ONE_KEEPS_IT: &str = "one of these lines keeps it, or what they call";
 
+/// What is written after the line of a test whose process crashed at a line that is not known.
+pub const LINE_OF_TEST: &str = "the test";
+
 const FEW_SITES: usize = 3;
 const FEW_LINES: usize = 8;
 
@@ -85,6 +88,7 @@ pub fn parts(finding: &Finding, extent: Much) -> Vec<Line> {
     let mut message = finding.message.lines();
     let first = message.next().unwrap_or_default();
     lines.push(line(LinePart::Summary, format!("{}: {first}", finding.code)));
+    lines.extend(place_of_crash(finding));
     // An error text of the body can have many lines.
     let rest: Vec<&str> = message.collect();
     let shown = extent.limit(FEW_LINES, rest.len());
@@ -144,6 +148,13 @@ fn headline(finding: &Finding) -> Vec<Line> {
         lines.push(line(LinePart::Operation, text));
     }
     lines
+}
+
+/// The line at which a process crashed or, if it is not known, that of its test.
+fn place_of_crash(finding: &Finding) -> Option<Line> {
+    let HeadLine { file, line: number, function } = finding.crashed_at()?;
+    let function = function.as_deref().unwrap_or(LINE_OF_TEST);
+    Some(line(LinePart::Place, format!("  {file}:{number} ({function})")))
 }
 
 fn more(what: &str) -> Line {
@@ -304,6 +315,19 @@ mod tests {
         let all = lines(&finding, Much::All);
         assert_eq!(all.len(), 10 + 5 * 3 + 1);
         assert!(!all.iter().any(|line| line.contains("more")), "{all:?}");
+    }
+
+    #[test]
+    fn a_crash_has_its_line_or_that_of_its_test_below_its_message() {
+        let crash = |function: Option<&str>| {
+            let function = function.map(str::to_owned);
+            let keeps_at = Some(HeadLine { file: "a.rs".to_owned(), line: 7, function });
+            let finding = Finding { keeps_at, ..Finding::new(Code::Crashed, "why\ncalled from b") };
+            lines(&finding, Much::Few)
+        };
+        let expected = ["crashed: why", "  a.rs:7 (mem::a)", "  called from b"];
+        assert_eq!(crash(Some("mem::a")), expected);
+        assert_eq!(crash(None)[1], "  a.rs:7 (the test)");
     }
 
     #[test]

@@ -11,10 +11,12 @@ use serde::Deserialize;
 use crate::device::Family;
 use crate::input;
 use crate::judgement::fault;
-use crate::judgement::finding::{Code, Finding};
+use crate::judgement::finding::{Code, Finding, HeadLine};
 use crate::measurement::record;
+use crate::measurement::stack::{Frame, Sources, program_calls};
 use crate::os;
 use crate::wire::exit;
+use crate::wire::last_state::{FatalSignal, LastState};
 use crate::wire::protocol::{self, Measurement, Refusal, VERSION};
 
 /// The end of a process.
@@ -112,16 +114,74 @@ pub struct Ended {
     pub measurement: Option<Box<Measurement>>,
     /// The finding. There is one if there is no measurement.
     pub finding: Option<Finding>,
+    /// The call stack of the thread that the finding is about, if a signal ended the process and a
+    /// thread could store it.
+    pub fatal: Option<FatalStack>,
 }
 
 impl From<Finding> for Ended {
     fn from(finding: Finding) -> Self {
-        Self { measurement: None, finding: Some(finding) }
+        Self { measurement: None, finding: Some(finding), fatal: None }
     }
 }
 
-/// Judges the end of the process of a test, and the file that it left.
-pub fn judge(end: &End, written: Written, expected: ExpectedTest<'_>) -> Ended {
+/// The call stack of a thread that a signal ended. Its calls have no names yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FatalStack {
+    /// The calls as addresses in the executable, innermost first.
+    pub calls: Vec<u64>,
+    /// The folders of source files in the executable's line tables.
+    pub sources: Sources,
+}
+
+/// The callers that the message of a finding names, so that a terminal shows all of them.
+const MOST_CALLERS: usize = 6;
+
+impl Ended {
+    /// Adds the place to the finding of a process that crashed: the innermost line of the program on
+    /// the thread that the signal ended, and the lines that called it. If they are not known, `test`
+    /// is the place, the file and the line of the test.
+    #[must_use]
+    pub fn located(
+        mut self,
+        frames: impl FnMut(u64) -> Vec<Frame>,
+        test: Option<(&Path, u32)>,
+    ) -> Self {
+        let fatal = self.fatal.take();
+        let Some(finding) = self.finding.as_mut().filter(|it| it.code == Code::Crashed) else {
+            return self;
+        };
+        let calls = fatal.map(|FatalStack { calls, sources }| {
+            let named = calls.into_iter().flat_map(frames);
+            program_calls(named.map(|frame| sources.qualify(frame)))
+        });
+        let mut lines = calls.into_iter().flatten().filter_map(|frame| {
+            Some(HeadLine { function: Some(frame.path()), file: frame.file?, line: frame.line? })
+        });
+        finding.keeps_at = lines.next();
+        for HeadLine { file, line, function } in lines.take(MOST_CALLERS) {
+            let function = function.unwrap_or_default();
+            finding.message.push_str(&format!("\ncalled from {file}:{line} ({function})"));
+        }
+        if finding.keeps_at.is_none() {
+            finding.keeps_at = test.map(|(file, line)| HeadLine {
+                file: file.to_string_lossy().into_owned(),
+                line,
+                function: None,
+            });
+        }
+        self
+    }
+}
+
+/// Judges the end of the process of a test, the file that it left, and the state that it kept while
+/// it ran.
+pub fn judge(
+    end: &End,
+    written: Written,
+    last: Option<LastState>,
+    expected: ExpectedTest<'_>,
+) -> Ended {
     let written = match written {
         Written::Complete(measurement) => match doubt(&measurement, expected) {
             Some(why) => Written::Unsound(why),
@@ -136,10 +196,11 @@ pub fn judge(end: &End, written: Written, expected: ExpectedTest<'_>) -> Ended {
                 Written::Complete(measurement) => (", its record complete", Some(measurement)),
                 _ => ("", None),
             };
-            return Ended { measurement, finding: Some(timed_out(*after, how)) };
+            return Ended { measurement, finding: Some(timed_out(*after, how)), fatal: None };
         }
     };
-    let died = os::signal(status).is_some();
+    let signal = os::signal(status);
+    let died = signal.is_some();
     match written {
         Written::Nothing if status.success() => no_record(expected.test).into(),
         Written::Nothing if status.code() == Some(exit::NOT_MEASURED.into()) => {
@@ -148,12 +209,13 @@ pub fn judge(end: &End, written: Written, expected: ExpectedTest<'_>) -> Ended {
         Written::Refused(refusal) if !died => refused(refusal).into(),
         Written::Unsound(why) if !died => Finding::new(Code::NotMeasured, why).into(),
         Written::Nothing | Written::Refused(_) | Written::Unsound(_) => {
-            crashed(status, "before its record was complete").into()
+            let finding = crashed(status, last.as_ref(), "before its record was complete");
+            Ended { fatal: fatal_stack(last, signal), ..finding.into() }
         }
         Written::Complete(measurement) => {
-            let crashed = || crashed(status, "after its record was complete");
+            let crashed = || crashed(status, None, "after its record was complete");
             let finding = (!status.success()).then(crashed);
-            Ended { measurement: Some(measurement), finding }
+            Ended { measurement: Some(measurement), finding, fatal: fatal_stack(last, signal) }
         }
     }
 }
@@ -204,7 +266,16 @@ fn no_record(test: &str) -> Finding {
     )
 }
 
-fn crashed(status: ExitStatus, when: &str) -> Finding {
+/// The stack of the signal that ended the process. The program can have handled another one before.
+fn fatal_stack(last: Option<LastState>, signal: Option<i32>) -> Option<FatalStack> {
+    let LastState { fatal, sources, .. } = last?;
+    let FatalSignal { signal: stored, calls } = fatal?;
+    (signal == Some(stored)).then_some(FatalStack { calls, sources })
+}
+
+/// The moment is that of the process's last state or, without one, `otherwise`.
+fn crashed(status: ExitStatus, last: Option<&LastState>, otherwise: &str) -> Finding {
+    let when = last.map_or_else(|| otherwise.to_owned(), LastState::moment_text);
     let Some(number) = os::signal(status) else {
         let code = status.code().unwrap_or(-1);
         return Finding::new(
@@ -212,16 +283,35 @@ fn crashed(status: ExitStatus, when: &str) -> Finding {
             format!("the process ended with exit status {code} {when}"),
         );
     };
-    let finding =
-        Finding::new(Code::Crashed, format!("{} ended the process {when}", signal(status, number)));
+    let mut message = format!("{} ended the process {when}", signal(status, number));
+    // Memory is the most frequent reason for this signal only.
+    if let Some(live) = last.and_then(LastState::live_text).filter(|_| number == KILL) {
+        message.push_str(&format!("; {live}"));
+    }
+    let finding = Finding::new(Code::Crashed, message);
     match number {
-        9 => finding.hint(
-            "memcheck did not send this signal; `dmesg` shows whether the kernel's out-of-memory killer did",
+        ABORT => finding.hint(
+            "the end of the output mostly has the reason: a call of `abort`, a panic while another \
+             panic unwinds, a stack overflow, or a failed check of a C library",
         ),
-        6 | 11 => finding.hint("its output may end with the reason; `--no-capture` shows all of it"),
+        BUS | SEGMENTATION => finding.hint(
+            "look for a wrong pointer in `unsafe` code and in the arguments of C functions on the \
+             lines above",
+        ),
+        KILL => finding.hint(
+            "memcheck did not send this signal. `dmesg` has a line if the kernel's out-of-memory \
+             killer did: then let the test use less memory, or give the machine or the container \
+             more",
+        ),
         _ => finding,
     }
 }
+
+/// The numbers of signals on Linux.
+const ABORT: i32 = 6;
+const BUS: i32 = 7;
+const KILL: i32 = 9;
+const SEGMENTATION: i32 = 11;
 
 /// A signal by name and number. The standard library prints `signal: 11 (SIGSEGV)`.
 fn signal(status: ExitStatus, number: i32) -> String {

@@ -4,4 +4,5 @@ pub mod estimate;
 #[doc(hidden)]
 pub mod example;
 pub mod exit;
+pub mod last_state;
 pub mod protocol;

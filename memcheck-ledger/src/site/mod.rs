@@ -70,6 +70,31 @@ pub fn frames() -> Vec<u64> {
     walk::frames()
 }
 
+/// The registers of a thread that a signal has interrupted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interrupted {
+    /// The address of the instruction.
+    pub ip: u64,
+    /// The stack pointer.
+    pub sp: u64,
+    /// The frame pointer, or what the program uses its register for.
+    pub bp: u64,
+    /// The return address of a function that has not stored it, on a processor with a register for it.
+    pub lr: u64,
+}
+
+/// Must be called once before [`interrupted_calls`].
+pub fn prepare_for_signals() {
+    walk::interrupted::prepare();
+}
+
+/// Passes the return addresses of an interrupted thread's stack to `add`, the innermost first. The
+/// first one is the address behind the interrupted instruction. For handlers of signals: it takes no
+/// lock and allocates nothing.
+pub fn interrupted_calls(thread: Interrupted, add: impl FnMut(u64)) {
+    walk::interrupted::calls(thread, add);
+}
+
 /// Runs `work`. The frames around this call cannot change in the meantime, so that walks do not
 /// compare them.
 pub fn with_fixed_frames<R>(work: impl FnOnce() -> R) -> R {

@@ -18,6 +18,17 @@ pub(super) fn frames() -> Vec<u64> {
     Vec::new()
 }
 
+/// Stacks of interrupted threads: only the instruction is known.
+pub(super) mod interrupted {
+    use crate::site::Interrupted;
+
+    pub(in crate::site) fn prepare() {}
+
+    pub(in crate::site) fn calls(thread: Interrupted, mut add: impl FnMut(u64)) {
+        add(thread.ip.wrapping_add(1));
+    }
+}
+
 pub(super) fn with_fixed_frames<R>(work: impl FnOnce() -> R) -> R {
     work()
 }

@@ -31,6 +31,7 @@ use memcheck_core::runs::relations::{
     self, MeasuredRuns, Needs, Other, OtherTests, RelationError, Target, refuse_same_baseline,
 };
 use memcheck_core::runs::report::Judged;
+use memcheck_core::wire::last_state::{self, LastState};
 use memcheck_core::wire::protocol::{self, Entry, Job, Measurement};
 
 use super::harness::{not_run, or_fail};
@@ -103,16 +104,18 @@ pub(super) fn run(description: &'static Description) {
     let threads = config.threads.unwrap_or(DEFAULT_THREADS);
     let mut test = MeasuredTest::new(explain, Stage::ALL);
     let mut number = 0;
+    let source = Path::new(description.file);
+    let source = source.strip_prefix(workspace).unwrap_or(source);
     let mut run = |stage, plan: RunPlan| {
         let report = job.report.with_file_name(format!("run-{number}.json"));
         let job = Job { follow: plan.follow.clone(), reach: plan.reach, report, ..job.clone() };
         let ended = run_once(&job, (family, threads), number == 0);
         number += 1;
+        let test = Some((source, description.line));
+        let ended = NAMES.locate(ended, Path::new(""), os::executable, test);
         run_of((stage, plan), Some(ended), |measurement| named(measurement, &baseline))
     };
     conductor.run(&mut test, &baseline, &mut run);
-    let source = Path::new(description.file);
-    let source = source.strip_prefix(workspace).unwrap_or(source);
     if let Some(needs) = needs {
         // Only the command runs all cases of a law, and keeps it.
         let needs = &Needs { law: None, ..needs };
@@ -181,9 +184,11 @@ fn run_once(job: &Job, (family, threads): (Family, u32), is_first: bool) -> Ende
     let written = Written::read(&job.report).unwrap_or_else(|error| {
         Written::Unsound(format!("the record of the test cannot be read: {error}"))
     });
-    // If the harness is killed, the supervisor removes the last report and the folder.
+    let last = LastState::read(&job.report);
+    // If the harness is killed, the supervisor removes the last files and the folder.
     let _ = std::fs::remove_file(&job.report);
-    process_end::judge(&end, written, ExpectedTest { test: &job.test, family })
+    let _ = std::fs::remove_file(last_state::path(&job.report));
+    process_end::judge(&end, written, last, ExpectedTest { test: &job.test, family })
 }
 
 /// The baselines of a test and of its laws on all devices, although this process runs only one.

@@ -27,7 +27,7 @@ use crate::os::KeptFile;
 use crate::probe;
 use crate::recorder::Recorder;
 use crate::trial::{Case, Trial};
-use crate::{attribution, canary, judged, live, reads, scope, unsimulated};
+use crate::{attribution, canary, judged, last_state, live, reads, scope, unsimulated};
 
 /// The case of the job, and its listener, which hears that the test begins.
 pub(super) fn begin(
@@ -54,6 +54,7 @@ pub(super) fn measure(
     let request = description.device_on(&job.device);
     let limits = job.limits.clone();
     let (case, mut progress) = begin(description, job)?;
+    last_state::begin(job);
     // Before the counters are reset, because a new thread allocates a few bytes.
     if let Some(listener) = progress.take_if(|_| job.live) {
         live::start(listener, job.sources())?;
@@ -151,6 +152,7 @@ impl Ready {
             Follow::Yes => attribute(None)?,
             Follow::Modules => attribute(Some(own))?,
         };
+        last_state::follow_signals();
         // Last, so that canaries and the start of attribution are in no figure.
         ledger::reset();
         Ok(Self { device, own, pool, canaries, counters, unified, attributor })

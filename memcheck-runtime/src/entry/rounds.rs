@@ -18,6 +18,7 @@ use crate::available::available;
 use crate::clock::Clock;
 use crate::description::Description;
 use crate::device::Device;
+use crate::last_state;
 use crate::operations::Operations;
 use crate::os::Silence;
 use crate::trial::{Case, Trial};
@@ -109,6 +110,7 @@ pub(super) fn run_further(
     {
         return;
     }
+    last_state::begin_rounds();
     let clock = Clock::start();
     let mut rounds: Vec<Live> = Vec::new();
     while is_needed(&rounds, &clock, &limits) {

@@ -4,9 +4,11 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use super::Instrument;
+use crate::executable::Executable;
 
 /// The allocator has been tested on systems with the C library of Unix.
 pub(crate) const INSTRUMENT: Instrument =
@@ -72,6 +74,14 @@ impl Drop for UnsupervisedProcess {
         let _ = self.0.wait();
     }
 }
+
+/// No file is mapped.
+pub(crate) fn map_numbers(_: &Path, _: &[u8], _: usize) -> std::io::Result<&'static [AtomicU64]> {
+    Err(std::io::ErrorKind::Unsupported.into())
+}
+
+/// Stacks are not walked here.
+pub(crate) fn follow_fatal_signals(_: &'static [AtomicU64], _: Executable) {}
 
 /// The time for which this thread waited for a processor: unknown.
 pub(crate) fn waited() -> Option<Duration> {

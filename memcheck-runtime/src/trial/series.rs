@@ -15,7 +15,7 @@ use crate::fault_sweep::Sweep;
 use crate::operations::Operations;
 use crate::outcome::Returned;
 use crate::probe::tensor;
-use crate::{progress, reads, unsimulated};
+use crate::{last_state, progress, reads, unsimulated};
 
 /// The least time between two reports of the progress of a soak. Behind a launcher, reports are
 /// lines of a file, which must not grow without bound.
@@ -135,6 +135,7 @@ impl Trial {
 
     fn begin_iteration(&self, index: usize) {
         let _quiet = quiet::enter();
+        last_state::begin_iteration(index);
         self.recorder().begin_iteration(index);
     }
 
@@ -150,6 +151,7 @@ impl Trial {
         if self.watches_pool {
             self.recorder().observe_driver(index, &self.device);
         }
+        last_state::end_iteration(index);
         let soak = self.recorder().soak_time();
         if soak.is_some() && !self.is_report_due() {
             return;

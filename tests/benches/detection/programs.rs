@@ -177,7 +177,7 @@ fn run_seed(
         let written = Written::read(&report)?;
         let _ = std::fs::remove_file(&report);
         let expected = ExpectedTest { test, family };
-        Ok(process_end::judge(&End::Exited(output.status), written, expected))
+        Ok(process_end::judge(&End::Exited(output.status), written, None, expected))
     };
     let mut failed = None;
     let mut measured = MeasuredTest::new(Explain::Failed, Stage::ALL);

@@ -48,7 +48,7 @@ impl Runner<'_> {
             _ => end_of_test(end, &written, began, &line),
         };
         let judged = match end {
-            Ok(end) => Self::judge(&end, written, task),
+            Ok(end) => Self::judge(&end, written, report, task),
             Err(finding) => (*finding).into(),
         };
         let (output, duration) = (ended.output, ended.duration);

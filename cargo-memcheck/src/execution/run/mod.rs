@@ -19,12 +19,13 @@ use memcheck_conduct::snapshots::Snapshots;
 use memcheck_conduct::{Conductor, run_of};
 use memcheck_core::device::{Family, Request};
 use memcheck_core::judgement::finding::Finding;
-use memcheck_core::judgement::location::Roots;
+use memcheck_core::judgement::location::{self, Roots};
 use memcheck_core::request::variables;
 use memcheck_core::runs::measured::Run;
 use memcheck_core::runs::plan::{RunPlan, Stage};
 use memcheck_core::runs::process_end::{self, End, Ended, ExpectedTest, Written};
 use memcheck_core::runs::relations::OtherTests;
+use memcheck_core::wire::last_state::LastState;
 use memcheck_core::wire::protocol::Progress;
 
 use crate::build::leg::DeviceKind;
@@ -216,10 +217,13 @@ impl<'a> Runner<'a> {
     }
 
     fn run_of(&self, task: &Task, planned: (Stage, RunPlan), ended: Option<Ended>) -> Run {
-        run_of(planned, ended, |measurement| {
-            let readable = || task.binary.readable_path();
-            self.names.name(measurement, task.binary.path(), readable)
-        })
+        let readable = || task.binary.readable_path();
+        let executable = task.binary.path();
+        let source = location::source(self.roots.workspace, task.subject.file());
+        let source = source.strip_prefix(self.roots.workspace).unwrap_or(&source);
+        let test = task.subject.test().map(|entry| (source, entry.line));
+        let ended = ended.map(|ended| self.names.locate(ended, executable, readable, test));
+        run_of(planned, ended, |measurement| self.names.name(measurement, executable, readable))
     }
 
     fn with_conductor<T>(&self, then: impl FnOnce(&Conductor<'_>) -> T) -> T {
@@ -269,8 +273,9 @@ impl<'a> Runner<'a> {
         Written::read(report).with_context(|| report.display().to_string())
     }
 
-    fn judge(end: &End, written: Written, task: &Task) -> Ended {
-        process_end::judge(end, written, ExpectedTest { test: task.name(), family: task.family() })
+    fn judge(end: &End, written: Written, report: &Path, task: &Task) -> Ended {
+        let expected = ExpectedTest { test: task.name(), family: task.family() };
+        process_end::judge(end, written, LastState::read(report), expected)
     }
 
     /// Separate, so that a file of an earlier process cannot be taken for that of this one.

@@ -78,7 +78,7 @@ impl Runner<'_> {
         let written = Self::written(&report)?;
         let ended_well = matches!(end, End::Exited(status) if status.success());
         let unheard = ended_well && written == Written::Nothing;
-        let mut judged = Self::judge(&end, written, task);
+        let mut judged = Self::judge(&end, written, &report, task);
         if unheard && let Some(finding) = &mut judged.finding {
             finding.hint = Some(UNHEARD.to_owned());
         }

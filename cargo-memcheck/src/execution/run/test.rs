@@ -65,7 +65,7 @@ impl Runner<'_> {
             Err(error) => return Ok(Some(not_started(task, &error))),
         };
         let Some(end) = ended.end else { return Ok(None) };
-        let judged = Self::judge(&end, Self::written(report)?, task);
+        let judged = Self::judge(&end, Self::written(report)?, report, task);
         let (output, duration) = (ended.output, ended.duration);
         Ok(Some(EndedProcess { ended: judged, output, duration }))
     }

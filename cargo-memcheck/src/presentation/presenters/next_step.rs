@@ -197,9 +197,8 @@ fn of_code(code: Code, outcome: &TestOutcome, snapshots: Option<&Snapshots>) -> 
         Code::Scaling => NextStep::Explain(code.to_string()),
         code if code.is_about_memory() => NextStep::Profile,
         Code::TestFailed if lacks_backtrace(outcome) => NextStep::ShowBacktrace,
-        Code::TestFailed | Code::Crashed | Code::TimedOut | Code::DeviceFault => {
-            NextStep::ShowOutput
-        }
+        Code::Crashed => after_crash(outcome),
+        Code::TestFailed | Code::TimedOut | Code::DeviceFault => NextStep::ShowOutput,
         Code::NotMeasured if outcome.was_killed => NextStep::Run,
         // The process ended without a record, of which its output can have the reason.
         Code::NotMeasured if outcome.report.is_none() => NextStep::ShowOutput,
@@ -222,6 +221,17 @@ pub(super) fn acceptance(
     let step = NextStep::Accept(Snapshots::of(outcome)?);
     let advised = !outcome.verdict.findings.iter().all(is_new);
     advised.then(|| ("if the new figures are intended:", step.command(task, baselines)))
+}
+
+/// All output of a process that crashed is shown already, unless it was too long to keep.
+fn after_crash(outcome: &TestOutcome) -> NextStep {
+    if outcome.output.is_cut {
+        NextStep::ShowOutput
+    } else if lacks_backtrace(outcome) {
+        NextStep::ShowBacktrace
+    } else {
+        NextStep::Run
+    }
 }
 
 /// The output has a panic for which std offers a backtrace.
@@ -354,6 +364,21 @@ mod tests {
         assert_eq!(of(2, false).unwrap(), "cargo memcheck review t0@cpu.snap t1@cpu.snap");
         assert_eq!(of(1, true).unwrap(), "cargo memcheck review t0@cpu.snap --from DIR");
         assert_eq!(of(MOST_NAMES + 1, false).unwrap(), "cargo memcheck review");
+    }
+
+    #[test]
+    fn a_crash_is_run_with_its_output_only_if_that_was_cut() {
+        let mut crashed = outcome(&[Code::Crashed], None);
+        let step = |outcome: &TestOutcome| {
+            let first = first(&task(), outcome).unwrap();
+            assert_eq!(all(&task(), outcome)[0], first);
+            first
+        };
+        assert_eq!(step(&crashed), NextStep::Run);
+        crashed.output.stderr = "note: run with `RUST_BACKTRACE=1` environment".to_owned();
+        assert_eq!(step(&crashed), NextStep::ShowBacktrace);
+        crashed.output.is_cut = true;
+        assert_eq!(step(&crashed), NextStep::ShowOutput);
     }
 
     #[test]

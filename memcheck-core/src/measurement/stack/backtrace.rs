@@ -3,31 +3,35 @@
 use super::ends::is_glue;
 use super::{Frame, Owner};
 
+/// The calls of the program among these frames, the innermost first: those of candle, of other
+/// libraries and of std are left out, also the callers of the body, and each line is named once.
+pub fn program_calls(frames: impl IntoIterator<Item = Frame>) -> Vec<Frame> {
+    let mut calls: Vec<Frame> = Vec::new();
+    let of_program = frames.into_iter().filter(|frame| frame.owner() == Owner::User);
+    // The callers of the body are the attribute and the harness.
+    for frame in of_program.take_while(|frame| !is_glue(frame)) {
+        let is_known = |known: &Frame| (&known.file, known.line) == (&frame.file, frame.line);
+        if frame.line.is_some() && !calls.iter().any(is_known) {
+            calls.push(frame);
+        }
+    }
+    calls
+}
+
 /// The frames of the program as `src/model.rs:42 (model::forward)`, the innermost first. The frames
 /// of candle, of other libraries and of std are left out, and each line is named once.
 pub fn program_frames(text: &str) -> Vec<String> {
     let mut lines = text.lines().map(str::trim).peekable();
-    let mut frames: Vec<String> = Vec::new();
+    let mut frames: Vec<Frame> = Vec::new();
     while let Some(line) = lines.next() {
         let Some(function) = numbered(line) else { continue };
         let Some(place) = lines.next_if(|next| next.starts_with("at ")) else { continue };
         let Some((file, line)) = file_and_line(&place["at ".len()..]) else { continue };
-        let frame =
-            Frame { function: function.to_owned(), file: Some(file.to_owned()), line: Some(line) };
-        if frame.owner() != Owner::User {
-            continue;
-        }
-        // The callers of the body are the attribute and the harness.
-        if is_glue(&frame) {
-            break;
-        }
-        let shown = format!("{file}:{line} ({})", frame.path());
-        let is_known = |known: &String| known.starts_with(&format!("{file}:{line} "));
-        if !frames.iter().any(is_known) {
-            frames.push(shown);
-        }
+        let (function, file) = (function.to_owned(), Some(file.to_owned()));
+        frames.push(Frame { function, file, line: Some(line) });
     }
-    frames
+    let shown = |frame: &Frame| Some(format!("{} ({})", frame.place()?, frame.path()));
+    program_calls(frames).iter().filter_map(shown).collect()
 }
 
 /// The function of `12: app::model::forward`.

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use std::os::unix::process::ExitStatusExt;
 
 use crate::wire::example;
+use crate::wire::last_state::Moment;
 
 fn report(change: impl FnOnce(&mut Value)) -> Written {
     let mut json = example::measurement();
@@ -16,7 +17,7 @@ fn report(change: impl FnOnce(&mut Value)) -> Written {
 /// True if there is a measurement, and the finding.
 fn codes(end: End, written: Written) -> (bool, Option<Code>) {
     let expected = ExpectedTest { test: "a::b", family: Family::Cpu };
-    let ended = judge(&end, written, expected);
+    let ended = judge(&end, written, None, expected);
     (ended.measurement.is_some(), ended.finding.map(|finding| finding.code))
 }
 
@@ -111,9 +112,122 @@ fn a_device_that_is_not_there_is_said_to_be_so_with_what_to_do() {
 
 #[test]
 fn a_signal_is_named() {
-    let finding = crashed(ExitStatus::from_raw(11), "here");
-    assert!(finding.message.contains("SIGSEGV (signal 11)"), "{}", finding.message);
-    assert!(crashed(ExitStatus::from_raw(9), "here").hint.unwrap().contains("out-of-memory"));
+    let of = |number| crashed(ExitStatus::from_raw(number), None, "here");
+    assert_eq!(of(11).message, "SIGSEGV (signal 11) ended the process here");
+    for (number, next) in [(6, "output"), (7, "pointer"), (9, "out-of-memory"), (11, "pointer")] {
+        let hint = of(number).hint.unwrap();
+        assert!(hint.contains(next) && !hint.contains("--no-capture"), "{hint}");
+    }
+    assert_eq!(of(8).hint, None);
+}
+
+fn state(moment: Moment, fatal: Option<FatalSignal>) -> LastState {
+    let sources = Sources { workspace: "/w".to_owned(), ..Sources::default() };
+    LastState { moment, live: 4_096, warmup: 2, measured: 10, fatal, sources }
+}
+
+/// The end of a process that left no record, by a signal, with this state.
+fn killed(number: i32, last: Option<LastState>) -> Ended {
+    let expected = ExpectedTest { test: "a::b", family: Family::Cpu };
+    judge(&signal(number), Written::Nothing, last, expected)
+}
+
+fn message(ended: &Ended) -> &str {
+    &ended.finding.as_ref().unwrap().message
+}
+
+#[test]
+fn a_crash_names_the_iteration_and_a_kill_the_live_bytes_too() {
+    let at = |moment| Some(state(moment, None));
+    let live = "4,096 B (4.0 KiB) were live on the host when that iteration began";
+    for (number, last, expected) in [
+        (6, None, "SIGABRT (signal 6) ended the process before its record was complete".to_owned()),
+        (
+            6,
+            at(Moment::BeforeIterations),
+            "SIGABRT (signal 6) ended the process before the first iteration".to_owned(),
+        ),
+        (
+            11,
+            at(Moment::In(5)),
+            "SIGSEGV (signal 11) ended the process in iteration 4 of 10".to_owned(),
+        ),
+        (
+            9,
+            at(Moment::In(5)),
+            format!("SIGKILL (signal 9) ended the process in iteration 4 of 10; {live}"),
+        ),
+        (
+            9,
+            at(Moment::BeforeIterations),
+            "SIGKILL (signal 9) ended the process before the first iteration".to_owned(),
+        ),
+    ] {
+        assert_eq!(message(&killed(number, last)), expected);
+    }
+    let expected = ExpectedTest { test: "a::b", family: Family::Cpu };
+    let exit = judge(&exited(3), Written::Nothing, at(Moment::In(0)), expected);
+    let text = "the process ended with exit status 3 in iteration 1 of 2 of the warm-up";
+    assert_eq!(message(&exit), text);
+    let after = judge(&signal(6), report(|_| {}), at(Moment::After(11)), expected);
+    assert_eq!(
+        message(&after),
+        "SIGABRT (signal 6) ended the process after its record was complete"
+    );
+}
+
+#[test]
+fn only_the_stack_of_the_signal_that_ended_the_process_is_believed() {
+    let fatal = |signal| Some(FatalSignal { signal, calls: vec![1] });
+    let stack = |number, stored| killed(number, Some(state(Moment::In(2), fatal(stored)))).fatal;
+    assert_eq!(stack(11, 11).unwrap().calls, [1]);
+    assert_eq!((stack(6, 11), stack(9, 6)), (None, None));
+    assert_eq!(killed(11, None).fatal, None);
+}
+
+#[test]
+fn a_crash_is_at_the_innermost_line_of_the_program_and_names_its_callers() {
+    let frame = |function: &str, file: &str, line| Frame {
+        function: function.to_owned(),
+        file: Some(file.to_owned()),
+        line: Some(line),
+    };
+    let frames = |call| match call {
+        0 => vec![frame("std::process::abort", "/rustc/ab/library/std/src/process.rs", 5)],
+        1 => vec![
+            frame("mem::inner", "/w/tests/mem.rs", 3),
+            frame("mem::outer", "/w/tests/mem.rs", 7),
+        ],
+        2 => vec![frame("mem::a::__MEM_TEST::{{closure}}", "/w/tests/mem.rs", 1)],
+        _ => vec![frame("mem::main", "/w/tests/mem.rs", 9)],
+    };
+    let test = Some((Path::new("tests/mem.rs"), 20));
+    let located = |calls| {
+        let fatal = FatalSignal { signal: 6, calls };
+        let ended = killed(6, Some(state(Moment::In(4), Some(fatal)))).located(frames, test);
+        assert_eq!(ended.fatal, None);
+        ended.finding.unwrap()
+    };
+    let finding = located(vec![0, 1, 2, 3]);
+    let expected = "SIGABRT (signal 6) ended the process in iteration 3 of 10\n\
+                    called from tests/mem.rs:7 (mem::outer)";
+    assert_eq!(finding.message, expected);
+    let at = |finding: &Finding| {
+        let HeadLine { file, line, function } = finding.crashed_at().unwrap().clone();
+        (format!("{file}:{line}"), function)
+    };
+    assert_eq!(at(&finding), ("tests/mem.rs:3".to_owned(), Some("mem::inner".to_owned())));
+    // A stack without a line of the program says nothing about the place.
+    let unknown = ("tests/mem.rs:20".to_owned(), None);
+    assert_eq!(at(&located(vec![0])), unknown);
+    assert_eq!(at(&killed(9, None).located(frames, test).finding.unwrap()), unknown);
+    // A program has no line of a test, and a test that passed has no finding.
+    assert_eq!(killed(9, None).located(frames, None).finding.unwrap().crashed_at(), None);
+    let expected = ExpectedTest { test: "a::b", family: Family::Cpu };
+    let passed = judge(&exited(0), report(|_| {}), None, expected).located(frames, test);
+    assert_eq!(passed.finding, None);
+    let late = judge(&End::TimedOut(Duration::from_secs(1)), Written::Nothing, None, expected);
+    assert_eq!(late.located(frames, test).finding.unwrap().keeps_at, None);
 }
 
 #[test]
@@ -122,7 +236,7 @@ fn a_record_with_an_impossible_figure_is_not_measured_and_the_field_is_named() {
         json["record"]["spaces"]["host"]["metrics"]["retained"] = json!(u64::MAX);
     });
     let expected = ExpectedTest { test: "a::b", family: Family::Cpu };
-    let ended = judge(&exited(0), huge, expected);
+    let ended = judge(&exited(0), huge, None, expected);
     assert_eq!(ended.measurement, None);
     let finding = ended.finding.unwrap();
     assert_eq!(finding.code, Code::NotMeasured);

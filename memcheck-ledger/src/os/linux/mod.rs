@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 
 pub use modules::first as executable;
 pub(crate) use modules::{ModuleBytes, loaded as loaded_modules};
-pub(crate) use stack::in_maps as stack_in_maps;
+pub(crate) use stack::{in_maps as stack_in_maps, mapping_at};
 
 /// Maps `bytes` of zeroes for the rest of the process's life.
 ///

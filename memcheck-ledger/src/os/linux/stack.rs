@@ -9,13 +9,18 @@ use std::ops::Range;
 /// too, which are mapped and readable as well.
 pub(crate) fn in_maps() -> Option<Range<u64>> {
     let place = 0u8;
-    let on_stack = std::ptr::from_ref(std::hint::black_box(&place)) as u64;
+    mapping_at(std::ptr::from_ref(std::hint::black_box(&place)) as u64, 0)
+}
+
+/// The readable mapping that contains `address`, or the first one that begins at most `above` bytes
+/// above it. Takes no lock of the process.
+pub(crate) fn mapping_at(address: u64, above: u64) -> Option<Range<u64>> {
     let mut file = File::open("/proc/self/maps").ok()?;
     let mut maps = Maps::default();
     let mut piece = [0; 1024];
     loop {
         let length = file.read(&mut piece).ok().filter(|&length| length > 0)?;
-        let found = piece[..length].iter().find_map(|&byte| maps.next(byte, on_stack));
+        let found = piece[..length].iter().find_map(|&byte| maps.next(byte, (address, above)));
         if found.is_some() {
             return found;
         }
@@ -27,6 +32,7 @@ pub(crate) fn in_maps() -> Option<Range<u64>> {
 struct Maps {
     field: Field,
     start: u64,
+    end: u64,
     number: u64,
 }
 
@@ -35,21 +41,28 @@ enum Field {
     #[default]
     Start,
     End,
+    /// `r` or `-`, the first letter of the rights.
+    Readable,
     Rest,
 }
 
 impl Maps {
-    /// Takes the next byte. Returns the range of a mapping that contains `address`.
-    fn next(&mut self, byte: u8, address: u64) -> Option<Range<u64>> {
+    /// Takes the next byte. Returns the range of a readable mapping that ends above `address` and
+    /// begins at most `above` bytes above it.
+    fn next(&mut self, byte: u8, (address, above): (u64, u64)) -> Option<Range<u64>> {
         match (self.field, byte) {
             (_, b'\n') => *self = Self::default(),
             (Field::Start, b'-') => {
-                *self = Self { field: Field::End, start: self.number, number: 0 };
+                *self = Self { field: Field::End, start: self.number, end: 0, number: 0 };
             }
             (Field::End, b' ') => {
+                self.field = Field::Readable;
+                self.end = self.number;
+            }
+            (Field::Readable, right) => {
                 self.field = Field::Rest;
-                let range = self.start..self.number;
-                return range.contains(&address).then_some(range);
+                let is_it = self.start <= address.saturating_add(above) && address < self.end;
+                return (is_it && right == b'r').then_some(self.start..self.end);
             }
             (Field::Start | Field::End, digit) => {
                 let digit = char::from(digit).to_digit(16).unwrap_or(0);
@@ -67,13 +80,19 @@ mod tests {
 
     #[test]
     fn the_mapping_of_an_address_is_found() {
-        let text = "1000-2000 r-xp 0-1 fe:01 7 /a b-c\n7f00a000-7f00c000 rw-p 00000000 00:00 0\n";
-        let find = |address| {
+        let text = "1000-2000 r-xp 0-1 fe:01 7 /a b-c\n7f009000-7f00a000 ---p 00000000 00:00 0\n\
+                    7f00a000-7f00c000 rw-p 00000000 00:00 0\n";
+        let above = |address, above| {
             let mut maps = Maps::default();
-            text.bytes().find_map(|byte| maps.next(byte, address))
+            text.bytes().find_map(|byte| maps.next(byte, (address, above)))
         };
-        assert_eq!(find(0x7f00_b123), Some(0x7f00_a000..0x7f00_c000));
+        let find = |address| above(address, 0);
+        let stack = Some(0x7f00_a000..0x7f00_c000);
+        assert_eq!(find(0x7f00_b123), stack);
         assert_eq!((find(0x1fff), find(0x2000)), (Some(0x1000..0x2000), None));
+        // The stack is above its guard page, and above a gap that it can grow into.
+        assert_eq!((find(0x7f00_9ff0), above(0x7f00_9ff0, 0x1000)), (None, stack.clone()));
+        assert_eq!((above(0x7f00_8ff0, 0x1000), above(0x7f00_8ff0, 0x2000)), (None, stack));
     }
 
     #[test]

@@ -41,6 +41,7 @@ mod x86_64 {
     use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 
     use super::{CallPlace, Reads, WalkStart};
+    use crate::site::Interrupted;
 
     pub(in crate::site) type Unwinder<D, P> = UnwinderX86_64<D, P>;
     pub(in crate::site) type Cache<P> = CacheX86_64<P>;
@@ -62,8 +63,17 @@ mod x86_64 {
     }
 
     impl WalkStart {
+        pub(in crate::site) fn of(Interrupted { ip, sp, bp, lr: _ }: Interrupted) -> Self {
+            Self { ip, sp, bp }
+        }
+
         pub(in crate::site) fn registers(self) -> Registers {
             Registers::new(self.ip, self.sp, self.bp)
+        }
+
+        #[cfg(test)]
+        pub(in crate::site) fn interrupted(self) -> Interrupted {
+            Interrupted { ip: self.ip, sp: self.sp, bp: self.bp, lr: 0 }
         }
     }
 
@@ -103,6 +113,7 @@ mod aarch64 {
     use framehop::aarch64::{CacheAarch64, PtrAuthMask, UnwindRegsAarch64, UnwinderAarch64};
 
     use super::{CallPlace, Reads, WalkStart};
+    use crate::site::Interrupted;
 
     pub(in crate::site) type Unwinder<D, P> = UnwinderAarch64<D, P>;
     pub(in crate::site) type Cache<P> = CacheAarch64<P>;
@@ -128,6 +139,15 @@ mod aarch64 {
     }
 
     impl WalkStart {
+        pub(in crate::site) fn of(Interrupted { ip, sp, bp, lr }: Interrupted) -> Self {
+            Self { ip, sp, bp, lr }
+        }
+
+        #[cfg(test)]
+        pub(in crate::site) fn interrupted(self) -> Interrupted {
+            Interrupted { ip: self.ip, sp: self.sp, bp: self.bp, lr: self.lr }
+        }
+
         pub(in crate::site) fn registers(self) -> Registers {
             Registers::new_with_ptr_auth_mask(PtrAuthMask(ADDRESS), self.lr, self.sp, self.bp)
         }

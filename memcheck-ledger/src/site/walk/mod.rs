@@ -4,6 +4,7 @@
 //! the thread has walked before are not walked again (`stacks`).
 
 mod arch;
+pub(super) mod interrupted;
 mod stacks;
 
 use std::cell::Cell;

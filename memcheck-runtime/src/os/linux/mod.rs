@@ -1,5 +1,8 @@
 //! Linux: a test has a supervisor, and `/proc` has figures.
 
+mod fatal;
+mod mapped;
+
 use std::fs::{self, File};
 use std::mem::MaybeUninit;
 use std::os::unix::process::CommandExt;
@@ -10,6 +13,8 @@ use std::time::Duration;
 use memcheck_conduct::supervisor::{self, OWN_EXECUTABLE, Supervised, Terms};
 
 use super::Instrument;
+pub(crate) use fatal::follow_fatal_signals;
+pub(crate) use mapped::map_numbers;
 
 pub(crate) const INSTRUMENT: Instrument = Instrument::Complete;
 

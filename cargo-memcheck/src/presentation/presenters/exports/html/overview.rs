@@ -132,7 +132,10 @@ pub(super) fn failure(
     let about_memory = first.is_some_and(|finding| finding.code.is_about_memory());
     let output = failed_output(outcome).filter(|_| !about_memory);
     let lines = output.as_deref().unwrap_or_default();
-    let panic = panics::line(lines).filter(|(file, line)| sources.line(file, *line).is_some());
+    // A crash has its place above its message.
+    let is_placed = findings.iter().any(|folded| folded.finding.crashed_at().is_some());
+    let panic = panics::line(lines).filter(|_| !is_placed);
+    let panic = panic.filter(|(file, line)| sources.line(file, *line).is_some());
     let lines = panics::without_repeats(lines, &outcome.verdict.findings);
     // A row that opens must not contain a link, which a screen reader could not reach.
     let row = html! {
@@ -223,15 +226,21 @@ fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Marku
     let caller = places::caller(finding);
     // The baseline does not know which allocations are new.
     let is_known = finding.grown.is_empty() && finding.code != Code::AllocationsRegression;
-    let first = places::headline(finding).filter(|_| is_known);
+    let crash = finding.crashed_at();
+    let first = places::headline(finding).filter(|_| is_known && crash.is_none());
     // The cause states it once for all of them.
     let is_new = finding.grown.iter().all(GrownHolder::is_new);
-    // Of an assertion, its two values.
+    // Of an assertion, its two values, and of a crash, its callers.
     let further: Vec<&str> = match finding.code {
-        Code::TestFailed => finding.message.lines().skip(1).take(MOST_OUTPUT).collect(),
+        Code::TestFailed | Code::Crashed => {
+            finding.message.lines().skip(1).take(MOST_OUTPUT).collect()
+        }
         _ => Vec::new(),
     };
     html! {
+        @if let Some(HeadLine { file, line, function }) = crash {
+            p.place { (place(if function.is_some() { "line" } else { "test" }, sources, file, *line)) }
+        }
         p.message { span.code { (finding.code) } " " (prose(&headline(finding, outcome))) }
         @if !further.is_empty() { pre.output { (further.join("\n")) } }
         @for holder in finding.grown.iter().take(MOST_GROWN) {
@@ -374,6 +383,32 @@ mod tests {
         spaces.get_mut(&space).unwrap().growth = found;
         let least = headline(&finding, &outcome);
         assert_eq!(least, exact.replace(" grows by ", " grows by at least "));
+    }
+
+    #[test]
+    fn a_crash_has_its_place_above_its_message_and_its_callers_below() {
+        let mut outcome = leaky();
+        let at = HeadLine { file: "a.rs".to_owned(), line: 2, function: Some("a".to_owned()) };
+        let message = "SIGSEGV (signal 11) ended the process\ncalled from a.rs:9 (b)";
+        let crash = Finding { keeps_at: Some(at.clone()), ..Finding::new(Code::Crashed, message) };
+        outcome.output.stderr = "thread 'a' panicked at b.rs:20:5:\nthe end".to_owned();
+        let card = |finding: &Finding| {
+            let mut outcome = outcome.clone();
+            outcome.verdict.findings = vec![finding.clone()];
+            let sources = Sources::default();
+            super::failure(1, &crate::discovery::task::example::task(), &outcome, &sources)
+                .body
+                .into_string()
+        };
+        let whole = card(&crash);
+        let order =
+            ["line: </strong><code>a.rs:2", "SIGSEGV", "called from a.rs:9", "the end", "next: "];
+        let found = order.map(|part| whole.find(part).unwrap_or_else(|| panic!("{part}: {whole}")));
+        assert!(found.is_sorted(), "{found:?} {whole}");
+        assert_eq!(whole.matches("class=\"place\"").count(), 1, "{whole}");
+        let unknown = HeadLine { function: None, ..at };
+        let of_test = card(&Finding { keeps_at: Some(unknown), ..crash });
+        assert!(of_test.contains("test: </strong><code>a.rs:2"), "{of_test}");
     }
 
     #[test]

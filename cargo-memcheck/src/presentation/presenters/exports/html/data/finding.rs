@@ -21,7 +21,7 @@ pub(super) struct FindingData {
     message: String,
     /// True if the finding makes the test fail.
     fails: bool,
-    /// The line of a panic.
+    /// The line of a panic or a crash.
     panicked_at: Option<String>,
     space: Option<String>,
     grown: Vec<GrownHolder>,
@@ -89,10 +89,13 @@ impl FindingData {
     }
 }
 
-/// The line of the panic that a finding reports. A line of a dependency is not a place to look at.
+/// The line of the crash or panic that a finding reports. A line of a dependency is not a place to look
+/// at.
 fn panicked_at(finding: &Finding, outcome: &TestOutcome, tree: &mut Tree) -> Option<String> {
     let output = outcome.output.own_lines();
-    let (file, line) = panics::line(&output).filter(|_| finding.code == Code::TestFailed)?;
+    let crash = finding.crashed_at().map(|at| (at.file.as_str(), at.line));
+    let panic = || panics::line(&output).filter(|_| finding.code == Code::TestFailed);
+    let (file, line) = crash.or_else(panic)?;
     Path::new(file).is_relative().then(|| {
         tree.show(Some(file), Some(line));
         format!("{file}:{line}")
