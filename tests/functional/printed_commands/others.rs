@@ -1,10 +1,10 @@
 //! The commands of other programs that memcheck's texts name, each run as it is printed.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::files_below;
+use super::{RUNTIME, files_below};
 use crate::fixture::{Project, Run, cargo, memcheck, workspace};
 use crate::which_candle::git;
 
@@ -64,14 +64,18 @@ fn named(run: &Run, begin: &str) -> Vec<String> {
 }
 
 /// Runs the words of a command of cargo or git in a folder. Cargo asks only the copy of the registry's index
-/// that this machine has.
+/// that this machine has, unless it gets another home.
 #[track_caller]
-fn run_in(folder: &Path, words: &[String]) -> String {
+fn run_in(folder: &Path, words: &[String], home: Option<&PathBuf>) -> String {
     let mut command = match words[0].as_str() {
         "cargo" => cargo(),
         program => Command::new(program),
     };
-    command.args(&words[1..]).current_dir(folder).env("CARGO_NET_OFFLINE", "true");
+    command.args(&words[1..]).current_dir(folder);
+    match home {
+        Some(home) => command.env("CARGO_HOME", home),
+        None => command.env("CARGO_NET_OFFLINE", "true"),
+    };
     let run = Run::from_output(&command.output().expect("the program runs")).exits(0);
     format!("{}{}", run.stdout, run.stderr)
 }
@@ -99,34 +103,36 @@ fn table(project: &Project, name: &str) -> toml::Table {
 #[test]
 fn the_runtime_is_added() {
     let repository = repository();
-    let url = format!("file://{}", repository.path().display());
     let home = repository.path().join("home");
-    let with_url = |words: Vec<String>| -> Vec<String> {
-        words.into_iter().map(|word| if word == "URL" { url.clone() } else { word }).collect()
-    };
-    for (arguments, exit) in [(&["list"][..], 4), (&["estimate", "config.json"], 2)] {
-        let project = Project::bare("");
+    let git = ["--git".to_owned(), format!("file://{}", repository.path().display())];
+    // The other form of the sentences.
+    let path = ["--path".to_owned(), workspace().join("memcheck-runtime").display().to_string()];
+    let estimate = ["estimate", "--config", "config.json", "--seq", "8"];
+    let (list, profile) = (["list"], ["profile", "--bin", "NAME"]);
+    for (arguments, exit, begin, dependencies, source) in [
+        (&list[..], 4, "cargo add --dev", "dev-dependencies", &git),
+        (&list, 4, "cargo add --dev", "dev-dependencies", &path),
+        (&estimate, 2, "cargo add --dev", "dev-dependencies", &git),
+        // The program of a package whose tests have the runtime, from a folder.
+        (&profile, 2, "cargo add memcheck-runtime", "dependencies", &path),
+    ] {
+        let is_profile = dependencies == "dependencies";
+        let project = Project::bare(if is_profile { RUNTIME } else { "" });
         project.write("config.json", "{\"model_type\": \"llama\"}");
-        let words = with_url(named(&project.memcheck(arguments).exits(exit), "cargo add --dev"));
-        let mut add = cargo();
+        project.write("src/main.rs", "fn main() {}\n");
+        let name = |word: &&'static str| if *word == "NAME" { project.name() } else { *word };
+        let arguments: Vec<&str> = arguments.iter().map(name).collect();
+        let run = project.memcheck(&arguments).exits(exit).prints("--git URL");
+        let words = named(&run, begin);
+        let (words, of_source) = words.split_at(words.len() - 2);
+        assert_eq!(of_source, ["--git", "URL"]);
+        let words = [words, &source[..]].concat();
         // The copy of the repository is not left in the folder of this machine's cargo.
-        add.args(&words[1..]).current_dir(project.path()).env("CARGO_HOME", &home);
-        Run::from_output(&add.output().expect("cargo runs")).exits(0);
-        let added = &table(&project, "dev-dependencies")["memcheck-runtime"];
-        assert_eq!(added["git"].as_str(), Some(url.as_str()), "{arguments:?}");
+        run_in(project.path(), &words, (source == &git).then_some(&home));
+        let added = &table(&project, dependencies)["memcheck-runtime"];
+        assert_eq!(added.get("git").is_some(), source == &git, "{added}");
+        assert_eq!(added.get("path").is_some(), source == &path, "{added}");
     }
-
-    // With `--path`, the other form of the sentence, the next command finds the runtime.
-    let project = Project::bare("");
-    let run = project.memcheck(&["list"]).exits(4).prints("`--path`");
-    let mut words = named(&run, "cargo add --dev");
-    let last = words.len() - 2;
-    words.splice(
-        last..,
-        ["--path".to_owned(), workspace().join("memcheck-runtime").display().to_string()],
-    );
-    run_in(project.path(), &words);
-    assert!(table(&project, "dev-dependencies").contains_key("memcheck-runtime"));
 }
 
 #[test]
@@ -137,7 +143,7 @@ fn candle_is_added() {
     let run = project.memcheck(&["init", "--yes"]).exits(2);
     let words = named(&run, "cargo add");
     assert_eq!(words[2..], ["-p", "without-candle", "candle-core"]);
-    run_in(project.path(), &words);
+    run_in(project.path(), &words, None);
     assert!(table(&project, "dependencies").contains_key("candle-core"));
     let next = project.memcheck(&["init", "--yes"]);
     assert!(!next.stderr.contains("does not depend on candle-core"), "{}", next.stderr);
@@ -160,6 +166,6 @@ fn the_notes_of_a_damaged_history_are_shown() {
     }
     let run = memcheck(folder.path(), &["history", "a", "--history", "git"]).exits(2);
     let words = named(&run, "git log");
-    let shown = run_in(folder.path(), &words);
+    let shown = run_in(folder.path(), &words, None);
     assert!(shown.contains("Notes (memcheck):") && shown.contains("a line of a person"), "{shown}");
 }
