@@ -151,10 +151,11 @@ features:
 rebuilds:
     cargo test -p memcheck-functional weekly::compilers -- --ignored --test-threads 1
 
-# The readers of other ecosystems read the exports (CONTRIBUTING.md, "An export"). A reader that this
-# machine lacks is an error here; the test suite skips it.
+# The readers of other ecosystems read the exports, Chromium and axe the pages, and shells the completions
+# (CONTRIBUTING.md, "An export"). A reader that this machine lacks is an error here; the test suite skips it.
 readers:
-    READERS=all cargo test -p memcheck-functional -- --nocapture reports:: perfetto::
+    READERS=all cargo test -p memcheck-functional -- --nocapture \
+        reports:: perfetto:: memory_viz:: report_ completions:: action:: recipes::
 
 # The outputs of every architecture, and the tokens that are sampled from them, on the simulated
 # device and on the CPU. `mamba2` pads its prompt to 256 tokens, so that it needs larger limits

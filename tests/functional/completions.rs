@@ -1,58 +1,126 @@
 //! The completions of shells, as a shell asks for them.
 
+use std::path::Path;
 use std::process::Command;
 
-use crate::fixture::{command, skip_reader, workspace};
+use crate::fixture::{Programs, command, skip_reader, workspace};
 
-/// What a shell prints for `script`, after it has read the completions from `$1`. The command under test
-/// comes first in `PATH`.
-fn asked(shell: &str, script: &str) -> Option<String> {
-    let own = command(&workspace(), &["completions", shell]);
-    let completions =
-        String::from_utf8(command(&workspace(), &["completions", shell]).output().ok()?.stdout);
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let file = folder.path().join("completions");
-    std::fs::write(&file, completions.expect("UTF-8")).expect("a script");
-    let program = std::path::Path::new(own.get_program()).parent().expect("a folder").to_owned();
+/// The lines that a shell prints for `script` in a folder, after it has read the completions from `$1` or
+/// `$FILE`. The command under test comes first in `PATH`. `None` with a printed reason if this machine does
+/// not have the shell.
+fn asked(shell: &str, script: &str, folder: &Path) -> Option<Vec<String>> {
+    if Command::new(shell).arg("--version").output().is_err() {
+        skip_reader(&format!("this machine has no {shell}"));
+        return None;
+    }
+    let mut own = command(&workspace(), &["completions", shell]);
+    let completions = own.output().expect("the command runs").stdout;
+    let temporary = tempfile::tempdir().expect("a temporary folder");
+    let file = temporary.path().join("completions");
+    std::fs::write(&file, completions).expect("a script");
+    let program = Path::new(own.get_program()).parent().expect("a folder").to_owned();
     let path = std::env::var("PATH").unwrap_or_default();
     let mut shell = Command::new(shell);
-    shell.args(["-c", script, "shell"]).arg(&file).current_dir(workspace());
+    shell.args(["-c", script, "shell"]).arg(&file).current_dir(folder);
     shell.env("PATH", format!("{}:{path}", program.display())).env("FILE", &file);
-    let output = shell.output().ok()?;
-    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+    // The results of a run are in the folder of the targets, and a person's zsh is not tested.
+    shell.env_remove("CARGO_TARGET_DIR").env("ZDOTDIR", temporary.path());
+    let output = shell.output().expect("the shell runs");
+    let stdout = String::from_utf8(output.stdout).expect("UTF-8");
+    Some(stdout.lines().map(|line| line.trim_end().to_owned()).collect())
+}
+
+/// The lines to complete, and the name of a test of `report_page`.
+const LINES: [&str; 5] = [
+    "cargo memcheck --device sim:a100-8",
+    "cargo memcheck --max-pe",
+    "cargo memcheck profile --sor",
+    "cargo-memcheck prof",
+    "cargo memcheck report_page::cl",
+];
+
+/// A script with each of [`LINES`] as `line`.
+fn for_each_line(begin: &str, body: &str, end: &str) -> String {
+    let lines: Vec<String> = LINES.iter().map(|line| format!("'{line}'")).collect();
+    format!("{begin} {}\n{body}\n{end}\n", lines.join(" "))
+}
+
+/// A folder whose last run has the tests of `report_page`.
+fn after_a_run() -> Programs {
+    let programs = Programs::of("report_page");
+    programs.run("cpu", &["--results", "target/memcheck/results"]).exits(100);
+    programs
 }
 
 /// A line as readline gives it to the function that cargo's completions call.
-const BASH: &str = r#"
-source "$1"
-compopt() { :; }
-for COMP_LINE in 'cargo memcheck --device sim:a100-8' 'cargo memcheck --max-pe' 'cargo memcheck profile --sor' 'cargo-memcheck prof'; do
-    COMP_POINT=${#COMP_LINE} COMP_WORDS=($COMP_LINE) COMP_CWORD=$(($(wc -w <<<"$COMP_LINE") - 1)) COMPREPLY=()
-    if [[ $COMP_LINE == cargo-* ]]; then _cargo_memcheck; else _cargo_or_memcheck; fi
-    echo "$COMP_LINE -> ${COMPREPLY[*]}"
-done
-"#;
-
 #[test]
-fn bash_completes_what_people_type() {
-    let shown = asked("bash", BASH).expect("bash runs");
-    assert_eq!(
-        shown.lines().collect::<Vec<_>>(),
-        [
-            // bash replaces what follows the last colon.
-            "cargo memcheck --device sim:a100-8 -> a100-80g",
-            "cargo memcheck --max-pe -> --max-peak",
-            "cargo memcheck profile --sor -> --sort",
-            "cargo-memcheck prof -> profile",
-        ]
+fn bash_completes_what_people_type_and_the_tests_of_the_last_run() {
+    let body = r#"
+    COMP_LINE=$line COMP_POINT=${#line} COMP_WORDS=($line) COMP_CWORD=$(($(wc -w <<<"$line") - 1)) COMPREPLY=()
+    if [[ $line == cargo-* ]]; then _cargo_memcheck; else _cargo_or_memcheck; fi
+    echo "${COMPREPLY[*]}""#;
+    let begin = "source \"$1\"\ncompopt() { :; }\nfor line in";
+    let script = for_each_line(begin, &format!("do{body}"), "done");
+    let programs = after_a_run();
+    let shown = asked("bash", &script, programs.path()).expect("bash runs");
+    // bash replaces the text after the last colon.
+    assert_eq!(shown, ["a100-80g", "--max-peak", "--sort", "profile", "clean"]);
+}
+
+/// `_describe`, which shows the candidates, prints them.
+#[test]
+fn zsh_completes_what_people_type_and_the_tests_of_the_last_run() {
+    let begin = "compdef() { echo \"compdef $*\"; }\n_describe() { print -rl -- \"${(@P)2}\"; }\n\
+                 source \"$1\"\nfor line in";
+    let body = "do words=(${=line}); CURRENT=${#words}; _cargo-memcheck";
+    let script = for_each_line(begin, body, "done");
+    let programs = after_a_run();
+    let Some(shown) = asked("zsh", &script, programs.path()) else { return };
+    let begins = [
+        "compdef _cargo-memcheck cargo-memcheck",
+        // A colon separates the description.
+        r"sim\:a100-80g:NVIDIA A100-SXM4-80GB",
+        "--max-peak:",
+        "--sort:",
+        "profile:",
+        r"report_page\:\:clean:",
+    ];
+    assert_eq!(shown.len(), begins.len(), "{shown:?}");
+    for (line, begin) in shown.iter().zip(begins) {
+        assert!(line.starts_with(begin), "{line} does not begin with {begin}");
+    }
+    // cargo's own completion removes the word `cargo`.
+    let script = for_each_line(
+        begin,
+        "do words=(${=line#cargo }); CURRENT=${#words}; _cargo-memcheck",
+        "done",
     );
+    assert_eq!(asked("zsh", &script, programs.path()), Some(shown));
 }
 
 #[test]
-fn fish_completes_what_people_type() {
-    let script = "source $FILE; complete -C 'cargo memcheck --device sim:a100-8'";
-    match asked("fish", script) {
-        Some(shown) => assert_eq!(shown.trim_end(), "sim:a100-80g\tNVIDIA A100-SXM4-80GB"),
-        None => skip_reader("this machine has no fish"),
+fn fish_completes_what_people_type_and_the_tests_of_the_last_run() {
+    let script = for_each_line("source $FILE; for line in", "complete -C \"$line\"", "end");
+    let programs = after_a_run();
+    let Some(shown) = asked("fish", &script, programs.path()) else { return };
+    let begins = [
+        "sim:a100-80g\tNVIDIA A100-SXM4-80GB",
+        "--max-peak\t",
+        "--sort\t",
+        "profile\t",
+        "report_page::clean",
+    ];
+    assert_eq!(shown.len(), begins.len(), "{shown:?}");
+    for (line, begin) in shown.iter().zip(begins) {
+        assert!(line.starts_with(begin), "{line} does not begin with {begin}");
     }
+}
+
+/// Before the first run no names are known, and that is not an error.
+#[test]
+fn without_a_run_no_test_is_completed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let script =
+        "cargo-memcheck memcheck complete --shell bash -- cargo memcheck report_page::cl; echo $?";
+    assert_eq!(asked("bash", script, folder.path()).expect("bash runs"), ["0"]);
 }

@@ -1,9 +1,11 @@
 //! The commands that memcheck prints: one of each kind is run in a project, as it was printed.
 
+mod others;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::fixture::{ALIGNED, Project, Run, own_directory, workspace};
+use crate::fixture::{ALIGNED, Project, Run, memcheck_with, own_directory, workspace};
 use crate::report_data::report_data;
 use crate::which_candle::git;
 
@@ -28,6 +30,12 @@ fn leaks(trial: &mut Trial) -> Result<()> {
 fn fails(_device: &Device) -> Result<()> {
     println!("a line of the test");
     candle_core::bail!("an error of the test")
+}
+
+#[mem_test(baseline = false)]
+fn panics() {
+    println!("a line before the panic");
+    panic!("a panic of the test");
 }
 
 #[mem_test(baseline = false, max_peak = "1536 KiB")]
@@ -90,6 +98,12 @@ const OF_RUN: &[Printed] = &[
         100,
         "a line of the test",
     ),
+    printed(
+        "RunTestWithOutput",
+        &["RUST_BACKTRACE=1 run -p", " panics --exact --no-capture"],
+        100,
+        "stack backtrace:",
+    ),
     printed("RepeatTest", &["run -p", " differs --exact --repeat 30"], 100, "30 runs each"),
     printed("ProfileTest", &["profile -p", " leaks --exact --run-ignored all"], 100, "zeros"),
     printed("Explain", &["explain tensor-kept"], 0, "tensor-kept"),
@@ -139,16 +153,30 @@ const FAST: [&[Printed]; 9] = [
     OF_HISTORY,
 ];
 
-/// The commands in a text or in a page, without the name of the program.
-fn commands(text: &str) -> impl Iterator<Item = &str> {
-    let pieces = text.split("cargo memcheck ").skip(1);
-    pieces.filter_map(|piece| piece.split(['\n', '`', '<', ',']).next())
+const PROGRAM: &str = "cargo memcheck ";
+
+/// The commands in a text or in a page, without the name of the program. A variable that a command sets
+/// stays before its first argument.
+fn commands(text: &str) -> impl Iterator<Item = String> {
+    text.match_indices(PROGRAM).filter_map(|(at, _)| {
+        let arguments = text[at + PROGRAM.len()..].split(['\n', '`', '<', ',']).next()?;
+        let before = text[..at].rsplit(['\n', '`', '>']).next()?;
+        let set: Vec<&str> = before.split(' ').filter(|word| variable(word).is_some()).collect();
+        Some([&set[..], &[arguments]].concat().join(" "))
+    })
+}
+
+/// The name and the value of a word such as `RUST_BACKTRACE=1`.
+fn variable(word: &str) -> Option<(&str, &str)> {
+    let (name, value) = word.split_once('=')?;
+    let is_name = name.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+    (is_name && !name.is_empty()).then_some((name, value))
 }
 
 /// The command that a row expects in a text.
 #[track_caller]
-fn find<'a>(row: &Printed, text: &'a str) -> &'a str {
-    let fits = |command: &&str| {
+fn find(row: &Printed, text: &str) -> String {
+    let fits = |command: &String| {
         command.starts_with(row.parts[0]) && row.parts.iter().all(|part| command.contains(part))
     };
     let found = || commands(text).collect::<Vec<_>>().join("\n");
@@ -161,10 +189,12 @@ fn run_all(project: &Project, rows: &[Printed], text: &str) {
     // A person replaces it by the folder of the downloaded files.
     let fetched = own_directory(project).join("pending").display().to_string();
     for row in rows {
-        let words = shlex::split(find(row, text)).expect("words of a shell");
-        let words = words.iter().map(|word| if word == "DIR" { &fetched } else { word });
+        let words = shlex::split(&find(row, text)).expect("words of a shell");
+        let set: Vec<_> = words.iter().map_while(|word| variable(word)).collect();
+        let words = words[set.len()..].iter();
+        let words = words.map(|word| if word == "DIR" { &fetched } else { word });
         let words: Vec<&str> = words.map(String::as_str).collect();
-        let run = project.memcheck(&words).exits(row.exit);
+        let run = memcheck_with(project.path(), &words, &set).exits(row.exit);
         let output = all_output(&run);
         assert!(output.contains(row.shows), "{}: `{}` is not in\n{output}", row.kind, row.shows);
     }
@@ -370,6 +400,8 @@ fn a_missing_or_different_command_is_not_found() {
     let text =
         "leaks: leak  cargo memcheck profile -p a leaks --exact\nor `cargo memcheck list`, so";
     assert_eq!(commands(text).collect::<Vec<_>>(), ["profile -p a leaks --exact", "list"]);
+    let set = "KIND=1 of\nfails: test-failed  RUST_BACKTRACE=1 cargo memcheck run a\n";
+    assert_eq!(commands(set).collect::<Vec<_>>(), ["RUST_BACKTRACE=1 run a"]);
     let row = printed("ProfileTest", &["profile -p", " other "], 0, "");
     assert!(std::panic::catch_unwind(|| find(&row, text).len()).is_err());
 }

@@ -235,7 +235,19 @@ fn job<'a>(workflow: &'a str, name: &str) -> &'a str {
 /// The steps that a release lacks, or has in another order.
 fn release_defects(release: &str) -> Vec<String> {
     const ATTEST: &str = "uses: actions/attest-build-provenance@";
-    const ORDERS: [(&str, &[&str]); 2] = [
+    const ORDERS: [(&str, &[&str]); 4] = [
+        // Nothing is made for a manifest or a tag that is refused.
+        (
+            "draft",
+            &[
+                "run: scripts/release-version\n",
+                "run: scripts/release-draft \"$GITHUB_REF_NAME\"\n",
+            ],
+        ),
+        (
+            "publish",
+            &["needs: crates\n", "run: gh release edit \"$GITHUB_REF_NAME\" --draft=false\n"],
+        ),
         (
             "binary",
             &[
@@ -246,7 +258,8 @@ fn release_defects(release: &str) -> Vec<String> {
                 "run: scripts/release-archive ",
                 ATTEST,
                 "subject-path: target/release-archives/*.tar.gz\n",
-                "run: gh release upload ",
+                // A job that runs again replaces the files of its first run.
+                "run: gh release upload \"$GITHUB_REF_NAME\" target/release-archives/* --clobber\n",
             ],
         ),
         (
@@ -260,8 +273,13 @@ fn release_defects(release: &str) -> Vec<String> {
                 "run: scripts/pack-crates\n",
                 ATTEST,
                 "subject-path: target/package/*.crate\n",
+                "id: unpublished\n",
+                "options=$(scripts/unpublished-crates)\n",
+                "if: steps.unpublished.outputs.options\n",
                 "uses: rust-lang/crates-io-auth-action@",
-                "run: cargo publish --workspace --locked --no-verify\n",
+                "if: steps.unpublished.outputs.options\n",
+                "run: cargo publish --locked --no-verify $OPTIONS\n",
+                "OPTIONS: ${{ steps.unpublished.outputs.options }}\n",
                 "CARGO_REGISTRY_TOKEN: ${{ steps.auth.outputs.token }}\n",
             ],
         ),
@@ -283,7 +301,6 @@ fn release_defects(release: &str) -> Vec<String> {
 fn a_release_is_attested_and_published_without_a_stored_token() {
     let release = read(".github/workflows/release.yml");
     assert_eq!(release_defects(&release), [""; 0]);
-    assert!(job(&release, "publish").contains("needs: crates\n"), "{release}");
     let folder = workspace().join(".github/workflows");
     let mut signing = 0;
     for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
@@ -302,4 +319,75 @@ fn a_release_is_attested_and_published_without_a_stored_token() {
     assert_eq!(release_defects(&early), ["crates: run: scripts/pack-crates\n"]);
     let stored = release.replace("steps.auth.outputs.token", "secrets.TOKEN");
     assert_eq!(release_defects(&stored).len(), 1);
+}
+
+/// The modules with tests that need a reader which a machine can lack.
+fn modules_with_readers() -> Vec<String> {
+    let folder = workspace().join("tests/functional");
+    let mut modules = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        let name = entry.file_name().display().to_string();
+        let Some(name) = name.strip_suffix(".rs") else { continue };
+        let text = std::fs::read_to_string(entry.path()).expect("a module");
+        let calls = ["skip_reader", "Page::open", ".has_gh"].map(|name| format!("{name}("));
+        let needs = calls.iter().any(|call| text.contains(call));
+        if needs && text.contains("\n#[test]\n") {
+            modules.push(name.to_owned());
+        }
+    }
+    modules
+}
+
+/// The modules that the recipe `readers` does not run.
+fn without_readers(justfile: &str) -> Vec<String> {
+    let (_, recipe) = justfile.split_once("\nreaders:\n").expect("the recipe");
+    let (recipe, _) = recipe.split_once("\n\n").expect("its end");
+    assert!(recipe.contains("READERS=all cargo test -p memcheck-functional "), "{recipe}");
+    let filters: Vec<&str> =
+        recipe.split_whitespace().filter(|word| word.ends_with(['_', ':'])).collect();
+    let mut modules = modules_with_readers();
+    modules.retain(|module| !filters.iter().any(|filter| format!("{module}::").contains(filter)));
+    modules
+}
+
+#[test]
+fn the_recipe_of_readers_runs_each_test_that_can_lack_one() {
+    let justfile = read("justfile");
+    let modules = modules_with_readers();
+    for module in ["report_matrix", "report_layout", "completions", "reports", "action"] {
+        assert!(modules.iter().any(|it| it == module), "{module} is not among {modules:?}");
+    }
+    assert_eq!(without_readers(&justfile), [""; 0]);
+    let fewer = justfile.replace(" report_ completions::", "");
+    assert!(without_readers(&fewer).contains(&"report_matrix".to_owned()));
+    let weekly = read(".github/workflows/weekly.yml");
+    let readers = job(&weekly, "readers");
+    let installed = ["fish zsh", "chromium", "npm ci", "viztracer", "sarif-tools", "MemoryViz.js"];
+    for part in installed {
+        assert!(readers.contains(part), "{part} is not installed before the readers");
+    }
+    assert!(readers.trim_end().ends_with("- run: just readers"), "{readers}");
+}
+
+/// A test without its browser passes, and fails with `READERS=all`.
+#[test]
+fn a_reader_that_is_missing_is_an_error_on_request() {
+    let own = std::env::current_exe().expect("the path of this test");
+    for test in [
+        "report_matrix::axe_finds_nothing_on_any_page",
+        "report_matrix::many_failures_are_rows_below_the_counts",
+    ] {
+        let run = |readers: &str| {
+            let mut command = Command::new(&own);
+            command.args(["--exact", "--nocapture", test]).env("READERS", readers).env("PATH", "");
+            command.output().expect("the test runs")
+        };
+        let skipped = run("some");
+        let text = String::from_utf8_lossy(&skipped.stderr).into_owned();
+        assert!(skipped.status.success() && text.contains("skipped: "), "{test}: {text}");
+        let required = run("all");
+        let text = String::from_utf8_lossy(&required.stderr).into_owned();
+        assert!(!required.status.success(), "{test} passes without its reader");
+        assert!(text.contains("and READERS=all requires it"), "{text}");
+    }
 }

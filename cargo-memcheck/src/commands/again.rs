@@ -4,7 +4,7 @@
 use super::{review, run};
 use crate::build::workspace::Places;
 use crate::invocation::cli::{RunArgs, SelectFlags, SnapshotArgs};
-use crate::invocation::values::Verbosity;
+use crate::invocation::values::{Format, Verbosity};
 use crate::presentation::results;
 use crate::system::error::Failure;
 use crate::system::printing::eprint_line;
@@ -13,12 +13,15 @@ use crate::system::process::INTERRUPTED;
 pub(super) fn run(args: &RunArgs) -> Result<u8, Failure> {
     let code = run::run(&chosen(args))?;
     if args.review && code != INTERRUPTED {
+        let mut output = args.output.clone();
+        // The stream of JSON has ended with the summary of the run, which counts the pending snapshots.
+        output.form.message_format = Format::Human;
         review::review(&SnapshotArgs {
             filters: args.select.filters.clone(),
             baselines: args.baselines.clone(),
             packages: args.cargo.packages.clone(),
             manifest_path: args.cargo.manifest_path.clone(),
-            output: args.output.clone(),
+            output,
             ..SnapshotArgs::default()
         })?;
     }

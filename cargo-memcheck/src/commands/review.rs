@@ -80,7 +80,22 @@ pub(super) fn review(args: &SnapshotArgs) -> Result<u8, Failure> {
             }
         }
     }
+    if !asks && left > 0 && verbosity > Verbosity::Quiet {
+        eprint_line!("{} {}", style::warning("note:"), undecided(left));
+    }
     Ok(if left == 0 { exit::OK } else { exit::DENIED })
+}
+
+/// The reason why no question was asked.
+fn undecided(left: usize) -> String {
+    let (snapshots, stay) = match left {
+        1 => ("snapshot", "stays"),
+        _ => ("snapshots", "stay"),
+    };
+    format!(
+        "{left} {snapshots} {stay} pending, because a review needs a terminal to ask: run the commands \
+         above, or review in a terminal"
+    )
 }
 
 fn show(
@@ -204,6 +219,12 @@ mod tests {
         assert_eq!(decision(&Key::Enter, true), Err(Some("Enter".to_owned())));
         assert_eq!(decision(&Key::Char('?'), true), Err(None));
         assert_eq!(decision(&Key::Escape, true), Ok(ReviewDecision::Stop));
+    }
+
+    #[test]
+    fn the_snapshots_that_no_one_was_asked_about_are_counted() {
+        assert!(undecided(1).starts_with("1 snapshot stays pending, because"));
+        assert!(undecided(2).starts_with("2 snapshots stay pending, because"));
     }
 
     #[test]
