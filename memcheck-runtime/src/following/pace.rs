@@ -13,10 +13,7 @@ use crate::available::available;
 /// behind.
 const HORIZON_TIME: Duration = Duration::from_millis(100);
 
-/// Iterations that are no more than a further proof may take this part of the time for evidence.
-const PART_FOR_PROOF: u32 = 2;
-
-/// The most memory that such iterations may leave in all.
+/// The most memory that iterations may leave in all which are no more than a further proof.
 const MEMORY_FOR_PROOF: u64 = 1 << 30;
 
 /// A run that lasts for a time reads the clock after about this time.
@@ -26,9 +23,8 @@ impl Following {
     /// True if there are time and memory to prove with this number of further iterations what is
     /// decided already.
     pub(super) fn can_be_proved(&self, number: u32, ended: u32) -> bool {
-        let each = self.clock.elapsed().checked_div(ended).unwrap_or_default();
         number > 0
-            && each.saturating_mul(number) <= self.evidence / PART_FOR_PROOF
+            && self.iterations_in_time(ended) >= number
             && self.judged().all(|history| growth_of(history, number) <= MEMORY_FOR_PROOF)
     }
 

@@ -52,7 +52,7 @@ pub(super) fn counts(tally: &Tally) -> String {
     // These tests are counted above, by their result.
     let without = match *new {
         0 => String::new(),
-        1 if tally.ran() == 1 => " (without a baseline)".to_owned(),
+        1 if tally.ran() == 1 => " (1 without a baseline)".to_owned(),
         new if new == tally.ran() => " (all without a baseline)".to_owned(),
         new => format!(" ({new} of them without a baseline)"),
     };
