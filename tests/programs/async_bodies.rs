@@ -75,9 +75,24 @@ async fn server_that_keeps_answers(trial: &mut Trial) -> anyhow::Result<()> {
     serves(trial, true).await
 }
 
-/// A task for each request, which never ends.
+/// Tasks run on two threads. Those that have not ended are dropped with the runtime, after the body.
+fn block_on_threads<F: Future>(future: F) -> F::Output {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build();
+    runtime.expect("the runtime starts").block_on(future)
+}
+
 #[mem_test(block_on = block_on, max_growth = "0 B", baseline = false)]
 async fn tasks_that_never_end(trial: &mut Trial) -> Result<()> {
+    starts_tasks(trial).await
+}
+
+#[mem_test(block_on = block_on_threads, max_growth = "0 B", baseline = false)]
+async fn tasks_on_threads_that_never_end(trial: &mut Trial) -> Result<()> {
+    starts_tasks(trial).await
+}
+
+/// Starts a task for each request, which never ends.
+async fn starts_tasks(trial: &mut Trial) -> Result<()> {
     let device = trial.device().clone();
     trial
         .iterate_async(|_| async {

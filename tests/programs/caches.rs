@@ -122,15 +122,40 @@ fn entries_that_expire(trial: &mut Trial) -> Result<()> {
     })
 }
 
-/// Each block is larger than the one before, and the context is full after 29 iterations.
-#[mem_test(max_growth = "0 B", baseline = false)]
-fn accelerates_until_the_context_is_full(trial: &mut Trial) -> anyhow::Result<()> {
+/// Each block is larger than the one before, until `end` returns an error or panics.
+fn accelerates(trial: &mut Trial, end: fn(usize) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let device = trial.device().clone();
     let mut kept = HashMap::new();
     trial.iterate(|i| {
+        end(i)?;
         let n = 64 + 16 * i;
-        anyhow::ensure!(n <= 512, "no position is left");
         kept.insert(n, Tensor::zeros((n, n), DType::F32, &device)?);
+        Ok(())
+    })
+}
+
+/// The context is full after 29 iterations.
+#[mem_test(max_growth = "0 B")]
+fn accelerates_until_the_context_is_full(trial: &mut Trial) -> anyhow::Result<()> {
+    accelerates(trial, |i| {
+        anyhow::ensure!(i < 29, "no position is left");
+        Ok(())
+    })
+}
+
+#[mem_test(max_growth = "0 B", baseline = false)]
+fn accelerates_until_a_panic(trial: &mut Trial) -> anyhow::Result<()> {
+    accelerates(trial, |i| {
+        assert!(i < 29, "no position is left");
+        Ok(())
+    })
+}
+
+/// There is nothing after the measured iterations.
+#[mem_test(max_growth = "0 B", baseline = false, iterations = 5)]
+fn accelerates_for_five_iterations(trial: &mut Trial) -> anyhow::Result<()> {
+    accelerates(trial, |i| {
+        anyhow::ensure!(i < 7, "no position is left");
         Ok(())
     })
 }

@@ -9,7 +9,7 @@ fn assert_has_a_line(programs: &Programs, run: &Run, test: &str) {
 }
 
 fn assert_caches_are_told_from_leaks(device: &str) {
-    let programs = Programs::of("caches");
+    let programs = Programs::of("caches").with_baselines();
     let run = &programs.run(device, &[]).exits(100);
     for test in [
         "map_of_random_keys::keys_512",
@@ -32,6 +32,8 @@ fn assert_caches_are_told_from_leaks(device: &str) {
     // The smallest steps: of 96 x 96 to 112 x 112, and of the first mask with seven positions.
     for (test, least) in [
         ("accelerates_until_the_context_is_full", 4 * 112 * 112),
+        ("accelerates_until_a_panic", 4 * 112 * 112),
+        ("accelerates_for_five_iterations", 4 * 112 * 112),
         ("cache_that_is_not_reset_beside_masks", 7 * 2 * 16 * 4 + 4 * (7 * 3 + 4)),
     ] {
         assert_has_a_line(&programs, run, test);
@@ -40,8 +42,16 @@ fn assert_caches_are_told_from_leaks(device: &str) {
         let least = if device == "cpu" { least.min(7 * 2 * 16 * 4) } else { least };
         assert!(finding["bytes_per_iteration"].as_u64() >= Some(least), "{test}: {finding}");
         let message = finding["message"].to_string();
-        assert!(message.contains("the body returned an error: no position is left"), "{message}");
+        let ended = if test.ends_with("panic") {
+            "the body panicked"
+        } else {
+            "the body returned an error: no position is left"
+        };
+        assert!(message.contains(ended), "{message}");
     }
+    let family = if device == "cpu" { "cpu" } else { "cuda" };
+    let pending = programs.pending(&format!("accelerates_until_the_context_is_full@{family}"));
+    assert!(!programs.has(&pending), "nothing may make a growth of 0 the baseline");
     for (test, every) in [
         ("replaced_by_a_longer_one::every_30", 30),
         ("replaced_by_a_longer_one::every_45", 45),
