@@ -42,7 +42,7 @@ fn chosen(args: &RunArgs) -> RunArgs {
     };
     let filters: Vec<String> = results::failed_tests(&folder).into_iter().filter(fits).collect();
     if filters.is_empty() {
-        if results::file(&folder).is_file() && args.output.verbosity() > Verbosity::Quiet {
+        if folder.is_dir() && args.output.verbosity() > Verbosity::Quiet {
             let which = if args.select.filters.is_empty() { "all" } else { "the selected" };
             eprint_line!("no test failed last: {which} tests run");
         }

@@ -136,6 +136,10 @@ fn run_legs(session: &Session, interrupt: &Interrupt) -> Result<u8, Failure> {
     let json = options.reporting.format == Format::Json;
     let on_stdout = json.then(|| Box::new(JsonLines::new(Stdout)) as Box<dyn Presenter>);
     let description = RunDescription::of(session);
+    if options.selects_all() {
+        // As in `discard`, a run does not depend on it.
+        let _ = results::forget_failed(&session.results_directory());
+    }
     let mut state = RunState {
         session,
         runner: Runner::prepare(session, legs.nvml(), interrupt.clone())?,

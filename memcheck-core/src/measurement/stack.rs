@@ -38,6 +38,29 @@ pub struct Stack {
     pub through: Vec<Passage>,
 }
 
+/// Inlining and closures repeat a line, which is shown once. A closure on the line that calls the
+/// iteration is a part of that call, unless no other line of the program is inside of the iteration.
+fn without_repeats(
+    frames: Vec<(&Frame, Owner)>,
+    is_outer: impl Fn(&Frame) -> bool,
+) -> Vec<(&Frame, Owner)> {
+    let mut kept: Vec<(&Frame, Owner)> = Vec::new();
+    for (frame, owner) in frames {
+        let is_same = |last: &Frame| (&last.file, last.line) == (&frame.file, frame.line);
+        let repeated = kept.last().filter(|(last, _)| frame.file.is_some() && is_same(last));
+        let is_call = repeated.is_some_and(|(last, _)| is_outer(frame) && !is_outer(last));
+        let inside = &kept[..kept.len().saturating_sub(1)];
+        let is_only_line = || inside.iter().all(|(_, owner)| *owner != Owner::User);
+        if repeated.is_none() {
+            kept.push((frame, owner));
+        } else if is_call && !is_only_line() {
+            kept.pop();
+            kept.push((frame, owner));
+        }
+    }
+    kept
+}
+
 fn is_zero(number: &usize) -> bool {
     *number == 0
 }
@@ -70,12 +93,10 @@ impl Stack {
         if let Some(outermost) = frames.iter().rposition(|(_, owner)| *owner == Owner::User) {
             frames.truncate(outermost + 1);
         }
-        // Inlining and closures repeat a line, which is shown once.
-        frames
-            .dedup_by(|(a, _), (b, _)| a.file.is_some() && (&a.file, a.line) == (&b.file, b.line));
+        let is_outer = |frame: &Frame| outer.contains(&std::ptr::from_ref(frame));
+        let mut frames = without_repeats(frames, is_outer);
         ends::trim(&mut frames);
-        let is_outer = |(frame, _): &&(&Frame, Owner)| outer.contains(&std::ptr::from_ref(*frame));
-        let outside = frames.iter().rev().take_while(is_outer).count();
+        let outside = frames.iter().rev().take_while(|(frame, _)| is_outer(frame)).count();
         let frames = frames.into_iter().map(|(frame, _)| frame.clone());
         Self { frames: c_functions.into_iter().chain(frames).collect(), outside, through }
     }

@@ -13,17 +13,14 @@ use memcheck_core::tolerance::Tolerance;
 use serde::Deserialize;
 
 use super::line::file;
+use crate::system::files::{self, Replacement};
+
+/// A list of the tests that had failed when the run of the results began.
+const FAILED_BEFORE: &str = "failed-before.json";
 
 #[derive(Deserialize)]
 struct LastLine {
-    run: Option<LastRun>,
     test: Option<LastTest>,
-}
-
-#[derive(Deserialize)]
-struct LastRun {
-    #[serde(default)]
-    failed_before: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -80,10 +77,7 @@ pub(crate) fn test_names(folder: &Path) -> Vec<String> {
 /// not run since, sorted.
 pub(crate) fn failed_tests(folder: &Path) -> Vec<String> {
     let (mut failed, mut ran) = (BTreeSet::new(), BTreeSet::new());
-    let mut before = Vec::new();
-    for LastLine { run, test } in lines(folder) {
-        before.extend(run.into_iter().flat_map(|run| run.failed_before));
-        let Some(LastTest { task, outcome }) = test else { continue };
+    for LastTest { task, outcome } in tests(folder) {
         let (Some(entry), status) = (task.subject.test, outcome.verdict.status) else { continue };
         if status.fails() {
             failed.insert(entry.name.clone());
@@ -92,8 +86,27 @@ pub(crate) fn failed_tests(folder: &Path) -> Vec<String> {
             ran.insert(entry.name);
         }
     }
+    let before = input::read_text(&folder.join(FAILED_BEFORE), input::RESULTS).unwrap_or_default();
+    let before: Vec<String> = serde_json::from_str(&before).unwrap_or_default();
     failed.extend(before.into_iter().filter(|name| !ran.contains(name)));
     failed.into_iter().collect()
+}
+
+/// Keeps the names of the failed tests for the time after the results are removed.
+pub(super) fn keep_failed(folder: &Path) -> anyhow::Result<()> {
+    let failed = failed_tests(folder);
+    if failed.is_empty() {
+        return Ok(forget_failed(folder)?);
+    }
+    let mut replacement = Replacement::new(&folder.join(FAILED_BEFORE))?;
+    serde_json::to_writer(replacement.file(), &failed)?;
+    replacement.commit()?;
+    Ok(())
+}
+
+/// For a run of all tests, whose own results state what has failed.
+pub(crate) fn forget_failed(folder: &Path) -> std::io::Result<()> {
+    files::remove(&folder.join(FAILED_BEFORE))
 }
 
 /// The tests whose runs measured different figures, by the path of their baselines: the ranges of
@@ -107,12 +120,8 @@ pub(crate) fn ranges(folder: &Path) -> BTreeMap<PathBuf, (Vec<Range>, Tolerance)
     tests(folder).filter_map(of_test).collect()
 }
 
-fn lines(folder: &Path) -> impl Iterator<Item = LastLine> {
+fn tests(folder: &Path) -> impl Iterator<Item = LastTest> {
     let results = input::open(&file(folder), input::RESULTS).ok();
     let lines = results.into_iter().flat_map(|it| BufReader::new(it).lines().map_while(Result::ok));
-    lines.filter_map(|line| serde_json::from_str(&line).ok())
-}
-
-fn tests(folder: &Path) -> impl Iterator<Item = LastTest> {
-    lines(folder).filter_map(|line| line.test)
+    lines.filter_map(|line| serde_json::from_str::<LastLine>(&line).ok()?.test)
 }

@@ -190,7 +190,6 @@ fn difference(one: &Results, other: &Results) -> Option<String> {
         archived: _,
         levels: _,
         origin: _,
-        failed_before: _,
     } = a;
     let of = |run: &RunDescription| run.partition.map(|part| part.all().count());
     if *devices != b.devices {

@@ -24,7 +24,7 @@ use std::path::Path;
 
 pub(crate) use error::ResultsError;
 pub(crate) use in_file::read_in_file;
-pub(crate) use last::{failed_tests, ranges, test_names};
+pub(crate) use last::{failed_tests, forget_failed, ranges, test_names};
 pub(crate) use line::file;
 pub(crate) use merge::{MergedRun, merge};
 pub(crate) use pending_snapshots::join;
@@ -38,7 +38,10 @@ pub(crate) use store::Store;
 
 use crate::system::files;
 
+/// Removes the results of an earlier run, but not the names of its tests that failed.
 pub(crate) fn discard(folder: &Path) -> Result<(), ResultsError> {
+    // No run may fail for what only `--failed` reads.
+    let _ = last::keep_failed(folder);
     running::discard(folder);
     files::remove(&file(folder)).map_err(|error| ResultsError::Kept(file(folder), error))
 }

@@ -12,7 +12,6 @@ use memcheck_core::shape::Scaling;
 use memcheck_core::wire::protocol;
 use serde::{Deserialize, Serialize};
 
-use super::last;
 use crate::build::leg::Leg;
 use crate::discovery::session::{LegTests, Session};
 use crate::discovery::task::Task;
@@ -47,10 +46,6 @@ pub(crate) struct RunDescription {
     pub(super) levels: BTreeMap<Code, Level>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) origin: Option<RunOrigin>,
-    /// The names of tests that failed before. Those that this run has not selected count as failed
-    /// still. Empty if it has selected all tests.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) failed_before: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -93,10 +88,6 @@ impl RunDescription {
             mode: options.mode,
             levels: options.levels.explicit().clone(),
             origin: Some(RunOrigin::of(session)),
-            failed_before: match options.selects_all() {
-                true => Vec::new(),
-                false => last::failed_tests(&session.results_directory()),
-            },
         }
     }
 

@@ -35,7 +35,6 @@ fn run(part: &str) -> RunDescription {
         archived: false,
         levels: Default::default(),
         origin: Some(crate::presentation::origin::example()),
-        failed_before: Vec::new(),
     }
 }
 

@@ -202,10 +202,13 @@ mod tests {
         };
         let shown = |stack: &Stack| stack.frames.len() - stack.outside;
         assert_eq!((stack(&frames).outside, shown(&stack(&frames))), (2, 3));
-        // The closure is on the line of the iteration, which is shown once.
+        // The closure is on the line that calls the iteration, which is shown once.
         let mut one_line = frames;
         one_line[4].2 = 3;
-        assert_eq!((stack(&one_line).outside, shown(&stack(&one_line))), (1, 3));
+        assert_eq!((stack(&one_line).outside, shown(&stack(&one_line))), (2, 2));
+        // It is the only line of the program inside of the iteration.
+        let no_other = [&one_line[..1], &one_line[2..]].concat();
+        assert_eq!((stack(&no_other).outside, shown(&stack(&no_other))), (1, 2));
         // Without an iteration, and with a body that is one.
         assert_eq!(stack(&frames[..3]).outside, 0);
         let iteration = [frames[0], frames[5], frames[6], frames[3], frames[6]];

@@ -402,7 +402,7 @@ mod tests {
         };
         let whole = card(&crash);
         let order =
-            ["line: </strong><code>a.rs:2", "SIGSEGV", "called from a.rs:9", "the end", "next: "];
+            ["line: </strong><code>a.rs:2", "SIGSEGV", "called from a.rs:9", "next: ", "the end"];
         let found = order.map(|part| whole.find(part).unwrap_or_else(|| panic!("{part}: {whole}")));
         assert!(found.is_sorted(), "{found:?} {whole}");
         assert_eq!(whole.matches("class=\"place\"").count(), 1, "{whole}");
