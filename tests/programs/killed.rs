@@ -32,7 +32,7 @@ fn read(address: *const u64) -> u64 {
 #[mem_test(baseline = false)]
 fn reads_null(trial: &mut Trial) -> Result<()> {
     in_the_third(trial, || {
-        black_box(read(black_box(8 as *const u64))); // line: passes null
+        black_box(read(black_box(std::ptr::dangling::<u64>()))); // line: passes null
     })
 }
 
@@ -128,7 +128,7 @@ fn survives_with_its_handler(trial: &mut Trial) -> Result<()> {
 fn ends_in_its_handler(trial: &mut Trial) -> Result<()> {
     handle(libc::SIGSEGV, write_and_end);
     in_the_third(trial, || {
-        black_box(read(black_box(8 as *const u64)));
+        black_box(read(black_box(std::ptr::dangling::<u64>())));
     })
 }
 
