@@ -307,8 +307,8 @@ mod tests {
             let packages: Vec<_> = packages.iter().map(|name| package(name)).collect();
             workspace(root, &packages.iter().collect::<Vec<_>>()).name()
         };
-        assert_eq!(name("/work/folder", &["app"]), "app");
-        assert_eq!(name("/work/folder", &["app", "helpers"]), "folder");
+        assert_eq!(name("/code/folder", &["app"]), "app");
+        assert_eq!(name("/code/folder", &["app", "helpers"]), "folder");
     }
 
     #[test]
