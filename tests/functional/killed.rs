@@ -33,14 +33,14 @@ fn a_signal_has_the_iteration_and_the_line_that_it_ended() {
     for device in ["cpu", "sim"] {
         let run = programs.run(device, &[]).exits(100);
         for (test, message, marker) in [
-            ("aborts", format!("{ABORT} in iteration 3 of 10"), "aborts"),
-            ("reads_null", format!("{SEGMENTATION} in iteration 3 of 10"), "reads"),
+            ("aborts", format!("{ABORT} in iteration 5 of 12"), "aborts"),
+            ("reads_null", format!("{SEGMENTATION} in iteration 5 of 12"), "reads"),
             (
                 "aborts_before_its_iterations",
                 format!("{ABORT} before the first iteration"),
                 "aborts early",
             ),
-            ("aborts_on_a_thread", format!("{ABORT} in iteration 3 of 10"), "aborts on a thread"),
+            ("aborts_on_a_thread", format!("{ABORT} in iteration 5 of 12"), "aborts on a thread"),
         ] {
             let finding = finding(&run, test);
             assert_eq!(first_line(&finding), message, "{device} {test}");
@@ -59,14 +59,14 @@ fn a_signal_has_the_iteration_and_the_line_that_it_ended() {
             [("panics_while_it_panics", test_body), ("overflows_its_stack", "killed::descend")]
         {
             let finding = finding(&run, test);
-            assert_eq!(first_line(&finding), format!("{ABORT} in iteration 3 of 10"), "{test}");
+            assert_eq!(first_line(&finding), format!("{ABORT} in iteration 5 of 12"), "{test}");
             let function = finding["keeps_at"]["function"].as_str().expect("a function");
             assert!(function.contains(expected), "{device} {function}");
         }
         // No stack is known, and so no line is claimed.
         let killed = finding(&run, "is_killed");
         let message = killed["message"].as_str().unwrap();
-        let expected = "SIGKILL (signal 9) ended the process in iteration 3 of 10; 8,3";
+        let expected = "SIGKILL (signal 9) ended the process in iteration 5 of 12; 8,3";
         assert!(message.starts_with(expected), "{message}");
         assert!(message.ends_with("were live on the host when that iteration began"), "{message}");
         assert_eq!(at(&killed), place("the killed test"));
@@ -87,7 +87,7 @@ fn handlers_of_the_program_are_kept_and_its_children_are_not_the_test() {
             assert_eq!(run.codes(test), [""; 0], "{device} {test}");
         }
         let own = finding(&run, "ends_in_its_handler");
-        let expected = "the process ended with exit status 9 in iteration 3 of 10";
+        let expected = "the process ended with exit status 9 in iteration 5 of 12";
         assert_eq!(own["message"], expected, "{device}");
         for printed in ["the handler of the program ran", "has overflowed its stack"] {
             assert!(run.stderr.contains(printed), "{device} {}", run.stderr);
@@ -107,7 +107,7 @@ fn every_form_of_output_has_the_place_and_the_next_step_of_a_crash() {
     let place = format!("{}:{}", programs.source(), programs.line("reads"));
     let next = "cargo memcheck run -p memcheck-programs --test programs killed::reads_null --exact \
                 --device cpu";
-    let message = format!("{SEGMENTATION} in iteration 3 of 10");
+    let message = format!("{SEGMENTATION} in iteration 5 of 12");
     let markdown = programs.read("out/a.md");
     let page = fs::read_to_string(programs.path().join("out/a.html")).expect("a page");
     for (form, text) in [("terminal", &run.stderr), ("markdown", &markdown), ("html", &page)] {
@@ -133,7 +133,7 @@ fn a_plain_run_names_the_line_too() {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(101), "{text}");
     let at = format!("{}:{} (programs::killed::aborts", programs.source(), programs.line("aborts"));
-    for part in [format!("crashed: {ABORT} in iteration 3 of 10"), at] {
+    for part in [format!("crashed: {ABORT} in iteration 5 of 12"), at] {
         assert!(text.contains(&part), "`{part}` is not in {text}");
     }
     assert!(text.contains("test killed::is_clean ... ok"), "{text}");

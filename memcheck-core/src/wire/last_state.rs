@@ -148,7 +148,7 @@ impl LastState {
         })
     }
 
-    /// The moment in words, such as `in iteration 3 of 10`.
+    /// The moment in words, such as `in iteration 5 of 12`.
     pub fn moment_text(&self) -> String {
         match self.moment {
             Moment::BeforeIterations => "before the first iteration".to_owned(),
@@ -176,12 +176,14 @@ impl LastState {
     fn iteration(&self, index: u32) -> String {
         let number = u64::from(index) + 1;
         let (warmup, measured) = (self.warmup, self.measured);
-        match number.checked_sub(warmup) {
-            None | Some(0) => format!("iteration {number} of {warmup} of the warm-up"),
-            Some(number) if number <= measured => format!("iteration {number} of {measured}"),
-            Some(number) => {
-                format!("iteration {number}, which follows the {measured} measured ones")
-            }
+        let all = warmup.saturating_add(measured);
+        // Counted with the warm-up, as in all other texts.
+        if number <= warmup {
+            format!("iteration {number} of {all}, in the warm-up")
+        } else if number <= all {
+            format!("iteration {number} of {all}")
+        } else {
+            format!("iteration {number}, which follows the {measured} measured ones")
         }
     }
 }
@@ -212,7 +214,7 @@ mod tests {
         put(&mut content, FIRST_CALL + 1, 9);
         let died = LastState::parse(&content).unwrap();
         assert_eq!(died.fatal, Some(FatalSignal { signal: 11, calls: vec![7, 9] }));
-        assert_eq!(died.moment_text(), "in iteration 3 of 10");
+        assert_eq!(died.moment_text(), "in iteration 5 of 12");
         let live = "4,096 B (4.0 KiB) were live on the host when that iteration began";
         assert_eq!(died.live_text().as_deref(), Some(live));
     }
@@ -244,13 +246,13 @@ mod tests {
         };
         for (moment, text, has_live) in [
             (Moment::BeforeIterations, "before the first iteration", false),
-            (Moment::In(0), "in iteration 1 of 2 of the warm-up", true),
-            (Moment::In(2), "in iteration 1 of 10", true),
-            (Moment::After(4), "after iteration 3 of 10", true),
+            (Moment::In(0), "in iteration 1 of 12, in the warm-up", true),
+            (Moment::In(2), "in iteration 3 of 12", true),
+            (Moment::After(4), "after iteration 5 of 12", true),
             (Moment::After(11), "after the last measured iteration", true),
             (
                 Moment::In(u32::MAX),
-                "in iteration 4294967294, which follows the 10 measured ones",
+                "in iteration 4294967296, which follows the 10 measured ones",
                 true,
             ),
             (Moment::FurtherRound, "while the body ran again, after its iterations", false),

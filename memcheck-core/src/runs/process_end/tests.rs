@@ -150,12 +150,12 @@ fn a_crash_names_the_iteration_and_a_kill_the_live_bytes_too() {
         (
             11,
             at(Moment::In(5)),
-            "SIGSEGV (signal 11) ended the process in iteration 4 of 10".to_owned(),
+            "SIGSEGV (signal 11) ended the process in iteration 6 of 12".to_owned(),
         ),
         (
             9,
             at(Moment::In(5)),
-            format!("SIGKILL (signal 9) ended the process in iteration 4 of 10; {live}"),
+            format!("SIGKILL (signal 9) ended the process in iteration 6 of 12; {live}"),
         ),
         (
             9,
@@ -167,7 +167,7 @@ fn a_crash_names_the_iteration_and_a_kill_the_live_bytes_too() {
     }
     let expected = ExpectedTest { test: "a::b", family: Family::Cpu };
     let exit = judge(&exited(3), Written::Nothing, at(Moment::In(0)), expected);
-    let text = "the process ended with exit status 3 in iteration 1 of 2 of the warm-up";
+    let text = "the process ended with exit status 3 in iteration 1 of 12, in the warm-up";
     assert_eq!(message(&exit), text);
     let after = judge(&signal(6), report(|_| {}), at(Moment::After(11)), expected);
     assert_eq!(
@@ -209,7 +209,7 @@ fn a_crash_is_at_the_innermost_line_of_the_program_and_names_its_callers() {
         ended.finding.unwrap()
     };
     let finding = located(vec![0, 1, 2, 3]);
-    let expected = "SIGABRT (signal 6) ended the process in iteration 3 of 10\n\
+    let expected = "SIGABRT (signal 6) ended the process in iteration 5 of 12\n\
                     called from tests/mem.rs:7 (mem::outer)";
     assert_eq!(finding.message, expected);
     let at = |finding: &Finding| {
