@@ -140,12 +140,12 @@ fn candle_is_added() {
     let project = Project::package("without-candle", "");
     let manifest = "[package]\nname = \"without-candle\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[workspace]\n";
     project.write("Cargo.toml", manifest);
-    let run = project.memcheck(&["init", "--yes"]).exits(2);
+    let run = project.memcheck(&["init", "--yes", "--no-workflow"]).exits(2);
     let words = named(&run, "cargo add");
     assert_eq!(words[2..], ["-p", "without-candle", "candle-core"]);
     run_in(project.path(), &words, None);
     assert!(table(&project, "dependencies").contains_key("candle-core"));
-    let next = project.memcheck(&["init", "--yes"]);
+    let next = project.memcheck(&["init", "--yes", "--no-workflow"]);
     assert!(!next.stderr.contains("does not depend on candle-core"), "{}", next.stderr);
 }
 
