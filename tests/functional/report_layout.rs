@@ -33,7 +33,8 @@ fn names_of_tests_are_readable_at_every_width() {
             "{row}.cells[0].getBoundingClientRect().width / {row}.getBoundingClientRect().width"
         );
         let share = number(&mut page, &share);
-        assert!(share >= 0.33, "{width}: the name has {share} of the row");
+        // 40 %, of widths that are rounded to a part of a pixel.
+        assert!(share >= 0.399, "{width}: the name has {share} of the row");
         // A name has one line, or breaks after a separator.
         let lines =
             format!("new Set([...{row}.querySelector('a').getClientRects()].map(r => r.top)).size");

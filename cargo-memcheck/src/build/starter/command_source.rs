@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn ci_installs_the_version_of_a_dependency_of_the_registry() {
-        let of_registry = declared("registry+https://github.com/rust-lang/crates.io-index");
+        let of_registry = declared("registry+https://host/index");
         let added = format!("^{}", env!("CARGO_PKG_VERSION"));
         for (declared, requirement) in [(Some(&of_registry), "^0.1.2"), (None, added.as_str())] {
             let source = CommandSource::find(&InitArgs::default(), declared).unwrap();

@@ -8,6 +8,8 @@ use memcheck_core::judgement::location::Roots;
 use super::annotations::GithubAnnotations;
 use super::reports;
 use super::terminal::Terminal;
+#[cfg(test)]
+use crate::discovery::task::{Task, TestOutcome};
 use crate::invocation::options::{Annotations, Pending, ReportContext, ReportingOptions};
 use crate::invocation::values::{Format, NoTests, ReportKind, Verbosity};
 use crate::presentation::events::Presenter;
@@ -63,6 +65,19 @@ pub(crate) fn present_all(
     let tally = replay(&mut notify);
     notify(&mut |to| to.finished(&tally, tally.exit_code(NoTests::Fail)));
     reports.iter().map(|(kind, report)| (*kind, report.text())).collect()
+}
+
+/// The reports of a run with this one test, which failed, by the names of their kinds.
+#[cfg(test)]
+pub(super) fn reports_of(task: &Task, outcome: &TestOutcome) -> impl Fn(&str) -> String {
+    let reports = present_all(|notify| {
+        notify(&mut |presenter| presenter.test_finished(task, outcome));
+        Tally { failed: 1, ..Tally::default() }
+    });
+    move |kind| {
+        let (_, report) = reports.iter().find(|(name, _)| *name == kind).expect("a kind of report");
+        String::from_utf8(report.as_ref().expect("a report").clone()).expect("text")
+    }
 }
 
 #[cfg(test)]

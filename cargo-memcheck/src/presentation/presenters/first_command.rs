@@ -11,7 +11,6 @@ use super::exports::markdown::inline::code;
 use super::next_step;
 use crate::discovery::task::TestOutcome;
 use crate::discovery::task::example::task;
-use crate::presentation::tally::Tally;
 
 /// A test that has failed by this code, with or without a pending snapshot and a panic that offers a
 /// backtrace.
@@ -40,14 +39,7 @@ fn after<'t>(text: &'t str, mark: &str) -> &'t str {
 /// The first command in each form.
 fn shown(outcome: &TestOutcome) -> Vec<(&'static str, String)> {
     let task = task();
-    let reports = every::present_all(|notify| {
-        notify(&mut |presenter| presenter.test_finished(&task, outcome));
-        Tally { failed: 1, ..Tally::default() }
-    });
-    let report = |kind: &str| {
-        let (_, report) = reports.iter().find(|(name, _)| *name == kind).unwrap();
-        String::from_utf8(report.as_ref().unwrap().clone()).unwrap()
-    };
+    let report = every::reports_of(&task, outcome);
     let sarif: Value = serde_json::from_str(&report("sarif")).unwrap();
     let next = &sarif["runs"][0]["results"][0]["properties"]["nextStep"];
     let annotation = every::annotations().of_test(&task, outcome).remove(0).text;
@@ -95,15 +87,8 @@ fn every_text_names_the_snapshot_to_accept_once_for_all_findings() {
     let mut outcome = outcome(Code::PeakRegression, true, false);
     outcome.verdict.findings.push(Finding::new(Code::GrowthRegression, "message"));
     let task = task();
-    let reports = every::present_all(|notify| {
-        notify(&mut |presenter| presenter.test_finished(&task, &outcome));
-        Tally { failed: 1, ..Tally::default() }
-    });
     let command = "cargo memcheck accept a@cpu.snap";
-    let report = |kind: &str| {
-        let (_, report) = reports.iter().find(|(name, _)| *name == kind).unwrap();
-        String::from_utf8(report.as_ref().unwrap().clone()).unwrap()
-    };
+    let report = every::reports_of(&task, &outcome);
     let terminal = every::terminal().result(&task, &outcome).join("\n");
     for text in [terminal, report("junit"), report("markdown")] {
         assert_eq!(text.matches("memcheck accept").count(), 1, "{text}");

@@ -16,7 +16,6 @@ use super::{findings, json};
 use crate::discovery::task::TestOutcome;
 use crate::discovery::task::example::task;
 use crate::invocation::values::{ReportKind, Verbosity};
-use crate::presentation::tally::Tally;
 
 /// A surviving tensor of each iteration: its operation and shape, and the lines that lead to it. The
 /// last line repeats the body.
@@ -119,14 +118,7 @@ fn outcome(sites: &[KeptSite]) -> TestOutcome {
 /// The line that a form of output begins with, as it has it.
 fn shown(outcome: &TestOutcome) -> Vec<(&'static str, String)> {
     let task = task();
-    let reports = every::present_all(|notify| {
-        notify(&mut |presenter| presenter.test_finished(&task, outcome));
-        Tally { failed: 1, ..Tally::default() }
-    });
-    let report = |kind: &str| {
-        let (_, report) = reports.iter().find(|(name, _)| *name == kind).unwrap();
-        String::from_utf8(report.as_ref().unwrap().clone()).unwrap()
-    };
+    let report = every::reports_of(&task, outcome);
     let finding = &outcome.verdict.findings[0];
     let terminal = findings::lines(finding, Verbosity::Normal);
     let annotation = every::annotations().of_test(&task, outcome).remove(0).text;
