@@ -132,12 +132,22 @@ fn is_about_the_build(line: &str) -> bool {
         || ["building ", "built "].iter().any(|words| plain.starts_with(words))
 }
 
-/// A text without what may differ between two runs: durations, and the lines about the build.
+/// How many iterations fit into `evidence` depends on the machine.
+fn without_last_iteration(line: &str) -> String {
+    const BEFORE: &str = "the growth goes on to iteration ";
+    let Some((before, number)) = line.split_once(BEFORE) else { return line.to_owned() };
+    let after = number.trim_start_matches(|c: char| c.is_ascii_digit() || c == ',');
+    format!("{before}{BEFORE}NUMBER{after}")
+}
+
+/// A text without the parts that may differ between two runs: durations, the last iteration of a test
+/// that is followed for a time, and the lines about the build.
 pub(super) fn stable(text: &str) -> String {
     let mut stable = String::new();
     for line in text.split_inclusive('\n').filter(|line| !is_about_the_build(line)) {
+        let line = &without_last_iteration(line);
         let mut word_starts = true;
-        let mut rest = line;
+        let mut rest: &str = line;
         while let Some(first) = rest.chars().next() {
             let number = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
             let unit = rest[number..].strip_prefix('s').filter(|after| {
