@@ -1,10 +1,13 @@
 //! Memory of devices that are opened again for each request and kept, and memory whose free the
 //! driver refuses.
 
+use std::collections::HashMap;
+use std::sync::mpsc;
 use std::thread;
 
 use candle_core::quantized::QMatMul;
 use candle_core::{DType, Device, DeviceLocation, Module, Result, Tensor};
+use candle_nn::{Linear, VarBuilder, linear};
 use memcheck_runtime::Trial;
 
 use super::ratchets::{quantized, workspace_bytes};
@@ -16,7 +19,9 @@ const SOURCE: &str = include_str!("devices.rs");
 pub const SCENARIOS: &[Scenario] = &[
     scenario!(SOURCE, device_of_every_request, "device-recreated", Steady, runs: Runs::OnGpu),
     scenario!(SOURCE, workspace_of_every_device, "device-recreated", Steady, runs: Runs::OnGpu),
+    scenario!(SOURCE, device_of_every_model, "device-recreated", Steady, runs: Runs::OnGpu),
     scenario!(SOURCE, dropped_without_a_context, "free-without-context", Steady, runs: Runs::OnGpu),
+    scenario!(SOURCE, answers_of_a_worker, "free-without-context", Steady, runs: Runs::OnGpu),
     scenario!(SOURCE, retained device_dropped_late, "free-without-context", runs: Runs::OnGpu),
 ];
 
@@ -196,5 +201,110 @@ pub mod device_dropped_late {
         let weights = Tensor::zeros((WIDTH, WIDTH), DType::F32, &device)?;
         trial.iterate(|_| weights.relu().map(drop))?;
         Ok((device, weights))
+    }
+}
+
+/// A registry of models, each of which opens a device of its own.
+pub mod device_of_every_model {
+    use super::*;
+
+    const WIDTH: usize = 32;
+
+    struct Model {
+        layer: Linear,
+        device: Device,
+    }
+
+    impl Model {
+        fn load(own: &Device) -> Result<Self> {
+            let device = opened_again(own)?;
+            let weights = VarBuilder::zeros(DType::F32, &device);
+            // leaks: device_of_every_model
+            Ok(Self { layer: linear(WIDTH, WIDTH, weights)?, device })
+        }
+
+        fn answer(&self) -> Result<Tensor> {
+            let input = Tensor::zeros((1, WIDTH), DType::F32, &self.device)?;
+            self.layer.forward(&input)
+        }
+    }
+
+    /// A weight of `width²` and a bias of `width` f32.
+    pub fn bytes(_leg: Family) -> u64 {
+        ((WIDTH + 1) * WIDTH * 4) as u64
+    }
+
+    /// Registers each version of the model under its own name.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |version| version)
+    }
+
+    /// Replaces the model by its new version.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |_| 0)
+    }
+
+    fn run(trial: &mut Trial, name: fn(usize) -> usize) -> anyhow::Result<()> {
+        let own = trial.device().clone();
+        let mut models = HashMap::with_capacity(HISTORY);
+        trial.iterate(|version| {
+            let model = Model::load(&own)?;
+            model.answer()?;
+            models.insert(name(version), model);
+            Ok(())
+        })
+    }
+}
+
+/// A worker that writes answers to a client, on a thread that never used CUDA.
+pub mod answers_of_a_worker {
+    use super::*;
+
+    const FLOATS: usize = 512;
+
+    /// One answer.
+    pub fn bytes(_leg: Family) -> u64 {
+        (FLOATS * 4) as u64
+    }
+
+    /// The worker drops each answer when it is written.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |_| None)
+    }
+
+    /// The worker hands each answer back to the thread that computed it.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, Some)
+    }
+
+    fn run(trial: &mut Trial, written: fn(Tensor) -> Option<Tensor>) -> anyhow::Result<()> {
+        let device = trial.device().clone();
+        let (answers, received) = mpsc::channel::<Tensor>();
+        let (done, returned) = mpsc::channel();
+        thread::scope(|scope| {
+            scope.spawn(move || received.iter().try_for_each(|one| done.send(written(one))));
+            let result = trial.iterate(|_| {
+                // The server retries, because the first call returns the error of the last free.
+                // leaks: answers_of_a_worker
+                let answer = zeros!(FLOATS, &device).or_else(|_| zeros!(FLOATS, &device))?;
+                answers.send(answer)?;
+                returned.recv()?;
+                anyhow::Ok(())
+            });
+            drop(answers);
+            result
+        })
     }
 }

@@ -17,8 +17,10 @@ const SOURCE: &str = include_str!("growing.rs");
 pub const SCENARIOS: &[Scenario] = &[
     scenario!(SOURCE, concatenated_at_every_token, "cache-grows", Enlarged),
     scenario!(SOURCE, capacity_that_grows_in_steps, "cache-grows", Enlarged),
+    scenario!(SOURCE, index_of_documents, "cache-grows", Enlarged),
     scenario!(SOURCE, masks_of_every_length, "cache-by-shape", Growing),
     scenario!(SOURCE, masks_that_a_model_keeps, "cache-by-shape", Growing),
+    scenario!(SOURCE, positions_of_every_length, "cache-by-shape", Growing),
 ];
 
 /// Width of a cached token.
@@ -204,6 +206,117 @@ pub mod masks_that_a_model_keeps {
             let ids = Tensor::zeros((1, length(prompt)), DType::U32, &device)?;
             // leaks: masks_that_a_model_keeps
             model.forward(&ids, 0, &mut cache)?;
+            Ok(())
+        })
+    }
+}
+
+/// An index of documents on the device, which is extended by a row for each of them.
+pub mod index_of_documents {
+    use super::*;
+
+    /// Documents that are in the index from the start.
+    const DOCUMENTS: usize = 4;
+
+    struct Index {
+        rows: Tensor,
+    }
+
+    impl Index {
+        fn add(&mut self, embedding: &Tensor) -> Result<()> {
+            // leaks: index_of_documents
+            self.rows = self.rows.pad_with_zeros(0, 0, 1)?;
+            self.rows.slice_set(embedding, 0, self.rows.dim(0)? - 1)
+        }
+    }
+
+    /// One row.
+    pub fn bytes(_leg: Family) -> u64 {
+        TOKEN
+    }
+
+    /// Adds every document.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |_| Ok(()))
+    }
+
+    /// Removes the oldest document before it adds one.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |index| {
+            index.rows = index.rows.narrow(0, 1, DOCUMENTS - 1)?;
+            Ok(())
+        })
+    }
+
+    fn run(trial: &mut Trial, before: fn(&mut Index) -> Result<()>) -> anyhow::Result<()> {
+        let device = trial.device().clone();
+        let mut index = Index { rows: Tensor::zeros((DOCUMENTS, WIDTH), DType::F32, &device)? };
+        let document = Tensor::ones((8, WIDTH), DType::F32, &device)?;
+        trial.iterate(|_| {
+            before(&mut index)?;
+            Ok(index.add(&document.mean_keepdim(0)?)?)
+        })
+    }
+}
+
+/// Encodings of positions, which a model computes when it sees a length for the first time.
+pub mod positions_of_every_length {
+    use super::*;
+
+    struct Positions {
+        tables: HashMap<usize, Tensor>,
+    }
+
+    impl Positions {
+        fn of(&mut self, length: usize, device: &Device) -> Result<Tensor> {
+            if let Some(table) = self.tables.get(&length) {
+                return Ok(table.clone());
+            }
+            let positions = Tensor::arange(0_f32, length as f32, device)?.unsqueeze(1)?;
+            // leaks: positions_of_every_length
+            let table = positions.broadcast_mul(&Tensor::ones((1, WIDTH), DType::F32, device)?)?;
+            self.tables.insert(length, table.clone());
+            Ok(table)
+        }
+    }
+
+    /// A row for each position, summed over the measured texts, 2 to 11.
+    pub fn bytes(_leg: Family) -> u64 {
+        (2..=11).map(|text| length(text) as u64 * TOKEN).sum()
+    }
+
+    fn length(text: usize) -> usize {
+        16 + text
+    }
+
+    /// Texts of every length.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn leaky(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, length)
+    }
+
+    /// Texts that are padded to a multiple of 16 tokens.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn fixed(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |text| length(text % 16).next_multiple_of(16))
+    }
+
+    fn run(trial: &mut Trial, length: fn(usize) -> usize) -> anyhow::Result<()> {
+        let device = trial.device().clone();
+        let mut positions = Positions { tables: HashMap::with_capacity(HISTORY) };
+        trial.iterate(|text| {
+            let embedded = Tensor::zeros((length(text), WIDTH), DType::F32, &device)?;
+            embedded.add(&positions.of(length(text), &device)?)?;
             Ok(())
         })
     }

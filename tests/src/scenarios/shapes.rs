@@ -32,13 +32,24 @@ impl Remarked {
     }
 }
 
+/// A row of the table. The name is that of a module.
+macro_rules! remarked {
+    ($name:ident, $cause:literal) => {
+        Remarked {
+            name: stringify!($name),
+            cause: $cause,
+            uneven: $name::uneven,
+            even: $name::even,
+        }
+    };
+}
+
 /// The programs on which a profile remarks.
-pub const REMARKED: &[Remarked] = &[Remarked {
-    name: "texts_of_every_length",
-    cause: "variable-shapes",
-    uneven: texts_of_every_length::uneven,
-    even: texts_of_every_length::even,
-}];
+pub const REMARKED: &[Remarked] = &[
+    remarked!(texts_of_every_length, "variable-shapes"),
+    remarked!(images_of_every_size, "variable-shapes"),
+    remarked!(requests_of_every_batch, "variable-shapes"),
+];
 
 /// A healthy program that sometimes needs more memory, and sometimes keeps more.
 #[derive(Debug, Clone, Copy)]
@@ -139,6 +150,90 @@ pub mod texts_of_every_length {
             latest.push_back(zeros!((length(text), WIDTH), &device)?);
             Ok(())
         })
+    }
+}
+
+/// The features of the image that is shown, which is convolved at its own size.
+pub mod images_of_every_size {
+    use super::*;
+
+    /// Width and height of the images, repeated.
+    const SIZES: [usize; 5] = [24, 40, 32, 56, 48];
+    const LARGEST: usize = 56;
+    const CHANNELS: usize = 4;
+
+    /// Images of varying size.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn uneven(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |image| SIZES[image % SIZES.len()])
+    }
+
+    /// Images that are scaled to one size.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn even(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |_| LARGEST)
+    }
+
+    fn run(trial: &mut Trial, size: fn(usize) -> usize) -> anyhow::Result<()> {
+        let device = trial.device().clone();
+        let kernel = zeros!((CHANNELS, 1, 3, 3), &device)?;
+        let mut shown = None;
+        trial.iterate(|image| {
+            let pixels = zeros!((1, 1, size(image), size(image)), &device)?;
+            shown = Some(pixels.conv2d(&kernel, 1, 1, 1, 1)?);
+            anyhow::Ok(())
+        })?;
+        drop(shown);
+        Ok(())
+    }
+}
+
+/// The scores of the last batch, which a server keeps until the next batch replaces them. A batch
+/// has as many requests as are waiting.
+pub mod requests_of_every_batch {
+    use super::*;
+
+    /// Requests that are waiting, repeated.
+    const WAITING: [usize; 6] = [3, 8, 1, 5, 2, 7];
+    const MOST: usize = 8;
+    const CLASSES: usize = 512;
+
+    struct Server {
+        weight: Tensor,
+        last: Option<Tensor>,
+    }
+
+    impl Server {
+        fn answer(&mut self, requests: &Tensor) -> candle_core::Result<()> {
+            self.last = Some(requests.matmul(&self.weight)?);
+            Ok(())
+        }
+    }
+
+    /// Batches of those that wait.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn uneven(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |batch| WAITING[batch % WAITING.len()])
+    }
+
+    /// Batches that are filled up.
+    ///
+    /// # Errors
+    /// When the device is full.
+    pub fn even(trial: &mut Trial) -> anyhow::Result<()> {
+        run(trial, |_| MOST)
+    }
+
+    fn run(trial: &mut Trial, waiting: fn(usize) -> usize) -> anyhow::Result<()> {
+        let device = trial.device().clone();
+        let mut server = Server { weight: zeros!((64, CLASSES), &device)?, last: None };
+        trial.iterate(|batch| Ok(server.answer(&zeros!((waiting(batch), 64), &device)?)?))
     }
 }
 

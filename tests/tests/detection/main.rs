@@ -17,6 +17,16 @@ mod uneven {
     }
 
     #[mem_test(baseline = false, max_growth = "0 B")]
+    fn images_of_every_size(trial: &mut Trial) -> anyhow::Result<()> {
+        (remarked("images_of_every_size").uneven)(trial)
+    }
+
+    #[mem_test(baseline = false, max_growth = "0 B")]
+    fn requests_of_every_batch(trial: &mut Trial) -> anyhow::Result<()> {
+        (remarked("requests_of_every_batch").uneven)(trial)
+    }
+
+    #[mem_test(baseline = false, max_growth = "0 B")]
     fn layers_by_condition(trial: &mut Trial) -> anyhow::Result<()> {
         (uneven("layers_by_condition").program)(trial)
     }
@@ -39,6 +49,16 @@ mod even {
     #[mem_test(baseline = false, max_growth = "0 B")]
     fn texts_of_every_length(trial: &mut Trial) -> anyhow::Result<()> {
         (remarked("texts_of_every_length").even)(trial)
+    }
+
+    #[mem_test(baseline = false, max_growth = "0 B")]
+    fn images_of_every_size(trial: &mut Trial) -> anyhow::Result<()> {
+        (remarked("images_of_every_size").even)(trial)
+    }
+
+    #[mem_test(baseline = false, max_growth = "0 B")]
+    fn requests_of_every_batch(trial: &mut Trial) -> anyhow::Result<()> {
+        (remarked("requests_of_every_batch").even)(trial)
     }
 }
 
@@ -111,8 +131,11 @@ mem_tests! {
     gradients_of_micro_batches,
     store_of_every_fourth_step(iterations = 12),
     optimizer_of_every_epoch,
+    trials_of_a_search,
+    phases_of_a_schedule,
     snapshots_of_a_weight,
     checkpoints_in_memory,
+    weights_before_every_step,
     one_cache_for_all_requests,
     model_without_a_way_to_clear,
     sessions_that_never_end,
@@ -120,6 +143,8 @@ mem_tests! {
     capacity_that_grows_in_steps(iterations = 20),
     masks_of_every_length(iterations = 11),
     masks_that_a_model_keeps,
+    index_of_documents,
+    positions_of_every_length,
     workspace_of_the_largest_request(max_retained = "0 B"),
     cache_of_the_longest_request(max_retained = "0 B"),
     workspace_of_quantized_products(device = "cuda", max_retained = "0 B"),
@@ -127,13 +152,17 @@ mem_tests! {
     contiguous_at_batch_one,
     first_token_of_every_text,
     attention_weights,
+    attention_of_every_image,
+    weights_of_every_token,
     hidden_states_of_every_layer,
     loader_that_keeps_every_batch,
     queue_without_a_bound,
     worker_that_outlives_its_epoch,
     device_of_every_request(device = "cuda"),
     workspace_of_every_device(device = "cuda", max_retained = "17 MiB"),
+    device_of_every_model(device = "cuda"),
     dropped_without_a_context(device = "cuda"),
+    answers_of_a_worker(device = "cuda"),
     device_dropped_late(device = "cuda"),
     four_bytes_in_a_list(device = "cuda"),
     results_in_a_static,
