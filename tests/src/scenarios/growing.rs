@@ -280,7 +280,7 @@ pub mod positions_of_every_length {
             }
             let positions = Tensor::arange(0_f32, length as f32, device)?.unsqueeze(1)?;
             // leaks: positions_of_every_length
-            let table = positions.broadcast_mul(&Tensor::ones((1, WIDTH), DType::F32, device)?)?;
+            let table = positions.broadcast_as((length, WIDTH))?.contiguous()?;
             self.tables.insert(length, table.clone());
             Ok(table)
         }

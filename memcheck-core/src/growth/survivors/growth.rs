@@ -458,7 +458,10 @@ fn growing_reading(part: &Part, rate: u64, replaced: bool) -> Reading {
 fn resting_reading(series: &Series) -> Reading {
     let born: Vec<usize> = (0..series.born.len()).filter(|&at| series.born[at] > 0).collect();
     let settled = series.born.len().saturating_sub(1 + series.oldest_death);
-    let is_one_buffer = series.block.is_none() && series.live.iter().all(|&live| live <= 1);
+    let is_one_block = series.block.is_none() && series.live.iter().all(|&live| live <= 1);
+    // A block that a smaller one replaces depends on the last input, not on the largest.
+    let sizes: Vec<u64> = series.live_bytes.iter().copied().filter(|&bytes| bytes > 0).collect();
+    let is_one_buffer = is_one_block && sizes.is_sorted();
     let (pattern, last) = match born.last() {
         None => (Pattern::Once, 0),
         Some(&last) if is_one_buffer => (Pattern::Ratchet, last + 1),

@@ -323,6 +323,7 @@ fn bounded() -> Vec<Row> {
     let last = [0, 0, 0, 0, 0, 0, 0, 0, 1, 1];
     let ring = [0, 0, 1, 1, 1, 1, 1, 1, 1, 1];
     let shapes: &[&[u64]] = &[&[2, 3], &[2, 5]];
+    let sizes = [1_024, 4_096, 2_048, 8_192, 1_024, 4_096, 2_048, 8_192, 1_024, 2_048];
     let variable = Some("variable-shapes");
     vec![
         remains("a workspace of the largest request", largest, left(&[ZEROS], (3, 12_288))),
@@ -349,6 +350,20 @@ fn bounded() -> Vec<Row> {
             "a ring of many lengths",
             variable,
             resting(Pattern::Replaced, ring, &[&[9, 9], &[3, 3], &[2, 2]]),
+        ),
+        remarked(
+            "the last image",
+            variable,
+            Run::default()
+                .place(&[ZEROS], buffer(sizes, rests(Pattern::LastKept, 2_048, 10)))
+                .tensors(&[&[2, 3]]),
+        ),
+        remarked(
+            "the last image, of a size that never changes",
+            None,
+            Run::default()
+                .place(&[ZEROS], buffer([2_048; 10], rests(Pattern::LastKept, 2_048, 10)))
+                .tensors(&[&[2, 3]]),
         ),
         remarked("texts of one length", None, resting(Pattern::LastKept, last, &[&[2, 3]])),
         remarked("a cache that filled", None, resting(Pattern::Filled, ring, shapes)),

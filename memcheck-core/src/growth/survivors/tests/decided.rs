@@ -303,6 +303,9 @@ fn a_buffer_of_a_call_site_that_is_only_sometimes_replaced_holds_the_largest_inp
         (reading.pattern, reading.bytes, reading.last)
     };
     assert_eq!(read(&buffer), (Pattern::Ratchet, 64, 5));
+    // The block of the last input, which a smaller one replaces too.
+    let last = |now: u32| vec![(1, [64, 8, 32, 16][now as usize % 4], now, 1)];
+    assert_eq!(read(&last), (Pattern::LastKept, 16, 10));
     // Several live blocks at a time are a cache.
     let two = |now: u32| [buffer(now), kept(1, 16, (3, 1), now.min(4))].concat();
     assert_eq!(read(&two).0, Pattern::Filled);
