@@ -2,16 +2,15 @@
 
 /// A cache that was reset allocates the length to which the longest request has grown it.
 mod kv_cache_reset {
-    use candle_core::{DType, Tensor};
-
     crate::pair! {
         candle_nn::kv_cache => crate::changed::kv_cache_reset;
-        |device| {
+        compared |device| {
             let mut cache = subject::KvCache::new(2, 64);
             for length in [1024, 1] {
                 cache.reset();
-                let tokens = Tensor::zeros((1, 4, length, 32), DType::F32, device)?;
-                cache.append(&tokens, &tokens)?;
+                let tokens = crate::input((1, 4, length, 32), device)?;
+                let (keys, _) = cache.append(&tokens, &tokens)?;
+                crate::compare(|| Ok(keys))?;
             }
             Ok(cache)
         }
@@ -20,13 +19,12 @@ mod kv_cache_reset {
 
 /// A long prompt makes the cache grow step by step, and each step copies it.
 mod kv_cache_growth {
-    use candle_core::{DType, Tensor};
-
     crate::pair! {
         candle_nn::kv_cache => crate::changed::kv_cache_growth;
-        |device| {
+        compared |device| {
             let mut cache = subject::Cache::new(2, 512);
-            cache.append(&Tensor::zeros((1, 4, 4096, 32), DType::F32, device)?)?;
+            cache.append(&crate::input((1, 4, 4096, 32), device)?)?;
+            crate::compare(|| Ok(cache.current_data()?.expect("the tokens")))?;
             Ok(cache)
         }
     }
@@ -36,7 +34,7 @@ mod kv_cache_growth {
 mod gemma3 {
     crate::pair! {
         candle_transformers::models::gemma3 => crate::changed::gemma3;
-        |device| {
+        compared |device| {
             let config = crate::config::<subject::Config>(r#"{
                 "attention_bias": false, "head_dim": 32, "hidden_activation": "gelu_pytorch_tanh",
                 "hidden_size": 64, "intermediate_size": 64, "num_attention_heads": 4,
@@ -48,6 +46,10 @@ mod gemma3 {
             }"#)?;
             let mut model = subject::Model::new(false, &config, crate::weights(device))?;
             model.forward(&crate::prompt(1, device)?, 0)?;
+            crate::compare(|| {
+                model.forward(&crate::prompt(511, device)?, 1)?;
+                model.forward(&crate::prompt(1, device)?, 512)
+            })?;
             Ok(model)
         }
     }
@@ -58,7 +60,7 @@ mod gemma3 {
 mod gemma3_tables {
     crate::pair! {
         candle_transformers::models::gemma3 => crate::changed::gemma3_tables, device = "cuda";
-        |device| {
+        compared |device| {
             let config = crate::config::<subject::Config>(r#"{
                 "attention_bias": false, "head_dim": 256, "hidden_activation": "gelu_pytorch_tanh",
                 "hidden_size": 16, "intermediate_size": 16, "num_attention_heads": 4,
@@ -68,7 +70,9 @@ mod gemma3_tables {
                 "query_pre_attn_scalar": 256, "sliding_window": 512, "sliding_window_pattern": 6,
                 "max_position_embeddings": 32768
             }"#)?;
-            Ok(subject::Model::new(false, &config, crate::weights(device))?)
+            let mut model = subject::Model::new(false, &config, crate::weights(device))?;
+            crate::compare(|| model.forward(&crate::prompt(8, device)?, 0))?;
+            Ok(model)
         }
     }
 }
@@ -101,7 +105,7 @@ mod llama_tables {
 mod marian {
     crate::pair! {
         candle_transformers::models::marian => crate::changed::marian;
-        |device| {
+        compared |device| {
             let config = subject::Config {
                 vocab_size: 64,
                 decoder_vocab_size: None,
@@ -116,7 +120,8 @@ mod marian {
                 ..subject::Config::opus_mt_en_fr()
             };
             let mut model = subject::MTModel::new(&config, crate::weights(device))?;
-            model.encoder().forward(&crate::prompt(256, device)?, 0)?;
+            let encoded = model.encoder().forward(&crate::prompt(256, device)?, 0)?;
+            crate::compare(|| Ok(encoded))?;
             Ok(model)
         }
     }
@@ -147,10 +152,17 @@ mod mimi_codebooks {
     crate::pair! {
         candle_transformers::models::mimi::quantization => crate::changed::mimi_quantization,
         device = "cuda";
-        |device| {
+        compared |device| {
             let (input, output) = (Some(512), Some(512));
+            let (books, vectors) = (crate::size(32, 2), crate::size(2048, 64));
             let weights = crate::weights(device);
-            Ok(subject::SplitResidualVectorQuantizer::new(256, input, output, 32, 2048, weights)?)
+            let codebooks = subject::SplitResidualVectorQuantizer::new(
+                256, input, output, books, vectors, weights,
+            )?;
+            crate::compare(|| {
+                codebooks.decode(&codebooks.encode(&crate::input((1, 512, 3), device)?)?)
+            })?;
+            Ok(codebooks)
         }
     }
 }

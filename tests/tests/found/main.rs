@@ -25,19 +25,9 @@ mod changed {
     include!(concat!(env!("OUT_DIR"), "/changed.rs"));
 }
 
-use candle_core::{DType, Device, Result, Tensor};
-use candle_nn::VarBuilder;
+use candle_core::{Device, Result, Tensor};
 
-pub(crate) use pair::pair;
-
-fn weights(device: &Device) -> VarBuilder<'static> {
-    VarBuilder::zeros(DType::F32, device)
-}
-
-/// Token 0, `length` times.
-fn prompt(length: usize, device: &Device) -> Result<Tensor> {
-    Tensor::zeros((1, length), DType::U32, device)
-}
+pub(crate) use pair::{compare, input, pair, prompt, size, weights};
 
 /// Reads a configuration of candle whose fields are private.
 fn config<T: serde::de::DeserializeOwned>(text: &str) -> anyhow::Result<T> {

@@ -6,14 +6,15 @@ mod mamba2 {
 
     crate::pair! {
         candle_transformers::models::mamba2 => crate::changed::mamba2;
-        |device| {
+        compared |device| {
             let config = crate::config::<subject::Config>(r#"{
                 "d_model": 32, "n_layer": 1, "vocab_size": 32000, "d_state": 16, "headdim": 16,
                 "ngroups": 1, "pad_vocab_size_multiple": 16
             }"#)?;
             let model = subject::Model::new(&config, crate::weights(device).pp("backbone"))?;
             let mut state = subject::State::new(1, &config, DType::F32, device)?;
-            model.forward_prefill(&crate::prompt(256, device)?, &mut state, 64)?;
+            let logits = model.forward_prefill(&crate::prompt(256, device)?, &mut state, 64)?;
+            crate::compare(|| logits.narrow(1, logits.dim(1)? - 1, 1))?;
             Ok((model, state))
         }
     }

@@ -2,11 +2,11 @@
 
 use std::io::Cursor;
 
+use candle_core::Device;
 use candle_core::quantized::gguf_file::{self, Content, Value};
 use candle_core::quantized::{GgmlDType, QTensor};
-use candle_core::{DType, Device, Tensor};
 
-/// Writes a file with tensors of zeros, and reads its header.
+/// Writes a file with tensors, and reads its header.
 fn file(
     metadata: &[(&str, Value)],
     tensors: &[(&str, Vec<usize>)],
@@ -14,8 +14,8 @@ fn file(
     let metadata: Vec<_> = metadata.iter().map(|(name, value)| (*name, value)).collect();
     let mut written = Vec::new();
     for (name, shape) in tensors {
-        let zeros = Tensor::zeros(shape.as_slice(), DType::F32, &Device::Cpu)?;
-        written.push((*name, QTensor::quantize(&zeros, GgmlDType::F32)?));
+        let values = crate::input(shape.as_slice(), &Device::Cpu)?;
+        written.push((*name, QTensor::quantize(&values, GgmlDType::F32)?));
     }
     let tensors: Vec<_> = written.iter().map(|(name, tensor)| (*name, tensor)).collect();
     let mut file = Cursor::new(Vec::new());
@@ -30,7 +30,7 @@ mod quantized_llama {
 
     crate::pair! {
         candle_transformers::models::quantized_llama => crate::changed::quantized_llama;
-        |device| {
+        compared |device| {
             let metadata = [
                 ("llama.attention.head_count", U32(2)), ("llama.attention.head_count_kv", U32(2)),
                 ("llama.block_count", U32(0)), ("llama.embedding_length", U32(32)),
@@ -41,7 +41,8 @@ mod quantized_llama {
             let (content, mut file) = super::file(&metadata, &tensors)?;
             let mut model = subject::ModelWeights::from_gguf(content, &mut file, device)?;
             for length in (32..=512).step_by(32) {
-                model.forward(&crate::prompt(length, device)?, 0)?;
+                let logits = model.forward(&crate::prompt(length, device)?, 0)?;
+                crate::compare(|| Ok(logits))?;
                 model.clear_kv_cache();
             }
             Ok(model)
@@ -80,19 +81,22 @@ mod quantized_gemma3 {
 
     crate::pair! {
         candle_transformers::models::quantized_gemma3 => crate::changed::quantized_gemma3, device = "cuda";
-        |device| {
+        compared |device| {
             let metadata = [
                 ("gemma3.attention.head_count", U32(1)), ("gemma3.attention.head_count_kv", U32(1)),
-                ("gemma3.block_count", U32(26)), ("gemma3.embedding_length", U32(1)),
+                ("gemma3.block_count", U32(crate::size(26, 6) as u32)),
+                ("gemma3.embedding_length", U32(1)),
                 ("gemma3.attention.key_length", U32(HEAD as u32)),
                 ("gemma3.attention.value_length", U32(HEAD as u32)),
                 ("gemma3.attention.layer_norm_rms_epsilon", F32(1e-6)),
                 ("gemma3.attention.sliding_window", U32(512)),
             ];
-            let tensors = tensors(26);
+            let tensors = tensors(crate::size(26, 6));
             let tensors: Vec<_> = tensors.iter().map(|(name, shape)| (name.as_str(), shape.clone())).collect();
             let (content, mut file) = super::file(&metadata, &tensors)?;
-            Ok(subject::ModelWeights::from_gguf(content, &mut file, device)?)
+            let mut model = subject::ModelWeights::from_gguf(content, &mut file, device)?;
+            crate::compare(|| model.forward(&crate::prompt(8, device)?, 0))?;
+            Ok(model)
         }
     }
 }

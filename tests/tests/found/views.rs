@@ -4,7 +4,7 @@
 mod lfm2 {
     crate::pair! {
         candle_transformers::models::lfm2 => crate::changed::lfm2;
-        |device| {
+        compared |device| {
             let config = crate::config::<subject::Lfm2Config>(r#"{
                 "vocab_size": 64, "hidden_size": 64, "num_hidden_layers": 4,
                 "num_attention_heads": 4, "num_key_value_heads": 2,
@@ -13,7 +13,9 @@ mod lfm2 {
             }"#)?.into_config(false);
             let model = subject::Model::new(&config, crate::weights(device))?;
             let mut cache = subject::Cache::new(true, model.dtype(), &config, device)?;
-            model.forward(&crate::prompt(256, device)?, 0, &mut cache)?;
+            let length = crate::size(256, 255);
+            model.forward(&crate::prompt(length, device)?, 0, &mut cache)?;
+            crate::compare(|| model.forward(&crate::prompt(1, device)?, length, &mut cache))?;
             Ok((model, cache))
         }
     }
@@ -23,7 +25,7 @@ mod lfm2 {
 mod recurrent_gemma {
     crate::pair! {
         candle_transformers::models::recurrent_gemma => crate::changed::recurrent_gemma;
-        |device| {
+        compared |device| {
             let config = crate::config::<subject::Config>(r#"{
                 "vocab_size": 64, "hidden_size": 64, "intermediate_size": 64,
                 "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 1,
@@ -34,7 +36,9 @@ mod recurrent_gemma {
                 "attention_bias": false, "max_seq_len": 256
             }"#)?;
             let mut model = subject::Model::new(&config, crate::weights(device))?;
-            model.forward(&crate::prompt(256, device)?, 0)?;
+            let length = crate::size(256, 255);
+            model.forward(&crate::prompt(length, device)?, 0)?;
+            crate::compare(|| model.forward(&crate::prompt(1, device)?, length))?;
             Ok(model)
         }
     }
@@ -44,7 +48,7 @@ mod recurrent_gemma {
 mod bigcode {
     crate::pair! {
         candle_transformers::models::bigcode => crate::changed::bigcode;
-        |device| {
+        compared |device| {
             let config = subject::Config {
                 vocab_size: 64,
                 max_position_embeddings: 256,
@@ -57,7 +61,9 @@ mod bigcode {
                 use_cache: true,
             };
             let mut model = subject::GPTBigCode::load(crate::weights(device), config)?;
-            model.forward(&crate::prompt(256, device)?, 0)?;
+            let length = crate::size(256, 255);
+            model.forward(&crate::prompt(length, device)?, 0)?;
+            crate::compare(|| model.forward(&crate::prompt(1, device)?, length))?;
             Ok(model)
         }
     }
@@ -67,7 +73,7 @@ mod bigcode {
 mod mixformer {
     crate::pair! {
         candle_transformers::models::mixformer => crate::changed::mixformer;
-        |device| {
+        compared |device| {
             let config = crate::config::<subject::Config>(r#"{
                 "vocab_size": 64, "n_positions": 256, "n_embd": 128, "n_layer": 2, "n_inner": null,
                 "n_head": 4, "rotary_dim": 16, "activation_function": "gelu_new",
@@ -77,6 +83,7 @@ mod mixformer {
             let weights = crate::weights(device);
             let mut model = subject::MixFormerSequentialForCausalLM::new(&config, weights)?;
             model.forward(&crate::prompt(256, device)?)?;
+            crate::compare(|| model.forward(&crate::prompt(1, device)?))?;
             Ok(model)
         }
     }
@@ -86,7 +93,7 @@ mod mixformer {
 mod deepseek2 {
     crate::pair! {
         candle_transformers::models::deepseek2 => crate::changed::deepseek2;
-        |device| {
+        compared |device| {
             let config = crate::config::<subject::DeepSeekV2Config>(r#"{
                 "vocab_size": 64, "hidden_size": 64, "intermediate_size": 64,
                 "moe_intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -97,7 +104,9 @@ mod deepseek2 {
                 "qk_nope_head_dim": 32, "n_group": 1, "topk_group": 1
             }"#)?;
             let mut model = subject::DeepSeekV2::new(&config, crate::weights(device))?;
-            model.forward(&crate::prompt(256, device)?, 0)?;
+            let length = crate::size(256, 255);
+            model.forward(&crate::prompt(length, device)?, 0)?;
+            crate::compare(|| model.forward(&crate::prompt(1, device)?, length))?;
             Ok(model)
         }
     }
@@ -106,21 +115,27 @@ mod deepseek2 {
 /// Both kinds of streaming convolutions keep the columns that the next chunk needs, as a view of the
 /// whole chunk.
 mod mimi_conv {
-    use candle_core::{DType, StreamingModule, Tensor};
+    use candle_core::{StreamTensor, StreamingModule, Tensor};
+
+    fn columns(chunk: StreamTensor) -> candle_core::Result<Tensor> {
+        Ok(chunk.as_option().expect("whole frames").clone())
+    }
 
     crate::pair! {
         candle_transformers::models::mimi::conv => crate::changed::mimi_conv;
-        |device| {
+        compared |device| {
             let (padding, weights) = (subject::PadMode::Constant, crate::weights(device));
             let mut down = subject::StreamableConv1d::new(
-                64, 64, 3, 1, 1, 1, true, true, None, padding, weights.clone(),
+                64, 64, 3, 1, 1, 1, true, true, None, padding, weights.pp("down"),
             )?;
             let mut up = subject::StreamableConvTranspose1d::new(
-                64, 64, 8, 4, 1, true, true, None, weights,
+                64, 64, 8, 4, 1, true, true, None, weights.pp("up"),
             )?;
-            let chunk = Tensor::zeros((1, 64, 1920), DType::F32, device)?;
-            down.step(&chunk.clone().into())?;
-            up.step(&chunk.into())?;
+            let chunk = StreamTensor::from_tensor(crate::input((1, 64, 1920), device)?);
+            down.step(&chunk)?;
+            up.step(&chunk)?;
+            crate::compare(|| columns(down.step(&chunk)?))?;
+            crate::compare(|| columns(up.step(&chunk)?))?;
             Ok((down, up))
         }
     }

@@ -16,4 +16,4 @@ mod changed {
     include!(concat!(env!("OUT_DIR"), "/changed.rs"));
 }
 
-pub(crate) use pair::pair;
+pub(crate) use pair::{compare, input, pair, size, weights};

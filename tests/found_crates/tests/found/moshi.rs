@@ -1,31 +1,31 @@
 //! moshi, which runs Kyutai's models of speech.
 
-use candle_core::{DType, Device, Tensor};
-use candle_nn::VarBuilder;
-
-fn weights(device: &Device) -> VarBuilder<'static> {
-    VarBuilder::zeros(DType::F32, device)
-}
-
 /// Both kinds of streaming convolutions keep the columns that the next chunk needs, as a view of the
 /// whole chunk.
 mod convolutions {
-    use super::{DType, Tensor, weights};
-    use moshi::streaming::{StreamMask, StreamingModule};
+    use candle_core::Tensor;
+    use moshi::streaming::{StreamMask, StreamTensor, StreamingModule};
+
+    fn columns(chunk: StreamTensor) -> candle_core::Result<Tensor> {
+        Ok(chunk.as_option().expect("whole frames").clone())
+    }
 
     crate::pair! {
         moshi::conv => crate::changed::moshi_conv;
-        |device| {
-            let padding = subject::PadMode::Constant;
+        compared |device| {
+            let (padding, weights) = (subject::PadMode::Constant, crate::weights(device));
             let mut down = subject::StreamableConv1d::new(
-                64, 64, 3, 1, 1, 1, true, true, None, padding, weights(device),
+                64, 64, 3, 1, 1, 1, true, true, None, padding, weights.pp("down"),
             )?;
             let mut up = subject::StreamableConvTranspose1d::new(
-                64, 64, 8, 4, 1, true, true, None, weights(device),
+                64, 64, 8, 4, 1, true, true, None, weights.pp("up"),
             )?;
-            let chunk = Tensor::zeros((1, 64, 1920), DType::F32, device)?;
-            down.step(&chunk.clone().into(), &StreamMask::empty())?;
-            up.step(&chunk.into(), &StreamMask::empty())?;
+            let chunk = StreamTensor::from_tensor(crate::input((1, 64, 1920), device)?);
+            let mask = StreamMask::empty();
+            down.step(&chunk, &mask)?;
+            up.step(&chunk, &mask)?;
+            crate::compare(|| columns(down.step(&chunk, &mask)?))?;
+            crate::compare(|| columns(up.step(&chunk, &mask)?))?;
             Ok((down, up))
         }
     }
@@ -34,28 +34,32 @@ mod convolutions {
 /// Each codebook keeps the sums from which its vectors were computed, for a function that is not
 /// called.
 mod codebooks {
-    use super::weights;
-
     crate::pair! {
         moshi::quantization => crate::changed::moshi_quantization, device = "cuda";
-        |device| {
+        compared |device| {
             let (input, output) = (Some(512), Some(512));
-            let weights = weights(device);
-            Ok(subject::SplitResidualVectorQuantizer::new(256, input, output, 32, 2048, weights)?)
+            let (books, vectors) = (crate::size(32, 2), crate::size(2048, 64));
+            let weights = crate::weights(device);
+            let codebooks = subject::SplitResidualVectorQuantizer::new(
+                256, input, output, books, vectors, weights,
+            )?;
+            crate::compare(|| {
+                codebooks.decode(&codebooks.encode(&crate::input((1, 512, 3), device)?)?)
+            })?;
+            Ok(codebooks)
         }
     }
 }
 
 /// The attention keeps its scores after each step: products, scaled, masked and normalized.
 mod scores {
-    use super::{DType, Tensor, weights};
     use moshi::mimi::Config;
     use moshi::nn::MaybeQuantizedVarBuilder;
     use moshi::streaming::StreamMask;
 
     crate::pair! {
         moshi::batched_transformer => crate::changed::moshi_batched_transformer;
-        |device| {
+        compared |device| {
             let config = moshi::transformer::Config {
                 d_model: 64,
                 num_layers: 1,
@@ -63,11 +67,11 @@ mod scores {
                 context: 256,
                 ..Config::v0_1(None).transformer
             };
-            let weights = MaybeQuantizedVarBuilder::Real(weights(device));
+            let weights = MaybeQuantizedVarBuilder::Real(crate::weights(device));
             let mut model = subject::StreamingTransformer::new(1, &config, weights)?;
             let mask = StreamMask::new(vec![true], device)?;
-            let frames = Tensor::zeros((1, 128, 64), DType::F32, device)?;
-            model.forward(&frames, &mask)?;
+            let states = model.forward(&crate::input((1, 128, 64), device)?, &mask)?;
+            crate::compare(|| Ok(states))?;
             Ok(model)
         }
     }

@@ -4,12 +4,11 @@
 mod values {
     use std::collections::HashMap;
 
-    use candle_core::{DType, Tensor};
     use candle_onnx::onnx::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
 
     crate::pair! {
         candle_onnx::eval => crate::changed::onnx_eval;
-        |device| {
+        compared |device| {
             let node = |index: usize| NodeProto {
                 op_type: "Relu".to_owned(),
                 input: vec![format!("x{index}")],
@@ -23,8 +22,10 @@ mod values {
                 ..GraphProto::default()
             };
             let model = ModelProto { graph: Some(graph), ..ModelProto::default() };
-            let input = Tensor::zeros((1024, 256), DType::F32, device)?;
-            Ok(subject::simple_eval(&model, HashMap::from([("x0".to_owned(), input)]))?)
+            let input = crate::input((1024, 256), device)?;
+            let values = subject::simple_eval(&model, HashMap::from([("x0".to_owned(), input)]))?;
+            crate::compare(|| Ok(values["x16"].clone()))?;
+            Ok(values)
         }
     }
 }
