@@ -101,6 +101,30 @@ mod llama_tables {
     }
 }
 
+/// The biases of the attention for every pair of all positions are a table of the model. Heads are
+/// those of the published model, which has four times as many positions.
+mod jina_bert {
+    use candle_core::Module;
+
+    crate::pair! {
+        candle_transformers::models::jina_bert => crate::changed::jina_bert, device = "cuda";
+        compared |device| {
+            let config = subject::Config {
+                vocab_size: 64,
+                hidden_size: 48,
+                num_hidden_layers: 1,
+                intermediate_size: 64,
+                max_position_embeddings: crate::size(2048, 256),
+                ..subject::Config::v2_base()
+            };
+            let model = subject::BertModel::new(crate::weights(device), &config)?;
+            let states = model.forward(&crate::prompt(256, device)?)?;
+            crate::compare(|| Ok(states))?;
+            Ok(model)
+        }
+    }
+}
+
 /// The layers of the encoder are built as those of a decoder, so that they keep keys and values.
 mod marian {
     crate::pair! {
