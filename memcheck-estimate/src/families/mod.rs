@@ -226,6 +226,11 @@ pub fn architectures() -> Vec<&'static str> {
     names
 }
 
+/// Returns the architecture of a configuration, if it can be estimated.
+pub fn architecture(config: &Value) -> Option<String> {
+    find(config.as_object()?).ok().map(|(name, _)| name)
+}
+
 /// Returns the name and the row of a configuration's architecture.
 pub(crate) fn find(
     config: &Map<String, Value>,
