@@ -300,7 +300,8 @@ mod tests {
     #[test]
     fn jina_bert_is_recognized_by_its_class() {
         let config = json!({ "model_type": "bert", "architectures": ["JinaBertForMaskedLM"] });
-        assert_eq!(find(config.as_object().unwrap()).unwrap().0, "jina-bert");
+        assert_eq!(architecture(&config).as_deref(), Some("jina-bert"));
+        assert_eq!(architecture(&json!({ "model_type": "none" })), None);
     }
 
     #[test]

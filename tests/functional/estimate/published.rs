@@ -365,7 +365,9 @@ fn estimates_have_the_published_numbers_of_parameters() {
         };
         let size = if figures["dtype"] == "f32" { 4 } else { 2 };
         assert_eq!(figures["parameters"], *loaded, "{name}");
-        assert_eq!(figures["weights"], loaded * size, "{name}");
+        // candle loads the embeddings of this model a second time, as its head.
+        let copied = if *name == "starcoder" { 49_152 * 6144 } else { 0 };
+        assert_eq!(figures["weights"], (loaded + copied) * size, "{name}");
     }
 }
 
