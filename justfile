@@ -166,9 +166,9 @@ logits:
         -- --nocapture
 
 # Measures every architecture on the simulated device, and compares docs/survey.md and docs/survey.json.
-# `SURVEY=write just survey` writes them.
+# `SURVEY=write just survey` writes them. The device has more memory than any card, so that every model fits.
 survey:
-    just simulated test --profile dev -p memcheck-estimate --test survey \
+    MEMCHECK_SIM=h200,capacity=1TiB just simulated test --profile dev -p memcheck-estimate --test survey \
         --features memcheck-runtime/sim,memcheck-runtime/nn-cuda,memcheck-runtime/transformers-cuda
 
 # The tiny models of the survey with candle 0.9.2, 0.10.2 and 0.11.1, and the call sites at the peaks that differ

@@ -46,7 +46,7 @@ use memcheck_core::wire::estimate::{Answer, Estimate, Question, VERSION};
 use crate::problem::Problem;
 use crate::stage::FailureStage;
 
-pub use crate::families::architectures;
+pub use crate::families::{architecture, architectures};
 pub use crate::faults::{Faults, Refusals};
 pub use crate::host_peaks::HostPeaks;
 pub use crate::requests::{Between, Requests};

@@ -151,6 +151,14 @@ mod tests {
     }
 
     #[test]
+    fn the_first_files_of_phi_have_the_padding_of_their_class() {
+        let padding = |config: Value| adapted(config).0["pad_vocab_size_multiple"].clone();
+        assert_eq!(padding(json!({ "model_type": "phi-msft" })), 64);
+        let own = json!({ "model_type": "mixformer-sequential", "pad_vocab_size_multiple": 8 });
+        assert_eq!(padding(own), 8);
+    }
+
+    #[test]
     fn an_unknown_scaling_is_left_out_with_a_note() {
         let scaling_and_notes = |kind: &str| {
             let scaling = json!({ "type": kind, "factor": 2.0 });

@@ -110,12 +110,14 @@ pub(super) const TABLE: &[ModelFamily] = &[
         use m::mixformer::MixFormerSequentialForCausalLM as Mixformer;
         let forward = |model: &mut Mixformer, ids: &Tensor, _| model.forward(ids);
         load(c, Mixformer::new, forward, Some(Mixformer::clear_kv_cache))
-    }),
+    })
+    .with_defaults(defaults::MIXFORMER),
     ModelFamily::decoder(&["phi-msft"], |c| {
         use m::mixformer::MixFormerSequentialForCausalLM as Mixformer;
         let forward = |model: &mut Mixformer, ids: &Tensor, _| model.forward(ids);
         load(c, Mixformer::new_v2, forward, Some(Mixformer::clear_kv_cache))
-    }),
+    })
+    .with_defaults(defaults::MIXFORMER),
     ModelFamily::decoder(&["starcoder2"], |c| {
         use m::starcoder2::Model;
         load(c, Model::new, Model::forward, Some(Model::clear_kv_cache))

@@ -55,6 +55,9 @@ pub(super) const PHI: &str = r#"{
     "tie_word_embeddings": false
 }"#;
 
+/// For the first files of Phi 1.5 and Phi 2.
+pub(super) const MIXFORMER: &str = r#"{ "pad_vocab_size_multiple": 64 }"#;
+
 pub(super) const PHI3: &str = r#"{
     "hidden_act": "silu", "max_position_embeddings": 4096, "rms_norm_eps": 1e-5,
     "rope_theta": 10000.0

@@ -226,6 +226,11 @@ pub fn architectures() -> Vec<&'static str> {
     names
 }
 
+/// Returns the architecture of a configuration, if it can be estimated.
+pub fn architecture(config: &Value) -> Option<String> {
+    find(config.as_object()?).ok().map(|(name, _)| name)
+}
+
 /// Returns the name and the row of a configuration's architecture.
 pub(crate) fn find(
     config: &Map<String, Value>,
@@ -295,7 +300,8 @@ mod tests {
     #[test]
     fn jina_bert_is_recognized_by_its_class() {
         let config = json!({ "model_type": "bert", "architectures": ["JinaBertForMaskedLM"] });
-        assert_eq!(find(config.as_object().unwrap()).unwrap().0, "jina-bert");
+        assert_eq!(architecture(&config).as_deref(), Some("jina-bert"));
+        assert_eq!(architecture(&json!({ "model_type": "none" })), None);
     }
 
     #[test]

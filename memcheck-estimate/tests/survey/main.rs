@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use self::file::Q8_0;
 use self::one_request::OneRequest;
-use self::rows::{GgufRow, TinyRow, gguf_rows, published_rows, tiny_row, tiny_rows};
+use self::rows::{GgufRow, PublishedRow, TinyRow, gguf_rows, published_rows, tiny_row, tiny_rows};
 use self::tables::tables;
 use self::versions::CandleVersion;
 
@@ -43,7 +43,7 @@ const OF_GGUF: [&str; 9] =
 struct Survey {
     tiny: Vec<TinyRow>,
     gguf: Vec<GgufRow>,
-    published: Vec<OneRequest>,
+    published: Vec<PublishedRow>,
 }
 
 impl Survey {
@@ -114,7 +114,8 @@ fn assert_last_version(survey: &Survey) {
 
 /// The formula is a lower bound of code without fused operations.
 fn assert_needed(survey: &Survey) {
-    for row in survey.tiny.iter().map(|row| &row.request).chain(&survey.published) {
+    let published = survey.published.iter().map(|row| &row.request);
+    for row in survey.tiny.iter().map(|row| &row.request).chain(published) {
         if let Some((peak, needed)) = row.prompt_peak.zip(row.needed) {
             assert!(peak >= needed, "{row:?}");
         }

@@ -33,12 +33,23 @@ pub(crate) fn one_request(
     asked: &Question,
     device: &Device,
 ) -> OneRequest {
+    answered(name, model, asked, answer(asked, device), device)
+}
+
+/// The same, with the answer to the question without generation.
+pub(crate) fn answered(
+    name: &str,
+    model: &str,
+    asked: &Question,
+    first: Answer,
+    device: &Device,
+) -> OneRequest {
     let mut row = OneRequest { name: name.to_owned(), ..OneRequest::default() };
     let after = |tokens| match answer(&Question { generate: tokens, ..asked.clone() }, device) {
         Answer::Measured(estimate) => estimate.inference.map(|it| it.cache_after),
         Answer::Refused(_) => None,
     };
-    match answer(asked, device) {
+    match first {
         Answer::Measured(estimate) => {
             row.weights = Some(estimate.weights);
             row.tables = Some(estimate.tables);

@@ -1,26 +1,27 @@
 //! The measurement of each row.
 
+use std::iter;
 use std::path::{Path, PathBuf};
 
 use candle_core::{Device, Result};
-use memcheck_core::wire::estimate::Question;
+use memcheck_core::wire::estimate::{Answer, Question};
 use memcheck_estimate::{
-    Between, Faults, HostPeaks, Refusals, answer, architectures, faults, host_peaks, requests,
+    Between, Faults, HostPeaks, Refusals, answer, architecture, architectures, faults, host_peaks,
+    requests,
 };
 use memcheck_runtime::usage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::one_request::{OneRequest, PROMPT, cause, one_request};
+use super::one_request::{OneRequest, PROMPT, answered, cause, one_request};
 use super::tiny::{is_encoder, question};
 
 const PUBLISHED_PROMPT: u64 = 256;
 /// The prompt whose allocations are refused, each in a new model.
 const REFUSED_PROMPT: u64 = 4;
 
-/// A model that no card holds. The device also keeps its last refused request, which would be the
-/// reason for the errors of other models.
-const TOO_LARGE: &str = "qwen3-235b-a22b.json";
+/// The types in which a published model is measured if candle refuses the type of its file.
+const OTHER_TYPES: [&str; 3] = ["bf16", "f16", "f32"];
 
 /// The requests to one model.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,6 +68,16 @@ pub(crate) struct TinyRow {
     pub(crate) left: [u64; 2],
     pub(crate) host: Option<HostRow>,
     pub(crate) faults: Option<FaultRow>,
+}
+
+/// A configuration in `configs`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PublishedRow {
+    #[serde(flatten)]
+    pub(crate) request: OneRequest,
+    pub(crate) architecture: String,
+    /// The type in which it was measured.
+    pub(crate) dtype: Option<String>,
 }
 
 /// An architecture of GGUF files.
@@ -154,21 +165,61 @@ fn fault_row(architecture: &str, device: &Device) -> Option<FaultRow> {
 }
 
 /// The rows of the configurations in `configs`.
-pub(crate) fn published_rows(device: &Device) -> Result<Vec<OneRequest>> {
+pub(crate) fn published_rows(device: &Device) -> Result<Vec<PublishedRow>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs");
     let mut files: Vec<_> =
         std::fs::read_dir(folder)?.flatten().map(|entry| entry.path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
-    files.retain(|path| !path.ends_with(TOO_LARGE));
     files.sort();
     let row = |path: &PathBuf| {
-        let config: Value = serde_json::from_slice(&std::fs::read(path)?).expect("JSON");
-        let model = config["model_type"].as_str().unwrap_or_default().to_owned();
-        let asked = Question { config, seq: PUBLISHED_PROMPT, ..question("llama") };
+        let config = serde_json::from_slice(&std::fs::read(path)?).expect("JSON");
         let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
-        Ok(one_request(&name, &model, &asked, device))
+        Ok(published_row(name, config, device))
     };
     files.iter().map(row).collect()
+}
+
+/// The row of a configuration, in the type of its file, or else in the first type that candle runs.
+/// Without one, only its weights are known, from a prompt of one token.
+fn published_row(name: String, config: Value, device: &Device) -> PublishedRow {
+    let architecture = architecture(&config).expect("a known architecture");
+    let asked = |dtype: Option<&str>, seq| Question {
+        config: config.clone(),
+        dtype: dtype.map(str::to_owned),
+        seq,
+        ..question("llama")
+    };
+    let mut reason = None;
+    for dtype in iter::once(None).chain(OTHER_TYPES.map(Some)) {
+        let asked = asked(dtype, PUBLISHED_PROMPT);
+        let answer = answer(&asked, device);
+        match &answer {
+            Answer::Measured(estimate) => {
+                let dtype = Some(estimate.dtype.clone());
+                let mut request = answered(&name, &architecture, &asked, answer, device);
+                request.remark = remarks(reason, &request.remark);
+                return PublishedRow { request, architecture, dtype };
+            }
+            Answer::Refused(refusal) => {
+                let stated = config["torch_dtype"].as_str().unwrap_or("float32");
+                reason.get_or_insert(format!("in {stated}: {}", cause(&refusal.message)));
+            }
+        }
+    }
+    let mut row = PublishedRow { architecture, ..PublishedRow::default() };
+    row.request = OneRequest { name, remark: remarks(reason, ""), ..OneRequest::default() };
+    if let Answer::Measured(estimate) = answer(&asked(None, 1), device) {
+        row.request.weights = Some(estimate.weights);
+        row.request.tables = Some(estimate.tables);
+        row.dtype = Some(estimate.dtype);
+    }
+    row
+}
+
+/// The reason for another type, and the remark of the measurement.
+fn remarks(reason: Option<String>, remark: &str) -> String {
+    let remark = Some(remark).filter(|remark| !remark.is_empty()).map(str::to_owned);
+    reason.into_iter().chain(remark).collect::<Vec<_>>().join("; ")
 }
 
 /// The rows of the GGUF files of `write`, which has the header of each architecture.

@@ -1,7 +1,7 @@
 //! The tables of the page.
 
 use super::one_request::OneRequest;
-use super::rows::{GgufRow, ManyRequests, TinyRow};
+use super::rows::{GgufRow, ManyRequests, PublishedRow, TinyRow};
 
 /// A table: its two first lines, and a line for each row.
 pub(crate) struct Table {
@@ -14,8 +14,8 @@ const REQUEST: &str = "\
 |---|---|---|---|---|---|---|---|
 ";
 const PUBLISHED: &str = "\
-| configuration | weights | tables | peak of a prompt | needed | factor | a token | remark |
-|---|---|---|---|---|---|---|---|
+| configuration | architecture | type | weights | tables | peak of a prompt | needed | factor | a token | remark |
+|---|---|---|---|---|---|---|---|---|---|
 ";
 const REQUESTS: &str = "\
 | architecture | kept after 8 | after 64 | cleared: after 8 | after 64 | left | by a second model | refused | refused after clearing |
@@ -35,15 +35,18 @@ const GGUF: &str = "\
 ";
 
 /// All tables of the page for these rows.
-pub(crate) fn tables(tiny: &[TinyRow], published: &[OneRequest], gguf: &[GgufRow]) -> Vec<Table> {
+pub(crate) fn tables(tiny: &[TinyRow], published: &[PublishedRow], gguf: &[GgufRow]) -> Vec<Table> {
     let of_tiny = |line: fn(&TinyRow) -> String| tiny.iter().map(line).collect();
     vec![
-        Table { head: REQUEST, lines: of_tiny(|row| request(&row.request)) },
+        Table {
+            head: REQUEST,
+            lines: of_tiny(|tiny| row(&tiny.request.name, &request(&tiny.request))),
+        },
         Table { head: REQUESTS, lines: of_tiny(requests) },
         Table { head: HOST, lines: of_tiny(host) },
         Table { head: FAULTS, lines: of_tiny(faults) },
         Table { head: GGUF, lines: gguf.iter().map(gguf_line).collect() },
-        Table { head: PUBLISHED, lines: published.iter().map(request).collect() },
+        Table { head: PUBLISHED, lines: published.iter().map(published_line).collect() },
     ]
 }
 
@@ -69,12 +72,18 @@ pub(crate) fn cell(figure: Option<u64>) -> String {
     figure.map_or_else(|| "—".to_owned(), grouped)
 }
 
-fn request(one: &OneRequest) -> String {
-    let OneRequest { name, weights, tables, prompt_peak, needed, bytes_per_token, remark } = one;
+fn request(one: &OneRequest) -> Vec<String> {
+    let OneRequest { name: _, weights, tables, prompt_peak, needed, bytes_per_token, remark } = one;
     let mut cells = [*weights, *tables, *prompt_peak, *needed].map(cell).to_vec();
     cells.push(factor(one).map_or_else(|| "—".to_owned(), |factor| format!("{factor:.1}")));
     cells.extend([cell(*bytes_per_token), remark.clone()]);
-    row(name, &cells)
+    cells
+}
+
+fn published_line(published: &PublishedRow) -> String {
+    let dtype = published.dtype.as_deref().unwrap_or("—").to_owned();
+    let cells = [format!("`{}`", published.architecture), dtype];
+    row(&published.request.name, &[cells.to_vec(), request(&published.request)].concat())
 }
 
 /// The bytes of a prompt beyond the weights, divided by those that it needs.
