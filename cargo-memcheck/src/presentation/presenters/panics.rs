@@ -88,28 +88,31 @@ pub(super) fn place(output: &[impl AsRef<str>]) -> Option<PanicPlace> {
     Path::new(file).is_relative().then_some(PanicPlace { line, callers })
 }
 
-/// The output of a failed test without what its findings and [`place`] have.
-pub(super) fn beyond_findings(output: &[impl AsRef<str>], findings: &[Finding]) -> Vec<String> {
-    let mut kept = without_repeats(output, findings);
-    let is_test = findings.iter().any(|finding| finding.code == Code::TestFailed);
-    if let Some(PanicPlace { line, callers }) = place(output).filter(|_| is_test) {
-        let shown: Vec<String> =
-            callers.iter().chain([&line]).map(|line| format!("at {}", line.shown())).collect();
-        kept.retain(|line| !shown.contains(line));
-    }
-    kept
+/// The callers of the panic that a finding is about, as [`PanicLine::shown`].
+pub(super) fn callers(output: &[impl AsRef<str>], findings: &[Finding]) -> Vec<String> {
+    let callers = reported(output, findings).map(|place| place.callers).unwrap_or_default();
+    callers.iter().map(PanicLine::shown).collect()
 }
 
-/// The output of a test without a panic whose message a finding has, and without the frames of
-/// libraries in its backtraces.
+/// The place of the panic that a finding is about.
+fn reported(output: &[impl AsRef<str>], findings: &[Finding]) -> Option<PanicPlace> {
+    let failed = findings.iter().any(|finding| finding.code == Code::TestFailed);
+    if failed { place(output) } else { None }
+}
+
+/// The output of a test without a panic whose message a finding has, without its [`place`], and
+/// without the frames of libraries in its backtraces.
 pub(super) fn without_repeats(output: &[impl AsRef<str>], findings: &[Finding]) -> Vec<String> {
     let lines: Vec<&str> = output.iter().map(AsRef::as_ref).collect();
     let repeated = repeated_message(&lines, findings);
-    let place = line(&lines).map(|(file, line)| format!("{file}:{line} "));
-    // The line of a panic, and that of an error, is shown with its finding.
-    let is_shown = |frame: &str| {
-        let of_panic = place.as_ref().is_some_and(|at| frame.starts_with(at));
-        repeated.is_some() && (of_panic || has_frame(findings, frame))
+    let of_panic: Vec<String> = reported(&lines, findings)
+        .into_iter()
+        .flat_map(|PanicPlace { line, callers }| std::iter::once(line).chain(callers))
+        .map(|line| line.shown())
+        .collect();
+    // The lines of a panic, and those of an error, are shown with its finding.
+    let is_shown = |frame: &String| {
+        of_panic.contains(frame) || (repeated.is_some() && has_frame(findings, frame))
     };
     let mut kept: Vec<String> = Vec::new();
     let mut at = 0;
@@ -221,7 +224,9 @@ mod tests {
         assert_eq!(of(&panic("/registry/x.rs:9")), None);
         let findings = [Finding::new(Code::TestFailed, "the body panicked: why")];
         let printed = format!("{}{backtrace}after", panic("src/lib.rs:3"));
-        assert_eq!(beyond_findings(&lines(&printed), &findings), ["begin", "after"]);
+        assert_eq!(without_repeats(&lines(&printed), &findings), ["begin", "after"]);
+        assert_eq!(callers(&lines(&printed), &findings), caller());
+        assert_eq!(callers(&lines(&printed), &[]), [""; 0]);
     }
 
     #[test]
@@ -240,8 +245,11 @@ mod tests {
                          at ./tests/mem.rs:20:5\n   2: mem::b\n             \
                          at ./tests/mem.rs:9:1\n   3: __libc_start_main\n\
                          note: Some details are omitted, run with `RUST_BACKTRACE=full`\n";
-        let frames = "at tests/mem.rs:9 (mem::b)";
-        assert_eq!(shown(&format!("{panic}{backtrace}after")), format!("{frames}\nafter"));
+        assert_eq!(
+            shown(&format!("{panic}{backtrace}after")),
+            "after",
+            "callers are with the line"
+        );
         let other = "thread 'a' panicked at tests/mem.rs:9:1:\nanother message\nnote: run with `RUST_BACKTRACE=1`";
         assert_eq!(shown(other), other);
         assert_eq!(shown("no panic"), "no panic");

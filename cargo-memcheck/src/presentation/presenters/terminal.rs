@@ -14,7 +14,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use memcheck_core::judgement::finding::{Class, Code, Finding, Level};
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::measurement::soak;
-use memcheck_core::presentation::text::LinePart;
+use memcheck_core::presentation::text::{Line, LinePart};
 use memcheck_core::size::Size;
 use memcheck_core::space::Space;
 use memcheck_core::wire::exit;
@@ -273,7 +273,8 @@ impl Terminal {
             lines.extend(layout::lines(parts, counts, screen));
             // The last lines of the output mostly have the cause.
             lines.extend(is_end.then(|| self.output(outcome)).into_iter().flatten());
-            lines.extend(layout::lines(remedy, counts, screen));
+            let below = |line: Line| Line { text: line.text.trim_start().to_owned(), ..line };
+            lines.extend(layout::lines(remedy.into_iter().map(below).collect(), counts, screen));
             for finding in consequences {
                 lines.extend(layout::consequence(finding, self.verbosity, screen));
             }

@@ -5,16 +5,20 @@ use std::collections::HashSet;
 use crate::judgement::diagnosis::Evidence;
 use crate::judgement::finding::HeadLine;
 use crate::measurement::attribution::Lifetime;
+use crate::measurement::record::Record;
 use crate::measurement::stack::Owner;
+use crate::space::Space;
 
-/// The line of the program that computes the last of the growing blocks in the last iteration. The
-/// tensors of a graph hold their inputs, so that the last one holds all others.
+/// The line of the program that computes the last of the growing tensors in the last iteration. The
+/// tensors of a graph hold their inputs, so that the last one holds all others. Every tensor has small
+/// blocks on the host, so that their order is that of its tensors, whatever their size.
 ///
-/// `None` if the order of the blocks is not known: small blocks of the host are counted in a space
-/// of their own, and a run with too many blocks leaves out the small ones.
-pub fn kept_through(evidence: &Evidence<'_>) -> Option<HeadLine> {
-    let attribution = evidence.attribution.filter(|_| evidence.space.is_device())?;
-    let lifetimes = attribution.peaks.get(&evidence.space)?.lifetimes.as_ref()?;
+/// `None` if the order is not known, because a run with too many blocks leaves out the small ones.
+pub fn kept_through(record: &Record, space: Space) -> Option<HeadLine> {
+    let space = if space == Space::Host { Space::HostSmall } else { space };
+    let evidence = Evidence::of(record, space)?;
+    let attribution = evidence.attribution?;
+    let lifetimes = attribution.peaks.get(&space)?.lifetimes.as_ref()?;
     let (begun, ended) = (*lifetimes.iterations.last()?, lifetimes.ended?);
     let growing: HashSet<usize> =
         evidence.growing().map(|suspect| suspect.survivors.stack).collect();
@@ -25,8 +29,12 @@ pub fn kept_through(evidence: &Evidence<'_>) -> Option<HeadLine> {
     };
     let kept = lifetimes.blocks.iter().filter(is_kept).filter(|_| lifetimes.left_out == 0);
     let of_growing = kept.filter(|life| stack_of(life).is_some_and(|at| growing.contains(&at)));
-    let last = of_growing.max_by_key(|life| life.born)?;
-    let mut frames = attribution.stacks.get(stack_of(last)?)?.of_iteration().iter();
+    let stack = |life: &Lifetime| attribution.stacks.get(stack_of(life)?);
+    // A list that holds the tensors grows, too.
+    let of_candle =
+        of_growing.filter(|life| stack(life).is_some_and(|it| it.operation().is_some()));
+    let last = of_candle.max_by_key(|life| life.born)?;
+    let mut frames = stack(last)?.of_iteration().iter();
     let frame = frames.find(|frame| frame.owner() == Owner::User)?;
     Some(HeadLine { file: frame.file.clone()?, line: frame.line?, function: Some(frame.path()) })
 }
@@ -39,10 +47,11 @@ mod tests {
     use crate::measurement::record::example::GPU;
     use crate::space::Space;
 
-    /// The line of the last kept block, if three lines allocate in each of two iterations.
-    fn line(blocks: &[(usize, u64, Option<u64>)], left_out: u64) -> Option<u32> {
-        let run = Run::default().place(&[], steady(512)).place(&[], steady(4));
-        let mut record = run.place(&[], steady(8)).record();
+    /// A record of two iterations, in each of which four lines allocate.
+    fn run(blocks: &[(usize, u64, Option<u64>)], left_out: u64) -> Record {
+        let add = ["candle_core::tensor::Tensor::add"];
+        let run = Run::default().place(&add, steady(512)).place(&add, steady(4));
+        let mut record = run.place(&[], steady(64)).place(&add, steady(8)).record();
         let life = |&(place, born, died)| Lifetime { place, born, died, bytes: 4 };
         let lifetimes = Lifetimes {
             iterations: vec![2, 8],
@@ -54,9 +63,13 @@ mod tests {
         let attribution = record.attribution.as_mut().unwrap();
         let peak = Peak { lifetimes: Some(lifetimes), ..Peak::default() };
         attribution.peaks.insert(GPU, peak);
-        // The third line does not grow.
+        // The fourth line does not grow.
         attribution.survivors.pop();
-        kept_through(&Evidence::of(&record, GPU).unwrap()).map(|at| at.line)
+        record
+    }
+
+    fn line(blocks: &[(usize, u64, Option<u64>)], left_out: u64) -> Option<u32> {
+        kept_through(&run(blocks, left_out), GPU).map(|at| at.line)
     }
 
     #[test]
@@ -65,16 +78,22 @@ mod tests {
         assert_eq!(of(&[(0, 9, None), (1, 10, None)]), Some(2));
         assert_eq!(of(&[(1, 9, None), (0, 10, Some(15))]), Some(1), "freed after the iterations");
         assert_eq!(of(&[(0, 9, None), (1, 10, Some(14))]), Some(1), "the second is not kept");
-        assert_eq!(of(&[(0, 9, None), (2, 10, None)]), Some(1), "the third does not grow");
+        assert_eq!(of(&[(0, 9, None), (2, 10, None)]), Some(1), "the third is not of candle");
+        assert_eq!(of(&[(0, 9, None), (3, 10, None)]), Some(1), "the fourth does not grow");
         assert_eq!(of(&[(0, 7, None), (1, 15, None)]), None, "in no last iteration");
         assert_eq!(line(&[(0, 9, None), (1, 10, None)], 1), None, "a later block is left out");
     }
 
     #[test]
-    fn the_order_of_blocks_on_the_host_is_not_known() {
-        let mut record = Run::default().place(&[], steady(512)).record();
+    fn the_order_of_tensors_on_the_host_is_that_of_their_small_blocks() {
+        let mut record = run(&[(0, 9, None), (1, 10, None)], 0);
+        let attribution = record.attribution.as_mut().unwrap();
+        let peak = attribution.peaks[&GPU].clone();
+        attribution.peaks = [(Space::HostSmall, peak)].into();
+        attribution.survivors.iter_mut().for_each(|of| of.space = Space::HostSmall);
         let measured = record.spaces[&GPU].clone();
-        record.spaces.insert(Space::Host, measured);
-        assert_eq!(kept_through(&Evidence::of(&record, Space::Host).unwrap()), None);
+        record.spaces.extend([Space::Host, Space::HostSmall].map(|it| (it, measured.clone())));
+        assert_eq!(kept_through(&record, Space::Host).map(|at| at.line), Some(2));
+        assert_eq!(kept_through(&record, GPU), None);
     }
 }

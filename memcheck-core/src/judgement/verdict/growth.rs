@@ -112,7 +112,7 @@ fn leak(record: &Record, space: Space, measured: &SpaceRecord, limits: &Limits) 
         bytes_per_iteration: Some(growth),
         limit: Some(limit),
         sites,
-        kept_through: holds_graph.then(|| blame::kept_through(&evidence)).flatten(),
+        kept_through: holds_graph.then(|| blame::kept_through(record, space)).flatten(),
         cause,
         ..Finding::new(
             Code::Leak,

@@ -41,7 +41,7 @@ pub(super) fn lines(outcome: &TestOutcome, extent: OutputExtent) -> Vec<String> 
     let own = outcome.output.own_lines();
     let own: Vec<String> = match extent {
         OutputExtent::Whole => own.into_iter().map(str::to_owned).collect(),
-        OutputExtent::Shortened => panics::beyond_findings(&own, &outcome.verdict.findings),
+        OutputExtent::Shortened => panics::without_repeats(&own, &outcome.verdict.findings),
     };
     if own.is_empty() {
         return Vec::new();

@@ -145,7 +145,7 @@ impl Section<'_> {
         let findings = &self.outcome.verdict.findings;
         let about_memory = findings.first().is_some_and(|finding| finding.code.is_about_memory());
         let printed = failed_output(self.outcome).filter(|_| !about_memory)?;
-        let shown = panics::beyond_findings(&printed, findings);
+        let shown = panics::without_repeats(&printed, findings);
         let left_out = shown.len().saturating_sub(MOST_OUTPUT);
         let title = if left_out == 0 { "Output:" } else { "The last lines of the output:" };
         let last: Vec<String> = shown[left_out..].iter().map(|line| escape::line(line)).collect();
