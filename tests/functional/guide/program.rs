@@ -150,7 +150,3 @@ fn row_14_an_audit_alerts_where_memory_is_high_or_grows() {
         assert_eq!(warned.count(), 2);
     }
 }
-
-fn exact(bytes: u64) -> String {
-    memcheck_core::size::exact(bytes)
-}
