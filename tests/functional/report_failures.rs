@@ -9,9 +9,9 @@ use crate::report_matrix::{panicked, results};
 use crate::report_page::{OPENED, READY, assert_fits, report};
 
 /// The tests of the recorded results.
-const PANIC: &str = "#t2";
-const LEAK: &str = "#t4";
-const CONSTANT: &str = "#t5";
+const PANIC: &str = "#memcheck-tests::controls/an_error/cpu";
+const LEAK: &str = "#memcheck-tests::controls/gradients_are_kept/cpu";
+const CONSTANT: &str = "#memcheck-tests::controls/one_block_over_the_peak/cpu";
 
 fn page_of(results: &str, folder: &Path) -> PathBuf {
     let path = folder.join("report.html");
@@ -58,7 +58,15 @@ fn the_next_command_of_a_panic_is_above_its_output_which_has_frames_of_the_progr
     let at = |part: &str| order.find(part).unwrap_or_else(|| panic!("{part}: {order}"));
     assert!(at("findings") < at("next") && at("next") < at("Output"), "{order}");
     let output = text(&mut page, "#view pre.output");
-    assert_eq!(output, "loaded the labels\nat tests/tests/controls/main.rs:20 (controls::caller)");
+    assert_eq!(output, "loaded the labels");
+    let finding = text(&mut page, ".finding");
+    let order = [
+        "the body panicked",
+        "at tests/",
+        "called from tests/tests/controls/main.rs:20 in controls::caller",
+    ];
+    let found = order.map(|part| finding.find(part).unwrap_or_else(|| panic!("{part}: {finding}")));
+    assert!(found.is_sorted(), "{finding}");
     let whole =
         "[...document.querySelectorAll('#view .part:not([open])')].map(e => e.textContent).join()";
     let folded = page.text(whole);

@@ -9,6 +9,9 @@ export class Blocks {
     const { born, events_lived: lived, bytes, place } = lifetimes;
     this.lifetimes = lifetimes;
     this.count = born.length;
+    /** A body that does not iterate has no set-up: all of its blocks are weights or activations. */
+    this.iterates = lifetimes.iterations.length > 0;
+    this.kinds = this.iterates ? KINDS : ['weights and activations', ...KINDS.slice(1)];
     this.bytes = bytes;
     this.place = place;
     this.born = new Float64Array(this.count);
@@ -44,6 +47,11 @@ export class Blocks {
     if (born === 0) return 'set-up';
     return this.iteration(Math.min(this.died[block], this.lifetimes.events + 1)) > born
       ? 'kept from earlier iterations' : 'activations';
+  }
+
+  /** The kind of a block, as a text. */
+  kindName(block) {
+    return this.kinds[this.kind[block]];
   }
 
   /** Iterations that a block lived through. */
