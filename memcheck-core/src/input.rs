@@ -161,10 +161,10 @@ mod tests {
         symlink("/dev/zero", path("zero")).unwrap();
         symlink("pipe", path("link to a pipe")).unwrap();
         let not = |kind: &str| {
-            format!("it is {kind}, and only a regular file of at most 4.0 MiB is read")
+            format!("it is {kind}, and only a regular file of at most 4.00 MiB is read")
         };
         for (name, expected) in [
-            ("hole", "it has 1.0 TiB, and the most is 4.0 MiB".to_owned()),
+            ("hole", "it has 1.00 TiB, and the most is 4.00 MiB".to_owned()),
             ("folder", not("a directory")),
             ("pipe", not("a named pipe")),
             ("link to a pipe", not("a named pipe")),

@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(gpu.max_retained.value, 0);
         assert_eq!(gpu.tolerance.value, Tolerance::NONE);
         assert_eq!(host.max_retained.value, 65_536);
-        assert_eq!(host.tolerance.value.to_string(), "1% | 4.0 KiB");
+        assert_eq!(host.tolerance.value.to_string(), "1% | 4.00 KiB");
     }
 
     #[test]

@@ -101,7 +101,7 @@ impl Shape {
         }
     }
 
-    /// Formats it for people: `31.2 MiB + 1.5 KiB*seq`, `no exact law, about seq^2`.
+    /// Formats it for people: `31.2 MiB + 1.50 KiB*seq`, `no exact law, about seq^2`.
     pub fn describe(&self, metric: Metric) -> String {
         match self {
             Self::Law(law) if metric == Metric::Allocations => law.in_counts(),

@@ -62,7 +62,13 @@ impl std::str::FromStr for Size {
 
 impl std::fmt::Display for Size {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        bytesize::ByteSize(self.0).display().iec().fmt(f)
+        let size = bytesize::ByteSize(self.0).display().iec();
+        let precise = format!("{size:.2}");
+        // Below ten units, so that figures next to each other add up: 1.75 MiB and 0.50 MiB are 2.25 MiB.
+        match precise.find('.') {
+            Some(1) => f.write_str(&precise),
+            _ => size.fmt(f),
+        }
     }
 }
 
@@ -173,6 +179,24 @@ mod tests {
         assert_eq!(Size::from_mib(0.5), Some(Size(1 << 19)));
         for wrong in [-1.0, f64::NAN, f64::INFINITY, 1e30] {
             assert_eq!(Size::from_mib(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_size_below_ten_units_has_two_decimals_and_a_larger_one_has_one() {
+        for (bytes, text) in [
+            (1_023, "1023 B"),
+            (1_024, "1.00 KiB"),
+            (2_176, "2.12 KiB"),
+            (1_835_008, "1.75 MiB"),
+            (2_359_296, "2.25 MiB"),
+            (10_234, "9.99 KiB"),
+            (10_235, "10.0 KiB"),
+            (11_010_048, "10.5 MiB"),
+            (1_048_575, "1024.0 KiB"),
+            (u64::MAX, "16.0 EiB"),
+        ] {
+            assert_eq!(Size(bytes).to_string(), text);
         }
     }
 

@@ -231,9 +231,9 @@ mod tests {
         assert_eq!(alerts_at(&mut audit, 1024, 4096), [""; 0]);
         assert_eq!(
             alerts_at(&mut audit, 1025, 4096),
-            ["step 20: 1,025 B (1.0 KiB) are live, above 1.0 KiB"]
+            ["step 20: 1,025 B (1.00 KiB) are live, above 1.00 KiB"]
         );
-        let peak = "step 30: 4,097 B (4.0 KiB) were live at the peak, above 4.0 KiB";
+        let peak = "step 30: 4,097 B (4.00 KiB) were live at the peak, above 4.00 KiB";
         assert_eq!(alerts_at(&mut audit, 0, 4097), [peak]);
     }
 

@@ -96,7 +96,7 @@ fn a_fault_sweep_refuses_the_allocations_of_async_bodies() {
     assert_eq!(run.codes("list_without_memory"), ["fault-unsafe"]);
     let finding = run.test("list_without_memory")["findings"][0].clone();
     let (message, at) = (finding["message"].as_str().unwrap(), programs.site("refused"));
-    let stays = format!("4,096 B (4.0 KiB) stay in cuda:0 after allocation 2 of 2 at {at} ");
+    let stays = format!("4,096 B (4.00 KiB) stay in cuda:0 after allocation 2 of 2 at {at} ");
     assert!(message.starts_with(&stays), "{message}");
     assert_eq!(finding["sites"][1]["line"], programs.line("input"), "{finding}");
 }
@@ -106,7 +106,7 @@ fn accept_proposes_a_tolerance_for_figures_that_differ() {
     let programs = Programs::of("async_bodies").with_baselines();
     let test = "async_bodies::differs_from_run_to_run";
     programs.memcheck(&["run", "--device", "cpu", "--ci", test]).exits(5);
-    let proposed = "`peak_allocated` of host is 4,096 B (4.0 KiB) to 12,288 B (12.0 KiB) in 5 \
+    let proposed = "`peak_allocated` of host is 4,096 B (4.00 KiB) to 12,288 B (12.0 KiB) in 5 \
                     runs: set `tolerance = \"8192 B\"`, or make the test deterministic";
     programs.memcheck(&["accept", "--from", "results/pending"]).exits(0).prints(proposed);
     assert!(page().contains(proposed), "servers.md has no line with {proposed}");

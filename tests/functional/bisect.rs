@@ -102,7 +102,7 @@ fn the_commit_that_raised_the_peak_is_found_among_twenty() {
     let run = bisect(&["--good", "v15", "--bad", "v18"], &[]).exits(0);
     assert!(run.stdout.contains("one of these 2 commits is the first bad one"), "{}", run.stdout);
     assert!(
-        run.stdout.contains(" v16 (Ann, ") && run.stdout.contains("+8.0 KiB"),
+        run.stdout.contains(" v16 (Ann, ") && run.stdout.contains("+8.00 KiB"),
         "{}",
         run.stdout
     );
@@ -189,7 +189,7 @@ fn the_update_that_raised_the_peak_is_found_among_twenty() {
     let run = bisect(&["--lock"]).exits(0);
     let first = run.stdout.lines().next().unwrap_or_default();
     assert_eq!(first, "first bad update: dep13 1.0.0 -> 1.1.0");
-    assert!(run.stdout.contains("+8.0 KiB (+200.0%)"), "{}", run.stdout);
+    assert!(run.stdout.contains("+8.00 KiB (+200.0%)"), "{}", run.stdout);
     let last = run.stdout.lines().last().unwrap_or_default();
     assert!(last.starts_with("20 updates from v0 to HEAD, "), "{last}");
     let builds = last.split(", ").nth(1).and_then(|it| it.split(' ').next()).unwrap_or_default();

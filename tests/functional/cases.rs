@@ -169,8 +169,8 @@ fn a_test_above_its_capacity_does_not_fit() {
     assert_eq!(finding["figure"], 3_u64 << 29);
     let message = finding["message"].as_str().unwrap();
     for expected in [
-        "refused an allocation of 536,870,912 B (512.0 MiB) with 1,073,741,824 B (1.0 GiB) live",
-        "must fit into 1,073,741,824 B (1.0 GiB)",
+        "refused an allocation of 536,870,912 B (512.0 MiB) with 1,073,741,824 B (1.00 GiB) live",
+        "must fit into 1,073,741,824 B (1.00 GiB)",
     ] {
         assert!(message.contains(expected), "{message}");
     }

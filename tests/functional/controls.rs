@@ -130,7 +130,7 @@ fn assert_other_codes(run: &Run) {
 /// Each effect of a refused allocation, with the line of that allocation.
 fn assert_faults(run: &Run) {
     for (test, effect, line) in [
-        ("an_error_path_leaks", "4,096 B (4.0 KiB) stay in cuda:0 after allocation 2 of 2", 22),
+        ("an_error_path_leaks", "4,096 B (4.00 KiB) stay in cuda:0 after allocation 2 of 2", 22),
         ("an_error_path_panics", "the body panicked after allocation 2 of 2", 34),
         ("an_error_path_hangs", "the body had not returned ", 39),
         ("an_error_path_aborts", "the test process ended after allocation 2 of 2", 48),

@@ -54,7 +54,7 @@ fn assert_laws_predict_the_attempts(programs: &Programs, of_64_mib: &str) {
     assert_eq!(found["predicted"]["largest"], 50);
     let human = |test| programs.memcheck(&["fit", test, "--param", "seq", "--device", of_64_mib]);
     human("fit::attention").exits(0).prints(
-        "after 4 attempts peak = 1.0 MiB + 4.0 KiB*seq + 16 B*seq^2 predicted seq=1855 with",
+        "after 4 attempts peak = 1.00 MiB + 4.00 KiB*seq + 16 B*seq^2 predicted seq=1855 with",
     );
 }
 

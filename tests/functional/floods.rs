@@ -64,7 +64,7 @@ fn assert_bounded(mebibytes: u64) {
     run("many_lines_of_progress", 0);
     let refused = run("record", 104);
     let message = refused.test("record")["findings"][0]["message"].to_string();
-    assert!(message.contains("it has 1.0 GiB, and the most is 512.0 MiB"), "{message}");
+    assert!(message.contains("it has 1.00 GiB, and the most is 512.0 MiB"), "{message}");
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn assert_growth_is_decided(device: &str) {
     }
     // Both events have a remark.
     let events = run.test("two_events")["notes"].to_string();
-    assert!(events.contains("8,388,608 B (8.0 MiB) in 2 blocks of"), "{events}");
+    assert!(events.contains("8,388,608 B (8.00 MiB) in 2 blocks of"), "{events}");
     assert!(events.contains(&format!("at {}:", programs.source())), "{events}");
     // The leak begins after the measured iterations, and the further iterations must not change any
     // other figure.

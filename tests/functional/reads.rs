@@ -19,7 +19,7 @@ const REFUSED: [(&str, &str); 4] = [
     ("device", "it is a character device, and only a regular file of at most "),
     ("pipe", "it is a named pipe, and only a regular file of at most "),
     ("folder", "it is a directory, and only a regular file of at most "),
-    ("hole", "it has 1.0 TiB, and the most is "),
+    ("hole", "it has 1.00 TiB, and the most is "),
 ];
 
 fn put(kind: &str, path: &Path) {

@@ -85,17 +85,17 @@ fn peaks_and_laws_are_judged_across_tests() {
     let run = run(&programs, &reports).exits(100);
     assert_all_findings(&run);
     assert_eq!(run.summary()["failed"], 2);
-    let run = run.prints("peak = 4.0 KiB + 256 B*seq").prints("growth = 0 B");
+    let run = run.prints("peak = 4.00 KiB + 256 B*seq").prints("growth = 0 B");
     // Another run explains the finding, so it has the call site of the scores of the largest case.
     let scores = &run.test("square::seq_512")["findings"][0]["sites"][0];
     assert_eq!((&scores["operation"], &scores["bytes"]), (&json!("zeros"), &json!(4 * 512 * 512)));
     assert!(!run.test("train::greedy")["findings"][0]["sites"].as_array().unwrap().is_empty());
     let junit = programs.read("junit.xml");
     assert!(junit.contains("name=\"host.peak_allocated.law\" value=\"4096 + 256*seq\""), "{junit}");
-    assert!(programs.read("page.md").contains("peak = 4.0 KiB + 256 B*seq"));
+    assert!(programs.read("page.md").contains("peak = 4.00 KiB + 256 B*seq"));
     let data = crate::report_data::report_data(&programs.read("page.html"));
     let laws = data[0]["laws"].as_array().expect("laws");
-    let law = laws.iter().find(|law| law["text"] == "peak = 4.0 KiB + 256 B*seq");
+    let law = laws.iter().find(|law| law["text"] == "peak = 4.00 KiB + 256 B*seq");
     let law = law.unwrap_or_else(|| panic!("{laws:#?}"));
     let at = |point: &serde_json::Value| {
         (point["at"].as_u64().unwrap(), point["value"].as_u64().unwrap())
@@ -159,7 +159,7 @@ fn peaks_and_laws_are_judged_across_tests() {
     programs.write(&law, &accepted.replace("4096 + 256*seq", "'135168'"));
     let run = programs.run("cpu", &["relations::linear"]).exits(100);
     assert_eq!(run.codes("linear::seq_512"), ["scaling"]);
-    run.prints("grew with 1, and grows with seq now: 4.0 KiB + 256 B*seq, was 132.0 KiB");
+    run.prints("grew with 1, and grows with seq now: 4.00 KiB + 256 B*seq, was 132.0 KiB");
     programs.memcheck(&["reject"]).exits(0);
     programs.write(&law, &accepted.replace("256*seq", "128*seq"));
     programs.run("cpu", &["relations::linear"]).exits(0);

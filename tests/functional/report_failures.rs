@@ -62,8 +62,8 @@ fn the_next_command_of_a_panic_is_above_its_output_which_has_frames_of_the_progr
     let finding = text(&mut page, ".finding");
     let order = [
         "the body panicked",
-        "at tests/",
-        "called from tests/tests/controls/main.rs:20 in controls::caller",
+        "line: tests/",
+        "called from: tests/tests/controls/main.rs:20 in controls::caller",
     ];
     let found = order.map(|part| finding.find(part).unwrap_or_else(|| panic!("{part}: {finding}")));
     assert!(found.is_sorted(), "{finding}");

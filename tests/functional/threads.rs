@@ -75,7 +75,7 @@ fn a_test_that_does_not_use_the_gpu_has_a_note_with_the_growth_of_the_host() {
     let filters = ["threads::picks", "threads::sums"];
     let run = programs.run("sim", &filters).exits(0);
     let grows = notes(&run, "picks_the_cpu_and_grows");
-    let grew = "grew by 1,048,576 B (1.0 MiB) per iteration";
+    let grew = "grew by 1,048,576 B (1.00 MiB) per iteration";
     assert!(grows.contains("GPU not used") && grows.contains(grew), "{grows}");
     let quiet = notes(&run, "picks_the_cpu");
     assert!(quiet.contains("GPU not used") && !quiet.contains("per iteration"), "{quiet}");

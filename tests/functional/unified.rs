@@ -43,13 +43,13 @@ fn host_and_device_share_the_memory_of_a_unified_machine() {
     let mapped = unified.test("the_file_stays_mapped")["mapped_files"].clone();
     assert_eq!(mapped[0]["copied"], 4 * MIB, "{mapped}");
     assert!(mapped[0]["path"].as_str().is_some_and(|path| path.ends_with("kept.safetensors")));
-    let twice = "4,194,304 B (4.0 MiB) are held twice: in the mapped file";
+    let twice = "4,194,304 B (4.00 MiB) are held twice: in the mapped file";
     assert_eq!(unified.stderr.matches(twice).count(), 1, "{}", unified.stderr);
     assert!(unified.test("the_file_is_unmapped")["mapped_files"].is_null());
     for test in ["the_file_stays_mapped", "the_file_is_unmapped"] {
         assert_eq!(unified.codes(test), [""; 0], "{test}");
     }
-    let line = "the_file_stays_mapped  peak 8.0 MiB  growth 0 B  host and device ";
+    let line = "the_file_stays_mapped  peak 8.00 MiB  growth 0 B  host and device ";
     assert!(unified.stderr.contains(line), "{}", unified.stderr);
 }
 

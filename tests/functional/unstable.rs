@@ -81,8 +81,8 @@ fn figures_that_differ_are_judged_over_five_runs() {
         (&json!(low), &json!(high))
     );
     let message = found["message"].as_str().unwrap();
-    let expected = "`peak_allocated` of host is 1,048,576 B (1.0 MiB) to 2,097,152 B (2.0 MiB) in 5 \
-                runs, and exceeds `max_peak` of 1,572,864 B (1.5 MiB) in 3 of them";
+    let expected = "`peak_allocated` of host is 1,048,576 B (1.00 MiB) to 2,097,152 B (2.00 MiB) in 5 \
+                runs, and exceeds `max_peak` of 1,572,864 B (1.50 MiB) in 3 of them";
     assert_eq!(message, expected);
     // The third process had call stacks, and measured the figures of the first.
     assert_eq!(found["sites"][0]["bytes"], high, "{found}");
@@ -93,8 +93,8 @@ fn figures_that_differ_are_judged_over_five_runs() {
     // Only the live bytes between two iterations differ.
     assert_eq!((run.codes("frees_later").len(), processes(&programs, "frees_later")), (0, 5));
     let moved = "the longer run measured other figures, so this test is not deterministic: live \
-                 bytes of host after iteration 4 are 2,048 B (2.0 KiB) in the first run and 6,144 \
-                 B (6.0 KiB) in the longer run";
+                 bytes of host after iteration 4 are 2,048 B (2.00 KiB) in the first run and 6,144 \
+                 B (6.00 KiB) in the longer run";
     let line = run.test("frees_later");
     assert_eq!(line["notes"], json!([moved]));
     assert_eq!(line["repeat"], json!({"runs": 5, "figures": []}));
@@ -157,8 +157,8 @@ fn a_plain_cargo_test_judges_five_runs_too() {
     for line in [
         "test unstable::steady ... ok",
         "test unstable::below_its_limit ... ok",
-        "unstable: `peak_allocated` of host is 1,048,576 B (1.0 MiB) to 2,097,152 B (2.0 MiB) in 5",
-        "peak-limit: the peak in host is 2,097,152 B (2.0 MiB) (limit 524,288 B",
+        "unstable: `peak_allocated` of host is 1,048,576 B (1.00 MiB) to 2,097,152 B (2.00 MiB) in 5",
+        "peak-limit: the peak in host is 2,097,152 B (2.00 MiB) (limit 524,288 B",
         "note: the test is not deterministic: `peak_allocated` of host is 1,048,576 B",
     ] {
         assert!(stdout.contains(line), "{line}\n{stdout}");

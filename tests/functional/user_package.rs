@@ -52,7 +52,7 @@ fn a_plain_cargo_test_fails_too(project: &Project) {
     let stdout = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(101), "{stdout}");
     assert!(stdout.contains("test clean ... ok"), "{stdout}");
-    assert!(stdout.contains("leak: host grows by 4,096 B (4.0 KiB) per iteration"), "{stdout}");
+    assert!(stdout.contains("leak: host grows by 4,096 B (4.00 KiB) per iteration"), "{stdout}");
 }
 
 #[test]

@@ -18,13 +18,13 @@ function one(finding, tree) {
   return el('article', { class: finding.fails ? 'finding' : 'finding remark' },
     el('p', { class: 'message' }, el('span', { class: 'code' }, finding.code), ' ', prose(first)),
     rest.length > 0 ? el('pre', { class: 'output', tabindex: '0' }, rest.join('\n')) : null,
-    finding.at ? frame('at', finding.at, tree, true) : null,
-    finding.callers_note ? null : callers(finding, tree),
+    finding.at ? frame(finding.title, finding.at, tree, true) : null,
+    callers(finding, tree),
+    keptThrough(finding),
     finding.last_output ? el('p', null, el('strong', null, 'Last output: '), el('code', null, finding.last_output)) : null,
     finding.grown.length > 0 ? el('ul', { class: 'grown' }, finding.grown.map((holders) => grown(holders, tree))) : null,
     cause(finding),
     finding.hint ? el('p', null, el('strong', null, 'Hint: '), prose(finding.hint)) : null,
-    finding.callers_note ? callers(finding, tree) : null,
     isExplained(finding) ? folded(sites(finding, tree), finding.code) : sites(finding, tree),
     explanation(finding.code),
     finding.consequences.map((each) => el('details', { class: 'also' },
@@ -39,14 +39,21 @@ const inFunction = (name) => (name ? ` in ${name}` : null);
 
 /** A line of a call, with its source if `withSource` is true. */
 function frame(word, { place, function: name }, tree, withSource) {
-  return [el('p', { class: 'place' }, `${word} `, linked(place), inFunction(name)),
+  return [el('p', { class: 'place' }, el('strong', null, `${word}: `), linked(place), inFunction(name)),
     withSource ? snippet(tree.snippets.get(place)) : null];
 }
 
-/** The lines that called the line of the finding or, of kept memory, those that allocate it. */
+/** The lines that called the line of the finding. That of kept memory shows its source already. */
 const callers = ({ callers: all, callers_note: note }, tree) => (all.length === 0 ? null
   : el('div', { class: 'callers' },
-    all.map((caller, index) => frame('called from', caller, tree, index === 0)), note ? el('p', null, note) : null));
+    all.map((caller, index) => frame('called from', caller, tree, index === 0 && !note)), note ? el('p', null, note) : null));
+
+/** The line of the tensor that holds a kept graph. */
+function keptThrough({ kept_through: through }) {
+  if (!through) return null;
+  const [{ place, function: name }, [before, after]] = through;
+  return el('p', { class: 'place' }, before, linked(place), inFunction(name), after);
+}
 
 /** What a holder held in the baseline. */
 function then({ then: before, is_unlisted: isUnlisted }) {

@@ -184,7 +184,7 @@ mod tests {
         };
         refused("is not a snapshot of a memory test: it is a character device, and only a regular");
         fs::File::create(&file).unwrap().set_len(1 << 40).unwrap();
-        refused("is not a snapshot of a memory test: it has 1.0 TiB, and the most is 4.0 MiB");
+        refused("is not a snapshot of a memory test: it has 1.00 TiB, and the most is 4.00 MiB");
     }
 
     #[test]

@@ -122,10 +122,10 @@ mod tests {
         };
         std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
         refused(
-            "memcheck.toml: it is a character device, and only a regular file of at most 1.0 MiB",
+            "memcheck.toml: it is a character device, and only a regular file of at most 1.00 MiB",
         );
         std::fs::File::create(&file).unwrap().set_len(1 << 40).unwrap();
-        refused("it has 1.0 TiB, and the most is 1.0 MiB");
+        refused("it has 1.00 TiB, and the most is 1.00 MiB");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod alike;
 mod events;
 mod kept;
+mod kept_through;
 mod lines;
 mod once;
 
@@ -21,6 +22,7 @@ pub use alike::{SiteGroup, alike};
 use alike::{SiteKey, group_by_key};
 pub use events::{note_events, notes_of_events_held_once};
 pub use kept::{kept, note_kept};
+pub use kept_through::kept_through;
 pub use once::note_once;
 
 /// Sites that grow, the fastest first; a size without site is followed by the sites that hold it.

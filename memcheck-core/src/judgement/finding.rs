@@ -291,10 +291,15 @@ pub struct Finding {
     /// The next step for the user.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub hint: Option<String>,
-    /// The line of the program that keeps the memory, or the heaviest one. Of a crash, the line that
-    /// it happened at or, without a function, that of the test.
+    /// The line of the program to look at: the one that allocates the memory or calls those that do
+    /// ([`Self::caller`]). Of a crash, the line that it happened at or, without a function, that of
+    /// the test.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub keeps_at: Option<HeadLine>,
+    /// The line that computes the last tensor of a graph that iterations keep, and with it all other
+    /// tensors of the graph; `None` if it is not known, or if [`Self::keeps_at`] has it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub kept_through: Option<HeadLine>,
     /// The places that hold or allocate the bytes.
     #[serde(default)]
     pub sites: Vec<Site>,
@@ -410,6 +415,7 @@ impl Finding {
             message: message.into(),
             hint: None,
             keeps_at: None,
+            kept_through: None,
             sites: Vec::new(),
             grown: Vec::new(),
             shrunk: Vec::new(),

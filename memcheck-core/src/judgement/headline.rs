@@ -3,6 +3,7 @@
 
 use std::cmp::Reverse;
 
+use crate::judgement::diagnosis::Cause;
 use crate::judgement::finding::{Code, Finding, GrownHolder, HeadLine, Site};
 use crate::measurement::stack::{Frame, Owner, TEST};
 
@@ -19,7 +20,7 @@ pub(super) fn headline(finding: &Finding) -> Option<HeadLine> {
     let of_grown = || finding.grown.iter().find_map(of_holder);
     let of_caller = || {
         let is_kept = matches!(finding.code, Code::Leak | Code::Retained);
-        let holds_graph = finding.cause.as_ref().is_some_and(|cause| cause.code == "graph-kept");
+        let holds_graph = finding.cause.as_ref().is_some_and(Cause::is_graph);
         is_kept.then(|| caller(&finding.sites, holds_graph)).flatten()
     };
     of_grown().or_else(of_caller).or_else(|| finding.sites.iter().find_map(of_site))
@@ -120,7 +121,6 @@ fn lines_of_iteration(site: &Site) -> impl Iterator<Item = &Frame> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judgement::diagnosis::Cause;
 
     /// A function has the lines of one ten.
     fn frame(line: u32) -> Frame {

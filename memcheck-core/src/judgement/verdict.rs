@@ -111,7 +111,8 @@ pub fn conclude(findings: Vec<Finding>, level: impl Fn(Code) -> Level) -> Verdic
         .map(|finding| {
             // A stored finding has it already, but not the frames that it depends on.
             let keeps_at = finding.keeps_at.clone().or_else(|| headline(&finding));
-            Finding { keeps_at, ..finding }
+            let kept_through = finding.kept_through.filter(|line| Some(line) != keeps_at.as_ref());
+            Finding { keeps_at, kept_through, ..finding }
         })
         .collect();
     let of_class = |class: Class| {

@@ -117,7 +117,7 @@ mod tests {
             ..ProcessMemory::default()
         };
         let lines = memory.lines();
-        assert_eq!(lines[0], "process: rss_anon 2,048 B (2.0 KiB), rss_file 0 B, swap 0 B");
-        assert_eq!(lines[2], "mapped file /m.safetensors: 4,096 B (4.0 KiB) mapped, 0 B resident");
+        assert_eq!(lines[0], "process: rss_anon 2,048 B (2.00 KiB), rss_file 0 B, swap 0 B");
+        assert_eq!(lines[2], "mapped file /m.safetensors: 4,096 B (4.00 KiB) mapped, 0 B resident");
     }
 }

@@ -251,6 +251,10 @@ pub struct Record {
     pub judged: Vec<Space>,
     /// How the body ended.
     pub outcome: Outcome,
+    /// The moment at which the body panicked or returned an error, such as `in iteration 5 of 12`.
+    /// The parent of the test process adds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<String>,
     /// The text that a panic must contain; empty for any panic. `None` if the body must not panic.
     #[serde(default)]
     pub should_panic: Option<String>,
@@ -296,6 +300,9 @@ pub struct Record {
     /// Facts that a reader should know, such as a missing source of figures and the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// Facts that explain the figures. Unlike the notes, none of them questions a pass.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
     /// The figures of the driver, NVML and CUPTI, in addition to the program's own calls.
     #[serde(default)]
     pub driver: Driver,
@@ -494,6 +501,6 @@ mod tests {
             record.note_peaks();
             assert_eq!(record.notes.len(), notes, "{:?}", record.notes);
         }
-        assert!(record.notes[0].contains("4,096 B (4.0 KiB)"), "{:?}", record.notes);
+        assert!(record.notes[0].contains("4,096 B (4.00 KiB)"), "{:?}", record.notes);
     }
 }

@@ -3,7 +3,7 @@
 use crate::size::{Size, exact};
 
 /// Both as binary sizes, or in bytes if two figures that differ would be shown as the same size: 1,048,580 B
-/// is above 1,048,576 B, and `1.0 MiB (limit 1.0 MiB)` hides that.
+/// is above 1,048,576 B, and `1.00 MiB (limit 1.00 MiB)` hides that.
 pub fn apart(one: u64, other: u64) -> [String; 2] {
     let sizes = [one, other].map(|bytes| Size(bytes).to_string());
     match one != other && sizes[0] == sizes[1] {
@@ -27,8 +27,8 @@ mod tests {
     #[test]
     fn sizes_that_differ_are_never_shown_as_equal() {
         assert_eq!(apart(1_048_580, 1_048_576), ["1,048,580 B", "1,048,576 B"]);
-        assert_eq!(apart(1_048_576, 1_048_576), ["1.0 MiB", "1.0 MiB"]);
-        assert_eq!(apart(3 << 20, 1 << 20), ["3.0 MiB", "1.0 MiB"]);
+        assert_eq!(apart(1_048_576, 1_048_576), ["1.00 MiB", "1.00 MiB"]);
+        assert_eq!(apart(3 << 20, 1 << 20), ["3.00 MiB", "1.00 MiB"]);
         assert_eq!(apart(5, 0), ["5 B", "0 B"]);
     }
 

@@ -1,10 +1,15 @@
 //! Formats a finding as lines of text: one line of summary, then sites, cause and hint.
 
-use crate::judgement::finding::{Code, Finding, GrownHolder, HeadLine, Site, Via};
+mod entries;
+
+use crate::judgement::finding::{Code, Finding, GrownHolder, HeadLine};
 use crate::judgement::headline::callers;
 use crate::measurement::unknown_reads::UnknownReads;
 use crate::presentation::sizes;
-use crate::size::{self, Size, both};
+use crate::size::{self, Size};
+
+pub use entries::blocks;
+use entries::{Entry, by_line};
 
 /// The part of a finding that is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,37 +114,71 @@ pub fn parts(finding: &Finding, extent: Much) -> Vec<Line> {
         "more holder that shrank",
         "more holders that shrank",
     ));
-    // The holders that changed are the explanation. The sites have the unchanged ones too, and a
-    // baseline has no allocations of single call sites.
-    let has_unchanged = !finding.grown.is_empty() || finding.code == Code::AllocationsRegression;
-    let shown: &[Site] = if extent == Much::Few && has_unchanged { &[] } else { &finding.sites };
+    let entries: Vec<Entry> = match extent {
+        Much::Few => by_line(&finding.sites),
+        Much::All => finding.sites.iter().map(|site| Entry::new(&[site])).collect(),
+    };
+    let most = extent.limit(most_entries(finding), entries.len());
     // The line of the finding comes before the cause, and the other call sites after it.
-    let first = if finding.cause.is_some() && finding.caller().is_none() { 1 } else { 0 };
-    let (first, others) = shown.split_at(shown.len().min(first));
-    lines.extend(first.iter().flat_map(site));
+    let is_line = finding.cause.is_some() && finding.caller().is_none();
+    let (first, others) = entries.split_at(most.min(usize::from(is_line)));
+    lines.extend(first.iter().flat_map(|entry| entry.lines(finding.code)));
+    lines.extend(finding.kept_through.as_ref().map(kept_through));
     if let Some(cause) = &finding.cause {
         lines.push(line(LinePart::Cause, format!("  cause: {} ({})", cause.title, cause.code)));
         lines.push(line(LinePart::Cause, format!("    evidence: {}", cause.evidence)));
         lines.push(line(LinePart::Remedy, format!("    remedy: {}", cause.remedy)));
     }
-    lines.extend(sites(others, extent.limit(FEW_SITES - first.len(), others.len())));
+    if most > 0 {
+        lines.extend(sites(others, most - first.len(), finding.code));
+    }
     if let Some(hint) = &finding.hint {
         lines.push(line(LinePart::Remedy, format!("  hint: {hint}")));
     }
     lines
 }
 
+/// The lines with call sites that a short text has. The holders that changed explain a regression, and
+/// the sites have the unchanged ones too. Of more allocations, the first line is the likeliest.
+fn most_entries(finding: &Finding) -> usize {
+    match finding.code {
+        _ if !finding.grown.is_empty() => 0,
+        Code::AllocationsRegression => 1,
+        _ => FEW_SITES,
+    }
+}
+
+/// The words before a line of the program that are true for each call site of a finding: the first
+/// site of a refused allocation holds nothing.
+pub fn relation(code: Code) -> &'static str {
+    match code {
+        Code::OutOfMemory | Code::DoesNotFit | Code::FaultUnsafe => "",
+        _ => "allocated at ",
+    }
+}
+
+/// The words before the headline of a finding, if it called the lines of the sites.
+pub const CALLED: &str = "allocated in calls at ";
+
+/// The words before and after the line of [`Finding::kept_through`].
+pub const KEPT_THROUGH: [&str; 2] =
+    ["kept through the result of ", ", the last kept tensor of an iteration"];
+
+fn kept_through(at: &HeadLine) -> Line {
+    let [before, after] = KEPT_THROUGH;
+    line(LinePart::Place, format!("  {before}{}{after}", placed(at)))
+}
+
+/// `src/model.rs:42 (model::forward)`.
+fn placed(HeadLine { file, line, function }: &HeadLine) -> String {
+    let function = function.as_deref().map(|function| format!(" ({function})"));
+    format!("{file}:{line}{}", function.unwrap_or_default())
+}
+
 /// The headline of a finding, unless the first place that is printed has the same line.
 fn headline(finding: &Finding) -> Vec<Line> {
-    let Some(HeadLine { file, line: number, function }) = finding.caller() else {
-        return Vec::new();
-    };
-    let function = function.as_deref().map(|function| format!(" ({function})"));
-    let place = format!("  {file}:{number}{}", function.unwrap_or_default());
-    let mut lines = vec![
-        line(LinePart::Place, place),
-        line(LinePart::Operation, "    calls the lines that allocate the kept memory"),
-    ];
+    let Some(at) = finding.caller() else { return Vec::new() };
+    let mut lines = vec![line(LinePart::Place, format!("  {CALLED}{}", placed(at)))];
     let callers = callers(finding);
     if !callers.is_empty() {
         let places: Vec<String> =
@@ -174,22 +213,23 @@ fn changed(all: &[GrownHolder], extent: Much, one: &str, several: &str) -> Vec<L
     lines
 }
 
-fn sites(all: &[Site], most: usize) -> Vec<Line> {
+fn sites(all: &[Entry], most: usize, code: Code) -> Vec<Line> {
     let (shown, hidden) = all.split_at(most);
-    let mut lines: Vec<Line> = shown.iter().flat_map(site).collect();
+    let mut lines: Vec<Line> = shown.iter().flat_map(|entry| entry.lines(code)).collect();
     if !hidden.is_empty() {
-        let placed = hidden.iter().filter(|site| site.place().is_some()).count();
+        let placed = hidden.iter().filter(|entry| entry.place.is_some()).count();
         let (one, several) = if placed == hidden.len() {
             ("more call site", "more call sites")
         } else {
             ("more group of blocks", "more groups of blocks")
         };
-        let bytes = hidden.iter().fold(0, |sum: u64, site| sum.saturating_add(site.bytes));
+        let bytes = hidden.iter().fold(0, |sum: u64, entry| sum.saturating_add(entry.bytes));
         // A group without a call site is followed by the sites that hold its blocks, so that their
         // sum would count these blocks twice.
         let is_sum = placed == 0 || placed == hidden.len();
         let bytes = if is_sum { format!(", {}", Size(bytes)) } else { String::new() };
-        lines.push(more(&(size::counted(hidden.len() as u64, one, several) + &bytes)));
+        let count = hidden.iter().map(|entry| entry.sites as u64).sum();
+        lines.push(more(&(size::counted(count, one, several) + &bytes)));
     }
     lines
 }
@@ -211,50 +251,10 @@ pub fn grown(holder: &GrownHolder) -> String {
     format!("{sign}{} {label}{place} ({was})", Size(difference))
 }
 
-fn site(site: &Site) -> Vec<Line> {
-    let mut what = Vec::new();
-    what.extend(site.operation.clone());
-    what.extend(site.tensor.clone());
-    what.extend(site.scope.as_ref().map(|scope| format!("in {scope}")));
-    let amount = match site.block {
-        Some(_) => blocks(site),
-        None => format!("{}, {}", size::blocks(site.count), both(site.bytes)),
-    };
-    let note = site.note.as_ref().map(|note| format!(": {note}")).unwrap_or_default();
-    let Some(place) = site.place() else {
-        return vec![line(LinePart::Amount, format!("  {amount}{note}"))];
-    };
-    let function = site.function.as_deref().map(|function| format!(" ({function})"));
-    let program = format!("{place}{}", function.unwrap_or_default());
-    let program = match &site.via {
-        Some(Via { file, line, function }) => {
-            let dependency = format!("{function} ({file}:{line})");
-            // A thread of a dependency can allocate without a call from the program.
-            let caller = site.file.as_ref().map(|_| format!(", called from {program}"));
-            dependency + &caller.unwrap_or_default()
-        }
-        None => program,
-    };
-    let mut lines = vec![line(LinePart::Place, format!("  {program}"))];
-    if !what.is_empty() {
-        lines.push(line(LinePart::Operation, format!("    {}", what.join(" "))));
-    }
-    lines.push(line(LinePart::Amount, format!("    {amount}{note}")));
-    lines
-}
-
-/// The number of blocks, and their size if all have the same.
-pub fn blocks(site: &Site) -> String {
-    match site.block {
-        Some(block) => format!("{} x {}", size::exact(site.count), both(block)),
-        None => size::exact(site.count),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judgement::finding::Code;
+    use crate::judgement::finding::{Site, Via};
     use crate::measurement::stack::Frame;
 
     #[test]
@@ -282,9 +282,9 @@ mod tests {
         assert_eq!(
             few[10..13],
             [
-                "  tests/mem.rs:1 (mem::step)",
+                "  allocated at tests/mem.rs:1 (mem::step)",
                 "    matmul [8,128] f32 in layer.3",
-                "    10 x 4,096 B (4.0 KiB): steady"
+                "    10 x 4,096 B (4.00 KiB): steady"
             ]
         );
         assert_eq!(few[19..], ["  … 2 more call sites, 80.0 KiB", "  hint: what to do"]);
@@ -304,12 +304,12 @@ mod tests {
             Frame { function: via.function.clone(), file: Some(via.file.clone()), line: Some(97) };
         let in_thread = Site { via: Some(via.clone()), stack: vec![frame], ..Site::default() };
         assert_eq!(
-            super::site(&in_thread)[0].text,
-            "  candle_mi::util::masks::create_causal_mask (candle-mi-0.2.2/src/util/masks.rs:97)"
+            Entry::new(&[&in_thread]).lines(Code::Leak)[0].text,
+            "  allocated at candle_mi::util::masks::create_causal_mask (candle-mi-0.2.2/src/util/masks.rs:97)"
         );
         assert_eq!(
-            super::site(&Site { via: Some(via), ..site(14) })[0].text,
-            "  candle_mi::util::masks::create_causal_mask (candle-mi-0.2.2/src/util/masks.rs:97), \
+            Entry::new(&[&Site { via: Some(via), ..site(14) }]).lines(Code::Leak)[0].text,
+            "  allocated at candle_mi::util::masks::create_causal_mask (candle-mi-0.2.2/src/util/masks.rs:97), \
              called from tests/mem.rs:14 (mem::step)"
         );
         let all = lines(&finding, Much::All);
@@ -348,20 +348,20 @@ mod tests {
         };
         let expected = [
             "peak-regression: higher",
-            "  +4.0 KiB softmax at src/model.rs:42 (new at the peak)",
-            "  +1.0 KiB matmul at src/model.rs:42 (was 2.0 KiB, +50.0%)",
-            "  -4.0 KiB relu (was 4.0 KiB, is gone)",
+            "  +4.00 KiB softmax at src/model.rs:42 (new at the peak)",
+            "  +1.00 KiB matmul at src/model.rs:42 (was 2.00 KiB, +50.0%)",
+            "  -4.00 KiB relu (was 4.00 KiB, is gone)",
         ];
         assert_eq!(lines(&finding, Much::Few), expected);
         assert!(lines(&finding, Much::All).iter().any(|line| line.contains("unchanged")));
         finding.grown = vec![GrownHolder { is_unlisted: true, ..holder("softmax", 0, 4_096) }];
         let unlisted =
-            "  +4.0 KiB softmax at src/model.rs:42 (not among the largest of the baseline)";
+            "  +4.00 KiB softmax at src/model.rs:42 (not among the largest of the baseline)";
         assert_eq!(lines(&finding, Much::Few)[1], unlisted);
         finding.grown = vec![holder("softmax", 0, 1_024); 5];
         let few = lines(&finding, Much::Few);
         assert!(
-            few.contains(&"  … 2 more holders that grew, 2.0 KiB in all".to_owned()),
+            few.contains(&"  … 2 more holders that grew, 2.00 KiB in all".to_owned()),
             "{few:?}"
         );
         finding.grown.clear();
@@ -388,14 +388,19 @@ mod tests {
             parts.dedup();
             parts
         };
-        use LinePart::{Amount, Cause, More, Operation, Place, Remedy, Summary};
+        use LinePart::{Amount, Cause, More, Place, Remedy, Summary};
         let after = [Cause, Remedy, Place, Amount, Place, Amount, More];
         let own = [&[Summary, Place, Amount], &after[..]].concat();
         assert_eq!(parts(&finding), own, "the first call site is the line");
         let at = |line| HeadLine { file: "a.rs".into(), line, function: None };
         finding.keeps_at = Some(at(9));
-        let called = [Summary, Place, Operation, Cause, Remedy, Place, Amount];
-        assert_eq!(parts(&finding)[..7], called);
+        finding.kept_through = Some(at(8));
+        let called = [Summary, Place, Cause, Remedy, Place, Amount];
+        assert_eq!(parts(&finding)[..6], called);
+        let few = lines(&finding, Much::Few);
+        assert_eq!(few[1], "  allocated in calls at a.rs:9");
+        let through = "  kept through the result of a.rs:8, the last kept tensor of an iteration";
+        assert_eq!(few[2], through);
         assert!(!lines(&finding, Much::Few).iter().any(|line| line.contains(ONE_KEEPS_IT)));
         let frame =
             |line| Frame { function: "app::f".into(), file: Some("a.rs".into()), line: Some(line) };
@@ -406,12 +411,20 @@ mod tests {
     }
 
     #[test]
-    fn the_call_sites_of_more_allocations_are_only_in_the_whole_text() {
-        let site = Site { file: Some("a.rs".into()), line: Some(1), ..Site::default() };
-        let of = |code| Finding { sites: vec![site.clone()], ..Finding::new(code, "more") };
+    fn more_allocations_have_one_line_in_the_short_text() {
+        let site = |line| Site { file: Some("a.rs".into()), line: Some(line), ..Site::default() };
+        let of = |code| Finding { sites: [1, 2].map(site).into(), ..Finding::new(code, "more") };
         let regression = of(Code::AllocationsRegression);
-        assert_eq!(lines(&regression, Much::Few), ["allocations-regression: more"]);
-        assert!(lines(&regression, Much::All).len() > 1);
+        assert_eq!(
+            lines(&regression, Much::Few),
+            [
+                "allocations-regression: more",
+                "  allocated at a.rs:1",
+                "    0 blocks, 0 B",
+                "  … 1 more call site, 0 B"
+            ]
+        );
+        assert_eq!(lines(&regression, Much::All).len(), 5);
         assert!(lines(&of(Code::AllocationsLimit), Much::Few).len() > 1);
     }
 

@@ -174,7 +174,7 @@ mod tests {
         capture.add(b"begin");
         capture.add(&[b'.'; 3 << 20]);
         capture.add(b"end");
-        assert_eq!(capture.text(), "begi\n… 3.0 MiB left out …\n.end");
+        assert_eq!(capture.text(), "begi\n… 3.00 MiB left out …\n.end");
     }
 
     #[test]

@@ -196,11 +196,14 @@ fn explained(first: Merged, mut second: Record) -> Merged {
         comparison::add(&mut second, further);
     }
     let contained = blame::notes_of_events_held_once(&before, &second);
-    let notes = std::mem::take(&mut before.notes);
-    let missing =
-        notes.into_iter().filter(|note| !second.notes.contains(note) && !contained.contains(note));
-    let missing: Vec<String> = missing.collect();
-    second.notes.extend(missing);
+    for (notes, known) in [
+        (std::mem::take(&mut before.notes), &mut second.notes),
+        (std::mem::take(&mut before.remarks), &mut second.remarks),
+    ] {
+        let is_missing = |note: &String| !known.contains(note) && !contained.contains(note);
+        let missing: Vec<String> = notes.into_iter().filter(is_missing).collect();
+        known.extend(missing);
+    }
     if second.followed.is_some() {
         // It repeats the run that decided the growth, whose resident memory is without call stacks.
         second.spaces.extend(before.spaces.remove_entry(&Space::Process));

@@ -193,10 +193,15 @@ pub fn judge(
         End::Exited(status) => *status,
         End::TimedOut(after) => {
             let (how, measurement) = match written {
-                Written::Complete(measurement) => (", its record complete", Some(measurement)),
-                _ => ("", None),
+                Written::Complete(measurement) => {
+                    (", its record complete".to_owned(), Some(measurement))
+                }
+                _ => {
+                    let moment = last.as_ref().map(LastState::moment_text);
+                    (moment.map(|moment| format!(", {moment}")).unwrap_or_default(), None)
+                }
             };
-            return Ended { measurement, finding: Some(timed_out(*after, how)), fatal: None };
+            return Ended { measurement, finding: Some(timed_out(*after, &how)), fatal: None };
         }
     };
     let signal = os::signal(status);
@@ -212,7 +217,11 @@ pub fn judge(
             let finding = crashed(status, last.as_ref(), "before its record was complete");
             Ended { fatal: fatal_stack(last, signal), ..finding.into() }
         }
-        Written::Complete(measurement) => {
+        Written::Complete(mut measurement) => {
+            let record = &mut measurement.record;
+            if !matches!(record.outcome, record::Outcome::Returned) {
+                record.ended_at = last.as_ref().map(LastState::moment_text);
+            }
             let crashed = || crashed(status, None, "after its record was complete");
             let finding = (!status.success()).then(crashed);
             Ended { measurement: Some(measurement), finding, fatal: fatal_stack(last, signal) }
@@ -306,6 +315,14 @@ fn crashed(status: ExitStatus, last: Option<&LastState>, otherwise: &str) -> Fin
         _ => finding,
     }
 }
+
+/// True if the finding is about a process that SIGKILL ended, which mostly has no memory left.
+pub fn is_killed(finding: &Finding) -> bool {
+    finding.code == Code::Crashed && finding.message.starts_with(KILLED)
+}
+
+/// The beginning of a message about SIGKILL.
+const KILLED: &str = "SIGKILL (signal 9)";
 
 /// The numbers of signals on Linux.
 const ABORT: i32 = 6;

@@ -215,7 +215,7 @@ mod tests {
         let died = LastState::parse(&content).unwrap();
         assert_eq!(died.fatal, Some(FatalSignal { signal: 11, calls: vec![7, 9] }));
         assert_eq!(died.moment_text(), "in iteration 5 of 12");
-        let live = "4,096 B (4.0 KiB) were live on the host when that iteration began";
+        let live = "4,096 B (4.00 KiB) were live on the host when that iteration began";
         assert_eq!(died.live_text().as_deref(), Some(live));
     }
 

@@ -1,7 +1,7 @@
 //! Laws: the exact dependence of a figure on the sizes of a test's cases.
 //!
 //! Memory over a size is a series of whole numbers. If the series is a polynomial, exact arithmetic
-//! finds its coefficients: `peak = 31.2 MiB + 1.5 KiB*seq + 16 B*seq^2`. The law gives the order of
+//! finds its coefficients: `peak = 31.2 MiB + 1.50 KiB*seq + 16 B*seq^2`. The law gives the order of
 //! growth, which `scaling(…)` limits, and the largest size for a capacity.
 //!
 //! ```text
@@ -112,7 +112,7 @@ impl Law {
         Order::of_sum(rising.map(|(monomial, _)| monomial.clone()))
     }
 
-    /// Formats the law for people, in bytes: `31.2 MiB + 1.5 KiB*seq + 16 B*seq^2`.
+    /// Formats the law for people, in bytes: `31.2 MiB + 1.50 KiB*seq + 16 B*seq^2`.
     pub fn in_bytes(&self) -> String {
         self.format_terms(|coefficient| match (coefficient.denominator(), coefficient.floor()) {
             (1, Some(bytes)) => Size(bytes).to_string(),

@@ -255,12 +255,12 @@ fn assemble(
     let case: BTreeMap<String, String> =
         case.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     let dtype = case.get("dtype").cloned();
-    let mut notes = Vec::new();
+    let mut remarks = Vec::new();
     if limits.iterations.value == 1 {
-        notes.push("one iteration cannot show growth: at least two are needed".to_owned());
+        remarks.push("one iteration cannot show growth: at least two are needed".to_owned());
     }
     if outcome == Outcome::Returned && !recorder.has_started() {
-        notes.push(
+        remarks.push(
             "the body did not iterate: peak and retained bytes are measured, growth is not"
                 .to_owned(),
         );
@@ -301,7 +301,8 @@ fn assemble(
         events_of_unknown_gpus: ledger::events_of_unknown_gpus(),
         unsupported_calls: unsupported_calls(),
         failed_assert: failed_assert(),
-        notes,
+        notes: Vec::new(),
+        remarks,
         driver: Default::default(),
         values: None,
         fault_sweep: None,
@@ -309,6 +310,7 @@ fn assemble(
         attribution: None,
         longer: None,
         repeats: None,
+        ended_at: None,
     }
 }
 

@@ -196,6 +196,8 @@ fn measurement(following: FollowedProgram) -> Measurement {
         attribution: None,
         longer: None,
         repeats: None,
+        ended_at: None,
+        remarks: Vec::new(),
     };
     let unresolved = attribution.map(Box::new);
     Measurement { version: protocol::VERSION, record, unresolved }

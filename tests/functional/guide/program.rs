@@ -137,12 +137,12 @@ fn row_14_an_audit_alerts_where_memory_is_high_or_grows() {
         for step in ["step 10", "step 20", "step 30"] {
             assert_eq!(labeled(leg, false, step).len(), 1, "{step}");
             let high =
-                alerts(true).filter(|line| line.contains(step) && line.contains("above 8.0 MiB"));
+                alerts(true).filter(|line| line.contains(step) && line.contains("above 8.00 MiB"));
             assert_eq!(high.count(), 1, "{step}");
         }
         // From the second check on, the growth is every byte of a kept loss.
         let leak = KEPT_LOSS_BYTES as u64 + small_bytes(leg, KEPT_LOSS_SCALAR_BYTES as u64);
-        let growth = format!("{} B (5.3 MiB) more are live with every step", exact(leak));
+        let growth = format!("{} more are live with every step", memcheck_core::size::both(leak));
         let grows = |line: &&String| line.contains(&growth);
         assert_eq!(alerts(true).filter(grows).count(), 2, "{growth}");
         let warned =

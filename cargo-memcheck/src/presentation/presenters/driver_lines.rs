@@ -200,7 +200,7 @@ mod tests {
             |library: &str, count| Workspaces { library: library.into(), count, largest: 2048 };
         record.driver.workspaces = vec![of("cuDNN", 12), of("cuBLASLt", 3)];
         let line = |library: &str, count| {
-            let largest = "the largest of 2,048 B (2.0 KiB)";
+            let largest = "the largest of 2,048 B (2.00 KiB)";
             format!(
                 "peak_allocated contains workspaces of {library}: {count}, {largest} ({ESTIMATE})"
             )

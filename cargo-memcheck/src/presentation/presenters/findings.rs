@@ -1,7 +1,7 @@
 //! Findings, phases and laws as lines of text, in the wording of memcheck-core. Terminal, JUnit and
 //! Markdown share these lines, so that all of them show the same text. HTML has tables instead.
 
-use memcheck_core::judgement::finding::{Class, Finding};
+use memcheck_core::judgement::finding::{Class, Code, Finding};
 use memcheck_core::judgement::verdict::Verdict;
 use memcheck_core::measurement::phase::PhaseFigures;
 use memcheck_core::measurement::record::{Outcome, Record, SpaceRecord};
@@ -45,6 +45,10 @@ pub(super) fn consequence(finding: &Finding, verbosity: Verbosity) -> Vec<Line> 
 pub(super) fn explained(finding: &Finding, consequences: &[&Finding]) -> String {
     let mut lines = vec![finding.message.clone()];
     lines.extend(consequences.iter().map(|it| format!("also {}: {}", it.code, it.message)));
+    lines.extend(finding.kept_through.as_ref().map(|at| {
+        let [before, after] = text::KEPT_THROUGH;
+        format!("{before}{}:{}{after}", at.file, at.line)
+    }));
     if let Some(cause) = &finding.cause {
         lines.push(format!("cause: {} ({}): {}", cause.title, cause.code, cause.evidence));
         lines.push(format!("remedy: {}", cause.remedy));
@@ -58,6 +62,11 @@ pub(super) fn is_denied(finding: &Finding, verdict: &Verdict) -> bool {
         Class::Measured | Class::Instrument => true,
         Class::Bookkeeping => verdict.denied.contains(&finding.code),
     }
+}
+
+/// True if the finding is about the end of the process, whose cause the last lines of the output have.
+pub(super) fn is_end(finding: &Finding) -> bool {
+    matches!(finding.code, Code::Crashed | Code::TimedOut)
 }
 
 /// True if the body failed or panicked without being expected to, so that the figures of its iterations
@@ -94,7 +103,7 @@ pub(super) fn phases(record: &Record) -> Vec<String> {
     measured.iter().flat_map(of_space).collect()
 }
 
-/// `peak = 31.2 MiB + 1.5 KiB*seq`, and the sizes that fit. Verbose output has the exact
+/// `peak = 31.2 MiB + 1.50 KiB*seq`, and the sizes that fit. Verbose output has the exact
 /// coefficients.
 pub(super) fn laws(all: &[ScalingReport], verbosity: Verbosity) -> Vec<String> {
     let several = all.iter().any(|report| report.space != all[0].space);

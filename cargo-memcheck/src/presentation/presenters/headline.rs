@@ -125,7 +125,8 @@ fn shown(outcome: &TestOutcome) -> Vec<(&'static str, String)> {
     let sarif: Value = serde_json::from_str(&report("sarif")).unwrap();
     let place = &sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
     let html = report("html");
-    let (_, html) = html.split_once("<strong>line: </strong><code>").unwrap();
+    let (_, html) = html.split_once("<p class=\"place\">").unwrap();
+    let (_, html) = html.split_once("<code>").unwrap();
     vec![
         ("terminal", terminal[1].trim().to_owned()),
         ("annotation", annotation.split(",title=").next().unwrap().to_owned()),
@@ -145,8 +146,9 @@ fn after_summary(report: &str) -> String {
 
 /// The first line of a list, without the operation behind it.
 fn in_markdown(report: &str) -> String {
-    let (_, line) = report.split_once("\n- line: `").unwrap_or_else(|| panic!("{report}"));
-    line.split('`').next().unwrap_or_default().to_owned()
+    let mut lines = report.lines().filter_map(|line| line.strip_prefix("- allocated "));
+    let line = lines.next().unwrap_or_else(|| panic!("{report}"));
+    line.split('`').take(2).collect()
 }
 
 #[test]
@@ -160,11 +162,11 @@ fn the_readmes_example_begins_with_the_line_of_the_loss_in_every_form() {
     assert_eq!(
         shown(&outcome),
         [
-            ("terminal", line.to_owned()),
+            ("terminal", format!("allocated at {line}")),
             ("annotation", "::error file=tests/mem.rs,line=11".to_owned()),
             ("sarif", r#""tests/mem.rs" {"startLine":11}"#.to_owned()),
-            ("junit", line.to_owned()),
-            ("markdown", "tests/mem.rs:11".to_owned()),
+            ("junit", format!("allocated at {line}")),
+            ("markdown", "at tests/mem.rs:11".to_owned()),
             ("html", "tests/mem.rs:11</code>".to_owned()),
             ("json", format!(r#"{{"file":"tests/mem.rs","line":11,"function":"{function}"}}"#)),
         ]
@@ -174,13 +176,13 @@ fn the_readmes_example_begins_with_the_line_of_the_loss_in_every_form() {
 #[test]
 fn a_loss_of_several_lines_begins_with_the_line_that_keeps_it_in_every_form() {
     let outcome = outcome(&LAYERED);
-    let line = "tests/mem.rs:11 (mem::training_step::body::{{closure}})";
+    let line = "allocated in calls at tests/mem.rs:11 (mem::training_step::body::{{closure}})";
     let shown = shown(&outcome);
     for (form, text) in &shown {
         let expected = match *form {
             "annotation" => "::error file=tests/mem.rs,line=11",
             "sarif" => r#""tests/mem.rs" {"startLine":11}"#,
-            "markdown" => "tests/mem.rs:11",
+            "markdown" => "in calls at tests/mem.rs:11",
             "html" => "tests/mem.rs:11</code> calls the lines that allocate the kept memory",
             "json" => {
                 r#"{"file":"tests/mem.rs","line":11,"function":"mem::training_step::body::{{closure}}"}"#
@@ -190,7 +192,6 @@ fn a_loss_of_several_lines_begins_with_the_line_that_keeps_it_in_every_form() {
         assert_eq!(text, expected, "{form}");
     }
     let lines = findings::lines(&outcome.verdict.findings[0], Verbosity::Normal);
-    assert_eq!(lines[2], "    calls the lines that allocate the kept memory");
-    assert!(lines[3].starts_with("  cause: "), "{lines:?}");
-    assert_eq!(lines[6], "  tests/mem.rs:3 (mem::Layer::loss)");
+    assert!(lines[2].starts_with("  cause: "), "{lines:?}");
+    assert_eq!(lines[5], "  allocated at tests/mem.rs:3 (mem::Layer::loss)");
 }

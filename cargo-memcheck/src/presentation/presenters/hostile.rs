@@ -73,6 +73,7 @@ fn finding(text: &str) -> Finding {
     };
     Finding {
         keeps_at: Some(HeadLine { file: text.to_owned(), line: 1, function: some() }),
+        kept_through: Some(HeadLine { file: text.to_owned(), line: 1, function: some() }),
         sites: vec![site],
         grown: vec![GrownHolder {
             holder: text.to_owned(),

@@ -109,7 +109,10 @@ impl<W: Write> Presenter for JsonLines<W> {
             limits: &task.limits,
             phases: record.map(phases).unwrap_or_default(),
             marks: record.map_or(&[], |record| &record.marks),
-            notes: record.map_or(&[], |record| &record.notes),
+            notes: record
+                .iter()
+                .flat_map(|record| record.notes.iter().chain(&record.remarks))
+                .collect(),
             untracked: record.and_then(|record| record.driver.untracked.as_ref()),
             others: record.map_or(&[], |record| &record.driver.others),
             laws: &outcome.across.laws,

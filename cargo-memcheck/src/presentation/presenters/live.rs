@@ -195,12 +195,15 @@ mod tests {
         let moment = live.moment(&task(), &progress, &view(3_000, 2 << 20, 8 << 20));
         assert_eq!(moment.sites.len(), 1, "stacks with one place are one site");
         let area = moment.area(80);
-        for text in ["iteration 3/12", "2.0 MiB live", "-1.0 MiB/s", "4.0 MiB/s allocated"] {
+        for text in ["iteration 3/12", "2.00 MiB live", "-1.00 MiB/s", "4.00 MiB/s allocated"] {
             assert!(area.contains(text), "{text} is not in {area}");
         }
-        assert!(area.contains("3.0 MiB        4 blocks  unknown call site"), "{area}");
+        assert!(area.contains("3.00 MiB        4 blocks  unknown call site"), "{area}");
         assert!(moment.area(20).lines().all(|line| console::measure_text_width(line) <= 20));
         let line = moment.line();
-        assert!(line.contains("cuda:0 2.0 MiB live (-1.0 MiB/s); largest: 3.0 MiB at "), "{line}");
+        assert!(
+            line.contains("cuda:0 2.00 MiB live (-1.00 MiB/s); largest: 3.00 MiB at "),
+            "{line}"
+        );
     }
 }

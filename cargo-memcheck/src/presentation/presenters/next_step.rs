@@ -2,6 +2,7 @@
 
 use memcheck_core::judgement::finding::{Class, Code, Finding};
 use memcheck_core::judgement::verdict::{Status, Verdict};
+use memcheck_core::runs::process_end;
 
 use super::findings::folded;
 use crate::discovery::task::{Task, TestOutcome, TestSubject};
@@ -20,6 +21,8 @@ pub(super) enum NextStep {
     Repeat,
     /// Shows the call sites.
     Profile,
+    /// Shows the memory of the test until it ends.
+    Watch,
     /// Checks the devices.
     Doctor,
     /// Shows the pending snapshots.
@@ -102,6 +105,7 @@ impl NextStep {
             }
             Self::Repeat => of_test(PrintedCommand::RepeatTest, task, &["--repeat", "30"]),
             Self::Profile => of_test(PrintedCommand::ProfileTest, task, &[]),
+            Self::Watch => of_test(PrintedCommand::ProfileTest, task, &["--live"]),
             Self::Doctor => PrintedCommand::CheckDevice.with(devices(task)),
             Self::Review(snapshots) => snapshots.review(baselines),
             Self::Accept(snapshots) => {
@@ -180,7 +184,8 @@ pub(super) fn all(task: &Task, outcome: &TestOutcome) -> Vec<NextStep> {
     let findings = folded(&verdict.findings);
     let explained = findings.iter().find_map(|folded| explained(folded.finding));
     steps.extend(explained.map(NextStep::Explain));
-    let is_done = |step: &NextStep| outcome.is_profiled && *step == NextStep::Profile;
+    let is_profile = |step: &NextStep| matches!(step, NextStep::Profile | NextStep::Watch);
+    let is_done = |step: &NextStep| outcome.is_profiled && is_profile(step);
     let mut distinct: Vec<NextStep> = Vec::new();
     for step in steps {
         if !distinct.contains(&step) && !is_done(&step) {
@@ -223,14 +228,12 @@ pub(super) fn acceptance(
     advised.then(|| ("if the new figures are intended:", step.command(task, baselines)))
 }
 
-/// All output of a process that crashed is shown already, unless it was too long to keep.
+/// A process that was killed mostly had no memory left, which a view of its memory shows. The output
+/// of another one has its cause, if it is whole and in its order, and has the backtrace of a panic.
 fn after_crash(outcome: &TestOutcome) -> NextStep {
-    if outcome.output.is_cut {
-        NextStep::ShowOutput
-    } else if lacks_backtrace(outcome) {
-        NextStep::ShowBacktrace
-    } else {
-        NextStep::Run
+    match outcome.verdict.findings.iter().any(process_end::is_killed) {
+        true => NextStep::Watch,
+        false => NextStep::ShowBacktrace,
     }
 }
 
@@ -367,18 +370,20 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_is_run_with_its_output_only_if_that_was_cut() {
+    fn a_killed_test_is_watched_and_another_crash_is_run_with_its_output() {
         let mut crashed = outcome(&[Code::Crashed], None);
         let step = |outcome: &TestOutcome| {
             let first = first(&task(), outcome).unwrap();
             assert_eq!(all(&task(), outcome)[0], first);
             first
         };
-        assert_eq!(step(&crashed), NextStep::Run);
-        crashed.output.stderr = "note: run with `RUST_BACKTRACE=1` environment".to_owned();
         assert_eq!(step(&crashed), NextStep::ShowBacktrace);
-        crashed.output.is_cut = true;
-        assert_eq!(step(&crashed), NextStep::ShowOutput);
+        crashed.verdict.findings[0].message = "SIGKILL (signal 9) ended the process".to_owned();
+        assert_eq!(step(&crashed), NextStep::Watch);
+        assert_eq!(
+            NextStep::Watch.command(&task(), &[]),
+            "cargo memcheck profile -p app --test mem a::b --exact --live --device cpu"
+        );
     }
 
     #[test]

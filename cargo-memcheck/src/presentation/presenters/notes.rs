@@ -7,24 +7,50 @@ use memcheck_core::presentation::text;
 
 use crate::discovery::task::TestOutcome;
 
-/// All notes about a test, without those that a finding already contains.
+/// The notes about a test, without those that a finding already contains.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct TestNotes {
+    /// Those that question a pass, such as a part of the memory that was not counted.
+    pub(super) doubts: Vec<String>,
+    /// Those that only explain figures.
+    pub(super) remarks: Vec<String>,
+}
+
+impl TestNotes {
+    pub(super) fn of(outcome: &TestOutcome) -> Self {
+        let Some(report) = &outcome.report else { return Self::default() };
+        let record = &report.record;
+        let findings = &outcome.verdict.findings;
+        let is_in_a_hint = |note: &&String| {
+            let hints = findings.iter().filter_map(|finding| finding.hint.as_ref());
+            hints.into_iter().any(|hint| hint.contains(*note))
+        };
+        let own = |notes: &[String]| -> Vec<String> {
+            notes.iter().filter(|note| !is_in_a_hint(note)).cloned().collect()
+        };
+        let (mut doubts, mut remarks) = (own(&record.notes), own(&record.remarks));
+        let repeats = record.repeats.as_ref();
+        doubts.extend(repeats.and_then(|repeats| repeats.note(&finding::reported(findings))));
+        let reads = unknown_reads(outcome);
+        doubts.extend(reads.and_then(|reads| text::unknown_reads_note(reads, findings)));
+        let is_swept = record.fault_sweep.is_some();
+        let of_sweep = if is_swept { &mut remarks } else { &mut doubts };
+        of_sweep.extend(record.fault_sweep_note());
+        let is_soaked = record.soaked.as_ref().is_some_and(|soaked| soaked.ended.is_none());
+        let of_soak = if is_soaked { &mut remarks } else { &mut doubts };
+        of_soak.extend(soaked(record));
+        remarks.extend(record.files_held_twice());
+        Self { doubts, remarks }
+    }
+
+    pub(super) fn all(self) -> Vec<String> {
+        [self.doubts, self.remarks].concat()
+    }
+}
+
+/// All notes about a test.
 pub(super) fn of(outcome: &TestOutcome) -> Vec<String> {
-    let Some(report) = &outcome.report else { return Vec::new() };
-    let record = &report.record;
-    let findings = &outcome.verdict.findings;
-    let is_in_a_hint = |note: &&String| {
-        findings.iter().any(|finding| finding.hint.as_ref().is_some_and(|it| it.contains(*note)))
-    };
-    let mut notes: Vec<String> =
-        record.notes.iter().filter(|note| !is_in_a_hint(note)).cloned().collect();
-    let repeats = record.repeats.as_ref();
-    notes.extend(repeats.and_then(|repeats| repeats.note(&finding::reported(findings))));
-    let reads = unknown_reads(outcome);
-    notes.extend(reads.and_then(|reads| text::unknown_reads_note(reads, findings)));
-    notes.extend(record.fault_sweep_note());
-    notes.extend(soaked(record));
-    notes.extend(record.files_held_twice());
-    notes
+    TestNotes::of(outcome).all()
 }
 
 /// The reads of unknown values of the simulated device.
@@ -64,7 +90,7 @@ mod tests {
     fn a_note_of_the_record_is_in_every_report_unless_a_hint_contains_it() {
         let mut outcome = leaky();
         let note = "one iteration cannot show growth: at least two are needed";
-        outcome.report.as_mut().unwrap().record.notes = vec![note.to_owned()];
+        outcome.report.as_mut().unwrap().record.remarks = vec![note.to_owned()];
         assert_eq!(of(&outcome), [note]);
         for report in
             [text(Markdown::default(), &outcome), readable(&text(Html::default(), &outcome))]
@@ -76,6 +102,17 @@ mod tests {
     }
 
     #[test]
+    fn only_notes_that_question_a_pass_are_doubts() {
+        let mut outcome = leaky();
+        let record = &mut outcome.report.as_mut().unwrap().record;
+        record.notes = vec!["your own kernels were not computed".to_owned()];
+        record.remarks = vec!["kept once".to_owned()];
+        let TestNotes { doubts, remarks } = TestNotes::of(&outcome);
+        assert_eq!((doubts.len(), remarks), (1, vec!["kept once".to_owned()]));
+        assert_eq!(of(&outcome).len(), 2);
+    }
+
+    #[test]
     fn every_report_has_the_range_of_a_figure_that_differs_between_runs() {
         let mut outcome = leaky();
         let record = &mut outcome.report.as_mut().unwrap().record;
@@ -84,7 +121,7 @@ mod tests {
         let runs = [&*record, &other].map(memcheck_core::measurement::comparison::figures).to_vec();
         record.repeats = Some(repeats::Repeats { asked: Some(2), runs });
         let setup = record.spaces[&Space::Host].metrics.setup;
-        let figures = format!("is {} to 7,340,032 B (7.0 MiB) in 2 runs", both(setup));
+        let figures = format!("is {} to 7,340,032 B (7.00 MiB) in 2 runs", both(setup));
         assert!(of(&outcome)[0].contains(&figures));
         for report in
             [text(Markdown::default(), &outcome), readable(&text(Html::default(), &outcome))]

@@ -2,6 +2,7 @@
 //! finding and without the frames of libraries.
 
 use std::ops::Range;
+use std::path::Path;
 
 use memcheck_core::judgement::finding::{Code, Finding};
 use memcheck_core::measurement::stack::program_frames;
@@ -22,6 +23,81 @@ pub(super) fn line(output: &[impl AsRef<str>]) -> Option<(&str, u32)> {
     let mut parts = place.trim_end_matches(':').rsplitn(3, ':').skip(1);
     let (line, file) = (parts.next()?, parts.next()?);
     Some((file, line.parse().ok()?))
+}
+
+/// The place of the first panic.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PanicPlace {
+    /// The innermost line of the program.
+    pub(super) line: PanicLine,
+    /// The lines of the program that called it, the innermost first; empty without a backtrace.
+    pub(super) callers: Vec<PanicLine>,
+}
+
+/// A line of the program in the output of a test.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PanicLine {
+    pub(super) file: String,
+    pub(super) line: u32,
+    /// `None` without a backtrace.
+    pub(super) function: Option<String>,
+}
+
+impl PanicLine {
+    /// `src/model.rs:42 (model::forward)`.
+    pub(super) fn shown(&self) -> String {
+        let Self { file, line, function } = self;
+        let function = function.as_ref().map(|function| format!(" ({function})"));
+        format!("{file}:{line}{}", function.unwrap_or_default())
+    }
+
+    /// The reverse of [`Self::shown`].
+    fn parse(frame: &str) -> Option<Self> {
+        let (place, function) = frame.split_once(" (")?;
+        let (file, line) = place.rsplit_once(':')?;
+        let function = function.strip_suffix(')')?.to_owned();
+        Some(Self { file: file.to_owned(), line: line.parse().ok()?, function: Some(function) })
+    }
+}
+
+/// More callers of a panic are left out.
+const MOST_CALLERS: usize = 6;
+
+/// The line of the first panic in the output, with the lines that called it. The line of a
+/// dependency is not a place to look at: then the innermost caller is the line, if there is one.
+pub(super) fn place(output: &[impl AsRef<str>]) -> Option<PanicPlace> {
+    let (file, line) = self::line(output)?;
+    let lines: Vec<&str> = output.iter().map(AsRef::as_ref).collect();
+    let begin = lines.iter().position(|line| line.contains(PANICKED))? + 1;
+    let panics = lines[begin..].iter().position(|line| line.contains(PANICKED));
+    let of_first = &lines[begin..panics.map_or(lines.len(), |next| begin + next)];
+    let frames = (0..of_first.len()).find_map(|at| {
+        let count = backtrace(&of_first[at..]);
+        (count > 0).then(|| program_frames(&of_first[at..at + count].join("\n")))
+    });
+    let frames = frames.unwrap_or_default();
+    let mut callers: Vec<PanicLine> =
+        frames.iter().filter_map(|frame| PanicLine::parse(frame)).collect();
+    callers.truncate(MOST_CALLERS);
+    let own = |frame: &PanicLine| (frame.file.as_str(), frame.line) == (file, line);
+    let is_own = callers.first().is_some_and(own);
+    if is_own || (Path::new(file).is_absolute() && !callers.is_empty()) {
+        return Some(PanicPlace { line: callers.remove(0), callers });
+    }
+    let line = PanicLine { file: file.to_owned(), line, function: None };
+    Path::new(file).is_relative().then_some(PanicPlace { line, callers })
+}
+
+/// The output of a failed test without what its findings and [`place`] have.
+pub(super) fn beyond_findings(output: &[impl AsRef<str>], findings: &[Finding]) -> Vec<String> {
+    let mut kept = without_repeats(output, findings);
+    let is_test = findings.iter().any(|finding| finding.code == Code::TestFailed);
+    if let Some(PanicPlace { line, callers }) = place(output).filter(|_| is_test) {
+        let shown: Vec<String> =
+            callers.iter().chain([&line]).map(|line| format!("at {}", line.shown())).collect();
+        kept.retain(|line| !shown.contains(line));
+    }
+    kept
 }
 
 /// The output of a test without a panic whose message a finding has, and without the frames of
@@ -119,6 +195,33 @@ mod tests {
         assert_eq!(line(&lines(two)), Some(("src/a b.rs", 20)));
         assert_eq!(line(&lines("it panicked at night")), None);
         assert_eq!(line(&lines("no thread failed")), None);
+    }
+
+    #[test]
+    fn a_panic_has_its_function_and_its_callers_if_a_backtrace_follows_it() {
+        let panic = |place: &str| format!("begin\nthread 'a' (7) panicked at {place}:5:\nwhy\n");
+        let backtrace = "stack backtrace:\n   0: core::panicking::panic\n             \
+                         at /rustc/ab/library/core/src/panicking.rs:689:5\n   1: app::fail\n             \
+                         at ./src/lib.rs:3:5\n   2: mem::a::body\n             \
+                         at ./tests/mem.rs:20:5\n";
+        let of = |text: &str| {
+            let PanicPlace { line, callers } = place(&lines(text))?;
+            let callers: Vec<String> = callers.iter().map(PanicLine::shown).collect();
+            Some((line.shown(), callers))
+        };
+        let caller = || vec!["tests/mem.rs:20 (mem::a::body)".to_owned()];
+        let known = Some(("src/lib.rs:3 (app::fail)".to_owned(), caller()));
+        assert_eq!(of(&format!("{}{backtrace}", panic("src/lib.rs:3"))), known);
+        // The line of a dependency, which the program called.
+        assert_eq!(of(&format!("{}{backtrace}", panic("/registry/x.rs:9"))), known);
+        let alone = Some(("src/lib.rs:3".to_owned(), Vec::new()));
+        assert_eq!(of(&panic("src/lib.rs:3")), alone);
+        let second = panic("src/b.rs:1") + backtrace;
+        assert_eq!(of(&(panic("src/lib.rs:3") + &second)), alone, "it is that of another panic");
+        assert_eq!(of(&panic("/registry/x.rs:9")), None);
+        let findings = [Finding::new(Code::TestFailed, "the body panicked: why")];
+        let printed = format!("{}{backtrace}after", panic("src/lib.rs:3"));
+        assert_eq!(beyond_findings(&lines(&printed), &findings), ["begin", "after"]);
     }
 
     #[test]

@@ -54,7 +54,9 @@ pub(super) fn counts(tally: &Tally) -> String {
         0 => String::new(),
         1 if tally.ran() == 1 => " (1 without a baseline)".to_owned(),
         new if new == tally.ran() => " (all without a baseline)".to_owned(),
-        new => format!(" ({new} of them without a baseline)"),
+        // A test that did not end has no figures to compare.
+        1 => " (1 measured test without a baseline)".to_owned(),
+        new => format!(" ({new} measured tests without a baseline)"),
     };
     parts.join(", ") + &without
 }
@@ -81,6 +83,16 @@ pub(super) fn cut_short(tally: &Tally) -> Vec<String> {
     }
     lines.extend(not_started(tally));
     lines
+}
+
+/// `3 notes on passing tests: --verbose shows them`; `None` without one.
+pub(super) fn unprinted(notes: usize) -> Option<String> {
+    let (what, them) = match notes {
+        0 => return None,
+        1 => ("1 note".to_owned(), "it"),
+        notes => (format!("{notes} notes"), "them"),
+    };
+    Some(format!("{what} on passing tests: --verbose shows {them}"))
 }
 
 /// More tests are counted.
@@ -181,6 +193,11 @@ pub(super) fn next_steps(
         };
         let [review, accept] = [PrintedCommand::ReviewSnapshots, PrintedCommand::AcceptSnapshots];
         lines.extend(match pending {
+            // To accept all would accept the regression of a test that failed, too. The lines of
+            // such a test have the command for its own snapshot.
+            Pending::NextToBaselines if tally.failed > 0 => {
+                Some(format!("{what}: {}", next(review, &[])))
+            }
             Pending::NextToBaselines => {
                 Some(format!("{what}: {}, or {}", next(review, &[]), next(accept, &[])))
             }
@@ -204,6 +221,7 @@ fn shown(folder: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::system::escape;
 
     #[test]
     fn zero_counts_are_not_printed() {
@@ -227,12 +245,37 @@ mod tests {
             ..Tally::default()
         };
         let some = tally(1, &["a::b"]);
-        assert_eq!(counts(&some), "1 passed, 4 failed, 1 ignored (1 of them without a baseline)");
+        assert_eq!(
+            counts(&some),
+            "1 passed, 4 failed, 1 ignored (1 measured test without a baseline)"
+        );
         assert_eq!(without_baseline(&some).unwrap(), "without a baseline: a::b");
         let all = tally(5, &["a", "b", "c", "d", "e"]);
         assert_eq!(counts(&all), "1 passed, 4 failed, 1 ignored (all without a baseline)");
         assert_eq!(without_baseline(&all), None);
         assert_eq!(without_baseline(&tally(0, &[])), None);
+    }
+
+    #[test]
+    fn a_run_with_a_failed_test_does_not_offer_to_accept_all_snapshots() {
+        let offered = |failed| {
+            let pending = vec!["/w/a.snap.new".into()];
+            let tally = Tally { passed: 1, failed, pending, ..Tally::default() };
+            let next = (&Pending::NextToBaselines, [].as_slice());
+            let lines = next_steps(&tally, &[], next, NoTests::Fail);
+            console::strip_ansi_codes(&escape::terminal(&lines[0])).into_owned()
+        };
+        let review = "1 pending snapshot: cargo memcheck review";
+        assert_eq!(offered(0), format!("{review}, or cargo memcheck accept"));
+        assert_eq!(offered(1), review);
+    }
+
+    #[test]
+    fn notes_that_are_not_printed_are_counted() {
+        assert_eq!(unprinted(0), None);
+        let one = "1 note on passing tests: --verbose shows it";
+        assert_eq!(unprinted(1).unwrap(), one);
+        assert!(unprinted(3).unwrap().starts_with("3 notes on passing tests: "));
     }
 
     #[test]

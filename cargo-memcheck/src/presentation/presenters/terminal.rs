@@ -14,6 +14,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use memcheck_core::judgement::finding::{Class, Code, Finding, Level};
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::measurement::soak;
+use memcheck_core::presentation::text::LinePart;
 use memcheck_core::size::Size;
 use memcheck_core::space::Space;
 use memcheck_core::wire::exit;
@@ -25,7 +26,8 @@ use layout::INDENT;
 
 use super::live::{Live, Moment};
 
-use super::{driver_lines, findings, next_step, notes, style, summary};
+use super::notes::TestNotes;
+use super::{driver_lines, findings, next_step, style, summary};
 use crate::build::leg::Leg;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
@@ -58,6 +60,8 @@ pub(crate) struct Terminal {
     times: Vec<(Duration, String)>,
     /// Ignored tests that are not printed yet.
     ignored: Vec<String>,
+    /// The notes about tests that passed which only verbose output has.
+    unprinted_notes: usize,
     /// The tests that failed, each with the next command.
     failures: Vec<String>,
     live: Live,
@@ -92,6 +96,7 @@ impl Terminal {
             failed: 0,
             times: Vec::new(),
             ignored: Vec::new(),
+            unprinted_notes: 0,
             failures: Vec::new(),
             live: Live::default(),
             shown: None,
@@ -262,7 +267,13 @@ impl Terminal {
             if finding.code == Code::TestFailed {
                 output::add_place(&mut parts, outcome);
             }
+            let remedy = parts.iter().position(|line| line.part == LinePart::Remedy);
+            let is_end = findings::is_end(finding);
+            let remedy = parts.split_off(remedy.filter(|_| is_end).unwrap_or(parts.len()));
             lines.extend(layout::lines(parts, counts, screen));
+            // The last lines of the output mostly have the cause.
+            lines.extend(is_end.then(|| self.output(outcome)).into_iter().flatten());
+            lines.extend(layout::lines(remedy, counts, screen));
             for finding in consequences {
                 lines.extend(layout::consequence(finding, self.verbosity, screen));
             }
@@ -302,14 +313,26 @@ impl Terminal {
             lines.extend(self.laws(outcome));
             lines.extend(self.findings(outcome));
             lines.extend(self.acceptance(task, outcome));
-            let notes = notes::of(outcome).into_iter();
+            let notes = self.notes(outcome).into_iter();
             lines.extend(
                 notes.flat_map(|note| layout::below(&format!("note: {note}"), self.columns)),
             );
             lines.extend(self.driver(outcome));
-            lines.extend(self.output(outcome));
+            if !outcome.verdict.findings.iter().any(findings::is_end) {
+                lines.extend(self.output(outcome));
+            }
         }
         lines
+    }
+
+    /// All notes. Of a test that passed, only those that question it, unless the output is verbose.
+    fn notes(&self, outcome: &TestOutcome) -> Vec<String> {
+        let notes = TestNotes::of(outcome);
+        if self.hides_remarks(outcome) { notes.doubts } else { notes.all() }
+    }
+
+    fn hides_remarks(&self, outcome: &TestOutcome) -> bool {
+        outcome.verdict.status == Status::Passed && self.verbosity < Verbosity::Verbose
     }
 
     /// The advice to accept the new figures, once for all findings of a test.
@@ -430,6 +453,9 @@ impl Presenter for Terminal {
             _ => self.print(&self.result(task, outcome)),
         }
         self.keep_failure(task, outcome);
+        if self.verbosity == Verbosity::Normal && self.hides_remarks(outcome) {
+            self.unprinted_notes += TestNotes::of(outcome).remarks.len();
+        }
         if !outcome.duration.is_zero() {
             let test = format!("{} {} on {}", task.binary.id, task.name(), task.leg.name());
             self.times.push((outcome.duration, test));
@@ -464,6 +490,7 @@ impl Presenter for Terminal {
         }
         lines.extend(summary::without_baseline(tally));
         lines.extend(summary::repeated(tally));
+        lines.extend(summary::unprinted(self.unprinted_notes).map(|line| style::dim(&line)));
         let pending = (&self.pending, self.baselines_flag.as_slice());
         lines.extend(summary::next_steps(tally, &self.filters, pending, self.no_tests));
         self.print(&lines);

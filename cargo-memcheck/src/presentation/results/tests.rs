@@ -263,7 +263,7 @@ fn a_killed_run_names_the_tests_that_were_running_and_those_that_had_not_started
         }
     }
     let tally = replay(whole, |event| event(&mut Seen(&mut seen)));
-    assert_eq!(seen, ["a ", "b killed while running (iteration 38 of 67, 2.0 MiB live)"]);
+    assert_eq!(seen, ["a ", "b killed while running (iteration 38 of 67, 2.00 MiB live)"]);
     assert_eq!((tally.passed, tally.not_measured, tally.not_run), (1, 1, 2));
     assert_eq!(tally.not_started, ["c", "d"]);
     let failure = tally.failure.unwrap();

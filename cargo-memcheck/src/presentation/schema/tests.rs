@@ -76,6 +76,7 @@ fn finding() -> Finding {
         range: Some(range()),
         hint: some(),
         keeps_at: Some(HeadLine { file: text(), line: 1, function: some() }),
+        kept_through: Some(HeadLine { file: text(), line: 1, function: some() }),
         sites: vec![site],
         grown: vec![holder()],
         shrunk: vec![holder()],

@@ -105,7 +105,7 @@ fn a_long_run_states_no_step_that_an_epoch_hides() {
     };
     // Epochs are of four iterations.
     let every_512th =
-        "524,288 B (512.0 KiB) in every 512th iteration, 1,024 B (1.0 KiB) per iteration";
+        "524,288 B (512.0 KiB) in every 512th iteration, 1,024 B (1.00 KiB) per iteration";
     assert_eq!(described(524_288, 512, 512), every_512th);
     assert_eq!(described(600, 4, 4), "600 B in every 4th iteration, 150 B per iteration");
     assert_eq!(described(600, 1, 4), "steady, 600 B per iteration");
@@ -130,7 +130,7 @@ fn a_buffer_of_a_long_run_states_only_a_step_that_is_known() {
         let leak = Leak { rate: part.rate, whole: true, through: 3_000, parts: vec![part] };
         read(&history, &Decision::Leak(leak), 10).by_site[&1].reading.describe()
     };
-    let rate = "1,024 B (1.0 KiB) per iteration on average";
+    let rate = "1,024 B (1.00 KiB) per iteration on average";
     let step = "524,288 B (512.0 KiB) more in every 512th iteration";
     assert_eq!(described(512), format!("replaced by larger ones, {step}: {rate}"));
     assert_eq!(described(4), format!("replaced by larger ones now and then, {rate}"));
@@ -215,7 +215,7 @@ fn a_reading_is_one_line_with_its_figures() {
         ),
         (
             reading(Pattern::Filled, 1, 1_600, 0, 4),
-            "filled to 1.6 KiB and stopped after iteration 4",
+            "filled to 1.56 KiB and stopped after iteration 4",
         ),
         (reading(Pattern::LastKept, 1, 800, 0, 10), "kept from the last iterations only: 800 B"),
         (reading(Pattern::Ratchet, 1, 50, 0, 3), "grows with the largest input seen, to 50 B"),

@@ -133,7 +133,7 @@ mod tests {
     fn call_sites_that_look_the_same_are_summed() {
         let matmul = ["candle_core::tensor::Tensor::matmul"];
         let two = Run::default().place(&matmul, steady(512)).place(&matmul, steady(512));
-        let described = "steady, 1,024 B (1.0 KiB) per iteration".to_owned();
+        let described = "steady, 1,024 B (1.00 KiB) per iteration".to_owned();
         assert_eq!(entries(two), [(10_240, 20, described)]);
         let buffers = Run::default().place(&[], enlarged(64)).place(&[], enlarged(64));
         let described = "replaced by larger ones, 128 B more in every iteration".to_owned();

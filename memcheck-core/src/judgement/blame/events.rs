@@ -23,7 +23,7 @@ struct StayingBlocks {
 pub fn note_events(record: &mut Record) {
     let events = events(record).into_iter().filter(|events| !is_held_once(record, events));
     let notes: Vec<String> = events.map(|events| events.note).collect();
-    record.notes.extend(notes);
+    record.remarks.extend(notes);
 }
 
 /// The notes of events of `record` about memory that `explained`, a record of the same test with
@@ -102,7 +102,7 @@ mod tests {
         record.limits = limits(Layer { max_growth: Some(Size(max_growth)), ..Layer::default() });
         record.spaces.values_mut().for_each(|measured| measured.growth = growth);
         note_events(&mut record);
-        record.notes
+        record.remarks
     }
 
     const QUIET: Growth = Growth::Quiet { iterations: 62 };
@@ -110,8 +110,8 @@ mod tests {
     #[test]
     fn events_above_the_limit_are_noted_with_their_lines() {
         let run = || Run::default().place(&[], once(4_000, 3)).place(&[], once(6_000, 7));
-        let note = "cuda:0 holds 10,000 B (9.8 KiB) in 2 blocks of earlier iterations: 6,000 B \
-                    (5.9 KiB) at src/step.rs:2, 4,000 B (3.9 KiB) at src/step.rs:1. This is not \
+        let note = "cuda:0 holds 10,000 B (9.77 KiB) in 2 blocks of earlier iterations: 6,000 B \
+                    (5.86 KiB) at src/step.rs:2, 4,000 B (3.91 KiB) at src/step.rs:1. This is not \
                     growth: in the last 62 iterations no such block was added";
         assert_eq!(notes(run(), QUIET, 0), [note]);
         assert_eq!(notes(run(), QUIET, 999).len(), 1);
@@ -127,8 +127,8 @@ mod tests {
         // One line that two callers reach.
         record.attribution.as_mut().unwrap().stacks[1].frames.last_mut().unwrap().line = Some(6);
         let [note] = &of_record(record, QUIET, 0)[..] else { panic!("one note") };
-        let lines = "iterations: 8,000 B (7.8 KiB) at src/step.rs:6, 5,000 B (4.9 KiB) at \
-                     src/step.rs:5, 4,000 B (3.9 KiB) at src/step.rs:4, 4,000 B (3.9 KiB) at 2 \
+        let lines = "iterations: 8,000 B (7.81 KiB) at src/step.rs:6, 5,000 B (4.88 KiB) at \
+                     src/step.rs:5, 4,000 B (3.91 KiB) at src/step.rs:4, 4,000 B (3.91 KiB) at 2 \
                      other places. This";
         assert!(note.contains(lines), "{note}");
     }
@@ -157,7 +157,7 @@ mod tests {
             let mut decided = first;
             note_events(&mut decided);
             note_events(&mut record);
-            assert_eq!((decided.notes.len(), record.notes.len()), (1, 1 - contained));
+            assert_eq!((decided.remarks.len(), record.remarks.len()), (1, 1 - contained));
             contained
         };
         assert_eq!(noted(4_000, Some(0)), 1);

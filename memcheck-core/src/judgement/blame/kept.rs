@@ -47,5 +47,5 @@ pub fn note_kept(record: &mut Record) {
         )
     });
     let notes: Vec<String> = notes.collect();
-    record.notes.extend(notes);
+    record.remarks.extend(notes);
 }

@@ -24,7 +24,7 @@ pub fn note_once(record: &mut Record) {
     let spaces = record.spaces.keys();
     let mut staying: Vec<Staying> = spaces.filter_map(|&space| staying(record, space)).collect();
     join_small(&mut staying);
-    record.notes.extend(staying.into_iter().map(note));
+    record.remarks.extend(staying.into_iter().map(note));
 }
 
 fn staying(record: &Record, space: Space) -> Option<Staying> {
@@ -108,7 +108,7 @@ mod tests {
         record.limits.max_retained.value = 64;
         record.spaces.get_mut(&GPU).unwrap().retained_again = retained_again;
         note_once(&mut record);
-        record.notes
+        record.remarks
     }
 
     #[test]
@@ -175,10 +175,10 @@ mod tests {
             }
             record.limits.max_retained.value = 64;
             note_once(&mut record);
-            record.notes
+            record.remarks
         };
-        let one = "4,096 B (4.0 KiB) in host and 30 B in host/small were allocated once in this \
-                   process (a second round of the body retained no more): 4,096 B (4.0 KiB) at \
+        let one = "4,096 B (4.00 KiB) in host and 30 B in host/small were allocated once in this \
+                   process (a second round of the body retained no more): 4,096 B (4.00 KiB) at \
                    src/step.rs:1, 30 B at src/step.rs:2";
         assert_eq!(noted([0, 0]), [one]);
         assert!(noted([3, 2])[0].contains("30 B in host/small stay"), "{:?}", noted([3, 2]));

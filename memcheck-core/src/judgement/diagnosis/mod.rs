@@ -126,6 +126,13 @@ pub struct Cause {
     pub remedy: String,
 }
 
+impl Cause {
+    /// True if a kept tensor holds the graph that computed it.
+    pub fn is_graph(&self) -> bool {
+        self.code == graph_kept::RULE.code
+    }
+}
+
 /// The cause of the growth; `None` if the space does not grow or no rule fits.
 pub fn diagnose(evidence: &Evidence<'_>) -> Option<Cause> {
     recognize(&evidence.candidates(), evidence.bytes_per_iteration, evidence)

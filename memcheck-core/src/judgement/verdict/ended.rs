@@ -34,7 +34,8 @@ pub(super) fn judge_outcome(record: &Record, limits: &Limits) -> Option<Finding>
         (Outcome::Panicked { message }, None) => ("panicked", message),
     };
     let text = gist(whole);
-    let ended: Vec<String> = std::iter::once(format!("the body {what}: {text}"))
+    let at = record.ended_at.as_ref().map(|at| format!(" {at}")).unwrap_or_default();
+    let ended: Vec<String> = std::iter::once(format!("the body {what}{at}: {text}"))
         .chain(program_frames(whole).into_iter().map(|frame| format!("at {frame}")))
         .collect();
     let ended = ended.join("\n");
@@ -162,6 +163,18 @@ mod tests {
         expected.outcome = Outcome::Panicked { message: "CUDA_ERROR_NO_BINARY_FOR_GPU".into() };
         expected.should_panic = Some(String::new());
         assert!(codes(&expected, &Baseline::Off, Layer::default()).is_empty());
+    }
+
+    #[test]
+    fn a_body_that_failed_names_its_iteration_if_that_is_known() {
+        let message = |at: Option<&str>| {
+            let mut run = failed("why");
+            run.ended_at = at.map(str::to_owned);
+            judge_outcome(&run, &limits(Layer::default())).unwrap().message
+        };
+        assert_eq!(message(None), "the body returned an error: why");
+        let expected = "the body returned an error in iteration 5 of 12: why";
+        assert_eq!(message(Some("in iteration 5 of 12")), expected);
     }
 
     #[test]

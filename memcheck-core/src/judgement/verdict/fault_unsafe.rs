@@ -147,8 +147,8 @@ fn remedy(effect: &Effect) -> &'static str {
                                 that waits for a result that is never sent"
         }
         Effect::Ended => {
-            "the output of `--no-capture` may contain the reason; a destructor must not \
-                          panic while another panic unwinds"
+            "`cargo memcheck --fault-sweep --no-capture TEST` shows the output of the process, which \
+             may contain the reason; a destructor must not panic while another panic unwinds"
         }
         Effect::Differs { .. } | Effect::NextFailed { .. } => {
             "change state that outlives the iteration only after the last step that can fail, or \

@@ -3,7 +3,7 @@
 use crate::growth::lifetimes::Open;
 use crate::growth::survivors::{self, Group, Growth, Pattern, Reading};
 use crate::judgement::blame;
-use crate::judgement::diagnosis::{self, Evidence};
+use crate::judgement::diagnosis::{self, Cause, Evidence};
 use crate::judgement::finding::{Code, Finding};
 use crate::limits::Limits;
 use crate::measurement::record::{Record, SpaceRecord};
@@ -104,13 +104,16 @@ fn leak(record: &Record, space: Space, measured: &SpaceRecord, limits: &Limits) 
         ),
         _ => ("", String::new()),
     };
+    // The rules know the habits of programs that use candle.
+    let cause = (space != Space::CHeap).then(|| diagnosis::diagnose(&evidence)).flatten();
+    let holds_graph = cause.as_ref().is_some_and(Cause::is_graph);
     let mut finding = Finding {
         space: Some(space),
         bytes_per_iteration: Some(growth),
         limit: Some(limit),
         sites,
-        // The rules know the habits of programs that use candle.
-        cause: (space != Space::CHeap).then(|| diagnosis::diagnose(&evidence)).flatten(),
+        kept_through: holds_graph.then(|| blame::kept_through(&evidence)).flatten(),
+        cause,
         ..Finding::new(
             Code::Leak,
             format!(

@@ -65,7 +65,22 @@ pub(super) fn compare_with_baseline(
                 Finding { grown, shrunk, sites, ..finding }
             }
             (Code::AllocationsRegression, Some(space)) => {
-                Finding { sites: blame::allocating(record, space), ..finding }
+                let grown = now.grown(holders, space);
+                let mut sites = blame::allocating(record, space);
+                // The baseline has the holders of its peak, and no number of allocations by line.
+                let is_other = |site: &Site| {
+                    let label = blame::label(site);
+                    !grown.iter().any(|holder| holder.is_new() && holder.holder == label)
+                };
+                sites.sort_by_cached_key(is_other);
+                for site in &mut sites {
+                    let known = match is_other(site) {
+                        true => "the baseline has no lines to compare with",
+                        false => "new at the peak",
+                    };
+                    site.note = site.note.take().map(|note| format!("{note}; {known}"));
+                }
+                Finding { sites, ..finding }
             }
             _ => finding,
         })

@@ -344,7 +344,7 @@ fn reserved_bytes_that_rise_with_confidence_are_growth_above_their_limit() {
     assert_eq!((finding.bytes_per_iteration, finding.limit), (Some(2 << 20), Some(0)));
     assert_eq!(
         finding.message,
-        "the pool's reserved bytes of cuda:0 grow by 2,097,152 B (2.0 MiB) per iteration \
+        "the pool's reserved bytes of cuda:0 grow by 2,097,152 B (2.00 MiB) per iteration \
          (Theil–Sen; Mann–Kendall confidence 99.9 %; limit 0 B)"
     );
     assert_eq!(growth::pool_growth(GPU, &measured, Some(2 << 20)), None);
@@ -397,7 +397,7 @@ fn memory_that_is_allocated_once_in_a_process_is_retained_only_above_a_limit_tha
         code.default_level(true)
     });
     let message = &partly.findings[0].message;
-    assert!(message.ends_with("; the first round left 3,000 B (2.9 KiB) more"), "{message}");
+    assert!(message.ends_with("; the first round left 3,000 B (2.93 KiB) more"), "{message}");
 }
 
 #[test]

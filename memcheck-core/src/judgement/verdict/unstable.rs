@@ -286,8 +286,8 @@ mod tests {
         let found = judged(&run, &kept(&peak(1_000)), layer).findings.remove(0);
         assert_eq!(
             found.message,
-            "`peak_allocated` of cuda:0 is 1,024 B (1.0 KiB) to 2,048 B (2.0 KiB) in 3 runs, and \
-             exceeds the baseline of 1,000 B (limit with its tolerance: 1,064 B (1.0 KiB)) in 2 \
+            "`peak_allocated` of cuda:0 is 1,024 B (1.00 KiB) to 2,048 B (2.00 KiB) in 3 runs, and \
+             exceeds the baseline of 1,000 B (limit with its tolerance: 1,064 B (1.04 KiB)) in 2 \
              of them"
         );
         assert_eq!(

@@ -167,7 +167,7 @@ fn missing_memory_is_reported() {
     let error = plan(&weights(&[600, 600, 600]), &[1_000, 700]).unwrap_err().to_string();
     assert_eq!(
         error,
-        "the devices have too little memory: cuda:0 needs 1,200 B (1.2 KiB) and may use 1,000 B, \
+        "the devices have too little memory: cuda:0 needs 1,200 B (1.17 KiB) and may use 1,000 B, \
          200 B are missing"
     );
     assert_eq!(plan(&weights(&[]), &[1]), Err(Short::Nothing));

@@ -57,6 +57,8 @@ pub(crate) fn record(measured: SpaceRecord) -> Record {
         attribution: None,
         longer: None,
         repeats: None,
+        ended_at: None,
+        remarks: Vec::new(),
         values: None,
         fault_sweep: None,
     }

@@ -94,7 +94,7 @@ fn a_record_that_is_too_large_or_not_a_regular_file_is_refused_without_being_rea
     };
     // A file with a hole takes no space, and reading it would take 1 GiB.
     std::fs::File::create(&report).unwrap().set_len(1 << 30).unwrap();
-    unsound("cannot be read: it has 1.0 GiB, and the most is 512.0 MiB");
+    unsound("cannot be read: it has 1.00 GiB, and the most is 512.0 MiB");
     std::fs::remove_file(&report).unwrap();
     std::os::unix::fs::symlink("/dev/zero", &report).unwrap();
     unsound("it is a character device, and only a regular file of at most 512.0 MiB is read");
@@ -139,7 +139,7 @@ fn message(ended: &Ended) -> &str {
 #[test]
 fn a_crash_names_the_iteration_and_a_kill_the_live_bytes_too() {
     let at = |moment| Some(state(moment, None));
-    let live = "4,096 B (4.0 KiB) were live on the host when that iteration began";
+    let live = "4,096 B (4.00 KiB) were live on the host when that iteration began";
     for (number, last, expected) in [
         (6, None, "SIGABRT (signal 6) ended the process before its record was complete".to_owned()),
         (
@@ -249,4 +249,36 @@ fn a_record_with_an_impossible_figure_is_not_measured_and_the_field_is_named() {
         panic!("half a report was accepted")
     };
     assert!(why.starts_with("the record of the test is incomplete: EOF"), "{why}");
+}
+
+#[test]
+fn a_test_that_takes_too_long_names_its_iteration_unless_its_record_is_complete() {
+    let expected = ExpectedTest { test: "a::b", family: Family::Cpu };
+    let late = End::TimedOut(Duration::from_secs(2));
+    let ended = |written, last| judge(&late, written, last, expected).finding.unwrap().message;
+    let running = || Some(state(Moment::In(4), None));
+    let text = "the test was still running after 2s";
+    assert_eq!(ended(Written::Nothing, running()), format!("{text}, in iteration 5 of 12"));
+    assert_eq!(ended(Written::Nothing, None), text);
+    assert_eq!(ended(report(|_| {}), running()), format!("{text}, its record complete"));
+}
+
+#[test]
+fn a_body_that_failed_has_the_moment_in_its_record() {
+    let expected = ExpectedTest { test: "a::b", family: Family::Cpu };
+    let at = |outcome: Value| {
+        let written = report(|json| json["record"]["outcome"] = outcome);
+        let ended = judge(&exited(0), written, Some(state(Moment::In(4), None)), expected);
+        ended.measurement.unwrap().record.ended_at
+    };
+    let panicked = json!({"kind": "panicked", "message": "why"});
+    assert_eq!(at(panicked).as_deref(), Some("in iteration 5 of 12"));
+    assert_eq!(at(json!({"kind": "returned"})), None);
+}
+
+#[test]
+fn only_sigkill_counts_as_killed() {
+    let of = |number| is_killed(&crashed(ExitStatus::from_raw(number), None, "here"));
+    assert_eq!([of(9), of(6), of(11)], [true, false, false]);
+    assert!(!is_killed(&crashed(ExitStatus::from_raw(9 << 8), None, "here")));
 }

@@ -63,7 +63,7 @@ fn peaks_that_differ_from_run_to_run_are_judged_over_all_runs() {
     assert_eq!(
         own.message,
         "the peak in cuda:0 is 600 B to 660 B in several runs (limit 600 B to 630 B): 0.6 x plain, \
-         and `plain` peaks at 1,000 B to 1,050 B (1.0 KiB) in several runs; only some runs exceed \
+         and `plain` peaks at 1,000 B to 1,050 B (1.03 KiB) in several runs; only some runs exceed \
          the limit"
     );
     assert_eq!(found(&[600], &[1000, 999]).unwrap().range, None);
@@ -198,7 +198,7 @@ fn two_values_are_judged_by_their_step_and_say_that_it_confirms_no_law() {
     assert!(findings[0].message.contains(&message), "{}", findings[0].message);
     assert_eq!(of_two(|batch| 4_096 + batch, "1").1.len(), 1, "what rises is not constant");
     let (reports, findings) = of_two(|_| 4_096, "1");
-    assert_eq!((reports[0].describe_law().as_str(), findings.len()), ("4.0 KiB", 0));
+    assert_eq!((reports[0].describe_law().as_str(), findings.len()), ("4.00 KiB", 0));
 }
 
 #[test]
@@ -279,7 +279,7 @@ fn a_law_is_told_with_what_fits_and_found_where_it_is_too_fast() {
     let square = |seq| 1024 + 16 * seq * seq;
     let (reports, findings) = judged(square, "seq^2", None);
     assert!(findings.is_empty(), "{findings:?}");
-    assert_eq!(reports[0].law.describe(Metric::PeakAllocated), "1.0 KiB + 16 B*seq^2");
+    assert_eq!(reports[0].law.describe(Metric::PeakAllocated), "1.00 KiB + 16 B*seq^2");
     // 1024 + 16 * 255² = 1,041,424 <= 1,048,576 < 1024 + 16 * 256².
     assert_eq!((reports[0].fits[0].upto, reports[0].fits[0].room.as_str()), (255, "rtx4090"));
     let (_, findings) = judged(square, "seq", None);
@@ -300,7 +300,7 @@ fn a_law_of_another_order_than_the_accepted_is_a_regression() {
         let (_, findings) = judged(line, "seq^2", Some(accepted));
         assert_eq!(findings.len(), found, "{accepted}");
         for finding in findings {
-            let said = "grew with 1, and grows with seq now: 1.0 KiB + 16 B*seq, was ";
+            let said = "grew with 1, and grows with seq now: 1.00 KiB + 16 B*seq, was ";
             assert!(finding.message.contains(said), "{}", finding.message);
         }
     }

@@ -128,8 +128,11 @@ impl Presenter for Markdown {
 
     fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
         let verdict = &outcome.verdict;
+        let lacks = |finding: &Finding| finding.code == Code::MissingBaseline;
+        let lacks_baseline = verdict.findings.iter().all(lacks) && !verdict.findings.is_empty();
         let status = match verdict.status {
             Status::Passed => "passed",
+            Status::NeedsReview if lacks_baseline => "to review",
             Status::NeedsReview => "**to review**",
             Status::Failed => "**failed**",
             Status::NotMeasured => "**not measured**",
@@ -196,8 +199,7 @@ impl Presenter for Markdown {
             let _ = writeln!(self.laws, "- {test} on {leg}: {}", laws.join(", "));
         }
         if !matches!(verdict.status, Status::Passed | Status::Ignored) {
-            let lacks = |finding: &Finding| finding.code == Code::MissingBaseline;
-            if verdict.findings.iter().all(lacks) && !verdict.findings.is_empty() {
+            if lacks_baseline {
                 let next = next_step::first(task, outcome);
                 let command = next.as_ref().map(|step| step.command(task, &self.baselines_flag));
                 return self.add_new(&test, &leg, next, command);
@@ -235,13 +237,13 @@ impl ReportWriter for Markdown {
         let Self { rows, driver, laws, notes, counts, .. } = self;
         let mut page = Page(format!("## Memory tests: {counts}\n\n{cut_short}"));
         page.add("", findings, "", "failures");
-        let next = new.command(&self.baselines_flag);
-        let next = next.map(|command| format!("\nNext: {}\n\n", code(&command)));
-        page.add("### Without a baseline\n\n", &new.tests, &next.unwrap_or_default(), "tests");
         let titles = "### Changes from the baselines\n\n\
             | test | device | figure | baseline | now | change |\n|---|---|---|---:|---:|---:|\n";
         let changes = [rises.as_slice(), falls].concat();
         page.add(titles, &changes, "\n", "changed figures");
+        let next = new.command(&self.baselines_flag);
+        let next = next.map(|command| format!("\nNext: {}\n\n", code(&command)));
+        page.add("### Without a baseline\n\n", &new.tests, &next.unwrap_or_default(), "tests");
         page.add("", &lines(notes), "\n", "notes");
         let titles = "<details><summary>All tests</summary>\n\n\
             | test | device | result | peak | growth per iteration | live after the body |\n\

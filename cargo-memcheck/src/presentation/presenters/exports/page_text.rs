@@ -59,7 +59,7 @@ mod tests {
         let kept = |text: &str| units_kept_together(text).replace(NO_BREAK_SPACE, "_");
         for (page, expected) in [
             (
-                "<p>the peak of 1,048,580 B (1.0 MiB), 12 %</p>",
+                "<p>the peak of 1,048,580 B (1.00 MiB), 12 %</p>",
                 "<p>the peak of 1,048,580_B (1.0_MiB), 12_%</p>",
             ),
             ("0 B", "0_B"),

@@ -88,8 +88,8 @@ pub(super) struct TestFinished<'a> {
     pub(super) phases: BTreeMap<&'a str, BTreeMap<Space, PhaseFigures>>,
     #[serde(skip_serializing_if = "<[Mark]>::is_empty")]
     pub(super) marks: &'a [Mark],
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    pub(super) notes: &'a [String],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) notes: Vec<&'a String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) followed: Option<FollowedIterations<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(cells("model")[1..8], figures, "its scope has them");
         assert_eq!(cells("model.head")[5..8], ["24.0 MiB", "20.0 MiB", "0 B"]);
         assert_eq!(cells("(none)")[..1], ["(none) (set-up)"]);
-        assert_eq!(cells("(none)")[5..8], ["", "0 B", "2.0 MiB"]);
+        assert_eq!(cells("(none)")[5..8], ["", "0 B", "2.00 MiB"]);
         assert!(legend(&leaves).last().unwrap().contains("; retained: live after the body"));
 
         let clean = profile(By::Op, false);

@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn a_trend_has_a_sparkline_and_a_slope() {
         let rising: Vec<u64> = (0..8).map(|at| (1 << 20) + at * 4096).collect();
-        let line = "  live bytes ▁▂▃▄▅▆▇█ 1.0 MiB to 1.0 MiB, trend +4.0 KiB per iteration";
+        let line = "  live bytes ▁▂▃▄▅▆▇█ 1.00 MiB to 1.00 MiB, trend +4.00 KiB per iteration";
         assert_eq!(trend(&rising).as_deref(), Some(line));
         let even = "  live bytes ▁▁▁ 64.0 KiB to 64.0 KiB, trend 0 B per iteration";
         assert_eq!(trend(&[65_536; 3]).as_deref(), Some(even));

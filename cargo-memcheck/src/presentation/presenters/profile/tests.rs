@@ -93,8 +93,8 @@ fn people_see_a_table_the_peak_a_chart_and_the_growth() {
         "largest holders",
         "live bytes over allocations and frees",
         "▲",
-        "growth: 4,096 B (4.0 KiB) per iteration, over 10",
-        "steady, 4,096 B (4.0 KiB) per iteration",
+        "growth: 4,096 B (4.00 KiB) per iteration, over 10",
+        "steady, 4,096 B (4.00 KiB) per iteration",
         "cause: ",
     ] {
         assert!(leaky.contains(part), "`{part}` is not in\n{leaky}");
@@ -164,7 +164,7 @@ fn row_15_memory_over_iterations_is_plotted_with_its_trend() {
     let all = ("op", "peak", 15);
     let shown = |recording, test| shown(recording, test, all, Verbosity::Normal);
     let (leaky, even) = (shown("cpu", LEAKY), shown("bert", BERT));
-    let trend = "trend +4.0 KiB per iteration";
+    let trend = "trend +4.00 KiB per iteration";
     assert!(leaky.contains("live bytes ▁▁▂▃▄▄▅▆▇█ ") && leaky.contains(trend), "{leaky}");
     assert!(
         even.contains("live bytes ▁▁▁▁▁▁▁▁▁▁ ") && even.contains("trend 0 B per iteration"),

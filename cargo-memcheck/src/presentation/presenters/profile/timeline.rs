@@ -126,12 +126,12 @@ mod tests {
             let chart = chart(&timeline(points.clone(), 300), 8 << 20, width);
             assert_eq!(chart.len(), 9);
             assert!(chart.iter().all(|line| line.chars().count() <= width), "{chart:#?}");
-            assert!(chart[0].starts_with("8.0 MiB ┤") && chart[0].ends_with('█'), "{chart:#?}");
+            assert!(chart[0].starts_with("8.00 MiB ┤") && chart[0].ends_with('█'), "{chart:#?}");
             let column = |line: &str, mark| line.chars().position(|c| c == mark);
             assert_eq!(column(&chart[0], '█'), column(&chart[6], '▲'));
             assert!(chart[7].ends_with("about 2,048 events"), "{chart:#?}");
             assert_eq!(chart[7].contains(" 1,024 "), width > 40, "{chart:#?}");
-            assert!(chart[8].contains("peak 8.0 MiB"), "{chart:#?}");
+            assert!(chart[8].contains("peak 8.00 MiB"), "{chart:#?}");
         }
     }
 

@@ -39,7 +39,7 @@ fn json_has_the_holders_of_the_peak_and_the_survivors() {
 fn the_page_has_sites_causes_the_peak_and_scopes() {
     let page = without_assets(&text(ReportKind::Export(ExportKind::Html), "cpu"));
     for part in [
-        "<span class=\"code\">leak</span> host grows by 4.0 KiB per iteration",
+        "<span class=\"code\">leak</span> host grows by 4.00 KiB per iteration",
         "<strong>cause: </strong>",
         "<strong>remedy: </strong>",
         &format!("<strong>allocated at: </strong><code>{SOURCE}:"),
@@ -52,7 +52,7 @@ fn the_page_has_sites_causes_the_peak_and_scopes() {
     let held = &leaky["spaces"][0]["held"];
     assert!(held["when"].as_str().unwrap().starts_with(", in iteration "), "{held}");
     assert!(held["kinds"].to_string().contains("activations"), "{held}");
-    assert_eq!(held["survivors"][0]["note"], "steady, 4,096 B (4.0 KiB) per iteration");
+    assert_eq!(held["survivors"][0]["note"], "steady, 4,096 B (4.00 KiB) per iteration");
     let scopes = &leaky["spaces"][0]["tables"][2];
     assert_eq!(scopes["by"], "scope");
     assert!(scopes["rows"].to_string().contains("forward"), "{scopes}");

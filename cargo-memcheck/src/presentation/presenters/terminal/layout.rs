@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_number_stays_with_its_unit() {
-        let text = "was 4,329,520 B (4.1 MiB), is 5,378,096 B (5.1 MiB) (+24.2 %): a B";
+        let text = "was 4,329,520 B (4.13 MiB), is 5,378,096 B (5.13 MiB) (+24.2 %): a B";
         for columns in 40..100 {
             let lines = below(text, Some(columns));
             assert_eq!(lines.iter().map(|it| it.trim()).collect::<Vec<_>>().join(" "), text);

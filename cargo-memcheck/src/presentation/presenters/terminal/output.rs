@@ -1,7 +1,5 @@
 //! The output of a failed test: the line of its panic, and the printed lines below the findings.
 
-use std::path::Path;
-
 use memcheck_core::presentation::text::{Line, LinePart};
 
 use crate::discovery::task::TestOutcome;
@@ -26,22 +24,24 @@ impl OutputExtent {
     }
 }
 
-/// Adds the line of a panic below the message.
+/// Adds the line of a panic below the message, and the lines that called it.
 pub(super) fn add_place(parts: &mut Vec<Line>, outcome: &TestOutcome) {
-    let own = outcome.output.own_lines();
-    // A line of a dependency is not a place to look at.
-    let panic = panics::line(&own).filter(|(file, _)| Path::new(file).is_relative());
-    let Some((file, line)) = panic else { return };
+    let Some(panic) = panics::place(&outcome.output.own_lines()) else { return };
     let of_message = |line: &&Line| matches!(line.part, LinePart::Summary | LinePart::Message);
     let at = parts.iter().take_while(of_message).count();
-    parts.insert(at, Line { part: LinePart::Place, text: format!("  {file}:{line}") });
+    let callers = panic.callers.iter().map(|caller| Line {
+        part: LinePart::Message,
+        text: format!("  called from {}", caller.shown()),
+    });
+    let line = Line { part: LinePart::Place, text: format!("  {}", panic.line.shown()) };
+    parts.splice(at..at, std::iter::once(line).chain(callers));
 }
 
 pub(super) fn lines(outcome: &TestOutcome, extent: OutputExtent) -> Vec<String> {
     let own = outcome.output.own_lines();
     let own: Vec<String> = match extent {
         OutputExtent::Whole => own.into_iter().map(str::to_owned).collect(),
-        OutputExtent::Shortened => panics::without_repeats(&own, &outcome.verdict.findings),
+        OutputExtent::Shortened => panics::beyond_findings(&own, &outcome.verdict.findings),
     };
     if own.is_empty() {
         return Vec::new();

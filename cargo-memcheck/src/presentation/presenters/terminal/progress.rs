@@ -54,7 +54,7 @@ pub(super) struct RunningMessage<'a> {
 }
 
 impl RunningMessage<'_> {
-    /// `1 failed  llama::kv_cache  iteration 3/12  1.0 MiB live  (+2)`. Without room the message loses
+    /// `1 failed  llama::kv_cache  iteration 3/12  1.00 MiB live  (+2)`. Without room the message loses
     /// the modules of the test, then its progress, and then the end of the name.
     pub(super) fn fitted(&self, room: Option<usize>) -> String {
         let failed = (self.failed > 0).then(|| format!("{} failed", self.failed));
@@ -90,13 +90,13 @@ mod tests {
 
     #[test]
     fn a_message_is_shortened_at_the_boundaries_of_its_parts() {
-        let first = Some(("app::llama::kv_cache", "iteration 3/12  1.0 MiB live"));
+        let first = Some(("app::llama::kv_cache", "iteration 3/12  1.00 MiB live"));
         let message = RunningMessage { failed: 1, first, others: 2 };
         let at = |room| message.fitted(room);
-        let whole = "1 failed  app::llama::kv_cache  iteration 3/12  1.0 MiB live  (+2)";
+        let whole = "1 failed  app::llama::kv_cache  iteration 3/12  1.00 MiB live  (+2)";
         assert_eq!(at(None), whole);
         assert_eq!(at(Some(whole.len())), whole);
-        let without_modules = "1 failed  \u{2026}kv_cache  iteration 3/12  1.0 MiB live  (+2)";
+        let without_modules = "1 failed  \u{2026}kv_cache  iteration 3/12  1.00 MiB live  (+2)";
         assert_eq!(at(Some(whole.len() - 1)), without_modules);
         assert_eq!(at(Some(40)), "1 failed  \u{2026}kv_cache  (+2)");
         assert_eq!(at(Some(20)), "1 failed  \u{2026}kv_cache\u{2026}");

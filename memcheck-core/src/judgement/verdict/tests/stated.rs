@@ -90,7 +90,7 @@ fn a_finding_states_its_space_its_figure_and_its_limit() {
                 Some(2_048),
                 Some(2_047),
                 message(
-                    "an iteration allocates 2,048 B (2.0 KiB) in cuda:0 (limit 2,047 B (2.0 KiB))"
+                    "an iteration allocates 2,048 B (2.00 KiB) in cuda:0 (limit 2,047 B (2.00 KiB))"
                 )
             ),
         ]
@@ -327,7 +327,7 @@ fn a_regression_states_both_figures_and_the_tolerated_one() {
         [
             "`allocations` of cuda:0 was 10, is 30 (+20)",
             "`growth` of cuda:0 was 0 B, is 8 B (+8 B)",
-            "`peak_allocated` of cuda:0 was 1,000 B, is 1,200 B (1.2 KiB) (+200 B)",
+            "`peak_allocated` of cuda:0 was 1,000 B, is 1,200 B (1.17 KiB) (+200 B)",
         ]
     );
     assert!(findings.iter().all(|finding| finding.hint.is_none()), "{findings:?}");
@@ -382,6 +382,37 @@ fn a_regression_has_the_lines_of_its_figure_and_what_changed_at_the_peak() {
     assert_eq!(change(&findings[1].grown[0]), (at(1), 1 << 10, 1 << 20));
     let shrunk: Vec<_> = findings[1].shrunk.iter().map(change).collect();
     assert_eq!(shrunk, [(at(2), (1 << 21) - (1 << 10), 1 << 20)]);
+}
+
+#[test]
+fn more_allocations_begin_with_a_line_that_the_baseline_does_not_have_at_its_peak() {
+    use crate::measurement::attribution::{Holder, HolderKind, Peak};
+    let run = |holders: &[usize]| {
+        let tensor = ["relu", "sqr"].map(|name| format!("candle_core::tensor::Tensor::{name}"));
+        let mut run = Run::default()
+            .place(&[&tensor[0]], once(60, 0))
+            .place(&[&tensor[1]], once(60, 0))
+            .record();
+        let kind = HolderKind::Activations;
+        let holder = |&place: &usize| Holder { place, kind, bytes: 60, count: 1 };
+        let holders: Vec<Holder> = holders.iter().map(holder).collect();
+        let allocations = holders.len() as u64;
+        let attribution = run.attribution.as_mut().unwrap();
+        attribution.peaks.insert(GPU, Peak { holders, ..Peak::default() });
+        run.spaces.get_mut(&GPU).unwrap().metrics.allocations = allocations;
+        run
+    };
+    let first = |now: &[usize], then: &[usize]| {
+        let found = found_with_baseline(&run(now), &kept(&run(then)), Layer::default());
+        let finding = found.iter().find(|it| it.code == Code::AllocationsRegression).unwrap();
+        let site = &finding.sites[0];
+        (site.operation.clone().unwrap(), site.note.clone().unwrap())
+    };
+    let (operation, note) = first(&[0, 1], &[0]);
+    assert_eq!((operation.as_str(), note.ends_with("; new at the peak")), ("sqr", true), "{note}");
+    let (operation, note) = first(&[0, 1, 1], &[0, 1]);
+    let unknown = note.ends_with("; the baseline has no lines to compare with");
+    assert_eq!((operation.as_str(), unknown), ("relu", true), "{note}");
 }
 
 #[test]

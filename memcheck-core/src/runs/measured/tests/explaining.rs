@@ -39,9 +39,9 @@ fn memory_that_is_allocated_once_stays_so_if_the_explaining_run_has_no_second_ro
     let figures = (measured.metrics.peak_allocated, measured.metrics.retained);
     assert_eq!((figures, measured.retained_again), ((9_000, 5_000), Some(0)));
     assert!(record.attribution.is_some(), "its call sites are not lost");
-    let once = "5,000 B (4.9 KiB) in cuda:0 were allocated once in this process (a second round \
-                of the body retained no more): 5,000 B (4.9 KiB) at src/step.rs:1";
-    assert!(record.notes.contains(&once.to_owned()), "{:?}", record.notes);
+    let once = "5,000 B (4.88 KiB) in cuda:0 were allocated once in this process (a second round \
+                of the body retained no more): 5,000 B (4.88 KiB) at src/step.rs:1";
+    assert!(record.remarks.contains(&once.to_owned()), "{:?}", record.remarks);
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn the_note_about_a_longer_run_has_the_figures_that_moved_and_further_runs_compa
         notes,
         ["the longer run measured other figures, so this test is not deterministic: live bytes \
           of host after iteration 2 (and after 1 other) are 0 B in the first run and 1,024 B \
-          (1.0 KiB) in the longer run"]
+          (1.00 KiB) in the longer run"]
     );
     assert!(runs_again);
     let runs = merged.record.repeats.unwrap().note(&[]).unwrap();
@@ -67,7 +67,7 @@ fn the_note_about_a_longer_run_has_the_figures_that_moved_and_further_runs_compa
     let merged = merge(Stage::Decide, &limited, Some(higher.clone()));
     assert!(
         merged.record.notes[0].ends_with(
-            "`peak_allocated` of host is 4,096 B (4.0 KiB) in the first run and 8,192 B (8.0 KiB) \
+            "`peak_allocated` of host is 4,096 B (4.00 KiB) in the first run and 8,192 B (8.00 KiB) \
              in the longer run"
         ),
         "{:?}",

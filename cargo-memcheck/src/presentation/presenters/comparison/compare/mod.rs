@@ -151,7 +151,7 @@ pub(super) fn value(change: &FigureChange, value: Option<u64>) -> String {
     }
 }
 
-/// `+1.0 MiB (+33.3%)`.
+/// `+1.00 MiB (+33.3%)`.
 pub(super) fn difference(change: &FigureChange) -> String {
     let (base, head) = match (change.base, change.head) {
         (Some(base), Some(head)) => (base, head),
@@ -259,8 +259,8 @@ mod tests {
             "head: the working tree, 1 test",
             "app::mem step (cpu)",
             "1,048,576 B",
-            "+2.0 MiB (+200.0%)",
-            "+2.0 MiB softmax [8,8] f32 at src/model.rs:42 (new at the peak)",
+            "+2.00 MiB (+200.0%)",
+            "+2.00 MiB softmax [8,8] f32 at src/model.rs:42 (new at the peak)",
             "new finding: leak",
             "new: app::mem new|`one` (cpu)",
             "1 test changed (1 worse), 1 new, 1,283 unchanged",
@@ -285,7 +285,7 @@ mod tests {
     fn a_comment_fits_and_reports_how_many_tests_were_left_out() {
         let few = markdown::page(&compared(vec![changed("step", 1 << 20, 3 << 20)]));
         assert!(few.starts_with("<!-- memcheck compare -->\n## Memory: 1 test changed (1 worse)"));
-        assert!(few.contains("**+2.0 MiB (+200.0%)**") && !few.contains("left out"), "{few}");
+        assert!(few.contains("**+2.00 MiB (+200.0%)**") && !few.contains("left out"), "{few}");
         assert!(few.contains("src/model.rs:42"), "{few}");
         let name = "a_long_name_of_a_test_".repeat(20);
         let many: Vec<ChangedTest> =
@@ -369,7 +369,7 @@ mod tests {
             let (space, figure) = (Space::Host, figure.to_owned());
             difference(&FigureChange { space, figure, base, head })
         };
-        assert_eq!(of("setup", Some(2_048), Some(1_024)), "-1.0 KiB (-50.0%)");
+        assert_eq!(of("setup", Some(2_048), Some(1_024)), "-1.00 KiB (-50.0%)");
         assert_eq!(of("growth", Some(0), Some(8)), "+8 B");
         assert_eq!(of("allocations", Some(1_000), Some(3_000)), "+2,000 (+200.0%)");
         assert_eq!(

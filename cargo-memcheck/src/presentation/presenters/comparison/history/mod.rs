@@ -102,7 +102,7 @@ impl Step<'_> {
         self.before.is_some_and(|then| self.value > then)
     }
 
-    /// `+1,024 B (1.0 KiB)`; empty for the first run.
+    /// `+1,024 B (1.00 KiB)`; empty for the first run.
     fn change(&self, figure: &str) -> String {
         let Some(then) = self.before else { return String::new() };
         let sign = if self.value < then { '-' } else { '+' };
@@ -200,7 +200,10 @@ mod tests {
         assert!(text.contains("3.00") && text.contains("1.00") && text.contains("MiB"), "{text}");
         assert_eq!(text.matches("2026-").count(), 2, "{text}");
         let last = text.lines().last().unwrap();
-        assert!(last.contains("2026-11-03") && last.contains("(+2,097,152 B (2.0 MiB))"), "{last}");
+        assert!(
+            last.contains("2026-11-03") && last.contains("(+2,097,152 B (2.00 MiB))"),
+            "{last}"
+        );
     }
 
     #[test]
@@ -212,8 +215,8 @@ mod tests {
         let document = page.strip_prefix("<!DOCTYPE html>").unwrap();
         assert_eq!(document.matches("<path class=\"step").count(), 3, "{document}");
         assert_eq!(document.matches("<path class=\"step worse\"").count(), 1, "{document}");
-        assert!(document.contains("+2,097,152 B (2.0 MiB)"), "{document}");
-        assert!(document.contains("<span>3.0 MiB</span>"), "{document}");
+        assert!(document.contains("+2,097,152 B (2.00 MiB)"), "{document}");
+        assert!(document.contains("<span>3.00 MiB</span>"), "{document}");
         let points = document.split("points=\"").nth(1).unwrap().split('"').next().unwrap();
         assert_eq!(points.split(' ').count(), 4, "{points}");
         for foreign in ["http:", "https:", " src=", "<script", "NaN", "inf"] {

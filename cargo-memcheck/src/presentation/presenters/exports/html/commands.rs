@@ -37,13 +37,14 @@ pub(super) fn next(task: &Task, outcome: &TestOutcome, baselines: &[String]) -> 
         purpose: match &step {
             NextStep::Run if is_ignored => "run this ignored test",
             NextStep::Run if outcome.was_killed => "run this test again",
-            NextStep::ShowBacktrace => "run it with a backtrace of the panic",
+            NextStep::ShowBacktrace => "run it with its output and the backtrace of a panic",
             NextStep::ShowOutput => "run it with all of its output",
             NextStep::Repeat => "run it often, to see which figures differ",
             NextStep::Run => AGAIN,
             NextStep::Profile if has_call_sites => {
                 "see all call sites and all holders at the peak in the terminal"
             }
+            NextStep::Watch => "watch its memory until it ends",
             NextStep::Profile => "show the call sites that hold the memory",
             NextStep::Doctor => "check the device",
             NextStep::Review(_) => "review the figures of this run",

@@ -5,17 +5,21 @@ use std::path::Path;
 
 use memcheck_core::judgement::finding::{Code, Finding, HeadLine};
 use memcheck_core::judgement::headline;
+use memcheck_core::presentation::text::CALLED;
 
 use super::data::failed_output;
 use crate::discovery::task::TestOutcome;
-use crate::presentation::presenters::panics;
+use crate::presentation::presenters::panics::{self, PanicLine, PanicPlace};
 
 /// A finding without the frames in its message.
 #[derive(Debug)]
 pub(super) struct Ending {
-    /// The line of a panic, an error or a crash. A line of a dependency is not a place to look at.
+    /// The words before the line.
+    pub(super) title: &'static str,
+    /// The line of a panic, an error or a crash or, of kept memory, the one that called those that allocate it.
+    /// A line of a dependency is not a place to look at.
     pub(super) at: Option<HeadLine>,
-    /// The lines that called it or, of kept memory, those of which one keeps it; the innermost first.
+    /// The lines that called it, the innermost first.
     pub(super) callers: Vec<HeadLine>,
     /// The lines of the message after the first: of an assertion, its two values.
     pub(super) further: Vec<String>,
@@ -26,32 +30,35 @@ pub(super) struct Ending {
 impl Ending {
     pub(super) fn new(finding: &Finding, outcome: &TestOutcome) -> Self {
         let (mut frames, further) = frames(finding.message.lines().skip(1).map(str::to_owned));
-        let mut at = finding.crashed_at().cloned();
-        let mut callers = Vec::new();
-        let mut last_output = None;
-        if finding.code == Code::TestFailed {
-            let output = failed_output(outcome).unwrap_or_default();
-            let panic = panics::line(&output).map(|(file, line)| HeadLine {
-                file: file.to_owned(),
-                line,
-                function: None,
-            });
-            at = panic.or_else(|| (!frames.is_empty()).then(|| frames.remove(0)));
-            callers = self::frames(panics::without_repeats(&output, &outcome.verdict.findings)).0;
-        } else if ends_without_panic(finding.code) {
-            last_output = lines(outcome).pop();
-        }
-        callers.extend(frames);
-        callers.extend(finding.caller().cloned());
-        callers.extend(headline::callers(finding));
-        let is_inside = |at: &HeadLine| Path::new(&at.file).is_relative();
-        let at = at.filter(is_inside);
-        let is_other = |other: &HeadLine| {
-            at.as_ref().is_none_or(|at| (&at.file, at.line) != (&other.file, other.line))
+        let output = failed_output(outcome).unwrap_or_default();
+        let panic = panics::place(&output).filter(|_| finding.code == Code::TestFailed);
+        let (at, callers): (Option<HeadLine>, Vec<HeadLine>) = match (finding.code, panic) {
+            (_, Some(PanicPlace { line, callers })) => {
+                (Some(of_panic(line)), callers.into_iter().map(of_panic).collect())
+            }
+            (Code::TestFailed, None) if !frames.is_empty() => (Some(frames.remove(0)), frames),
+            (Code::Crashed, None) => (finding.crashed_at().cloned(), frames),
+            _ => (finding.caller().cloned(), headline::callers(finding)),
         };
-        callers.retain(|caller| is_inside(caller) && is_other(caller));
-        Self { at, callers, further, last_output }
+        let title = match (finding.caller(), finding.crashed_at()) {
+            (Some(_), _) => CALLED.trim_end(),
+            // Without the line of a crash, the line of its test takes its place.
+            (None, Some(HeadLine { function: None, .. })) => "test",
+            (None, _) => "line",
+        };
+        let is_inside = |at: &HeadLine| Path::new(&at.file).is_relative();
+        Self {
+            title,
+            at: at.filter(is_inside),
+            callers: callers.into_iter().filter(is_inside).collect(),
+            further,
+            last_output: ends_without_panic(finding.code).then(|| lines(outcome).pop()).flatten(),
+        }
     }
+}
+
+fn of_panic(PanicLine { file, line, function }: PanicLine) -> HeadLine {
+    HeadLine { file, line, function }
 }
 
 /// The output of a failed test, without the lines that its findings have.
@@ -63,13 +70,8 @@ pub(super) fn output(outcome: &TestOutcome) -> Vec<String> {
 
 /// The same with the last line.
 fn lines(outcome: &TestOutcome) -> Vec<String> {
-    let findings = &outcome.verdict.findings;
-    let lines = failed_output(outcome).unwrap_or_default();
-    let lines = panics::without_repeats(&lines, findings);
-    match findings.iter().any(|finding| finding.code == Code::TestFailed) {
-        true => frames(lines).1,
-        false => lines,
-    }
+    let output = failed_output(outcome).unwrap_or_default();
+    panics::beyond_findings(&output, &outcome.verdict.findings)
 }
 
 fn ends_without_panic(code: Code) -> bool {

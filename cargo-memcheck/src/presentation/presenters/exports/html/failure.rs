@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use memcheck_core::growth::survivors::Growth;
 use memcheck_core::judgement::finding::{Code, Finding, GrownHolder, HeadLine, Site};
 use memcheck_core::presentation::sizes;
-use memcheck_core::presentation::text::ONE_KEEPS_IT;
+use memcheck_core::presentation::text::{KEPT_THROUGH, ONE_KEEPS_IT, relation};
 use memcheck_core::size::{Size, counted};
 
 use super::by_line::by_line;
@@ -107,41 +107,32 @@ fn place_with_text(title: &str, sources: &Sources, file: &str, line: u32) -> Mar
 }
 
 fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Markup {
-    let Ending { at, callers, further, last_output } = Ending::new(finding, outcome);
+    let Ending { title, at, callers, further, last_output } = Ending::new(finding, outcome);
+    let is_kept = finding.caller().is_some();
     html! {
         p.message { span.code { (finding.code) } " " (prose(&headline(finding, outcome))) }
         @if matches!(finding.code, Code::TestFailed | Code::Crashed) && !further.is_empty() {
             pre.output { (further[..further.len().min(MOST_OUTPUT)].join("\n")) }
         }
-        @if let Some(HeadLine { file, line, .. }) = &at {
-            p.place { (place_with_text(title_of(finding), sources, file, *line)) }
-        }
         (grown(finding, sources))
-        (allocated(finding, sources, callers.is_empty()))
-        @for (number, HeadLine { file, line, .. }) in callers.iter().enumerate() {
-            @let snippet = sources.snippet(file, *line).filter(|_| number == 0 && at.is_none());
-            @if let Some(snippet) = snippet {
-                p.place { (place("called from", sources, file, *line)) }
-                (self::snippet(&snippet, *line))
-            } @else {
-                p.place { (place_with_text("called from", sources, file, *line)) }
-            }
+        @match &at {
+            Some(HeadLine { file, line, .. }) if is_kept => (place_with_source(title, sources, (file, *line), "")),
+            Some(HeadLine { file, line, .. }) => p.place { (place_with_text(title, sources, file, *line)) },
+            None => (allocated(finding, sources)),
         }
-        @if !callers.is_empty() && finding.caller().is_some() { p { (ONE_KEEPS_IT) } }
+        @for HeadLine { file, line, .. } in &callers {
+            p.place { (place_with_text("called from", sources, file, *line)) }
+        }
+        @if is_kept && !callers.is_empty() { p { (ONE_KEEPS_IT) } }
+        @if let Some(HeadLine { file, line, .. }) = &finding.kept_through {
+            p.place { (place_with_text(KEPT_THROUGH[0].trim_end(), sources, file, *line)) (KEPT_THROUGH[1]) }
+        }
         @if let Some(last) = last_output { p.last { strong { "last output: " } code { (last) } } }
         @if let Some(cause) = &finding.cause {
             p { strong { "cause: " } (cause.title) br; strong { "remedy: " } (prose(&cause.remedy)) }
         } @else if let Some(Rise { cause, remedy }) = rise::of_peak(finding) {
             p { strong { "cause: " } (cause) br; strong { "remedy: " } (remedy) }
         }
-    }
-}
-
-/// Without the line of a crash, the line of its test takes its place.
-fn title_of(finding: &Finding) -> &'static str {
-    match finding.crashed_at() {
-        Some(HeadLine { function: None, .. }) => "test",
-        _ => "line",
     }
 }
 
@@ -183,35 +174,35 @@ fn rise_of(holders: &[&GrownHolder], is_new: bool) -> String {
     }
 }
 
-/// The line that allocates the most, if the finding is about memory that is live. The source around it is
-/// shown, unless that of a caller is.
-fn allocated(finding: &Finding, sources: &Sources, with_source: bool) -> Markup {
-    let title = if finding.code.is_about_memory() { "allocated at" } else { "line" };
-    // The baseline does not know which allocations are new.
-    let is_known = finding.grown.is_empty()
-        && finding.code != Code::AllocationsRegression
-        && finding.crashed_at().is_none();
+/// The line of the heaviest call site, unless the lines that grew are shown.
+fn allocated(finding: &Finding, sources: &Sources) -> Markup {
     let line_of = |site: &Site| Some((site.file.clone()?, site.line?));
     let lines = by_line(&finding.sites, |site| line_of(site));
     let mut lines = lines.into_iter().filter_map(|sites| line_of(sites[0]));
     // A headline without call sites is that of an earlier version.
     let of_headline = || places::headline(finding).map(|(file, line)| (file.to_owned(), line));
-    let first = is_known.then(|| lines.next().or_else(of_headline)).flatten();
+    let is_crash = finding.crashed_at().is_some();
+    let first = (finding.grown.is_empty() && !is_crash).then(|| lines.next().or_else(of_headline));
     let others = lines.count() as u64;
+    let others =
+        (others > 0).then(|| format!(" and {}", counted(others, "other line", "other lines")));
+    let title = match relation(finding.code).trim_end() {
+        "" => "line",
+        relation => relation,
+    };
     html! {
-        @if let Some((file, line)) = first {
-            @let others = (others > 0).then(|| counted(others, "other line", "other lines"));
-            @let others = others.map(|others| format!(" and {others}"));
-            @match sources.snippet(&file, line).filter(|_| with_source) {
-                Some(snippet) => {
-                    p.place { (place(title, sources, &file, line)) (others.unwrap_or_default()) }
-                    (self::snippet(&snippet, line))
-                }
-                None => p.place {
-                    (place_with_text(title, sources, &file, line)) (others.unwrap_or_default())
-                },
-            }
+        @if let Some((file, line)) = first.flatten() {
+            (place_with_source(title, sources, (&file, line), &others.unwrap_or_default()))
         }
+    }
+}
+
+/// A line of the workspace with the source around it. `after` is written behind the line.
+fn place_with_source(title: &str, sources: &Sources, at: (&str, u32), after: &str) -> Markup {
+    let (file, line) = at;
+    html! {
+        p.place { (place(title, sources, file, line)) (after) }
+        @if let Some(snippet) = sources.snippet(file, line) { (self::snippet(&snippet, line)) }
     }
 }
 
@@ -359,14 +350,15 @@ mod tests {
         ];
         assert_order(&own, &order);
         assert!(!own.contains("called from"), "{own}");
-        let keeps_at = Some(HeadLine { file: "a.rs".to_owned(), line: 1, function: None });
-        outcome.verdict.findings = vec![Finding { keeps_at, ..leak }];
+        let at = |line| Some(HeadLine { file: "a.rs".to_owned(), line, function: None });
+        let called = Finding { keeps_at: at(1), kept_through: at(3), ..leak };
+        outcome.verdict.findings = vec![called];
         let of_caller = card(&outcome, &sources);
         let order = [
-            "allocated at: </strong><code>a.rs:2",
-            "called from: </strong><code>a.rs:1",
+            "allocated in calls at: </strong><code>a.rs:1",
             "<pre class=\"snippet\"",
-            ONE_KEEPS_IT,
+            "kept through the result of: </strong><code>a.rs:3",
+            "the last kept tensor of an iteration",
         ];
         assert_order(&of_caller, &order);
         assert_eq!(of_caller.matches("<pre class=\"snippet\"").count(), 1, "{of_caller}");

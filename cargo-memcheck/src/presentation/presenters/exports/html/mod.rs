@@ -264,7 +264,7 @@ mod tests {
     fn the_first_page_shows_the_failure_with_line_cause_remedy_and_command() {
         let page = page(&leaky());
         for part in [
-            "<span class=\"code\">leak</span> host grows by 2.0 MiB per iteration (limit 1.0 MiB)</p>",
+            "<span class=\"code\">leak</span> host grows by 2.00 MiB per iteration (limit 1.00 MiB)</p>",
             "<strong>allocated at: </strong><code>src/model.rs:20</code>",
             "<strong>cause: </strong>a kept tensor holds the graph that computed it<br>",
             "<strong>remedy: </strong>in the line that keeps the tensor, and after the backward pass, keep its <code>detach()</code> or",
@@ -354,7 +354,7 @@ mod tests {
             (&(26 << 20).into(), Some(1))
         );
         assert_eq!(held["lifetimes"]["bytes"].as_array().unwrap().len(), 13);
-        assert_eq!(held["survivors"][0]["note"], "steady, 2,097,152 B (2.0 MiB) per iteration");
+        assert_eq!(held["survivors"][0]["note"], "steady, 2,097,152 B (2.00 MiB) per iteration");
         assert_eq!(held["holders"][0]["kind"], "kept from earlier iterations");
         let place = &test["tree"]["places"][held["holders"][0]["place"].as_u64().unwrap() as usize];
         assert_eq!(place["label"], "matmul [512,1024] f32 in model.head");

@@ -233,7 +233,7 @@ mod tests {
         let cell = bytes("peak", Some(&row(1_048_580, None)), Some(&finding)).into_string();
         assert!(cell.contains(">1,048,580 B<"), "{cell}");
         let far = bytes("peak", Some(&row(2 << 20, None)), Some(&finding)).into_string();
-        assert!(far.contains(">2.0 MiB<"), "{far}");
+        assert!(far.contains(">2.00 MiB<"), "{far}");
         let from = |then| change(Some(&row(8, Some(then)))).into_string();
         assert!(from(0).contains(">+8 B</span></span>"), "{}", from(0));
         assert!(from(4).contains(">+4 B</span> <span>(+100.0%)</span>"), "{}", from(4));

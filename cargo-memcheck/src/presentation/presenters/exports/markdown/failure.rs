@@ -1,10 +1,8 @@
 //! The section of a test that did not pass: what happened, the line, the cause, and the next command.
 //! Call sites are folded.
 
-use std::path::Path;
-
-use memcheck_core::judgement::finding::{Code, Finding, GrownHolder, Site};
-use memcheck_core::presentation::text::LinePart;
+use memcheck_core::judgement::finding::{Class, Code, Finding, GrownHolder, Site};
+use memcheck_core::presentation::text::{self, LinePart};
 
 use super::inline::{code, fenced, message};
 use crate::discovery::task::{Task, TestOutcome};
@@ -12,6 +10,7 @@ use crate::invocation::values::Verbosity;
 use crate::presentation::presenters::exports::html::failed_output;
 use crate::presentation::presenters::findings::{self, Folded};
 use crate::presentation::presenters::links::SourceLinks;
+use crate::presentation::presenters::panics::{PanicLine, PanicPlace};
 use crate::presentation::presenters::places::FindingPlaces;
 use crate::presentation::presenters::{next_step, panics, places};
 use crate::system::escape;
@@ -35,7 +34,9 @@ impl Section<'_> {
         let findings = &self.outcome.verdict.findings;
         let all = findings::folded(findings);
         let mut parts: Vec<String> = all.iter().map(|folded| self.finding(folded)).collect();
-        parts.extend(self.output());
+        if !findings.iter().any(findings::is_end) {
+            parts.extend(self.output());
+        }
         parts.push(self.next());
         parts.iter().filter(|part| !part.is_empty()).map(|part| format!("{part}\n\n")).collect()
     }
@@ -43,7 +44,9 @@ impl Section<'_> {
     fn finding(&self, Folded { finding, consequences }: &Folded<'_>) -> String {
         let mut lines = finding.message.lines();
         let first = lines.next().unwrap_or_default();
-        let mut text = format!("**{}:** {}\n", finding.code, message(first));
+        // Bookkeeping is less than a failure.
+        let mark = if finding.code.row().class == Class::Bookkeeping { "" } else { "**" };
+        let mut text = format!("{mark}{}:{mark} {}\n", finding.code, message(first));
         let further: Vec<&str> = lines.take(MOST_OUTPUT).collect();
         if !further.is_empty() {
             text.push_str(&format!("\n{}\n", fenced(&further.join("\n"))));
@@ -54,13 +57,15 @@ impl Section<'_> {
             items.push(format!("cause: {title} ({}): {evidence}", code(&cause.code)));
             items.push(format!("remedy: {}", message(&cause.remedy)));
         }
-        items.extend(finding.hint.iter().map(|hint| format!("hint: {}", message(hint))));
+        let hint = finding.hint.iter().map(|hint| format!("hint: {}", message(hint)));
         let also = |it: &&Finding| format!("also {}: {}", it.code, message(&it.message));
-        items.extend(consequences.iter().map(also));
-        if !items.is_empty() {
-            text.push('\n');
+        let others: Vec<String> = hint.chain(consequences.iter().map(also)).collect();
+        match self.output().filter(|_| findings::is_end(finding)) {
+            Some(output) => {
+                text.push_str(&format!("{}\n{output}\n{}", list(&items), list(&others)));
+            }
+            None => text.push_str(&list(&[items, others].concat())),
         }
-        text.extend(items.iter().map(|item| format!("- {item}\n")));
         text.push_str(&call_sites(finding));
         text.trim_end().to_owned()
     }
@@ -75,21 +80,39 @@ impl Section<'_> {
         if !changed.is_empty() {
             return changed;
         }
-        let own = panicked(self.outcome).filter(|_| finding.code == Code::TestFailed);
-        // The baseline does not know which allocations are new.
-        let is_known = finding.code != Code::AllocationsRegression;
-        let headline = places::headline(finding).filter(|_| is_known);
-        let headline = headline.map(|(file, line)| (file.to_owned(), line));
-        let Some((file, line)) = own.or(headline) else {
+        let panic = panicked(self.outcome).filter(|_| finding.code == Code::TestFailed);
+        if let Some(PanicPlace { line, callers }) = panic {
+            let shown = |relation: &str, at: &PanicLine| {
+                let of = at.function.as_ref().map(|function| format!(" of {}", code(function)));
+                format!("{relation} {}{}", self.linked(&at.file, at.line), of.unwrap_or_default())
+            };
+            let callers = callers.iter().map(|caller| shown("called from", caller));
+            return std::iter::once(shown("line:", &line)).chain(callers).collect();
+        }
+        let Some((file, line)) = places::headline(finding) else {
             return self.of_test().into_iter().collect();
         };
-        let of_line = |site: &&Site| site.file.as_deref() == Some(&file) && site.line == Some(line);
-        let what = match places::caller(finding) {
-            Some(_) => "calls the lines that allocate the kept memory".to_owned(),
-            None => finding.sites.iter().find(of_line).map(allocation).unwrap_or_default(),
+        let of_line = |site: &&Site| site.file.as_deref() == Some(file) && site.line == Some(line);
+        let site = finding.sites.iter().find(of_line);
+        let relation = match (places::caller(finding), site) {
+            (Some(_), _) => text::CALLED,
+            (None, Some(_)) => text::relation(finding.code),
+            (None, None) => "",
         };
-        let what = if what.is_empty() { what } else { format!(": {what}") };
-        vec![format!("line: {}{what}", self.linked(&file, line))]
+        let is_of_test = finding.crashed_at().is_some_and(|at| at.function.is_none());
+        let relation = match relation {
+            "" if is_of_test => "test: ",
+            "" => "line: ",
+            relation => relation,
+        };
+        let what = site.map(allocation).filter(|what| !what.is_empty());
+        let what = what.map(|what| format!(": {what}")).unwrap_or_default();
+        let line = format!("{relation}{}{what}", self.linked(file, line));
+        let through = finding.kept_through.as_ref().map(|at| {
+            let [before, after] = text::KEPT_THROUGH;
+            format!("{before}{}{after}", self.linked(&at.file, at.line))
+        });
+        std::iter::once(line).chain(through).collect()
     }
 
     fn holder(&self, holder: &GrownHolder) -> String {
@@ -122,7 +145,7 @@ impl Section<'_> {
         let findings = &self.outcome.verdict.findings;
         let about_memory = findings.first().is_some_and(|finding| finding.code.is_about_memory());
         let printed = failed_output(self.outcome).filter(|_| !about_memory)?;
-        let shown = panics::without_repeats(&printed, findings);
+        let shown = panics::beyond_findings(&printed, findings);
         let left_out = shown.len().saturating_sub(MOST_OUTPUT);
         let title = if left_out == 0 { "Output:" } else { "The last lines of the output:" };
         let last: Vec<String> = shown[left_out..].iter().map(|line| escape::line(line)).collect();
@@ -143,19 +166,24 @@ impl Section<'_> {
     }
 }
 
-/// The line of the panic, unless it is one of a dependency.
-fn panicked(outcome: &TestOutcome) -> Option<(String, u32)> {
-    let printed = failed_output(outcome)?;
-    let (file, line) = panics::line(&printed)?;
-    Path::new(file).is_relative().then(|| (file.to_owned(), line))
+fn panicked(outcome: &TestOutcome) -> Option<PanicPlace> {
+    panics::place(&failed_output(outcome)?)
 }
 
-/// `matmul [8,128] f32 in layer.3 of mem::step`.
+/// A list below a paragraph; empty without items.
+fn list(items: &[String]) -> String {
+    let items: String = items.iter().map(|item| format!("- {item}\n")).collect();
+    if items.is_empty() { items } else { format!("\n{items}") }
+}
+
+/// `matmul [8,128] f32` in `layer.3` of `mem::step`.
 fn allocation(site: &Site) -> String {
-    let what = [&site.operation, &site.tensor].into_iter().flatten().map(|it| message(it));
+    let what: Vec<&str> =
+        [&site.operation, &site.tensor].into_iter().flatten().map(String::as_str).collect();
+    let what = (!what.is_empty()).then(|| code(&what.join(" ")));
     let scope = site.scope.as_ref().map(|scope| format!("in {}", code(scope)));
     let function = site.function.as_ref().map(|function| format!("of {}", code(function)));
-    what.chain(scope).chain(function).collect::<Vec<_>>().join(" ")
+    what.into_iter().chain(scope).chain(function).collect::<Vec<_>>().join(" ")
 }
 
 /// The call sites of a finding, folded. A single one is the line of the finding already, and the
@@ -170,7 +198,7 @@ fn call_sites(finding: &Finding) -> String {
         parts.contains(&part)
     };
     let message = finding.message.lines().next().unwrap_or_default().to_owned();
-    let brief = Finding { message, keeps_at: None, ..finding.clone() };
+    let brief = Finding { message, keeps_at: None, kept_through: None, ..finding.clone() };
     let lines = findings::parts(&brief, Verbosity::Normal).into_iter();
     let is_placed = finding.sites.iter().any(|site| site.place().is_some());
     let title = if is_placed { "Call sites" } else { "Blocks" };
@@ -189,7 +217,7 @@ fn call_sites(finding: &Finding) -> String {
 
 #[cfg(test)]
 mod tests {
-    use memcheck_core::judgement::finding::Level;
+    use memcheck_core::judgement::finding::{HeadLine, Level};
     use memcheck_core::judgement::verdict::{Status, Verdict, conclude};
 
     use super::*;
@@ -211,9 +239,9 @@ mod tests {
     fn a_leak_has_its_line_its_cause_its_remedy_and_the_next_command_once_each() {
         let text = text(&leaky());
         let parts = [
-            "**leak:** host grows by 2,097,152 B (2.0 MiB) per iteration",
-            "\n- line: [`src/model.rs:20`](https://host/src/model.rs#L20): matmul &#91;512,1024&#93; f32 in \
-             `model.head` of `app::Model::forward`\n",
+            "**leak:** host grows by 2,097,152 B (2.00 MiB) per iteration",
+            "\n- allocated at [`src/model.rs:20`](https://host/src/model.rs#L20): `matmul [512,1024] \
+             f32` in `model.head` of `app::Model::forward`\n",
             "\n- cause: ",
             " (`graph-kept`): ",
             "\n- remedy: ",
@@ -229,7 +257,7 @@ mod tests {
         let sites = &mut two.verdict.findings[0].sites;
         sites.push(Site { line: Some(30), ..sites[0].clone() });
         let text = self::text(&two);
-        let folded = "<details><summary>Call sites</summary>\n\n```text\nsrc/model.rs:20 (app::";
+        let folded = "<details><summary>Call sites</summary>\n\n```text\nallocated at src/model.rs:20 (app::";
         assert!(text.contains(folded), "{text}");
     }
 
@@ -251,6 +279,51 @@ mod tests {
     }
 
     #[test]
+    fn a_crash_has_its_line_then_its_last_output_then_the_hint_and_the_next_command() {
+        let crash = Finding {
+            keeps_at: Some(HeadLine { file: "a.rs".to_owned(), line: 7, function: None }),
+            ..Finding::new(Code::Crashed, "SIGABRT (signal 6) ended the process")
+        };
+        let mut outcome = failed(vec![crash.hint("read the end")]);
+        outcome.output.stderr = "first\nfatal: bad state".to_owned();
+        let text = text(&outcome);
+        let parts = [
+            "**crashed:** SIGABRT",
+            "\n- test: [`a.rs:7`]",
+            "\n\nOutput:\n\n```text\nfirst\nfatal: bad state\n```\n",
+            "\n- hint: read the end\n",
+            "Next: `RUST_BACKTRACE=1 cargo memcheck run ",
+        ];
+        let at: Vec<_> = parts.iter().map(|part| text.find(part)).collect();
+        assert!(at.iter().all(Option::is_some) && at.is_sorted(), "{at:?}:\n{text}");
+        assert_eq!(text.matches("Output:").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn a_panic_has_its_callers_below_its_line() {
+        let mut outcome = failed(vec![Finding::new(Code::TestFailed, "the body panicked: why")]);
+        outcome.output.stderr = "thread 'a' (7) panicked at src/lib.rs:3:5:\nwhy\n\
+             stack backtrace:\n   0: app::fail\n             at ./src/lib.rs:3:5\n   \
+             1: mem::a::body\n             at ./tests/mem.rs:20:5\n"
+            .to_owned();
+        let text = text(&outcome);
+        let lines = "\n- line: [`src/lib.rs:3`](https://host/src/lib.rs#L3) of `app::fail`\n\
+                     - called from [`tests/mem.rs:20`](https://host/tests/mem.rs#L20) of \
+                     `mem::a::body`\n";
+        assert!(text.contains(lines), "{text}");
+        assert!(!text.contains("Output:"), "{text}");
+    }
+
+    #[test]
+    fn a_rise_of_the_allocations_has_the_line_of_its_first_site() {
+        let site = |line| Site { file: Some("a.rs".into()), line: Some(line), ..Site::default() };
+        let sites = [3, 4].map(site).into();
+        let more = Finding { sites, ..Finding::new(Code::AllocationsRegression, "more") };
+        let text = text(&failed(vec![more]));
+        assert!(text.contains("\n- allocated at [`a.rs:3`]"), "{text}");
+    }
+
+    #[test]
     fn a_regression_has_the_holders_that_grew_and_one_command_that_accepts() {
         let holder = |name: &str, place: Option<&str>| GrownHolder {
             holder: name.to_owned(),
@@ -266,8 +339,8 @@ mod tests {
         report.snapshot = Some("/w/snapshots/a@cpu.snap".into());
         let text = text(&outcome);
         let expected = "**peak-regression:** higher\n\n\
-                        - line: [`src/model.rs:42`](https://host/src/model.rs#L42): +4.0 KiB softmax \
-                        (new at the peak)\n- +4.0 KiB matmul (new at the peak)\n\n\
+                        - line: [`src/model.rs:42`](https://host/src/model.rs#L42): +4.00 KiB softmax \
+                        (new at the peak)\n- +4.00 KiB matmul (new at the peak)\n\n\
                         **allocations-regression:** more\n\n- test: ";
         assert!(text.starts_with(expected), "{text}");
         let last = "\\\nIf the new figures are intended: `cargo memcheck accept a@cpu.snap`\n\n";

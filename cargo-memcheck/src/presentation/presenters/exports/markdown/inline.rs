@@ -29,12 +29,19 @@ pub(in crate::presentation::presenters) fn message(text: &str) -> String {
     parts.iter().enumerate().map(part).collect()
 }
 
-/// Markdown and HTML have a meaning for most punctuation, but not for its entities.
+/// Markdown and HTML have a meaning for most punctuation, but not for its entities. Brackets as in
+/// `[64,256] f32` have one only if a link can follow them.
 fn entities(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    let mut letters = text.chars().peekable();
+    while let Some(c) = letters.next() {
         let is_web = c == '.' && out.to_ascii_lowercase().ends_with("www");
-        if c.is_ascii_punctuation() && (is_web || !"-.,:;()'+=%_".contains(c)) {
+        let is_plain = match c {
+            '[' => true,
+            ']' => letters.peek().is_none_or(|next| !"([:".contains(*next)),
+            c => "-.,:;()'+=%_".contains(c),
+        };
+        if c.is_ascii_punctuation() && (is_web || !is_plain) {
             out.push_str(&format!("&#{};", u32::from(c)));
         } else {
             out.push(c);
@@ -77,8 +84,9 @@ mod tests {
         assert_eq!(message("run `cargo a` (1.5 %, a::b)"), "run `cargo a` (1.5 %, a::b)");
         assert_eq!(
             message("<b> ![x](http://y) @z #1"),
-            "&#60;b&#62; &#33;&#91;x&#93;(http:&#47;&#47;y) &#64;z &#35;1"
+            "&#60;b&#62; &#33;[x&#93;(http:&#47;&#47;y) &#64;z &#35;1"
         );
+        assert_eq!(message("[64,256] f32 and [x]: y"), "[64,256] f32 and [x&#93;: y");
         assert_eq!(message("WWW.a.b *c*"), "WWW&#46;a.b &#42;c&#42;");
         assert_eq!(message("a ` <b>"), "a &#96; &#60;b&#62;");
         assert_eq!(message("a `b | c`"), "a <code>b &#124; c</code>");

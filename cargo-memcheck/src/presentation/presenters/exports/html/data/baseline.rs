@@ -39,7 +39,7 @@ pub(in crate::presentation::presenters::exports) struct FigureRow {
 pub(in crate::presentation::presenters::exports) struct FigureLimit {
     /// The lowest one.
     pub(in crate::presentation::presenters::exports) decides: String,
-    /// `4.0 MiB is higher`
+    /// `4.00 MiB is higher`
     others: Option<String>,
 }
 
@@ -279,11 +279,11 @@ mod tests {
         assert_eq!((row("peak_allocated").now, row("peak_allocated").then), (26 << 20, Some(12)));
         assert_eq!(
             (row("peak_allocated").limit.as_ref(), row("setup").limit.as_ref()),
-            (Some(&limit("4.0 KiB (baseline and tolerance)", None)), None),
+            (Some(&limit("4.00 KiB (baseline and tolerance)", None)), None),
             "a set-up is kept for information"
         );
         assert_eq!(row("growth").then, Some(7));
-        let lower = limit("4.0 KiB (baseline and tolerance)", Some("1.0 MiB is higher"));
+        let lower = limit("4.00 KiB (baseline and tolerance)", Some("1.00 MiB is higher"));
         assert_eq!(row("growth").limit, Some(lower));
         assert_eq!((row("allocations").then, row("allocations").limit.as_ref()), (None, None));
         assert_eq!(then.holders(Space::Host).unwrap().bytes["new [1] f32"], 4);

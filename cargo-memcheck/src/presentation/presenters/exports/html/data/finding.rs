@@ -3,7 +3,7 @@
 use memcheck_core::judgement::diagnosis::Cause;
 use memcheck_core::judgement::finding::{GrownHolder, HeadLine, Site};
 use memcheck_core::measurement::stack::Stack;
-use memcheck_core::presentation::text::ONE_KEEPS_IT;
+use memcheck_core::presentation::text::{KEPT_THROUGH, ONE_KEEPS_IT};
 use serde::Serialize;
 
 use super::super::by_line::by_line;
@@ -23,11 +23,14 @@ pub(super) struct FindingData {
     message: String,
     /// True if the finding makes the test fail.
     fails: bool,
-    /// The line of a panic, an error or a crash.
+    /// The words before the line at which the test ended or that called those that allocate.
+    title: &'static str,
     at: Option<CallerData>,
     callers: Vec<CallerData>,
     /// A remark about the callers.
     callers_note: Option<&'static str>,
+    /// The line of the tensor that holds a kept graph, with the words before and after it.
+    kept_through: Option<(CallerData, [&'static str; 2])>,
     last_output: Option<String>,
     space: Option<String>,
     grown: Vec<Vec<GrownHolder>>,
@@ -81,13 +84,15 @@ impl FindingData {
         outcome: &TestOutcome,
         tree: &mut Tree,
     ) -> Self {
-        let Ending { at, callers, further, last_output } = Ending::new(finding, outcome);
+        let Ending { title, at, callers, further, last_output } = Ending::new(finding, outcome);
         let first = finding.message.lines().next().unwrap_or_default().to_owned();
         let message: Vec<String> = [first].into_iter().chain(further).collect();
         let at = at.map(|at| CallerData::new(at, tree));
         let callers: Vec<CallerData> =
             callers.into_iter().map(|caller| CallerData::new(caller, tree)).collect();
         let is_kept = !callers.is_empty() && finding.caller().is_some();
+        let through = finding.kept_through.clone();
+        let kept_through = through.map(|line| (CallerData::new(line, tree), KEPT_THROUGH));
         let grown = by_line(&finding.grown, |holder| holder.place.as_deref());
         for place in grown.iter().filter_map(|of| of.first()?.place.as_deref()) {
             tree.show_place(place);
@@ -103,9 +108,11 @@ impl FindingData {
             code: finding.code.to_string(),
             message: message.join("\n"),
             fails: findings::is_denied(finding, &outcome.verdict),
+            title,
             at,
             callers,
             callers_note: is_kept.then_some(ONE_KEEPS_IT),
+            kept_through,
             last_output,
             space: finding.space.map(|space| space.to_string()),
             grown: grown.into_iter().map(|of| of.into_iter().cloned().collect()).collect(),
