@@ -279,11 +279,11 @@ mod tests {
         assert_eq!((row("peak_allocated").now, row("peak_allocated").then), (26 << 20, Some(12)));
         assert_eq!(
             (row("peak_allocated").limit.as_ref(), row("setup").limit.as_ref()),
-            (Some(&limit("4.00 KiB (baseline and tolerance)", None)), None),
+            (Some(&limit("4.01 KiB (baseline and tolerance)", None)), None),
             "a set-up is kept for information"
         );
         assert_eq!(row("growth").then, Some(7));
-        let lower = limit("4.00 KiB (baseline and tolerance)", Some("1.00 MiB is higher"));
+        let lower = limit("4.01 KiB (baseline and tolerance)", Some("1.00 MiB is higher"));
         assert_eq!(row("growth").limit, Some(lower));
         assert_eq!((row("allocations").then, row("allocations").limit.as_ref()), (None, None));
         assert_eq!(then.holders(Space::Host).unwrap().bytes["new [1] f32"], 4);
