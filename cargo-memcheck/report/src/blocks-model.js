@@ -3,6 +3,8 @@
 import { KINDS } from './colors.js';
 
 const NONE = -1;
+/** Call sites with a color of their own. */
+const MOST_SITES = 11;
 
 export class Blocks {
   constructor(lifetimes, tree) {
@@ -95,4 +97,15 @@ export class Blocks {
     total[changes.length + 1] = total[changes.length];
     return { times, total, block, begins };
   }
+}
+
+/** The call sites with the most bytes, the largest first. */
+export function rankSites(blocks, tree) {
+  const texts = tree.places.map((place) => tree.siteText(place.stack));
+  const bytes = new Map();
+  for (let block = 0; block < blocks.count; block += 1) {
+    const text = texts[blocks.place[block]];
+    bytes.set(text, (bytes.get(text) ?? 0) + blocks.bytes[block]);
+  }
+  return [...bytes].sort((a, b) => b[1] - a[1]).slice(0, MOST_SITES).map(([text]) => text);
 }

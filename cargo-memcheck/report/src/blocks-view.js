@@ -3,7 +3,7 @@
 import uPlot from 'uplot';
 
 import { axis, chart, DECIMAL, upwards } from './charts.js';
-import { Blocks } from './blocks-model.js';
+import { Blocks, rankSites } from './blocks-model.js';
 import { bands, colored, EMPTY, REST } from './blocks-picture.js';
 import { category, categoryVariable, color, kindColor, kindVariable, KINDS, pixel, variable } from './colors.js';
 import { el, part, table } from './dom.js';
@@ -14,8 +14,6 @@ const HEIGHT = 340;
 const MOST_TICKS = 8;
 /** Pixels of a character of an axis, of the space between two texts, and of the axis and the margin of a chart. */
 const [CHARACTER, BETWEEN, MARGINS, RIGHT] = [7, 14, 96, 16];
-/** Call sites with a color of their own. */
-const MOST_SITES = 11;
 const LARGEST = 20;
 
 export function blockChart(parent, { space, held }, tree) {
@@ -488,17 +486,6 @@ function lowerBound(sorted, value) {
     else high = middle;
   }
   return low;
-}
-
-/** The call sites with the most bytes, the largest first. */
-function rankSites(blocks, tree) {
-  const texts = tree.places.map((place) => tree.siteText(place.stack));
-  const bytes = new Map();
-  for (let block = 0; block < blocks.count; block += 1) {
-    const text = texts[blocks.place[block]];
-    bytes.set(text, (bytes.get(text) ?? 0) + blocks.bytes[block]);
-  }
-  return [...bytes].sort((a, b) => b[1] - a[1]).slice(0, MOST_SITES).map(([text]) => text);
 }
 
 /** Memory changes at events only, so that the outline has steps. */
