@@ -177,7 +177,7 @@ fn rise_of(holders: &[&GrownHolder], is_new: bool) -> String {
 /// The line of the heaviest call site, unless the lines that grew are shown.
 fn allocated(finding: &Finding, sources: &Sources) -> Markup {
     let line_of = |site: &Site| Some((site.file.clone()?, site.line?));
-    let lines = by_line(&finding.sites, |site| line_of(site));
+    let lines = by_line(&finding.sites, line_of);
     let mut lines = lines.into_iter().filter_map(|sites| line_of(sites[0]));
     // A headline without call sites is that of an earlier version.
     let of_headline = || places::headline(finding).map(|(file, line)| (file.to_owned(), line));
