@@ -91,6 +91,7 @@ mod report_matrix;
 mod report_page;
 mod report_pictures;
 mod report_reader;
+mod report_views;
 mod reports;
 mod revisions;
 mod runner;

@@ -9,9 +9,9 @@ use crate::report_matrix::{panicked, results};
 use crate::report_page::{OPENED, READY, assert_fits, report};
 
 /// The tests of the recorded results.
-const PANIC: &str = "#t2";
-const LEAK: &str = "#t4";
-const CONSTANT: &str = "#t5";
+const PANIC: &str = "#memcheck-tests::controls/an_error/cpu";
+const LEAK: &str = "#memcheck-tests::controls/gradients_are_kept/cpu";
+const CONSTANT: &str = "#memcheck-tests::controls/one_block_over_the_peak/cpu";
 
 fn page_of(results: &str, folder: &Path) -> PathBuf {
     let path = folder.join("report.html");
@@ -57,8 +57,16 @@ fn the_next_command_of_a_panic_is_above_its_output_which_has_frames_of_the_progr
     );
     let at = |part: &str| order.find(part).unwrap_or_else(|| panic!("{part}: {order}"));
     assert!(at("findings") < at("next") && at("next") < at("Output"), "{order}");
-    let output = text(&mut page, "#view pre.output");
-    assert_eq!(output, "loaded the labels\nat tests/tests/controls/main.rs:20 (controls::caller)");
+    let output = text(&mut page, "#view > .part pre.output");
+    assert_eq!(output, "loaded the labels");
+    let finding = text(&mut page, ".finding");
+    let order = [
+        "the body panicked",
+        "line: tests/",
+        "called from: tests/tests/controls/main.rs:20 in controls::caller",
+    ];
+    let found = order.map(|part| finding.find(part).unwrap_or_else(|| panic!("{part}: {finding}")));
+    assert!(found.is_sorted(), "{finding}");
     let whole =
         "[...document.querySelectorAll('#view .part:not([open])')].map(e => e.textContent).join()";
     let folded = page.text(whole);
@@ -134,8 +142,8 @@ fn a_chart_of_iterations_has_all_its_values_and_names_lines_that_coincide() {
         "{described}"
     );
     let legend = text(&mut page, ".legend:has(.sample)");
-    assert!(legend.contains("trend 6.4 MiB (the same as live)"), "{legend}");
-    assert!(!legend.contains("peak 7.3 MiB (the same"), "{legend}");
+    assert!(legend.contains("trend 6.36 MiB (the same as live)"), "{legend}");
+    assert!(!legend.contains("peak 7.32 MiB (the same"), "{legend}");
     // The samples have the dashes of the lines.
     let dashes = page.text(
         "[...document.querySelectorAll('.sample path')].map(e => e.getAttribute('stroke-dasharray')).join('|')",
@@ -143,7 +151,7 @@ fn a_chart_of_iterations_has_all_its_values_and_names_lines_that_coincide() {
     assert_eq!(dashes, "|10 4|6 8");
     page.wait("document.querySelector('.chart').dataset.highest");
     let highest = page.text("document.querySelector('.chart').dataset.highest");
-    assert_eq!(highest, (8 << 20).to_string(), "a tick of 2 MiB is above the peak of 7.3 MiB");
+    assert_eq!(highest, (8 << 20).to_string(), "a tick of 2 MiB is above the peak of 7.32 MiB");
     page.visit(&path, CONSTANT, OPENED);
     assert!(!is_shown(&mut page, ".chart canvas"), "no figure of this test changes");
     let said = page.text("document.querySelector('#view').innerText");

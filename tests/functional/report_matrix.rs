@@ -146,26 +146,37 @@ fn views(folder: &Path) -> Vec<View> {
     let compared = write("compared", &["compare", &endings, &changed(folder)], 0);
     let history = write("history", &["history", "training", "--history", &history(folder)], 0);
     let first = &["h1", ".origin", ".card", ".failure summary", "#tests tbody th a"][..];
-    let view = |name, path: &Path, number: Option<usize>, shown| View {
+    let view = |name, path: &Path, test: Option<&str>, shown| View {
         name,
         path: path.to_owned(),
-        fragment: number.map_or_else(String::new, |number| format!("#t{number}")),
-        ready: if number.is_some() { OPENED } else { READY },
+        fragment: test.map_or_else(String::new, |it| format!("#memcheck-tests::controls/{it}/cpu")),
+        ready: if test.is_some() { OPENED } else { READY },
         shown,
     };
     let plain = |name, path, shown| View { ready: LOADED, ..view(name, path, None, shown) };
     vec![
         view("first page", &report, None, first),
         view("many failures", &many, None, first),
-        view("hang", &report, Some(0), &["#view h2", "#view .facts", ".finding", ".next code"]),
-        view("error", &report, Some(2), &["#view h2", ".finding", ".next code"]),
+        view(
+            "hang",
+            &report,
+            Some("a_hang"),
+            &["#view h2", "#view .facts", ".finding", ".next code"],
+        ),
+        view("crash", &report, Some("an_abort"), &["#view h2", ".finding", ".next code"]),
+        view("error", &report, Some("an_error"), &["#view h2", ".finding", ".next code"]),
         view(
             "panic",
             &report_of_panic,
-            Some(2),
+            Some("an_error"),
             &["#view h2", ".finding", ".next code", "#view pre.output"],
         ),
-        view("leak", &report, Some(4), &["#view h2", ".finding", ".chart canvas", "#view table"]),
+        view(
+            "leak",
+            &report,
+            Some("gradients_are_kept"),
+            &["#view h2", ".finding", ".chart canvas", "#view table"],
+        ),
         plain("comparison", &compared, &["h1", ".facts", ".finding h2", "td .more"]),
         plain("history", &history, &["h1", ".plot polyline", ".days", "td .more"]),
     ]

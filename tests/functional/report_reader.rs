@@ -75,7 +75,7 @@ fn of_a_training_that_keeps_its_losses_the_line_the_cause_and_the_remedy_are_sho
     ];
     memcheck(&workspace(), &[&run[..], &of].concat()).exits(100);
     let found = ["leak", "per iteration", "training.rs:", "the graph that computed", "detach()"];
-    let look = ["line:", "self.loss()?", "calls the lines that allocate the kept memory"];
+    let look = ["allocated in calls at:", "self.loss()?"];
     let first = [&found[..], &look, &["cargo memcheck "]].concat();
     let view = [&found[..], &["called from", "graph-kept"]].concat();
     let next = ["cargo memcheck profile", "cargo memcheck explain"];

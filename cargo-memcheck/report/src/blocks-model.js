@@ -3,12 +3,17 @@
 import { KINDS } from './colors.js';
 
 const NONE = -1;
+/** Call sites with a color of their own. */
+const MOST_SITES = 11;
 
 export class Blocks {
   constructor(lifetimes, tree) {
     const { born, events_lived: lived, bytes, place } = lifetimes;
     this.lifetimes = lifetimes;
     this.count = born.length;
+    /** A body that does not iterate has no set-up: all of its blocks are weights or activations. */
+    this.iterates = lifetimes.iterations.length > 0;
+    this.kinds = this.iterates ? KINDS : ['weights and activations', ...KINDS.slice(1)];
     this.bytes = bytes;
     this.place = place;
     this.born = new Float64Array(this.count);
@@ -44,6 +49,11 @@ export class Blocks {
     if (born === 0) return 'set-up';
     return this.iteration(Math.min(this.died[block], this.lifetimes.events + 1)) > born
       ? 'kept from earlier iterations' : 'activations';
+  }
+
+  /** The kind of a block, as a text. */
+  kindName(block) {
+    return this.kinds[this.kind[block]];
   }
 
   /** Iterations that a block lived through. */
@@ -87,4 +97,15 @@ export class Blocks {
     total[changes.length + 1] = total[changes.length];
     return { times, total, block, begins };
   }
+}
+
+/** The call sites with the most bytes, the largest first. */
+export function rankSites(blocks, tree) {
+  const texts = tree.places.map((place) => tree.siteText(place.stack));
+  const bytes = new Map();
+  for (let block = 0; block < blocks.count; block += 1) {
+    const text = texts[blocks.place[block]];
+    bytes.set(text, (bytes.get(text) ?? 0) + blocks.bytes[block]);
+  }
+  return [...bytes].sort((a, b) => b[1] - a[1]).slice(0, MOST_SITES).map(([text]) => text);
 }

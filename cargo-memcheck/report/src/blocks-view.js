@@ -2,8 +2,8 @@
 
 import uPlot from 'uplot';
 
-import { axis, chart, upwards } from './charts.js';
-import { Blocks } from './blocks-model.js';
+import { axis, chart, DECIMAL, upwards } from './charts.js';
+import { Blocks, rankSites } from './blocks-model.js';
 import { bands, colored, EMPTY, REST } from './blocks-picture.js';
 import { category, categoryVariable, color, kindColor, kindVariable, KINDS, pixel, variable } from './colors.js';
 import { el, part, table } from './dom.js';
@@ -12,10 +12,8 @@ import { both, counted, exact, size } from './format.js';
 
 const HEIGHT = 340;
 const MOST_TICKS = 8;
-/** Pixels that the tick of the end needs to its left. */
-const ROOM_OF_END = 36;
-/** Call sites with a color of their own. */
-const MOST_SITES = 11;
+/** Pixels of a character of an axis, of the space between two texts, and of the axis and the margin of a chart. */
+const [CHARACTER, BETWEEN, MARGINS, RIGHT] = [7, 14, 96, 16];
 const LARGEST = 20;
 
 export function blockChart(parent, { space, held }, tree) {
@@ -72,7 +70,8 @@ class BlockChart {
     const press = (text, act) => el('button', { type: 'button', onclick: act }, text);
     return el('div', { class: 'tools', role: 'group', 'aria-label': 'Chart' },
       toggle('Color by call site', false, (now) => { this.byKind = !now; this.repaint(); }),
-      toggle('Hide set-up', false, (now) => { this.withSetup = !now; this.load(); this.zoom(null); }),
+      this.blocks.iterates
+        ? toggle('Hide set-up', false, (now) => { this.withSetup = !now; this.load(); this.zoom(null); }) : null,
       press('Zoom in', () => this.zoomBy(0.5)), press('Zoom out', () => this.zoomBy(2)),
       press('\u2190', () => this.pan(-0.25)), press('\u2192', () => this.pan(0.25)),
       press('Peak', () => this.zoomToPeak()), press('Reset', () => this.zoom(null)));
@@ -99,7 +98,10 @@ class BlockChart {
         y: vertical.scale,
       },
       axes: [
-        axis({ label: 'iteration', splits: (plot) => this.ticks(plot), values: (_, splits) => this.tickTexts(splits) }),
+        axis({
+          label: this.blocks.iterates ? 'iteration' : 'allocations and frees',
+          splits: (plot) => this.ticks(plot), values: (_, splits) => this.tickTexts(splits),
+        }),
         vertical.axis,
       ],
       series: [{}, { stroke: (plot) => this.outline(plot), width: 1, points: { show: false }, paths: steps }],
@@ -132,30 +134,44 @@ class BlockChart {
     return visible > plot.bbox.width / 2 ? 'transparent' : color('outline');
   }
 
-  /** The beginnings of iterations or, within an iteration, events of it. */
+  /** The beginnings of iterations or, within an iteration, events of it. Their texts do not overlap. */
   ticks(plot) {
     const [min, max] = this.range;
     const { iterations, ended } = this.held.lifetimes;
-    const isVisible = (event) => event !== null && event >= min && event <= max;
-    const starts = iterations.filter(isVisible);
-    const most = Math.max(2, Math.floor(plot.width / 70));
-    if (starts.length >= 2) {
-      const every = Math.ceil(starts.length / most);
-      const end = isVisible(ended) ? [ended] : [];
-      const room = (max - min) / plot.width * ROOM_OF_END;
-      return [...starts.filter((start, index) => index % every === 0 && (end.length === 0 || ended - start > room)), ...end];
+    const pixels = Math.max(1, plot.width - MARGINS) / (max - min);
+    const room = (events) => CHARACTER * Math.max(...this.tickTexts(events).map((text) => text.length));
+    const starts = [...iterations, ended].filter((event) => event !== null && event >= min && event <= max);
+    const wanted = starts.length >= 2 ? starts : this.inSteps((room([Math.ceil(min), Math.floor(max)]) + BETWEEN) / pixels);
+    const kept = [];
+    // From the right, so that the end has a text.
+    for (const event of wanted.reverse()) {
+      const width = room([event]);
+      const isInside = (max - event) * pixels + RIGHT >= width / 2;
+      const isFree = kept.length === 0
+        || (kept[0] - event) * pixels >= (width + room([kept[0]])) / 2 + BETWEEN;
+      if (isInside && isFree) kept.unshift(event);
     }
-    const step = Math.max(1, Math.ceil((max - min) / Math.min(6, most)));
-    return Array.from({ length: Math.floor((max - min) / step) + 1 }, (_, index) => Math.ceil(min) + index * step);
+    return kept;
+  }
+
+  /** The events in round steps of at least `least` from the beginning of the iteration. */
+  inSteps(least) {
+    const [min, max] = this.range;
+    const step = DECIMAL.find((size) => size >= least);
+    const begin = [...this.held.lifetimes.iterations, this.held.lifetimes.ended ?? Infinity].findLast((event) => event <= min) ?? 0;
+    const first = Math.ceil((min - begin) / step);
+    const count = Math.floor((max - begin) / step) - first + 1;
+    return Array.from({ length: Math.max(0, count) }, (_, index) => begin + (first + index) * step);
   }
 
   /**
    * `12` at the beginning of an iteration, `12 + 40` forty events later; before the first, `set-up + 7`, and after
-   * the last, `end + 7`.
+   * the last, `end + 7`. Without iterations the number of the event.
    */
   tickTexts(splits) {
     const { iterations, ended } = this.held.lifetimes;
     return splits.map((split) => {
+      if (!this.blocks.iterates) return exact(split);
       const passed = upperBound(iterations, split);
       const isOver = ended !== null && split >= ended;
       const events = split - (isOver ? ended : iterations[passed - 1] ?? 0);
@@ -172,6 +188,7 @@ class BlockChart {
     const { max: highest } = plot.scales.y;
     this.area.dataset.range = `${Math.round(from)} ${Math.round(to)}`;
     this.area.dataset.highest = Math.round(highest);
+    this.area.dataset.ticks = this.tickTexts(this.ticks(plot)).join('|');
     const key = [from, to, highest, columns, rows].join();
     if (this.cache?.key !== key) {
       const area = { from, to, highest, width: columns, height: rows };
@@ -188,7 +205,7 @@ class BlockChart {
 
   colorOf() {
     const rest = pixel(color('rest'));
-    const kinds = KINDS.map((kind) => pixel(kindColor(kind)));
+    const kinds = this.blocks.kinds.map((kind) => pixel(kindColor(kind)));
     if (this.byKind) return (block) => (block === REST ? rest : kinds[this.blocks.kind[block]]);
     const sites = this.sites.map((_, index) => pixel(category(index + 1)));
     return (block) => {
@@ -233,7 +250,7 @@ class BlockChart {
   repaint() {
     this.plot.redraw(false, true);
     const items = this.byKind
-      ? KINDS.filter((kind) => this.blocks.kind.includes(KINDS.indexOf(kind))).map((kind) => [kind, kindVariable(kind)])
+      ? this.blocks.kinds.filter((_, index) => this.blocks.kind.includes(index)).map((kind) => [kind, kindVariable(kind)])
       : [...this.sites.map((site, index) => [site, categoryVariable(index + 1)]), ['other call sites', variable('rest')]];
     if (this.held.lifetimes.left_out > 0) items.push(['smaller blocks', variable('rest')]);
     this.legend.replaceChildren(...items.map(([text, fill]) => {
@@ -311,23 +328,28 @@ class BlockChart {
       return [line(el('strong', null, counted(this.held.lifetimes.left_out, 'smaller block', 'smaller blocks')))];
     }
     const place = this.tree.places[this.blocks.place[block]];
-    const born = this.blocks.iteration(this.blocks.born[block]);
-    const since = born === 0 ? 'allocated in the set-up' : `allocated in iteration ${exact(born)}`;
     return [
       line(el('strong', null, place.operation), place.tensor ? ` ${place.tensor}` : ''),
       line(this.tree.siteText(place.stack)),
       place.scope ? line(`span ${place.scope}`) : null,
-      line(`${both(this.blocks.bytes[block])}, ${KINDS[this.blocks.kind[block]]}`),
-      line(`${since}, ${this.end(block)}`),
+      line(`${both(this.blocks.bytes[block])}, ${this.blocks.kindName(block)}`),
+      line(this.lifetime(block)),
     ].filter(Boolean);
   }
 
-  end(block) {
-    const died = this.blocks.died[block];
+  /** `allocated in iteration 3, freed 2 iterations later` */
+  lifetime(block) {
+    const [born, died] = [this.blocks.born[block], this.blocks.died[block]];
+    if (!this.blocks.iterates) {
+      const end = died === Infinity ? 'live at the end' : `freed by number ${exact(died)}`;
+      return `allocated by number ${exact(born)} of the allocations and frees, ${end}`;
+    }
+    const iteration = this.blocks.iteration(born);
+    const since = iteration === 0 ? 'allocated in the set-up' : `allocated in iteration ${exact(iteration)}`;
     const { ended } = this.held.lifetimes;
     const age = counted(this.blocks.age(block), 'iteration', 'iterations');
-    if (died === Infinity) return `live at the end, after ${age}`;
-    return ended !== null && died > ended ? `freed after the last iteration, ${age} later` : `freed ${age} later`;
+    if (died === Infinity) return `${since}, live at the end, after ${age}`;
+    return `${since}, freed ${ended !== null && died > ended ? `after the last iteration, ${age}` : age} later`;
   }
 
   select(block) {
@@ -344,23 +366,41 @@ class BlockChart {
     ].filter(Boolean));
   }
 
-  /** A table of the largest blocks, which also works without a pointer. */
+  /** A table of the largest blocks, which also works without a pointer. Blocks that look the same are one row. */
   largest() {
-    const order = Array.from(this.blocks.bytes.keys())
-      .sort((a, b) => this.blocks.bytes[b] - this.blocks.bytes[a]).slice(0, LARGEST);
-    const rows = order.map((block) => {
-      const place = this.tree.places[this.blocks.place[block]];
+    const { bytes, place: places, born, died } = this.blocks;
+    const rows = new Map();
+    for (const block of Array.from(bytes.keys()).sort((a, b) => bytes[b] - bytes[a])) {
+      const key = `${places[block]} ${bytes[block]} ${this.blocks.kind[block]}`;
+      if (rows.has(key)) rows.get(key).push(block);
+      else if (rows.size < LARGEST) rows.set(key, [block]);
+    }
+    const cells = (of) => {
+      const [block] = of;
+      const place = this.tree.places[places[block]];
       return [
         el('button', { type: 'button', class: 'link', onclick: () => this.select(block) }, place.label),
-        this.tree.siteText(place.stack), KINDS[this.blocks.kind[block]], size(this.blocks.bytes[block]),
-        String(this.blocks.iteration(this.blocks.born[block])),
-        this.blocks.died[block] === Infinity ? 'live' : String(this.blocks.iteration(this.blocks.died[block])),
+        this.tree.siteText(place.stack), this.blocks.kindName(block), size(bytes[block]), exact(of.length),
+        this.during(of.map((each) => born[each])), this.during(of.map((each) => died[each])),
       ];
-    });
-    const columns = [{ title: 'Block' }, { title: 'Call site' }, { title: 'Kind' },
-      { title: 'Bytes', figure: true }, { title: 'Born in', figure: true }, { title: 'Freed in', figure: true }];
+    };
+    const columns = [{ title: 'Block' }, { title: 'Call site' }, { title: 'Kind' }, { title: 'Bytes', figure: true },
+      { title: 'Blocks', figure: true }, { title: 'Born in', figure: true }, { title: 'Freed in', figure: true }];
     return el('details', { class: 'part' }, el('summary', null, 'Largest blocks'),
-      table('Largest blocks', columns, rows));
+      table('Largest blocks', columns, [...rows.values()].map(cells)));
+  }
+
+  /** `set-up`, `3 to 12` or `live`: the iterations of events. */
+  during(events) {
+    if (!this.blocks.iterates) return null;
+    const last = this.held.lifetimes.iterations.length;
+    const text = (iteration) => {
+      if (iteration === Infinity) return 'live';
+      return iteration === 0 ? 'set-up' : iteration > last ? 'end' : exact(iteration);
+    };
+    const all = events.map((event) => (event === Infinity ? event : this.blocks.iteration(event)));
+    const [first, final] = [Math.min(...all), Math.max(...all)].map(text);
+    return first === final ? first : `${first} to ${final}`;
   }
 
   zoom(range) {
@@ -407,13 +447,14 @@ class BlockChart {
       const key = `${this.blocks.place[block]} ${this.blocks.kind[block]}`;
       const place = this.tree.places[this.blocks.place[block]];
       const entry = entries.get(key)
-        ?? { stack: place.stack, leaf: place.label, kind: KINDS[this.blocks.kind[block]], value: 0 };
+        ?? { stack: place.stack, leaf: place.label, kind: this.blocks.kindName(block), value: 0 };
       entry.value += this.blocks.bytes[block];
       entries.set(key, entry);
     }
     const rest = this.blocks.rest(event);
     const smaller = rest > 0 ? [{ stack: null, leaf: 'smaller blocks', value: rest }] : [];
-    const [when] = this.tickTexts([event]);
+    const [text] = this.tickTexts([event]);
+    const when = this.blocks.iterates ? text : `number ${text} of the allocations and frees`;
     return {
       title: 'Moment', entries: [...entries.values(), ...smaller],
       note: `Memory at ${/^\d/.test(when) ? `iteration ${when}` : when}, by the call stack that allocated it.`,
@@ -445,17 +486,6 @@ function lowerBound(sorted, value) {
     else high = middle;
   }
   return low;
-}
-
-/** The call sites with the most bytes, the largest first. */
-function rankSites(blocks, tree) {
-  const texts = tree.places.map((place) => tree.siteText(place.stack));
-  const bytes = new Map();
-  for (let block = 0; block < blocks.count; block += 1) {
-    const text = texts[blocks.place[block]];
-    bytes.set(text, (bytes.get(text) ?? 0) + blocks.bytes[block]);
-  }
-  return [...bytes].sort((a, b) => b[1] - a[1]).slice(0, MOST_SITES).map(([text]) => text);
 }
 
 /** Memory changes at events only, so that the outline has steps. */

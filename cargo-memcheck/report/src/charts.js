@@ -3,7 +3,7 @@
 import uPlot from 'uplot';
 import { el, joined } from './dom.js';
 import { color, onThemeChange, variable } from './colors.js';
-import { exact, precise, size } from './format.js';
+import { exact, size } from './format.js';
 
 /** The width of A4 paper within the margins of the style sheet, in pixels. */
 export const PAPER = 690;
@@ -29,7 +29,7 @@ export const axis = (options) => ({
 
 /** Steps between ticks: powers of two, so that labels in KiB or MiB are round, or 1, 2 and 5 for counts. */
 const BINARY = Array.from({ length: 60 }, (_, power) => 2 ** power);
-const DECIMAL = Array.from({ length: 15 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat();
+export const DECIMAL = Array.from({ length: 15 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat();
 
 /**
  * The vertical scale and axis of a chart that begins at 0. The highest tick is at or above the highest value.
@@ -43,7 +43,7 @@ export function upwards({ counts = false, most = 5, highest = null } = {}) {
     scale: { range: (_, __, found) => [0, top(highest ? highest() : found ?? 0)] },
     axis: axis({
       size: 76,
-      values: (_, splits) => splits.map(counts ? exact : precise),
+      values: (_, splits) => splits.map(counts ? exact : size),
       splits: (_, __, min, max) => Array.from({ length: Math.round(max / stepOf(max)) + 1 }, (___, index) => index * stepOf(max)),
     }),
   };

@@ -64,6 +64,22 @@ export function part(title, { open = true } = {}, ...children) {
   return el('details', { class: 'part', open }, el('summary', null, el('h3', null, title)), ...children);
 }
 
+/** A part that is folded on a screen and open on paper. */
+export const openOnPaper = (title, ...children) =>
+  el('details', { class: 'paper' }, el('summary', null, title), ...children);
+
+addEventListener('beforeprint', () => {
+  for (const details of document.querySelectorAll('details.paper:not([open])')) {
+    Object.assign(details, { open: true }).dataset.printed = '';
+  }
+});
+addEventListener('afterprint', () => {
+  for (const details of document.querySelectorAll('details[data-printed]')) {
+    details.open = false;
+    delete details.dataset.printed;
+  }
+});
+
 /** A command that a button copies. */
 export function command(text) {
   const state = el('span', { class: 'hidden', role: 'status' });

@@ -1,10 +1,10 @@
 // The findings of a test: message, call sites with their source, cause and explanation.
 
-import { el, prose } from './dom.js';
-import { both, counted, size } from './format.js';
+import { el, openOnPaper, prose } from './dom.js';
+import { both, counted, exact, size } from './format.js';
 import { place as linked } from './links.js';
 
-/** Call sites that are shown at once. */
+/** Lines that are shown at once. */
 const FEW = 3;
 
 export function findings(test, tree) {
@@ -17,12 +17,14 @@ function one(finding, tree) {
   const [first, ...rest] = finding.message.split('\n');
   return el('article', { class: finding.fails ? 'finding' : 'finding remark' },
     el('p', { class: 'message' }, el('span', { class: 'code' }, finding.code), ' ', prose(first)),
-    rest.length > 0 ? el('pre', { tabindex: '0' }, rest.join('\n')) : null,
-    panic(finding, tree),
-    finding.grown.length > 0 ? el('ul', { class: 'grown' }, finding.grown.map((each) => grown(each, tree))) : null,
-    finding.cause ? cause(finding.cause) : null,
+    rest.length > 0 ? el('pre', { class: 'output', tabindex: '0' }, rest.join('\n')) : null,
+    finding.at ? frame(finding.title, finding.at, tree, true) : null,
+    callers(finding, tree),
+    keptThrough(finding),
+    finding.last_output ? el('p', null, el('strong', null, 'Last output: '), el('code', null, finding.last_output)) : null,
+    finding.grown.length > 0 ? el('ul', { class: 'grown' }, finding.grown.map((holders) => grown(holders, tree))) : null,
+    cause(finding),
     finding.hint ? el('p', null, el('strong', null, 'Hint: '), prose(finding.hint)) : null,
-    calledFrom(finding, tree),
     isExplained(finding) ? folded(sites(finding, tree), finding.code) : sites(finding, tree),
     explanation(finding.code),
     finding.consequences.map((each) => el('details', { class: 'also' },
@@ -33,26 +35,43 @@ function one(finding, tree) {
 /** The holders that changed explain a peak; a baseline does not know which allocations are new. */
 const isExplained = ({ code, grown: all }) => all.length > 0 || code === 'allocations-regression';
 
-function panic({ panicked_at: place }, tree) {
-  if (!place) return null;
-  return [el('p', { class: 'place' }, 'at ', linked(place)), snippet(tree.snippets.get(place))];
+const inFunction = (name) => (name ? ` in ${name}` : null);
+
+/** A line of a call, with its source if `withSource` is true. */
+function frame(word, { place, function: name }, tree, withSource) {
+  return [el('p', { class: 'place' }, el('strong', null, `${word}: `), linked(place), inFunction(name)),
+    withSource ? snippet(tree.snippets.get(place)) : null];
 }
 
-/** The line that called all places: of a kept loss, the line that computes it. */
-function calledFrom({ called_from: place }, tree) {
-  if (!place) return null;
-  return el('div', { class: 'called-from' },
-    el('p', { class: 'place' }, 'The places that keep the most are called from ', linked(place)),
-    snippet(tree.snippets.get(place)));
+/** The lines that called the line of the finding. That of kept memory shows its source already. */
+const callers = ({ callers: all, callers_note: note }, tree) => (all.length === 0 ? null
+  : el('div', { class: 'callers' },
+    all.map((caller, index) => frame('called from', caller, tree, index === 0 && !note)), note ? el('p', null, note) : null));
+
+/** The line of the tensor that holds a kept graph. */
+function keptThrough({ kept_through: through }) {
+  if (!through) return null;
+  const [{ place, function: name }, [before, after]] = through;
+  return el('p', { class: 'place' }, before, linked(place), inFunction(name), after);
 }
 
-function grown({ holder, place, then, now, is_unlisted: isUnlisted }, tree) {
-  const unknown = isUnlisted ? 'not among the largest of the baseline' : 'new at the peak';
-  const was = then === 0 ? unknown : `was ${size(then)}`;
+/** What a holder held in the baseline. */
+function then({ then: before, is_unlisted: isUnlisted }) {
+  if (before > 0) return `was ${size(before)}`;
+  return isUnlisted ? 'not among the largest of the baseline' : 'new at the peak';
+}
+
+/** The holders of one line that grew. */
+function grown(holders, tree) {
+  const rise = (all) => el('strong', { class: 'more' }, `+${size(all.reduce((sum, of) => sum + of.now - of.then, 0))}`);
+  const text = (holder) => [rise([holder]), ` ${holder.holder} (${then(holder)})`];
+  const [{ place }] = holders;
   return el('li', null,
-    el('p', null, el('strong', { class: 'more' }, `+${size(now - then)}`), ` ${holder} (${was})`),
-    place ? el('p', { class: 'place' }, 'at ', linked(place)) : null,
-    snippet(tree.snippets.get(place)));
+    el('p', null, holders.length === 1 ? text(holders[0]) : [rise(holders), ` by ${exact(holders.length)} call sites`]),
+    place ? el('p', { class: 'place' }, 'allocated at ', linked(place)) : null,
+    snippet(tree.snippets.get(place)),
+    holders.length === 1 ? null
+      : openOnPaper('Call sites of this line', el('ul', null, holders.map((holder) => el('li', null, text(holder))))));
 }
 
 /** Of a regression, the call sites are all of the test, with or without a change. */
@@ -61,12 +80,14 @@ function folded(list, code) {
   return el('details', null, el('summary', null, code === 'allocations-regression' ? 'All call sites' : 'All call sites at the peak'), list);
 }
 
-function cause({ code, title, evidence, remedy }) {
-  return el('div', { class: 'cause' },
-    el('p', null, el('strong', null, 'Cause: '), `${title} (${code})`),
-    el('p', null, el('strong', null, 'Evidence: '), prose(evidence)),
-    el('p', null, el('strong', null, 'Remedy: '), prose(remedy)),
-    explanation(code));
+/** The cause that a rule found, or that of a peak that rose. */
+function cause({ cause: found, rise }) {
+  if (!found && !rise) return null;
+  const line = (title, ...text) => el('p', null, el('strong', null, `${title}: `), ...text);
+  return el('div', { class: 'cause' }, found
+    ? [line('Cause', `${found.title} (${found.code})`), line('Evidence', prose(found.evidence)),
+      line('Remedy', prose(found.remedy)), explanation(found.code)]
+    : [line('Cause', rise.cause), line('Remedy', rise.remedy)]);
 }
 
 /** The page that `cargo memcheck explain` prints. */
@@ -77,46 +98,50 @@ function explanation(code) {
     el('summary', null, `Explanation of ${code}`), page.content.cloneNode(true));
 }
 
-function sites({ sites: all, more }, tree) {
+function sites({ code, lines: all, more }, tree) {
   if (all.length === 0) return null;
-  // The source of a line is shown once.
-  const shown = new Set();
-  const item = (each) => {
-    const isNew = !shown.has(each.place);
-    shown.add(each.place);
-    return site(each, tree, isNew);
-  };
-  const list = el('ol', { class: 'sites' }, all.slice(0, FEW).map(item));
+  const item = (each) => line(each, code, tree);
   const hidden = all.slice(FEW);
-  const parts = [list];
-  if (hidden.length > 0) {
-    const bytes = hidden.reduce((sum, each) => sum + each.bytes, 0);
-    const button = el('button', {
-      type: 'button',
-      onclick: () => {
-        list.append(...hidden.map(item));
-        button.remove();
-      },
-    }, `Show ${counted(hidden.length, 'more place', 'more places')}, ${size(bytes)}`);
-    parts.push(button);
-  }
-  if (more) parts.push(el('p', null, `${counted(more[0], 'more place', 'more places')}, ${size(more[1])}`));
-  return parts;
+  const bytes = hidden.reduce((sum, each) => sum + each.bytes, 0);
+  return [
+    el('ol', { class: 'sites' }, all.slice(0, FEW).map(item)),
+    hidden.length === 0 ? null
+      : openOnPaper(`${counted(hidden.length, 'more line', 'more lines')}, ${size(bytes)}`,
+        el('ol', { class: 'sites', start: FEW + 1 }, hidden.map(item))),
+    more ? el('p', null, `${counted(more[0], 'more line', 'more lines')}, ${size(more[1])}`) : null,
+  ];
 }
 
-function site(each, tree, withSource) {
-  const what = [each.operation, each.tensor, each.scope && `in ${each.scope}`].filter(Boolean);
+/** A line of the program with its call sites. */
+function line({ bytes, blocks, rate, sites: all, more }, code, tree) {
+  const [first] = all;
+  const of = code === 'allocations-regression' ? ['allocation', 'allocations'] : ['block', 'blocks'];
+  const place = first.place
+    ? [el('p', { class: 'place' }, 'allocated at ', linked(first.place), inFunction(first.function)),
+      all.length === 1 ? via(first) : null, snippet(tree.snippets.get(first.place))]
+    : null;
+  if (all.length === 1) return el('li', null, amount(first), place, callStack(first, tree));
+  const total = all.length + more;
   return el('li', null,
-    el('p', null,
-      el('strong', null, both(each.bytes)), `, ${each.blocks}`,
-      what.length > 0 ? [' by ', el('code', null, what.join(' '))] : null,
-      each.note ? `: ${each.note}` : null),
-    each.place ? el('p', { class: 'place' }, 'at ', linked(each.place),
-      each.function ? ` in ${each.function}` : null) : null,
-    each.via ? el('p', { class: 'place' }, `through ${each.via}`) : null,
-    withSource ? snippet(tree.snippets.get(each.place)) : null,
-    each.stack === null ? null : stack(each.stack, tree));
+    el('p', null, el('strong', null, both(bytes)), ` in ${counted(blocks, ...of)} by ${exact(total)} call sites`,
+      rate > 0 ? `, ${both(rate)} per iteration` : null),
+    place,
+    openOnPaper('Call sites of this line',
+      el('ul', null, all.map((each) => el('li', null, amount(each), via(each), callStack(each, tree)))),
+      more > 0 ? el('p', null, `${exact(more)} more`) : null));
 }
+
+function amount(each) {
+  const what = [each.operation, each.tensor, each.scope && `in ${each.scope}`].filter(Boolean);
+  return el('p', null,
+    el('strong', null, both(each.bytes)), `, ${each.blocks}`,
+    what.length > 0 ? [' by ', el('code', null, what.join(' '))] : null,
+    each.note ? `: ${each.note}` : null);
+}
+
+const via = (each) => (each.via ? el('p', { class: 'place' }, `through ${each.via}`) : null);
+
+const callStack = (each, tree) => (each.stack === null ? null : stack(each.stack, tree));
 
 /** The source around a line, which is marked. */
 export function snippet(of) {

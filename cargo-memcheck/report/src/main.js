@@ -1,4 +1,4 @@
-// Starts the report: the overview, and the view of the test that the address names (`#t12`).
+// Starts the report: the overview, and the view of the test that the address names (`#app::mem/training::step/cpu`).
 
 import { startOverview } from './overview.js';
 import { showTest } from './view.js';
@@ -9,10 +9,23 @@ const view = document.getElementById('view');
 let scroll = 0;
 let opened = 0;
 
+/** A browser can change how characters of an address are escaped. */
+function unescaped(fragment) {
+  try {
+    return decodeURIComponent(fragment);
+  } catch {
+    return fragment;
+  }
+}
+
+const numbers = new Map([...document.querySelectorAll('#tests a.test')]
+  .map((link) => [unescaped(link.hash), Number(link.dataset.test)]));
+
 async function route() {
-  const number = /^#t(\d+)$/.exec(location.hash)?.[1];
-  if (number === undefined) {
-    if (location.hash && location.hash !== '#') return;
+  const fragment = unescaped(location.hash);
+  if (!fragment.includes('/')) {
+    // Another part of the page, such as the list of the tests.
+    if (fragment && fragment !== '#') return;
     opened += 1;
     view.hidden = true;
     view.replaceChildren();
@@ -23,7 +36,7 @@ async function route() {
   }
   if (!overview.hidden) scroll = scrollY;
   const turn = ++opened;
-  const name = await showTest(view, Number(number), () => turn === opened, () => {
+  const name = await showTest(view, numbers.get(fragment), () => turn === opened, () => {
     overview.hidden = true;
     view.hidden = false;
     scrollTo(0, 0);

@@ -31,7 +31,7 @@ export function space(parent, data, tree, first) {
 function graphs(held, tree) {
   const entry = ({ place, kind, bytes }) => {
     const of = tree.places[place];
-    return { stack: of.stack, leaf: of.label, kind: KINDS.includes(kind) ? kind : undefined, value: bytes };
+    return { stack: of.stack, leaf: of.label, kind, value: bytes };
   };
   const others = held.other_holders > 0
     ? [{ stack: null, leaf: 'smaller holders', value: held.other_holders }] : [];

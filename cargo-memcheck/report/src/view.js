@@ -56,10 +56,10 @@ const back = () => el('a', { href: '#' }, '\u2190 All tests');
 /** The tests before and after this one in the order of the table, as it is filtered. */
 function neighbors(number) {
   const rows = [...document.querySelectorAll('#tests tbody tr:not(.group):not([hidden])')];
-  const links = rows.map((row) => row.querySelector('a.test').getAttribute('href'));
-  const at = links.indexOf(`#t${number}`);
+  const links = rows.map((row) => row.querySelector('a.test'));
+  const at = links.findIndex((link) => link.dataset.test === String(number));
   const link = (place, text) => links[place] && at >= 0
-    ? [el('a', { href: links[place] }, text)] : [];
+    ? [el('a', { href: links[place].getAttribute('href') }, text)] : [];
   return [...link(at - 1, '\u2039 Previous'), ...link(at + 1, 'Next \u203a')];
 }
 
@@ -114,10 +114,14 @@ function figures({ figures: rows }) {
     el('span', { title: isCount(row) ? null : both(row.now) }, row.in_bytes ? `${exact(row.now)} B` : text(row, row.now, row.then)),
     row.then === null ? '\u2014' : text(row, row.then, row.now),
     row.then === null ? '\u2014' : difference(row),
-    [row.limit, row.baseline_limit].filter(Boolean).join(', ') || '\u2014',
+    row.limit === null ? '\u2014' : limit(row.limit),
   ]);
   return [el('h3', null, 'Figures'), table('Figures of the test', columns, cells)];
 }
+
+/** The limit that decides, and those that are higher. */
+const limit = ({ decides, others }) =>
+  (others === null ? decides : [decides, ' ', el('span', { class: 'muted' }, `(${others})`)]);
 
 /** Buttons for the spaces of the test. */
 function chooser({ spaces }, choose) {

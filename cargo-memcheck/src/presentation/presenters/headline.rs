@@ -125,14 +125,15 @@ fn shown(outcome: &TestOutcome) -> Vec<(&'static str, String)> {
     let sarif: Value = serde_json::from_str(&report("sarif")).unwrap();
     let place = &sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
     let html = report("html");
-    let (_, html) = html.split_once("<strong>line: </strong><code>").unwrap();
+    let (_, html) = html.split_once("<p class=\"place\">").unwrap();
+    let (_, html) = html.split_once("<code>").unwrap();
     vec![
         ("terminal", terminal[1].trim().to_owned()),
         ("annotation", annotation.split(",title=").next().unwrap().to_owned()),
         ("sarif", format!("{} {}", place["artifactLocation"]["uri"], place["region"])),
         ("junit", after_summary(&report("junit"))),
         ("markdown", in_markdown(&report("markdown"))),
-        ("html", html.split("</p>").next().unwrap().to_owned()),
+        ("html", html.split("</code>").next().unwrap().to_owned()),
         ("json", json::text(&finding.keeps_at)),
     ]
 }
@@ -166,7 +167,7 @@ fn the_readmes_example_begins_with_the_line_of_the_loss_in_every_form() {
             ("sarif", r#""tests/mem.rs" {"startLine":11}"#.to_owned()),
             ("junit", format!("allocated at {line}")),
             ("markdown", "at tests/mem.rs:11".to_owned()),
-            ("html", "tests/mem.rs:11</code>".to_owned()),
+            ("html", "tests/mem.rs:11".to_owned()),
             ("json", format!(r#"{{"file":"tests/mem.rs","line":11,"function":"{function}"}}"#)),
         ]
     );
@@ -182,7 +183,7 @@ fn a_loss_of_several_lines_begins_with_the_line_that_keeps_it_in_every_form() {
             "annotation" => "::error file=tests/mem.rs,line=11",
             "sarif" => r#""tests/mem.rs" {"startLine":11}"#,
             "markdown" => "in calls at tests/mem.rs:11",
-            "html" => "tests/mem.rs:11</code> calls the lines that allocate the kept memory",
+            "html" => "tests/mem.rs:11",
             "json" => {
                 r#"{"file":"tests/mem.rs","line":11,"function":"mem::training_step::body::{{closure}}"}"#
             }

@@ -45,7 +45,9 @@ fn chart(timeline: &ProfileTimeline, peak: u64, width: usize) -> Vec<String> {
     let at = (0..columns).find(|&column| end_of(column) > timeline.peak_at).unwrap_or(0);
     let dashes: String = (0..columns).map(|column| if column == at { '▲' } else { '─' }).collect();
     lines.push(format!("{:>margin$} ┼{dashes}", "0 B"));
-    lines.push(format!("{:margin$}  {}", "", below_axis(timeline, at, peak, columns)));
+    for below in [ticks(timeline, columns), below_peak(at, peak, columns)] {
+        lines.push(format!("{:margin$}  {below}", ""));
+    }
     lines
 }
 
@@ -88,18 +90,25 @@ fn height(live: u64, peak: u64) -> usize {
     usize::try_from(eighths).unwrap_or(0).max(least)
 }
 
-fn below_axis(timeline: &ProfileTimeline, at: usize, peak: u64, columns: usize) -> String {
-    let events = exact(timeline.stretch * timeline.points.len() as u64);
+/// The first event, the one in the middle and the last. A narrow terminal has less.
+fn ticks(timeline: &ProfileTimeline, columns: usize) -> String {
+    let events = timeline.stretch * timeline.points.len() as u64;
     // The number is not exact because the last point may stand for fewer events than the others.
     let about = if timeline.stretch > 1 { "about " } else { "" };
+    let (middle, end) = (exact(events / 2), format!("{about}{} events", exact(events)));
+    let mut row = "0".to_owned();
+    let at = (columns / 2).saturating_sub(middle.len() / 2);
+    let room = columns.saturating_sub(end.len());
+    if at > 2 && at + middle.len() + 2 <= room {
+        row = format!("{row:<at$}{middle}");
+    }
+    if row.len() + 2 <= room { format!("{row:<room$}{end}") } else { row }
+}
+
+fn below_peak(at: usize, peak: u64, columns: usize) -> String {
     let peak = format!("peak {}", Size(peak));
-    let end = format!("{about}{events} events");
-    // On a narrow terminal only the peak is shown, because it is more important.
-    let end = if peak.len() + 2 + end.len() > columns { String::new() } else { end };
-    let room = columns.saturating_sub(end.len() + 2 + peak.len());
-    let start = at.saturating_sub(peak.len() / 2).min(room);
-    let gap = columns.saturating_sub(start + peak.len() + end.len()).max(2);
-    format!("{:start$}{peak}{:gap$}{end}", "", "")
+    let start = at.saturating_sub(peak.len() / 2).min(columns.saturating_sub(peak.len()));
+    format!("{:start$}{peak}", "")
 }
 
 #[cfg(test)]
@@ -111,17 +120,18 @@ mod tests {
     }
 
     #[test]
-    fn a_chart_has_eight_lines_and_marks_the_peak() {
+    fn a_chart_has_an_axis_with_ticks_and_marks_the_peak() {
         let points: Vec<u64> = (0..512).map(|i| if i == 300 { 8 << 20 } else { i << 10 }).collect();
         for width in [40, 80, 200] {
             let chart = chart(&timeline(points.clone(), 300), 8 << 20, width);
-            assert_eq!(chart.len(), 8);
+            assert_eq!(chart.len(), 9);
             assert!(chart.iter().all(|line| line.chars().count() <= width), "{chart:#?}");
             assert!(chart[0].starts_with("8.00 MiB ┤") && chart[0].ends_with('█'), "{chart:#?}");
             let column = |line: &str, mark| line.chars().position(|c| c == mark);
             assert_eq!(column(&chart[0], '█'), column(&chart[6], '▲'));
-            assert!(chart[7].contains("peak 8.00 MiB"), "{chart:#?}");
-            assert_eq!(chart[7].ends_with("about 2,048 events"), width > 40, "{chart:#?}");
+            assert!(chart[7].ends_with("about 2,048 events"), "{chart:#?}");
+            assert_eq!(chart[7].contains(" 1,024 "), width > 40, "{chart:#?}");
+            assert!(chart[8].contains("peak 8.00 MiB"), "{chart:#?}");
         }
     }
 
@@ -130,6 +140,6 @@ mod tests {
         let few = chart(&timeline(vec![1, 1 << 20], 1), 1 << 20, 60);
         assert!(few[5].contains('▁') && few[5].contains('█'), "{few:#?}");
         assert!(few[0].chars().filter(|c| *c == '█').count() > 20, "{few:#?}");
-        assert_eq!(chart(&timeline(Vec::new(), 0), 1, 60).len(), 8);
+        assert_eq!(chart(&timeline(Vec::new(), 0), 1, 60).len(), 9);
     }
 }

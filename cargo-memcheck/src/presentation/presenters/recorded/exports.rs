@@ -42,8 +42,9 @@ fn the_page_has_sites_causes_the_peak_and_scopes() {
         "<span class=\"code\">leak</span> host grows by 4.00 KiB per iteration",
         "<strong>cause: </strong>",
         "<strong>remedy: </strong>",
-        &format!("<strong>line: </strong><code>{SOURCE}:"),
-        "<code class=\"source\">kept.push(",
+        &format!("<strong>allocated at: </strong><code>{SOURCE}:"),
+        "<mark class=\"line\">",
+        "kept.push(",
     ] {
         assert!(page.contains(part), "`{part}` is not in\n{page}");
     }

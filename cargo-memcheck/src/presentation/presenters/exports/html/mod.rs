@@ -7,15 +7,21 @@
 //! ```
 
 mod assets;
+mod by_line;
 mod commands;
 mod data;
+mod ending;
 mod explanation;
+mod failure;
+mod fragments;
 mod overview;
 mod pack;
 mod proofs;
+mod rise;
 mod table;
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use anyhow::Context;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -24,7 +30,8 @@ use memcheck_core::judgement::verdict::Status;
 use serde::Serialize;
 
 use self::data::{LawPlot, Laws, TestData};
-use self::overview::FailedTest;
+use self::failure::FailedTest;
+use self::fragments::Fragments;
 use self::proofs::Proofs;
 use crate::build::leg::Leg;
 use crate::discovery::task::{Task, TestOutcome};
@@ -50,6 +57,7 @@ pub(crate) struct Html {
     run: Option<RunOrigin>,
     devices: Vec<String>,
     tests: usize,
+    fragments: Fragments,
     /// The rows of each test executable, in the order of its first test.
     groups: Vec<(String, Vec<Markup>)>,
     failures: Vec<FailedTest>,
@@ -59,6 +67,7 @@ pub(crate) struct Html {
     codes: BTreeSet<String>,
     notes: Vec<String>,
     counts: String,
+    took: Duration,
     cards: Markup,
     cut_short: Vec<String>,
     proofs: Proofs,
@@ -86,12 +95,13 @@ impl Html {
         }
     }
 
-    fn add_failure(&mut self, task: &Task, outcome: &TestOutcome) {
+    fn add_failure(&mut self, fragment: &str, task: &Task, outcome: &TestOutcome) {
         if self.failures.len() == overview::MOST_FAILURES {
             self.more_failures += 1;
             return;
         }
-        self.failures.push(overview::failure(self.tests, task, outcome, &self.sources));
+        let link = failure::open(self.tests, fragment, task);
+        self.failures.push(failure::failure(&link, task, outcome, &self.sources));
     }
 }
 
@@ -114,9 +124,11 @@ impl Presenter for Html {
         self.proofs.add_canary(outcome);
         let then = Then::read(outcome, &self.sources);
         let number = self.tests;
-        self.add_row(&task.binary.id, table::row(number, task, outcome, &then));
+        let fragment = self.fragments.add(task);
+        let link = overview::link(number, &fragment, &overview::breakable(task.name()));
+        self.add_row(&task.binary.id, table::row(&link, task, outcome, &then));
         if !matches!(outcome.verdict.status, Status::Passed | Status::Ignored) {
-            self.add_failure(task, outcome);
+            self.add_failure(&fragment, task, outcome);
         }
         let status = overview::status_text(outcome.verdict.status);
         let data = TestData::new(task, outcome, (status, &then), &self.sources);
@@ -136,6 +148,7 @@ impl Presenter for Html {
     fn finished(&mut self, tally: &Tally, _exit_code: u8) {
         self.counts = summary::counts(tally);
         self.cards = overview::cards(tally);
+        self.took = tally.took;
         self.cut_short = summary::cut_short(tally);
         self.notes.extend(summary::repeated(tally));
     }
@@ -198,7 +211,7 @@ impl Html {
     fn header(&self) -> Markup {
         html! {
             h1 { "Memory tests" @if let Some(run) = &self.run { " of " (run.project) } }
-            @if let Some(run) = &self.run { (overview::origin(run, &self.devices)) }
+            @if let Some(run) = &self.run { (overview::origin(run, &self.devices, self.took)) }
         }
     }
 
@@ -251,8 +264,8 @@ mod tests {
     fn the_first_page_shows_the_failure_with_line_cause_remedy_and_command() {
         let page = page(&leaky());
         for part in [
-            "<span class=\"code\">leak</span> host grows by 2.0 MiB per iteration (limit 1.0 MiB)</p>",
-            "<strong>line: </strong><code>src/model.rs:20</code>",
+            "<span class=\"code\">leak</span> host grows by 2.00 MiB per iteration (limit 1.00 MiB)</p>",
+            "<strong>allocated at: </strong><code>src/model.rs:20</code>",
             "<strong>cause: </strong>a kept tensor holds the graph that computed it<br>",
             "<strong>remedy: </strong>in the line that keeps the tensor, and after the backward pass, keep its <code>detach()</code> or",
             "cargo memcheck profile -p app --test mem a::b --exact",
@@ -341,7 +354,7 @@ mod tests {
             (&(26 << 20).into(), Some(1))
         );
         assert_eq!(held["lifetimes"]["bytes"].as_array().unwrap().len(), 13);
-        assert_eq!(held["survivors"][0]["note"], "steady, 2,097,152 B (2.0 MiB) per iteration");
+        assert_eq!(held["survivors"][0]["note"], "steady, 2,097,152 B (2.00 MiB) per iteration");
         assert_eq!(held["holders"][0]["kind"], "kept from earlier iterations");
         let place = &test["tree"]["places"][held["holders"][0]["place"].as_u64().unwrap() as usize];
         assert_eq!(place["label"], "matmul [512,1024] f32 in model.head");

@@ -6,12 +6,12 @@ use memcheck_core::presentation::sizes;
 use memcheck_core::size::{Size, both, counted};
 
 use super::data::{FigureRow, Then, figures, source_of_limit};
-use super::overview::{link, status_name, status_text};
+use super::overview::{status_name, status_text};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::presentation::presenters::notes;
 
-/// The line of the table.
-pub(super) fn row(number: usize, task: &Task, outcome: &TestOutcome, then: &Then) -> Markup {
+/// The line of the table, with a link to the view of the test.
+pub(super) fn row(link: &Markup, task: &Task, outcome: &TestOutcome, then: &Then) -> Markup {
     let verdict = &outcome.verdict;
     let record = outcome.report.as_ref().map(|report| &report.record);
     let rows = record.map(|record| figures(record, then)).unwrap_or_default();
@@ -22,7 +22,7 @@ pub(super) fn row(number: usize, task: &Task, outcome: &TestOutcome, then: &Then
     let figure = |name: &str| rows.iter().find(|row| row.name == name);
     html! {
         tr data-status=(status) data-new[is_new] {
-            th scope="row" { (link(number, task)) }
+            th scope="row" { (link) }
             td data-label="on" { (task.leg.name()) }
             td {
                 span.status.(status) { (status_text(verdict.status)) }
@@ -33,7 +33,7 @@ pub(super) fn row(number: usize, task: &Task, outcome: &TestOutcome, then: &Then
             (bytes("peak", figure("peak_allocated"), finding))
             (change(figure("peak_allocated")))
             (bytes("growth", figure("growth"), finding))
-            td.n.limit data-label="limit" { (limit(finding, &rows)) }
+            (limit(finding, &rows))
             (seconds(outcome))
         }
     }
@@ -59,14 +59,19 @@ fn bytes(label: &str, row: Option<&FigureRow>, finding: Option<&Finding>) -> Mar
                 (sizes::apart(row.now, limit.unwrap_or(row.now))[0])
             }
         },
-        None => html! { td.n data-value="-1" { span.none { "\u{2014}" } } },
+        None => html! { td.n data-value="-1" { (none()) } },
     }
+}
+
+/// The mark of a cell without a value.
+fn none() -> Markup {
+    html! { span.none { "\u{2014}" } }
 }
 
 fn seconds(outcome: &TestOutcome) -> Markup {
     let seconds = outcome.duration.as_secs_f64();
     html! {
-        @if outcome.duration.is_zero() { td.n data-value="0" { span.none { "\u{2014}" } } }
+        @if outcome.duration.is_zero() { td.n data-value="0" { (none()) } }
         @else { td.n data-label="took" data-value=(seconds) { (format!("{seconds:.2} s")) } }
     }
 }
@@ -74,7 +79,7 @@ fn seconds(outcome: &TestOutcome) -> Markup {
 fn change(row: Option<&FigureRow>) -> Markup {
     let known = row.and_then(|row| Some((row.now, row.then?)));
     let Some((now, then)) = known else {
-        return html! { td.n data-value="0" { span.none { "\u{2014}" } } };
+        return html! { td.n data-value="0" { (none()) } };
     };
     let difference = i128::from(now) - i128::from(then);
     let (class, sign) = match difference {
@@ -92,8 +97,15 @@ fn change(row: Option<&FigureRow>) -> Markup {
     }
 }
 
-/// The limit of the finding or, without one, those of peak and growth.
-fn limit(finding: Option<&Finding>, rows: &[FigureRow]) -> String {
+fn limit(finding: Option<&Finding>, rows: &[FigureRow]) -> Markup {
+    match text_of_limit(finding, rows) {
+        Some(text) => html! { td.n.limit data-label="limit" { (text) } },
+        None => html! { td.n.limit { (none()) } },
+    }
+}
+
+/// The limit of the finding or, without one, that of the peak or of the growth.
+fn text_of_limit(finding: Option<&Finding>, rows: &[FigureRow]) -> Option<String> {
     if let Some(limit) = finding.and_then(|finding| finding.limit) {
         let figure = finding.and_then(|it| it.bytes_per_iteration.or(it.figure));
         let limit = match finding.is_some_and(|it| it.code.is_about_a_number()) {
@@ -101,19 +113,19 @@ fn limit(finding: Option<&Finding>, rows: &[FigureRow]) -> String {
             false => sizes::apart(limit, figure.unwrap_or(limit))[0].clone(),
         };
         let name = finding.map_or("", |finding| limited(finding.code));
-        return match finding.and_then(|finding| Some((finding.limit?, finding.baseline?))) {
+        return Some(match finding.and_then(|finding| Some((finding.limit?, finding.baseline?))) {
             Some((limit_in_bytes, then)) => {
                 format!("{name}{limit} ({})", source_of_limit(limit_in_bytes > then))
             }
             None => format!("{name}{limit}"),
-        };
+        });
     }
-    let of = |name: &str| rows.iter().find(|row| row.name == name)?.limit.clone();
-    match (of("peak_allocated"), of("growth")) {
-        (Some(peak), _) => format!("peak {peak}"),
-        (None, Some(growth)) => format!("growth {growth}"),
-        (None, None) => String::new(),
-    }
+    let of = |name: &str| {
+        let limit = rows.iter().find(|row| row.name == name)?.limit.as_ref()?;
+        Some(limit.decides.clone())
+    };
+    let peak = of("peak_allocated").map(|peak| format!("peak {peak}"));
+    peak.or_else(|| of("growth").map(|growth| format!("growth {growth}")))
 }
 
 /// The figure that a finding judges, unless its code or the unit of the limit names it.
@@ -181,7 +193,7 @@ mod tests {
             let mut outcome = leaky();
             outcome.verdict.findings =
                 codes.iter().map(|code| Finding::new(*code, "why")).collect();
-            let row = row(0, &task(), &outcome, &Then::default()).into_string();
+            let row = row(&html! {}, &task(), &outcome, &Then::default()).into_string();
             let (_, rest) = row.split_once("<td class=\"found\">").unwrap();
             rest.split_once("</td>").unwrap().0.to_owned()
         };
@@ -206,7 +218,9 @@ mod tests {
             limit: Some(1_048_576),
             ..Finding::new(Code::PeakLimit, "")
         };
-        assert_eq!(limit(Some(&finding), &[]), "peak 1,048,576 B");
+        assert_eq!(text_of_limit(Some(&finding), &[]).as_deref(), Some("peak 1,048,576 B"));
+        let empty = "<td class=\"n limit\"><span class=\"none\">\u{2014}</span></td>";
+        assert_eq!(limit(None, &[]).into_string(), empty);
         let name = "peak_allocated";
         let row = |now, then| FigureRow {
             space: String::new(),
@@ -214,13 +228,12 @@ mod tests {
             now,
             then,
             limit: None,
-            baseline_limit: None,
             in_bytes: false,
         };
         let cell = bytes("peak", Some(&row(1_048_580, None)), Some(&finding)).into_string();
         assert!(cell.contains(">1,048,580 B<"), "{cell}");
         let far = bytes("peak", Some(&row(2 << 20, None)), Some(&finding)).into_string();
-        assert!(far.contains(">2.0 MiB<"), "{far}");
+        assert!(far.contains(">2.00 MiB<"), "{far}");
         let from = |then| change(Some(&row(8, Some(then)))).into_string();
         assert!(from(0).contains(">+8 B</span></span>"), "{}", from(0));
         assert!(from(4).contains(">+4 B</span> <span>(+100.0%)</span>"), "{}", from(4));

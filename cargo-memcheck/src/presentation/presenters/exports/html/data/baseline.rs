@@ -9,7 +9,6 @@ use memcheck_core::measurement::record::{Facts, Record};
 use memcheck_core::presentation::sizes::apart;
 use memcheck_core::size::{Size, exact};
 use memcheck_core::space::Space;
-use memcheck_core::tolerance::Tolerance;
 use serde::Serialize;
 
 use super::sources::Sources;
@@ -30,11 +29,18 @@ pub(in crate::presentation::presenters::exports) struct FigureRow {
     pub(in crate::presentation::presenters::exports) name: String,
     pub(in crate::presentation::presenters::exports) now: u64,
     pub(in crate::presentation::presenters::exports) then: Option<u64>,
-    pub(in crate::presentation::presenters::exports) limit: Option<String>,
-    /// The largest value that the baseline allows.
-    pub(in crate::presentation::presenters::exports) baseline_limit: Option<String>,
+    pub(in crate::presentation::presenters::exports) limit: Option<FigureLimit>,
     /// True if `now` would be shown as the same size as its limit.
     pub(in crate::presentation::presenters::exports) in_bytes: bool,
+}
+
+/// The limits of a figure, from the attribute, the configuration or the baseline.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(in crate::presentation::presenters::exports) struct FigureLimit {
+    /// The lowest one.
+    pub(in crate::presentation::presenters::exports) decides: String,
+    /// `4.00 MiB is higher`
+    others: Option<String>,
 }
 
 /// The holders of a peak in the baseline.
@@ -94,11 +100,9 @@ pub(in crate::presentation::presenters::exports) fn figures(
     let mut rows = Vec::new();
     // A body that did not end as expected has only the figures until then.
     let is_cut = is_cut_short(record);
-    let of_the_end = ["retained", "allocations", "allocated_total"];
     for space in &record.judged {
         let Some(measured) = record.spaces.get(space) else { continue };
         let metrics = &measured.metrics;
-        let has_growth = record.measures_growth();
         let is_limited = !record.has_own_limits(*space);
         let (peak, relative) = match &limits.max_peak.value {
             Some(Bound::Bytes(size)) => (Some(size.0), None),
@@ -110,55 +114,80 @@ pub(in crate::presentation::presenters::exports) fn figures(
         let growth_limit = record.max_growth_of(*space, limits).into_iter().collect();
         let retained_limit: Vec<u64> =
             is_limited.then_some(limits.max_retained.value).into_iter().collect();
-        let max_allocations = limits.max_allocations.value.filter(|_| is_limited);
-        let none = Vec::new;
-        let row = |name: String, now, limit, in_bytes| {
+        let max_allocations =
+            limits.max_allocations.value.filter(|_| is_limited).into_iter().collect();
+        let has_end = !is_cut;
+        let row = |name: String, now, own: Vec<u64>, relative: Option<String>| {
             let then = then.figure(*space, &name);
-            let baseline_limit =
-                then.and_then(|then| limit_of(&name, then, now, limits.tolerance.value));
-            let space = space.to_string();
-            FigureRow { space, name, now, then, limit, baseline_limit, in_bytes }
+            let ceiling = then.and_then(|then| {
+                let ceiling = baseline::ceiling(&name, then, limits.tolerance.value)?;
+                Some((ceiling, source_of_limit(ceiling > then)))
+            });
+            let is_size = !name.ends_with("allocations");
+            let is_close = |limit: &u64| is_size && apart(now, *limit)[0] != Size(now).to_string();
+            let in_bytes = own.iter().any(is_close);
+            let limit = FigureLimit::new(now, own, ceiling, relative, is_size);
+            FigureRow { space: space.to_string(), name, now, then, limit, in_bytes }
         };
-        for (name, now, sizes, other) in [
-            ("peak_allocated", metrics.peak_allocated, of_peak, relative.filter(|_| is_limited)),
-            ("growth", metrics.growth, growth_limit, None),
-            ("retained", metrics.retained, retained_limit, None),
-            ("setup", metrics.setup, none(), None),
-            ("allocations", metrics.allocations, none(), max_allocations.map(|it| it.to_string())),
-            ("allocated_total", metrics.allocated_total, none(), None),
+        let none = Vec::new;
+        for (name, now, own, relative, is_measured) in [
+            (
+                "peak_allocated",
+                metrics.peak_allocated,
+                of_peak,
+                relative.filter(|_| is_limited),
+                true,
+            ),
+            ("growth", metrics.growth, growth_limit, None, record.measures_growth()),
+            ("retained", metrics.retained, retained_limit, None, has_end),
+            ("setup", metrics.setup, none(), None, record.iterated),
+            ("allocations", metrics.allocations, max_allocations, None, has_end && record.iterated),
+            ("allocated_total", metrics.allocated_total, none(), None, has_end && record.iterated),
         ] {
-            if (name == "growth" && !has_growth) || (is_cut && of_the_end.contains(&name)) {
-                continue;
+            if is_measured {
+                rows.push(row(name.to_owned(), now, own, relative));
             }
-            let in_bytes = sizes.iter().any(|limit| apart(now, *limit)[0] != Size(now).to_string());
-            let sizes = sizes.into_iter().map(|limit| apart(limit, now)[0].clone());
-            let limit: Vec<String> = other.into_iter().chain(sizes).collect();
-            let limit = (!limit.is_empty()).then(|| limit.join(", "));
-            rows.push(row(name.to_owned(), now, limit, in_bytes));
         }
         for (phase, figures) in &measured.phases {
             for (name, now) in figures.named(phase) {
                 let is_peak = phase::split(&name).is_some_and(|(_, kept)| kept == "peak_allocated");
                 let limit = record.phase_limits.get(phase).copied();
-                let limit = limit.filter(|_| is_peak && is_limited);
-                let in_bytes =
-                    limit.is_some_and(|limit| apart(now, limit)[0] != Size(now).to_string());
-                let limit = limit.map(|limit| apart(limit, now)[0].clone());
-                rows.push(row(name, now, limit, in_bytes));
+                let own = limit.filter(|_| is_peak && is_limited).into_iter().collect();
+                rows.push(row(name, now, own, None));
             }
         }
     }
     rows
 }
 
-/// The accepted value with its tolerance, where `now` is the value that is shown next to it.
-fn limit_of(name: &str, then: u64, now: u64, tolerance: Tolerance) -> Option<String> {
-    let ceiling = baseline::ceiling(name, then, tolerance)?;
-    let text = match name {
-        "allocations" => exact(ceiling),
-        _ => apart(ceiling, now)[0].clone(),
-    };
-    Some(format!("{text} ({})", source_of_limit(ceiling > then)))
+impl FigureLimit {
+    /// `own` are the limits of the test, and `ceiling` is that of its baseline. A limit that is `relative` to the
+    /// size of a file is not known in bytes.
+    fn new(
+        now: u64,
+        own: Vec<u64>,
+        ceiling: Option<(u64, &'static str)>,
+        relative: Option<String>,
+        is_size: bool,
+    ) -> Option<Self> {
+        let text = |limit| if is_size { apart(limit, now)[0].clone() } else { exact(limit) };
+        let own = own.into_iter().map(|limit| (limit, text(limit)));
+        let of_baseline =
+            ceiling.map(|(limit, source)| (limit, format!("{} ({source})", text(limit))));
+        let mut all: Vec<(u64, String)> = own.chain(of_baseline).collect();
+        all.sort_by_key(|(limit, _)| *limit);
+        // Of equal limits, the one of the test is stated.
+        all.dedup_by_key(|(limit, _)| *limit);
+        let mut texts = all.into_iter().map(|(_, text)| text);
+        let decides = match (texts.next(), relative) {
+            (Some(lowest), Some(relative)) => format!("{relative} or {lowest}, the lower"),
+            (lowest, relative) => lowest.or(relative)?,
+        };
+        let others: Vec<String> = texts.collect();
+        let verb = if others.len() == 1 { "is" } else { "are" };
+        let others = (!others.is_empty()).then(|| format!("{} {verb} higher", others.join(", ")));
+        Some(Self { decides, others })
+    }
 }
 
 /// The origin of a limit that a baseline sets.
@@ -193,6 +222,51 @@ mod tests {
     }
 
     #[test]
+    fn a_body_that_did_not_iterate_has_no_figures_of_iterations() {
+        let mut record = leaky().report.unwrap().record;
+        record.iterated = false;
+        record.spaces.values_mut().for_each(|measured| measured.metrics.growth = 0);
+        let rows = figures(&record, &Then::default());
+        let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+        assert!(
+            !names.is_empty() && names.iter().all(|it| ["peak_allocated", "retained"].contains(it)),
+            "{names:?}"
+        );
+    }
+
+    fn limit(decides: &str, others: Option<&str>) -> FigureLimit {
+        FigureLimit { decides: decides.to_owned(), others: others.map(str::to_owned) }
+    }
+
+    #[test]
+    fn of_several_limits_the_lowest_decides() {
+        let of = |own: &[u64], ceiling, relative: Option<&str>, is_size| {
+            FigureLimit::new(0, own.to_vec(), ceiling, relative.map(str::to_owned), is_size)
+        };
+        assert_eq!(of(&[], None, None, true), None);
+        assert_eq!(of(&[12], None, None, true), Some(limit("12 B", None)));
+        let baseline = Some((12, "baseline"));
+        assert_eq!(
+            of(&[9], baseline, None, true),
+            Some(limit("9 B", Some("12 B (baseline) is higher")))
+        );
+        assert_eq!(
+            of(&[20], baseline, None, true),
+            Some(limit("12 B (baseline)", Some("20 B is higher")))
+        );
+        assert_eq!(
+            of(&[30, 20], baseline, None, true).unwrap().others.as_deref(),
+            Some("20 B, 30 B are higher")
+        );
+        assert_eq!(of(&[12], baseline, None, true), Some(limit("12 B", None)));
+        let wide = Some((2_200, "baseline and tolerance"));
+        assert_eq!(of(&[], wide, None, false), Some(limit("2,200 (baseline and tolerance)", None)));
+        assert_eq!(of(&[], None, Some("110 %"), true), Some(limit("110 %", None)));
+        let both = limit("110 % or 12 B (baseline), the lower", None);
+        assert_eq!(of(&[], baseline, Some("110 %"), true), Some(both));
+    }
+
+    #[test]
     fn figures_have_the_limit_and_the_baseline() {
         let record = leaky().report.unwrap().record;
         let body = "host:\n  growth: 7\n  peak_allocated: 12\n  retained: 0\n  setup: 4\n  \
@@ -204,20 +278,14 @@ mod tests {
         let row = |name: &str| rows.iter().find(|row| row.name == name).unwrap();
         assert_eq!((row("peak_allocated").now, row("peak_allocated").then), (26 << 20, Some(12)));
         assert_eq!(
-            (row("growth").then, row("growth").limit.as_deref()),
-            (Some(7), Some("1.0 MiB"))
+            (row("peak_allocated").limit.as_ref(), row("setup").limit.as_ref()),
+            (Some(&limit("4.01 KiB (baseline and tolerance)", None)), None),
+            "a set-up is kept for information"
         );
-        let limit = |name: &str| row(name).baseline_limit.as_deref();
-        assert_eq!(limit("peak_allocated"), Some("4.0 KiB (baseline and tolerance)"));
-        assert_eq!((limit("retained"), limit("setup")), (None, None), "kept for information");
-        assert_eq!((row("allocations").then, limit("allocations")), (None, None));
-        let none = limit_of("peak_allocated", 12, 0, Tolerance::NONE);
-        assert_eq!(none.as_deref(), Some("12 B (baseline)"));
-        let wide = "10%".parse().unwrap();
-        let of = |name, then| limit_of(name, then, 0, wide);
-        let allowed = of("peak_allocated", 2048).unwrap();
-        assert_eq!(allowed, "2.2 KiB (baseline and tolerance)");
-        assert_eq!(of("allocations", 2000).unwrap(), "2,200 (baseline and tolerance)");
+        assert_eq!(row("growth").then, Some(7));
+        let lower = limit("4.01 KiB (baseline and tolerance)", Some("1.00 MiB is higher"));
+        assert_eq!(row("growth").limit, Some(lower));
+        assert_eq!((row("allocations").then, row("allocations").limit.as_ref()), (None, None));
         assert_eq!(then.holders(Space::Host).unwrap().bytes["new [1] f32"], 4);
         let other = Facts { candle: "0.1.0".to_owned(), ..record.facts.clone() };
         assert!(Then::parse(&text, &other).is_none() && Then::parse("torn", &other).is_none());

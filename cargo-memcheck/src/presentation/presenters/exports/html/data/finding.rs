@@ -1,19 +1,21 @@
-//! The data of a finding: its message, its call sites and its cause.
-
-use std::path::Path;
+//! The data of a finding: its message, its lines and its cause.
 
 use memcheck_core::judgement::diagnosis::Cause;
-use memcheck_core::judgement::finding::{Code, Finding, GrownHolder, Site};
+use memcheck_core::judgement::finding::{GrownHolder, HeadLine, Site};
 use memcheck_core::measurement::stack::Stack;
+use memcheck_core::presentation::text::{KEPT_THROUGH, ONE_KEEPS_IT};
 use serde::Serialize;
 
+use super::super::by_line::by_line;
+use super::super::ending::Ending;
+use super::super::rise::{self, Rise};
 use super::tree::Tree;
 use crate::discovery::task::TestOutcome;
 use crate::presentation::presenters::findings::{self, Folded};
-use crate::presentation::presenters::{panics, places};
 
-/// A report of a run with a million holders stays small.
-const MOST_SITES: usize = 50;
+/// Lines of call sites, and call sites of one line. A report of a run with a million holders stays small.
+const MOST_LINES: usize = 50;
+const MOST_SITES: usize = 20;
 
 #[derive(Debug, Serialize)]
 pub(super) struct FindingData {
@@ -21,19 +23,44 @@ pub(super) struct FindingData {
     message: String,
     /// True if the finding makes the test fail.
     fails: bool,
-    /// The line of a panic or a crash.
-    panicked_at: Option<String>,
+    /// The words before the line at which the test ended or that called those that allocate.
+    title: &'static str,
+    at: Option<CallerData>,
+    callers: Vec<CallerData>,
+    /// A remark about the callers.
+    callers_note: Option<&'static str>,
+    /// The line of the tensor that holds a kept graph, with the words before and after it.
+    kept_through: Option<(CallerData, [&'static str; 2])>,
+    last_output: Option<String>,
     space: Option<String>,
-    grown: Vec<GrownHolder>,
-    sites: Vec<SiteData>,
-    /// Call sites that are left out, and their bytes.
+    grown: Vec<Vec<GrownHolder>>,
+    lines: Vec<LineData>,
+    /// Lines that are left out, and their bytes.
     more: Option<(usize, u64)>,
-    /// The headline, if it is the line that called those of the call sites.
-    called_from: Option<String>,
     cause: Option<Cause>,
+    /// The cause of a peak that rose.
+    rise: Option<Rise>,
     hint: Option<String>,
     /// The findings that follow from this one.
     consequences: Vec<FindingData>,
+}
+
+/// A line of the program and its function.
+#[derive(Debug, Serialize)]
+struct CallerData {
+    place: String,
+    function: Option<String>,
+}
+
+/// The call sites of one line, with their sums.
+#[derive(Debug, Serialize)]
+struct LineData {
+    bytes: u64,
+    blocks: u64,
+    rate: u64,
+    sites: Vec<SiteData>,
+    /// Call sites of the line that are left out.
+    more: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -57,27 +84,42 @@ impl FindingData {
         outcome: &TestOutcome,
         tree: &mut Tree,
     ) -> Self {
-        let shown = finding.sites.len().min(MOST_SITES);
-        let (first, rest) = finding.sites.split_at(shown);
-        let left_out = (rest.len(), rest.iter().map(|site| site.bytes).sum());
-        for (file, line) in places::grown(finding) {
-            tree.show(Some(file), Some(line));
+        let Ending { title, at, callers, further, last_output } = Ending::new(finding, outcome);
+        let first = finding.message.lines().next().unwrap_or_default().to_owned();
+        let message: Vec<String> = [first].into_iter().chain(further).collect();
+        let at = at.map(|at| CallerData::new(at, tree));
+        let callers: Vec<CallerData> =
+            callers.into_iter().map(|caller| CallerData::new(caller, tree)).collect();
+        let is_kept = !callers.is_empty() && finding.caller().is_some();
+        let through = finding.kept_through.clone();
+        let kept_through = through.map(|line| (CallerData::new(line, tree), KEPT_THROUGH));
+        let grown = by_line(&finding.grown, |holder| holder.place.as_deref());
+        for place in grown.iter().filter_map(|of| of.first()?.place.as_deref()) {
+            tree.show_place(place);
         }
-        let called_from = places::caller(finding).map(|(file, line)| {
-            tree.show(Some(file), Some(line));
-            format!("{file}:{line}")
-        });
+        let mut lines = by_line(&finding.sites, Site::place);
+        // Blocks without a call site come before the call sites that hold them.
+        if finding.sites.iter().all(|site| site.place().is_some()) {
+            lines.sort_by_key(|sites| std::cmp::Reverse((rate(sites), bytes(sites))));
+        }
+        let left_out = lines.split_off(lines.len().min(MOST_LINES));
+        let more = left_out.iter().map(|sites| bytes(sites)).sum();
         Self {
             code: finding.code.to_string(),
-            message: finding.message.clone(),
+            message: message.join("\n"),
             fails: findings::is_denied(finding, &outcome.verdict),
-            panicked_at: panicked_at(finding, outcome, tree),
+            title,
+            at,
+            callers,
+            callers_note: is_kept.then_some(ONE_KEEPS_IT),
+            kept_through,
+            last_output,
             space: finding.space.map(|space| space.to_string()),
-            grown: finding.grown.clone(),
-            sites: first.iter().map(|site| SiteData::new(site, tree)).collect(),
-            more: (left_out.0 > 0).then_some(left_out),
-            called_from,
+            grown: grown.into_iter().map(|of| of.into_iter().cloned().collect()).collect(),
+            lines: lines.iter().map(|sites| LineData::new(sites, tree)).collect(),
+            more: (!left_out.is_empty()).then_some((left_out.len(), more)),
             cause: finding.cause.clone(),
+            rise: rise::of_peak(finding),
             hint: finding.hint.clone(),
             consequences: consequences
                 .into_iter()
@@ -89,17 +131,32 @@ impl FindingData {
     }
 }
 
-/// The line of the crash or panic that a finding reports. A line of a dependency is not a place to look
-/// at.
-fn panicked_at(finding: &Finding, outcome: &TestOutcome, tree: &mut Tree) -> Option<String> {
-    let output = outcome.output.own_lines();
-    let crash = finding.crashed_at().map(|at| (at.file.as_str(), at.line));
-    let panic = || panics::line(&output).filter(|_| finding.code == Code::TestFailed);
-    let (file, line) = crash.or_else(panic)?;
-    Path::new(file).is_relative().then(|| {
-        tree.show(Some(file), Some(line));
-        format!("{file}:{line}")
-    })
+fn bytes(sites: &[&Site]) -> u64 {
+    sites.iter().fold(0, |sum, site| sum.saturating_add(site.bytes))
+}
+
+fn rate(sites: &[&Site]) -> u64 {
+    sites.iter().fold(0, |sum, site| sum.saturating_add(site.bytes_per_iteration))
+}
+
+impl CallerData {
+    fn new(HeadLine { file, line, function }: HeadLine, tree: &mut Tree) -> Self {
+        tree.show(Some(&file), Some(line));
+        Self { place: format!("{file}:{line}"), function }
+    }
+}
+
+impl LineData {
+    fn new(sites: &[&Site], tree: &mut Tree) -> Self {
+        let shown = &sites[..sites.len().min(MOST_SITES)];
+        Self {
+            bytes: bytes(sites),
+            blocks: sites.iter().fold(0, |sum, site| sum.saturating_add(site.count)),
+            rate: rate(sites),
+            sites: shown.iter().map(|site| SiteData::new(site, tree)).collect(),
+            more: sites.len() - shown.len(),
+        }
+    }
 }
 
 impl SiteData {

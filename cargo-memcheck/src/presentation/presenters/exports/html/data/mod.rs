@@ -16,13 +16,15 @@ use memcheck_core::measurement::record::Record;
 use serde::Serialize;
 
 use super::commands::{self, NextCommand};
+use super::ending;
 use crate::discovery::task::{Task, TestOutcome};
-use crate::presentation::presenters::{driver_lines, findings, notes, panics};
+use crate::presentation::presenters::{driver_lines, findings, notes};
 
 pub(in crate::presentation::presenters::exports) use baseline::{
     FigureRow, Then, figures, source_of_limit,
 };
 pub(super) use laws::{LawPlot, Laws};
+pub(super) use sources::Snippet;
 pub(in crate::presentation::presenters::exports) use sources::Sources;
 
 /// One test on one device.
@@ -100,7 +102,7 @@ impl TestData {
 /// The lines of the output that help, and the whole output if it has more lines.
 fn output(outcome: &TestOutcome) -> (Option<String>, Option<String>) {
     let Some(all) = failed_output(outcome) else { return (None, None) };
-    let helpful = panics::without_repeats(&all, &outcome.verdict.findings);
+    let helpful = ending::output(outcome);
     let whole = (helpful != all).then(|| all.join("\n"));
     ((!helpful.is_empty()).then(|| helpful.join("\n")), whole)
 }

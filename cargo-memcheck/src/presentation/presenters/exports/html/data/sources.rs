@@ -24,11 +24,11 @@ pub(in crate::presentation::presenters::exports) struct Sources {
 
 /// The lines around one line.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Snippet {
+pub(in super::super) struct Snippet {
     /// `src/model.rs:20`
-    place: String,
-    first: usize,
-    lines: Vec<String>,
+    pub(in super::super) place: String,
+    pub(in super::super) first: usize,
+    pub(in super::super) lines: Vec<String>,
 }
 
 impl Sources {
@@ -74,7 +74,7 @@ impl Sources {
         Some(cut(line.trim()))
     }
 
-    fn snippet(&self, file: &str, line: u32) -> Option<Snippet> {
+    pub(in super::super) fn snippet(&self, file: &str, line: u32) -> Option<Snippet> {
         let text = self.read(file)?;
         let line = line as usize;
         let first = line.saturating_sub(AROUND).max(1);

@@ -99,6 +99,12 @@ impl Tree {
         }
     }
 
+    /// The same of `src/model.rs:42`.
+    pub(super) fn show_place(&mut self, place: &str) {
+        let Some((file, line)) = place.rsplit_once(':') else { return };
+        self.show(Some(file), line.parse().ok());
+    }
+
     /// The index of a call site of the record.
     pub(super) fn place(&mut self, attribution: &Attribution, index: usize) -> usize {
         if let Some(&known) = self.places.get(&index) {
