@@ -71,7 +71,7 @@ pub(super) fn output(outcome: &TestOutcome) -> Vec<String> {
 /// The same with the last line.
 fn lines(outcome: &TestOutcome) -> Vec<String> {
     let output = failed_output(outcome).unwrap_or_default();
-    panics::beyond_findings(&output, &outcome.verdict.findings)
+    panics::without_repeats(&output, &outcome.verdict.findings)
 }
 
 fn ends_without_panic(code: Code) -> bool {
