@@ -3,11 +3,12 @@
 
 use std::path::Path;
 
+use console::strip_ansi_codes;
 use memcheck_core::judgement::finding::{Code, Finding, HeadLine};
 use memcheck_core::judgement::headline;
+use memcheck_core::judgement::verdict::Status;
 use memcheck_core::presentation::text::CALLED;
 
-use super::data::failed_output;
 use crate::discovery::task::TestOutcome;
 use crate::presentation::presenters::panics::{self, PanicLine, PanicPlace};
 
@@ -59,6 +60,16 @@ impl Ending {
 
 fn of_panic(PanicLine { file, line, function }: PanicLine) -> HeadLine {
     HeadLine { file, line, function }
+}
+
+/// What a failed test and its harness printed, without colors.
+pub(in crate::presentation::presenters::exports) fn failed_output(
+    outcome: &TestOutcome,
+) -> Option<Vec<String>> {
+    let failed = matches!(outcome.verdict.status, Status::Failed | Status::NotMeasured);
+    let lines = outcome.output.own_lines();
+    (failed && !lines.is_empty())
+        .then(|| lines.into_iter().map(|line| strip_ansi_codes(line).into_owned()).collect())
 }
 
 /// The output of a failed test, without the lines that its findings have.

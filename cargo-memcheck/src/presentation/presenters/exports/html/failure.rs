@@ -11,7 +11,7 @@ use super::by_line::by_line;
 use super::commands::{self, NextCommand};
 use super::data::{Snippet, Sources};
 use super::ending::{self, Ending};
-use super::overview::{breakable, link, prose, status_name};
+use super::markup::{breakable, link, prose, status_name};
 use super::rise::{self, Rise, risen};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::presentation::presenters::{findings, places};

@@ -14,6 +14,7 @@ mod ending;
 mod explanation;
 mod failure;
 mod fragments;
+mod markup;
 mod overview;
 mod pack;
 mod proofs;
@@ -44,7 +45,8 @@ use crate::presentation::presenters::summary;
 use crate::presentation::tally::Tally;
 
 pub(super) use assets::STYLE as REPORT_STYLE;
-pub(super) use data::{FigureRow, Sources, Then, failed_output, figures};
+pub(super) use data::{FigureRow, Sources, Then, figures};
+pub(super) use ending::failed_output;
 #[cfg(test)]
 pub(in crate::presentation::presenters) use pack::{readable, unpack, without_assets};
 
@@ -125,12 +127,12 @@ impl Presenter for Html {
         let then = Then::read(outcome, &self.sources);
         let number = self.tests;
         let fragment = self.fragments.add(task);
-        let link = overview::link(number, &fragment, &overview::breakable(task.name()));
+        let link = markup::link(number, &fragment, &markup::breakable(task.name()));
         self.add_row(&task.binary.id, table::row(&link, task, outcome, &then));
         if !matches!(outcome.verdict.status, Status::Passed | Status::Ignored) {
             self.add_failure(&fragment, task, outcome);
         }
-        let status = overview::status_text(outcome.verdict.status);
+        let status = markup::status_text(outcome.verdict.status);
         let data = TestData::new(task, outcome, (status, &then), &self.sources);
         self.packed.push(pack::pack(&data));
         self.laws.add(number, task, outcome);
@@ -219,10 +221,10 @@ impl Html {
         let failures = &self.failures;
         html! {
             @if !self.cut_short.is_empty() {
-                pre.alert role="alert" { @for line in &self.cut_short { (overview::prose(line)) "\n" } }
+                pre.alert role="alert" { @for line in &self.cut_short { (markup::prose(line)) "\n" } }
             }
             (self.cards)
-            @if !self.notes.is_empty() { ul.notes { @for note in &self.notes { li { (overview::prose(note)) } } } }
+            @if !self.notes.is_empty() { ul.notes { @for note in &self.notes { li { (markup::prose(note)) } } } }
             @if !failures.is_empty() {
                 h2 { "Needs attention" }
                 (overview::failures(failures))

@@ -75,7 +75,7 @@ fn line(leg: &str, proof: Option<&CheckedProof>) -> Markup {
             ("absent", text)
         }
     };
-    html! { li data-proof=(state) { span.device { (leg) } ": " (super::overview::prose(&text)) } }
+    html! { li data-proof=(state) { span.device { (leg) } ": " (super::markup::prose(&text)) } }
 }
 
 #[cfg(test)]

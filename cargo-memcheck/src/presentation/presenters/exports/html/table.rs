@@ -6,7 +6,7 @@ use memcheck_core::presentation::sizes;
 use memcheck_core::size::{Size, both, counted};
 
 use super::data::{FigureRow, Then, figures, source_of_limit};
-use super::overview::{status_name, status_text};
+use super::markup::{status_name, status_text};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::presentation::presenters::notes;
 

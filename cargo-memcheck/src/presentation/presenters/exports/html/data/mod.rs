@@ -9,9 +9,7 @@ mod space;
 mod tables;
 mod tree;
 
-use console::strip_ansi_codes;
 use memcheck_core::judgement::finding::Code;
-use memcheck_core::judgement::verdict::Status;
 use memcheck_core::measurement::record::Record;
 use serde::Serialize;
 
@@ -101,7 +99,7 @@ impl TestData {
 
 /// The lines of the output that help, and the whole output if it has more lines.
 fn output(outcome: &TestOutcome) -> (Option<String>, Option<String>) {
-    let Some(all) = failed_output(outcome) else { return (None, None) };
+    let Some(all) = ending::failed_output(outcome) else { return (None, None) };
     let helpful = ending::output(outcome);
     let whole = (helpful != all).then(|| all.join("\n"));
     ((!helpful.is_empty()).then(|| helpful.join("\n")), whole)
@@ -114,16 +112,6 @@ fn driver(outcome: &TestOutcome) -> Option<DriverData> {
     let ended_otherwise = |code: Code| code.cut_it_short() && code != Code::DeviceFault;
     let matters = !outcome.verdict.findings.iter().any(|finding| ended_otherwise(finding.code));
     (!lines.is_empty()).then_some(DriverData { title, matters, lines })
-}
-
-/// What a failed test and its harness printed, without colors.
-pub(in crate::presentation::presenters::exports) fn failed_output(
-    outcome: &TestOutcome,
-) -> Option<Vec<String>> {
-    let failed = matches!(outcome.verdict.status, Status::Failed | Status::NotMeasured);
-    let lines = outcome.output.own_lines();
-    (failed && !lines.is_empty())
-        .then(|| lines.into_iter().map(|line| strip_ansi_codes(line).into_owned()).collect())
 }
 
 /// The spaces that a reader should see: those that are judged, then those with call sites.

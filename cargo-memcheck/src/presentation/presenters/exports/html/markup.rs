@@ -1,0 +1,59 @@
+//! Pieces of the page that its parts have in common.
+
+use maud::{Markup, html};
+use memcheck_core::judgement::verdict::Status;
+
+pub(super) fn status_name(status: Status) -> &'static str {
+    match status {
+        Status::Passed => "passed",
+        Status::NeedsReview => "needs-review",
+        Status::Failed => "failed",
+        Status::NotMeasured => "not-measured",
+        Status::Ignored => "ignored",
+    }
+}
+
+/// The text of a status for people.
+pub(super) fn status_text(status: Status) -> &'static str {
+    match status {
+        Status::NeedsReview => "to review",
+        Status::NotMeasured => "not measured",
+        other => status_name(other),
+    }
+}
+
+/// A link to the view of test `number`, which has the address `fragment` in the page.
+pub(super) fn link(number: usize, fragment: &str, text: &Markup) -> Markup {
+    html! { a.test href={ "#" (fragment) } data-test=(number) { (text) } }
+}
+
+/// A name that a browser breaks after `::` and `_` only, instead of inside a word.
+pub(super) fn breakable(name: &str) -> Markup {
+    let pieces = name.split_inclusive("::").flat_map(|part| part.split_inclusive('_'));
+    html! { @for piece in pieces { (piece) wbr; } }
+}
+
+/// A text in which backticks mark code.
+pub(super) fn prose(text: &str) -> Markup {
+    let pieces: Vec<&str> = text.split('`').collect();
+    // Without a partner, a backtick is a character.
+    if pieces.len().is_multiple_of(2) {
+        return html! { (text) };
+    }
+    html! {
+        @for (number, piece) in pieces.into_iter().enumerate() {
+            @if number.is_multiple_of(2) { (piece) } @else { code { (piece) } }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_breaks_after_its_separators_only() {
+        let broken = breakable("leaks::kept_in_a<T>").into_string();
+        assert_eq!(broken, "leaks::<wbr>kept_<wbr>in_<wbr>a&lt;T&gt;<wbr>");
+    }
+}
