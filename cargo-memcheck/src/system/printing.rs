@@ -97,28 +97,28 @@ fn above_bar(print: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
 /// Prints a result for people. Colors are removed if stdout is not a terminal.
 pub(crate) fn print(text: &str) {
     let text = escape::terminal(text);
-    printed("stdout", write(&mut anstream::stdout().lock(), text.as_bytes()));
+    printed("stdout", write(|| anstream::stdout().lock(), text.as_bytes()));
 }
 
 /// Prints text of this command for programs: a script, or JSON that is escaped already.
 pub(crate) fn print_raw(text: &str) {
-    printed("stdout", write(&mut io::stdout().lock(), text.as_bytes()));
+    printed("stdout", write(|| io::stdout().lock(), text.as_bytes()));
 }
 
 pub(crate) fn eprint(line: fmt::Arguments<'_>) {
     let text = escape::terminal(&format!("{line}\n"));
-    printed("stderr", write(&mut anstream::stderr().lock(), text.as_bytes()));
+    printed("stderr", write(|| anstream::stderr().lock(), text.as_bytes()));
 }
 
 /// A line end inside a line would be a second line, which a name must not be able to begin.
 pub(crate) fn eprint_lines(lines: &[String]) {
     let text = lines_for_people(lines);
-    printed("stderr", write(&mut anstream::stderr().lock(), text.as_bytes()));
+    printed("stderr", write(|| anstream::stderr().lock(), text.as_bytes()));
 }
 
 pub(crate) fn print_lines(lines: &[String]) {
     let text = lines_for_people(lines);
-    printed("stdout", write(&mut anstream::stdout().lock(), text.as_bytes()));
+    printed("stdout", write(|| anstream::stdout().lock(), text.as_bytes()));
 }
 
 pub(crate) fn lines_for_people(lines: &[String]) -> String {
@@ -127,11 +127,15 @@ pub(crate) fn lines_for_people(lines: &[String]) -> String {
 
 /// Without a change of the text, for lines that programs read.
 pub(crate) fn eprint_raw(line: &str) {
-    printed("stderr", write(&mut io::stderr().lock(), format!("{line}\n").as_bytes()));
+    printed("stderr", write(|| io::stderr().lock(), format!("{line}\n").as_bytes()));
 }
 
-fn write(to: &mut impl Write, text: &[u8]) -> io::Result<()> {
-    above_bar(|| to.write_all(text).and_then(|()| to.flush()))
+/// The bar's own thread locks the bar and then stderr, so that both are locked in that order here.
+fn write<W: Write>(lock: impl FnOnce() -> W, text: &[u8]) -> io::Result<()> {
+    above_bar(|| {
+        let mut to = lock();
+        to.write_all(text).and_then(|()| to.flush())
+    })
 }
 
 /// stdout as a writer without errors, because they are kept here.
@@ -175,6 +179,12 @@ impl Drop for SuspendedCommands {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    use indicatif::{ProgressDrawTarget, TermLike};
+
     use super::*;
 
     #[test]
@@ -192,8 +202,65 @@ mod tests {
 
     #[test]
     fn a_full_device_refuses_every_write() {
-        let mut full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let error = write(&mut full, b"text").unwrap_err();
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let error = write(|| full, b"text").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    }
+
+    /// A terminal on stderr, as that of `console`, which shows nothing.
+    #[derive(Debug)]
+    struct Screen;
+
+    impl TermLike for Screen {
+        fn width(&self) -> u16 {
+            80
+        }
+        fn move_cursor_up(&self, _lines: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_down(&self, _lines: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_right(&self, _columns: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_left(&self, _columns: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn write_line(&self, _text: &str) -> io::Result<()> {
+            Ok(())
+        }
+        fn write_str(&self, _text: &str) -> io::Result<()> {
+            Ok(())
+        }
+        fn clear_line(&self) -> io::Result<()> {
+            Ok(())
+        }
+        fn flush(&self) -> io::Result<()> {
+            io::stderr().lock().flush()
+        }
+    }
+
+    #[test]
+    fn text_and_a_bar_that_moves_by_itself_do_not_wait_for_each_other() {
+        const OFTEN: usize = 20_000;
+        let target = ProgressDrawTarget::term_like(Box::new(Screen));
+        let bar = ProgressBar::with_draw_target(Some(1), target);
+        print_above(&bar);
+        let (done, ends) = mpsc::channel();
+        let moved = done.clone();
+        thread::spawn(move || {
+            (0..OFTEN).for_each(|_| bar.tick());
+            moved.send(())
+        });
+        thread::spawn(move || {
+            (0..OFTEN).for_each(|_| eprint_lines(&[]));
+            done.send(())
+        });
+        // Threads that wait for each other would never end. They need a second.
+        for _ in 0..2 {
+            ends.recv_timeout(Duration::from_secs(60)).expect("both threads end");
+        }
+        *BAR.lock().unwrap() = None;
     }
 }
