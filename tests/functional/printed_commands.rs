@@ -294,6 +294,7 @@ const NAMED: &[Named] = &[
     ("explain", &["explain", "unknown-values"], 0, "unknown-values"),
     ("list --verbose", &["list", "--verbose"], 0, "first_new"),
     ("profile", &["profile", "first_new"], 0, "zeros"),
+    ("profile --live", &["profile", "--live", "first_new"], 0, "zeros"),
     ("run", &["run", "first_new"], 0, "1 passed"),
     (
         "run --archive-file --results",

@@ -9,7 +9,7 @@ use crate::presentation::sizes;
 use crate::size::{self, Size};
 
 pub use entries::blocks;
-use entries::{Entry, by_line};
+use entries::{LineEntry, by_line};
 
 /// The part of a finding that is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,9 +114,9 @@ pub fn parts(finding: &Finding, extent: Much) -> Vec<Line> {
         "more holder that shrank",
         "more holders that shrank",
     ));
-    let entries: Vec<Entry> = match extent {
+    let entries: Vec<LineEntry> = match extent {
         Much::Few => by_line(&finding.sites),
-        Much::All => finding.sites.iter().map(|site| Entry::new(&[site])).collect(),
+        Much::All => finding.sites.iter().map(|site| LineEntry::new(&[site])).collect(),
     };
     let most = extent.limit(most_entries(finding), entries.len());
     // The line of the finding comes before the cause, and the other call sites after it.
@@ -213,7 +213,7 @@ fn changed(all: &[GrownHolder], extent: Much, one: &str, several: &str) -> Vec<L
     lines
 }
 
-fn sites(all: &[Entry], most: usize, code: Code) -> Vec<Line> {
+fn sites(all: &[LineEntry], most: usize, code: Code) -> Vec<Line> {
     let (shown, hidden) = all.split_at(most);
     let mut lines: Vec<Line> = shown.iter().flat_map(|entry| entry.lines(code)).collect();
     if !hidden.is_empty() {
@@ -304,11 +304,11 @@ mod tests {
             Frame { function: via.function.clone(), file: Some(via.file.clone()), line: Some(97) };
         let in_thread = Site { via: Some(via.clone()), stack: vec![frame], ..Site::default() };
         assert_eq!(
-            Entry::new(&[&in_thread]).lines(Code::Leak)[0].text,
+            LineEntry::new(&[&in_thread]).lines(Code::Leak)[0].text,
             "  allocated at candle_mi::util::masks::create_causal_mask (candle-mi-0.2.2/src/util/masks.rs:97)"
         );
         assert_eq!(
-            Entry::new(&[&Site { via: Some(via), ..site(14) }]).lines(Code::Leak)[0].text,
+            LineEntry::new(&[&Site { via: Some(via), ..site(14) }]).lines(Code::Leak)[0].text,
             "  allocated at candle_mi::util::masks::create_causal_mask (candle-mi-0.2.2/src/util/masks.rs:97), \
              called from tests/mem.rs:14 (mem::step)"
         );

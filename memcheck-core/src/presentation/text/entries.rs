@@ -9,7 +9,7 @@ const MOST_OPERATIONS: usize = 2;
 
 /// Call sites of one line, or one group of blocks without a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct LineEntry {
     /// The line, with its function and the dependency that it called; `None` if it is not known.
     pub(super) place: Option<String>,
     has_file: bool,
@@ -23,7 +23,7 @@ pub(super) struct Entry {
 
 /// One entry for each line, in the order of its first site. A group of blocks without a line is
 /// followed by the sites that hold its blocks, so that sites before and after it stay apart.
-pub(super) fn by_line(sites: &[Site]) -> Vec<Entry> {
+pub(super) fn by_line(sites: &[Site]) -> Vec<LineEntry> {
     let mut lines: Vec<(Option<String>, Vec<&Site>)> = Vec::new();
     let mut begun = 0;
     for site in sites {
@@ -37,10 +37,10 @@ pub(super) fn by_line(sites: &[Site]) -> Vec<Entry> {
             None => lines.push((place, vec![site])),
         }
     }
-    lines.iter().map(|(_, sites)| Entry::new(sites)).collect()
+    lines.iter().map(|(_, sites)| LineEntry::new(sites)).collect()
 }
 
-impl Entry {
+impl LineEntry {
     /// The sites must have one line.
     pub(super) fn new(sites: &[&Site]) -> Self {
         let sum = |of: fn(&Site) -> u64| {
