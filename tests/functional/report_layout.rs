@@ -89,6 +89,12 @@ fn on_paper_titles_counts_and_whole_charts_remain() {
     for tool in [".tools", ".copyable button"] {
         assert!(!is_shown(&mut page, tool), "{tool}");
     }
+    // A card that a reader has closed is whole on paper.
+    page.value("document.querySelector('.failure').open = false");
+    for (event, is_open) in [("beforeprint", true), ("afterprint", false)] {
+        page.value(&format!("dispatchEvent(new Event('{event}'))"));
+        assert_eq!(page.value("document.querySelector('.failure').open"), is_open, "{event}");
+    }
     page.set_print(false);
     let test = failed_test(&mut page);
     page.visit(&path, &test, OPENED);

@@ -17,7 +17,7 @@ const MIB: u64 = 1 << 20;
 #[test]
 fn host_and_device_share_the_memory_of_a_unified_machine() {
     let programs = programs();
-    let unified = run(&programs, "gb10,capacity=64MiB", &[]).exits(100);
+    let unified = run(&programs, "gb10,capacity=64MiB", &["--verbose"]).exits(100);
     let finding = |test: &str| unified.test(test)["findings"][0].clone();
     let peak = |test: &str| unified.test(test)["unified"]["peak_allocated"].as_u64().expect(test);
 

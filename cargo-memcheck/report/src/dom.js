@@ -69,7 +69,7 @@ export const openOnPaper = (title, ...children) =>
   el('details', { class: 'paper' }, el('summary', null, title), ...children);
 
 addEventListener('beforeprint', () => {
-  for (const details of document.querySelectorAll('details.paper:not([open])')) {
+  for (const details of document.querySelectorAll('details:is(.paper, .failure):not([open])')) {
     Object.assign(details, { open: true }).dataset.printed = '';
   }
 });

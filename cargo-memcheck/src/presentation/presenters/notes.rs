@@ -10,8 +10,9 @@ use crate::discovery::task::TestOutcome;
 /// The notes about a test, without those that a finding already contains.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct TestNotes {
-    /// Those that question a pass, such as a part of the memory that was not counted.
-    pub(super) doubts: Vec<String>,
+    /// Those that question a pass, such as a part of the memory that was not counted, and the results of
+    /// a soak or a fault sweep.
+    pub(super) shown: Vec<String>,
     /// Those that only explain figures.
     pub(super) remarks: Vec<String>,
 }
@@ -28,23 +29,20 @@ impl TestNotes {
         let own = |notes: &[String]| -> Vec<String> {
             notes.iter().filter(|note| !is_in_a_hint(note)).cloned().collect()
         };
-        let (mut doubts, mut remarks) = (own(&record.notes), own(&record.remarks));
+        let (mut shown, mut remarks) = (own(&record.notes), own(&record.remarks));
         let repeats = record.repeats.as_ref();
-        doubts.extend(repeats.and_then(|repeats| repeats.note(&finding::reported(findings))));
+        shown.extend(repeats.and_then(|repeats| repeats.note(&finding::reported(findings))));
         let reads = unknown_reads(outcome);
-        doubts.extend(reads.and_then(|reads| text::unknown_reads_note(reads, findings)));
-        let is_swept = record.fault_sweep.is_some();
-        let of_sweep = if is_swept { &mut remarks } else { &mut doubts };
-        of_sweep.extend(record.fault_sweep_note());
-        let is_soaked = record.soaked.as_ref().is_some_and(|soaked| soaked.ended.is_none());
-        let of_soak = if is_soaked { &mut remarks } else { &mut doubts };
-        of_soak.extend(soaked(record));
+        shown.extend(reads.and_then(|reads| text::unknown_reads_note(reads, findings)));
+        // What a user has asked for is not hidden.
+        shown.extend(record.fault_sweep_note());
+        shown.extend(soaked(record));
         remarks.extend(record.files_held_twice());
-        Self { doubts, remarks }
+        Self { shown, remarks }
     }
 
     pub(super) fn all(self) -> Vec<String> {
-        [self.doubts, self.remarks].concat()
+        [self.shown, self.remarks].concat()
     }
 }
 
@@ -102,13 +100,13 @@ mod tests {
     }
 
     #[test]
-    fn only_notes_that_question_a_pass_are_doubts() {
+    fn only_remarks_are_hidden() {
         let mut outcome = leaky();
         let record = &mut outcome.report.as_mut().unwrap().record;
         record.notes = vec!["your own kernels were not computed".to_owned()];
         record.remarks = vec!["kept once".to_owned()];
-        let TestNotes { doubts, remarks } = TestNotes::of(&outcome);
-        assert_eq!((doubts.len(), remarks), (1, vec!["kept once".to_owned()]));
+        let TestNotes { shown, remarks } = TestNotes::of(&outcome);
+        assert_eq!((shown.len(), remarks), (1, vec!["kept once".to_owned()]));
         assert_eq!(of(&outcome).len(), 2);
     }
 

@@ -329,7 +329,7 @@ impl Terminal {
     /// All notes. Of a test that passed, only those that question it, unless the output is verbose.
     fn notes(&self, outcome: &TestOutcome) -> Vec<String> {
         let notes = TestNotes::of(outcome);
-        if self.hides_remarks(outcome) { notes.doubts } else { notes.all() }
+        if self.hides_remarks(outcome) { notes.shown } else { notes.all() }
     }
 
     fn hides_remarks(&self, outcome: &TestOutcome) -> bool {
