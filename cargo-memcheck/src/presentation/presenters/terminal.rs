@@ -5,6 +5,7 @@ mod hyperlinks;
 mod layout;
 mod output;
 mod progress;
+mod slowest;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -373,21 +374,6 @@ fn verdict(place: &str, tally: &Tally, ok: bool) -> String {
     format!("{result}{place}: {} in {seconds:.2}s of test time", summary::counts(tally))
 }
 
-/// Fewer tests than this have their times in their lines.
-const SLOWEST: usize = 5;
-
-/// `slowest: 12.300s app::mem llama::kv_cache on sim:h200`.
-fn slowest(mut times: Vec<(Duration, String)>) -> Vec<String> {
-    if times.len() <= SLOWEST {
-        return Vec::new();
-    }
-    times.sort_by(|one, other| other.cmp(one));
-    let line = |(time, test): &(Duration, String)| {
-        format!("slowest: {} {test}", style::amount(&format!("{:.3}s", time.as_secs_f64())))
-    };
-    times[..SLOWEST].iter().map(line).collect()
-}
-
 /// Tests of two binaries can have the same name and run at the same time.
 fn key(task: &Task) -> (String, String) {
     (task.binary.id.clone(), task.name().to_owned())
@@ -487,7 +473,7 @@ impl Presenter for Terminal {
         let mut lines = vec![verdict("", tally, exit_code == exit::OK)];
         lines.append(&mut self.failures);
         if self.verbosity == Verbosity::Verbose {
-            lines.extend(slowest(std::mem::take(&mut self.times)));
+            lines.extend(slowest::lines(std::mem::take(&mut self.times)));
         }
         lines.extend(summary::without_baseline(tally));
         lines.extend(summary::repeated(tally));
@@ -495,22 +481,5 @@ impl Presenter for Terminal {
         let pending = (&self.pending, self.baselines_flag.as_slice());
         lines.extend(summary::next_steps(tally, &self.filters, pending, self.no_tests));
         self.print(&lines);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_slowest_of_many_tests_are_named() {
-        let tests = |count: u64| -> Vec<(Duration, String)> {
-            (1..=count).map(|time| (Duration::from_secs(time), format!("t{time}"))).collect()
-        };
-        assert!(slowest(tests(5)).is_empty(), "their times are in their lines");
-        let lines = slowest(tests(7));
-        let plain: Vec<_> = lines.iter().map(|line| console::strip_ansi_codes(line)).collect();
-        assert_eq!((plain.len(), plain[0].as_ref()), (5, "slowest: 7.000s t7"));
-        assert_eq!(plain[4], "slowest: 3.000s t3");
     }
 }

@@ -21,6 +21,17 @@ pub enum Status {
 }
 
 impl Status {
+    /// Its name in reports, as in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::NeedsReview => "needs-review",
+            Self::Failed => "failed",
+            Self::NotMeasured => "not-measured",
+            Self::Ignored => "ignored",
+        }
+    }
+
     /// True if the test ran and did not pass.
     pub fn fails(self) -> bool {
         matches!(self, Self::Failed | Self::NotMeasured)

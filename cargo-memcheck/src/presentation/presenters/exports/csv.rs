@@ -1,7 +1,6 @@
 //! The figures of the judged spaces as CSV: one row for each figure.
 
 use memcheck_core::judgement::baseline::Figures;
-use memcheck_core::judgement::verdict::Status;
 
 use crate::discovery::task::{Task, TestOutcome};
 use crate::presentation::events::{Presenter, ReportWriter};
@@ -18,19 +17,9 @@ pub(crate) struct Csv {
     cut_short: Vec<String>,
 }
 
-fn status_name(status: Status) -> &'static str {
-    match status {
-        Status::Passed => "passed",
-        Status::NeedsReview => "needs-review",
-        Status::Failed => "failed",
-        Status::NotMeasured => "not-measured",
-        Status::Ignored => "ignored",
-    }
-}
-
 impl Presenter for Csv {
     fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
-        let status = status_name(outcome.verdict.status).to_owned();
+        let status = outcome.verdict.status.name().to_owned();
         let mut row = |space: String, figure: String, value: String| {
             let name = |text: &str| escape::line(text);
             let id = [&task.package, &task.binary.id, task.name(), &task.leg.name()].map(name);

@@ -11,7 +11,7 @@ use super::by_line::by_line;
 use super::commands::{self, NextCommand};
 use super::data::{Snippet, Sources};
 use super::ending::{self, Ending};
-use super::markup::{breakable, link, prose, status_name};
+use super::markup::{breakable, link, prose};
 use super::rise::{self, Rise, risen};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::presentation::presenters::{findings, places};
@@ -41,7 +41,7 @@ pub(super) fn failure(
     outcome: &TestOutcome,
     sources: &Sources,
 ) -> FailedTest {
-    let status = status_name(outcome.verdict.status);
+    let status = outcome.verdict.status.name();
     let findings = outcome.verdict.findings.iter();
     let findings =
         findings::folded(findings.filter(|finding| finding.code != Code::MissingBaseline));

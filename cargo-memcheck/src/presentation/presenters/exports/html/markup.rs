@@ -3,22 +3,12 @@
 use maud::{Markup, html};
 use memcheck_core::judgement::verdict::Status;
 
-pub(super) fn status_name(status: Status) -> &'static str {
-    match status {
-        Status::Passed => "passed",
-        Status::NeedsReview => "needs-review",
-        Status::Failed => "failed",
-        Status::NotMeasured => "not-measured",
-        Status::Ignored => "ignored",
-    }
-}
-
 /// The text of a status for people.
 pub(super) fn status_text(status: Status) -> &'static str {
     match status {
         Status::NeedsReview => "to review",
         Status::NotMeasured => "not measured",
-        other => status_name(other),
+        other => other.name(),
     }
 }
 

@@ -6,7 +6,7 @@ use memcheck_core::presentation::sizes;
 use memcheck_core::size::{Size, both, counted};
 
 use super::data::{FigureRow, Then, figures, source_of_limit};
-use super::markup::{status_name, status_text};
+use super::markup::status_text;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::presentation::presenters::notes;
 
@@ -15,7 +15,7 @@ pub(super) fn row(link: &Markup, task: &Task, outcome: &TestOutcome, then: &Then
     let verdict = &outcome.verdict;
     let record = outcome.report.as_ref().map(|report| &report.record);
     let rows = record.map(|record| figures(record, then)).unwrap_or_default();
-    let status = status_name(verdict.status);
+    let status = verdict.status.name();
     let is_new = verdict.has(Code::MissingBaseline);
     let shown = || verdict.findings.iter().filter(|it| it.code != Code::MissingBaseline);
     let finding = shown().min_by_key(|finding| finding.code.is_about_a_number());
