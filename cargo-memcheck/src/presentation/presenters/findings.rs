@@ -52,6 +52,9 @@ pub(super) fn explained(finding: &Finding, consequences: &[&Finding]) -> String 
     if let Some(cause) = &finding.cause {
         lines.push(format!("cause: {} ({}): {}", cause.title, cause.code, cause.evidence));
         lines.push(format!("remedy: {}", cause.remedy));
+    } else if let Some(rise) = finding.reason() {
+        lines.push(format!("cause: {}", rise.cause));
+        lines.push(format!("remedy: {}", rise.remedy));
     }
     lines.join("\n")
 }

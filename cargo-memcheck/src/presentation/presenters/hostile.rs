@@ -76,8 +76,9 @@ fn finding(text: &str) -> Finding {
         kept_through: Some(HeadLine { file: text.to_owned(), line: 1, function: some() }),
         sites: vec![site],
         grown: vec![GrownHolder {
-            holder: text.to_owned(),
-            place: Some(text.to_owned()),
+            holder: format!("{text} [1] f32"),
+            was_tensor: some(),
+            place: some(),
             now: 1,
             ..GrownHolder::default()
         }],

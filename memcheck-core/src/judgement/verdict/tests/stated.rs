@@ -11,10 +11,6 @@ fn found(record: &Record, layer: Layer) -> Vec<Finding> {
     found_with_baseline(record, &Baseline::Off, layer)
 }
 
-fn found_with_baseline(record: &Record, baseline: &Baseline, layer: Layer) -> Vec<Finding> {
-    judge(record, baseline, &limits(layer), |code| code.default_level(false)).findings
-}
-
 fn one(record: &Record, layer: Layer) -> Finding {
     let [finding] = found(record, layer).try_into().expect("one finding");
     finding
@@ -352,67 +348,6 @@ fn a_tolerance_in_bytes_does_not_raise_the_limit_of_a_count() {
         .try_into()
         .expect("one finding");
     assert_eq!((finding.code, finding.limit), (Code::AllocationsRegression, Some(10)));
-}
-
-#[test]
-fn a_regression_has_the_lines_of_its_figure_and_what_changed_at_the_peak() {
-    use crate::judgement::finding::GrownHolder;
-    use crate::measurement::attribution::{Holder, HolderKind, Peak};
-    // The second line holds less as the first one holds more.
-    let run = |bytes| {
-        let mut run =
-            Run::default().place(&[], once(60, 0)).place(&["softmax"], once(60, 0)).record();
-        let holder =
-            |place, bytes| Holder { place, kind: HolderKind::Activations, bytes, count: 1 };
-        let holders = vec![holder(0, bytes), holder(1, (1 << 21) - bytes)];
-        let attribution = run.attribution.as_mut().unwrap();
-        attribution.peaks.insert(GPU, Peak { bytes, iteration: 1, holders, ..Peak::default() });
-        let metrics = &mut run.spaces.get_mut(&GPU).unwrap().metrics;
-        (metrics.peak_allocated, metrics.allocations) = (bytes, bytes);
-        run
-    };
-    let findings = found_with_baseline(&run(1 << 20), &kept(&run(1 << 10)), Layer::default());
-    let lines = |finding: &Finding| (finding.code, finding.sites[0].line, finding.grown.len());
-    assert_eq!(
-        findings.iter().map(lines).collect::<Vec<_>>(),
-        [(Code::AllocationsRegression, Some(1), 0), (Code::PeakRegression, Some(1), 1)]
-    );
-    let change = |holder: &GrownHolder| (holder.place.clone(), holder.then, holder.now);
-    let at = |line: u32| Some(format!("src/step.rs:{line}"));
-    assert_eq!(change(&findings[1].grown[0]), (at(1), 1 << 10, 1 << 20));
-    let shrunk: Vec<_> = findings[1].shrunk.iter().map(change).collect();
-    assert_eq!(shrunk, [(at(2), (1 << 21) - (1 << 10), 1 << 20)]);
-}
-
-#[test]
-fn more_allocations_begin_with_a_line_that_the_baseline_does_not_have_at_its_peak() {
-    use crate::measurement::attribution::{Holder, HolderKind, Peak};
-    let run = |holders: &[usize]| {
-        let tensor = ["relu", "sqr"].map(|name| format!("candle_core::tensor::Tensor::{name}"));
-        let mut run = Run::default()
-            .place(&[&tensor[0]], once(60, 0))
-            .place(&[&tensor[1]], once(60, 0))
-            .record();
-        let kind = HolderKind::Activations;
-        let holder = |&place: &usize| Holder { place, kind, bytes: 60, count: 1 };
-        let holders: Vec<Holder> = holders.iter().map(holder).collect();
-        let allocations = holders.len() as u64;
-        let attribution = run.attribution.as_mut().unwrap();
-        attribution.peaks.insert(GPU, Peak { holders, ..Peak::default() });
-        run.spaces.get_mut(&GPU).unwrap().metrics.allocations = allocations;
-        run
-    };
-    let first = |now: &[usize], then: &[usize]| {
-        let found = found_with_baseline(&run(now), &kept(&run(then)), Layer::default());
-        let finding = found.iter().find(|it| it.code == Code::AllocationsRegression).unwrap();
-        let site = &finding.sites[0];
-        (site.operation.clone().unwrap(), site.note.clone().unwrap())
-    };
-    let (operation, note) = first(&[0, 1], &[0]);
-    assert_eq!((operation.as_str(), note.ends_with("; new at the peak")), ("sqr", true), "{note}");
-    let (operation, note) = first(&[0, 1, 1], &[0, 1]);
-    let unknown = note.ends_with("; the baseline has no lines to compare with");
-    assert_eq!((operation.as_str(), unknown), ("relu", true), "{note}");
 }
 
 #[test]

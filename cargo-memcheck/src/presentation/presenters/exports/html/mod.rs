@@ -7,7 +7,6 @@
 //! ```
 
 mod assets;
-mod by_line;
 mod commands;
 mod data;
 mod ending;

@@ -56,6 +56,9 @@ impl Section<'_> {
             let (title, evidence) = (message(&cause.title), message(&cause.evidence));
             items.push(format!("cause: {title} ({}): {evidence}", code(&cause.code)));
             items.push(format!("remedy: {}", message(&cause.remedy)));
+        } else if let Some(rise) = finding.reason() {
+            items.push(format!("cause: {}", message(&rise.cause)));
+            items.push(format!("remedy: {}", message(&rise.remedy)));
         }
         let hint = finding.hint.iter().map(|hint| format!("hint: {}", message(hint)));
         let also = |it: &&Finding| format!("also {}: {}", it.code, message(&it.message));
@@ -72,11 +75,7 @@ impl Section<'_> {
 
     /// The lines to look at, each with a link if the remote is known.
     fn lines(&self, finding: &Finding) -> Vec<String> {
-        let changed: Vec<String> = [&finding.grown, &finding.shrunk]
-            .into_iter()
-            .flat_map(|all| all.iter().take(MOST_HOLDERS))
-            .map(|holder| self.holder(holder))
-            .collect();
+        let changed = self.changed(finding);
         if !changed.is_empty() {
             return changed;
         }
@@ -113,6 +112,16 @@ impl Section<'_> {
             format!("{before}{}{after}", self.linked(&at.file, at.line))
         });
         std::iter::once(line).chain(through).collect()
+    }
+
+    /// The holders of a peak that changed most, and the sum of all others.
+    fn changed(&self, finding: &Finding) -> Vec<String> {
+        let all = [&finding.grown, &finding.shrunk].into_iter();
+        let shown: Vec<&GrownHolder> = all.flat_map(|all| all.iter().take(MOST_HOLDERS)).collect();
+        let peaks = finding.baseline.zip(finding.figure).filter(|_| !shown.is_empty());
+        let others =
+            peaks.and_then(|(then, now)| GrownHolder::others(then, now, shown.iter().copied()));
+        shown.iter().copied().chain(&others).map(|holder| self.holder(holder)).collect()
     }
 
     fn holder(&self, holder: &GrownHolder) -> String {
@@ -332,7 +341,9 @@ mod tests {
             ..GrownHolder::default()
         };
         let grown = vec![holder("softmax", Some("src/model.rs:42")), holder("matmul", None)];
-        let peak = Finding { grown, ..Finding::new(Code::PeakRegression, "higher") };
+        let (baseline, figure) = (Some(1_024), Some(10_240));
+        let peak =
+            Finding { grown, baseline, figure, ..Finding::new(Code::PeakRegression, "higher") };
         let mut outcome = failed(vec![peak, Finding::new(Code::AllocationsRegression, "more")]);
         let report = outcome.report.as_mut().unwrap();
         report.pending = Some("/w/snapshots/a@cpu.snap.new".into());
@@ -340,7 +351,10 @@ mod tests {
         let text = text(&outcome);
         let expected = "**peak-regression:** higher\n\n\
                         - line: [`src/model.rs:42`](https://host/src/model.rs#L42): +4.00 KiB softmax \
-                        (new at the peak)\n- +4.00 KiB matmul (new at the peak)\n\n\
+                        (new at the peak)\n- +4.00 KiB matmul (new at the peak)\n\
+                        - +1.00 KiB other call sites (1.00 KiB → 2.00 KiB, +100.0%)\n\
+                        - cause: these 2 allocations are new, or their tensors live longer than before\n\
+                        - remedy: remove the allocation, or drop its tensor before the peak\n\n\
                         **allocations-regression:** more\n\n- test: ";
         assert!(text.starts_with(expected), "{text}");
         let last = "\\\nIf the new figures are intended: `cargo memcheck accept a@cpu.snap`\n\n";
