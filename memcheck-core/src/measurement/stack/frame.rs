@@ -53,16 +53,12 @@ impl Frame {
         (is_closure(closure) && is_static).then(|| path.to_owned())
     }
 
-    /// The function with its modules, without type arguments and trait.
+    /// The function with its modules, without type arguments and trait. Closures and async blocks are
+    /// parts of the function that has their code.
     pub fn path(&self) -> String {
-        plain(&self.function)
-    }
-
-    /// The function that has the code, of which closures and async blocks are parts.
-    pub fn enclosing(&self) -> String {
         let plain = plain(&self.function);
         let named: Vec<&str> = plain.split("::").filter(|segment| !is_closure(segment)).collect();
-        named.join("::")
+        if named.is_empty() { plain } else { named.join("::") }
     }
 
     /// `file:line`, or the file alone if the line is not known.
@@ -125,7 +121,8 @@ pub(super) fn plain(function: &str) -> String {
 }
 
 pub(super) fn is_closure(segment: &str) -> bool {
-    segment.trim_start_matches('{').starts_with("closure")
+    // A module can be named `closures`.
+    segment.starts_with('{') && segment.trim_start_matches('{').starts_with("closure")
 }
 
 fn split_qualified(inner: &str) -> Option<(&str, &str)> {
