@@ -293,6 +293,9 @@ pub struct Finding {
     /// The reason of a regression, as far as its call sites show it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rise: Option<Rise>,
+    /// What a run of more iterations has shown, if it decided the growth.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub longer_run: Option<String>,
     /// The kind of mistake, if one is recognized.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cause: Option<crate::judgement::diagnosis::Cause>,
@@ -405,8 +408,16 @@ impl Finding {
             shrunk: Vec::new(),
             other_holders: None,
             rise: None,
+            longer_run: None,
             cause: None,
         }
+    }
+
+    /// The observations behind the cause, and those of a longer run.
+    pub fn evidence(&self) -> Option<String> {
+        let observed = self.cause.as_ref().map(|cause| cause.evidence.as_str());
+        let all: Vec<&str> = observed.into_iter().chain(self.longer_run.as_deref()).collect();
+        (!all.is_empty()).then(|| all.join("; "))
     }
 
     /// The reason of a regression: the stored one or, of a run of an earlier version, that of the

@@ -128,7 +128,12 @@ pub fn parts(finding: &Finding, extent: Much) -> Vec<Line> {
     lines.extend(finding.kept_through.as_ref().map(kept_through));
     if let Some(cause) = &finding.cause {
         lines.push(line(LinePart::Cause, format!("  cause: {} ({})", cause.title, cause.code)));
-        lines.push(line(LinePart::Cause, format!("    evidence: {}", cause.evidence)));
+    }
+    if let Some(evidence) = finding.evidence() {
+        let indent = if finding.cause.is_some() { "    " } else { "  " };
+        lines.push(line(LinePart::Cause, format!("{indent}evidence: {evidence}")));
+    }
+    if let Some(cause) = &finding.cause {
         lines.push(line(LinePart::Remedy, format!("    remedy: {}", cause.remedy)));
     } else if let Some(rise) = finding.reason() {
         lines.push(line(LinePart::Cause, format!("  cause: {}", rise.cause)));

@@ -85,6 +85,7 @@ fn finding(text: &str) -> Finding {
         shrunk: vec![GrownHolder { holder: text.to_owned(), then: 1, ..GrownHolder::default() }],
         cause: Some(cause),
         hint: some(),
+        longer_run: some(),
         ..Finding::new(Code::Leak, text)
     }
 }

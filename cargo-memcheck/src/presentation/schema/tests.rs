@@ -78,6 +78,7 @@ fn finding() -> Finding {
         baseline: Some(1),
         range: Some(range()),
         hint: some(),
+        longer_run: some(),
         keeps_at: Some(HeadLine { file: text(), line: 1, function: some() }),
         kept_through: Some(HeadLine { file: text(), line: 1, function: some() }),
         sites: vec![site],

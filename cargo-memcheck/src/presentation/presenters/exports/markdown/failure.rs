@@ -53,8 +53,10 @@ impl Section<'_> {
         }
         let mut items = self.lines(finding);
         if let Some(cause) = &finding.cause {
-            let (title, evidence) = (message(&cause.title), message(&cause.evidence));
-            items.push(format!("cause: {title} ({}): {evidence}", code(&cause.code)));
+            items.push(format!("cause: {} ({})", message(&cause.title), code(&cause.code)));
+        }
+        items.extend(finding.evidence().map(|it| format!("evidence: {}", message(&it))));
+        if let Some(cause) = &finding.cause {
             items.push(format!("remedy: {}", message(&cause.remedy)));
         } else if let Some(rise) = finding.reason() {
             items.push(format!("cause: {}", message(&rise.cause)));

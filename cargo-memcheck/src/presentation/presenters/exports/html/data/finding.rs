@@ -91,7 +91,9 @@ impl FindingData {
     ) -> Self {
         let Ending { title, at, callers, further, last_output } = Ending::new(finding, outcome);
         let first = finding.message.lines().next().unwrap_or_default().to_owned();
-        let message: Vec<String> = [first].into_iter().chain(further).collect();
+        // The evidence of a cause has it.
+        let longer_run = finding.longer_run.clone().filter(|_| finding.cause.is_none());
+        let message: Vec<String> = [first].into_iter().chain(further).chain(longer_run).collect();
         let at = at.map(|at| CallerData::new(at, tree));
         let callers: Vec<CallerData> =
             callers.into_iter().map(|caller| CallerData::new(caller, tree)).collect();
@@ -125,7 +127,10 @@ impl FindingData {
             other_holders: finding.other_holders.clone(),
             lines: lines.iter().map(|sites| LineData::new(sites, tree)).collect(),
             more: (!left_out.is_empty()).then_some((left_out.len(), more)),
-            cause: finding.cause.clone(),
+            cause: finding
+                .cause
+                .clone()
+                .map(|cause| Cause { evidence: finding.evidence().unwrap_or_default(), ..cause }),
             rise: finding.reason(),
             hint: finding.hint.clone(),
             consequences: consequences
