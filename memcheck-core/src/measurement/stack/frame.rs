@@ -56,9 +56,12 @@ impl Frame {
     /// The function with its modules, without type arguments and trait. Closures and async blocks are
     /// parts of the function that has their code.
     pub fn path(&self) -> String {
-        let plain = plain(&self.function);
-        let named: Vec<&str> = plain.split("::").filter(|segment| !is_closure(segment)).collect();
-        if named.is_empty() { plain } else { named.join("::") }
+        without_closures(plain(&self.function))
+    }
+
+    /// The same with type arguments and trait.
+    pub fn full_path(&self) -> String {
+        without_closures(self.function.clone())
     }
 
     /// `file:line`, or the file alone if the line is not known.
@@ -118,6 +121,11 @@ pub(super) fn plain(function: &str) -> String {
         }
     }
     out.replace("::::", "::").trim_end_matches("::").to_owned()
+}
+
+fn without_closures(path: String) -> String {
+    let named: Vec<&str> = path.split("::").filter(|segment| !is_closure(segment)).collect();
+    if named.is_empty() { path } else { named.join("::") }
 }
 
 pub(super) fn is_closure(segment: &str) -> bool {

@@ -254,7 +254,7 @@ mod tests {
             "\n- allocated at [`src/model.rs:20`](https://host/src/model.rs#L20): `matmul [512,1024] \
              f32` in `model.head` of `app::Model::forward`\n",
             "\n- cause: ",
-            " (`graph-kept`): ",
+            " (`graph-kept`)\n- evidence: ",
             "\n- remedy: ",
             "\n\nNext: `cargo memcheck profile -p app --test mem a::b --exact --device cpu`\n\n",
         ];

@@ -241,7 +241,7 @@ impl Followed<'_> {
 
 fn shortened(frame: &Frame) -> Frame {
     let file = frame.short_file().map(str::to_owned);
-    Frame { function: frame.path(), file, line: frame.line }
+    Frame { function: frame.full_path(), file, line: frame.line }
 }
 
 /// "matmul [512,1024] f32 in model.head, iteration 3".
