@@ -47,6 +47,8 @@ pub enum LinePart {
     Message,
     /// A line of the program.
     Place,
+    /// The text of that line, which only some reports have.
+    Source,
     /// The operation and the tensor that were allocated.
     Operation,
     /// How much: blocks and bytes.

@@ -267,7 +267,7 @@ pub(super) fn pool_growth(
     })
 }
 
-/// `20 blocks of the 10 measured iterations are still live`, with the iterations that the series of a
+/// `20 blocks from the 10 measured iterations are still live`, with the iterations that the series of a
 /// group stand for.
 fn still_live(count: u64, group: Option<&Group>) -> String {
     let verb = if count == 1 { "is" } else { "are" };
@@ -281,7 +281,7 @@ fn still_live(count: u64, group: Option<&Group>) -> String {
             format!("the {}", counted(iterations, "measured iteration", "measured iterations"))
         }
     };
-    format!("{} of {window} {verb} still live", blocks(count))
+    format!("{} from {window} {verb} still live", blocks(count))
 }
 
 /// The pool and NVML figures of a simulated device are estimates.

@@ -125,34 +125,37 @@ fn a_leak_states_which_blocks_survive() {
     let one_size = blocks(500, [2; 10], grows(Pattern::Steady, 1_000));
     let message = message_of(Run::default().place(&[], one_size.clone()));
     assert!(
-        message.ends_with(": 20 blocks of the 10 measured iterations are still live"),
+        message.ends_with(": 20 blocks from the 10 measured iterations are still live"),
         "{message}"
     );
     let single = blocks(500, [1, 0, 0, 0, 0, 0, 0, 0, 0, 0], grows(Pattern::Irregular, 50));
     let message = message_of(Run::default().place(&[], single));
     assert!(
-        message.ends_with(": 1 block of the 10 measured iterations is still live"),
+        message.ends_with(": 1 block from the 10 measured iterations is still live"),
         "{message}"
     );
     let later = Group { skipped: Some(18), ..one_size.clone() };
     let message = message_of(Run::default().place(&[], later));
     assert!(
-        message.ends_with(": 20 blocks of measured iterations 19 to 28 are still live"),
+        message.ends_with(": 20 blocks from measured iterations 19 to 28 are still live"),
         "{message}"
     );
     let long = Group { epoch: Some(128), ..one_size.clone() };
     let message = message_of(Run::default().place(&[], long));
-    assert!(message.ends_with("of the 1,280 measured iterations are still live"), "{message}");
+    assert!(message.ends_with("from the 1,280 measured iterations are still live"), "{message}");
     let message = message_of(Run::default().place(&[], one_size).unplaced(steady(300)));
     assert!(
-        message.ends_with(": 30 blocks of the 10 measured iterations are still live"),
+        message.ends_with(": 30 blocks from the 10 measured iterations are still live"),
         "{message}"
     );
     let enlarged = builder::enlarged(64);
     let message = message_of(Run::default().place(&[], enlarged.clone()));
     assert!(message.ends_with(": buffers are replaced by larger ones"), "{message}");
     let message = message_of(Run::default().place(&[], enlarged).unplaced(steady(300)));
-    assert!(message.contains(" blocks of the 10 measured iterations are still live"), "{message}");
+    assert!(
+        message.contains(" blocks from the 10 measured iterations are still live"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -164,7 +167,7 @@ fn a_leak_states_its_iterations_and_whether_its_rate_is_complete() {
         (finding.message, finding.longer_run)
     };
     let found = |whole| Growth::Found { whole, exact: true, iterations: 44 };
-    let all = "cuda:0 grows by 64 B per iteration (limit 0 B): 10 blocks of the 10 measured \
+    let all = "cuda:0 grows by 64 B per iteration (limit 0 B): 10 blocks from the 10 measured \
                iterations are still live";
     let still = Some("memory still grows in iteration 44".to_owned());
     assert_eq!(leak(found(true)), (all.to_owned(), still.clone()));
